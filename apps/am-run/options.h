@@ -1,0 +1,31 @@
+// am-run's command line.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "am/config/plan.h"
+#include "am/term/style.h"
+
+namespace am_run {
+
+struct Options {
+  std::string plan;
+  std::vector<am::config::Override> overrides;  // --set, and what --steps and --resume stand for
+  std::string run_dir;                          // empty: runs/<plan's name>
+  int64_t nproc = 0;                            // ranks on this machine; 0: the plan's world over nnodes
+  int64_t nnodes = 1;
+  int64_t node_rank = 0;
+  std::string rdzv;  // HOST:PORT, needed with nnodes > 1
+  int64_t timeout_seconds = 600;
+  bool json = false;
+  am::term::ColorMode color = am::term::ColorMode::kAuto;
+};
+
+// Exits are for main: nothing means that help or the version was printed (status 0) or that the line was wrong
+// (status 2, said on stderr).
+std::optional<Options> parse_options(int argc, char** argv, int& status);
+
+}  // namespace am_run

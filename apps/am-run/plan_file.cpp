@@ -1,0 +1,23 @@
+#include "plan_file.h"
+
+#include "am/parallel/parallel_model.h"
+#include "am/planner/rules.h"
+
+namespace am_run {
+
+std::optional<JobPlan> load_job_plan(const Options& options, int64_t world_size,
+                                     am::Diagnostics& found) {
+  auto plan = am::config::load_plan(options.plan, options.overrides, found);
+  if (!plan) return std::nullopt;
+  am::planner::CheckedPlan checked = am::planner::check(*plan, world_size, found);
+  if (checked.mesh) am::parallel::check_supported(*plan, *checked.mesh, found);
+  if (!found.ok() || !checked.mesh || !checked.model) return std::nullopt;
+  return JobPlan{*std::move(plan), *std::move(checked.model), *checked.mesh};
+}
+
+std::filesystem::path run_folder(const Options& options) {
+  if (!options.run_dir.empty()) return std::filesystem::absolute(options.run_dir);
+  return std::filesystem::absolute("runs") / std::filesystem::path(options.plan).stem();
+}
+
+}  // namespace am_run

@@ -1,0 +1,57 @@
+// User errors are data: what is wrong, where, why, and which values would be legal.
+//
+//   Diagnostics found;
+//   auto plan = config::load_plan("llama.toml", {}, found);
+//   planner::check(*plan, found);                     // adds every violated rule
+//   if (!found.ok()) std::cerr << term::render(found, style);
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace am {
+
+enum class Severity { kError, kWarning, kNote };
+
+const char* to_string(Severity severity);
+
+// A place in a user's file. Lines and columns count from 1, columns in characters; line 0 means the file as a whole, an empty
+// file means no place at all (a command line). `source` is the text of that line, for the caret.
+struct Span {
+  std::string file;
+  int line = 0;
+  int column = 0;
+  int length = 1;
+  std::string source;
+};
+
+struct Diagnostic {
+  std::string rule;  // its id in the catalogue: `am-plan explain RULE`
+  Severity severity = Severity::kError;
+  Span span;
+  std::string message;
+  std::string help;  // the legal values nearest to what was written; may be empty
+};
+
+class Diagnostics {
+ public:
+  void add(Diagnostic diagnostic) { items_.push_back(std::move(diagnostic)); }
+  void error(std::string rule, Span span, std::string message, std::string help = {});
+  void warning(std::string rule, Span span, std::string message, std::string help = {});
+  void append(const Diagnostics& other);
+
+  // True when no error was found; warnings and notes do not count.
+  bool ok() const { return errors() == 0; }
+  int errors() const { return count(Severity::kError); }
+  int count(Severity severity) const;
+  bool empty() const { return items_.empty(); }
+  const std::vector<Diagnostic>& items() const { return items_; }
+  // By file, line and column; stable.
+  void sort();
+
+ private:
+  std::vector<Diagnostic> items_;
+};
+
+}  // namespace am

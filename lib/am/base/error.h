@@ -1,0 +1,51 @@
+// Faults: what the library throws, and the assertion that marks a bug.
+//
+// User errors (a wrong plan, config, file or command) are `Diagnostic`s, returned, many at once: see
+// base/diagnostic.h. `am::Error` is for what a caller cannot foresee: a disk that fills up, a peer that
+// goes away, a file that lies about itself.
+//
+//   throw am::Error(am::ErrorKind::kIo, cat(path, ": cannot write: ", reason), "free some space");
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace am {
+
+enum class ErrorKind {
+  kUsage,     // the command line is wrong                            exit 2
+  kIo,        // a file or folder cannot be read or written           exit 2
+  kFormat,    // a file's bytes are not what its format allows        exit 2
+  kPlan,      // what was asked for is not valid                      exit 1
+  kRuntime,   // the job failed: a rank, a collective, a library      exit 1
+  kPeer,      // a collective failed: the cause is in another rank     exit 1
+  kInternal,  // a bug in automesh                                    exit 1
+};
+
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorKind kind, const std::string& message, std::string hint = {});
+
+  ErrorKind kind() const { return kind_; }
+  // What the user can do about it; may be empty.
+  const std::string& hint() const { return hint_; }
+  // The tools' exit status for this kind: 1 or 2.
+  int exit_status() const;
+
+ private:
+  ErrorKind kind_;
+  std::string hint_;
+};
+
+[[noreturn]] void assertion_failed(const char* condition, const char* file, int line,
+                                   const std::string& message);
+
+}  // namespace am
+
+// A condition that only a bug in automesh can break. Throws am::Error(kInternal).
+#define AM_ASSERT(condition, message)                                       \
+  do {                                                                      \
+    if (!(condition)) {                                                     \
+      ::am::assertion_failed(#condition, __FILE__, __LINE__, (message));    \
+    }                                                                       \
+  } while (false)

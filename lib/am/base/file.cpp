@@ -1,0 +1,193 @@
+#include "am/base/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+
+namespace am {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const fs::path& path, const char* what, int code) {
+  throw Error(ErrorKind::kIo,
+              cat(path.string(), ": ", what, ": ", std::generic_category().message(code)));
+}
+
+// Closes on scope exit; what matters about errors of close() was asked of fsync() before.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+int open_retrying(const fs::path& path, int flags, mode_t mode = 0) {
+  int fd;
+  do {
+    fd = ::open(path.c_str(), flags | O_CLOEXEC, mode);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+// Opened for reading; folders are refused here, where open() alone accepts them.
+int open_to_read(const fs::path& path, struct stat& info) {
+  const int fd = open_retrying(path, O_RDONLY);
+  if (fd < 0) fail(path, "cannot read", errno);
+  const int code = ::fstat(fd, &info) != 0 ? errno : S_ISDIR(info.st_mode) ? EISDIR : 0;
+  if (code != 0) {
+    ::close(fd);
+    fail(path, "cannot read", code);
+  }
+  return fd;
+}
+
+void write_all(int fd, const fs::path& path, const void* data, size_t size) {
+  const char* at = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t written = ::write(fd, at, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail(path, "cannot write", errno);
+    if (written == 0) fail(path, "cannot write", ENOSPC);
+    at += written;
+    size -= static_cast<size_t>(written);
+  }
+}
+
+// Pipes and terminals cannot be synced, and need not be.
+void sync_all(int fd, const fs::path& path) {
+  if (::fsync(fd) != 0 && errno != EINVAL && errno != EROFS) fail(path, "cannot write", errno);
+}
+
+// A name in the same folder that no other thread or process uses.
+fs::path temporary_sibling(const fs::path& path) {
+  static std::atomic<unsigned> counter{0};
+  return path.parent_path() /
+         cat(".", path.filename().string(), ".", ::getpid(), ".", counter++, ".tmp");
+}
+
+// What a rename has to replace: the file behind a link, not the link.
+fs::path behind_links(const fs::path& path) {
+  std::error_code none;
+  if (!fs::is_symlink(path, none)) return path;
+  fs::path target = fs::weakly_canonical(path, none);
+  return none ? path : target;
+}
+
+}  // namespace
+
+std::string read_file(const fs::path& path) {
+  struct stat info {};
+  const Descriptor fd(open_to_read(path, info));
+  std::string text;
+  // The size is a hint only: pipes and /proc report none.
+  text.resize(info.st_size > 0 ? static_cast<size_t>(info.st_size) + 1 : 1 << 16);
+  size_t used = 0;
+  while (true) {
+    if (used == text.size()) text.resize(text.size() * 2);
+    const ssize_t got = ::read(fd.get(), text.data() + used, text.size() - used);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(path, "cannot read", errno);
+    if (got == 0) break;
+    used += static_cast<size_t>(got);
+  }
+  text.resize(used);
+  return text;
+}
+
+void write_file_atomically(const fs::path& path, std::string_view text) {
+  const fs::path target = behind_links(path);
+  struct stat old {};
+  const bool exists = ::stat(target.c_str(), &old) == 0;
+  if (exists && S_ISDIR(old.st_mode)) fail(path, "cannot write", EISDIR);
+  if (exists && !S_ISREG(old.st_mode)) {  // /dev/stdout, a pipe: a rename would replace the device
+    const Descriptor fd(open_retrying(target, O_WRONLY));
+    if (fd.get() < 0) fail(path, "cannot write", errno);
+    write_all(fd.get(), path, text.data(), text.size());
+    return;
+  }
+  const fs::path temporary = temporary_sibling(target);
+  try {
+    const Descriptor fd(open_retrying(temporary, O_WRONLY | O_CREAT | O_EXCL, 0666));
+    if (fd.get() < 0) fail(path, "cannot write", errno);
+    write_all(fd.get(), path, text.data(), text.size());
+    if (exists && ::fchmod(fd.get(), old.st_mode & 07777) != 0) fail(path, "cannot write", errno);
+    sync_all(fd.get(), path);
+    if (::rename(temporary.c_str(), target.c_str()) != 0) fail(path, "cannot write", errno);
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+  sync_folder(target.parent_path());
+}
+
+MappedFile::MappedFile(const fs::path& path) {
+  struct stat info {};
+  const Descriptor fd(open_to_read(path, info));
+  if (!S_ISREG(info.st_mode)) fail(path, "cannot map", ENODEV);
+  if (info.st_size == 0) return;
+  const auto size = static_cast<size_t>(info.st_size);
+  void* mapped = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  if (mapped == MAP_FAILED) fail(path, "cannot map", errno);
+  data_ = static_cast<const std::byte*>(mapped);
+  size_ = size;
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+FileWriter::FileWriter(const fs::path& path, WriteMode mode) : path_(path) {
+  const int how = mode == WriteMode::kAppend ? O_APPEND : O_TRUNC;
+  fd_ = open_retrying(path, O_WRONLY | O_CREAT | how, 0666);
+  if (fd_ < 0) fail(path, "cannot write", errno);
+}
+
+FileWriter::~FileWriter() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void FileWriter::write(const void* data, size_t size) {
+  AM_ASSERT(fd_ >= 0, "write to a closed FileWriter");
+  write_all(fd_, path_, data, size);
+}
+
+void FileWriter::close() {
+  if (fd_ < 0) return;
+  sync_all(fd_, path_);
+  if (::close(std::exchange(fd_, -1)) != 0 && errno != EINTR) fail(path_, "cannot write", errno);
+}
+
+void sync_folder(const fs::path& folder) {
+  const fs::path path = folder.empty() ? fs::path(".") : folder;
+  const Descriptor fd(open_retrying(path, O_RDONLY | O_DIRECTORY));
+  if (fd.get() < 0) fail(path, "cannot sync", errno);
+  sync_all(fd.get(), path);
+}
+
+}  // namespace am

@@ -1,0 +1,66 @@
+// Files: whole reads, read-only maps, and writes that appear whole or not at all.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace am {
+
+// The whole file. Throws Error(kIo) that names it and the reason.
+std::string read_file(const std::filesystem::path& path);
+
+// Writes `path` through a temporary sibling, fsync and rename. Throws Error(kIo); on failure the
+// old file, if any, is untouched and the temporary is removed. Links are followed; what is no
+// regular file
+// (/dev/stdout, a pipe) is written directly.
+void write_file_atomically(const std::filesystem::path& path, std::string_view text);
+
+// A read-only memory map of a whole file; movable, unmapped on destruction. An empty file maps to
+// an empty span.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::filesystem::path& path);
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+ private:
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+enum class WriteMode {
+  kTruncate,  // a new file; an old one of this name is emptied
+  kAppend,    // behind what is there
+};
+
+// Writes piece by piece and reports short writes: a full disk is an Error(kIo) with its name, never
+// a truncated file that looks finished. The destructor closes; call close() to learn of errors.
+class FileWriter {
+ public:
+  explicit FileWriter(const std::filesystem::path& path, WriteMode mode = WriteMode::kTruncate);
+  FileWriter(const FileWriter&) = delete;
+  FileWriter& operator=(const FileWriter&) = delete;
+  ~FileWriter();
+
+  void write(const void* data, size_t size);
+  void write(std::string_view text) { write(text.data(), text.size()); }
+  // fsync and close.
+  void close();
+
+ private:
+  std::filesystem::path path_;
+  int fd_ = -1;
+};
+
+// Flushes a folder's own entries to disk, so that a rename in it survives a crash.
+void sync_folder(const std::filesystem::path& folder);
+
+}  // namespace am

@@ -1,0 +1,131 @@
+#include "am/base/json.h"
+
+#include <algorithm>
+
+#include "am/base/text.h"
+
+namespace am {
+namespace {
+
+Span span_at(std::string_view text, const std::string& file, size_t offset, size_t length) {
+  offset = std::min(offset, text.size());
+  const size_t previous = offset == 0 ? std::string_view::npos : text.rfind('\n', offset - 1);
+  const size_t line_begin = previous == std::string_view::npos ? 0 : previous + 1;
+  const size_t line_end = std::min(text.find('\n', line_begin), text.size());
+  Span span;
+  span.file = file;
+  span.line = 1 + static_cast<int>(std::count(text.begin(), text.begin() + line_begin, '\n'));
+  span.column = 1 + display_width(text.substr(line_begin, offset - line_begin));
+  span.length = std::max(1, display_width(text.substr(offset, length)));
+  // A config can be one line of a megabyte; a caret under that helps nobody.
+  constexpr size_t kLongestLine = 400;
+  if (line_end - line_begin <= kLongestLine) {
+    span.source = std::string(text.substr(line_begin, line_end - line_begin));
+    if (!span.source.empty() && span.source.back() == '\r') span.source.pop_back();
+  }
+  return span;
+}
+
+// nlohmann's texts read "[json.exception.parse_error.101] parse error at line 1, column 2: REASON".
+std::string reason_of(const std::string& what) {
+  const size_t at = what.find("column ");
+  const size_t colon = what.find(": ", at == std::string::npos ? 0 : at);
+  return colon == std::string::npos ? what : what.substr(colon + 2);
+}
+
+constexpr int kDeepest = 100;
+
+// Where the brackets nest deeper than kDeepest; npos when they do not.
+size_t too_deep(std::string_view text) {
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') {
+      for (++i; i < text.size() && text[i] != '"'; ++i) i += text[i] == '\\' ? 1 : 0;
+    } else if (c == '{' || c == '[') {
+      if (++depth > kDeepest) return i;
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+  return std::string_view::npos;
+}
+
+template <typename AnyJson>
+std::optional<AnyJson> parse(std::string_view text, const std::string& file, Diagnostics& found) {
+  if (const size_t at = too_deep(text); at != std::string_view::npos) {
+    found.error("json.syntax", span_at(text, file, at, 1),
+                "brackets nest more than " + std::to_string(kDeepest) + " levels deep");
+    return std::nullopt;
+  }
+  try {
+    return AnyJson::parse(text);
+  } catch (const typename AnyJson::parse_error& error) {
+    // `byte` counts from 1 and stands on the last byte that was read.
+    const size_t offset = error.byte == 0 ? 0 : error.byte - 1;
+    found.error("json.syntax", span_at(text, file, offset, 1), reason_of(error.what()));
+  } catch (const typename AnyJson::exception& error) {  // a number out of range
+    found.error("json.syntax", Span{file, 0, 0, 1, {}}, error.what());
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Json> parse_json(std::string_view text, const std::string& file, Diagnostics& found) {
+  return parse<Json>(text, file, found);
+}
+
+std::optional<SortedJson> parse_sorted_json(std::string_view text, const std::string& file,
+                                            Diagnostics& found) {
+  return parse<SortedJson>(text, file, found);
+}
+
+Span find_json_key(std::string_view text, const std::string& file, std::string_view key) {
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '{' || c == '[') ++depth;
+    if (c == '}' || c == ']') --depth;
+    if (c != '"') continue;
+    const size_t begin = i++;
+    while (i < text.size() && text[i] != '"') i += text[i] == '\\' ? 2 : 1;
+    if (i >= text.size()) break;
+    const size_t next = text.find_first_not_of(" \t\r\n", i + 1);
+    const bool is_key = next != std::string_view::npos && text[next] == ':';
+    if (depth == 1 && is_key && text.substr(begin + 1, i - begin - 1) == key) {
+      return span_at(text, file, begin, i + 1 - begin);
+    }
+  }
+  Span span;
+  span.file = file;
+  return span;
+}
+
+std::string dump_json(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string dump_json(const SortedJson& json, int indent) {
+  return json.dump(indent, ' ', false, SortedJson::error_handler_t::replace);
+}
+
+Json to_json(const Diagnostic& diagnostic) {
+  Json out = Json::object();
+  out["rule"] = diagnostic.rule;
+  out["severity"] = to_string(diagnostic.severity);
+  out["file"] = diagnostic.span.file;
+  out["line"] = diagnostic.span.line;
+  out["column"] = diagnostic.span.column;
+  out["message"] = diagnostic.message;
+  out["help"] = diagnostic.help;
+  return out;
+}
+
+Json to_json(const Diagnostics& diagnostics) {
+  Json out = Json::array();
+  for (const Diagnostic& diagnostic : diagnostics.items()) out.push_back(to_json(diagnostic));
+  return out;
+}
+
+}  // namespace am

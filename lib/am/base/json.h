@@ -1,0 +1,40 @@
+// The one place that names the JSON library. Objects keep their order.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "am/base/diagnostic.h"
+
+namespace am {
+
+using Json = nlohmann::ordered_json;
+// For objects of many thousand keys (an index of all tensors of a model): `Json` finds a key by
+// walking.
+using SortedJson = nlohmann::json;
+
+// Parses a user's file. On a syntax error adds one diagnostic (rule "json.syntax") with line and
+// column. More than 100 levels of brackets are an error too: code that walks values may be
+// recursive.
+std::optional<Json> parse_json(std::string_view text, const std::string& file, Diagnostics& found);
+std::optional<SortedJson> parse_sorted_json(std::string_view text, const std::string& file,
+                                            Diagnostics& found);
+
+// Where a top-level key of a JSON object stands in its text: the span of the key, or of the file
+// when it is not there.
+Span find_json_key(std::string_view text, const std::string& file, std::string_view key);
+
+// JSON text: bytes that are not UTF-8 become U+FFFD, NaN and infinities null, so the result is
+// always valid. indent < 0: one line.
+std::string dump_json(const Json& json, int indent = 2);
+std::string dump_json(const SortedJson& json, int indent = 2);
+
+// {"rule","severity","file","line","column","message","help"}, as INTERFACE fixes it.
+Json to_json(const Diagnostic& diagnostic);
+Json to_json(const Diagnostics& diagnostics);
+
+}  // namespace am

@@ -1,0 +1,118 @@
+#include "am/base/random.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "am/base/error.h"
+
+namespace am {
+
+uint64_t hash_name(std::string_view name) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : name) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= 0x100000001b3u;
+  }
+  return hash;
+}
+
+namespace {
+
+uint32_t high_half(uint64_t product) { return static_cast<uint32_t>(product >> 32); }
+uint32_t low_half(uint64_t product) { return static_cast<uint32_t>(product); }
+
+// SplitMix64's finaliser (Steele, Lea, Flood 2014): every input bit changes half of the output
+// bits.
+uint64_t mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+// (0, 1]: the logarithm below must not see zero.
+float open_uniform(uint32_t word) { return (static_cast<float>(word) + 1.0f) * 0x1p-32f; }
+
+// Two independent standard normals from two words (Box and Muller).
+std::array<float, 2> normal_pair(uint32_t a, uint32_t b) {
+  const float radius = std::sqrt(-2.0f * std::log(open_uniform(a)));
+  const float angle = 2.0f * std::numbers::pi_v<float> * (static_cast<float>(b) * 0x1p-32f);
+  return {radius * std::cos(angle), radius * std::sin(angle)};
+}
+
+}  // namespace
+
+std::array<uint32_t, 4> philox4x32(uint64_t key, uint64_t counter_low, uint64_t counter_high) {
+  constexpr uint64_t kMultiplier0 = 0xD2511F53u;
+  constexpr uint64_t kMultiplier1 = 0xCD9E8D57u;
+  constexpr uint32_t kWeyl0 = 0x9E3779B9u;
+  constexpr uint32_t kWeyl1 = 0xBB67AE85u;
+  constexpr int kRounds = 10;
+
+  std::array<uint32_t, 4> x = {low_half(counter_low), high_half(counter_low),
+                               low_half(counter_high), high_half(counter_high)};
+  uint32_t k0 = low_half(key), k1 = high_half(key);
+  for (int round = 0; round < kRounds; ++round) {
+    const uint64_t p0 = kMultiplier0 * x[0];
+    const uint64_t p1 = kMultiplier1 * x[2];
+    x = {high_half(p1) ^ x[1] ^ k0, low_half(p1), high_half(p0) ^ x[3] ^ k1, low_half(p0)};
+    k0 += kWeyl0;
+    k1 += kWeyl1;
+  }
+  return x;
+}
+
+NormalStream::NormalStream(uint64_t seed, std::string_view name)
+    : key_(mix(seed)), stream_(hash_name(name)) {}
+
+void NormalStream::fill(float* out, int64_t first, int64_t count, float mean, float stddev) const {
+  // A block of four words gives the values 4 * block ... 4 * block + 3, wherever the range begins.
+  const int64_t end = first + count;
+  int64_t index = first;
+  while (index < end) {
+    const auto block = static_cast<uint64_t>(index) / 4;
+    const auto words = philox4x32(key_, block, stream_);
+    const auto low = normal_pair(words[0], words[1]);
+    const auto high = normal_pair(words[2], words[3]);
+    const std::array<float, 4> values = {low[0], low[1], high[0], high[1]};
+    for (int64_t lane = index % 4; lane < 4 && index < end; ++lane, ++index) {
+      *out++ = mean + stddev * values[static_cast<size_t>(lane)];
+    }
+  }
+}
+
+namespace {
+
+// The smallest h with 2^(2h) >= size, at least 1.
+int half_bits_for(uint64_t size) {
+  int half = 1;
+  while (half < 32 && (uint64_t{1} << (2 * half)) < size) ++half;
+  return half;
+}
+
+}  // namespace
+
+Permutation::Permutation(uint64_t size, uint64_t seed)
+    : size_(size), seed_(mix(seed)), half_bits_(half_bits_for(size)) {}
+
+uint64_t Permutation::operator()(uint64_t index) const {
+  AM_ASSERT(index < size_, "a permutation was asked for an index outside of it");
+  constexpr uint64_t kRounds = 8;
+  const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
+  // Walking the cycle until it comes back into [0, size) keeps the map a bijection; the network's
+  // domain is below four times the size, so the walk is short.
+  do {
+    uint64_t left = index >> half_bits_;
+    uint64_t right = index & mask;
+    for (uint64_t round = 0; round < kRounds; ++round) {
+      const uint64_t mixed = mix(seed_ ^ mix(right + (round << 32)));
+      const uint64_t next = left ^ (mixed & mask);
+      left = right;
+      right = next;
+    }
+    index = (left << half_bits_) | right;
+  } while (index >= size_);
+  return index;
+}
+
+}  // namespace am

@@ -1,0 +1,45 @@
+// Counter-based random numbers: the value is a pure function of (seed, stream, index).
+//
+// Every rank can draw the values of its own shard, at any offset, without drawing the others: so
+// the initial parameters do not depend on the layout. The generator is Philox4x32-10 (Salmon et
+// al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace am {
+
+// FNV-1a, 64 bits: turns a parameter's name into its stream.
+uint64_t hash_name(std::string_view name);
+
+// One block of four independent 32-bit words for (key, counter).
+std::array<uint32_t, 4> philox4x32(uint64_t key, uint64_t counter_low, uint64_t counter_high);
+
+// Standard normal values of one stream, addressed by index.
+class NormalStream {
+ public:
+  NormalStream(uint64_t seed, std::string_view name);
+  // Fills out[0..count) with the values at [first, first + count).
+  void fill(float* out, int64_t first, int64_t count, float mean, float stddev) const;
+
+ private:
+  uint64_t key_;
+  uint64_t stream_;
+};
+
+// A bijection of [0, size) that depends on `seed` alone: sample order without a stored permutation
+// (Feistel network over the next even power of two, cycle-walking).
+class Permutation {
+ public:
+  Permutation(uint64_t size, uint64_t seed);
+  uint64_t operator()(uint64_t index) const;
+
+ private:
+  uint64_t size_;
+  uint64_t seed_;
+  int half_bits_;
+};
+
+}  // namespace am

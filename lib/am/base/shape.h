@@ -1,0 +1,18 @@
+// A tensor's global shape, outermost dim first.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace am {
+
+using Shape = std::vector<int64_t>;
+
+inline int64_t numel(std::span<const int64_t> shape) {
+  int64_t product = 1;
+  for (const int64_t size : shape) product *= size;
+  return product;
+}
+
+}  // namespace am

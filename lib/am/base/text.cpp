@@ -1,0 +1,158 @@
+#include "am/base/text.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace am {
+
+std::string join(std::span<const std::string> parts, std::string_view separator) {
+  std::string out;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) out += separator;
+    out += parts[i];
+  }
+  return out;
+}
+
+std::string join(std::span<const int64_t> parts, std::string_view separator,
+                 std::string_view last) {
+  std::string out;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const bool is_last = i + 1 == parts.size();
+    if (i > 0) out += is_last && !last.empty() ? last : separator;
+    out += std::to_string(parts[i]);
+  }
+  return out;
+}
+
+std::string shape_text(std::span<const int64_t> shape) { return "[" + join(shape, ", ") + "]"; }
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  size_t begin = 0;
+  while (true) {
+    const size_t end = text.find(separator, begin);
+    if (end == std::string_view::npos) break;
+    parts.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  parts.emplace_back(text.substr(begin));
+  return parts;
+}
+
+std::string_view trim(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\r\n\f\v";
+  const size_t begin = text.find_first_not_of(kBlank);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
+}
+
+bool starts_with(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
+
+bool ends_with(std::string_view text, std::string_view suffix) {
+  return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
+}
+
+// ---- slips of the finger
+// -------------------------------------------------------------------------
+
+int edit_distance(std::string_view a, std::string_view b) {
+  // Rows of the usual table; two before the current one, for transpositions.
+  std::vector<int> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
+  for (size_t i = 1; i <= a.size(); ++i) {
+    std::swap(before_last, last);
+    std::swap(last, row);
+    row[0] = static_cast<int>(i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const int change = a[i - 1] == b[j - 1] ? 0 : 1;
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + change});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[j] = std::min(row[j], before_last[j - 2] + 1);
+      }
+    }
+  }
+  return row[b.size()];
+}
+
+namespace {
+
+// Case and the choice of separator are no part of a misspelling.
+std::string folded(std::string_view word) {
+  std::string out(word);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    if (c == '-' || c == '.' || c == ' ') c = '_';
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates) {
+  const std::string typed = folded(word);
+  const std::string* best = nullptr;
+  int best_distance = 0;
+  for (const std::string& candidate : candidates) {
+    const int distance = edit_distance(typed, folded(candidate));
+    const int longer = static_cast<int>(std::max(typed.size(), candidate.size()));
+    if (distance > std::max(1, longer / 3)) continue;
+    if (best == nullptr || distance < best_distance) {
+      best = &candidate;
+      best_distance = distance;
+    }
+  }
+  if (best != nullptr) return *best;
+  // An abbreviation: "tp" for "tp_size". The shortest name that begins so.
+  if (typed.size() < 2) return std::nullopt;
+  for (const std::string& candidate : candidates) {
+    if (!starts_with(folded(candidate), typed)) continue;
+    if (best == nullptr || candidate.size() < best->size()) best = &candidate;
+  }
+  return best != nullptr ? std::optional<std::string>(*best) : std::nullopt;
+}
+
+// ---- order and width
+// -----------------------------------------------------------------------------
+
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// The run of digits at `at`, without leading zeros; moves `at` behind it.
+std::string_view take_number(std::string_view text, size_t& at) {
+  while (at + 1 < text.size() && text[at] == '0' && is_digit(text[at + 1])) ++at;
+  const size_t begin = at;
+  while (at < text.size() && is_digit(text[at])) ++at;
+  return text.substr(begin, at - begin);
+}
+
+}  // namespace
+
+bool natural_less(std::string_view a, std::string_view b) {
+  size_t i = 0, j = 0;
+  while (i < a.size() && j < b.size()) {
+    if (is_digit(a[i]) && is_digit(b[j])) {
+      const std::string_view x = take_number(a, i);
+      const std::string_view y = take_number(b, j);
+      if (x.size() != y.size()) return x.size() < y.size();
+      if (x != y) return x < y;
+      continue;
+    }
+    if (a[i] != b[j]) return static_cast<unsigned char>(a[i]) < static_cast<unsigned char>(b[j]);
+    ++i;
+    ++j;
+  }
+  if ((i < a.size()) != (j < b.size())) return j < b.size();
+  return a < b;  // differ in leading zeros only, or not at all
+}
+
+int display_width(std::string_view text) {
+  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;  // not a continuation byte
+  }));
+}
+
+}  // namespace am

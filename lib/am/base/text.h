@@ -1,0 +1,47 @@
+// Small text helpers: joining, splitting, globs, and the nearest known name to a misspelt one.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace am {
+
+// Streams its arguments into one string: cat("tp_size = ", 3).
+template <typename... Args>
+std::string cat(const Args&... args) {
+  std::ostringstream out;
+  (out << ... << args);
+  return std::move(out).str();
+}
+
+std::string join(std::span<const std::string> parts, std::string_view separator);
+// join({2, 4, 8}, ", "); `last` replaces the final separator: "2, 4 or 8".
+std::string join(std::span<const int64_t> parts, std::string_view separator,
+                 std::string_view last = {});
+// "[4096, 1024]"
+std::string shape_text(std::span<const int64_t> shape);
+std::vector<std::string> split(std::string_view text, char separator);
+std::string_view trim(std::string_view text);
+bool starts_with(std::string_view text, std::string_view prefix);
+bool ends_with(std::string_view text, std::string_view suffix);
+
+// Shell-like: `*` any run, `?` one character, `[ab]` one of a set, `{a,b}` alternatives; case
+// matters. A `*` also matches dots.
+bool glob_match(std::string_view pattern, std::string_view text);
+bool is_glob(std::string_view text);
+
+// Optimal-string-alignment (Damerau) distance in bytes.
+int edit_distance(std::string_view a, std::string_view b);
+// The candidate nearest to `word`, when it is near enough to be a slip of the finger.
+std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);
+// "layers.2" before "layers.10": digits compare as numbers.
+bool natural_less(std::string_view a, std::string_view b);
+
+// Terminal columns of a UTF-8 text: one a code point.
+int display_width(std::string_view text);
+
+}  // namespace am

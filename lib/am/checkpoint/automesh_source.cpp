@@ -1,0 +1,122 @@
+#include "am/checkpoint/automesh_source.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/checkpoint/checkpoint.h"
+#include "am/checkpoint/mapped_tensor.h"
+#include "am/checkpoint/shard_table.h"
+#include "am/tensor/dtype.h"
+#include "am/tensor/redistribute.h"
+
+namespace am::checkpoint {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+class AutomeshSource : public TensorSource {
+ public:
+  explicit AutomeshSource(fs::path folder) : folder_(std::move(folder)) {
+    const CheckpointInfo info = read_checkpoint_info(folder_);
+    for (int64_t rank = 0; rank < info.world_size; ++rank) {
+      files_.push_back(formats::SafetensorsFile::open(folder_ / rank_file_name(rank)));
+    }
+    for (int64_t rank = 0; rank < info.world_size; ++rank) add_file(rank);
+    for (const auto& [name, parts] : parts_) check_covered(name, parts);
+    const auto by_name = [](const auto& a, const auto& b) { return natural_less(a.name, b.name); };
+    std::sort(tensors_.begin(), tensors_.end(), by_name);
+    std::sort(optimizer_.begin(), optimizer_.end(), by_name);
+  }
+
+  std::string format() const override { return "automesh"; }
+  fs::path path() const override { return folder_; }
+  const std::vector<StoredTensor>& tensors() const override { return tensors_; }
+  const std::vector<StoredTensor>& optimizer_tensors() const override { return optimizer_; }
+  fs::path config_file() const override { return folder_ / "config.json"; }
+
+  void read(std::string_view name, const mesh::Box& box, at::Tensor out) const override {
+    const auto found = parts_.find(name);
+    if (found == parts_.end()) {
+      throw Error(ErrorKind::kFormat, cat(folder_.string(), ": no tensor named ", name));
+    }
+    const at::NoGradGuard no_grad;
+    for (const Part& part : found->second) {
+      const auto common = mesh::intersect(part.box, box);
+      if (!common) continue;
+      const at::Tensor stored = map_entry(*part.file, *part.entry);
+      tensor::view_box(out, box.offset, *common)
+          .copy_(tensor::view_box(stored, part.box.offset, *common));
+    }
+  }
+
+ private:
+  struct Part {
+    const formats::SafetensorsFile* file;
+    const formats::SafetensorsEntry* entry;
+    Shape shape;  // global
+    mesh::Box box;
+  };
+
+  void add_file(int64_t rank) {
+    const auto& file = files_[static_cast<size_t>(rank)];
+    const ShardTable table = read_shard_table(file);
+    for (const auto& entry : file.entries()) {
+      const auto& row = table.at(entry.name);
+      auto& parts = parts_[entry.name];
+      if (parts.empty()) {
+        StoredTensor tensor;
+        tensor.name = entry.name;
+        tensor.shape = row.shape;
+        tensor.dtype = tensor::from_safetensors(entry.dtype);
+        const bool optimizer = starts_with(entry.name, kOptimizerPrefix);
+        (optimizer ? optimizer_ : tensors_).push_back(std::move(tensor));
+      } else if (parts.front().shape != row.shape) {
+        throw Error(ErrorKind::kFormat, cat(file.path().string(), ": ", entry.name,
+                                            " has another global shape than in the other ranks"));
+      }
+      parts.push_back({&file, &entry, row.shape, {row.offset, entry.shape}});
+      auto& list = starts_with(entry.name, kOptimizerPrefix) ? optimizer_ : tensors_;
+      const auto tensor = std::find_if(list.rbegin(), list.rend(),
+                                       [&](const auto& t) { return t.name == entry.name; });
+      tensor->shards.push_back({rank, parts.back().box});
+    }
+  }
+
+  // Boxes do not overlap (replicas are written once), so their sizes add up to the tensor's.
+  void check_covered(const std::string& name, const std::vector<Part>& parts) const {
+    int64_t covered = 0;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      covered += parts[i].box.numel();
+      for (size_t j = 0; j < i; ++j) {
+        if (mesh::intersect(parts[i].box, parts[j].box)) {
+          throw Error(ErrorKind::kFormat,
+                      cat(folder_.string(), ": two ranks hold the same part of ", name));
+        }
+      }
+    }
+    if (covered != numel(parts.front().shape)) {
+      throw Error(ErrorKind::kFormat, cat(folder_.string(), ": the ranks' files hold only ",
+                                          covered, " of the ", numel(parts.front().shape),
+                                          " values of ", name));
+    }
+  }
+
+  fs::path folder_;
+  std::vector<formats::SafetensorsFile> files_;
+  std::map<std::string, std::vector<Part>, std::less<>> parts_;
+  std::vector<StoredTensor> tensors_;
+  std::vector<StoredTensor> optimizer_;
+};
+
+}  // namespace
+
+std::unique_ptr<TensorSource> open_automesh_source(const fs::path& folder) {
+  return std::make_unique<AutomeshSource>(folder);
+}
+
+}  // namespace am::checkpoint

@@ -1,0 +1,13 @@
+// An am-run checkpoint as a tensor source: boxes from every rank's file, joined into global tensors.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "am/checkpoint/tensor_source.h"
+
+namespace am::checkpoint {
+
+std::unique_ptr<TensorSource> open_automesh_source(const std::filesystem::path& folder);
+
+}  // namespace am::checkpoint

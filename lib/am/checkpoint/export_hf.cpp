@@ -1,0 +1,214 @@
+// export_hf: a folder for transformers, from a live model or from tensors at rest.
+//
+// One parameter is in memory at a time. Files are filled in inventory order and closed at max_file_bytes.
+
+#include <ATen/ATen.h>
+
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/json.h"
+#include "am/base/text.h"
+#include "am/checkpoint/collective_step.h"
+#include "am/checkpoint/weights.h"
+#include "am/formats/safetensors.h"
+#include "am/tensor/dtype.h"
+
+namespace am::checkpoint {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct ExportItem {
+  std::string name;
+  Shape shape;
+  at::ScalarType dtype;
+
+  int64_t bytes() const { return numel(shape) * static_cast<int64_t>(c10::elementSize(dtype)); }
+};
+
+using Fetch = std::function<at::Tensor(const std::string& name)>;
+
+// Consecutive items, cut so that no file but one with a single large tensor passes the limit.
+std::vector<std::vector<ExportItem>> split_files(const std::vector<ExportItem>& items,
+                                                 int64_t max_file_bytes) {
+  std::vector<std::vector<ExportItem>> files(1);
+  int64_t bytes = 0;
+  for (const auto& item : items) {
+    if (!files.back().empty() && bytes + item.bytes() > max_file_bytes) {
+      files.emplace_back();
+      bytes = 0;
+    }
+    files.back().push_back(item);
+    bytes += item.bytes();
+  }
+  return files;
+}
+
+std::string file_name(size_t index, size_t count) {
+  if (count == 1) return "model.safetensors";
+  char name[64];
+  std::snprintf(name, sizeof name, "model-%05zu-of-%05zu.safetensors", index + 1, count);
+  return name;
+}
+
+// The config as it was, with the dtype of the exported values under both of its spellings' names.
+std::string config_with_dtype(const std::string& text, at::ScalarType dtype) {
+  Json config = Json::parse(text);
+  const bool old_spelling = config.contains("torch_dtype");
+  config[old_spelling ? "torch_dtype" : "dtype"] = tensor::dtype_name(dtype);
+  return config.dump(2) + "\n";
+}
+
+void refuse_existing(const fs::path& folder) {
+  if (fs::exists(folder) && !(fs::is_directory(folder) && fs::is_empty(folder))) {
+    throw Error(ErrorKind::kIo, cat(folder.string(), ": exists and is not an empty folder"),
+                "name a folder that is not there yet");
+  }
+}
+
+class FolderWriter {
+ public:
+  FolderWriter(fs::path folder, std::vector<ExportItem> items, int64_t max_file_bytes)
+      : folder_(std::move(folder)),
+        partial_(folder_.string() + ".tmp"),
+        files_(split_files(items, max_file_bytes)) {}
+
+  const fs::path& partial() const { return partial_; }
+
+  void begin(const std::string& config_text, at::ScalarType dtype) {
+    refuse_existing(folder_);
+    fs::remove_all(partial_);
+    fs::create_directories(partial_);
+    write_file_atomically(partial_ / "config.json", config_with_dtype(config_text, dtype));
+  }
+
+  // All files; `fetch` is called for every item in order, on ranks that do not write as well, and goes on after a
+  // failed write: it is collective, so the other ranks are waiting in it.
+  void write(bool writes, const Fetch& fetch) const {
+    std::optional<Error> failed;
+    for (size_t i = 0; i < files_.size(); ++i) {
+      std::unique_ptr<formats::SafetensorsWriter> writer;
+      const auto attempt = [&](const std::function<void()>& action) {
+        if (!writes || failed) return;
+        try {
+          action();
+        } catch (const Error& error) {
+          failed = error;
+        }
+      };
+      attempt([&] { writer = open(i); });
+      for (const auto& item : files_[i]) {
+        const at::Tensor value = fetch(item.name).to(item.dtype).contiguous();
+        attempt([&] {
+          writer->write({static_cast<const std::byte*>(value.data_ptr()), value.nbytes()});
+        });
+      }
+      attempt([&] { writer->close(); });
+    }
+    if (failed) throw *failed;
+  }
+
+  void finish() const {
+    if (files_.size() > 1) write_index();
+    sync_folder(partial_);
+    if (fs::exists(folder_)) fs::remove(folder_);
+    fs::rename(partial_, folder_);
+    const fs::path parent = fs::absolute(folder_).parent_path();
+    sync_folder(parent);
+  }
+
+ private:
+  std::unique_ptr<formats::SafetensorsWriter> open(size_t index) const {
+    std::vector<formats::SafetensorsItem> items;
+    for (const auto& item : files_[index]) {
+      items.push_back({item.name, tensor::safetensors_name(item.dtype), item.shape});
+    }
+    return std::make_unique<formats::SafetensorsWriter>(
+        partial_ / file_name(index, files_.size()), items,
+        std::map<std::string, std::string>{{"format", "pt"}});
+  }
+
+  void write_index() const {
+    Json map = Json::object();
+    int64_t bytes = 0;
+    for (size_t i = 0; i < files_.size(); ++i) {
+      for (const auto& item : files_[i]) {
+        map[item.name] = file_name(i, files_.size());
+        bytes += item.bytes();
+      }
+    }
+    const Json index = {{"metadata", {{"total_size", bytes}}}, {"weight_map", map}};
+    write_file_atomically(partial_ / "model.safetensors.index.json", index.dump(2) + "\n");
+  }
+
+  fs::path folder_;
+  fs::path partial_;
+  std::vector<std::vector<ExportItem>> files_;
+};
+
+}  // namespace
+
+void export_hf(const fs::path& folder, parallel::ParallelModel& model,
+               std::optional<at::ScalarType> dtype, int64_t max_file_bytes) {
+  const runtime::Group& world = model.mesh().group("world");
+  const bool first = world.index() == 0;
+  const auto stored = model.data_parallel().groups().front()->flat().scalar_type();
+  const at::ScalarType written = dtype.value_or(stored);
+  std::vector<ExportItem> items;
+  for (const auto& parameter : model.layout().parameters) {
+    items.push_back({parameter.name, parameter.shape, written});
+  }
+  FolderWriter writer(folder, std::move(items), max_file_bytes);
+  const auto clean = [&] {
+    std::error_code ignored;
+    if (first) fs::remove_all(writer.partial(), ignored);
+  };
+  collective_step(world, [] {}, [&] {
+    if (first) writer.begin(model.config().text, written);
+  });
+  collective_step(world, clean, [&] {
+    writer.write(first, [&](const std::string& name) { return model.full_parameter(name); });
+  });
+  collective_step(world, clean, [&] {
+    if (first) writer.finish();
+  });
+}
+
+void export_hf(const fs::path& folder, const TensorSource& source,
+               std::optional<at::ScalarType> dtype, int64_t max_file_bytes) {
+  if (source.config_file().empty()) {
+    throw Error(ErrorKind::kIo, cat(source.path().string(), ": has no config.json beside it"),
+                "transformers needs one to load the export");
+  }
+  std::vector<ExportItem> items;
+  for (const auto& tensor : source.tensors()) {
+    items.push_back({tensor.name, tensor.shape, dtype.value_or(tensor.dtype)});
+  }
+  if (items.empty()) {
+    throw Error(ErrorKind::kFormat, cat(source.path().string(), ": holds no parameters"));
+  }
+  FolderWriter writer(folder, items, max_file_bytes);
+  const runtime::Group alone;
+  const auto clean = [&] {
+    std::error_code ignored;
+    fs::remove_all(writer.partial(), ignored);
+  };
+  collective_step(alone, [] {}, [&] {
+    writer.begin(read_file(source.config_file()), items.front().dtype);
+  });
+  collective_step(alone, clean, [&] {
+    writer.write(true, [&](const std::string& name) { return source.read_all(name); });
+    writer.finish();
+  });
+}
+
+}  // namespace am::checkpoint

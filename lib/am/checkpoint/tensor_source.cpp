@@ -1,0 +1,56 @@
+#include "am/checkpoint/tensor_source.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/checkpoint/automesh_source.h"
+#include "am/checkpoint/checkpoint.h"
+#include "am/checkpoint/hf_source.h"
+
+namespace am::checkpoint {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+const StoredTensor* find_in(const std::vector<StoredTensor>& tensors, std::string_view name) {
+  const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                  [&](const StoredTensor& tensor) { return tensor.name == name; });
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+const StoredTensor* TensorSource::find(std::string_view name) const {
+  const auto* parameter = find_in(tensors(), name);
+  return parameter != nullptr ? parameter : find_in(optimizer_tensors(), name);
+}
+
+at::Tensor TensorSource::read_all(std::string_view name) const {
+  const StoredTensor* stored = find(name);
+  if (stored == nullptr) {
+    throw Error(ErrorKind::kFormat, cat(path().string(), ": no tensor named ", name));
+  }
+  at::Tensor out = at::empty(stored->shape, at::TensorOptions(stored->dtype));
+  read(name, mesh::Box::whole(stored->shape), out);
+  return out;
+}
+
+bool is_tensor_source(const fs::path& path) {
+  return is_checkpoint(path) || is_hf_source(path);
+}
+
+std::unique_ptr<TensorSource> open_tensor_source(const fs::path& path) {
+  if (!fs::exists(path)) {
+    throw Error(ErrorKind::kIo, cat(path.string(), ": no such file or folder"));
+  }
+  if (is_checkpoint(path)) return open_automesh_source(path);
+  if (is_hf_source(path)) return open_hf_source(path);
+  throw Error(ErrorKind::kFormat, cat(path.string(), ": holds no weights that can be opened"),
+              "expected *.safetensors (or a folder with them), or a checkpoint folder step-N of am-run");
+}
+
+}  // namespace am::checkpoint

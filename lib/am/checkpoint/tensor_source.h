@@ -1,0 +1,68 @@
+// Named tensors at rest, readable box by box: Hugging Face safetensors (a file, a folder, an index over several
+// files) and am-run's own checkpoints.
+//
+//   auto source = open_tensor_source("checkpoints/step-100");
+//   at::Tensor slice = at::empty({512, 4096});
+//   source->read("model.embed_tokens.weight", {{1024, 0}, {512, 4096}}, slice);
+//
+// Data is mapped, not read: a rank touches the pages of its own shard only.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "am/base/shape.h"
+#include "am/formats/safetensors.h"
+#include "am/mesh/shard.h"
+
+namespace am::checkpoint {
+
+// A part of a tensor in one file. `rank` is the rank that wrote it, 0 where files are not by rank.
+struct StoredShard {
+  int64_t rank = 0;
+  mesh::Box box;
+};
+
+struct StoredTensor {
+  std::string name;
+  Shape shape;  // global
+  at::ScalarType dtype = at::kFloat;
+  std::vector<StoredShard> shards;  // they cover the shape
+
+  int64_t numel() const { return am::numel(shape); }
+  int64_t bytes() const { return numel() * static_cast<int64_t>(c10::elementSize(dtype)); }
+};
+
+class TensorSource {
+ public:
+  virtual ~TensorSource() = default;
+
+  // "huggingface" or "automesh".
+  virtual std::string format() const = 0;
+  virtual std::filesystem::path path() const = 0;
+  // The model's parameters, in natural order of their names.
+  virtual const std::vector<StoredTensor>& tensors() const = 0;
+  // Optimizer state, keyed "optim.state.NAME.exp_avg"; empty for a Hugging Face folder.
+  virtual const std::vector<StoredTensor>& optimizer_tensors() const = 0;
+  // Null when there is none of that name.
+  const StoredTensor* find(std::string_view name) const;
+  // Copies the box of the named tensor into `out` ([box.shape], any dtype: values are converted). Throws
+  // Error(kFormat) when the tensor is not there or the box leaves its shape.
+  virtual void read(std::string_view name, const mesh::Box& box, at::Tensor out) const = 0;
+  // The whole tensor in its stored dtype.
+  at::Tensor read_all(std::string_view name) const;
+  // The model's config.json beside the weights; empty when there is none.
+  virtual std::filesystem::path config_file() const = 0;
+};
+
+// True when the path is something that open_tensor_source can open.
+bool is_tensor_source(const std::filesystem::path& path);
+// Throws Error(kIo) for a missing path, Error(kFormat) for files that are neither, truncated or lying.
+std::unique_ptr<TensorSource> open_tensor_source(const std::filesystem::path& path);
+
+}  // namespace am::checkpoint

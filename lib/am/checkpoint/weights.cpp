@@ -1,0 +1,130 @@
+#include "am/checkpoint/weights.h"
+
+#include <ATen/ATen.h>
+
+#include <vector>
+
+#include "am/base/error.h"
+#include "am/base/random.h"
+#include "am/base/text.h"
+
+namespace am::checkpoint {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Fills `out` (contiguous float32, [box.shape]) with the stream's values at the box's global indices: runs along the
+// last dim are contiguous in both.
+void fill_normal(const NormalStream& stream, const Shape& shape, const mesh::Box& box, double stddev,
+                 at::Tensor out) {
+  const size_t dims = shape.size();
+  const int64_t run = dims == 0 ? 1 : box.shape[dims - 1];
+  const int64_t runs = run == 0 ? 0 : box.numel() / run;
+  auto* values = out.data_ptr<float>();
+  for (int64_t i = 0; i < runs; ++i) {
+    int64_t rest = i;
+    int64_t index = dims == 0 ? 0 : box.offset[dims - 1];
+    int64_t stride = dims == 0 ? 1 : shape[dims - 1];
+    for (size_t dim = dims; dim-- > 1;) {
+      const size_t outer = dim - 1;
+      index += (box.offset[outer] + rest % box.shape[outer]) * stride;
+      rest /= box.shape[outer];
+      stride *= shape[outer];
+    }
+    stream.fill(values + i * run, index, run, 0.0F, static_cast<float>(stddev));
+  }
+}
+
+const model::ParameterSpec& spec_of(const parallel::ParallelModel& model, const std::string& name) {
+  const auto* spec = model.layout().inventory.find(name);
+  AM_ASSERT(spec != nullptr, cat("the inventory lacks ", name));
+  return *spec;
+}
+
+// A checkpoint may spell out a tied head. transformers would then use both; our model has one, so they must agree.
+void check_tied_head(const parallel::ParallelModel& model, const TensorSource& source) {
+  if (!model.layout().inventory.tied_lm_head || source.find("lm_head.weight") == nullptr) return;
+  const at::Tensor head = source.read_all("lm_head.weight");
+  const at::Tensor embedding = source.read_all("model.embed_tokens.weight");
+  if (head.sizes() != embedding.sizes() || !at::equal(head, embedding)) {
+    throw Error(ErrorKind::kFormat,
+                cat(source.path().string(), ": lm_head.weight differs from model.embed_tokens.weight, ",
+                    "but the config ties them"),
+                "set tie_word_embeddings to false in config.json");
+  }
+}
+
+void check_complete(const parallel::ParallelModel& model, const TensorSource& source) {
+  std::vector<std::string> wrong;
+  for (const auto& parameter : model.layout().parameters) {
+    const StoredTensor* stored = source.find(parameter.name);
+    if (stored == nullptr) {
+      wrong.push_back(cat(parameter.name, " is missing"));
+    } else if (stored->shape != parameter.shape) {
+      wrong.push_back(cat(parameter.name, " is ", shape_text(stored->shape), ", the config asks for ",
+                          shape_text(parameter.shape)));
+    }
+  }
+  if (wrong.empty()) return;
+  constexpr size_t kShown = 8;
+  const size_t more = wrong.size() > kShown ? wrong.size() - kShown : 0;
+  if (more > 0) wrong.resize(kShown);
+  throw Error(ErrorKind::kFormat,
+              cat(source.path().string(), ": does not fit the model: ", join(wrong, "; "),
+                  more > 0 ? cat("; and ", more, " more") : std::string()),
+              "the weights belong to another model than the config");
+}
+
+}  // namespace
+
+void initialize(parallel::ParallelModel& model, int64_t seed) {
+  const at::NoGradGuard no_grad;
+  model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::OwnedParameter& owned) {
+    at::Tensor value = owned.value;
+    switch (spec_of(model, owned.name).init) {
+      case model::Init::kOnes:
+        value.fill_(1.0);
+        break;
+      case model::Init::kZeros:
+        value.zero_();
+        break;
+      case model::Init::kNormal: {
+        const NormalStream stream(static_cast<uint64_t>(seed), owned.name);
+        at::Tensor drawn = at::empty(owned.box.shape, at::kFloat);
+        fill_normal(stream, owned.shape, owned.box, model.config().initializer_range, drawn);
+        value.copy_(drawn);
+        break;
+      }
+    }
+  });
+}
+
+void load(parallel::ParallelModel& model, const TensorSource& source) {
+  check_complete(model, source);
+  check_tied_head(model, source);
+  model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::OwnedParameter& owned) {
+    source.read(owned.name, owned.box, owned.value);
+  });
+}
+
+std::string load_or_initialize(parallel::ParallelModel& model, const config::Plan& plan) {
+  const std::string& weights = plan.model.weights;
+  fs::path path;
+  if (weights == "auto") {
+    const fs::path config = plan.resolve(plan.model.path);
+    const fs::path folder = fs::is_directory(config) ? config : config.parent_path();
+    if (is_tensor_source(folder)) path = folder;
+  } else if (weights != "none") {
+    path = plan.resolve(weights);
+  }
+  if (path.empty()) {
+    initialize(model, plan.model.seed);
+    return cat("initialised with seed ", plan.model.seed);
+  }
+  const auto source = open_tensor_source(path);
+  load(model, *source);
+  return cat("loaded from ", path.string());
+}
+
+}  // namespace am::checkpoint

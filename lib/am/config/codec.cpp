@@ -1,0 +1,232 @@
+#include "am/config/codec.h"
+
+#include <cmath>
+
+#include "am/base/text.h"
+#include "am/base/units.h"
+
+namespace am::config {
+namespace {
+
+// As JSON carries it, without the noise of a double's last digits.
+std::string number_text(double value) { return format_general(value, 12); }
+
+// The value that was meant, when only its notation is wrong; empty: nothing to suggest. Numbers and
+// booleans in quotes are the most frequent mistake of those who come from YAML.
+std::string other_notation(const Value& value, bool wants_text) {
+  switch (value.kind) {
+    case Value::Kind::kText: {
+      const std::string& text = value.text;
+      const bool boolean = text == "true" || text == "false";
+      const bool number = !text.empty() && text.find_first_not_of("0123456789.-+e_") == text.npos;
+      return (boolean || number) && !wants_text ? cat("write ", text, " without quotes") : "";
+    }
+    case Value::Kind::kInteger:
+      return wants_text ? cat("write \"", value.integer, "\"") : "";
+    case Value::Kind::kNumber:
+      if (wants_text) return cat("write \"", number_text(value.number), "\"");
+      return value.number == std::floor(value.number) && std::abs(value.number) < 1e15
+                 ? cat("write ", format_fixed(value.number, 0))
+                 : "";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+// ---- what is wrong
+// -------------------------------------------------------------------------------
+
+void Input::wrong_type(std::string_view wanted, const std::string& legal) const {
+  std::string help = other_notation(value, starts_with(wanted, "text"));
+  if (help.empty()) help = cat("legal: ", legal);
+  found.error("plan.type", value.span, cat(key, " is ", kind_name(value.kind), ", not ", wanted),
+              help);
+}
+
+void Input::out_of_range(const std::string& message, const std::string& help) const {
+  found.error("plan.range", value.span, cat(key, message), help);
+}
+
+void Input::bad_value(const std::string& message, const std::string& help) const {
+  found.error("plan.value", value.span, cat(key, message), help);
+}
+
+Input Input::part(const Value& inner, std::string_view name) const {
+  return {inner, cat(key, ".", name), found};
+}
+
+// ---- numbers
+// -------------------------------------------------------------------------------------
+
+std::optional<int64_t> Integer::read(const Input& input) const {
+  if (input.value.kind != Value::Kind::kInteger) {
+    input.wrong_type("an integer", cat(min, " to ", max));
+    return std::nullopt;
+  }
+  const int64_t value = input.value.integer;
+  if (value < min || value > max) {
+    input.out_of_range(cat(" = ", value, " is out of range"), cat("legal: ", min, " to ", max));
+    return std::nullopt;
+  }
+  return value;
+}
+
+Json Integer::schema() const { return {{"type", "integer"}, {"minimum", min}, {"maximum", max}}; }
+
+std::string Integer::type() const { return cat("integer >= ", min); }
+
+std::optional<double> Number::read(const Input& input) const {
+  double value = input.value.number;
+  if (input.value.kind == Value::Kind::kInteger) {
+    value = static_cast<double>(input.value.integer);
+  } else if (input.value.kind != Value::Kind::kNumber) {
+    input.wrong_type("a number", type());
+    return std::nullopt;
+  }
+  if (!std::isfinite(value) || value < min || value >= below) {
+    const char* problem = std::isfinite(value) ? " is out of range" : " is not a finite number";
+    input.out_of_range(cat(" = ", number_text(value), problem), cat("legal: ", type()));
+    return std::nullopt;
+  }
+  return value;
+}
+
+Json Number::schema() const {
+  Json schema = {{"type", "number"}, {"minimum", min}};
+  if (std::isfinite(below)) schema["exclusiveMaximum"] = below;
+  return schema;
+}
+
+std::string Number::type() const {
+  const std::string least = cat("number >= ", number_text(min));
+  return std::isfinite(below) ? cat(least, " and < ", number_text(below)) : least;
+}
+
+std::optional<bool> Boolean::read(const Input& input) const {
+  if (input.value.kind == Value::Kind::kBoolean) return input.value.boolean;
+  input.wrong_type("true or false", type());
+  return std::nullopt;
+}
+
+// ---- text
+// ----------------------------------------------------------------------------------------
+
+std::optional<std::string> Text::read(const Input& input) const {
+  if (input.value.kind != Value::Kind::kText) {
+    input.wrong_type("text in quotes", what);
+    return std::nullopt;
+  }
+  if (empty == Empty::kRefused && trim(input.value.text).empty()) {
+    input.bad_value(" is empty", cat("legal: ", what));
+    return std::nullopt;
+  }
+  return input.value.text;
+}
+
+Json Text::schema() const {
+  Json schema = {{"type", "string"}};
+  if (empty == Empty::kRefused) schema["minLength"] = 1;
+  return schema;
+}
+
+std::string quoted_list(const std::vector<std::string>& names) {
+  std::string out;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) out += i + 1 == names.size() ? " or " : ", ";
+    out += cat('"', names[i], '"');
+  }
+  return out;
+}
+
+std::optional<std::string> Choice::read(const Input& input) const {
+  const std::string legal = cat("legal: ", quoted_list(names));
+  if (input.value.kind != Value::Kind::kText) {
+    input.found.error("plan.type", input.value.span,
+                      cat(input.key, " is ", kind_name(input.value.kind), ", not text in quotes"),
+                      legal);
+    return std::nullopt;
+  }
+  const std::string& text = input.value.text;
+  for (const std::string& name : names) {
+    if (name == text) return name;
+  }
+  if (const auto other = also.find(text); other != also.end()) return other->second;
+  const auto near = nearest(text, names);
+  input.bad_value(cat(" = \"", text, "\" is not known"),
+                  near ? cat("did you mean \"", *near, "\"? ", legal) : legal);
+  return std::nullopt;
+}
+
+std::string Choice::type() const { return quoted_list(names); }
+
+Choice dtype_choice() {
+  Choice choice{{"float32", "bfloat16", "float16"},
+                {{"fp32", "float32"},
+                 {"float", "float32"},
+                 {"bf16", "bfloat16"},
+                 {"fp16", "float16"},
+                 {"half", "float16"}}};
+  for (const std::string& name : choice.names) choice.also[cat("torch.", name)] = name;
+  return choice;
+}
+
+// ---- arrays
+// --------------------------------------------------------------------------------------
+
+namespace {
+
+// The items of an array, each read by `codec`; nothing when one is wrong.
+template <typename T, typename Codec>
+std::optional<std::vector<T>> read_items(const Input& input, const Codec& codec,
+                                         std::string_view wanted, const std::string& legal) {
+  if (input.value.kind != Value::Kind::kArray) {
+    input.wrong_type(wanted, legal);
+    return std::nullopt;
+  }
+  std::vector<T> items;
+  bool good = true;
+  for (size_t i = 0; i < input.value.items.size(); ++i) {
+    const auto item = codec.read(input.part(input.value.items[i], std::to_string(i)));
+    good = good && item;
+    if (item) items.push_back(*item);
+  }
+  return good ? std::optional(std::move(items)) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::vector<std::string>> Texts::read(const Input& input) const {
+  const Text item{Text::Empty::kRefused, what};
+  if (input.value.kind == Value::Kind::kText) {
+    auto text = item.read(input);
+    return text ? std::optional(std::vector{std::move(*text)}) : std::nullopt;
+  }
+  return read_items<std::string>(input, item, "text in quotes or an array of such", what);
+}
+
+Json Texts::schema() const {
+  const Json text = Text{}.schema();
+  return {{"anyOf", {text, {{"type", "array"}, {"items", text}}}}};
+}
+
+std::optional<std::vector<int64_t>> Integers::read(const Input& input) const {
+  return read_items<int64_t>(input, item, "an array", type());
+}
+
+std::optional<std::array<double, 2>> NumberPair::read(const Input& input) const {
+  const auto items = read_items<double>(input, item, "an array", type());
+  if (!items) return std::nullopt;
+  if (items->size() != 2) {
+    input.bad_value(cat(" has ", items->size(), " items"), "legal: an array of two numbers");
+    return std::nullopt;
+  }
+  return std::array<double, 2>{(*items)[0], (*items)[1]};
+}
+
+Json NumberPair::schema() const {
+  return {{"type", "array"}, {"items", item.schema()}, {"minItems", 2}, {"maxItems", 2}};
+}
+
+}  // namespace am::config

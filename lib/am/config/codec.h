@@ -1,0 +1,142 @@
+// Codecs: how one kind of value is read, described and written back.
+//
+// A codec is a small value with
+//   std::optional<T> read(const Input&)   the typed value, or a diagnostic
+//   Json write(const T&)                  as it stands in a plan file; null: the key is left out
+//   Json schema()                         JSON Schema of what is legal
+//   std::string type()                    the same for people: "integer >= 1"
+// The field table joins codecs to the plan's members; see fields.h. Those of [strategy] that are
+// more than a number or a word are in strategy_codec.h.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "am/base/json.h"
+#include "am/config/value.h"
+
+namespace am::config {
+
+// A value on its way into the plan.
+struct Input {
+  const Value& value;
+  std::string key;  // "mesh.tp_size"
+  Diagnostics& found;
+
+  // "plan.type": what was wanted, what is there, and how to write it; `legal` for people.
+  void wrong_type(std::string_view wanted, const std::string& legal) const;
+  void out_of_range(const std::string& message, const std::string& help) const;
+  void bad_value(const std::string& message, const std::string& help) const;
+  // The same for a part of the value: an item or a member.
+  Input part(const Value& inner, std::string_view name) const;
+};
+
+struct Integer {
+  int64_t min = 0;
+  int64_t max = int64_t{1} << 53;  // what JSON and editors carry exactly
+
+  std::optional<int64_t> read(const Input& input) const;
+  Json write(int64_t value) const { return value; }
+  Json schema() const;
+  std::string type() const;
+};
+
+// Finite; an integer is accepted.
+struct Number {
+  double min = 0.0;
+  double below = std::numeric_limits<double>::infinity();
+
+  std::optional<double> read(const Input& input) const;
+  Json write(double value) const { return value; }
+  Json schema() const;
+  std::string type() const;
+};
+
+struct Boolean {
+  std::optional<bool> read(const Input& input) const;
+  Json write(bool value) const { return value; }
+  Json schema() const { return {{"type", "boolean"}}; }
+  std::string type() const { return "true or false"; }
+};
+
+struct Text {
+  enum class Empty { kAllowed, kRefused };
+  Empty empty = Empty::kRefused;
+  std::string what = "text";  // for people
+
+  std::optional<std::string> read(const Input& input) const;
+  Json write(const std::string& value) const { return value; }
+  Json schema() const;
+  std::string type() const { return what; }
+};
+
+// One of a list of names. `also` maps other spellings to them.
+struct Choice {
+  std::vector<std::string> names;
+  std::map<std::string, std::string, std::less<>> also = {};
+
+  std::optional<std::string> read(const Input& input) const;
+  Json write(const std::string& value) const { return value; }
+  Json schema() const { return {{"enum", names}}; }
+  std::string type() const;
+};
+
+// float32, bfloat16, float16; also fp32, bf16, fp16, half and torch's "torch.float32".
+Choice dtype_choice();
+
+// A key that may be absent; then it is left out of what is written.
+template <typename Codec>
+struct Optional {
+  Codec codec;
+
+  template <typename T>
+  Json write(const std::optional<T>& value) const {
+    return value ? codec.write(*value) : Json(nullptr);
+  }
+  auto read(const Input& input) const {
+    auto value = codec.read(input);
+    return value ? std::optional(std::optional(std::move(*value))) : std::nullopt;
+  }
+  Json schema() const { return codec.schema(); }
+  std::string type() const { return codec.type(); }
+};
+
+// One text or an array of texts, none of them empty.
+struct Texts {
+  std::string what = "text or array of texts";
+
+  std::optional<std::vector<std::string>> read(const Input& input) const;
+  Json write(const std::vector<std::string>& value) const { return value; }
+  Json schema() const;
+  std::string type() const { return what; }
+};
+
+struct Integers {
+  Integer item;
+
+  std::optional<std::vector<int64_t>> read(const Input& input) const;
+  Json write(const std::vector<int64_t>& value) const { return value; }
+  Json schema() const { return {{"type", "array"}, {"items", item.schema()}}; }
+  std::string type() const { return "array of " + item.type(); }
+};
+
+struct NumberPair {
+  Number item;
+
+  std::optional<std::array<double, 2>> read(const Input& input) const;
+  Json write(const std::array<double, 2>& value) const { return value; }
+  Json schema() const;
+  std::string type() const { return "two of " + item.type(); }
+};
+
+// `"a", "b" or "c"`
+std::string quoted_list(const std::vector<std::string>& names);
+
+}  // namespace am::config

@@ -1,0 +1,87 @@
+#include "am/config/field.h"
+
+#include <array>
+
+#include "am/base/error.h"
+#include "am/config/field_builder.h"
+
+namespace am::config {
+namespace {
+
+constexpr std::array<SectionSpec, 11> kSections = {{
+    {"model", "What is trained."},
+    {"mesh",
+     "How many ranks, and how they are arranged. From outer to inner: pp, dp_replicate, "
+     "dp_shard, cp, tp."},
+    {"strategy",
+     "How parameters, gradients and optimizer states lie on the data parallel ranks. "
+     "The keys depend on the name."},
+    {"pipeline", "The pipeline; read when pp_size > 1."},
+    {"train", "Batch, length and clipping."},
+    {"optimizer", "The optimizer."},
+    {"scheduler", "The learning rate over the steps."},
+    {"data", "What the model reads."},
+    {"checkpoint", "What is saved, when, and where training goes on."},
+    {"metrics", "What is recorded."},
+    {"cluster", "The machine that predictions assume."},
+}};
+
+}  // namespace
+
+std::span<const SectionSpec> sections() { return kSections; }
+
+std::span<const FieldSpec> fields() {
+  static const std::vector<FieldSpec> all = [] {
+    std::vector<FieldSpec> out;
+    add_model_fields(out);
+    add_mesh_fields(out);
+    add_strategy_fields(out);
+    add_training_fields(out);
+    return out;
+  }();
+  return all;
+}
+
+const std::vector<std::string>& strategy_names() {
+  static const std::vector<std::string> names = {"fsdp2", "megatron_fsdp", "ddp"};
+  return names;
+}
+
+DistributedConfig default_strategy(std::string_view name) {
+  if (name == "megatron_fsdp") return MegatronFSDPConfig{};
+  if (name == "ddp") return DDPConfig{};
+  AM_ASSERT(name == "fsdp2", "a strategy without a configuration");
+  return FSDP2Config{};
+}
+
+namespace {
+
+bool belongs(const FieldSpec& field, std::string_view section, std::string_view strategy) {
+  return field.section == section && (field.strategy.empty() || field.strategy == strategy);
+}
+
+}  // namespace
+
+const FieldSpec* find_field(std::string_view section, std::string_view key,
+                            std::string_view strategy) {
+  for (const FieldSpec& field : fields()) {
+    if (field.key == key && belongs(field, section, strategy)) return &field;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> section_keys(std::string_view section, std::string_view strategy) {
+  std::vector<std::string> keys;
+  for (const FieldSpec& field : fields()) {
+    if (belongs(field, section, strategy)) keys.push_back(field.key);
+  }
+  return keys;
+}
+
+Plan default_plan(std::string_view strategy) {
+  Plan plan;
+  plan.strategy = default_strategy(strategy);
+  return plan;
+}
+
+}  // namespace am::config

@@ -1,0 +1,73 @@
+// Joins codecs to the members of one section: what the fields_*.cpp are written with.
+//
+//   FieldBuilder mesh("mesh", [](auto& plan) -> auto& { return plan.mesh; }, out);
+//   mesh.add("tp_size", &MeshSection::tp_size, kSize, "Tensor parallel size.");
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "am/base/text.h"
+#include "am/config/field.h"
+
+namespace am::config {
+
+// Each appends one part of the table.
+void add_model_fields(std::vector<FieldSpec>& out);     // model
+void add_mesh_fields(std::vector<FieldSpec>& out);      // mesh
+void add_strategy_fields(std::vector<FieldSpec>& out);  // strategy
+void add_training_fields(std::vector<FieldSpec>& out);  // pipeline ... cluster
+
+// `Access` gives the section of a plan, const or not.
+template <typename Access>
+class FieldBuilder {
+ public:
+  FieldBuilder(std::string section, Access access, std::vector<FieldSpec>& out)
+      : section_(std::move(section)), access_(access), out_(out) {}
+
+  // The keys that follow belong to this strategy alone.
+  FieldBuilder& of_strategy(std::string name) {
+    strategy_ = std::move(name);
+    return *this;
+  }
+
+  template <typename Section, typename T, typename Codec>
+  FieldSpec& add(std::string key, T Section::*member, Codec codec, std::string help) {
+    FieldSpec spec;
+    spec.section = section_;
+    spec.key = std::move(key);
+    spec.strategy = strategy_;
+    spec.type = codec.type();
+    spec.help = std::move(help);
+    spec.schema = codec.schema();
+    spec.set = [access = access_, member, codec](const Input& input, Plan& plan) {
+      if (auto value = codec.read(input)) access(plan).*member = std::move(*value);
+    };
+    spec.get = [access = access_, member, codec](const Plan& plan) {
+      return codec.write(access(plan).*member);
+    };
+    out_.push_back(std::move(spec));
+    return out_.back();
+  }
+
+ private:
+  std::string section_;
+  std::string strategy_;
+  Access access_;
+  std::vector<FieldSpec>& out_;
+};
+
+// ---- which texts are paths
+// -----------------------------------------------------------------------
+
+inline bool is_any_path(std::string_view text) { return !text.empty(); }
+inline bool is_path_unless_auto_or_none(std::string_view text) {
+  return text != "auto" && text != "none";
+}
+// A name of a table or of a description file; a path has a folder or an ending.
+inline bool looks_like_path(std::string_view text) {
+  return text.find('/') != std::string_view::npos || ends_with(text, ".toml");
+}
+
+}  // namespace am::config

@@ -1,0 +1,56 @@
+// [model] and [mesh].
+#include "am/config/field_builder.h"
+
+namespace am::config {
+namespace {
+
+// Far above any machine, and low enough that products of sizes stay clear of overflow checks.
+constexpr int64_t kMostRanks = int64_t{1} << 20;
+
+}  // namespace
+
+void add_model_fields(std::vector<FieldSpec>& out) {
+  FieldBuilder model(
+      "model", [](auto& plan) -> auto& { return plan.model; }, out);
+  using S = ModelSection;
+  FieldSpec& path = model.add("path", &S::path, Text{Text::Empty::kRefused, "path"},
+                              "A Hugging Face config.json, or the folder that holds one.");
+  path.required = true;
+  path.is_path = is_any_path;
+  model
+      .add("weights", &S::weights, Text{Text::Empty::kRefused, "\"auto\", \"none\" or a path"},
+           "auto loads the *.safetensors beside the config when there are any, else initialises; "
+           "none initialises; or a path.")
+      .is_path = is_path_unless_auto_or_none;
+  model.add("dtype", &S::dtype, dtype_choice(), "Storage dtype of the parameters.");
+  model.add("seed", &S::seed, Integer{0},
+            "Initialisation seed. The values do not depend on the layout.");
+}
+
+void add_mesh_fields(std::vector<FieldSpec>& out) {
+  FieldBuilder mesh(
+      "mesh", [](auto& plan) -> auto& { return plan.mesh; }, out);
+  using S = MeshSection;
+  const Integer size{1, kMostRanks};
+  const Integer size_or_zero{0, kMostRanks};
+  mesh.add("world_size", &S::world_size, size_or_zero,
+           "Number of ranks. 0: the product of the sizes; a launcher's number has to agree.");
+  mesh.add("dp_size", &S::dp_size, size_or_zero,
+           "Data parallel size, replicas included. 0: world_size / (tp_size * cp_size * pp_size).")
+      .also = {"data_parallel_size", "data_parallel_shard_degree"};
+  mesh.add(
+      "dp_replicate_size", &S::dp_replicate_size, size,
+      "Of dp_size, how many groups hold whole replicas (hybrid sharding). It divides dp_size.");
+  mesh.add("tp_size", &S::tp_size, size, "Tensor parallel size.").also = {
+      "tensor_parallel_size", "tensor_model_parallel_size", "tensor_parallel_degree"};
+  mesh.add("pp_size", &S::pp_size, size, "Pipeline parallel size.").also = {
+      "pipeline_parallel_size", "pipeline_model_parallel_size", "pipeline_parallel_degree"};
+  mesh.add("cp_size", &S::cp_size, size, "Context parallel size.").also = {
+      "context_parallel_size", "context_parallel_degree"};
+  mesh.add("ep_size", &S::ep_size, size,
+           "Expert parallel size. It re-uses the ranks of a pipeline stage.")
+      .also = {"expert_parallel_size", "expert_model_parallel_size", "expert_parallel_degree"};
+  mesh.add("ranks_per_node", &S::ranks_per_node, size, "GPUs of one machine.");
+}
+
+}  // namespace am::config

@@ -1,0 +1,141 @@
+// [strategy]: the keys of FSDP2Config, MegatronFSDPConfig and DDPConfig, by their own names.
+#include "am/config/field_builder.h"
+#include "am/config/strategy_codec.h"
+
+namespace am::config {
+namespace {
+
+Optional<Choice> backend() { return {Choice{{"gloo", "nccl"}}}; }
+
+constexpr const char* kBackendHelp =
+    "Library of the collectives. Absent: nccl where a GPU is present, gloo where none is.";
+constexpr const char* kCheckpointingHelp =
+    "Keep only the inputs of each layer for backward, and compute the rest again.";
+
+void add_fsdp2(std::vector<FieldSpec>& out) {
+  FieldBuilder fsdp2(
+      "strategy", [](auto& plan) -> auto& { return std::get<FSDP2Config>(plan.strategy); }, out);
+  fsdp2.of_strategy("fsdp2");
+  using S = FSDP2Config;
+  fsdp2.add("sequence_parallel", &S::sequence_parallel, Boolean{},
+            "Cut activations over tp along the sequence between the tensor parallel layers.");
+  fsdp2
+      .add("tp_plan", &S::tp_plan, TpPlanCodec{},
+           "How each module is cut over tp: auto takes the model family's own plan; or a table "
+           "pattern = style, a TOML file with such a table, a registered plan, or "
+           "libmine.so:symbol.")
+      .is_path = looks_like_path;
+  fsdp2.add("patch_is_packed_sequence", &S::patch_is_packed_sequence, Boolean{},
+            "Treat every batch as not packed; a switch of transformers' attention that "
+            "AutoModel's recipes carry.");
+  fsdp2.add("mp_policy", &S::mp_policy, MixedPrecisionCodec{},
+            "Mixed precision: dtypes of gathered parameters, of gradient reduction and of each "
+            "unit's output. \"none\": as stored.");
+  fsdp2.add("offload_policy", &S::offload_policy, Optional<OffloadCodec>{},
+            "Keep sharded parameters, gradients and optimizer states in CPU memory. Absent: no.");
+  fsdp2.add("autocast_dtype", &S::autocast_dtype, Optional<Choice>{dtype_choice()},
+            "Run the forward under autocast to this dtype. Absent: no autocast.");
+  fsdp2.add("activation_checkpointing", &S::activation_checkpointing, CheckpointingCodec{},
+            kCheckpointingHelp);
+  fsdp2.add("defer_fsdp_grad_sync", &S::defer_fsdp_grad_sync, Boolean{},
+            "With gradient accumulation, reduce gradients at the last micro-batch only.");
+  fsdp2.add("backend", &S::backend, backend(), kBackendHelp);
+  fsdp2.add("reshard_after_forward", &S::reshard_after_forward, Optional<ReshardCodec>{},
+            "Free gathered parameters after forward. Absent: all units but the last layer and the "
+            "root; a number: reshard to groups of so many ranks.");
+  fsdp2.add("enable_async_tensor_parallel", &S::enable_async_tensor_parallel, Boolean{},
+            "Overlap tensor parallel collectives with matrix products. It needs "
+            "sequence_parallel, and sets it.");
+  fsdp2.add("enable_compile", &S::enable_compile, Boolean{}, "Compile each layer.");
+  fsdp2.add("enable_fsdp2_prefetch", &S::enable_fsdp2_prefetch, Boolean{},
+            "Gather the parameters of coming units while this one computes.");
+  fsdp2.add("fsdp2_backward_prefetch_depth", &S::fsdp2_backward_prefetch_depth, Integer{0, 64},
+            "Units to gather ahead in backward.");
+  fsdp2.add("fsdp2_forward_prefetch_depth", &S::fsdp2_forward_prefetch_depth, Integer{0, 64},
+            "Units to gather ahead in forward.");
+}
+
+void add_megatron_fsdp(std::vector<FieldSpec>& out) {
+  FieldBuilder megatron(
+      "strategy", [](auto& plan) -> auto& { return std::get<MegatronFSDPConfig>(plan.strategy); },
+      out);
+  megatron.of_strategy("megatron_fsdp");
+  using S = MegatronFSDPConfig;
+  const auto flag = [&](const char* key, bool S::*member, const char* help) {
+    megatron.add(key, member, Boolean{}, help);
+  };
+  megatron.add(
+      "megatron_fsdp_unit_modules", &S::megatron_fsdp_unit_modules, Texts{},
+      "Classes of the modules that are sharded as units. Empty: the family's decoder layer.");
+  megatron.add("zero_dp_strategy", &S::zero_dp_strategy, ZeroLevelCodec{},
+               "What is sharded over dp: 0 nothing, 1 optimizer states, 2 gradients too, 3 "
+               "parameters too.");
+  flag("init_fsdp_with_meta_device", &S::init_fsdp_with_meta_device,
+       "Build the model without memory and fill each shard where it belongs.");
+  flag("grad_reduce_in_fp32", &S::grad_reduce_in_fp32, "Reduce gradients in float32.");
+  flag("preserve_fp32_weights", &S::preserve_fp32_weights,
+       "Keep a float32 copy of the parameters for the optimizer.");
+  flag("overlap_grad_reduce", &S::overlap_grad_reduce, "Reduce gradients while backward runs.");
+  flag("overlap_param_gather", &S::overlap_param_gather,
+       "Gather the next unit's parameters while this one computes.");
+  flag("check_for_nan_in_grad", &S::check_for_nan_in_grad,
+       "Stop with the parameter's name when a gradient is not finite.");
+  flag("average_in_collective", &S::average_in_collective,
+       "Let the collective average instead of scaling before it.");
+  flag("disable_bucketing", &S::disable_bucketing, "One collective for each parameter.");
+  flag("calculate_per_token_loss", &S::calculate_per_token_loss,
+       "Scale gradients by the number of labels, not of ranks.");
+  flag("keep_fp8_transpose_cache", &S::keep_fp8_transpose_cache,
+       "Keep the transposes of FP8 parameters.");
+  flag("nccl_ub", &S::nccl_ub, "Register communication buffers with NCCL.");
+  flag("fsdp_double_buffer", &S::fsdp_double_buffer,
+       "Two fixed communication buffers instead of one allocation a unit.");
+  flag("activation_checkpointing", &S::activation_checkpointing, kCheckpointingHelp);
+  megatron.add("backend", &S::backend, backend(), kBackendHelp);
+}
+
+void add_ddp(std::vector<FieldSpec>& out) {
+  FieldBuilder ddp(
+      "strategy", [](auto& plan) -> auto& { return std::get<DDPConfig>(plan.strategy); }, out);
+  ddp.of_strategy("ddp");
+  using S = DDPConfig;
+  ddp.add("activation_checkpointing", &S::activation_checkpointing, Boolean{}, kCheckpointingHelp);
+  ddp.add("backend", &S::backend, backend(), kBackendHelp);
+  ddp.add("bucket_cap_mb", &S::bucket_cap_mb, Integer{1, 1 << 20},
+          "Gradients are reduced in buckets of so many MiB.");
+  ddp.add("gradient_as_bucket_view", &S::gradient_as_bucket_view, Boolean{},
+          "Gradients live in the buckets, without a copy.");
+  ddp.add("static_graph", &S::static_graph, Boolean{},
+          "The same parameters get gradients in the same order at every step.");
+  ddp.add("broadcast_buffers", &S::broadcast_buffers, Boolean{},
+          "Broadcast buffers from rank 0 before each forward.");
+  ddp.add("find_unused_parameters", &S::find_unused_parameters, Boolean{},
+          "Look for parameters that a step did not use, so that their ranks do not wait.");
+}
+
+// The name chooses the alternative; the loader reads it before all other keys of the section.
+void add_name(std::vector<FieldSpec>& out) {
+  Choice names{strategy_names(), {{"megatron-fsdp", "megatron_fsdp"}, {"mfsdp", "megatron_fsdp"}}};
+  FieldSpec name;
+  name.section = "strategy";
+  name.key = "name";
+  name.type = names.type();
+  name.help = "The strategy of data parallelism.";
+  name.schema = names.schema();
+  name.set = [names](const Input& input, Plan& plan) {
+    if (const auto chosen = names.read(input)) plan.strategy = default_strategy(*chosen);
+  };
+  name.get = [](const Plan& plan) { return Json(strategy_name(plan.strategy)); };
+  out.push_back(std::move(name));
+}
+
+}  // namespace
+
+void add_strategy_fields(std::vector<FieldSpec>& out) {
+  add_name(out);
+  add_fsdp2(out);
+  add_megatron_fsdp(out);
+  add_ddp(out);
+}
+
+}  // namespace am::config

@@ -1,0 +1,133 @@
+// [pipeline], [train], [optimizer], [scheduler], [data], [checkpoint], [metrics], [cluster].
+#include "am/config/field_builder.h"
+
+namespace am::config {
+namespace {
+
+void add_pipeline(std::vector<FieldSpec>& out) {
+  FieldBuilder pipeline(
+      "pipeline", [](auto& plan) -> auto& { return plan.pipeline; }, out);
+  using S = PipelineSection;
+  pipeline.add("schedule", &S::schedule,
+               Choice{{"gpipe", "1f1b", "interleaved_1f1b", "looped_bfs", "interleaved_zero_bubble",
+                       "zbv_zero_bubble", "dual_pipe_v"}},
+               "The order of forwards and backwards.");
+  pipeline.add("microbatches", &S::microbatches, Integer{0, 1 << 20},
+               "Micro-batches of one optimizer step. 0: one for each stage.");
+  pipeline.add("virtual_stages", &S::virtual_stages, Integer{1, 1 << 10}, "Stages of one rank.");
+  pipeline.add("split_points", &S::split_points, Integers{Integer{1, 1 << 20}},
+               "First layer of each stage after the first. Empty: as even as possible.");
+}
+
+void add_train(std::vector<FieldSpec>& out) {
+  FieldBuilder train(
+      "train", [](auto& plan) -> auto& { return plan.train; }, out);
+  using S = TrainSection;
+  train.add("seq_len", &S::seq_len, Integer{1, 1 << 27}, "Tokens of one sequence.").also = {
+      "seq_length", "sequence_length", "max_seq_len"};
+  train
+      .add("micro_batch_size", &S::micro_batch_size, Integer{1, 1 << 20},
+           "Sequences of one rank in one micro-batch.")
+      .also = {"local_batch_size", "batch_size"};
+  train.add("global_batch_size", &S::global_batch_size, Integer{0, 1 << 30},
+            "Sequences of one optimizer step. 0: one micro-batch of each data parallel rank.");
+  train.add("max_steps", &S::max_steps, Integer{0, int64_t{1} << 40}, "Optimizer steps of the job.")
+      .also = {"steps", "train_iters", "num_steps"};
+  train
+      .add("max_grad_norm", &S::max_grad_norm, Number{},
+           "Gradients are scaled down to this global norm. 0: no clipping.")
+      .also = {"clip_grad", "max_norm", "gradient_clipping"};
+  train.add("seed", &S::seed, Integer{0}, "Seed of the data order.");
+}
+
+void add_optimizer(std::vector<FieldSpec>& out) {
+  FieldBuilder optimizer(
+      "optimizer", [](auto& plan) -> auto& { return plan.optimizer; }, out);
+  using S = OptimizerSection;
+  optimizer.add("name", &S::name, Choice{{"adamw"}},
+                "AdamW as PyTorch's: decoupled decay on every parameter, bias correction.");
+  optimizer.add("lr", &S::lr, Number{}, "Peak learning rate.").also = {"learning_rate"};
+  optimizer.add("betas", &S::betas, NumberPair{Number{0.0, 1.0}},
+                "Decay rates of the two moments.");
+  optimizer.add("eps", &S::eps, Number{}, "Added to the denominator.");
+  optimizer.add("weight_decay", &S::weight_decay, Number{}, "Decay of the parameters.");
+
+  FieldBuilder scheduler(
+      "scheduler", [](auto& plan) -> auto& { return plan.scheduler; }, out);
+  using C = SchedulerSection;
+  const Integer steps{0, int64_t{1} << 40};
+  scheduler.add("name", &C::name, Choice{{"constant", "cosine", "linear", "wsd"}},
+                "The learning rate's curve after warm-up; wsd: constant, then a final decay.");
+  scheduler.add("warmup_steps", &C::warmup_steps, steps, "Steps of the linear rise from 0 to lr.")
+      .also = {"lr_warmup_steps", "lr_warmup_iters"};
+  scheduler.add("min_lr", &C::min_lr, Number{}, "Learning rate at the end of the decay.");
+  scheduler.add("decay_steps", &C::decay_steps, steps,
+                "cosine, linear: the step that reaches min_lr (0: max_steps); wsd: length of the "
+                "final decay.");
+}
+
+void add_data(std::vector<FieldSpec>& out) {
+  FieldBuilder data(
+      "data", [](auto& plan) -> auto& { return plan.data; }, out);
+  using S = DataSection;
+  data.add("kind", &S::kind, Choice{{"synthetic", "text", "tokens", "megatron"}},
+           "synthetic needs no files; text: UTF-8 files through the tokenizer; tokens: headerless "
+           "little-endian integers; megatron: a .bin and .idx pair.");
+  data.add("path", &S::path, Texts{"path or array of paths"},
+           "Files, folders or globs. Required but for synthetic.")
+      .is_path = is_any_path;
+  data.add("shuffle", &S::shuffle, Boolean{},
+           "Visit each epoch's samples in an order that depends on train.seed alone.");
+  data.add("tokenizer", &S::tokenizer, Text{Text::Empty::kRefused, "\"bytes\" or a path"},
+           "bytes: one token a byte; or a tokenizer.json.")
+      .is_path = [](std::string_view text) { return text != "bytes"; };
+  data.add("token_dtype", &S::token_dtype, Choice{{"uint16", "uint32"}},
+           "Integers of a tokens file.");
+}
+
+void add_outputs(std::vector<FieldSpec>& out) {
+  FieldBuilder checkpoint(
+      "checkpoint", [](auto& plan) -> auto& { return plan.checkpoint; }, out);
+  using S = CheckpointSection;
+  checkpoint
+      .add("dir", &S::dir, Text{Text::Empty::kAllowed, "path"},
+           "Where step folders are written. Empty: checkpoints/ of the run folder.")
+      .is_path = is_any_path;
+  checkpoint.add("every", &S::every, Integer{}, "Steps between checkpoints. 0: only at the end.");
+  checkpoint.add("keep", &S::keep, Integer{}, "How many to keep. 0: all.");
+  checkpoint.add("async", &S::async, Boolean{}, "Write while training goes on.");
+  checkpoint
+      .add("resume", &S::resume, Text{Text::Empty::kRefused, "\"auto\", \"none\" or a path"},
+           "auto: go on from the newest complete checkpoint, if any; none: start anew; or a path.")
+      .is_path = is_path_unless_auto_or_none;
+  checkpoint.add("export", &S::export_format, Choice{{"hf", "none"}},
+                 "hf: write a Hugging Face folder at the end.");
+
+  FieldBuilder metrics(
+      "metrics", [](auto& plan) -> auto& { return plan.metrics; }, out);
+  using M = MetricsSection;
+  metrics.add("every", &M::every, Integer{1}, "Steps between lines of metrics.jsonl.");
+  metrics.add("tensorboard", &M::tensorboard, Boolean{}, "Write TensorBoard event files too.");
+  metrics.add("trace", &M::trace, Boolean{}, "Write a Chrome trace of each rank.");
+
+  FieldBuilder cluster(
+      "cluster", [](auto& plan) -> auto& { return plan.cluster; }, out);
+  using G = ClusterSection;
+  cluster
+      .add("gpu", &G::gpu, Text{Text::Empty::kAllowed, "text"},
+           "The GPU that predictions assume, such as h100-sxm.")
+      .is_path = looks_like_path;
+  cluster.add("nodes", &G::nodes, Integer{0, 1 << 20}, "Machines. 0: as many as the ranks need.");
+}
+
+}  // namespace
+
+void add_training_fields(std::vector<FieldSpec>& out) {
+  add_pipeline(out);
+  add_train(out);
+  add_optimizer(out);
+  add_data(out);
+  add_outputs(out);
+}
+
+}  // namespace am::config

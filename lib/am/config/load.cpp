@@ -1,0 +1,226 @@
+// load_plan and parse_plan: document -> overrides -> typed plan, by the field table.
+#include <filesystem>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/config/field.h"
+#include "am/config/overrides.h"
+#include "am/config/plan.h"
+
+namespace am::config {
+namespace {
+
+class Loader {
+ public:
+  Loader(Plan& plan, Diagnostics& found) : plan_(plan), found_(found) {}
+
+  void load(const Value& root) {
+    choose_strategy(root);
+    for (const Member& member : root.members) {
+      if (!is_section(member.key)) {
+        unknown_section(member);
+      } else if (!member.value.is_table()) {
+        found_.error("plan.type", member.value.span,
+                     cat("[", member.key, "] is a section, not ", kind_name(member.value.kind)),
+                     cat("write [", member.key, "] on a line of its own, its keys below"));
+      } else {
+        plan_.spans[member.key] = member.key_span;
+        for (const Member& key : member.value.members) read_key(member.key, key);
+      }
+    }
+    check_required();
+  }
+
+ private:
+  static bool is_section(std::string_view name) {
+    for (const SectionSpec& section : sections()) {
+      if (section.name == name) return true;
+    }
+    return false;
+  }
+
+  // First of all, because it decides which keys [strategy] has.
+  void choose_strategy(const Value& root) {
+    const Member* section = root.find("strategy");
+    const Member* name = section != nullptr ? section->value.find("name") : nullptr;
+    if (name != nullptr) {
+      const int errors = found_.errors();
+      find_field("strategy", "name", "")->set({name->value, "strategy.name", found_}, plan_);
+      strategy_is_known_ = found_.errors() == errors;
+    }
+    strategy_ = strategy_name(plan_.strategy);
+  }
+
+  void read_key(const std::string& section, const Member& member) {
+    const FieldSpec* field = find_field(section, member.key, strategy_);
+    if (field == nullptr) {
+      unknown_key(section, member);
+      return;
+    }
+    remember(field->name(), member.value);
+    if (section == "strategy" && (!strategy_is_known_ || member.key == "name")) return;
+    field->set({member.value, field->name(), found_}, plan_);
+  }
+
+  void remember(const std::string& name, const Value& value) {
+    plan_.spans[name] = value.span;
+    for (const Member& member : value.members) remember(name + "." + member.key, member.value);
+    for (size_t i = 0; i < value.items.size(); ++i) remember(cat(name, ".", i), value.items[i]);
+  }
+
+  void unknown_section(const Member& member) {
+    const std::string& name = member.key;
+    if (!member.value.is_table()) {
+      const std::string homes = sections_with(name);
+      found_.error(
+          "plan.key", member.key_span, cat("\"", name, "\" stands outside of any section"),
+          homes.empty() ? "every key belongs in a section" : cat("it is a key of ", homes));
+      return;
+    }
+    std::vector<std::string> names;
+    for (const SectionSpec& section : sections()) names.emplace_back(section.name);
+    const auto near = nearest(name, names);
+    found_.error("plan.section", member.key_span, cat("unknown section [", name, "]"),
+                 near ? cat("did you mean [", *near, "]?") : cat("sections: ", join(names, ", ")));
+  }
+
+  void unknown_key(const std::string& section, const Member& member) {
+    const std::string& key = member.key;
+    const auto owners = section == "strategy" ? owners_of(key) : std::vector<std::string>();
+    if (!owners.empty() && !strategy_is_known_) return;  // the name's error says enough
+    if (!owners.empty()) {
+      found_.error("plan.key", member.key_span,
+                   cat("\"", key, "\" is a key of strategy ", join(owners, " and "),
+                       "; this plan's is ", strategy_),
+                   cat("remove it, or set strategy.name = \"", owners.front(), "\""));
+      return;
+    }
+    found_.error("plan.key", member.key_span, cat("unknown key \"", key, "\" in [", section, "]"),
+                 suggestion(section, key));
+  }
+
+  std::string suggestion(const std::string& section, const std::string& key) const {
+    const std::vector<std::string> keys = section_keys(section, strategy_);
+    if (const std::string homes = sections_with(key); !homes.empty()) {
+      return cat("it is a key of ", homes);
+    }
+    for (const FieldSpec& field : fields()) {
+      for (const std::string& name : field.also) {
+        if (name == key) return cat("it is called ", field.key, " here, in [", field.section, "]");
+      }
+    }
+    if (const auto near = nearest(key, keys)) return cat("did you mean \"", *near, "\"?");
+    for (const SectionSpec& other : sections()) {
+      const auto near = nearest(key, section_keys(other.name, strategy_));
+      if (near) return cat("did you mean \"", *near, "\" of [", other.name, "]?");
+    }
+    return cat("keys of [", section, "]: ", join(keys, ", "));
+  }
+
+  // "[model], [train]": the sections that have a key of exactly this name, whatever the strategy.
+  static std::string sections_with(std::string_view key) {
+    std::vector<std::string> names;
+    for (const FieldSpec& field : fields()) {
+      std::string name = cat("[", field.section, "]");
+      if (field.key == key && (names.empty() || names.back() != name)) names.push_back(name);
+    }
+    return join(names, ", ");
+  }
+
+  static std::vector<std::string> owners_of(std::string_view key) {
+    std::vector<std::string> owners;
+    for (const FieldSpec& field : fields()) {
+      if (field.key == key && !field.strategy.empty()) owners.push_back(field.strategy);
+    }
+    return owners;
+  }
+
+  void check_required() {
+    for (const FieldSpec& field : fields()) {
+      if (!field.required || plan_.given(field.name())) continue;
+      found_.error("plan.required", plan_.span(field.name()), cat(field.name(), " is missing"),
+                   field.help);
+    }
+  }
+
+  Plan& plan_;
+  Diagnostics& found_;
+  std::string strategy_;
+  bool strategy_is_known_ = true;
+};
+
+// ---- what one key alone cannot know
+// --------------------------------------------------------------
+
+void check_data(const Plan& plan, Diagnostics& found) {
+  if (plan.data.kind == "synthetic" || !plan.data.path.empty()) return;
+  found.error("plan.required", plan.span("data.kind"),
+              cat("data.kind = \"", plan.data.kind, "\" needs data.path"),
+              "name a file, a folder or a glob, relative to the plan; or kind = \"synthetic\"");
+}
+
+// Ranks are counted in 32 bits; every later product of sizes may rely on this.
+void check_world(const Plan& plan, Diagnostics& found) {
+  constexpr double kMostRanks = 1 << 24;
+  const MeshSection& mesh = plan.mesh;
+  double ranks = 1.0;
+  for (const int64_t size :
+       {mesh.tp_size, mesh.pp_size, mesh.cp_size, std::max(mesh.dp_size, mesh.dp_replicate_size)}) {
+    ranks *= static_cast<double>(size);
+  }
+  if (ranks <= kMostRanks) return;
+  found.error("plan.range", plan.span("mesh"),
+              cat("the sizes of [mesh] multiply to ", format_general(ranks, 6), " ranks"),
+              cat("legal: up to ", format_fixed(kMostRanks, 0)));
+}
+
+void settle_async_tensor_parallel(Plan& plan, Diagnostics& found) {
+  auto* fsdp2 = std::get_if<FSDP2Config>(&plan.strategy);
+  if (fsdp2 == nullptr || !fsdp2->enable_async_tensor_parallel || fsdp2->sequence_parallel) return;
+  fsdp2->sequence_parallel = true;
+  found.warning("plan.value", plan.span("strategy.enable_async_tensor_parallel"),
+                "enable_async_tensor_parallel works on sequence shards: sequence_parallel was set",
+                "write sequence_parallel = true");
+}
+
+}  // namespace
+
+std::optional<Plan> parse_plan(std::string_view text, const std::string& file,
+                               const std::vector<Override>& overrides, Diagnostics& found) {
+  Diagnostics own;
+  Plan plan;
+  plan.file = file;
+  auto root = read_toml(text, file, own);
+  const bool readable = root.has_value();
+  if (!readable) root.emplace();  // so that mistakes in --set are reported too
+  apply_overrides(overrides, *root, own);
+  if (readable) {
+    Loader(plan, own).load(*root);
+    if (own.ok()) {
+      check_data(plan, own);
+      check_world(plan, own);
+      settle_async_tensor_parallel(plan, own);
+    }
+  }
+  own.sort();
+  found.append(own);
+  return own.ok() ? std::optional(std::move(plan)) : std::nullopt;
+}
+
+std::optional<Plan> load_plan(const std::filesystem::path& file,
+                              const std::vector<Override>& overrides, Diagnostics& found) {
+  constexpr uintmax_t kLargest = 16 << 20;
+  std::error_code unknown;
+  const uintmax_t size = std::filesystem::file_size(file, unknown);
+  if (!unknown && size > kLargest) {
+    found.error("plan.syntax", Span{file.string(), 0, 0, 1, {}},
+                cat("the file has ", format_bytes(static_cast<int64_t>(size))),
+                "a plan is a TOML file of a few lines");
+    return std::nullopt;
+  }
+  return parse_plan(read_file(file), file.string(), overrides, found);
+}
+
+}  // namespace am::config

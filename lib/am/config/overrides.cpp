@@ -1,0 +1,90 @@
+#include "am/config/overrides.h"
+
+#include <optional>
+#include <string_view>
+
+#include "am/base/text.h"
+
+namespace am::config {
+namespace {
+
+constexpr const char* kShape = "write --set section.key=value";
+
+Span whole(const std::string& text) { return {kOverrideFile, 1, 1, display_width(text), text}; }
+
+// The only value of a document of one key, however many tables lie around it.
+Value& innermost(Value& document) {
+  Value* at = &document;
+  while (at->is_table() && at->members.size() == 1) at = &at->members.front().value;
+  return *at;
+}
+
+void set_source(Value& value, const std::string& text) {
+  value.span.source = text;
+  for (Member& member : value.members) {
+    member.key_span.source = text;
+    set_source(member.value, text);
+  }
+}
+
+// `left=right` where right is no TOML: a bare word, unless it set out to be something else.
+std::optional<Value> read_bare_word(const std::string& text, size_t equals,
+                                    const Diagnostics& as_toml, Diagnostics& found) {
+  const std::string_view right = trim(std::string_view(text).substr(equals + 1));
+  if (right.empty()) {
+    found.error("plan.syntax", whole(text), "no value", "an empty text is written key='\"\"'");
+    return std::nullopt;
+  }
+  Diagnostics in_key;
+  auto document = read_toml(text.substr(0, equals) + "=0", kOverrideFile, in_key);
+  if (!document) {
+    found.error("plan.syntax", whole(text), in_key.items().front().message, kShape);
+    return std::nullopt;
+  }
+  if (std::string_view("\"'[{").find(right.front()) != std::string_view::npos) {
+    found.append(as_toml);
+    return std::nullopt;
+  }
+  Value& value = innermost(*document);
+  value.kind = Value::Kind::kText;
+  value.text = std::string(right);
+  const auto offset = static_cast<size_t>(right.data() - text.data());
+  value.span.column = 1 + display_width(std::string_view(text).substr(0, offset));
+  value.span.length = display_width(right);
+  set_source(*document, text);
+  return document;
+}
+
+std::optional<Value> read_override(const std::string& text, Diagnostics& found) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || text.find('\n') != std::string::npos) {
+    found.error("plan.syntax", whole(text), "not of the form section.key=value", kShape);
+    return std::nullopt;
+  }
+  Diagnostics as_toml;
+  if (auto document = read_toml(text, kOverrideFile, as_toml)) return document;
+  return read_bare_word(text, equals, as_toml, found);
+}
+
+void merge(Value&& from, Value& into) {
+  for (Member& member : from.members) {
+    Member* old = into.find(member.key);
+    if (old == nullptr) {
+      into.members.push_back(std::move(member));
+    } else if (member.value.is_table() && !member.value.is_inline && old->value.is_table()) {
+      merge(std::move(member.value), old->value);
+    } else {
+      *old = std::move(member);
+    }
+  }
+}
+
+}  // namespace
+
+void apply_overrides(const std::vector<Override>& overrides, Value& root, Diagnostics& found) {
+  for (const Override& override : overrides) {
+    if (auto document = read_override(override.text, found)) merge(std::move(*document), root);
+  }
+}
+
+}  // namespace am::config

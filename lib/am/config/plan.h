@@ -1,0 +1,138 @@
+// The plan: one TOML file describes one job. INTERFACE's schema as typed values.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "am/base/diagnostic.h"
+#include "am/config/strategy_config.h"
+
+namespace am::config {
+
+struct ModelSection {
+  std::string path;              // required: a config.json or its folder, relative to the plan
+  std::string weights = "auto";  // auto | none | path
+  std::string dtype = "float32";
+  int64_t seed = 0;
+};
+
+struct MeshSection {
+  int64_t world_size = 0;  // 0: not given
+  int64_t dp_size = 0;     // 0: world_size / (tp * cp * pp)
+  int64_t dp_replicate_size = 1;
+  int64_t tp_size = 1;
+  int64_t pp_size = 1;
+  int64_t cp_size = 1;
+  int64_t ep_size = 1;
+  int64_t ranks_per_node = 8;
+};
+
+struct PipelineSection {
+  std::string schedule = "1f1b";
+  int64_t microbatches = 0;  // 0: one per pipeline stage
+  int64_t virtual_stages = 1;
+  std::vector<int64_t> split_points;
+};
+
+struct TrainSection {
+  int64_t seq_len = 2048;
+  int64_t micro_batch_size = 1;   // sequences per rank per micro-batch
+  int64_t global_batch_size = 0;  // sequences per optimizer step; 0: micro_batch_size * dp
+  int64_t max_steps = 100;
+  double max_grad_norm = 1.0;  // 0: no clipping
+  int64_t seed = 0;            // data order
+};
+
+struct OptimizerSection {
+  std::string name = "adamw";
+  double lr = 1e-3;
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = 0.01;
+};
+
+struct SchedulerSection {
+  std::string name = "constant";  // constant | cosine | linear | wsd
+  int64_t warmup_steps = 0;
+  double min_lr = 0.0;
+  int64_t decay_steps = 0;  // cosine, linear: the step that reaches min_lr (0: max_steps); wsd:
+                            // length of the final decay
+};
+
+struct DataSection {
+  std::string kind = "synthetic";  // synthetic | text | tokens | megatron
+  std::vector<std::string> path;
+  bool shuffle = true;
+  std::string tokenizer = "bytes";
+  std::string token_dtype = "uint16";
+};
+
+struct CheckpointSection {
+  std::string dir;    // empty: RUN/checkpoints
+  int64_t every = 0;  // 0: only at the end
+  int64_t keep = 0;   // 0: all
+  bool async = false;
+  std::string resume = "auto";         // auto | none | path
+  std::string export_format = "none";  // key `export`: hf | none
+};
+
+struct MetricsSection {
+  int64_t every = 1;
+  bool tensorboard = false;
+  bool trace = false;
+};
+
+struct ClusterSection {
+  std::string gpu;
+  int64_t nodes = 0;
+};
+
+struct Plan {
+  ModelSection model;
+  MeshSection mesh;
+  DistributedConfig strategy;
+  PipelineSection pipeline;
+  TrainSection train;
+  OptimizerSection optimizer;
+  SchedulerSection scheduler;
+  DataSection data;
+  CheckpointSection checkpoint;
+  MetricsSection metrics;
+  ClusterSection cluster;
+
+  std::string file;
+  std::map<std::string, Span, std::less<>>
+      spans;  // of every value that was written: "mesh.tp_size"
+
+  // The place to point at for a key: its value, or its section's header, or the file.
+  Span span(std::string_view key) const;
+  bool given(std::string_view key) const;
+  // A path written in the plan, relative to the plan's folder.
+  std::filesystem::path resolve(const std::string& path) const;
+};
+
+// One `--set section.key=value`; the value is TOML.
+struct Override {
+  std::string text;
+};
+
+// Reads, overrides and type-checks a plan; all violations at once. Nothing when one is an error. A
+// file that cannot be read throws Error(kIo).
+std::optional<Plan> load_plan(const std::filesystem::path& file,
+                              const std::vector<Override>& overrides, Diagnostics& found);
+// The same from text; `file` is only named and resolves relative paths.
+std::optional<Plan> parse_plan(std::string_view text, const std::string& file,
+                               const std::vector<Override>& overrides, Diagnostics& found);
+
+// The resolved plan as TOML that loads to the same plan: every key written out. Paths become
+// absolute.
+std::string to_toml(const Plan& plan);
+Json to_json(const Plan& plan);
+
+}  // namespace am::config

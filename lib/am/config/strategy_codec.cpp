@@ -1,0 +1,258 @@
+#include "am/config/strategy_codec.h"
+
+#include <algorithm>
+
+#include "am/base/text.h"
+
+namespace am::config {
+namespace {
+
+constexpr std::string_view kAsStored = "none";
+
+// float32, ..., or "none".
+Choice stored_or_dtype() {
+  Choice choice = dtype_choice();
+  choice.names.emplace_back(kAsStored);
+  return choice;
+}
+
+// Members of an inline table: `assign` returns false for a name that it does not know.
+template <typename Assign>
+bool read_members(const Input& input, const std::vector<std::string>& names, Assign assign) {
+  if (!input.value.is_table()) {
+    input.wrong_type("a table", cat("{ ", join(names, ", "), " }"));
+    return false;
+  }
+  const int errors = input.found.errors();
+  for (const Member& member : input.value.members) {
+    if (assign(member.key, input.part(member.value, member.key))) continue;
+    const auto near = nearest(member.key, names);
+    input.found.error(
+        "plan.key", member.key_span, cat("unknown key \"", member.key, "\" in ", input.key),
+        near ? cat("did you mean \"", *near, "\"?") : cat("its keys: ", join(names, ", ")));
+  }
+  return input.found.errors() == errors;
+}
+
+void set_dtype(const Input& input, std::optional<std::string>& dtype) {
+  const auto name = stored_or_dtype().read(input);
+  if (!name) return;
+  dtype = *name == kAsStored ? std::nullopt : name;
+}
+
+void set_boolean(const Input& input, bool& flag) {
+  if (const auto value = Boolean{}.read(input)) flag = *value;
+}
+
+Json closed_object(Json properties) {
+  Json schema = {{"type", "object"}, {"additionalProperties", false}};
+  schema["properties"] = std::move(properties);
+  return schema;
+}
+
+Json with_default(Json schema, const Json& value) {
+  schema["default"] = value;
+  return schema;
+}
+
+}  // namespace
+
+// ---- mp_policy, offload_policy
+// -------------------------------------------------------------------
+
+std::optional<MixedPrecisionPolicy> MixedPrecisionCodec::read(const Input& input) const {
+  MixedPrecisionPolicy policy;
+  const auto assign = [&](const std::string& key, const Input& part) {
+    if (key == "param_dtype") {
+      set_dtype(part, policy.param_dtype);
+    } else if (key == "reduce_dtype") {
+      set_dtype(part, policy.reduce_dtype);
+    } else if (key == "output_dtype") {
+      set_dtype(part, policy.output_dtype);
+    } else if (key == "cast_forward_inputs") {
+      set_boolean(part, policy.cast_forward_inputs);
+    } else {
+      return false;
+    }
+    return true;
+  };
+  const bool good = read_members(
+      input, {"param_dtype", "reduce_dtype", "output_dtype", "cast_forward_inputs"}, assign);
+  return good ? std::optional(policy) : std::nullopt;
+}
+
+Json MixedPrecisionCodec::write(const MixedPrecisionPolicy& policy) const {
+  const Optional<Choice> dtype{stored_or_dtype()};
+  Json out = Json::object();
+  out["param_dtype"] = dtype.write(policy.param_dtype);
+  out["reduce_dtype"] = dtype.write(policy.reduce_dtype);
+  out["output_dtype"] = dtype.write(policy.output_dtype);
+  out["cast_forward_inputs"] = policy.cast_forward_inputs;
+  return out;
+}
+
+Json MixedPrecisionCodec::schema() const {
+  const MixedPrecisionPolicy defaults;
+  const Json dtype = stored_or_dtype().schema();
+  Json properties = Json::object();
+  properties["param_dtype"] = with_default(dtype, *defaults.param_dtype);
+  properties["reduce_dtype"] = with_default(dtype, *defaults.reduce_dtype);
+  properties["output_dtype"] = with_default(dtype, *defaults.output_dtype);
+  properties["cast_forward_inputs"] =
+      with_default(Boolean{}.schema(), defaults.cast_forward_inputs);
+  return closed_object(std::move(properties));
+}
+
+std::string MixedPrecisionCodec::type() const {
+  return "{ param_dtype, reduce_dtype, output_dtype, cast_forward_inputs }";
+}
+
+std::optional<CPUOffloadPolicy> OffloadCodec::read(const Input& input) const {
+  CPUOffloadPolicy policy;
+  const bool good = read_members(input, {"pin_memory"}, [&](const auto& key, const Input& part) {
+    if (key != "pin_memory") return false;
+    set_boolean(part, policy.pin_memory);
+    return true;
+  });
+  return good ? std::optional(policy) : std::nullopt;
+}
+
+Json OffloadCodec::schema() const {
+  Json properties = Json::object();
+  properties["pin_memory"] = with_default(Boolean{}.schema(), CPUOffloadPolicy{}.pin_memory);
+  return closed_object(std::move(properties));
+}
+
+// ---- tp_plan
+// -------------------------------------------------------------------------------------
+
+namespace {
+
+using TextTable = std::vector<std::pair<std::string, std::string>>;
+
+void flatten(const Input& input, const std::string& prefix, TextTable& out) {
+  for (const Member& member : input.value.members) {
+    const Input part = input.part(member.value, member.key);
+    if (member.value.is_table()) {
+      flatten(part, cat(prefix, member.key, "."), out);
+    } else if (auto text = Text{}.read(part)) {
+      out.emplace_back(prefix + member.key, std::move(*text));
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<TextTable> read_text_table(const Input& input) {
+  const int errors = input.found.errors();
+  TextTable table;
+  flatten(input, "", table);
+  return input.found.errors() == errors ? std::optional(std::move(table)) : std::nullopt;
+}
+
+std::optional<TpPlanSetting> TpPlanCodec::read(const Input& input) const {
+  TpPlanSetting setting;
+  if (input.value.kind == Value::Kind::kText) {
+    auto text = Text{}.read(input);
+    if (!text) return std::nullopt;
+    setting.text = std::move(*text);
+    return setting;
+  }
+  if (!input.value.is_table()) {
+    input.wrong_type("text or a table", "\"auto\", a file, a name, or pattern = style");
+    return std::nullopt;
+  }
+  auto table = read_text_table(input);
+  if (!table) return std::nullopt;
+  if (table->empty()) {
+    input.bad_value(" is an empty table", "legal: \"auto\", a file, or pattern = style");
+    return std::nullopt;
+  }
+  setting.text.clear();
+  setting.table = std::move(*table);
+  return setting;
+}
+
+Json TpPlanCodec::write(const TpPlanSetting& setting) const {
+  if (setting.table.empty()) return setting.text;
+  Json table = Json::object();
+  for (const auto& [pattern, style] : setting.table) table[pattern] = style;
+  return table;
+}
+
+Json TpPlanCodec::schema() const {
+  const Json text = Text{}.schema();
+  return {{"anyOf", {text, {{"type", "object"}, {"additionalProperties", text}}}}};
+}
+
+// ---- activation_checkpointing, reshard_after_forward, zero_dp_strategy
+// ---------------------------
+
+std::optional<ActivationCheckpointing> CheckpointingCodec::read(const Input& input) const {
+  const Value& value = input.value;
+  if (value.kind == Value::Kind::kBoolean) {
+    return value.boolean ? ActivationCheckpointing::kFull : ActivationCheckpointing::kOff;
+  }
+  if (value.kind != Value::Kind::kText) {
+    input.wrong_type("a boolean or text", type());
+    return std::nullopt;
+  }
+  const auto name = Choice{{"full", "selective"}}.read(input);
+  if (!name) return std::nullopt;
+  return *name == "full" ? ActivationCheckpointing::kFull : ActivationCheckpointing::kSelective;
+}
+
+Json CheckpointingCodec::write(ActivationCheckpointing value) const {
+  if (value == ActivationCheckpointing::kOff) return false;
+  return value == ActivationCheckpointing::kFull ? "full" : "selective";
+}
+
+std::optional<std::variant<bool, int64_t>> ReshardCodec::read(const Input& input) const {
+  if (input.value.kind == Value::Kind::kBoolean) return input.value.boolean;
+  if (input.value.kind != Value::Kind::kInteger) {
+    input.wrong_type("a boolean or an integer", type());
+    return std::nullopt;
+  }
+  const int64_t ranks = input.value.integer;
+  if (ranks < 2) {
+    const char* instead = ranks == 0   ? "write false to keep parameters gathered"
+                          : ranks == 1 ? "write false: a group of one rank holds whole parameters"
+                                       : "legal: true, false, or a number of ranks from 2 on";
+    input.out_of_range(cat(" = ", ranks, " is out of range"), instead);
+    return std::nullopt;
+  }
+  return ranks;
+}
+
+Json ReshardCodec::write(const std::variant<bool, int64_t>& value) const {
+  return std::visit([](const auto& alternative) { return Json(alternative); }, value);
+}
+
+Json ReshardCodec::schema() const {
+  return {{"anyOf", {{{"type", "boolean"}}, Integer{2}.schema()}}};
+}
+
+namespace {
+
+const Choice& zero_levels() {
+  static const Choice levels{{"no_shard", "optim", "optim_grads", "optim_grads_params"}};
+  return levels;
+}
+
+}  // namespace
+
+std::optional<int64_t> ZeroLevelCodec::read(const Input& input) const {
+  if (input.value.kind != Value::Kind::kText) return Integer{0, 3}.read(input);
+  const auto name = zero_levels().read(input);
+  if (!name) return std::nullopt;
+  const auto& names = zero_levels().names;
+  return std::find(names.begin(), names.end(), *name) - names.begin();
+}
+
+Json ZeroLevelCodec::schema() const {
+  return {{"anyOf", {Integer{0, 3}.schema(), zero_levels().schema()}}};
+}
+
+std::string ZeroLevelCodec::type() const { return cat("0 to 3, or ", zero_levels().type()); }
+
+}  // namespace am::config

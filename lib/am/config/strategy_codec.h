@@ -1,0 +1,68 @@
+// The values of [strategy] that are more than a number or a word.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "am/config/codec.h"
+#include "am/config/strategy_config.h"
+
+namespace am::config {
+
+// mp_policy = { param_dtype = "float32", ... }: keys that are left out keep their defaults, "none"
+// means "as stored".
+struct MixedPrecisionCodec {
+  std::optional<MixedPrecisionPolicy> read(const Input& input) const;
+  Json write(const MixedPrecisionPolicy& policy) const;
+  Json schema() const;
+  std::string type() const;
+};
+
+// offload_policy = { pin_memory = true }
+struct OffloadCodec {
+  std::optional<CPUOffloadPolicy> read(const Input& input) const;
+  Json write(const CPUOffloadPolicy& policy) const { return {{"pin_memory", policy.pin_memory}}; }
+  Json schema() const;
+  std::string type() const { return "{ pin_memory }"; }
+};
+
+// "auto", a name, a file, "libmine.so:symbol"; or a table pattern = style.
+struct TpPlanCodec {
+  std::optional<TpPlanSetting> read(const Input& input) const;
+  Json write(const TpPlanSetting& setting) const;
+  Json schema() const;
+  std::string type() const { return "text, or a table of pattern = style"; }
+};
+
+// false, true, "full" or "selective"; true is "full".
+struct CheckpointingCodec {
+  std::optional<ActivationCheckpointing> read(const Input& input) const;
+  Json write(ActivationCheckpointing value) const;
+  Json schema() const { return {{"enum", {false, true, "full", "selective"}}}; }
+  std::string type() const { return "false, true, \"full\" or \"selective\""; }
+};
+
+// true, false, or a number of ranks from 2 on.
+struct ReshardCodec {
+  std::optional<std::variant<bool, int64_t>> read(const Input& input) const;
+  Json write(const std::variant<bool, int64_t>& value) const;
+  Json schema() const;
+  std::string type() const { return "true, false, or an integer >= 2"; }
+};
+
+// 0 to 3, or Megatron's name of the level.
+struct ZeroLevelCodec {
+  std::optional<int64_t> read(const Input& input) const;
+  Json write(int64_t value) const { return value; }
+  Json schema() const;
+  std::string type() const;
+};
+
+// A table of text = text in the file's order. TOML nests `a.b = "x"`; here that is the key "a.b"
+// again.
+std::optional<std::vector<std::pair<std::string, std::string>>> read_text_table(const Input& input);
+
+}  // namespace am::config

@@ -1,0 +1,29 @@
+#include "am/config/strategy_config.h"
+
+#include "am/config/field.h"
+
+namespace am::config {
+namespace {
+
+struct Name {
+  const char* operator()(const FSDP2Config&) const { return "fsdp2"; }
+  const char* operator()(const MegatronFSDPConfig&) const { return "megatron_fsdp"; }
+  const char* operator()(const DDPConfig&) const { return "ddp"; }
+};
+
+}  // namespace
+
+const char* strategy_name(const DistributedConfig& config) { return std::visit(Name{}, config); }
+
+Json to_dict(const DistributedConfig& config) {
+  Plan plan;
+  plan.strategy = config;
+  const std::string_view name = strategy_name(config);
+  Json out = Json::object();
+  for (const FieldSpec& field : fields()) {
+    if (field.strategy == name) out[field.key] = field.get(plan);
+  }
+  return out;
+}
+
+}  // namespace am::config

@@ -1,0 +1,151 @@
+// read_toml, the only user of the TOML library.
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "am/base/text.h"
+#include "am/config/value.h"
+
+namespace am::config {
+namespace {
+
+class Reader {
+ public:
+  Reader(std::string_view text, const std::string& file) : file_(file), lines_(split(text, '\n')) {
+    for (std::string& line : lines_) {
+      if (!line.empty() && line.back() == '\r') line.pop_back();
+    }
+  }
+
+  const std::vector<std::string>& lines() const { return lines_; }
+
+  Span span(const toml::source_region& region) const {
+    Span span;
+    span.file = file_;
+    span.line = static_cast<int>(region.begin.line);
+    span.column = static_cast<int>(region.begin.column);
+    const auto line = static_cast<size_t>(region.begin.line);
+    if (line >= 1 && line <= lines_.size()) span.source = lines_[line - 1];
+    // A value of several lines is underlined to the end of its first one.
+    const int rest = display_width(span.source) - span.column + 1;
+    const int length = region.end.line == region.begin.line
+                           ? static_cast<int>(region.end.column) - span.column
+                           : rest;
+    span.length = std::max(1, std::min(length, rest));
+    return span;
+  }
+
+  Value read(const toml::node& node) const {
+    Value value;
+    value.span = span(node.source());
+    if (const auto* table = node.as_table()) {
+      read_table(*table, value);
+    } else if (const auto* array = node.as_array()) {
+      value.kind = Value::Kind::kArray;
+      for (const toml::node& item : *array) value.items.push_back(read(item));
+    } else if (const auto* text = node.as_string()) {
+      value.kind = Value::Kind::kText;
+      value.text = text->get();
+    } else if (const auto* integer = node.as_integer()) {
+      value.kind = Value::Kind::kInteger;
+      value.integer = integer->get();
+    } else if (const auto* number = node.as_floating_point()) {
+      value.kind = Value::Kind::kNumber;
+      value.number = number->get();
+    } else if (const auto* boolean = node.as_boolean()) {
+      value.kind = Value::Kind::kBoolean;
+      value.boolean = boolean->get();
+    } else {
+      value.kind = Value::Kind::kDate;
+    }
+    return value;
+  }
+
+ private:
+  // toml++ keeps keys sorted by name; people wrote them in an order, which errors and TP tables
+  // keep.
+  void read_table(const toml::table& table, Value& value) const {
+    value.kind = Value::Kind::kTable;
+    value.is_inline = table.is_inline();
+    for (const auto& [key, node] : table) {
+      value.members.push_back({std::string(key.str()), span(key.source()), read(node)});
+    }
+    std::stable_sort(value.members.begin(), value.members.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.key_span.line, a.key_span.column) <
+             std::tie(b.key_span.line, b.key_span.column);
+    });
+    for (Member& member : value.members) {
+      if (member.value.is_table() && !member.value.is_inline) member.value.span = member.key_span;
+    }
+  }
+
+  const std::string& file_;
+  std::vector<std::string> lines_;
+};
+
+constexpr int kDeepest = 64;
+
+// Dotted keys nest tables without limit, and code that walks tables is recursive. (Braces and
+// brackets are limited by the TOML library.)
+bool keys_are_shallow(const std::vector<std::string>& lines, const std::string& file,
+                      Diagnostics& found) {
+  for (size_t i = 0; i < lines.size(); ++i) {
+    int dots = 0;
+    char quote = 0;
+    for (const char c : lines[i]) {
+      if (quote != 0) {
+        if (c == quote) quote = 0;
+      } else if (c == '#') {
+        break;
+      } else if (c == '"' || c == '\'') {
+        quote = c;
+      } else if (c == '.') {
+        ++dots;
+      } else if (std::string_view("=,{}[]").find(c) != std::string_view::npos) {
+        dots = 0;
+      }
+      if (dots <= kDeepest) continue;
+      found.error("plan.syntax", Span{file, static_cast<int>(i) + 1, 1, 1, {}},
+                  cat("a key of more than ", kDeepest, " parts"));
+      return false;
+    }
+  }
+  return true;
+}
+
+// The library writes "Error while parsing WHERE: WHAT".
+std::string message_of(const toml::parse_error& error) {
+  constexpr std::string_view kPrefix = "Error while parsing ";
+  const std::string_view text = error.description();
+  const size_t colon = text.find(": ");
+  if (!starts_with(text, kPrefix) || colon == std::string_view::npos) return std::string(text);
+  const std::string_view where = text.substr(kPrefix.size(), colon - kPrefix.size());
+  return cat(text.substr(colon + 2), " (in ", where, ")");
+}
+
+std::string help_for(std::string_view description) {
+  if (description.find("redefine") != std::string_view::npos) {
+    return "each key and section is written once; keep one of the two";
+  }
+  if (description.find("determine value type") != std::string_view::npos) {
+    return "text is written in quotes";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<Value> read_toml(std::string_view text, const std::string& file, Diagnostics& found) {
+  const Reader reader(text, file);
+  if (!keys_are_shallow(reader.lines(), file, found)) return std::nullopt;
+  try {
+    return reader.read(toml::parse(text));
+  } catch (const toml::parse_error& error) {
+    found.error("plan.syntax", reader.span(error.source()), message_of(error),
+                help_for(error.description()));
+  }
+  return std::nullopt;
+}
+
+}  // namespace am::config

@@ -1,0 +1,113 @@
+// to_toml and to_json, by the field table.
+#include <charconv>
+
+#include "am/base/text.h"
+#include "am/config/field.h"
+#include "am/config/plan.h"
+
+namespace am::config {
+namespace {
+
+std::string toml_text(std::string_view text) {
+  static constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (byte < 0x20 || byte == 0x7F) {
+      out += "\\u00";
+      out += kHex[byte >> 4];
+      out += kHex[byte & 15];
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+std::string toml_key(const std::string& key) {
+  constexpr std::string_view kBare =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+  const bool bare = !key.empty() && key.find_first_not_of(kBare) == std::string::npos;
+  return bare ? key : toml_text(key);
+}
+
+// The shortest text that reads back as the same double, and as no integer.
+std::string toml_number(double value) {
+  std::array<char, 32> buffer;
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
+  std::string text(buffer.data(), end);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+std::string toml_value(const Json& value) {
+  switch (value.type()) {
+    case Json::value_t::null:  // only inside of mp_policy: as stored
+      return "\"none\"";
+    case Json::value_t::string:
+      return toml_text(value.get_ref<const std::string&>());
+    case Json::value_t::number_float:
+      return toml_number(value.get<double>());
+    case Json::value_t::array: {
+      std::vector<std::string> items;
+      for (const Json& item : value) items.push_back(toml_value(item));
+      return cat("[", join(items, ", "), "]");
+    }
+    case Json::value_t::object: {
+      std::vector<std::string> members;
+      for (const auto& [key, member] : value.items()) {
+        members.push_back(cat(toml_key(key), " = ", toml_value(member)));
+      }
+      return cat("{ ", join(members, ", "), " }");
+    }
+    default:
+      return dump_json(value, -1);  // integers and booleans
+  }
+}
+
+// Paths in a resolved plan do not depend on where it lies.
+void make_absolute(const Plan& plan, const FieldSpec& field, Json& value) {
+  if (field.is_path == nullptr) return;
+  if (value.is_array()) {
+    for (Json& item : value) make_absolute(plan, field, item);
+  } else if (value.is_string() && field.is_path(value.get_ref<const std::string&>())) {
+    value = std::filesystem::absolute(plan.resolve(value.get<std::string>())).string();
+  }
+}
+
+bool is_written(const FieldSpec& field, const Plan& plan) {
+  return field.strategy.empty() || field.strategy == strategy_name(plan.strategy);
+}
+
+}  // namespace
+
+std::string to_toml(const Plan& plan) {
+  std::string out;
+  std::string_view section;
+  for (const FieldSpec& field : fields()) {
+    if (!is_written(field, plan)) continue;
+    if (field.section != section) {
+      out += cat(section.empty() ? "" : "\n", "[", field.section, "]\n");
+      section = field.section;
+    }
+    Json value = field.get(plan);
+    make_absolute(plan, field, value);
+    // TOML has no null: a key that is absent is named in a comment.
+    out += value.is_null() ? cat("# ", field.key, " is absent\n")
+                           : cat(field.key, " = ", toml_value(value), "\n");
+  }
+  return out;
+}
+
+Json to_json(const Plan& plan) {
+  Json out = Json::object();
+  for (const FieldSpec& field : fields()) {
+    if (is_written(field, plan)) out[field.section][field.key] = field.get(plan);
+  }
+  return out;
+}
+
+}  // namespace am::config

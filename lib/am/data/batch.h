@@ -1,0 +1,43 @@
+// Reads batches: the sampler's order applied to a token source.
+//
+//   BatchReader reader(open_token_source(spec), {.seq_len = 128, .global_batch_size = 8});
+//   Batch batch = reader.read_micro_batch(step, m, {.micro_batch_size = 2, .dp_size = 2, .dp_index
+//   = d});
+//   // torch::from_blob(batch.inputs.data(), {batch.rows, batch.seq_len}, torch::kInt64)
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "am/data/sampler.h"
+#include "am/data/token_source.h"
+
+namespace am::data {
+
+// Row-major [rows, seq_len].
+struct Batch {
+  int64_t rows = 0;
+  int64_t seq_len = 0;
+  std::vector<int64_t> inputs;
+  std::vector<int64_t> labels;
+};
+
+class BatchReader {
+ public:
+  // Throws Error(kPlan) when the source is shorter than one sample.
+  BatchReader(std::unique_ptr<TokenSource> source, const SamplerOptions& options);
+
+  const TokenSource& source() const { return *source_; }
+  const Sampler& sampler() const { return sampler_; }
+
+  // The sequences at positions [first, first + count) of the global batch of `step`.
+  Batch read_batch(int64_t step, int64_t first, int64_t count) const;
+  Batch read_micro_batch(int64_t step, int64_t micro_batch, const BatchLayout& layout) const;
+
+ private:
+  std::unique_ptr<TokenSource> source_;
+  Sampler sampler_;
+};
+
+}  // namespace am::data

@@ -1,0 +1,125 @@
+#include "am/data/mapped_tokens.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/base/units.h"
+
+namespace am::data {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "tokens are read as they lie");
+
+template <typename T>
+void widen(const std::byte* from, std::span<int64_t> out) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    T value;
+    std::memcpy(&value, from + i * sizeof(T), sizeof(T));
+    out[i] = static_cast<int64_t>(value);
+  }
+}
+
+// Tokens [first, first + out.size()) of one file.
+void read_tokens(const TokenFile& file, int64_t first, std::span<int64_t> out) {
+  const std::byte* from = file.map.bytes().data() + first * token_bytes(file.type);
+  switch (file.type) {
+    case TokenType::kUint8:
+      return widen<uint8_t>(from, out);
+    case TokenType::kInt16:
+      return widen<int16_t>(from, out);
+    case TokenType::kUint16:
+      return widen<uint16_t>(from, out);
+    case TokenType::kInt32:
+      return widen<int32_t>(from, out);
+    case TokenType::kUint32:
+      return widen<uint32_t>(from, out);
+    case TokenType::kInt64:
+      return widen<int64_t>(from, out);
+  }
+}
+
+void check_ids(const TokenFile& file, int64_t first, std::span<const int64_t> ids,
+               int64_t vocab_size) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] >= 0 && ids[i] < vocab_size) continue;
+    throw Error(ErrorKind::kFormat,
+                cat(file.path.string(), ": token ", first + static_cast<int64_t>(i), " is ", ids[i],
+                    ", but the model's vocab_size is ", vocab_size),
+                "check data.token_dtype, and that the tokens were made for this model");
+  }
+}
+
+}  // namespace
+
+int64_t token_bytes(TokenType type) {
+  switch (type) {
+    case TokenType::kUint8:
+      return 1;
+    case TokenType::kInt16:
+    case TokenType::kUint16:
+      return 2;
+    case TokenType::kInt32:
+    case TokenType::kUint32:
+      return 4;
+    case TokenType::kInt64:
+      return 8;
+  }
+  return 1;
+}
+
+TokenType parse_token_dtype(std::string_view name) {
+  if (name == "uint16") return TokenType::kUint16;
+  if (name == "uint32") return TokenType::kUint32;
+  throw Error(ErrorKind::kPlan, cat("data.token_dtype = \"", name, "\" is not known"),
+              "use uint16 or uint32");
+}
+
+TokenFile open_token_file(const std::filesystem::path& path, TokenType type) {
+  TokenFile file{path, MappedFile(path), type, 0};
+  const auto bytes = static_cast<int64_t>(file.map.bytes().size());
+  if (bytes == 0) throw Error(ErrorKind::kFormat, cat(path.string(), ": the file is empty"));
+  if (bytes % token_bytes(type) != 0) {
+    throw Error(ErrorKind::kFormat,
+                cat(path.string(), ": ", bytes, " bytes are no whole number of tokens of ",
+                    token_bytes(type), " bytes"),
+                "check data.token_dtype");
+  }
+  file.size = bytes / token_bytes(type);
+  return file;
+}
+
+MappedTokens::MappedTokens(std::string kind, std::vector<TokenFile> files, int64_t vocab_size)
+    : kind_(std::move(kind)), files_(std::move(files)), vocab_size_(vocab_size) {
+  for (const TokenFile& file : files_) {
+    starts_.push_back(size_);
+    size_ += file.size;
+  }
+}
+
+void MappedTokens::read(int64_t first, std::span<int64_t> out) const {
+  AM_ASSERT(first >= 0 && first + static_cast<int64_t>(out.size()) <= size_, "beyond the tokens");
+  auto at = static_cast<size_t>(std::upper_bound(starts_.begin(), starts_.end(), first) -
+                                starts_.begin() - 1);
+  while (!out.empty()) {
+    const TokenFile& file = files_[at];
+    const int64_t within = first - starts_[at];
+    const size_t count = std::min(out.size(), static_cast<size_t>(file.size - within));
+    read_tokens(file, within, out.first(count));
+    check_ids(file, within, out.first(count), vocab_size_);
+    out = out.subspan(count);
+    first += static_cast<int64_t>(count);
+    ++at;
+  }
+}
+
+std::string MappedTokens::description() const {
+  return cat(kind_, ": ", files_.front().path.string(),
+             files_.size() > 1 ? cat(" and ", files_.size() - 1, " more") : "", ", ",
+             format_count(size_), " tokens");
+}
+
+}  // namespace am::data

@@ -1,0 +1,28 @@
+// Regular expressions over UTF-8, for the patterns that tokenizers split text with: the one place
+// that names PCRE2. std::regex knows no \p{L}; these patterns also need look-ahead.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace am::data {
+
+class Regex {
+ public:
+  // Throws Error(kFormat) with PCRE2's reason when the pattern does not compile.
+  explicit Regex(const std::string& pattern);
+
+  // Calls `found(begin, end)` for each match in turn, in bytes. `text` must be valid UTF-8. Throws
+  // Error(kRuntime) when a match takes too much time or memory.
+  void for_each_match(std::string_view text,
+                      const std::function<void(size_t begin, size_t end)>& found) const;
+
+ private:
+  struct Code;
+  std::shared_ptr<const Code> code_;
+};
+
+}  // namespace am::data

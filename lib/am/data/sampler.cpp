@@ -1,0 +1,47 @@
+#include "am/data/sampler.h"
+
+#include "am/base/error.h"
+#include "am/base/random.h"
+#include "am/base/text.h"
+
+namespace am::data {
+namespace {
+
+// The seed of one epoch's permutation.
+uint64_t epoch_seed(int64_t seed, int64_t epoch) {
+  const auto words = philox4x32(static_cast<uint64_t>(seed), static_cast<uint64_t>(epoch), 0);
+  return (uint64_t{words[1]} << 32) | words[0];
+}
+
+}  // namespace
+
+Sampler::Sampler(int64_t num_tokens, const SamplerOptions& options) : options_(options) {
+  if (options.seq_len < 1 || options.global_batch_size < 1) {
+    throw Error(ErrorKind::kPlan, cat("seq_len = ", options.seq_len, " and global_batch_size = ",
+                                      options.global_batch_size, " must be at least 1"));
+  }
+  num_samples_ = (num_tokens - 1) / options.seq_len;
+  if (num_tokens < 1 || num_samples_ < 1) {
+    throw Error(ErrorKind::kPlan,
+                cat("the data has ", num_tokens,
+                    " tokens, but one sample needs seq_len + 1 = ", options.seq_len + 1),
+                "lower train.seq_len or give more data");
+  }
+}
+
+int64_t Sampler::sample(int64_t step, int64_t position) const {
+  AM_ASSERT(step >= 0 && position >= 0 && position < options_.global_batch_size,
+            "a position outside the global batch");
+  const int64_t index = step * options_.global_batch_size + position;
+  const int64_t within = index % num_samples_;
+  if (!options_.shuffle) return within;
+  const Permutation order(static_cast<uint64_t>(num_samples_),
+                          epoch_seed(options_.seed, index / num_samples_));
+  return static_cast<int64_t>(order(static_cast<uint64_t>(within)));
+}
+
+int64_t micro_batch_position(int64_t micro_batch, const BatchLayout& layout) {
+  return (micro_batch * layout.dp_size + layout.dp_index) * layout.micro_batch_size;
+}
+
+}  // namespace am::data

@@ -1,0 +1,42 @@
+// Text to token ids and back.
+//
+//   auto tokenizer = data::make_tokenizer("bytes");
+//   tokenizer->encode("Hi");                 // {72, 105}
+//   data::make_tokenizer("models/llama/tokenizer.json")
+//
+// `bytes` is one token a byte, 256 ids, and needs no file. A Hugging Face tokenizer.json of the
+// byte-level BPE kind (GPT-2, Llama 3, Qwen, SmolLM) is read by data/byte_bpe.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace am::data {
+
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  // Appends the ids of `text`. Adds no beginning or end token of its own.
+  virtual void append_tokens(std::string_view text, std::vector<uint32_t>& out) const = 0;
+  // Appends the bytes of one id; nothing for an id without text.
+  virtual void append_text(uint32_t id, std::string& out) const = 0;
+  // One more than the largest id that append_tokens gives.
+  virtual int64_t vocab_size() const = 0;
+  // "bytes", or the file.
+  virtual std::string name() const = 0;
+
+  std::vector<int64_t> encode(std::string_view text) const;
+  // Ids outside the vocabulary give nothing.
+  std::string decode(std::span<const int64_t> ids) const;
+};
+
+// "bytes", a tokenizer.json, or a folder that holds one. Throws Error(kIo) when the file cannot be
+// read, Error(kFormat) when it is not a tokenizer that we know.
+std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name);
+
+}  // namespace am::data

@@ -1,0 +1,173 @@
+#include "am/data/tokenizer_json.h"
+
+#include "am/base/error.h"
+#include "am/base/json.h"
+#include "am/base/text.h"
+
+namespace am::data {
+namespace {
+
+// Not am::Json: that keeps the order of keys and looks them up one by one, and a vocabulary has 100
+// 000.
+using SortedJson = nlohmann::json;
+
+// The pattern that a ByteLevel pre-tokenizer with use_regex stands for: GPT-2's.
+constexpr const char* kGpt2Pattern =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+// ASCII's punctuation, symbols included, and Unicode's.
+constexpr const char* kPunctuation = R"([!-/:-@\[-`{-~\p{P}])";
+
+class Parser {
+ public:
+  explicit Parser(std::string file) : file_(std::move(file)) {}
+
+  ByteBpeSpec parse(std::string_view text) {
+    SortedJson json;
+    try {
+      json = SortedJson::parse(text);
+      if (!json.is_object() || !json.contains("model")) fail("no \"model\": not a tokenizer.json");
+      read_model(json["model"]);
+      if (json.contains("normalizer")) read_normalizer(json["normalizer"]);
+      if (json.contains("pre_tokenizer")) read_pre_tokenizer(json["pre_tokenizer"]);
+      if (json.contains("added_tokens")) read_added_tokens(json["added_tokens"]);
+    } catch (const SortedJson::exception& error) {
+      fail(error.what());
+    }
+    if (!byte_level_) {
+      fail("a BPE without the ByteLevel pre-tokenizer (SentencePiece's kind, as Llama 2 has it)");
+    }
+    return std::move(spec_);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& reason) const {
+    throw Error(
+        ErrorKind::kFormat, cat(file_, ": ", reason),
+        "byte-level BPE is read, as GPT-2, Llama 3, Qwen and SmolLM have it; data.tokenizer "
+        "= \"bytes\" needs no file");
+  }
+
+  static std::string type_of(const SortedJson& object) {
+    return object.value("type", std::string("(none)"));
+  }
+
+  // True when the key is there and says more than its default.
+  static bool given(const SortedJson& object, const char* key) {
+    const auto found = object.find(key);
+    if (found == object.end() || found->is_null()) return false;
+    return !(found->is_string() && found->get_ref<const std::string&>().empty());
+  }
+
+  void read_model(const SortedJson& model) {
+    if (type_of(model) != "BPE") {
+      fail(cat("a tokenizer of the type ", type_of(model), ", not BPE"));
+    }
+    for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix"}) {
+      if (given(model, key)) fail(cat("the model's \"", key, "\" is not supported"));
+    }
+    spec_.ignore_merges = model.value("ignore_merges", false);
+    for (const auto& [token, id] : model.at("vocab").items()) {
+      spec_.vocab.emplace(token, id.get<uint32_t>());
+    }
+    for (const SortedJson& merge : model.at("merges")) read_merge(merge);
+  }
+
+  // ["a", "b"], or "a b" in files of older versions.
+  void read_merge(const SortedJson& merge) {
+    if (merge.is_array() && merge.size() == 2) {
+      spec_.merges.emplace_back(merge[0].get<std::string>(), merge[1].get<std::string>());
+      return;
+    }
+    const auto text = merge.get<std::string>();
+    const size_t space = text.find(' ');
+    if (space == std::string::npos) fail(cat("the merge \"", text, "\" is no pair"));
+    spec_.merges.emplace_back(text.substr(0, space), text.substr(space + 1));
+  }
+
+  void read_normalizer(const SortedJson& normalizer) {
+    if (normalizer.is_null()) return;
+    const std::string type = type_of(normalizer);
+    if (type == "NFC") {
+      spec_.normalize_nfc = true;
+    } else if (type == "Sequence") {
+      for (const SortedJson& step : normalizer.at("normalizers")) read_normalizer(step);
+    } else {
+      fail(cat("the normalizer ", type, " is not supported, only NFC"));
+    }
+  }
+
+  void read_pre_tokenizer(const SortedJson& step) {
+    if (step.is_null()) return;
+    if (byte_level_) fail("a pre-tokenizer behind ByteLevel");
+    const std::string type = type_of(step);
+    if (type == "Sequence") {
+      for (const SortedJson& part : step.at("pretokenizers")) read_pre_tokenizer(part);
+    } else if (type == "ByteLevel") {
+      read_byte_level(step);
+    } else if (type == "Digits") {
+      add_split(step.value("individual_digits", false) ? R"(\p{N})" : R"(\p{N}+)");
+    } else if (type == "Punctuation" && step.value("behavior", "Isolated") == "Isolated") {
+      add_split(kPunctuation);
+    } else if (type == "Split") {
+      read_split(step);
+    } else {
+      fail(cat("the pre-tokenizer ", type, " is not supported"));
+    }
+  }
+
+  void read_byte_level(const SortedJson& step) {
+    byte_level_ = true;
+    spec_.add_prefix_space = step.value("add_prefix_space", true);
+    if (spec_.add_prefix_space && !spec_.splits.empty()) {
+      fail("ByteLevel's add_prefix_space behind another pre-tokenizer is not supported");
+    }
+    if (step.value("use_regex", true)) add_split(kGpt2Pattern);
+  }
+
+  void read_split(const SortedJson& step) {
+    const auto pattern = step.at("pattern").find("Regex");
+    if (pattern == step.at("pattern").end()) fail("a Split by a plain string is not supported");
+    add_split(pattern->get<std::string>());
+    const auto behavior = step.at("behavior").get<std::string>();
+    if (behavior == "Isolated") return;
+    if (behavior != "Removed") fail(cat("Split's behavior ", behavior, " is not supported"));
+    const bool keep_matches = step.value("invert", false);
+    spec_.splits.back().keep_matches = keep_matches;
+    spec_.splits.back().keep_rest = !keep_matches;
+  }
+
+  void add_split(const std::string& pattern) {
+    try {
+      spec_.splits.push_back({Regex(pattern)});
+    } catch (const Error& error) {
+      fail(error.what());
+    }
+  }
+
+  void read_added_tokens(const SortedJson& tokens) {
+    for (const SortedJson& token : tokens) {
+      AddedToken added;
+      added.id = token.at("id").get<uint32_t>();
+      added.content = token.at("content").get<std::string>();
+      added.normalized = token.value("normalized", false);
+      added.strip_left = token.value("lstrip", false);
+      added.strip_right = token.value("rstrip", false);
+      if (token.value("single_word", false)) {
+        fail(cat("the added token \"", added.content, "\" is a single word: not supported"));
+      }
+      if (!added.content.empty()) spec_.added.push_back(std::move(added));
+    }
+  }
+
+  std::string file_;
+  ByteBpeSpec spec_;
+  bool byte_level_ = false;
+};
+
+}  // namespace
+
+ByteBpeSpec parse_tokenizer_json(std::string_view text, const std::string& file) {
+  return Parser(file).parse(text);
+}
+
+}  // namespace am::data

@@ -1,0 +1,23 @@
+// The little of Unicode that tokenizers need: the one place that names utf8proc.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace am::data {
+
+// The text with every byte that is no UTF-8 replaced by U+FFFD.
+std::string valid_utf8(std::string_view text);
+
+// Normalization form C (Unicode annex 15). `text` must be valid UTF-8.
+std::string normalize_nfc(std::string_view text);
+
+// Appends one code point.
+void append_utf8(std::string& out, char32_t code_point);
+
+// Bytes of white space at the beginning or the end of valid UTF-8 text.
+size_t leading_space(std::string_view text);
+size_t trailing_space(std::string_view text);
+
+}  // namespace am::data

@@ -1,0 +1,158 @@
+#include "am/inspect/command.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+
+#include "am/base/text.h"
+#include "am/inspect/words.h"
+#include "am/runtime/torch_error.h"
+
+namespace am::inspect {
+namespace {
+
+[[noreturn]] void unknown_command(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Command* command : commands()) names.emplace_back(command->name);
+  const auto near = nearest(name, names);
+  throw Error(ErrorKind::kUsage, cat("there is no command `", name, "`"),
+              near ? cat("did you mean `", *near, "`?") : "`help` lists the commands");
+}
+
+const Option* find_option(const Command& command, std::string_view name) {
+  const auto found = std::find_if(command.options.begin(), command.options.end(),
+                                  [&](const Option& option) { return option.name == name; });
+  return found == command.options.end() ? nullptr : &*found;
+}
+
+[[noreturn]] void unknown_option(const Command& command, const std::string& name) {
+  std::vector<std::string> names;
+  for (const Option& option : command.options) names.push_back(option.name);
+  const auto near = nearest(name, names);
+  throw Error(ErrorKind::kUsage, cat("`", command.name, "` has no option ", name),
+              near ? cat("did you mean ", *near, "?") : cat("usage: ", command.usage()));
+}
+
+// `--name value` and `--name=value` are options until a lone `--`; everything else is a word.
+Arguments parse_arguments(const Command& command, std::vector<std::string> words) {
+  Arguments arguments;
+  bool options_end = false;
+  for (size_t i = 1; i < words.size(); ++i) {
+    std::string& word = words[i];
+    if (options_end || !starts_with(word, "--")) {
+      arguments.words.push_back(std::move(word));
+      continue;
+    }
+    if (word == "--") {
+      options_end = true;
+      continue;
+    }
+    const size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    const Option* option = find_option(command, name);
+    if (option == nullptr) unknown_option(command, name);
+    if (equals != std::string::npos) {
+      arguments.options[name] = word.substr(equals + 1);
+    } else if (++i < words.size()) {
+      arguments.options[name] = words[i];
+    } else {
+      throw Error(ErrorKind::kUsage, cat(name, " needs a value: ", option->value),
+                  cat("usage: ", command.usage()));
+    }
+  }
+  if (arguments.words.size() < command.min_words) {
+    throw Error(ErrorKind::kUsage, cat("`", command.name, "` needs ", command.operands),
+                cat("usage: ", command.usage()));
+  }
+  if (arguments.words.size() > command.max_words) {
+    throw Error(
+        ErrorKind::kUsage,
+        cat("`", command.name, "` does not take `", arguments.words[command.max_words], "`"),
+        cat("usage: ", command.usage()));
+  }
+  return arguments;
+}
+
+}  // namespace
+
+std::string Arguments::text() const { return join(words, " "); }
+
+int64_t Arguments::integer(std::string_view option, int64_t fallback, int64_t low,
+                           int64_t high) const {
+  const auto found = options.find(option);
+  if (found == options.end()) return fallback;
+  const std::string& text = found->second;
+  int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, problem] = std::from_chars(text.data(), end, value);
+  if (problem != std::errc() || stop != end) {
+    throw Error(ErrorKind::kUsage, cat(option, " `", text, "` is no integer"));
+  }
+  if (value < low || value > high) {
+    throw Error(ErrorKind::kUsage, cat(option, " ", value, " is out of range"),
+                high == std::numeric_limits<int64_t>::max() ? cat("at least ", low)
+                                                            : cat(low, " to ", high));
+  }
+  return value;
+}
+
+double Arguments::number(std::string_view option, double fallback, double low, double high) const {
+  const auto found = options.find(option);
+  if (found == options.end()) return fallback;
+  const std::string& text = found->second;
+  char* stop = nullptr;
+  const double value = std::strtod(text.c_str(), &stop);
+  if (text.empty() || *stop != '\0' || !std::isfinite(value)) {
+    throw Error(ErrorKind::kUsage, cat(option, " `", text, "` is no number"));
+  }
+  if (value < low || value > high) {
+    throw Error(ErrorKind::kUsage, cat(option, " ", text, " is out of range"),
+                cat(low, " to ", high));
+  }
+  return value;
+}
+
+std::string Command::usage() const {
+  std::string text(name);
+  if (!operands.empty()) text += cat(" ", operands);
+  for (const Option& option : options) text += cat(" [", option.name, " ", option.value, "]");
+  return text;
+}
+
+const Command* find_command(std::string_view name) {
+  for (const Command* command : commands()) {
+    if (command->name == name) return command;
+  }
+  return nullptr;
+}
+
+Outcome execute(Session& session, const std::string& input) {
+  Outcome outcome;
+  outcome.input = input;
+  try {
+    std::vector<std::string> words = split_words(input);
+    if (words.empty()) return outcome;
+    outcome.command = words.front();
+    const Command* command = find_command(outcome.command);
+    if (command == nullptr) unknown_command(outcome.command);
+    outcome.result = command->run(session, parse_arguments(*command, std::move(words)));
+  } catch (const Error& error) {
+    outcome.error = {error.kind(), error.what(), error.hint()};
+  } catch (const std::exception& error) {
+    outcome.error = {ErrorKind::kInternal, runtime::first_line(error), {}};
+  }
+  return outcome;
+}
+
+Json to_json(const Outcome& outcome) {
+  Json json = {{"command", outcome.command}, {"input", outcome.input}, {"ok", outcome.ok()}};
+  if (outcome.ok()) {
+    json.update(outcome.result.json);
+  } else {
+    json["error"] = {{"message", outcome.error->message}, {"help", outcome.error->hint}};
+  }
+  return json;
+}
+
+}  // namespace am::inspect

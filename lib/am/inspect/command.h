@@ -1,0 +1,97 @@
+// The commands of am-repl: one table row each, from which dispatch, `help` and completion all come.
+//
+//   Outcome outcome = execute(session, "stats *.norm.weight");
+//   std::cout << (outcome.ok() ? outcome.result.text : outcome.error->message);
+//
+// To add a command: one file in commands/ with a `Command` value, and its name in
+// commands/registry.cpp.
+#pragma once
+
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "am/base/error.h"
+#include "am/base/json.h"
+#include "am/inspect/session.h"
+
+namespace am::inspect {
+
+// What a command's operands name: decides what Tab completes.
+enum class Operand { kNone, kParameter, kModule, kText, kPath, kCommand, kSetting };
+
+struct Option {
+  std::string name;   // "--tokens"
+  std::string value;  // "N"
+  std::string help;
+};
+
+// A command line after its name.
+struct Arguments {
+  std::vector<std::string> words;
+  std::map<std::string, std::string, std::less<>> options;
+
+  // The words joined by single spaces.
+  std::string text() const;
+  // The option's value. Throw Error(kUsage) that names the option for what is no number or outside
+  // of [low, high].
+  int64_t integer(std::string_view option, int64_t fallback, int64_t low,
+                  int64_t high = std::numeric_limits<int64_t>::max()) const;
+  double number(std::string_view option, double fallback, double low, double high) const;
+};
+
+struct Result {
+  Json json = Json::object();  // INTERFACE's fields
+  std::string text;  // the same for a person, drawn for the session's style; ends with a newline
+  bool quit = false;
+};
+
+struct Command {
+  std::string_view name;
+  std::string_view operands;  // "PARAM", "[GLOB]"
+  std::string_view summary;   // one line
+  std::string_view help;      // more, with an example
+  Operand completes = Operand::kNone;
+  size_t min_words = 0;
+  size_t max_words = 0;  // kAnyNumber: words are a text
+  std::vector<Option> options;
+  Result (*run)(Session& session, const Arguments& arguments) = nullptr;
+
+  static constexpr size_t kAnyNumber = std::numeric_limits<size_t>::max();
+  // "print PARAM[SLICE] [--all]"
+  std::string usage() const;
+};
+
+// In the order in which `help` lists them.
+std::span<const Command* const> commands();
+const Command* find_command(std::string_view name);
+
+struct CommandError {
+  ErrorKind kind = ErrorKind::kUsage;
+  std::string message;
+  std::string hint;
+
+  // A session can go on after a wrong command; not after a lost peer or a bug.
+  bool fatal() const { return kind == ErrorKind::kRuntime || kind == ErrorKind::kInternal; }
+};
+
+struct Outcome {
+  std::string input;    // as it was typed
+  std::string command;  // its name
+  Result result;
+  std::optional<CommandError> error;
+
+  bool ok() const { return !error.has_value(); }
+};
+
+// Runs one command. Never throws: what a command throws becomes the outcome's error. Collective.
+Outcome execute(Session& session, const std::string& input);
+
+// One entry of --json's "results".
+Json to_json(const Outcome& outcome);
+
+}  // namespace am::inspect

@@ -1,0 +1,14 @@
+// `memory`, `unshard` and `reshard` report the same numbers.
+#pragma once
+
+#include <vector>
+
+#include "am/base/json.h"
+#include "am/inspect/holder.h"
+
+namespace am::inspect {
+
+// [{"rank", "sharded_bytes", "unsharded_bytes"}]
+Json to_json(const std::vector<HeldBytes>& ranks);
+
+}  // namespace am::inspect

@@ -1,0 +1,89 @@
+#include "am/base/text.h"
+#include "am/inspect/commands/registry.h"
+#include "am/inspect/render.h"
+
+namespace am::inspect {
+namespace {
+
+Json describe(const Command& command) {
+  Json options = Json::array();
+  for (const Option& option : command.options) {
+    options.push_back({{"name", option.name}, {"value", option.value}, {"help", option.help}});
+  }
+  return {{"name", command.name},
+          {"usage", command.usage()},
+          {"summary", command.summary},
+          {"help", command.help},
+          {"options", options}};
+}
+
+std::string page(const term::Style& style, const Command& command) {
+  std::string text = cat(style.paint(term::Role::kBold, command.usage()), "\n", command.summary,
+                         "\n\n", command.help);
+  if (!ends_with(text, "\n")) text += '\n';
+  if (command.options.empty()) return text;
+  std::vector<std::pair<std::string, std::string>> options;
+  for (const Option& option : command.options) {
+    options.emplace_back(cat(option.name, " ", option.value), option.help);
+  }
+  return text + "\n" + draw_facts(options, style);
+}
+
+Result run_help(Session& session, const Arguments& arguments) {
+  Result result;
+  if (!arguments.words.empty()) {
+    const std::string& name = arguments.words.front();
+    const Command* command = find_command(name);
+    if (command == nullptr) {
+      std::vector<std::string> names;
+      for (const Command* known : commands()) names.emplace_back(known->name);
+      const auto near = nearest(name, names);
+      throw Error(ErrorKind::kUsage, cat("there is no command `", name, "`"),
+                  near ? cat("did you mean `", *near, "`?") : "`help` lists the commands");
+    }
+    result.json = describe(*command);
+    result.json["command"] = kHelpCommand.name;
+    result.text = page(session.style(), *command);
+    return result;
+  }
+  Json list = Json::array();
+  std::vector<std::pair<std::string, std::string>> lines;
+  for (const Command* command : commands()) {
+    list.push_back(describe(*command));
+    const std::string operands(command->operands);
+    lines.emplace_back(cat(command->name, operands.empty() ? "" : " ", operands), command->summary);
+  }
+  result.json["commands"] = list;
+  result.text =
+      draw_facts(lines, session.style()) +
+      "\n`help COMMAND` says more. `;` separates commands, Tab completes, quotes keep spaces.\n";
+  return result;
+}
+
+Result run_quit(Session&, const Arguments&) {
+  Result result;
+  result.quit = true;
+  return result;
+}
+
+}  // namespace
+
+const Command kHelpCommand = {
+    .name = "help",
+    .operands = "[COMMAND]",
+    .summary = "what commands there are, or one of them in detail",
+    .help = "Example:  help unshard",
+    .completes = Operand::kCommand,
+    .max_words = 1,
+    .run = run_help,
+};
+
+const Command kQuitCommand = {
+    .name = "quit",
+    .operands = "",
+    .summary = "end the session; so does Ctrl-D",
+    .help = "Ends a script as well: commands behind it are not run.",
+    .run = run_quit,
+};
+
+}  // namespace am::inspect

@@ -1,0 +1,48 @@
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/inspect/commands/registry.h"
+#include "am/inspect/facts.h"
+#include "am/inspect/render.h"
+
+namespace am::inspect {
+namespace {
+
+std::string fact_text(const std::string& key, const Json& value) {
+  if (key == "bytes") return format_bytes(value.get<int64_t>());
+  if (value.is_number_integer()) return format_count(value.get<int64_t>());
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_null()) return "unknown";
+  return value.dump();
+}
+
+Result run_info(Session& session, const Arguments&) {
+  Result result;
+  result.json = session.holder().info();
+  std::vector<std::pair<std::string, std::string>> facts;
+  for (const auto& [key, value] : result.json.items()) {
+    if (key == "mesh") {
+      const std::string axes = mesh_text(session.holder().mesh());
+      facts.emplace_back("mesh", axes.empty() ? "one rank" : axes);
+    } else {
+      std::string label = key;
+      for (char& c : label) c = c == '_' ? ' ' : c;
+      facts.emplace_back(label, fact_text(key, value));
+    }
+  }
+  result.text = draw_facts(facts, session.style());
+  return result;
+}
+
+}  // namespace
+
+const Command kInfoCommand = {
+    .name = "info",
+    .operands = "",
+    .summary = "what is open: model, size, dtype, layout, where it came from",
+    .help =
+        "`parameters` counts elements, `tensors` counts names.\n"
+        "JSON: target, kind, model_type, parameters, tensors, bytes, dtype, world_size, mesh, ...",
+    .run = run_info,
+};
+
+}  // namespace am::inspect

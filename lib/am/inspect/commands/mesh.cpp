@@ -1,0 +1,33 @@
+#include "am/inspect/commands/registry.h"
+#include "am/inspect/facts.h"
+#include "am/inspect/render.h"
+
+namespace am::inspect {
+namespace {
+
+Result run_mesh(Session& session, const Arguments&) {
+  const mesh::MeshLayout& layout = session.holder().mesh();
+  Result result;
+  add_mesh(layout, result.json);
+  Json groups = Json::object();
+  for (const std::string_view name : mesh::kGroupNames) {
+    if (name != "world") groups[std::string(name)] = layout.groups(name);
+  }
+  result.json["groups"] = groups;
+  result.text = draw_mesh(layout, session.style());
+  return result;
+}
+
+}  // namespace
+
+const Command kMeshCommand = {
+    .name = "mesh",
+    .operands = "",
+    .summary = "the ranks in their places, and which form groups",
+    .help =
+        "A checkpoint at rest shows the mesh that wrote it; a Hugging Face folder is one rank.\n"
+        "JSON: mesh.dims, mesh.sizes and groups, as `am-plan show` gives them.",
+    .run = run_mesh,
+};
+
+}  // namespace am::inspect

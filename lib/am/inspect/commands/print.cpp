@@ -1,0 +1,151 @@
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/inspect/commands/registry.h"
+#include "am/inspect/slice.h"
+#include "am/tensor/dtype.h"
+
+namespace am::inspect {
+namespace {
+
+constexpr int64_t kShownWhole =
+    1000;  // elements; past it the middle of each dim is left out, as torch prints
+constexpr int64_t kEdgeItems = 3;  // at each end of such a dim
+constexpr int64_t kMostInJson = 1'000'000;
+
+// JSON has no NaN and no infinity: those stand as text.
+Json scalar(const at::Tensor& value) {
+  if (value.scalar_type() == at::kBool) return value.item<bool>();
+  if (!value.is_floating_point()) return value.item<int64_t>();
+  const double number = value.item<double>();
+  if (std::isnan(number)) return "nan";
+  if (std::isinf(number)) return number > 0 ? "inf" : "-inf";
+  return number;
+}
+
+Json nested(const at::Tensor& values) {
+  if (values.dim() == 0) return scalar(values);
+  Json list = Json::array();
+  for (int64_t i = 0; i < values.size(0); ++i) list.push_back(nested(values[i]));
+  return list;
+}
+
+class Printer {
+ public:
+  Printer(const at::Tensor& values, int digits)
+      : elide_(values.numel() > kShownWhole), digits_(digits) {
+    measure(values);
+    text_ = draw(values, 0);
+  }
+
+  std::string text() const { return text_ + "\n"; }
+  bool elided() const { return elide_; }
+
+ private:
+  std::string cell(const at::Tensor& value) const {
+    if (!value.is_floating_point()) return std::to_string(value.item<int64_t>());
+    return format_general(value.item<double>(), digits_);
+  }
+
+  // The indices of a dim that are shown; -1 stands for the gap.
+  std::vector<int64_t> shown(int64_t size) const {
+    std::vector<int64_t> indices;
+    for (int64_t i = 0; i < size; ++i) {
+      if (elide_ && size > 2 * kEdgeItems && i == kEdgeItems) {
+        indices.push_back(-1);
+        i = size - kEdgeItems;
+      }
+      indices.push_back(i);
+    }
+    return indices;
+  }
+
+  void measure(const at::Tensor& values) {
+    if (values.dim() == 0) {
+      width_ = std::max(width_, cell(values).size());
+      return;
+    }
+    for (const int64_t i : shown(values.size(0))) {
+      if (i >= 0) measure(values[i]);
+    }
+  }
+
+  std::string draw(const at::Tensor& values, size_t depth) const {
+    if (values.dim() == 0) {
+      const std::string text = cell(values);
+      return std::string(width_ - text.size(), ' ') + text;
+    }
+    const bool row = values.dim() == 1;
+    std::string text = "[";
+    bool first = true;
+    for (const int64_t i : shown(values.size(0))) {
+      if (!first) text += row ? ", " : ",\n" + std::string(depth + 1, ' ');
+      first = false;
+      text += i < 0 ? "..." : draw(values[i], depth + 1);
+    }
+    return text + "]";
+  }
+
+  bool elide_;
+  int digits_;
+  size_t width_ = 0;
+  std::string text_;
+};
+
+Result run_print(Session& session, const Arguments& arguments) {
+  const Subscript subscript = parse_subscript(arguments.text());
+  const HeldParameter& parameter = session.parameter(subscript.name);
+  const Selection selection = select(subscript.items, parameter.shape);
+  if (session.for_programs() && selection.box.numel() > kMostInJson) {
+    throw Error(ErrorKind::kUsage,
+                cat(format_count(selection.box.numel()), " values are more than --json prints, ",
+                    format_count(kMostInJson)),
+                "print a slice of it, or `export` the model");
+  }
+  const at::NoGradGuard no_grad;
+  const at::Tensor values =
+      session.holder().read(parameter, selection.box).reshape(selection.shape);
+  Result result;
+  result.json = {{"name", parameter.name},
+                 {"shape", selection.shape},
+                 {"dtype", tensor::dtype_name(parameter.dtype)}};
+  if (session.for_programs()) {
+    result.json["values"] = nested(values);
+    return result;
+  }
+  const Printer printer(values, session.digits());
+  result.text = printer.text();
+  if (printer.elided()) {
+    result.text += session.style().paint(
+        term::Role::kDim,
+        cat(shape_text(selection.shape), ": the middle is left out; a slice shows it whole\n"));
+  }
+  return result;
+}
+
+}  // namespace
+
+const Command kPrintCommand = {
+    .name = "print",
+    .operands = "PARAM[SLICE]",
+    .summary = "values, of the whole tensor or of a slice as in Python",
+    .help =
+        "Gathers the parameter from all ranks that hold a part of it. Past 1 000 elements the "
+        "middle is left out;\n"
+        "JSON has all values, up to a million.\n"
+        "Examples:  print model.norm.weight\n"
+        "           print model.embed_tokens.weight[0:4, :8]\n"
+        "           print model.embed_tokens.weight[-1]\n"
+        "JSON: name, shape, dtype, values (nested lists; NaN and infinities as \"nan\", \"inf\", "
+        "\"-inf\").",
+    .completes = Operand::kParameter,
+    .min_words = 1,
+    .max_words = Command::kAnyNumber,
+    .run = run_print,
+};
+
+}  // namespace am::inspect

@@ -1,0 +1,17 @@
+#include "am/inspect/commands/registry.h"
+
+#include <array>
+
+namespace am::inspect {
+
+std::span<const Command* const> commands() {
+  static constexpr std::array kCommands = {
+      &kInfoCommand,    &kMeshCommand, &kLsCommand,      &kTreeCommand,     &kShowCommand,
+      &kStatsCommand,   &kHistCommand, &kPrintCommand,   &kMemoryCommand,   &kUnshardCommand,
+      &kReshardCommand, &kLossCommand, &kLogprobCommand, &kGenerateCommand, &kExportCommand,
+      &kSetCommand,     &kHelpCommand, &kQuitCommand,
+  };
+  return kCommands;
+}
+
+}  // namespace am::inspect

@@ -1,0 +1,27 @@
+// Every command of am-repl. Their rows and functions are in the files of this folder.
+#pragma once
+
+#include "am/inspect/command.h"
+
+namespace am::inspect {
+
+extern const Command kHelpCommand;
+extern const Command kInfoCommand;
+extern const Command kMeshCommand;
+extern const Command kLsCommand;
+extern const Command kTreeCommand;
+extern const Command kShowCommand;
+extern const Command kStatsCommand;
+extern const Command kHistCommand;
+extern const Command kPrintCommand;
+extern const Command kMemoryCommand;
+extern const Command kUnshardCommand;
+extern const Command kReshardCommand;
+extern const Command kLossCommand;
+extern const Command kLogprobCommand;
+extern const Command kGenerateCommand;
+extern const Command kExportCommand;
+extern const Command kSetCommand;
+extern const Command kQuitCommand;
+
+}  // namespace am::inspect

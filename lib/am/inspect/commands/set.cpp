@@ -1,0 +1,69 @@
+#include <charconv>
+
+#include "am/base/text.h"
+#include "am/inspect/commands/registry.h"
+#include "am/tensor/dtype.h"
+
+namespace am::inspect {
+namespace {
+
+struct Setting {
+  const char* key;
+  const char* legal;
+  void (*apply)(Session& session, const std::string& value);
+};
+
+void set_digits(Session& session, const std::string& value) {
+  int digits = 0;
+  const auto [stop, problem] = std::from_chars(value.data(), value.data() + value.size(), digits);
+  if (problem != std::errc() || stop != value.data() + value.size() || digits < 1 || digits > 17) {
+    throw Error(ErrorKind::kUsage, cat("digits `", value, "` is no number from 1 to 17"));
+  }
+  session.set_digits(digits);
+}
+
+void set_dtype(Session& session, const std::string& value) {
+  session.holder().set_compute_dtype(tensor::parse_dtype(value));
+}
+
+void set_tokenizer(Session& session, const std::string& value) { session.set_tokenizer(value); }
+
+constexpr Setting kSettings[] = {
+    {"dtype", "float32, bfloat16 or float16: what a checkpoint's model computes in", set_dtype},
+    {"tokenizer", "bytes, or a tokenizer.json", set_tokenizer},
+    {"digits", "1 to 17: significant digits of printed values", set_digits},
+};
+
+Result run_set(Session& session, const Arguments& arguments) {
+  std::vector<std::string> keys;
+  for (const Setting& setting : kSettings) {
+    keys.emplace_back(setting.key);
+    if (arguments.words[0] != setting.key) continue;
+    setting.apply(session, arguments.words[1]);
+    Result result;
+    result.json = {{"key", arguments.words[0]}, {"value", arguments.words[1]}};
+    return result;
+  }
+  const auto near = nearest(arguments.words[0], keys);
+  throw Error(ErrorKind::kUsage, cat("there is no setting `", arguments.words[0], "`"),
+              near ? cat("did you mean `", *near, "`?") : cat("settings: ", join(keys, ", ")));
+}
+
+}  // namespace
+
+const Command kSetCommand = {
+    .name = "set",
+    .operands = "KEY VALUE",
+    .summary = "change a setting of this session: dtype, tokenizer, digits",
+    .help =
+        "dtype      float32, bfloat16 or float16: what a checkpoint's model computes in; float32\n"
+        "tokenizer  bytes, or a tokenizer.json\n"
+        "digits     significant digits of printed values; 4\n"
+        "Example:  set tokenizer models/llama/tokenizer.json",
+    .completes = Operand::kSetting,
+    .min_words = 2,
+    .max_words = 2,
+    .run = run_set,
+};
+
+}  // namespace am::inspect

@@ -1,0 +1,73 @@
+#include "am/inspect/facts.h"
+
+#include <filesystem>
+#include <set>
+
+#include "am/base/text.h"
+#include "am/tensor/dtype.h"
+
+namespace am::inspect {
+
+namespace fs = std::filesystem;
+
+std::string first_error(const Diagnostics& found) {
+  for (const Diagnostic& item : found.items()) {
+    if (item.severity != Severity::kError) continue;
+    if (item.span.file.empty()) return item.message;
+    if (item.span.line == 0) return cat(item.span.file, ": ", item.message);
+    return cat(item.span.file, ":", item.span.line, ": ", item.message);
+  }
+  return {};
+}
+
+std::string mesh_text(const mesh::MeshLayout& mesh) {
+  std::vector<std::string> parts;
+  for (const mesh::Axis axis : mesh::kAxes) {
+    const int64_t size = mesh.sizes().size(axis);
+    if (size > 1) parts.push_back(cat(mesh::to_string(axis), " ", size));
+  }
+  return join(parts, ", ");
+}
+
+std::string make_title(const std::string& model_type, const std::string& what,
+                       const mesh::MeshLayout& mesh) {
+  const std::string axes = mesh_text(mesh);
+  return cat(model_type, " ", what, axes.empty() ? "" : cat(" [", axes, "]"));
+}
+
+void add_totals(const std::vector<HeldParameter>& parameters, Json& json) {
+  int64_t elements = 0;
+  int64_t bytes = 0;
+  std::set<std::string> dtypes;
+  for (const HeldParameter& parameter : parameters) {
+    elements += parameter.numel();
+    bytes += parameter.bytes();
+    dtypes.insert(tensor::dtype_name(parameter.dtype));
+  }
+  json["parameters"] = elements;
+  json["tensors"] = parameters.size();
+  json["bytes"] = bytes;
+  json["dtype"] = join(std::vector<std::string>(dtypes.begin(), dtypes.end()), ", ");
+}
+
+void add_mesh(const mesh::MeshLayout& mesh, Json& json) {
+  json["world_size"] = mesh.world_size();
+  Json dims = Json::array();
+  Json sizes = Json::array();
+  for (const mesh::Axis axis : mesh::kAxes) {
+    dims.push_back(mesh::to_string(axis));
+    sizes.push_back(mesh.sizes().size(axis));
+  }
+  json["mesh"] = {{"dims", dims}, {"sizes", sizes}};
+}
+
+std::string tokenizer_of(const config::Plan& plan) {
+  if (plan.data.tokenizer != "bytes") return plan.resolve(plan.data.tokenizer).string();
+  if (plan.data.kind == "text") return "bytes";
+  const fs::path model = plan.resolve(plan.model.path);
+  const fs::path beside =
+      (fs::is_directory(model) ? model : model.parent_path()) / "tokenizer.json";
+  return fs::exists(beside) ? beside.string() : "bytes";
+}
+
+}  // namespace am::inspect

@@ -1,0 +1,138 @@
+#include "am/inspect/language.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "am/base/error.h"
+#include "am/base/random.h"
+#include "am/base/text.h"
+#include "am/inspect/render.h"
+
+namespace am::inspect {
+namespace {
+
+constexpr int64_t kLongestWindow = 2048;
+
+at::Tensor as_batch(std::span<const int64_t> ids) {
+  at::Tensor tensor =
+      at::empty({1, static_cast<int64_t>(ids.size())}, at::TensorOptions(at::kLong));
+  std::copy(ids.begin(), ids.end(), tensor.data_ptr<int64_t>());
+  return tensor;
+}
+
+void require_two(const std::vector<int64_t>& ids) {
+  if (ids.size() >= 2) return;
+  throw Error(ErrorKind::kUsage,
+              cat("the text has ", ids.size(), ids.size() == 1 ? " token" : " tokens",
+                  "; at least two are needed: the first has nothing before it"));
+}
+
+// Calls visit(logits, labels) for windows that predict every id but the first once.
+void for_each_window(Session& session, const std::vector<int64_t>& ids,
+                     const std::function<void(parallel::ParallelModel&, const at::Tensor&,
+                                              const at::Tensor&)>& visit) {
+  require_two(ids);
+  const at::NoGradGuard no_grad;
+  parallel::ParallelModel& model = session.holder().runnable();
+  const auto window = static_cast<size_t>(window_length(session));
+  const std::span<const int64_t> all(ids);
+  for (size_t first = 0; first + 1 < ids.size(); first += window) {
+    session.check_interrupt();
+    const size_t count = std::min(window, ids.size() - 1 - first);
+    const at::Tensor logits = model.forward(as_batch(all.subspan(first, count)));
+    visit(model, logits, as_batch(all.subspan(first + 1, count)));
+  }
+  session.holder().after_forward();
+}
+
+// In [0, 1), a function of seed and position alone.
+double uniform(int64_t seed, int64_t position) {
+  const auto words = philox4x32(static_cast<uint64_t>(seed), static_cast<uint64_t>(position), 0);
+  const uint64_t bits = (static_cast<uint64_t>(words[0]) << 32) | words[1];
+  return static_cast<double>(bits >> 11) * 0x1.0p-53;
+}
+
+}  // namespace
+
+std::vector<int64_t> encode(Session& session, const std::string& text) {
+  const data::Tokenizer& tokenizer = session.tokenizer();
+  std::vector<int64_t> ids = tokenizer.encode(text);
+  const int64_t vocabulary = session.holder().runnable().config().vocab_size;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < vocabulary) continue;
+    const std::string token = tokenizer.decode(std::span<const int64_t>(&ids[i], 1));
+    throw Error(
+        ErrorKind::kPlan,
+        cat("token ", i, " of the text, ", quoted_text(token, session.style()), ", has the id ",
+            ids[i], ", but the model's vocabulary ends at ", vocabulary - 1),
+        cat("the tokenizer is `", tokenizer.name(),
+            "`; `set tokenizer PATH` takes the model's own"));
+  }
+  return ids;
+}
+
+int64_t window_length(Session& session) {
+  const int64_t longest = session.holder().runnable().config().max_position_embeddings;
+  return longest > 0 ? std::min(longest, kLongestWindow) : kLongestWindow;
+}
+
+double mean_loss(Session& session, const std::vector<int64_t>& ids) {
+  double sum = 0.0;
+  for_each_window(session, ids,
+                  [&](auto& model, const at::Tensor& logits, const at::Tensor& labels) {
+                    sum += model.loss_sum(logits, labels).template item<double>();
+                  });
+  return sum / static_cast<double>(ids.size() - 1);
+}
+
+std::vector<double> log_probabilities(Session& session, const std::vector<int64_t>& ids) {
+  std::vector<double> result;
+  for_each_window(
+      session, ids, [&](auto& model, const at::Tensor& logits, const at::Tensor& labels) {
+        const at::Tensor all = at::log_softmax(model.full_logits(logits).to(at::kFloat), -1);
+        const at::Tensor taken =
+            all.gather(-1, labels.unsqueeze(-1)).reshape({-1}).to(at::kDouble).contiguous();
+        const double* values = taken.const_data_ptr<double>();
+        result.insert(result.end(), values, values + taken.numel());
+      });
+  return result;
+}
+
+int64_t sample(const at::Tensor& logits_V, const GenerateOptions& options, double uniform) {
+  const at::Tensor logits = logits_V.to(at::kDouble);
+  if (options.temperature == 0.0) return logits.argmax().item<int64_t>();
+  const int64_t size = logits.size(0);
+  const int64_t kept = options.top_k > 0 ? std::min(options.top_k, size) : size;
+  const auto [values, ids] = logits.topk(kept);  // likeliest first
+  const at::Tensor cumulative = at::softmax(values / options.temperature, 0).cumsum(0).contiguous();
+  const double* begin = cumulative.const_data_ptr<double>();
+  const double* chosen = std::upper_bound(begin, begin + kept, uniform);
+  return ids[std::min(chosen - begin, kept - 1)].item<int64_t>();
+}
+
+std::vector<int64_t> generate(Session& session, const std::vector<int64_t>& prompt,
+                              const GenerateOptions& options) {
+  if (prompt.empty()) {
+    throw Error(ErrorKind::kUsage, "the prompt has no token", "give at least one to start from");
+  }
+  const at::NoGradGuard no_grad;
+  Holder& holder = session.holder();
+  parallel::ParallelModel& model = holder.runnable();
+  const auto window = static_cast<size_t>(window_length(session));
+  std::vector<int64_t> ids = prompt;
+  for (int64_t i = 0; i < options.tokens; ++i) {
+    session.check_interrupt();
+    const size_t seen = std::min(window, ids.size());
+    const at::Tensor logits = model.forward(as_batch(std::span<const int64_t>(ids).last(seen)));
+    const at::Tensor last = model.full_logits(logits.narrow(1, static_cast<int64_t>(seen) - 1, 1));
+    const int64_t own = sample(last.reshape({-1}), options, uniform(options.seed, i));
+    // Rank 0 decides: no rounding can lead two ranks apart.
+    const at::Tensor choices = holder.gather(at::full({1}, own, at::TensorOptions(at::kLong)));
+    ids.push_back(choices[0][0].item<int64_t>());
+  }
+  holder.after_forward();
+  return {ids.begin() + static_cast<std::ptrdiff_t>(prompt.size()), ids.end()};
+}
+
+}  // namespace am::inspect

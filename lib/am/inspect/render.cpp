@@ -1,0 +1,197 @@
+#include "am/inspect/render.h"
+
+#include <algorithm>
+#include <array>
+
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/term/mesh_view.h"
+#include "am/term/shard_map.h"
+#include "am/term/table.h"
+
+namespace am::inspect {
+namespace {
+
+using term::Align;
+using term::Cell;
+using term::Role;
+using term::Style;
+
+// Length of the UTF-8 sequence at the front of `text`; 0 when there is none. Overlong forms,
+// surrogates and values past U+10FFFF are none.
+size_t utf8_length(std::string_view text) {
+  const auto byte = [&](size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const auto continues = [&](size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) return 1;
+  if (lead >= 0xC2 && lead <= 0xDF) return continues(1) ? 2 : 0;
+  if (lead >= 0xE0 && lead <= 0xEF) {
+    const bool overlong = lead == 0xE0 && byte(1) < 0xA0;
+    const bool surrogate = lead == 0xED && byte(1) >= 0xA0;
+    return continues(1) && continues(2) && !overlong && !surrogate ? 3 : 0;
+  }
+  if (lead >= 0xF0 && lead <= 0xF4) {
+    const bool overlong = lead == 0xF0 && byte(1) < 0x90;
+    const bool too_large = lead == 0xF4 && byte(1) >= 0x90;
+    return continues(1) && continues(2) && continues(3) && !overlong && !too_large ? 4 : 0;
+  }
+  return 0;
+}
+
+// DEL, the C1 controls (U+0080 to U+009F) and what bidirectional text uses to reorder a line are
+// controls too.
+bool is_control(std::string_view sequence) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(sequence[i]); };
+  if (sequence.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7F;
+  if (sequence.size() == 2) return byte(0) == 0xC2 && byte(1) < 0xA0;
+  if (sequence.size() != 3 || byte(0) != 0xE2) return false;
+  const bool embedding = byte(1) == 0x80 && byte(2) >= 0xAA && byte(2) <= 0xAE;  // U+202A to U+202E
+  const bool isolate = byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9;    // U+2066 to U+2069
+  return embedding || isolate;
+}
+
+// "dp_shard 0", with the outer axes where they have several indices.
+std::string row_title(const mesh::MeshLayout& mesh, const std::array<int64_t, 5>& coordinate) {
+  std::vector<std::string> parts;
+  for (const mesh::Axis axis : {mesh::Axis::kDpReplicate, mesh::Axis::kDpShard, mesh::Axis::kCp}) {
+    if (mesh.sizes().size(axis) > 1) {
+      parts.push_back(cat(mesh::to_string(axis), " ", coordinate.at(static_cast<size_t>(axis))));
+    }
+  }
+  return join(parts, ", ");
+}
+
+}  // namespace
+
+std::string draw_facts(const std::vector<std::pair<std::string, std::string>>& facts,
+                       const Style& style) {
+  term::Table table({{""}, {""}});
+  for (const auto& [name, value] : facts) table.add({Cell(name, Role::kDim), value});
+  return table.text(style);
+}
+
+std::string draw_shards(const HeldParameter& parameter, const std::vector<HeldShard>& shards,
+                        const Style& style) {
+  std::vector<term::RankBox> boxes;
+  for (const HeldShard& shard : shards) {
+    boxes.push_back({shard.rank, shard.box.offset, shard.box.shape});
+  }
+  return term::shard_map(parameter.shape, boxes, style);
+}
+
+std::string draw_mesh(const mesh::MeshLayout& mesh, const Style& style) {
+  const mesh::MeshSizes& sizes = mesh.sizes();
+  const int64_t rows = sizes.dp() * sizes.cp;
+  std::vector<term::GridStack> stacks;
+  for (int64_t stage = 0; stage < sizes.pp; ++stage) {
+    term::GridBox box;
+    for (int64_t tp = 0; tp < sizes.tp && sizes.tp > 1; ++tp) box.columns.push_back(cat("tp ", tp));
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t first = (stage * rows + row) * sizes.tp;
+      box.rows.push_back(row_title(mesh, mesh.coordinate(first)));
+      std::vector<std::string> cells;
+      for (int64_t tp = 0; tp < sizes.tp; ++tp) cells.push_back(std::to_string(first + tp));
+      box.cells.push_back(std::move(cells));
+    }
+    stacks.push_back({sizes.pp > 1 ? cat("pp ", stage) : std::string(), {std::move(box)}});
+  }
+  const int64_t world = mesh.world_size();
+  return term::draw_grid(stacks, style) + cat(world, world == 1 ? " rank\n" : " ranks\n");
+}
+
+std::string draw_held_bytes(const std::vector<HeldBytes>& before,
+                            const std::vector<HeldBytes>& after, const Style& style) {
+  std::vector<int64_t> bytes;
+  for (const HeldBytes& rank : before) bytes.insert(bytes.end(), {rank.sharded, rank.unsharded});
+  for (const HeldBytes& rank : after) bytes.insert(bytes.end(), {rank.sharded, rank.unsharded});
+  const ScaledBytes scaled = scale_bytes(bytes);
+  std::vector<term::Column> columns = {{"rank", Align::kRight}};
+  if (!before.empty()) {
+    columns.push_back({cat("sharded before, ", scaled.unit), Align::kRight});
+    columns.push_back({"unsharded before", Align::kRight});
+    columns.push_back({"sharded after", Align::kRight});
+    columns.push_back({"unsharded after", Align::kRight});
+  } else {
+    columns.push_back({cat("sharded, ", scaled.unit), Align::kRight});
+    columns.push_back({"unsharded", Align::kRight});
+  }
+  term::Table table(columns);
+  for (size_t i = 0; i < after.size(); ++i) {
+    std::vector<Cell> cells = {std::to_string(after[i].rank)};
+    if (!before.empty()) {
+      cells.emplace_back(scaled.values[2 * i]);
+      cells.emplace_back(scaled.values[2 * i + 1]);
+    }
+    const size_t own = 2 * (before.size() + i);
+    const bool changed = !before.empty() && before[i].unsharded != after[i].unsharded;
+    cells.emplace_back(scaled.values[own]);
+    cells.emplace_back(scaled.values[own + 1], changed ? Role::kAccent : Role::kPlain);
+    table.add(std::move(cells));
+  }
+  return table.text(style);
+}
+
+std::string box_text(const mesh::Box& box) {
+  if (box.numel() == 0) return "nothing";
+  std::vector<std::string> ranges;
+  for (size_t dim = 0; dim < box.shape.size(); ++dim) {
+    ranges.push_back(cat(box.offset[dim], ":", box.offset[dim] + box.shape[dim]));
+  }
+  return cat("[", join(ranges, ", "), "]");
+}
+
+ScaledBytes scale_bytes(std::span<const int64_t> bytes) {
+  const int64_t largest = bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
+  static constexpr std::array<const char*, 5> kUnits = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  size_t unit = 0;
+  double divisor = 1.0;
+  while (unit + 1 < kUnits.size() && static_cast<double>(largest) >= 1024.0 * divisor) {
+    divisor *= 1024.0;
+    ++unit;
+  }
+  ScaledBytes scaled;
+  scaled.unit = kUnits.at(unit);
+  for (const int64_t value : bytes) {
+    scaled.values.push_back(format_fixed(static_cast<double>(value) / divisor, unit == 0 ? 0 : 2));
+  }
+  return scaled;
+}
+
+std::string printable_text(std::string_view text, const Style& style) {
+  const char* replacement = style.unicode ? "\uFFFD" : "?";
+  std::string out;
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    const std::string_view sequence = text.substr(0, std::max<size_t>(1, length));
+    const bool keep = length > 0 &&
+                      (sequence == "\n" || sequence == "\t" || !is_control(sequence)) &&
+                      (style.unicode || length == 1);
+    if (keep) {
+      out += sequence;
+    } else {
+      out += replacement;
+    }
+    text.remove_prefix(sequence.size());
+  }
+  return out;
+}
+
+std::string quoted_text(std::string_view text, const Style& style) {
+  std::string out = "\"";
+  for (const char c : printable_text(text, style)) {
+    if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (c == '"' || c == '\\') {
+      out += cat('\\', c);
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+}  // namespace am::inspect

@@ -1,0 +1,69 @@
+// One rank's side of an inspection: what it holds, and the user's settings.
+//
+// Every rank of a session executes the same commands, so that collectives match; what rank 0
+// answers is shown.
+//
+//   Session session(open_stored(source), {.style = style});
+//   Outcome outcome = execute(session, "show model.norm.weight");   // command.h
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "am/data/tokenizer.h"
+#include "am/inspect/holder.h"
+#include "am/term/style.h"
+
+namespace am::inspect {
+
+struct SessionOptions {
+  term::Style style;
+  bool for_programs = false;  // --json: `Result::json` is read, not its text
+  std::string tokenizer;      // empty: the holder's own
+  std::function<bool()>
+      interrupted;  // did the user ask to stop the command that runs? May be empty
+};
+
+class Session {
+ public:
+  Session(std::unique_ptr<Holder> holder, SessionOptions options);
+
+  Holder& holder() { return *holder_; }
+  const Holder& holder() const { return *holder_; }
+  const term::Style& style() const { return options_.style; }
+
+  bool for_programs() const { return options_.for_programs; }
+
+  // By its name, or by the end of it where only one parameter ends so. Throws Error(kUsage) with
+  // the nearest names.
+  const HeldParameter& parameter(std::string_view name) const;
+  // By a name, a glob, or the module that they are in; "" and "all" match everything. Throws
+  // Error(kUsage) when nothing does.
+  std::vector<const HeldParameter*> matching(std::string_view pattern) const;
+
+  const data::Tokenizer& tokenizer();
+  // Throws what make_tokenizer throws; then the old one stays.
+  void set_tokenizer(const std::string& name);
+
+  // Significant digits of printed values.
+  int digits() const { return digits_; }
+  void set_digits(int digits) { digits_ = digits; }
+
+  // Throws Error(kUsage) when the user interrupted any rank. Collective: call it in long loops.
+  void check_interrupt();
+
+ private:
+  std::unique_ptr<Holder> holder_;
+  SessionOptions options_;
+  std::unique_ptr<data::Tokenizer> tokenizer_;
+  int digits_ = 4;
+};
+
+// The names of all modules that hold parameters: every prefix of a parameter's name that ends
+// before a dot. Sorted naturally.
+std::vector<std::string> module_names(const std::vector<HeldParameter>& parameters);
+
+}  // namespace am::inspect

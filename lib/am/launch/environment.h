@@ -1,0 +1,55 @@
+// Which rank am I? The variables of the launchers that people have, read into one struct.
+//
+//   Diagnostics found;
+//   auto here = launch::detect_environment(launch::process_environment(), found);
+//   if (!found.ok()) ...          // RANK without WORLD_SIZE, a value that is no number
+//   if (!here) ...                // no launcher: start the ranks of this machine ourselves
+//
+// The order, first match wins:
+//   torchrun   RANK, WORLD_SIZE (Kubernetes' PyTorchJob sets these too, one process a pod)
+//   open-mpi   OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE
+//   pmi        PMI_RANK, PMI_SIZE, unless srun set them: then Slurm's own say more
+//   slurm      SLURM_PROCID, SLURM_NTASKS and SLURM_STEP_ID
+// MPI stands before Slurm because mpirun inside an allocation starts its daemons through srun, and
+// the ranks inherit the daemon's SLURM_PROCID.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "am/base/diagnostic.h"
+
+namespace am::launch {
+
+// The value of an environment variable; nothing when it is unset.
+using EnvironmentLookup = std::function<std::optional<std::string>(const std::string& name)>;
+
+// Looks into this process's environment.
+EnvironmentLookup process_environment();
+
+struct RankEnvironment {
+  int64_t rank = 0;
+  int64_t world_size = 1;
+  int64_t local_rank = 0;  // among the ranks of this machine
+  int64_t local_world_size = 1;
+  int64_t node_rank = 0;
+  int64_t num_nodes = 1;
+  std::string master_addr = "127.0.0.1";
+  int master_port = 0;   // 0 only where world_size is 1: no peer needs it
+  std::string launcher;  // "torchrun", "open-mpi", "pmi", "slurm" or "local"
+};
+
+// Reads the launcher's variables. Nothing, without an error, when no launcher started this process:
+// so is the shell of an interactive Slurm allocation, or of `srun --pty`, and a batch script's own
+// process, which have SLURM_PROCID but are no rank. Nothing, with errors of rule
+// "launch.environment" that name the variable, when a launcher's variables are incomplete, no
+// numbers, or contradict each other.
+//
+// Without MASTER_PORT, Slurm's port is derived from the job's and step's ids, so that all ranks
+// agree.
+std::optional<RankEnvironment> detect_environment(const EnvironmentLookup& lookup,
+                                                  Diagnostics& found);
+
+}  // namespace am::launch

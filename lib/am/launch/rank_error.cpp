@@ -1,0 +1,122 @@
+#include "am/launch/rank_error.h"
+
+#include <chrono>
+#include <cstdlib>
+
+#include "am/base/file.h"
+#include "am/base/json.h"
+#include "am/base/text.h"
+
+namespace am::launch {
+namespace {
+
+const char* kind_name(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kUsage:
+      return "usage";
+    case ErrorKind::kIo:
+      return "io";
+    case ErrorKind::kFormat:
+      return "format";
+    case ErrorKind::kPlan:
+      return "plan";
+    case ErrorKind::kRuntime:
+      return "runtime";
+    case ErrorKind::kPeer:
+      return kPeerError;
+    case ErrorKind::kInternal:
+      return "internal";
+  }
+  return "internal";
+}
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::string text_or_empty(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+// Elastic's `record` writes {"message": {"message": text, "extraInfo": {"timestamp":
+// "1700000000"}}}.
+RankError elastic_error(const Json& message) {
+  RankError error;
+  error.kind = "runtime";
+  error.message = text_or_empty(message, "message");
+  if (const auto extra = message.find("extraInfo"); extra != message.end() && extra->is_object()) {
+    const auto stamp = extra->find("timestamp");
+    if (stamp != extra->end() && stamp->is_number()) error.time = stamp->get<double>();
+    if (stamp != extra->end() && stamp->is_string()) {
+      error.time = std::strtod(stamp->get<std::string>().c_str(), nullptr);
+    }
+  }
+  return error;
+}
+
+}  // namespace
+
+RankError rank_error(const Error& error, int64_t rank) {
+  RankError result;
+  result.rank = rank;
+  result.message = error.what();
+  result.hint = error.hint();
+  result.kind = kind_name(error.kind());
+  result.exit_status = error.exit_status();
+  return result;
+}
+
+void write_error_file(const std::filesystem::path& path, RankError error) {
+  if (error.time == 0.0) error.time = now();
+  Json json = {{"rank", error.rank}, {"message", error.message},         {"hint", error.hint},
+               {"kind", error.kind}, {"exit_status", error.exit_status}, {"time", error.time}};
+  if (error.step) json["step"] = *error.step;
+  if (!error.last_collective.empty()) json["last_collective"] = error.last_collective;
+  // A message may hold bytes of a user's file: replace what is no UTF-8 instead of failing.
+  write_file_atomically(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+std::optional<RankError> read_error_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;
+  Json json;
+  try {
+    json = Json::parse(read_file(path), nullptr, false);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  if (!json.is_object() || !json.contains("message")) return std::nullopt;
+  if (json["message"].is_object()) return elastic_error(json["message"]);
+  if (!json["message"].is_string()) return std::nullopt;
+  RankError error;
+  error.message = json["message"].get<std::string>();
+  error.hint = text_or_empty(json, "hint");
+  error.kind = text_or_empty(json, "kind");
+  error.last_collective = text_or_empty(json, "last_collective");
+  const auto integer = [&](const char* key) -> std::optional<int64_t> {
+    const auto found = json.find(key);
+    if (found == json.end() || !found->is_number_integer()) return std::nullopt;
+    return found->get<int64_t>();
+  };
+  error.rank = integer("rank").value_or(0);
+  error.exit_status = static_cast<int>(integer("exit_status").value_or(1));
+  error.step = integer("step");
+  if (const auto time = json.find("time"); time != json.end() && time->is_number()) {
+    error.time = time->get<double>();
+  }
+  return error;
+}
+
+bool report_error(const EnvironmentLookup& lookup, RankError error) noexcept {
+  try {
+    const auto path = lookup(kErrorFileVariable);
+    if (!path || path->empty() || std::filesystem::exists(*path)) return false;
+    write_error_file(*path, std::move(error));
+    return true;
+  } catch (const std::exception&) {
+    return false;  // the launcher still has the exit status and the log
+  }
+}
+
+}  // namespace am::launch

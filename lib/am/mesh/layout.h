@@ -1,0 +1,77 @@
+// The mesh as arithmetic: sizes, coordinates, and which ranks form which group.
+//
+// Axes from outer to inner, as in PyTorch's and NeMo AutoModel's five-axis mesh: pp, dp_replicate,
+// dp_shard, cp, tp; the rank is row-major in them, so tp is fastest.
+//
+//   MeshLayout mesh({.dp_shard = 2, .tp = 2});
+//   mesh.groups("tp");            // {{0, 1}, {2, 3}}
+//   mesh.index(3, "dp_shard");    // 1
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace am::mesh {
+
+enum class Axis { kPp, kDpReplicate, kDpShard, kCp, kTp };
+
+inline constexpr std::array<Axis, 5> kAxes = {Axis::kPp, Axis::kDpReplicate, Axis::kDpShard,
+                                              Axis::kCp, Axis::kTp};
+
+const char* to_string(Axis axis);
+
+// Numbers of ranks along each axis; all at least 1. `ep` re-uses the ranks of one pipeline stage and is
+// no axis of its own: ep divides dp_replicate * dp_shard * cp * tp.
+struct MeshSizes {
+  int64_t pp = 1;
+  int64_t dp_replicate = 1;
+  int64_t dp_shard = 1;
+  int64_t cp = 1;
+  int64_t tp = 1;
+  int64_t ep = 1;
+
+  int64_t size(Axis axis) const;
+  int64_t world_size() const { return pp * dp_replicate * dp_shard * cp * tp; }
+  int64_t dp() const { return dp_replicate * dp_shard; }
+  bool operator==(const MeshSizes&) const = default;
+};
+
+// The names that a group can be asked for by: the five axes, the flattened ones that users know from
+// AutoModel, the expert groups, and "world".
+//   dp = (dp_replicate, dp_shard)      data loading
+//   dp_shard_cp = (dp_shard, cp)       what FSDP shards over
+//   dp_cp = (dp_replicate, dp_shard, cp)   loss and gradient norm
+//   ep, ep_shard                       (dp_replicate, dp_shard, cp, tp) of a stage as (ep_shard, ep)
+inline constexpr std::array<std::string_view, 11> kGroupNames = {
+    "pp", "dp_replicate", "dp_shard", "cp", "tp", "dp", "dp_shard_cp", "dp_cp", "ep", "ep_shard", "world"};
+
+class MeshLayout {
+ public:
+  // Throws Error(kPlan) when a size is below 1 or ep does not divide a stage's ranks.
+  explicit MeshLayout(const MeshSizes& sizes);
+
+  const MeshSizes& sizes() const { return sizes_; }
+  int64_t world_size() const { return sizes_.world_size(); }
+
+  // Indices of a rank along kAxes, outer first.
+  std::array<int64_t, 5> coordinate(int64_t rank) const;
+  int64_t rank(const std::array<int64_t, 5>& coordinate) const;
+
+  // Number of ranks in a group of this name. Unknown names throw Error(kInternal).
+  int64_t group_size(std::string_view name) const;
+  // This rank's index within its group of this name, row-major over the group's axes.
+  int64_t index(int64_t rank, std::string_view name) const;
+  // The ranks of this rank's group, in index order.
+  std::vector<int64_t> group(int64_t rank, std::string_view name) const;
+  // All groups of this name, ordered by their first rank; a partition of the world.
+  std::vector<std::vector<int64_t>> groups(std::string_view name) const;
+
+ private:
+  MeshSizes sizes_;
+};
+
+}  // namespace am::mesh

@@ -1,0 +1,23 @@
+// Qwen2 and Qwen2.5: the Llama decoder with biases on the query, key and value projections.
+#include "am/model/families/families.h"
+
+namespace am::model {
+namespace {
+
+void read_config(ConfigReader& reader, ModelConfig& config) {
+  config.qkv_bias = true;
+  read_qwen_window(reader, config);
+}
+
+}  // namespace
+
+const Family kQwen2 = {
+    .model_type = "qwen2",
+    .description = "Qwen2 decoder: Llama's, with biases on q_proj, k_proj and v_proj",
+    .max_position_embeddings = 32768,
+    .key_value_heads = 32,
+    .head_dim = std::nullopt,
+    .read_config = read_config,
+};
+
+}  // namespace am::model

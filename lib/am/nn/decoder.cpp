@@ -1,0 +1,165 @@
+#include "am/nn/decoder.h"
+
+#include <ATen/ATen.h>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+
+namespace am::nn {
+
+namespace {
+
+// x_BT(H*K) -> BHTK
+at::Tensor split_heads(const at::Tensor& x, int64_t head_dim) {
+  return x.view({x.size(0), x.size(1), -1, head_dim}).transpose(1, 2);
+}
+
+// [T, T], true where position t may look at s: t - window < s <= t.
+at::Tensor window_mask(int64_t length, int64_t window) {
+  const at::Tensor all = at::ones({length, length}, at::kBool);
+  return all.tril().logical_and(all.triu(1 - window));
+}
+
+}  // namespace
+
+at::Tensor Attention::operator()(const at::Tensor& x_BTD, const Rotation& rotation) const {
+  const auto inputs = fan_out(x_BTD, {&q_proj, &k_proj, &v_proj});
+  at::Tensor q_BHTK = split_heads(q_proj.apply_to(inputs[0]), head_dim);
+  at::Tensor k_BGTK = split_heads(k_proj.apply_to(inputs[1]), head_dim);
+  const at::Tensor v_BGTK = split_heads(v_proj.apply_to(inputs[2]), head_dim);
+  if (q_norm.weight) q_BHTK = q_norm(q_BHTK);
+  if (k_norm.weight) k_BGTK = k_norm(k_BGTK);
+  q_BHTK = rotate(q_BHTK, rotation);
+  k_BGTK = rotate(k_BGTK, rotation);
+  const int64_t length = q_BHTK.size(2);
+  const bool windowed = window > 0 && window < length;
+  const at::Tensor mask = windowed ? window_mask(length, window) : at::Tensor();
+  const bool grouped = q_BHTK.size(1) != k_BGTK.size(1);
+  const at::Tensor mixed_BHTK = at::scaled_dot_product_attention(
+      q_BHTK, k_BGTK, v_BGTK, mask, /*dropout_p=*/0.0, /*is_causal=*/!windowed,
+      /*scale=*/std::nullopt, /*enable_gqa=*/grouped);
+  const at::Tensor mixed_BTX =
+      mixed_BHTK.transpose(1, 2).reshape({q_BHTK.size(0), length, q_BHTK.size(1) * head_dim});
+  return o_proj(mixed_BTX);
+}
+
+at::Tensor FeedForward::operator()(const at::Tensor& x_BTD) const {
+  const auto inputs = fan_out(x_BTD, {&gate_proj, &up_proj});
+  return down_proj(at::silu(gate_proj.apply_to(inputs[0])) * up_proj.apply_to(inputs[1]));
+}
+
+at::Tensor DecoderLayer::operator()(const at::Tensor& x_BTD, const Rotation& rotation) const {
+  const at::Tensor attended_BTD = x_BTD + self_attn(input_layernorm(x_BTD), rotation);
+  return attended_BTD + mlp(post_attention_layernorm(attended_BTD));
+}
+
+Decoder::Decoder(const model::ModelConfig& config, const model::Inventory& inventory)
+    : config_(config), inverse_frequencies_(rope_inverse_frequencies(config.rope, config.head_dim)) {
+  for (const auto& spec : inventory.parameters) {
+    parameters_.push_back(std::make_shared<Parameter>(Parameter{spec.name, {}}));
+    by_name_[spec.name] = parameters_.back();
+  }
+  bind(inventory);
+}
+
+void Decoder::bind(const model::Inventory& inventory) {
+  embed_tokens_.name = "model.embed_tokens";
+  embed_tokens_.weight = parameter("model.embed_tokens.weight");
+  for (int64_t i = 0; i < config_.num_hidden_layers; ++i) {
+    const std::string prefix = cat("model.layers.", i, ".");
+    DecoderLayer layer;
+    layer.input_layernorm = norm(prefix + "input_layernorm");
+    layer.post_attention_layernorm = norm(prefix + "post_attention_layernorm");
+    layer.self_attn.q_proj = linear(prefix + "self_attn.q_proj");
+    layer.self_attn.k_proj = linear(prefix + "self_attn.k_proj");
+    layer.self_attn.v_proj = linear(prefix + "self_attn.v_proj");
+    layer.self_attn.o_proj = linear(prefix + "self_attn.o_proj");
+    if (config_.qk_norm) {
+      layer.self_attn.q_norm = norm(prefix + "self_attn.q_norm");
+      layer.self_attn.k_norm = norm(prefix + "self_attn.k_norm");
+    }
+    layer.self_attn.head_dim = config_.head_dim;
+    if (config_.sliding_window && i >= config_.window_first_layer) {
+      layer.self_attn.window = *config_.sliding_window;
+    }
+    layer.mlp.gate_proj = linear(prefix + "mlp.gate_proj");
+    layer.mlp.up_proj = linear(prefix + "mlp.up_proj");
+    layer.mlp.down_proj = linear(prefix + "mlp.down_proj");
+    layers_.push_back(std::move(layer));
+  }
+  norm_ = norm("model.norm");
+  lm_head_ = inventory.tied_lm_head ? Linear{"lm_head", embed_tokens_.weight, {}, {}, {}, false}
+                                    : linear("lm_head");
+  for (auto& layer : layers_) {
+    for (Linear* each : {&layer.self_attn.q_proj, &layer.self_attn.k_proj, &layer.self_attn.v_proj,
+                         &layer.self_attn.o_proj, &layer.mlp.gate_proj, &layer.mlp.up_proj,
+                         &layer.mlp.down_proj}) {
+      linears_[each->name] = each;
+    }
+  }
+  linears_[lm_head_.name] = &lm_head_;
+
+  const auto units = model::shard_units(inventory);
+  layer_units_.resize(layers_.size());
+  for (size_t i = 0; i < units.size(); ++i) {
+    const int unit = static_cast<int>(i);
+    if (units[i].layer >= 0) layer_units_.at(static_cast<size_t>(units[i].layer)) = unit;
+    if (units[i].name == "model.embed_tokens") embed_unit_ = unit;
+    if (units[i].name == "lm_head") head_unit_ = unit;
+    if (units[i].name.empty()) root_unit_ = unit;
+  }
+  if (inventory.tied_lm_head) head_unit_ = embed_unit_;
+}
+
+ParameterPtr Decoder::parameter(const std::string& name) const {
+  const auto found = by_name_.find(name);
+  AM_ASSERT(found != by_name_.end(), cat("the inventory lacks ", name));
+  return found->second;
+}
+
+Linear Decoder::linear(const std::string& module) const {
+  const auto bias = by_name_.find(module + ".bias");
+  return {module, parameter(module + ".weight"), bias == by_name_.end() ? nullptr : bias->second,
+          {},     {},                            false};
+}
+
+RMSNorm Decoder::norm(const std::string& module) const {
+  return {module, parameter(module + ".weight"), config_.rms_norm_eps};
+}
+
+at::Tensor Decoder::enter(int unit, const at::Tensor& x) const {
+  return hooks_ != nullptr ? hooks_->before_unit(unit, x) : x;
+}
+
+at::Tensor Decoder::leave(int unit, const at::Tensor& x) const {
+  return hooks_ != nullptr ? hooks_->after_unit(unit, x) : x;
+}
+
+const Rotation& Decoder::rotation(int64_t length, at::ScalarType dtype) {
+  const bool fits = rotation_.cos_TK.defined() && rotation_.cos_TK.size(0) == length &&
+                    rotation_.cos_TK.scalar_type() == dtype;
+  if (!fits) rotation_ = make_rotation(inverse_frequencies_, 0, length, dtype);
+  return rotation_;
+}
+
+std::vector<int> Decoder::forward_units() const {
+  std::vector<int> units = {embed_unit_};
+  units.insert(units.end(), layer_units_.begin(), layer_units_.end());
+  units.push_back(root_unit_);
+  if (head_unit_ != embed_unit_) units.push_back(head_unit_);
+  return units;
+}
+
+at::Tensor Decoder::operator()(const at::Tensor& ids_BT) {
+  enter(embed_unit_, ids_BT);
+  at::Tensor x_BTD = leave(embed_unit_, embed_tokens_(ids_BT));
+  const Rotation& positions = rotation(ids_BT.size(1), x_BTD.scalar_type());
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    x_BTD = enter(layer_units_[i], x_BTD);
+    x_BTD = leave(layer_units_[i], layers_[i](x_BTD, positions));
+  }
+  x_BTD = leave(root_unit_, norm_(enter(root_unit_, x_BTD)));
+  return leave(head_unit_, lm_head_(enter(head_unit_, x_BTD)));
+}
+
+}  // namespace am::nn

@@ -1,0 +1,100 @@
+// The decoder that llama, mistral, qwen2 and qwen3 share: pre-norm attention and SwiGLU blocks.
+//
+// Written for one device. Strategies act through three seams: the parameters' values, the layers' transforms,
+// and `UnitHooks` around each FSDP unit (model/inventory.h says what a unit is).
+// Legend: B batch, T sequence, D hidden, H query heads, G key/value heads, K head_dim, V vocabulary, F feed-forward.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "am/model/config.h"
+#include "am/model/inventory.h"
+#include "am/nn/layers.h"
+#include "am/nn/rope.h"
+
+namespace am::nn {
+
+// Called around each unit's computation, forward. Either may return its argument or a tensor in its place.
+class UnitHooks {
+ public:
+  virtual ~UnitHooks() = default;
+  virtual at::Tensor before_unit(int unit, const at::Tensor& input) = 0;
+  virtual at::Tensor after_unit(int unit, const at::Tensor& output) = 0;
+};
+
+struct Attention {
+  Linear q_proj, k_proj, v_proj, o_proj;
+  RMSNorm q_norm, k_norm;  // weight null where the family has none
+  int64_t head_dim = 0;
+  int64_t window = 0;  // positions looked back at, itself included; 0: all
+
+  // Heads are counted from the projections' own sizes, so a tensor-parallel slice computes its heads.
+  at::Tensor operator()(const at::Tensor& x_BTD, const Rotation& rotation) const;
+};
+
+struct FeedForward {
+  Linear gate_proj, up_proj, down_proj;
+
+  at::Tensor operator()(const at::Tensor& x_BTD) const;
+};
+
+struct DecoderLayer {
+  RMSNorm input_layernorm, post_attention_layernorm;
+  Attention self_attn;
+  FeedForward mlp;
+
+  at::Tensor operator()(const at::Tensor& x_BTD, const Rotation& rotation) const;
+};
+
+class Decoder {
+ public:
+  // Parameters are made without values; a strategy gives them.
+  Decoder(const model::ModelConfig& config, const model::Inventory& inventory);
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+
+  // ids_BT (int64) -> logits_BTV. Under tensor parallelism the last dim may be this rank's slice of V.
+  at::Tensor operator()(const at::Tensor& ids_BT);
+
+  // In the inventory's order.
+  const std::vector<ParameterPtr>& parameters() const { return parameters_; }
+  const model::ModelConfig& config() const { return config_; }
+
+  // What a strategy may reach: every Linear, Embedding and RMSNorm by its module name.
+  const std::map<std::string, Linear*, std::less<>>& linears() { return linears_; }
+  Embedding& embedding() { return embed_tokens_; }
+  Linear& head() { return lm_head_; }
+  void set_hooks(UnitHooks* hooks) { hooks_ = hooks; }
+  // Units in the order in which the forward pass first meets them.
+  std::vector<int> forward_units() const;
+
+ private:
+  void bind(const model::Inventory& inventory);
+  ParameterPtr parameter(const std::string& name) const;
+  Linear linear(const std::string& module) const;
+  RMSNorm norm(const std::string& module) const;
+  at::Tensor enter(int unit, const at::Tensor& x) const;
+  at::Tensor leave(int unit, const at::Tensor& x) const;
+  const Rotation& rotation(int64_t length, at::ScalarType dtype);
+
+  model::ModelConfig config_;
+  std::vector<ParameterPtr> parameters_;
+  std::map<std::string, ParameterPtr, std::less<>> by_name_;
+  std::map<std::string, Linear*, std::less<>> linears_;
+  Embedding embed_tokens_;
+  std::vector<DecoderLayer> layers_;
+  RMSNorm norm_;
+  Linear lm_head_;
+  UnitHooks* hooks_ = nullptr;
+  int embed_unit_ = 0, head_unit_ = 0, root_unit_ = 0;
+  std::vector<int> layer_units_;
+  at::Tensor inverse_frequencies_;
+  Rotation rotation_;
+};
+
+}  // namespace am::nn

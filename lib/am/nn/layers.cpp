@@ -1,0 +1,41 @@
+#include "am/nn/layers.h"
+
+#include <ATen/ATen.h>
+
+namespace am::nn {
+
+at::Tensor apply_transform(const TransformPtr& transform, const at::Tensor& x) {
+  return transform ? (*transform)(x) : x;
+}
+
+at::Tensor Linear::apply_to(const at::Tensor& x) const {
+  if (bias && bias_after_output) {
+    return apply_transform(output, at::linear(x, weight->value)) + bias->value;
+  }
+  return apply_transform(output, at::linear(x, weight->value, bias ? bias->value : at::Tensor()));
+}
+
+std::vector<at::Tensor> fan_out(const at::Tensor& x, std::initializer_list<const Linear*> layers) {
+  std::vector<at::Tensor> inputs;
+  std::vector<TransformPtr> seen;
+  for (const Linear* layer : layers) {
+    size_t same = 0;
+    while (same < seen.size() && seen[same] != layer->input) ++same;
+    inputs.push_back(same < seen.size() ? inputs[same] : apply_transform(layer->input, x));
+    seen.push_back(layer->input);
+  }
+  return inputs;
+}
+
+at::Tensor Embedding::operator()(const at::Tensor& ids) const {
+  return lookup ? lookup(ids, weight->value) : at::embedding(weight->value, ids);
+}
+
+// The statistics in float32 and the scale in the input's dtype, as Hugging Face's LlamaRMSNorm.
+at::Tensor RMSNorm::operator()(const at::Tensor& x) const {
+  if (x.scalar_type() == at::kFloat) return at::rms_norm(x, {x.size(-1)}, weight->value, eps);
+  const at::Tensor wide = at::rms_norm(x.to(at::kFloat), {x.size(-1)}, {}, eps);
+  return weight->value * wide.to(x.scalar_type());
+}
+
+}  // namespace am::nn

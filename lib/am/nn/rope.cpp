@@ -1,0 +1,57 @@
+#include "am/nn/rope.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+namespace am::nn {
+
+namespace {
+
+// One frequency under Llama 3.1's scaling, in float32 like the reference so that the same bits come out.
+float llama3_frequency(const model::RopeConfig& rope, float frequency) {
+  const auto original = static_cast<float>(rope.original_max_position_embeddings);
+  const auto factor = static_cast<float>(rope.factor);
+  const auto low = static_cast<float>(rope.low_freq_factor);
+  const auto high = static_cast<float>(rope.high_freq_factor);
+  const float wavelength = 2.0F * std::numbers::pi_v<float> / frequency;
+  if (wavelength > original / low) return frequency / factor;
+  if (wavelength < original / high) return frequency;
+  const float smooth = (original / wavelength - low) / (high - low);
+  return (1.0F - smooth) * frequency / factor + smooth * frequency;
+}
+
+}  // namespace
+
+at::Tensor rope_inverse_frequencies(const model::RopeConfig& rope, int64_t head_dim) {
+  const at::Tensor exponent =
+      at::arange(0, head_dim, 2, at::kLong).to(at::kFloat) / static_cast<double>(head_dim);
+  at::Tensor frequencies = 1.0 / at::pow(rope.theta, exponent);
+  if (rope.type == "linear") frequencies = frequencies / rope.factor;
+  if (rope.type == "llama3") {
+    auto* values = frequencies.data_ptr<float>();
+    for (int64_t i = 0; i < frequencies.numel(); ++i) {
+      values[i] = llama3_frequency(rope, values[i]);
+    }
+  }
+  return frequencies;
+}
+
+Rotation make_rotation(const at::Tensor& inverse_frequencies, int64_t first, int64_t count,
+                       at::ScalarType dtype) {
+  const at::Tensor positions = at::arange(first, first + count, at::kLong).to(at::kFloat);
+  const at::Tensor angles = at::outer(positions, inverse_frequencies);
+  const at::Tensor both = at::cat({angles, angles}, -1);
+  return {both.cos().to(dtype), both.sin().to(dtype)};
+}
+
+at::Tensor rotate(const at::Tensor& x_BHTK, const Rotation& rotation) {
+  const int64_t half = x_BHTK.size(-1) / 2;
+  const at::Tensor first = x_BHTK.narrow(-1, 0, half);
+  const at::Tensor second = x_BHTK.narrow(-1, half, half);
+  return x_BHTK * rotation.cos_TK + at::cat({-second, first}, -1) * rotation.sin_TK;
+}
+
+}  // namespace am::nn

@@ -1,0 +1,71 @@
+// JsonlSink, declared in metrics.h.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/json.h"
+#include "am/base/text.h"
+#include "am/observe/metrics.h"
+
+namespace am::observe {
+namespace {
+
+[[noreturn]] void fail(const std::filesystem::path& path) {
+  throw Error(ErrorKind::kIo,
+              cat(path.string(), ": cannot write the metrics: ", std::strerror(errno)));
+}
+
+// The lines of finished steps that the resumed run does not repeat. Lines are kept as they stand,
+// so that what another version wrote into them stays; one that is no record goes.
+std::string kept_lines(const std::string& text, int64_t resumed_step) {
+  std::string kept;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find('\n', at);
+    if (end == std::string::npos) break;
+    const std::string line = text.substr(at, end - at);
+    const Json json = Json::parse(line, nullptr, false);
+    if (json.is_object() && json.contains("step") && json["step"].is_number_integer() &&
+        json["step"].get<int64_t>() <= resumed_step) {
+      kept += line + '\n';
+    }
+    at = end + 1;
+  }
+  return kept;
+}
+
+}  // namespace
+
+JsonlSink::JsonlSink(const std::filesystem::path& path, int64_t resumed_step) : path_(path) {
+  std::string kept;
+  if (std::filesystem::exists(path)) {
+    const std::string text = read_file(path);
+    if (resumed_step > 0) kept = kept_lines(text, resumed_step);
+    // Replaced by a rename: a reader holds either the old file or the new one.
+    if (kept != text) write_file_atomically(path, kept);
+  }
+  fd_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  if (fd_ < 0) fail(path_);
+}
+
+JsonlSink::~JsonlSink() { ::close(fd_); }
+
+void JsonlSink::write(const StepMetrics& metrics) {
+  const std::string line = to_json_line(metrics) + '\n';
+  size_t done = 0;
+  while (done < line.size()) {
+    const ssize_t written = ::write(fd_, line.data() + done, line.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) fail(path_);
+    done += static_cast<size_t>(written);
+  }
+}
+
+void JsonlSink::flush() {
+  if (::fsync(fd_) != 0 && errno != EINVAL) fail(path_);
+}
+
+}  // namespace am::observe

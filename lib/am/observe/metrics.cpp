@@ -1,0 +1,77 @@
+#include "am/observe/metrics.h"
+
+#include <limits>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/json.h"
+#include "am/base/text.h"
+
+namespace am::observe {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// Not finite values become null; the JSON library sees to it.
+Json to_json(const StepMetrics& metrics) {
+  Json json = {{"step", metrics.step},
+               {"loss", metrics.loss},
+               {"grad_norm", metrics.grad_norm},
+               {"lr", metrics.lr},
+               {"tokens", metrics.tokens},
+               {"step_seconds", metrics.step_seconds},
+               {"tokens_per_second", metrics.tokens_per_second},
+               {"tokens_per_second_per_rank", metrics.tokens_per_second_per_rank},
+               {"peak_memory_bytes", metrics.peak_memory_bytes},
+               {"mfu", nullptr}};
+  if (metrics.mfu) json["mfu"] = *metrics.mfu;
+  return json;
+}
+
+StepMetrics from_json(const Json& json) {
+  const auto number = [&](const char* key) {
+    const Json& value = json.at(key);
+    return value.is_null() ? kNan : value.get<double>();
+  };
+  StepMetrics metrics;
+  metrics.step = json.at("step").get<int64_t>();
+  metrics.loss = number("loss");
+  metrics.grad_norm = number("grad_norm");
+  metrics.lr = number("lr");
+  metrics.tokens = json.at("tokens").get<int64_t>();
+  metrics.step_seconds = number("step_seconds");
+  metrics.tokens_per_second = number("tokens_per_second");
+  metrics.tokens_per_second_per_rank = number("tokens_per_second_per_rank");
+  metrics.peak_memory_bytes = json.at("peak_memory_bytes").get<int64_t>();
+  if (!json.at("mfu").is_null()) metrics.mfu = json.at("mfu").get<double>();
+  return metrics;
+}
+
+}  // namespace
+
+void fill_rates(StepMetrics& metrics, int64_t world_size) {
+  metrics.tokens_per_second =
+      metrics.step_seconds > 0.0 ? static_cast<double>(metrics.tokens) / metrics.step_seconds : 0.0;
+  metrics.tokens_per_second_per_rank = metrics.tokens_per_second / static_cast<double>(world_size);
+}
+
+std::string to_json_line(const StepMetrics& metrics) { return to_json(metrics).dump(); }
+
+std::vector<StepMetrics> read_metrics(const std::filesystem::path& path) {
+  const std::string text = read_file(path);
+  std::vector<StepMetrics> records;
+  int number = 1;
+  for (size_t at = 0; at < text.size(); ++number) {
+    const size_t end = text.find('\n', at);
+    if (end == std::string::npos) break;  // unfinished: the writer died in it
+    try {
+      records.push_back(from_json(Json::parse(text.substr(at, end - at))));
+    } catch (const Json::exception&) {
+      throw Error(ErrorKind::kFormat, cat(path.string(), ":", number, ": not a metrics record"));
+    }
+    at = end + 1;
+  }
+  return records;
+}
+
+}  // namespace am::observe

@@ -1,0 +1,75 @@
+#include "am/observe/step_line.h"
+
+#include <cmath>
+#include <cstdio>
+
+#include "am/base/text.h"
+#include "am/base/units.h"
+
+namespace am::observe {
+namespace {
+
+constexpr double kNewestWeight = 0.05;
+
+// printf writes "-nan" for some; a log is easier to search for one word.
+std::string number_or_nan(double value, const std::string& text) {
+  return std::isnan(value) ? "nan" : text;
+}
+
+std::string exponent_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.2e", value);
+  return text;
+}
+
+}  // namespace
+
+void TimeLeft::add(double step_seconds) {
+  if (count_++ == 0) return;
+  average_ = (1.0 - kNewestWeight) * average_ + kNewestWeight * step_seconds;
+  weight_ = (1.0 - kNewestWeight) * weight_ + kNewestWeight;
+}
+
+std::optional<double> TimeLeft::step_seconds() const {
+  if (weight_ == 0.0) return std::nullopt;
+  return average_ / weight_;
+}
+
+std::optional<double> TimeLeft::seconds(int64_t steps_left) const {
+  const auto step = step_seconds();
+  if (!step) return std::nullopt;
+  return *step * static_cast<double>(steps_left);
+}
+
+std::string short_rate(double per_second) {
+  if (!std::isfinite(per_second)) return number_or_nan(per_second, "inf");
+  if (per_second < 999.5) return format_fixed(per_second, 0);
+  if (per_second < 999950.0) return format_fixed(per_second / 1e3, 1) + "k";
+  return format_fixed(per_second / 1e6, 2) + "M";
+}
+
+StepLine::StepLine(int64_t max_steps) : max_steps_(max_steps) {}
+
+std::string StepLine::format(const StepMetrics& metrics) {
+  time_left_.add(metrics.step_seconds);
+  const std::string last = std::to_string(max_steps_);
+  std::string step = std::to_string(metrics.step);
+  if (step.size() < last.size()) step.insert(0, last.size() - step.size(), ' ');
+  std::string line =
+      cat("step ", step, "/", last, " | loss ",
+          number_or_nan(metrics.loss, format_fixed(metrics.loss, 4)), " | norm ",
+          number_or_nan(metrics.grad_norm, format_fixed(metrics.grad_norm, 3)), " | lr ",
+          exponent_text(metrics.lr), " | ", format_duration(metrics.step_seconds), " | ",
+          short_rate(metrics.tokens_per_second), " tok/s (",
+          short_rate(metrics.tokens_per_second_per_rank), "/rank)");
+  if (metrics.mfu) line += cat(" | ", format_fixed(100.0 * *metrics.mfu, 1), "% mfu");
+  if (metrics.peak_memory_bytes > 0) {
+    line += cat(" | mem ", format_bytes(metrics.peak_memory_bytes));
+  }
+  const int64_t steps_left = max_steps_ - metrics.step;
+  const auto left = time_left_.seconds(steps_left);
+  if (left && steps_left > 0) line += cat(" | eta ", format_duration(*left));
+  return line;
+}
+
+}  // namespace am::observe

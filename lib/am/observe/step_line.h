@@ -1,0 +1,48 @@
+// The line that a training run prints for each step, and the time that is left.
+//
+//   StepLine line(max_steps);
+//   std::cerr << line.format(metrics) << '\n';
+//
+//   step   12/300 | loss 4.8137 | norm 1.204 | lr 1.00e-03 | 212 ms | 19.3k tok/s (9.7k/rank) | mem
+//   412.5 MiB | eta 1:01
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "am/observe/metrics.h"
+
+namespace am::observe {
+
+// Seconds that remain: an exponential moving average of step times (weight 0.05 for the newest),
+// corrected for its bias towards 0 at the start. The first step is left out: it pays for allocation
+// and connections.
+class TimeLeft {
+ public:
+  void add(double step_seconds);
+  // Nothing before the second step.
+  std::optional<double> step_seconds() const;
+  std::optional<double> seconds(int64_t steps_left) const;
+
+ private:
+  int64_t count_ = 0;  // steps seen, the first included
+  double average_ = 0.0;
+  double weight_ = 0.0;  // sum of the weights in average_
+};
+
+class StepLine {
+ public:
+  explicit StepLine(int64_t max_steps);
+  // Takes the step's time into the estimate as well: call it for every step, print what you like.
+  std::string format(const StepMetrics& metrics);
+
+ private:
+  int64_t max_steps_;
+  TimeLeft time_left_;
+};
+
+// 950 -> "950", 19300 -> "19.3k", 1.2e6 -> "1.20M"
+std::string short_rate(double per_second);
+
+}  // namespace am::observe

@@ -1,0 +1,19 @@
+// Learning rate by step: constant, cosine, linear, or warm-up-stable-decay.
+#pragma once
+
+#include <cstdint>
+
+#include "am/config/plan.h"
+
+namespace am::optim {
+
+// For the step with index `step` (from 0) of `max_steps`. Warm-up is linear: lr * (step + 1) / warmup_steps. After
+// it, with t running from 0 at its end to 1 at decay_steps (0: max_steps):
+//   constant   lr
+//   cosine     min_lr + (lr - min_lr) * (1 + cos(pi t)) / 2
+//   linear     lr + (min_lr - lr) * t
+//   wsd        lr, then linear to min_lr over the last decay_steps (0: a tenth) of max_steps
+double learning_rate(const config::SchedulerSection& scheduler, double lr, int64_t max_steps,
+                     int64_t step);
+
+}  // namespace am::optim

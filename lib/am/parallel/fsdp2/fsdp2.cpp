@@ -1,0 +1,26 @@
+#include "am/parallel/fsdp2/fsdp2.h"
+
+#include "am/planner/units.h"
+#include "am/tensor/dtype.h"
+
+namespace am::parallel {
+
+DataParallelOptions fsdp2_options(const config::FSDP2Config& config, const planner::Layout& layout,
+                                  at::ScalarType storage_dtype) {
+  DataParallelOptions options;
+  options.storage_dtype = storage_dtype;
+  const auto& policy = config.mp_policy;
+  if (policy.param_dtype) options.precision.param_dtype = tensor::parse_dtype(*policy.param_dtype);
+  if (policy.reduce_dtype) {
+    options.precision.reduce_dtype = tensor::parse_dtype(*policy.reduce_dtype);
+  }
+  options.cast_forward_inputs = policy.cast_forward_inputs;
+  options.reshard_after_forward = planner::reshard_after_forward(config, layout.units);
+  if (config.enable_fsdp2_prefetch) {
+    options.forward_prefetch = config.fsdp2_forward_prefetch_depth;
+    options.backward_prefetch = config.fsdp2_backward_prefetch_depth;
+  }
+  return options;
+}
+
+}  // namespace am::parallel

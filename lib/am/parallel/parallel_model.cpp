@@ -1,0 +1,103 @@
+#include "am/parallel/parallel_model.h"
+
+#include <ATen/ATen.h>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/parallel/ddp/ddp.h"
+#include "am/parallel/fsdp2/fsdp2.h"
+#include "am/parallel/tp/tensor_parallel.h"
+#include "am/parallel/tp/vocabulary.h"
+#include "am/tensor/dtype.h"
+#include "am/tensor/redistribute.h"
+
+namespace am::parallel {
+
+ParallelModel::ParallelModel(const model::ModelConfig& config, const planner::Layout& layout,
+                             const runtime::DeviceMesh& mesh)
+    : config_(config), layout_(layout), mesh_(mesh), decoder_(config_, layout_.inventory) {}
+
+std::unique_ptr<ParallelModel> ParallelModel::build(const config::Plan& plan,
+                                                    const model::ModelConfig& config,
+                                                    const planner::Layout& layout,
+                                                    const runtime::DeviceMesh& mesh) {
+  std::unique_ptr<ParallelModel> model(new ParallelModel(config, layout, mesh));
+  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
+  const bool sequence_parallel = fsdp2 != nullptr && fsdp2->sequence_parallel;
+  model->vocabulary_slice_ =
+      tp::apply_tensor_parallel(model->decoder_, model->layout_, mesh, sequence_parallel);
+
+  const auto storage = tensor::parse_dtype(plan.model.dtype);
+  DataParallelOptions options;
+  if (fsdp2 != nullptr) {
+    options = fsdp2_options(*fsdp2, model->layout_, storage);
+    if (fsdp2->mp_policy.output_dtype) {
+      model->output_dtype_ = tensor::parse_dtype(*fsdp2->mp_policy.output_dtype);
+    }
+  } else if (std::holds_alternative<config::DDPConfig>(plan.strategy)) {
+    options = ddp_options(model->layout_, storage);
+  } else {
+    throw Error(ErrorKind::kPlan, cat("strategy ", config::strategy_name(plan.strategy),
+                                      " cannot be run by this version"));
+  }
+  model->data_parallel_ =
+      std::make_unique<DataParallel>(model->decoder_, model->layout_, mesh, std::move(options));
+  return model;
+}
+
+at::Tensor ParallelModel::forward(const at::Tensor& ids_BT) {
+  at::Tensor logits = decoder_(ids_BT);
+  return output_dtype_ ? logits.to(*output_dtype_) : logits;
+}
+
+at::Tensor ParallelModel::loss_sum(const at::Tensor& logits_BTv, const at::Tensor& labels_BT) const {
+  const at::Tensor logits_Nv = logits_BTv.reshape({-1, logits_BTv.size(-1)}).to(at::kFloat);
+  const at::Tensor labels_N = labels_BT.reshape({-1});
+  const bool cut = vocabulary_slice_.size != config_.vocab_size;
+  if (cut) {
+    return tp::cross_entropy_sum(logits_Nv, labels_N, vocabulary_slice_, kIgnoreIndex,
+                                 mesh_.group("tp"));
+  }
+  return at::cross_entropy_loss(logits_Nv, labels_N, {}, at::Reduction::Sum, kIgnoreIndex);
+}
+
+at::Tensor ParallelModel::full_logits(const at::Tensor& logits_BTv) const {
+  if (vocabulary_slice_.size == config_.vocab_size) return logits_BTv.detach();
+  return tensor::all_gather_dim(logits_BTv.detach(), -1, config_.vocab_size, mesh_.group("tp"));
+}
+
+void ParallelModel::for_each_owned(
+    const std::function<void(ParamGroup&, size_t, const OwnedParameter&)>& visit) {
+  for (auto& group : data_parallel_->groups()) {
+    for (size_t i = 0; i < group->owned().size(); ++i) visit(*group, i, group->owned()[i]);
+  }
+}
+
+at::Tensor ParallelModel::full_parameter(const std::string& name) const {
+  for (const auto& group : data_parallel_->groups()) {
+    for (const auto& owned : group->owned()) {
+      if (owned.name == name) return gather_like(name, owned.value);
+    }
+  }
+  throw Error(ErrorKind::kUsage, cat("no parameter named ", name));
+}
+
+at::Tensor ParallelModel::gather_like(const std::string& name, const at::Tensor& local) const {
+  for (const auto& layout : layout_.parameters) {
+    if (layout.name != name) continue;
+    // The cuts in reverse: first dp_shard_cp on dim 0, then tp.
+    const Shape tp_shape = layout.tp_shape(mesh_.layout(), mesh_.rank());
+    at::Tensor full = local;
+    if (layout.fsdp) {
+      full = tensor::all_gather_dim(full, 0, tp_shape.at(0), mesh_.group("dp_shard_cp"));
+    }
+    if (layout.tp_dim) {
+      const auto dim = static_cast<size_t>(*layout.tp_dim);
+      full = tensor::all_gather_dim(full, *layout.tp_dim, layout.shape.at(dim), mesh_.group("tp"));
+    }
+    return full;
+  }
+  throw Error(ErrorKind::kUsage, cat("no parameter named ", name));
+}
+
+}  // namespace am::parallel

@@ -1,0 +1,78 @@
+// A model under a plan's layout, in one process of the mesh: what training and inspection both hold.
+//
+//   auto model = ParallelModel::build(plan, config, layout, mesh);
+//   checkpoint::load_or_initialize(*model, ...);
+//   at::Tensor logits = model->forward(ids);
+//   (model->loss_sum(logits, labels) / labels_in_global_batch).backward();
+//   model->finish_backward();
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "am/config/plan.h"
+#include "am/mesh/shard.h"
+#include "am/model/config.h"
+#include "am/nn/decoder.h"
+#include "am/parallel/data_parallel.h"
+#include "am/planner/layout.h"
+#include "am/runtime/device_mesh.h"
+
+namespace am::parallel {
+
+// Labels with this value are not counted, as in PyTorch.
+inline constexpr int64_t kIgnoreIndex = -100;
+
+class ParallelModel {
+ public:
+  // Collective. `layout` is copied; `mesh` must outlive the model. Parameters start as zeros.
+  static std::unique_ptr<ParallelModel> build(const config::Plan& plan,
+                                              const model::ModelConfig& config,
+                                              const planner::Layout& layout,
+                                              const runtime::DeviceMesh& mesh);
+
+  // ids_BT (int64, the same on every tp rank) -> logits_BTv; v is this rank's slice of the vocabulary when
+  // vocabulary_slice() says so.
+  at::Tensor forward(const at::Tensor& ids_BT);
+  // Sum of cross-entropies over this rank's counted labels, float32; the same on every tp rank.
+  at::Tensor loss_sum(const at::Tensor& logits_BTv, const at::Tensor& labels_BT) const;
+  // Logits of the whole vocabulary, on every tp rank; no gradient.
+  at::Tensor full_logits(const at::Tensor& logits_BTv) const;
+  const mesh::Extent& vocabulary_slice() const { return vocabulary_slice_; }
+
+  DataParallel& data_parallel() { return *data_parallel_; }
+  const planner::Layout& layout() const { return layout_; }
+  const runtime::DeviceMesh& mesh() const { return mesh_; }
+  const model::ModelConfig& config() const { return config_; }
+
+  // Everything this rank stores, unit after unit.
+  void for_each_owned(const std::function<void(ParamGroup&, size_t, const OwnedParameter&)>& visit);
+  // A parameter gathered from all ranks that hold a part of it; collective, on every rank. Values in the storage
+  // dtype.
+  at::Tensor full_parameter(const std::string& name) const;
+  // The same for any tensor laid out like that parameter (a gradient, an optimizer moment): `local` is this
+  // rank's box of it.
+  at::Tensor gather_like(const std::string& name, const at::Tensor& local) const;
+
+ private:
+  ParallelModel(const model::ModelConfig& config, const planner::Layout& layout,
+                const runtime::DeviceMesh& mesh);
+
+  model::ModelConfig config_;
+  planner::Layout layout_;
+  const runtime::DeviceMesh& mesh_;
+  nn::Decoder decoder_;
+  std::unique_ptr<DataParallel> data_parallel_;
+  mesh::Extent vocabulary_slice_;
+  std::optional<at::ScalarType> output_dtype_;
+};
+
+// What am-run and am-repl on a plan cannot carry out although the plan is valid: strategies and keys that this
+// version does not run. Adds "runtime.unsupported" errors.
+void check_supported(const config::Plan& plan, const mesh::MeshSizes& sizes, Diagnostics& found);
+
+}  // namespace am::parallel

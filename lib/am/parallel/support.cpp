@@ -1,0 +1,82 @@
+#include <string>
+
+#include "am/base/text.h"
+#include "am/parallel/parallel_model.h"
+
+namespace am::parallel {
+
+namespace {
+
+// Collects what this version does not run, each at the key that asks for it.
+class Unsupported {
+ public:
+  Unsupported(const config::Plan& plan, Diagnostics& found) : plan_(plan), found_(found) {}
+
+  void refuse(bool condition, const std::string& key, const std::string& what,
+              const std::string& help) {
+    if (!condition) return;
+    found_.error("runtime.unsupported", plan_.span(key),
+                 cat(what, " is valid, but this version of am-run cannot run it"), help);
+  }
+
+ private:
+  const config::Plan& plan_;
+  Diagnostics& found_;
+};
+
+void check_fsdp2(const config::FSDP2Config& config, Unsupported& unsupported) {
+  const auto* reshard_size =
+      config.reshard_after_forward ? std::get_if<int64_t>(&*config.reshard_after_forward) : nullptr;
+  unsupported.refuse(reshard_size != nullptr, "strategy.reshard_after_forward",
+                     "resharding to a smaller group", "use true or false");
+  unsupported.refuse(config.offload_policy.has_value(), "strategy.offload_policy",
+                     "parameter offload", "remove the key");
+  unsupported.refuse(config.autocast_dtype.has_value(), "strategy.autocast_dtype", "autocast",
+                     "set mp_policy.param_dtype instead");
+  unsupported.refuse(config.activation_checkpointing != config::ActivationCheckpointing::kOff,
+                     "strategy.activation_checkpointing", "activation checkpointing", "set it to false");
+  unsupported.refuse(config.enable_compile, "strategy.enable_compile", "compilation",
+                     "set it to false");
+  unsupported.refuse(config.enable_async_tensor_parallel, "strategy.enable_async_tensor_parallel",
+                     "asynchronous tensor parallelism", "set it to false");
+  unsupported.refuse(config.patch_is_packed_sequence, "strategy.patch_is_packed_sequence",
+                     "packed sequences", "set it to false");
+  const bool custom_plan = !config.tp_plan.table.empty() || config.tp_plan.text != "auto";
+  unsupported.refuse(config.sequence_parallel && custom_plan, "strategy.tp_plan",
+                     "a custom tp_plan together with sequence_parallel",
+                     "use tp_plan = \"auto\", or sequence_parallel = false");
+}
+
+std::string backend_of(const config::DistributedConfig& strategy) {
+  return std::visit([](const auto& config) { return config.backend.value_or("gloo"); }, strategy);
+}
+
+}  // namespace
+
+void check_supported(const config::Plan& plan, const mesh::MeshSizes& sizes, Diagnostics& found) {
+  Unsupported unsupported(plan, found);
+  unsupported.refuse(sizes.pp > 1, "mesh.pp_size", "pipeline parallelism", "use pp_size = 1");
+  unsupported.refuse(sizes.cp > 1, "mesh.cp_size", "context parallelism", "use cp_size = 1");
+  unsupported.refuse(sizes.ep > 1, "mesh.ep_size", "expert parallelism", "use ep_size = 1");
+  unsupported.refuse(std::holds_alternative<config::MegatronFSDPConfig>(plan.strategy),
+                     "strategy.name", "strategy megatron_fsdp", "use fsdp2 or ddp");
+  if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) {
+    check_fsdp2(*fsdp2, unsupported);
+  }
+  if (const auto* ddp = std::get_if<config::DDPConfig>(&plan.strategy)) {
+    unsupported.refuse(ddp->activation_checkpointing, "strategy.activation_checkpointing",
+                       "activation checkpointing", "set it to false");
+  }
+  unsupported.refuse(plan.metrics.tensorboard, "metrics.tensorboard", "the TensorBoard sink",
+                     "read metrics.jsonl");
+  unsupported.refuse(plan.metrics.trace, "metrics.trace", "tracing", "set it to false");
+  unsupported.refuse(plan.checkpoint.async, "checkpoint.async", "asynchronous checkpointing",
+                     "set it to false");
+  if (backend_of(plan.strategy) != "gloo") {
+    found.error("runtime.backend", plan.span("strategy.backend"),
+                cat("backend \"", backend_of(plan.strategy), "\" needs a GPU build; this one runs on CPUs"),
+                "use backend = \"gloo\", or leave the key out");
+  }
+}
+
+}  // namespace am::parallel

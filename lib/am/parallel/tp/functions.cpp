@@ -1,0 +1,96 @@
+#include "am/parallel/tp/functions.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "am/tensor/redistribute.h"
+
+namespace am::parallel::tp {
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+enum class Move { kNothing, kAllReduce, kGather, kOwnPiece, kReduceScatter };
+
+// `size`: global length of `dim`, needed to gather.
+at::Tensor carry_out(Move move, const at::Tensor& x, int64_t dim, int64_t size,
+                     const runtime::Group& group) {
+  switch (move) {
+    case Move::kNothing:
+      return x;
+    case Move::kAllReduce: {
+      at::Tensor sum = x.contiguous().clone();
+      group.all_reduce(sum);
+      return sum;
+    }
+    case Move::kGather:
+      return tensor::all_gather_dim(x, dim, size, group);
+    case Move::kOwnPiece:
+      return tensor::local_chunk(x, dim, group).contiguous();
+    case Move::kReduceScatter:
+      return tensor::reduce_scatter_dim(x, dim, group);
+  }
+  return x;
+}
+
+// The group outlives the graph (it belongs to the device mesh), so its address is what backward keeps.
+struct Redistribute : torch::autograd::Function<Redistribute> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, int64_t dim,
+                            int64_t size, Move ahead, Move back, const runtime::Group* group) {
+    context->saved_data["dim"] = dim;
+    context->saved_data["size"] = size;
+    context->saved_data["back"] = static_cast<int64_t>(back);
+    context->saved_data["group"] = reinterpret_cast<int64_t>(group);
+    at::Tensor y = carry_out(ahead, x, dim, size, *group);
+    return y.is_same(x) ? x.view_as(x) : y;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto* group =
+        reinterpret_cast<const runtime::Group*>(context->saved_data["group"].toInt());
+    const auto back = static_cast<Move>(context->saved_data["back"].toInt());
+    at::Tensor gradient = carry_out(back, gradients[0], context->saved_data["dim"].toInt(),
+                                    context->saved_data["size"].toInt(), *group);
+    return {gradient, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
+  }
+};
+
+at::Tensor redistribute(const at::Tensor& x, int64_t dim, int64_t size, Move ahead, Move back,
+                        const runtime::Group& group) {
+  if (group.size() == 1) return x;
+  const int64_t from_front = dim < 0 ? dim + x.dim() : dim;
+  return Redistribute::apply(x, from_front, size, ahead, back, &group);
+}
+
+}  // namespace
+
+at::Tensor copy_to_group(const at::Tensor& x, const runtime::Group& group) {
+  return redistribute(x, 0, 0, Move::kNothing, Move::kAllReduce, group);
+}
+
+at::Tensor sum_over_group(const at::Tensor& x, const runtime::Group& group) {
+  return redistribute(x, 0, 0, Move::kAllReduce, Move::kNothing, group);
+}
+
+at::Tensor gather_pieces(const at::Tensor& x, int64_t dim, int64_t size,
+                         const runtime::Group& group) {
+  return redistribute(x, dim, size, Move::kGather, Move::kOwnPiece, group);
+}
+
+at::Tensor take_piece(const at::Tensor& x, int64_t dim, const runtime::Group& group) {
+  return redistribute(x, dim, x.size(dim), Move::kOwnPiece, Move::kGather, group);
+}
+
+at::Tensor gather_sequence(const at::Tensor& x, int64_t dim, const runtime::Group& group) {
+  // Sequence shards are equal: the rule seq.sp asks that tp divides the length.
+  return redistribute(x, dim, x.size(dim) * group.size(), Move::kGather, Move::kReduceScatter,
+                      group);
+}
+
+at::Tensor scatter_sum(const at::Tensor& x, int64_t dim, const runtime::Group& group) {
+  return redistribute(x, dim, x.size(dim), Move::kReduceScatter, Move::kGather, group);
+}
+
+}  // namespace am::parallel::tp

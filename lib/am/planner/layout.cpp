@@ -1,0 +1,122 @@
+#include "am/planner/layout.h"
+
+#include <variant>
+
+#include "am/planner/stages.h"
+
+namespace am::planner {
+namespace {
+
+// The group that FSDP's parameters are cut over.
+constexpr const char* kShardGroup = "dp_shard_cp";
+
+// Megatron-FSDP cuts parameters only at its highest level; below that every rank keeps them whole.
+bool shards_parameters(const config::DistributedConfig& strategy) {
+  if (std::holds_alternative<config::FSDP2Config>(strategy)) return true;
+  const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy);
+  return megatron != nullptr && megatron->zero_dp_strategy == 3;
+}
+
+std::vector<int> unit_of_parameters(const Layout& layout) {
+  std::vector<int> unit_of(layout.inventory.parameters.size(), 0);
+  for (size_t u = 0; u < layout.units.size(); ++u) {
+    for (const int index : layout.units[u].parameters) {
+      unit_of[static_cast<size_t>(index)] = static_cast<int>(u);
+    }
+  }
+  return unit_of;
+}
+
+// The embedding is on the first stage; the final norm and the head are on the last.
+int stage_of(const model::ParameterSpec& parameter, const std::vector<int>& stage_of_layer,
+             int last) {
+  if (parameter.layer >= 0) return stage_of_layer[static_cast<size_t>(parameter.layer)];
+  return parameter.module_kind == model::ModuleKind::kEmbedding ? 0 : last;
+}
+
+void place_parameters(const config::Plan& plan, const model::ModelConfig& config, Layout& layout) {
+  const mesh::MeshSizes& sizes = layout.mesh.sizes();
+  const bool fsdp = shards_parameters(plan.strategy) && layout.mesh.group_size(kShardGroup) > 1;
+  const std::vector<int> unit_of = unit_of_parameters(layout);
+  const auto stages = static_cast<int64_t>(layout.stage_owners.size());
+  const std::vector<int> stage_of_layer =
+      stage_of_layers(plan.pipeline, config.num_hidden_layers, stages);
+  for (size_t i = 0; i < layout.inventory.parameters.size(); ++i) {
+    const model::ParameterSpec& spec = layout.inventory.parameters[i];
+    const model::TpParameter& tp = layout.tp.parameters[i];
+    ParameterLayout parameter;
+    parameter.name = spec.name;
+    parameter.shape = spec.shape;
+    if (sizes.tp > 1) {
+      parameter.tp_dim = tp.shard_dim;
+      parameter.grad_sum_over_tp = tp.grad_sum_over_tp;
+    }
+    parameter.fsdp = fsdp;
+    parameter.unit = unit_of[i];
+    parameter.stage = stage_of(spec, stage_of_layer, static_cast<int>(stages) - 1);
+    layout.parameters.push_back(std::move(parameter));
+  }
+}
+
+}  // namespace
+
+std::vector<mesh::Cut> ParameterLayout::cuts(const mesh::MeshLayout& mesh, int64_t rank) const {
+  std::vector<mesh::Cut> cuts;
+  if (tp_dim.has_value()) cuts.push_back({*tp_dim, mesh.group_size("tp"), mesh.index(rank, "tp")});
+  if (fsdp) cuts.push_back({0, mesh.group_size(kShardGroup), mesh.index(rank, kShardGroup)});
+  return cuts;
+}
+
+mesh::Box ParameterLayout::box(const mesh::MeshLayout& mesh, int64_t rank) const {
+  return mesh::cut_box(shape, cuts(mesh, rank));
+}
+
+Shape ParameterLayout::tp_shape(const mesh::MeshLayout& mesh, int64_t rank) const {
+  if (!tp_dim.has_value()) return shape;
+  const mesh::Cut cut{*tp_dim, mesh.group_size("tp"), mesh.index(rank, "tp")};
+  return mesh::cut_box(shape, {&cut, 1}).shape;
+}
+
+int64_t ParameterLayout::stored_numel(const mesh::MeshLayout& mesh, int64_t rank) const {
+  Shape local = tp_shape(mesh, rank);
+  if (fsdp) local[0] = mesh::chunk_length(local[0], mesh.group_size(kShardGroup));
+  return numel(local);
+}
+
+std::vector<std::pair<std::string, mesh::Placement>> ParameterLayout::placements(
+    const mesh::MeshLayout& mesh) const {
+  std::vector<std::pair<std::string, mesh::Placement>> placements;
+  const auto add = [&](const char* group, const mesh::Placement& placement) {
+    if (mesh.group_size(group) > 1) placements.emplace_back(group, placement);
+  };
+  add("dp_replicate", mesh::Placement::replicate());
+  add(kShardGroup, fsdp ? mesh::Placement::shard(0) : mesh::Placement::replicate());
+  add("tp", tp_dim.has_value() ? mesh::Placement::shard(*tp_dim) : mesh::Placement::replicate());
+  return placements;
+}
+
+bool Layout::holds(int64_t rank, const ParameterLayout& parameter) const {
+  return stage_owners[static_cast<size_t>(parameter.stage)] == mesh.index(rank, "pp");
+}
+
+std::optional<Layout> build_layout(const config::Plan& plan, const model::ModelConfig& config,
+                                   const mesh::MeshSizes& sizes, Diagnostics& found) {
+  const int before = found.errors();
+  auto tp_plan = select_tp_plan(plan, config, found);
+  if (!tp_plan.has_value()) return std::nullopt;
+  Layout layout{.mesh = mesh::MeshLayout(sizes),
+                .inventory = model::build_inventory(config),
+                .parameters = {},
+                .units = {},
+                .tp_plan = std::move(*tp_plan),
+                .tp = {},
+                .stage_owners = stage_owners(plan.pipeline, sizes.pp)};
+  layout.units = model::shard_units(layout.inventory);
+  layout.tp = model::resolve_tp_plan(layout.tp_plan, layout.inventory, config,
+                                     plan.span("strategy.tp_plan"), found);
+  if (found.errors() > before) return std::nullopt;
+  place_parameters(plan, config, layout);
+  return layout;
+}
+
+}  // namespace am::planner

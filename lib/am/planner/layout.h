@@ -1,0 +1,67 @@
+// From a plan and a model config to what every rank holds: the functions that the runtime itself calls.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "am/base/diagnostic.h"
+#include "am/config/plan.h"
+#include "am/mesh/layout.h"
+#include "am/mesh/shard.h"
+#include "am/model/inventory.h"
+#include "am/model/tp_plan.h"
+
+namespace am::planner {
+
+// Sizes from the plan. `world_size`: what a launcher gives; 0: the plan's own. Adds "mesh.*" diagnostics;
+// nothing when the sizes do not make a world. Under ddp all of dp is dp_replicate, otherwise what
+// dp_replicate_size leaves of it is dp_shard.
+std::optional<mesh::MeshSizes> resolve_mesh(const config::Plan& plan, int64_t world_size,
+                                            Diagnostics& found);
+
+// The TP plan that the strategy's key asks for: "auto" (the family's), an inline table, a TOML file with
+// such a table, a family's name, or "libmine.so:symbol". Adds "tp.plan" and "tp.style". ddp has an empty
+// one.
+std::optional<model::TpPlan> select_tp_plan(const config::Plan& plan, const model::ModelConfig& config,
+                                            Diagnostics& found);
+
+// How one parameter is cut. Cuts apply in this order: tp, then dp_shard_cp on dim 0 of what tp left.
+struct ParameterLayout {
+  std::string name;
+  Shape shape;                    // global
+  std::optional<int> tp_dim;      // cut over tp on this dim; only when tp > 1
+  bool grad_sum_over_tp = false;  // replicated over tp, its gradient a part; only when tp > 1
+  bool fsdp = false;              // cut over dp_shard_cp on dim 0, each piece padded to chunk_length
+  int unit = 0;                   // index into Layout::units
+  int stage = 0;                  // pipeline stage, virtual ones counted
+
+  // This rank's cuts, its box, and the shape after tp alone.
+  std::vector<mesh::Cut> cuts(const mesh::MeshLayout& mesh, int64_t rank) const;
+  mesh::Box box(const mesh::MeshLayout& mesh, int64_t rank) const;
+  Shape tp_shape(const mesh::MeshLayout& mesh, int64_t rank) const;
+  // Elements that this rank really stores: the FSDP piece with its padding.
+  int64_t stored_numel(const mesh::MeshLayout& mesh, int64_t rank) const;
+  // {"tp": "Shard(0)", "dp_shard_cp": "Shard(0)"}: every axis of size > 1, outer first.
+  std::vector<std::pair<std::string, mesh::Placement>> placements(const mesh::MeshLayout& mesh) const;
+};
+
+struct Layout {
+  mesh::MeshLayout mesh;
+  model::Inventory inventory;
+  std::vector<ParameterLayout> parameters;  // parallel to inventory.parameters
+  std::vector<model::Unit> units;
+  model::TpPlan tp_plan;
+  model::ResolvedTpPlan tp;
+  std::vector<int64_t> stage_owners;  // by stage: the index along pp that runs it
+
+  // Whether this rank's pipeline position holds the parameter; always true with pp = 1.
+  bool holds(int64_t rank, const ParameterLayout& parameter) const;
+};
+
+// Adds the TP plan's diagnostics; nothing when one is an error.
+std::optional<Layout> build_layout(const config::Plan& plan, const model::ModelConfig& config,
+                                   const mesh::MeshSizes& sizes, Diagnostics& found);
+
+}  // namespace am::planner

@@ -1,0 +1,298 @@
+#include "am/planner/memory.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include "am/base/text.h"
+#include "am/planner/activations.h"
+#include "am/planner/dtype_size.h"
+#include "am/planner/precision.h"
+#include "am/planner/rules/catalogue.h"
+#include "am/planner/units.h"
+
+namespace am::planner {
+namespace {
+
+// Formulas run in double and end as integers. Absurd plans saturate instead of overflowing.
+int64_t to_bytes(double bytes) {
+  constexpr double kMost = 4.0e18;
+  return static_cast<int64_t>(std::llround(std::min(bytes, kMost)));
+}
+
+int64_t micro_batches(const config::Plan& plan, const mesh::MeshSizes& sizes) {
+  const int64_t one = plan.train.micro_batch_size * sizes.dp();
+  return std::max<int64_t>(1, global_batch_size(plan, sizes) / one);
+}
+
+// Micro-batches whose activations live at once on this pipeline position. Looped and V-shaped schedules are
+// counted like 1f1b over all their stages. (Narayanan et al., 2021, for gpipe and 1f1b.)
+int64_t in_flight(const config::Plan& plan, const mesh::MeshSizes& sizes, int64_t pp_index) {
+  if (sizes.pp == 1) return 1;
+  const int64_t wanted = plan.pipeline.microbatches > 0 ? plan.pipeline.microbatches : sizes.pp;
+  if (plan.pipeline.schedule == "gpipe") return wanted;
+  const bool one_stage = plan.pipeline.schedule == "1f1b";
+  return std::min(wanted, one_stage ? sizes.pp - pp_index : sizes.pp);
+}
+
+// One unit on this rank. All sizes in bytes.
+struct UnitBytes {
+  std::string name;
+  int layer = -1;
+  bool reshards = true;        // freed after forward
+  bool looked_up = false;      // the embedding: its backward needs no parameters
+  bool waits_for_end = false;  // the tied head: its gradient meets the embedding's when backward ends
+  double full = 0;           // gathered parameters, when they are storage of their own
+  double gradients = 0;      // of the gathered parameters, compute dtype
+  double accumulated = 0;    // the same in the reduce dtype, kept between micro-batches
+  double gather_buffer = 0;  // all-gather's input copy and output
+  double reduce_buffer = 0;  // reduce-scatter's input and output
+  double pending = 0;        // the output alone: in flight while the next unit computes
+  double activations = 0;    // saved in forward
+  double recomputed = 0;     // live in this unit's backward only
+};
+
+class Walk {
+ public:
+  Walk(const config::Plan& plan, const model::ModelConfig& config, const Layout& layout,
+       int64_t rank)
+      : plan_(plan), config_(config), layout_(layout), rank_(rank) {
+    const StepPrecision precision = resolve_precision(plan);
+    storage_ = static_cast<double>(dtype_size(precision.storage));
+    compute_ = static_cast<double>(dtype_size(precision.compute));
+    reduce_ = static_cast<double>(dtype_size(precision.reduce));
+    context_ = activation_context(plan, layout.mesh);
+  }
+
+  RankMemory run() {
+    fill_states();
+    list_units();
+    forward();
+    backward();
+    return std::move(peak_);
+  }
+
+ private:
+  const mesh::MeshSizes& sizes() const { return layout_.mesh.sizes(); }
+
+  // Parameters, their gradients and AdamW's two moments are flat tensors of one layout and dtype; one step
+  // count serves all of them.
+  void fill_states() {
+    int64_t stored = 0;
+    for (const ParameterLayout& parameter : layout_.parameters) {
+      if (layout_.holds(rank_, parameter)) stored += parameter.stored_numel(layout_.mesh, rank_);
+    }
+    const auto element = static_cast<int64_t>(storage_);
+    base_.parameters = stored * element;
+    base_.gradients = stored * element;
+    base_.optimizer = 2 * stored * element;
+    const double table = 2.0 * context_.sequence * static_cast<double>(config_.head_dim);
+    base_.other = to_bytes(table * compute_);
+    peak_.rank = rank_;
+    peak_.stage = layout_.mesh.index(rank_, "pp");
+  }
+
+  UnitBytes measure(const model::Unit& unit, bool reshards) const {
+    UnitBytes bytes;
+    bytes.name = unit.name.empty() ? "the root" : unit.name;
+    bytes.layer = unit.layer;
+    bytes.reshards = reshards;
+    double numel_full = 0;
+    double numel_stored = 0;
+    bool fsdp = false;
+    for (const int index : unit.parameters) {
+      const ParameterLayout& parameter = layout_.parameters[static_cast<size_t>(index)];
+      if (!layout_.holds(rank_, parameter)) continue;
+      numel_full += static_cast<double>(numel(parameter.tp_shape(layout_.mesh, rank_)));
+      numel_stored += static_cast<double>(parameter.stored_numel(layout_.mesh, rank_));
+      fsdp = fsdp || parameter.fsdp;
+    }
+    const double ranks = fsdp ? static_cast<double>(layout_.mesh.group_size("dp_shard_cp")) : 1.0;
+    // Without shards and casts the parameters that are stored are the ones that compute.
+    const bool in_place = !fsdp && storage_ == compute_;
+    if (!in_place) {
+      bytes.full = numel_full * compute_;
+      bytes.gather_buffer = ranks * numel_stored * compute_;
+      if (storage_ != compute_) bytes.gather_buffer += numel_stored * compute_;
+    }
+    bytes.gradients = numel_full * compute_;
+    bytes.accumulated = numel_full * reduce_;
+    bytes.pending = numel_stored * reduce_;
+    bytes.reduce_buffer = ranks * numel_stored * reduce_ + (fsdp ? bytes.pending : 0.0);
+    return bytes;
+  }
+
+  void list_units() {
+    std::vector<bool> reshard(layout_.units.size(), false);
+    if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan_.strategy)) {
+      reshard = reshard_after_forward(*fsdp2, layout_.units);
+    } else if (std::holds_alternative<config::MegatronFSDPConfig>(plan_.strategy)) {
+      reshard.assign(layout_.units.size(), true);
+    }
+    const int64_t flying = in_flight(plan_, sizes(), peak_.stage);
+    // Forward order: the root's norm comes before the head.
+    std::vector<size_t> order;
+    for (size_t i = 0; i < layout_.units.size(); ++i) order.push_back(i);
+    const size_t count = order.size();
+    if (count >= 2 && layout_.units[count - 2].name == "lm_head") std::swap(order[count - 2], order[count - 1]);
+    for (const size_t i : order) {
+      UnitBytes unit = measure(layout_.units[i], reshard[i]);
+      if (unit.gradients == 0) continue;  // of another pipeline stage
+      add_activations(layout_.units[i], unit);
+      unit.activations *= static_cast<double>(flying);
+      units_.push_back(std::move(unit));
+    }
+    if (config_.tie_word_embeddings && sizes().pp == 1) {
+      // The embedding's unit is gathered again for the head, and freed after it.
+      UnitBytes head = measure(layout_.units.front(), reshard.front());
+      head.name = "the tied head";
+      head.waits_for_end = true;
+      units_.push_back(std::move(head));
+    }
+  }
+
+  void add_activations(const model::Unit& unit, UnitBytes& bytes) const {
+    if (unit.layer >= 0) {
+      bytes.activations = layer_activations(context_, config_, layout_, rank_, unit);
+      bytes.recomputed = recomputed_activations(context_, config_, layout_, rank_, unit);
+    } else if (unit.name == "model.embed_tokens") {
+      bytes.activations = embedding_activations(context_);
+      bytes.looked_up = true;
+    } else if (unit.name.empty()) {
+      bytes.activations = final_norm_activations(context_, config_);
+    }
+  }
+
+  double logits() const {
+    if (layout_.mesh.index(rank_, "pp") != layout_.stage_owners.back()) return 0.0;
+    const char* weight =
+        config_.tie_word_embeddings ? "model.embed_tokens.weight" : "lm_head.weight";
+    for (const ParameterLayout& parameter : layout_.parameters) {
+      if (parameter.name != weight) continue;
+      const double slice = static_cast<double>(parameter.tp_shape(layout_.mesh, rank_)[0]);
+      return logits_bytes(context_, slice);
+    }
+    return 0.0;
+  }
+
+  struct Moment {
+    double activations = 0;
+    double logits = 0;
+    double unsharded = 0;
+    double communication = 0;
+  };
+
+  void look(std::string name, const Moment& moment) {
+    MemoryComponents now = base_;
+    now.activations = to_bytes(moment.activations);
+    now.logits = to_bytes(moment.logits);
+    now.unsharded = to_bytes(moment.unsharded);
+    now.communication = to_bytes(moment.communication);
+    if (now.total() <= peak_.components.total()) return;
+    peak_.components = now;
+    peak_.moment = std::move(name);
+  }
+
+  void forward() {
+    if (accumulates()) {
+      for (const UnitBytes& unit : units_) now_.unsharded += unit.accumulated;
+      if (units_.back().waits_for_end) now_.unsharded -= units_.back().accumulated;
+    }
+    for (const UnitBytes& unit : units_) {
+      now_.unsharded += unit.full;
+      Moment gathering = now_;
+      gathering.communication += unit.gather_buffer;
+      look(cat("forward of ", unit.name, ", gathering"), gathering);
+      now_.activations += unit.activations;
+      look(cat("forward of ", unit.name), now_);
+      if (unit.reshards) now_.unsharded -= unit.full;
+    }
+    now_.logits = logits();
+    look("the loss", now_);
+  }
+
+  // From the last unit to the first. The reduction of one unit is in flight while the next computes.
+  void backward() {
+    double pending = 0;
+    for (size_t i = units_.size(); i-- > 0;) {
+      const UnitBytes& unit = units_[i];
+      if (unit.reshards && !unit.looked_up) {
+        now_.unsharded += unit.full;
+        Moment gathering = now_;
+        gathering.communication += unit.gather_buffer + pending;
+        look(cat("backward of ", unit.name, ", gathering"), gathering);
+      }
+      Moment reducing = now_;
+      reducing.activations += unit.recomputed;
+      reducing.unsharded += unit.gradients;
+      reducing.communication += pending + unit.reduce_buffer;
+      look(cat("backward of ", unit.name, ", reducing"), reducing);
+      now_.activations -= unit.activations;
+      now_.logits = 0;
+      if (unit.waits_for_end) {
+        now_.unsharded += unit.gradients;
+        continue;
+      }
+      pending = unit.pending;
+      if (!unit.looked_up || !unit.reshards) now_.unsharded -= unit.full;
+      if (accumulates()) now_.unsharded -= unit.accumulated;
+    }
+  }
+
+  // Gradients stay whole between micro-batches when their reduction waits for the last one.
+  bool accumulates() const {
+    if (micro_batches(plan_, sizes()) == 1) return false;
+    const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan_.strategy);
+    return fsdp2 == nullptr || fsdp2->defer_fsdp_grad_sync;
+  }
+
+  const config::Plan& plan_;
+  const model::ModelConfig& config_;
+  const Layout& layout_;
+  int64_t rank_;
+  double storage_ = 4;
+  double compute_ = 4;
+  double reduce_ = 4;
+  ActivationContext context_;
+  MemoryComponents base_;
+  std::vector<UnitBytes> units_;
+  Moment now_;
+  RankMemory peak_;
+};
+
+}  // namespace
+
+int64_t MemoryComponents::total() const {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  int64_t total = 0;
+  for (const int64_t part : {parameters, gradients, optimizer, activations, logits, unsharded,
+                             communication, other}) {
+    total = part > kMost - total ? kMost : total + part;
+  }
+  return total;
+}
+
+RankMemory estimate_memory(const config::Plan& plan, const model::ModelConfig& config,
+                           const Layout& layout, int64_t rank) {
+  return Walk(plan, config, layout, rank).run();
+}
+
+std::vector<int64_t> distinct_ranks(const mesh::MeshLayout& mesh) {
+  const mesh::MeshSizes& sizes = mesh.sizes();
+  std::set<int64_t> ranks;
+  for (int64_t pp = 0; pp < sizes.pp; ++pp) {
+    for (const int64_t shard : {int64_t{0}, sizes.dp_shard - 1}) {
+      for (const int64_t cp : {int64_t{0}, sizes.cp - 1}) {
+        for (const int64_t tp : {int64_t{0}, sizes.tp - 1}) {
+          ranks.insert(mesh.rank({pp, 0, shard, cp, tp}));
+        }
+      }
+    }
+  }
+  return {ranks.begin(), ranks.end()};
+}
+
+}  // namespace am::planner

@@ -1,0 +1,46 @@
+// Memory per rank: states exact to the byte against what the runtime allocates, the rest by formula.
+//
+// A step is walked through unit by unit: gather, compute, free, loss, backward, reduce. At each moment
+// everything that is alive is added up, and the largest sum is the peak. So the components belong to one
+// moment, which is named, and their sum is the peak.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "am/config/plan.h"
+#include "am/model/config.h"
+#include "am/planner/layout.h"
+
+namespace am::planner {
+
+// Bytes. Sources of the formulas stand at each in memory.cpp and activations.cpp.
+struct MemoryComponents {
+  int64_t parameters = 0;     // sharded storage, padding included
+  int64_t gradients = 0;      // same layout and dtype
+  int64_t optimizer = 0;      // AdamW: two moments like the parameters
+  int64_t activations = 0;    // saved for backward, all layers, one micro-batch (times those in flight)
+  int64_t logits = 0;         // logits, their gradient and the loss's working copy
+  int64_t unsharded = 0;      // gathered units in flight and their gradients
+  int64_t communication = 0;  // all-gather and reduce-scatter buffers
+  int64_t other = 0;          // the rotary embedding's table
+
+  int64_t total() const;
+};
+
+struct RankMemory {
+  int64_t rank = 0;
+  int64_t stage = 0;   // index along pp
+  std::string moment;  // when the peak is reached: "loss", "backward of model.layers.3"
+  MemoryComponents components;
+};
+
+RankMemory estimate_memory(const config::Plan& plan, const model::ModelConfig& config,
+                           const Layout& layout, int64_t rank);
+
+// The ranks that can differ from each other, one of each kind: enough to find the worst without walking a
+// thousand equal ones. Pieces shrink along an axis, so the first and the last index of each are looked at.
+std::vector<int64_t> distinct_ranks(const mesh::MeshLayout& mesh);
+
+}  // namespace am::planner

@@ -1,0 +1,193 @@
+// resolve_mesh: from the keys of [mesh] to sizes that make a world.
+#include <algorithm>
+#include <utility>
+
+#include "am/base/text.h"
+#include "am/planner/layout.h"
+#include "am/planner/legal_values.h"
+
+namespace am::planner {
+namespace {
+
+// More ranks than any machine has, and few enough that no product of sizes overflows.
+constexpr int64_t kMaxRanks = int64_t{1} << 20;
+
+struct SizeKey {
+  const char* name;
+  int64_t value;
+};
+
+class Resolver {
+ public:
+  Resolver(const config::Plan& plan, int64_t launched, Diagnostics& found)
+      : plan_(plan), mesh_(plan.mesh), launched_(launched), found_(found) {}
+
+  std::optional<mesh::MeshSizes> run() {
+    const int before = found_.errors();
+    check_ranges();
+    if (found_.errors() > before || !find_world() || !find_dp()) return std::nullopt;
+    check_experts();
+    const auto sizes = find_replicas();
+    if (found_.errors() > before) return std::nullopt;
+    return sizes;
+  }
+
+ private:
+  Span span(const char* key) const { return plan_.span(cat("mesh.", key)); }
+
+  // tp * cp * pp: what one data-parallel replica takes.
+  int64_t replica() const { return mesh_.tp_size * mesh_.cp_size * mesh_.pp_size; }
+
+  void check_ranges() {
+    const int before = found_.errors();
+    for (const SizeKey& key : {SizeKey{"tp_size", mesh_.tp_size}, SizeKey{"cp_size", mesh_.cp_size},
+                               SizeKey{"pp_size", mesh_.pp_size}, SizeKey{"ep_size", mesh_.ep_size},
+                               SizeKey{"dp_replicate_size", mesh_.dp_replicate_size},
+                               SizeKey{"dp_size", std::max<int64_t>(mesh_.dp_size, 1)},
+                               SizeKey{"world_size", std::max<int64_t>(mesh_.world_size, 1)},
+                               SizeKey{"ranks_per_node", mesh_.ranks_per_node}}) {
+      if (key.value >= 1 && key.value <= kMaxRanks) continue;
+      found_.error("mesh.size", span(key.name), cat(key.name, " = ", key.value, " is no size"),
+                   cat("legal values: 1 to ", kMaxRanks));
+    }
+    if (found_.errors() > before) return;
+    int64_t product = 1;
+    for (const int64_t size : {mesh_.tp_size, mesh_.cp_size, mesh_.pp_size, mesh_.dp_size}) {
+      product *= std::max<int64_t>(size, 1);
+      if (product <= kMaxRanks) continue;
+      found_.error("mesh.size", span("world_size"), "the sizes make more ranks than any machine has",
+                   cat("tp_size * cp_size * pp_size * dp_size must not exceed ", kMaxRanks));
+      return;
+    }
+  }
+
+  bool find_world() {
+    if (launched_ > 0 && mesh_.world_size > 0 && launched_ != mesh_.world_size) {
+      found_.error("mesh.world", span("world_size"),
+                   cat("world_size = ", mesh_.world_size, ", but ", launched_,
+                       launched_ == 1 ? " rank is" : " ranks are", " started"),
+                   cat("start ", mesh_.world_size, " ranks, or set world_size = ", launched_));
+      return false;
+    }
+    world_ = launched_ > 0 ? launched_ : mesh_.world_size;
+    if (world_ == 0 && mesh_.dp_size > 0) world_ = mesh_.dp_size * replica();
+    if (world_ > 0) return true;
+    found_.error("mesh.world", span("world_size"),
+                 "neither world_size nor dp_size is given, so the number of ranks is unknown",
+                 cat("add world_size to [mesh]: a multiple of tp_size * cp_size * pp_size = ",
+                     replica()));
+    return false;
+  }
+
+  bool find_dp() {
+    if (mesh_.dp_size > 0) {
+      if (mesh_.dp_size * replica() == world_) {
+        dp_ = mesh_.dp_size;
+        return true;
+      }
+      report_product();
+      return false;
+    }
+    if (world_ % replica() == 0) {
+      dp_ = world_ / replica();
+      return true;
+    }
+    report_division();
+    return false;
+  }
+
+  // The key that most likely is wrong: the largest of those that were written.
+  SizeKey blamed() const {
+    SizeKey worst{"tp_size", mesh_.tp_size};
+    for (const SizeKey& key : {SizeKey{"pp_size", mesh_.pp_size}, SizeKey{"cp_size", mesh_.cp_size}}) {
+      if (key.value > worst.value) worst = key;
+    }
+    return worst;
+  }
+
+  std::string sizes_text() const {
+    return cat("tp_size * cp_size * pp_size = ", mesh_.tp_size, " * ", mesh_.cp_size, " * ",
+               mesh_.pp_size, " = ", replica());
+  }
+
+  // Values of the blamed key that divide what the other two leave of the world.
+  std::vector<int64_t> legal_for(const SizeKey& key) const {
+    const int64_t others = replica() / key.value;
+    if (world_ % others != 0) return {};
+    return nearest_values(divisors(world_ / others), key.value);
+  }
+
+  void report_division() {
+    const SizeKey key = blamed();
+    std::vector<std::string> ways;
+    const std::string legal = assignment(key.name, legal_for(key));
+    if (!legal.empty()) ways.push_back(legal);
+    ways.push_back(assignment("world_size", nearest_multiples(replica(), world_)));
+    found_.error("mesh.divide", span(key.name),
+                 cat("world_size = ", world_, " is not divisible by ", sizes_text()),
+                 join(ways, "; or "));
+  }
+
+  void report_product() {
+    std::vector<std::string> ways;
+    if (world_ % replica() == 0) ways.push_back(cat("dp_size = ", world_ / replica(), " (or 0: computed)"));
+    ways.push_back(cat("world_size = ", mesh_.dp_size * replica()));
+    found_.error("mesh.product", span("dp_size"),
+                 cat("dp_size * ", sizes_text().substr(0, sizes_text().find(" = ")), " = ",
+                     mesh_.dp_size, " * ", mesh_.tp_size, " * ", mesh_.cp_size, " * ",
+                     mesh_.pp_size, " = ", mesh_.dp_size * replica(), ", but world_size = ", world_),
+                 join(ways, "; or "));
+  }
+
+  void check_experts() {
+    const int64_t stage = world_ / mesh_.pp_size;
+    if (stage % mesh_.ep_size == 0) return;
+    found_.error("mesh.ep", span("ep_size"),
+                 cat("ep_size = ", mesh_.ep_size, " does not divide dp_size * cp_size * tp_size = ",
+                     stage),
+                 assignment("ep_size", nearest_values(divisors(stage), mesh_.ep_size)));
+  }
+
+  mesh::MeshSizes find_replicas() {
+    mesh::MeshSizes sizes{.pp = mesh_.pp_size,
+                          .dp_replicate = mesh_.dp_replicate_size,
+                          .dp_shard = 1,
+                          .cp = mesh_.cp_size,
+                          .tp = mesh_.tp_size,
+                          .ep = mesh_.ep_size};
+    if (std::holds_alternative<config::DDPConfig>(plan_.strategy)) {
+      sizes.dp_replicate = dp_;  // ddp cuts nothing: all of dp is replicas
+      return sizes;
+    }
+    const int64_t replicas = mesh_.dp_replicate_size;
+    if (dp_ % replicas != 0 || (replicas == dp_ && dp_ > 1)) {
+      std::vector<int64_t> legal = divisors(dp_);
+      if (dp_ > 1) legal.pop_back();
+      const char* why = dp_ % replicas != 0 ? " does not divide dp_size = "
+                                            : " leaves nothing to shard: it equals dp_size = ";
+      std::string help = assignment("dp_replicate_size", nearest_values(legal, replicas));
+      if (replicas == dp_) help += "; or strategy \"ddp\", which shards nothing";
+      found_.error("mesh.replicate", span("dp_replicate_size"),
+                   cat("dp_replicate_size = ", replicas, why, dp_), std::move(help));
+      return sizes;
+    }
+    sizes.dp_shard = dp_ / replicas;
+    return sizes;
+  }
+
+  const config::Plan& plan_;
+  const config::MeshSection& mesh_;
+  int64_t launched_;
+  Diagnostics& found_;
+  int64_t world_ = 0;
+  int64_t dp_ = 0;
+};
+
+}  // namespace
+
+std::optional<mesh::MeshSizes> resolve_mesh(const config::Plan& plan, int64_t world_size,
+                                            Diagnostics& found) {
+  return Resolver(plan, world_size, found).run();
+}
+
+}  // namespace am::planner

@@ -1,0 +1,18 @@
+#include "am/planner/precision.h"
+
+#include <variant>
+
+namespace am::planner {
+
+StepPrecision resolve_precision(const config::Plan& plan) {
+  StepPrecision precision{plan.model.dtype, plan.model.dtype, plan.model.dtype};
+  if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) {
+    precision.compute = fsdp2->mp_policy.param_dtype.value_or(precision.storage);
+    precision.reduce = fsdp2->mp_policy.reduce_dtype.value_or(precision.compute);
+  } else if (const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&plan.strategy)) {
+    if (megatron->grad_reduce_in_fp32) precision.reduce = "float32";
+  }
+  return precision;
+}
+
+}  // namespace am::planner

@@ -1,0 +1,20 @@
+// The dtypes of a step: what is stored, what is computed with, what is reduced.
+#pragma once
+
+#include <string>
+
+#include "am/config/plan.h"
+
+namespace am::planner {
+
+struct StepPrecision {
+  std::string storage;  // parameters, gradients and optimizer states
+  std::string compute;  // gathered parameters and activations
+  std::string reduce;   // gradient reduction
+};
+
+// fsdp2: the mixed-precision policy over the plan's dtype. The others compute with what they store;
+// megatron_fsdp reduces in float32 when asked to.
+StepPrecision resolve_precision(const config::Plan& plan);
+
+}  // namespace am::planner

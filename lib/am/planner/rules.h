@@ -1,0 +1,45 @@
+// The catalogue of rules, and the check that runs them all.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "am/base/diagnostic.h"
+#include "am/config/plan.h"
+#include "am/mesh/layout.h"
+#include "am/model/config.h"
+#include "am/planner/layout.h"
+
+namespace am::planner {
+
+// What a rule may look at. `model`, `mesh` and `layout` are absent when they could not be made.
+struct RuleContext {
+  const config::Plan& plan;
+  const model::ModelConfig* model = nullptr;
+  const mesh::MeshSizes* mesh = nullptr;
+  const Layout* layout = nullptr;
+};
+
+struct Rule {
+  std::string_view id;       // "tp.heads"
+  std::string_view summary;  // one line
+  std::string_view explain;  // why it exists and how to satisfy it; a few paragraphs
+  // Adds what it finds. Null for rules that a loader reports ("plan.key", "json.syntax", ...).
+  void (*check)(const RuleContext& context, Diagnostics& found);
+};
+
+std::span<const Rule* const> rules();
+const Rule* find_rule(std::string_view id);
+
+// Everything that is wrong with a loaded plan: model config, mesh, TP plan and every rule. `world_size`: a
+// launcher's, or 0.
+struct CheckedPlan {
+  std::optional<model::ModelConfig> model;
+  std::optional<mesh::MeshSizes> mesh;
+  std::optional<Layout> layout;
+};
+CheckedPlan check(const config::Plan& plan, int64_t world_size, Diagnostics& found);
+
+}  // namespace am::planner

@@ -1,0 +1,127 @@
+// Rules on batch sizes and the sequence.
+#include <array>
+#include <variant>
+
+#include "am/base/text.h"
+#include "am/planner/legal_values.h"
+#include "am/planner/rules/catalogue.h"
+
+namespace am::planner {
+namespace {
+
+void check_size(const RuleContext& context, Diagnostics& found) {
+  if (context.mesh == nullptr) return;
+  const config::TrainSection& train = context.plan.train;
+  const int64_t one = train.micro_batch_size * context.mesh->dp();
+  const int64_t global = global_batch_size(context.plan, *context.mesh);
+  if (global >= one) return;
+  found.error("batch.size", context.plan.span("train.global_batch_size"),
+              cat("global_batch_size = ", global, " is less than one micro-batch on each of the ",
+                  context.mesh->dp(), " data-parallel ranks: ", train.micro_batch_size, " * ",
+                  context.mesh->dp(), " = ", one),
+              cat("global_batch_size = ", one, " or a multiple, or fewer data-parallel ranks"));
+}
+
+void check_divide(const RuleContext& context, Diagnostics& found) {
+  if (context.mesh == nullptr) return;
+  const config::TrainSection& train = context.plan.train;
+  const int64_t one = train.micro_batch_size * context.mesh->dp();
+  const int64_t global = global_batch_size(context.plan, *context.mesh);
+  if (global < one || global % one == 0) return;
+  std::string help = assignment("global_batch_size", nearest_multiples(one, global));
+  if (global % context.mesh->dp() == 0) {
+    const auto fitting = divisors(global / context.mesh->dp());
+    help += cat("; or ", assignment("micro_batch_size",
+                                    nearest_values(fitting, train.micro_batch_size)));
+  }
+  found.error("batch.divide", context.plan.span("train.global_batch_size"),
+              cat("global_batch_size = ", global, " is no multiple of micro_batch_size * dp = ",
+                  train.micro_batch_size, " * ", context.mesh->dp(), " = ", one),
+              help);
+}
+
+void check_length(const RuleContext& context, Diagnostics& found) {
+  if (context.model == nullptr) return;
+  const int64_t longest = context.model->max_position_embeddings;
+  if (context.plan.train.seq_len <= longest) return;
+  found.error("seq.length", context.plan.span("train.seq_len"),
+              cat("seq_len = ", context.plan.train.seq_len, " is longer than the model's ",
+                  "max_position_embeddings = ", longest),
+              cat("seq_len = ", longest, " or less, or raise max_position_embeddings in ",
+                  context.model->file));
+}
+
+void check_sequence_parallel(const RuleContext& context, Diagnostics& found) {
+  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&context.plan.strategy);
+  if (context.mesh == nullptr || fsdp2 == nullptr || !fsdp2->sequence_parallel) return;
+  const int64_t parts = context.mesh->tp * context.mesh->cp;
+  const int64_t seq_len = context.plan.train.seq_len;
+  if (context.mesh->tp == 1 || seq_len % parts == 0) return;
+  found.error("seq.sp", context.plan.span("train.seq_len"),
+              cat("sequence_parallel cuts the sequence over tp: seq_len = ", seq_len,
+                  context.mesh->cp > 1 ? " is not divisible by tp_size * cp_size = "
+                                       : " is not divisible by tp_size = ",
+                  parts),
+              assignment("seq_len", nearest_multiples(parts, seq_len)));
+}
+
+void check_context_parallel(const RuleContext& context, Diagnostics& found) {
+  if (context.mesh == nullptr || context.mesh->cp == 1) return;
+  const int64_t parts = 2 * context.mesh->cp;
+  const int64_t seq_len = context.plan.train.seq_len;
+  if (seq_len % parts == 0) return;
+  found.error("seq.cp", context.plan.span("train.seq_len"),
+              cat("context parallelism cuts the sequence in 2 * cp_size = ", parts,
+                  " parts, which do not divide seq_len = ", seq_len),
+              assignment("seq_len", nearest_multiples(parts, seq_len)));
+}
+
+constexpr std::array<Rule, 5> kRules = {{
+    {.id = "batch.size",
+     .summary = "a step has at least one micro-batch for every data-parallel rank",
+     .explain = "global_batch_size counts the sequences of one optimizer step over all ranks. Each "
+                "data-parallel rank takes an equal share, in micro-batches of micro_batch_size; "
+                "tensor-, context- and pipeline-parallel ranks work on the same sequences together "
+                "and do not count.",
+     .check = check_size},
+    {.id = "batch.divide",
+     .summary = "global_batch_size is a multiple of micro_batch_size * dp",
+     .explain =
+         "Every data-parallel rank accumulates the same number of micro-batches, all of the same "
+         "size: global_batch_size / (micro_batch_size * dp). A remainder would give some ranks "
+         "more work than others, or silently another batch size.\n\n"
+         "dp is dp_replicate * dp_shard: world_size / (tp_size * cp_size * pp_size).",
+     .check = check_divide},
+    {.id = "seq.length",
+     .summary = "seq_len does not exceed the model's max_position_embeddings",
+     .explain =
+         "max_position_embeddings is the length that the model was made for. The rotary embedding "
+         "can be computed beyond it, but attention there is untrained, and tools that load the "
+         "result believe the config. Training a longer context is a decision: raise the key in "
+         "config.json, and usually rope_theta or the scaling with it.",
+     .check = check_length},
+    {.id = "seq.sp",
+     .summary = "with sequence_parallel, tp_size divides the sequence",
+     .explain = "Between the tensor-parallel layers each tp rank holds seq_len / tp_size positions "
+                "(of its cp part, with context parallelism). The pieces are exchanged by all-gather "
+                "and reduce-scatter, which take equal pieces.",
+     .check = check_sequence_parallel},
+    {.id = "seq.cp",
+     .summary = "with context parallelism, 2 * cp_size divides the sequence",
+     .explain =
+         "A causal mask gives late positions more work than early ones. The sequence is therefore "
+         "cut in 2 * cp_size chunks, and cp rank r takes chunks r and 2 * cp_size - 1 - r: one "
+         "early and one late, so that all have the same work.",
+     .check = check_context_parallel},
+}};
+
+}  // namespace
+
+int64_t global_batch_size(const config::Plan& plan, const mesh::MeshSizes& mesh) {
+  if (plan.train.global_batch_size > 0) return plan.train.global_batch_size;
+  return plan.train.micro_batch_size * mesh.dp();
+}
+
+std::span<const Rule> batch_rules() { return kRules; }
+
+}  // namespace am::planner

@@ -1,0 +1,143 @@
+// Rules on pipeline parallelism.
+#include <array>
+
+#include "am/base/text.h"
+#include "am/planner/legal_values.h"
+#include "am/planner/rules/catalogue.h"
+#include "am/planner/stages.h"
+
+namespace am::planner {
+namespace {
+
+int64_t stage_count(const RuleContext& context) {
+  return context.plan.mesh.pp_size * context.plan.pipeline.virtual_stages;
+}
+
+bool has_pipeline(const RuleContext& context) {
+  return context.mesh != nullptr && context.mesh->pp > 1;
+}
+
+void check_section(const RuleContext& context, Diagnostics& found) {
+  if (context.plan.mesh.pp_size > 1) return;
+  for (const char* key : {"schedule", "microbatches", "virtual_stages", "split_points"}) {
+    const std::string name = cat("pipeline.", key);
+    if (!context.plan.given(name)) continue;
+    found.warning("pp.section", context.plan.span(name),
+                  cat(key, " has no effect: pp_size = 1 is no pipeline"),
+                  "remove [pipeline], or set pp_size in [mesh]");
+    return;
+  }
+}
+
+void check_virtual(const RuleContext& context, Diagnostics& found) {
+  if (!has_pipeline(context)) return;
+  const config::PipelineSection& pipeline = context.plan.pipeline;
+  const std::string& name = pipeline.schedule;
+  const int64_t stages = pipeline.virtual_stages;
+  const char* legal = nullptr;
+  if (name == "gpipe" || name == "1f1b") {
+    if (stages != 1) legal = "virtual_stages = 1, or schedule = \"interleaved_1f1b\"";
+  } else if (is_v_shaped(name)) {
+    if (stages != 2) legal = "virtual_stages = 2";
+  } else if (stages < 2) {
+    legal = "virtual_stages = 2 or more, or schedule = \"1f1b\"";
+  }
+  if (legal == nullptr) return;
+  found.error("pp.virtual_stages",
+              context.plan.span(context.plan.given("pipeline.virtual_stages")
+                                    ? "pipeline.virtual_stages"
+                                    : "pipeline.schedule"),
+              cat("schedule \"", name, "\" does not run with ", stages,
+                  stages == 1 ? " stage" : " stages", " on each rank"),
+              legal);
+}
+
+void check_layers(const RuleContext& context, Diagnostics& found) {
+  if (!has_pipeline(context) || context.model == nullptr) return;
+  const int64_t layers = context.model->num_hidden_layers;
+  const int64_t stages = stage_count(context);
+  if (layers >= stages) return;
+  std::string help = cat("pp_size at most ", layers / context.plan.pipeline.virtual_stages);
+  if (layers < context.plan.pipeline.virtual_stages) help = cat("virtual_stages at most ", layers);
+  found.error("pp.layers", context.plan.span("mesh.pp_size"),
+              cat("pp_size * virtual_stages = ", stages, " stages for ", layers, " layers"), help);
+}
+
+void check_split_points(const RuleContext& context, Diagnostics& found) {
+  const auto& points = context.plan.pipeline.split_points;
+  if (!has_pipeline(context) || context.model == nullptr || points.empty()) return;
+  const int64_t layers = context.model->num_hidden_layers;
+  const int64_t stages = stage_count(context);
+  if (split_points_fit(points, layers, stages)) return;
+  found.error("pp.split_points", context.plan.span("pipeline.split_points"),
+              cat("split_points must be ", stages - 1, " ascending layer numbers from 1 to ",
+                  layers - 1, ": the first layer of every stage after the first"),
+              "leave split_points out for an even split");
+}
+
+void check_tied(const RuleContext& context, Diagnostics& found) {
+  if (!has_pipeline(context) || context.model == nullptr) return;
+  if (!context.model->tie_word_embeddings) return;
+  found.error("pp.tied", context.plan.span("mesh.pp_size"),
+              "the head shares the embedding's weight, and they are on different pipeline stages",
+              "pp_size = 1, or a model with tie_word_embeddings = false");
+}
+
+void check_microbatches(const RuleContext& context, Diagnostics& found) {
+  if (!has_pipeline(context)) return;
+  const config::Plan& plan = context.plan;
+  const int64_t per_step = global_batch_size(plan, *context.mesh) /
+                           (plan.train.micro_batch_size * context.mesh->dp());
+  const int64_t wanted =
+      plan.pipeline.microbatches > 0 ? plan.pipeline.microbatches : plan.mesh.pp_size;
+  if (per_step < 1 || per_step % wanted == 0) return;
+  found.error("pp.microbatches", plan.span("pipeline.microbatches"),
+              cat("a step has ", per_step, " micro-batches for each rank, which is no multiple of ",
+                  "microbatches = ", wanted),
+              assignment("microbatches", nearest_values(divisors(per_step), wanted)));
+}
+
+constexpr std::array<Rule, 6> kRules = {{
+    {.id = "pp.section",
+     .summary = "[pipeline] is there for pp_size > 1 (a warning)",
+     .explain = "Without pipeline stages the schedule and its keys do nothing; a plan that has them "
+                "probably lost its pp_size.",
+     .check = check_section},
+    {.id = "pp.virtual_stages",
+     .summary = "virtual_stages fits the schedule",
+     .explain =
+         "gpipe and 1f1b run one stage on each rank. interleaved_1f1b, looped_bfs and "
+         "interleaved_zero_bubble interleave two or more. zbv_zero_bubble and dual_pipe_v lay the "
+         "stages as a V: exactly two on each rank, so that the first rank also has the last stage.",
+     .check = check_virtual},
+    {.id = "pp.layers",
+     .summary = "every pipeline stage has a layer",
+     .explain = "The decoder layers are dealt to pp_size * virtual_stages stages; a stage without "
+                "one would only add a hop.",
+     .check = check_layers},
+    {.id = "pp.split_points",
+     .summary = "split_points are ascending first layers, one for each stage after the first",
+     .explain = "split_points = [6, 14] makes three stages: layers 0-5, 6-13 and 14 to the end. "
+                "Give fewer layers to the last stage to make up for the head, which costs as much "
+                "as several layers when the vocabulary is large.",
+     .check = check_split_points},
+    {.id = "pp.tied",
+     .summary = "a model with tied embeddings is not cut into stages",
+     .explain = "The embedding is on the first stage and the head on the last. When they are one "
+                "weight, both stages would hold it and its gradient would have to be summed "
+                "between them at every step.",
+     .check = check_tied},
+    {.id = "pp.microbatches",
+     .summary = "the micro-batches of a step are a multiple of pipeline.microbatches",
+     .explain = "A step has global_batch_size / (micro_batch_size * dp) micro-batches for each "
+                "pipeline, and the schedule runs pipeline.microbatches of them at a time. More "
+                "micro-batches make the bubble smaller: (pp - 1) / (microbatches + pp - 1) for "
+                "1f1b.",
+     .check = check_microbatches},
+}};
+
+}  // namespace
+
+std::span<const Rule> pipeline_rules() { return kRules; }
+
+}  // namespace am::planner

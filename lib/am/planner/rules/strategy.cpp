@@ -1,0 +1,140 @@
+// Rules on what each strategy can be combined with.
+#include <array>
+#include <variant>
+
+#include "am/base/text.h"
+#include "am/planner/legal_values.h"
+#include "am/planner/rules/catalogue.h"
+
+namespace am::planner {
+namespace {
+
+bool is_ddp(const RuleContext& context) {
+  return std::holds_alternative<config::DDPConfig>(context.plan.strategy);
+}
+
+bool is_megatron(const RuleContext& context) {
+  return std::holds_alternative<config::MegatronFSDPConfig>(context.plan.strategy);
+}
+
+const config::FSDP2Config* fsdp2(const RuleContext& context) {
+  return std::get_if<config::FSDP2Config>(&context.plan.strategy);
+}
+
+void refuse(const RuleContext& context, const char* rule, const char* key, int64_t size,
+            const char* what, Diagnostics& found) {
+  if (size == 1) return;
+  found.error(rule, context.plan.span(cat("mesh.", key)),
+              cat(config::strategy_name(context.plan.strategy), " does not support ", what, ", and ",
+                  key, " = ", size),
+              cat(key, " = 1, or strategy name = \"fsdp2\""));
+}
+
+void check_tp(const RuleContext& context, Diagnostics& found) {
+  if (!is_ddp(context)) return;
+  refuse(context, "tp.strategy", "tp_size", context.plan.mesh.tp_size, "tensor parallelism", found);
+}
+
+void check_pp(const RuleContext& context, Diagnostics& found) {
+  if (fsdp2(context) != nullptr) return;
+  refuse(context, "pp.strategy", "pp_size", context.plan.mesh.pp_size, "pipeline parallelism",
+         found);
+}
+
+void check_cp(const RuleContext& context, Diagnostics& found) {
+  if (!is_ddp(context)) return;
+  refuse(context, "cp.strategy", "cp_size", context.plan.mesh.cp_size, "context parallelism", found);
+}
+
+void check_ep(const RuleContext& context, Diagnostics& found) {
+  const int64_t ep = context.plan.mesh.ep_size;
+  if (ep == 1) return;
+  if (is_ddp(context) || is_megatron(context)) {
+    refuse(context, "ep.experts", "ep_size", ep, "expert parallelism", found);
+  } else if (context.model != nullptr) {
+    found.error("ep.experts", context.plan.span("mesh.ep_size"),
+                cat("ep_size = ", ep, ", but a ", context.model->model_type,
+                    " model has no experts"),
+                "ep_size = 1");
+  }
+}
+
+void check_hsdp(const RuleContext& context, Diagnostics& found) {
+  if (fsdp2(context) != nullptr) return;
+  refuse(context, "hsdp.strategy", "dp_replicate_size", context.plan.mesh.dp_replicate_size,
+         "hybrid sharding", found);
+}
+
+void check_async_tp(const RuleContext& context, Diagnostics& found) {
+  const auto* config = fsdp2(context);
+  if (config == nullptr || !config->enable_async_tensor_parallel) return;
+  if (context.plan.mesh.tp_size == 1 || config->sequence_parallel) return;
+  found.error("strategy.async_tp", context.plan.span("strategy.enable_async_tensor_parallel"),
+              "enable_async_tensor_parallel = true needs sequence_parallel = true",
+              "sequence_parallel = true, or enable_async_tensor_parallel = false");
+}
+
+void check_reshard(const RuleContext& context, Diagnostics& found) {
+  const auto* config = fsdp2(context);
+  if (config == nullptr || context.mesh == nullptr || !config->reshard_after_forward) return;
+  const auto* size = std::get_if<int64_t>(&*config->reshard_after_forward);
+  if (size == nullptr) return;
+  const int64_t shards = context.mesh->dp_shard * context.mesh->cp;
+  if (*size >= 1 && shards % *size == 0) return;
+  found.error("strategy.reshard", context.plan.span("strategy.reshard_after_forward"),
+              cat("reshard_after_forward = ", *size, " does not divide the ", shards,
+                  " ranks that parameters are sharded over"),
+              cat(assignment("reshard_after_forward", nearest_values(divisors(shards), *size)),
+                  ", true or false"));
+}
+
+constexpr std::array<Rule, 7> kRules = {{
+    {.id = "tp.strategy",
+     .summary = "ddp does not support tensor parallelism",
+     .explain =
+         "ddp keeps a whole model on every rank. Use the strategy fsdp2 (or megatron_fsdp) with "
+         "tp_size > 1; with dp_size = 1 fsdp2 shards nothing and tensor parallelism is all that "
+         "remains.",
+     .check = check_tp},
+    {.id = "pp.strategy",
+     .summary = "only fsdp2 supports pipeline parallelism",
+     .explain = "ddp and megatron_fsdp wrap the whole model; a pipeline stage is a part of it. As "
+                "in NeMo AutoModel, pipelines are combined with fsdp2.",
+     .check = check_pp},
+    {.id = "cp.strategy",
+     .summary = "ddp does not support context parallelism",
+     .explain = "Context parallelism cuts the sequence over cp ranks, whose gradients are reduced "
+                "with those of the data-parallel ranks. fsdp2 and megatron_fsdp reduce over dp and "
+                "cp together; ddp knows dp alone.",
+     .check = check_cp},
+    {.id = "ep.experts",
+     .summary = "expert parallelism needs a model with experts, and fsdp2",
+     .explain = "ep_size > 1 places whole experts on different ranks. The dense families (llama, "
+                "mistral, qwen2, qwen3) have no experts, so it would do nothing.",
+     .check = check_ep},
+    {.id = "hsdp.strategy",
+     .summary = "dp_replicate_size > 1 (hybrid sharding) needs fsdp2",
+     .explain = "ddp replicates over all of dp anyway. megatron_fsdp shards over one flat group, as "
+                "in NeMo AutoModel. Only fsdp2 has a two-dimensional (dp_replicate, dp_shard) mesh.",
+     .check = check_hsdp},
+    {.id = "strategy.async_tp",
+     .summary = "asynchronous tensor parallelism needs sequence parallelism",
+     .explain =
+         "The overlap splits the all-gather before and the reduce-scatter after each pair of linear "
+         "layers. Without sequence parallelism there is an all-reduce instead, which cannot be "
+         "split so.",
+     .check = check_async_tp},
+    {.id = "strategy.reshard",
+     .summary = "a number for reshard_after_forward divides the sharding group",
+     .explain =
+         "After forward a unit's parameters can be kept on a smaller group than the one they are "
+         "sharded over (usually one node), so that backward's all-gather stays inside it. That "
+         "group's size must divide dp_shard * cp.",
+     .check = check_reshard},
+}};
+
+}  // namespace
+
+std::span<const Rule> strategy_rules() { return kRules; }
+
+}  // namespace am::planner

@@ -1,0 +1,180 @@
+// Rules on data, schedule and checkpoints.
+#include <glob.h>
+
+#include <array>
+#include <filesystem>
+
+#include "am/base/text.h"
+#include "am/planner/rules/catalogue.h"
+
+namespace am::planner {
+namespace {
+
+constexpr int64_t kByteValues = 256;
+
+bool is_there(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+bool glob_finds(const std::string& pattern) {
+  glob_t found{};
+  const bool any = ::glob(pattern.c_str(), GLOB_BRACE | GLOB_TILDE, nullptr, &found) == 0;
+  globfree(&found);
+  return any;
+}
+
+void check_path(const RuleContext& context, Diagnostics& found) {
+  const config::DataSection& data = context.plan.data;
+  if (data.kind == "synthetic" || !data.path.empty()) return;
+  found.error("data.path", context.plan.span("data.kind"),
+              cat("data of kind \"", data.kind, "\" needs a path"),
+              "add path = \"...\" or a list of paths to [data], or kind = \"synthetic\"");
+}
+
+// A Megatron pair is named by what its two files have in common.
+bool data_is_there(const std::string& kind, const std::filesystem::path& path) {
+  if (is_there(path) || (is_glob(path.string()) && glob_finds(path.string()))) return true;
+  return kind == "megatron" && is_there(path.string() + ".bin") && is_there(path.string() + ".idx");
+}
+
+void check_missing(const RuleContext& context, Diagnostics& found) {
+  const config::DataSection& data = context.plan.data;
+  if (data.kind == "synthetic") return;
+  for (const std::string& path : data.path) {
+    const std::filesystem::path resolved = context.plan.resolve(path);
+    if (data_is_there(data.kind, resolved)) continue;
+    found.error("data.missing", context.plan.span("data.path"),
+                cat(resolved.string(), ": no such file or folder"),
+                data.kind == "megatron" ? "a megatron path stands for PATH.bin and PATH.idx"
+                                        : "the path is relative to the plan file");
+  }
+}
+
+void check_tokenizer(const RuleContext& context, Diagnostics& found) {
+  const config::DataSection& data = context.plan.data;
+  if (data.kind != "text") return;
+  if (data.tokenizer != "bytes") {
+    const std::filesystem::path path = context.plan.resolve(data.tokenizer);
+    if (!is_there(path)) {
+      found.error("data.tokenizer", context.plan.span("data.tokenizer"),
+                  cat(path.string(), ": no such file"), "give a tokenizer.json, or \"bytes\"");
+    }
+  } else if (context.model != nullptr && context.model->vocab_size < kByteValues) {
+    found.error("data.tokenizer", context.plan.span("data.tokenizer"),
+                cat("tokenizer \"bytes\" gives ", kByteValues, " tokens, and vocab_size = ",
+                    context.model->vocab_size),
+                cat("vocab_size = ", kByteValues, " or more in ", context.model->file));
+  }
+}
+
+void check_token_dtype(const RuleContext& context, Diagnostics& found) {
+  const config::DataSection& data = context.plan.data;
+  if (data.kind != "tokens" || data.token_dtype != "uint16" || context.model == nullptr) return;
+  if (context.model->vocab_size <= 65536) return;
+  found.warning("data.token_dtype", context.plan.span("data.token_dtype"),
+                cat("uint16 cannot hold the ids of a vocabulary of ", context.model->vocab_size),
+                "token_dtype = \"uint32\", if the files were written so");
+}
+
+void check_warmup(const RuleContext& context, Diagnostics& found) {
+  const config::SchedulerSection& scheduler = context.plan.scheduler;
+  const int64_t steps = context.plan.train.max_steps;
+  if (scheduler.warmup_steps > steps) {
+    found.error("scheduler.warmup", context.plan.span("scheduler.warmup_steps"),
+                cat("warmup_steps = ", scheduler.warmup_steps, " is more than max_steps = ", steps),
+                cat("warmup_steps = ", steps, " or less"));
+  }
+}
+
+void check_decay(const RuleContext& context, Diagnostics& found) {
+  const config::SchedulerSection& scheduler = context.plan.scheduler;
+  const Span where = context.plan.span("scheduler.decay_steps");
+  const int64_t steps = context.plan.train.max_steps;
+  if (scheduler.decay_steps == 0) return;
+  if (scheduler.name == "constant") {
+    found.warning("scheduler.decay", where, "decay_steps has no effect: the scheduler is constant",
+                  "name = \"cosine\", \"linear\" or \"wsd\"");
+  } else if (scheduler.name == "wsd") {
+    if (scheduler.warmup_steps + scheduler.decay_steps <= steps) return;
+    found.error("scheduler.decay", where,
+                cat("warmup_steps + decay_steps = ", scheduler.warmup_steps, " + ",
+                    scheduler.decay_steps, " is more than max_steps = ", steps),
+                "wsd: decay_steps is the length of the final decay");
+  } else if (scheduler.decay_steps <= scheduler.warmup_steps) {
+    found.error("scheduler.decay", where,
+                cat("decay_steps = ", scheduler.decay_steps, " ends before warmup_steps = ",
+                    scheduler.warmup_steps, " does"),
+                cat(scheduler.name, ": decay_steps is the step that reaches min_lr; 0 means ",
+                    "max_steps"));
+  }
+}
+
+void check_min_lr(const RuleContext& context, Diagnostics& found) {
+  const config::SchedulerSection& scheduler = context.plan.scheduler;
+  if (scheduler.name == "constant" || scheduler.min_lr <= context.plan.optimizer.lr) return;
+  found.error("scheduler.min_lr", context.plan.span("scheduler.min_lr"),
+              cat("min_lr = ", scheduler.min_lr, " is above lr = ", context.plan.optimizer.lr),
+              "the schedule falls from lr to min_lr");
+}
+
+void check_resume(const RuleContext& context, Diagnostics& found) {
+  const std::string& resume = context.plan.checkpoint.resume;
+  if (resume == "auto" || resume == "none") return;
+  const std::filesystem::path path = context.plan.resolve(resume);
+  if (is_there(path)) return;
+  found.error("checkpoint.resume", context.plan.span("checkpoint.resume"),
+              cat(path.string(), ": no such checkpoint"), "\"auto\", \"none\", or a step folder");
+}
+
+constexpr std::array<Rule, 8> kRules = {{
+    {.id = "data.path",
+     .summary = "data that is read from files has a path",
+     .explain = "Only kind = \"synthetic\" needs no files. text takes UTF-8 files, folders or "
+                "globs; tokens takes files of little-endian integers; megatron takes the common "
+                "part of a .bin and .idx pair.",
+     .check = check_path},
+    {.id = "data.missing",
+     .summary = "the data's files exist",
+     .explain = "Every path of [data] is looked up before any rank starts. Relative paths start at "
+                "the plan file's folder, not at the current one.",
+     .check = check_missing},
+    {.id = "data.tokenizer",
+     .summary = "the tokenizer exists and fits the model's vocabulary",
+     .explain = "\"bytes\" makes one token of each byte, so vocab_size must be 256 or more. "
+                "Anything else is the path of a tokenizer.json.",
+     .check = check_tokenizer},
+    {.id = "data.token_dtype",
+     .summary = "token files are wide enough for the vocabulary (a warning)",
+     .explain = "A vocabulary of more than 65 536 entries does not fit 16 bits. Files of 32-bit "
+                "ids that are read as 16-bit ones give every second token as 0, without an error.",
+     .check = check_token_dtype},
+    {.id = "scheduler.warmup",
+     .summary = "the warm-up ends within the job",
+     .explain = "The learning rate rises linearly over warmup_steps. A warm-up that is longer than "
+                "max_steps never reaches lr.",
+     .check = check_warmup},
+    {.id = "scheduler.decay",
+     .summary = "the decay fits between the warm-up and the end",
+     .explain = "cosine and linear: decay_steps is the step that reaches min_lr (0: max_steps), so "
+                "it comes after the warm-up. wsd: decay_steps is the length of the final decay, so "
+                "warm-up and decay together fit into max_steps.",
+     .check = check_decay},
+    {.id = "scheduler.min_lr",
+     .summary = "min_lr does not exceed lr",
+     .explain = "The schedules fall from optimizer.lr to scheduler.min_lr. The other way round the "
+                "rate would rise at the end of training, which is never meant.",
+     .check = check_min_lr},
+    {.id = "checkpoint.resume",
+     .summary = "the checkpoint to resume from exists",
+     .explain = "\"auto\" takes the newest finished checkpoint and starts anew when there is none; "
+                "\"none\" always starts anew. A path must exist: a slip must not restart a job "
+                "from step 0.",
+     .check = check_resume},
+}};
+
+}  // namespace
+
+std::span<const Rule> training_rules() { return kRules; }
+
+}  // namespace am::planner

@@ -1,0 +1,136 @@
+// select_tp_plan: from the strategy's `tp_plan` key to rules.
+#include <filesystem>
+#include <utility>
+#include <variant>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/text.h"
+#include "am/config/value.h"
+#include "am/model/family.h"
+#include "am/planner/layout.h"
+#include "am/planner/tp_plugin.h"
+
+namespace am::planner {
+namespace {
+
+constexpr std::string_view kPluginMark = ".so:";
+
+void add_rule(std::string pattern, const std::string& style, const Span& where,
+              model::TpPlan& plan, Diagnostics& found) {
+  const auto parsed = model::parse_tp_style(style);
+  if (!parsed.has_value()) {
+    found.error("tp.style", where, cat("\"", style, "\" is no tensor-parallel style"),
+                model::unknown_style_help(style));
+    return;
+  }
+  plan.rules.push_back({std::move(pattern), *parsed, where});
+}
+
+// TOML nests `model.norm = "..."`; a pattern is the whole path again.
+void add_table(const config::Value& table, const std::string& prefix, model::TpPlan& plan,
+               Diagnostics& found) {
+  for (const config::Member& member : table.members) {
+    const std::string pattern = prefix.empty() ? member.key : cat(prefix, ".", member.key);
+    if (member.value.is_table()) {
+      add_table(member.value, pattern, plan, found);
+    } else if (member.value.kind == config::Value::Kind::kText) {
+      add_rule(pattern, member.value.text, member.value.span, plan, found);
+    } else {
+      found.error("tp.style", member.value.span,
+                  cat("the style of \"", pattern, "\" must be text, not ",
+                      config::kind_name(member.value.kind)),
+                  "\"model.layers.*.mlp.up_proj\" = \"colwise\"");
+    }
+  }
+}
+
+std::optional<model::TpPlan> read_text(const std::string& text, const std::string& source,
+                                       Diagnostics& found) {
+  const int before = found.errors();
+  const auto document = config::read_toml(text, source, found);
+  if (!document.has_value()) return std::nullopt;
+  const config::Member* section = document->find("tp_plan");
+  const bool in_section = section != nullptr && section->value.is_table();
+  model::TpPlan plan;
+  plan.source = source;
+  add_table(in_section ? section->value : *document, "", plan, found);
+  if (plan.rules.empty() && found.errors() == before) {
+    Span whole;
+    whole.file = source;
+    found.error("tp.plan", whole, "this tensor-parallel plan has no rules",
+                "write lines such as \"model.layers.*.mlp.up_proj\" = \"colwise\"");
+  }
+  if (found.errors() > before) return std::nullopt;
+  return plan;
+}
+
+std::optional<model::TpPlan> read_inline(const config::Plan& plan,
+                                         const config::TpPlanSetting& setting, Diagnostics& found) {
+  const int before = found.errors();
+  model::TpPlan out;
+  out.source = plan.file;
+  for (const auto& [pattern, style] : setting.table) {
+    const auto own = plan.spans.find(cat("strategy.tp_plan.", pattern));
+    add_rule(pattern, style, own == plan.spans.end() ? plan.span("strategy.tp_plan") : own->second,
+             out, found);
+  }
+  if (found.errors() > before) return std::nullopt;
+  return out;
+}
+
+std::optional<model::TpPlan> read_named(const config::Plan& plan, const std::string& name,
+                                        const model::ModelConfig& config, bool sequence_parallel,
+                                        Diagnostics& found) {
+  const Span where = plan.span("strategy.tp_plan");
+  try {
+    if (const size_t mark = name.find(kPluginMark); mark != std::string::npos) {
+      const std::string library = name.substr(0, mark + kPluginMark.size() - 1);
+      const std::string symbol = name.substr(mark + kPluginMark.size());
+      return read_text(call_tp_plugin(plan.resolve(library), symbol), name, found);
+    }
+    if (ends_with(name, ".toml") || name.find('/') != std::string::npos) {
+      const std::filesystem::path file = plan.resolve(name);
+      return read_text(read_file(file), file.string(), found);
+    }
+  } catch (const Error& error) {
+    found.error("tp.plan", where, error.what(), error.hint());
+    return std::nullopt;
+  }
+  if (model::find_family(name) != nullptr) {
+    model::TpPlan out = model::family_tp_plan(config, sequence_parallel);
+    out.source = cat("registered plan ", name);
+    return out;
+  }
+  const auto near = nearest(name, model::family_names());
+  found.error("tp.plan", where, cat("no tensor-parallel plan is named \"", name, "\""),
+              cat(near.has_value() ? cat("did you mean \"", *near, "\"? ") : std::string(),
+                  "legal: \"auto\", a table, a .toml file, \"libmine.so:symbol\", or a registered "
+                  "name: ",
+                  join(model::family_names(), ", ")));
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<model::TpPlan> select_tp_plan(const config::Plan& plan,
+                                            const model::ModelConfig& config, Diagnostics& found) {
+  if (std::holds_alternative<config::DDPConfig>(plan.strategy)) {
+    model::TpPlan none;
+    none.source = "ddp has no tensor parallelism";
+    return none;
+  }
+  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
+  if (fsdp2 == nullptr) return model::family_tp_plan(config, false);
+  const config::TpPlanSetting& setting = fsdp2->tp_plan;
+  if (setting.table.empty() && setting.text == "auto") {
+    return model::family_tp_plan(config, fsdp2->sequence_parallel);
+  }
+  auto out = setting.table.empty()
+                 ? read_named(plan, setting.text, config, fsdp2->sequence_parallel, found)
+                 : read_inline(plan, setting, found);
+  if (out.has_value()) out->sequence_parallel = fsdp2->sequence_parallel;
+  return out;
+}
+
+}  // namespace am::planner

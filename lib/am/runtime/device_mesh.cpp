@@ -1,0 +1,34 @@
+#include "am/runtime/device_mesh.h"
+
+#include <vector>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+
+namespace am::runtime {
+
+DeviceMesh::DeviceMesh(const World& world, const mesh::MeshLayout& layout)
+    : rank_(world.rank()), layout_(layout) {
+  if (world.size() != layout.world_size()) {
+    throw Error(ErrorKind::kPlan, cat("the plan's mesh has ", layout.world_size(),
+                                      " ranks, but the world has ", world.size()));
+  }
+  std::map<std::vector<int64_t>, Group> made;
+  for (const std::string_view name : mesh::kGroupNames) {
+    std::vector<int64_t> ranks = layout.group(rank_, name);
+    auto known = made.find(ranks);
+    if (known == made.end()) {
+      const std::string unique = cat("mesh/", name, "/", ranks.front());
+      known = made.emplace(ranks, world.make_group(unique, ranks)).first;
+    }
+    groups_.emplace(std::string(name), known->second);
+  }
+}
+
+const Group& DeviceMesh::group(std::string_view name) const {
+  const auto found = groups_.find(name);
+  AM_ASSERT(found != groups_.end(), cat("no group named ", name));
+  return found->second;
+}
+
+}  // namespace am::runtime

@@ -1,0 +1,12 @@
+// c10's exceptions carry a C++ stack trace in their text; people want the first sentence.
+#pragma once
+
+#include <exception>
+#include <string>
+
+namespace am::runtime {
+
+// The message without its stack trace, on one line.
+std::string first_line(const std::exception& error);
+
+}  // namespace am::runtime

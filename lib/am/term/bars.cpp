@@ -1,0 +1,65 @@
+#include "am/term/bars.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "am/base/text.h"
+#include "am/base/units.h"
+
+namespace am::term {
+namespace {
+
+// A bar of `fraction` of `length` columns.
+std::string bar_text(double fraction, int length, bool unicode) {
+  if (!(fraction > 0.0)) return {};
+  fraction = std::min(fraction, 1.0);
+  if (!unicode) return repeat("#", std::max(1, static_cast<int>(std::lround(fraction * length))));
+  static constexpr std::array<const char*, 8> kEighths = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  const int eighths = std::max(1, static_cast<int>(std::lround(fraction * length * 8)));
+  return repeat("█", eighths / 8) + kEighths[static_cast<size_t>(eighths % 8)];
+}
+
+double usable(double value) { return std::isfinite(value) && value > 0.0 ? value : 0.0; }
+
+}  // namespace
+
+std::string bars(std::span<const Bar> items, int length, const Style& style, double scale) {
+  double largest = usable(scale);
+  int label_width = 0, text_width = 0;
+  for (const Bar& item : items) {
+    largest = std::max(largest, usable(item.value));
+    label_width = std::max(label_width, display_width(item.label));
+    text_width = std::max(text_width, display_width(item.text));
+  }
+  std::string out;
+  for (const Bar& item : items) {
+    const double fraction = largest > 0.0 ? usable(item.value) / largest : 0.0;
+    const std::string bar = bar_text(fraction, length, style.unicode);
+    out += pad_right(printable(item.label), label_width);
+    out += cat("  ", pad_right(style.paint(item.role, bar), length));
+    if (!item.text.empty()) out += cat("  ", pad_left(printable(item.text), text_width));
+    out.erase(out.find_last_not_of(' ') + 1);
+    out += '\n';
+  }
+  return out;
+}
+
+std::string histogram(std::span<const int64_t> counts, double low, double high, int length,
+                      const Style& style) {
+  const auto total = static_cast<double>(std::accumulate(counts.begin(), counts.end(), int64_t{0}));
+  const double step = counts.empty() ? 0.0 : (high - low) / static_cast<double>(counts.size());
+  std::vector<Bar> items;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const auto count = static_cast<double>(counts[i]);
+    const double edge = low + step * static_cast<double>(i);
+    const std::string share = format_fixed(total > 0.0 ? 100.0 * count / total : 0.0, 1);
+    items.push_back({pad_left(format_general(edge, 4), 10), count,
+                     cat(format_count(counts[i]), "  ", pad_left(share, 5), "%")});
+  }
+  return bars(items, length, style);
+}
+
+}  // namespace am::term

@@ -1,0 +1,30 @@
+// Horizontal bars and histograms, with eighth-block characters or, in an ASCII locale, '#'.
+//
+//   parameters   ██████████████▌          7.48 GiB
+//   activations  ███▊                     1.95 GiB
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "am/term/style.h"
+
+namespace am::term {
+
+struct Bar {
+  std::string label;
+  double value = 0.0;
+  std::string text;  // behind the bar; right-aligned
+  Role role = Role::kAccent;
+};
+
+// The largest value fills `length` columns, or `scale` does when it is given and larger (a budget).
+// What is not a positive finite number has no bar; any other has at least a sliver.
+std::string bars(std::span<const Bar> items, int length, const Style& style, double scale = 0.0);
+
+// One line for each bin of [low, high]: its lower edge, a bar, the count and its share.
+std::string histogram(std::span<const int64_t> counts, double low, double high, int length,
+                      const Style& style);
+
+}  // namespace am::term

@@ -1,0 +1,24 @@
+// Diagnostics as a compiler prints them:
+//
+//   llama.toml:7:11: error[tp.heads]: 3 does not divide num_key_value_heads = 8
+//       7 | tp_size = 3
+//         |           ^
+//   help: legal: 1, 2, 4 or 8
+#pragma once
+
+#include <string>
+
+#include "am/base/diagnostic.h"
+#include "am/term/style.h"
+
+namespace am::term {
+
+// Each ends with a newline. A span without a line prints `FILE: error[RULE]: ...`, one without a
+// file only `error[RULE]: ...`. Control characters of the file are not passed on.
+std::string render(const Diagnostic& diagnostic, const Style& style);
+std::string render(const Diagnostics& diagnostics, const Style& style);
+
+// "2 errors, 1 warning"; notes do not count; "no errors" when there is nothing.
+std::string summary(const Diagnostics& diagnostics);
+
+}  // namespace am::term

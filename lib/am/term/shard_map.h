@@ -1,0 +1,33 @@
+// Which ranks hold which part of one parameter.
+//
+//   rows 0-511     rank 0, 4
+//   rows 512-1023  rank 1, 5
+//
+// A matrix that is cut in both dims is drawn as a box, its cells the ranks.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "am/base/shape.h"
+#include "am/term/style.h"
+
+namespace am::term {
+
+struct RankBox {
+  int64_t rank = 0;
+  Shape offset;
+  Shape shape;
+};
+
+// Ranks that hold the same part share a line; ranks with nothing come last. Offsets and shapes have
+// as many dims as `global` (a bug otherwise: Error(kInternal)).
+std::string shard_map(std::span<const int64_t> global, std::span<const RankBox> shards,
+                      const Style& style);
+
+// {0, 1, 2, 3, 8} -> "0-3, 8"
+std::string rank_list(std::vector<int64_t> ranks);
+
+}  // namespace am::term

@@ -1,0 +1,133 @@
+#include "am/term/style.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+
+#include "am/base/text.h"
+
+namespace am::term {
+namespace {
+
+const char* code(Role role) {
+  switch (role) {
+    case Role::kPlain:
+      return "";
+    case Role::kError:
+      return "\x1b[1;31m";
+    case Role::kWarning:
+      return "\x1b[1;33m";
+    case Role::kNote:
+      return "\x1b[1;36m";
+    case Role::kHelp:
+      return "\x1b[32m";
+    case Role::kDim:
+      return "\x1b[2m";
+    case Role::kBold:
+      return "\x1b[1m";
+    case Role::kAccent:
+      return "\x1b[34m";
+  }
+  return "";
+}
+
+int terminal_width(int fd, int otherwise) {
+  if (const char* columns = std::getenv("COLUMNS")) {
+    const int width = std::atoi(columns);
+    if (width > 0) return width;
+  }
+  struct winsize size {};
+  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : otherwise;
+}
+
+}  // namespace
+
+std::optional<ColorMode> parse_color_mode(std::string_view name) {
+  if (name == "auto") return ColorMode::kAuto;
+  if (name == "always") return ColorMode::kAlways;
+  if (name == "never") return ColorMode::kNever;
+  return std::nullopt;
+}
+
+bool wants_color(ColorMode mode, bool is_terminal, const char* no_color, const char* term) {
+  if (mode != ColorMode::kAuto) return mode == ColorMode::kAlways;
+  if (no_color != nullptr && *no_color != '\0') return false;
+  if (term != nullptr && std::string_view(term) == "dumb") return false;
+  return is_terminal;
+}
+
+bool is_utf8_locale(const char* lc_all, const char* lc_ctype, const char* lang) {
+  for (const char* name : {lc_all, lc_ctype, lang}) {
+    if (name == nullptr || *name == '\0') continue;  // the first that is set decides
+    std::string upper(name);
+    for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    return upper.find("UTF-8") != std::string::npos || upper.find("UTF8") != std::string::npos;
+  }
+  return false;
+}
+
+Style Style::of(int fd, ColorMode mode) {
+  Style style;
+  const bool is_terminal = ::isatty(fd) == 1;
+  style.color = wants_color(mode, is_terminal, std::getenv("NO_COLOR"), std::getenv("TERM"));
+  style.unicode =
+      is_utf8_locale(std::getenv("LC_ALL"), std::getenv("LC_CTYPE"), std::getenv("LANG"));
+  constexpr int kNarrowest = 40;
+  style.width = std::max(kNarrowest, terminal_width(fd, style.width));
+  return style;
+}
+
+std::string Style::paint(Role role, std::string_view text) const {
+  if (!color || role == Role::kPlain || text.empty()) return std::string(text);
+  return cat(code(role), text, "\x1b[0m");
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    // U+0080..U+009F are control characters too: two bytes, C2 80..9F.
+    const bool is_c1 = byte == 0xC2 && i + 1 < text.size() &&
+                       static_cast<unsigned char>(text[i + 1]) >= 0x80 &&
+                       static_cast<unsigned char>(text[i + 1]) < 0xA0;
+    if (byte == '\t') {
+      out += ' ';
+    } else if (byte < 0x20 || byte == 0x7F || is_c1) {
+      out += '?';
+      i += is_c1 ? 1 : 0;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+int visible_width(std::string_view text) {
+  int width = 0;
+  while (!text.empty()) {
+    const size_t escape = text.find("\x1b[");
+    width += display_width(text.substr(0, escape));
+    const size_t end = escape == std::string_view::npos ? escape : text.find('m', escape);
+    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+  }
+  return width;
+}
+
+std::string repeat(std::string_view text, int times) {
+  std::string out;
+  for (int i = 0; i < times; ++i) out += text;
+  return out;
+}
+
+std::string pad_right(std::string_view text, int width) {
+  return cat(text, repeat(" ", width - visible_width(text)));
+}
+
+std::string pad_left(std::string_view text, int width) {
+  return cat(repeat(" ", width - visible_width(text)), text);
+}
+
+}  // namespace am::term

@@ -1,0 +1,32 @@
+#include "am/train/setup.h"
+
+#include "am/base/error.h"
+
+namespace am::train {
+
+BatchSizes batch_sizes(const config::Plan& plan, const mesh::MeshSizes& sizes) {
+  const int64_t per_round = plan.train.micro_batch_size * sizes.dp();
+  BatchSizes batch;
+  batch.global_batch = plan.train.global_batch_size > 0 ? plan.train.global_batch_size : per_round;
+  AM_ASSERT(batch.global_batch % per_round == 0, "the plan was not checked: batch.divide");
+  batch.micro_batches = batch.global_batch / per_round;
+  return batch;
+}
+
+planner::Layout make_layout(const config::Plan& plan, const model::ModelConfig& config,
+                            int64_t world_size) {
+  Diagnostics found;
+  const auto sizes = planner::resolve_mesh(plan, world_size, found);
+  if (sizes) {
+    auto layout = planner::build_layout(plan, config, *sizes, found);
+    if (layout) return *std::move(layout);
+  }
+  const auto& first = found.items().at(0);
+  throw Error(ErrorKind::kPlan, first.message, first.help);
+}
+
+std::filesystem::path checkpoint_folder(const config::Plan& plan, const launch::RunFolder& run) {
+  return plan.checkpoint.dir.empty() ? run.checkpoints() : plan.resolve(plan.checkpoint.dir);
+}
+
+}  // namespace am::train

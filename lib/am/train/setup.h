@@ -1,0 +1,30 @@
+// What a job's plan means before the first step: sizes of batches, the layout, where checkpoints go.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "am/config/plan.h"
+#include "am/launch/run_folder.h"
+#include "am/mesh/layout.h"
+#include "am/model/config.h"
+#include "am/planner/layout.h"
+
+namespace am::train {
+
+struct BatchSizes {
+  int64_t global_batch = 1;   // sequences per optimizer step
+  int64_t micro_batches = 1;  // per rank and step
+};
+
+// The rule batch.divide has made sure that it divides.
+BatchSizes batch_sizes(const config::Plan& plan, const mesh::MeshSizes& sizes);
+
+// For a plan that planner::check has passed; throws Error(kPlan) with the first finding otherwise.
+planner::Layout make_layout(const config::Plan& plan, const model::ModelConfig& config,
+                            int64_t world_size);
+
+// checkpoint.dir relative to the plan, or RUN/checkpoints.
+std::filesystem::path checkpoint_folder(const config::Plan& plan, const launch::RunFolder& run);
+
+}  // namespace am::train

@@ -1,0 +1,231 @@
+#include "am/train/trainer.h"
+
+#include <ATen/ATen.h>
+
+#include <chrono>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/checkpoint/tensor_source.h"
+#include "am/checkpoint/weights.h"
+#include "am/data/from_plan.h"
+#include "am/observe/process_memory.h"
+#include "am/optim/clip.h"
+#include "am/optim/schedule.h"
+#include "am/train/setup.h"
+
+namespace am::train {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+at::Tensor as_tensor(const std::vector<int64_t>& values, const data::Batch& batch) {
+  at::Tensor tensor = at::empty({batch.rows, batch.seq_len}, at::kLong);
+  std::copy(values.begin(), values.end(), tensor.data_ptr<int64_t>());
+  return tensor;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+std::vector<at::Tensor> flat_parameters(parallel::ParallelModel& model) {
+  std::vector<at::Tensor> flat;
+  for (const auto& group : model.data_parallel().groups()) flat.push_back(group->flat());
+  return flat;
+}
+
+bool defers_gradient_sync(const config::Plan& plan) {
+  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
+  return fsdp2 == nullptr || fsdp2->defer_fsdp_grad_sync;
+}
+
+}  // namespace
+
+Trainer::Trainer(const config::Plan& plan, const model::ModelConfig& config,
+                 const runtime::World& world, const launch::RunFolder& run,
+                 TrainerCallbacks callbacks)
+    : plan_(plan),
+      run_(run),
+      checkpoints_(checkpoint_folder(plan, run)),
+      callbacks_(std::move(callbacks)),
+      layout_(make_layout(plan, config, world.size())),
+      mesh_(world, layout_.mesh),
+      model_(parallel::ParallelModel::build(plan, config, layout_, mesh_)) {
+  const auto& optimizer = plan_.optimizer;
+  optimizer_ = std::make_unique<optim::AdamW>(
+      flat_parameters(*model_), optim::AdamWOptions{optimizer.betas[0], optimizer.betas[1],
+                                                    optimizer.eps, optimizer.weight_decay});
+  const BatchSizes sizes = batch_sizes(plan_, layout_.mesh.sizes());
+  micro_batches_ = sizes.micro_batches;
+  labels_per_step_ = sizes.global_batch * plan_.train.seq_len;
+  batch_layout_ = {plan_.train.micro_batch_size, mesh_.group("dp").size(),
+                   mesh_.group("dp").index()};
+  reader_ = std::make_unique<data::BatchReader>(
+      data::open_token_source(data::data_spec(plan_, config.vocab_size)),
+      data::sampler_options(plan_, sizes.global_batch));
+  log(cat("data        ", reader_->source().description()));
+  resume();
+}
+
+void Trainer::log(const std::string& line) const {
+  if (mesh_.rank() == 0 && callbacks_.log) callbacks_.log(line);
+}
+
+void Trainer::resume() {
+  const std::string& wanted = plan_.checkpoint.resume;
+  fs::path folder;
+  if (wanted == "auto") {
+    const auto latest = launch::latest_checkpoint(checkpoints_);
+    if (latest) folder = latest->path;
+  } else if (wanted != "none") {
+    folder = plan_.resolve(wanted);
+  }
+  if (!folder.empty()) {
+    load_state(folder);
+    log(cat("resumed     ", folder.string(), ", step ", first_step_));
+    return;
+  }
+  log(cat("weights     ", checkpoint::load_or_initialize(*model_, plan_)));
+}
+
+void Trainer::load_state(const fs::path& folder) {
+  const checkpoint::CheckpointInfo info = checkpoint::read_checkpoint_info(folder);
+  const auto source = checkpoint::open_tensor_source(folder);
+  checkpoint::load(*model_, *source);
+  for (const auto& state : optimizer_state()) {
+    source->read(state.key, state.parameter->box, state.value);
+  }
+  optimizer_->set_steps(info.step);
+  first_step_ = info.step;
+}
+
+// Views into the optimizer's flat moments, by PyTorch's flattened keys.
+std::vector<checkpoint::StateTensor> Trainer::optimizer_state() const {
+  std::vector<checkpoint::StateTensor> state;
+  const auto& groups = model_->data_parallel().groups();
+  for (size_t g = 0; g < groups.size(); ++g) {
+    for (size_t i = 0; i < groups[g]->owned().size(); ++i) {
+      const auto& owned = groups[g]->owned()[i];
+      const std::string key = "optim.state." + owned.name;
+      state.push_back({key + ".exp_avg", &owned, groups[g]->view_in(optimizer_->exp_avg()[g], i)});
+      state.push_back(
+          {key + ".exp_avg_sq", &owned, groups[g]->view_in(optimizer_->exp_avg_sq()[g], i)});
+    }
+  }
+  return state;
+}
+
+// Forward and backward of one micro-batch; the sum of its label cross-entropies.
+double Trainer::backward(int64_t step, int64_t micro_batch, bool last) {
+  const data::Batch batch = reader_->read_micro_batch(step, micro_batch, batch_layout_);
+  auto& data_parallel = model_->data_parallel();
+  data_parallel.set_requires_gradient_sync(last || !defers_gradient_sync(plan_));
+  const at::Tensor logits = model_->forward(as_tensor(batch.inputs, batch));
+  const at::Tensor loss = model_->loss_sum(logits, as_tensor(batch.labels, batch));
+  (loss / static_cast<double>(labels_per_step_)).backward();
+  data_parallel.finish_backward();
+  return loss.item<double>();
+}
+
+observe::StepMetrics Trainer::train_step(int64_t step) {
+  const auto start = std::chrono::steady_clock::now();
+  auto& data_parallel = model_->data_parallel();
+  data_parallel.zero_grad();
+  double loss = 0.0;
+  for (int64_t m = 0; m < micro_batches_; ++m) loss += backward(step, m, m + 1 == micro_batches_);
+  at::Tensor total = at::full({1}, loss, at::kDouble);
+  mesh_.group("dp_cp").all_reduce(total);
+
+  std::vector<optim::GradientShard> shards;
+  model_->for_each_owned([&](parallel::ParamGroup& group, size_t i,
+                             const parallel::OwnedParameter& owned) {
+    shards.push_back({group.view_in(group.flat_grad(), i), owned.first_replica});
+  });
+  const double norm = optim::global_norm(shards, mesh_.group("world"));
+  const double factor = optim::clip_factor(norm, plan_.train.max_grad_norm);
+  std::vector<at::Tensor> gradients;
+  for (auto& group : data_parallel.groups()) {
+    gradients.push_back(factor < 1.0 ? group->flat_grad().mul_(factor) : group->flat_grad());
+  }
+  observe::StepMetrics metrics;
+  metrics.step = step + 1;
+  metrics.loss = total.item<double>() / static_cast<double>(labels_per_step_);
+  metrics.grad_norm = norm;
+  metrics.lr = optim::learning_rate(plan_.scheduler, plan_.optimizer.lr, plan_.train.max_steps, step);
+  optimizer_->step(gradients, metrics.lr);
+  metrics.tokens = labels_per_step_;
+  metrics.step_seconds = seconds_since(start);
+  observe::fill_rates(metrics, layout_.mesh.world_size());
+  return metrics;
+}
+
+bool Trainer::save_now(int64_t finished) const {
+  return plan_.checkpoint.every > 0 && finished % plan_.checkpoint.every == 0;
+}
+
+fs::path Trainer::save(int64_t steps) {
+  checkpoint::CheckpointInfo info;
+  info.step = steps;
+  info.world_size = layout_.mesh.world_size();
+  info.mesh = layout_.mesh.sizes();
+  info.model_type = model_->config().model_type;
+  const fs::path folder = checkpoints_ / launch::checkpoint_name(steps);
+  const auto start = std::chrono::steady_clock::now();
+  checkpoint::save_checkpoint(folder, info, config::to_toml(plan_), *model_, optimizer_state());
+  drop_old_checkpoints();
+  log(cat("checkpoint  ", folder.string(), " in ", format_duration(seconds_since(start))));
+  return folder;
+}
+
+void Trainer::drop_old_checkpoints() const {
+  if (mesh_.rank() != 0 || plan_.checkpoint.keep == 0) return;
+  auto all = launch::list_checkpoints(checkpoints_);
+  while (static_cast<int64_t>(all.size()) > plan_.checkpoint.keep) {
+    std::error_code ignored;  // an old checkpoint that cannot be removed is no reason to stop
+    fs::remove_all(all.front().path, ignored);
+    all.erase(all.begin());
+  }
+}
+
+TrainResult Trainer::run(const launch::StopSignal& stop) {
+  TrainResult result;
+  result.steps = first_step_;
+  const bool first = mesh_.rank() == 0;
+  std::unique_ptr<observe::JsonlSink> sink;
+  if (first) sink = std::make_unique<observe::JsonlSink>(run_.metrics_file(), first_step_);
+  for (int64_t step = first_step_; step < plan_.train.max_steps && !result.stopped; ++step) {
+    observe::StepMetrics metrics = train_step(step);
+    // The largest memory of all ranks, and whether any was asked to stop: they stop after the same step.
+    at::Tensor shared = at::zeros({2}, at::kDouble);
+    shared[0] = static_cast<double>(observe::peak_resident_bytes());
+    shared[1] = stop.requested() ? 1.0 : 0.0;
+    mesh_.group("world").all_reduce(shared, runtime::ReduceOp::kMax);
+    metrics.peak_memory_bytes = static_cast<int64_t>(shared[0].item<double>());
+    result.stopped = shared[1].item<double>() > 0.0 && step + 1 < plan_.train.max_steps;
+    result.steps = step + 1;
+    result.last = metrics;
+    if (first) {
+      sink->write(metrics);
+      if (callbacks_.step) callbacks_.step(metrics);
+    }
+    if (save_now(result.steps)) {
+      if (first) sink->flush();
+      result.checkpoint = save(result.steps);
+    }
+  }
+  if (first) sink->flush();
+  if (result.last && !save_now(result.steps)) result.checkpoint = save(result.steps);
+  if (plan_.checkpoint.export_format == "hf" && !result.stopped) {
+    result.exported = run_.root() / "export" / launch::checkpoint_name(result.steps);
+    if (first) fs::remove_all(result.exported);
+    checkpoint::export_hf(result.exported, *model_, std::nullopt);
+    log(cat("exported    ", result.exported.string()));
+  }
+  return result;
+}
+
+}  // namespace am::train

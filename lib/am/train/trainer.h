@@ -1,0 +1,90 @@
+// The training loop of one rank.
+//
+//   Trainer trainer(plan, config, world, run, {.log = [](const std::string& line) { .. }});
+//   TrainResult result = trainer.run(stop);
+//
+// Everything that could depend on the layout is keyed by something that does not: parameters by name and index,
+// samples by step, the loss by the label count of the global batch, the gradient norm by each parameter once. So any
+// layout gives the losses of one rank within rounding.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "am/checkpoint/checkpoint.h"
+#include "am/config/plan.h"
+#include "am/data/batch.h"
+#include "am/launch/run_folder.h"
+#include "am/launch/stop_signal.h"
+#include "am/mesh/layout.h"
+#include "am/model/config.h"
+#include "am/observe/metrics.h"
+#include "am/optim/adamw.h"
+#include "am/parallel/parallel_model.h"
+#include "am/planner/layout.h"
+#include "am/runtime/device_mesh.h"
+#include "am/runtime/world.h"
+
+namespace am::train {
+
+struct TrainerCallbacks {
+  // A line for people, on rank 0.
+  std::function<void(const std::string& line)> log;
+  // Every finished step, on rank 0.
+  std::function<void(const observe::StepMetrics& metrics)> step;
+};
+
+struct TrainResult {
+  int64_t steps = 0;  // finished, those of resumed runs included
+  bool stopped = false;  // a signal ended it before max_steps
+  std::optional<observe::StepMetrics> last;
+  std::filesystem::path checkpoint;  // the last one; empty when none was written
+  std::filesystem::path exported;
+};
+
+class Trainer {
+ public:
+  // Collective: builds the model under the plan's layout, loads or resumes it, opens the data. `plan` was checked.
+  Trainer(const config::Plan& plan, const model::ModelConfig& config, const runtime::World& world,
+          const launch::RunFolder& run, TrainerCallbacks callbacks);
+
+  // Collective: trains to max_steps, or until a rank is asked to stop; saves at the end.
+  TrainResult run(const launch::StopSignal& stop);
+
+  // One optimizer step (from 0); what metrics.jsonl says about it, without the memory.
+  observe::StepMetrics train_step(int64_t step);
+  int64_t first_step() const { return first_step_; }
+  parallel::ParallelModel& model() { return *model_; }
+  // Writes checkpoints/step-N for `steps` finished steps; drops old ones beyond checkpoint.keep.
+  std::filesystem::path save(int64_t steps);
+
+ private:
+  void resume();
+  void load_state(const std::filesystem::path& folder);
+  double backward(int64_t step, int64_t micro_batch, bool last);
+  std::vector<checkpoint::StateTensor> optimizer_state() const;
+  void drop_old_checkpoints() const;
+  bool save_now(int64_t finished) const;
+  void log(const std::string& line) const;
+
+  config::Plan plan_;
+  launch::RunFolder run_;
+  std::filesystem::path checkpoints_;
+  TrainerCallbacks callbacks_;
+  planner::Layout layout_;
+  runtime::DeviceMesh mesh_;
+  std::unique_ptr<parallel::ParallelModel> model_;
+  std::unique_ptr<optim::AdamW> optimizer_;
+  std::unique_ptr<data::BatchReader> reader_;
+  data::BatchLayout batch_layout_;
+  int64_t micro_batches_ = 1;
+  int64_t labels_per_step_ = 1;
+  int64_t first_step_ = 0;
+};
+
+}  // namespace am::train

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Checks who includes whom: a folder of lib/am may include itself and folders with a lower number.
+
+    scripts/check_layers.py               checks this repository; prints FILE:LINE for each violation, exit status 1
+    scripts/check_layers.py --self-test   checks the check on a small wrong tree
+
+The numbers are the layers of lib/README.md. Third-party headers have one seam each, so that they can be replaced and
+cost compile time once.
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+import tempfile
+
+LAYERS = {
+    "base": 0, "term": 0.5,
+    "config": 1, "mesh": 1, "model": 1, "formats": 1,
+    "launch": 2, "schedule": 2,
+    "planner": 3,
+    "runtime": 4,
+    "tensor": 5,
+    "nn": 6,
+    "parallel": 7,
+    "checkpoint": 8, "data": 8, "optim": 8, "observe": 8,
+    "train": 9, "inspect": 9,
+}
+LAST_CORE_LAYER = 3  # up to here nothing knows of libtorch
+
+# Tools that must run without libtorch.
+TORCH_FREE_APPS = {"am-plan", "common"}
+
+# (what the include begins with, its name, the places that may include it as regular expressions on the path, what to use elsewhere)
+SEAMS = [
+    (("CLI/",), "CLI11", [r"apps/"], "parse command lines in apps/"),
+    (("toml++/",), "toml++", [r"lib/am/(config|model)/"], "read TOML through am/config/"),
+    (("nlohmann/",), "nlohmann-json", [r"lib/am/base/json\.(h|cpp)$"], "include am/base/json.h"),
+]
+TORCH_HEADERS = ("torch/", "ATen/", "c10/", "c10d/", "caffe2/", "gloo/")
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
+
+
+def sources(root):
+    for top in ("lib", "apps"):
+        for path in sorted((root / top).rglob("*")):
+            if path.suffix in SUFFIXES and path.is_file():
+                yield path
+
+
+def judge(place, quote, header):
+    """The violations of one include; place is the path of the including file, relative to the repository."""
+    parts = place.split("/")
+    in_lib = parts[:2] == ["lib", "am"]
+    folder = parts[2] if in_lib and len(parts) > 3 else None
+    app = parts[1] if parts[0] == "apps" and len(parts) > 2 else None
+    torch_free = (in_lib and LAYERS.get(folder, 0) <= LAST_CORE_LAYER) or app in TORCH_FREE_APPS
+
+    if header.startswith("am/"):
+        target = header.split("/")[1]
+        if target not in LAYERS:
+            yield f"{header}: the folder am/{target} has no layer (add it to scripts/check_layers.py and lib/README.md)"
+        elif folder in LAYERS and target != folder and LAYERS[target] >= LAYERS[folder]:
+            yield f"am/{folder} (layer {LAYERS[folder]:g}) includes {header} (layer {LAYERS[target]:g}): only lower layers are allowed"
+        elif app in TORCH_FREE_APPS and LAYERS[target] > LAST_CORE_LAYER:
+            yield f"apps/{app} includes {header}, which needs libtorch"
+    elif quote == '"' and in_lib:
+        yield f'"{header}": write the path from lib/, as "am/{folder or "<folder>"}/..."'
+
+    if torch_free and header.startswith(TORCH_HEADERS):
+        yield f"includes <{header}>, but {'am/' + folder if folder else 'apps/' + str(app)} must build without libtorch"
+    for prefixes, name, allowed, instead in SEAMS:
+        if header.startswith(prefixes) and not any(re.match(pattern, place) for pattern in allowed):
+            yield f"includes <{header}>: {name} stays behind its seam ({instead})"
+
+
+def violations(root):
+    for path in sources(root):
+        place = path.relative_to(root).as_posix()
+        parts = place.split("/")
+        if parts[:2] == ["lib", "am"] and len(parts) > 3 and parts[2] not in LAYERS:
+            yield place, 1, f"the folder lib/am/{parts[2]} has no layer (add it to scripts/check_layers.py and lib/README.md)"
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            match = INCLUDE.match(line)
+            if match:
+                for message in judge(place, *match.groups()):
+                    yield place, number, message
+
+
+def report(root):
+    found = list(violations(root))
+    for place, line, message in found:
+        print(f"{place}:{line}: error[layers]: {message}")
+    if found:
+        print(f"{len(found)} violation{'s' if len(found) > 1 else ''} of the layers")
+        return 1
+    print(f"layers: {sum(1 for _ in sources(root))} files, no violation")
+    return 0
+
+
+def self_test():
+    tree = {  # file: (text, the lines that must be reported)
+        "lib/am/base/error.h": ("#pragma once\n#include <string>\n", []),
+        "lib/am/base/json.h": ("#include <nlohmann/json.hpp>\n", []),
+        "lib/am/base/low.cpp": ('#include "am/term/table.h"\n', [1]),
+        "lib/am/term/table.h": ('#include "am/base/error.h"\n', []),
+        "lib/am/config/plan.cpp": ('#include <toml++/toml.h>\n#include "am/config/plan.h"\n#include "am/mesh/layout.h"\n', [3]),
+        "lib/am/mesh/layout.cpp": ("#include <ATen/ATen.h>\n#include <toml++/toml.h>\n", [1, 2]),
+        "lib/am/model/families/llama.cpp": ('#include "am/model/family.h"\n#  include <nlohmann/json.hpp>\n', [2]),
+        "lib/am/planner/rules/fsdp2.cpp": ('#include "am/schedule/order.h"\n#include "am/runtime/group.h"\n', [2]),
+        "lib/am/runtime/group.cpp": ('#include <torch/torch.h>\n#include "am/launch/env.h"\n#include "group.h"\n', [3]),
+        "lib/am/inspect/repl.cpp": ("#include <CLI/CLI.hpp>\n// #include <nlohmann/json.hpp>\n", [1]),
+        "lib/am/odd/new.cpp": ("#include <vector>\n", [1]),
+        "apps/am-plan/main.cpp": ('#include <CLI/CLI.hpp>\n#include "am/planner/memory.h"\n#include "am/runtime/group.h"\n', [3]),
+        "apps/am-run/main.cpp": ('#include <ATen/ATen.h>\n#include "am/train/loop.h"\n#include "common/options.h"\n', []),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name, (text, _) in tree.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text, encoding="utf-8")
+        found = list(violations(root))
+    wanted = sorted((name, line) for name, (_, lines) in tree.items() for line in lines)
+    got = sorted((place, line) for place, line, _ in found)
+    if got == wanted:
+        print(f"self-test: all {len(wanted)} planted violations were reported, and nothing else")
+        return 0
+    print(f"self-test: not reported: {sorted(set(wanted) - set(got))}; wrongly reported: {sorted(set(got) - set(wanted))}")
+    return 1
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--self-test", action="store_true", help="check the check on a small wrong tree")
+    parser.add_argument("root", nargs="?", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent,
+                        help="the repository (default: the one of this script)")
+    arguments = parser.parse_args()
+    return self_test() if arguments.self_test else report(arguments.root)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

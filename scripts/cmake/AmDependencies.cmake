@@ -1,0 +1,32 @@
+# What we build on. Each dependency is a target of its own, so that one can see at a link line who uses what.
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+
+# am_header_library(<name> <header> <Debian package>): a library that is only headers, included as system headers.
+function(am_header_library name header package)
+  find_path(AM_${name}_INCLUDE_DIR ${header})
+  if(NOT AM_${name}_INCLUDE_DIR)
+    message(FATAL_ERROR "${header} was not found. On Debian and Ubuntu: apt-get install ${package} (or run scripts/setup).")
+  endif()
+  mark_as_advanced(AM_${name}_INCLUDE_DIR)
+  add_library(am_${name} INTERFACE)
+  add_library(am::${name} ALIAS am_${name})
+  target_include_directories(am_${name} SYSTEM INTERFACE ${AM_${name}_INCLUDE_DIR})
+endfunction()
+
+am_header_library(tomlplusplus toml++/toml.h libtomlplusplus-dev)
+am_header_library(nlohmann_json nlohmann/json.hpp nlohmann-json3-dev)
+am_header_library(cli11 CLI/CLI.hpp libcli11-dev)
+
+if(AM_WITH_TORCH)
+  include(automesh-libtorch)
+  message(STATUS "automesh: libtorch ${AM_TORCH_VERSION} in ${AM_TORCH_DIR}")
+
+  find_package(PkgConfig REQUIRED)
+  pkg_check_modules(libedit IMPORTED_TARGET libedit)
+  if(NOT libedit_FOUND)
+    message(FATAL_ERROR "libedit was not found. On Debian and Ubuntu: apt-get install libedit-dev (or run scripts/setup).")
+  endif()
+  add_library(am::libedit ALIAS PkgConfig::libedit)
+endif()

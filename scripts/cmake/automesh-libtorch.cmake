@@ -1,0 +1,54 @@
+# automesh::libtorch from the folder AM_TORCH_DIR: site-packages/torch of a PyPI wheel, or an unzipped libtorch.
+#
+# We do not use TorchConfig.cmake: the CUDA wheel's insists on a CUDA toolkit, while we link libtorch_cpu and libc10 only.
+# The build and the installed CMake package both include this file. Sets AM_TORCH_VERSION and AM_TORCH_RPATH.
+
+if(NOT EXISTS "${AM_TORCH_DIR}/lib/libtorch_cpu.so" OR NOT IS_DIRECTORY "${AM_TORCH_DIR}/include/ATen")
+  message(FATAL_ERROR
+    "No libtorch in AM_TORCH_DIR=${AM_TORCH_DIR}: it has no lib/libtorch_cpu.so or no include/ATen.\n"
+    "Run scripts/setup, or give the folder of your own with -DAM_TORCH_DIR=<site-packages>/torch.\n"
+    "Without libtorch, -DAM_WITH_TORCH=OFF builds am-plan alone.")
+endif()
+
+# The wheel has version.py, an unzipped libtorch has build-version, and both say 2.11.0+cu130 or the like.
+set(AM_TORCH_VERSION "unknown")
+if(EXISTS "${AM_TORCH_DIR}/version.py")
+  file(STRINGS "${AM_TORCH_DIR}/version.py" _am_line REGEX "^__version__ *=" LIMIT_COUNT 1)
+elseif(EXISTS "${AM_TORCH_DIR}/build-version")
+  file(STRINGS "${AM_TORCH_DIR}/build-version" _am_line LIMIT_COUNT 1)
+endif()
+if(_am_line MATCHES "([0-9]+\\.[0-9]+\\.[0-9]+)")
+  set(AM_TORCH_VERSION "${CMAKE_MATCH_1}")
+endif()
+
+# Beside the CUDA wheel lie the wheels that libtorch_cpu.so was linked against (libcudart, libcupti); a CPU-only torch has none.
+# libtorch_cpu.so finds them by its own RPATH where the wheels lie side by side; the folders here also help where they do not.
+set(AM_TORCH_RPATH "${AM_TORCH_DIR}/lib")
+file(GLOB _am_nvidia_dirs "${AM_TORCH_DIR}/../nvidia/*/lib")
+foreach(_am_dir IN LISTS _am_nvidia_dirs)
+  get_filename_component(_am_dir "${_am_dir}" ABSOLUTE)
+  list(APPEND AM_TORCH_RPATH "${_am_dir}")
+endforeach()
+
+find_path(AM_GLOO_INCLUDE_DIR gloo/config.h HINTS "${AM_TORCH_DIR}/include")
+if(NOT AM_GLOO_INCLUDE_DIR)
+  message(FATAL_ERROR "gloo/config.h was not found. On Debian and Ubuntu: apt-get install libgloo-dev (or run scripts/setup).")
+endif()
+mark_as_advanced(AM_GLOO_INCLUDE_DIR)
+
+if(NOT TARGET automesh::libtorch)
+  add_library(automesh::libc10 SHARED IMPORTED)
+  set_target_properties(automesh::libc10 PROPERTIES IMPORTED_LOCATION "${AM_TORCH_DIR}/lib/libc10.so")
+  add_library(automesh::libtorch_cpu SHARED IMPORTED)
+  set_target_properties(automesh::libtorch_cpu PROPERTIES IMPORTED_LOCATION "${AM_TORCH_DIR}/lib/libtorch_cpu.so")
+
+  add_library(automesh::libtorch INTERFACE IMPORTED)
+  target_link_libraries(automesh::libtorch INTERFACE automesh::libtorch_cpu automesh::libc10)
+  target_include_directories(automesh::libtorch SYSTEM INTERFACE
+    "${AM_TORCH_DIR}/include" "${AM_TORCH_DIR}/include/torch/csrc/api/include" "${AM_GLOO_INCLUDE_DIR}")
+  # c10d's Gloo group: the headers come from gloo's own package, the code lies in libtorch_cpu.so.
+  target_compile_definitions(automesh::libtorch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
+  foreach(_am_dir IN LISTS AM_TORCH_RPATH)
+    target_link_options(automesh::libtorch INTERFACE "LINKER:-rpath-link,${_am_dir}")
+  endforeach()
+endif()

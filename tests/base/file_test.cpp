@@ -1,0 +1,143 @@
+#include "am/base/file.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <fstream>
+#include <functional>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+
+using namespace am;
+namespace fs = std::filesystem;
+
+namespace {
+
+class Folder {
+ public:
+  Folder() : path_(fs::temp_directory_path() / cat("am_file_test_", ::getpid())) {
+    fs::remove_all(path_);
+    fs::create_directories(path_);
+  }
+  ~Folder() { fs::remove_all(path_); }
+  fs::path operator/(const char* name) const { return path_ / name; }
+  size_t entries() const {
+    return static_cast<size_t>(
+        std::distance(fs::directory_iterator(path_), fs::directory_iterator()));
+  }
+
+ private:
+  fs::path path_;
+};
+
+std::string message_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::kIo);
+    return error.what();
+  }
+  return "nothing thrown";
+}
+
+}  // namespace
+
+TEST_CASE("what is written is read back, binary and empty too") {
+  const Folder folder;
+  for (const std::string& text :
+       {std::string(), std::string("a\0b\xff\n", 5), std::string(300000, 'x')}) {
+    write_file_atomically(folder / "f", text);
+    CHECK(read_file(folder / "f") == text);
+    const MappedFile map(folder / "f");
+    REQUIRE(map.bytes().size() == text.size());
+    CHECK((text.empty() || std::memcmp(map.bytes().data(), text.data(), text.size()) == 0));
+  }
+  CHECK(folder.entries() == 1);  // no temporary is left
+}
+
+TEST_CASE("files without a size are read to their end") {
+  CHECK(starts_with(read_file("/proc/self/status"), "Name:"));
+}
+
+TEST_CASE("a file that cannot be read is an error with its name and the reason") {
+  const Folder folder;
+  const std::string missing = (folder / "missing").string();
+  CHECK(message_of([&] { read_file(missing); }) ==
+        missing + ": cannot read: No such file or directory");
+  CHECK(message_of([&] { MappedFile map(missing); }).find(missing) == 0);
+  CHECK(message_of([&] { read_file("/tmp"); }) == "/tmp: cannot read: Is a directory");
+  CHECK(message_of([&] { MappedFile map("/tmp"); }).find("directory") != std::string::npos);
+}
+
+TEST_CASE("an atomic write that fails leaves the old file and no temporary") {
+  const Folder folder;
+  CHECK(message_of([&] {
+          write_file_atomically(folder / "no/such/folder", "x");
+        }).find("No such file") != std::string::npos);
+  fs::create_directories(folder / "dir");
+  CHECK(message_of([&] { write_file_atomically(folder / "dir", "x"); }).find("directory") !=
+        std::string::npos);
+  CHECK(folder.entries() == 1);
+  if (fs::exists("/dev/full")) {
+    CHECK(message_of([] { write_file_atomically("/dev/full", "x"); }) ==
+          "/dev/full: cannot write: No space left on device");
+    CHECK_FALSE(fs::is_regular_file("/dev/full"));
+  }
+}
+
+TEST_CASE("an atomic write keeps the mode and follows links") {
+  const Folder folder;
+  write_file_atomically(folder / "target", "old");
+  ::chmod((folder / "target").c_str(), 0640);
+  fs::create_symlink(folder / "target", folder / "link");
+  write_file_atomically(folder / "link", "new");
+  CHECK(fs::is_symlink(folder / "link"));
+  CHECK(read_file(folder / "target") == "new");
+  struct stat info {};
+  REQUIRE(::stat((folder / "target").c_str(), &info) == 0);
+  CHECK((info.st_mode & 0777) == 0640);
+}
+
+TEST_CASE("a mapped file can be moved, and the bytes stay") {
+  const Folder folder;
+  write_file_atomically(folder / "f", "hello");
+  MappedFile a(folder / "f");
+  const std::byte* at = a.bytes().data();
+  MappedFile b(std::move(a));
+  CHECK(b.bytes().data() == at);
+  MappedFile c(folder / "f");
+  c = std::move(b);
+  CHECK(c.bytes().data() == at);
+  CHECK(c.bytes().size() == 5);
+}
+
+TEST_CASE("a writer truncates or appends, and tells of a full disk") {
+  const Folder folder;
+  write_file_atomically(folder / "f", "something long");
+  {
+    FileWriter writer(folder / "f");
+    writer.write("ab");
+    writer.write("c");
+    writer.close();
+    CHECK_THROWS_AS(writer.write("d"), Error);
+  }
+  CHECK(read_file(folder / "f") == "abc");
+  FileWriter(folder / "f", WriteMode::kAppend).write("def");
+  CHECK(read_file(folder / "f") == "abcdef");
+  if (fs::exists("/dev/full")) {
+    FileWriter full("/dev/full");
+    CHECK(message_of([&] { full.write("x"); }) ==
+          "/dev/full: cannot write: No space left on device");
+  }
+  CHECK(message_of([&] { FileWriter writer(folder / "no/f"); }).find("cannot write") !=
+        std::string::npos);
+}
+
+TEST_CASE("sync_folder wants a folder") {
+  const Folder folder;
+  sync_folder(folder / ".");
+  CHECK(message_of([&] { sync_folder(folder / "none"); }).find("cannot sync") != std::string::npos);
+}

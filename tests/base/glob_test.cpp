@@ -1,0 +1,54 @@
+#include <catch2/catch.hpp>
+
+#include "am/base/text.h"
+
+using am::glob_match;
+using am::is_glob;
+
+TEST_CASE("a star matches any run, dots too") {
+  CHECK(glob_match("*", ""));
+  CHECK(glob_match("model.layers.*.q_proj.*", "model.layers.11.q_proj.weight"));
+  CHECK(glob_match("*q_proj*", "model.layers.0.self_attn.q_proj.weight"));
+  CHECK_FALSE(glob_match("*.bias", "model.norm.weight"));
+  CHECK_FALSE(glob_match("", "a"));
+  CHECK(glob_match("", ""));
+}
+
+TEST_CASE("question marks, sets and alternatives") {
+  CHECK(glob_match("layers.?.w", "layers.3.w"));
+  CHECK_FALSE(glob_match("layers.?.w", "layers.13.w"));
+  CHECK(glob_match("l[0-3x]", "l2"));
+  CHECK(glob_match("l[0-3x]", "lx"));
+  CHECK_FALSE(glob_match("l[0-3x]", "l4"));
+  CHECK(glob_match("l[!0-3]", "l4"));
+  CHECK_FALSE(glob_match("l[!0-3]", "l2"));
+  CHECK(glob_match("[]]", "]"));
+  CHECK(glob_match("{q,k,v}_proj", "k_proj"));
+  CHECK_FALSE(glob_match("{q,k,v}_proj", "o_proj"));
+  CHECK(glob_match("a{,b{c,d}*}e", "ae"));
+  CHECK(glob_match("a{,b{c,d}*}e", "abdxyze"));
+  CHECK_FALSE(glob_match("a{,b{c,d}*}e", "abe"));
+}
+
+TEST_CASE("case matters, and unclosed brackets stand for themselves") {
+  CHECK_FALSE(glob_match("A", "a"));
+  CHECK(glob_match("a[b", "a[b"));
+  CHECK(glob_match("a{b", "a{b"));
+  CHECK(glob_match("a}b]", "a}b]"));
+}
+
+TEST_CASE("patterns that would take a backtracker for ever are quick") {
+  std::string pattern, text;
+  for (int i = 0; i < 40; ++i) {
+    pattern += "*{a,aa}";
+    text += "aa";
+  }
+  CHECK(glob_match(pattern, text));
+  CHECK_FALSE(glob_match(pattern + "b", text));
+}
+
+TEST_CASE("is_glob tells patterns from names") {
+  CHECK(is_glob("a*"));
+  CHECK(is_glob("{a,b}"));
+  CHECK_FALSE(is_glob("model.layers.0.self_attn.q_proj.weight"));
+}

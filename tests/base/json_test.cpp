@@ -1,0 +1,79 @@
+#include "am/base/json.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+
+using namespace am;
+
+TEST_CASE("objects keep the order of their keys") {
+  Diagnostics found;
+  const auto json = parse_json(R"({"b": 1, "a": [true, null]})", "f", found);
+  REQUIRE(json);
+  CHECK(found.empty());
+  CHECK(dump_json(*json, -1) == R"({"b":1,"a":[true,null]})");
+  CHECK(dump_json(*parse_sorted_json(R"({"b": 1, "a": 2})", "f", found), -1) == R"({"a":2,"b":1})");
+}
+
+TEST_CASE("a syntax error says where it is") {
+  Diagnostics found;
+  CHECK_FALSE(parse_json("{\n  \"größe\": 1,,\n}", "config.json", found));
+  REQUIRE(found.items().size() == 1);
+  const Diagnostic& error = found.items()[0];
+  CHECK(error.rule == "json.syntax");
+  CHECK(error.span.file == "config.json");
+  CHECK(error.span.line == 2);
+  CHECK(error.span.column == 14);
+  CHECK(error.span.source == "  \"größe\": 1,,");
+  CHECK(error.message.find("syntax error") == 0);
+}
+
+TEST_CASE("text that is no JSON is an error and never a crash") {
+  for (const char* text : {"", " ", "{", "[1,", "\"abc", "{\"a\":}", "nul", "1 2", "\xff",
+                           "{\"a\" 1}", "[1e999]", "\"\\ud800\""}) {
+    Diagnostics found;
+    CHECK_FALSE(parse_json(text, "f", found));
+    CHECK(found.errors() == 1);
+  }
+}
+
+TEST_CASE("brackets that nest very deep are an error") {
+  Diagnostics found;
+  CHECK_FALSE(parse_json(std::string(1000000, '['), "f", found));
+  CHECK(found.errors() == 1);
+  CHECK(parse_json("\"" + std::string(1000, '[') + "\"", "f", found));
+}
+
+TEST_CASE("a top-level key is found where it stands") {
+  const char* text =
+      "{\n  \"a\": {\"x\": 1},\n  \"x\" : [\"x\", \"\\\"x\"],\n  \"é\": 2, \"y\": 3}";
+  const Span x = find_json_key(text, "f", "x");
+  CHECK(x.line == 3);
+  CHECK(x.column == 3);
+  CHECK(x.length == 3);
+  CHECK(x.source == "  \"x\" : [\"x\", \"\\\"x\"],");
+  CHECK(find_json_key(text, "f", "y").column == 11);
+  const Span none = find_json_key(text, "f", "z");
+  CHECK(none.file == "f");
+  CHECK(none.line == 0);
+  CHECK(find_json_key("{\"a", "f", "a").line == 0);
+  CHECK(find_json_key("\"a\\", "f", "a").line == 0);
+}
+
+TEST_CASE("what is dumped is always valid JSON") {
+  Json json;
+  json["nan"] = std::nan("");
+  json["inf"] = std::numeric_limits<double>::infinity();
+  json["bytes"] = "a\xff";
+  CHECK(dump_json(json, -1) == "{\"nan\":null,\"inf\":null,\"bytes\":\"a\xEF\xBF\xBD\"}");
+}
+
+TEST_CASE("diagnostics carry the agreed fields") {
+  Diagnostics found;
+  found.error("tp.heads", {"p.toml", 3, 5, 1, "x"}, "wrong", "1 or 2");
+  found.warning("x.y", {}, "hm");
+  CHECK(dump_json(to_json(found), -1) ==
+        R"([{"rule":"tp.heads","severity":"error","file":"p.toml","line":3,"column":5,)"
+        R"("message":"wrong","help":"1 or 2"},{"rule":"x.y","severity":"warning","file":"",)"
+        R"("line":0,"column":0,"message":"hm","help":""}])");
+}

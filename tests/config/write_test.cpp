@@ -1,0 +1,199 @@
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "am/base/text.h"
+#include "am/config/field.h"
+#include "am/config/plan.h"
+
+using namespace am;
+using namespace am::config;
+
+namespace {
+
+Plan load(const std::string& text) {
+  Diagnostics found;
+  auto plan = parse_plan(text, "/plans/p.toml", {}, found);
+  for (const Diagnostic& each : found.items()) UNSCOPED_INFO(each.message << each.span.source);
+  REQUIRE(plan);
+  return *plan;
+}
+
+// Every key of every section with a value that is not its default.
+const std::string kFsdp2 = R"(
+[model]
+path = "/m"
+weights = "none"
+dtype = "bfloat16"
+seed = 3
+[mesh]
+world_size = 64
+dp_size = 2
+dp_replicate_size = 2
+tp_size = 2
+pp_size = 4
+cp_size = 4
+ep_size = 2
+ranks_per_node = 4
+[strategy]
+name = "fsdp2"
+sequence_parallel = true
+tp_plan = { "model.layers.*.q" = "colwise", "we\"ird\\ \u0001é" = "rowwise", b-_9 = "x" }
+patch_is_packed_sequence = true
+mp_policy = { param_dtype = "none", reduce_dtype = "float16", output_dtype = "none", cast_forward_inputs = false }
+offload_policy = { pin_memory = false }
+autocast_dtype = "float16"
+activation_checkpointing = "selective"
+defer_fsdp_grad_sync = false
+backend = "nccl"
+reshard_after_forward = 2
+enable_async_tensor_parallel = true
+enable_compile = true
+enable_fsdp2_prefetch = true
+fsdp2_backward_prefetch_depth = 3
+fsdp2_forward_prefetch_depth = 4
+[pipeline]
+schedule = "gpipe"
+microbatches = 8
+virtual_stages = 2
+split_points = [3, 7, 9]
+[train]
+seq_len = 128
+micro_batch_size = 2
+global_batch_size = 16
+max_steps = 7
+max_grad_norm = 0.1
+seed = 9
+[optimizer]
+name = "adamw"
+lr = 0.30000000000000004
+betas = [0.8, 0.95]
+eps = 1e-300
+weight_decay = 5
+[scheduler]
+name = "wsd"
+warmup_steps = 5
+min_lr = 1e-5
+decay_steps = 6
+[data]
+kind = "megatron"
+path = ["/a b", "/c"]
+shuffle = false
+tokenizer = "/t.json"
+token_dtype = "uint32"
+[checkpoint]
+dir = "/ck"
+every = 5
+keep = 2
+async = true
+resume = "/ck/step-5"
+export = "hf"
+[metrics]
+every = 2
+tensorboard = true
+trace = true
+[cluster]
+gpu = "b200"
+nodes = 8
+)";
+
+const std::string kMegatron = R"(
+model.path = "/m"
+[strategy]
+name = "megatron_fsdp"
+megatron_fsdp_unit_modules = ["a", "b"]
+zero_dp_strategy = "optim"
+init_fsdp_with_meta_device = true
+grad_reduce_in_fp32 = true
+preserve_fp32_weights = true
+overlap_grad_reduce = false
+overlap_param_gather = false
+check_for_nan_in_grad = false
+average_in_collective = true
+disable_bucketing = true
+calculate_per_token_loss = true
+keep_fp8_transpose_cache = true
+nccl_ub = true
+fsdp_double_buffer = true
+activation_checkpointing = true
+backend = "gloo"
+)";
+
+const std::string kDdp = R"(
+model.path = "/m"
+[strategy]
+name = "ddp"
+activation_checkpointing = true
+backend = "gloo"
+bucket_cap_mb = 1
+gradient_as_bucket_view = true
+static_graph = true
+broadcast_buffers = true
+find_unused_parameters = true
+)";
+
+}  // namespace
+
+TEST_CASE("a plan with every key set is the same plan after writing and reading") {
+  std::set<std::string> changed;
+  for (const std::string& text : {kFsdp2, kMegatron, kDdp}) {
+    const Plan plan = load(text);
+    const Plan again = load(to_toml(plan));
+    CHECK(to_json(again) == to_json(plan));
+    CHECK(to_toml(again) == to_toml(plan));
+    const Plan defaults = default_plan(strategy_name(plan.strategy));
+    for (const FieldSpec& field : fields()) {
+      const bool its_own = field.strategy == strategy_name(plan.strategy);
+      if ((field.strategy.empty() || its_own) && field.get(plan) != field.get(defaults)) {
+        changed.insert(cat(field.strategy, "/", field.name()));
+      }
+    }
+  }
+  // The texts above really differ from the defaults in all keys, so that none can be forgotten.
+  for (const FieldSpec& field : fields()) {
+    if (field.key == "name" && field.section == "optimizer") continue;  // has one legal value
+    CHECK(changed.count(cat(field.strategy, "/", field.name())) == 1);
+  }
+}
+
+TEST_CASE("defaults are written out and read back") {
+  const Plan plan = load("model.path = \"/m\"");
+  const std::string text = to_toml(plan);
+  CHECK(to_json(load(text)) == to_json(plan));
+  for (const FieldSpec& field : fields()) {
+    if (field.strategy.empty() || field.strategy == "fsdp2") {
+      CHECK(text.find("\n" + field.key + " = ") + text.find("\n# " + field.key + " is absent") !=
+            2 * std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("paths in a written plan are absolute, names stay") {
+  Plan plan = load(R"(
+model = { path = "m/../llama", weights = "auto" }
+strategy = { tp_plan = "tp.toml" }
+data = { kind = "text", path = ["a", "../b/*.txt"], tokenizer = "bytes" }
+checkpoint = { resume = "none" }
+cluster = { gpu = "h100-sxm" }
+)");
+  const std::string text = to_toml(plan);
+  CHECK(text.find("path = \"/plans/llama\"\n") != std::string::npos);
+  CHECK(text.find("weights = \"auto\"\n") != std::string::npos);
+  CHECK(text.find("tp_plan = \"/plans/tp.toml\"\n") != std::string::npos);
+  CHECK(text.find("path = [\"/plans/a\", \"/b/*.txt\"]\n") != std::string::npos);
+  CHECK(text.find("tokenizer = \"bytes\"\n") != std::string::npos);
+  CHECK(text.find("resume = \"none\"\n") != std::string::npos);
+  CHECK(text.find("gpu = \"h100-sxm\"\n") != std::string::npos);
+  CHECK(text.find("dir = \"\"\n") != std::string::npos);
+  plan.file = "p.toml";
+  CHECK(to_toml(plan).find("path = \"/") != std::string::npos);
+}
+
+TEST_CASE("JSON has sections, keys in their order, and null for what is absent") {
+  const Json json = to_json(load("model.path = \"m\"\ntrain.max_grad_norm = 1"));
+  CHECK(json.begin().key() == "model");
+  CHECK(json["model"]["path"] == "m");
+  CHECK(json["strategy"]["name"] == "fsdp2");
+  CHECK(json["strategy"]["backend"].is_null());
+  CHECK(json["train"]["max_grad_norm"].is_number_float());
+  CHECK(json["mesh"]["tp_size"] == 1);
+}

@@ -1,0 +1,249 @@
+#include "am/data/token_source.h"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <fstream>
+#include <numeric>
+
+#include "am/base/error.h"
+#include "am/data/batch.h"
+#include "launch/temporary_folder.h"
+
+using namespace am;
+using namespace am::data;
+namespace fs = std::filesystem;
+
+namespace {
+
+void write_bytes(const fs::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+template <typename T>
+std::string bytes_of(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+DataSpec spec_of(const std::string& kind, std::vector<fs::path> paths, int64_t vocab_size = 65536) {
+  DataSpec spec;
+  spec.kind = kind;
+  spec.paths = std::move(paths);
+  spec.vocab_size = vocab_size;
+  return spec;
+}
+
+std::vector<int64_t> tokens_of(const TokenSource& source, int64_t first, int64_t count) {
+  std::vector<int64_t> tokens(static_cast<size_t>(count));
+  source.read(first, tokens);
+  return tokens;
+}
+
+std::vector<int64_t> all_tokens(const DataSpec& spec) {
+  const auto source = open_token_source(spec);
+  return tokens_of(*source, 0, source->size());
+}
+
+// The error's kind and text when the source is opened and read through.
+std::pair<ErrorKind, std::string> failure(const DataSpec& spec) {
+  try {
+    all_tokens(spec);
+  } catch (const Error& error) {
+    return {error.kind(), error.what()};
+  }
+  FAIL("no error");
+  return {};
+}
+
+// Megatron's index for sequences of these lengths.
+std::string megatron_index(uint8_t type, int64_t width, const std::vector<int32_t>& lengths) {
+  std::vector<int64_t> offsets;
+  int64_t offset = 0;
+  for (const int32_t length : lengths) {
+    offsets.push_back(offset);
+    offset += length * width;
+  }
+  const std::vector<uint64_t> counts = {lengths.size(), 1};
+  return std::string("MMIDIDX\0\0", 9) + bytes_of(std::vector<uint64_t>{1}) +
+         static_cast<char>(type) + bytes_of(counts) + bytes_of(lengths) + bytes_of(offsets) +
+         bytes_of(std::vector<int64_t>{0});
+}
+
+}  // namespace
+
+TEST_CASE("text by bytes") {
+  const TemporaryFolder folder;
+  write_bytes(folder / "a.txt", "Hi\n");
+  write_bytes(folder / "b.txt", "\xff\x00z");
+  CHECK(all_tokens(spec_of("text", {folder / "a.txt"}, 256)) == std::vector<int64_t>{72, 105, 10});
+  CHECK(all_tokens(spec_of("text", {folder / "b.txt", folder / "a.txt"}, 256)).front() == 255);
+  CHECK(all_tokens(spec_of("text", {folder.path()}, 256)).size() == 4);
+}
+
+TEST_CASE("tokens of both types, in several files") {
+  const TemporaryFolder folder;
+  write_bytes(folder / "a.bin", bytes_of<uint16_t>({1, 2, 65535}));
+  write_bytes(folder / "b.bin", bytes_of<uint16_t>({4}));
+  write_bytes(folder / "c.bin", bytes_of<uint16_t>({5, 6}));
+  const auto source =
+      open_token_source(spec_of("tokens", {folder / "a.bin", folder / "b.bin", folder / "c.bin"}));
+  CHECK(source->size() == 6);
+  CHECK(tokens_of(*source, 0, 6) == std::vector<int64_t>{1, 2, 65535, 4, 5, 6});
+  CHECK(tokens_of(*source, 2, 3) == std::vector<int64_t>{65535, 4, 5});
+  CHECK(tokens_of(*source, 3, 1) == std::vector<int64_t>{4});
+  CHECK(tokens_of(*source, 5, 1) == std::vector<int64_t>{6});
+  CHECK(tokens_of(*source, 6, 0).empty());
+  CHECK_THROWS_AS(tokens_of(*source, 5, 2), Error);
+  CHECK_THROWS_AS(tokens_of(*source, -1, 1), Error);
+  CHECK_THAT(source->description(), Catch::Contains("a.bin and 2 more, 6 tokens"));
+
+  DataSpec wide = spec_of("tokens", {folder / "w.bin"}, 4000000000);
+  wide.token_dtype = "uint32";
+  write_bytes(folder / "w.bin", bytes_of<uint32_t>({7, 3999999999}));
+  CHECK(all_tokens(wide) == std::vector<int64_t>{7, 3999999999});
+}
+
+TEST_CASE("a token beyond the vocabulary is named when it is read") {
+  const TemporaryFolder folder;
+  write_bytes(folder / "a.bin", bytes_of<uint16_t>({1, 2}));
+  write_bytes(folder / "b.bin", bytes_of<uint16_t>({3, 4, 100}));
+  const auto source =
+      open_token_source(spec_of("tokens", {folder / "a.bin", folder / "b.bin"}, 100));
+  CHECK(tokens_of(*source, 1, 3) == std::vector<int64_t>{2, 3, 4});
+  CHECK_THROWS_WITH(
+      tokens_of(*source, 3, 2),
+      (folder / "b.bin").string() + ": token 2 is 100, but the model's vocab_size is 100");
+}
+
+TEST_CASE("Megatron's pair, by any of its names") {
+  const TemporaryFolder folder;
+  write_bytes(folder / "m.bin", bytes_of<int32_t>({1, 2, 3, 4, 5, 99}));  // one beyond the index
+  write_bytes(folder / "m.idx", megatron_index(4, 4, {2, 3}));
+  for (const char* name : {"m", "m.bin", "m.idx", "*.bin"}) {
+    CHECK(all_tokens(spec_of("megatron", {folder / name})) == std::vector<int64_t>{1, 2, 3, 4, 5});
+  }
+  write_bytes(folder / "u.bin", bytes_of<uint16_t>({65000, 9}));
+  write_bytes(folder / "u.idx", megatron_index(8, 2, {2}));
+  CHECK(all_tokens(spec_of("megatron", {folder / "u"})) == std::vector<int64_t>{65000, 9});
+  CHECK(all_tokens(spec_of("megatron", {folder.path()})).size() == 7);
+}
+
+TEST_CASE("a wrong Megatron pair is a clear error") {
+  const TemporaryFolder folder;
+  const DataSpec spec = spec_of("megatron", {folder / "m"});
+  CHECK(failure(spec).first == ErrorKind::kIo);
+  write_bytes(folder / "m.bin", bytes_of<int32_t>({1, 2, 3}));
+  const auto message_with = [&](const std::string& index) {
+    write_bytes(folder / "m.idx", index);
+    const auto [kind, text] = failure(spec);
+    CHECK(kind == ErrorKind::kFormat);
+    return text;
+  };
+  const std::string good = megatron_index(4, 4, {2, 1});
+  CHECK_THAT(message_with("nonsense"), Catch::EndsWith("not an index of Megatron's data sets"));
+  CHECK_THAT(message_with(good.substr(0, 50)), Catch::Contains("truncated"));
+  CHECK_THAT(message_with(megatron_index(7, 4, {2, 1})), Catch::Contains("data type 7"));
+  CHECK_THAT(message_with(megatron_index(4, 4, {2, 9})), Catch::Contains("names 11"));
+  CHECK_THAT(message_with(megatron_index(4, 4, {})), Catch::Contains("no tokens"));
+  CHECK_THAT(message_with(megatron_index(4, 8, {2, 1})),
+             Catch::Contains("sequence 1 does not follow"));
+  CHECK_THAT(message_with(megatron_index(4, 4, {-1})), Catch::Contains("negative"));
+  std::string version = good;
+  version[9] = 2;
+  CHECK_THAT(message_with(version), Catch::Contains("version 2"));
+  std::string many = good;
+  std::memset(many.data() + 18, 0xff, 8);
+  CHECK_THAT(message_with(many), Catch::Contains("truncated"));
+}
+
+TEST_CASE("data that cannot be used is a clear error") {
+  const TemporaryFolder folder;
+  write_bytes(folder / "empty", "");
+  write_bytes(folder / "odd.bin", "abc");
+  const auto missing = failure(spec_of("tokens", {folder / "missing.bin"}));
+  CHECK(missing.first == ErrorKind::kIo);
+  CHECK_THAT(missing.second, Catch::Contains("missing.bin"));
+  CHECK_THAT(failure(spec_of("tokens", {folder / "empty"})).second,
+             Catch::EndsWith("the file is empty"));
+  CHECK_THAT(failure(spec_of("text", {folder / "empty"})).second,
+             Catch::EndsWith("the file is empty"));
+  const auto odd = failure(spec_of("tokens", {folder / "odd.bin"}));
+  CHECK(odd.first == ErrorKind::kFormat);
+  CHECK_THAT(odd.second, Catch::Contains("3 bytes are no whole number of tokens of 2 bytes"));
+  CHECK_THAT(failure(spec_of("text", {})).second, Catch::Contains("needs data.path"));
+  CHECK_THAT(failure(spec_of("parquet", {"x"})).second,
+             Catch::Contains("\"parquet\" is not known"));
+  DataSpec dtype = spec_of("tokens", {folder / "odd.bin"});
+  dtype.token_dtype = "int8";
+  CHECK_THAT(failure(dtype).second, Catch::Contains("\"int8\" is not known"));
+  CHECK_THAT(failure(spec_of("synthetic", {}, 0)).second, Catch::Contains("needs a vocabulary"));
+  write_bytes(folder / "text", "abc\xff");
+  const auto vocabulary = failure(spec_of("text", {folder / "text"}, 128));
+  CHECK(vocabulary.first == ErrorKind::kPlan);
+  CHECK_THAT(vocabulary.second, Catch::Contains("gives the id 255") && Catch::Contains("is 128"));
+}
+
+TEST_CASE("synthetic tokens are a function of seed and position, within the vocabulary") {
+  for (const int64_t vocab : {1, 2, 300, 512, 1000, 128256}) {
+    DataSpec spec = spec_of("synthetic", {}, vocab);
+    const auto source = open_token_source(spec);
+    const auto all = tokens_of(*source, 0, 5000);
+    CHECK(*std::min_element(all.begin(), all.end()) >= 0);
+    CHECK(*std::max_element(all.begin(), all.end()) < vocab);
+    CHECK(tokens_of(*source, 100, 200) ==
+          std::vector<int64_t>(all.begin() + 100, all.begin() + 300));
+    spec.seed = 1;
+    if (vocab > 2) CHECK(tokens_of(*open_token_source(spec), 0, 5000) != all);
+    // Large vocabularies are used from end to end.
+    if (vocab > 2) CHECK(*std::max_element(all.begin(), all.end()) > vocab * 9 / 10 - 2);
+  }
+}
+
+TEST_CASE("synthetic tokens can be learnt: two tokens tell the third") {
+  const auto source = open_token_source(spec_of("synthetic", {}, 512));
+  const auto all = tokens_of(*source, 0, 64 * 20);
+  for (size_t i = 2; i < all.size(); ++i) {
+    if (i % 64 < 2) continue;
+    CHECK((all[i] - 2 * all[i - 1] + all[i - 2]) % 512 == 0);
+  }
+}
+
+TEST_CASE("a batch holds inputs and labels one further") {
+  const TemporaryFolder folder;
+  std::vector<uint16_t> tokens(41);
+  std::iota(tokens.begin(), tokens.end(), uint16_t{0});
+  write_bytes(folder / "t.bin", bytes_of(tokens));
+  const DataSpec spec = spec_of("tokens", {folder / "t.bin"});
+  SamplerOptions options;
+  options.seq_len = 4;
+  options.global_batch_size = 4;
+  options.shuffle = false;
+  const BatchReader reader(open_token_source(spec), options);
+  CHECK(reader.sampler().num_samples() == 10);
+  const Batch batch = reader.read_batch(1, 1, 2);  // samples 5 and 6
+  CHECK(batch.rows == 2);
+  CHECK(batch.seq_len == 4);
+  CHECK(batch.inputs == std::vector<int64_t>{20, 21, 22, 23, 24, 25, 26, 27});
+  CHECK(batch.labels == std::vector<int64_t>{21, 22, 23, 24, 25, 26, 27, 28});
+  // The third step wraps round: samples 8, 9, 0, 1.
+  CHECK(reader.read_batch(2, 2, 1).inputs == std::vector<int64_t>{0, 1, 2, 3});
+  BatchLayout layout;
+  layout.micro_batch_size = 1;
+  layout.dp_size = 2;
+  layout.dp_index = 1;
+  CHECK(reader.read_micro_batch(0, 1, layout).inputs == std::vector<int64_t>{12, 13, 14, 15});
+}
+
+TEST_CASE("data shorter than one sample names the data") {
+  const TemporaryFolder folder;
+  write_bytes(folder / "t.txt", "short");
+  SamplerOptions options;
+  options.seq_len = 5;
+  options.global_batch_size = 1;
+  try {
+    BatchReader reader(open_token_source(spec_of("text", {folder / "t.txt"}, 256)), options);
+    FAIL("read");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::kPlan);
+    CHECK_THAT(error.what(), Catch::Contains("the data has 5 tokens") && Catch::Contains("t.txt"));
+  }
+}

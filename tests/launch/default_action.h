@@ -1,0 +1,17 @@
+// Gives a signal its default action for the length of a test: nohup and background shells ignore
+// some.
+#pragma once
+
+#include <csignal>
+
+class DefaultAction {
+ public:
+  explicit DefaultAction(int signal) : signal_(signal), old_(::signal(signal, SIG_DFL)) {}
+  DefaultAction(const DefaultAction&) = delete;
+  DefaultAction& operator=(const DefaultAction&) = delete;
+  ~DefaultAction() { ::signal(signal_, old_); }
+
+ private:
+  int signal_;
+  void (*old_)(int);
+};

@@ -1,0 +1,381 @@
+#include "am/launch/local.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <thread>
+
+#include "am/base/file.h"
+#include "am/base/text.h"
+#include "launch/default_action.h"
+#include "launch/temporary_folder.h"
+
+using namespace am;
+using namespace am::launch;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+JobSpec shell_job(const TemporaryFolder& folder, int64_t nproc, const std::string& script) {
+  JobSpec job;
+  job.argv = {"sh", "-c", script};
+  job.nproc = nproc;
+  job.log_folder = folder / "logs";
+  job.environment = {{"DIR", folder.path().string()}};
+  job.grace_seconds = 0.5;
+  job.settle_seconds = 0.5;
+  return job;
+}
+
+struct Seen {
+  std::string output;
+  std::vector<JobEventKind> events;
+
+  JobCallbacks callbacks() {
+    JobCallbacks result;
+    result.output = [this](std::string_view bytes) { output += bytes; };
+    result.event = [this](const JobEvent& event) { events.push_back(event.kind); };
+    return result;
+  }
+};
+
+// Sends this process a signal each time when rank 0 writes a line that says so.
+JobCallbacks signal_on_ready(int signal) {
+  JobCallbacks callbacks;
+  callbacks.output = [signal](std::string_view bytes) {
+    for (size_t at = 0; (at = bytes.find("ready", at)) != std::string_view::npos; ++at) {
+      ::raise(signal);
+    }
+  };
+  return callbacks;
+}
+
+// A process that is gone, or dead and waiting for a parent that does not look.
+bool is_gone(pid_t pid) {
+  std::ifstream stat(cat("/proc/", pid, "/stat"));
+  std::string text;
+  if (!std::getline(stat, text)) return true;
+  return text.substr(text.rfind(')') + 2, 1) == "Z";
+}
+
+// Waits until the condition holds; false after five seconds.
+template <typename Condition>
+bool soon(Condition condition) {
+  const auto start = Clock::now();
+  while (!condition()) {
+    if (seconds_since(start) > 5.0) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
+bool has_line(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::string text;
+  return static_cast<bool>(std::getline(file, text)) && !file.eof();
+}
+
+int64_t open_descriptors() {
+  const std::filesystem::directory_iterator entries("/proc/self/fd");
+  return std::distance(begin(entries), end(entries));
+}
+
+}  // namespace
+
+TEST_CASE("all ranks succeed: environment, logs and rank 0's output") {
+  const TemporaryFolder folder;
+  const int64_t descriptors = open_descriptors();
+  JobSpec job = shell_job(folder, 3,
+                          "echo rank $RANK of $WORLD_SIZE local $LOCAL_RANK $MASTER_ADDR $MINE; "
+                          "echo to stderr >&2; test -n \"$MASTER_PORT\" -a ! -t 0 && ! read line");
+  job.environment.emplace_back("MINE", "a b");
+  Seen seen;
+  const JobResult result = supervise(job, seen.callbacks());
+  CHECK(result.exit_status == 0);
+  CHECK(describe(result).empty());
+  REQUIRE(result.ranks.size() == 3);
+  CHECK_FALSE(result.cause);
+  CHECK(seen.output == "rank 0 of 3 local 0 127.0.0.1 a b\nto stderr\n");
+  CHECK(read_file(folder / "logs/rank-0.log") == seen.output);
+  CHECK(read_file(folder / "logs/rank-2.log") == "rank 2 of 3 local 2 127.0.0.1 a b\nto stderr\n");
+  CHECK(seen.events == std::vector<JobEventKind>{JobEventKind::kStarted});
+  CHECK(open_descriptors() == descriptors);
+}
+
+TEST_CASE("the second of two nodes numbers its ranks after the first's") {
+  const TemporaryFolder folder;
+  JobSpec job = shell_job(folder, 2, "echo $RANK $LOCAL_RANK $GROUP_RANK $WORLD_SIZE $MASTER_PORT");
+  job.num_nodes = 2;
+  job.node_rank = 1;
+  job.master_addr = "n01";
+  job.master_port = 29400;
+  Seen seen;
+  CHECK(supervise(job, seen.callbacks()).exit_status == 0);
+  CHECK(seen.output.empty());
+  CHECK(read_file(folder / "logs/rank-3.log") == "3 1 1 4 29400\n");
+}
+
+TEST_CASE("a log longer than a pipe holds comes through whole") {
+  const TemporaryFolder folder;
+  Seen seen;
+  const JobSpec job =
+      shell_job(folder, 1, "i=0; while [ $i -lt 30000 ]; do echo line $i; i=$((i+1)); done");
+  CHECK(supervise(job, seen.callbacks()).exit_status == 0);
+  CHECK(std::count(seen.output.begin(), seen.output.end(), '\n') == 30000);
+  CHECK(ends_with(seen.output, "line 29999\n"));
+  CHECK(read_file(folder / "logs/rank-0.log") == seen.output);
+}
+
+TEST_CASE("one rank's exit status ends the job, and its last lines are kept") {
+  const TemporaryFolder folder;
+  JobSpec job =
+      shell_job(folder, 3,
+                "if [ $RANK = 1 ]; then for i in 1 2 3 4; do echo line $i; done; exit 3; fi; "
+                "exec sleep 60");
+  job.tail_lines = 2;
+  const auto start = Clock::now();
+  Seen seen;
+  const JobResult result = supervise(job, seen.callbacks());
+  CHECK(seconds_since(start) < 4.0);
+  CHECK(result.exit_status == 3);
+  REQUIRE(result.cause == 1);
+  CHECK(result.ranks[1].tail == std::vector<std::string>{"line 3", "line 4"});
+  for (const size_t other : {0, 2}) {
+    CHECK(result.ranks[other].stopped);
+    CHECK(result.ranks[other].signal == SIGTERM);
+  }
+  CHECK(seen.events ==
+        std::vector<JobEventKind>{JobEventKind::kStarted, JobEventKind::kRankFailed});
+  CHECK_THAT(describe(result), Catch::StartsWith("rank 1 on node 0 failed: exit status 3\n") &&
+                                   Catch::Contains("    | line 4\n") &&
+                                   Catch::Contains("rank-1.log") &&
+                                   Catch::Contains("ranks 0 and 2 stopped by the launcher"));
+}
+
+TEST_CASE("the tail is of this run, though the log goes on") {
+  const TemporaryFolder folder;
+  const JobSpec first = shell_job(folder, 1, "echo old; exit 1");
+  supervise(first, {});
+  const JobSpec second = shell_job(folder, 1, "echo new; exit 1");
+  const JobResult result = supervise(second, {});
+  CHECK(result.ranks[0].tail == std::vector<std::string>{"new"});
+  CHECK(read_file(folder / "logs/rank-0.log") == "old\nnew\n");
+}
+
+TEST_CASE("a rank killed by a signal is the cause, with status 1") {
+  const TemporaryFolder folder;
+  const JobSpec job = shell_job(folder, 2, "[ $RANK = 1 ] && kill -KILL $$; exec sleep 60");
+  const JobResult result = supervise(job, {});
+  CHECK(result.exit_status == 1);
+  REQUIRE(result.cause == 1);
+  CHECK(result.ranks[1].signal == SIGKILL);
+  CHECK_FALSE(result.ranks[1].stopped);
+  CHECK_THAT(describe(result),
+             Catch::StartsWith("rank 1 on node 0 failed: signal SIGKILL (Killed)"));
+}
+
+TEST_CASE("a rank that ignores SIGTERM is killed after the grace time") {
+  const TemporaryFolder folder;
+  const JobSpec job = shell_job(folder, 2,
+                                "if [ $RANK = 0 ]; then trap '' TERM; touch $DIR/deaf; "
+                                "while :; do sleep 0.05; done; fi; "
+                                "until [ -e $DIR/deaf ]; do sleep 0.01; done; exit 5");
+  const auto start = Clock::now();
+  const JobResult result = supervise(job, {});
+  CHECK(seconds_since(start) < 4.0);
+  CHECK(result.exit_status == 5);
+  CHECK(result.cause == 1);
+  CHECK(result.killed);
+  CHECK(result.ranks[0].signal == SIGKILL);
+  CHECK(result.ranks[0].stopped);
+}
+
+TEST_CASE("a lost peer waits for the rank that failed") {
+  const TemporaryFolder folder;
+  const JobSpec job = shell_job(
+      folder, 3,
+      "case $RANK in "
+      "0) echo '{\"message\":\"connection closed\",\"kind\":\"peer\",\"exit_status\":1,"
+      "\"time\":1.0}' > $AM_ERROR_FILE; exit 1;; "
+      "1) sleep 0.2; echo '{\"message\":\"no space left\",\"kind\":\"io\",\"hint\":\"free "
+      "some\",\"exit_status\":2,\"time\":2.0}' > $AM_ERROR_FILE; exit 2;; "
+      "2) exec sleep 60;; esac");
+  const JobResult result = supervise(job, {});
+  CHECK(result.exit_status == 2);
+  REQUIRE(result.cause == 1);
+  CHECK(result.ranks[1].error->message == "no space left");
+  CHECK(result.ranks[2].stopped);
+  CHECK_THAT(describe(result), Catch::Contains("  no space left\n  help: free some\n"));
+}
+
+TEST_CASE("a lost peer alone ends the job after the settle time") {
+  const TemporaryFolder folder;
+  const JobSpec job = shell_job(
+      folder, 2,
+      "[ $RANK = 1 ] && exec sleep 60; "
+      "echo '{\"message\":\"timed out\",\"kind\":\"peer\",\"time\":1.0}' > $AM_ERROR_FILE; exit 1");
+  const auto start = Clock::now();
+  const JobResult result = supervise(job, {});
+  CHECK(seconds_since(start) >= 0.5);
+  CHECK(seconds_since(start) < 4.0);
+  CHECK(result.cause == 0);
+  CHECK(result.ranks[1].stopped);
+}
+
+TEST_CASE("an error file of an earlier run is not believed") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "logs");
+  std::ofstream(folder / "logs/rank-0.error.json") << R"({"message": "old"})";
+  const JobResult result = supervise(shell_job(folder, 1, "exit 1"), {});
+  CHECK_FALSE(result.ranks[0].error);
+}
+
+TEST_CASE("the user's signal lets every rank finish, and the job ends well") {
+  const int signal = GENERATE(SIGTERM, SIGINT, SIGHUP);
+  const DefaultAction not_ignored(signal);
+  const TemporaryFolder folder;
+  const JobSpec job = shell_job(folder, 2,
+                                "trap 'echo saved > $DIR/saved-$RANK; exit 0' TERM; "
+                                "touch $DIR/up-$RANK; until [ -e $DIR/up-0 -a -e $DIR/up-1 ]; do "
+                                "sleep 0.01; done; echo ready; while :; do sleep 0.02; done");
+  const JobResult result = supervise(job, signal_on_ready(signal));
+  CHECK(result.exit_status == 0);
+  CHECK(result.stop_signal == signal);
+  CHECK_FALSE(result.killed);
+  CHECK(std::filesystem::exists(folder / "saved-0"));
+  CHECK(std::filesystem::exists(folder / "saved-1"));
+}
+
+TEST_CASE("a second signal kills at once") {
+  const DefaultAction not_ignored(SIGINT);
+  const TemporaryFolder folder;
+  const JobSpec job = shell_job(folder, 2,
+                                "trap '[ $RANK = 0 ] && echo ready' TERM; touch $DIR/up-$RANK; "
+                                "until [ -e $DIR/up-0 -a -e $DIR/up-1 ]; do sleep 0.01; done; "
+                                "[ $RANK = 0 ] && echo ready; while :; do sleep 0.02; done");
+  const auto start = Clock::now();
+  const JobResult result = supervise(job, signal_on_ready(SIGINT));
+  CHECK(seconds_since(start) < 4.0);
+  CHECK(result.exit_status == 1);
+  CHECK(result.killed);
+  CHECK_FALSE(result.cause);
+  CHECK(result.ranks[0].signal == SIGKILL);
+  CHECK(result.ranks[1].signal == SIGKILL);
+  CHECK_THAT(describe(result), Catch::StartsWith("the job was killed"));
+}
+
+TEST_CASE("a rank that does not stop is killed when stop_seconds are over") {
+  const TemporaryFolder folder;
+  JobSpec job = shell_job(folder, 1, "trap '' TERM; echo ready; while :; do sleep 0.02; done");
+  job.stop_seconds = 0.2;
+  const JobResult result = supervise(job, signal_on_ready(SIGTERM));
+  CHECK(result.exit_status == 1);
+  CHECK(result.killed);
+  CHECK_FALSE(result.cause);
+}
+
+TEST_CASE("a rank that fails while it saves is the cause") {
+  const TemporaryFolder folder;
+  const JobSpec job = shell_job(
+      folder, 1, "trap 'echo disk full; exit 2' TERM; echo ready; while :; do sleep 0.02; done");
+  const JobResult result = supervise(job, signal_on_ready(SIGTERM));
+  CHECK(result.exit_status == 2);
+  REQUIRE(result.cause == 0);
+  CHECK(result.ranks[0].tail.back() == "disk full");
+}
+
+TEST_CASE("what a rank started does not outlive it") {
+  const TemporaryFolder folder;
+  const JobSpec job = shell_job(folder, 1, "sleep 60 & echo $! > $DIR/pid; exit 0");
+  CHECK(supervise(job, {}).exit_status == 0);
+  pid_t pid = 0;
+  std::ifstream(folder / "pid") >> pid;
+  REQUIRE(pid > 0);
+  CHECK(soon([&] { return is_gone(pid); }));
+}
+
+TEST_CASE("a launcher killed by SIGKILL leaves no rank") {
+  const TemporaryFolder folder;
+  const JobSpec job = shell_job(
+      folder, 2, "trap '' TERM INT HUP; echo $$ > $DIR/pid-$RANK; while :; do sleep 0.05; done");
+  const pid_t launcher = ::fork();
+  if (launcher == 0) {
+    try {
+      supervise(job, {});
+    } catch (...) {
+    }
+    ::_exit(0);
+  }
+  const bool started =
+      soon([&] { return has_line(folder / "pid-0") && has_line(folder / "pid-1"); });
+  ::kill(launcher, SIGKILL);
+  ::waitpid(launcher, nullptr, 0);
+  REQUIRE(started);
+  for (const char* name : {"pid-0", "pid-1"}) {
+    pid_t pid = 0;
+    std::ifstream(folder / name) >> pid;
+    CHECK(soon([&] { return is_gone(pid); }));
+  }
+}
+
+TEST_CASE("signal handlers are as before when the job is over") {
+  struct sigaction before = {};
+  struct sigaction after = {};
+  ::sigaction(SIGTERM, nullptr, &before);
+  const TemporaryFolder folder;
+  supervise(shell_job(folder, 1, "true"), {});
+  ::sigaction(SIGTERM, nullptr, &after);
+  CHECK(before.sa_handler == after.sa_handler);
+}
+
+TEST_CASE("without a log folder the tail is there and nothing stays") {
+  JobSpec job;
+  job.argv = {"/bin/sh", "-c", "echo $AM_ERROR_FILE; exit 4"};
+  const JobResult result = supervise(job, {});
+  CHECK(result.exit_status == 4);
+  REQUIRE(result.ranks[0].tail.size() == 1);
+  CHECK(result.ranks[0].log.empty());
+  CHECK_FALSE(
+      std::filesystem::exists(std::filesystem::path(result.ranks[0].tail[0]).parent_path()));
+}
+
+TEST_CASE("a job that cannot start is an error, and nothing is left") {
+  const TemporaryFolder folder;
+  const auto kind_of = [](const JobSpec& job) {
+    try {
+      supervise(job, {});
+    } catch (const Error& error) {
+      return error.kind();
+    }
+    FAIL("started");
+    return ErrorKind::kInternal;
+  };
+  const int64_t descriptors = open_descriptors();
+  JobSpec job = shell_job(folder, 2, "true");
+  job.argv = {"no-such-program-anywhere"};
+  CHECK(kind_of(job) == ErrorKind::kIo);
+  job.argv = {"/dev/null"};
+  CHECK(kind_of(job) == ErrorKind::kIo);
+  job = shell_job(folder, 1, "true");
+  std::ofstream(folder / "file") << "x";
+  job.log_folder = folder / "file/logs";
+  CHECK(kind_of(job) == ErrorKind::kIo);
+  job = shell_job(folder, 0, "true");
+  CHECK(kind_of(job) == ErrorKind::kUsage);
+  job = shell_job(folder, 1, "true");
+  job.num_nodes = 2;
+  CHECK(kind_of(job) == ErrorKind::kUsage);
+  job.master_port = 1;
+  job.node_rank = 2;
+  CHECK(kind_of(job) == ErrorKind::kUsage);
+  CHECK(open_descriptors() == descriptors);
+}

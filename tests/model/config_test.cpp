@@ -1,0 +1,247 @@
+#include "am/model/config.h"
+
+#include <catch2/catch.hpp>
+
+#include "am/base/error.h"
+#include "am/base/json.h"
+#include "am/base/text.h"
+
+namespace {
+
+using am::Diagnostics;
+using am::Json;
+using am::model::ModelConfig;
+
+Json llama() {
+  return Json{{"model_type", "llama"},       {"vocab_size", 100},      {"hidden_size", 32},
+              {"intermediate_size", 64},     {"num_hidden_layers", 2}, {"num_attention_heads", 4},
+              {"max_position_embeddings", 64}};
+}
+
+Json with(Json json, const Json& changes) {
+  json.update(changes);
+  return json;
+}
+
+Json without(Json json, const std::string& key) {
+  json.erase(key);
+  return json;
+}
+
+ModelConfig parse(const Json& json) {
+  Diagnostics found;
+  const auto config = am::model::parse_config(json.dump(2), "config.json", found);
+  for (const auto& item : found.items()) UNSCOPED_INFO(item.rule << ": " << item.message);
+  REQUIRE(config.has_value());
+  return *config;
+}
+
+std::vector<std::string> rules(const std::string& text) {
+  Diagnostics found;
+  const auto config = am::model::parse_config(text, "config.json", found);
+  CHECK_FALSE(config.has_value());
+  std::vector<std::string> ids;
+  for (const auto& item : found.items()) ids.push_back(item.rule);
+  return ids;
+}
+
+std::vector<std::string> rules(const Json& json) { return rules(json.dump(2)); }
+
+using Ids = std::vector<std::string>;
+
+TEST_CASE("llama's defaults are transformers'") {
+  const ModelConfig config = parse(llama());
+  CHECK(config.num_key_value_heads == 4);
+  CHECK(config.head_dim == 8);
+  CHECK(config.rms_norm_eps == 1e-6);
+  CHECK(config.initializer_range == 0.02);
+  CHECK_FALSE(config.tie_word_embeddings);
+  CHECK_FALSE(config.qkv_bias);
+  CHECK_FALSE(config.o_bias);
+  CHECK_FALSE(config.mlp_bias);
+  CHECK_FALSE(config.qk_norm);
+  CHECK_FALSE(config.sliding_window.has_value());
+  CHECK(config.rope.type == "default");
+  CHECK(config.rope.theta == 10000.0);
+  CHECK(config.dtype == "float32");
+  CHECK(parse(without(llama(), "max_position_embeddings")).max_position_embeddings == 2048);
+}
+
+TEST_CASE("llama's biases") {
+  const ModelConfig config = parse(with(llama(), {{"attention_bias", true}, {"mlp_bias", true}}));
+  CHECK(config.qkv_bias);
+  CHECK(config.o_bias);
+  CHECK(config.mlp_bias);
+}
+
+TEST_CASE("each class has its own default for key/value heads and head size") {
+  const Json mistral = with(llama(), {{"model_type", "mistral"}, {"num_attention_heads", 16}});
+  CHECK(parse(mistral).num_key_value_heads == 8);
+  CHECK(parse(with(mistral, {{"num_key_value_heads", nullptr}})).num_key_value_heads == 16);
+  CHECK(parse(mistral).head_dim == 2);
+  const Json qwen3 = with(llama(), {{"model_type", "qwen3"}, {"num_key_value_heads", 2}});
+  CHECK(parse(qwen3).head_dim == 128);
+  CHECK(parse(with(qwen3, {{"head_dim", 16}})).head_dim == 16);
+  CHECK(rules(with(llama(), {{"model_type", "qwen2"}})) == Ids{"model.heads"});
+}
+
+TEST_CASE("the qwens' biases and norms") {
+  const Json kv = {{"num_key_value_heads", 2}};
+  const ModelConfig qwen2 = parse(with(with(llama(), kv), {{"model_type", "qwen2"}}));
+  CHECK(qwen2.qkv_bias);
+  CHECK_FALSE(qwen2.o_bias);
+  CHECK_FALSE(qwen2.qk_norm);
+  const ModelConfig qwen3 = parse(with(with(llama(), kv), {{"model_type", "qwen3"}}));
+  CHECK_FALSE(qwen3.qkv_bias);
+  CHECK(qwen3.qk_norm);
+  const ModelConfig biased =
+      parse(with(with(llama(), kv), {{"model_type", "qwen3"}, {"attention_bias", true}}));
+  CHECK(biased.qkv_bias);
+  CHECK(biased.o_bias);
+}
+
+TEST_CASE("mistral's window covers every layer; null switches it off") {
+  const Json mistral = with(llama(), {{"model_type", "mistral"}, {"num_key_value_heads", 4}});
+  CHECK(parse(mistral).sliding_window == 4096);
+  CHECK(parse(with(mistral, {{"sliding_window", 8}})).sliding_window == 8);
+  CHECK(parse(with(mistral, {{"sliding_window", 8}})).window_first_layer == 0);
+  CHECK_FALSE(parse(with(mistral, {{"sliding_window", nullptr}})).sliding_window.has_value());
+}
+
+TEST_CASE("qwen's window needs use_sliding_window and starts at max_window_layers") {
+  const Json qwen = with(
+      llama(), {{"model_type", "qwen2"}, {"num_key_value_heads", 4}, {"sliding_window", 16}});
+  CHECK_FALSE(parse(qwen).sliding_window.has_value());
+  const Json on = with(qwen, {{"use_sliding_window", true}});
+  CHECK(parse(on).sliding_window == 16);
+  CHECK(parse(on).window_first_layer == 28);
+  CHECK(parse(with(on, {{"max_window_layers", 1}})).window_first_layer == 1);
+  const Json types = {"full_attention", "sliding_attention"};
+  CHECK(parse(with(on, {{"layer_types", types}})).window_first_layer == 1);
+  const Json mixed = {"sliding_attention", "full_attention"};
+  CHECK(rules(with(on, {{"layer_types", mixed}})) == Ids{"model.value"});
+  CHECK(rules(with(on, {{"layer_types", Json{"full_attention"}}})) == Ids{"model.type"});
+}
+
+TEST_CASE("the rotary embedding's old and new spellings say the same") {
+  const Json details = {{"factor", 8.0},
+                        {"low_freq_factor", 1.0},
+                        {"high_freq_factor", 4.0},
+                        {"original_max_position_embeddings", 16}};
+  const auto check = [](const ModelConfig& config) {
+    CHECK(config.rope.type == "llama3");
+    CHECK(config.rope.theta == 5000.0);
+    CHECK(config.rope.factor == 8.0);
+    CHECK(config.rope.high_freq_factor == 4.0);
+    CHECK(config.rope.original_max_position_embeddings == 16);
+  };
+  check(parse(with(llama(), {{"rope_theta", 5000.0},
+                             {"rope_scaling", with(details, {{"rope_type", "llama3"}})}})));
+  check(parse(with(llama(), {{"rope_theta", 5000},
+                             {"rope_scaling", with(details, {{"type", "llama3"}})}})));
+  check(parse(with(llama(), {{"rope_parameters",
+                              with(details, {{"rope_type", "llama3"}, {"rope_theta", 5000.0}})}})));
+  const Json short_form = without(with(details, {{"rope_type", "llama3"}}),
+                                  "original_max_position_embeddings");
+  CHECK(parse(with(llama(), {{"rope_scaling", short_form}}))
+            .rope.original_max_position_embeddings == 64);
+  CHECK(parse(with(llama(), {{"rope_scaling", nullptr}})).rope.type == "default");
+  CHECK(parse(with(llama(), {{"rope_scaling", {{"type", "linear"}, {"factor", 2.0}}}}))
+            .rope.factor == 2.0);
+}
+
+TEST_CASE("rotary embeddings that we do not know are errors") {
+  for (const char* type : {"yarn", "dynamic", "longrope", "su"}) {
+    Diagnostics found;
+    const Json json = with(llama(), {{"rope_scaling", {{"type", type}, {"factor", 2.0}}}});
+    CHECK_FALSE(am::model::parse_config(json.dump(2), "config.json", found).has_value());
+    REQUIRE(found.items().size() == 1);
+    CHECK(found.items()[0].rule == "model.rope");
+    CHECK_THAT(found.items()[0].help, Catch::Contains("default, linear, llama3"));
+    CHECK(found.items()[0].span.line > 1);
+  }
+  CHECK(rules(with(llama(), {{"partial_rotary_factor", 0.5}})) == Ids{"model.rope"});
+  CHECK(rules(with(llama(), {{"rope_scaling", {{"rope_type", "linear"}}}})) == Ids{"model.key"});
+  CHECK(rules(with(llama(), {{"rope_scaling", 3}})) == Ids{"model.type"});
+  CHECK(rules(with(llama(), {{"rope_theta", -1.0}})) == Ids{"model.value"});
+}
+
+TEST_CASE("dtype in both spellings") {
+  CHECK(parse(with(llama(), {{"torch_dtype", "bfloat16"}})).dtype == "bfloat16");
+  CHECK(parse(with(llama(), {{"dtype", "torch.float16"}})).dtype == "float16");
+  Diagnostics found;
+  const Json odd = with(llama(), {{"dtype", "int3"}});
+  CHECK(am::model::parse_config(odd.dump(), "config.json", found).has_value());
+  CHECK(found.count(am::Severity::kWarning) == 1);
+}
+
+TEST_CASE("an unknown model_type lists the known ones and the nearest") {
+  Diagnostics found;
+  const Json json = with(llama(), {{"model_type", "qwen4"}});
+  CHECK_FALSE(am::model::parse_config(json.dump(2), "dir/config.json", found).has_value());
+  REQUIRE(found.items().size() == 1);
+  const auto& item = found.items()[0];
+  CHECK(item.rule == "model.family");
+  CHECK(item.span.file == "dir/config.json");
+  CHECK(item.span.line == 2);
+  CHECK_THAT(item.help, Catch::Contains("llama, mistral, qwen2, qwen3"));
+  CHECK(rules(without(llama(), "model_type")) == Ids{"model.key"});
+  CHECK(rules(with(llama(), {{"model_type", 7}})) == Ids{"model.type"});
+}
+
+TEST_CASE("all violations are reported at once") {
+  Json json = with(llama(), {{"hidden_act", "gelu"},
+                             {"num_hidden_layers", 0},
+                             {"attention_bias", "yes"},
+                             {"rms_norm_eps", "small"}});
+  json.erase("vocab_size");
+  auto ids = rules(json);
+  std::sort(ids.begin(), ids.end());
+  CHECK(ids == Ids{"model.activation", "model.key", "model.type", "model.type", "model.value"});
+}
+
+TEST_CASE("wrong sizes") {
+  CHECK(rules(with(llama(), {{"hidden_size", -32}})) == Ids{"model.value"});
+  CHECK(rules(with(llama(), {{"hidden_size", 1e6}})) == Ids{"model.type"});
+  CHECK(rules(with(llama(), {{"hidden_size", true}})) == Ids{"model.type"});
+  CHECK(rules(with(llama(), {{"hidden_size", nullptr}})) == Ids{"model.key"});
+  CHECK(rules(with(llama(), {{"vocab_size", 18446744073709551615U}})) == Ids{"model.value"});
+  CHECK(rules(with(llama(), {{"vocab_size", 4611686018427387904}})) == Ids{"model.value"});
+  CHECK(rules(with(llama(), {{"num_attention_heads", 5}})) == Ids{"model.heads"});
+  CHECK(rules(with(llama(), {{"num_key_value_heads", 3}})) == Ids{"model.heads"});
+  CHECK(rules(with(llama(), {{"head_dim", 7}})) == Ids{"model.heads"});
+  CHECK(rules(with(llama(), {{"num_attention_heads", 65536}, {"head_dim", 16384}})) ==
+        Ids{"model.value"});
+}
+
+TEST_CASE("what is no config") {
+  CHECK(rules(std::string("")) == Ids{"json.syntax"});
+  CHECK(rules(std::string("{\"model_type\": ")) == Ids{"json.syntax"});
+  CHECK(rules(std::string("[1, 2]")) == Ids{"model.type"});
+  CHECK(rules(std::string("\0\1\2\xff", 4)) == Ids{"json.syntax"});
+}
+
+TEST_CASE("a folder stands for its config.json, and a missing file is named") {
+  Diagnostics found;
+  const std::string folder = std::string(AM_SOURCE_DIR) + "/plans/models/llama-3.2-1b";
+  const auto config = am::model::load_config(folder, found);
+  REQUIRE(config.has_value());
+  CHECK(config->file == folder + "/config.json");
+  CHECK(config->hidden_size == 2048);
+  CHECK_THROWS_WITH(am::model::load_config("/nowhere/at/all", found),
+                    Catch::Contains("/nowhere/at/all"));
+}
+
+TEST_CASE("configs that transformers itself wrote are read") {
+  for (const char* name : {"llama", "llama-old-config", "mistral", "qwen2", "qwen3"}) {
+    INFO(name);
+    Diagnostics found;
+    const auto config =
+        am::model::load_config(am::cat(AM_TEST_DATA, "/hf/", name), found);
+    REQUIRE(config.has_value());
+    CHECK(found.empty());
+    CHECK(config->head_dim > 0);
+  }
+}
+
+}  // namespace

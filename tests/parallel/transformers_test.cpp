@@ -1,0 +1,88 @@
+// Logits, loss and gradients against transformers' on the same weights (tests/data/hf, made by
+// scripts/fixtures/make_fixtures.py), on one rank and under layouts that cut everything.
+#include <ATen/ATen.h>
+
+#include <catch2/catch.hpp>
+#include <mutex>
+
+#include "am/base/text.h"
+#include "am/checkpoint/tensor_source.h"
+#include "am/checkpoint/weights.h"
+#include "support/plans.h"
+
+namespace am {
+namespace {
+
+constexpr double kTolerance = 1e-5;
+
+std::string plan_text(const std::string& family, const test::LayoutCase& layout) {
+  return cat("[model]\npath = \"hf/", family, "\"\n[train]\nseq_len = 16\nmicro_batch_size = 2\n",
+             layout.toml);
+}
+
+const std::string kFullPrecision =
+    "mp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", output_dtype = \"float32\" }\n";
+
+std::vector<test::LayoutCase> layouts() {
+  return {
+      {"one rank", 1, cat("[mesh]\nworld_size = 1\n[strategy]\nname = \"fsdp2\"\n", kFullPrecision)},
+      {"fsdp2 on 3", 3, cat("[mesh]\nworld_size = 3\n[strategy]\nname = \"fsdp2\"\n", kFullPrecision)},
+      {"tp 2", 2,
+       cat("[mesh]\nworld_size = 2\ntp_size = 2\n[strategy]\nname = \"fsdp2\"\n", kFullPrecision)},
+      {"tp 2, sequence parallel", 2,
+       cat("[mesh]\nworld_size = 2\ntp_size = 2\n[strategy]\nname = \"fsdp2\"\nsequence_parallel = true\n",
+           kFullPrecision)},
+      {"tp 2 x fsdp2 2", 4,
+       cat("[mesh]\nworld_size = 4\ntp_size = 2\n[strategy]\nname = \"fsdp2\"\n", kFullPrecision)},
+  };
+}
+
+// Every data-parallel rank computes the whole batch here, so gradients come out dp times too large.
+void compare(const test::LayoutCase& layout, const std::string& family) {
+  const config::Plan plan = test::parse(plan_text(family, layout));
+  const auto reference =
+      checkpoint::open_tensor_source(test::data_path(cat("hf/", family, "/reference.safetensors")));
+  std::mutex mutex;
+  runtime::run_ranks(layout.ranks, [&](const runtime::World& world) {
+    test::RankModel rank(plan, world);
+    checkpoint::load(*rank.model, *checkpoint::open_tensor_source(test::data_path(
+                                      cat("hf/", family, "/model.safetensors"))));
+    const at::Tensor labels = reference->read_all("labels");
+    const at::Tensor logits = rank.model->forward(reference->read_all("input_ids"));
+    const at::Tensor loss = rank.model->loss_sum(logits, labels);
+    const int64_t count = labels.ne(parallel::kIgnoreIndex).sum().item<int64_t>();
+    const auto dp = static_cast<double>(rank.layout.mesh.sizes().dp());
+    (loss / static_cast<double>(count) / dp).backward();
+    rank.model->data_parallel().finish_backward();
+
+    const at::Tensor full_logits = rank.model->full_logits(logits);
+    std::vector<std::pair<std::string, double>> differences;
+    differences.emplace_back("logits",
+                             test::relative_difference(full_logits, reference->read_all("logits")));
+    differences.emplace_back(
+        "loss", test::relative_difference((loss / count).view({1}), reference->read_all("loss")));
+    rank.model->for_each_owned([&](parallel::ParamGroup& group, size_t i,
+                                   const parallel::OwnedParameter& owned) {
+      const at::Tensor gradient =
+          rank.model->gather_like(owned.name, group.view_in(group.flat_grad(), i));
+      differences.emplace_back(
+          owned.name, test::relative_difference(gradient, reference->read_all("grad." + owned.name)));
+    });
+    const std::lock_guard lock(mutex);
+    for (const auto& [name, difference] : differences) {
+      INFO(family << ", " << layout.name << ", rank " << world.rank() << ": " << name);
+      CHECK(difference < kTolerance);
+    }
+  });
+}
+
+}  // namespace
+
+TEST_CASE("logits, loss and gradients equal transformers'") {
+  const std::string family = GENERATE("llama", "mistral", "qwen2", "qwen3");
+  for (const auto& layout : layouts()) {
+    DYNAMIC_SECTION(family << ", " << layout.name) { compare(layout, family); }
+  }
+}
+
+}  // namespace am

@@ -1,0 +1,66 @@
+#include "support/plans.h"
+
+#include <ATen/ATen.h>
+
+#include <stdexcept>
+
+#include "am/base/text.h"
+#include "am/planner/rules.h"
+
+namespace am::test {
+
+namespace {
+
+// Every finding in one exception: a test that needs a good plan should say what is wrong with it.
+void require_ok(const Diagnostics& found) {
+  std::string all;
+  for (const auto& item : found.items()) {
+    if (item.severity == Severity::kError) all += cat(item.rule, ": ", item.message, "\n");
+  }
+  if (!all.empty()) throw std::runtime_error(all);
+}
+
+model::ModelConfig load_config(const config::Plan& plan) {
+  Diagnostics found;
+  auto config = model::load_config(plan.resolve(plan.model.path), found);
+  require_ok(found);
+  return *std::move(config);
+}
+
+planner::Layout make_layout(const config::Plan& plan, const model::ModelConfig& config,
+                            int64_t world_size) {
+  Diagnostics found;
+  const auto sizes = planner::resolve_mesh(plan, world_size, found);
+  require_ok(found);
+  auto layout = planner::build_layout(plan, config, *sizes, found);
+  require_ok(found);
+  return *std::move(layout);
+}
+
+}  // namespace
+
+std::string data_path(const std::string& name) { return cat(AM_TEST_DATA, "/", name); }
+
+config::Plan parse(const std::string& toml) {
+  Diagnostics found;
+  auto plan = config::parse_plan(toml, data_path("plan.toml"), {}, found);
+  require_ok(found);
+  planner::check(*plan, 0, found);
+  require_ok(found);
+  return *std::move(plan);
+}
+
+RankModel::RankModel(const config::Plan& plan, const runtime::World& world)
+    : config(load_config(plan)),
+      layout(make_layout(plan, config, world.size())),
+      mesh(world, layout.mesh),
+      model(parallel::ParallelModel::build(plan, config, layout, mesh)) {}
+
+double relative_difference(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor wide = b.to(at::kDouble);
+  const double scale = wide.abs().max().item<double>();
+  const double difference = (a.to(at::kDouble) - wide).abs().max().item<double>();
+  return scale == 0.0 ? difference : difference / scale;
+}
+
+}  // namespace am::test

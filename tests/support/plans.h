@@ -1,0 +1,45 @@
+// Plans and models for tests that run ranks in this process.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "am/config/plan.h"
+#include "am/model/config.h"
+#include "am/parallel/parallel_model.h"
+#include "am/planner/layout.h"
+#include "am/runtime/device_mesh.h"
+#include "am/runtime/world.h"
+
+namespace am::test {
+
+// tests/data/NAME
+std::string data_path(const std::string& name);
+
+// A layout of the matrix: its name, its ranks, and what its plan says beyond `base`.
+struct LayoutCase {
+  std::string name;
+  int64_t ranks;
+  std::string toml;  // [mesh] and [strategy]
+};
+
+// Parses a plan's text; fails the test on any diagnostic. `world_size` 0: the plan's own.
+config::Plan parse(const std::string& toml);
+
+// A model under a plan, on one rank of a world; keeps what it stands on.
+struct RankModel {
+  RankModel(const config::Plan& plan, const runtime::World& world);
+
+  model::ModelConfig config;
+  planner::Layout layout;
+  runtime::DeviceMesh mesh;
+  std::unique_ptr<parallel::ParallelModel> model;
+};
+
+// max |a - b| / max |b|
+double relative_difference(const at::Tensor& a, const at::Tensor& b);
+
+}  // namespace am::test

@@ -1,0 +1,128 @@
+// Twenty steps under every layout against a plain PyTorch AdamW loop on the same samples (tests/data/loop, made by
+// scripts/fixtures/make_fixtures.py).
+#include <ATen/ATen.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <mutex>
+
+#include "am/base/file.h"
+#include "am/base/json.h"
+#include "am/base/text.h"
+#include "am/train/trainer.h"
+#include "support/plans.h"
+
+namespace am {
+namespace {
+
+const std::string kFullPrecision =
+    "mp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", output_dtype = \"float32\" }\n";
+
+std::string fsdp2(int64_t world, const std::string& mesh = {}, const std::string& strategy = {}) {
+  return cat("[mesh]\nworld_size = ", world, "\n", mesh, "[strategy]\nname = \"fsdp2\"\n", strategy,
+             kFullPrecision);
+}
+
+std::string ddp(int64_t world) {
+  return cat("[mesh]\nworld_size = ", world, "\n[strategy]\nname = \"ddp\"\n");
+}
+
+std::string loop_plan(const std::string& layout, int64_t micro_batch, const std::string& more) {
+  return cat("[model]\npath = \"loop/model\"\n[train]\nseq_len = 16\nglobal_batch_size = 8\n",
+             "micro_batch_size = ", micro_batch, "\nmax_steps = 20\nmax_grad_norm = 1.0\n",
+             "[optimizer]\nlr = 1e-2\n[data]\nkind = \"tokens\"\npath = \"loop/tokens.bin\"\n",
+             "shuffle = false\n", more, layout);
+}
+
+Json reference() {
+  return Json::parse(read_file(test::data_path("loop/losses.json")));
+}
+
+struct Curve {
+  std::vector<double> losses;
+  std::vector<double> norms;
+  std::vector<double> lrs;
+};
+
+Curve train(const std::string& plan_text, int64_t ranks) {
+  const config::Plan plan = test::parse(plan_text);
+  const std::filesystem::path nowhere = std::filesystem::temp_directory_path() / "am-no-such-run";
+  Curve curve;
+  runtime::run_ranks(ranks, [&](const runtime::World& world) {
+    Diagnostics found;
+    const auto config = model::load_config(plan.resolve(plan.model.path), found);
+    train::Trainer trainer(plan, *config, world, launch::RunFolder(nowhere), {});
+    for (int64_t step = 0; step < plan.train.max_steps; ++step) {
+      const observe::StepMetrics metrics = trainer.train_step(step);
+      if (world.rank() != 0) continue;
+      curve.losses.push_back(metrics.loss);
+      curve.norms.push_back(metrics.grad_norm);
+      curve.lrs.push_back(metrics.lr);
+    }
+  });
+  return curve;
+}
+
+void check_equal(const std::vector<double>& got, const Json& wanted, double first, double all) {
+  REQUIRE(got.size() == wanted.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    INFO("step " << i);
+    CHECK(got[i] == Approx(wanted[i].get<double>()).epsilon(i == 0 ? first : all).margin(0));
+  }
+}
+
+void check_curve(const Curve& curve, const Json& wanted) {
+  check_equal(curve.losses, wanted["losses"], 1e-6, 1e-4);
+  check_equal(curve.norms, wanted["grad_norms"], 1e-5, 1e-3);
+  check_equal(curve.lrs, wanted["lrs"], 1e-12, 1e-12);
+}
+
+}  // namespace
+
+TEST_CASE("every layout trains along PyTorch's loss curve") {
+  const std::vector<test::LayoutCase> layouts = {
+      {"one rank", 1, fsdp2(1)},
+      {"ddp on 2", 2, ddp(2)},
+      {"ddp on 4", 4, ddp(4)},
+      {"fsdp2 on 2", 2, fsdp2(2)},
+      {"fsdp2 on 4", 4, fsdp2(4)},
+      {"fsdp2 on 4, prefetch", 4, fsdp2(4, "", "enable_fsdp2_prefetch = true\n")},
+      {"fsdp2 on 2, never resharded", 2, fsdp2(2, "", "reshard_after_forward = false\n")},
+      {"fsdp2 on 2, always resharded", 2, fsdp2(2, "", "reshard_after_forward = true\n")},
+      {"hsdp 2 x 2", 4, fsdp2(4, "dp_replicate_size = 2\n")},
+      {"tp 2", 2, fsdp2(2, "tp_size = 2\n")},
+      {"tp 2, sequence parallel", 2, fsdp2(2, "tp_size = 2\n", "sequence_parallel = true\n")},
+      {"tp 2 x fsdp2 2", 4, fsdp2(4, "tp_size = 2\n")},
+  };
+  const Json wanted = reference();
+  for (const auto& layout : layouts) {
+    DYNAMIC_SECTION(layout.name) {
+      check_curve(train(loop_plan(layout.toml, 2, ""), layout.ranks), wanted);
+    }
+  }
+}
+
+TEST_CASE("gradient accumulation, deferred or not, changes nothing") {
+  const Json wanted = reference();
+  const std::string defer = GENERATE("true", "false");
+  INFO("defer_fsdp_grad_sync = " << defer);
+  const std::string layout = fsdp2(2, "", cat("defer_fsdp_grad_sync = ", defer, "\n"));
+  check_curve(train(loop_plan(layout, 1, ""), 2), wanted);
+}
+
+TEST_CASE("warm-up and cosine decay follow PyTorch's curve") {
+  const Json wanted = reference()["cosine"];
+  const std::string scheduler =
+      "[scheduler]\nname = \"cosine\"\nwarmup_steps = 5\nmin_lr = 1e-3\ndecay_steps = 20\n";
+  check_curve(train(loop_plan(fsdp2(2), 2, scheduler), 2), wanted);
+}
+
+TEST_CASE("bfloat16 compute stays near the float32 curve") {
+  const std::string layout = "[mesh]\nworld_size = 2\n[strategy]\nname = \"fsdp2\"\n";
+  const Curve curve = train(loop_plan(layout, 2, ""), 2);
+  const Json wanted = reference()["losses"];
+  check_equal(curve.losses, wanted, 2e-2, 5e-2);
+  CHECK(curve.losses[0] != wanted[0].get<double>());
+}
+
+}  // namespace am
