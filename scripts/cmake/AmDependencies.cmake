@@ -29,4 +29,13 @@ if(AM_WITH_TORCH)
     message(FATAL_ERROR "libedit was not found. On Debian and Ubuntu: apt-get install libedit-dev (or run scripts/setup).")
   endif()
   add_library(am::libedit ALIAS PkgConfig::libedit)
+
+  # What a tokenizer.json asks of text: patterns with \p{L} and look-ahead, and normalization form C.
+  pkg_check_modules(AM_UNICODE IMPORTED_TARGET libpcre2-8 libutf8proc)
+  if(NOT AM_UNICODE_FOUND)
+    message(FATAL_ERROR "PCRE2 or utf8proc was not found. On Debian and Ubuntu: apt-get install libpcre2-dev libutf8proc-dev (or run scripts/setup).")
+  endif()
+  # utf8proc's -DUTF8PROC_EXPORTS would set automesh's precompiled header apart from its users'.
+  set_target_properties(PkgConfig::AM_UNICODE PROPERTIES INTERFACE_COMPILE_OPTIONS "")
+  add_library(am::unicode ALIAS PkgConfig::AM_UNICODE)
 endif()

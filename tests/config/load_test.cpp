@@ -225,7 +225,7 @@ TEST_CASE("names that are not legal, and texts that are empty") {
     CHECK(error.message == message);
     CHECK(error.help == help);
   };
-  check("[model]\ndtype = \"floatt32\"", "model.dtype = \"floatt32\" is not known",
+  check("model.dtype = \"floatt32\"", "model.dtype = \"floatt32\" is not known",
         "did you mean \"float32\"? legal: \"float32\", \"bfloat16\" or \"float16\"");
   check("[scheduler]\nname = \"step\"", "scheduler.name = \"step\" is not known",
         "legal: \"constant\", \"cosine\", \"linear\" or \"wsd\"");
@@ -282,7 +282,29 @@ TEST_CASE("files with carriage returns, comments and other characters have true 
   const Diagnostic error = only_error("# größe\r\n[data]\r\ntokenizer = \"ä\" \r\nxyz = 1\r\n");
   CHECK(error.span.source == "xyz = 1");
   const Diagnostic behind = only_error("[strategy]\ntp_plan = { \"ä\" = \"x\", \"b\" = 1 }\n");
-  CHECK(place(behind.span) == "dir/p.toml:3:32+1");
+  CHECK(place(behind.span) == "dir/p.toml:3:30+1");
+}
+
+TEST_CASE("a draft holds what could be read, with all errors reported") {
+  Diagnostics found;
+  const auto draft = parse_draft("mesh.tp_size = 4\nmesh.pp_size = \"x\"\ntrain.seq_len = 64\n",
+                                 "p.toml", {}, found);
+  REQUIRE(draft);
+  CHECK(found.errors() == 2);  // mesh.pp_size, and model.path is missing
+  CHECK(draft->mesh.tp_size == 4);
+  CHECK(draft->mesh.pp_size == 1);
+  CHECK(draft->train.seq_len == 64);
+
+  Diagnostics syntax;
+  CHECK_FALSE(parse_draft("[mesh\n", "p.toml", {}, syntax));
+  CHECK(syntax.errors() == 1);
+
+  // Sizes whose product would overflow do not stay in a draft.
+  Diagnostics sizes;
+  const auto huge = parse_draft(
+      "mesh = { tp_size = 1048576, pp_size = 1048576, cp_size = 1048576 }", "p.toml", {}, sizes);
+  REQUIRE(huge);
+  CHECK(huge->mesh.tp_size == 1);
 }
 
 TEST_CASE("a typical plan loads in well under five milliseconds") {

@@ -44,7 +44,7 @@ struct Curve {
   std::vector<double> lrs;
 };
 
-Curve train(const std::string& plan_text, int64_t ranks) {
+Curve train_curve(const std::string& plan_text, int64_t ranks) {
   const config::Plan plan = test::parse(plan_text);
   const std::filesystem::path nowhere = std::filesystem::temp_directory_path() / "am-no-such-run";
   Curve curve;
@@ -97,7 +97,7 @@ TEST_CASE("every layout trains along PyTorch's loss curve") {
   const Json wanted = reference();
   for (const auto& layout : layouts) {
     DYNAMIC_SECTION(layout.name) {
-      check_curve(train(loop_plan(layout.toml, 2, ""), layout.ranks), wanted);
+      check_curve(train_curve(loop_plan(layout.toml, 2, ""), layout.ranks), wanted);
     }
   }
 }
@@ -107,19 +107,19 @@ TEST_CASE("gradient accumulation, deferred or not, changes nothing") {
   const std::string defer = GENERATE("true", "false");
   INFO("defer_fsdp_grad_sync = " << defer);
   const std::string layout = fsdp2(2, "", cat("defer_fsdp_grad_sync = ", defer, "\n"));
-  check_curve(train(loop_plan(layout, 1, ""), 2), wanted);
+  check_curve(train_curve(loop_plan(layout, 1, ""), 2), wanted);
 }
 
 TEST_CASE("warm-up and cosine decay follow PyTorch's curve") {
   const Json wanted = reference()["cosine"];
   const std::string scheduler =
       "[scheduler]\nname = \"cosine\"\nwarmup_steps = 5\nmin_lr = 1e-3\ndecay_steps = 20\n";
-  check_curve(train(loop_plan(fsdp2(2), 2, scheduler), 2), wanted);
+  check_curve(train_curve(loop_plan(fsdp2(2), 2, scheduler), 2), wanted);
 }
 
 TEST_CASE("bfloat16 compute stays near the float32 curve") {
   const std::string layout = "[mesh]\nworld_size = 2\n[strategy]\nname = \"fsdp2\"\n";
-  const Curve curve = train(loop_plan(layout, 2, ""), 2);
+  const Curve curve = train_curve(loop_plan(layout, 2, ""), 2);
   const Json wanted = reference()["losses"];
   check_equal(curve.losses, wanted, 2e-2, 5e-2);
   CHECK(curve.losses[0] != wanted[0].get<double>());

@@ -16,8 +16,9 @@ enum class Severity { kError, kWarning, kNote };
 
 const char* to_string(Severity severity);
 
-// A place in a user's file. Lines and columns count from 1, columns in characters; line 0 means the file as a whole, an empty
-// file means no place at all (a command line). `source` is the text of that line, for the caret.
+// A place in a user's file. Lines and columns count from 1, columns in characters; line 0 means the
+// file as a whole, an empty file means no place at all (a command line). `source` is the text of
+// that line, for the caret.
 struct Span {
   std::string file;
   int line = 0;

@@ -161,8 +161,9 @@ void check_data(const Plan& plan, Diagnostics& found) {
               "name a file, a folder or a glob, relative to the plan; or kind = \"synthetic\"");
 }
 
-// Ranks are counted in 32 bits; every later product of sizes may rely on this.
-void check_world(const Plan& plan, Diagnostics& found) {
+// Ranks are counted in 32 bits; every later product of sizes may rely on this, so that sizes beyond
+// it do not even stay in a draft.
+void check_world(Plan& plan, Diagnostics& found) {
   constexpr double kMostRanks = 1 << 24;
   const MeshSection& mesh = plan.mesh;
   double ranks = 1.0;
@@ -174,6 +175,7 @@ void check_world(const Plan& plan, Diagnostics& found) {
   found.error("plan.range", plan.span("mesh"),
               cat("the sizes of [mesh] multiply to ", format_general(ranks, 6), " ranks"),
               cat("legal: up to ", format_fixed(kMostRanks, 0)));
+  plan.mesh = MeshSection{};
 }
 
 void settle_async_tensor_parallel(Plan& plan, Diagnostics& found) {
@@ -187,8 +189,8 @@ void settle_async_tensor_parallel(Plan& plan, Diagnostics& found) {
 
 }  // namespace
 
-std::optional<Plan> parse_plan(std::string_view text, const std::string& file,
-                               const std::vector<Override>& overrides, Diagnostics& found) {
+std::optional<Plan> parse_draft(std::string_view text, const std::string& file,
+                                const std::vector<Override>& overrides, Diagnostics& found) {
   Diagnostics own;
   Plan plan;
   plan.file = file;
@@ -198,19 +200,31 @@ std::optional<Plan> parse_plan(std::string_view text, const std::string& file,
   apply_overrides(overrides, *root, own);
   if (readable) {
     Loader(plan, own).load(*root);
-    if (own.ok()) {
-      check_data(plan, own);
-      check_world(plan, own);
-      settle_async_tensor_parallel(plan, own);
-    }
+    if (own.ok()) check_data(plan, own);  // an error may be that of data.path
+    check_world(plan, own);
+    settle_async_tensor_parallel(plan, own);
   }
   own.sort();
   found.append(own);
-  return own.ok() ? std::optional(std::move(plan)) : std::nullopt;
+  return readable ? std::optional(std::move(plan)) : std::nullopt;
+}
+
+std::optional<Plan> parse_plan(std::string_view text, const std::string& file,
+                               const std::vector<Override>& overrides, Diagnostics& found) {
+  const int before = found.errors();
+  auto plan = parse_draft(text, file, overrides, found);
+  return found.errors() == before ? std::move(plan) : std::nullopt;
 }
 
 std::optional<Plan> load_plan(const std::filesystem::path& file,
                               const std::vector<Override>& overrides, Diagnostics& found) {
+  const int before = found.errors();
+  auto plan = load_draft(file, overrides, found);
+  return found.errors() == before ? std::move(plan) : std::nullopt;
+}
+
+std::optional<Plan> load_draft(const std::filesystem::path& file,
+                               const std::vector<Override>& overrides, Diagnostics& found) {
   constexpr uintmax_t kLargest = 16 << 20;
   std::error_code unknown;
   const uintmax_t size = std::filesystem::file_size(file, unknown);
@@ -220,7 +234,7 @@ std::optional<Plan> load_plan(const std::filesystem::path& file,
                 "a plan is a TOML file of a few lines");
     return std::nullopt;
   }
-  return parse_plan(read_file(file), file.string(), overrides, found);
+  return parse_draft(read_file(file), file.string(), overrides, found);
 }
 
 }  // namespace am::config

@@ -130,6 +130,14 @@ std::optional<Plan> load_plan(const std::filesystem::path& file,
 std::optional<Plan> parse_plan(std::string_view text, const std::string& file,
                                const std::vector<Override>& overrides, Diagnostics& found);
 
+// The same, but what could be read comes back however many errors there are, with defaults in the
+// place of the rest: so that the rules can be checked in the same run. Nothing only when the file is
+// no TOML.
+std::optional<Plan> load_draft(const std::filesystem::path& file,
+                               const std::vector<Override>& overrides, Diagnostics& found);
+std::optional<Plan> parse_draft(std::string_view text, const std::string& file,
+                                const std::vector<Override>& overrides, Diagnostics& found);
+
 // The resolved plan as TOML that loads to the same plan: every key written out. Paths become
 // absolute.
 std::string to_toml(const Plan& plan);

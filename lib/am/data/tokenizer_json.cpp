@@ -66,6 +66,7 @@ class Parser {
       if (given(model, key)) fail(cat("the model's \"", key, "\" is not supported"));
     }
     spec_.ignore_merges = model.value("ignore_merges", false);
+    if (!model.at("vocab").is_object()) fail("the vocabulary is no object");
     for (const auto& [token, id] : model.at("vocab").items()) {
       spec_.vocab.emplace(token, id.get<uint32_t>());
     }

@@ -46,7 +46,7 @@ struct Arguments {
 
 struct Result {
   Json json = Json::object();  // INTERFACE's fields
-  std::string text;  // the same for a person, drawn for the session's style; ends with a newline
+  std::string text;            // for a person, unless for_programs(); ends with a newline
   bool quit = false;
 };
 
@@ -62,7 +62,7 @@ struct Command {
   Result (*run)(Session& session, const Arguments& arguments) = nullptr;
 
   static constexpr size_t kAnyNumber = std::numeric_limits<size_t>::max();
-  // "print PARAM[SLICE] [--all]"
+  // "hist PARAM [--bins N]"
   std::string usage() const;
 };
 

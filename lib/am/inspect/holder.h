@@ -62,6 +62,8 @@ class Holder {
   // In natural order of their names.
   virtual const std::vector<HeldParameter>& parameters() const = 0;
   virtual const mesh::MeshLayout& mesh() const = 0;
+  // Which rank this is; a checkpoint at rest is looked into by rank 0 alone.
+  virtual int64_t rank() const { return 0; }
 
   // A box of a parameter in its stored dtype, on every rank. Collective.
   virtual at::Tensor read(const HeldParameter& parameter, const mesh::Box& box) = 0;

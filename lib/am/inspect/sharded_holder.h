@@ -27,6 +27,7 @@ class ShardedHolder : public Holder {
   Json info() override;
   const std::vector<HeldParameter>& parameters() const override { return parameters_; }
   const mesh::MeshLayout& mesh() const override { return mesh_.layout(); }
+  int64_t rank() const override { return mesh_.rank(); }
   at::Tensor read(const HeldParameter& parameter, const mesh::Box& box) override;
   void visit_own(const HeldParameter& parameter,
                  const std::function<void(const at::Tensor&)>& visit) override;

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <optional>
+
 #include "am/base/error.h"
 #include "am/base/text.h"
 
@@ -33,7 +35,8 @@ at::Tensor Attention::operator()(const at::Tensor& x_BTD, const Rotation& rotati
   k_BGTK = rotate(k_BGTK, rotation);
   const int64_t length = q_BHTK.size(2);
   const bool windowed = window > 0 && window < length;
-  const at::Tensor mask = windowed ? window_mask(length, window) : at::Tensor();
+  std::optional<at::Tensor> mask;
+  if (windowed) mask = window_mask(length, window);
   const bool grouped = q_BHTK.size(1) != k_BGTK.size(1);
   const at::Tensor mixed_BHTK = at::scaled_dot_product_attention(
       q_BHTK, k_BGTK, v_BGTK, mask, /*dropout_p=*/0.0, /*is_causal=*/!windowed,

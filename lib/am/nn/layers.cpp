@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <optional>
+
 namespace am::nn {
 
 at::Tensor apply_transform(const TransformPtr& transform, const at::Tensor& x) {
@@ -12,7 +14,9 @@ at::Tensor Linear::apply_to(const at::Tensor& x) const {
   if (bias && bias_after_output) {
     return apply_transform(output, at::linear(x, weight->value)) + bias->value;
   }
-  return apply_transform(output, at::linear(x, weight->value, bias ? bias->value : at::Tensor()));
+  std::optional<at::Tensor> added;
+  if (bias) added = bias->value;
+  return apply_transform(output, at::linear(x, weight->value, added));
 }
 
 std::vector<at::Tensor> fan_out(const at::Tensor& x, std::initializer_list<const Linear*> layers) {

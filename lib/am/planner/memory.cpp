@@ -150,6 +150,7 @@ class Walk {
       UnitBytes head = measure(layout_.units.front(), reshard.front());
       head.name = "the tied head";
       head.waits_for_end = true;
+      if (!head.reshards) head.full = head.gather_buffer = 0;  // it never went away
       units_.push_back(std::move(head));
     }
   }

@@ -1,10 +1,12 @@
 // The catalogue of rules, and the check that runs them all.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "am/base/diagnostic.h"
 #include "am/config/plan.h"
@@ -41,5 +43,16 @@ struct CheckedPlan {
   std::optional<Layout> layout;
 };
 CheckedPlan check(const config::Plan& plan, int64_t world_size, Diagnostics& found);
+
+// The same from a plan file, so that what the loader finds and what the rules find is reported in one run.
+// A rule's error at the very place of a loader's is left out: it would only follow from it. `plan` is absent
+// when the file is no TOML. Throws Error(kIo) when it cannot be read.
+struct CheckedFile {
+  std::optional<config::Plan> plan;
+  CheckedPlan checked;
+};
+CheckedFile check_file(const std::filesystem::path& file,
+                       const std::vector<config::Override>& overrides, int64_t world_size,
+                       Diagnostics& found);
 
 }  // namespace am::planner

@@ -66,7 +66,7 @@ std::vector<size_t> cut_dims(const std::vector<Part>& parts, std::span<const int
 std::string dim_name(size_t dim, size_t dims) {
   if (dim == 0) return dims == 1 ? "elements" : "rows";
   if (dim == 1 && dims == 2) return "columns";
-  return cat("dim ", dim);
+  return cat("dim ", dim, ":");
 }
 
 // Rows and columns of a matrix whose parts are the cells of a grid; nothing when they are not.

@@ -6,7 +6,7 @@
 namespace am::planner {
 namespace {
 
-constexpr std::array<Rule, 6> kRules = {{
+constexpr std::array<Rule, 8> kRules = {{
     {.id = "plan.syntax",
      .summary = "the plan is a TOML file",
      .explain =
@@ -17,12 +17,24 @@ constexpr std::array<Rule, 6> kRules = {{
          "twice, a missing bracket. The same holds for the value of `--set section.key=value`.",
      .check = nullptr},
     {.id = "plan.key",
-     .summary = "every section and key of a plan is a known one, and the required ones are there",
+     .summary = "every key of a plan is a known one of its section",
      .explain =
          "A misspelt key that is silently ignored costs a training run: the job starts with the "
-         "default. So an unknown section or key is an error, with the nearest known name. A key of "
+         "default. So an unknown key is an error, with the nearest known name. A key of "
          "another strategy is reported with the strategy that has it.\n\n"
          "`am-plan schema` prints all sections and keys with their types, defaults and meaning.",
+     .check = nullptr},
+    {.id = "plan.section",
+     .summary = "every section of a plan is a known one",
+     .explain = "A plan has the sections model, mesh, strategy, pipeline, train, optimizer, "
+                "scheduler, data, checkpoint, metrics and cluster. A misspelt section would switch "
+                "off all of its keys at once, so it is an error, with the nearest known name.",
+     .check = nullptr},
+    {.id = "plan.required",
+     .summary = "the keys that have no default are there",
+     .explain = "model.path has no default. Neither has data.path, unless data.kind is "
+                "\"synthetic\". Every other key may be left out; `am-plan schema` prints the "
+                "defaults.",
      .check = nullptr},
     {.id = "plan.type",
      .summary = "every value is of the kind that its key wants",

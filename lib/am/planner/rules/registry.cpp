@@ -18,6 +18,7 @@ std::vector<const Rule*> collect() {
 
 // A config that cannot be read is a fault to those who ask for it alone, and a wrong `model.path` to a plan.
 std::optional<model::ModelConfig> load_model(const config::Plan& plan, Diagnostics& found) {
+  if (plan.model.path.empty()) return std::nullopt;  // "plan.required" has said so
   try {
     return model::load_config(plan.resolve(plan.model.path), found);
   } catch (const Error& error) {
@@ -25,6 +26,15 @@ std::optional<model::ModelConfig> load_model(const config::Plan& plan, Diagnosti
                 "give a Hugging Face config.json or its folder; the path is relative to the plan");
     return std::nullopt;
   }
+}
+
+bool follows_from(const Diagnostic& item, const Diagnostics& loading) {
+  const auto& errors = loading.items();
+  return std::any_of(errors.begin(), errors.end(), [&](const Diagnostic& error) {
+    return error.severity == Severity::kError && error.span.line > 0 &&
+           error.span.file == item.span.file && error.span.line == item.span.line &&
+           error.span.column == item.span.column;
+  });
 }
 
 }  // namespace
@@ -59,6 +69,23 @@ CheckedPlan check(const config::Plan& plan, int64_t world_size, Diagnostics& fou
   }
   found.sort();
   return checked;
+}
+
+CheckedFile check_file(const std::filesystem::path& file,
+                       const std::vector<config::Override>& overrides, int64_t world_size,
+                       Diagnostics& found) {
+  CheckedFile out;
+  Diagnostics loading;
+  out.plan = config::load_draft(file, overrides, loading);
+  Diagnostics ruled;
+  if (out.plan.has_value()) out.checked = check(*out.plan, world_size, ruled);
+  Diagnostics all = loading;
+  for (const Diagnostic& item : ruled.items()) {
+    if (!follows_from(item, loading)) all.add(item);
+  }
+  all.sort();
+  found.append(all);
+  return out;
 }
 
 }  // namespace am::planner

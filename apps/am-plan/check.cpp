@@ -1,0 +1,89 @@
+// am-plan check PLAN...: every violated rule of every plan.
+#include <algorithm>
+#include <utility>
+
+#include "am/base/text.h"
+#include "am/planner/rules.h"
+#include "am/term/caret.h"
+#include "commands.h"
+#include "text.h"
+
+namespace am_plan {
+namespace {
+
+struct Verdict {
+  am::Diagnostics found;
+  am::planner::CheckedFile file;
+  bool readable = true;
+};
+
+Verdict judge(const std::string& path, const PlanOptions& options) {
+  Verdict verdict;
+  try {
+    verdict.file =
+        am::planner::check_file(path, options.overrides, options.world_size, verdict.found);
+  } catch (const am::Error& error) {
+    am::Span whole;
+    whole.file = path;
+    verdict.found.error("plan.file", whole, error.what(), error.hint());
+    verdict.readable = false;
+  }
+  return verdict;
+}
+
+std::string batch_text(const Verdict& verdict) {
+  const am::config::TrainSection& train = verdict.file.plan->train;
+  const int64_t one = train.micro_batch_size * verdict.file.checked.mesh->dp();
+  const int64_t global = train.global_batch_size > 0 ? train.global_batch_size : one;
+  return am::cat(global, global == 1 ? " sequence" : " sequences", " of ", train.seq_len,
+                 " tokens a step");
+}
+
+std::string summary_line(const std::string& path, const Verdict& verdict,
+                         const am::term::Style& style) {
+  const bool ok = verdict.found.ok();
+  const am::term::Role role = ok ? am::term::Role::kAccent : am::term::Role::kError;
+  std::string line = style.unicode ? style.paint(role, ok ? "✓ " : "✗ ") : "";
+  line += am::cat(am::term::printable(path), ": ");
+  if (!ok || !verdict.found.empty()) line += am::term::summary(verdict.found);
+  if (!ok) return line + "\n";
+  if (verdict.found.empty()) line += "ok";
+  const am::planner::CheckedPlan& checked = verdict.file.checked;
+  if (checked.layout.has_value()) {
+    line += am::cat("; ", model_text(*checked.model, checked.layout->inventory.total()), "; ",
+                    mesh_text(*checked.mesh, style), "; ", batch_text(verdict));
+  }
+  return line + "\n";
+}
+
+am::Json to_json(const std::string& path, const Verdict& verdict) {
+  am::Json json = am::Json::object();
+  json["file"] = path;
+  json["ok"] = verdict.found.ok();
+  json["diagnostics"] = am::to_json(verdict.found);
+  return json;
+}
+
+}  // namespace
+
+int run_check(const PlanOptions& options, const Output& output) {
+  am::Json plans = am::Json::array();
+  bool ok = true;
+  bool readable = true;
+  for (const std::string& path : options.files) {
+    const Verdict verdict = judge(path, options);
+    ok = ok && verdict.found.ok();
+    readable = readable && verdict.readable;
+    if (output.json) {
+      plans.push_back(to_json(path, verdict));
+      continue;
+    }
+    am_apps::print_diagnostics(verdict.found, output);
+    am_apps::print(summary_line(path, verdict, output.out));
+  }
+  if (output.json) am_apps::print(am::Json{{"ok", ok}, {"plans", std::move(plans)}});
+  if (!readable) return am_apps::kUnusable;
+  return ok ? am_apps::kFine : am_apps::kInvalid;
+}
+
+}  // namespace am_plan

@@ -1,0 +1,178 @@
+#include "command_line.h"
+
+#include <memory>
+
+#include "am/base/text.h"
+#include "commands.h"
+#include "common/command_line.h"
+
+namespace am_plan {
+namespace {
+
+constexpr const char* kDescription =
+    "Plans parallel training: checks a plan, draws its mesh, shows who holds which shard and how much "
+    "memory it takes.\nIt needs the plan and the model's config.json: no GPU, no weights, no network.";
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  am-plan check plans/*.toml\n"
+    "  am-plan show plan.toml --set mesh.tp_size=4\n"
+    "  am-plan shards plan.toml --param '*.q_proj.weight'\n"
+    "  am-plan memory plan.toml --json\n"
+    "  am-plan explain tp.kv_heads";
+
+class CommandLine {
+ public:
+  CommandLine() : app_(kDescription, "am-plan") {
+    app_.require_subcommand(1);
+    app_.fallthrough();
+    app_.set_version_flag("--version", am::cat("am-plan ", AM_VERSION));
+    app_.footer(kExamples);
+    am_apps::add_color(app_, flags_);
+    add_check();
+    add_show();
+    add_model();
+    add_shards();
+    add_tp();
+    add_memory();
+    add_catalogue();
+  }
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  std::optional<Invocation> parse(int argc, char** argv, int& status) {
+    if (const auto ended = am_apps::parse(app_, argc, argv)) {
+      status = *ended;
+      return std::nullopt;
+    }
+    plan_.overrides = am_apps::overrides_of(sets_);
+    shards_.plan = memory_.plan = plan_;
+    if (shards_rank_->count() > 0) shards_.rank = rank_;
+    if (memory_rank_->count() > 0) memory_.rank = rank_;
+    const Output output = Output::of(flags_.json, flags_.color_mode());
+    return Invocation{output, [this, output] { return run_(output); }};
+  }
+
+ private:
+  CLI::App& add(const char* name, const char* description, const char* example,
+                std::function<int(const Output&)> run) {
+    CLI::App* command = app_.add_subcommand(name, description);
+    command->footer(am::cat("Example:\n  ", example));
+    command->callback([this, run = std::move(run)] { run_ = run; });
+    return *command;
+  }
+
+  void add_plan_options(CLI::App& command) {
+    command.add_option("PLAN", plan_.files, "The plan file (TOML)")->required()->expected(1);
+    add_override_options(command);
+  }
+
+  void add_override_options(CLI::App& command) {
+    am_apps::add_set(command, sets_);
+    command.add_option("--world-size", plan_.world_size, "Number of ranks, as a launcher would give it")
+        ->check(CLI::PositiveNumber)
+        ->type_name("N");
+    am_apps::add_json(command, flags_, "One JSON object on stdout");
+  }
+
+  CLI::Option* add_rank(CLI::App& command, const char* help) {
+    return command.add_option("--rank", rank_, help)->check(CLI::NonNegativeNumber)->type_name("R");
+  }
+
+  void add_check() {
+    CLI::App& command = add("check", "Report every rule that a plan violates",
+                            "am-plan check plan.toml --set mesh.tp_size=16",
+                            [this](const Output& output) { return run_check(plan_, output); });
+    command.add_option("PLAN", plan_.files, "Plan files (TOML)")->required()->expected(1, 1 << 20);
+    add_override_options(command);
+  }
+
+  void add_show() {
+    CLI::App& command = add("show", "Draw the mesh: ranks, nodes and groups",
+                            "am-plan show plan.toml --world-size 64",
+                            [this](const Output& output) { return run_show(plan_, output); });
+    add_plan_options(command);
+  }
+
+  void add_model() {
+    CLI::App& command = add("model", "Count a model's parameters",
+                            "am-plan model plans/models/llama-3.1-8b",
+                            [this](const Output& output) { return run_model(model_, output); });
+    command.add_option("CONFIG", model_.config, "A Hugging Face config.json, or its folder")
+        ->required();
+    command.add_option("--seq-len", model_.seq_len, "Sequence length of the FLOPs per token")
+        ->check(CLI::PositiveNumber)
+        ->type_name("S");
+    am_apps::add_json(command, flags_, "One JSON object on stdout");
+  }
+
+  void add_shards() {
+    CLI::App& command = add("shards", "Show which part of each parameter a rank holds",
+                            "am-plan shards plan.toml --rank 3 --param 'model.layers.0.*'",
+                            [this](const Output& output) { return run_shards(shards_, output); });
+    add_plan_options(command);
+    shards_rank_ = add_rank(command, "This rank's part (default: the first rank that has one)");
+    command.add_option("--param", shards_.glob, "Only parameters whose name matches")
+        ->type_name("GLOB");
+  }
+
+  void add_tp() {
+    CLI::App& command = add("tp", "Show the tensor-parallel plan and what it matches",
+                            "am-plan tp plan.toml --set 'strategy.tp_plan=\"my_tp.toml\"'",
+                            [this](const Output& output) { return run_tp(plan_, output); });
+    add_plan_options(command);
+  }
+
+  void add_memory() {
+    CLI::App& command = add("memory", "Predict the memory of the worst rank, or of one",
+                            "am-plan memory plan.toml --set train.micro_batch_size=2",
+                            [this](const Output& output) { return run_memory(memory_, output); });
+    add_plan_options(command);
+    memory_rank_ = add_rank(command, "This rank (default: the worst)");
+  }
+
+  void add_catalogue() {
+    CLI::App& rules = add("rules", "List the rules that `check` knows", "am-plan rules",
+                          [](const Output& output) { return run_rules(output); });
+    am_apps::add_json(rules, flags_, "One JSON object on stdout");
+    CLI::App& explain =
+        add("explain", "Explain a rule: why it exists, how to satisfy it", "am-plan explain tp.heads",
+            [this](const Output& output) { return run_explain(rule_, output); });
+    explain.add_option("RULE", rule_, "A rule's id, as diagnostics print it")->required();
+    am_apps::add_json(explain, flags_, "One JSON object on stdout");
+    CLI::App& schema =
+        add("schema", "Print a JSON Schema of the plan file, for editors",
+            "am-plan schema > plan.schema.json",
+            [this](const Output& output) { return run_schema(markdown_, output); });
+    schema.add_flag("--markdown", markdown_, "As Markdown tables, for people");
+    am_apps::add_json(schema, flags_, "The JSON Schema (the default)");
+  }
+
+  CLI::App app_;
+  am_apps::CommonFlags flags_;
+  std::vector<std::string> sets_;
+  PlanOptions plan_;
+  ModelOptions model_;
+  ShardOptions shards_;
+  MemoryOptions memory_;
+  int64_t rank_ = 0;
+  CLI::Option* shards_rank_ = nullptr;
+  CLI::Option* memory_rank_ = nullptr;
+  std::string rule_;
+  bool markdown_ = false;
+  std::function<int(const Output&)> run_;
+};
+
+}  // namespace
+
+std::optional<Invocation> parse_command_line(int argc, char** argv, int& status) {
+  // The options live as long as the invocation that reads them.
+  auto line = std::make_shared<CommandLine>();
+  auto invocation = line->parse(argc, argv, status);
+  if (invocation.has_value()) {
+    invocation->run = [line, run = std::move(invocation->run)] { return run(); };
+  }
+  return invocation;
+}
+
+}  // namespace am_plan

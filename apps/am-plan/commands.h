@@ -1,0 +1,49 @@
+// am-plan's commands: each takes its options and gives the exit status. One file a command.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "am/config/plan.h"
+#include "common/output.h"
+
+namespace am_plan {
+
+using am_apps::Output;
+
+// What every command on plans takes.
+struct PlanOptions {
+  std::vector<std::string> files;  // one, but for `check`
+  std::vector<am::config::Override> overrides;
+  int64_t world_size = 0;  // 0: the plan's
+};
+
+struct ModelOptions {
+  std::string config;
+  int64_t seq_len = 0;  // of the FLOPs; 0: 4096, or the model's limit when that is less
+};
+
+struct ShardOptions {
+  PlanOptions plan;
+  std::optional<int64_t> rank;
+  std::string glob = "*";
+};
+
+struct MemoryOptions {
+  PlanOptions plan;
+  std::optional<int64_t> rank;
+};
+
+int run_check(const PlanOptions& options, const Output& output);
+int run_show(const PlanOptions& options, const Output& output);
+int run_model(const ModelOptions& options, const Output& output);
+int run_shards(const ShardOptions& options, const Output& output);
+int run_tp(const PlanOptions& options, const Output& output);
+int run_memory(const MemoryOptions& options, const Output& output);
+int run_rules(const Output& output);
+int run_explain(const std::string& rule, const Output& output);
+int run_schema(bool markdown, const Output& output);
+
+}  // namespace am_plan

@@ -1,0 +1,45 @@
+#include "plan_input.h"
+
+#include <iostream>
+#include <utility>
+
+#include "am/base/text.h"
+
+namespace am_plan {
+
+bool concerns_only_the_job(const std::string& rule) {
+  return am::starts_with(rule, "data.") || am::starts_with(rule, "scheduler.") ||
+         am::starts_with(rule, "checkpoint.") || rule == "model.weights";
+}
+
+std::optional<PlanInput> load_input(const PlanOptions& options, const Output& output, int& status) {
+  am::Diagnostics found;
+  auto file =
+      am::planner::check_file(options.files.front(), options.overrides, options.world_size, found);
+  am::Diagnostics fatal;
+  am::Diagnostics others;
+  int left_to_check = 0;
+  for (const am::Diagnostic& item : found.items()) {
+    if (item.severity != am::Severity::kError) {
+      others.add(item);
+    } else if (concerns_only_the_job(item.rule)) {
+      ++left_to_check;
+    } else {
+      fatal.add(item);
+    }
+  }
+  if (!fatal.ok() || !file.checked.layout.has_value()) {
+    status = am_apps::refuse(found, output);
+    return std::nullopt;
+  }
+  am_apps::print_diagnostics(others, output);
+  if (left_to_check > 0) {
+    std::cerr << output.err.paint(am::term::Role::kNote, "note") << ": `am-plan check "
+              << options.files.front() << "` reports " << left_to_check
+              << (left_to_check == 1 ? " error" : " errors") << " that this answer does not depend on\n";
+  }
+  return PlanInput{*std::move(file.plan), *std::move(file.checked.model),
+                   *std::move(file.checked.layout)};
+}
+
+}  // namespace am_plan

@@ -1,0 +1,26 @@
+// A plan that is good enough to be shown: loaded, with its model, mesh and layout.
+#pragma once
+
+#include <optional>
+
+#include "am/planner/layout.h"
+#include "am/planner/rules.h"
+#include "commands.h"
+
+namespace am_plan {
+
+struct PlanInput {
+  am::config::Plan plan;
+  am::model::ModelConfig model;
+  am::planner::Layout layout;
+};
+
+// Loads and checks. Nothing, and `status` set, when the plan has an error that would make the answer wrong;
+// it has been printed then. Files that only the job needs (data, weights, checkpoints) may be missing:
+// planning is done elsewhere. Warnings go to stderr.
+std::optional<PlanInput> load_input(const PlanOptions& options, const Output& output, int& status);
+
+// Whether an error of this rule is about files and schedules that only the job needs.
+bool concerns_only_the_job(const std::string& rule);
+
+}  // namespace am_plan

@@ -1,0 +1,180 @@
+// am-plan shards PLAN: which part of each parameter a rank holds.
+#include <map>
+#include <utility>
+
+#include "am/base/text.h"
+#include "am/term/shard_map.h"
+#include "am/term/table.h"
+#include "commands.h"
+#include "plan_input.h"
+#include "text.h"
+
+namespace am_plan {
+namespace {
+
+using am::planner::Layout;
+using am::planner::ParameterLayout;
+
+// More ranks than a picture can show.
+constexpr int64_t kDrawnRanks = 1024;
+
+struct Shard {
+  const ParameterLayout* parameter;
+  int layer;
+  int64_t rank;
+  am::mesh::Box box;
+};
+
+// The first rank that holds a parameter of this stage.
+int64_t first_holder(const Layout& layout, const ParameterLayout& parameter) {
+  const int64_t pp = layout.stage_owners[static_cast<size_t>(parameter.stage)];
+  return layout.mesh.rank({pp, 0, 0, 0, 0});
+}
+
+std::vector<Shard> select(const ShardOptions& options, const Layout& layout) {
+  std::vector<Shard> shards;
+  for (size_t i = 0; i < layout.parameters.size(); ++i) {
+    const ParameterLayout& parameter = layout.parameters[i];
+    if (!am::glob_match(options.glob, parameter.name)) continue;
+    if (options.rank.has_value() && !layout.holds(*options.rank, parameter)) continue;
+    const int64_t rank = options.rank.value_or(first_holder(layout, parameter));
+    shards.push_back(
+        {&parameter, layout.inventory.parameters[i].layer, rank, parameter.box(layout.mesh, rank)});
+  }
+  return shards;
+}
+
+am::Json to_json(const Shard& shard, const Layout& layout) {
+  am::Json placements = am::Json::object();
+  for (const auto& [axis, placement] : shard.parameter->placements(layout.mesh)) {
+    placements[axis] = to_string(placement);
+  }
+  am::Json json = am::Json::object();
+  json["name"] = shard.parameter->name;
+  json["shape"] = shard.parameter->shape;
+  json["placements"] = std::move(placements);
+  json["local_shape"] = shard.box.shape;
+  json["local_offset"] = shard.box.offset;
+  json["stage"] = shard.parameter->stage;
+  json["rank"] = shard.rank;
+  json["stored_elements"] = shard.parameter->stored_numel(layout.mesh, shard.rank);
+  return json;
+}
+
+std::string placement_text(const ParameterLayout& parameter, const am::mesh::MeshLayout& mesh) {
+  std::vector<std::string> parts;
+  for (const auto& [axis, placement] : parameter.placements(mesh)) {
+    parts.push_back(am::cat(axis, ": ", to_string(placement)));
+  }
+  return parts.empty() ? "whole" : am::join(parts, ", ");
+}
+
+// Parameters of different layers that lie alike share a row.
+struct Row {
+  std::string name;
+  std::string shape, placements, local, offset;
+  int layers = 0;
+};
+
+Row row_of(const Shard& shard, const Layout& layout) {
+  Row row;
+  row.name = shard.parameter->name;
+  if (shard.layer >= 0) {
+    const std::string layer = am::cat("model.layers.", shard.layer, ".");
+    row.name = am::cat("model.layers.*.", row.name.substr(layer.size()));
+  }
+  row.shape = am::shape_text(shard.parameter->shape);
+  row.placements = placement_text(*shard.parameter, layout.mesh);
+  row.local = am::shape_text(shard.box.shape);
+  row.offset = am::shape_text(shard.box.offset);
+  row.layers = 1;
+  return row;
+}
+
+std::string table_of(const std::vector<Shard>& shards, const Layout& layout,
+                     const am::term::Style& style) {
+  std::vector<Row> rows;
+  std::map<std::string, size_t> known;
+  for (const Shard& shard : shards) {
+    Row row = row_of(shard, layout);
+    const std::string key =
+        am::cat(row.name, "|", row.shape, "|", row.placements, "|", row.local, "|", row.offset);
+    const auto [at, fresh] = known.emplace(key, rows.size());
+    if (fresh) {
+      rows.push_back(std::move(row));
+    } else {
+      ++rows[at->second].layers;
+    }
+  }
+  am::term::Table table({{"parameter"},
+                         {"layers", am::term::Align::kRight},
+                         {"shape"},
+                         {"placements"},
+                         {"local shape"},
+                         {"offset"}});
+  for (const Row& row : rows) {
+    const bool in_layers = am::starts_with(row.name, "model.layers.");
+    table.add({row.name,
+               in_layers ? am::cat(row.layers) : std::string(),
+               row.shape,
+               {row.placements, am::term::Role::kAccent},
+               row.local,
+               row.offset});
+  }
+  return table.text(style);
+}
+
+std::string map_of(const Shard& shard, const Layout& layout, const am::term::Style& style) {
+  if (layout.mesh.world_size() > kDrawnRanks) return {};
+  std::vector<am::term::RankBox> boxes;
+  for (int64_t rank = 0; rank < layout.mesh.world_size(); ++rank) {
+    if (!layout.holds(rank, *shard.parameter)) continue;
+    const am::mesh::Box box = shard.parameter->box(layout.mesh, rank);
+    boxes.push_back({rank, box.offset, box.shape});
+  }
+  return "\n" + am::term::shard_map(shard.parameter->shape, boxes, style);
+}
+
+int nothing_matches(const ShardOptions& options, const Layout& layout, const Output& output) {
+  std::vector<std::string> names;
+  for (const ParameterLayout& parameter : layout.parameters) names.push_back(parameter.name);
+  const auto near = am::nearest(options.glob, names);
+  am::Diagnostics found;
+  found.error("shards.param", {}, am::cat("no parameter matches \"", options.glob, "\""),
+              near.has_value() ? am::cat("did you mean ", *near, "?")
+                               : "a GLOB such as '*.q_proj.weight' matches whole names");
+  return am_apps::refuse(found, output);
+}
+
+}  // namespace
+
+int run_shards(const ShardOptions& options, const Output& output) {
+  int status = am_apps::kFine;
+  const auto input = load_input(options.plan, output, status);
+  if (!input.has_value()) return status;
+  const Layout& layout = input->layout;
+  if (options.rank.has_value() && *options.rank >= layout.mesh.world_size()) {
+    throw am::Error(am::ErrorKind::kUsage,
+                    am::cat("--rank ", *options.rank, ": the plan has ranks 0 to ",
+                            layout.mesh.world_size() - 1));
+  }
+  const std::vector<Shard> shards = select(options, layout);
+  const bool elsewhere = options.rank.has_value() && options.glob == "*";
+  if (shards.empty() && !elsewhere) return nothing_matches(options, layout, output);
+  if (output.json) {
+    am::Json parameters = am::Json::array();
+    for (const Shard& shard : shards) parameters.push_back(to_json(shard, layout));
+    am::Json json = am::Json::object();
+    json["parameters"] = std::move(parameters);
+    am_apps::print(json);
+    return am_apps::kFine;
+  }
+  const std::string who = options.rank.has_value() ? am::cat("rank ", *options.rank, " of ") : "";
+  std::string text = am::cat(who, mesh_text(layout.mesh.sizes(), output.out), "\n\n",
+                             table_of(shards, layout, output.out));
+  if (shards.size() == 1) text += map_of(shards.front(), layout, output.out);
+  am_apps::print(text);
+  return am_apps::kFine;
+}
+
+}  // namespace am_plan

@@ -1,0 +1,62 @@
+#include "text.h"
+
+#include <array>
+
+#include "am/base/text.h"
+#include "am/base/units.h"
+
+namespace am_plan {
+
+std::string mesh_text(const am::mesh::MeshSizes& sizes, const am::term::Style& style) {
+  std::vector<std::string> axes;
+  for (const am::mesh::Axis axis : am::mesh::kAxes) {
+    if (sizes.size(axis) > 1) axes.push_back(am::cat(am::mesh::to_string(axis), " ", sizes.size(axis)));
+  }
+  const int64_t world = sizes.world_size();
+  const std::string ranks = am::cat(world, world == 1 ? " rank" : " ranks");
+  if (axes.empty()) return ranks;
+  return am::cat(ranks, " = ", am::join(axes, style.unicode ? " × " : " x "));
+}
+
+std::string model_text(const am::model::ModelConfig& config, int64_t parameters) {
+  return am::cat(config.model_type, ", ", am::format_short_count(static_cast<double>(parameters)),
+                 " parameters");
+}
+
+ByteColumn::ByteColumn(int64_t largest) : unit_(1024.0), name_(" KiB") {
+  if (static_cast<double>(largest) >= am::kGiB) {
+    unit_ = am::kGiB;
+    name_ = " GiB";
+  } else if (static_cast<double>(largest) >= am::kMiB) {
+    unit_ = am::kMiB;
+    name_ = " MiB";
+  }
+}
+
+std::string ByteColumn::text(int64_t bytes) const {
+  return am::format_fixed(static_cast<double>(bytes) / unit_, 2) + name_;
+}
+
+std::string wrap(const std::string& paragraphs, int width) {
+  std::string out;
+  std::string line;
+  const auto flush = [&] {
+    if (!line.empty()) out += line + "\n";
+    line.clear();
+  };
+  for (const std::string& paragraph : am::split(paragraphs, '\n')) {
+    if (paragraph.empty()) {
+      flush();
+      out += "\n";
+      continue;
+    }
+    for (const std::string& word : am::split(paragraph, ' ')) {
+      if (!line.empty() && am::display_width(line) + 1 + am::display_width(word) > width) flush();
+      line += line.empty() ? word : " " + word;
+    }
+    flush();
+  }
+  return out;
+}
+
+}  // namespace am_plan

@@ -1,0 +1,35 @@
+// Phrases and number columns that several commands print.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "am/mesh/layout.h"
+#include "am/model/config.h"
+#include "am/term/style.h"
+
+namespace am_plan {
+
+// "16 ranks = dp_shard 8 x tp 2"; axes of size 1 are left out.
+std::string mesh_text(const am::mesh::MeshSizes& sizes, const am::term::Style& style);
+
+// "llama, 8.03 B parameters"
+std::string model_text(const am::model::ModelConfig& config, int64_t parameters);
+
+// One unit for a whole column of byte counts: GiB when the largest has one, else MiB, else KiB.
+class ByteColumn {
+ public:
+  explicit ByteColumn(int64_t largest);
+  // "7.48 GiB"
+  std::string text(int64_t bytes) const;
+
+ private:
+  double unit_;
+  const char* name_;
+};
+
+// Paragraphs (separated by empty lines) broken at blanks to lines of at most `width` columns.
+std::string wrap(const std::string& paragraphs, int width);
+
+}  // namespace am_plan

@@ -1,0 +1,135 @@
+// am-plan tp PLAN: the tensor-parallel plan, what it matches, and what it leaves alone.
+#include "am/base/text.h"
+#include "am/model/tp_plan.h"
+#include "am/planner/layout.h"
+#include "am/planner/rules.h"
+#include "am/term/table.h"
+#include "commands.h"
+#include "text.h"
+
+namespace am_plan {
+namespace {
+
+struct Answer {
+  am::model::TpPlan plan;
+  am::model::Inventory inventory;
+  am::model::ResolvedTpPlan resolved;
+  int64_t tp = 1;
+};
+
+// A parameter that every tp rank holds whole.
+struct Replicated {
+  std::string name;  // layers together
+  bool grad_sum = false;
+};
+
+std::string collapsed(const am::model::ParameterSpec& parameter) {
+  if (parameter.layer < 0) return parameter.name;
+  const std::string layer = am::cat("model.layers.", parameter.layer, ".");
+  return am::cat("model.layers.*.", parameter.name.substr(layer.size()));
+}
+
+std::vector<Replicated> replicated(const Answer& answer) {
+  std::vector<Replicated> out;
+  for (size_t i = 0; i < answer.inventory.parameters.size(); ++i) {
+    const am::model::TpParameter& tp = answer.resolved.parameters[i];
+    if (tp.shard_dim.has_value()) continue;
+    const std::string name = collapsed(answer.inventory.parameters[i]);
+    bool known = false;
+    for (const Replicated& other : out) known = known || other.name == name;
+    if (!known) out.push_back({name, tp.grad_sum_over_tp});
+  }
+  return out;
+}
+
+am::Json to_json(const Answer& answer, const am::Diagnostics& found) {
+  am::Json rules = am::Json::array();
+  am::Json unmatched = am::Json::array();
+  for (size_t i = 0; i < answer.plan.rules.size(); ++i) {
+    const am::model::TpRule& rule = answer.plan.rules[i];
+    rules.push_back({{"pattern", rule.pattern},
+                     {"style", to_string(rule.style)},
+                     {"modules", answer.resolved.matches[i]}});
+    if (answer.resolved.matches[i].empty()) unmatched.push_back(rule.pattern);
+  }
+  am::Json rest = am::Json::array();
+  for (const Replicated& parameter : replicated(answer)) {
+    rest.push_back({{"name", parameter.name}, {"grad_sum_over_tp", parameter.grad_sum}});
+  }
+  am::Json json = am::Json::object();
+  json["ok"] = found.ok();
+  json["source"] = answer.plan.source;
+  json["tp_size"] = answer.tp;
+  json["sequence_parallel"] = answer.plan.sequence_parallel;
+  json["rules"] = std::move(rules);
+  json["unmatched"] = std::move(unmatched);
+  json["replicated"] = std::move(rest);
+  json["diagnostics"] = am::to_json(found);
+  return json;
+}
+
+std::string matches_text(const std::vector<std::string>& modules) {
+  if (modules.empty()) return "nothing";
+  if (modules.size() == 1) return modules.front();
+  return am::cat(modules.size(), " modules: ", modules.front(), " ...");
+}
+
+std::string report(const Answer& answer, const am::term::Style& style) {
+  std::string text = am::cat("plan of ", answer.plan.source, ", tp_size = ", answer.tp,
+                             answer.plan.sequence_parallel ? ", sequence parallel" : "", "\n\n");
+  if (answer.plan.rules.empty()) return text + "nothing is cut over tp\n";
+  am::term::Table rules({{"pattern"}, {"style"}, {"matches"}});
+  for (size_t i = 0; i < answer.plan.rules.size(); ++i) {
+    const auto& modules = answer.resolved.matches[i];
+    const auto role = modules.empty() ? am::term::Role::kError : am::term::Role::kPlain;
+    rules.add({answer.plan.rules[i].pattern,
+               {to_string(answer.plan.rules[i].style), am::term::Role::kAccent},
+               {matches_text(modules), role}});
+  }
+  am::term::Table rest({{"replicated"}, {"its gradient"}});
+  for (const Replicated& parameter : replicated(answer)) {
+    rest.add({parameter.name, parameter.grad_sum ? "summed over tp" : "the same on every tp rank"});
+  }
+  return text + rules.text(style) + (rest.empty() ? std::string() : "\n" + rest.text(style));
+}
+
+// The errors that are about this question: the plan's own and the mesh's.
+am::Diagnostics relevant(const am::Diagnostics& found) {
+  am::Diagnostics out;
+  for (const am::Diagnostic& item : found.items()) {
+    if (am::starts_with(item.rule, "tp.")) out.add(item);
+  }
+  return out;
+}
+
+}  // namespace
+
+int run_tp(const PlanOptions& options, const Output& output) {
+  am::Diagnostics found;
+  const auto file =
+      am::planner::check_file(options.files.front(), options.overrides, options.world_size, found);
+  if (!file.checked.model.has_value() || !file.checked.mesh.has_value()) {
+    return am_apps::refuse(found, output);
+  }
+  am::Diagnostics selecting;
+  auto plan = am::planner::select_tp_plan(*file.plan, *file.checked.model, selecting);
+  if (!plan.has_value()) return am_apps::refuse(selecting, output);
+  Answer answer;
+  answer.plan = *std::move(plan);
+  answer.inventory = am::model::build_inventory(*file.checked.model);
+  answer.tp = file.checked.mesh->tp;
+  // A plan with mistakes is shown too: seeing what each line matches is how they are found.
+  am::Diagnostics ignored;
+  answer.resolved =
+      am::model::resolve_tp_plan(answer.plan, answer.inventory, *file.checked.model, {}, ignored);
+  const am::Diagnostics about = relevant(found);
+  if (output.json) {
+    am_apps::print(to_json(answer, about));
+  } else {
+    am_apps::print_diagnostics(about, output);
+    am_apps::print(report(answer, output.out));
+  }
+  return about.ok() ? am_apps::kFine : am_apps::kInvalid;
+}
+
+}  // namespace am_plan

@@ -1,0 +1,147 @@
+#include "line_editor.h"
+
+#include <histedit.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <clocale>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "am/base/text.h"
+
+namespace am_repl {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kHistoryLines = 2000;
+
+class EditLineEditor : public LineEditor {
+ public:
+  EditLineEditor(Completer completer, fs::path history)
+      : completer_(std::move(completer)), history_path_(std::move(history)) {
+    // Only characters: numbers keep their point.
+    const char* locale = std::setlocale(LC_CTYPE, "");
+    if (locale == nullptr || MB_CUR_MAX == 1) std::setlocale(LC_CTYPE, "C.UTF-8");
+    editor_ = ::el_init("am-repl", stdin, stdout, stderr);
+    history_ = ::history_init();
+    ::history(history_, &event_, H_SETSIZE, kHistoryLines);
+    ::history(history_, &event_, H_SETUNIQUE, 1);
+    if (!history_path_.empty()) ::history(history_, &event_, H_LOAD, history_path_.c_str());
+    ::el_set(editor_, EL_CLIENTDATA, this);
+    ::el_set(editor_, EL_PROMPT, &EditLineEditor::prompt_of);
+    ::el_set(editor_, EL_EDITOR, "emacs");
+    ::el_set(editor_, EL_SIGNAL, 0);  // Ctrl-C is the shell's
+    ::el_set(editor_, EL_HIST, ::history, history_);
+    ::el_set(editor_, EL_ADDFN, "am-complete", "complete commands and names",
+             &EditLineEditor::on_tab);
+    ::el_set(editor_, EL_BIND, "^I", "am-complete", nullptr);
+    ::el_set(editor_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
+    ::el_source(editor_, nullptr);  // the user's ~/.editrc
+  }
+  EditLineEditor(const EditLineEditor&) = delete;
+  EditLineEditor& operator=(const EditLineEditor&) = delete;
+  ~EditLineEditor() override {
+    ::el_end(editor_);
+    ::history_end(history_);
+  }
+
+  Line read(const std::string& prompt) override {
+    prompt_ = prompt;
+    int count = 0;
+    errno = 0;
+    const char* text = ::el_gets(editor_, &count);
+    if (text == nullptr || count <= 0) {
+      const bool interrupted = count < 0 && errno == EINTR;
+      if (interrupted) ::el_reset(editor_);
+      std::fputs(interrupted ? "^C\n" : "\n", stdout);
+      std::fflush(stdout);
+      return {interrupted ? Line::Kind::kInterrupted : Line::Kind::kEnd, {}};
+    }
+    std::string line(text, static_cast<size_t>(count));
+    if (!line.empty() && line.back() == '\n') line.pop_back();
+    return {Line::Kind::kText, line};
+  }
+
+  void remember(const std::string& text) override {
+    if (am::trim(text).empty() || text.front() == ' ') return;
+    ::history(history_, &event_, H_ENTER, text.c_str());
+    if (history_path_.empty()) return;
+    ::history(history_, &event_, H_SAVE, history_path_.c_str());
+    ::chmod(history_path_.c_str(), S_IRUSR | S_IWUSR);
+  }
+
+ private:
+  static EditLineEditor& self(EditLine* editor) {
+    void* data = nullptr;
+    ::el_get(editor, EL_CLIENTDATA, &data);
+    return *static_cast<EditLineEditor*>(data);
+  }
+
+  static char* prompt_of(EditLine* editor) { return self(editor).prompt_.data(); }
+
+  static unsigned char on_tab(EditLine* editor, int) { return self(editor).complete(); }
+
+  unsigned char complete() {
+    const LineInfo* info = ::el_line(editor_);
+    const std::string before(info->buffer, static_cast<size_t>(info->cursor - info->buffer));
+    const am::inspect::Completion found = completer_(before);
+    if (found.candidates.empty()) return CC_REFRESH_BEEP;
+    std::string text = am::inspect::common_prefix(found.candidates);
+    const bool goes_on = text.empty() || text.back() == '.' || text.back() == '/';
+    if (found.candidates.size() == 1 && !goes_on) text += ' ';
+    const std::string word = before.substr(found.begin);
+    if (text.size() > word.size()) {
+      ::el_insertstr(editor_, text.substr(word.size()).c_str());
+      return CC_REFRESH;
+    }
+    list(found.candidates);
+    return CC_REDISPLAY;
+  }
+
+  // Below the line; the editor draws prompt and line again after it.
+  void list(const std::vector<std::string>& candidates) const {
+    constexpr size_t kMost = 60;
+    std::string text = "\n";
+    for (size_t i = 0; i < candidates.size() && i < kMost; ++i) text += "  " + candidates[i] + "\n";
+    if (candidates.size() > kMost) text += am::cat("  and ", candidates.size() - kMost, " more\n");
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
+  }
+
+  Completer completer_;
+  fs::path history_path_;
+  EditLine* editor_ = nullptr;
+  History* history_ = nullptr;
+  HistEvent event_ = {};
+  std::string prompt_;
+};
+
+// Makes the folder and the file; empty when that is not possible.
+fs::path usable(const fs::path& history) {
+  if (history.empty()) return {};
+  std::error_code problem;
+  fs::create_directories(history.parent_path(), problem);
+  if (problem || ::access(history.parent_path().c_str(), W_OK) != 0) return {};
+  return history;
+}
+
+}  // namespace
+
+std::unique_ptr<LineEditor> make_line_editor(LineEditor::Completer completer,
+                                             const fs::path& history) {
+  return std::make_unique<EditLineEditor>(std::move(completer), usable(history));
+}
+
+fs::path history_file() {
+  const char* state = std::getenv("XDG_STATE_HOME");
+  if (state != nullptr && *state != '\0') return fs::path(state) / "am" / "history";
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || *home == '\0') return {};
+  return fs::path(home) / ".local" / "state" / "am" / "history";
+}
+
+}  // namespace am_repl

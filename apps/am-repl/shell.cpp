@@ -1,0 +1,133 @@
+#include "shell.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <iostream>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/inspect/words.h"
+
+namespace am_repl {
+
+using am::inspect::Interpreter;
+using am::inspect::Outcome;
+using am::inspect::SplitCommands;
+
+namespace {
+
+am::term::Style error_style() {
+  return am::term::Style::of(STDERR_FILENO, am::term::ColorMode::kAuto);
+}
+
+// Shows an outcome. False when the script ends here.
+bool show(const Outcome& outcome, am::Json* results) {
+  if (results != nullptr) {
+    results->push_back(am::inspect::to_json(outcome));
+  } else if (outcome.ok()) {
+    std::cout << outcome.result.text << std::flush;
+  } else {
+    print_error(outcome.error->message, outcome.error->hint, error_style());
+  }
+  return outcome.ok() && !outcome.result.quit;
+}
+
+Outcome open_quote(const std::string& rest) {
+  Outcome outcome;
+  outcome.input = rest;
+  outcome.error = {am::ErrorKind::kUsage, "the input ends inside a quote", {}};
+  return outcome;
+}
+
+// An open quote, or a backslash at the end: the next line belongs to this one.
+bool goes_on(const std::string& text) {
+  const SplitCommands split = am::inspect::split_commands(text, false);
+  return split.open_quote || (!text.empty() && text.back() == '\\');
+}
+
+}  // namespace
+
+Source from_text(std::string text) {
+  return [text = std::move(text), done = false](std::string& out) mutable {
+    if (std::exchange(done, true)) return false;
+    out += text;
+    return true;
+  };
+}
+
+Source from_file_descriptor(int fd) {
+  return [fd](std::string& out) {
+    std::array<char, 4096> bytes;
+    ssize_t count = 0;
+    do {
+      count = ::read(fd, bytes.data(), bytes.size());
+    } while (count < 0 && errno == EINTR);
+    if (count < 0) {
+      throw am::Error(am::ErrorKind::kIo, am::cat("cannot read commands: ", std::strerror(errno)));
+    }
+    out.append(bytes.data(), static_cast<size_t>(count));
+    return count > 0;
+  };
+}
+
+int run_script(Interpreter& interpreter, const Source& source, am::Json* results) {
+  std::string text;
+  bool more = true;
+  while (more) {
+    more = source(text);
+    const SplitCommands split = am::inspect::split_commands(text, !more);
+    for (const std::string& command : split.commands) {
+      const Outcome outcome = interpreter.run(command);
+      if (!show(outcome, results)) return outcome.ok() ? 0 : 1;
+    }
+    text = split.rest;
+    if (!more && split.open_quote) {
+      show(open_quote(text), results);
+      return 1;
+    }
+  }
+  return 0;
+}
+
+int run_prompt(Interpreter& interpreter, LineEditor& editor,
+               const std::function<void()>& clear_interrupt) {
+  const std::string prompt = interpreter.facts().title + "> ";
+  std::string text;
+  while (true) {
+    const Line line = editor.read(text.empty() ? prompt : "...> ");
+    if (line.kind == Line::Kind::kEnd) return 0;
+    clear_interrupt();
+    if (line.kind == Line::Kind::kInterrupted) {
+      text.clear();
+      continue;
+    }
+    text += line.text;
+    if (goes_on(text)) {
+      if (text.back() == '\\') text.pop_back();
+      text += '\n';
+      continue;
+    }
+    editor.remember(text);
+    for (const std::string& command :
+         am::inspect::split_commands(std::exchange(text, {}), true).commands) {
+      const Outcome outcome = interpreter.run(command);
+      const bool next = show(outcome, nullptr);
+      if (outcome.result.quit) return 0;
+      if (!next) break;
+    }
+  }
+}
+
+void print_error(const std::string& message, const std::string& hint,
+                 const am::term::Style& style) {
+  std::cout << std::flush;  // what was printed before it stands before it
+  std::cerr << style.paint(am::term::Role::kError, "error:") << " " << message << "\n";
+  if (!hint.empty())
+    std::cerr << style.paint(am::term::Role::kHelp, "help:") << " " << hint << "\n";
+}
+
+}  // namespace am_repl

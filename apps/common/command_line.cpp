@@ -1,0 +1,139 @@
+#include "common/command_line.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include "am/base/text.h"
+#include "common/output.h"
+
+namespace am_apps {
+namespace {
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+void add_flag_names(const CLI::App& app, std::vector<std::string>& names) {
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+}
+
+// The innermost command that was named on the line.
+const CLI::App& active_command(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  return chosen.empty() ? app : *chosen.back();
+}
+
+std::string usage_hint(const CLI::App& app, const CLI::App& command) {
+  const std::string name =
+      &command == &app ? app.get_name() : am::cat(app.get_name(), " ", command.get_name());
+  return am::cat("`", name, " --help` shows what it takes");
+}
+
+int complain(const CLI::App& app, const std::string& message, const std::string& help) {
+  std::cerr << app.get_name() << ": error: " << am::term::printable(message) << "\n";
+  if (!help.empty()) std::cerr << "help: " << am::term::printable(help) << "\n";
+  return kUnusable;
+}
+
+int unknown_flag(const CLI::App& app, const CLI::App& command, const std::string& word) {
+  const std::string flag = word.substr(0, word.find('='));
+  std::vector<std::string> names;
+  add_flag_names(command, names);
+  if (&command != &app) add_flag_names(app, names);
+  const auto near = am::nearest(flag, names);
+  return complain(app, am::cat("unknown option ", flag),
+                  near.has_value() ? am::cat("did you mean ", *near, "?") : usage_hint(app, command));
+}
+
+int unknown_command(const CLI::App& app, const std::string& word) {
+  const auto names = command_names(app);
+  const auto near = am::nearest(word, names);
+  return complain(app, am::cat("unknown command \"", word, "\""),
+                  am::cat(near.has_value() ? am::cat("did you mean ", *near, "? ") : std::string(),
+                          "commands: ", am::join(names, ", ")));
+}
+
+// The first word that is neither a flag nor a flag's value: a tool with commands must know it.
+std::optional<std::string> first_word(const CLI::App& app, int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (!am::starts_with(word, "-")) return word;
+    const CLI::Option* option = app.get_option_no_throw(word);
+    if (option != nullptr && option->get_items_expected_min() > 0) ++i;
+  }
+  return std::nullopt;
+}
+
+std::optional<int> check_command(const CLI::App& app, int argc, char** argv) {
+  const auto names = command_names(app);
+  if (names.empty()) return std::nullopt;
+  const auto word = first_word(app, argc, argv);
+  if (!word.has_value() || std::find(names.begin(), names.end(), *word) != names.end()) {
+    return std::nullopt;
+  }
+  return unknown_command(app, *word);
+}
+
+int explain_extras(const CLI::App& app) {
+  const CLI::App& command = active_command(app);
+  const auto extras = app.remaining(true);
+  for (const std::string& word : extras) {
+    if (am::starts_with(word, "-")) return unknown_flag(app, command, word);
+  }
+  return complain(app, am::cat("unexpected argument \"", extras.empty() ? "" : extras.front(), "\""),
+                  usage_hint(app, command));
+}
+
+}  // namespace
+
+am::term::ColorMode CommonFlags::color_mode() const {
+  return am::term::parse_color_mode(color).value_or(am::term::ColorMode::kAuto);
+}
+
+void add_color(CLI::App& app, CommonFlags& flags) {
+  app.add_option("--color", flags.color, "auto, always or never; auto honours NO_COLOR")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->type_name("WHEN");
+}
+
+void add_json(CLI::App& app, CommonFlags& flags, const std::string& help) {
+  app.add_flag("--json", flags.json, help);
+}
+
+void add_set(CLI::App& app, std::vector<std::string>& texts) {
+  app.add_option("--set", texts, "Override a key of the plan; the value is TOML; repeatable")
+      ->type_size(1)
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false)
+      ->type_name("SECTION.KEY=VALUE");
+}
+
+std::vector<am::config::Override> overrides_of(const std::vector<std::string>& texts) {
+  std::vector<am::config::Override> overrides;
+  for (const std::string& text : texts) overrides.push_back({text});
+  return overrides;
+}
+
+std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+  if (const auto status = check_command(app, argc, argv)) return status;
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ExtrasError&) {
+    return explain_extras(app);
+  } catch (const CLI::Success& success) {  // help and version
+    app.exit(success, std::cout, std::cerr);
+    return kFine;
+  } catch (const CLI::ParseError& error) {
+    return complain(app, error.what(), usage_hint(app, active_command(app)));
+  }
+  return std::nullopt;
+}
+
+}  // namespace am_apps

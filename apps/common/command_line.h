@@ -1,0 +1,31 @@
+// What the tools' command lines have in common: flags, exit statuses, and "did you mean".
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "am/config/plan.h"
+#include "am/term/style.h"
+
+namespace am_apps {
+
+struct CommonFlags {
+  bool json = false;
+  std::string color = "auto";
+
+  am::term::ColorMode color_mode() const;
+};
+
+void add_color(CLI::App& app, CommonFlags& flags);
+void add_json(CLI::App& app, CommonFlags& flags, const std::string& help);
+// `--set section.key=value`, repeatable; it takes one word each time, so that a file may follow.
+void add_set(CLI::App& app, std::vector<std::string>& texts);
+std::vector<am::config::Override> overrides_of(const std::vector<std::string>& texts);
+
+// Parses. Nothing: go on. Otherwise the exit status: 0 after help or version, 2 after a wrong line, about
+// which a message with the nearest known name stands on stderr. CLI11's own statuses never get out.
+std::optional<int> parse(CLI::App& app, int argc, char** argv);
+
+}  // namespace am_apps

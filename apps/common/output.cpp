@@ -1,0 +1,99 @@
+#include "common/output.h"
+
+#include <unistd.h>
+
+#include <exception>
+#include <iostream>
+
+#include "am/base/text.h"
+#include "am/term/caret.h"
+
+namespace am_apps {
+namespace {
+
+// An error without a place in a file, as a diagnostic of the rule "io", "format", ... .
+am::Diagnostics as_diagnostics(const am::Error& error) {
+  const char* rule = "internal";
+  switch (error.kind()) {
+    case am::ErrorKind::kUsage:
+      rule = "usage";
+      break;
+    case am::ErrorKind::kIo:
+      rule = "io";
+      break;
+    case am::ErrorKind::kFormat:
+      rule = "format";
+      break;
+    case am::ErrorKind::kPlan:
+      rule = "plan";
+      break;
+    case am::ErrorKind::kRuntime:
+      rule = "runtime";
+      break;
+    case am::ErrorKind::kInternal:
+      break;
+  }
+  am::Diagnostics found;
+  found.error(rule, {}, error.what(), error.hint());
+  return found;
+}
+
+int report(const char* tool, const Output& output, const am::Error& error) {
+  if (output.json) print(failure(as_diagnostics(error)));
+  std::cerr << tool << ": " << output.err.paint(am::term::Role::kError, "error") << ": "
+            << am::term::printable(error.what()) << "\n";
+  if (!error.hint().empty()) {
+    std::cerr << output.err.paint(am::term::Role::kHelp, "help") << ": " << error.hint() << "\n";
+  }
+  return error.exit_status();
+}
+
+}  // namespace
+
+Output Output::of(bool json, am::term::ColorMode color) {
+  return {json, am::term::Style::of(STDOUT_FILENO, color),
+          am::term::Style::of(STDERR_FILENO, color)};
+}
+
+void print(const std::string& text) { std::cout << text; }
+
+void print(const am::Json& json) { std::cout << am::dump_json(json, 1) << "\n"; }
+
+void print_diagnostics(const am::Diagnostics& found, const Output& output) {
+  std::cerr << am::term::render(found, output.err);
+}
+
+am::Json failure(const am::Diagnostics& found) {
+  am::Json json = am::Json::object();
+  json["ok"] = false;
+  json["diagnostics"] = am::to_json(found);
+  return json;
+}
+
+int refuse(const am::Diagnostics& found, const Output& output) {
+  if (output.json) {
+    print(failure(found));
+  } else {
+    print_diagnostics(found, output);
+  }
+  return kInvalid;
+}
+
+int guarded(const char* tool, const Output& output, const std::function<int()>& body) {
+  int status = kFine;
+  try {
+    status = body();
+  } catch (const am::Error& error) {
+    status = report(tool, output, error);
+  } catch (const std::exception& error) {
+    status = report(tool, output, am::Error(am::ErrorKind::kInternal, error.what()));
+  }
+  std::cout.flush();
+  if (!std::cout && status == kFine) {
+    return report(tool, {false, output.out, output.err},
+                  am::Error(am::ErrorKind::kIo, "cannot write to standard output"));
+  }
+  return status;
+}
+
+}  // namespace am_apps

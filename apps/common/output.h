@@ -1,0 +1,44 @@
+// How a tool answers: results on stdout, everything else on stderr, and the exit status.
+//
+//   return am_apps::guarded("am-plan", output, [&] { return run_check(options, output); });
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "am/base/diagnostic.h"
+#include "am/base/error.h"
+#include "am/base/json.h"
+#include "am/term/style.h"
+
+namespace am_apps {
+
+// Exit statuses of all tools.
+inline constexpr int kFine = 0;
+inline constexpr int kInvalid = 1;  // what was asked about is not valid, or the job failed
+inline constexpr int kUnusable = 2;  // the command line or a file could not be read
+
+struct Output {
+  bool json = false;
+  am::term::Style out;  // of stdout
+  am::term::Style err;  // of stderr
+
+  static Output of(bool json, am::term::ColorMode color);
+};
+
+// A result for people, or the one JSON object.
+void print(const std::string& text);
+void print(const am::Json& json);
+// Diagnostics on stderr, as a compiler prints them.
+void print_diagnostics(const am::Diagnostics& found, const Output& output);
+
+// {"ok": false, "diagnostics": [...]}: what --json prints in the place of a result.
+am::Json failure(const am::Diagnostics& found);
+
+// Prints diagnostics where they belong (stderr; with --json in the object on stdout) and gives kInvalid.
+int refuse(const am::Diagnostics& found, const Output& output);
+
+// Runs a tool's body. What it throws becomes a line on stderr (and {"ok": false} with --json) and a status.
+int guarded(const char* tool, const Output& output, const std::function<int()>& body);
+
+}  // namespace am_apps

@@ -1,0 +1,22 @@
+#include "am/inspect/interpreter.h"
+
+#include <utility>
+
+namespace am::inspect {
+
+SessionFacts facts_of(const Session& session) {
+  SessionFacts facts;
+  facts.title = session.holder().title();
+  for (const HeldParameter& parameter : session.holder().parameters()) {
+    facts.parameters.push_back(parameter.name);
+  }
+  facts.modules = module_names(session.holder().parameters());
+  return facts;
+}
+
+LocalInterpreter::LocalInterpreter(Session session)
+    : session_(std::move(session)), facts_(facts_of(session_)) {}
+
+Outcome LocalInterpreter::run(const std::string& input) { return execute(session_, input); }
+
+}  // namespace am::inspect

@@ -1,0 +1,46 @@
+// Who answers commands: a session in this process, or one in the processes of a plan's ranks.
+//
+//   auto interpreter = open_target("checkpoints/step-300", options, found);
+//   Outcome outcome = interpreter->run("ls *.weight");
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "am/inspect/command.h"
+
+namespace am::inspect {
+
+// What a prompt and completion need to know of a session.
+struct SessionFacts {
+  std::string title;                    // "llama step-300 [dp_shard 2]"
+  std::vector<std::string> parameters;  // names
+  std::vector<std::string> modules;
+};
+
+SessionFacts facts_of(const Session& session);
+
+class Interpreter {
+ public:
+  virtual ~Interpreter() = default;
+
+  virtual const SessionFacts& facts() const = 0;
+  // What the command did, its error included. Throws Error(kRuntime) when the session itself is
+  // over: a rank died.
+  virtual Outcome run(const std::string& input) = 0;
+};
+
+// Runs commands in this process.
+class LocalInterpreter : public Interpreter {
+ public:
+  explicit LocalInterpreter(Session session);
+
+  const SessionFacts& facts() const override { return facts_; }
+  Outcome run(const std::string& input) override;
+
+ private:
+  Session session_;
+  SessionFacts facts_;
+};
+
+}  // namespace am::inspect

@@ -1,0 +1,103 @@
+#include "am/inspect/messages.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+
+namespace am::inspect {
+namespace {
+
+constexpr uint64_t kLongest = uint64_t{1} << 32;
+
+bool send_bytes(int socket, const char* bytes, size_t size) {
+  while (size > 0) {
+    const ssize_t count = ::send(socket, bytes, size, MSG_NOSIGNAL);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && (errno == EPIPE || errno == ECONNRESET)) return false;
+    if (count < 0) {
+      throw Error(ErrorKind::kRuntime,
+                  cat("cannot write to a rank's socket: ", std::strerror(errno)));
+    }
+    bytes += count;
+    size -= static_cast<size_t>(count);
+  }
+  return true;
+}
+
+// False at the end of the stream before the first byte or in the middle: the peer died.
+bool receive_bytes(int socket, char* bytes, size_t size) {
+  while (size > 0) {
+    const ssize_t count = ::recv(socket, bytes, size, 0);
+    if (count < 0 && errno == EINTR) continue;
+    if (count == 0 || (count < 0 && errno == ECONNRESET)) return false;
+    if (count < 0) {
+      throw Error(ErrorKind::kRuntime, cat("cannot read a rank's socket: ", std::strerror(errno)));
+    }
+    bytes += count;
+    size -= static_cast<size_t>(count);
+  }
+  return true;
+}
+
+}  // namespace
+
+bool send_message(int socket, const Json& message) {
+  const std::string text = dump_json(message, -1);
+  const uint64_t length = text.size();
+  char header[sizeof(length)];
+  std::memcpy(header, &length, sizeof(length));
+  return send_bytes(socket, header, sizeof(header)) && send_bytes(socket, text.data(), text.size());
+}
+
+std::optional<Json> receive_message(int socket) {
+  char header[sizeof(uint64_t)];
+  if (!receive_bytes(socket, header, sizeof(header))) return std::nullopt;
+  uint64_t length = 0;
+  std::memcpy(&length, header, sizeof(length));
+  if (length > kLongest)
+    throw Error(ErrorKind::kRuntime, "a rank's message has no sensible length");
+  std::string text(length, '\0');
+  if (!receive_bytes(socket, text.data(), text.size())) return std::nullopt;
+  Diagnostics found;
+  auto json = parse_json(text, "message", found);
+  if (!json) throw Error(ErrorKind::kRuntime, "a rank's message cannot be understood");
+  return json;
+}
+
+Json pack(const Outcome& outcome) {
+  Json message = {{"input", outcome.input}, {"command", outcome.command}};
+  if (outcome.ok()) {
+    message["json"] = outcome.result.json;
+    message["text"] = outcome.result.text;
+    message["quit"] = outcome.result.quit;
+  } else {
+    message["error"] = {{"kind", static_cast<int>(outcome.error->kind)},
+                        {"message", outcome.error->message},
+                        {"hint", outcome.error->hint}};
+  }
+  return message;
+}
+
+Outcome unpack(const Json& message) {
+  Outcome outcome;
+  outcome.input = message.value("input", "");
+  outcome.command = message.value("command", "");
+  if (message.contains("error")) {
+    const Json& error = message["error"];
+    outcome.error = {static_cast<ErrorKind>(error["kind"].get<int>()),
+                     error["message"].get<std::string>(), error["hint"].get<std::string>()};
+    return outcome;
+  }
+  outcome.result.json = message.value("json", Json::object());
+  outcome.result.text = message.value("text", "");
+  outcome.result.quit = message.value("quit", false);
+  return outcome;
+}
+
+}  // namespace am::inspect

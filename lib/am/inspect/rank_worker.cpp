@@ -1,0 +1,116 @@
+#include "am/inspect/rank_worker.h"
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <iostream>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/inspect/interpreter.h"
+#include "am/inspect/messages.h"
+#include "am/inspect/sharded_holder.h"
+#include "am/inspect/target.h"
+#include "am/launch/environment.h"
+#include "am/runtime/torch_error.h"
+#include "am/runtime/world.h"
+
+namespace am::inspect {
+namespace {
+
+// How long a rank waits for its peers in one collective.
+constexpr auto kTimeout = std::chrono::minutes(10);
+
+std::atomic<bool> interrupt_requested{
+    false};  // set by a signal handler, which nothing can be passed to
+
+void on_interrupt(int) { interrupt_requested = true; }
+
+// The holder refers to nothing of the plan but its own copy.
+Session open_session(const WorkerSetup& setup) {
+  Diagnostics found;
+  const auto here = launch::detect_environment(launch::process_environment(), found);
+  if (!here) throw Error(ErrorKind::kInternal, "a worker was started without a rank's variables");
+  const auto opened = open_plan(setup.plan, setup.overrides, here->world_size, found);
+  if (!opened) {
+    throw Error(ErrorKind::kPlan,
+                cat(setup.plan.string(), ": the plan was changed while ranks started"));
+  }
+  const runtime::World world = runtime::World::connect(*here, kTimeout);
+  auto holder = std::make_unique<ShardedHolder>(opened->plan, opened->model, opened->layout, world);
+  SessionOptions options = setup.session;
+  options.interrupted = [] { return interrupt_requested.load(); };
+  return Session(std::move(holder), options);
+}
+
+Json ready_message(const Session& session) {
+  const SessionFacts facts = facts_of(session);
+  return {{"title", facts.title}, {"parameters", facts.parameters}, {"modules", facts.modules}};
+}
+
+int serve(int socket) {
+  const auto setup = receive_message(socket);
+  if (!setup) return 0;
+  Session session = open_session(worker_setup(*setup));
+  const bool first = session.holder().rank() == 0;
+  send_message(socket, first ? ready_message(session) : Json::object());
+  while (const auto request = receive_message(socket)) {
+    interrupt_requested = false;
+    Outcome outcome = execute(session, request->at("input").get<std::string>());
+    if (!first) outcome.result = {};  // rank 0 answers for all
+    if (!send_message(socket, pack(outcome))) break;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Json to_json(const WorkerSetup& setup) {
+  Json overrides = Json::array();
+  for (const config::Override& item : setup.overrides) overrides.push_back(item.text);
+  const term::Style& style = setup.session.style;
+  return {{"plan", setup.plan.string()},
+          {"overrides", overrides},
+          {"color", style.color},
+          {"unicode", style.unicode},
+          {"width", style.width},
+          {"for_programs", setup.session.for_programs},
+          {"tokenizer", setup.session.tokenizer}};
+}
+
+WorkerSetup worker_setup(const Json& json) {
+  WorkerSetup setup;
+  setup.plan = json.at("plan").get<std::string>();
+  for (const Json& item : json.at("overrides"))
+    setup.overrides.push_back({item.get<std::string>()});
+  setup.session.style.color = json.at("color").get<bool>();
+  setup.session.style.unicode = json.at("unicode").get<bool>();
+  setup.session.style.width = json.at("width").get<int>();
+  setup.session.for_programs = json.at("for_programs").get<bool>();
+  setup.session.tokenizer = json.at("tokenizer").get<std::string>();
+  return setup;
+}
+
+int run_rank_worker(int socket) {
+  struct sigaction action = {};
+  action.sa_handler = on_interrupt;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGINT, &action, nullptr);
+  Outcome failed;
+  try {
+    return serve(socket);
+  } catch (const Error& error) {
+    failed.error = {error.kind(), error.what(), error.hint()};
+  } catch (const std::exception& error) {
+    failed.error = {ErrorKind::kInternal, runtime::first_line(error), {}};
+  }
+  std::cerr << failed.error->message << "\n";  // to the rank's log
+  try {
+    send_message(socket, pack(failed));
+  } catch (const Error&) {
+    // am-repl has gone: nobody is left to tell.
+  }
+  return Error(failed.error->kind, failed.error->message).exit_status();
+}
+
+}  // namespace am::inspect

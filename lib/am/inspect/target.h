@@ -1,0 +1,66 @@
+// What am-repl's TARGET is, and how it is opened.
+//
+//   a Hugging Face folder, or a .safetensors file     StoredHolder
+//   an am-run checkpoint (step-N)                     StoredHolder
+//   an am-run run folder, or its checkpoints/         its latest checkpoint
+//   a plan (TOML)                                     ShardedHolder: here for one rank, else in
+//   processes of its own
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "am/base/diagnostic.h"
+#include "am/config/plan.h"
+#include "am/inspect/interpreter.h"
+#include "am/model/config.h"
+#include "am/planner/layout.h"
+
+namespace am::inspect {
+
+enum class TargetKind { kWeights, kPlan };
+
+struct Target {
+  TargetKind kind = TargetKind::kWeights;
+  std::filesystem::path path;
+  std::string note;  // what was opened in the target's place; empty: the target itself
+};
+
+// Throws Error(kIo) for a path that is not there, Error(kFormat) for one that is none of the above;
+// its hint lists what was looked for.
+Target find_target(const std::filesystem::path& path);
+
+// A plan that may be run.
+struct OpenedPlan {
+  config::Plan plan;
+  model::ModelConfig model;
+  planner::Layout layout;
+};
+
+// Loads and checks it, by am-plan's rules and by what this build runs. Nothing when something is
+// wrong; `found` says all of it. `world_size`: 0 for the plan's own.
+std::optional<OpenedPlan> open_plan(const std::filesystem::path& file,
+                                    const std::vector<config::Override>& overrides,
+                                    int64_t world_size, Diagnostics& found);
+
+struct OpenOptions {
+  SessionOptions session;
+  std::vector<config::Override> overrides;  // of a plan
+  int64_t nproc = 0;                        // ranks of a plan; 0: the plan's own
+  // The program and arguments that start one rank, which calls run_rank_worker(); a socket's number
+  // is appended.
+  std::vector<std::string> worker_argv;
+};
+
+// More ranks than this are not started on one machine.
+inline constexpr int64_t kMostRanks = 64;
+
+// Nothing when a plan is wrong; `found` then says why. Throws Error for what cannot be read or
+// started.
+std::unique_ptr<Interpreter> open_target(const Target& target, const OpenOptions& options,
+                                         Diagnostics& found);
+
+}  // namespace am::inspect

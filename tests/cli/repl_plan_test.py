@@ -1,0 +1,151 @@
+"""am-repl on a plan: it starts the ranks, holds the sharded model, and says what went wrong with a rank."""
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+BIN = Path(os.environ["AM_BIN_DIR"])
+HF = Path(os.environ["AM_SOURCE_DIR"]) / "tests" / "data" / "hf"
+
+
+def plan_text(mesh="world_size = 2", more=""):
+    return f"""
+[model]
+path = "{HF}/llama"
+weights = "{HF}/llama/model.safetensors"
+[mesh]
+{mesh}
+[strategy]
+name = "fsdp2"
+mp_policy = {{ param_dtype = "float32", reduce_dtype = "float32", output_dtype = "float32" }}
+[train]
+seq_len = 16
+{more}
+"""
+
+
+def children_of(pid):
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True)
+    return [int(line) for line in listed.stdout.split()]
+
+
+def is_alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+class PlanTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="am-repl-test-")
+        self.addCleanup(self.folder.cleanup)
+        self.plan = Path(self.folder.name) / "plan.toml"
+        self.plan.write_text(plan_text())
+
+    def repl(self, *arguments):
+        return subprocess.run(
+            [BIN / "am-repl", self.plan, *arguments], stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=120)
+
+    def results(self, *arguments):
+        done = self.repl(*arguments, "--json")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return json.loads(done.stdout)["results"]
+
+    def start(self):
+        """A session whose commands are written one by one."""
+        process = subprocess.Popen(
+            [BIN / "am-repl", self.plan], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        process.stdin.write("memory\n")
+        process.stdin.flush()
+        for _ in range(4):  # titles, a line, two ranks
+            process.stdout.readline()
+        return process
+
+    def test_two_ranks_answer_as_a_checkpoint_does(self):
+        commands = "stats; loss 'ABC DEF'; logprob HELLO; generate AB --tokens 5"
+        sharded = self.results("-c", commands)
+        at_rest = subprocess.run(
+            [BIN / "am-repl", HF / "llama" / "model.safetensors", "-c", commands, "--json"],
+            capture_output=True, text=True, timeout=60)
+        expected = json.loads(at_rest.stdout)["results"]
+        for ours, theirs in zip(sharded[0]["stats"], expected[0]["stats"], strict=True):
+            self.assertEqual(ours["name"], theirs["name"])
+            self.assertAlmostEqual(ours["std"], theirs["std"], places=12)
+        self.assertAlmostEqual(sharded[1]["loss"], expected[1]["loss"], places=5)
+        self.assertAlmostEqual(sharded[2]["total"], expected[2]["total"], places=4)
+        self.assertEqual(sharded[3]["tokens"], expected[3]["tokens"])
+
+    def test_unshard_shows_each_rank_before_and_after(self):
+        unshard, reshard = self.results("-c", "unshard lm_head.weight; reshard all")
+        self.assertEqual([rank["unsharded_bytes"] for rank in unshard["before"]], [0, 0])
+        self.assertEqual([rank["unsharded_bytes"] for rank in unshard["after"]], [97 * 32 * 4] * 2)
+        self.assertEqual(unshard["boxes_before"][1]["offset"], [49, 0])
+        self.assertEqual([rank["unsharded_bytes"] for rank in reshard["after"]], [0, 0])
+
+    def test_a_wrong_command_ends_the_script_with_one_message(self):
+        done = self.repl("-c", "show nothing; info")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr.count("there is no parameter"), 1)
+        self.assertEqual(done.stdout, "")
+
+    def test_a_wrong_plan_starts_no_rank(self):
+        self.plan.write_text(plan_text(mesh="world_size = 3\ntp_size = 3"))
+        done = self.repl("-c", "info", "--json")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        diagnostics = json.loads(done.stdout)["diagnostics"]
+        self.assertTrue(any("3" in item["message"] for item in diagnostics))
+        self.assertIn("plan.toml:", done.stderr)
+
+    def test_set_and_nproc_change_the_plan(self):
+        (mesh,) = self.results("--set", "mesh.world_size=1", "-c", "mesh")
+        self.assertEqual(mesh["groups"]["dp"], [[0]])
+        self.plan.write_text(plan_text(mesh=""))
+        (mesh,) = self.results("--nproc", "2", "-c", "mesh")
+        self.assertEqual(mesh["groups"]["dp"], [[0, 1]])
+
+    def test_too_many_ranks(self):
+        self.plan.write_text(plan_text(mesh="world_size = 128"))
+        done = self.repl("-c", "info")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("am-plan shows layouts of any size", done.stderr)
+
+    def test_weights_that_cannot_be_read(self):
+        self.plan.write_text(plan_text().replace("llama/model.safetensors", "qwen3/model.safetensors"))
+        done = self.repl("-c", "info")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("does not fit the model", done.stderr)
+        self.assertEqual(done.stderr.count("does not fit"), 1)
+
+    def test_a_killed_rank_is_named_and_nobody_is_left(self):
+        process = self.start()
+        ranks = children_of(process.pid)
+        self.assertEqual(len(ranks), 2)
+        os.kill(ranks[1], signal.SIGKILL)
+        out, err = process.communicate("stats\n", timeout=60)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("rank 1", err)
+        self.assertIn("SIGKILL", err)
+        self.assertFalse(any(is_alive(rank) for rank in ranks))
+
+    def test_ranks_die_with_a_killed_session(self):
+        process = self.start()
+        ranks = children_of(process.pid)
+        process.kill()
+        process.wait()
+        deadline = time.time() + 10
+        while any(is_alive(rank) for rank in ranks) and time.time() < deadline:
+            time.sleep(0.05)
+        self.assertFalse(any(is_alive(rank) for rank in ranks))
+
+
+if __name__ == "__main__":
+    unittest.main()

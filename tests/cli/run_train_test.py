@@ -1,0 +1,307 @@
+"""am-run end to end: real processes, real sockets, files on disk."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+BIN = Path(os.environ["AM_BIN_DIR"])
+DATA = Path(os.environ["AM_SOURCE_DIR"]) / "tests" / "data"
+
+FULL_PRECISION = (
+    'mp_policy = { param_dtype = "float32", reduce_dtype = "float32", output_dtype = "float32" }'
+)
+
+
+def plan_text(more="", mesh="world_size = 2", strategy="fsdp2", steps=20, data="loop/tokens.bin"):
+    """The plan of tests/data/loop: 20 steps whose losses PyTorch has computed too."""
+    policy = FULL_PRECISION if strategy == "fsdp2" else ""
+    return f"""
+[model]
+path = "{DATA}/loop/model"
+[mesh]
+{mesh}
+[strategy]
+name = "{strategy}"
+{policy}
+[train]
+seq_len = 16
+micro_batch_size = 2
+global_batch_size = 8
+max_steps = {steps}
+[optimizer]
+lr = 1e-2
+[data]
+kind = "tokens"
+path = "{DATA}/{data}"
+shuffle = false
+{more}
+"""
+
+
+class RunTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="am-run-test-")
+        self.addCleanup(self.folder.cleanup)
+        self.path = Path(self.folder.name)
+
+    def write_plan(self, text, name="plan.toml"):
+        file = self.path / name
+        file.write_text(text)
+        return file
+
+    def am_run(self, *arguments, timeout=120, env=None):
+        return subprocess.run(
+            [BIN / "am-run", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            cwd=self.path,
+            env={**os.environ, **(env or {})},
+        )
+
+    def train(self, plan, run, *arguments):
+        result = self.am_run(plan, "--run-dir", run, *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def metrics(self, run):
+        lines = (self.path / run / "metrics.jsonl").read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
+    def checkpoint_bytes(self, run, step):
+        folder = self.path / run / "checkpoints" / f"step-{step}"
+        return {file.name: file.read_bytes() for file in sorted(folder.glob("rank-*.safetensors"))}
+
+
+class Training(RunTest):
+    def test_losses_are_those_of_pytorch(self):
+        plan = self.write_plan(plan_text())
+        result = self.train(plan, "run", "--json")
+        wanted = json.loads((DATA / "loop" / "losses.json").read_text())["losses"]
+        records = self.metrics("run")
+        self.assertEqual([r["step"] for r in records], list(range(1, 21)))
+        for record, loss in zip(records, wanted):
+            self.assertAlmostEqual(record["loss"] / loss, 1.0, delta=1e-4)
+        keys = ["step", "loss", "grad_norm", "lr", "tokens", "step_seconds", "tokens_per_second"]
+        keys += ["tokens_per_second_per_rank", "peak_memory_bytes", "mfu"]
+        self.assertEqual(list(records[0]), keys)
+        self.assertEqual(records[0]["tokens"], 128)
+        said = json.loads(result.stdout)
+        self.assertEqual((said["ok"], said["steps"]), (True, 20))
+        for name in ("plan.toml", "logs/rank-0.log", "logs/rank-1.log", "checkpoints/step-20"):
+            self.assertTrue((self.path / "run" / name).exists(), name)
+
+    def test_the_resolved_plan_trains_the_same(self):
+        self.train(self.write_plan(plan_text(steps=2)), "first")
+        self.train(self.path / "first" / "plan.toml", "second")
+        losses = [[r["loss"] for r in self.metrics(run)] for run in ("first", "second")]
+        self.assertEqual(losses[0], losses[1])
+
+    def test_flags_override_the_plan(self):
+        self.train(self.write_plan(plan_text()), "run", "--steps", "2", "--set", "optimizer.lr=0.5")
+        records = self.metrics("run")
+        self.assertEqual([r["lr"] for r in records], [0.5, 0.5])
+
+    def test_export_at_the_end(self):
+        more = '[checkpoint]\nexport = "hf"\n'
+        self.train(self.write_plan(plan_text(more, steps=1)), "run")
+        exported = self.path / "run" / "export" / "step-1"
+        self.assertTrue((exported / "model.safetensors").exists())
+        self.assertTrue((exported / "config.json").exists())
+
+    def test_old_checkpoints_are_dropped(self):
+        more = "[checkpoint]\nevery = 1\nkeep = 2\n"
+        self.train(self.write_plan(plan_text(more, steps=4)), "run")
+        left = sorted(p.name for p in (self.path / "run" / "checkpoints").iterdir())
+        self.assertEqual(left, ["step-3", "step-4"])
+
+    def test_under_a_launcher_each_process_is_a_rank(self):
+        plan = self.write_plan(plan_text(steps=2))
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        common = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+        common["MASTER_PORT"] = str(port)
+        ranks = [
+            subprocess.Popen(
+                [BIN / "am-run", plan, "--run-dir", self.path / "run"],
+                env={**os.environ, **common, "RANK": str(r), "LOCAL_RANK": str(r)},
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for r in range(2)
+        ]
+        for rank in ranks:
+            _, errors = rank.communicate(timeout=60)
+            self.assertEqual(rank.returncode, 0, errors)
+        self.assertEqual(len(self.metrics("run")), 2)
+
+
+class Resuming(RunTest):
+    MORE = "[checkpoint]\nevery = 3\n"
+
+    def wait_for(self, condition, seconds=60):
+        end = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), end, "waited too long")
+            time.sleep(0.02)
+
+    def test_kill_and_resume_is_exact(self):
+        for strategy, mesh in (("fsdp2", "world_size = 2"), ("fsdp2", "world_size = 2\ntp_size = 2")):
+            with self.subTest(mesh=mesh):
+                name = mesh.replace("\n", "-").replace(" ", "")
+                straight, broken = f"straight-{name}", f"broken-{name}"
+                plan = self.write_plan(plan_text(self.MORE, mesh=mesh, strategy=strategy, steps=6))
+                self.train(plan, straight)
+                self.kill_after_step_3(plan, broken)
+                self.train(plan, broken)
+                pick = lambda run: [(r["step"], r["loss"], r["grad_norm"]) for r in self.metrics(run)]
+                self.assertEqual(pick(straight), pick(broken))
+                wanted, got = (self.checkpoint_bytes(run, 6) for run in (straight, broken))
+                self.assertEqual(len(wanted), 2)
+                self.assertEqual(wanted, got)
+
+    def kill_after_step_3(self, plan, run):
+        """SIGKILL to the launcher in the middle of a long run, once step-3 is there."""
+        job = subprocess.Popen(
+            [BIN / "am-run", plan, "--run-dir", self.path / run, "--steps", "100000"],
+            stderr=subprocess.DEVNULL,
+        )
+        self.wait_for((self.path / run / "checkpoints" / "step-3").exists)
+        job.kill()
+        job.wait()
+        self.wait_for(lambda: not self.ranks_of(run))
+        # What the killed job saved later is not part of the experiment.
+        for folder in (self.path / run / "checkpoints").iterdir():
+            if folder.name != "step-3":
+                subprocess.run(["rm", "-r", folder], check=True)
+
+    def ranks_of(self, run):
+        found = []
+        for process in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                if str(self.path / run).encode() in process.read_bytes():
+                    found.append(process)
+            except OSError:
+                pass
+        return found
+
+    def test_another_layout_takes_over(self):
+        plan = self.write_plan(plan_text(self.MORE, steps=3))
+        self.train(plan, "run")
+        other = self.write_plan(plan_text(self.MORE, mesh="world_size = 1", steps=6), "other.toml")
+        self.train(other, "run")
+        wanted = json.loads((DATA / "loop" / "losses.json").read_text())["losses"]
+        for record, loss in zip(self.metrics("run"), wanted):
+            self.assertAlmostEqual(record["loss"] / loss, 1.0, delta=1e-4)
+        self.assertEqual(len(self.metrics("run")), 6)
+
+    def test_resume_none_starts_afresh(self):
+        plan = self.write_plan(plan_text(self.MORE, steps=3))
+        self.train(plan, "run")
+        self.train(plan, "run", "--resume", "none")
+        self.assertEqual([r["step"] for r in self.metrics("run")], [1, 2, 3])
+
+    def test_sigterm_saves_and_ends_well(self):
+        plan = self.write_plan(plan_text(steps=100000))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(signal=number.name):
+                run = f"run-{number.name}"
+                job = subprocess.Popen(
+                    [BIN / "am-run", plan, "--run-dir", self.path / run], stderr=subprocess.PIPE, text=True
+                )
+                metrics = self.path / run / "metrics.jsonl"
+                self.wait_for(lambda: metrics.exists() and metrics.stat().st_size > 0)
+                job.send_signal(number)
+                _, errors = job.communicate(timeout=60)
+                self.assertEqual(job.returncode, 0, errors)
+                steps = self.metrics(run)[-1]["step"]
+                self.assertTrue((self.path / run / "checkpoints" / f"step-{steps}").exists())
+
+
+class BadInput(RunTest):
+    def assert_fails(self, result, status, *texts):
+        self.assertEqual(result.returncode, status, result.stderr)
+        for text in texts:
+            self.assertIn(text, result.stderr)
+        self.assertNotIn("terminate called", result.stderr)
+        self.assertNotIn("frame #", result.stderr)
+
+    def test_no_such_plan(self):
+        self.assert_fails(self.am_run("nowhere.toml"), 2, "nowhere.toml")
+
+    def test_wrong_command_line(self):
+        self.assert_fails(self.am_run(), 2)
+        self.assert_fails(self.am_run("plan.toml", "--nnodes", "2"), 2, "--rdzv")
+
+    def test_a_plan_that_breaks_rules_starts_no_rank(self):
+        plan = self.write_plan(plan_text(mesh="world_size = 3\ntp_size = 3"))
+        result = self.am_run(plan, "--run-dir", self.path / "run", "--json")
+        self.assert_fails(result, 1, "error[", "no rank was started")
+        self.assertFalse((self.path / "run").exists())
+        self.assertFalse(json.loads(result.stdout)["ok"])
+
+    def test_what_this_version_cannot_run_is_said(self):
+        plan = self.write_plan(plan_text(strategy="megatron_fsdp"))
+        self.assert_fails(self.am_run(plan), 1, "runtime.unsupported", "megatron_fsdp")
+
+    def test_nccl_without_a_gpu(self):
+        text = plan_text().replace('name = "fsdp2"', 'name = "fsdp2"\nbackend = "nccl"')
+        self.assert_fails(self.am_run(self.write_plan(text)), 1, "nccl", "gloo")
+
+    def test_a_world_that_is_not_the_plans(self):
+        result = self.am_run(self.write_plan(plan_text()), "--nproc", "4")
+        self.assert_fails(result, 1, "world_size")
+
+    def test_missing_data(self):
+        plan = self.write_plan(plan_text(data="loop/nothing.bin"))
+        self.assert_fails(self.am_run(plan), 1, "nothing.bin")
+
+    def test_a_rank_that_fails_at_start_is_the_one_named(self):
+        tokens = self.path / "tokens.bin"
+        tokens.write_bytes(b"\xff\x7f" * 4000)  # ids far above the vocabulary
+        text = plan_text().replace(str(DATA / "loop/tokens.bin"), str(tokens))
+        result = self.am_run(self.write_plan(text), "--run-dir", self.path / "run")
+        self.assert_fails(result, 2, "tokens.bin", "rank")
+
+    def test_truncated_weights(self):
+        model = self.path / "model"
+        model.mkdir()
+        for file in (DATA / "loop" / "model").iterdir():
+            (model / file.name).write_bytes(file.read_bytes())
+        weights = model / "model.safetensors"
+        weights.write_bytes(weights.read_bytes()[:-100])
+        text = plan_text().replace(str(DATA / "loop/model"), str(model))
+        result = self.am_run(self.write_plan(text), "--run-dir", self.path / "run")
+        self.assert_fails(result, 2, "model.safetensors")
+        self.assertEqual(list((self.path / "run" / "checkpoints").iterdir()), [])
+
+    def test_run_folder_that_is_a_file(self):
+        (self.path / "run").write_text("in the way")
+        result = self.am_run(self.write_plan(plan_text()), "--run-dir", self.path / "run")
+        self.assert_fails(result, 2, "run")
+
+    def test_a_full_disk_leaves_no_half_checkpoint(self):
+        full = Path("/dev/full")
+        if not full.exists() or os.geteuid() != 0:
+            self.skipTest("needs root to mount a small file system")
+        small = self.path / "small"
+        small.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200k", "none", small])
+        if mounted.returncode != 0:
+            self.skipTest("cannot mount here")
+        self.addCleanup(subprocess.run, ["umount", small])
+        result = self.am_run(self.write_plan(plan_text(steps=2)), "--run-dir", small / "run")
+        self.assert_fails(result, 2, "No space left")
+        left = [p.name for p in (small / "run" / "checkpoints").iterdir()]
+        self.assertEqual(left, [])
+
+
+if __name__ == "__main__":
+    unittest.main()

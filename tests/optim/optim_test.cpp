@@ -1,0 +1,84 @@
+// Schedules, clipping and AdamW by hand-computed values; the whole loop against PyTorch is in train/loop_test.cpp.
+#include <ATen/ATen.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "am/optim/adamw.h"
+#include "am/optim/clip.h"
+#include "am/optim/schedule.h"
+#include "am/runtime/world.h"
+#include "support/rank_check.h"
+
+namespace am::optim {
+
+TEST_CASE("schedules") {
+  config::SchedulerSection scheduler;
+  SECTION("constant with warm-up") {
+    scheduler.warmup_steps = 4;
+    CHECK(learning_rate(scheduler, 1.0, 10, 0) == 0.25);
+    CHECK(learning_rate(scheduler, 1.0, 10, 3) == 1.0);
+    CHECK(learning_rate(scheduler, 1.0, 10, 9) == 1.0);
+  }
+  SECTION("cosine reaches min_lr and stays") {
+    scheduler.name = "cosine";
+    scheduler.min_lr = 0.1;
+    scheduler.decay_steps = 8;
+    CHECK(learning_rate(scheduler, 1.0, 10, 0) == Approx(1.0));
+    CHECK(learning_rate(scheduler, 1.0, 10, 4) == Approx(0.55));
+    CHECK(learning_rate(scheduler, 1.0, 10, 8) == Approx(0.1));
+    CHECK(learning_rate(scheduler, 1.0, 10, 9) == Approx(0.1));
+  }
+  SECTION("linear to max_steps") {
+    scheduler.name = "linear";
+    CHECK(learning_rate(scheduler, 1.0, 10, 0) == Approx(1.0));
+    CHECK(learning_rate(scheduler, 1.0, 10, 5) == Approx(0.5));
+  }
+  SECTION("wsd holds, then falls over its last decay_steps") {
+    scheduler.name = "wsd";
+    scheduler.decay_steps = 4;
+    CHECK(learning_rate(scheduler, 1.0, 20, 15) == Approx(1.0));
+    CHECK(learning_rate(scheduler, 1.0, 20, 18) == Approx(0.5));
+  }
+  SECTION("a warm-up as long as the decay ends at min_lr") {
+    scheduler.name = "cosine";
+    scheduler.warmup_steps = 5;
+    scheduler.decay_steps = 5;
+    scheduler.min_lr = 0.2;
+    CHECK(learning_rate(scheduler, 1.0, 10, 4) == 1.0);
+    CHECK(learning_rate(scheduler, 1.0, 10, 5) == Approx(0.2));
+  }
+}
+
+TEST_CASE("the first AdamW step moves by lr against the gradient's sign, after decay") {
+  const at::Tensor parameter = at::full({2}, 2.0F);
+  AdamW optimizer({parameter}, {.weight_decay = 0.1});
+  optimizer.step({at::tensor({0.5F, -3.0F})}, 0.01);
+  CHECK(parameter[0].item<double>() == Approx(2.0 * (1 - 0.001) - 0.01).epsilon(1e-6));
+  CHECK(parameter[1].item<double>() == Approx(2.0 * (1 - 0.001) + 0.01).epsilon(1e-6));
+  CHECK(optimizer.steps() == 1);
+}
+
+TEST_CASE("a parameter without a gradient is left alone") {
+  const at::Tensor parameter = at::ones({2});
+  AdamW optimizer({parameter, at::ones({3})}, {});
+  optimizer.step({at::Tensor(), at::ones({3})}, 0.1);
+  CHECK(at::equal(parameter, at::ones({2})));
+}
+
+TEST_CASE("the norm counts every shard once, over all ranks") {
+  runtime::run_ranks(2, [](const runtime::World& world) {
+    const runtime::Group group = world.make_group("all", {0, 1});
+    const std::vector<GradientShard> shards = {
+        {at::full({2}, 3.0F), true},                  // a piece per rank: 4 * 9
+        {at::full({1}, 8.0F), world.rank() == 0},     // a replica on both: 64
+        {at::Tensor(), true}};
+    RANK_CHECK(std::abs(global_norm(shards, group) - 10.0) < 1e-9);
+  });
+  CHECK(clip_factor(10.0, 0.0) == 1.0);
+  CHECK(clip_factor(0.5, 1.0) == 1.0);
+  CHECK(clip_factor(10.0, 1.0) == Approx(0.1).epsilon(1e-6));
+  CHECK(std::isnan(clip_factor(NAN, 1.0)));
+}
+
+}  // namespace am::optim

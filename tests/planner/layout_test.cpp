@@ -1,0 +1,194 @@
+#include "am/planner/layout.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "am/planner/stages.h"
+#include "plan_text.h"
+
+namespace {
+
+using am::Diagnostics;
+using am::Shape;
+using am::mesh::Box;
+using am::mesh::Placement;
+using am::planner::Layout;
+using am::planner::ParameterLayout;
+using am::test::ids;
+using am::test::model_of;
+using am::test::plan_of;
+using Ids = std::vector<std::string>;
+using Placements = std::vector<std::pair<std::string, Placement>>;
+
+Layout layout_of(const am::config::Plan& plan, const am::model::ModelConfig& config) {
+  Diagnostics found;
+  const auto sizes = am::planner::resolve_mesh(plan, 0, found);
+  REQUIRE(sizes.has_value());
+  auto layout = am::planner::build_layout(plan, config, *sizes, found);
+  for (const auto& item : found.items()) UNSCOPED_INFO(item.rule << ": " << item.message);
+  REQUIRE(layout.has_value());
+  return *layout;
+}
+
+Layout layout_of(const std::string& text, const std::string& model = "llama-3.1-8b") {
+  return layout_of(plan_of(text, model), model_of(model));
+}
+
+const ParameterLayout& at(const Layout& layout, const std::string& name) {
+  for (const auto& parameter : layout.parameters) {
+    if (parameter.name == name) return parameter;
+  }
+  FAIL("no parameter " << name);
+  return layout.parameters.front();
+}
+
+TEST_CASE("tp and fsdp cut the same dim, tp first") {
+  const Layout layout = layout_of("[mesh]\nworld_size = 4\ntp_size = 2\n");
+  const auto& query = at(layout, "model.layers.0.self_attn.q_proj.weight");
+  CHECK(query.placements(layout.mesh) ==
+        Placements{{"dp_shard_cp", Placement::shard(0)}, {"tp", Placement::shard(0)}});
+  CHECK(query.tp_shape(layout.mesh, 3) == Shape{2048, 4096});
+  CHECK(query.box(layout.mesh, 0) == Box{{0, 0}, {1024, 4096}});
+  CHECK(query.box(layout.mesh, 1) == Box{{2048, 0}, {1024, 4096}});
+  CHECK(query.box(layout.mesh, 2) == Box{{1024, 0}, {1024, 4096}});
+  CHECK(query.box(layout.mesh, 3) == Box{{3072, 0}, {1024, 4096}});
+  const auto& out = at(layout, "model.layers.0.self_attn.o_proj.weight");
+  CHECK(out.box(layout.mesh, 3) == Box{{2048, 2048}, {2048, 2048}});
+  const auto& norm = at(layout, "model.norm.weight");
+  CHECK(norm.placements(layout.mesh) ==
+        Placements{{"dp_shard_cp", Placement::shard(0)}, {"tp", Placement::replicate()}});
+  CHECK(norm.box(layout.mesh, 3) == Box{{2048}, {2048}});
+}
+
+TEST_CASE("the boxes of all ranks tile every parameter") {
+  auto config = model_of("qwen2.5-0.5b");
+  config.num_hidden_layers = 1;
+  config.hidden_size = 30;
+  config.intermediate_size = 37;
+  config.vocab_size = 101;
+  config.head_dim = 6;
+  config.num_attention_heads = 4;
+  config.num_key_value_heads = 2;
+  for (const char* mesh :
+       {"world_size = 1", "world_size = 7", "world_size = 6\ntp_size = 2",
+        "world_size = 12\ntp_size = 2\ndp_replicate_size = 2", "world_size = 8\ncp_size = 2"}) {
+    INFO(mesh);
+    const Layout layout = layout_of(plan_of(am::cat("[mesh]\n", mesh, "\n"), "qwen2.5-0.5b"), config);
+    for (const auto& parameter : layout.parameters) {
+      int64_t held = 0;
+      for (int64_t rank = 0; rank < layout.mesh.world_size(); ++rank) {
+        const Box box = parameter.box(layout.mesh, rank);
+        CHECK(box.numel() <= parameter.stored_numel(layout.mesh, rank));
+        const bool tp_copy = !parameter.tp_dim && layout.mesh.index(rank, "tp") > 0;
+        const bool replica = layout.mesh.index(rank, "dp_replicate") > 0;
+        if (!tp_copy && !replica) held += box.numel();
+      }
+      INFO(parameter.name);
+      CHECK(held == am::numel(parameter.shape));
+    }
+  }
+}
+
+TEST_CASE("FSDP pieces are stored padded") {
+  auto config = model_of("llama-3.2-1b");
+  config.num_hidden_layers = 1;
+  config.vocab_size = 5;
+  const Layout layout = layout_of(plan_of("[mesh]\nworld_size = 4\n", "llama-3.2-1b"), config);
+  const auto& embedding = at(layout, "model.embed_tokens.weight");
+  CHECK(embedding.box(layout.mesh, 2) == Box{{4, 0}, {1, 2048}});
+  CHECK(embedding.box(layout.mesh, 3).numel() == 0);
+  for (int64_t rank = 0; rank < 4; ++rank) {
+    CHECK(embedding.stored_numel(layout.mesh, rank) == 2 * 2048);
+  }
+}
+
+TEST_CASE("ddp and a single rank cut nothing") {
+  const Layout ddp = layout_of("[mesh]\nworld_size = 4\n[strategy]\nname = \"ddp\"\n");
+  const auto& weight = at(ddp, "model.layers.0.mlp.up_proj.weight");
+  CHECK(weight.placements(ddp.mesh) == Placements{{"dp_replicate", Placement::replicate()}});
+  CHECK(weight.cuts(ddp.mesh, 3).empty());
+  const Layout one = layout_of("[mesh]\nworld_size = 1\n");
+  CHECK(at(one, "model.layers.0.mlp.up_proj.weight").placements(one.mesh).empty());
+  CHECK_FALSE(at(one, "model.layers.0.mlp.up_proj.weight").tp_dim.has_value());
+}
+
+TEST_CASE("megatron_fsdp shards parameters at level 3 only") {
+  const std::string text = "[mesh]\nworld_size = 4\n[strategy]\nname = \"megatron_fsdp\"\n";
+  CHECK(at(layout_of(text), "model.norm.weight").fsdp);
+  CHECK_FALSE(at(layout_of(text + "zero_dp_strategy = 2\n"), "model.norm.weight").fsdp);
+}
+
+TEST_CASE("hybrid sharding replicates over dp_replicate") {
+  const Layout layout = layout_of("[mesh]\nworld_size = 8\ndp_replicate_size = 2\ncp_size = 2\n");
+  CHECK(at(layout, "lm_head.weight").placements(layout.mesh) ==
+        Placements{{"dp_replicate", Placement::replicate()}, {"dp_shard_cp", Placement::shard(0)}});
+}
+
+TEST_CASE("an inline plan, a file and a registered name") {
+  const auto folder = std::filesystem::temp_directory_path() / "automesh_tp_plan_test";
+  std::filesystem::create_directories(folder);
+  const auto file = folder / "mine.toml";
+  std::ofstream(file) << "\"model.layers.*.mlp.{gate,up}_proj\" = \"colwise\"\n"
+                         "\"model.layers.*.mlp.down_proj\" = \"rowwise\"\n";
+  const std::string mesh = "[mesh]\nworld_size = 2\ntp_size = 2\n[strategy]\n";
+  for (const std::string& plan :
+       {am::cat("tp_plan = \"", file.string(), "\"\n"),
+        std::string("tp_plan = { \"model.layers.*.mlp.{gate,up}_proj\" = \"colwise\", "
+                    "\"model.layers.*.mlp.down_proj\" = \"rowwise\" }\n")}) {
+    const Layout layout = layout_of(mesh + plan);
+    CHECK(at(layout, "model.layers.3.mlp.up_proj.weight").tp_dim == 0);
+    CHECK(at(layout, "model.layers.3.mlp.down_proj.weight").tp_dim == 1);
+    CHECK_FALSE(at(layout, "model.layers.3.self_attn.q_proj.weight").tp_dim.has_value());
+  }
+  CHECK(at(layout_of(mesh + "tp_plan = \"llama\"\n"), "lm_head.weight").tp_dim == 0);
+
+  std::ofstream(file) << "[tp_plan]\n\"model.layers.*.mlp.up_proj\" = \"colwize\"\n";
+  Diagnostics found;
+  const auto plan = plan_of(am::cat(mesh, "tp_plan = \"", file.string(), "\"\n"));
+  CHECK_FALSE(am::planner::select_tp_plan(plan, model_of("llama-3.1-8b"), found).has_value());
+  REQUIRE(ids(found) == Ids{"tp.style"});
+  CHECK(found.items()[0].span.file == file.string());
+  CHECK(found.items()[0].span.line == 2);
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("a tp_plan that cannot be had is an error at its key") {
+  const std::string mesh = "[mesh]\nworld_size = 2\ntp_size = 2\n[strategy]\n";
+  for (const char* text : {"nowhere/plan.toml", "lama", "nowhere/libmine.so:plan", "libc.so.6:x"}) {
+    INFO(text);
+    Diagnostics found;
+    const auto plan = plan_of(am::cat(mesh, "tp_plan = \"", text, "\"\n"));
+    CHECK_FALSE(am::planner::select_tp_plan(plan, model_of("llama-3.1-8b"), found).has_value());
+    REQUIRE(ids(found) == Ids{"tp.plan"});
+    CHECK(found.items()[0].span.line == 7);
+  }
+}
+
+TEST_CASE("layers are dealt to stages, extra ones to the first") {
+  am::config::PipelineSection pipeline;
+  CHECK(am::planner::stage_of_layers(pipeline, 5, 2) == std::vector<int>{0, 0, 0, 1, 1});
+  CHECK(am::planner::stage_of_layers(pipeline, 3, 3) == std::vector<int>{0, 1, 2});
+  pipeline.split_points = {1, 4};
+  CHECK(am::planner::stage_of_layers(pipeline, 5, 3) == std::vector<int>{0, 1, 1, 1, 2});
+  CHECK_FALSE(am::planner::split_points_fit({4, 1}, 5, 3));
+  CHECK_FALSE(am::planner::split_points_fit({1, 5}, 5, 3));
+  CHECK_FALSE(am::planner::split_points_fit({1}, 5, 3));
+  pipeline.virtual_stages = 2;
+  CHECK(am::planner::stage_owners(pipeline, 2) == std::vector<int64_t>{0, 1, 0, 1});
+  pipeline.schedule = "zbv_zero_bubble";
+  CHECK(am::planner::stage_owners(pipeline, 2) == std::vector<int64_t>{0, 1, 1, 0});
+}
+
+TEST_CASE("a pipeline rank holds its stages' parameters") {
+  const Layout layout = layout_of("[mesh]\nworld_size = 4\npp_size = 2\n");
+  CHECK(at(layout, "model.embed_tokens.weight").stage == 0);
+  CHECK(at(layout, "model.layers.15.mlp.up_proj.weight").stage == 0);
+  CHECK(at(layout, "model.layers.16.mlp.up_proj.weight").stage == 1);
+  CHECK(at(layout, "lm_head.weight").stage == 1);
+  CHECK(layout.holds(0, at(layout, "model.embed_tokens.weight")));
+  CHECK_FALSE(layout.holds(2, at(layout, "model.embed_tokens.weight")));
+  CHECK(layout.holds(3, at(layout, "model.norm.weight")));
+}
+
+}  // namespace

@@ -1,0 +1,161 @@
+#include "am/planner/memory.h"
+
+#include <catch2/catch.hpp>
+
+#include "am/planner/activations.h"
+#include "am/planner/legal_values.h"
+#include "am/planner/precision.h"
+#include "plan_text.h"
+
+namespace {
+
+using am::Diagnostics;
+using am::planner::RankMemory;
+using am::test::model_of;
+using am::test::plan_of;
+
+RankMemory memory(const std::string& text, const std::string& model = "llama-3.2-1b",
+                  int64_t rank = 0) {
+  const auto plan = plan_of(text, model);
+  const auto config = model_of(model);
+  Diagnostics found;
+  const auto sizes = am::planner::resolve_mesh(plan, 0, found);
+  REQUIRE(sizes.has_value());
+  const auto layout = am::planner::build_layout(plan, config, *sizes, found);
+  REQUIRE(layout.has_value());
+  return am::planner::estimate_memory(plan, config, *layout, rank);
+}
+
+const std::string kFloat32 =
+    "[strategy]\nmp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", "
+    "output_dtype = \"float32\" }\n";
+
+TEST_CASE("states of one rank are four copies of the parameters") {
+  const auto one = memory("[mesh]\nworld_size = 1\n" + kFloat32).components;
+  CHECK(one.parameters == 4 * 1235814400LL);
+  CHECK(one.gradients == one.parameters);
+  CHECK(one.optimizer == 2 * one.parameters);
+  // Nothing is gathered: the stored parameters compute. Their gradients pass through a buffer.
+  CHECK(one.total() == one.parameters + one.gradients + one.optimizer + one.activations +
+                           one.logits + one.unsharded + one.communication + one.other);
+}
+
+TEST_CASE("states of a shard count the padding") {
+  // Every size of this model is divisible by 2, but 3 leaves padding in each matrix.
+  CHECK(memory("[mesh]\nworld_size = 2\n").components.parameters == 4 * 1235814400LL / 2);
+  int64_t stored = 0;
+  for (const auto& parameter : am::model::build_inventory(model_of("llama-3.2-1b")).parameters) {
+    const int64_t rows = (parameter.shape[0] + 2) / 3;
+    stored += rows * (am::numel(parameter.shape) / parameter.shape[0]);
+  }
+  for (const int64_t rank : {0, 2}) {
+    CHECK(memory("[mesh]\nworld_size = 3\n", "llama-3.2-1b", rank).components.parameters ==
+          4 * stored);
+  }
+}
+
+TEST_CASE("storage in bfloat16 halves the states") {
+  const auto plan = plan_of("dtype = \"bfloat16\"\n[mesh]\nworld_size = 1\n", "llama-3.2-1b");
+  CHECK(am::planner::resolve_precision(plan).storage == "bfloat16");
+  CHECK(memory("dtype = \"bfloat16\"\n[mesh]\nworld_size = 1\n").components.optimizer ==
+        4 * 1235814400LL);
+}
+
+TEST_CASE("precision is AutoModel's default unless the plan says otherwise") {
+  const auto mixed = am::planner::resolve_precision(plan_of("[mesh]\nworld_size = 1\n"));
+  CHECK(mixed.storage == "float32");
+  CHECK(mixed.compute == "bfloat16");
+  CHECK(mixed.reduce == "float32");
+  const auto ddp = am::planner::resolve_precision(plan_of("[strategy]\nname = \"ddp\"\n"));
+  CHECK(ddp.compute == "float32");
+}
+
+TEST_CASE("activations grow with tokens and shrink with tp and sequence parallelism") {
+  const auto at = [](const std::string& text) {
+    return memory("[mesh]\nworld_size = 8\n" + text, "llama-3.1-8b").components;
+  };
+  const auto base = at("[train]\nseq_len = 4096\n");
+  const auto longer = at("[train]\nseq_len = 8192\n");
+  CHECK(longer.activations > 1.9 * static_cast<double>(base.activations));
+  const auto tp = at("tp_size = 8\n[train]\nseq_len = 4096\n");
+  CHECK(tp.activations < base.activations);
+  CHECK(tp.logits < base.logits / 7);
+  const auto sp =
+      at("tp_size = 8\n[strategy]\nsequence_parallel = true\n[train]\nseq_len = 4096\n");
+  CHECK(sp.activations < tp.activations);
+  const auto full = at("[strategy]\nactivation_checkpointing = true\n[train]\nseq_len = 4096\n");
+  const auto selective =
+      at("[strategy]\nactivation_checkpointing = \"selective\"\n[train]\nseq_len = 4096\n");
+  CHECK(full.activations < selective.activations);
+  CHECK(selective.activations < base.activations);
+}
+
+TEST_CASE("a layer's saved tensors, by hand") {
+  // llama-3.1-8b, bfloat16, one sequence of 1024: norms 2 * 6, their outputs 2 * 2, queries, keys and
+  // values (4096 + 2 * 1024) * 2, attention 4096 * 2 + 32 * 4, feed-forward 4 * 14336 * 2 bytes a token.
+  const auto plan = plan_of("[mesh]\nworld_size = 1\n[train]\nseq_len = 1024\n");
+  const auto config = model_of("llama-3.1-8b");
+  Diagnostics found;
+  const auto layout = am::planner::build_layout(plan, config, {}, found);
+  REQUIRE(layout.has_value());
+  const auto context = am::planner::activation_context(plan, layout->mesh);
+  const double per_token = 16.0 * 4096 + 6144 * 2 + 4096 * 2 + 32 * 4 + 4 * 14336 * 2;
+  CHECK(am::planner::layer_activations(context, config, *layout, 0, layout->units[1]) ==
+        Approx(1024 * per_token));
+}
+
+TEST_CASE("gradient accumulation with deferred reduction keeps whole gradients") {
+  const std::string text = "[mesh]\nworld_size = 8\n[train]\nseq_len = 128\nglobal_batch_size = ";
+  const auto single = memory(text + "8\n", "llama-3.1-8b").components;
+  const auto deferred = memory(text + "16\n", "llama-3.1-8b").components;
+  CHECK(deferred.unsharded - single.unsharded > 3 * 8030261248LL);
+  const auto eager =
+      memory(text + "16\n[strategy]\ndefer_fsdp_grad_sync = false\n", "llama-3.1-8b").components;
+  CHECK(eager.total() == single.total());
+}
+
+TEST_CASE("keeping parameters after forward costs memory") {
+  const std::string text = "[mesh]\nworld_size = 8\n[train]\nseq_len = 128\n[strategy]\n";
+  const auto freed = memory(text, "llama-3.1-8b").components;
+  const auto kept = memory(text + "reshard_after_forward = false\n", "llama-3.1-8b").components;
+  CHECK(kept.unsharded > 5 * freed.unsharded);
+}
+
+TEST_CASE("pipeline stages hold their own parameters") {
+  const std::string text =
+      "[mesh]\nworld_size = 2\npp_size = 2\n[train]\nseq_len = 128\nglobal_batch_size = 2\n";
+  const auto first = memory(text, "llama-3.1-8b", 0);
+  const auto last = memory(text, "llama-3.1-8b", 1);
+  CHECK(first.stage == 0);
+  CHECK(last.stage == 1);
+  CHECK(first.components.parameters + last.components.parameters == 4 * 8030261248LL);
+  CHECK(first.components.logits == 0);
+}
+
+TEST_CASE("absurd sizes saturate") {
+  const auto huge = memory(
+      "[mesh]\nworld_size = 1\n[train]\nseq_len = 134217728\nmicro_batch_size = 1048576\n",
+      "llama-3.1-8b");
+  CHECK(huge.components.activations > 0);
+  CHECK(huge.components.total() > 0);
+}
+
+TEST_CASE("the ranks that can differ") {
+  const am::mesh::MeshLayout mesh({.pp = 2, .dp_replicate = 4, .dp_shard = 8, .tp = 2});
+  CHECK(am::planner::distinct_ranks(mesh).size() == 8);
+  CHECK(am::planner::distinct_ranks(am::mesh::MeshLayout({})) == std::vector<int64_t>{0});
+}
+
+TEST_CASE("legal values") {
+  CHECK(am::planner::divisors(12) == std::vector<int64_t>{1, 2, 3, 4, 6, 12});
+  CHECK(am::planner::divisors(1) == std::vector<int64_t>{1});
+  CHECK(am::planner::divisors(16) == std::vector<int64_t>{1, 2, 4, 8, 16});
+  CHECK(am::planner::nearest_values({1, 2, 4, 8, 16}, 5, 3) == std::vector<int64_t>{2, 4, 8});
+  CHECK(am::planner::nearest_multiples(8, 20) == std::vector<int64_t>{16, 24});
+  CHECK(am::planner::nearest_multiples(8, 16) == std::vector<int64_t>{16});
+  CHECK(am::planner::nearest_multiples(8, 3) == std::vector<int64_t>{8});
+  CHECK(am::planner::assignment("tp_size", {1, 2, 4}) == "tp_size = 1, 2 or 4");
+  CHECK(am::planner::assignment("tp_size", {}).empty());
+}
+
+}  // namespace

@@ -1,0 +1,36 @@
+// Plans from a few lines of text, for the planner's tests.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "am/base/text.h"
+#include "am/config/plan.h"
+#include "am/model/config.h"
+
+namespace am::test {
+
+inline config::Plan plan_of(const std::string& text, const std::string& model = "llama-3.1-8b") {
+  const std::string head = cat("[model]\npath = \"", AM_SOURCE_DIR, "/plans/models/", model, "\"\n");
+  Diagnostics found;
+  const auto plan = config::parse_plan(head + text, "plan.toml", {}, found);
+  for (const auto& item : found.items()) UNSCOPED_INFO(item.rule << ": " << item.message);
+  REQUIRE(plan.has_value());
+  return *plan;
+}
+
+inline model::ModelConfig model_of(const std::string& name) {
+  Diagnostics found;
+  const auto config = model::load_config(cat(AM_SOURCE_DIR, "/plans/models/", name), found);
+  REQUIRE(config.has_value());
+  return *config;
+}
+
+inline std::vector<std::string> ids(const Diagnostics& found) {
+  std::vector<std::string> ids;
+  for (const auto& item : found.items()) ids.push_back(item.rule);
+  return ids;
+}
+
+}  // namespace am::test

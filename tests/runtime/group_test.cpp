@@ -1,0 +1,106 @@
+// Collectives between ranks in this process, and the mesh's groups.
+#include <ATen/ATen.h>
+
+#include <catch2/catch.hpp>
+
+#include "am/base/error.h"
+#include "am/runtime/device_mesh.h"
+#include "am/runtime/world.h"
+#include "support/rank_check.h"
+
+namespace am::runtime {
+
+TEST_CASE("collectives over three ranks") {
+  run_ranks(3, [](const World& world) {
+    const Group group = world.make_group("all", {0, 1, 2});
+    const auto rank = static_cast<float>(world.rank());
+
+    at::Tensor sum = at::full({2}, rank + 1);
+    group.all_reduce(sum);
+    RANK_CHECK(at::equal(sum, at::full({2}, 6.0F)));
+    at::Tensor most = at::full({1}, rank);
+    group.all_reduce(most, ReduceOp::kMax);
+    RANK_CHECK(most.item<float>() == 2.0F);
+
+    at::Tensor gathered = at::empty({3, 2});
+    group.all_gather(gathered, at::full({2}, rank));
+    const at::Tensor wanted = at::tensor({0.F, 0.F, 1.F, 1.F, 2.F, 2.F}).view({3, 2});
+    RANK_CHECK(at::equal(gathered, wanted));
+
+    for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+      at::Tensor mine = at::empty({2}, at::TensorOptions(dtype));
+      const at::Tensor parts = at::arange(6, at::TensorOptions(dtype)) + world.rank();
+      group.reduce_scatter(mine, parts);
+      const auto first = static_cast<float>(6 * world.rank() + 3);
+      const at::Tensor expected = at::tensor({first, first + 3});
+      RANK_CHECK(at::equal(mine.to(at::kFloat), expected));
+    }
+
+    at::Tensor word = at::full({1}, rank);
+    group.broadcast(word, 2);
+    RANK_CHECK(word.item<float>() == 2.0F);
+    const auto texts = group.all_gather_text(std::string(static_cast<size_t>(world.rank()), 'x'));
+    const std::vector<std::string> words = {"", "x", "xx"};
+    RANK_CHECK(texts == words);
+    group.barrier();
+  });
+}
+
+TEST_CASE("an unfinished collective is finished by wait, once") {
+  run_ranks(2, [](const World& world) {
+    const Group group = world.make_group("all", {0, 1});
+    at::Tensor out = at::empty({1});
+    Pending pending = group.reduce_scatter_async(out, at::ones({2}));
+    pending.wait();
+    pending.wait();
+    RANK_CHECK(out.item<float>() == 2.0F);
+    RANK_CHECK(!pending.active());
+  });
+}
+
+TEST_CASE("a group of one copies, and needs no peers") {
+  const Group alone;
+  at::Tensor out = at::zeros({2});
+  alone.all_gather(out, at::ones({2}));
+  CHECK(at::equal(out, at::ones({2})));
+  alone.barrier();
+}
+
+TEST_CASE("the mesh's groups are those of its layout") {
+  run_ranks(4, [](const World& world) {
+    const DeviceMesh mesh(world, mesh::MeshLayout({.dp_shard = 2, .tp = 2}));
+    for (const auto name : mesh::kGroupNames) {
+      RANK_CHECK(mesh.group(name).ranks() == mesh.layout().group(world.rank(), name));
+    }
+    at::Tensor sum = at::full({1}, static_cast<float>(world.rank()));
+    mesh.group("tp").all_reduce(sum);
+    RANK_CHECK(sum.item<float>() == (world.rank() < 2 ? 1.0F : 5.0F));
+  });
+}
+
+TEST_CASE("two meshes live side by side in one process") {
+  run_ranks(2, [](const World& world) {
+    const DeviceMesh first(world, mesh::MeshLayout({.dp_shard = 2}));
+    const DeviceMesh second(world, mesh::MeshLayout({.tp = 2}));
+    RANK_CHECK(first.group("tp").size() == 1);
+    RANK_CHECK(second.group("tp").size() == 2);
+  });
+}
+
+TEST_CASE("a mesh of another size than the world is refused") {
+  CHECK_THROWS_AS(DeviceMesh(World::single(), mesh::MeshLayout({.tp = 2})), Error);
+}
+
+TEST_CASE("a peer that never comes is an error that names the group") {
+  CHECK_THROWS_WITH(
+      run_ranks(
+          2,
+          [](const World& world) {
+            if (world.rank() == 1) return;
+            world.make_group("lonely", {0, 1});
+          },
+          std::chrono::seconds(1)),
+      Catch::Contains("lonely"));
+}
+
+}  // namespace am::runtime

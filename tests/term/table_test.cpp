@@ -1,0 +1,49 @@
+#include "am/term/table.h"
+
+#include <catch2/catch.hpp>
+
+#include "am/base/error.h"
+
+using namespace am;
+using namespace am::term;
+
+TEST_CASE("columns are aligned by what is seen, and lines have no blanks at their end") {
+  Table table({{"parameter"}, {"bytes", Align::kRight}, {"note"}});
+  table.add({"größe", "1 KiB", "first"});
+  table.add({"b"});
+  table.add_rule();
+  table.add({"total", "122 KiB"});
+  CHECK(table.text(Style::plain(), 2) ==
+        "  parameter    bytes  note\n"
+        "  -------------------------\n"
+        "  größe        1 KiB  first\n"
+        "  b\n"
+        "  -------------------------\n"
+        "  total      122 KiB\n");
+  Style unicode;
+  unicode.unicode = true;
+  CHECK(table.text(unicode).find("─────") != std::string::npos);
+}
+
+TEST_CASE("a table without titles is its rows alone") {
+  Table table({{}, {"", Align::kRight}});
+  CHECK(table.empty());
+  CHECK(table.text(Style::plain()).empty());
+  table.add({"a", "1"});
+  table.add({"bb", "22"});
+  CHECK(table.text(Style::plain()) == "a    1\nbb  22\n");
+}
+
+TEST_CASE("roles colour cells without moving columns, and cells cannot carry escapes") {
+  Style color;
+  color.color = true;
+  Table table({{}, {}});
+  table.add({Cell("a\x1b[2J", Role::kError), "x"});
+  table.add({"bbbbbb", "y"});
+  CHECK(table.text(color) == "\x1b[1;31ma?[2J\x1b[0m   x\nbbbbbb  y\n");
+}
+
+TEST_CASE("a row with too many cells is a bug that is caught") {
+  Table table({{"a"}});
+  CHECK_THROWS_AS(table.add({"1", "2"}), Error);
+}
