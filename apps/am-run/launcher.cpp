@@ -60,7 +60,7 @@ void print_result(const launch::JobResult& result, const launch::RunFolder& run)
   json["steps"] = last ? Json(last->step) : Json();
   json["loss"] = last ? Json(last->loss) : Json();
   json["run_dir"] = run.root().string();
-  std::cout << json.dump() << std::endl;
+  am_apps::print(json);
 }
 
 }  // namespace
@@ -69,14 +69,11 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
   Diagnostics found;
   const auto job = load_job_plan(options, options.nproc * options.nnodes, found);
   found.sort();
-  const term::Style style = term::Style::of(2, options.color);
-  std::cerr << term::render(found, style);
+  am_apps::print_diagnostics(found, options.output);
   if (!job) {
-    if (options.json) {
-      std::cout << Json({{"ok", false}, {"diagnostics", to_json(found)}}).dump() << std::endl;
-    }
+    if (options.output.json) am_apps::print(am_apps::failure(found));
     std::cerr << "am-run: " << term::summary(found) << "; no rank was started\n";
-    return 1;
+    return am_apps::kInvalid;
   }
   const auto run = launch::RunFolder::create(run_folder(options));
   std::cerr << "run folder  " << run.root().string() << "\n";
@@ -86,9 +83,9 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
   const auto result =
       launch::supervise(job_spec(options, arguments, job->mesh.world_size(), run), callbacks);
   if (result.exit_status != 0) {
-    std::cerr << style.paint(term::Role::kError, launch::describe(result));
+    std::cerr << options.output.err.paint(term::Role::kError, launch::describe(result));
   }
-  if (options.json) print_result(result, run);
+  if (options.output.json) print_result(result, run);
   return result.exit_status;
 }
 

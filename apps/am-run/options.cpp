@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "am/base/text.h"
+#include "common/command_line.h"
 
 namespace am_run {
 
@@ -45,21 +46,29 @@ std::string quoted(const std::string& text) {
   return quoted + "\"";
 }
 
+// What CLI11's own checks cannot say: how the flags for several machines fit together.
+std::string rendezvous_problem(const Options& options) {
+  if (!options.rdzv.empty() && !is_host_and_port(options.rdzv)) {
+    return "--rdzv: expected HOST:PORT, e.g. node0:29500";
+  }
+  if (options.nnodes > 1 && options.rdzv.empty()) {
+    return "--nnodes: several machines need --rdzv HOST:PORT";
+  }
+  if (options.node_rank >= options.nnodes) return "--node-rank: must be below --nnodes";
+  return {};
+}
+
 }  // namespace
 
 std::optional<Options> parse_options(int argc, char** argv, int& status) {
   Options options;
+  am_apps::CommonFlags flags;
   std::vector<std::string> sets;
   std::string resume;
-  std::string color = "auto";
   int64_t steps = 0;
   CLI::App app(kDescription, "am-run");
   app.add_option("PLAN", options.plan, "The plan file (TOML)")->required();
-  app.add_option("--set", sets, "Override the plan: section.key=value, a TOML value; repeatable")
-      ->type_size(1)
-      ->expected(1)
-      ->take_all()
-      ->allow_extra_args(false);
+  am_apps::add_set(app, sets);
   app.add_option("--run-dir", options.run_dir, "The run folder (default: runs/NAME-OF-PLAN)");
   app.add_option("--steps", steps, "Train to this step (train.max_steps)")->check(CLI::PositiveNumber);
   app.add_option("--resume", resume, "auto: the run folder's latest checkpoint; none; or a checkpoint");
@@ -72,32 +81,24 @@ std::optional<Options> parse_options(int argc, char** argv, int& status) {
   app.add_option("--timeout", options.timeout_seconds,
                  "Seconds that a rank waits for its peers in a collective (default: 600)")
       ->check(CLI::PositiveNumber);
-  app.add_flag("--json", options.json, "One JSON object about the finished job on stdout");
-  app.add_option("--color", color, "auto, always or never")
-      ->check(CLI::IsMember({"auto", "always", "never"}));
+  am_apps::add_json(app, flags, "One JSON object about the finished job on stdout");
+  am_apps::add_color(app, flags);
   app.set_version_flag("--version", version_text());
-  try {
-    app.parse(argc, argv);
-    if (!options.rdzv.empty() && !is_host_and_port(options.rdzv)) {
-      throw CLI::ValidationError("--rdzv", "expected HOST:PORT, e.g. node0:29500");
-    }
-    if (options.nnodes > 1 && options.rdzv.empty()) {
-      throw CLI::ValidationError("--nnodes", "several machines need --rdzv HOST:PORT");
-    }
-    if (options.node_rank >= options.nnodes) {
-      throw CLI::ValidationError("--node-rank", "must be below --nnodes");
-    }
-  } catch (const CLI::ParseError& error) {
-    // CLI11's own statuses (100..115) are not ours.
-    status = app.exit(error, std::cout, std::cerr) == 0 ? 0 : 2;
+  if (const auto ended = am_apps::parse(app, argc, argv)) {
+    status = *ended;
     return std::nullopt;
   }
-  for (const auto& text : sets) options.overrides.push_back({text});
+  if (const std::string problem = rendezvous_problem(options); !problem.empty()) {
+    std::cerr << "am-run: error: " << problem << "\n";
+    status = am_apps::kUnusable;
+    return std::nullopt;
+  }
+  options.overrides = am_apps::overrides_of(sets);
   if (steps > 0) options.overrides.push_back({am::cat("train.max_steps=", steps)});
   if (!resume.empty()) {
     options.overrides.push_back({"checkpoint.resume=" + quoted(resume_value(resume))});
   }
-  options.color = *am::term::parse_color_mode(color);
+  options.output = am_apps::Output::of(flags.json, flags.color_mode());
   return options;
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "am/config/plan.h"
-#include "am/term/style.h"
+#include "common/output.h"
 
 namespace am_run {
 
@@ -20,8 +20,7 @@ struct Options {
   int64_t node_rank = 0;
   std::string rdzv;  // HOST:PORT, needed with nnodes > 1
   int64_t timeout_seconds = 600;
-  bool json = false;
-  am::term::ColorMode color = am::term::ColorMode::kAuto;
+  am_apps::Output output;
 };
 
 // Exits are for main: nothing means that help or the version was printed (status 0) or that the line was wrong

@@ -12,7 +12,6 @@
 #include "am/observe/step_line.h"
 #include "am/runtime/torch_error.h"
 #include "am/runtime/world.h"
-#include "am/term/caret.h"
 #include "am/train/trainer.h"
 #include "job.h"
 #include "plan_file.h"
@@ -41,7 +40,7 @@ int train(const Options& options, const launch::RankEnvironment& here) {
   Diagnostics found;
   const auto job = load_job_plan(options, here.world_size, found);
   if (!job) {
-    if (here.rank == 0) std::cerr << term::render(found, term::Style::of(2, options.color));
+    if (here.rank == 0) am_apps::print_diagnostics(found, options.output);
     throw Error(ErrorKind::kPlan, "the plan is not valid");
   }
   const bool first = here.rank == 0;

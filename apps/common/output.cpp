@@ -30,6 +30,9 @@ am::Diagnostics as_diagnostics(const am::Error& error) {
     case am::ErrorKind::kRuntime:
       rule = "runtime";
       break;
+    case am::ErrorKind::kPeer:
+      rule = "peer";
+      break;
     case am::ErrorKind::kInternal:
       break;
   }
