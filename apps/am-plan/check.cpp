@@ -69,11 +69,12 @@ am::Json to_json(const std::string& path, const Verdict& verdict) {
 int run_check(const PlanOptions& options, const Output& output) {
   am::Json plans = am::Json::array();
   bool ok = true;
-  bool readable = true;
+  int status = am_apps::kFine;
   for (const std::string& path : options.files) {
     const Verdict verdict = judge(path, options);
     ok = ok && verdict.found.ok();
-    readable = readable && verdict.readable;
+    status = std::max(status, verdict.readable ? am_apps::status_of(verdict.found)
+                                               : am_apps::kUnusable);
     if (output.json) {
       plans.push_back(to_json(path, verdict));
       continue;
@@ -82,8 +83,7 @@ int run_check(const PlanOptions& options, const Output& output) {
     am_apps::print(summary_line(path, verdict, output.out));
   }
   if (output.json) am_apps::print(am::Json{{"ok", ok}, {"plans", std::move(plans)}});
-  if (!readable) return am_apps::kUnusable;
-  return ok ? am_apps::kFine : am_apps::kInvalid;
+  return status;
 }
 
 }  // namespace am_plan

@@ -70,13 +70,13 @@ class CommandLine {
   void add_override_options(CLI::App& command) {
     am_apps::add_set(command, sets_);
     command.add_option("--world-size", plan_.world_size, "Number of ranks, as a launcher would give it")
-        ->check(CLI::PositiveNumber)
+        ->check(am_apps::integer_from(1))
         ->type_name("N");
     am_apps::add_json(command, flags_, "One JSON object on stdout");
   }
 
   CLI::Option* add_rank(CLI::App& command, const char* help) {
-    return command.add_option("--rank", rank_, help)->check(CLI::NonNegativeNumber)->type_name("R");
+    return command.add_option("--rank", rank_, help)->check(am_apps::integer_from(0))->type_name("R");
   }
 
   void add_check() {
@@ -101,7 +101,7 @@ class CommandLine {
     command.add_option("CONFIG", model_.config, "A Hugging Face config.json, or its folder")
         ->required();
     command.add_option("--seq-len", model_.seq_len, "Sequence length of the FLOPs per token")
-        ->check(CLI::PositiveNumber)
+        ->check(am_apps::integer_from(1))
         ->type_name("S");
     am_apps::add_json(command, flags_, "One JSON object on stdout");
   }

@@ -38,6 +38,8 @@ std::vector<Part> parts_of(const PlanInput& input, const MemoryComponents& memor
   const auto precision = am::planner::resolve_precision(input.plan);
   const std::string sharding = sharding_text(input);
   const am::config::TrainSection& train = input.plan.train;
+  const int64_t batches = am::planner::micro_batches(input.plan, input.layout.mesh.sizes());
+  const bool whole = am::planner::keeps_whole_gradients(input.plan, input.layout.mesh.sizes());
   return {
       {"parameters", memory.parameters, am::cat(precision.storage, ", ", sharding)},
       {"gradients", memory.gradients, am::cat(precision.storage, ", ", sharding)},
@@ -45,7 +47,10 @@ std::vector<Part> parts_of(const PlanInput& input, const MemoryComponents& memor
       {"activations", memory.activations,
        am::cat(precision.compute, ", ", train.micro_batch_size, " x ", train.seq_len, " tokens")},
       {"logits", memory.logits, "the loss, in float32"},
-      {"unsharded", memory.unsharded, "gathered parameters and whole gradients"},
+      {"unsharded", memory.unsharded,
+       whole ? am::cat("gathered parameters, and gradients kept whole over ", batches,
+                       " micro-batches")
+             : "gathered parameters and their gradients"},
       {"communication", memory.communication, "gather and reduce buffers"},
       {"other", memory.other, "the rotary embedding's table"},
   };
@@ -111,25 +116,41 @@ std::string stage_table(const std::vector<RankMemory>& stages, const ByteColumn&
   return table.text(style);
 }
 
+// What reducing gradients after every micro-batch would save.
+std::string advice(const PlanInput& input, const RankMemory& peak, const ByteColumn& bytes) {
+  if (!am::planner::keeps_whole_gradients(input.plan, input.layout.mesh.sizes())) return {};
+  am::config::Plan eager = input.plan;
+  auto* fsdp2 = std::get_if<am::config::FSDP2Config>(&eager.strategy);
+  if (fsdp2 == nullptr) return {};
+  fsdp2->defer_fsdp_grad_sync = false;
+  const RankMemory other =
+      am::planner::estimate_memory(eager, input.model, input.layout, peak.rank);
+  const int64_t saved = peak.components.total() - other.components.total();
+  if (saved <= 0) return {};
+  return am::cat("\nstrategy.defer_fsdp_grad_sync = false would save ", bytes.text(saved),
+                 ", for a reduction after every micro-batch\n");
+}
+
 std::string report(const PlanInput& input, const RankMemory& peak,
                    const std::vector<RankMemory>& stages, bool worst,
                    const am::term::Style& style) {
   const int64_t total = peak.components.total();
   const ByteColumn bytes(total);
   std::vector<am::term::Bar> bars;
-  for (Part& part : parts_of(input, peak.components)) {
+  const std::vector<Part> parts = parts_of(input, peak.components);
+  for (const Part& part : parts) {
     bars.push_back({part.name, static_cast<double>(part.bytes), bytes.text(part.bytes)});
   }
   std::string text =
       am::cat(worst ? "worst rank " : "rank ", peak.rank, " of ",
               mesh_text(input.layout.mesh.sizes(), style), ": ",
               style.paint(am::term::Role::kBold, bytes.text(total)), ", reached in ", peak.moment,
-              "\n\n", am::term::bars(bars, 36, style), "\n");
-  am::term::Table notes({{""}, {""}});
-  for (Part& part : parts_of(input, peak.components)) {
-    if (part.bytes > 0) notes.add({part.name, {part.why, am::term::Role::kDim}});
+              "\n\n");
+  const auto lines = am::split(am::term::bars(bars, 24, style), '\n');
+  for (size_t i = 0; i < parts.size(); ++i) {
+    text += am::cat(lines[i], "  ", style.paint(am::term::Role::kDim, parts[i].why), "\n");
   }
-  text += notes.text(style);
+  text += advice(input, peak, bytes);
   if (stages.size() > 1) text += "\n" + stage_table(stages, bytes, style);
   return text + "\nStates are exact; activations, logits and buffers are formulas for eager PyTorch "
                 "without the allocator's own overhead.\n";

@@ -71,14 +71,15 @@ std::string placement_text(const ParameterLayout& parameter, const am::mesh::Mes
 
 // Parameters of different layers that lie alike share a row.
 struct Row {
-  std::string name;
+  std::string name;   // layers together
+  std::string first;  // the full name of the first
   std::string shape, placements, local, offset;
   int layers = 0;
 };
 
 Row row_of(const Shard& shard, const Layout& layout) {
   Row row;
-  row.name = shard.parameter->name;
+  row.name = row.first = shard.parameter->name;
   if (shard.layer >= 0) {
     const std::string layer = am::cat("model.layers.", shard.layer, ".");
     row.name = am::cat("model.layers.*.", row.name.substr(layer.size()));
@@ -114,7 +115,7 @@ std::string table_of(const std::vector<Shard>& shards, const Layout& layout,
                          {"offset"}});
   for (const Row& row : rows) {
     const bool in_layers = am::starts_with(row.name, "model.layers.");
-    table.add({row.name,
+    table.add({row.layers == 1 ? row.first : row.name,
                in_layers ? am::cat(row.layers) : std::string(),
                row.shape,
                {row.placements, am::term::Role::kAccent},

@@ -1,6 +1,7 @@
 #include "common/command_line.h"
 
 #include <algorithm>
+#include <charconv>
 #include <iostream>
 
 #include "am/base/text.h"
@@ -115,6 +116,16 @@ void add_set(CLI::App& app, std::vector<std::string>& texts) {
       ->type_name("SECTION.KEY=VALUE");
 }
 
+std::function<std::string(const std::string&)> integer_from(int64_t low) {
+  return [low](const std::string& text) -> std::string {
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool whole = end == text.data() + text.size();
+    if (error == std::errc() && whole && value >= low) return {};
+    return am::cat("\"", text, "\" is not an integer from ", low, " on");
+  };
+}
+
 std::vector<am::config::Override> overrides_of(const std::vector<std::string>& texts) {
   std::vector<am::config::Override> overrides;
   for (const std::string& text : texts) overrides.push_back({text});
@@ -130,6 +141,12 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   } catch (const CLI::Success& success) {  // help and version
     app.exit(success, std::cout, std::cerr);
     return kFine;
+  } catch (const CLI::RequiredError& error) {
+    const auto names = command_names(app);
+    if (names.empty() || !app.get_subcommands().empty()) {
+      return complain(app, error.what(), usage_hint(app, active_command(app)));
+    }
+    return complain(app, "a command is required", am::cat("commands: ", am::join(names, ", ")));
   } catch (const CLI::ParseError& error) {
     return complain(app, error.what(), usage_hint(app, active_command(app)));
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,9 @@ void add_json(CLI::App& app, CommonFlags& flags, const std::string& help);
 // `--set section.key=value`, repeatable; it takes one word each time, so that a file may follow.
 void add_set(CLI::App& app, std::vector<std::string>& texts);
 std::vector<am::config::Override> overrides_of(const std::vector<std::string>& texts);
+
+// A check for options: an integer of at least `low`, said in words.
+std::function<std::string(const std::string&)> integer_from(int64_t low);
 
 // Parses. Nothing: go on. Otherwise the exit status: 0 after help or version, 2 after a wrong line, about
 // which a message with the nearest known name stands on stderr. CLI11's own statuses never get out.

@@ -58,7 +58,8 @@ Output Output::of(bool json, am::term::ColorMode color) {
           am::term::Style::of(STDERR_FILENO, color)};
 }
 
-void print(const std::string& text) { std::cout << text; }
+// Flushed, so that results and diagnostics keep their order on a terminal.
+void print(const std::string& text) { std::cout << text << std::flush; }
 
 void print(const am::Json& json) { std::cout << am::dump_json(json, 1) << "\n"; }
 
@@ -79,7 +80,14 @@ int refuse(const am::Diagnostics& found, const Output& output) {
   } else {
     print_diagnostics(found, output);
   }
-  return kInvalid;
+  return status_of(found);
+}
+
+int status_of(const am::Diagnostics& found) {
+  for (const am::Diagnostic& item : found.items()) {
+    if (item.rule == "plan.syntax" && item.span.file == "--set") return kUnusable;
+  }
+  return found.ok() ? kFine : kInvalid;
 }
 
 int guarded(const char* tool, const Output& output, const std::function<int()>& body) {

@@ -35,7 +35,11 @@ void print_diagnostics(const am::Diagnostics& found, const Output& output);
 // {"ok": false, "diagnostics": [...]}: what --json prints in the place of a result.
 am::Json failure(const am::Diagnostics& found);
 
-// Prints diagnostics where they belong (stderr; with --json in the object on stdout) and gives kInvalid.
+// The status of these: kUnusable when one is about the command line's own form (`--set` without a value),
+// kInvalid when there are errors, else kFine.
+int status_of(const am::Diagnostics& found);
+
+// Prints diagnostics where they belong (stderr; with --json in the object on stdout) and gives their status.
 int refuse(const am::Diagnostics& found, const Output& output);
 
 // Runs a tool's body. What it throws becomes a line on stderr (and {"ok": false} with --json) and a status.

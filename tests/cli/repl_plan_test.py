@@ -63,12 +63,18 @@ class PlanTest(unittest.TestCase):
         process = subprocess.Popen(
             [BIN / "am-repl", self.plan], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True)
-        self.addCleanup(process.kill)
+        self.addCleanup(self.end, process)
         process.stdin.write("memory\n")
         process.stdin.flush()
         for _ in range(4):  # titles, a line, two ranks
             process.stdout.readline()
         return process
+
+    def end(self, process):
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            stream.close()
 
     def test_two_ranks_answer_as_a_checkpoint_does(self):
         commands = "stats; loss 'ABC DEF'; logprob HELLO; generate AB --tokens 5"

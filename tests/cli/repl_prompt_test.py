@@ -76,14 +76,22 @@ class PromptTest(unittest.TestCase):
         terminal.expect(re.escape(PROMPT))
         return terminal
 
+    def run_command(self, terminal, text, pattern):
+        """Types a line; its output must hold the pattern, and then the prompt comes back."""
+        terminal.type(text + "\r")
+        found = terminal.expect(pattern)
+        terminal.expect(re.escape(PROMPT))
+        return found
+
+    def end(self, terminal):
+        terminal.type("\x04")  # Ctrl-D
+        self.assertEqual(terminal.wait(), 0)
+
     def test_commands_errors_and_the_end(self):
         terminal = self.open()
-        terminal.type("show model.norm.weight\r")
-        self.assertIn("float32", terminal.expect(re.escape(PROMPT)))
-        terminal.type("shwo\r")
-        self.assertIn("did you mean `show`?", terminal.expect(re.escape(PROMPT)))
-        terminal.type("\x04")
-        self.assertEqual(terminal.wait(), 0)
+        self.run_command(terminal, "show model.norm.weight", "float32")
+        self.run_command(terminal, "shwo", re.escape("did you mean `show`?"))
+        self.end(terminal)
 
     def test_quit(self):
         terminal = self.open()
@@ -92,27 +100,21 @@ class PromptTest(unittest.TestCase):
 
     def test_tab_completes_commands_and_names(self):
         terminal = self.open()
-        terminal.type("sho\tmodel.no\t")
-        terminal.expect(r"show model\.norm\.")
-        terminal.type("\t\r")
-        self.assertIn("[32]", terminal.expect(re.escape(PROMPT)))
+        self.run_command(terminal, "sho\tmodel.no\t\t", r"\[32\], 32 elements")
         terminal.type("show model.\t")
-        listed = terminal.expect(r"model\.norm\.")
-        self.assertIn("model.embed_tokens.", listed)
+        self.assertIn("model.embed_tokens.", terminal.expect(r"model\.norm\."))
         terminal.type("\x15quit\r")  # Ctrl-U empties the line
         self.assertEqual(terminal.wait(), 0)
 
     def test_control_c_cancels_the_line(self):
         terminal = self.open()
         terminal.type("show nothing")
-        terminal.expect("show nothing")
+        terminal.expect("nothing")
         terminal.type("\x03")
         terminal.expect(re.escape("^C"))
         terminal.expect(re.escape(PROMPT))
-        terminal.type("ls model.norm.weight\r")
-        self.assertIn("1 parameter", terminal.expect(re.escape(PROMPT)))
-        terminal.type("\x04")
-        self.assertEqual(terminal.wait(), 0)
+        self.run_command(terminal, "ls model.norm.weight", "1 parameter,")
+        self.end(terminal)
 
     def test_control_c_stops_a_command(self):
         terminal = self.open()
@@ -122,35 +124,26 @@ class PromptTest(unittest.TestCase):
         terminal.type("\x03")
         terminal.expect("interrupted")
         terminal.expect(re.escape(PROMPT))
-        terminal.type("info\r")
-        self.assertIn("llama", terminal.expect(re.escape(PROMPT)))
-        terminal.type("\x04")
-        self.assertEqual(terminal.wait(), 0)
+        self.run_command(terminal, "info", "model type +llama")
+        self.end(terminal)
 
     def test_an_open_quote_goes_on(self):
         terminal = self.open()
         terminal.type("loss 'AB\r")
         terminal.expect(re.escape("...> "))
-        terminal.type("CD'\r")
-        self.assertIn("5 tokens", terminal.expect(re.escape(PROMPT)))
-        terminal.type("\x04")
-        self.assertEqual(terminal.wait(), 0)
+        self.run_command(terminal, "CD'", "5 tokens")
+        self.end(terminal)
 
     def test_history_lasts(self):
         terminal = self.open()
-        terminal.type("ls lm_head\r")
-        terminal.expect(re.escape(PROMPT))
-        terminal.type(" ls model.norm\r")  # a leading blank: not kept
-        terminal.expect(re.escape(PROMPT))
-        terminal.type("\x04")
-        self.assertEqual(terminal.wait(), 0)
+        self.run_command(terminal, "ls lm_head", "1 parameter,")
+        self.run_command(terminal, " ls norm", "5 parameters,|1 parameter,")  # a leading blank: not kept
+        self.end(terminal)
         history = Path(self.folder.name) / "am" / "history"
         self.assertEqual(history.stat().st_mode & 0o777, 0o600)
         again = self.open()
-        again.type("\x1b[A\r")  # the arrow up
-        self.assertIn("1 parameter,", again.expect(re.escape(PROMPT)))
-        again.type("\x04")
-        self.assertEqual(again.wait(), 0)
+        self.run_command(again, "\x1b[A", r"lm_head\.weight")  # the arrow up
+        self.end(again)
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ void compare(const test::LayoutCase& layout, const std::string& family) {
 }  // namespace
 
 TEST_CASE("logits, loss and gradients equal transformers'") {
-  const std::string family = GENERATE("llama", "mistral", "qwen2", "qwen3");
+  const std::string family = GENERATE("llama", "mistral", "qwen2", "qwen3", "llama-bias");
   for (const auto& layout : layouts()) {
     DYNAMIC_SECTION(family << ", " << layout.name) { compare(layout, family); }
   }

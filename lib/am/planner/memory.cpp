@@ -23,11 +23,6 @@ int64_t to_bytes(double bytes) {
   return static_cast<int64_t>(std::llround(std::min(bytes, kMost)));
 }
 
-int64_t micro_batches(const config::Plan& plan, const mesh::MeshSizes& sizes) {
-  const int64_t one = plan.train.micro_batch_size * sizes.dp();
-  return std::max<int64_t>(1, global_batch_size(plan, sizes) / one);
-}
-
 // Micro-batches whose activations live at once on this pipeline position. Looped and V-shaped schedules are
 // counted like 1f1b over all their stages. (Narayanan et al., 2021, for gpipe and 1f1b.)
 int64_t in_flight(const config::Plan& plan, const mesh::MeshSizes& sizes, int64_t pp_index) {
@@ -243,12 +238,7 @@ class Walk {
     }
   }
 
-  // Gradients stay whole between micro-batches when their reduction waits for the last one.
-  bool accumulates() const {
-    if (micro_batches(plan_, sizes()) == 1) return false;
-    const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan_.strategy);
-    return fsdp2 == nullptr || fsdp2->defer_fsdp_grad_sync;
-  }
+  bool accumulates() const { return keeps_whole_gradients(plan_, sizes()); }
 
   const config::Plan& plan_;
   const model::ModelConfig& config_;
@@ -274,6 +264,17 @@ int64_t MemoryComponents::total() const {
     total = part > kMost - total ? kMost : total + part;
   }
   return total;
+}
+
+int64_t micro_batches(const config::Plan& plan, const mesh::MeshSizes& sizes) {
+  const int64_t one = plan.train.micro_batch_size * sizes.dp();
+  return std::max<int64_t>(1, global_batch_size(plan, sizes) / one);
+}
+
+bool keeps_whole_gradients(const config::Plan& plan, const mesh::MeshSizes& sizes) {
+  if (micro_batches(plan, sizes) == 1) return false;
+  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
+  return fsdp2 == nullptr || fsdp2->defer_fsdp_grad_sync;
 }
 
 RankMemory estimate_memory(const config::Plan& plan, const model::ModelConfig& config,
