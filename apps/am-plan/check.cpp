@@ -73,8 +73,8 @@ int run_check(const PlanOptions& options, const Output& output) {
   for (const std::string& path : options.files) {
     const Verdict verdict = judge(path, options);
     ok = ok && verdict.found.ok();
-    status = std::max(status, verdict.readable ? am_apps::status_of(verdict.found)
-                                               : am_apps::kUnusable);
+    status =
+        std::max(status, verdict.readable ? am_apps::status_of(verdict.found) : am_apps::kUnusable);
     if (output.json) {
       plans.push_back(to_json(path, verdict));
       continue;

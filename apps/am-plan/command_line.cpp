@@ -10,8 +10,10 @@ namespace am_plan {
 namespace {
 
 constexpr const char* kDescription =
-    "Plans parallel training: checks a plan, draws its mesh, shows who holds which shard and how much "
-    "memory it takes.\nIt needs the plan and the model's config.json: no GPU, no weights, no network.";
+    "Plans parallel training: checks a plan, draws its mesh, shows who holds which shard and how "
+    "much "
+    "memory it takes.\nIt needs the plan and the model's config.json: no GPU, no weights, no "
+    "network.";
 
 constexpr const char* kExamples =
     "Examples:\n"
@@ -69,14 +71,18 @@ class CommandLine {
 
   void add_override_options(CLI::App& command) {
     am_apps::add_set(command, sets_);
-    command.add_option("--world-size", plan_.world_size, "Number of ranks, as a launcher would give it")
+    command
+        .add_option("--world-size", plan_.world_size,
+                    "Number of ranks, as a launcher would give it")
         ->check(am_apps::integer_from(1))
         ->type_name("N");
     am_apps::add_json(command, flags_, "One JSON object on stdout");
   }
 
   CLI::Option* add_rank(CLI::App& command, const char* help) {
-    return command.add_option("--rank", rank_, help)->check(am_apps::integer_from(0))->type_name("R");
+    return command.add_option("--rank", rank_, help)
+        ->check(am_apps::integer_from(0))
+        ->type_name("R");
   }
 
   void add_check() {
@@ -95,9 +101,9 @@ class CommandLine {
   }
 
   void add_model() {
-    CLI::App& command = add("model", "Count a model's parameters",
-                            "am-plan model plans/models/llama-3.1-8b",
-                            [this](const Output& output) { return run_model(model_, output); });
+    CLI::App& command =
+        add("model", "Count a model's parameters", "am-plan model plans/models/llama-3.1-8b",
+            [this](const Output& output) { return run_model(model_, output); });
     command.add_option("CONFIG", model_.config, "A Hugging Face config.json, or its folder")
         ->required();
     command.add_option("--seq-len", model_.seq_len, "Sequence length of the FLOPs per token")
@@ -135,15 +141,14 @@ class CommandLine {
     CLI::App& rules = add("rules", "List the rules that `check` knows", "am-plan rules",
                           [](const Output& output) { return run_rules(output); });
     am_apps::add_json(rules, flags_, "One JSON object on stdout");
-    CLI::App& explain =
-        add("explain", "Explain a rule: why it exists, how to satisfy it", "am-plan explain tp.heads",
-            [this](const Output& output) { return run_explain(rule_, output); });
+    CLI::App& explain = add("explain", "Explain a rule: why it exists, how to satisfy it",
+                            "am-plan explain tp.heads",
+                            [this](const Output& output) { return run_explain(rule_, output); });
     explain.add_option("RULE", rule_, "A rule's id, as diagnostics print it")->required();
     am_apps::add_json(explain, flags_, "One JSON object on stdout");
-    CLI::App& schema =
-        add("schema", "Print a JSON Schema of the plan file, for editors",
-            "am-plan schema > plan.schema.json",
-            [this](const Output& output) { return run_schema(markdown_, output); });
+    CLI::App& schema = add("schema", "Print a JSON Schema of the plan file, for editors",
+                           "am-plan schema > plan.schema.json",
+                           [this](const Output& output) { return run_schema(markdown_, output); });
     schema.add_flag("--markdown", markdown_, "As Markdown tables, for people");
     am_apps::add_json(schema, flags_, "The JSON Schema (the default)");
   }

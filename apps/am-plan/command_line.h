@@ -13,7 +13,8 @@ struct Invocation {
   std::function<int()> run;
 };
 
-// Nothing: help or version was printed (status 0), or the line was wrong (status 2, said on stderr).
+// Nothing: help or version was printed (status 0), or the line was wrong (status 2, said on
+// stderr).
 std::optional<Invocation> parse_command_line(int argc, char** argv, int& status);
 
 }  // namespace am_plan

@@ -1,9 +1,10 @@
 // am-plan memory PLAN: what the worst rank, or one rank, needs.
+#include "am/planner/memory.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "am/base/text.h"
-#include "am/planner/memory.h"
 #include "am/planner/precision.h"
 #include "am/term/bars.h"
 #include "am/term/table.h"
@@ -141,19 +142,19 @@ std::string report(const PlanInput& input, const RankMemory& peak,
   for (const Part& part : parts) {
     bars.push_back({part.name, static_cast<double>(part.bytes), bytes.text(part.bytes)});
   }
-  std::string text =
-      am::cat(worst ? "worst rank " : "rank ", peak.rank, " of ",
-              mesh_text(input.layout.mesh.sizes(), style), ": ",
-              style.paint(am::term::Role::kBold, bytes.text(total)), ", reached in ", peak.moment,
-              "\n\n");
+  std::string text = am::cat(worst ? "worst rank " : "rank ", peak.rank, " of ",
+                             mesh_text(input.layout.mesh.sizes(), style), ": ",
+                             style.paint(am::term::Role::kBold, bytes.text(total)), ", reached in ",
+                             peak.moment, "\n\n");
   const auto lines = am::split(am::term::bars(bars, 24, style), '\n');
   for (size_t i = 0; i < parts.size(); ++i) {
     text += am::cat(lines[i], "  ", style.paint(am::term::Role::kDim, parts[i].why), "\n");
   }
   text += advice(input, peak, bytes);
   if (stages.size() > 1) text += "\n" + stage_table(stages, bytes, style);
-  return text + "\nStates are exact; activations, logits and buffers are formulas for eager PyTorch "
-                "without the allocator's own overhead.\n";
+  return text +
+         "\nStates are exact; activations, logits and buffers are formulas for eager PyTorch "
+         "without the allocator's own overhead.\n";
 }
 
 }  // namespace
@@ -176,9 +177,9 @@ int run_memory(const MemoryOptions& options, const Output& output) {
   }
   const std::vector<RankMemory> stages = worst_of_stages(ranks, layout.mesh.sizes().pp);
   // max_element keeps the first of equals when asked for "less".
-  const RankMemory& peak = *std::max_element(
-      ranks.begin(), ranks.end(),
-      [](const RankMemory& a, const RankMemory& b) { return is_worse(b, a); });
+  const RankMemory& peak =
+      *std::max_element(ranks.begin(), ranks.end(),
+                        [](const RankMemory& a, const RankMemory& b) { return is_worse(b, a); });
   if (output.json) {
     am_apps::print(result(*input, peak, stages));
   } else {

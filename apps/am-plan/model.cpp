@@ -59,12 +59,11 @@ am::Json to_json(const am::model::ModelConfig& config, const am::model::Inventor
 }
 
 std::string geometry(const am::model::ModelConfig& config) {
-  std::string text =
-      am::cat("  ", config.num_hidden_layers, " layers, hidden ", config.hidden_size,
-              ", feed-forward ", config.intermediate_size, ", vocabulary ", config.vocab_size, "\n  ",
-              config.num_attention_heads, " heads of ", config.head_dim, ", ",
-              config.num_key_value_heads, " key/value heads, up to ",
-              config.max_position_embeddings, " positions\n");
+  std::string text = am::cat(
+      "  ", config.num_hidden_layers, " layers, hidden ", config.hidden_size, ", feed-forward ",
+      config.intermediate_size, ", vocabulary ", config.vocab_size, "\n  ",
+      config.num_attention_heads, " heads of ", config.head_dim, ", ", config.num_key_value_heads,
+      " key/value heads, up to ", config.max_position_embeddings, " positions\n");
   if (config.tie_word_embeddings) text += "  the head shares the embedding's weight\n";
   if (config.sliding_window.has_value()) {
     text += am::cat("  a sliding window of ", *config.sliding_window, " positions",
@@ -79,9 +78,8 @@ std::string geometry(const am::model::ModelConfig& config) {
 std::string report(const am::model::ModelConfig& config, const am::model::Inventory& inventory,
                    int64_t seq_len, const am::term::Style& style) {
   const int64_t total = inventory.total();
-  am::term::Table table({{"module"},
-                         {"parameters", am::term::Align::kRight},
-                         {"share", am::term::Align::kRight}});
+  am::term::Table table(
+      {{"module"}, {"parameters", am::term::Align::kRight}, {"share", am::term::Align::kRight}});
   for (const auto& [module, count] : by_module(inventory)) {
     const double share = 100.0 * static_cast<double>(count) / static_cast<double>(total);
     table.add({module, am::format_count(count), am::format_fixed(share, 1) + " %"});
@@ -92,9 +90,9 @@ std::string report(const am::model::ModelConfig& config, const am::model::Invent
              "100.0 %"});
   const double flops = am::model::train_flops_per_token(config, seq_len);
   return am::cat(style.paint(am::term::Role::kBold, model_text(config, total)), "\n",
-                 geometry(config), "\n", table.text(style), "\n", "training: ",
-                 am::format_fixed(flops / 1e9, 2), " GFLOP a token at sequence length ", seq_len,
-                 "\n");
+                 geometry(config), "\n", table.text(style), "\n",
+                 "training: ", am::format_fixed(flops / 1e9, 2),
+                 " GFLOP a token at sequence length ", seq_len, "\n");
 }
 
 }  // namespace

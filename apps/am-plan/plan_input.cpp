@@ -36,7 +36,8 @@ std::optional<PlanInput> load_input(const PlanOptions& options, const Output& ou
   if (left_to_check > 0) {
     std::cerr << output.err.paint(am::term::Role::kNote, "note") << ": `am-plan check "
               << options.files.front() << "` reports " << left_to_check
-              << (left_to_check == 1 ? " error" : " errors") << " that this answer does not depend on\n";
+              << (left_to_check == 1 ? " error" : " errors")
+              << " that this answer does not depend on\n";
   }
   return PlanInput{*std::move(file.plan), *std::move(file.checked.model),
                    *std::move(file.checked.layout)};

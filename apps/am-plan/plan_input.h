@@ -15,9 +15,9 @@ struct PlanInput {
   am::planner::Layout layout;
 };
 
-// Loads and checks. Nothing, and `status` set, when the plan has an error that would make the answer wrong;
-// it has been printed then. Files that only the job needs (data, weights, checkpoints) may be missing:
-// planning is done elsewhere. Warnings go to stderr.
+// Loads and checks. Nothing, and `status` set, when the plan has an error that would make the
+// answer wrong; it has been printed then. Files that only the job needs (data, weights,
+// checkpoints) may be missing: planning is done elsewhere. Warnings go to stderr.
 std::optional<PlanInput> load_input(const PlanOptions& options, const Output& output, int& status);
 
 // Whether an error of this rule is about files and schedules that only the job needs.

@@ -1,7 +1,8 @@
 // am-plan rules, explain RULE, schema: the catalogue and the plan's description.
+#include "am/planner/rules.h"
+
 #include "am/base/text.h"
 #include "am/config/schema.h"
-#include "am/planner/rules.h"
 #include "am/term/table.h"
 #include "commands.h"
 #include "text.h"
@@ -29,18 +30,18 @@ int run_explain(const std::string& rule, const Output& output) {
     std::vector<std::string> ids;
     for (const am::planner::Rule* other : am::planner::rules()) ids.emplace_back(other->id);
     const auto near = am::nearest(rule, ids);
-    throw am::Error(am::ErrorKind::kUsage, am::cat("no rule is named \"", rule, "\""),
-                    near.has_value() ? am::cat("did you mean ", *near, "?")
-                                     : "`am-plan rules` lists them");
+    throw am::Error(
+        am::ErrorKind::kUsage, am::cat("no rule is named \"", rule, "\""),
+        near.has_value() ? am::cat("did you mean ", *near, "?") : "`am-plan rules` lists them");
   }
   if (output.json) {
-    am_apps::print(am::Json{
-        {"id", known->id}, {"summary", known->summary}, {"explain", known->explain}});
+    am_apps::print(
+        am::Json{{"id", known->id}, {"summary", known->summary}, {"explain", known->explain}});
     return am_apps::kFine;
   }
   const int width = std::min(output.out.width, 88);
-  am_apps::print(am::cat(output.out.paint(am::term::Role::kBold, known->id), ": ",
-                         known->summary, "\n\n", wrap(std::string(known->explain), width)));
+  am_apps::print(am::cat(output.out.paint(am::term::Role::kBold, known->id), ": ", known->summary,
+                         "\n\n", wrap(std::string(known->explain), width)));
   return am_apps::kFine;
 }
 

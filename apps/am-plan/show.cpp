@@ -1,4 +1,6 @@
 // am-plan show PLAN: the mesh as a picture, and its groups.
+#include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "am/base/text.h"
@@ -13,11 +15,17 @@
 namespace am_plan {
 namespace {
 
+using am::mesh::Axis;
 using am::mesh::MeshLayout;
 using am::mesh::MeshSizes;
 
-constexpr const char* kJsonGroups[] = {"tp",          "cp",     "pp", "dp",       "dp_replicate",
-                                       "dp_shard",    "dp_cp",  "ep", "ep_shard", "dp_shard_cp"};
+// What still fits a terminal.
+constexpr int64_t kDrawnRanks = 8192;
+constexpr int64_t kDrawnColumns = 64;
+constexpr int64_t kLongestRow = 16;
+
+constexpr const char* kJsonGroups[] = {"tp",       "cp",    "pp", "dp",       "dp_replicate",
+                                       "dp_shard", "dp_cp", "ep", "ep_shard", "dp_shard_cp"};
 
 am::Json to_json(const MeshLayout& mesh, int64_t ranks_per_node) {
   am::Json dims = am::Json::array();
@@ -38,46 +46,91 @@ am::Json to_json(const MeshLayout& mesh, int64_t ranks_per_node) {
   return json;
 }
 
-// "rep 0 shard 1": a row's place on the axes between pp and tp that have more than one rank.
-std::string row_title(const MeshSizes& sizes, const std::array<int64_t, 5>& at) {
+// How a stage's ranks are laid out in rows: along its innermost axis that has more than one rank.
+struct Rows {
+  Axis axis = Axis::kTp;
+  int64_t length = 1;   // ranks of a row
+  bool whole = true;    // a row is the whole axis, so columns have titles
+  bool aligned = true;  // no row crosses nodes
+};
+
+const char* short_name(Axis axis) {
+  if (axis == Axis::kDpReplicate) return "replica";
+  return axis == Axis::kDpShard ? "shard" : am::mesh::to_string(axis);
+}
+
+Rows rows_of(const MeshSizes& sizes, int64_t ranks_per_node) {
+  Rows rows;
+  for (const Axis axis : {Axis::kDpReplicate, Axis::kDpShard, Axis::kCp, Axis::kTp}) {
+    if (sizes.size(axis) > 1) rows.axis = axis;
+  }
+  const int64_t size = sizes.size(rows.axis);
+  rows.length = size;
+  // Tensor-parallel groups stay together; a longer axis is broken so that rows fit into nodes.
+  if (rows.axis != Axis::kTp && (size > kLongestRow || ranks_per_node % size != 0)) {
+    rows.length = 1;
+    const int64_t common = std::gcd(size, ranks_per_node);
+    for (int64_t length = 1; length <= std::min(common, kLongestRow); ++length) {
+      if (common % length == 0) rows.length = length;
+    }
+  }
+  rows.whole = rows.length == size;
+  rows.aligned = ranks_per_node % rows.length == 0;
+  return rows;
+}
+
+// "replica 0 shard 8-15": where a row is on the axes between pp and tp that have more than one rank.
+std::string row_title(const MeshLayout& mesh, const Rows& rows, int64_t rank) {
+  const auto at = mesh.coordinate(rank);
   std::vector<std::string> parts;
-  if (sizes.dp_replicate > 1) parts.push_back(am::cat("replica ", at[1]));
-  if (sizes.dp_shard > 1) parts.push_back(am::cat("shard ", at[2]));
-  if (sizes.cp > 1) parts.push_back(am::cat("cp ", at[3]));
+  for (size_t i = 1; i < am::mesh::kAxes.size(); ++i) {
+    const Axis axis = am::mesh::kAxes[i];
+    const bool own = axis == rows.axis;
+    if (mesh.sizes().size(axis) == 1 || (own && rows.whole)) continue;
+    parts.push_back(am::cat(short_name(axis), " ", at[i]));
+    if (own && rows.length > 1) parts.back() += am::cat("-", at[i] + rows.length - 1);
+  }
   return am::join(parts, " ");
 }
 
-am::term::GridBox new_box(std::string title, const MeshSizes& sizes) {
+am::term::GridBox new_box(std::string title, const Rows& rows) {
   am::term::GridBox box;
   box.title = std::move(title);
-  if (sizes.tp > 1) {
-    for (int64_t i = 0; i < sizes.tp; ++i) box.columns.push_back(am::cat("tp", i));
+  if (!rows.whole || rows.length == 1) return box;
+  for (int64_t i = 0; i < rows.length; ++i) {
+    const char* gap = rows.axis == Axis::kTp || rows.axis == Axis::kCp ? "" : " ";
+    box.columns.push_back(am::cat(short_name(rows.axis), gap, i));
   }
   return box;
 }
 
-// One stage: rows of tp ranks, in boxes of nodes. Where a row crosses nodes the stage is one box.
+// One stage, in boxes of nodes. Where rows cross nodes, or are nodes, the stage is one box; rows that are
+// a node say so.
 am::term::GridStack stage_picture(const MeshLayout& mesh, int64_t pp, int64_t ranks_per_node) {
-  const MeshSizes& sizes = mesh.sizes();
-  const int64_t count = mesh.world_size() / sizes.pp;
+  const Rows rows = rows_of(mesh.sizes(), ranks_per_node);
+  const int64_t count = mesh.world_size() / mesh.sizes().pp;
   const int64_t first = pp * count;
-  const bool rows_fit = ranks_per_node % sizes.tp == 0 && (first % ranks_per_node) % sizes.tp == 0;
+  const int64_t first_node = first / ranks_per_node;
+  const int64_t last_node = (first + count - 1) / ranks_per_node;
+  const bool row_is_node = rows.length == ranks_per_node && last_node > first_node;
+  const bool by_node = rows.aligned && !row_is_node;
   am::term::GridStack stack;
-  if (sizes.pp > 1) stack.title = am::cat("pp ", pp);
+  if (mesh.sizes().pp > 1) stack.title = am::cat("pp ", pp);
   int64_t node = -1;
-  for (int64_t rank = first; rank < first + count; rank += sizes.tp) {
+  for (int64_t rank = first; rank < first + count; rank += rows.length) {
     const int64_t here = rank / ranks_per_node;
-    if (rows_fit ? here != node : stack.boxes.empty()) {
-      const int64_t last = (first + count - 1) / ranks_per_node;
-      stack.boxes.push_back(new_box(rows_fit || last == here ? am::cat("node ", here)
-                                                             : am::cat("nodes ", here, "-", last),
-                                    sizes));
+    if (stack.boxes.empty() || (by_node && here != node)) {
+      const bool one = by_node || first_node == last_node;
+      stack.boxes.push_back(new_box(
+          one ? am::cat("node ", here) : am::cat("nodes ", first_node, "-", last_node), rows));
       node = here;
     }
     am::term::GridBox& box = stack.boxes.back();
-    box.rows.push_back(row_title(sizes, mesh.coordinate(rank)));
+    const std::string title = row_title(mesh, rows, rank);
+    const char* colon = title.empty() ? "" : ": ";
+    box.rows.push_back(row_is_node ? am::cat("node ", here, colon, title) : title);
     std::vector<std::string>& cells = box.cells.emplace_back();
-    for (int64_t i = 0; i < sizes.tp; ++i) cells.push_back(am::cat(rank + i));
+    for (int64_t i = 0; i < rows.length; ++i) cells.push_back(am::cat(rank + i));
   }
   return stack;
 }
@@ -95,11 +148,20 @@ constexpr std::pair<const char*, const char*> kRoles[] = {
     {"ep_shard", "shards the experts"},
 };
 
+// "0-7"; "0, 8 .. 56" when the ranks are evenly spaced, which most groups are.
+std::string ranks_text(const std::vector<int64_t>& ranks) {
+  const int64_t step = ranks.size() > 1 ? ranks[1] - ranks[0] : 1;
+  bool even = ranks.size() > 4 && step > 1;
+  for (size_t i = 1; i < ranks.size(); ++i) even = even && ranks[i] - ranks[i - 1] == step;
+  if (even) return am::cat(ranks[0], ", ", ranks[1], " .. ", ranks.back());
+  return am::term::rank_list(ranks);
+}
+
 std::string examples(const MeshLayout& mesh, const char* name) {
   const int64_t groups = mesh.world_size() / mesh.group_size(name);
   std::vector<std::string> shown;
   for (int64_t rank = 0; rank < mesh.world_size() && shown.size() < 3; ++rank) {
-    if (mesh.index(rank, name) == 0) shown.push_back(am::term::rank_list(mesh.group(rank, name)));
+    if (mesh.index(rank, name) == 0) shown.push_back(ranks_text(mesh.group(rank, name)));
   }
   std::string text;
   for (const std::string& ranks : shown) text += am::cat(text.empty() ? "{" : " {", ranks, "}");
@@ -125,13 +187,26 @@ std::string group_table(const MeshLayout& mesh, const am::term::Style& style) {
   return table.empty() ? std::string() : "\n" + table.text(style);
 }
 
+std::string picture(const MeshLayout& mesh, int64_t ranks_per_node,
+                    const am::term::Style& style) {
+  if (mesh.world_size() > kDrawnRanks || mesh.sizes().tp > kDrawnColumns) {
+    return "(too many ranks to draw)\n";
+  }
+  std::vector<am::term::GridStack> stages;
+  for (int64_t pp = 0; pp < mesh.sizes().pp; ++pp) {
+    stages.push_back(stage_picture(mesh, pp, ranks_per_node));
+  }
+  return am::term::draw_grid(stages, style);
+}
+
 }  // namespace
 
 int run_show(const PlanOptions& options, const Output& output) {
   am::Diagnostics found;
   const auto file =
       am::planner::check_file(options.files.front(), options.overrides, options.world_size, found);
-  // A mesh needs nothing but its sizes: what is wrong elsewhere in a readable plan is not asked about here.
+  // A mesh needs nothing but its sizes: what is wrong elsewhere in a readable plan is not asked
+  // about here.
   if (!file.checked.mesh.has_value()) return am_apps::refuse(found, output);
   const MeshLayout mesh(*file.checked.mesh);
   const int64_t ranks_per_node = file.plan->mesh.ranks_per_node;
@@ -140,14 +215,9 @@ int run_show(const PlanOptions& options, const Output& output) {
     return am_apps::kFine;
   }
   const int64_t nodes = (mesh.world_size() + ranks_per_node - 1) / ranks_per_node;
-  std::vector<am::term::GridStack> stages;
-  // Further stages would not be drawn.
-  for (int64_t pp = 0; pp < std::min<int64_t>(mesh.sizes().pp, 64); ++pp) {
-    stages.push_back(stage_picture(mesh, pp, ranks_per_node));
-  }
   am_apps::print(am::cat(mesh_text(mesh.sizes(), output.out), ", ", nodes,
                          nodes == 1 ? " node" : " nodes", " of ", ranks_per_node, "\n\n",
-                         am::term::draw_grid(stages, output.out), group_table(mesh, output.out)));
+                         picture(mesh, ranks_per_node, output.out), group_table(mesh, output.out)));
   return am_apps::kFine;
 }
 

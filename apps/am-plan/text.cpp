@@ -10,7 +10,8 @@ namespace am_plan {
 std::string mesh_text(const am::mesh::MeshSizes& sizes, const am::term::Style& style) {
   std::vector<std::string> axes;
   for (const am::mesh::Axis axis : am::mesh::kAxes) {
-    if (sizes.size(axis) > 1) axes.push_back(am::cat(am::mesh::to_string(axis), " ", sizes.size(axis)));
+    if (sizes.size(axis) > 1)
+      axes.push_back(am::cat(am::mesh::to_string(axis), " ", sizes.size(axis)));
   }
   const int64_t world = sizes.world_size();
   const std::string ranks = am::cat(world, world == 1 ? " rank" : " ranks");

@@ -1,14 +1,17 @@
 #include "line_editor.h"
 
 #include <histedit.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <clocale>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <cwchar>
+#include <utility>
 
 #include "am/base/text.h"
 
@@ -19,10 +22,36 @@ namespace fs = std::filesystem;
 
 constexpr int kHistoryLines = 2000;
 
+// SIGINT waits while this lives. `before` receives the mask of before.
+class BlockInterrupts {
+ public:
+  explicit BlockInterrupts(sigset_t& before) : before_(before) {
+    sigset_t interrupts;
+    sigemptyset(&interrupts);
+    sigaddset(&interrupts, SIGINT);
+    ::pthread_sigmask(SIG_BLOCK, &interrupts, &before_);
+  }
+  BlockInterrupts(const BlockInterrupts&) = delete;
+  BlockInterrupts& operator=(const BlockInterrupts&) = delete;
+  ~BlockInterrupts() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t& before_;
+};
+
+// Makes the folder and the file; empty when that is not possible.
+fs::path usable(const fs::path& history) {
+  if (history.empty()) return {};
+  std::error_code problem;
+  fs::create_directories(history.parent_path(), problem);
+  if (problem || ::access(history.parent_path().c_str(), W_OK) != 0) return {};
+  return history;
+}
+
 class EditLineEditor : public LineEditor {
  public:
-  EditLineEditor(Completer completer, fs::path history)
-      : completer_(std::move(completer)), history_path_(std::move(history)) {
+  explicit EditLineEditor(LineEditorOptions options)
+      : options_(std::move(options)), history_path_(usable(options_.history)) {
     // Only characters: numbers keep their point.
     const char* locale = std::setlocale(LC_CTYPE, "");
     if (locale == nullptr || MB_CUR_MAX == 1) std::setlocale(LC_CTYPE, "C.UTF-8");
@@ -34,7 +63,8 @@ class EditLineEditor : public LineEditor {
     ::el_set(editor_, EL_CLIENTDATA, this);
     ::el_set(editor_, EL_PROMPT, &EditLineEditor::prompt_of);
     ::el_set(editor_, EL_EDITOR, "emacs");
-    ::el_set(editor_, EL_SIGNAL, 0);  // Ctrl-C is the shell's
+    ::el_set(editor_, EL_SIGNAL, 0);
+    ::el_set(editor_, EL_GETCFN, &EditLineEditor::on_read);
     ::el_set(editor_, EL_HIST, ::history, history_);
     ::el_set(editor_, EL_ADDFN, "am-complete", "complete commands and names",
              &EditLineEditor::on_tab);
@@ -51,15 +81,19 @@ class EditLineEditor : public LineEditor {
 
   Line read(const std::string& prompt) override {
     prompt_ = prompt;
+    interrupted_ = false;
     int count = 0;
-    errno = 0;
-    const char* text = ::el_gets(editor_, &count);
+    const char* text = nullptr;
+    {
+      const BlockInterrupts blocked(waiting_mask_);
+      ::el_set(editor_, EL_PREP_TERM, 1);  // before the prompt: keys typed right after it are keys
+      text = ::el_gets(editor_, &count);
+    }
     if (text == nullptr || count <= 0) {
-      const bool interrupted = count < 0 && errno == EINTR;
-      if (interrupted) ::el_reset(editor_);
-      std::fputs(interrupted ? "^C\n" : "\n", stdout);
+      if (interrupted_) ::el_reset(editor_);
+      std::fputs(interrupted_ ? "^C\n" : "\n", stdout);
       std::fflush(stdout);
-      return {interrupted ? Line::Kind::kInterrupted : Line::Kind::kEnd, {}};
+      return {interrupted_ ? Line::Kind::kInterrupted : Line::Kind::kEnd, {}};
     }
     std::string line(text, static_cast<size_t>(count));
     if (!line.empty() && line.back() == '\n') line.pop_back();
@@ -85,10 +119,33 @@ class EditLineEditor : public LineEditor {
 
   static unsigned char on_tab(EditLine* editor, int) { return self(editor).complete(); }
 
+  static int on_read(EditLine* editor, wchar_t* out) { return self(editor).read_character(*out); }
+
+  // 1: a character; 0: the end; -1: the line is given up. SIGINT is let through only while this
+  // waits, so that none can come between a check and the wait.
+  int read_character(wchar_t& out) {
+    std::mbstate_t state = {};
+    while (true) {
+      pollfd input = {STDIN_FILENO, POLLIN, 0};
+      const int ready = options_.interrupted() ? -1 : ::ppoll(&input, 1, nullptr, &waiting_mask_);
+      if (options_.interrupted()) {
+        interrupted_ = true;
+        return -1;
+      }
+      if (ready < 0 && errno == EINTR) continue;
+      char byte = 0;
+      if (ready < 0 || ::read(STDIN_FILENO, &byte, 1) <= 0) return 0;
+      const size_t length = std::mbrtowc(&out, &byte, 1, &state);
+      if (length == static_cast<size_t>(-2)) continue;  // the character goes on
+      if (length == static_cast<size_t>(-1)) out = L'?';
+      return 1;
+    }
+  }
+
   unsigned char complete() {
     const LineInfo* info = ::el_line(editor_);
     const std::string before(info->buffer, static_cast<size_t>(info->cursor - info->buffer));
-    const am::inspect::Completion found = completer_(before);
+    const am::inspect::Completion found = options_.completer(before);
     if (found.candidates.empty()) return CC_REFRESH_BEEP;
     std::string text = am::inspect::common_prefix(found.candidates);
     const bool goes_on = text.empty() || text.back() == '.' || text.back() == '/';
@@ -112,28 +169,20 @@ class EditLineEditor : public LineEditor {
     std::fflush(stdout);
   }
 
-  Completer completer_;
+  LineEditorOptions options_;
   fs::path history_path_;
   EditLine* editor_ = nullptr;
   History* history_ = nullptr;
   HistEvent event_ = {};
   std::string prompt_;
+  sigset_t waiting_mask_ = {};
+  bool interrupted_ = false;
 };
-
-// Makes the folder and the file; empty when that is not possible.
-fs::path usable(const fs::path& history) {
-  if (history.empty()) return {};
-  std::error_code problem;
-  fs::create_directories(history.parent_path(), problem);
-  if (problem || ::access(history.parent_path().c_str(), W_OK) != 0) return {};
-  return history;
-}
 
 }  // namespace
 
-std::unique_ptr<LineEditor> make_line_editor(LineEditor::Completer completer,
-                                             const fs::path& history) {
-  return std::make_unique<EditLineEditor>(std::move(completer), usable(history));
+std::unique_ptr<LineEditor> make_line_editor(LineEditorOptions options) {
+  return std::make_unique<EditLineEditor>(std::move(options));
 }
 
 fs::path history_file() {

@@ -32,11 +32,16 @@ class LineEditor {
   virtual void remember(const std::string& text) = 0;
 };
 
-// On this process's terminal. SIGINT must have a handler that does not restart system calls.
-// `history` is a file that is made when missing, readable by its owner alone; an empty path, or one
-// that cannot be written, keeps none.
-std::unique_ptr<LineEditor> make_line_editor(LineEditor::Completer completer,
-                                             const std::filesystem::path& history);
+struct LineEditorOptions {
+  LineEditor::Completer completer;
+  std::function<bool()> interrupted;  // did SIGINT come? Its handler is the caller's
+  // Made when missing, readable by its owner alone. Empty, or in a place that cannot be written:
+  // none is kept.
+  std::filesystem::path history;
+};
+
+// On this process's terminal.
+std::unique_ptr<LineEditor> make_line_editor(LineEditorOptions options);
 
 // $XDG_STATE_HOME/am/history, else ~/.local/state/am/history; empty without a home.
 std::filesystem::path history_file();

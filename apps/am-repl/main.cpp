@@ -17,7 +17,7 @@
 #include "am/inspect/completion.h"
 #include "am/inspect/rank_worker.h"
 #include "am/inspect/target.h"
-#include "am/term/caret.h"
+#include "common/output.h"
 #include "line_editor.h"
 #include "options.h"
 #include "shell.h"
@@ -34,19 +34,19 @@ void on_interrupt(int) { interrupted = true; }
 
 void handle_interrupts() {
   struct sigaction action = {};
-  action.sa_handler = on_interrupt;  // no SA_RESTART: a line that is being read ends
+  action.sa_handler = on_interrupt;
   ::sigaction(SIGINT, &action, nullptr);
 }
 
 bool is_interactive(const Options& options) {
-  return !options.commands && !options.script && !options.json && ::isatty(STDIN_FILENO) != 0 &&
-         ::isatty(STDOUT_FILENO) != 0;
+  return !options.commands && !options.script && !options.output.json &&
+         ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0;
 }
 
 inspect::OpenOptions open_options(const Options& options) {
   inspect::OpenOptions open;
-  open.session.style = term::Style::of(STDOUT_FILENO, options.color);
-  open.session.for_programs = options.json;
+  open.session.style = options.output.out;
+  open.session.for_programs = options.output.json;
   open.session.tokenizer = options.tokenizer;
   open.session.interrupted = [] { return interrupted.load(); };
   open.overrides = options.overrides;
@@ -62,17 +62,19 @@ Source script_of(const Options& options) {
   return from_file_descriptor(STDIN_FILENO);
 }
 
-int talk(inspect::Interpreter& interpreter) {
-  std::cout << "am-repl " << AM_VERSION << ": " << interpreter.facts().title
-            << ". `help` lists the commands, Ctrl-D ends.\n";
+void talk(const Options& options, inspect::Interpreter& interpreter) {
+  am_apps::print(cat("am-repl ", AM_VERSION, ": ", interpreter.facts().title,
+                     ". `help` lists the commands, Ctrl-D ends.\n"));
   const auto editor = make_line_editor(
-      [&](std::string_view line) { return inspect::complete(line, interpreter.facts()); },
-      history_file());
-  return run_prompt(interpreter, *editor, [] { interrupted = false; });
+      {.completer =
+           [&](std::string_view line) { return inspect::complete(line, interpreter.facts()); },
+       .interrupted = [] { return interrupted.load(); },
+       .history = history_file()});
+  run_prompt(interpreter, *editor, options.output, [] { interrupted = false; });
 }
 
-int run(const Options& options, Json& report) {
-  Json* results = options.json ? &report["results"] : nullptr;
+// `report` receives what --json prints; null without.
+int run(const Options& options, Json* report) {
   const bool interactive = is_interactive(options);
   std::optional<Source> script;
   if (interactive) {
@@ -84,21 +86,38 @@ int run(const Options& options, Json& report) {
   if (!target.note.empty()) std::cerr << target.note << "\n";
   Diagnostics found;
   const auto interpreter = inspect::open_target(target, open_options(options), found);
-  if (!found.empty()) {
-    std::cerr << term::render(found, term::Style::of(STDERR_FILENO, options.color));
-    if (options.json) report["diagnostics"] = to_json(found);
+  am_apps::print_diagnostics(found, options.output);
+  if (report != nullptr && !found.empty()) (*report)["diagnostics"] = to_json(found);
+  if (!interpreter) return am_apps::status_of(found);
+  if (!interactive) {
+    return run_script(*interpreter, *script, options.output,
+                      report != nullptr ? &(*report)["results"] : nullptr);
   }
-  if (!interpreter) return 1;
-  return interactive ? talk(*interpreter) : run_script(*interpreter, *script, results);
+  talk(options, *interpreter);
+  return am_apps::kFine;
 }
 
-int fail(const Options& options, const Error& error, Json& report) {
-  if (options.json) {
+// The report is printed whatever happens; an error goes on to the caller, who says it to people.
+int run_for_programs(const Options& options) {
+  Json report = {{"results", Json::array()}};
+  try {
+    const int status = run(options, &report);
+    am_apps::print(report);
+    return status;
+  } catch (const Error& error) {
     report["error"] = {{"message", error.what()}, {"help", error.hint()}};
-  } else {
-    print_error(error.what(), error.hint(), term::Style::of(STDERR_FILENO, options.color));
+    am_apps::print(report);
+    throw;
   }
-  return error.exit_status();
+}
+
+int run_and_report(const Options& options) {
+  try {
+    return options.output.json ? run_for_programs(options) : run(options, nullptr);
+  } catch (const inspect::SessionLost& lost) {
+    std::cerr << "am-repl: " << lost.report();
+    return am_apps::kInvalid;
+  }
 }
 
 // `--worker SOCKET`: how am-repl starts the ranks of a plan.
@@ -118,15 +137,9 @@ int main(int argc, char** argv) {
   if (const auto socket = am_repl::worker_socket(argc, argv)) {
     return am::inspect::run_rank_worker(*socket);
   }
-  int status = 0;
-  const auto options = am_repl::parse_options(argc, argv, status);
-  if (!options) return status;
-  am::Json report = {{"results", am::Json::array()}};
-  try {
-    status = am_repl::run(*options, report);
-  } catch (const am::Error& error) {
-    status = am_repl::fail(*options, error, report);
-  }
-  if (options->json) std::cout << am::dump_json(report) << "\n";
-  return status;
+  am_repl::Options options;
+  if (const auto status = am_repl::parse_options(argc, argv, options)) return *status;
+  am_apps::Output for_people = options.output;
+  for_people.json = false;  // errors are part of the report
+  return am_apps::guarded("am-repl", for_people, [&] { return am_repl::run_and_report(options); });
 }

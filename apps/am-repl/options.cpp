@@ -1,25 +1,24 @@
 #include "options.h"
 
-#include <CLI/CLI.hpp>
-#include <iostream>
-
 #include "am/base/text.h"
+#include "common/command_line.h"
 
 namespace am_repl {
 namespace {
 
 constexpr const char* kDescription =
-    "Opens a checkpoint or a plan, and answers questions about its sharded parameters.\n"
-    "\n"
+    "Opens a checkpoint or a plan, and answers questions about its sharded parameters.\n\n"
     "TARGET is a folder of Hugging Face safetensors, a checkpoint or a run folder of am-run, or a "
-    "plan:\n"
-    "then its ranks are started here and hold the sharded model.\n"
-    "\n"
+    "plan: then its "
+    "ranks are started here and hold the sharded model. Without -c and -f, commands come from "
+    "standard input; at a "
+    "terminal there is a prompt, where `help` lists them.";
+
+constexpr const char* kExamples =
     "Examples:\n"
-    "  am-repl runs/quickstart                                 a prompt; `help` lists the "
-    "commands\n"
+    "  am-repl runs/quickstart\n"
     "  am-repl models/llama -c 'ls *.q_proj.weight; stats *norm*'\n"
-    "  am-repl plan.toml -c 'unshard model.layers.0; memory'   start the plan's ranks\n"
+    "  am-repl plan.toml -c 'unshard model.layers.0; memory'\n"
     "  echo 'loss \"some text\"' | am-repl models/llama --json";
 
 std::string version_text() {
@@ -28,45 +27,37 @@ std::string version_text() {
 
 }  // namespace
 
-std::optional<Options> parse_options(int argc, char** argv, int& status) {
-  Options options;
+std::optional<int> parse_options(int argc, char** argv, Options& options) {
   std::vector<std::string> sets;
   std::string commands;
   std::string script;
-  std::string color = "auto";
+  am_apps::CommonFlags flags;
   CLI::App app(kDescription, "am-repl");
+  app.footer(kExamples);
+  app.set_version_flag("--version", version_text());
   app.add_option("TARGET", options.target, "A checkpoint folder, a run folder, or a plan")
       ->required();
-  auto* inline_commands = app.add_option("-c,--command", commands,
-                                         "Run these commands, separated by ; or newlines, and end");
-  auto* from_file = app.add_option("-f,--file", script, "Run the commands of this file, and end");
+  auto* inline_commands =
+      app.add_option("-c,--command", commands, "Run these, separated by ; or newlines, and end")
+          ->type_name("COMMANDS");
+  auto* from_file = app.add_option("-f,--file", script, "Run the commands of this file, and end")
+                        ->type_name("SCRIPT");
   from_file->excludes(inline_commands);
-  app.add_flag("--json", options.json,
-               "Print one JSON object: {\"results\": [..]}, an entry a command");
-  app.add_option("--set", sets, "Override the plan: section.key=value, a TOML value; repeatable")
-      ->type_size(1)
-      ->expected(1)
-      ->take_all()
-      ->allow_extra_args(false);
+  am_apps::add_json(app, flags, "One object on stdout: {\"results\": [..]}, an entry a command");
+  am_apps::add_set(app, sets);
   app.add_option("--nproc", options.nproc, "Ranks of a plan (default: the plan's)")
-      ->check(CLI::PositiveNumber);
+      ->check(am_apps::integer_from(1))
+      ->type_name("N");
   app.add_option("--tokenizer", options.tokenizer,
-                 "bytes, or a tokenizer.json (default: the plan's or the folder's own)");
-  app.add_option("--color", color, "auto, always or never")
-      ->check(CLI::IsMember({"auto", "always", "never"}));
-  app.set_version_flag("--version", version_text());
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    // CLI11's own statuses (100..115) are not ours.
-    status = app.exit(error, std::cout, std::cerr) == 0 ? 0 : 2;
-    return std::nullopt;
-  }
+                 "bytes, or a tokenizer.json (default: the plan's or the folder's own)")
+      ->type_name("NAME");
+  am_apps::add_color(app, flags);
+  if (const auto status = am_apps::parse(app, argc, argv)) return status;
   if (inline_commands->count() > 0) options.commands = commands;
   if (from_file->count() > 0) options.script = script;
-  for (const std::string& text : sets) options.overrides.push_back({text});
-  options.color = *am::term::parse_color_mode(color);
-  return options;
+  options.overrides = am_apps::overrides_of(sets);
+  options.output = am_apps::Output::of(flags.json, flags.color_mode());
+  return std::nullopt;
 }
 
 }  // namespace am_repl

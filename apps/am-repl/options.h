@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "am/config/plan.h"
-#include "am/term/style.h"
+#include "common/output.h"
 
 namespace am_repl {
 
@@ -15,15 +15,14 @@ struct Options {
   std::string target;
   std::optional<std::string> commands;  // -c
   std::optional<std::string> script;    // -f
-  bool json = false;
   std::string tokenizer;
   std::vector<am::config::Override> overrides;
   int64_t nproc = 0;
-  am::term::ColorMode color = am::term::ColorMode::kAuto;
+  am_apps::Output output;
 };
 
-// Nothing means that help or the version was printed (status 0) or that the line was wrong (status
-// 2, said on stderr).
-std::optional<Options> parse_options(int argc, char** argv, int& status);
+// Nothing: go on with `options`. Otherwise the exit status: 0 after help or version, 2 after a
+// wrong line.
+std::optional<int> parse_options(int argc, char** argv, Options& options);
 
 }  // namespace am_repl

@@ -20,18 +20,22 @@ using am::inspect::SplitCommands;
 
 namespace {
 
-am::term::Style error_style() {
-  return am::term::Style::of(STDERR_FILENO, am::term::ColorMode::kAuto);
+void print_error(const am::inspect::CommandError& error, const am::term::Style& style) {
+  std::cerr << style.paint(am::term::Role::kError, "error") << ": "
+            << am::term::printable(error.message) << "\n";
+  if (error.hint.empty()) return;
+  std::cerr << style.paint(am::term::Role::kHelp, "help") << ": " << am::term::printable(error.hint)
+            << "\n";
 }
 
 // Shows an outcome. False when the script ends here.
-bool show(const Outcome& outcome, am::Json* results) {
+bool show(const Outcome& outcome, const am_apps::Output& output, am::Json* results) {
   if (results != nullptr) {
     results->push_back(am::inspect::to_json(outcome));
   } else if (outcome.ok()) {
-    std::cout << outcome.result.text << std::flush;
+    am_apps::print(outcome.result.text);
   } else {
-    print_error(outcome.error->message, outcome.error->hint, error_style());
+    print_error(*outcome.error, output.err);
   }
   return outcome.ok() && !outcome.result.quit;
 }
@@ -74,7 +78,8 @@ Source from_file_descriptor(int fd) {
   };
 }
 
-int run_script(Interpreter& interpreter, const Source& source, am::Json* results) {
+int run_script(Interpreter& interpreter, const Source& source, const am_apps::Output& output,
+               am::Json* results) {
   std::string text;
   bool more = true;
   while (more) {
@@ -82,26 +87,26 @@ int run_script(Interpreter& interpreter, const Source& source, am::Json* results
     const SplitCommands split = am::inspect::split_commands(text, !more);
     for (const std::string& command : split.commands) {
       const Outcome outcome = interpreter.run(command);
-      if (!show(outcome, results)) return outcome.ok() ? 0 : 1;
+      if (!show(outcome, output, results)) return outcome.ok() ? 0 : 1;
     }
     text = split.rest;
     if (!more && split.open_quote) {
-      show(open_quote(text), results);
+      show(open_quote(text), output, results);
       return 1;
     }
   }
   return 0;
 }
 
-int run_prompt(Interpreter& interpreter, LineEditor& editor,
-               const std::function<void()>& clear_interrupt) {
+void run_prompt(Interpreter& interpreter, LineEditor& editor, const am_apps::Output& output,
+                const std::function<void()>& clear_interrupt) {
   const std::string prompt = interpreter.facts().title + "> ";
   std::string text;
   while (true) {
     const Line line = editor.read(text.empty() ? prompt : "...> ");
-    if (line.kind == Line::Kind::kEnd) return 0;
-    clear_interrupt();
+    if (line.kind == Line::Kind::kEnd) return;
     if (line.kind == Line::Kind::kInterrupted) {
+      clear_interrupt();
       text.clear();
       continue;
     }
@@ -115,19 +120,12 @@ int run_prompt(Interpreter& interpreter, LineEditor& editor,
     for (const std::string& command :
          am::inspect::split_commands(std::exchange(text, {}), true).commands) {
       const Outcome outcome = interpreter.run(command);
-      const bool next = show(outcome, nullptr);
-      if (outcome.result.quit) return 0;
+      const bool next = show(outcome, output, nullptr);
+      if (outcome.result.quit) return;
       if (!next) break;
     }
+    clear_interrupt();  // one that came too late for the command is not the next line's
   }
-}
-
-void print_error(const std::string& message, const std::string& hint,
-                 const am::term::Style& style) {
-  std::cout << std::flush;  // what was printed before it stands before it
-  std::cerr << style.paint(am::term::Role::kError, "error:") << " " << message << "\n";
-  if (!hint.empty())
-    std::cerr << style.paint(am::term::Role::kHelp, "help:") << " " << hint << "\n";
 }
 
 }  // namespace am_repl

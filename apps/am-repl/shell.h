@@ -6,7 +6,7 @@
 
 #include "am/base/json.h"
 #include "am/inspect/interpreter.h"
-#include "am/term/style.h"
+#include "common/output.h"
 #include "line_editor.h"
 
 namespace am_repl {
@@ -19,14 +19,11 @@ Source from_file_descriptor(int fd);
 
 // Stops at the first command that fails. Exit status: 0, or 1 after a failed command.
 // With `results`, entries of INTERFACE's "results" are added to it and nothing is printed.
-int run_script(am::inspect::Interpreter& interpreter, const Source& source, am::Json* results);
+int run_script(am::inspect::Interpreter& interpreter, const Source& source,
+               const am_apps::Output& output, am::Json* results);
 
-// Until Ctrl-D or `quit`; 1 when the session broke. `clear_interrupt` is called before each
-// command.
-int run_prompt(am::inspect::Interpreter& interpreter, LineEditor& editor,
-               const std::function<void()>& clear_interrupt);
-
-// "error: ..." and its help on stderr.
-void print_error(const std::string& message, const std::string& hint, const am::term::Style& style);
+// Until Ctrl-D or `quit`. `clear_interrupt` forgets a Ctrl-C that was obeyed.
+void run_prompt(am::inspect::Interpreter& interpreter, LineEditor& editor,
+                const am_apps::Output& output, const std::function<void()>& clear_interrupt);
 
 }  // namespace am_repl

@@ -48,8 +48,9 @@ int unknown_flag(const CLI::App& app, const CLI::App& command, const std::string
   add_flag_names(command, names);
   if (&command != &app) add_flag_names(app, names);
   const auto near = am::nearest(flag, names);
-  return complain(app, am::cat("unknown option ", flag),
-                  near.has_value() ? am::cat("did you mean ", *near, "?") : usage_hint(app, command));
+  return complain(
+      app, am::cat("unknown option ", flag),
+      near.has_value() ? am::cat("did you mean ", *near, "?") : usage_hint(app, command));
 }
 
 int unknown_command(const CLI::App& app, const std::string& word) {
@@ -87,7 +88,8 @@ int explain_extras(const CLI::App& app) {
   for (const std::string& word : extras) {
     if (am::starts_with(word, "-")) return unknown_flag(app, command, word);
   }
-  return complain(app, am::cat("unexpected argument \"", extras.empty() ? "" : extras.front(), "\""),
+  return complain(app,
+                  am::cat("unexpected argument \"", extras.empty() ? "" : extras.front(), "\""),
                   usage_hint(app, command));
 }
 

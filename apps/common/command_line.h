@@ -28,8 +28,9 @@ std::vector<am::config::Override> overrides_of(const std::vector<std::string>& t
 // A check for options: an integer of at least `low`, said in words.
 std::function<std::string(const std::string&)> integer_from(int64_t low);
 
-// Parses. Nothing: go on. Otherwise the exit status: 0 after help or version, 2 after a wrong line, about
-// which a message with the nearest known name stands on stderr. CLI11's own statuses never get out.
+// Parses. Nothing: go on. Otherwise the exit status: 0 after help or version, 2 after a wrong line,
+// about which a message with the nearest known name stands on stderr. CLI11's own statuses never
+// get out.
 std::optional<int> parse(CLI::App& app, int argc, char** argv);
 
 }  // namespace am_apps

@@ -15,7 +15,7 @@ namespace am_apps {
 
 // Exit statuses of all tools.
 inline constexpr int kFine = 0;
-inline constexpr int kInvalid = 1;  // what was asked about is not valid, or the job failed
+inline constexpr int kInvalid = 1;   // what was asked about is not valid, or the job failed
 inline constexpr int kUnusable = 2;  // the command line or a file could not be read
 
 struct Output {
@@ -35,14 +35,16 @@ void print_diagnostics(const am::Diagnostics& found, const Output& output);
 // {"ok": false, "diagnostics": [...]}: what --json prints in the place of a result.
 am::Json failure(const am::Diagnostics& found);
 
-// The status of these: kUnusable when one is about the command line's own form (`--set` without a value),
-// kInvalid when there are errors, else kFine.
+// The status of these: kUnusable when one is about the command line's own form (`--set` without a
+// value), kInvalid when there are errors, else kFine.
 int status_of(const am::Diagnostics& found);
 
-// Prints diagnostics where they belong (stderr; with --json in the object on stdout) and gives their status.
+// Prints diagnostics where they belong (stderr; with --json in the object on stdout) and gives
+// their status.
 int refuse(const am::Diagnostics& found, const Output& output);
 
-// Runs a tool's body. What it throws becomes a line on stderr (and {"ok": false} with --json) and a status.
+// Runs a tool's body. What it throws becomes a line on stderr (and {"ok": false} with --json) and a
+// status.
 int guarded(const char* tool, const Output& output, const std::function<int()>& body);
 
 }  // namespace am_apps

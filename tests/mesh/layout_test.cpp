@@ -56,7 +56,8 @@ TEST_CASE("expert groups are the inner digit of a stage's ranks") {
 
 TEST_CASE("every kind of group is a partition of the world") {
   for (const MeshSizes& sizes :
-       {MeshSizes{}, MeshSizes{.pp = 3, .dp_replicate = 2, .dp_shard = 5, .cp = 2, .tp = 4, .ep = 8},
+       {MeshSizes{},
+        MeshSizes{.pp = 3, .dp_replicate = 2, .dp_shard = 5, .cp = 2, .tp = 4, .ep = 8},
         MeshSizes{.dp_shard = 7, .tp = 3, .ep = 3}}) {
     const MeshLayout mesh(sizes);
     std::vector<int64_t> world(static_cast<size_t>(mesh.world_size()));

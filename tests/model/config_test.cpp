@@ -13,8 +13,8 @@ using am::Json;
 using am::model::ModelConfig;
 
 Json llama() {
-  return Json{{"model_type", "llama"},       {"vocab_size", 100},      {"hidden_size", 32},
-              {"intermediate_size", 64},     {"num_hidden_layers", 2}, {"num_attention_heads", 4},
+  return Json{{"model_type", "llama"},        {"vocab_size", 100},      {"hidden_size", 32},
+              {"intermediate_size", 64},      {"num_hidden_layers", 2}, {"num_attention_heads", 4},
               {"max_position_embeddings", 64}};
 }
 
@@ -109,8 +109,8 @@ TEST_CASE("mistral's window covers every layer; null switches it off") {
 }
 
 TEST_CASE("qwen's window needs use_sliding_window and starts at max_window_layers") {
-  const Json qwen = with(
-      llama(), {{"model_type", "qwen2"}, {"num_key_value_heads", 4}, {"sliding_window", 16}});
+  const Json qwen =
+      with(llama(), {{"model_type", "qwen2"}, {"num_key_value_heads", 4}, {"sliding_window", 16}});
   CHECK_FALSE(parse(qwen).sliding_window.has_value());
   const Json on = with(qwen, {{"use_sliding_window", true}});
   CHECK(parse(on).sliding_window == 16);
@@ -137,17 +137,19 @@ TEST_CASE("the rotary embedding's old and new spellings say the same") {
   };
   check(parse(with(llama(), {{"rope_theta", 5000.0},
                              {"rope_scaling", with(details, {{"rope_type", "llama3"}})}})));
-  check(parse(with(llama(), {{"rope_theta", 5000},
-                             {"rope_scaling", with(details, {{"type", "llama3"}})}})));
+  check(parse(with(llama(),
+                   {{"rope_theta", 5000}, {"rope_scaling", with(details, {{"type", "llama3"}})}})));
   check(parse(with(llama(), {{"rope_parameters",
                               with(details, {{"rope_type", "llama3"}, {"rope_theta", 5000.0}})}})));
-  const Json short_form = without(with(details, {{"rope_type", "llama3"}}),
-                                  "original_max_position_embeddings");
-  CHECK(parse(with(llama(), {{"rope_scaling", short_form}}))
-            .rope.original_max_position_embeddings == 64);
+  const Json short_form =
+      without(with(details, {{"rope_type", "llama3"}}), "original_max_position_embeddings");
+  CHECK(
+      parse(with(llama(), {{"rope_scaling", short_form}})).rope.original_max_position_embeddings ==
+      64);
   CHECK(parse(with(llama(), {{"rope_scaling", nullptr}})).rope.type == "default");
-  CHECK(parse(with(llama(), {{"rope_scaling", {{"type", "linear"}, {"factor", 2.0}}}}))
-            .rope.factor == 2.0);
+  CHECK(
+      parse(with(llama(), {{"rope_scaling", {{"type", "linear"}, {"factor", 2.0}}}})).rope.factor ==
+      2.0);
 }
 
 TEST_CASE("rotary embeddings that we do not know are errors") {
@@ -236,8 +238,7 @@ TEST_CASE("configs that transformers itself wrote are read") {
   for (const char* name : {"llama", "llama-old-config", "mistral", "qwen2", "qwen3"}) {
     INFO(name);
     Diagnostics found;
-    const auto config =
-        am::model::load_config(am::cat(AM_TEST_DATA, "/hf/", name), found);
+    const auto config = am::model::load_config(am::cat(AM_TEST_DATA, "/hf/", name), found);
     REQUIRE(config.has_value());
     CHECK(found.empty());
     CHECK(config->head_dim > 0);

@@ -17,8 +17,7 @@ using am::model::ModelConfig;
 
 ModelConfig load(const std::string& name) {
   am::Diagnostics found;
-  const auto config =
-      am::model::load_config(am::cat(AM_SOURCE_DIR, "/plans/models/", name), found);
+  const auto config = am::model::load_config(am::cat(AM_SOURCE_DIR, "/plans/models/", name), found);
   INFO(name);
   REQUIRE(config.has_value());
   REQUIRE(found.empty());
@@ -41,7 +40,8 @@ TEST_CASE("totals equal the published ones to the digit") {
   CHECK(models == 21);
 }
 
-// The JSON files hold what transformers' own classes give: names in order, first and last layer only.
+// The JSON files hold what transformers' own classes give: names in order, first and last layer
+// only.
 TEST_CASE("names, order and shapes are transformers'") {
   for (const auto& [family, model] : {std::pair{"llama", "llama-3.2-1b"},
                                       {"mistral", "mistral-7b-v0.3"},
@@ -50,7 +50,8 @@ TEST_CASE("names, order and shapes are transformers'") {
     INFO(model);
     const ModelConfig config = load(model);
     const Inventory inventory = build_inventory(config);
-    const auto json = am::Json::parse(am::read_file(am::cat(AM_TEST_DATA, "/names/", family, ".json")));
+    const auto json =
+        am::Json::parse(am::read_file(am::cat(AM_TEST_DATA, "/names/", family, ".json")));
     am::Json ours = am::Json::object();
     for (const auto& parameter : inventory.parameters) {
       const bool inner = parameter.layer > 0 && parameter.layer < config.num_hidden_layers - 1;

@@ -78,8 +78,8 @@ TEST_CASE("llama's plan cuts what the formulas say") {
   const ModelConfig config = load("llama-3.1-8b");
   const Inventory inventory = build_inventory(config);
   Diagnostics found;
-  const auto resolved = am::model::resolve_tp_plan(family_tp_plan(config, false), inventory, config,
-                                                   {}, found);
+  const auto resolved =
+      am::model::resolve_tp_plan(family_tp_plan(config, false), inventory, config, {}, found);
   CHECK(at(resolved, inventory, "model.embed_tokens.weight").shard_dim == 0);
   for (const char* leaf : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
                            "mlp.gate_proj", "mlp.up_proj"}) {
@@ -103,10 +103,10 @@ TEST_CASE("sequence parallel sums the norms' gradients and those of row-wise bia
     Diagnostics found;
     const auto resolved = am::model::resolve_tp_plan(family_tp_plan(config, sequence_parallel),
                                                      inventory, config, {}, found);
-    for (const char* name : {"model.norm.weight", "model.layers.0.input_layernorm.weight",
-                             "model.layers.0.post_attention_layernorm.weight",
-                             "model.layers.0.self_attn.o_proj.bias",
-                             "model.layers.0.mlp.down_proj.bias"}) {
+    for (const char* name :
+         {"model.norm.weight", "model.layers.0.input_layernorm.weight",
+          "model.layers.0.post_attention_layernorm.weight", "model.layers.0.self_attn.o_proj.bias",
+          "model.layers.0.mlp.down_proj.bias"}) {
       INFO(name);
       CHECK_FALSE(at(resolved, inventory, name).shard_dim.has_value());
       CHECK(at(resolved, inventory, name).grad_sum_over_tp == sequence_parallel);
@@ -124,9 +124,9 @@ TEST_CASE("norms over heads sum their gradients whenever heads are cut") {
     return am::ends_with(rule.pattern, "q_norm") || am::ends_with(rule.pattern, "k_norm");
   };
   for (const bool listed : {true, false}) {
-    if (!listed) plan.rules.erase(std::remove_if(plan.rules.begin(), plan.rules.end(),
-                                                 drop_head_norms),
-                                  plan.rules.end());
+    if (!listed)
+      plan.rules.erase(std::remove_if(plan.rules.begin(), plan.rules.end(), drop_head_norms),
+                       plan.rules.end());
     Diagnostics found;
     const auto resolved = am::model::resolve_tp_plan(plan, inventory, config, {}, found);
     CHECK(found.empty());

@@ -74,7 +74,8 @@ TEST_CASE("the boxes of all ranks tile every parameter") {
        {"world_size = 1", "world_size = 7", "world_size = 6\ntp_size = 2",
         "world_size = 12\ntp_size = 2\ndp_replicate_size = 2", "world_size = 8\ncp_size = 2"}) {
     INFO(mesh);
-    const Layout layout = layout_of(plan_of(am::cat("[mesh]\n", mesh, "\n"), "qwen2.5-0.5b"), config);
+    const Layout layout =
+        layout_of(plan_of(am::cat("[mesh]\n", mesh, "\n"), "qwen2.5-0.5b"), config);
     for (const auto& parameter : layout.parameters) {
       int64_t held = 0;
       for (int64_t rank = 0; rank < layout.mesh.world_size(); ++rank) {
@@ -151,6 +152,22 @@ TEST_CASE("an inline plan, a file and a registered name") {
   CHECK(found.items()[0].span.file == file.string());
   CHECK(found.items()[0].span.line == 2);
   std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("a plan from a shared library") {
+  const std::string mesh = "[mesh]\nworld_size = 2\ntp_size = 2\n[strategy]\ntp_plan = \"";
+  const std::string library = AM_TEST_PLUGINS "/tp_plan.so:";
+  const Layout layout = layout_of(mesh + library + "good\"\n");
+  CHECK(at(layout, "model.layers.3.mlp.up_proj.weight").tp_dim == 0);
+  CHECK_FALSE(at(layout, "model.layers.3.self_attn.q_proj.weight").tp_dim.has_value());
+  for (const auto& [symbol, rule] :
+       {std::pair{"nothing", "tp.plan"}, {"absent", "tp.plan"}, {"no_toml", "plan.syntax"}}) {
+    INFO(symbol);
+    Diagnostics found;
+    const auto plan = plan_of(am::cat(mesh, library, symbol, "\"\n"));
+    CHECK_FALSE(am::planner::select_tp_plan(plan, model_of("llama-3.1-8b"), found).has_value());
+    CHECK(ids(found) == Ids{rule});
+  }
 }
 
 TEST_CASE("a tp_plan that cannot be had is an error at its key") {

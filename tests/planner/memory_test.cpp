@@ -91,8 +91,9 @@ TEST_CASE("activations grow with tokens and shrink with tp and sequence parallel
 }
 
 TEST_CASE("a layer's saved tensors, by hand") {
-  // llama-3.1-8b, bfloat16, one sequence of 1024: norms 2 * 6, their outputs 2 * 2, queries, keys and
-  // values (4096 + 2 * 1024) * 2, attention 4096 * 2 + 32 * 4, feed-forward 4 * 14336 * 2 bytes a token.
+  // llama-3.1-8b, bfloat16, one sequence of 1024: norms 2 * 6, their outputs 2 * 2, queries, keys
+  // and values (4096 + 2 * 1024) * 2, attention 4096 * 2 + 32 * 4, feed-forward 4 * 14336 * 2 bytes
+  // a token.
   const auto plan = plan_of("[mesh]\nworld_size = 1\n[train]\nseq_len = 1024\n");
   const auto config = model_of("llama-3.1-8b");
   Diagnostics found;
@@ -133,9 +134,9 @@ TEST_CASE("pipeline stages hold their own parameters") {
 }
 
 TEST_CASE("absurd sizes saturate") {
-  const auto huge = memory(
-      "[mesh]\nworld_size = 1\n[train]\nseq_len = 134217728\nmicro_batch_size = 1048576\n",
-      "llama-3.1-8b");
+  const auto huge =
+      memory("[mesh]\nworld_size = 1\n[train]\nseq_len = 134217728\nmicro_batch_size = 1048576\n",
+             "llama-3.1-8b");
   CHECK(huge.components.activations > 0);
   CHECK(huge.components.total() > 0);
 }

@@ -57,8 +57,8 @@ TEST_CASE("sizes whose product is not the world name the values that would do") 
   const auto divide = error_of("[mesh]\nworld_size = 16\ntp_size = 3\n");
   CHECK(divide.rule == "mesh.divide");
   CHECK(divide.span.line == 5);
-  CHECK_THAT(divide.help, Catch::Contains("tp_size = 1, 2, 4 or 8") &&
-                              Catch::Contains("world_size = 15 or 18"));
+  CHECK_THAT(divide.help,
+             Catch::Contains("tp_size = 1, 2, 4 or 8") && Catch::Contains("world_size = 15 or 18"));
   CHECK(error_of("[mesh]\nworld_size = 2\ntp_size = 4\n").rule == "mesh.divide");
 }
 

@@ -12,7 +12,8 @@
 namespace am::test {
 
 inline config::Plan plan_of(const std::string& text, const std::string& model = "llama-3.1-8b") {
-  const std::string head = cat("[model]\npath = \"", AM_SOURCE_DIR, "/plans/models/", model, "\"\n");
+  const std::string head =
+      cat("[model]\npath = \"", AM_SOURCE_DIR, "/plans/models/", model, "\"\n");
   Diagnostics found;
   const auto plan = config::parse_plan(head + text, "plan.toml", {}, found);
   for (const auto& item : found.items()) UNSCOPED_INFO(item.rule << ": " << item.message);

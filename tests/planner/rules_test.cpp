@@ -49,7 +49,8 @@ TEST_CASE("every rule has an id, a line, and a text of its own") {
 TEST_CASE("good plans pass") {
   CHECK(check("[mesh]\nworld_size = 8\n").empty());
   CHECK(check("[mesh]\nworld_size = 16\ntp_size = 2\n[train]\nglobal_batch_size = 16\n").empty());
-  CHECK(check("[mesh]\nworld_size = 8\ntp_size = 8\n[strategy]\nsequence_parallel = true\n").empty());
+  CHECK(
+      check("[mesh]\nworld_size = 8\ntp_size = 8\n[strategy]\nsequence_parallel = true\n").empty());
   CHECK(check("[mesh]\nworld_size = 4\n[strategy]\nname = \"ddp\"\n").empty());
   CHECK(check("[mesh]\nworld_size = 16\npp_size = 2\ntp_size = 2\n[pipeline]\nmicrobatches = 4\n"
               "[train]\nglobal_batch_size = 32\n")
@@ -60,7 +61,8 @@ TEST_CASE("heads are handed out whole") {
   const auto heads = check("[mesh]\nworld_size = 14\ntp_size = 7\nranks_per_node = 14\n");
   CHECK(ids(heads) == Ids{"tp.heads", "tp.kv_heads"});
   CHECK(heads.items()[0].span.line == 5);
-  const auto kv = only("tp.kv_heads", "[mesh]\nworld_size = 16\ntp_size = 16\nranks_per_node = 16\n");
+  const auto kv =
+      only("tp.kv_heads", "[mesh]\nworld_size = 16\ntp_size = 16\nranks_per_node = 16\n");
   CHECK(kv.help == "tp_size = 1, 2, 4 or 8");
   const auto qwen = check("[mesh]\nworld_size = 4\ntp_size = 4\n", "qwen2.5-0.5b");
   CHECK(ids(qwen) == Ids{"tp.heads", "tp.kv_heads"});
@@ -92,7 +94,8 @@ TEST_CASE("what strategies do not do") {
 }
 
 TEST_CASE("tensor-parallel groups across nodes are a warning") {
-  const auto warning = only("mesh.tp_node", "[mesh]\nworld_size = 8\ntp_size = 8\nranks_per_node = 4\n");
+  const auto warning =
+      only("mesh.tp_node", "[mesh]\nworld_size = 8\ntp_size = 8\nranks_per_node = 4\n");
   CHECK(warning.severity == am::Severity::kWarning);
 }
 
@@ -101,9 +104,9 @@ TEST_CASE("batches divide") {
       only("batch.divide", "[mesh]\nworld_size = 8\n[train]\nglobal_batch_size = 20\n");
   CHECK(divide.help == "global_batch_size = 16 or 24");
   CHECK(divide.span.line == 6);
-  const auto micro = only(
-      "batch.divide",
-      "[mesh]\nworld_size = 8\n[train]\nglobal_batch_size = 32\nmicro_batch_size = 3\n");
+  const auto micro =
+      only("batch.divide",
+           "[mesh]\nworld_size = 8\n[train]\nglobal_batch_size = 32\nmicro_batch_size = 3\n");
   CHECK_THAT(micro.help, Catch::Contains("micro_batch_size = 1, 2 or 4"));
   only("batch.size", "[mesh]\nworld_size = 8\n[train]\nglobal_batch_size = 4\n");
 }
@@ -137,19 +140,22 @@ TEST_CASE("data, schedule and checkpoints") {
   const std::string mesh = "[mesh]\nworld_size = 1\n";
   const std::string here = am::cat(AM_SOURCE_DIR, "/CMakeLists.txt");
   CHECK(check(am::cat(mesh, "[data]\nkind = \"text\"\npath = \"", here, "\"\n")).empty());
-  CHECK(check(am::cat(mesh, "[data]\nkind = \"text\"\npath = \"", AM_SOURCE_DIR, "/*.txt\"\n")).empty());
-  const auto missing = only("data.missing", mesh + "[data]\nkind = \"tokens\"\n"
-                                                   "token_dtype = \"uint32\"\npath = \"no.bin\"\n");
+  CHECK(check(am::cat(mesh, "[data]\nkind = \"text\"\npath = \"", AM_SOURCE_DIR, "/*.txt\"\n"))
+            .empty());
+  const auto missing = only("data.missing", mesh +
+                                                "[data]\nkind = \"tokens\"\n"
+                                                "token_dtype = \"uint32\"\npath = \"no.bin\"\n");
   CHECK_THAT(missing.message, Catch::Contains("no.bin"));
-  only("data.tokenizer", am::cat(mesh, "[data]\nkind = \"text\"\npath = \"", here,
-                                 "\"\ntokenizer = \"no.json\"\n"));
+  only("data.tokenizer",
+       am::cat(mesh, "[data]\nkind = \"text\"\npath = \"", here, "\"\ntokenizer = \"no.json\"\n"));
   only("data.token_dtype", am::cat(mesh, "[data]\nkind = \"tokens\"\npath = \"", here, "\"\n"));
-  only("scheduler.warmup",
-       mesh + "[train]\nmax_steps = 10\n[scheduler]\nwarmup_steps = 11\n");
-  only("scheduler.decay", mesh + "[train]\nmax_steps = 10\n[scheduler]\nname = \"wsd\"\n"
-                                 "warmup_steps = 5\ndecay_steps = 6\n");
-  only("scheduler.decay", mesh + "[train]\nmax_steps = 10\n[scheduler]\nname = \"cosine\"\n"
-                                 "warmup_steps = 5\ndecay_steps = 5\n");
+  only("scheduler.warmup", mesh + "[train]\nmax_steps = 10\n[scheduler]\nwarmup_steps = 11\n");
+  only("scheduler.decay", mesh +
+                              "[train]\nmax_steps = 10\n[scheduler]\nname = \"wsd\"\n"
+                              "warmup_steps = 5\ndecay_steps = 6\n");
+  only("scheduler.decay", mesh +
+                              "[train]\nmax_steps = 10\n[scheduler]\nname = \"cosine\"\n"
+                              "warmup_steps = 5\ndecay_steps = 5\n");
   only("scheduler.min_lr", mesh + "[scheduler]\nname = \"linear\"\nmin_lr = 1.0\n");
   only("checkpoint.resume", mesh + "[checkpoint]\nresume = \"runs/none/step-3\"\n");
 }
@@ -180,9 +186,10 @@ TEST_CASE("models and weights") {
 }
 
 TEST_CASE("all violations come at once, in the file's order") {
-  const auto found =
-      check("[mesh]\nworld_size = 12\ntp_size = 3\nep_size = 2\n[train]\nglobal_batch_size = 5\n"
-            "seq_len = 300000\n[scheduler]\nwarmup_steps = 200\n[data]\nkind = \"text\"\npath = \"no.txt\"\n");
+  const auto found = check(
+      "[mesh]\nworld_size = 12\ntp_size = 3\nep_size = 2\n[train]\nglobal_batch_size = 5\n"
+      "seq_len = 300000\n[scheduler]\nwarmup_steps = 200\n[data]\nkind = \"text\"\npath = "
+      "\"no.txt\"\n");
   CHECK(ids(found) == Ids{"mesh.tp_node", "tp.heads", "tp.kv_heads", "ep.experts", "batch.divide",
                           "seq.length", "scheduler.warmup", "data.missing"});
   int line = 0;

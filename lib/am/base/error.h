@@ -1,8 +1,8 @@
 // Faults: what the library throws, and the assertion that marks a bug.
 //
-// User errors (a wrong plan, config, file or command) are `Diagnostic`s, returned, many at once: see
-// base/diagnostic.h. `am::Error` is for what a caller cannot foresee: a disk that fills up, a peer that
-// goes away, a file that lies about itself.
+// User errors (a wrong plan, config, file or command) are `Diagnostic`s, returned, many at once:
+// see base/diagnostic.h. `am::Error` is for what a caller cannot foresee: a disk that fills up, a
+// peer that goes away, a file that lies about itself.
 //
 //   throw am::Error(am::ErrorKind::kIo, cat(path, ": cannot write: ", reason), "free some space");
 #pragma once
@@ -43,9 +43,9 @@ class Error : public std::runtime_error {
 }  // namespace am
 
 // A condition that only a bug in automesh can break. Throws am::Error(kInternal).
-#define AM_ASSERT(condition, message)                                       \
-  do {                                                                      \
-    if (!(condition)) {                                                     \
-      ::am::assertion_failed(#condition, __FILE__, __LINE__, (message));    \
-    }                                                                       \
+#define AM_ASSERT(condition, message)                                    \
+  do {                                                                   \
+    if (!(condition)) {                                                  \
+      ::am::assertion_failed(#condition, __FILE__, __LINE__, (message)); \
+    }                                                                    \
   } while (false)

@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr const char* kSingleName = "model.safetensors";
 constexpr const char* kIndexName = "model.safetensors.index.json";
 
 bool is_safetensors(const fs::path& path) {
@@ -53,8 +54,10 @@ std::vector<fs::path> indexed_files(const fs::path& folder) {
   return files;
 }
 
+// In transformers' order: model.safetensors, else the index; without either, whatever is there.
 std::vector<fs::path> safetensors_files(const fs::path& path) {
   if (!fs::is_directory(path)) return {path};
+  if (fs::exists(path / kSingleName)) return {path / kSingleName};
   if (fs::exists(path / kIndexName)) return indexed_files(path);
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(path)) {

@@ -161,9 +161,8 @@ void check_data(const Plan& plan, Diagnostics& found) {
               "name a file, a folder or a glob, relative to the plan; or kind = \"synthetic\"");
 }
 
-// Ranks are counted in 32 bits; every later product of sizes may rely on this, so that sizes beyond
-// it do not even stay in a draft.
-void check_world(Plan& plan, Diagnostics& found) {
+// Ranks are counted in 32 bits; every later product of sizes of a valid plan may rely on this.
+void check_world(const Plan& plan, Diagnostics& found) {
   constexpr double kMostRanks = 1 << 24;
   const MeshSection& mesh = plan.mesh;
   double ranks = 1.0;
@@ -175,7 +174,6 @@ void check_world(Plan& plan, Diagnostics& found) {
   found.error("plan.range", plan.span("mesh"),
               cat("the sizes of [mesh] multiply to ", format_general(ranks, 6), " ranks"),
               cat("legal: up to ", format_fixed(kMostRanks, 0)));
-  plan.mesh = MeshSection{};
 }
 
 void settle_async_tensor_parallel(Plan& plan, Diagnostics& found) {

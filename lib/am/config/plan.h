@@ -131,8 +131,8 @@ std::optional<Plan> parse_plan(std::string_view text, const std::string& file,
                                const std::vector<Override>& overrides, Diagnostics& found);
 
 // The same, but what could be read comes back however many errors there are, with defaults in the
-// place of the rest: so that the rules can be checked in the same run. Nothing only when the file is
-// no TOML.
+// place of the rest: so that the rules can be checked in the same run. Nothing only when the file
+// is no TOML.
 std::optional<Plan> load_draft(const std::filesystem::path& file,
                                const std::vector<Override>& overrides, Diagnostics& found);
 std::optional<Plan> parse_draft(std::string_view text, const std::string& file,

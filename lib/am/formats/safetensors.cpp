@@ -163,8 +163,8 @@ class HeaderReader {
   uint64_t natural(const std::string& name, const char* field, const SortedJson& number) const {
     constexpr auto kLargest = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
     if (!number.is_number_unsigned() || number.get<uint64_t>() > kLargest) {
-      const std::string what = number.is_structured() ? cat("an ", number.type_name())
-                                                      : dump_json(number, -1);
+      const std::string what =
+          number.is_structured() ? cat("an ", number.type_name()) : dump_json(number, -1);
       fail(name, cat(field, " holds ", what, ", which is no whole number from 0 to ", kLargest));
     }
     return number.get<uint64_t>();

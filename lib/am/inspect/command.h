@@ -76,7 +76,9 @@ struct CommandError {
   std::string hint;
 
   // A session can go on after a wrong command; not after a lost peer or a bug.
-  bool fatal() const { return kind == ErrorKind::kRuntime || kind == ErrorKind::kInternal; }
+  bool fatal() const {
+    return kind == ErrorKind::kRuntime || kind == ErrorKind::kPeer || kind == ErrorKind::kInternal;
+  }
 };
 
 struct Outcome {

@@ -14,6 +14,9 @@ SessionFacts facts_of(const Session& session) {
   return facts;
 }
 
+SessionLost::SessionLost(const std::string& report)
+    : Error(ErrorKind::kRuntime, report.substr(0, report.find('\n'))), report_(report) {}
+
 LocalInterpreter::LocalInterpreter(Session session)
     : session_(std::move(session)), facts_(facts_of(session_)) {}
 

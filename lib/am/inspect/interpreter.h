@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "am/base/error.h"
 #include "am/inspect/command.h"
 
 namespace am::inspect {
@@ -20,13 +21,23 @@ struct SessionFacts {
 
 SessionFacts facts_of(const Session& session);
 
+// The session is over: a rank died. `report` is the whole story, in lines that end with a newline.
+class SessionLost : public Error {
+ public:
+  explicit SessionLost(const std::string& report);
+
+  const std::string& report() const { return report_; }
+
+ private:
+  std::string report_;
+};
+
 class Interpreter {
  public:
   virtual ~Interpreter() = default;
 
   virtual const SessionFacts& facts() const = 0;
-  // What the command did, its error included. Throws Error(kRuntime) when the session itself is
-  // over: a rank died.
+  // What the command did, its error included. Throws SessionLost when there is no session any more.
   virtual Outcome run(const std::string& input) = 0;
 };
 

@@ -176,45 +176,46 @@ void RankProcesses::pass_on_interrupt(bool& passed_on) {
   passed_on = true;
 }
 
+// How one rank ended; it is killed when it has not. `reply` is what it sent last.
+launch::RankExit RankProcesses::end_rank(int64_t index, std::optional<Json> reply) {
+  Rank& rank = ranks_[static_cast<size_t>(index)];
+  launch::RankExit exit;
+  exit.rank = index;
+  if (!reap(rank.pid, exit, false)) {
+    ::kill(-rank.pid, SIGKILL);
+    reap(rank.pid, exit, true);
+    exit.stopped = true;
+  }
+  rank.pid = 0;
+  try {
+    if (!reply) reply = receive_message(rank.socket);
+  } catch (const Error&) {
+    // Half a message from a rank that died while it wrote.
+  }
+  if (reply && reply->contains("error")) {
+    const CommandError error = *unpack(*reply).error;
+    exit.error = launch::rank_error(Error(error.kind, error.message, error.hint), index);
+    if (exit.stopped) {  // it had failed by itself, and waited for the next command
+      exit.stopped = false;
+      exit.signal = 0;
+      exit.exit_status = 1;
+    }
+  }
+  if (!exit.stopped && !exit.error) exit.tail = rank.log.tail(kTailLines);
+  return exit;
+}
+
 void RankProcesses::fail(const std::vector<std::optional<Json>>& replies) {
   std::this_thread::sleep_for(kSettle);
   launch::JobResult job;
   job.exit_status = 1;
   for (size_t i = 0; i < ranks_.size(); ++i) {
-    Rank& rank = ranks_[i];
-    launch::RankExit exit;
-    exit.rank = static_cast<int64_t>(i);
-    if (!reap(rank.pid, exit, false)) {
-      ::kill(-rank.pid, SIGKILL);
-      reap(rank.pid, exit, true);
-      exit.stopped = true;
-    }
-    rank.pid = 0;
-    std::optional<Json> reply = replies[i];
-    if (!reply) {
-      try {
-        reply = receive_message(rank.socket);
-      } catch (const Error&) {
-        // Half a message from a rank that died while it wrote.
-      }
-    }
-    if (reply && reply->contains("error")) {
-      const CommandError error = *unpack(*reply).error;
-      // What a collective threw is most likely another rank's fault; see launch/job_result.cpp.
-      launch::RankError own =
-          launch::rank_error(Error(error.kind, error.message, error.hint), exit.rank);
-      if (error.kind == ErrorKind::kRuntime) own.kind = launch::kPeerError;
-      exit.error = own;
-      exit.stopped = false;
-      if (exit.signal == SIGKILL) exit = {exit.rank, 1, 0, false, exit.time, own, {}, {}};
-    }
-    if (!exit.stopped && !exit.error) exit.tail = rank.log.tail(kTailLines);
-    job.ranks.push_back(std::move(exit));
+    job.ranks.push_back(end_rank(static_cast<int64_t>(i), replies[i]));
   }
   job.cause = launch::find_cause(job.ranks);
-  std::string what(trim(launch::describe(job)));
+  const std::string report = launch::describe(job);
   end_ranks();
-  throw Error(ErrorKind::kRuntime, what.empty() ? "a rank went away" : what);
+  throw SessionLost(report.empty() ? "a rank went away\n" : report);
 }
 
 void RankProcesses::end_ranks() {
@@ -241,7 +242,7 @@ void RankProcesses::end_ranks() {
 }
 
 Outcome RankProcesses::run(const std::string& input) {
-  if (ranks_.empty()) throw Error(ErrorKind::kRuntime, "the session is over: its ranks have gone");
+  if (ranks_.empty()) throw SessionLost("the session is over: its ranks have gone\n");
   send_all({{"input", input}});
   const std::vector<Json> replies = receive_all();
   Outcome outcome = unpack(replies.front());
@@ -251,8 +252,7 @@ Outcome RankProcesses::run(const std::string& input) {
     // The ranks disagree: what they hold may differ from now on.
     const CommandError error = outcome.ok() ? *other.error : *outcome.error;
     end_ranks();
-    throw Error(ErrorKind::kRuntime, cat("rank ", outcome.ok() ? i : 0, ": ", error.message),
-                error.hint);
+    throw SessionLost(cat("rank ", outcome.ok() ? i : 0, ": ", error.message, "\n"));
   }
   return outcome;
 }

@@ -45,6 +45,7 @@ class RankProcesses : public Interpreter {
   // One message from every rank, by rank.
   std::vector<Json> receive_all();
   void pass_on_interrupt(bool& passed_on);
+  launch::RankExit end_rank(int64_t index, std::optional<Json> reply);
   // Ends the session: says which rank failed first. `replies` as far as they came.
   [[noreturn]] void fail(const std::vector<std::optional<Json>>& replies);
   void end_ranks();

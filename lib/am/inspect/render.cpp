@@ -104,30 +104,20 @@ std::string draw_mesh(const mesh::MeshLayout& mesh, const Style& style) {
 std::string draw_held_bytes(const std::vector<HeldBytes>& before,
                             const std::vector<HeldBytes>& after, const Style& style) {
   std::vector<int64_t> bytes;
-  for (const HeldBytes& rank : before) bytes.insert(bytes.end(), {rank.sharded, rank.unsharded});
   for (const HeldBytes& rank : after) bytes.insert(bytes.end(), {rank.sharded, rank.unsharded});
+  for (const HeldBytes& rank : before) bytes.push_back(rank.unsharded);
   const ScaledBytes scaled = scale_bytes(bytes);
-  std::vector<term::Column> columns = {{"rank", Align::kRight}};
-  if (!before.empty()) {
-    columns.push_back({cat("sharded before, ", scaled.unit), Align::kRight});
-    columns.push_back({"unsharded before", Align::kRight});
-    columns.push_back({"sharded after", Align::kRight});
-    columns.push_back({"unsharded after", Align::kRight});
-  } else {
-    columns.push_back({cat("sharded, ", scaled.unit), Align::kRight});
-    columns.push_back({"unsharded", Align::kRight});
-  }
+  const bool compares = !before.empty();
+  std::vector<term::Column> columns = {{"rank", Align::kRight},
+                                       {cat("shards, ", scaled.unit), Align::kRight}};
+  if (compares) columns.push_back({"full before", Align::kRight});
+  columns.push_back({compares ? "full after" : "full", Align::kRight});
   term::Table table(columns);
   for (size_t i = 0; i < after.size(); ++i) {
-    std::vector<Cell> cells = {std::to_string(after[i].rank)};
-    if (!before.empty()) {
-      cells.emplace_back(scaled.values[2 * i]);
-      cells.emplace_back(scaled.values[2 * i + 1]);
-    }
-    const size_t own = 2 * (before.size() + i);
-    const bool changed = !before.empty() && before[i].unsharded != after[i].unsharded;
-    cells.emplace_back(scaled.values[own]);
-    cells.emplace_back(scaled.values[own + 1], changed ? Role::kAccent : Role::kPlain);
+    std::vector<Cell> cells = {std::to_string(after[i].rank), scaled.values[2 * i]};
+    if (compares) cells.emplace_back(scaled.values[2 * after.size() + i]);
+    const bool changed = compares && before[i].unsharded != after[i].unsharded;
+    cells.emplace_back(scaled.values[2 * i + 1], changed ? Role::kAccent : Role::kPlain);
     table.add(std::move(cells));
   }
   return table.text(style);

@@ -21,7 +21,7 @@ std::string draw_shards(const HeldParameter& parameter, const std::vector<HeldSh
 // Every rank in its place: a box a pipeline stage, rows along the data-parallel axes and cp,
 // columns along tp.
 std::string draw_mesh(const mesh::MeshLayout& mesh, const term::Style& style);
-// Rank by rank; `before` is left out where it is empty.
+// Shards and full tensors, rank by rank; with the full ones of `before`, unless that is empty.
 std::string draw_held_bytes(const std::vector<HeldBytes>& before,
                             const std::vector<HeldBytes>& after, const term::Style& style);
 

@@ -9,7 +9,8 @@
 namespace am::mesh {
 namespace {
 
-// The axes of a named group, outer first, as positions in kAxes. Expert groups are not of this kind.
+// The axes of a named group, outer first, as positions in kAxes. Expert groups are not of this
+// kind.
 struct NamedAxes {
   std::string_view name;
   std::array<bool, 5> varies;  // parallel to kAxes: pp, dp_replicate, dp_shard, cp, tp
@@ -27,8 +28,9 @@ constexpr std::array<NamedAxes, 9> kNamedAxes = {{
     {"world", {true, true, true, true, true}},
 }};
 
-// What every group is: `size` ranks, found by mixed-radix arithmetic. Axis groups vary some of the five
-// axes. Expert groups see a stage's ranks as (ep_shard, ep), so they vary one digit of another radix.
+// What every group is: `size` ranks, found by mixed-radix arithmetic. Axis groups vary some of the
+// five axes. Expert groups see a stage's ranks as (ep_shard, ep), so they vary one digit of another
+// radix.
 const NamedAxes* find_axes(std::string_view name) {
   const auto found = std::find_if(kNamedAxes.begin(), kNamedAxes.end(),
                                   [&](const NamedAxes& axes) { return axes.name == name; });

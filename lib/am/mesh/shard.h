@@ -35,10 +35,11 @@ struct Extent {
   bool operator==(const Extent&) const = default;
 };
 
-// Length of the full pieces when `size` is cut in `parts`: ceil(size / parts). FSDP pads every piece to it.
+// Length of the full pieces when `size` is cut in `parts`: ceil(size / parts). FSDP pads every
+// piece to it.
 int64_t chunk_length(int64_t size, int64_t parts);
-// The piece of `index` in torch.chunk(size, parts): trailing pieces may be shorter or empty, and an empty
-// one has offset == size. 5 in 4: 2, 2, 1, 0.
+// The piece of `index` in torch.chunk(size, parts): trailing pieces may be shorter or empty, and an
+// empty one has offset == size. 5 in 4: 2, 2, 1, 0.
 Extent chunk(int64_t size, int64_t parts, int64_t index);
 
 // A box in a tensor's global index space.
@@ -61,8 +62,8 @@ struct Cut {
   int64_t index = 0;
 };
 
-// What is left of `shape` after the cuts, each applied to the result of the one before: tensor parallel
-// first, FSDP after it, which is DTensor's (_StridedShard, Shard) order.
+// What is left of `shape` after the cuts, each applied to the result of the one before: tensor
+// parallel first, FSDP after it, which is DTensor's (_StridedShard, Shard) order.
 Box cut_box(std::span<const int64_t> shape, std::span<const Cut> cuts);
 
 }  // namespace am::mesh

@@ -11,8 +11,8 @@
 namespace am::model {
 namespace {
 
-// Limits far above any real model. They keep every later product, byte counts of all states included,
-// inside 63 bits.
+// Limits far above any real model. They keep every later product, byte counts of all states
+// included, inside 63 bits.
 constexpr int64_t kMaxVocab = int64_t{1} << 26;
 constexpr int64_t kMaxHidden = int64_t{1} << 20;
 constexpr int64_t kMaxIntermediate = int64_t{1} << 22;
@@ -34,8 +34,7 @@ const Family* read_family(ConfigReader& reader, ModelConfig& config) {
   const Family* family = find_family(*model_type);
   if (family == nullptr) {
     const auto near = nearest(*model_type, family_names());
-    reader.error("model.family", "model_type",
-                 cat("model_type \"", *model_type, "\" is not known"),
+    reader.error("model.family", "model_type", cat("model_type \"", *model_type, "\" is not known"),
                  near.has_value() ? cat("did you mean \"", *near, "\"? known model types: ", known)
                                   : cat("known model types: ", known));
   }
@@ -52,7 +51,8 @@ void read_sizes(ConfigReader& reader, ModelConfig& config) {
 
 void read_key_value_heads(ConfigReader& reader, const Family& family, ModelConfig& config) {
   const int64_t heads = config.num_attention_heads;
-  // null means "as many as query heads" to every class; only a missing key takes the class's default.
+  // null means "as many as query heads" to every class; only a missing key takes the class's
+  // default.
   const bool missing = !reader.has("num_key_value_heads");
   const int64_t fallback = missing ? family.key_value_heads.value_or(heads) : heads;
   config.num_key_value_heads =
@@ -83,15 +83,15 @@ void read_head_dim(ConfigReader& reader, const Family& family, ModelConfig& conf
     config.head_dim = config.hidden_size / heads;
   }
   if (config.head_dim % 2 != 0) {
-    reader.error("model.heads", written.has_value() ? "head_dim" : "num_attention_heads",
-                 cat("the rotary embedding turns pairs, and head_dim = ", config.head_dim,
-                     " is odd"));
+    reader.error(
+        "model.heads", written.has_value() ? "head_dim" : "num_attention_heads",
+        cat("the rotary embedding turns pairs, and head_dim = ", config.head_dim, " is odd"));
   }
   if (config.head_dim * heads > kMaxHidden) {
-    reader.error("model.value", "num_attention_heads",
-                 cat("num_attention_heads * head_dim = ", config.head_dim * heads,
-                     " is out of range"),
-                 cat("at most ", kMaxHidden));
+    reader.error(
+        "model.value", "num_attention_heads",
+        cat("num_attention_heads * head_dim = ", config.head_dim * heads, " is out of range"),
+        cat("at most ", kMaxHidden));
   }
 }
 

@@ -33,13 +33,14 @@ struct ModelConfig {
   double rms_norm_eps = 1e-6;
   double initializer_range = 0.02;
   bool tie_word_embeddings = false;
-  bool qkv_bias = false;     // q_proj, k_proj, v_proj
-  bool o_bias = false;       // o_proj
-  bool mlp_bias = false;     // gate_proj, up_proj, down_proj
-  bool qk_norm = false;      // q_norm, k_norm over head_dim
+  bool qkv_bias = false;  // q_proj, k_proj, v_proj
+  bool o_bias = false;    // o_proj
+  bool mlp_bias = false;  // gate_proj, up_proj, down_proj
+  bool qk_norm = false;   // q_norm, k_norm over head_dim
   std::string hidden_act = "silu";
   RopeConfig rope;
-  // Attention looks back at most this many positions, itself included, in layers >= window_first_layer; absent: full causal.
+  // Attention looks back at most this many positions, itself included, in layers >=
+  // window_first_layer; absent: full causal.
   std::optional<int64_t> sliding_window;
   int64_t window_first_layer = 0;
   std::string dtype = "float32";  // what the checkpoint says its values are stored as
@@ -49,8 +50,9 @@ struct ModelConfig {
 };
 
 // Reads a config.json, or the config.json of a folder. Both spellings of the rotary embedding are
-// understood (`rope_theta` + `rope_scaling`; `rope_parameters`), and `torch_dtype` as well as `dtype`.
-// Adds every violation (rules "model.*") with file, line and column; nothing when one is an error.
+// understood (`rope_theta` + `rope_scaling`; `rope_parameters`), and `torch_dtype` as well as
+// `dtype`. Adds every violation (rules "model.*") with file, line and column; nothing when one is
+// an error.
 std::optional<ModelConfig> load_config(const std::filesystem::path& path, Diagnostics& found);
 // The same from text; `file` is only named.
 std::optional<ModelConfig> parse_config(const std::string& text, const std::string& file,

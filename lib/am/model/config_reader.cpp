@@ -141,8 +141,7 @@ std::string ConfigReader::full_name(std::string_view key) const {
 }
 
 void ConfigReader::wrong_type(std::string_view key, std::string_view wanted) {
-  error("model.type", key,
-        cat(full_name(key), " must be ", wanted, ", not ", kind_name(raw(key))));
+  error("model.type", key, cat(full_name(key), " must be ", wanted, ", not ", kind_name(raw(key))));
 }
 
 }  // namespace am::model

@@ -1,6 +1,8 @@
-// Typed access to the keys of a config.json: every wrong key becomes a diagnostic that points at it.
+// Typed access to the keys of a config.json: every wrong key becomes a diagnostic that points at
+// it.
 //
-// A key that is absent or null gives nothing, so that the caller states its default beside the read:
+// A key that is absent or null gives nothing, so that the caller states its default beside the
+// read:
 //
 //   config.rms_norm_eps = reader.number("rms_norm_eps", 0.0, 1.0).value_or(1e-6);
 #pragma once

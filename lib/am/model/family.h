@@ -1,7 +1,7 @@
 // What one model family adds to the common decoder: reading its config and naming its parameters.
 //
-// A family is one file in families/: a `Family` value with plain functions. To add one, write the file and
-// list it in families/registry.cpp.
+// A family is one file in families/: a `Family` value with plain functions. To add one, write the
+// file and list it in families/registry.cpp.
 #pragma once
 
 #include <cstdint>

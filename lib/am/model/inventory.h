@@ -17,11 +17,11 @@ enum class Init { kNormal, kOnes, kZeros };
 enum class ModuleKind { kEmbedding, kLinear, kNorm };
 
 struct ParameterSpec {
-  std::string name;      // as in the hub's safetensors: "model.layers.0.self_attn.q_proj.weight"
-  Shape shape;           // global
+  std::string name;  // as in the hub's safetensors: "model.layers.0.self_attn.q_proj.weight"
+  Shape shape;       // global
   ModuleKind module_kind = ModuleKind::kLinear;
   Init init = Init::kNormal;
-  int layer = -1;        // decoder layer, -1 outside of them
+  int layer = -1;  // decoder layer, -1 outside of them
 
   std::string module() const;  // name without the last component
   std::string leaf() const;    // "weight" or "bias"
@@ -38,8 +38,8 @@ struct Inventory {
 
 Inventory build_inventory(const ModelConfig& config);
 
-// A unit is what FSDP gathers and frees as one: the embedding, each decoder layer, the head, and last the
-// root with everything left (the final norm). A tied head belongs to the embedding's unit.
+// A unit is what FSDP gathers and frees as one: the embedding, each decoder layer, the head, and
+// last the root with everything left (the final norm). A tied head belongs to the embedding's unit.
 // Unit names are module names; the root's is "".
 struct Unit {
   std::string name;

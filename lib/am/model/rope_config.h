@@ -6,8 +6,9 @@
 
 namespace am::model {
 
-// Old: `rope_theta` beside `rope_scaling` (whose kind is `rope_type`, or `type` in the oldest files). New:
-// `rope_parameters` with everything in it. A kind other than default, linear and llama3 is an error
+// Old: `rope_theta` beside `rope_scaling` (whose kind is `rope_type`, or `type` in the oldest
+// files). New: `rope_parameters` with everything in it. A kind other than default, linear and
+// llama3 is an error
 // ("model.rope"). `max_position_embeddings` is llama3's original length when the config names none.
 RopeConfig read_rope(ConfigReader& reader, int64_t max_position_embeddings);
 

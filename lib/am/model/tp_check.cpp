@@ -67,20 +67,21 @@ void check_style(const TpModule& module, Reporter& report) {
                  "\"rowwise_rep\"; leave it out to replicate it");
   }
   if (module.kind != ModuleKind::kNorm) return;
-  const TpStyle wanted = is_head_norm(module) ? TpStyle::kReplicatedWithGradAllreduce
-                                              : TpStyle::kSequenceParallel;
+  const TpStyle wanted =
+      is_head_norm(module) ? TpStyle::kReplicatedWithGradAllreduce : TpStyle::kSequenceParallel;
   if (module.style != wanted) {
-    report.error("tp.style", module, cat("is a norm ", is_head_norm(module) ? "over heads " : "",
-                                         "and cannot be ", style),
-                 cat("it takes \"", to_string(wanted), "\"; leave it out to replicate it"));
+    report.error(
+        "tp.style", module,
+        cat("is a norm ", is_head_norm(module) ? "over heads " : "", "and cannot be ", style),
+        cat("it takes \"", to_string(wanted), "\"; leave it out to replicate it"));
   }
 }
 
 // The modules of one layer by the last component of their names.
 using Layer = std::map<std::string, const TpModule*>;
 
-// Producers whose outputs meet (queries, keys, values; gate and up) must all be cut or all be whole, and
-// the consumer must take what they give.
+// Producers whose outputs meet (queries, keys, values; gate and up) must all be cut or all be
+// whole, and the consumer must take what they give.
 void check_pair(const Layer& layer, const std::vector<std::string>& producers,
                 const std::string& consumer, Reporter& report) {
   const TpModule& first = *layer.at(producers.front());
@@ -98,12 +99,12 @@ void check_pair(const Layer& layer, const std::vector<std::string>& producers,
   }
   const TpModule& last = *layer.at(consumer);
   if (is_cut_output(first) != takes_cut_input(last)) {
-    report.error("tp.pair", last,
-                 cat("has ", style_text(last), " while ", producers.front(), " has ",
-                     style_text(first)),
-                 is_cut_output(first) ? "after \"colwise\" comes \"rowwise\", which takes the cut input"
-                                      : "\"rowwise\" needs \"colwise\" before it; \"rowwise_rep\" "
-                                        "takes a whole input");
+    report.error(
+        "tp.pair", last,
+        cat("has ", style_text(last), " while ", producers.front(), " has ", style_text(first)),
+        is_cut_output(first) ? "after \"colwise\" comes \"rowwise\", which takes the cut input"
+                             : "\"rowwise\" needs \"colwise\" before it; \"rowwise_rep\" "
+                               "takes a whole input");
   } else if (is_cut_output(last)) {
     report.error("tp.pair", last, "is \"colwise\", but what follows needs its whole output",
                  "\"colwise_rep\" gathers the output");
@@ -141,7 +142,8 @@ void check_sequence_parallel(const TpPlan& plan, const TpModule& module, Reporte
   if (own_head && !module.style.has_value()) needed = "colwise";
   if (needed != nullptr) {
     report.error("tp.pair", module,
-                 cat("has ", style_text(module), " while sequence_parallel = true cuts the hidden "
+                 cat("has ", style_text(module),
+                     " while sequence_parallel = true cuts the hidden "
                      "states over the sequence"),
                  cat("give it \"", needed, "\", or set sequence_parallel = false"));
   }

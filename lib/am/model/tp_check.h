@@ -1,5 +1,5 @@
-// What a tensor-parallel plan must not say: styles that do not fit their module, and modules whose styles
-// do not work together. Used by resolve_tp_plan.
+// What a tensor-parallel plan must not say: styles that do not fit their module, and modules whose
+// styles do not work together. Used by resolve_tp_plan.
 #pragma once
 
 #include <optional>

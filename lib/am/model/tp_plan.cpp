@@ -15,8 +15,8 @@ using Components = std::vector<std::string>;
 bool matches(const Components& pattern, const Components& module) {
   if (pattern.size() != module.size()) return false;
   for (size_t i = 0; i < pattern.size(); ++i) {
-    const bool same = is_glob(pattern[i]) ? glob_match(pattern[i], module[i])
-                                          : pattern[i] == module[i];
+    const bool same =
+        is_glob(pattern[i]) ? glob_match(pattern[i], module[i]) : pattern[i] == module[i];
     if (!same) return false;
   }
   return true;
@@ -29,7 +29,8 @@ bool matches_any(std::string_view pattern, const std::vector<TpModule>& modules)
   });
 }
 
-// Why a pattern may have matched nothing: a parameter instead of its module, or no "model." before it.
+// Why a pattern may have matched nothing: a parameter instead of its module, or no "model." before
+// it.
 std::string pattern_help(std::string_view pattern, const std::vector<TpModule>& modules) {
   for (const std::string_view leaf : {".weight", ".bias"}) {
     if (!ends_with(pattern, leaf)) continue;
@@ -124,8 +125,8 @@ bool is_rowwise(const TpModule& module) {
   return module.style == TpStyle::kRowwise || module.style == TpStyle::kRowwiseRep;
 }
 
-// Each tp rank sees only a part of a replicated parameter's gradient when what it acts on is cut over tp:
-// the sequence, or the heads.
+// Each tp rank sees only a part of a replicated parameter's gradient when what it acts on is cut
+// over tp: the sequence, or the heads.
 bool needs_gradient_sum(const TpModule& module, const ParameterSpec& parameter,
                         bool sequence_parallel, bool heads_are_cut) {
   if (module.style == TpStyle::kSequenceParallel) return true;

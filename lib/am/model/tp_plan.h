@@ -1,8 +1,10 @@
-// Tensor-parallel plans as data: which module is cut how, per family, and what a plan means for a model.
+// Tensor-parallel plans as data: which module is cut how, per family, and what a plan means for a
+// model.
 //
-// Styles carry Hugging Face's and PyTorch's names. Facts: a column-wise Linear holds Shard(0) of weight and
-// bias and gives its output cut on the last dim; a row-wise Linear holds Shard(1), takes such an input, and
-// sums its output over tp, its bias replicated; a row-wise Embedding holds a slice of the vocabulary.
+// Styles carry Hugging Face's and PyTorch's names. Facts: a column-wise Linear holds Shard(0) of
+// weight and bias and gives its output cut on the last dim; a row-wise Linear holds Shard(1), takes
+// such an input, and sums its output over tp, its bias replicated; a row-wise Embedding holds a
+// slice of the vocabulary.
 #pragma once
 
 #include <optional>
@@ -17,12 +19,14 @@
 namespace am::model {
 
 enum class TpStyle {
-  kColwise,           // colwise
-  kRowwise,           // rowwise
-  kColwiseRep,        // colwise_rep = colwise_gather_output: column-wise, output gathered
-  kRowwiseRep,        // rowwise_rep = rowwise_split_input: row-wise, replicated input; an Embedding: embedding_rowwise
-  kSequenceParallel,  // sequence_parallel: a norm on sequence shards, weight replicated
-  kReplicatedWithGradAllreduce,  // replicated_with_grad_allreduce: weight replicated, its gradient summed over tp
+  kColwise,     // colwise
+  kRowwise,     // rowwise
+  kColwiseRep,  // colwise_rep = colwise_gather_output: column-wise, output gathered
+  kRowwiseRep,  // rowwise_rep = rowwise_split_input: row-wise, replicated input; an Embedding:
+                // embedding_rowwise
+  kSequenceParallel,             // sequence_parallel: a norm on sequence shards, weight replicated
+  kReplicatedWithGradAllreduce,  // replicated_with_grad_allreduce: weight replicated, its gradient
+                                 // summed over tp
 };
 
 // Null for an unknown name; `parallel_style_names` lists the known ones.
@@ -30,8 +34,8 @@ std::optional<TpStyle> parse_tp_style(std::string_view name);
 const char* to_string(TpStyle style);
 const std::vector<std::string>& parallel_style_names();
 
-// Why a style's name is not legal, and what to write instead: the nearest known name, or that Hugging Face
-// has the style for models of another kind.
+// Why a style's name is not legal, and what to write instead: the nearest known name, or that
+// Hugging Face has the style for models of another kind.
 std::string unknown_style_help(std::string_view name);
 
 struct TpRule {
@@ -43,7 +47,8 @@ struct TpRule {
 struct TpPlan {
   std::string source;  // "family llama", "plan.toml", "tp.toml": for people
   std::vector<TpRule> rules = {};
-  // Between row-wise outputs and the next column-wise inputs the hidden states are cut over the sequence.
+  // Between row-wise outputs and the next column-wise inputs the hidden states are cut over the
+  // sequence.
   bool sequence_parallel = false;
 };
 
@@ -52,9 +57,9 @@ TpPlan family_tp_plan(const ModelConfig& config, bool sequence_parallel);
 
 // What the plan does to one parameter.
 struct TpParameter {
-  std::optional<int> shard_dim;    // cut on this dim over tp; absent: replicated
-  bool grad_sum_over_tp = false;   // replicated, but each tp rank sees only a part of its gradient
-  std::optional<TpStyle> style;    // of its module, when a rule matched
+  std::optional<int> shard_dim;   // cut on this dim over tp; absent: replicated
+  bool grad_sum_over_tp = false;  // replicated, but each tp rank sees only a part of its gradient
+  std::optional<TpStyle> style;   // of its module, when a rule matched
 };
 
 struct ResolvedTpPlan {
@@ -63,12 +68,13 @@ struct ResolvedTpPlan {
 };
 
 // Matches rules to modules; the last matching rule wins. A rule that matches nothing is an error
-// ("tp.pattern"), so is a style that does not fit its module ("tp.style"), so are modules whose styles do
-// not work together ("tp.pair"). `where` is the plan's place.
+// ("tp.pattern"), so is a style that does not fit its module ("tp.style"), so are modules whose
+// styles do not work together ("tp.pair"). `where` is the plan's place.
 //
-// A norm over query or key heads (q_norm, k_norm) sees only its rank's heads when q_proj or k_proj is cut:
-// its gradient is summed over tp whether or not a rule says so. Without the sum the replicas drift apart.
-ResolvedTpPlan resolve_tp_plan(const TpPlan& plan, const Inventory& inventory, const ModelConfig& config,
-                               const Span& where, Diagnostics& found);
+// A norm over query or key heads (q_norm, k_norm) sees only its rank's heads when q_proj or k_proj
+// is cut: its gradient is summed over tp whether or not a rule says so. Without the sum the
+// replicas drift apart.
+ResolvedTpPlan resolve_tp_plan(const TpPlan& plan, const Inventory& inventory,
+                               const ModelConfig& config, const Span& where, Diagnostics& found);
 
 }  // namespace am::model

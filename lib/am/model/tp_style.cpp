@@ -28,11 +28,20 @@ constexpr std::array<StyleName, 9> kStyleNames = {{
 }};
 
 // Hugging Face's styles for fused projections and for experts.
-constexpr std::array<std::string_view, 14> kForeignStyles = {
-    "packed_colwise",       "packed_rowwise", "local_packed_rowwise", "local_colwise",
-    "local_rowwise",        "local",          "gather",               "grouped_gemm",
-    "moe_tp_experts",       "all_reduce",     "moe_identity_expert",  "mla_kv_a_proj",
-    "isolated",             "replicate"};
+constexpr std::array<std::string_view, 14> kForeignStyles = {"packed_colwise",
+                                                             "packed_rowwise",
+                                                             "local_packed_rowwise",
+                                                             "local_colwise",
+                                                             "local_rowwise",
+                                                             "local",
+                                                             "gather",
+                                                             "grouped_gemm",
+                                                             "moe_tp_experts",
+                                                             "all_reduce",
+                                                             "moe_identity_expert",
+                                                             "mla_kv_a_proj",
+                                                             "isolated",
+                                                             "replicate"};
 
 bool is_foreign(std::string_view name) {
   const bool listed =
@@ -67,7 +76,8 @@ const std::vector<std::string>& parallel_style_names() {
 std::string unknown_style_help(std::string_view name) {
   const std::string known = cat("known styles: ", join(parallel_style_names(), ", "));
   if (is_foreign(name)) {
-    return cat("\"", name, "\" is Hugging Face's style for fused projections or experts, which the ",
+    return cat("\"", name,
+               "\" is Hugging Face's style for fused projections or experts, which the ",
                "known families do not have; ", known);
   }
   const auto near = nearest(name, parallel_style_names());

@@ -36,9 +36,9 @@ Widths widths(const Layout& layout, int64_t rank, const model::Unit& layer) {
           width(layout, rank, layer, "mlp.down_proj.weight", 1)};
 }
 
-// RMSNorm of `elements` values, its output not counted. In float32 the composite operator saves its input
-// and the normalised values. In a narrower dtype the statistics are computed on a float32 copy, which is
-// saved, and the normalised values are saved narrow.
+// RMSNorm of `elements` values, its output not counted. In float32 the composite operator saves its
+// input and the normalised values. In a narrower dtype the statistics are computed on a float32
+// copy, which is saved, and the normalised values are saved narrow.
 double norm_bytes(double elements, double compute_bytes) {
   return compute_bytes == 4.0 ? elements * 8.0 : elements * (4.0 + compute_bytes);
 }
@@ -56,8 +56,8 @@ ActivationContext activation_context(const config::Plan& plan, const mesh::MeshL
     context.checkpointing = fsdp2->activation_checkpointing;
     return context;
   }
-  const bool on = std::visit([](const auto& config) { return bool(config.activation_checkpointing); },
-                             plan.strategy);
+  const bool on = std::visit(
+      [](const auto& config) { return bool(config.activation_checkpointing); }, plan.strategy);
   if (on) context.checkpointing = config::ActivationCheckpointing::kFull;
   return context;
 }
@@ -86,7 +86,8 @@ std::vector<SavedTensor> layer_tensors(const ActivationContext& context,
       {"input of down", N * w.down_in * c},
   };
   if (config.qk_norm) saved.push_back({"q and k norms", norm_bytes(N * (w.query + w.key), c)});
-  const bool windowed = config.sliding_window.has_value() && layer.layer >= config.window_first_layer &&
+  const bool windowed = config.sliding_window.has_value() &&
+                        layer.layer >= config.window_first_layer &&
                         static_cast<double>(*config.sliding_window) < context.sequence;
   if (windowed) saved.push_back({"window mask", context.sequence * context.sequence * c});
   return saved;
@@ -130,8 +131,8 @@ double final_norm_activations(const ActivationContext& context, const model::Mod
          elements * context.compute_bytes;
 }
 
-// The head's output (c), then in float32 the log-probabilities that the loss saves, the gradient with
-// respect to them, and the gradient with respect to the logits.
+// The head's output (c), then in float32 the log-probabilities that the loss saves, the gradient
+// with respect to them, and the gradient with respect to the logits.
 double logits_bytes(const ActivationContext& context, double vocabulary) {
   return context.tokens * vocabulary * (context.compute_bytes + 3.0 * 4.0);
 }

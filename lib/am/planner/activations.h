@@ -1,8 +1,9 @@
 // What autograd keeps of one forward pass, tensor by tensor.
 //
-// The list follows the decoder of nn/decoder.cpp as PyTorch runs it eagerly: which operators save which of
-// their inputs and outputs. Legend: N tokens of one micro-batch on this rank, D hidden, Q and G the widths
-// of this rank's query and key/value heads, F its feed-forward slice, c bytes of the compute dtype.
+// The list follows the decoder of nn/decoder.cpp as PyTorch runs it eagerly: which operators save
+// which of their inputs and outputs. Legend: N tokens of one micro-batch on this rank, D hidden, Q
+// and G the widths of this rank's query and key/value heads, F its feed-forward slice, c bytes of
+// the compute dtype.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +22,10 @@ struct SavedTensor {
 };
 
 struct ActivationContext {
-  double tokens = 0.0;         // N: micro-batch * sequence / cp
-  double sequence = 0.0;       // positions of one sequence on this rank
-  double sequence_parts = 1.0; // over how many tp ranks sequence parallelism cuts N between layers
-  double compute_bytes = 4.0;  // c
+  double tokens = 0.0;          // N: micro-batch * sequence / cp
+  double sequence = 0.0;        // positions of one sequence on this rank
+  double sequence_parts = 1.0;  // over how many tp ranks sequence parallelism cuts N between layers
+  double compute_bytes = 4.0;   // c
   config::ActivationCheckpointing checkpointing = config::ActivationCheckpointing::kOff;
 };
 ActivationContext activation_context(const config::Plan& plan, const mesh::MeshLayout& mesh);
@@ -34,11 +35,14 @@ std::vector<SavedTensor> layer_tensors(const ActivationContext& context,
                                        const model::ModelConfig& config, const Layout& layout,
                                        int64_t rank, const model::Unit& layer);
 
-// Of one decoder layer as the plan's activation checkpointing keeps it: all of the above, its input alone
-// ("full"), or its input and the outputs of attention and of every second matrix product ("selective").
+// Of one decoder layer as the plan's activation checkpointing keeps it: all of the above, its input
+// alone
+// ("full"), or its input and the outputs of attention and of every second matrix product
+// ("selective").
 double layer_activations(const ActivationContext& context, const model::ModelConfig& config,
                          const Layout& layout, int64_t rank, const model::Unit& layer);
-// What "full" and "selective" compute again while one layer's backward runs; 0 without checkpointing.
+// What "full" and "selective" compute again while one layer's backward runs; 0 without
+// checkpointing.
 double recomputed_activations(const ActivationContext& context, const model::ModelConfig& config,
                               const Layout& layout, int64_t rank, const model::Unit& layer);
 
@@ -46,8 +50,8 @@ double recomputed_activations(const ActivationContext& context, const model::Mod
 double embedding_activations(const ActivationContext& context);
 double final_norm_activations(const ActivationContext& context, const model::ModelConfig& config);
 
-// Logits from the head's output to the gradient that backward starts with, at their peak. `vocabulary` is
-// this rank's slice.
+// Logits from the head's output to the gradient that backward starts with, at their peak.
+// `vocabulary` is this rank's slice.
 double logits_bytes(const ActivationContext& context, double vocabulary);
 
 }  // namespace am::planner

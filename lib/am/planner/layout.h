@@ -1,4 +1,5 @@
-// From a plan and a model config to what every rank holds: the functions that the runtime itself calls.
+// From a plan and a model config to what every rank holds: the functions that the runtime itself
+// calls.
 #pragma once
 
 #include <optional>
@@ -15,27 +16,28 @@
 
 namespace am::planner {
 
-// Sizes from the plan. `world_size`: what a launcher gives; 0: the plan's own. Adds "mesh.*" diagnostics;
-// nothing when the sizes do not make a world. Under ddp all of dp is dp_replicate, otherwise what
-// dp_replicate_size leaves of it is dp_shard.
+// Sizes from the plan. `world_size`: what a launcher gives; 0: the plan's own. Adds "mesh.*"
+// diagnostics; nothing when the sizes do not make a world. Under ddp all of dp is dp_replicate,
+// otherwise what dp_replicate_size leaves of it is dp_shard.
 std::optional<mesh::MeshSizes> resolve_mesh(const config::Plan& plan, int64_t world_size,
                                             Diagnostics& found);
 
-// The TP plan that the strategy's key asks for: "auto" (the family's), an inline table, a TOML file with
-// such a table, a family's name, or "libmine.so:symbol". Adds "tp.plan" and "tp.style". ddp has an empty
-// one.
-std::optional<model::TpPlan> select_tp_plan(const config::Plan& plan, const model::ModelConfig& config,
-                                            Diagnostics& found);
+// The TP plan that the strategy's key asks for: "auto" (the family's), an inline table, a TOML file
+// with such a table, a family's name, or "libmine.so:symbol". Adds "tp.plan" and "tp.style". ddp
+// has an empty one.
+std::optional<model::TpPlan> select_tp_plan(const config::Plan& plan,
+                                            const model::ModelConfig& config, Diagnostics& found);
 
-// How one parameter is cut. Cuts apply in this order: tp, then dp_shard_cp on dim 0 of what tp left.
+// How one parameter is cut. Cuts apply in this order: tp, then dp_shard_cp on dim 0 of what tp
+// left.
 struct ParameterLayout {
   std::string name;
   Shape shape;                    // global
   std::optional<int> tp_dim;      // cut over tp on this dim; only when tp > 1
   bool grad_sum_over_tp = false;  // replicated over tp, its gradient a part; only when tp > 1
-  bool fsdp = false;              // cut over dp_shard_cp on dim 0, each piece padded to chunk_length
-  int unit = 0;                   // index into Layout::units
-  int stage = 0;                  // pipeline stage, virtual ones counted
+  bool fsdp = false;  // cut over dp_shard_cp on dim 0, each piece padded to chunk_length
+  int unit = 0;       // index into Layout::units
+  int stage = 0;      // pipeline stage, virtual ones counted
 
   // This rank's cuts, its box, and the shape after tp alone.
   std::vector<mesh::Cut> cuts(const mesh::MeshLayout& mesh, int64_t rank) const;
@@ -44,7 +46,8 @@ struct ParameterLayout {
   // Elements that this rank really stores: the FSDP piece with its padding.
   int64_t stored_numel(const mesh::MeshLayout& mesh, int64_t rank) const;
   // {"tp": "Shard(0)", "dp_shard_cp": "Shard(0)"}: every axis of size > 1, outer first.
-  std::vector<std::pair<std::string, mesh::Placement>> placements(const mesh::MeshLayout& mesh) const;
+  std::vector<std::pair<std::string, mesh::Placement>> placements(
+      const mesh::MeshLayout& mesh) const;
 };
 
 struct Layout {

@@ -20,9 +20,10 @@ std::vector<int64_t> divisors(int64_t n) {
   return low;
 }
 
-std::vector<int64_t> nearest_values(std::vector<int64_t> candidates, int64_t wanted,
-                                    size_t count) {
-  const auto distance = [&](int64_t value) { return value > wanted ? value - wanted : wanted - value; };
+std::vector<int64_t> nearest_values(std::vector<int64_t> candidates, int64_t wanted, size_t count) {
+  const auto distance = [&](int64_t value) {
+    return value > wanted ? value - wanted : wanted - value;
+  };
   std::stable_sort(candidates.begin(), candidates.end(),
                    [&](int64_t a, int64_t b) { return distance(a) < distance(b); });
   if (candidates.size() > count) candidates.resize(count);

@@ -23,8 +23,9 @@ int64_t to_bytes(double bytes) {
   return static_cast<int64_t>(std::llround(std::min(bytes, kMost)));
 }
 
-// Micro-batches whose activations live at once on this pipeline position. Looped and V-shaped schedules are
-// counted like 1f1b over all their stages. (Narayanan et al., 2021, for gpipe and 1f1b.)
+// Micro-batches whose activations live at once on this pipeline position. Looped and V-shaped
+// schedules are counted like 1f1b over all their stages. (Narayanan et al., 2021, for gpipe and
+// 1f1b.)
 int64_t in_flight(const config::Plan& plan, const mesh::MeshSizes& sizes, int64_t pp_index) {
   if (sizes.pp == 1) return 1;
   const int64_t wanted = plan.pipeline.microbatches > 0 ? plan.pipeline.microbatches : sizes.pp;
@@ -37,9 +38,10 @@ int64_t in_flight(const config::Plan& plan, const mesh::MeshSizes& sizes, int64_
 struct UnitBytes {
   std::string name;
   int layer = -1;
-  bool reshards = true;        // freed after forward
-  bool looked_up = false;      // the embedding: its backward needs no parameters
-  bool waits_for_end = false;  // the tied head: its gradient meets the embedding's when backward ends
+  bool reshards = true;    // freed after forward
+  bool looked_up = false;  // the embedding: its backward needs no parameters
+  bool waits_for_end =
+      false;                 // the tied head: its gradient meets the embedding's when backward ends
   double full = 0;           // gathered parameters, when they are storage of their own
   double gradients = 0;      // of the gathered parameters, compute dtype
   double accumulated = 0;    // the same in the reduce dtype, kept between micro-batches
@@ -73,8 +75,8 @@ class Walk {
  private:
   const mesh::MeshSizes& sizes() const { return layout_.mesh.sizes(); }
 
-  // Parameters, their gradients and AdamW's two moments are flat tensors of one layout and dtype; one step
-  // count serves all of them.
+  // Parameters, their gradients and AdamW's two moments are flat tensors of one layout and dtype;
+  // one step count serves all of them.
   void fill_states() {
     int64_t stored = 0;
     for (const ParameterLayout& parameter : layout_.parameters) {
@@ -132,7 +134,8 @@ class Walk {
     std::vector<size_t> order;
     for (size_t i = 0; i < layout_.units.size(); ++i) order.push_back(i);
     const size_t count = order.size();
-    if (count >= 2 && layout_.units[count - 2].name == "lm_head") std::swap(order[count - 2], order[count - 1]);
+    if (count >= 2 && layout_.units[count - 2].name == "lm_head")
+      std::swap(order[count - 2], order[count - 1]);
     for (const size_t i : order) {
       UnitBytes unit = measure(layout_.units[i], reshard[i]);
       if (unit.gradients == 0) continue;  // of another pipeline stage
@@ -210,7 +213,8 @@ class Walk {
     look("the loss", now_);
   }
 
-  // From the last unit to the first. The reduction of one unit is in flight while the next computes.
+  // From the last unit to the first. The reduction of one unit is in flight while the next
+  // computes.
   void backward() {
     double pending = 0;
     for (size_t i = units_.size(); i-- > 0;) {
@@ -259,8 +263,8 @@ class Walk {
 int64_t MemoryComponents::total() const {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   int64_t total = 0;
-  for (const int64_t part : {parameters, gradients, optimizer, activations, logits, unsharded,
-                             communication, other}) {
+  for (const int64_t part :
+       {parameters, gradients, optimizer, activations, logits, unsharded, communication, other}) {
     total = part > kMost - total ? kMost : total + part;
   }
   return total;

@@ -1,8 +1,9 @@
-// Memory per rank: states exact to the byte against what the runtime allocates, the rest by formula.
+// Memory per rank: states exact to the byte against what the runtime allocates, the rest by
+// formula.
 //
-// A step is walked through unit by unit: gather, compute, free, loss, backward, reduce. At each moment
-// everything that is alive is added up, and the largest sum is the peak. So the components belong to one
-// moment, which is named, and their sum is the peak.
+// A step is walked through unit by unit: gather, compute, free, loss, backward, reduce. At each
+// moment everything that is alive is added up, and the largest sum is the peak. So the components
+// belong to one moment, which is named, and their sum is the peak.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +18,13 @@ namespace am::planner {
 
 // Bytes. Sources of the formulas stand at each in memory.cpp and activations.cpp.
 struct MemoryComponents {
-  int64_t parameters = 0;     // sharded storage, padding included
-  int64_t gradients = 0;      // same layout and dtype
-  int64_t optimizer = 0;      // AdamW: two moments like the parameters
-  int64_t activations = 0;    // saved for backward, all layers, one micro-batch (times those in flight)
-  int64_t logits = 0;         // logits, their gradient and the loss's working copy
-  int64_t unsharded = 0;      // gathered units in flight and their gradients
+  int64_t parameters = 0;  // sharded storage, padding included
+  int64_t gradients = 0;   // same layout and dtype
+  int64_t optimizer = 0;   // AdamW: two moments like the parameters
+  int64_t activations =
+      0;                  // saved for backward, all layers, one micro-batch (times those in flight)
+  int64_t logits = 0;     // logits, their gradient and the loss's working copy
+  int64_t unsharded = 0;  // gathered units in flight and their gradients
   int64_t communication = 0;  // all-gather and reduce-scatter buffers
   int64_t other = 0;          // the rotary embedding's table
 
@@ -42,12 +44,13 @@ RankMemory estimate_memory(const config::Plan& plan, const model::ModelConfig& c
 // Micro-batches of one optimizer step on each data-parallel rank, at least 1.
 int64_t micro_batches(const config::Plan& plan, const mesh::MeshSizes& sizes);
 
-// Whether gradients stay whole between micro-batches, because their reduction waits for the last one:
-// fsdp2's defer_fsdp_grad_sync, and always the way of ddp and megatron_fsdp.
+// Whether gradients stay whole between micro-batches, because their reduction waits for the last
+// one: fsdp2's defer_fsdp_grad_sync, and always the way of ddp and megatron_fsdp.
 bool keeps_whole_gradients(const config::Plan& plan, const mesh::MeshSizes& sizes);
 
-// The ranks that can differ from each other, one of each kind: enough to find the worst without walking a
-// thousand equal ones. Pieces shrink along an axis, so the first and the last index of each are looked at.
+// The ranks that can differ from each other, one of each kind: enough to find the worst without
+// walking a thousand equal ones. Pieces shrink along an axis, so the first and the last index of
+// each are looked at.
 std::vector<int64_t> distinct_ranks(const mesh::MeshLayout& mesh);
 
 }  // namespace am::planner

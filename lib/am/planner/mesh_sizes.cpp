@@ -55,7 +55,8 @@ class Resolver {
     for (const int64_t size : {mesh_.tp_size, mesh_.cp_size, mesh_.pp_size, mesh_.dp_size}) {
       product *= std::max<int64_t>(size, 1);
       if (product <= kMaxRanks) continue;
-      found_.error("mesh.size", span("world_size"), "the sizes make more ranks than any machine has",
+      found_.error("mesh.size", plan_.span("mesh"),
+                   "the sizes make more ranks than any machine has",
                    cat("tp_size * cp_size * pp_size * dp_size must not exceed ", kMaxRanks));
       return;
     }
@@ -72,10 +73,10 @@ class Resolver {
     world_ = launched_ > 0 ? launched_ : mesh_.world_size;
     if (world_ == 0 && mesh_.dp_size > 0) world_ = mesh_.dp_size * replica();
     if (world_ > 0) return true;
-    found_.error("mesh.world", span("world_size"),
-                 "neither world_size nor dp_size is given, so the number of ranks is unknown",
-                 cat("add world_size to [mesh]: a multiple of tp_size * cp_size * pp_size = ",
-                     replica()));
+    found_.error(
+        "mesh.world", span("world_size"),
+        "neither world_size nor dp_size is given, so the number of ranks is unknown",
+        cat("add world_size to [mesh]: a multiple of tp_size * cp_size * pp_size = ", replica()));
     return false;
   }
 
@@ -99,7 +100,8 @@ class Resolver {
   // The key that most likely is wrong: the largest of those that were written.
   SizeKey blamed() const {
     SizeKey worst{"tp_size", mesh_.tp_size};
-    for (const SizeKey& key : {SizeKey{"pp_size", mesh_.pp_size}, SizeKey{"cp_size", mesh_.cp_size}}) {
+    for (const SizeKey& key :
+         {SizeKey{"pp_size", mesh_.pp_size}, SizeKey{"cp_size", mesh_.cp_size}}) {
       if (key.value > worst.value) worst = key;
     }
     return worst;
@@ -130,22 +132,24 @@ class Resolver {
 
   void report_product() {
     std::vector<std::string> ways;
-    if (world_ % replica() == 0) ways.push_back(cat("dp_size = ", world_ / replica(), " (or 0: computed)"));
+    if (world_ % replica() == 0)
+      ways.push_back(cat("dp_size = ", world_ / replica(), " (or 0: computed)"));
     ways.push_back(cat("world_size = ", mesh_.dp_size * replica()));
-    found_.error("mesh.product", span("dp_size"),
-                 cat("dp_size * ", sizes_text().substr(0, sizes_text().find(" = ")), " = ",
-                     mesh_.dp_size, " * ", mesh_.tp_size, " * ", mesh_.cp_size, " * ",
-                     mesh_.pp_size, " = ", mesh_.dp_size * replica(), ", but world_size = ", world_),
-                 join(ways, "; or "));
+    found_.error(
+        "mesh.product", span("dp_size"),
+        cat("dp_size * ", sizes_text().substr(0, sizes_text().find(" = ")), " = ", mesh_.dp_size,
+            " * ", mesh_.tp_size, " * ", mesh_.cp_size, " * ", mesh_.pp_size, " = ",
+            mesh_.dp_size * replica(), ", but world_size = ", world_),
+        join(ways, "; or "));
   }
 
   void check_experts() {
     const int64_t stage = world_ / mesh_.pp_size;
     if (stage % mesh_.ep_size == 0) return;
-    found_.error("mesh.ep", span("ep_size"),
-                 cat("ep_size = ", mesh_.ep_size, " does not divide dp_size * cp_size * tp_size = ",
-                     stage),
-                 assignment("ep_size", nearest_values(divisors(stage), mesh_.ep_size)));
+    found_.error(
+        "mesh.ep", span("ep_size"),
+        cat("ep_size = ", mesh_.ep_size, " does not divide dp_size * cp_size * tp_size = ", stage),
+        assignment("ep_size", nearest_values(divisors(stage), mesh_.ep_size)));
   }
 
   mesh::MeshSizes find_replicas() {

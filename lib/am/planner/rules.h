@@ -35,8 +35,8 @@ struct Rule {
 std::span<const Rule* const> rules();
 const Rule* find_rule(std::string_view id);
 
-// Everything that is wrong with a loaded plan: model config, mesh, TP plan and every rule. `world_size`: a
-// launcher's, or 0.
+// Everything that is wrong with a loaded plan: model config, mesh, TP plan and every rule.
+// `world_size`: a launcher's, or 0.
 struct CheckedPlan {
   std::optional<model::ModelConfig> model;
   std::optional<mesh::MeshSizes> mesh;
@@ -44,9 +44,9 @@ struct CheckedPlan {
 };
 CheckedPlan check(const config::Plan& plan, int64_t world_size, Diagnostics& found);
 
-// The same from a plan file, so that what the loader finds and what the rules find is reported in one run.
-// A rule's error at the very place of a loader's is left out: it would only follow from it. `plan` is absent
-// when the file is no TOML. Throws Error(kIo) when it cannot be read.
+// The same from a plan file, so that what the loader finds and what the rules find is reported in
+// one run. A rule's error at the very place of a loader's is left out: it would only follow from
+// it. `plan` is absent when the file is no TOML. Throws Error(kIo) when it cannot be read.
 struct CheckedFile {
   std::optional<config::Plan> plan;
   CheckedPlan checked;

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::string_view kPluginMark = ".so:";
 
-void add_rule(std::string pattern, const std::string& style, const Span& where,
-              model::TpPlan& plan, Diagnostics& found) {
+void add_rule(std::string pattern, const std::string& style, const Span& where, model::TpPlan& plan,
+              Diagnostics& found) {
   const auto parsed = model::parse_tp_style(style);
   if (!parsed.has_value()) {
     found.error("tp.style", where, cat("\"", style, "\" is no tensor-parallel style"),

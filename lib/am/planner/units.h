@@ -1,4 +1,5 @@
-// Which FSDP units free their parameters after forward: one rule for the prediction and the runtime.
+// Which FSDP units free their parameters after forward: one rule for the prediction and the
+// runtime.
 #pragma once
 
 #include <vector>
@@ -8,8 +9,9 @@
 
 namespace am::planner {
 
-// By unit. Absent setting: true for all but the last layer, the head and the root, whose parameters backward
-// needs first (PyTorch keeps them). An explicit true or false decides for every unit but the root.
+// By unit. Absent setting: true for all but the last layer, the head and the root, whose parameters
+// backward needs first (PyTorch keeps them). An explicit true or false decides for every unit but
+// the root.
 std::vector<bool> reshard_after_forward(const config::FSDP2Config& config,
                                         const std::vector<model::Unit>& units);
 

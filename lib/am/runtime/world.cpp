@@ -1,6 +1,7 @@
 #include "am/runtime/world.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -32,7 +33,6 @@ World World::connect(const launch::RankEnvironment& environment,
   world.size_ = environment.world_size;
   world.timeout_ = timeout;
   if (world.size_ == 1) return world;
-  if (is_loopback(environment.master_addr)) world.interface_address_ = "127.0.0.1";
   c10d::TCPStoreOptions options;
   options.port = static_cast<uint16_t>(environment.master_port);
   options.isServer = environment.rank == 0;
@@ -47,6 +47,9 @@ World World::connect(const launch::RankEnvironment& environment,
                     environment.master_port, ": ", first_line(error)),
                 "check MASTER_ADDR and MASTER_PORT, and that all ranks were started");
   }
+  world.device_ = is_loopback(environment.master_addr)
+                      ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")
+                      : c10d::ProcessGroupGloo::createDefaultDevice();
   return world;
 }
 
@@ -56,7 +59,7 @@ World World::in_process(int64_t rank, int64_t size, c10::intrusive_ptr<c10d::Sto
   world.rank_ = rank;
   world.size_ = size;
   world.timeout_ = timeout;
-  world.interface_address_ = "127.0.0.1";
+  world.device_ = c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
   world.store_ = std::move(store);
   return world;
 }
@@ -68,10 +71,7 @@ Group World::make_group(const std::string& name, std::vector<int64_t> ranks) con
   if (ranks.size() == 1) return Group(name, std::move(ranks), index, nullptr);
   try {
     auto options = c10d::ProcessGroupGloo::Options::create(timeout_);
-    options->devices.push_back(
-        interface_address_.empty()
-            ? c10d::ProcessGroupGloo::createDefaultDevice()
-            : c10d::ProcessGroupGloo::createDeviceForHostname(interface_address_));
+    options->devices.push_back(device_);
     options->threads = 1;
     auto prefixed = c10::make_intrusive<c10d::PrefixStore>(name, store_);
     auto backend = c10::make_intrusive<c10d::ProcessGroupGloo>(
@@ -85,8 +85,11 @@ Group World::make_group(const std::string& name, std::vector<int64_t> ranks) con
   }
 }
 
+// Note [Flight recorder]: c10d keeps one flight recorder a process, and part of what it records for Gloo is not locked.
+// One rank a process never notices; ranks in threads crash it. It reads its size (0: off) at its first use.
 void run_ranks(int64_t size, const std::function<void(const World&)>& body,
                std::chrono::milliseconds timeout) {
+  ::setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/0);
   auto store = c10::make_intrusive<c10d::HashStore>();
   std::mutex mutex;
   std::exception_ptr first;

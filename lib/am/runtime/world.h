@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
@@ -14,13 +15,17 @@
 #include "am/launch/environment.h"
 #include "am/runtime/group.h"
 
+namespace gloo::transport {
+class Device;
+}
+
 namespace am::runtime {
 
 class World {
  public:
   // One rank, no store.
   static World single();
-  // Joins the job that the launcher's environment describes; rank 0 serves the store. Throws Error(kRuntime)
+  // Joins the job that the launcher's environment describes; rank 0 serves the store. Throws Error(kPeer)
   // that names the address when the peers do not all arrive in time.
   static World connect(const launch::RankEnvironment& environment, std::chrono::milliseconds timeout);
   // A rank among others of this process, which share `store`.
@@ -38,7 +43,7 @@ class World {
   int64_t rank_ = 0;
   int64_t size_ = 1;
   std::chrono::milliseconds timeout_{0};
-  std::string interface_address_;  // what Gloo listens on; empty: this host's own name
+  std::shared_ptr<::gloo::transport::Device> device_;  // its thread and socket serve all groups
   c10::intrusive_ptr<c10d::Store> store_;
 };
 

@@ -87,13 +87,15 @@ class Drawing {
     const std::string branch =
         style_.unicode ? (is_last ? "└─ " : "├─ ") : (is_last ? "`- " : "|- ");
     const std::string trunk = is_last ? "   " : (style_.unicode ? "│  " : "|  ");
-    std::string label = first.name;
+    const bool one_leaf = first.children.size() == 1 && !first.children.front().shape.empty();
+    const Node& leaf = one_leaf ? first.children.front() : first;
+    std::string label = one_leaf ? cat(first.name, ".", leaf.name) : first.name;
     if (count > 1) label += cat("-", last.name, "  (", count, " alike)");
-    if (!first.shape.empty()) label += "  " + first.shape;
+    if (!leaf.shape.empty()) label += "  " + leaf.shape;
     const auto times = static_cast<int64_t>(count);
     table_.add({indent + branch + label, format_count(first.elements * times),
                 format_bytes(first.bytes * times)});
-    add(first, indent + trunk);
+    add(leaf, indent + trunk);
   }
 
   const term::Style& style_;

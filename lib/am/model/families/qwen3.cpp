@@ -1,4 +1,5 @@
-// Qwen3 (dense): the Llama decoder with RMSNorm over each query and key head, and its own head size.
+// Qwen3 (dense): the Llama decoder with RMSNorm over each query and key head, and its own head
+// size.
 #include "am/model/families/families.h"
 
 namespace am::model {

@@ -7,8 +7,8 @@ namespace {
 constexpr int64_t kDefaultWindow = 4096;
 constexpr int64_t kDefaultMaxWindowLayers = 28;
 
-// `layer_types` as the first layer that slides. The runtime knows full layers followed by sliding ones,
-// which is what max_window_layers can say too; another mixture is an error.
+// `layer_types` as the first layer that slides. The runtime knows full layers followed by sliding
+// ones, which is what max_window_layers can say too; another mixture is an error.
 void read_layer_types(ConfigReader& reader, ModelConfig& config) {
   const Json& types = reader.raw("layer_types");
   const auto layers = static_cast<size_t>(config.num_hidden_layers);
@@ -50,8 +50,8 @@ void read_qwen_window(ConfigReader& reader, ModelConfig& config) {
     read_layer_types(reader, config);
     return;
   }
-  config.window_first_layer = reader.integer("max_window_layers", 0, int64_t{1} << 20)
-                                  .value_or(kDefaultMaxWindowLayers);
+  config.window_first_layer =
+      reader.integer("max_window_layers", 0, int64_t{1} << 20).value_or(kDefaultMaxWindowLayers);
 }
 
 }  // namespace am::model

@@ -31,8 +31,8 @@ void check_divide(const RuleContext& context, Diagnostics& found) {
   std::string help = assignment("global_batch_size", nearest_multiples(one, global));
   if (global % context.mesh->dp() == 0) {
     const auto fitting = divisors(global / context.mesh->dp());
-    help += cat("; or ", assignment("micro_batch_size",
-                                    nearest_values(fitting, train.micro_batch_size)));
+    help += cat("; or ",
+                assignment("micro_batch_size", nearest_values(fitting, train.micro_batch_size)));
   }
   found.error("batch.divide", context.plan.span("train.global_batch_size"),
               cat("global_batch_size = ", global, " is no multiple of micro_batch_size * dp = ",
@@ -102,9 +102,10 @@ constexpr std::array<Rule, 5> kRules = {{
      .check = check_length},
     {.id = "seq.sp",
      .summary = "with sequence_parallel, tp_size divides the sequence",
-     .explain = "Between the tensor-parallel layers each tp rank holds seq_len / tp_size positions "
-                "(of its cp part, with context parallelism). The pieces are exchanged by all-gather "
-                "and reduce-scatter, which take equal pieces.",
+     .explain =
+         "Between the tensor-parallel layers each tp rank holds seq_len / tp_size positions "
+         "(of its cp part, with context parallelism). The pieces are exchanged by all-gather "
+         "and reduce-scatter, which take equal pieces.",
      .check = check_sequence_parallel},
     {.id = "seq.cp",
      .summary = "with context parallelism, 2 * cp_size divides the sequence",

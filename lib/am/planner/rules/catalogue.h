@@ -1,5 +1,6 @@
-// The rules of each topic; registry.cpp joins them. To add a rule, add an entry to its topic's file: an id,
-// a line, its text for `am-plan explain`, and a check. A new topic is a file and a line in registry.cpp.
+// The rules of each topic; registry.cpp joins them. To add a rule, add an entry to its topic's
+// file: an id, a line, its text for `am-plan explain`, and a check. A new topic is a file and a
+// line in registry.cpp.
 #pragma once
 
 #include <span>
@@ -17,7 +18,8 @@ std::span<const Rule> pipeline_rules();  // pp.*
 std::span<const Rule> batch_rules();     // batch.*, seq.*
 std::span<const Rule> training_rules();  // data.*, scheduler.*, checkpoint.*
 
-// Sequences in one optimizer step: train.global_batch_size, or one micro-batch per data-parallel rank.
+// Sequences in one optimizer step: train.global_batch_size, or one micro-batch per data-parallel
+// rank.
 int64_t global_batch_size(const config::Plan& plan, const mesh::MeshSizes& mesh);
 
 }  // namespace am::planner

@@ -10,7 +10,8 @@ constexpr std::array<Rule, 8> kRules = {{
     {.id = "plan.syntax",
      .summary = "the plan is a TOML file",
      .explain =
-         "A plan is written in TOML 1.0: sections in brackets, `key = value` lines, text in quotes. "
+         "A plan is written in TOML 1.0: sections in brackets, `key = value` lines, text in "
+         "quotes. "
          "The parser stops at the first place that it cannot understand, so this diagnostic comes "
          "alone.\n\n"
          "Usual causes: text without quotes (`name = fsdp2`), a key or section that is written "
@@ -38,16 +39,18 @@ constexpr std::array<Rule, 8> kRules = {{
      .check = nullptr},
     {.id = "plan.type",
      .summary = "every value is of the kind that its key wants",
-     .explain = "`tp_size = \"2\"` is text, not a number. TOML keeps the two apart, and so do we: a "
-                "value of another kind is usually a slip that means something else.\n\n"
-                "Write numbers without quotes, text with quotes, lists in brackets and small tables "
-                "in braces.",
+     .explain =
+         "`tp_size = \"2\"` is text, not a number. TOML keeps the two apart, and so do we: a "
+         "value of another kind is usually a slip that means something else.\n\n"
+         "Write numbers without quotes, text with quotes, lists in brackets and small tables "
+         "in braces.",
      .check = nullptr},
     {.id = "plan.range",
      .summary = "every number lies in the range of its key",
-     .explain = "Sizes are at least 1, rates are not negative, and everything has an upper limit far "
-                "above any real value, so that products of sizes stay exact.\n\n"
-                "The message names the range; `am-plan schema` lists all of them.",
+     .explain =
+         "Sizes are at least 1, rates are not negative, and everything has an upper limit far "
+         "above any real value, so that products of sizes stay exact.\n\n"
+         "The message names the range; `am-plan schema` lists all of them.",
      .check = nullptr},
     {.id = "plan.value",
      .summary = "a key with a list of legal words has one of them",
@@ -58,7 +61,8 @@ constexpr std::array<Rule, 8> kRules = {{
      .summary = "a model's config is a JSON file",
      .explain =
          "The config.json that `model.path` leads to could not be parsed. The diagnostic points at "
-         "the first character that JSON does not allow; an empty or cut-off file ends too early.\n\n"
+         "the first character that JSON does not allow; an empty or cut-off file ends too "
+         "early.\n\n"
          "Download the file again, or compare it with the one on the hub.",
      .check = nullptr},
 }};

@@ -14,8 +14,8 @@ void check_tp_node(const RuleContext& context, Diagnostics& found) {
   const int64_t node = context.plan.mesh.ranks_per_node;
   if (context.mesh->world_size() <= node || node % tp == 0) return;
   found.warning("mesh.tp_node", context.plan.span("mesh.tp_size"),
-                cat("tensor-parallel groups of ", tp, " ranks cross the border of nodes with ", node,
-                    " ranks"),
+                cat("tensor-parallel groups of ", tp, " ranks cross the border of nodes with ",
+                    node, " ranks"),
                 assignment("tp_size", nearest_values(divisors(node), tp)));
 }
 
@@ -39,7 +39,8 @@ constexpr std::array<Rule, 7> kRules = {{
      .summary = "an explicit dp_size makes the product of the sizes equal world_size",
      .explain =
          "dp_size * tp_size * cp_size * pp_size must be world_size. With a smaller product some "
-         "ranks would belong to no group, and idle or hang; with a larger one ranks are missing.\n\n"
+         "ranks would belong to no group, and idle or hang; with a larger one ranks are "
+         "missing.\n\n"
          "Leave dp_size out, or set it to 0, to have it computed.",
      .check = nullptr},
     {.id = "mesh.divide",

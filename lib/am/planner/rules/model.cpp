@@ -32,16 +32,18 @@ constexpr std::array<Rule, 9> kRules = {{
      .summary = "the config has the keys that define the model",
      .explain =
          "vocab_size, hidden_size, intermediate_size, num_hidden_layers and num_attention_heads "
-         "must be there: transformers would fall back to the sizes of some 7B model, which is never "
+         "must be there: transformers would fall back to the sizes of some 7B model, which is "
+         "never "
          "what is meant. Keys such as num_key_value_heads, head_dim or rms_norm_eps may be absent; "
          "then the default of that model's configuration class in transformers holds.\n\n"
          "A rotary embedding of type llama3 or linear needs its factors too.",
      .check = nullptr},
     {.id = "model.type",
      .summary = "the config's values are of the kind that their keys want",
-     .explain = "A size must be an integer, a switch true or false. null counts as absent.\n\n"
-                "Configs are written by save_pretrained(); one that was edited by hand is the usual "
-                "cause.",
+     .explain =
+         "A size must be an integer, a switch true or false. null counts as absent.\n\n"
+         "Configs are written by save_pretrained(); one that was edited by hand is the usual "
+         "cause.",
      .check = nullptr},
     {.id = "model.value",
      .summary = "the config's values are in range",
@@ -79,7 +81,8 @@ constexpr std::array<Rule, 9> kRules = {{
     {.id = "model.weights",
      .summary = "model.weights leads to weights that exist",
      .explain =
-         "\"auto\" loads the *.safetensors beside the config when there are any and initialises the "
+         "\"auto\" loads the *.safetensors beside the config when there are any and initialises "
+         "the "
          "model otherwise; \"none\" always initialises; anything else is a path, relative to the "
          "plan, which must exist. A wrong path must not turn into a freshly initialised model.",
      .check = check_weights},

@@ -43,13 +43,13 @@ void check_virtual(const RuleContext& context, Diagnostics& found) {
     legal = "virtual_stages = 2 or more, or schedule = \"1f1b\"";
   }
   if (legal == nullptr) return;
-  found.error("pp.virtual_stages",
-              context.plan.span(context.plan.given("pipeline.virtual_stages")
-                                    ? "pipeline.virtual_stages"
-                                    : "pipeline.schedule"),
-              cat("schedule \"", name, "\" does not run with ", stages,
-                  stages == 1 ? " stage" : " stages", " on each rank"),
-              legal);
+  found.error(
+      "pp.virtual_stages",
+      context.plan.span(context.plan.given("pipeline.virtual_stages") ? "pipeline.virtual_stages"
+                                                                      : "pipeline.schedule"),
+      cat("schedule \"", name, "\" does not run with ", stages, stages == 1 ? " stage" : " stages",
+          " on each rank"),
+      legal);
 }
 
 void check_layers(const RuleContext& context, Diagnostics& found) {
@@ -86,8 +86,8 @@ void check_tied(const RuleContext& context, Diagnostics& found) {
 void check_microbatches(const RuleContext& context, Diagnostics& found) {
   if (!has_pipeline(context)) return;
   const config::Plan& plan = context.plan;
-  const int64_t per_step = global_batch_size(plan, *context.mesh) /
-                           (plan.train.micro_batch_size * context.mesh->dp());
+  const int64_t per_step =
+      global_batch_size(plan, *context.mesh) / (plan.train.micro_batch_size * context.mesh->dp());
   const int64_t wanted =
       plan.pipeline.microbatches > 0 ? plan.pipeline.microbatches : plan.mesh.pp_size;
   if (per_step < 1 || per_step % wanted == 0) return;
@@ -100,8 +100,9 @@ void check_microbatches(const RuleContext& context, Diagnostics& found) {
 constexpr std::array<Rule, 6> kRules = {{
     {.id = "pp.section",
      .summary = "[pipeline] is there for pp_size > 1 (a warning)",
-     .explain = "Without pipeline stages the schedule and its keys do nothing; a plan that has them "
-                "probably lost its pp_size.",
+     .explain =
+         "Without pipeline stages the schedule and its keys do nothing; a plan that has them "
+         "probably lost its pp_size.",
      .check = check_section},
     {.id = "pp.virtual_stages",
      .summary = "virtual_stages fits the schedule",

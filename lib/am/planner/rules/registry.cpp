@@ -16,7 +16,8 @@ std::vector<const Rule*> collect() {
   return all;
 }
 
-// A config that cannot be read is a fault to those who ask for it alone, and a wrong `model.path` to a plan.
+// A config that cannot be read is a fault to those who ask for it alone, and a wrong `model.path`
+// to a plan.
 std::optional<model::ModelConfig> load_model(const config::Plan& plan, Diagnostics& found) {
   if (plan.model.path.empty()) return std::nullopt;  // "plan.required" has said so
   try {

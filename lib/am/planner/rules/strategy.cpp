@@ -25,8 +25,8 @@ void refuse(const RuleContext& context, const char* rule, const char* key, int64
             const char* what, Diagnostics& found) {
   if (size == 1) return;
   found.error(rule, context.plan.span(cat("mesh.", key)),
-              cat(config::strategy_name(context.plan.strategy), " does not support ", what, ", and ",
-                  key, " = ", size),
+              cat(config::strategy_name(context.plan.strategy), " does not support ", what,
+                  ", and ", key, " = ", size),
               cat(key, " = 1, or strategy name = \"fsdp2\""));
 }
 
@@ -43,7 +43,8 @@ void check_pp(const RuleContext& context, Diagnostics& found) {
 
 void check_cp(const RuleContext& context, Diagnostics& found) {
   if (!is_ddp(context)) return;
-  refuse(context, "cp.strategy", "cp_size", context.plan.mesh.cp_size, "context parallelism", found);
+  refuse(context, "cp.strategy", "cp_size", context.plan.mesh.cp_size, "context parallelism",
+         found);
 }
 
 void check_ep(const RuleContext& context, Diagnostics& found) {
@@ -52,10 +53,10 @@ void check_ep(const RuleContext& context, Diagnostics& found) {
   if (is_ddp(context) || is_megatron(context)) {
     refuse(context, "ep.experts", "ep_size", ep, "expert parallelism", found);
   } else if (context.model != nullptr) {
-    found.error("ep.experts", context.plan.span("mesh.ep_size"),
-                cat("ep_size = ", ep, ", but a ", context.model->model_type,
-                    " model has no experts"),
-                "ep_size = 1");
+    found.error(
+        "ep.experts", context.plan.span("mesh.ep_size"),
+        cat("ep_size = ", ep, ", but a ", context.model->model_type, " model has no experts"),
+        "ep_size = 1");
   }
 }
 
@@ -114,13 +115,15 @@ constexpr std::array<Rule, 7> kRules = {{
      .check = check_ep},
     {.id = "hsdp.strategy",
      .summary = "dp_replicate_size > 1 (hybrid sharding) needs fsdp2",
-     .explain = "ddp replicates over all of dp anyway. megatron_fsdp shards over one flat group, as "
-                "in NeMo AutoModel. Only fsdp2 has a two-dimensional (dp_replicate, dp_shard) mesh.",
+     .explain =
+         "ddp replicates over all of dp anyway. megatron_fsdp shards over one flat group, as "
+         "in NeMo AutoModel. Only fsdp2 has a two-dimensional (dp_replicate, dp_shard) mesh.",
      .check = check_hsdp},
     {.id = "strategy.async_tp",
      .summary = "asynchronous tensor parallelism needs sequence parallelism",
      .explain =
-         "The overlap splits the all-gather before and the reduce-scatter after each pair of linear "
+         "The overlap splits the all-gather before and the reduce-scatter after each pair of "
+         "linear "
          "layers. Without sequence parallelism there is an all-reduce instead, which cannot be "
          "split so.",
      .check = check_async_tp},

@@ -1,4 +1,5 @@
-// Rules on tensor parallelism. Those on the plan's text are reported while it is selected and resolved.
+// Rules on tensor parallelism. Those on the plan's text are reported while it is selected and
+// resolved.
 #include <array>
 #include <numeric>
 
@@ -23,8 +24,8 @@ bool cuts_heads(const RuleContext& context) {
 // Sizes that divide both kinds of heads, and of those the ones that also divide the world.
 std::string legal_tp(const RuleContext& context) {
   const mesh::MeshSizes& mesh = *context.mesh;
-  const int64_t heads = std::gcd(context.model->num_attention_heads,
-                                 context.model->num_key_value_heads);
+  const int64_t heads =
+      std::gcd(context.model->num_attention_heads, context.model->num_key_value_heads);
   std::vector<int64_t> fitting;
   for (const int64_t tp : divisors(heads)) {
     if (mesh.world_size() % (tp * mesh.cp * mesh.pp) == 0) fitting.push_back(tp);
@@ -98,7 +99,8 @@ constexpr std::array<Rule, 6> kRules = {{
      .summary = "modules that feed each other are cut so that they fit",
      .explain =
          "q_proj, k_proj and v_proj are cut alike, and o_proj takes what they give: colwise, then "
-         "rowwise. The same holds for gate_proj and up_proj before down_proj. One without the other "
+         "rowwise. The same holds for gate_proj and up_proj before down_proj. One without the "
+         "other "
          "would compute with a part of a tensor as if it were the whole.\n\n"
          "Gradients have the same trap. A replicated weight that acts on a part of the heads or of "
          "the sequence sees only a part of its gradient, which must be summed over tp; one that "

@@ -62,8 +62,8 @@ void check_tokenizer(const RuleContext& context, Diagnostics& found) {
     }
   } else if (context.model != nullptr && context.model->vocab_size < kByteValues) {
     found.error("data.tokenizer", context.plan.span("data.tokenizer"),
-                cat("tokenizer \"bytes\" gives ", kByteValues, " tokens, and vocab_size = ",
-                    context.model->vocab_size),
+                cat("tokenizer \"bytes\" gives ", kByteValues,
+                    " tokens, and vocab_size = ", context.model->vocab_size),
                 cat("vocab_size = ", kByteValues, " or more in ", context.model->file));
   }
 }
@@ -103,8 +103,8 @@ void check_decay(const RuleContext& context, Diagnostics& found) {
                 "wsd: decay_steps is the length of the final decay");
   } else if (scheduler.decay_steps <= scheduler.warmup_steps) {
     found.error("scheduler.decay", where,
-                cat("decay_steps = ", scheduler.decay_steps, " ends before warmup_steps = ",
-                    scheduler.warmup_steps, " does"),
+                cat("decay_steps = ", scheduler.decay_steps,
+                    " ends before warmup_steps = ", scheduler.warmup_steps, " does"),
                 cat(scheduler.name, ": decay_steps is the step that reaches min_lr; 0 means ",
                     "max_steps"));
   }
