@@ -28,7 +28,7 @@ const Option* find_option(const Command& command, std::string_view name) {
 
 [[noreturn]] void unknown_option(const Command& command, const std::string& name) {
   std::vector<std::string> names;
-  for (const Option& option : command.options) names.push_back(option.name);
+  for (const Option& option : command.options) names.emplace_back(option.name);
   const auto near = nearest(name, names);
   throw Error(ErrorKind::kUsage, cat("`", command.name, "` has no option ", name),
               near ? cat("did you mean ", *near, "?") : cat("usage: ", command.usage()));

@@ -3,8 +3,8 @@
 //   Outcome outcome = execute(session, "stats *.norm.weight");
 //   std::cout << (outcome.ok() ? outcome.result.text : outcome.error->message);
 //
-// To add a command: one file in commands/ with a `Command` value, and its name in
-// commands/registry.cpp.
+// Rows are constants: they need no start of their own. To add a command: one file in commands/ with
+// a `Command` value, and its name in commands/registry.cpp.
 #pragma once
 
 #include <limits>
@@ -25,9 +25,9 @@ namespace am::inspect {
 enum class Operand { kNone, kParameter, kModule, kText, kPath, kCommand, kSetting };
 
 struct Option {
-  std::string name;   // "--tokens"
-  std::string value;  // "N"
-  std::string help;
+  std::string_view name;   // "--tokens"
+  std::string_view value;  // "N"
+  std::string_view help;
 };
 
 // A command line after its name.
@@ -58,7 +58,7 @@ struct Command {
   Operand completes = Operand::kNone;
   size_t min_words = 0;
   size_t max_words = 0;  // kAnyNumber: words are a text
-  std::vector<Option> options;
+  std::span<const Option> options = {};
   Result (*run)(Session& session, const Arguments& arguments) = nullptr;
 
   static constexpr size_t kAnyNumber = std::numeric_limits<size_t>::max();

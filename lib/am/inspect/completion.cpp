@@ -99,7 +99,7 @@ Completion complete(std::string_view line, const SessionFacts& facts) {
   } else if (const Command* command = find_command(before.front())) {
     if (starts_with(word, "--")) {
       std::vector<std::string> options;
-      for (const Option& option : command->options) options.push_back(option.name);
+      for (const Option& option : command->options) options.emplace_back(option.name);
       add_starting(options, word, candidates);
     } else {
       add_operands(*command, word, facts, candidates);

@@ -23,8 +23,7 @@ namespace am::inspect {
 class RankProcesses : public Interpreter {
  public:
   // Starts `ranks` processes of `argv` with a socket's number appended, and waits until all hold
-  // the model. Throws what a rank threw while it opened the plan, or Error(kRuntime) that says
-  // which rank ended and how.
+  // the model. Throws what a rank threw while it opened the plan, or SessionLost.
   RankProcesses(const std::vector<std::string>& argv, const WorkerSetup& setup, int64_t ranks);
   RankProcesses(const RankProcesses&) = delete;
   RankProcesses& operator=(const RankProcesses&) = delete;

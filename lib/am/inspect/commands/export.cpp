@@ -42,6 +42,10 @@ Result run_export(Session& session, const Arguments& arguments) {
 
 }  // namespace
 
+constexpr Option kExportOptions[] = {
+    {"--format", "hf", "Hugging Face safetensors; the only one"},
+    {"--dtype", "D", "float32, bfloat16 or float16; as stored when left out"}};
+
 const Command kExportCommand = {
     .name = "export",
     .operands = "DIR",
@@ -55,8 +59,7 @@ const Command kExportCommand = {
     .completes = Operand::kPath,
     .min_words = 1,
     .max_words = 1,
-    .options = {{"--format", "hf", "Hugging Face safetensors; the only one"},
-                {"--dtype", "D", "float32, bfloat16 or float16; as stored when left out"}},
+    .options = kExportOptions,
     .run = run_export,
 };
 

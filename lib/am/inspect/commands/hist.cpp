@@ -83,6 +83,8 @@ Result run_hist(Session& session, const Arguments& arguments) {
 
 }  // namespace
 
+constexpr Option kHistOptions[] = {{"--bins", "N", "how many bins, 1 to 1000; 20"}};
+
 const Command kHistCommand = {
     .name = "hist",
     .operands = "PARAM",
@@ -96,7 +98,7 @@ const Command kHistCommand = {
     .completes = Operand::kParameter,
     .min_words = 1,
     .max_words = 1,
-    .options = {{"--bins", "N", "how many bins, 1 to 1000; 20"}},
+    .options = kHistOptions,
     .run = run_hist,
 };
 

@@ -121,6 +121,11 @@ const Command kLogprobCommand = {
     .run = run_logprob,
 };
 
+constexpr Option kGenerateOptions[] = {{"--tokens", "N", "how many; 100"},
+                                       {"--temperature", "T", "0: always the likeliest; 0.8"},
+                                       {"--top-k", "K", "sample among the K likeliest; 0: all"},
+                                       {"--seed", "S", "0"}};
+
 const Command kGenerateCommand = {
     .name = "generate",
     .operands = "TEXT",
@@ -134,10 +139,7 @@ const Command kGenerateCommand = {
     .completes = Operand::kText,
     .min_words = 1,
     .max_words = Command::kAnyNumber,
-    .options = {{"--tokens", "N", "how many; 100"},
-                {"--temperature", "T", "0: always the likeliest; 0.8"},
-                {"--top-k", "K", "sample among the K likeliest; 0: all"},
-                {"--seed", "S", "0"}},
+    .options = kGenerateOptions,
     .run = run_generate,
 };
 

@@ -1,0 +1,170 @@
+#include "am/observe/tensorboard_sink.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/base/units.h"
+
+namespace am::observe {
+namespace {
+
+// Fields of tensorflow's event.proto and summary.proto.
+constexpr uint32_t kEventWallTime = 1;     // double
+constexpr uint32_t kEventStep = 2;         // int64
+constexpr uint32_t kEventFileVersion = 3;  // string
+constexpr uint32_t kEventSummary = 5;      // Summary
+constexpr uint32_t kEventSessionLog = 7;   // SessionLog
+constexpr uint32_t kSummaryValue = 1;      // Value, repeated
+constexpr uint32_t kValueTag = 1;          // string
+constexpr uint32_t kValueSimple = 2;       // float
+constexpr uint32_t kSessionStatus = 1;     // 1: START
+
+enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+
+[[noreturn]] void fail(const std::filesystem::path& path, const std::string& reason) {
+  throw Error(ErrorKind::kIo, cat(path.string(), ": cannot write the metrics: ", reason));
+}
+
+template <typename T>
+void append_little_endian(std::string& out, T value) {
+  static_assert(std::endian::native == std::endian::little);
+  out.append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+void append_varint(std::string& out, uint64_t value) {
+  for (; value >= 0x80; value >>= 7) out += static_cast<char>((value & 0x7F) | 0x80);
+  out += static_cast<char>(value);
+}
+
+void append_key(std::string& out, uint32_t field, WireType type) {
+  append_varint(out, (field << 3) | type);
+}
+
+void append_bytes(std::string& out, uint32_t field, std::string_view bytes) {
+  append_key(out, field, kBytes);
+  append_varint(out, bytes.size());
+  out += bytes;
+}
+
+void append_scalar(std::string& summary, std::string_view tag, double value) {
+  std::string scalar;
+  append_bytes(scalar, kValueTag, tag);
+  append_key(scalar, kValueSimple, kFixed32);
+  append_little_endian(scalar, static_cast<float>(value));
+  append_bytes(summary, kSummaryValue, scalar);
+}
+
+// An event's first fields.
+std::string event_at(int64_t step) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  std::string event;
+  append_key(event, kEventWallTime, kFixed64);
+  append_little_endian(event, std::chrono::duration<double>(now).count());
+  append_key(event, kEventStep, kVarint);
+  append_varint(event, static_cast<uint64_t>(step));
+  return event;
+}
+
+// TensorFlow turns and shifts a CRC that is stored beside its data.
+uint32_t masked_crc(std::string_view bytes) { return std::rotr(crc32c(bytes), 15) + 0xA282EAD8u; }
+
+// events.out.tfevents.SECONDS.HOST.PID: TensorBoard reads a folder's files in the order of their
+// names.
+std::string file_name() {
+  std::array<char, 256> host = {};
+  if (::gethostname(host.data(), host.size() - 1) != 0 || host[0] == '\0') {
+    std::strcpy(host.data(), "localhost");
+  }
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(
+                           std::chrono::system_clock::now().time_since_epoch())
+                           .count();
+  return cat("events.out.tfevents.", seconds, ".", host.data(), ".", ::getpid());
+}
+
+}  // namespace
+
+uint32_t crc32c(std::string_view bytes) {
+  static const std::array<uint32_t, 256> kTable = [] {
+    std::array<uint32_t, 256> table = {};
+    for (uint32_t i = 0; i < 256; ++i) {
+      uint32_t value = i;
+      for (int bit = 0; bit < 8; ++bit) {
+        value = (value >> 1) ^ ((value & 1) != 0 ? 0x82F63B78u : 0u);
+      }
+      table[i] = value;
+    }
+    return table;
+  }();
+  uint32_t crc = 0xFFFFFFFFu;
+  for (const char c : bytes) crc = (crc >> 8) ^ kTable[(crc ^ static_cast<uint8_t>(c)) & 0xFF];
+  return ~crc;
+}
+
+TensorBoardSink::TensorBoardSink(const std::filesystem::path& folder, int64_t resumed_step)
+    : path_(folder / file_name()) {
+  std::error_code reason;
+  std::filesystem::create_directories(folder, reason);
+  if (reason) fail(folder, reason.message());
+  fd_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  if (fd_ < 0) fail(path_, std::strerror(errno));
+  std::string first = event_at(0);
+  append_bytes(first, kEventFileVersion, "brain.Event:2");
+  write_record(first);
+  if (resumed_step > 0) {
+    std::string status;
+    append_key(status, kSessionStatus, kVarint);
+    append_varint(status, 1);
+    std::string start = event_at(resumed_step + 1);
+    append_bytes(start, kEventSessionLog, status);
+    write_record(start);
+  }
+}
+
+TensorBoardSink::~TensorBoardSink() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void TensorBoardSink::write(const StepMetrics& metrics) {
+  std::string summary;
+  append_scalar(summary, "loss_metrics/global_avg_loss", metrics.loss);
+  append_scalar(summary, "grad_norm", metrics.grad_norm);
+  append_scalar(summary, "lr", metrics.lr);
+  append_scalar(summary, "throughput(tps)", metrics.tokens_per_second_per_rank);
+  if (metrics.mfu) append_scalar(summary, "mfu(%)", 100.0 * *metrics.mfu);
+  append_scalar(summary, "time_metrics/end_to_end(s)", metrics.step_seconds);
+  append_scalar(summary, "memory/max_active(GiB)",
+                static_cast<double>(metrics.peak_memory_bytes) / kGiB);
+  std::string event = event_at(metrics.step);
+  append_bytes(event, kEventSummary, summary);
+  write_record(event);
+}
+
+void TensorBoardSink::flush() {
+  if (::fsync(fd_) != 0 && errno != EINVAL) fail(path_, std::strerror(errno));
+}
+
+// One write call, so that a reader meets whole records.
+void TensorBoardSink::write_record(std::string_view event) {
+  std::string record;
+  append_little_endian(record, uint64_t{event.size()});
+  append_little_endian(record, masked_crc(record));
+  record += event;
+  append_little_endian(record, masked_crc(event));
+  std::string_view left = record;
+  while (!left.empty()) {
+    const ssize_t written = ::write(fd_, left.data(), left.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) fail(path_, std::strerror(errno));
+    left.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+}  // namespace am::observe

@@ -1,0 +1,81 @@
+"""What the command-line tests share: running a tool, plans in a temporary folder, JSON answers.
+
+AM_BIN_DIR is the folder of the binaries, AM_SOURCE_DIR the root of the sources; ctest sets both.
+"""
+
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+BIN = Path(os.environ["AM_BIN_DIR"])
+SOURCE = Path(os.environ["AM_SOURCE_DIR"])
+MODELS = SOURCE / "plans" / "models"
+
+# A terminal that is none: no colour, plain text, the same everywhere.
+ENVIRONMENT = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C.UTF-8", "HOME": "/nonexistent"}
+
+
+class Result:
+    def __init__(self, process):
+        self.status = process.returncode
+        self.out = process.stdout
+        self.err = process.stderr
+
+    @property
+    def json(self):
+        """The one JSON object on stdout."""
+        value = json.loads(self.out)
+        assert isinstance(value, dict), self.out
+        return value
+
+    def __repr__(self):
+        return f"status {self.status}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
+
+
+def run_tool(tool, *arguments, cwd=None, env=None, timeout=60):
+    process = subprocess.run(
+        [str(BIN / tool), *map(str, arguments)], cwd=cwd, env={**ENVIRONMENT, **(env or {})},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=timeout)
+    return Result(process)
+
+
+class PlanCase(unittest.TestCase):
+    """Tests of am-plan, each with an empty folder for its files."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(text, bytes):
+            path.write_bytes(text)
+        else:
+            path.write_text(text)
+        return path
+
+    def plan(self, text, model="llama-3.1-8b", name="plan.toml"):
+        """A plan whose [model] section takes the first two lines."""
+        return self.write(name, f'[model]\npath = "{MODELS / model}"\n{text}')
+
+    def am_plan(self, *arguments, status=0, **options):
+        result = run_tool("am-plan", *arguments, **options)
+        self.assertEqual(result.status, status, result)
+        return result
+
+    def json(self, *arguments, status=0, **options):
+        return self.am_plan(*arguments, "--json", status=status, **options).json
+
+    def diagnostics(self, plan, *arguments, status=1):
+        answer = self.json("check", plan, *arguments, status=status)
+        self.assertEqual(answer["ok"], status == 0)
+        self.assertEqual(len(answer["plans"]), 1)
+        return answer["plans"][0]["diagnostics"]
+
+    def rules(self, plan, *arguments, status=1):
+        return [item["rule"] for item in self.diagnostics(plan, *arguments, status=status)]

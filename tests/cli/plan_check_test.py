@@ -1,0 +1,180 @@
+"""am-plan check: every violated rule, each at its place, in one run."""
+
+import unittest
+
+from cli_support import SOURCE, PlanCase
+
+GOOD = "[mesh]\nworld_size = 16\ntp_size = 2\n[train]\nglobal_batch_size = 16\n"
+
+
+class CheckTest(PlanCase):
+    def test_a_good_plan(self):
+        result = self.am_plan("check", self.plan(GOOD))
+        self.assertEqual(result.err, "")
+        self.assertIn("ok; llama, 8.03 B parameters; 16 ranks = dp_shard 8 × tp 2", result.out)
+        self.assertEqual(self.diagnostics(self.plan(GOOD), status=0), [])
+
+    def test_the_plans_that_we_ship(self):
+        plans = sorted((SOURCE / "plans").glob("*.toml"))
+        self.assertGreater(len(plans), 4)
+        answer = self.json("check", *plans)
+        for plan in answer["plans"]:
+            self.assertEqual(plan["diagnostics"], [], plan["file"])
+
+    def test_a_diagnostic_has_place_message_and_help(self):
+        plan = self.plan("[mesh]\nworld_size = 12\ntp_size = 3\n")
+        item = [d for d in self.diagnostics(plan) if d["rule"] == "tp.kv_heads"][0]
+        self.assertEqual(item, {
+            "rule": "tp.kv_heads", "severity": "error", "file": str(plan), "line": 5, "column": 11,
+            "message": "tp_size = 3 does not divide num_key_value_heads = 8",
+            "help": "tp_size = 1, 2 or 4"})
+
+    def test_people_get_the_line_with_a_caret(self):
+        plan = self.plan("[mesh]\nworld_size = 16\ntp_size = 16\n")
+        result = self.am_plan("check", plan, status=1)
+        self.assertIn(f"{plan}:5:11: error[tp.kv_heads]: tp_size = 16 does not divide", result.err)
+        self.assertIn("    5 | tp_size = 16\n      |           ^^\nhelp: tp_size = 1, 2, 4 or 8\n",
+                      result.err)
+        self.assertIn("plan.toml: 1 error, 1 warning", result.out)
+
+    def test_loader_and_rules_report_in_one_run(self):
+        plan = self.plan("[mesh]\nworld_size = 48\ntp_size = 3\nep_size = 2\n"
+                         "[strategy]\nsequence_parralel = true\n"
+                         "[train]\nseq_len = 200000\nmicro_batch_size = \"two\"\n"
+                         "[data]\nkind = \"text\"\npath = \"nowhere.txt\"\n[chekpoint]\nevery = 1\n")
+        found = self.diagnostics(plan)
+        self.assertEqual(
+            sorted(d["rule"] for d in found if d["severity"] == "error"),
+            sorted(["tp.heads", "tp.kv_heads", "ep.experts", "plan.key", "seq.length", "plan.type",
+                    "data.missing", "plan.section"]))
+        self.assertEqual([d["line"] for d in found], sorted(d["line"] for d in found))
+
+    def test_an_error_does_not_come_twice(self):
+        plan = self.plan("[mesh]\nworld_size = \"eight\"\n")
+        self.assertEqual(self.rules(plan), ["plan.type"])
+
+    def test_batches_and_sizes(self):
+        plan = self.plan("[mesh]\nworld_size = 16\ndp_size = 4\ntp_size = 2\n")
+        self.assertEqual(self.rules(plan), ["mesh.product"])
+        plan = self.plan("[mesh]\nworld_size = 8\n[train]\nglobal_batch_size = 12\n")
+        item = self.diagnostics(plan)[0]
+        self.assertEqual((item["rule"], item["help"]),
+                         ("batch.divide", "global_batch_size = 8 or 16"))
+
+    def test_overrides(self):
+        plan = self.plan(GOOD)
+        self.assertEqual(self.rules(plan, "--set", "mesh.tp_size=16"), ["mesh.tp_node", "tp.kv_heads"])
+        self.assertEqual(
+            self.rules(plan, "--set", "mesh.tp_size=16", "--set", "mesh.tp_size=4", status=0), [])
+        self.assertEqual(self.rules(plan, "--set", "mesh.tp_sise=4"), ["plan.key"])
+        self.assertEqual(self.rules(plan, "--set", "mesh.tp_size=-1"), ["plan.range"])
+
+    def test_set_takes_one_word(self):
+        result = self.am_plan("check", "--set", "mesh.tp_size=4", self.plan(GOOD))
+        self.assertIn("tp 4", result.out)
+
+    def test_a_launchers_world_size(self):
+        plan = self.plan("[mesh]\ntp_size = 2\n")
+        self.assertEqual(self.rules(plan), ["mesh.world"])
+        self.assertEqual(self.rules(plan, "--world-size", 6, status=0), [])
+        self.assertEqual(self.rules(plan, "--world-size", 7), ["mesh.divide"])
+        self.assertEqual(self.rules(self.plan(GOOD), "--world-size", 8), ["mesh.world"])
+
+    def test_several_plans(self):
+        good = self.plan(GOOD, name="good.toml")
+        bad = self.plan("[mesh]\nworld_size = 3\ntp_size = 2\n", name="bad.toml")
+        answer = self.json("check", good, bad, status=1)
+        self.assertEqual([(p["file"], p["ok"]) for p in answer["plans"]],
+                         [(str(good), True), (str(bad), False)])
+
+    def test_a_missing_model(self):
+        plan = self.write("plan.toml", '[model]\npath = "nowhere"\n[mesh]\nworld_size = 1\n')
+        item = self.diagnostics(plan)[0]
+        self.assertEqual((item["rule"], item["line"]), ("model.path", 2))
+        self.assertIn(str(self.folder / "nowhere"), item["message"])
+
+    def test_a_broken_config_is_reported_in_its_own_file(self):
+        config = self.write("model/config.json", '{\n "model_type": "llama",\n "hidden_size": "x"\n}\n')
+        plan = self.write("plan.toml", '[model]\npath = "model"\n[mesh]\nworld_size = 1\n')
+        found = self.diagnostics(plan)
+        self.assertEqual({d["file"] for d in found}, {str(config)})
+        self.assertEqual(sorted(d["rule"] for d in found),
+                         ["model.key"] * 4 + ["model.type"])
+        self.assertIn(3, [d["line"] for d in found])
+
+    def test_ddp_refuses_tensor_parallelism(self):
+        plan = self.plan("[mesh]\nworld_size = 4\ntp_size = 2\n[strategy]\nname = \"ddp\"\n")
+        item = self.diagnostics(plan)[0]
+        self.assertEqual(item["rule"], "tp.strategy")
+        self.assertIn("ddp does not support tensor parallelism", item["message"])
+
+    def test_a_key_of_another_strategy(self):
+        plan = self.plan("[mesh]\nworld_size = 4\n[strategy]\nname = \"ddp\"\nmp_policy = {}\n")
+        item = self.diagnostics(plan)[0]
+        self.assertEqual(item["rule"], "plan.key")
+        self.assertIn("fsdp2", item["message"] + item["help"])
+
+    def test_tp_plans_of_ones_own(self):
+        head = "[mesh]\nworld_size = 2\ntp_size = 2\n[strategy]\n"
+        self.write("tp.toml", '"model.layers.*.mlp.up_porj" = "colwise"\n"lm_head" = "colwize"\n')
+        found = self.diagnostics(self.plan(head + 'tp_plan = "tp.toml"\n'))
+        self.assertEqual([(d["rule"], d["file"], d["line"]) for d in found],
+                         [("tp.style", str(self.folder / "tp.toml"), 2)])
+        self.write("tp.toml", '"model.layers.*.mlp.up_porj" = "colwise"\n')
+        found = self.diagnostics(self.plan(head + 'tp_plan = "tp.toml"\n'))
+        self.assertEqual([(d["rule"], d["line"]) for d in found], [("tp.pattern", 1)])
+        self.assertIn("model.layers.*.mlp.up_proj", found[0]["help"])
+        self.assertEqual(self.rules(self.plan(head + 'tp_plan = "absent.toml"\n')), ["tp.plan"])
+        inline = 'tp_plan = { "model.layers.*.mlp.up_proj" = "colwise" }\n'
+        self.assertEqual(set(self.rules(self.plan(head + inline))), {"tp.pair"})
+
+
+class BadFilesTest(PlanCase):
+    def test_files_that_cannot_be_read(self):
+        for path in (self.folder / "absent.toml", self.folder):
+            answer = self.json("check", path, status=2)
+            item = answer["plans"][0]["diagnostics"][0]
+            self.assertIn(str(path), item["message"])
+            result = self.am_plan("check", path, status=2)
+            self.assertIn(str(path), result.err)
+            self.assertNotIn("terminate", result.err)
+
+    def test_other_plans_are_checked_all_the_same(self):
+        answer = self.json("check", self.folder / "absent.toml", self.plan(GOOD), status=2)
+        self.assertEqual([p["ok"] for p in answer["plans"]], [False, True])
+
+    def test_what_is_no_plan(self):
+        for name, data in {"binary": b"\x00\x01\xff\xfe" * 100, "text": b"hello, world",
+                           "json": b'{"model": 1}', "zeros": b"\x00" * 5000,
+                           "open": b"[model\npath = 1", "quote": b'[model]\npath = "x'}.items():
+            with self.subTest(name):
+                self.assertEqual(self.rules(self.write("plan.toml", data)), ["plan.syntax"])
+        self.assertEqual(self.rules(self.write("plan.toml", b"")), ["plan.required", "mesh.world"])
+
+    def test_control_characters_do_not_reach_the_terminal(self):
+        plan = self.write("plan.toml", b'[model]\npath = "\\u001b[31mred"\n"\x1b[2J" = 1\n')
+        result = self.am_plan("check", plan, status=1)
+        self.assertNotIn("\x1b", result.err + result.out)
+
+    def test_huge_values(self):
+        plan = self.plan("[mesh]\nworld_size = 8\n")
+        for override in ("mesh.tp_size=9223372036854775807", "mesh.world_size=99999999999",
+                         "mesh.dp_size=1048577", "train.seq_len=9223372036854775807",
+                         "mesh.tp_size=0", "mesh.tp_size=1.5", "mesh.tp_size=true"):
+            with self.subTest(override):
+                self.assertTrue(set(self.rules(plan, "--set", override)) &
+                                {"plan.range", "plan.type"})
+        many = ["--set", "mesh.tp_size=1048576", "--set", "mesh.pp_size=1048576",
+                "--set", "mesh.cp_size=1048576", "--set", "mesh.dp_size=1048576"]
+        self.assertIn("plan.range", self.rules(plan, *many))
+
+    def test_a_model_of_absurd_sizes(self):
+        config = ('{"model_type": "llama", "vocab_size": 4611686018427387904, "hidden_size": 4096,'
+                  ' "intermediate_size": 1, "num_hidden_layers": 99999999, "num_attention_heads": 1}')
+        self.write("model/config.json", config)
+        plan = self.write("plan.toml", '[model]\npath = "model"\n[mesh]\nworld_size = 1\n')
+        self.assertEqual(self.rules(plan), ["model.value", "model.value"])
+
+
+if __name__ == "__main__":
+    unittest.main()

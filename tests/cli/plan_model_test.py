@@ -1,0 +1,102 @@
+"""am-plan model and memory: counts to the digit, states to the byte."""
+
+import csv
+import unittest
+
+from cli_support import MODELS, SOURCE, PlanCase
+
+
+class ModelTest(PlanCase):
+    def test_counts_are_the_published_ones(self):
+        with open(SOURCE / "tests" / "data" / "models" / "parameters.csv") as file:
+            rows = list(csv.DictReader(file))
+        self.assertGreater(len(rows), 15)
+        for row in rows:
+            with self.subTest(row["folder"]):
+                answer = self.json("model", MODELS / row["folder"])
+                self.assertEqual(answer["parameters"], int(row["parameters"]))
+                self.assertEqual(answer["active_parameters"], int(row["active_parameters"]))
+                self.assertEqual(sum(answer["parameters_by_module"].values()), answer["parameters"])
+
+    def test_the_answer(self):
+        answer = self.json("model", MODELS / "llama-3.2-1b" / "config.json")
+        self.assertEqual(answer["model_type"], "llama")
+        self.assertEqual(answer["layers"], 16)
+        self.assertNotIn("lm_head", answer["parameters_by_module"])
+        result = self.am_plan("model", MODELS / "llama-3.2-1b")
+        self.assertIn("1 235 814 400", result.out)
+
+    def test_an_unknown_family_lists_the_known_ones(self):
+        config = self.write("config.json", '{"model_type": "qwen4"}')
+        answer = self.json("model", config, status=1)
+        self.assertFalse(answer["ok"])
+        self.assertEqual(answer["diagnostics"][0]["rule"], "model.family")
+        for name in ("llama", "mistral", "qwen2", "qwen3"):
+            self.assertIn(name, answer["diagnostics"][0]["help"])
+
+    def test_files_that_are_no_configs(self):
+        for data in (b"", b"{", b"[]", b"\xff\xfe\x00", b'{"model_type": "llama"}', b"null"):
+            with self.subTest(data):
+                config = self.write("config.json", data)
+                answer = self.json("model", config, status=1)
+                self.assertEqual(answer["diagnostics"][0]["file"], str(config))
+        result = self.am_plan("model", self.folder / "absent", status=2)
+        self.assertIn("absent", result.err)
+        (self.folder / "config.json").unlink()
+        self.am_plan("model", self.folder, status=2)  # a folder without config.json
+
+
+class MemoryTest(PlanCase):
+    FLOAT32 = ('[strategy]\nmp_policy = { param_dtype = "float32", reduce_dtype = "float32", '
+               'output_dtype = "float32" }\n')
+
+    def test_states_are_exact(self):
+        plan = self.plan("[mesh]\nworld_size = 2\n" + self.FLOAT32, model="llama-3.2-1b")
+        answer = self.json("memory", plan)
+        parts = answer["components"]
+        self.assertEqual(set(parts), {"parameters", "gradients", "optimizer", "activations",
+                                      "logits", "unsharded", "communication", "other"})
+        self.assertEqual(parts["parameters"], 1235814400 * 4 // 2)
+        self.assertEqual(parts["gradients"], parts["parameters"])
+        self.assertEqual(parts["optimizer"], 2 * parts["parameters"])
+        self.assertEqual(sum(parts.values()), answer["peak_bytes"])
+
+    def test_sizes_follow_the_plan(self):
+        plan = self.plan("[mesh]\nworld_size = 8\n[train]\nseq_len = 1024\n")
+        base = self.json("memory", plan)["components"]
+        longer = self.json("memory", plan, "--set", "train.seq_len=2048")["components"]
+        self.assertEqual(longer["parameters"], base["parameters"])
+        self.assertGreater(longer["activations"], 1.9 * base["activations"])
+        cut = self.json("memory", plan, "--set", "mesh.tp_size=8")["components"]
+        self.assertLess(cut["logits"], base["logits"])
+        ddp = self.json("memory", plan, "--set", "strategy.name='ddp'")["components"]
+        self.assertEqual(ddp["parameters"], 4 * 8030261248)
+
+    def test_stages_and_ranks(self):
+        plan = self.plan("[mesh]\nworld_size = 4\npp_size = 2\n[train]\nglobal_batch_size = 4\n")
+        answer = self.json("memory", plan)
+        self.assertEqual([s["stage"] for s in answer["stages"]], [0, 1])
+        self.assertEqual(answer["peak_bytes"], max(s["peak_bytes"] for s in answer["stages"]))
+        one = self.json("memory", plan, "--rank", 3)
+        self.assertEqual(one["rank"], 3)
+        self.assertEqual(len(one["stages"]), 1)
+
+    def test_people_get_one_unit(self):
+        result = self.am_plan("memory", self.plan("[mesh]\nworld_size = 8\n"))
+        lines = [line for line in result.out.splitlines() if line.startswith(
+            ("parameters", "gradients", "optimizer", "activations"))]
+        self.assertEqual(len(lines), 4)
+        for line in lines:
+            self.assertIn(" GiB", line)
+        self.assertIn("worst rank 0 of 8 ranks", result.out)
+
+    def test_absurd_sizes_do_not_overflow(self):
+        plan = self.plan("[mesh]\nworld_size = 1\n[train]\nmicro_batch_size = 1048576\n")
+        answer = self.json("memory", plan)
+        self.assertGreater(answer["peak_bytes"], 2**50)
+        for value in answer["components"].values():
+            self.assertGreaterEqual(value, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,120 @@
+"""am-plan as a tool: help, statuses, colours, speed, and what it links."""
+
+import json
+import shutil
+import subprocess
+import time
+import unittest
+
+from cli_support import BIN, PlanCase
+
+COMMANDS = ["check", "show", "model", "shards", "tp", "memory", "rules", "explain", "schema"]
+GOOD = "[mesh]\nworld_size = 4\ntp_size = 2\n"
+
+
+def libraries():
+    """What am-plan links, as ldd lists it."""
+    if shutil.which("ldd") is None:
+        return ""
+    return subprocess.run(["ldd", BIN / "am-plan"], capture_output=True, text=True).stdout
+
+
+class UsageTest(PlanCase):
+    def test_help_shows_an_example_everywhere(self):
+        overview = self.am_plan("--help").out
+        for command in COMMANDS:
+            self.assertIn(f"  {command} ", overview)
+            result = self.am_plan(command, "--help")
+            self.assertIn(f"Example:\n  am-plan {command}", result.out)
+            self.assertEqual(result.err, "")
+
+    def test_version(self):
+        self.assertRegex(self.am_plan("--version").out, r"^am-plan \d+\.\d+\.\d+\n$")
+
+    def test_wrong_lines_are_status_2_with_a_suggestion(self):
+        plan = self.plan(GOOD)
+        for arguments, said in [
+                (["chek", plan], "did you mean check?"),
+                (["check", plan, "--jsn"], "did you mean --json?"),
+                (["check", plan, "--colour", "never"], "did you mean --color?"),
+                (["memory", plan, "--rnak=1"], "did you mean --rank?"),
+                (["explain", "tp.hed"], "did you mean tp.heads?"),
+                (["cost", plan], "commands: check, show,"),
+                ([], "commands: check, show,"),
+                (["check"], "am-plan check --help"),
+                (["show", plan, plan], "am-plan show --help"),
+                (["check", plan, "--set"], "--set"),
+                (["check", plan, "--set", "tp_size"], "section.key=value"),
+                (["check", plan, "--world-size", "many"], "not an integer from 1 on"),
+                (["check", plan, "--world-size", "0"], "not an integer from 1 on"),
+                (["shards", plan, "--rank", "-1"], "not an integer from 0 on"),
+                (["check", plan, "--color", "pink"], "--color"),
+        ]:
+            with self.subTest(arguments):
+                result = self.am_plan(*arguments, status=2)
+                self.assertIn(said, result.err)
+
+    def test_colour_only_when_asked_for(self):
+        plan = self.plan("[mesh]\nworld_size = 4\ntp_size = 3\n")
+        self.assertNotIn("\x1b", self.am_plan("check", plan, status=1).err)
+        coloured = self.am_plan("check", plan, "--color", "always", status=1)
+        self.assertIn("\x1b[", coloured.err)
+        self.assertIn("\x1b[", self.am_plan("--color", "always", "check", plan, status=1).err)
+        self.assertNotIn("\x1b", self.am_plan("check", plan, "--color=never", status=1).err)
+
+    def test_json_is_one_object_even_when_things_go_wrong(self):
+        plan = self.plan(GOOD)
+        absent = self.folder / "absent"
+        for arguments, status in [(["check", absent], 2), (["show", absent], 2),
+                                  (["model", absent], 2), (["shards", plan, "--rank", "9"], 2),
+                                  (["tp", absent], 2), (["memory", absent], 2),
+                                  (["explain", "nothing"], 2)]:
+            with self.subTest(arguments):
+                answer = self.json(*arguments, status=status)
+                self.assertTrue(answer.get("diagnostics") or answer.get("plans"))
+
+    def test_a_full_disk_is_noticed(self):
+        with open("/dev/full", "w") as full:
+            process = subprocess.run([BIN / "am-plan", "rules"], stdout=full,
+                                     stderr=subprocess.PIPE, text=True)
+        self.assertEqual(process.returncode, 2, process.stderr)
+        self.assertIn("standard output", process.stderr)
+
+    def test_rules_and_their_explanations(self):
+        rules = self.json("rules")["rules"]
+        self.assertGreater(len(rules), 40)
+        for rule in rules:
+            answer = self.json("explain", rule["id"])
+            self.assertEqual(answer["summary"], rule["summary"])
+            self.assertGreater(len(answer["explain"]), 80)
+        text = self.am_plan("explain", "tp.kv_heads").out
+        self.assertLessEqual(max(map(len, text.splitlines())), 100)
+
+    def test_the_schema_knows_every_section(self):
+        schema = json.loads(self.am_plan("schema").out)
+        self.assertIn("$schema", schema)
+        for section in ("model", "mesh", "strategy", "pipeline", "train", "optimizer", "scheduler",
+                        "data", "checkpoint", "metrics", "cluster"):
+            self.assertIn(section, schema["properties"])
+        self.assertIn("tp_size", self.am_plan("schema", "--markdown").out)
+
+    def test_it_answers_at_once(self):
+        if "asan" in libraries():
+            self.skipTest("sanitizers take their time")
+        plan = self.plan(GOOD)
+        best = 1.0
+        for _ in range(30):
+            start = time.perf_counter()
+            self.am_plan("check", plan)
+            best = min(best, time.perf_counter() - start)
+        self.assertLess(best, 0.020)
+
+    @unittest.skipUnless(shutil.which("ldd"), "ldd is not there")
+    def test_it_links_no_libtorch(self):
+        self.assertIn("libc.so", libraries())
+        for name in ("torch", "c10", "cuda", "nccl"):
+            self.assertNotIn(name, libraries())
+
+
+if __name__ == "__main__":
+    unittest.main()

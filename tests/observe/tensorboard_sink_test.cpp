@@ -1,0 +1,159 @@
+#include "am/observe/tensorboard_sink.h"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <fstream>
+#include <map>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "launch/temporary_folder.h"
+
+using namespace am;
+using namespace am::observe;
+
+namespace {
+
+// A reader that knows nothing of the writer: protobuf's fields by number, length-delimited ones
+// nested.
+struct Message {
+  std::map<uint64_t, std::vector<std::string>> fields;  // raw bytes; varints as 8 bytes
+};
+
+uint64_t take_varint(std::string_view& bytes) {
+  uint64_t value = 0;
+  for (int shift = 0;; shift += 7) {
+    REQUIRE(!bytes.empty());
+    const auto byte = static_cast<uint8_t>(bytes.front());
+    bytes.remove_prefix(1);
+    value |= uint64_t{byte & 0x7Fu} << shift;
+    if (byte < 0x80) return value;
+  }
+}
+
+Message parse_message(std::string_view bytes) {
+  Message message;
+  while (!bytes.empty()) {
+    const uint64_t key = take_varint(bytes);
+    size_t length = 0;
+    switch (key & 7) {
+      case 0: {
+        const uint64_t value = take_varint(bytes);
+        message.fields[key >> 3].emplace_back(reinterpret_cast<const char*>(&value), 8);
+        continue;
+      }
+      case 1:
+        length = 8;
+        break;
+      case 2:
+        length = take_varint(bytes);
+        break;
+      case 5:
+        length = 4;
+        break;
+      default:
+        FAIL("wire type " << (key & 7));
+    }
+    REQUIRE(bytes.size() >= length);
+    message.fields[key >> 3].emplace_back(bytes.substr(0, length));
+    bytes.remove_prefix(length);
+  }
+  return message;
+}
+
+template <typename T>
+T as(const std::string& bytes) {
+  REQUIRE(bytes.size() == sizeof(T));
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof(T));
+  return value;
+}
+
+uint32_t unmask(uint32_t masked) {
+  const uint32_t rotated = masked - 0xA282EAD8u;
+  return (rotated >> 17) | (rotated << 15);
+}
+
+std::vector<Message> read_events(const std::filesystem::path& path) {
+  const std::string file = read_file(path);
+  std::vector<Message> events;
+  for (size_t at = 0; at < file.size();) {
+    REQUIRE(file.size() - at >= 16);
+    const auto length = as<uint64_t>(file.substr(at, 8));
+    CHECK(unmask(as<uint32_t>(file.substr(at + 8, 4))) == crc32c(file.substr(at, 8)));
+    REQUIRE(file.size() - at >= 16 + length);
+    const std::string event = file.substr(at + 12, length);
+    CHECK(unmask(as<uint32_t>(file.substr(at + 12 + length, 4))) == crc32c(event));
+    events.push_back(parse_message(event));
+    at += 16 + length;
+  }
+  return events;
+}
+
+std::map<std::string, float> scalars(const Message& event) {
+  std::map<std::string, float> result;
+  for (const std::string& value : parse_message(event.fields.at(5).at(0)).fields.at(1)) {
+    const Message parsed = parse_message(value);
+    result[parsed.fields.at(1).at(0)] = as<float>(parsed.fields.at(2).at(0));
+  }
+  return result;
+}
+
+StepMetrics sample(int64_t step) {
+  StepMetrics metrics;
+  metrics.step = step;
+  metrics.loss = 2.5;
+  metrics.grad_norm = 0.5;
+  metrics.lr = 0.001;
+  metrics.step_seconds = 0.25;
+  metrics.tokens_per_second = 4096;
+  metrics.tokens_per_second_per_rank = 1024;
+  metrics.peak_memory_bytes = int64_t{3} << 29;
+  return metrics;
+}
+
+}  // namespace
+
+TEST_CASE("CRC-32C's check value") {
+  CHECK(crc32c("123456789") == 0xE3069283u);
+  CHECK(crc32c("") == 0u);
+  CHECK(crc32c(std::string(32, '\0')) == 0x8A9136AAu);  // RFC 3720
+}
+
+TEST_CASE("an event file's records are whole and say what was written") {
+  const TemporaryFolder folder;
+  TensorBoardSink sink(folder / "a/tb", 0);
+  CHECK_THAT(sink.path().filename().string(), Catch::StartsWith("events.out.tfevents."));
+  sink.write(sample(300));
+  StepMetrics with_mfu = sample(301);
+  with_mfu.mfu = 0.25;
+  sink.write(with_mfu);
+  sink.flush();
+  const auto events = read_events(sink.path());
+  REQUIRE(events.size() == 3);
+  CHECK(events[0].fields.at(3).at(0) == "brain.Event:2");
+  CHECK(as<double>(events[0].fields.at(1).at(0)) > 1.6e9);
+  CHECK(as<uint64_t>(events[1].fields.at(2).at(0)) == 300);
+  CHECK(scalars(events[1]) == std::map<std::string, float>{{"loss_metrics/global_avg_loss", 2.5f},
+                                                           {"grad_norm", 0.5f},
+                                                           {"lr", 0.001f},
+                                                           {"throughput(tps)", 1024.0f},
+                                                           {"time_metrics/end_to_end(s)", 0.25f},
+                                                           {"memory/max_active(GiB)", 1.5f}});
+  CHECK(scalars(events[2]).at("mfu(%)") == 25.0f);
+}
+
+TEST_CASE("a resumed run tells TensorBoard to forget later steps") {
+  const TemporaryFolder folder;
+  const TensorBoardSink sink(folder.path(), 12);
+  const auto events = read_events(sink.path());
+  REQUIRE(events.size() == 2);
+  CHECK(as<uint64_t>(events[1].fields.at(2).at(0)) == 13);
+  CHECK(as<uint64_t>(parse_message(events[1].fields.at(7).at(0)).fields.at(1).at(0)) == 1);
+}
+
+TEST_CASE("an event file that cannot be written is an error that names it") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "file") << "x";
+  CHECK_THROWS_WITH(TensorBoardSink(folder / "file/tb", 0), Catch::Contains("file/tb"));
+}
