@@ -136,15 +136,13 @@ std::string map_of(const Shard& shard, const Layout& layout, const am::term::Sty
   return "\n" + am::term::shard_map(shard.parameter->shape, boxes, style);
 }
 
-int nothing_matches(const ShardOptions& options, const Layout& layout, const Output& output) {
+[[noreturn]] void nothing_matches(const ShardOptions& options, const Layout& layout) {
   std::vector<std::string> names;
   for (const ParameterLayout& parameter : layout.parameters) names.push_back(parameter.name);
   const auto near = am::nearest(options.glob, names);
-  am::Diagnostics found;
-  found.error("shards.param", {}, am::cat("no parameter matches \"", options.glob, "\""),
-              near.has_value() ? am::cat("did you mean ", *near, "?")
-                               : "a GLOB such as '*.q_proj.weight' matches whole names");
-  return am_apps::refuse(found, output);
+  throw am::Error(am::ErrorKind::kPlan, am::cat("no parameter matches \"", options.glob, "\""),
+                  near.has_value() ? am::cat("did you mean ", *near, "?")
+                                   : "a GLOB such as '*.q_proj.weight' matches whole names");
 }
 
 }  // namespace
@@ -161,7 +159,7 @@ int run_shards(const ShardOptions& options, const Output& output) {
   }
   const std::vector<Shard> shards = select(options, layout);
   const bool elsewhere = options.rank.has_value() && options.glob == "*";
-  if (shards.empty() && !elsewhere) return nothing_matches(options, layout, output);
+  if (shards.empty() && !elsewhere) nothing_matches(options, layout);
   if (output.json) {
     am::Json parameters = am::Json::array();
     for (const Shard& shard : shards) parameters.push_back(to_json(shard, layout));

@@ -79,7 +79,8 @@ Rows rows_of(const MeshSizes& sizes, int64_t ranks_per_node) {
   return rows;
 }
 
-// "replica 0 shard 8-15": where a row is on the axes between pp and tp that have more than one rank.
+// "replica 0 shard 8-15": where a row is on the axes between pp and tp that have more than one
+// rank.
 std::string row_title(const MeshLayout& mesh, const Rows& rows, int64_t rank) {
   const auto at = mesh.coordinate(rank);
   std::vector<std::string> parts;
@@ -104,8 +105,8 @@ am::term::GridBox new_box(std::string title, const Rows& rows) {
   return box;
 }
 
-// One stage, in boxes of nodes. Where rows cross nodes, or are nodes, the stage is one box; rows that are
-// a node say so.
+// One stage, in boxes of nodes. Where rows cross nodes, or are nodes, the stage is one box; rows
+// that are a node say so.
 am::term::GridStack stage_picture(const MeshLayout& mesh, int64_t pp, int64_t ranks_per_node) {
   const Rows rows = rows_of(mesh.sizes(), ranks_per_node);
   const int64_t count = mesh.world_size() / mesh.sizes().pp;
@@ -187,8 +188,7 @@ std::string group_table(const MeshLayout& mesh, const am::term::Style& style) {
   return table.empty() ? std::string() : "\n" + table.text(style);
 }
 
-std::string picture(const MeshLayout& mesh, int64_t ranks_per_node,
-                    const am::term::Style& style) {
+std::string picture(const MeshLayout& mesh, int64_t ranks_per_node, const am::term::Style& style) {
   if (mesh.world_size() > kDrawnRanks || mesh.sizes().tp > kDrawnColumns) {
     return "(too many ranks to draw)\n";
   }

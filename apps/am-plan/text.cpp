@@ -14,7 +14,7 @@ std::string mesh_text(const am::mesh::MeshSizes& sizes, const am::term::Style& s
       axes.push_back(am::cat(am::mesh::to_string(axis), " ", sizes.size(axis)));
   }
   const int64_t world = sizes.world_size();
-  const std::string ranks = am::cat(world, world == 1 ? " rank" : " ranks");
+  std::string ranks = am::cat(world, world == 1 ? " rank" : " ranks");
   if (axes.empty()) return ranks;
   return am::cat(ranks, " = ", am::join(axes, style.unicode ? " × " : " x "));
 }

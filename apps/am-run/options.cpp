@@ -18,7 +18,8 @@ constexpr const char* kDescription =
     "  am-run plans/quickstart.toml                          start this machine's ranks\n"
     "  am-run plan.toml --steps 20 --set optimizer.lr=3e-4   override the plan\n"
     "  am-run plan.toml --nnodes 2 --node-rank 0 --rdzv host0:29500\n"
-    "  srun am-run plan.toml                                 under a launcher each process is a rank";
+    "  srun am-run plan.toml                                 under a launcher each process is a "
+    "rank";
 
 bool is_host_and_port(const std::string& text) {
   const size_t colon = text.rfind(':');
@@ -70,8 +71,10 @@ std::optional<Options> parse_options(int argc, char** argv, int& status) {
   app.add_option("PLAN", options.plan, "The plan file (TOML)")->required();
   am_apps::add_set(app, sets);
   app.add_option("--run-dir", options.run_dir, "The run folder (default: runs/NAME-OF-PLAN)");
-  app.add_option("--steps", steps, "Train to this step (train.max_steps)")->check(CLI::PositiveNumber);
-  app.add_option("--resume", resume, "auto: the run folder's latest checkpoint; none; or a checkpoint");
+  app.add_option("--steps", steps, "Train to this step (train.max_steps)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--resume", resume,
+                 "auto: the run folder's latest checkpoint; none; or a checkpoint");
   app.add_option("--nproc", options.nproc, "Ranks on this machine (default: the plan's)")
       ->check(CLI::PositiveNumber);
   app.add_option("--nnodes", options.nnodes, "Machines")->check(CLI::PositiveNumber);

@@ -15,7 +15,7 @@ struct Options {
   std::string plan;
   std::vector<am::config::Override> overrides;  // --set, and what --steps and --resume stand for
   std::string run_dir;                          // empty: runs/<plan's name>
-  int64_t nproc = 0;                            // ranks on this machine; 0: the plan's world over nnodes
+  int64_t nproc = 0;  // ranks on this machine; 0: the plan's world over nnodes
   int64_t nnodes = 1;
   int64_t node_rank = 0;
   std::string rdzv;  // HOST:PORT, needed with nnodes > 1
@@ -23,8 +23,8 @@ struct Options {
   am_apps::Output output;
 };
 
-// Exits are for main: nothing means that help or the version was printed (status 0) or that the line was wrong
-// (status 2, said on stderr).
+// Exits are for main: nothing means that help or the version was printed (status 0) or that the
+// line was wrong (status 2, said on stderr).
 std::optional<Options> parse_options(int argc, char** argv, int& status);
 
 }  // namespace am_run

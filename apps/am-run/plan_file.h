@@ -1,4 +1,5 @@
-// The plan as both lives of am-run read it: loaded, checked by am-plan's rules and by what this build can run.
+// The plan as both lives of am-run read it: loaded, checked by am-plan's rules and by what this
+// build can run.
 #pragma once
 
 #include <filesystem>

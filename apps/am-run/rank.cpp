@@ -26,14 +26,16 @@ void announce(const JobPlan& job) {
   const auto& mesh = job.mesh;
   std::string axes;
   for (const mesh::Axis axis : mesh::kAxes) {
-    if (mesh.size(axis) > 1) axes += cat(axes.empty() ? "" : " x ", to_string(axis), " ", mesh.size(axis));
+    if (mesh.size(axis) > 1)
+      axes += cat(axes.empty() ? "" : " x ", to_string(axis), " ", mesh.size(axis));
   }
   const int64_t parameters = model::build_inventory(job.model).total();
-  std::cerr << "model       " << job.model.model_type << ", " << format_short_count(static_cast<double>(parameters))
-            << " parameters, " << job.model.num_hidden_layers << " layers\n"
+  std::cerr << "model       " << job.model.model_type << ", "
+            << format_short_count(static_cast<double>(parameters)) << " parameters, "
+            << job.model.num_hidden_layers << " layers\n"
             << "mesh        " << mesh.world_size() << (mesh.world_size() == 1 ? " rank" : " ranks")
-            << (axes.empty() ? "" : " = ") << axes << ", " << config::strategy_name(job.plan.strategy)
-            << ", gloo\n";
+            << (axes.empty() ? "" : " = ") << axes << ", "
+            << config::strategy_name(job.plan.strategy) << ", gloo\n";
 }
 
 int train(const Options& options, const launch::RankEnvironment& here) {

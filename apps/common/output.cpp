@@ -13,31 +13,8 @@ namespace {
 
 // An error without a place in a file, as a diagnostic of the rule "io", "format", ... .
 am::Diagnostics as_diagnostics(const am::Error& error) {
-  const char* rule = "internal";
-  switch (error.kind()) {
-    case am::ErrorKind::kUsage:
-      rule = "usage";
-      break;
-    case am::ErrorKind::kIo:
-      rule = "io";
-      break;
-    case am::ErrorKind::kFormat:
-      rule = "format";
-      break;
-    case am::ErrorKind::kPlan:
-      rule = "plan";
-      break;
-    case am::ErrorKind::kRuntime:
-      rule = "runtime";
-      break;
-    case am::ErrorKind::kPeer:
-      rule = "peer";
-      break;
-    case am::ErrorKind::kInternal:
-      break;
-  }
   am::Diagnostics found;
-  found.error(rule, {}, error.what(), error.hint());
+  found.error(am::to_string(error.kind()), {}, error.what(), error.hint());
   return found;
 }
 

@@ -13,8 +13,8 @@
 #include "am/base/text.h"
 #include "am/checkpoint/tensor_source.h"
 #include "am/checkpoint/weights.h"
-#include "support/plans.h"
 #include "launch/temporary_folder.h"
+#include "support/plans.h"
 
 namespace am::checkpoint {
 namespace {
@@ -22,12 +22,14 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::string kFullPrecision =
-    "mp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", output_dtype = \"float32\" }\n";
+    "mp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", output_dtype = "
+    "\"float32\" }\n";
 
 config::Plan plan_for(const std::string& family, int64_t world, const std::string& mesh,
                       const std::string& strategy = "fsdp2") {
-  return test::parse(cat("[model]\npath = \"hf/", family, "\"\nseed = 7\n[train]\nseq_len = 16\n[mesh]\nworld_size = ",
-                         world, "\n", mesh, "[strategy]\nname = \"", strategy, "\"\n",
+  return test::parse(cat("[model]\npath = \"hf/", family,
+                         "\"\nseed = 7\n[train]\nseq_len = 16\n[mesh]\nworld_size = ", world, "\n",
+                         mesh, "[strategy]\nname = \"", strategy, "\"\n",
                          strategy == "fsdp2" ? kFullPrecision : ""));
 }
 
@@ -108,8 +110,9 @@ TEST_CASE("a checkpoint of any layout is read by any other") {
   REQUIRE(stored != nullptr);
   CHECK(stored->shards.size() == 4);
   for (const int64_t ranks : {1, 3}) {
-    const auto loaded = parameters_under(plan_for("qwen3", ranks, ""), ranks,
-                                         [&](parallel::ParallelModel& model) { load(model, *source); });
+    const auto loaded =
+        parameters_under(plan_for("qwen3", ranks, ""), ranks,
+                         [&](parallel::ParallelModel& model) { load(model, *source); });
     const auto original = open_tensor_source(test::data_path("hf/qwen3"));
     for (const auto& [name, value] : loaded) {
       INFO(name);
@@ -146,7 +149,8 @@ TEST_CASE("an export holds the same values, in one file or several") {
     }
     CHECK(fs::exists(folder / "model.safetensors.index.json") == (limit < 1'000'000));
   }
-  CHECK_THROWS_WITH(export_hf(rest, *original, std::nullopt), Catch::Contains("not an empty folder"));
+  CHECK_THROWS_WITH(export_hf(rest, *original, std::nullopt),
+                    Catch::Contains("not an empty folder"));
 }
 
 TEST_CASE("an export in another dtype says so in its config") {
@@ -174,7 +178,8 @@ TEST_CASE("a damaged checkpoint is named, never half read") {
     CHECK_THROWS_WITH(open_tensor_source(folder), Catch::Contains("rank-00001.safetensors"));
   }
   SECTION("a rank's file is truncated") {
-    fs::resize_file(folder / "rank-00001.safetensors", fs::file_size(folder / "rank-00001.safetensors") - 5);
+    fs::resize_file(folder / "rank-00001.safetensors",
+                    fs::file_size(folder / "rank-00001.safetensors") - 5);
     CHECK_THROWS_WITH(open_tensor_source(folder), Catch::Contains("rank-00001.safetensors"));
   }
   SECTION("two ranks claim the same part") {
@@ -195,7 +200,8 @@ TEST_CASE("a damaged checkpoint is named, never half read") {
 TEST_CASE("a folder that cannot be written fails on every rank and leaves nothing") {
   const TemporaryFolder temp;
   std::ofstream(temp.path() / "checkpoints") << "a file in the way";
-  CHECK_THROWS_AS(save_under(plan_for("llama", 2, ""), 2, temp.path() / "checkpoints/step-3"), Error);
+  CHECK_THROWS_AS(save_under(plan_for("llama", 2, ""), 2, temp.path() / "checkpoints/step-3"),
+                  Error);
 }
 
 }  // namespace am::checkpoint

@@ -1,12 +1,13 @@
 """am-plan as a tool: help, statuses, colours, speed, and what it links."""
 
 import json
+import re
 import shutil
 import subprocess
 import time
 import unittest
 
-from cli_support import BIN, PlanCase
+from cli_support import BIN, SOURCE, PlanCase
 
 COMMANDS = ["check", "show", "model", "shards", "tp", "memory", "rules", "explain", "schema"]
 GOOD = "[mesh]\nworld_size = 4\ntp_size = 2\n"
@@ -89,6 +90,14 @@ class UsageTest(PlanCase):
             self.assertGreater(len(answer["explain"]), 80)
         text = self.am_plan("explain", "tp.kv_heads").out
         self.assertLessEqual(max(map(len, text.splitlines())), 100)
+
+    def test_every_rule_that_is_reported_is_in_the_catalogue(self):
+        known = {rule["id"] for rule in self.json("rules")["rules"]}
+        reported = re.compile(r'(?:error|warning)\(\s*"([a-z]+\.[a-z_]+)"')
+        for folder in ("lib", "apps"):
+            for path in sorted((SOURCE / folder).rglob("*.cpp")):
+                for rule in reported.findall(path.read_text()):
+                    self.assertIn(rule, known, path)
 
     def test_the_schema_knows_every_section(self):
         schema = json.loads(self.am_plan("schema").out)

@@ -13,6 +13,16 @@ from pathlib import Path
 BIN = Path(os.environ["AM_BIN_DIR"])
 MODEL = Path(os.environ["AM_SOURCE_DIR"]) / "tests" / "data" / "hf" / "llama-sharded"
 PROMPT = "llama llama-sharded> "
+PLAN = f"""
+[model]
+path = "{MODEL}"
+[mesh]
+world_size = 2
+[strategy]
+name = "fsdp2"
+[train]
+seq_len = 16
+"""
 
 
 class Terminal:
@@ -70,10 +80,10 @@ class PromptTest(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory(prefix="am-repl-test-")
         self.addCleanup(self.folder.cleanup)
 
-    def open(self):
-        terminal = Terminal([BIN / "am-repl", MODEL], self.folder.name)
+    def open(self, target=MODEL, prompt=PROMPT):
+        terminal = Terminal([BIN / "am-repl", target], self.folder.name)
         self.addCleanup(os.close, terminal.fd)
-        terminal.expect(re.escape(PROMPT))
+        terminal.expect(re.escape(prompt))
         return terminal
 
     def run_command(self, terminal, text, pattern):
@@ -125,6 +135,23 @@ class PromptTest(unittest.TestCase):
         terminal.expect("interrupted")
         terminal.expect(re.escape(PROMPT))
         self.run_command(terminal, "info", "model type +llama")
+        self.end(terminal)
+
+    def test_control_c_stops_a_command_on_all_ranks(self):
+        plan = Path(self.folder.name) / "plan.toml"
+        plan.write_text(PLAN)
+        prompt = "llama plan.toml [dp_shard 2]> "
+        terminal = self.open(plan, prompt)
+        terminal.type("unshard lm_head\r")
+        terminal.expect(re.escape(prompt))
+        terminal.type("generate AB --tokens 1000000\r")
+        terminal.expect("1000000")
+        time.sleep(0.5)
+        terminal.type("\x03")
+        terminal.expect("interrupted")
+        terminal.expect(re.escape(prompt))
+        terminal.type("memory\r")
+        self.assertRegex(terminal.expect(re.escape(prompt)), r"6\.06")  # lm_head alone, in bfloat16
         self.end(terminal)
 
     def test_an_open_quote_goes_on(self):

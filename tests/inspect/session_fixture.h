@@ -11,6 +11,7 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/checkpoint/tensor_source.h"
+#include "am/checkpoint/weights.h"
 #include "am/inspect/command.h"
 #include "am/inspect/sharded_holder.h"
 #include "am/inspect/stored_holder.h"

@@ -66,7 +66,8 @@ TEST_CASE("info counts elements", "[inspect]") {
   Session session = stored_session(fixture("llama-sharded"));
   const Json info = json_of(session, "info");
   int64_t elements = 0;
-  for (const Json& parameter : json_of(session, "ls")["parameters"]) {
+  const Json list = json_of(session, "ls");
+  for (const Json& parameter : list["parameters"]) {
     elements += parameter["bytes"].get<int64_t>() / 4;
   }
   CHECK(info["parameters"] == elements);

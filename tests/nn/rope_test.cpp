@@ -1,4 +1,5 @@
-// Rotary frequencies; the families' use of them is compared with transformers in parallel/transformers_test.cpp.
+// Rotary frequencies; the families' use of them is compared with transformers in
+// parallel/transformers_test.cpp.
 #include "am/nn/rope.h"
 
 #include <ATen/ATen.h>
@@ -48,7 +49,9 @@ TEST_CASE("a rotation keeps lengths, and position 0 does nothing") {
   CHECK(at::equal(y.select(2, 0), x.select(2, 0)));
   CHECK(y.norm().item<double>() == Approx(x.norm().item<double>()));
   const at::Tensor later = rotate(x, make_rotation(frequencies, 1, 2, at::kFloat));
-  CHECK(at::allclose(later.select(2, 0), rotate(x.select(2, 0).unsqueeze(2), make_rotation(frequencies, 1, 1, at::kFloat)).select(2, 0)));
+  CHECK(at::allclose(later.select(2, 0), rotate(x.select(2, 0).unsqueeze(2),
+                                                make_rotation(frequencies, 1, 1, at::kFloat))
+                                             .select(2, 0)));
 }
 
 }  // namespace am::nn

@@ -92,7 +92,8 @@ std::vector<Message> read_events(const std::filesystem::path& path) {
 
 std::map<std::string, float> scalars(const Message& event) {
   std::map<std::string, float> result;
-  for (const std::string& value : parse_message(event.fields.at(5).at(0)).fields.at(1)) {
+  const Message summary = parse_message(event.fields.at(5).at(0));
+  for (const std::string& value : summary.fields.at(1)) {
     const Message parsed = parse_message(value);
     result[parsed.fields.at(1).at(0)] = as<float>(parsed.fields.at(2).at(0));
   }

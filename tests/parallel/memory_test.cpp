@@ -1,4 +1,7 @@
-// The planner's parameter, gradient and optimizer bytes are what the runtime allocates, to the byte.
+// The planner's parameter, gradient and optimizer bytes are what the runtime allocates, to the
+// byte.
+#include "am/planner/memory.h"
+
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -7,7 +10,6 @@
 
 #include "am/base/text.h"
 #include "am/optim/adamw.h"
-#include "am/planner/memory.h"
 #include "support/plans.h"
 
 namespace am {
@@ -53,8 +55,8 @@ TEST_CASE("states are predicted to the byte on every rank") {
   const std::string family = GENERATE("llama", "qwen2", "qwen3");
   const std::string dtype = GENERATE("float32", "bfloat16");
   for (const auto& layout : layouts) {
-    const config::Plan plan = test::parse(cat("[model]\npath = \"hf/", family, "\"\ndtype = \"", dtype,
-                                              "\"\n[train]\nseq_len = 16\n", layout.toml));
+    const config::Plan plan = test::parse(cat("[model]\npath = \"hf/", family, "\"\ndtype = \"",
+                                              dtype, "\"\n[train]\nseq_len = 16\n", layout.toml));
     std::mutex mutex;
     std::map<int64_t, Allocated> allocated;
     runtime::run_ranks(layout.ranks, [&](const runtime::World& world) {

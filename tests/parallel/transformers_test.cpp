@@ -21,16 +21,20 @@ std::string plan_text(const std::string& family, const test::LayoutCase& layout)
 }
 
 const std::string kFullPrecision =
-    "mp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", output_dtype = \"float32\" }\n";
+    "mp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", output_dtype = "
+    "\"float32\" }\n";
 
 std::vector<test::LayoutCase> layouts() {
   return {
-      {"one rank", 1, cat("[mesh]\nworld_size = 1\n[strategy]\nname = \"fsdp2\"\n", kFullPrecision)},
-      {"fsdp2 on 3", 3, cat("[mesh]\nworld_size = 3\n[strategy]\nname = \"fsdp2\"\n", kFullPrecision)},
+      {"one rank", 1,
+       cat("[mesh]\nworld_size = 1\n[strategy]\nname = \"fsdp2\"\n", kFullPrecision)},
+      {"fsdp2 on 3", 3,
+       cat("[mesh]\nworld_size = 3\n[strategy]\nname = \"fsdp2\"\n", kFullPrecision)},
       {"tp 2", 2,
        cat("[mesh]\nworld_size = 2\ntp_size = 2\n[strategy]\nname = \"fsdp2\"\n", kFullPrecision)},
       {"tp 2, sequence parallel", 2,
-       cat("[mesh]\nworld_size = 2\ntp_size = 2\n[strategy]\nname = \"fsdp2\"\nsequence_parallel = true\n",
+       cat("[mesh]\nworld_size = 2\ntp_size = 2\n[strategy]\nname = \"fsdp2\"\nsequence_parallel = "
+           "true\n",
            kFullPrecision)},
       {"tp 2 x fsdp2 2", 4,
        cat("[mesh]\nworld_size = 4\ntp_size = 2\n[strategy]\nname = \"fsdp2\"\n", kFullPrecision)},
@@ -45,8 +49,8 @@ void compare(const test::LayoutCase& layout, const std::string& family) {
   std::mutex mutex;
   runtime::run_ranks(layout.ranks, [&](const runtime::World& world) {
     test::RankModel rank(plan, world);
-    checkpoint::load(*rank.model, *checkpoint::open_tensor_source(test::data_path(
-                                      cat("hf/", family, "/model.safetensors"))));
+    checkpoint::load(*rank.model, *checkpoint::open_tensor_source(
+                                      test::data_path(cat("hf/", family, "/model.safetensors"))));
     const at::Tensor labels = reference->read_all("labels");
     const at::Tensor logits = rank.model->forward(reference->read_all("input_ids"));
     const at::Tensor loss = rank.model->loss_sum(logits, labels);
@@ -61,13 +65,14 @@ void compare(const test::LayoutCase& layout, const std::string& family) {
                              test::relative_difference(full_logits, reference->read_all("logits")));
     differences.emplace_back(
         "loss", test::relative_difference((loss / count).view({1}), reference->read_all("loss")));
-    rank.model->for_each_owned([&](parallel::ParamGroup& group, size_t i,
-                                   const parallel::OwnedParameter& owned) {
-      const at::Tensor gradient =
-          rank.model->gather_like(owned.name, group.view_in(group.flat_grad(), i));
-      differences.emplace_back(
-          owned.name, test::relative_difference(gradient, reference->read_all("grad." + owned.name)));
-    });
+    rank.model->for_each_owned(
+        [&](parallel::ParamGroup& group, size_t i, const parallel::OwnedParameter& owned) {
+          const at::Tensor gradient =
+              rank.model->gather_like(owned.name, group.view_in(group.flat_grad(), i));
+          differences.emplace_back(
+              owned.name,
+              test::relative_difference(gradient, reference->read_all("grad." + owned.name)));
+        });
     const std::lock_guard lock(mutex);
     for (const auto& [name, difference] : differences) {
       INFO(family << ", " << layout.name << ", rank " << world.rank() << ": " << name);

@@ -92,15 +92,14 @@ TEST_CASE("a mesh of another size than the world is refused") {
 }
 
 TEST_CASE("a peer that never comes is an error that names the group") {
-  CHECK_THROWS_WITH(
-      run_ranks(
-          2,
-          [](const World& world) {
-            if (world.rank() == 1) return;
-            world.make_group("lonely", {0, 1});
-          },
-          std::chrono::seconds(1)),
-      Catch::Contains("lonely"));
+  CHECK_THROWS_WITH(run_ranks(
+                        2,
+                        [](const World& world) {
+                          if (world.rank() == 1) return;
+                          world.make_group("lonely", {0, 1});
+                        },
+                        std::chrono::seconds(1)),
+                    Catch::Contains("lonely"));
 }
 
 }  // namespace am::runtime

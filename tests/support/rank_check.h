@@ -5,10 +5,10 @@
 #include <string>
 
 // Throws where it is false; run_ranks passes the first failure on to the test.
-#define RANK_CHECK(condition)                                                                  \
-  do {                                                                                         \
-    if (!(condition)) {                                                                        \
+#define RANK_CHECK(condition)                                                                   \
+  do {                                                                                          \
+    if (!(condition)) {                                                                         \
       throw std::runtime_error(std::string("failed: ") + #condition + " at " + __FILE__ + ":" + \
-                               std::to_string(__LINE__));                                      \
-    }                                                                                          \
+                               std::to_string(__LINE__));                                       \
+    }                                                                                           \
   } while (false)

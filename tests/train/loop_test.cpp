@@ -1,5 +1,5 @@
-// Twenty steps under every layout against a plain PyTorch AdamW loop on the same samples (tests/data/loop, made by
-// scripts/fixtures/make_fixtures.py).
+// Twenty steps under every layout against a plain PyTorch AdamW loop on the same samples
+// (tests/data/loop, made by scripts/fixtures/make_fixtures.py).
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -16,7 +16,8 @@ namespace am {
 namespace {
 
 const std::string kFullPrecision =
-    "mp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", output_dtype = \"float32\" }\n";
+    "mp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", output_dtype = "
+    "\"float32\" }\n";
 
 std::string fsdp2(int64_t world, const std::string& mesh = {}, const std::string& strategy = {}) {
   return cat("[mesh]\nworld_size = ", world, "\n", mesh, "[strategy]\nname = \"fsdp2\"\n", strategy,
@@ -34,9 +35,7 @@ std::string loop_plan(const std::string& layout, int64_t micro_batch, const std:
              "shuffle = false\n", more, layout);
 }
 
-Json reference() {
-  return Json::parse(read_file(test::data_path("loop/losses.json")));
-}
+Json reference() { return Json::parse(read_file(test::data_path("loop/losses.json"))); }
 
 struct Curve {
   std::vector<double> losses;

@@ -4,6 +4,26 @@
 
 namespace am {
 
+const char* to_string(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kUsage:
+      return "usage";
+    case ErrorKind::kIo:
+      return "io";
+    case ErrorKind::kFormat:
+      return "format";
+    case ErrorKind::kPlan:
+      return "plan";
+    case ErrorKind::kRuntime:
+      return "runtime";
+    case ErrorKind::kPeer:
+      return "peer";
+    case ErrorKind::kInternal:
+      return "internal";
+  }
+  return "internal";
+}
+
 Error::Error(ErrorKind kind, const std::string& message, std::string hint)
     : std::runtime_error(message), kind_(kind), hint_(std::move(hint)) {}
 

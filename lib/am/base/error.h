@@ -22,6 +22,9 @@ enum class ErrorKind {
   kInternal,  // a bug in automesh                                    exit 1
 };
 
+// "usage", "io", "format", "plan", "runtime", "peer", "internal"
+const char* to_string(ErrorKind kind);
+
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message, std::string hint = {});

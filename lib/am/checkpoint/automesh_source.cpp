@@ -100,9 +100,9 @@ class AutomeshSource : public TensorSource {
       }
     }
     if (covered != numel(parts.front().shape)) {
-      throw Error(ErrorKind::kFormat, cat(folder_.string(), ": the ranks' files hold only ",
-                                          covered, " of the ", numel(parts.front().shape),
-                                          " values of ", name));
+      throw Error(ErrorKind::kFormat,
+                  cat(folder_.string(), ": the ranks' files hold only ", covered, " of the ",
+                      numel(parts.front().shape), " values of ", name));
     }
   }
 

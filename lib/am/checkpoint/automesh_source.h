@@ -1,4 +1,5 @@
-// An am-run checkpoint as a tensor source: boxes from every rank's file, joined into global tensors.
+// An am-run checkpoint as a tensor source: boxes from every rank's file, joined into global
+// tensors.
 #pragma once
 
 #include <filesystem>

@@ -5,8 +5,9 @@
 //     plan.toml config.json  what made it: enough to open it again anywhere
 //     rank-00000.safetensors one file a rank: its boxes of parameters and optimizer moments
 //
-// Every box carries its offset and the global shape, so any layout can read what any other wrote. Replicas are
-// written once. Ranks write into `step-100.tmp`, which rank 0 renames when all have finished.
+// Every box carries its offset and the global shape, so any layout can read what any other wrote.
+// Replicas are written once. Ranks write into `step-100.tmp`, which rank 0 renames when all have
+// finished.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -33,13 +34,13 @@ struct CheckpointInfo {
 
 // A tensor laid out like a parameter and saved with it: an optimizer moment.
 struct StateTensor {
-  std::string key;           // "optim.state.model.norm.weight.exp_avg"
+  std::string key;  // "optim.state.model.norm.weight.exp_avg"
   const parallel::OwnedParameter* parameter = nullptr;
-  at::Tensor value;          // [parameter->box.shape]
+  at::Tensor value;  // [parameter->box.shape]
 };
 
-// Collective over the mesh's world. `folder` is checkpoints/step-N. Throws Error(kIo) on every rank when one could
-// not write; then nothing is left but the old checkpoints.
+// Collective over the mesh's world. `folder` is checkpoints/step-N. Throws Error(kIo) on every rank
+// when one could not write; then nothing is left but the old checkpoints.
 void save_checkpoint(const std::filesystem::path& folder, const CheckpointInfo& info,
                      const std::string& plan_toml, parallel::ParallelModel& model,
                      const std::vector<StateTensor>& state);

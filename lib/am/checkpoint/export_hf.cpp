@@ -1,6 +1,7 @@
 // export_hf: a folder for transformers, from a live model or from tensors at rest.
 //
-// One parameter is in memory at a time. Files are filled in inventory order and closed at max_file_bytes.
+// One parameter is in memory at a time. Files are filled in inventory order and closed at
+// max_file_bytes.
 
 #include <ATen/ATen.h>
 
@@ -91,8 +92,8 @@ class FolderWriter {
     write_file_atomically(partial_ / "config.json", config_with_dtype(config_text, dtype));
   }
 
-  // All files; `fetch` is called for every item in order, on ranks that do not write as well, and goes on after a
-  // failed write: it is collective, so the other ranks are waiting in it.
+  // All files; `fetch` is called for every item in order, on ranks that do not write as well, and
+  // goes on after a failed write: it is collective, so the other ranks are waiting in it.
   void write(bool writes, const Fetch& fetch) const {
     std::optional<Error> failed;
     for (size_t i = 0; i < files_.size(); ++i) {
@@ -172,9 +173,11 @@ void export_hf(const fs::path& folder, parallel::ParallelModel& model,
     std::error_code ignored;
     if (first) fs::remove_all(writer.partial(), ignored);
   };
-  collective_step(world, [] {}, [&] {
-    if (first) writer.begin(model.config().text, written);
-  });
+  collective_step(
+      world, [] {},
+      [&] {
+        if (first) writer.begin(model.config().text, written);
+      });
   collective_step(world, clean, [&] {
     writer.write(first, [&](const std::string& name) { return model.full_parameter(name); });
   });
@@ -202,9 +205,8 @@ void export_hf(const fs::path& folder, const TensorSource& source,
     std::error_code ignored;
     fs::remove_all(writer.partial(), ignored);
   };
-  collective_step(alone, [] {}, [&] {
-    writer.begin(read_file(source.config_file()), items.front().dtype);
-  });
+  collective_step(
+      alone, [] {}, [&] { writer.begin(read_file(source.config_file()), items.front().dtype); });
   collective_step(alone, clean, [&] {
     writer.write(true, [&](const std::string& name) { return source.read_all(name); });
     writer.finish();

@@ -27,7 +27,8 @@ bool is_safetensors(const fs::path& path) {
   return fs::is_regular_file(path) && path.extension() == ".safetensors";
 }
 
-// The files that an index names, each once. The index must be an object whose weight_map names files beside it.
+// The files that an index names, each once. The index must be an object whose weight_map names
+// files beside it.
 std::vector<fs::path> indexed_files(const fs::path& folder) {
   const fs::path index = folder / kIndexName;
   Diagnostics found;

@@ -1,4 +1,5 @@
-// Hugging Face weights: one safetensors file, or a folder of them with or without model.safetensors.index.json.
+// Hugging Face weights: one safetensors file, or a folder of them with or without
+// model.safetensors.index.json.
 #pragma once
 
 #include <filesystem>

@@ -9,8 +9,7 @@
 
 namespace am::checkpoint {
 
-at::Tensor map_entry(const formats::SafetensorsFile& file,
-                     const formats::SafetensorsEntry& entry) {
+at::Tensor map_entry(const formats::SafetensorsFile& file, const formats::SafetensorsEntry& entry) {
   const auto options = at::TensorOptions(tensor::from_safetensors(entry.dtype));
   const auto bytes = file.data(entry);
   if (bytes.empty()) return at::empty(entry.shape, options);
@@ -21,8 +20,10 @@ at::Tensor map_entry(const formats::SafetensorsFile& file,
     return copy;
   }
   // ATen has no const view; nothing here writes through it, and the map is read-only anyway.
-  auto* data = const_cast<std::byte*>(bytes.data());  // NOLINT(cppcoreguidelines-pro-type-const-cast)
-  return at::from_blob(data, entry.shape, [keep = file.file()](void*) {}, options);
+  auto* data =
+      const_cast<std::byte*>(bytes.data());  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+  return at::from_blob(
+      data, entry.shape, [keep = file.file()](void*) {}, options);
 }
 
 }  // namespace am::checkpoint

@@ -23,7 +23,8 @@ bool is_shape(const Json& json) {
 bool box_fits(const ShardRow& row, const Shape& box) {
   if (row.shape.size() != box.size() || row.offset.size() != box.size()) return false;
   for (size_t dim = 0; dim < box.size(); ++dim) {
-    if (row.offset[dim] > row.shape[dim] || box[dim] > row.shape[dim] - row.offset[dim]) return false;
+    if (row.offset[dim] > row.shape[dim] || box[dim] > row.shape[dim] - row.offset[dim])
+      return false;
   }
   return true;
 }

@@ -1,4 +1,5 @@
-// Where a rank file's boxes stand in their global tensors: the `__metadata__` entry "shards" of its header.
+// Where a rank file's boxes stand in their global tensors: the `__metadata__` entry "shards" of its
+// header.
 #pragma once
 
 #include <map>
@@ -20,7 +21,8 @@ using ShardTable = std::map<std::string, ShardRow, std::less<>>;
 // "rank-00003.safetensors"
 std::string rank_file_name(int64_t rank);
 std::string to_metadata(const ShardTable& table);
-// Checks that there is a row for each entry, and that the boxes lie inside their shapes. Throws Error(kFormat).
+// Checks that there is a row for each entry, and that the boxes lie inside their shapes. Throws
+// Error(kFormat).
 ShardTable read_shard_table(const formats::SafetensorsFile& file);
 
 }  // namespace am::checkpoint

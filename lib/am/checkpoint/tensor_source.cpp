@@ -39,9 +39,7 @@ at::Tensor TensorSource::read_all(std::string_view name) const {
   return out;
 }
 
-bool is_tensor_source(const fs::path& path) {
-  return is_checkpoint(path) || is_hf_source(path);
-}
+bool is_tensor_source(const fs::path& path) { return is_checkpoint(path) || is_hf_source(path); }
 
 std::unique_ptr<TensorSource> open_tensor_source(const fs::path& path) {
   if (!fs::exists(path)) {
@@ -49,8 +47,9 @@ std::unique_ptr<TensorSource> open_tensor_source(const fs::path& path) {
   }
   if (is_checkpoint(path)) return open_automesh_source(path);
   if (is_hf_source(path)) return open_hf_source(path);
-  throw Error(ErrorKind::kFormat, cat(path.string(), ": holds no weights that can be opened"),
-              "expected *.safetensors (or a folder with them), or a checkpoint folder step-N of am-run");
+  throw Error(
+      ErrorKind::kFormat, cat(path.string(), ": holds no weights that can be opened"),
+      "expected *.safetensors (or a folder with them), or a checkpoint folder step-N of am-run");
 }
 
 }  // namespace am::checkpoint

@@ -1,5 +1,5 @@
-// Named tensors at rest, readable box by box: Hugging Face safetensors (a file, a folder, an index over several
-// files) and am-run's own checkpoints.
+// Named tensors at rest, readable box by box: Hugging Face safetensors (a file, a folder, an index
+// over several files) and am-run's own checkpoints.
 //
 //   auto source = open_tensor_source("checkpoints/step-100");
 //   at::Tensor slice = at::empty({512, 4096});
@@ -51,8 +51,8 @@ class TensorSource {
   virtual const std::vector<StoredTensor>& optimizer_tensors() const = 0;
   // Null when there is none of that name.
   const StoredTensor* find(std::string_view name) const;
-  // Copies the box of the named tensor into `out` ([box.shape], any dtype: values are converted). Throws
-  // Error(kFormat) when the tensor is not there or the box leaves its shape.
+  // Copies the box of the named tensor into `out` ([box.shape], any dtype: values are converted).
+  // Throws Error(kFormat) when the tensor is not there or the box leaves its shape.
   virtual void read(std::string_view name, const mesh::Box& box, at::Tensor out) const = 0;
   // The whole tensor in its stored dtype.
   at::Tensor read_all(std::string_view name) const;
@@ -62,7 +62,8 @@ class TensorSource {
 
 // True when the path is something that open_tensor_source can open.
 bool is_tensor_source(const std::filesystem::path& path);
-// Throws Error(kIo) for a missing path, Error(kFormat) for files that are neither, truncated or lying.
+// Throws Error(kIo) for a missing path, Error(kFormat) for files that are neither, truncated or
+// lying.
 std::unique_ptr<TensorSource> open_tensor_source(const std::filesystem::path& path);
 
 }  // namespace am::checkpoint

@@ -14,10 +14,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Fills `out` (contiguous float32, [box.shape]) with the stream's values at the box's global indices: runs along the
-// last dim are contiguous in both.
-void fill_normal(const NormalStream& stream, const Shape& shape, const mesh::Box& box, double stddev,
-                 at::Tensor out) {
+// Fills `out` (contiguous float32, [box.shape]) with the stream's values at the box's global
+// indices: runs along the last dim are contiguous in both.
+void fill_normal(const NormalStream& stream, const Shape& shape, const mesh::Box& box,
+                 double stddev, at::Tensor out) {
   const size_t dims = shape.size();
   const int64_t run = dims == 0 ? 1 : box.shape[dims - 1];
   const int64_t runs = run == 0 ? 0 : box.numel() / run;
@@ -42,16 +42,18 @@ const model::ParameterSpec& spec_of(const parallel::ParallelModel& model, const 
   return *spec;
 }
 
-// A checkpoint may spell out a tied head. transformers would then use both; our model has one, so they must agree.
+// A checkpoint may spell out a tied head. transformers would then use both; our model has one, so
+// they must agree.
 void check_tied_head(const parallel::ParallelModel& model, const TensorSource& source) {
   if (!model.layout().inventory.tied_lm_head || source.find("lm_head.weight") == nullptr) return;
   const at::Tensor head = source.read_all("lm_head.weight");
   const at::Tensor embedding = source.read_all("model.embed_tokens.weight");
   if (head.sizes() != embedding.sizes() || !at::equal(head, embedding)) {
-    throw Error(ErrorKind::kFormat,
-                cat(source.path().string(), ": lm_head.weight differs from model.embed_tokens.weight, ",
-                    "but the config ties them"),
-                "set tie_word_embeddings to false in config.json");
+    throw Error(
+        ErrorKind::kFormat,
+        cat(source.path().string(), ": lm_head.weight differs from model.embed_tokens.weight, ",
+            "but the config ties them"),
+        "set tie_word_embeddings to false in config.json");
   }
 }
 
@@ -62,8 +64,8 @@ void check_complete(const parallel::ParallelModel& model, const TensorSource& so
     if (stored == nullptr) {
       wrong.push_back(cat(parameter.name, " is missing"));
     } else if (stored->shape != parameter.shape) {
-      wrong.push_back(cat(parameter.name, " is ", shape_text(stored->shape), ", the config asks for ",
-                          shape_text(parameter.shape)));
+      wrong.push_back(cat(parameter.name, " is ", shape_text(stored->shape),
+                          ", the config asks for ", shape_text(parameter.shape)));
     }
   }
   if (wrong.empty()) return;

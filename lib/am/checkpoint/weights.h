@@ -11,21 +11,24 @@
 
 namespace am::checkpoint {
 
-// Normal(0, initializer_range), ones or zeros by the inventory; the value of an element depends on the seed, the
-// parameter's name and its global index alone, never on the layout.
+// Normal(0, initializer_range), ones or zeros by the inventory; the value of an element depends on
+// the seed, the parameter's name and its global index alone, never on the layout.
 void initialize(parallel::ParallelModel& model, int64_t seed);
 
-// Reads this rank's boxes. Throws Error(kFormat) listing the parameters that the source lacks or has in another
-// shape. A source that spells out a tied head must hold the embedding's values in it.
+// Reads this rank's boxes. Throws Error(kFormat) listing the parameters that the source lacks or
+// has in another shape. A source that spells out a tied head must hold the embedding's values in
+// it.
 void load(parallel::ParallelModel& model, const TensorSource& source);
 
-// By the plan's model.weights: "auto" loads *.safetensors beside the config when there are any, else initialises;
-// "none" initialises; a path is loaded. Returns what was done, for the log: "initialised, seed 0" or a path.
+// By the plan's model.weights: "auto" loads *.safetensors beside the config when there are any,
+// else initialises; "none" initialises; a path is loaded. Returns what was done, for the log:
+// "initialised, seed 0" or a path.
 std::string load_or_initialize(parallel::ParallelModel& model, const config::Plan& plan);
 
-// Writes a folder that transformers loads: config.json and model.safetensors (several files with an index past
-// `max_file_bytes`), in `dtype` (absent: as stored). Collective: parameters are gathered one at a time and written by
-// rank 0. The folder appears whole or not at all; an existing one that is not empty is an Error(kIo).
+// Writes a folder that transformers loads: config.json and model.safetensors (several files with an
+// index past `max_file_bytes`), in `dtype` (absent: as stored). Collective: parameters are gathered
+// one at a time and written by rank 0. The folder appears whole or not at all; an existing one that
+// is not empty is an Error(kIo).
 void export_hf(const std::filesystem::path& folder, parallel::ParallelModel& model,
                std::optional<at::ScalarType> dtype, int64_t max_file_bytes = 5'000'000'000);
 // The same from tensors at rest; needs no model and no second copy in memory.

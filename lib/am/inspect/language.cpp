@@ -28,22 +28,36 @@ void require_two(const std::vector<int64_t>& ids) {
                   "; at least two are needed: the first has nothing before it"));
 }
 
-// Calls visit(logits, labels) for windows that predict every id but the first once.
-void for_each_window(Session& session, const std::vector<int64_t>& ids,
-                     const std::function<void(parallel::ParallelModel&, const at::Tensor&,
-                                              const at::Tensor&)>& visit) {
-  require_two(ids);
+// Runs forward passes, and leaves the memory as it was: also when the user interrupts, which all
+// ranks see at the same place. Any other error ends the session.
+void run_forward(Session& session, const std::function<void(parallel::ParallelModel&)>& body) {
   const at::NoGradGuard no_grad;
   parallel::ParallelModel& model = session.holder().runnable();
-  const auto window = static_cast<size_t>(window_length(session));
-  const std::span<const int64_t> all(ids);
-  for (size_t first = 0; first + 1 < ids.size(); first += window) {
-    session.check_interrupt();
-    const size_t count = std::min(window, ids.size() - 1 - first);
-    const at::Tensor logits = model.forward(as_batch(all.subspan(first, count)));
-    visit(model, logits, as_batch(all.subspan(first + 1, count)));
+  try {
+    body(model);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kUsage) session.holder().after_forward();
+    throw;
   }
   session.holder().after_forward();
+}
+
+using VisitWindow = std::function<void(const parallel::ParallelModel& model,
+                                       const at::Tensor& logits, const at::Tensor& labels)>;
+
+// Calls `visit` for windows that predict every id but the first once.
+void for_each_window(Session& session, const std::vector<int64_t>& ids, const VisitWindow& visit) {
+  require_two(ids);
+  const auto window = static_cast<size_t>(window_length(session));
+  const std::span<const int64_t> all(ids);
+  run_forward(session, [&](parallel::ParallelModel& model) {
+    for (size_t first = 0; first + 1 < ids.size(); first += window) {
+      session.check_interrupt();
+      const size_t count = std::min(window, ids.size() - 1 - first);
+      const at::Tensor logits = model.forward(as_batch(all.subspan(first, count)));
+      visit(model, logits, as_batch(all.subspan(first + 1, count)));
+    }
+  });
 }
 
 // In [0, 1), a function of seed and position alone.
@@ -79,17 +93,19 @@ int64_t window_length(Session& session) {
 
 double mean_loss(Session& session, const std::vector<int64_t>& ids) {
   double sum = 0.0;
-  for_each_window(session, ids,
-                  [&](auto& model, const at::Tensor& logits, const at::Tensor& labels) {
-                    sum += model.loss_sum(logits, labels).template item<double>();
-                  });
+  for_each_window(
+      session, ids,
+      [&](const parallel::ParallelModel& model, const at::Tensor& logits,
+          const at::Tensor& labels) { sum += model.loss_sum(logits, labels).item<double>(); });
   return sum / static_cast<double>(ids.size() - 1);
 }
 
 std::vector<double> log_probabilities(Session& session, const std::vector<int64_t>& ids) {
   std::vector<double> result;
   for_each_window(
-      session, ids, [&](auto& model, const at::Tensor& logits, const at::Tensor& labels) {
+      session, ids,
+      [&](const parallel::ParallelModel& model, const at::Tensor& logits,
+          const at::Tensor& labels) {
         const at::Tensor all = at::log_softmax(model.full_logits(logits).to(at::kFloat), -1);
         const at::Tensor taken =
             all.gather(-1, labels.unsqueeze(-1)).reshape({-1}).to(at::kDouble).contiguous();
@@ -116,22 +132,22 @@ std::vector<int64_t> generate(Session& session, const std::vector<int64_t>& prom
   if (prompt.empty()) {
     throw Error(ErrorKind::kUsage, "the prompt has no token", "give at least one to start from");
   }
-  const at::NoGradGuard no_grad;
-  Holder& holder = session.holder();
-  parallel::ParallelModel& model = holder.runnable();
   const auto window = static_cast<size_t>(window_length(session));
   std::vector<int64_t> ids = prompt;
-  for (int64_t i = 0; i < options.tokens; ++i) {
-    session.check_interrupt();
-    const size_t seen = std::min(window, ids.size());
-    const at::Tensor logits = model.forward(as_batch(std::span<const int64_t>(ids).last(seen)));
-    const at::Tensor last = model.full_logits(logits.narrow(1, static_cast<int64_t>(seen) - 1, 1));
-    const int64_t own = sample(last.reshape({-1}), options, uniform(options.seed, i));
-    // Rank 0 decides: no rounding can lead two ranks apart.
-    const at::Tensor choices = holder.gather(at::full({1}, own, at::TensorOptions(at::kLong)));
-    ids.push_back(choices[0][0].item<int64_t>());
-  }
-  holder.after_forward();
+  run_forward(session, [&](parallel::ParallelModel& model) {
+    for (int64_t i = 0; i < options.tokens; ++i) {
+      session.check_interrupt();
+      const size_t seen = std::min(window, ids.size());
+      const at::Tensor logits = model.forward(as_batch(std::span<const int64_t>(ids).last(seen)));
+      const at::Tensor last =
+          model.full_logits(logits.narrow(1, static_cast<int64_t>(seen) - 1, 1));
+      const int64_t own = sample(last.reshape({-1}), options, uniform(options.seed, i));
+      // Rank 0 decides: no rounding can lead two ranks apart.
+      const at::Tensor choices =
+          session.holder().gather(at::full({1}, own, at::TensorOptions(at::kLong)));
+      ids.push_back(choices[0][0].item<int64_t>());
+    }
+  });
   return {ids.begin() + static_cast<std::ptrdiff_t>(prompt.size()), ids.end()};
 }
 

@@ -10,26 +10,6 @@
 namespace am::launch {
 namespace {
 
-const char* kind_name(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::kUsage:
-      return "usage";
-    case ErrorKind::kIo:
-      return "io";
-    case ErrorKind::kFormat:
-      return "format";
-    case ErrorKind::kPlan:
-      return "plan";
-    case ErrorKind::kRuntime:
-      return "runtime";
-    case ErrorKind::kPeer:
-      return kPeerError;
-    case ErrorKind::kInternal:
-      return "internal";
-  }
-  return "internal";
-}
-
 double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -62,7 +42,7 @@ RankError rank_error(const Error& error, int64_t rank) {
   result.rank = rank;
   result.message = error.what();
   result.hint = error.hint();
-  result.kind = kind_name(error.kind());
+  result.kind = to_string(error.kind());
   result.exit_status = error.exit_status();
   return result;
 }

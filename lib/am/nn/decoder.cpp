@@ -57,7 +57,8 @@ at::Tensor DecoderLayer::operator()(const at::Tensor& x_BTD, const Rotation& rot
 }
 
 Decoder::Decoder(const model::ModelConfig& config, const model::Inventory& inventory)
-    : config_(config), inverse_frequencies_(rope_inverse_frequencies(config.rope, config.head_dim)) {
+    : config_(config),
+      inverse_frequencies_(rope_inverse_frequencies(config.rope, config.head_dim)) {
   for (const auto& spec : inventory.parameters) {
     parameters_.push_back(std::make_shared<Parameter>(Parameter{spec.name, {}}));
     by_name_[spec.name] = parameters_.back();
@@ -122,8 +123,12 @@ ParameterPtr Decoder::parameter(const std::string& name) const {
 
 Linear Decoder::linear(const std::string& module) const {
   const auto bias = by_name_.find(module + ".bias");
-  return {module, parameter(module + ".weight"), bias == by_name_.end() ? nullptr : bias->second,
-          {},     {},                            false};
+  return {module,
+          parameter(module + ".weight"),
+          bias == by_name_.end() ? nullptr : bias->second,
+          {},
+          {},
+          false};
 }
 
 RMSNorm Decoder::norm(const std::string& module) const {

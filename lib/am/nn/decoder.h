@@ -1,8 +1,9 @@
 // The decoder that llama, mistral, qwen2 and qwen3 share: pre-norm attention and SwiGLU blocks.
 //
-// Written for one device. Strategies act through three seams: the parameters' values, the layers' transforms,
-// and `UnitHooks` around each FSDP unit (model/inventory.h says what a unit is).
-// Legend: B batch, T sequence, D hidden, H query heads, G key/value heads, K head_dim, V vocabulary, F feed-forward.
+// Written for one device. Strategies act through three seams: the parameters' values, the layers'
+// transforms, and `UnitHooks` around each FSDP unit (model/inventory.h says what a unit is).
+// Legend: B batch, T sequence, D hidden, H query heads, G key/value heads, K head_dim, V
+// vocabulary, F feed-forward.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +20,8 @@
 
 namespace am::nn {
 
-// Called around each unit's computation, forward. Either may return its argument or a tensor in its place.
+// Called around each unit's computation, forward. Either may return its argument or a tensor in its
+// place.
 class UnitHooks {
  public:
   virtual ~UnitHooks() = default;
@@ -33,7 +35,8 @@ struct Attention {
   int64_t head_dim = 0;
   int64_t window = 0;  // positions looked back at, itself included; 0: all
 
-  // Heads are counted from the projections' own sizes, so a tensor-parallel slice computes its heads.
+  // Heads are counted from the projections' own sizes, so a tensor-parallel slice computes its
+  // heads.
   at::Tensor operator()(const at::Tensor& x_BTD, const Rotation& rotation) const;
 };
 
@@ -58,7 +61,8 @@ class Decoder {
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  // ids_BT (int64) -> logits_BTV. Under tensor parallelism the last dim may be this rank's slice of V.
+  // ids_BT (int64) -> logits_BTV. Under tensor parallelism the last dim may be this rank's slice of
+  // V.
   at::Tensor operator()(const at::Tensor& ids_BT);
 
   // In the inventory's order.

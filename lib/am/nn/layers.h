@@ -1,9 +1,9 @@
 // The layers of a decoder, written for one device.
 //
-// A layer reads its `Parameter`s at each call; a strategy decides what their values are at that moment (a full
-// tensor, a tensor-parallel slice, one that was just gathered). Layers only carry the places where a strategy
-// can act: a transform of the input, and one of the output.
-// Legend: B batch, T sequence, D hidden, H heads, K head_dim, V vocabulary, F feed-forward.
+// A layer reads its `Parameter`s at each call; a strategy decides what their values are at that
+// moment (a full tensor, a tensor-parallel slice, one that was just gathered). Layers only carry
+// the places where a strategy can act: a transform of the input, and one of the output. Legend: B
+// batch, T sequence, D hidden, H heads, K head_dim, V vocabulary, F feed-forward.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,7 +29,7 @@ using TransformPtr = std::shared_ptr<const Transform>;
 at::Tensor apply_transform(const TransformPtr& transform, const at::Tensor& x);
 
 struct Linear {
-  std::string name;  // module: "model.layers.0.mlp.up_proj"
+  std::string name;     // module: "model.layers.0.mlp.up_proj"
   ParameterPtr weight;  // [out, in]
   ParameterPtr bias;    // [out], or null
   TransformPtr input;
@@ -42,7 +42,8 @@ struct Linear {
   at::Tensor apply_to(const at::Tensor& x) const;
 };
 
-// The common input of several layers through each one's input transform, which runs once where they share it.
+// The common input of several layers through each one's input transform, which runs once where they
+// share it.
 std::vector<at::Tensor> fan_out(const at::Tensor& x, std::initializer_list<const Linear*> layers);
 
 struct Embedding {

@@ -10,7 +10,8 @@ namespace am::nn {
 
 namespace {
 
-// One frequency under Llama 3.1's scaling, in float32 like the reference so that the same bits come out.
+// One frequency under Llama 3.1's scaling, in float32 like the reference so that the same bits come
+// out.
 float llama3_frequency(const model::RopeConfig& rope, float frequency) {
   const auto original = static_cast<float>(rope.original_max_position_embeddings);
   const auto factor = static_cast<float>(rope.factor);

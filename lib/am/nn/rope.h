@@ -9,9 +9,9 @@
 
 namespace am::nn {
 
-// [K/2] angles per position, float32. "linear" divides all by `factor`; "llama3" divides those whose wavelength
-// exceeds original_max_position_embeddings / low_freq_factor, keeps those below / high_freq_factor, and blends
-// between (Llama 3.1's long-context scaling).
+// [K/2] angles per position, float32. "linear" divides all by `factor`; "llama3" divides those
+// whose wavelength exceeds original_max_position_embeddings / low_freq_factor, keeps those below /
+// high_freq_factor, and blends between (Llama 3.1's long-context scaling).
 at::Tensor rope_inverse_frequencies(const model::RopeConfig& rope, int64_t head_dim);
 
 struct Rotation {

@@ -79,14 +79,13 @@ uint32_t masked_crc(std::string_view bytes) { return std::rotr(crc32c(bytes), 15
 // events.out.tfevents.SECONDS.HOST.PID: TensorBoard reads a folder's files in the order of their
 // names.
 std::string file_name() {
-  std::array<char, 256> host = {};
-  if (::gethostname(host.data(), host.size() - 1) != 0 || host[0] == '\0') {
-    std::strcpy(host.data(), "localhost");
-  }
+  std::array<char, 256> name = {};
+  const bool known = ::gethostname(name.data(), name.size() - 1) == 0 && name[0] != '\0';
+  const std::string host = known ? name.data() : "localhost";
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(
                            std::chrono::system_clock::now().time_since_epoch())
                            .count();
-  return cat("events.out.tfevents.", seconds, ".", host.data(), ".", ::getpid());
+  return cat("events.out.tfevents.", seconds, ".", host, ".", ::getpid());
 }
 
 }  // namespace

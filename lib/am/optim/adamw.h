@@ -1,7 +1,7 @@
 // AdamW over the shards that this rank stores: PyTorch's update, run by ATen's own fused kernel.
 //
-// Decoupled decay on every parameter, bias correction. The moments are flat like the parameters' shards (padding
-// stays zero), one step count serves all. Update for step t:
+// Decoupled decay on every parameter, bias correction. The moments are flat like the parameters'
+// shards (padding stays zero), one step count serves all. Update for step t:
 //   p <- p * (1 - lr * weight_decay)
 //   m <- beta1 m + (1 - beta1) g;  v <- beta2 v + (1 - beta2) g^2
 //   p <- p - lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
@@ -26,7 +26,8 @@ class AdamW {
   // `parameters` are updated in place at every step.
   AdamW(std::vector<at::Tensor> parameters, const AdamWOptions& options);
 
-  // `gradients` parallel to the parameters; an undefined one leaves its parameter and moments as they are.
+  // `gradients` parallel to the parameters; an undefined one leaves its parameter and moments as
+  // they are.
   void step(const std::vector<at::Tensor>& gradients, double lr);
 
   // Flat tensors parallel to the parameters.

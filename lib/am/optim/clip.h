@@ -15,12 +15,12 @@ struct GradientShard {
   bool counted = true;
 };
 
-// 2-norm over all shards of all ranks of `world`; collective. Sums of squares run in float64, so the result does not
-// depend on how the tensors are cut beyond the last bits.
+// 2-norm over all shards of all ranks of `world`; collective. Sums of squares run in float64, so
+// the result does not depend on how the tensors are cut beyond the last bits.
 double global_norm(const std::vector<GradientShard>& shards, const runtime::Group& world);
 
-// What every gradient is multiplied with, as torch.nn.utils.clip_grad_norm_: min(1, max_norm / (norm + 1e-6));
-// 1 for max_norm = 0.
+// What every gradient is multiplied with, as torch.nn.utils.clip_grad_norm_: min(1, max_norm /
+// (norm + 1e-6)); 1 for max_norm = 0.
 double clip_factor(double norm, double max_norm);
 
 }  // namespace am::optim

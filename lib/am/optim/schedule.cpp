@@ -30,7 +30,8 @@ double learning_rate(const config::SchedulerSection& scheduler, double lr, int64
   const int64_t last = scheduler.decay_steps > 0 ? scheduler.decay_steps : max_steps;
   const double t = progress(step, warmup, last);
   if (scheduler.name == "cosine") {
-    return scheduler.min_lr + (lr - scheduler.min_lr) * 0.5 * (1.0 + std::cos(std::numbers::pi * t));
+    return scheduler.min_lr +
+           (lr - scheduler.min_lr) * 0.5 * (1.0 + std::cos(std::numbers::pi * t));
   }
   if (scheduler.name == "linear") return lr + (scheduler.min_lr - lr) * t;
   return lr;

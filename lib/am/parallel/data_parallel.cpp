@@ -37,12 +37,14 @@ at::Tensor DataParallel::before_unit(int unit, const at::Tensor& input) {
   }
   if (!at::GradMode::is_enabled()) return x;
   if (!x.requires_grad()) {
-    // Nothing will flow back through this input, so no hook can tell when the unit's backward is over.
+    // Nothing will flow back through this input, so no hook can tell when the unit's backward is
+    // over.
     reduce_at_end_[static_cast<size_t>(unit)] = true;
     return x;
   }
-  // The view's own gradient is complete when every use of it inside the unit has been through backward; autograd
-  // runs the accumulation of leaves before any other ready node, so the parameters' gradients are there too.
+  // The view's own gradient is complete when every use of it inside the unit has been through
+  // backward; autograd runs the accumulation of leaves before any other ready node, so the
+  // parameters' gradients are there too.
   x = x.view_as(x);
   x.register_hook([this, unit](const at::Tensor&) { post_backward(unit); });
   return x;

@@ -1,7 +1,8 @@
-// Data parallelism over units: when to gather, free and reduce each ParamGroup during forward and backward.
+// Data parallelism over units: when to gather, free and reduce each ParamGroup during forward and
+// backward.
 //
-// FSDP2, HSDP and DDP differ in the mesh they are given and in these options alone; see fsdp2/fsdp2.h and
-// ddp/ddp.h for how each is set up.
+// FSDP2, HSDP and DDP differ in the mesh they are given and in these options alone; see
+// fsdp2/fsdp2.h and ddp/ddp.h for how each is set up.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -37,7 +38,8 @@ class DataParallel : public nn::UnitHooks {
 
   // False: the next backward passes keep their gradients on this rank (PyTorch's name).
   void set_requires_gradient_sync(bool sync) { sync_ = sync; }
-  // After loss.backward(): reduces what the hooks could not, waits for everything, frees the full parameters.
+  // After loss.backward(): reduces what the hooks could not, waits for everything, frees the full
+  // parameters.
   void finish_backward();
   void zero_grad();
 

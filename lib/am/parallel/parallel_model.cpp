@@ -50,7 +50,8 @@ at::Tensor ParallelModel::forward(const at::Tensor& ids_BT) {
   return output_dtype_ ? logits.to(*output_dtype_) : logits;
 }
 
-at::Tensor ParallelModel::loss_sum(const at::Tensor& logits_BTv, const at::Tensor& labels_BT) const {
+at::Tensor ParallelModel::loss_sum(const at::Tensor& logits_BTv,
+                                   const at::Tensor& labels_BT) const {
   const at::Tensor logits_Nv = logits_BTv.reshape({-1, logits_BTv.size(-1)}).to(at::kFloat);
   const at::Tensor labels_N = labels_BT.reshape({-1});
   const bool cut = vocabulary_slice_.size != config_.vocab_size;

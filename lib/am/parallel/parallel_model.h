@@ -1,4 +1,5 @@
-// A model under a plan's layout, in one process of the mesh: what training and inspection both hold.
+// A model under a plan's layout, in one process of the mesh: what training and inspection both
+// hold.
 //
 //   auto model = ParallelModel::build(plan, config, layout, mesh);
 //   checkpoint::load_or_initialize(*model, ...);
@@ -35,8 +36,8 @@ class ParallelModel {
                                               const planner::Layout& layout,
                                               const runtime::DeviceMesh& mesh);
 
-  // ids_BT (int64, the same on every tp rank) -> logits_BTv; v is this rank's slice of the vocabulary when
-  // vocabulary_slice() says so.
+  // ids_BT (int64, the same on every tp rank) -> logits_BTv; v is this rank's slice of the
+  // vocabulary when vocabulary_slice() says so.
   at::Tensor forward(const at::Tensor& ids_BT);
   // Sum of cross-entropies over this rank's counted labels, float32; the same on every tp rank.
   at::Tensor loss_sum(const at::Tensor& logits_BTv, const at::Tensor& labels_BT) const;
@@ -51,11 +52,11 @@ class ParallelModel {
 
   // Everything this rank stores, unit after unit.
   void for_each_owned(const std::function<void(ParamGroup&, size_t, const OwnedParameter&)>& visit);
-  // A parameter gathered from all ranks that hold a part of it; collective, on every rank. Values in the storage
-  // dtype.
+  // A parameter gathered from all ranks that hold a part of it; collective, on every rank. Values
+  // in the storage dtype.
   at::Tensor full_parameter(const std::string& name) const;
-  // The same for any tensor laid out like that parameter (a gradient, an optimizer moment): `local` is this
-  // rank's box of it.
+  // The same for any tensor laid out like that parameter (a gradient, an optimizer moment): `local`
+  // is this rank's box of it.
   at::Tensor gather_like(const std::string& name, const at::Tensor& local) const;
 
  private:
@@ -71,8 +72,8 @@ class ParallelModel {
   std::optional<at::ScalarType> output_dtype_;
 };
 
-// What am-run and am-repl on a plan cannot carry out although the plan is valid: strategies and keys that this
-// version does not run. Adds "runtime.unsupported" errors.
+// What am-run and am-repl on a plan cannot carry out although the plan is valid: strategies and
+// keys that this version does not run. Adds "runtime.unsupported" errors.
 void check_supported(const config::Plan& plan, const mesh::MeshSizes& sizes, Diagnostics& found);
 
 }  // namespace am::parallel

@@ -34,7 +34,8 @@ void check_fsdp2(const config::FSDP2Config& config, Unsupported& unsupported) {
   unsupported.refuse(config.autocast_dtype.has_value(), "strategy.autocast_dtype", "autocast",
                      "set mp_policy.param_dtype instead");
   unsupported.refuse(config.activation_checkpointing != config::ActivationCheckpointing::kOff,
-                     "strategy.activation_checkpointing", "activation checkpointing", "set it to false");
+                     "strategy.activation_checkpointing", "activation checkpointing",
+                     "set it to false");
   unsupported.refuse(config.enable_compile, "strategy.enable_compile", "compilation",
                      "set it to false");
   unsupported.refuse(config.enable_async_tensor_parallel, "strategy.enable_async_tensor_parallel",
@@ -73,9 +74,10 @@ void check_supported(const config::Plan& plan, const mesh::MeshSizes& sizes, Dia
   unsupported.refuse(plan.checkpoint.async, "checkpoint.async", "asynchronous checkpointing",
                      "set it to false");
   if (backend_of(plan.strategy) != "gloo") {
-    found.error("runtime.backend", plan.span("strategy.backend"),
-                cat("backend \"", backend_of(plan.strategy), "\" needs a GPU build; this one runs on CPUs"),
-                "use backend = \"gloo\", or leave the key out");
+    found.error(
+        "runtime.backend", plan.span("strategy.backend"),
+        cat("backend \"", backend_of(plan.strategy), "\" needs a GPU build; this one runs on CPUs"),
+        "use backend = \"gloo\", or leave the key out");
   }
 }
 

@@ -4,9 +4,8 @@
 #include <variant>
 
 #include "am/base/error.h"
-#include "am/base/file.h"
 #include "am/base/text.h"
-#include "am/config/value.h"
+#include "am/config/tp_table.h"
 #include "am/model/family.h"
 #include "am/planner/layout.h"
 #include "am/planner/tp_plugin.h"
@@ -27,75 +26,51 @@ void add_rule(std::string pattern, const std::string& style, const Span& where, 
   plan.rules.push_back({std::move(pattern), *parsed, where});
 }
 
-// TOML nests `model.norm = "..."`; a pattern is the whole path again.
-void add_table(const config::Value& table, const std::string& prefix, model::TpPlan& plan,
-               Diagnostics& found) {
-  for (const config::Member& member : table.members) {
-    const std::string pattern = prefix.empty() ? member.key : cat(prefix, ".", member.key);
-    if (member.value.is_table()) {
-      add_table(member.value, pattern, plan, found);
-    } else if (member.value.kind == config::Value::Kind::kText) {
-      add_rule(pattern, member.value.text, member.value.span, plan, found);
-    } else {
-      found.error("tp.style", member.value.span,
-                  cat("the style of \"", pattern, "\" must be text, not ",
-                      config::kind_name(member.value.kind)),
-                  "\"model.layers.*.mlp.up_proj\" = \"colwise\"");
-    }
-  }
-}
-
-std::optional<model::TpPlan> read_text(const std::string& text, const std::string& source,
-                                       Diagnostics& found) {
+std::optional<model::TpPlan> from_table(const std::vector<config::TpTableEntry>& table,
+                                        const std::string& source, Diagnostics& found) {
   const int before = found.errors();
-  const auto document = config::read_toml(text, source, found);
-  if (!document.has_value()) return std::nullopt;
-  const config::Member* section = document->find("tp_plan");
-  const bool in_section = section != nullptr && section->value.is_table();
   model::TpPlan plan;
   plan.source = source;
-  add_table(in_section ? section->value : *document, "", plan, found);
-  if (plan.rules.empty() && found.errors() == before) {
-    Span whole;
-    whole.file = source;
-    found.error("tp.plan", whole, "this tensor-parallel plan has no rules",
-                "write lines such as \"model.layers.*.mlp.up_proj\" = \"colwise\"");
+  for (const config::TpTableEntry& entry : table) {
+    add_rule(entry.pattern, entry.style, entry.where, plan, found);
   }
-  if (found.errors() > before) return std::nullopt;
+  if (table.empty() || found.errors() > before) return std::nullopt;
   return plan;
 }
 
 std::optional<model::TpPlan> read_inline(const config::Plan& plan,
                                          const config::TpPlanSetting& setting, Diagnostics& found) {
-  const int before = found.errors();
-  model::TpPlan out;
-  out.source = plan.file;
+  std::vector<config::TpTableEntry> table;
   for (const auto& [pattern, style] : setting.table) {
     const auto own = plan.spans.find(cat("strategy.tp_plan.", pattern));
-    add_rule(pattern, style, own == plan.spans.end() ? plan.span("strategy.tp_plan") : own->second,
-             out, found);
+    table.push_back(
+        {pattern, style, own == plan.spans.end() ? plan.span("strategy.tp_plan") : own->second});
   }
-  if (found.errors() > before) return std::nullopt;
-  return out;
+  return from_table(table, plan.file, found);
+}
+
+std::optional<model::TpPlan> read_plugin(const config::Plan& plan, const std::string& name,
+                                         const Span& where, Diagnostics& found) {
+  const size_t mark = name.find(kPluginMark);
+  const std::string library = name.substr(0, mark + kPluginMark.size() - 1);
+  const std::string symbol = name.substr(mark + kPluginMark.size());
+  try {
+    const std::string text = call_tp_plugin(plan.resolve(library), symbol);
+    return from_table(config::parse_tp_table(text, name, where, found), name, found);
+  } catch (const Error& error) {
+    found.error("tp.plan", where, error.what(), error.hint());
+    return std::nullopt;
+  }
 }
 
 std::optional<model::TpPlan> read_named(const config::Plan& plan, const std::string& name,
                                         const model::ModelConfig& config, bool sequence_parallel,
                                         Diagnostics& found) {
   const Span where = plan.span("strategy.tp_plan");
-  try {
-    if (const size_t mark = name.find(kPluginMark); mark != std::string::npos) {
-      const std::string library = name.substr(0, mark + kPluginMark.size() - 1);
-      const std::string symbol = name.substr(mark + kPluginMark.size());
-      return read_text(call_tp_plugin(plan.resolve(library), symbol), name, found);
-    }
-    if (ends_with(name, ".toml") || name.find('/') != std::string::npos) {
-      const std::filesystem::path file = plan.resolve(name);
-      return read_text(read_file(file), file.string(), found);
-    }
-  } catch (const Error& error) {
-    found.error("tp.plan", where, error.what(), error.hint());
-    return std::nullopt;
+  if (name.find(kPluginMark) != std::string::npos) return read_plugin(plan, name, where, found);
+  if (ends_with(name, ".toml") || name.find('/') != std::string::npos) {
+    const std::filesystem::path file = plan.resolve(name);
+    return from_table(config::load_tp_table(file, where, found), file.string(), found);
   }
   if (model::find_family(name) != nullptr) {
     model::TpPlan out = model::family_tp_plan(config, sequence_parallel);

@@ -1,7 +1,7 @@
 // The device mesh: a layout, this process's place in it, and a live group per axis.
 //
-// It is a value that is passed in; several can live in one process. Groups with the same ranks share one
-// communicator, groups of one rank have none.
+// It is a value that is passed in; several can live in one process. Groups with the same ranks
+// share one communicator, groups of one rank have none.
 #pragma once
 
 #include <map>
@@ -16,8 +16,8 @@ namespace am::runtime {
 
 class DeviceMesh {
  public:
-  // Collective: every rank of the world makes the same mesh. Throws Error(kPlan) when the layout's world is not
-  // the world's size.
+  // Collective: every rank of the world makes the same mesh. Throws Error(kPlan) when the layout's
+  // world is not the world's size.
   DeviceMesh(const World& world, const mesh::MeshLayout& layout);
 
   int64_t rank() const { return rank_; }

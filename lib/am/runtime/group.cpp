@@ -99,8 +99,9 @@ void Group::reduce_scatter(at::Tensor out, at::Tensor in) const {
   reduce_scatter_async(std::move(out), std::move(in)).wait();
 }
 
-// Note [Reduce-scatter on Gloo]: c10d's Gloo group has reduce-scatter, but an all-to-all of the parts and a
-// local sum moves the same bytes, is several times faster over loopback, and fixes the order of the sum.
+// Note [Reduce-scatter on Gloo]: c10d's Gloo group has reduce-scatter, but an all-to-all of the
+// parts and a local sum moves the same bytes, is 1.4 to 4 times faster over loopback, and fixes the
+// order of the sum.
 Pending Group::reduce_scatter_async(at::Tensor out, at::Tensor in) const {
   AM_ASSERT(in.numel() == out.numel() * size(), "reduce_scatter sizes");
   if (out.numel() == 0) return {};

@@ -1,8 +1,8 @@
 // A process group as a value: which ranks, which of them this is, and the collectives between them.
 //
-// Collectives run on c10d (Gloo on CPU). A group of one rank communicates nothing and needs no backend, so
-// callers never ask for the size first. Every failure is an am::Error(kPeer) that names the collective and
-// the group.
+// Collectives run on c10d (Gloo on CPU). A group of one rank communicates nothing and needs no
+// backend, so callers never ask for the size first. Every failure is an am::Error(kPeer) that names
+// the collective and the group.
 //
 //   group.all_reduce(loss_sum);                    // in place
 //   Pending gathered = group.all_gather_async(full, shard);
@@ -53,13 +53,13 @@ class Group {
   void all_reduce(at::Tensor tensor, ReduceOp op = ReduceOp::kSum) const;
   Pending all_reduce_async(at::Tensor tensor, ReduceOp op = ReduceOp::kSum) const;
 
-  // `out` holds size() times `in`'s elements, in index order; both contiguous, of one dtype. `in` may be this
-  // rank's own part of `out`.
+  // `out` holds size() times `in`'s elements, in index order; both contiguous, of one dtype. `in`
+  // may be this rank's own part of `out`.
   void all_gather(at::Tensor out, at::Tensor in) const;
   Pending all_gather_async(at::Tensor out, at::Tensor in) const;
 
-  // `in` holds size() parts of `out`'s elements; `out` receives the sum of every rank's part number index().
-  // The sum runs in index order, so that it is the same bits every time.
+  // `in` holds size() parts of `out`'s elements; `out` receives the sum of every rank's part number
+  // index(). The sum runs in index order, so that it is the same bits every time.
   void reduce_scatter(at::Tensor out, at::Tensor in) const;
   Pending reduce_scatter_async(at::Tensor out, at::Tensor in) const;
 

@@ -85,8 +85,9 @@ Group World::make_group(const std::string& name, std::vector<int64_t> ranks) con
   }
 }
 
-// Note [Flight recorder]: c10d keeps one flight recorder a process, and part of what it records for Gloo is not locked.
-// One rank a process never notices; ranks in threads crash it. It reads its size (0: off) at its first use.
+// Note [Flight recorder]: c10d keeps one flight recorder a process, and part of what it records for
+// Gloo is not locked. One rank a process never notices; ranks in threads crash it. It reads its
+// size (0: off) at its first use.
 void run_ranks(int64_t size, const std::function<void(const World&)>& body,
                std::chrono::milliseconds timeout) {
   ::setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/0);

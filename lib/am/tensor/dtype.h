@@ -8,7 +8,8 @@
 
 namespace am::tensor {
 
-// "float32" -> kFloat; legal names were checked when the plan was read. Throws Error(kPlan) otherwise.
+// "float32" -> kFloat; legal names were checked when the plan was read. Throws Error(kPlan)
+// otherwise.
 at::ScalarType parse_dtype(std::string_view name);
 // kFloat -> "float32"
 std::string dtype_name(at::ScalarType dtype);

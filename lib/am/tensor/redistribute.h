@@ -1,7 +1,7 @@
 // Changing how a tensor lies over a group: DTensor's redistributions, without autograd.
 //
-// Pieces are torch.chunk's (mesh/shard.h): trailing ones may be shorter or empty. Legend: R replicated,
-// S(d) cut on dim d, P partial sums.
+// Pieces are torch.chunk's (mesh/shard.h): trailing ones may be shorter or empty. Legend: R
+// replicated, S(d) cut on dim d, P partial sums.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,7 +20,8 @@ at::Tensor reduce_scatter_dim(const at::Tensor& partial, int64_t dim, const runt
 // R -> S(dim): a view of this rank's piece; no communication.
 at::Tensor local_chunk(const at::Tensor& full, int64_t dim, const runtime::Group& group);
 
-// A view of `tensor` (whose index space starts at `origin`) restricted to `box`, which must lie inside it.
+// A view of `tensor` (whose index space starts at `origin`) restricted to `box`, which must lie
+// inside it.
 at::Tensor view_box(const at::Tensor& tensor, const Shape& origin, const mesh::Box& box);
 
 }  // namespace am::tensor

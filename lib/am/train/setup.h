@@ -1,4 +1,5 @@
-// What a job's plan means before the first step: sizes of batches, the layout, where checkpoints go.
+// What a job's plan means before the first step: sizes of batches, the layout, where checkpoints
+// go.
 #pragma once
 
 #include <cstdint>

@@ -141,10 +141,10 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   mesh_.group("dp_cp").all_reduce(total);
 
   std::vector<optim::GradientShard> shards;
-  model_->for_each_owned([&](parallel::ParamGroup& group, size_t i,
-                             const parallel::OwnedParameter& owned) {
-    shards.push_back({group.view_in(group.flat_grad(), i), owned.first_replica});
-  });
+  model_->for_each_owned(
+      [&](parallel::ParamGroup& group, size_t i, const parallel::OwnedParameter& owned) {
+        shards.push_back({group.view_in(group.flat_grad(), i), owned.first_replica});
+      });
   const double norm = optim::global_norm(shards, mesh_.group("world"));
   const double factor = optim::clip_factor(norm, plan_.train.max_grad_norm);
   std::vector<at::Tensor> gradients;
@@ -155,7 +155,8 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   metrics.step = step + 1;
   metrics.loss = total.item<double>() / static_cast<double>(labels_per_step_);
   metrics.grad_norm = norm;
-  metrics.lr = optim::learning_rate(plan_.scheduler, plan_.optimizer.lr, plan_.train.max_steps, step);
+  metrics.lr =
+      optim::learning_rate(plan_.scheduler, plan_.optimizer.lr, plan_.train.max_steps, step);
   optimizer_->step(gradients, metrics.lr);
   metrics.tokens = labels_per_step_;
   metrics.step_seconds = seconds_since(start);
@@ -199,7 +200,8 @@ TrainResult Trainer::run(const launch::StopSignal& stop) {
   if (first) sink = std::make_unique<observe::JsonlSink>(run_.metrics_file(), first_step_);
   for (int64_t step = first_step_; step < plan_.train.max_steps && !result.stopped; ++step) {
     observe::StepMetrics metrics = train_step(step);
-    // The largest memory of all ranks, and whether any was asked to stop: they stop after the same step.
+    // The largest memory of all ranks, and whether any was asked to stop: they stop after the same
+    // step.
     at::Tensor shared = at::zeros({2}, at::kDouble);
     shared[0] = static_cast<double>(observe::peak_resident_bytes());
     shared[1] = stop.requested() ? 1.0 : 0.0;

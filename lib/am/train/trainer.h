@@ -3,9 +3,9 @@
 //   Trainer trainer(plan, config, world, run, {.log = [](const std::string& line) { .. }});
 //   TrainResult result = trainer.run(stop);
 //
-// Everything that could depend on the layout is keyed by something that does not: parameters by name and index,
-// samples by step, the loss by the label count of the global batch, the gradient norm by each parameter once. So any
-// layout gives the losses of one rank within rounding.
+// Everything that could depend on the layout is keyed by something that does not: parameters by
+// name and index, samples by step, the loss by the label count of the global batch, the gradient
+// norm by each parameter once. So any layout gives the losses of one rank within rounding.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ struct TrainerCallbacks {
 };
 
 struct TrainResult {
-  int64_t steps = 0;  // finished, those of resumed runs included
+  int64_t steps = 0;     // finished, those of resumed runs included
   bool stopped = false;  // a signal ended it before max_steps
   std::optional<observe::StepMetrics> last;
   std::filesystem::path checkpoint;  // the last one; empty when none was written
@@ -49,7 +49,8 @@ struct TrainResult {
 
 class Trainer {
  public:
-  // Collective: builds the model under the plan's layout, loads or resumes it, opens the data. `plan` was checked.
+  // Collective: builds the model under the plan's layout, loads or resumes it, opens the data.
+  // `plan` was checked.
   Trainer(const config::Plan& plan, const model::ModelConfig& config, const runtime::World& world,
           const launch::RunFolder& run, TrainerCallbacks callbacks);
 

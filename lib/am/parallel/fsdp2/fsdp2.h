@@ -1,4 +1,5 @@
-// FSDP2 and HSDP: parameters cut over dp_shard_cp, gathered unit by unit, replicated over dp_replicate.
+// FSDP2 and HSDP: parameters cut over dp_shard_cp, gathered unit by unit, replicated over
+// dp_replicate.
 #pragma once
 
 #include "am/config/strategy_config.h"
@@ -7,8 +8,9 @@
 
 namespace am::parallel {
 
-// Which units free their parameters after forward, by PyTorch's rule: all but the last layer, the head and the
-// root, which backward needs first. An explicit reshard_after_forward decides for every unit but the root.
+// Which units free their parameters after forward, by PyTorch's rule: all but the last layer, the
+// head and the root, which backward needs first. An explicit reshard_after_forward decides for
+// every unit but the root.
 DataParallelOptions fsdp2_options(const config::FSDP2Config& config, const planner::Layout& layout,
                                   at::ScalarType storage_dtype);
 

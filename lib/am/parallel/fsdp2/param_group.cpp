@@ -19,7 +19,9 @@ void resize_storage(const at::Tensor& tensor, size_t bytes) {
 
 at::Tensor untracked_alias(const at::Tensor& tensor) { return tensor.variable_data(); }
 
-Shape tail(const Shape& shape) { return shape.empty() ? Shape{} : Shape(shape.begin() + 1, shape.end()); }
+Shape tail(const Shape& shape) {
+  return shape.empty() ? Shape{} : Shape(shape.begin() + 1, shape.end());
+}
 
 }  // namespace
 
@@ -53,8 +55,8 @@ ParamGroup::ParamGroup(std::string name, std::vector<nn::ParameterPtr> parameter
     owned.name = layouts[i]->name;
     owned.shape = layouts[i]->shape;
     owned.box = layouts[i]->box(mesh.layout(), mesh.rank());
-    owned.first_replica = replicate_group_.index() == 0 &&
-                          (layouts[i]->tp_dim.has_value() || tp_group_.index() == 0);
+    owned.first_replica =
+        replicate_group_.index() == 0 && (layouts[i]->tp_dim.has_value() || tp_group_.index() == 0);
     owned_.push_back(std::move(owned));
     owned_.back().value = view_in(flat_, i);
   }
@@ -126,7 +128,8 @@ void ParamGroup::reshard() {
 int64_t ParamGroup::unsharded_bytes() const {
   int64_t bytes = 0;
   if (!aliased_ && unsharded_) {
-    for (const auto& full : full_) bytes += full.numel() * static_cast<int64_t>(full.element_size());
+    for (const auto& full : full_)
+      bytes += full.numel() * static_cast<int64_t>(full.element_size());
   }
   return bytes;
 }
@@ -138,7 +141,8 @@ bool ParamGroup::has_new_gradients() const {
   return false;
 }
 
-// The gradients since the last call, joined with what calls without sync left. Undefined where there are none.
+// The gradients since the last call, joined with what calls without sync left. Undefined where
+// there are none.
 std::vector<at::Tensor> ParamGroup::take_gradients(bool sync) {
   std::vector<at::Tensor> gradients = std::exchange(accumulated_, {});
   gradients.resize(full_.size());

@@ -1,15 +1,16 @@
-// One FSDP unit's parameters: the flat shard that this rank stores, and the full tensors that exist only while
-// they are needed.
+// One FSDP unit's parameters: the flat shard that this rank stores, and the full tensors that exist
+// only while they are needed.
 //
-// The decomposition is PyTorch's: a group's parameters travel in one all-gather and one reduce-scatter. Each
-// parameter is cut on dim 0 by torch.chunk; every piece is padded to chunk_length, so that ranks hold equal
-// amounts. HSDP adds an all-reduce over dp_replicate. A shard group of one rank gathers nothing: with a
-// replicate group of all data-parallel ranks, that is DDP.
+// The decomposition is PyTorch's: a group's parameters travel in one all-gather and one
+// reduce-scatter. Each parameter is cut on dim 0 by torch.chunk; every piece is padded to
+// chunk_length, so that ranks hold equal amounts. HSDP adds an all-reduce over dp_replicate. A
+// shard group of one rank gathers nothing: with a replicate group of all data-parallel ranks, that
+// is DDP.
 //
-// Note [Freed storage]: autograd's graph keeps the full tensors that the forward pass used. Freeing one means
-// resizing its storage to nothing while the tensor stays; gathering again for backward fills the same tensor.
-// The writes go through an alias with a version counter of its own, so that autograd does not take them for
-// changes to what it saved.
+// Note [Freed storage]: autograd's graph keeps the full tensors that the forward pass used. Freeing
+// one means resizing its storage to nothing while the tensor stays; gathering again for backward
+// fills the same tensor. The writes go through an alias with a version counter of its own, so that
+// autograd does not take them for changes to what it saved.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -34,15 +35,16 @@ struct Precision {
 // What this rank stores of one parameter. Padding is left out.
 struct OwnedParameter {
   std::string name;
-  Shape shape;              // global
-  mesh::Box box;            // this rank's part of it
-  at::Tensor value;         // [box.shape], a view of the group's flat shard
+  Shape shape;                // global
+  mesh::Box box;              // this rank's part of it
+  at::Tensor value;           // [box.shape], a view of the group's flat shard
   bool first_replica = true;  // exactly one rank among those that store the same box says true
 };
 
 class ParamGroup {
  public:
-  // `parameters` and `layouts` are parallel; `mesh` must outlive the group. Storage starts as zeros.
+  // `parameters` and `layouts` are parallel; `mesh` must outlive the group. Storage starts as
+  // zeros.
   ParamGroup(std::string name, std::vector<nn::ParameterPtr> parameters,
              std::vector<const planner::ParameterLayout*> layouts, const runtime::DeviceMesh& mesh,
              at::ScalarType storage_dtype, const Precision& precision);
@@ -51,13 +53,16 @@ class ParamGroup {
 
   const std::string& name() const { return name_; }
   const std::vector<OwnedParameter>& owned() const { return owned_; }
-  // All that this rank stores, padding included; and its gradient, undefined before the first reduction.
+  // All that this rank stores, padding included; and its gradient, undefined before the first
+  // reduction.
   const at::Tensor& flat() const { return flat_; }
   const at::Tensor& flat_grad() const { return flat_grad_; }
-  // [box.shape] view of owned()[i]'s part in any tensor laid out like flat(): its gradient, an optimizer moment.
+  // [box.shape] view of owned()[i]'s part in any tensor laid out like flat(): its gradient, an
+  // optimizer moment.
   at::Tensor view_in(const at::Tensor& flat, size_t i) const;
 
-  // Full tensors: begin gathering, wait for them, free them. unshard() = begin + wait; all are idempotent.
+  // Full tensors: begin gathering, wait for them, free them. unshard() = begin + wait; all are
+  // idempotent.
   void begin_unshard();
   void unshard();
   void reshard();
@@ -65,8 +70,9 @@ class ParamGroup {
   // Bytes of the full tensors while they exist in storage of their own.
   int64_t unsharded_bytes() const;
 
-  // Takes the full tensors' gradients. With `sync` they are reduced over the shard and replicate groups and
-  // added to flat_grad(); without, they are kept unsharded in the reduce dtype until a call with `sync`.
+  // Takes the full tensors' gradients. With `sync` they are reduced over the shard and replicate
+  // groups and added to flat_grad(); without, they are kept unsharded in the reduce dtype until a
+  // call with `sync`.
   void begin_reduce(bool sync);
   void finish_reduce();
   bool has_new_gradients() const;

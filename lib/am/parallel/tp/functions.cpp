@@ -35,7 +35,8 @@ at::Tensor carry_out(Move move, const at::Tensor& x, int64_t dim, int64_t size,
   return x;
 }
 
-// The group outlives the graph (it belongs to the device mesh), so its address is what backward keeps.
+// The group outlives the graph (it belongs to the device mesh), so its address is what backward
+// keeps.
 struct Redistribute : torch::autograd::Function<Redistribute> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, int64_t dim,
                             int64_t size, Move ahead, Move back, const runtime::Group* group) {

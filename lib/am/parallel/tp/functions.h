@@ -1,6 +1,8 @@
-// Differentiable redistributions over a tensor-parallel group: what Megatron-LM calls f, g and their kin.
+// Differentiable redistributions over a tensor-parallel group: what Megatron-LM calls f, g and
+// their kin.
 //
-// Each forward has the backward that makes gradients of replicated tensors full, and of partial sums partial.
+// Each forward has the backward that makes gradients of replicated tensors full, and of partial
+// sums partial.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,13 +16,15 @@ at::Tensor copy_to_group(const at::Tensor& x, const runtime::Group& group);
 // forward: sum over the group; backward: as it is. For the partial output of row-wise layers.
 at::Tensor sum_over_group(const at::Tensor& x, const runtime::Group& group);
 // forward: gather pieces of `dim`, whose global length is `size`; backward: own piece.
-at::Tensor gather_pieces(const at::Tensor& x, int64_t dim, int64_t size, const runtime::Group& group);
+at::Tensor gather_pieces(const at::Tensor& x, int64_t dim, int64_t size,
+                         const runtime::Group& group);
 // forward: own piece of `dim`; backward: gather.
 at::Tensor take_piece(const at::Tensor& x, int64_t dim, const runtime::Group& group);
-// forward: gather pieces of `dim`; backward: sum and keep the own piece. For sequence shards entering column-wise
-// layers.
+// forward: gather pieces of `dim`; backward: sum and keep the own piece. For sequence shards
+// entering column-wise layers.
 at::Tensor gather_sequence(const at::Tensor& x, int64_t dim, const runtime::Group& group);
-// forward: sum and keep the own piece of `dim`; backward: gather. For partial outputs becoming sequence shards.
+// forward: sum and keep the own piece of `dim`; backward: gather. For partial outputs becoming
+// sequence shards.
 at::Tensor scatter_sum(const at::Tensor& x, int64_t dim, const runtime::Group& group);
 
 }  // namespace am::parallel::tp

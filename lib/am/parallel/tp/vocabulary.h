@@ -1,4 +1,5 @@
-// The vocabulary cut over a group: embedding look-up and cross-entropy on slices, logits never gathered.
+// The vocabulary cut over a group: embedding look-up and cross-entropy on slices, logits never
+// gathered.
 //
 // Legend: N tokens, V vocabulary, v this rank's slice of it.
 #pragma once
@@ -10,13 +11,14 @@
 
 namespace am::parallel::tp {
 
-// Rows of `weight` ([v, D], the rows slice.offset ..) for the ids that lie in the slice, zeros for the others: a
-// partial sum over the group.
+// Rows of `weight` ([v, D], the rows slice.offset ..) for the ids that lie in the slice, zeros for
+// the others: a partial sum over the group.
 at::Tensor lookup_slice(const at::Tensor& ids, const at::Tensor& weight, const mesh::Extent& slice);
 
-// Sum of cross-entropies over the tokens whose label is not `ignore_index`; logits_Nv float32, labels_N global
-// ids. Same value on every rank, and each rank's gradient for its own slice. Forward exchanges three numbers a
-// token: the maximum, the sum of exponentials, and the label's logit.
+// Sum of cross-entropies over the tokens whose label is not `ignore_index`; logits_Nv float32,
+// labels_N global ids. Same value on every rank, and each rank's gradient for its own slice.
+// Forward exchanges three numbers a token: the maximum, the sum of exponentials, and the label's
+// logit.
 at::Tensor cross_entropy_sum(const at::Tensor& logits_Nv, const at::Tensor& labels_N,
                              const mesh::Extent& slice, int64_t ignore_index,
                              const runtime::Group& group);

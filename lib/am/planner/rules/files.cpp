@@ -6,7 +6,12 @@
 namespace am::planner {
 namespace {
 
-constexpr std::array<Rule, 8> kRules = {{
+constexpr std::array<Rule, 9> kRules = {{
+    {.id = "plan.file",
+     .summary = "the plan's file can be read",
+     .explain = "`am-plan check` goes on with the other plans when one of them is not there, is a "
+                "folder, or may not be read. The exit status is 2 then: nothing was judged.",
+     .check = nullptr},
     {.id = "plan.syntax",
      .summary = "the plan is a TOML file",
      .explain =

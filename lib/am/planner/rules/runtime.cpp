@@ -1,0 +1,37 @@
+// Rules that only a machine can judge: am-run reports them before any rank starts.
+#include <array>
+
+#include "am/planner/rules/catalogue.h"
+
+namespace am::planner {
+namespace {
+
+constexpr std::array<Rule, 3> kRules = {{
+    {.id = "runtime.unsupported",
+     .summary = "the plan asks only for what this build of am-run can run",
+     .explain =
+         "am-plan checks, draws and measures every plan of the schema. am-run refuses those that "
+         "it "
+         "cannot run, at the key that asks for it and before any rank starts, instead of running "
+         "something else.\n\nThe help line names a value that runs.",
+     .check = nullptr},
+    {.id = "runtime.backend",
+     .summary = "the library of the collectives exists on this machine",
+     .explain = "gloo runs on any CPU. nccl needs a GPU and a build with the NCCL plugin. Leave "
+                "strategy.backend out to take nccl where a GPU is present and gloo where none is.",
+     .check = nullptr},
+    {.id = "launch.environment",
+     .summary = "the launcher's variables are complete and consistent",
+     .explain =
+         "Under torchrun, Slurm, MPI or Kubernetes each process learns its rank and its peers from "
+         "environment variables. Some of them without the others, or a rank that is not below the "
+         "world's size, would make a job that waits for a rank that never comes.\n\n"
+         "Start am-run without those variables to let it start this machine's ranks itself.",
+     .check = nullptr},
+}};
+
+}  // namespace
+
+std::span<const Rule> runtime_rules() { return kRules; }
+
+}  // namespace am::planner
