@@ -62,7 +62,9 @@ Source script_of(const Options& options) {
   return from_file_descriptor(STDIN_FILENO);
 }
 
+// Until here Ctrl-C ends am-repl, and the kernel its ranks.
 void talk(const Options& options, inspect::Interpreter& interpreter) {
+  handle_interrupts();
   am_apps::print(cat("am-repl ", AM_VERSION, ": ", interpreter.facts().title,
                      ". `help` lists the commands, Ctrl-D ends.\n"));
   const auto editor = make_line_editor(
@@ -77,11 +79,7 @@ void talk(const Options& options, inspect::Interpreter& interpreter) {
 int run(const Options& options, Json* report) {
   const bool interactive = is_interactive(options);
   std::optional<Source> script;
-  if (interactive) {
-    handle_interrupts();
-  } else {
-    script = script_of(options);
-  }
+  if (!interactive) script = script_of(options);
   const inspect::Target target = inspect::find_target(options.target);
   if (!target.note.empty()) std::cerr << target.note << "\n";
   Diagnostics found;

@@ -29,9 +29,7 @@ std::optional<Target> latest_in(const fs::path& folder) {
       cat(folder.string(), ": opening its latest checkpoint, ", latest->path.filename().string())};
 }
 
-}  // namespace
-
-Target find_target(const fs::path& path) {
+Target recognize(const fs::path& path) {
   if (!fs::exists(path)) {
     throw Error(ErrorKind::kIo, cat(path.string(), ": no such file or folder"));
   }
@@ -45,6 +43,16 @@ Target find_target(const fs::path& path) {
   if (path.extension() == ".toml") return {TargetKind::kPlan, path, {}};
   if (checkpoint::is_tensor_source(path)) return {TargetKind::kWeights, path, {}};
   throw Error(ErrorKind::kFormat, cat(path.string(), ": neither a plan nor weights"), kKinds);
+}
+
+}  // namespace
+
+Target find_target(const fs::path& path) {
+  try {
+    return recognize(path);
+  } catch (const fs::filesystem_error& error) {  // no permission to look
+    throw Error(ErrorKind::kIo, cat(path.string(), ": ", error.code().message()));
+  }
 }
 
 std::optional<OpenedPlan> open_plan(const fs::path& file,

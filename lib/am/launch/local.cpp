@@ -281,6 +281,10 @@ void Supervisor::on_end(Child& child, const siginfo_t& info) {
   const bool own_error = exit.error && (stopped_at_ == 0.0 ||
                                         (exit.error->time > 0.0 && exit.error->time < stopped_at_));
   exit.stopped = (by_our_signal || told_to_end) && !own_error;
+  if (own_error && by_our_signal) {  // it was on its way out when our SIGTERM met it
+    exit.signal = 0;
+    exit.exit_status = exit.error->exit_status;
+  }
   if (!exit.stopped) on_failure(exit);
 }
 

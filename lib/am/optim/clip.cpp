@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <cmath>
 
 namespace am::optim {
@@ -22,7 +21,9 @@ double global_norm(const std::vector<GradientShard>& shards, const runtime::Grou
 }
 
 double clip_factor(double norm, double max_norm) {
-  return max_norm > 0.0 ? std::min(1.0, max_norm / (norm + 1e-6)) : 1.0;
+  if (max_norm <= 0.0) return 1.0;
+  const double factor = max_norm / (norm + 1e-6);
+  return factor > 1.0 ? 1.0 : factor;  // NaN stays NaN
 }
 
 }  // namespace am::optim

@@ -20,7 +20,7 @@ struct GradientShard {
 double global_norm(const std::vector<GradientShard>& shards, const runtime::Group& world);
 
 // What every gradient is multiplied with, as torch.nn.utils.clip_grad_norm_: min(1, max_norm /
-// (norm + 1e-6)); 1 for max_norm = 0.
+// (norm + 1e-6)); 1 for max_norm = 0. NaN for a NaN norm: a broken gradient shows at once.
 double clip_factor(double norm, double max_norm);
 
 }  // namespace am::optim

@@ -149,7 +149,7 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   const double factor = optim::clip_factor(norm, plan_.train.max_grad_norm);
   std::vector<at::Tensor> gradients;
   for (auto& group : data_parallel.groups()) {
-    gradients.push_back(factor < 1.0 ? group->flat_grad().mul_(factor) : group->flat_grad());
+    gradients.push_back(factor != 1.0 ? group->flat_grad().mul_(factor) : group->flat_grad());
   }
   observe::StepMetrics metrics;
   metrics.step = step + 1;

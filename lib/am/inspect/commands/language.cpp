@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 // What is a file is read; what looks like one and is none is an error, not a text.
 std::string text_or_file(const Arguments& arguments) {
-  const std::string text = arguments.text();
+  std::string text = arguments.text();
   std::error_code ignored;
   if (arguments.words.size() == 1) {
     if (fs::is_regular_file(text, ignored)) return read_file(text);
