@@ -151,6 +151,16 @@ class BadFilesTest(PlanCase):
                 self.assertEqual(self.rules(self.write("plan.toml", data)), ["plan.syntax"])
         self.assertEqual(self.rules(self.write("plan.toml", b"")), ["plan.required", "mesh.world"])
 
+    def test_letters_outside_of_quotes(self):
+        for text in ("[mesh]¹\n", "[mesh]\nworldē_size = 8\n", "[mesh]\ntp_size = ２\n"):
+            with self.subTest(text):
+                self.assertEqual(self.rules(self.write("plan.toml", text)), ["plan.syntax"])
+        plan = self.plan('# für alle ¹\n[data]\nkind = "text"\npath = ["ü\\"¹", \'é"ü\', """a\nü"""]\n'
+                         "[mesh]\nworld_size = 1\n")
+        self.assertEqual(self.rules(plan), ["data.missing"] * 3)
+        plan.write_text("\ufeff" + plan.read_text())
+        self.assertEqual(self.rules(plan), ["data.missing"] * 3)
+
     def test_control_characters_do_not_reach_the_terminal(self):
         plan = self.write("plan.toml", b'[model]\npath = "\\u001b[31mred"\n"\x1b[2J" = 1\n')
         result = self.am_plan("check", plan, status=1)

@@ -114,6 +114,50 @@ bool keys_are_shallow(const std::vector<std::string>& lines, const std::string& 
   return true;
 }
 
+// Past the end of the string that begins at `at`, or of the line or text where it does not end.
+size_t skip_string(std::string_view text, size_t at) {
+  const char quote = text[at];
+  const std::string triple(3, quote);
+  const bool multi = text.substr(at, 3) == triple;
+  for (size_t i = at + (multi ? 3 : 1); i < text.size(); ++i) {
+    if (quote == '"' && text[i] == '\\') {
+      ++i;
+    } else if (multi ? text.substr(i, 3) == triple : text[i] == quote || text[i] == '\n') {
+      return i + (multi ? 3 : 1);
+    }
+  }
+  return text.size();
+}
+
+// Outside of strings and comments TOML is ASCII. toml++ 3.3 asks of every other character there
+// whether it is a blank, and runs into an unreachable branch for most of U+00A1 to U+0499: so they
+// are refused before it sees them. A byte order mark may come first.
+bool is_ascii_outside_strings(std::string_view text, const std::string& file, Diagnostics& found) {
+  size_t i = starts_with(text, "\xEF\xBB\xBF") ? 3 : 0;
+  while (i < text.size()) {
+    if (text[i] == '"' || text[i] == '\'') {
+      i = skip_string(text, i);
+    } else if (text[i] == '#') {
+      i = std::min(text.find('\n', i), text.size());
+    } else if (static_cast<unsigned char>(text[i]) < 0x80) {
+      ++i;
+    } else {
+      break;
+    }
+  }
+  if (i >= text.size()) return true;
+  const size_t newline = i == 0 ? std::string_view::npos : text.rfind('\n', i - 1);
+  const size_t begin = newline == std::string_view::npos ? 0 : newline + 1;
+  Span span;
+  span.file = file;
+  span.line = 1 + static_cast<int>(std::count(text.begin(), text.begin() + begin, '\n'));
+  span.column = 1 + display_width(text.substr(begin, i - begin));
+  span.source = std::string(text.substr(begin, text.find('\n', begin) - begin));
+  found.error("plan.syntax", span, "a character that TOML allows only in text and comments",
+              "keys are ASCII letters, digits, - and _; anything else stands in quotes");
+  return false;
+}
+
 // The library writes "Error while parsing WHERE: WHAT".
 std::string message_of(const toml::parse_error& error) {
   constexpr std::string_view kPrefix = "Error while parsing ";
@@ -139,6 +183,7 @@ std::string help_for(std::string_view description) {
 std::optional<Value> read_toml(std::string_view text, const std::string& file, Diagnostics& found) {
   const Reader reader(text, file);
   if (!keys_are_shallow(reader.lines(), file, found)) return std::nullopt;
+  if (!is_ascii_outside_strings(text, file, found)) return std::nullopt;
   try {
     return reader.read(toml::parse(text));
   } catch (const toml::parse_error& error) {
