@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,7 +12,6 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <thread>
 
@@ -26,8 +26,6 @@
 namespace am::inspect {
 namespace {
 
-namespace fs = std::filesystem;
-
 // How long ranks have to end by themselves: after a peer died, to tell cause from consequence; and
 // at the end of a session, where the closed socket tells them.
 constexpr auto kSettle = std::chrono::milliseconds(500);
@@ -41,12 +39,16 @@ int64_t usable_cores() {
   return std::max(1, CPU_COUNT(&set));
 }
 
-fs::path make_log_folder() {
-  std::string name = (fs::temp_directory_path() / "am-repl-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) {
-    throw Error(ErrorKind::kIo, cat(name, ": cannot make a folder: ", std::strerror(errno)));
+// A rank's output, in memory: only its end is ever shown, and nothing is left behind however
+// am-repl ends.
+launch::RankLog make_log() {
+  const int fd = ::memfd_create("am-repl-rank", MFD_CLOEXEC);
+  if (fd < 0) {
+    throw Error(ErrorKind::kRuntime, cat("cannot make a log in memory: ", std::strerror(errno)));
   }
-  return name;
+  launch::RankLog log(cat("/proc/self/fd/", fd));  // opens the same file again
+  ::close(fd);
+  return log;
 }
 
 launch::RankEnvironment environment_of(int64_t rank, int64_t ranks, int port) {
@@ -94,7 +96,7 @@ bool reap(pid_t pid, launch::RankExit& exit, bool wait) {
 
 RankProcesses::RankProcesses(const std::vector<std::string>& argv, const WorkerSetup& setup,
                              int64_t ranks)
-    : log_folder_(make_log_folder()), interrupted_(setup.session.interrupted) {
+    : interrupted_(setup.session.interrupted) {
   try {
     start(argv, ranks);
     send_all(to_json(setup));
@@ -122,7 +124,7 @@ void RankProcesses::start(const std::vector<std::string>& argv, int64_t ranks) {
   options.omp_num_threads_given = launch::process_environment()("OMP_NUM_THREADS").has_value();
   for (int64_t rank = 0; rank < ranks; ++rank) {
     const SocketPair sockets;
-    Rank started{0, sockets.ours, launch::RankLog(log_folder_ / cat("rank-", rank, ".log"))};
+    Rank started{0, sockets.ours, make_log()};
     launch::ProcessSpec process;
     process.argv = argv;
     process.argv.push_back(std::to_string(sockets.theirs));
@@ -237,8 +239,6 @@ void RankProcesses::end_ranks() {
     rank.pid = 0;
   }
   ranks_.clear();
-  std::error_code ignored;
-  fs::remove_all(log_folder_, ignored);
 }
 
 Outcome RankProcesses::run(const std::string& input) {

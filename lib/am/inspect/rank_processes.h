@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-#include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,7 +50,6 @@ class RankProcesses : public Interpreter {
   void end_ranks();
 
   std::vector<Rank> ranks_;
-  std::filesystem::path log_folder_;
   std::function<bool()> interrupted_;
   SessionFacts facts_;
 };
