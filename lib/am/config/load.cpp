@@ -161,26 +161,11 @@ void check_data(const Plan& plan, Diagnostics& found) {
               "name a file, a folder or a glob, relative to the plan; or kind = \"synthetic\"");
 }
 
-// Ranks are counted in 32 bits; every later product of sizes of a valid plan may rely on this.
-void check_world(const Plan& plan, Diagnostics& found) {
-  constexpr double kMostRanks = 1 << 24;
-  const MeshSection& mesh = plan.mesh;
-  double ranks = 1.0;
-  for (const int64_t size :
-       {mesh.tp_size, mesh.pp_size, mesh.cp_size, std::max(mesh.dp_size, mesh.dp_replicate_size)}) {
-    ranks *= static_cast<double>(size);
-  }
-  if (ranks <= kMostRanks) return;
-  found.error("plan.range", plan.span("mesh"),
-              cat("the sizes of [mesh] multiply to ", format_general(ranks, 6), " ranks"),
-              cat("legal: up to ", format_fixed(kMostRanks, 0)));
-}
-
 void settle_async_tensor_parallel(Plan& plan, Diagnostics& found) {
   auto* fsdp2 = std::get_if<FSDP2Config>(&plan.strategy);
   if (fsdp2 == nullptr || !fsdp2->enable_async_tensor_parallel || fsdp2->sequence_parallel) return;
   fsdp2->sequence_parallel = true;
-  found.warning("plan.value", plan.span("strategy.enable_async_tensor_parallel"),
+  found.warning("strategy.async_tp", plan.span("strategy.enable_async_tensor_parallel"),
                 "enable_async_tensor_parallel works on sequence shards: sequence_parallel was set",
                 "write sequence_parallel = true");
 }
@@ -199,7 +184,6 @@ std::optional<Plan> parse_draft(std::string_view text, const std::string& file,
   if (readable) {
     Loader(plan, own).load(*root);
     if (own.ok()) check_data(plan, own);  // an error may be that of data.path
-    check_world(plan, own);
     settle_async_tensor_parallel(plan, own);
   }
   own.sort();

@@ -52,9 +52,12 @@ class Resolver {
     }
     if (found_.errors() > before) return;
     int64_t product = 1;
-    for (const int64_t size : {mesh_.tp_size, mesh_.cp_size, mesh_.pp_size, mesh_.dp_size}) {
-      product *= std::max<int64_t>(size, 1);
-      if (product <= kMaxRanks) continue;
+    for (const int64_t given : {mesh_.tp_size, mesh_.cp_size, mesh_.pp_size, mesh_.dp_size}) {
+      const int64_t size = std::max<int64_t>(given, 1);
+      if (size <= kMaxRanks / product) {
+        product *= size;
+        continue;
+      }
       found_.error("mesh.size", plan_.span("mesh"),
                    "the sizes make more ranks than any machine has",
                    cat("tp_size * cp_size * pp_size * dp_size must not exceed ", kMaxRanks));
