@@ -150,6 +150,18 @@ class PlanTest(unittest.TestCase):
         self.assertIn("SIGKILL", err)
         self.assertFalse(any(is_alive(rank) for rank in ranks))
 
+    def test_a_rank_killed_in_the_middle_of_a_command(self):
+        process = self.start()
+        ranks = children_of(process.pid)
+        process.stdin.write("generate AB --tokens 1000000\n")
+        process.stdin.flush()
+        time.sleep(0.5)
+        os.kill(ranks[1], signal.SIGKILL)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("rank 1 on node 0 failed: signal SIGKILL", err)
+        self.assertFalse(any(is_alive(rank) for rank in ranks))
+
     def test_ranks_die_with_a_killed_session(self):
         process = self.start()
         ranks = children_of(process.pid)
