@@ -115,6 +115,12 @@ class Training(RunTest):
         self.assertTrue((exported / "model.safetensors").exists())
         self.assertTrue((exported / "config.json").exists())
 
+    def test_tensorboard_events_are_written(self):
+        self.train(self.write_plan(plan_text("[metrics]\ntensorboard = true\n", steps=2)), "run")
+        events = list((self.path / "run" / "tensorboard").glob("events.out.tfevents.*"))
+        self.assertEqual(len(events), 1)
+        self.assertEqual(events[0].read_bytes().count(b"loss_metrics/global_avg_loss"), 2)
+
     def test_old_checkpoints_are_dropped(self):
         more = "[checkpoint]\nevery = 1\nkeep = 2\n"
         self.train(self.write_plan(plan_text(more, steps=4)), "run")

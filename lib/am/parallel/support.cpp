@@ -68,8 +68,6 @@ void check_supported(const config::Plan& plan, const mesh::MeshSizes& sizes, Dia
     unsupported.refuse(ddp->activation_checkpointing, "strategy.activation_checkpointing",
                        "activation checkpointing", "set it to false");
   }
-  unsupported.refuse(plan.metrics.tensorboard, "metrics.tensorboard", "the TensorBoard sink",
-                     "read metrics.jsonl");
   unsupported.refuse(plan.metrics.trace, "metrics.trace", "tracing", "set it to false");
   unsupported.refuse(plan.checkpoint.async, "checkpoint.async", "asynchronous checkpointing",
                      "set it to false");

@@ -12,6 +12,7 @@
 #include "am/checkpoint/weights.h"
 #include "am/data/from_plan.h"
 #include "am/observe/process_memory.h"
+#include "am/observe/tensorboard_sink.h"
 #include "am/optim/clip.h"
 #include "am/optim/schedule.h"
 #include "am/train/setup.h"
@@ -192,12 +193,23 @@ void Trainer::drop_old_checkpoints() const {
   }
 }
 
+// On rank 0; the others have none.
+std::vector<std::unique_ptr<observe::MetricSink>> Trainer::open_sinks() const {
+  std::vector<std::unique_ptr<observe::MetricSink>> sinks;
+  if (mesh_.rank() != 0) return sinks;
+  sinks.push_back(std::make_unique<observe::JsonlSink>(run_.metrics_file(), first_step_));
+  if (plan_.metrics.tensorboard) {
+    sinks.push_back(
+        std::make_unique<observe::TensorBoardSink>(run_.root() / "tensorboard", first_step_));
+  }
+  return sinks;
+}
+
 TrainResult Trainer::run(const launch::StopSignal& stop) {
   TrainResult result;
   result.steps = first_step_;
   const bool first = mesh_.rank() == 0;
-  std::unique_ptr<observe::JsonlSink> sink;
-  if (first) sink = std::make_unique<observe::JsonlSink>(run_.metrics_file(), first_step_);
+  const auto sinks = open_sinks();
   for (int64_t step = first_step_; step < plan_.train.max_steps && !result.stopped; ++step) {
     observe::StepMetrics metrics = train_step(step);
     // The largest memory of all ranks, and whether any was asked to stop: they stop after the same
@@ -210,16 +222,14 @@ TrainResult Trainer::run(const launch::StopSignal& stop) {
     result.stopped = shared[1].item<double>() > 0.0 && step + 1 < plan_.train.max_steps;
     result.steps = step + 1;
     result.last = metrics;
-    if (first) {
-      sink->write(metrics);
-      if (callbacks_.step) callbacks_.step(metrics);
-    }
+    for (const auto& sink : sinks) sink->write(metrics);
+    if (first && callbacks_.step) callbacks_.step(metrics);
     if (save_now(result.steps)) {
-      if (first) sink->flush();
+      for (const auto& sink : sinks) sink->flush();
       result.checkpoint = save(result.steps);
     }
   }
-  if (first) sink->flush();
+  for (const auto& sink : sinks) sink->flush();
   if (result.last && !save_now(result.steps)) result.checkpoint = save(result.steps);
   if (plan_.checkpoint.export_format == "hf" && !result.stopped) {
     result.exported = run_.root() / "export" / launch::checkpoint_name(result.steps);

@@ -70,6 +70,7 @@ class Trainer {
   double backward(int64_t step, int64_t micro_batch, bool last);
   std::vector<checkpoint::StateTensor> optimizer_state() const;
   void drop_old_checkpoints() const;
+  std::vector<std::unique_ptr<observe::MetricSink>> open_sinks() const;
   bool save_now(int64_t finished) const;
   void log(const std::string& line) const;
 
