@@ -13,8 +13,8 @@
 #include "am/base/text.h"
 #include "am/checkpoint/tensor_source.h"
 #include "am/checkpoint/weights.h"
-#include "launch/temporary_folder.h"
 #include "support/plans.h"
+#include "support/temporary_folder.h"
 
 namespace am::checkpoint {
 namespace {

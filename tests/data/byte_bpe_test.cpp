@@ -9,7 +9,7 @@
 #include "am/base/json.h"
 #include "am/data/bpe_merges.h"
 #include "am/data/unicode.h"
-#include "launch/temporary_folder.h"
+#include "support/temporary_folder.h"
 
 using namespace am;
 using namespace am::data;

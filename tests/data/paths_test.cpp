@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "am/base/error.h"
-#include "launch/temporary_folder.h"
+#include "support/temporary_folder.h"
 
 using namespace am;
 using namespace am::data;

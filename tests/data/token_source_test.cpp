@@ -7,7 +7,7 @@
 
 #include "am/base/error.h"
 #include "am/data/batch.h"
-#include "launch/temporary_folder.h"
+#include "support/temporary_folder.h"
 
 using namespace am;
 using namespace am::data;

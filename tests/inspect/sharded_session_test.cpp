@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "inspect/session_fixture.h"
+#include "support/temporary_folder.h"
 
 using namespace am;
 using namespace am::inspect;
@@ -121,8 +122,8 @@ TEST_CASE("wrong commands leave the ranks in step", "[inspect]") {
 }
 
 TEST_CASE("an export of a sharded model holds the same values", "[inspect]") {
-  const auto folder = std::filesystem::temp_directory_path() / "am-inspect-sharded-export";
-  std::filesystem::remove_all(folder);
+  const TemporaryFolder temporary;
+  const auto folder = temporary / "export";
   const auto outcomes = run_on_ranks(4, plan_text("llama", "tp_size = 2\ndp_size = 2", kPlainFsdp2),
                                      {"export " + folder.string()});
   INFO((outcomes[0].error ? outcomes[0].error->message : ""));
@@ -130,5 +131,4 @@ TEST_CASE("an export of a sharded model holds the same values", "[inspect]") {
   Session exported = stored_session(folder.string());
   Session original = stored_session(fixture("llama") + "/model.safetensors");
   CHECK(execute(exported, "stats").result.json == execute(original, "stats").result.json);
-  std::filesystem::remove_all(folder);
 }

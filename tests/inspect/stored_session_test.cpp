@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "inspect/session_fixture.h"
+#include "support/temporary_folder.h"
 
 using namespace am;
 using namespace am::inspect;
@@ -155,19 +156,18 @@ TEST_CASE("unknown commands and settings name the nearest", "[inspect]") {
 }
 
 TEST_CASE("weights without a config can be looked at but not run", "[inspect]") {
-  const auto folder = std::filesystem::temp_directory_path() / "am-inspect-no-config";
-  std::filesystem::create_directories(folder);
+  const TemporaryFolder temporary;
+  const auto& folder = temporary.path();
   std::filesystem::copy_file(fixture("llama") + kModel, folder / "model.safetensors",
                              std::filesystem::copy_options::overwrite_existing);
   Session session = stored_session(folder.string());
   CHECK(json_of(session, "ls")["parameters"].size() == 21);
   CHECK_THAT(error_of(session, "loss ABCD"), Catch::Contains("no config.json"));
-  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("export writes a folder that opens again", "[inspect]") {
-  const auto folder = std::filesystem::temp_directory_path() / "am-inspect-export";
-  std::filesystem::remove_all(folder);
+  const TemporaryFolder temporary;
+  const auto folder = temporary / "export";
   Session session = stored_session(fixture("llama-sharded"));
   const Json exported = json_of(session, "export " + folder.string() + " --dtype bfloat16");
   CHECK(exported["files"].size() >= 2);
@@ -177,5 +177,4 @@ TEST_CASE("export writes a folder that opens again", "[inspect]") {
   CHECK_THAT(error_of(session, "export " + folder.string()),
              Catch::Contains(folder.filename().string()));
   CHECK_THAT(error_of(session, "export x --format dcp"), Catch::Contains("unknown format"));
-  std::filesystem::remove_all(folder);
 }

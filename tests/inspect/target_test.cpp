@@ -6,6 +6,7 @@
 
 #include "am/checkpoint/checkpoint.h"
 #include "inspect/session_fixture.h"
+#include "support/temporary_folder.h"
 
 using namespace am;
 using namespace am::inspect;
@@ -14,15 +15,6 @@ using namespace am::inspect::test;
 namespace fs = std::filesystem;
 
 namespace {
-
-struct TemporaryFolder {
-  fs::path path = fs::temp_directory_path() / "am-inspect-target";
-  TemporaryFolder() {
-    fs::remove_all(path);
-    fs::create_directories(path);
-  }
-  ~TemporaryFolder() { fs::remove_all(path); }
-};
 
 // As am-run leaves it after `step` steps on two FSDP2 ranks.
 void write_checkpoint(const fs::path& folder, int64_t step) {
@@ -58,7 +50,7 @@ std::string error_of(const fs::path& path) {
 
 TEST_CASE("a checkpoint of two ranks shows who wrote what", "[inspect]") {
   const TemporaryFolder temporary;
-  const fs::path folder = temporary.path / "step-7";
+  const fs::path folder = temporary.path() / "step-7";
   write_checkpoint(folder, 7);
   REQUIRE(find_target(folder).kind == TargetKind::kWeights);
   Session session = stored_session(folder.string());
@@ -83,11 +75,11 @@ TEST_CASE("a checkpoint of two ranks shows who wrote what", "[inspect]") {
 
 TEST_CASE("a run folder stands for its latest checkpoint", "[inspect]") {
   const TemporaryFolder temporary;
-  const fs::path checkpoints = temporary.path / "checkpoints";
+  const fs::path checkpoints = temporary.path() / "checkpoints";
   fs::create_directories(checkpoints / "step-9.tmp");
   fs::create_directories(checkpoints / "step-2");
   fs::create_directories(checkpoints / "step-10");
-  const Target target = find_target(temporary.path);
+  const Target target = find_target(temporary.path());
   CHECK(target.path == checkpoints / "step-10");
   CHECK_THAT(target.note, Catch::Contains("step-10"));
   CHECK(find_target(checkpoints).path == checkpoints / "step-10");
@@ -95,17 +87,18 @@ TEST_CASE("a run folder stands for its latest checkpoint", "[inspect]") {
 
 TEST_CASE("targets that are nothing say what was looked for", "[inspect]") {
   const TemporaryFolder temporary;
-  CHECK_THAT(error_of(temporary.path / "nothing"), Catch::Contains("no such file"));
-  CHECK_THAT(error_of(temporary.path), Catch::Contains("step-N"));
-  std::ofstream(temporary.path / "notes.txt") << "hello";
-  CHECK_THAT(error_of(temporary.path / "notes.txt"), Catch::Contains("neither a plan nor weights"));
+  CHECK_THAT(error_of(temporary.path() / "nothing"), Catch::Contains("no such file"));
+  CHECK_THAT(error_of(temporary.path()), Catch::Contains("step-N"));
+  std::ofstream(temporary.path() / "notes.txt") << "hello";
+  CHECK_THAT(error_of(temporary.path() / "notes.txt"),
+             Catch::Contains("neither a plan nor weights"));
   CHECK(find_target(fixture("llama")).note.empty());
   CHECK(find_target(fixture("llama") + "/model.safetensors").kind == TargetKind::kWeights);
 }
 
 TEST_CASE("a wrong plan gives diagnostics and no session", "[inspect]") {
   const TemporaryFolder temporary;
-  const fs::path file = temporary.path / "plan.toml";
+  const fs::path file = temporary.path() / "plan.toml";
   std::ofstream(file) << plan_text("llama", "tp_size = 3\nworld_size = 3", kPlainFsdp2);
   Diagnostics found;
   CHECK(open_target(find_target(file), {}, found) == nullptr);
@@ -114,7 +107,7 @@ TEST_CASE("a wrong plan gives diagnostics and no session", "[inspect]") {
 
 TEST_CASE("a plan of one rank runs in this process", "[inspect]") {
   const TemporaryFolder temporary;
-  const fs::path file = temporary.path / "plan.toml";
+  const fs::path file = temporary.path() / "plan.toml";
   std::ofstream(file) << plan_text("llama", "world_size = 1", kPlainFsdp2);
   Diagnostics found;
   const auto interpreter = open_target(find_target(file), {}, found);

@@ -12,7 +12,7 @@
 #include "am/base/file.h"
 #include "am/base/text.h"
 #include "launch/default_action.h"
-#include "launch/temporary_folder.h"
+#include "support/temporary_folder.h"
 
 using namespace am;
 using namespace am::launch;

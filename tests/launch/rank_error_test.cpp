@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
-#include "launch/temporary_folder.h"
+#include "support/temporary_folder.h"
 
 using namespace am;
 using namespace am::launch;

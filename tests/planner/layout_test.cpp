@@ -6,6 +6,7 @@
 
 #include "am/planner/stages.h"
 #include "plan_text.h"
+#include "support/temporary_folder.h"
 
 namespace {
 
@@ -127,8 +128,7 @@ TEST_CASE("hybrid sharding replicates over dp_replicate") {
 }
 
 TEST_CASE("an inline plan, a file and a registered name") {
-  const auto folder = std::filesystem::temp_directory_path() / "automesh_tp_plan_test";
-  std::filesystem::create_directories(folder);
+  const TemporaryFolder folder;
   const auto file = folder / "mine.toml";
   std::ofstream(file) << "\"model.layers.*.mlp.{gate,up}_proj\" = \"colwise\"\n"
                          "\"model.layers.*.mlp.down_proj\" = \"rowwise\"\n";
@@ -151,7 +151,6 @@ TEST_CASE("an inline plan, a file and a registered name") {
   REQUIRE(ids(found) == Ids{"tp.style"});
   CHECK(found.items()[0].span.file == file.string());
   CHECK(found.items()[0].span.line == 2);
-  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("a plan from a shared library") {
