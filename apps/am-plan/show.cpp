@@ -3,6 +3,7 @@
 #include <numeric>
 #include <utility>
 
+#include "am/base/ranks.h"
 #include "am/base/text.h"
 #include "am/planner/layout.h"
 #include "am/planner/rules.h"
@@ -155,7 +156,7 @@ std::string ranks_text(const std::vector<int64_t>& ranks) {
   bool even = ranks.size() > 4 && step > 1;
   for (size_t i = 1; i < ranks.size(); ++i) even = even && ranks[i] - ranks[i - 1] == step;
   if (even) return am::cat(ranks[0], ", ", ranks[1], " .. ", ranks.back());
-  return am::term::rank_list(ranks);
+  return am::rank_list(ranks);
 }
 
 std::string examples(const MeshLayout& mesh, const char* name) {

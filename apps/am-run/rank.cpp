@@ -53,7 +53,8 @@ int train(const Options& options, const launch::RankEnvironment& here) {
     announce(*job);
   }
   const launch::StopSignal stop;
-  const auto world = runtime::World::connect(here, std::chrono::seconds(options.timeout_seconds));
+  const auto world =
+      runtime::World::connect(here, {.timeout = std::chrono::seconds(options.timeout_seconds)});
   observe::StepLine line(job->plan.train.max_steps);
   const int64_t every = std::max<int64_t>(1, job->plan.metrics.every);
   train::TrainerCallbacks callbacks;

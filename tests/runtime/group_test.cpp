@@ -91,15 +91,23 @@ TEST_CASE("a mesh of another size than the world is refused") {
   CHECK_THROWS_AS(DeviceMesh(World::single(), mesh::MeshLayout({.tp = 2})), Error);
 }
 
-TEST_CASE("a peer that never comes is an error that names the group") {
-  CHECK_THROWS_WITH(run_ranks(
-                        2,
-                        [](const World& world) {
-                          if (world.rank() == 1) return;
-                          world.make_group("lonely", {0, 1});
-                        },
-                        std::chrono::seconds(1)),
-                    Catch::Contains("lonely"));
+TEST_CASE("a peer that never comes is an error that names the group and the peer") {
+  const auto body = [](const World& world) {
+    if (world.rank() < 2) world.make_group("lonely", {0, 1, 2});
+  };
+  CHECK_THROWS_WITH(
+      run_ranks(4, body, std::chrono::seconds(1)),
+      Catch::Contains("rank 2 did not arrive") && Catch::Contains("group lonely; 2 of 3 ranks"));
+}
+
+TEST_CASE("a group of all ranks has the world's connections, one of one rank has none") {
+  run_ranks(2, [](const World& world) {
+    RANK_CHECK(world.make_group("all", {0, 1}).communicator() == world.group().communicator());
+    RANK_CHECK(world.make_group("all", {0, 1}).name() == "all");
+    RANK_CHECK(world.make_group("me", {world.rank()}).communicator() == nullptr);
+    const Group own = world.new_group("own", {0, 1}, {world.timeout()});
+    RANK_CHECK(own.communicator() != world.group().communicator());
+  });
 }
 
 }  // namespace am::runtime

@@ -66,9 +66,3 @@ TEST_CASE("parts that form no grid are listed") {
 TEST_CASE("shards with other dims are a bug that is caught") {
   CHECK_THROWS_AS(map_of({4, 8}, {{0, {0}, {4}}}), Error);
 }
-
-TEST_CASE("lists of ranks join runs of three and more") {
-  CHECK(rank_list({8, 0, 2, 1, 3}) == "0-3, 8");
-  CHECK(rank_list({0, 1}) == "0, 1");
-  CHECK(rank_list({}).empty());
-}

@@ -36,7 +36,7 @@ Session open_session(const WorkerSetup& setup) {
     throw Error(ErrorKind::kPlan,
                 cat(setup.plan.string(), ": the plan was changed while ranks started"));
   }
-  const runtime::World world = runtime::World::connect(*here, kTimeout);
+  const runtime::World world = runtime::World::connect(*here, {.timeout = kTimeout});
   auto holder = std::make_unique<ShardedHolder>(opened->plan, opened->model, opened->layout, world);
   SessionOptions options = setup.session;
   options.interrupted = [] { return interrupt_requested.load(); };

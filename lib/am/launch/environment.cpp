@@ -129,6 +129,8 @@ RankEnvironment read_torchrun(const Variables& variables) {
   here.node_rank = variables.number("GROUP_RANK", 0).value_or(here.rank / here.local_world_size);
   here.num_nodes = variables.number("GROUP_WORLD_SIZE", 1)
                        .value_or(ceil_div(here.world_size, here.local_world_size));
+  here.agent_store = variables.text("TORCHELASTIC_USE_AGENT_STORE").value_or("") == "True";
+  here.restart_count = variables.number("TORCHELASTIC_RESTART_COUNT", 0).value_or(0);
   if (here.world_size > 1) here.master_addr.clear();
   read_master(variables, here, 0);
   check_ranks(variables, here, "RANK", "WORLD_SIZE", "LOCAL_RANK");

@@ -39,6 +39,10 @@ struct RankEnvironment {
   std::string master_addr = "127.0.0.1";
   int master_port = 0;   // 0 only where world_size is 1: no peer needs it
   std::string launcher;  // "torchrun", "open-mpi", "pmi", "slurm" or "local"
+  // The launcher serves the store at master_addr:master_port (torchrun's
+  // TORCHELASTIC_USE_AGENT_STORE); otherwise rank 0 does.
+  bool agent_store = false;
+  int64_t restart_count = 0;  // which attempt of the job this is, from 0
 };
 
 // Reads the launcher's variables. Nothing, without an error, when no launcher started this process:

@@ -21,7 +21,7 @@ DeviceMesh::DeviceMesh(const World& world, const mesh::MeshLayout& layout)
       const std::string unique = cat("mesh/", name, "/", ranks.front());
       known = made.emplace(ranks, world.make_group(unique, ranks)).first;
     }
-    groups_.emplace(std::string(name), known->second);
+    groups_.emplace(std::string(name), known->second.renamed(std::string(name)));
   }
 }
 

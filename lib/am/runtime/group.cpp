@@ -15,50 +15,115 @@ namespace am::runtime {
 namespace {
 
 c10d::ReduceOp to_c10d(ReduceOp op) {
-  return op == ReduceOp::kSum ? c10d::ReduceOp::SUM : c10d::ReduceOp::MAX;
+  switch (op) {
+    case ReduceOp::kSum:
+      return c10d::ReduceOp::SUM;
+    case ReduceOp::kAvg:
+      return c10d::ReduceOp::AVG;
+    case ReduceOp::kProduct:
+      return c10d::ReduceOp::PRODUCT;
+    case ReduceOp::kMin:
+      return c10d::ReduceOp::MIN;
+    case ReduceOp::kMax:
+      return c10d::ReduceOp::MAX;
+    case ReduceOp::kBand:
+      return c10d::ReduceOp::BAND;
+    case ReduceOp::kBor:
+      return c10d::ReduceOp::BOR;
+    case ReduceOp::kBxor:
+      return c10d::ReduceOp::BXOR;
+  }
+  return c10d::ReduceOp::SUM;
 }
 
-// Runs a call into c10d; its exceptions become one am::Error that says which collective it was.
+// Runs a call into c10d; its exceptions become one CollectiveError.
 template <typename Call>
-auto collective(const std::string& what, Call&& call) {
+auto guarded(const Communicator& communicator, const Collective& collective, Call&& call) {
+  const auto start = Progress::Clock::now();
   try {
     return call();
   } catch (const am::Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw am::Error(ErrorKind::kPeer, cat(what, " failed: ", first_line(error)),
-                    "a peer rank went away or did not arrive in time; look at its log");
+    // c10d says in words alone whether it waited in vain or lost a connection.
+    const bool timed_out = communicator.timeout.count() > 0 &&
+                           Progress::Clock::now() - start >= communicator.timeout * 9 / 10;
+    const auto& explain = communicator.context->explain;
+    Stall stall;
+    if (explain) stall = explain(collective, timed_out);
+    throw CollectiveError(collective, timed_out, first_line(error), std::move(stall));
   }
 }
 
 }  // namespace
 
-Pending::Pending(c10::intrusive_ptr<c10d::Work> work, std::string what,
-                 std::function<void()> finish)
-    : work_(std::move(work)), what_(std::move(what)), finish_(std::move(finish)) {}
+Pending::Pending(std::shared_ptr<Communicator> communicator, Collective collective,
+                 c10::intrusive_ptr<c10d::Work> work, std::function<void()> finish)
+    : communicator_(std::move(communicator)),
+      collective_(std::move(collective)),
+      work_(std::move(work)),
+      finish_(std::move(finish)) {}
 
 void Pending::wait() {
   if (work_) {
     auto work = std::exchange(work_, nullptr);
-    collective(what_, [&] { work->wait(); });
+    Progress& progress = communicator_->context->progress;
+    progress.wait_begins(collective_);
+    guarded(*communicator_, collective_, [&] { work->wait(); });
+    progress.wait_ends();  // a failed one goes on being what the rank waits for
   }
   if (finish_) std::exchange(finish_, nullptr)();
 }
 
-Group::Group() : name_("self"), ranks_{0} {}
+Group::Group() : Group("self") {}
 
-Group::Group(std::string name, std::vector<int64_t> ranks, int64_t index,
-             c10::intrusive_ptr<c10d::Backend> backend)
-    : name_(std::move(name)),
-      ranks_(std::move(ranks)),
-      index_(index),
-      backend_(std::move(backend)) {
-  AM_ASSERT(size() == 1 || backend_, "a group of several ranks needs a backend");
+Group::Group(std::string name, int64_t rank) : name_(std::move(name)), alone_{rank} {}
+
+Group::Group(std::string name, std::shared_ptr<Communicator> communicator)
+    : name_(std::move(name)), communicator_(std::move(communicator)) {
+  AM_ASSERT(communicator_ && communicator_->context, "a group of several ranks communicates");
 }
 
-std::string Group::describe(const char* collective_name) const {
-  return cat(collective_name, " in group ", name_, " (ranks ",
-             join(std::span<const int64_t>(ranks_), ", "), ")");
+const std::vector<int64_t>& Group::ranks() const {
+  return communicator_ ? communicator_->id->ranks : alone_;
+}
+
+int64_t Group::index() const { return communicator_ ? communicator_->index : 0; }
+
+Group Group::renamed(std::string name) const {
+  Group group = *this;
+  group.name_ = std::move(name);
+  return group;
+}
+
+c10::Device Group::device() const {
+  return communicator_ ? communicator_->device : c10::Device(c10::kCPU);
+}
+
+Collective Group::next(const char* op) const {
+  return {op, name_, communicator_->id, ++communicator_->sequence};
+}
+
+c10::intrusive_ptr<c10d::Backend> Group::backend(const at::Tensor& tensor) const {
+  const auto& found = tensor.is_cuda() ? communicator_->cuda : communicator_->cpu;
+  if (!found) {
+    throw Error(ErrorKind::kRuntime,
+                cat("group ", name_, " has no engine for ", tensor.device().str(), " tensors"),
+                "use the backend cpu:gloo,cuda:nccl for tensors of both kinds");
+  }
+  return found;
+}
+
+Pending Group::issue(
+    const char* op, const at::Tensor& tensor,
+    const std::function<c10::intrusive_ptr<c10d::Work>(c10d::Backend&)>& call) const {
+  const auto engine = backend(tensor);
+  Collective collective = next(op);
+  auto work = guarded(*communicator_, collective, [&] { return call(*engine); });
+  Progress& progress = communicator_->context->progress;
+  progress.issued(collective);
+  if (tensor.is_cuda()) progress.track(collective, work);
+  return {communicator_, std::move(collective), std::move(work)};
 }
 
 void Group::all_reduce(at::Tensor tensor, ReduceOp op) const {
@@ -67,12 +132,11 @@ void Group::all_reduce(at::Tensor tensor, ReduceOp op) const {
 
 Pending Group::all_reduce_async(at::Tensor tensor, ReduceOp op) const {
   if (size() == 1 || tensor.numel() == 0) return {};
-  const std::string what = describe("all_reduce");
-  return collective(what, [&] {
+  return issue("all_reduce", tensor, [&](c10d::Backend& engine) {
     std::vector<at::Tensor> tensors = {tensor};
     c10d::AllreduceOptions options;
     options.reduceOp = to_c10d(op);
-    return Pending(backend_->allreduce(tensors, options), what);
+    return engine.allreduce(tensors, options);
   });
 }
 
@@ -87,11 +151,10 @@ Pending Group::all_gather_async(at::Tensor out, at::Tensor in) const {
     if (out.data_ptr() != in.data_ptr()) out.copy_(in.view_as(out));
     return {};
   }
-  const std::string what = describe("all_gather");
-  return collective(what, [&] {
+  return issue("all_gather", in, [&](c10d::Backend& engine) {
     at::Tensor flat_out = out.view(-1);
     at::Tensor flat_in = in.view(-1);
-    return Pending(backend_->_allgather_base(flat_out, flat_in), what);
+    return engine._allgather_base(flat_out, flat_in);
   });
 }
 
@@ -109,44 +172,57 @@ Pending Group::reduce_scatter_async(at::Tensor out, at::Tensor in) const {
     if (out.data_ptr() != in.data_ptr()) out.copy_(in.view_as(out));
     return {};
   }
-  const std::string what = describe("reduce_scatter");
-  return collective(what, [&] {
-    at::Tensor parts = at::empty({size(), out.numel()}, out.options());
-    at::Tensor flat_parts = parts.view(-1);
-    at::Tensor flat_in = in.view(-1);
-    std::vector<int64_t> equal;
-    auto work = backend_->alltoall_base(flat_parts, flat_in, equal, equal);
-    return Pending(std::move(work), what, [out, parts, keep_alive = std::move(flat_in)] {
+  if (in.is_cuda()) {
+    return issue("reduce_scatter", in, [&](c10d::Backend& engine) {
       at::Tensor flat_out = out.view(-1);
-      if (out.scalar_type() == at::kFloat || out.scalar_type() == at::kDouble) {
-        at::sum_out(flat_out, parts, {0});
-      } else {
-        flat_out.copy_(parts.sum(0, false, at::kFloat));
-      }
+      at::Tensor flat_in = in.view(-1);
+      return engine._reduce_scatter_base(flat_out, flat_in);
     });
+  }
+  const at::Tensor parts = at::empty({size(), out.numel()}, out.options());
+  const auto engine = backend(in);
+  const Collective collective = next("reduce_scatter");
+  at::Tensor flat_in = in.view(-1);
+  auto work = guarded(*communicator_, collective, [&] {
+    at::Tensor flat_parts = parts.view(-1);
+    std::vector<int64_t> equal;
+    return engine->alltoall_base(flat_parts, flat_in, equal, equal);
   });
+  communicator_->context->progress.issued(collective);
+  return Pending(communicator_, collective, std::move(work),
+                 [out, parts, keep_alive = std::move(flat_in)] {
+                   at::Tensor flat_out = out.view(-1);
+                   if (out.scalar_type() == at::kFloat || out.scalar_type() == at::kDouble) {
+                     at::sum_out(flat_out, parts, {0});
+                   } else {
+                     flat_out.copy_(parts.sum(0, false, at::kFloat));
+                   }
+                 });
 }
 
 void Group::broadcast(at::Tensor tensor, int64_t root) const {
   if (size() == 1 || tensor.numel() == 0) return;
-  const std::string what = describe("broadcast");
-  collective(what, [&] {
-    std::vector<at::Tensor> tensors = {std::move(tensor)};
+  auto pending = issue("broadcast", tensor, [&](c10d::Backend& engine) {
+    std::vector<at::Tensor> tensors = {tensor};
     c10d::BroadcastOptions options;
     options.rootRank = root;
-    backend_->broadcast(tensors, options)->wait();
+    return engine.broadcast(tensors, options);
   });
+  pending.wait();
 }
 
 std::vector<std::string> Group::all_gather_text(const std::string& text) const {
   if (size() == 1) return {text};
-  at::Tensor lengths = at::empty({size()}, at::kLong);
-  all_gather(lengths, at::full({1}, static_cast<int64_t>(text.size()), at::kLong));
+  const auto on_device = at::TensorOptions(device());
+  at::Tensor lengths = at::empty({size()}, on_device.dtype(at::kLong));
+  all_gather(lengths, at::full({1}, static_cast<int64_t>(text.size()), on_device.dtype(at::kLong)));
+  lengths = lengths.cpu();
   const int64_t longest = lengths.max().item<int64_t>();
   at::Tensor mine = at::zeros({longest}, at::kByte);
   if (!text.empty()) std::memcpy(mine.data_ptr(), text.data(), text.size());
-  at::Tensor all = at::empty({size(), longest}, at::kByte);
-  all_gather(all, mine);
+  at::Tensor all = at::empty({size(), longest}, on_device.dtype(at::kByte));
+  all_gather(all, mine.to(device()));
+  all = all.cpu();
   std::vector<std::string> texts;
   for (int64_t i = 0; i < size(); ++i) {
     const auto* begin = static_cast<const char*>(all.data_ptr()) + i * longest;
@@ -155,10 +231,58 @@ std::vector<std::string> Group::all_gather_text(const std::string& text) const {
   return texts;
 }
 
+std::string Group::broadcast_text(const std::string& text, int64_t root) const {
+  if (size() == 1) return text;
+  const auto on_device = at::TensorOptions(device());
+  at::Tensor length = at::full({1}, static_cast<int64_t>(text.size()), on_device.dtype(at::kLong));
+  broadcast(length, root);
+  at::Tensor bytes = at::zeros({length.item<int64_t>()}, at::kByte);
+  if (index() == root && !text.empty()) std::memcpy(bytes.data_ptr(), text.data(), text.size());
+  bytes = bytes.to(device());
+  broadcast(bytes, root);
+  bytes = bytes.cpu();
+  return {static_cast<const char*>(bytes.data_ptr()), static_cast<size_t>(bytes.numel())};
+}
+
 void Group::barrier() const {
   if (size() == 1) return;
-  const std::string what = describe("barrier");
-  collective(what, [&] { backend_->barrier()->wait(); });
+  // What c10d's NCCL barrier is too; that one must be told its GPU.
+  const at::Tensor token = at::zeros({1}, at::TensorOptions(device()));
+  auto pending = issue("barrier", token, [&](c10d::Backend& engine) {
+    std::vector<at::Tensor> tensors = {token};
+    return engine.allreduce(tensors);
+  });
+  pending.wait();
+  if (token.is_cuda()) token.item<float>();  // a barrier holds the host
+}
+
+void Group::monitored_barrier(std::chrono::milliseconds timeout) const {
+  if (size() == 1) return;
+  AM_ASSERT(communicator_->cpu, "a monitored barrier needs a host engine");
+  const Collective collective = next("monitored_barrier");
+  Progress& progress = communicator_->context->progress;
+  progress.issued(collective);
+  progress.wait_begins(collective);
+  c10d::BarrierOptions options;
+  options.timeout = timeout;
+  guarded(*communicator_, collective,
+          [&] { communicator_->cpu->monitoredBarrier(options, /*waitAllRanks=*/true); });
+  progress.wait_ends();
+}
+
+at::Tensor Group::allocate(int64_t numel, const at::TensorOptions& options) const {
+  const at::TensorOptions on_device = options.device_opt() ? options : options.device(device());
+  const bool registered = communicator_ && communicator_->cuda && on_device.device().is_cuda() &&
+                          communicator_->cuda->supportsTensorAlloc(on_device.device().index());
+  return registered ? communicator_->cuda->allocateTensor(numel, on_device)
+                    : at::empty({numel}, on_device);
+}
+
+void Group::abort() const {
+  if (!communicator_) return;
+  for (const auto& engine : {communicator_->cpu, communicator_->cuda}) {
+    if (engine) engine->abort();
+  }
 }
 
 }  // namespace am::runtime

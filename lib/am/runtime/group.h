@@ -1,8 +1,9 @@
 // A process group as a value: which ranks, which of them this is, and the collectives between them.
 //
-// Collectives run on c10d (Gloo on CPU). A group of one rank communicates nothing and needs no
-// backend, so callers never ask for the size first. Every failure is an am::Error(kPeer) that names
-// the collective and the group.
+// Collectives run on c10d: Gloo for host tensors, NCCL for GPU tensors; the tensor decides. A group
+// of one rank communicates nothing and needs no backend, so callers never ask for the size first.
+// Every failure is a CollectiveError (an am::Error of kind kPeer) that names the collective, the
+// group and, where a watchdog runs, the rank that did not arrive.
 //
 //   group.all_reduce(loss_sum);                    // in place
 //   Pending gathered = group.all_gather_async(full, shard);
@@ -10,6 +11,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,22 +21,48 @@
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <vector>
 
+#include "am/runtime/collective_error.h"
+#include "am/runtime/progress.h"
+
 namespace am::runtime {
 
-enum class ReduceOp { kSum, kMax };
+// PyTorch's ReduceOp. kAvg of integers is not defined.
+enum class ReduceOp { kSum, kAvg, kProduct, kMin, kMax, kBand, kBor, kBxor };
+
+// What the groups of one world share: the progress record, and whoever can say why a collective
+// does not end.
+struct GroupContext {
+  Progress progress;
+  // Set by the watchdog. `timed_out` as in CollectiveError.
+  std::function<Stall(const Collective& collective, bool timed_out)> explain;
+};
+
+// The connections between the ranks of a group; groups of the same ranks share one.
+struct Communicator {
+  std::shared_ptr<const CommunicatorId> id;
+  int64_t index = 0;                            // of this rank in id->ranks
+  c10::intrusive_ptr<c10d::Backend> cpu;        // null: no host tensors
+  c10::intrusive_ptr<c10d::Backend> cuda;       // null: no GPU tensors
+  c10::Device device = c10::Device(c10::kCPU);  // for messages of the group itself
+  std::chrono::milliseconds timeout{0};         // of one collective
+  std::shared_ptr<GroupContext> context;
+  std::atomic<uint64_t> sequence{0};
+};
 
 // A collective under way. Must be waited for before its tensors are touched; wait() is idempotent.
 class Pending {
  public:
   Pending() = default;
-  Pending(c10::intrusive_ptr<c10d::Work> work, std::string what, std::function<void()> finish = {});
+  Pending(std::shared_ptr<Communicator> communicator, Collective collective,
+          c10::intrusive_ptr<c10d::Work> work, std::function<void()> finish = {});
 
   void wait();
   bool active() const { return work_.defined() || finish_; }
 
  private:
+  std::shared_ptr<Communicator> communicator_;
+  Collective collective_;
   c10::intrusive_ptr<c10d::Work> work_;
-  std::string what_;
   std::function<void()> finish_;  // local work that completes the collective
 };
 
@@ -41,13 +70,20 @@ class Group {
  public:
   // A group of one.
   Group();
-  Group(std::string name, std::vector<int64_t> ranks, int64_t index,
-        c10::intrusive_ptr<c10d::Backend> backend);
+  // `rank`: the only member.
+  explicit Group(std::string name, int64_t rank = 0);
+  Group(std::string name, std::shared_ptr<Communicator> communicator);
 
   const std::string& name() const { return name_; }
-  const std::vector<int64_t>& ranks() const { return ranks_; }
-  int64_t size() const { return static_cast<int64_t>(ranks_.size()); }
-  int64_t index() const { return index_; }
+  const std::vector<int64_t>& ranks() const;
+  int64_t size() const { return static_cast<int64_t>(ranks().size()); }
+  int64_t index() const;
+  // The same connections under another name.
+  Group renamed(std::string name) const;
+  // Null for a group of one.
+  const std::shared_ptr<Communicator>& communicator() const { return communicator_; }
+  // Where tensors may live that any collective of the group takes: the host where it can.
+  c10::Device device() const;
 
   // In place on a contiguous tensor.
   void all_reduce(at::Tensor tensor, ReduceOp op = ReduceOp::kSum) const;
@@ -59,23 +95,35 @@ class Group {
   Pending all_gather_async(at::Tensor out, at::Tensor in) const;
 
   // `in` holds size() parts of `out`'s elements; `out` receives the sum of every rank's part number
-  // index(). The sum runs in index order, so that it is the same bits every time.
+  // index(). On the host the sum runs in index order, so that it is the same bits every time.
   void reduce_scatter(at::Tensor out, at::Tensor in) const;
   Pending reduce_scatter_async(at::Tensor out, at::Tensor in) const;
 
   // From the group's rank `root` (an index) to all.
   void broadcast(at::Tensor tensor, int64_t root = 0) const;
-  // Every rank's text, in index order.
+  // Every rank's text (or bytes), in index order.
   std::vector<std::string> all_gather_text(const std::string& text) const;
+  // The text (or bytes) of `root` (an index).
+  std::string broadcast_text(const std::string& text, int64_t root = 0) const;
   void barrier() const;
+  // A barrier in which index 0 names the ranks that are missing. Host engines only.
+  void monitored_barrier(std::chrono::milliseconds timeout) const;
+
+  // A tensor of `numel` elements on the group's GPU in memory that is registered with its
+  // communicator where the engine offers that (NCCL's user buffers), else ordinary memory.
+  at::Tensor allocate(int64_t numel, const at::TensorOptions& options) const;
+  // Ends what is under way: waiting ranks get an error. The group is of no further use.
+  void abort() const;
 
  private:
-  std::string describe(const char* collective) const;
+  Collective next(const char* op) const;
+  c10::intrusive_ptr<c10d::Backend> backend(const at::Tensor& tensor) const;
+  Pending issue(const char* op, const at::Tensor& tensor,
+                const std::function<c10::intrusive_ptr<c10d::Work>(c10d::Backend&)>& call) const;
 
   std::string name_;
-  std::vector<int64_t> ranks_;
-  int64_t index_ = 0;
-  c10::intrusive_ptr<c10d::Backend> backend_;
+  std::shared_ptr<Communicator> communicator_;
+  std::vector<int64_t> alone_;  // the rank of a group of one
 };
 
 }  // namespace am::runtime

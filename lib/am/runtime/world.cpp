@@ -3,109 +3,178 @@
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
+#include <map>
 #include <mutex>
+#include <numeric>
 #include <thread>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <utility>
 
 #include "am/base/error.h"
+#include "am/base/ranks.h"
 #include "am/base/text.h"
+#include "am/runtime/store.h"
 #include "am/runtime/torch_error.h"
 
 namespace am::runtime {
 
+struct World::State {
+  launch::RankEnvironment here;
+  c10::intrusive_ptr<c10d::Store> store;
+  WorldOptions options;
+  Engines engines;
+  std::shared_ptr<GroupContext> context = std::make_shared<GroupContext>();
+  Group group;
+
+  std::mutex mutex;
+  std::map<std::string, int64_t> names_given;
+  std::vector<std::weak_ptr<Communicator>> communicators;
+};
+
 namespace {
 
-bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || starts_with(host, "127.");
+std::vector<int64_t> first_ranks(int64_t size) {
+  std::vector<int64_t> ranks(static_cast<size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
 }
 
 }  // namespace
 
-World World::single() { return {}; }
-
-World World::connect(const launch::RankEnvironment& environment,
-                     std::chrono::milliseconds timeout) {
+World World::single() {
   World world;
-  world.rank_ = environment.rank;
-  world.size_ = environment.world_size;
-  world.timeout_ = timeout;
-  if (world.size_ == 1) return world;
-  c10d::TCPStoreOptions options;
-  options.port = static_cast<uint16_t>(environment.master_port);
-  options.isServer = environment.rank == 0;
-  options.numWorkers = static_cast<size_t>(environment.world_size);
-  options.waitWorkers = true;
-  options.timeout = timeout;
-  try {
-    world.store_ = c10::make_intrusive<c10d::TCPStore>(environment.master_addr, options);
-  } catch (const std::exception& error) {
-    throw Error(ErrorKind::kPeer,
-                cat("rank ", world.rank_, ": cannot join the job at ", environment.master_addr, ":",
-                    environment.master_port, ": ", first_line(error)),
-                "check MASTER_ADDR and MASTER_PORT, and that all ranks were started");
-  }
-  world.device_ = is_loopback(environment.master_addr)
-                      ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")
-                      : c10d::ProcessGroupGloo::createDefaultDevice();
+  world.state_ = std::make_shared<State>();
+  world.state_->here.launcher = "local";
+  world.state_->options.timeout = std::chrono::milliseconds(0);
   return world;
 }
 
-World World::in_process(int64_t rank, int64_t size, c10::intrusive_ptr<c10d::Store> store,
-                        std::chrono::milliseconds timeout) {
+World World::connect(const launch::RankEnvironment& here, const WorldOptions& options) {
+  auto store = here.world_size > 1 ? connect_store(here, options.timeout) : nullptr;
+  return in_process(here, std::move(store), options);
+}
+
+World World::in_process(const launch::RankEnvironment& here, c10::intrusive_ptr<c10d::Store> store,
+                        const WorldOptions& options) {
   World world;
-  world.rank_ = rank;
-  world.size_ = size;
-  world.timeout_ = timeout;
-  world.device_ = c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
-  world.store_ = std::move(store);
+  world.state_ = std::make_shared<State>();
+  State& state = *world.state_;
+  state.here = here;
+  state.options = options;
+  state.engines = make_engines(options.backend, here);
+  state.store = std::move(store);
+  state.group = Group("world", here.rank);
+  if (here.world_size > 1) {
+    state.group = world.new_group("world", first_ranks(here.world_size), {options.timeout});
+  }
   return world;
+}
+
+int64_t World::rank() const { return state_->here.rank; }
+int64_t World::size() const { return state_->here.world_size; }
+const launch::RankEnvironment& World::environment() const { return state_->here; }
+std::chrono::milliseconds World::timeout() const { return state_->options.timeout; }
+const std::string& World::backend() const { return state_->options.backend; }
+const Group& World::group() const { return state_->group; }
+Progress& World::progress() const { return state_->context->progress; }
+const std::shared_ptr<GroupContext>& World::context() const { return state_->context; }
+const c10::intrusive_ptr<c10d::Store>& World::store() const { return state_->store; }
+
+c10::Device World::device() const {
+  return state_->engines.cuda ? state_->engines.cuda->device() : c10::Device(c10::kCPU);
 }
 
 Group World::make_group(const std::string& name, std::vector<int64_t> ranks) const {
-  const auto self = std::find(ranks.begin(), ranks.end(), rank_);
+  if (size() > 1 && ranks == first_ranks(size())) return group().renamed(name);
+  return new_group(name, std::move(ranks), {timeout()});
+}
+
+Group World::new_group(const std::string& name, std::vector<int64_t> ranks,
+                       const GroupOptions& options, const std::string& backend) const {
+  const auto self = std::find(ranks.begin(), ranks.end(), rank());
   AM_ASSERT(self != ranks.end(), "a rank makes only the groups it is in");
-  const int64_t index = self - ranks.begin();
-  if (ranks.size() == 1) return Group(name, std::move(ranks), index, nullptr);
+  if (ranks.size() == 1) return Group(name, rank());
+  const Engines engines = backend.empty() ? state_->engines : make_engines(backend, state_->here);
+  auto communicator = std::make_shared<Communicator>();
+  communicator->index = self - ranks.begin();
+  communicator->id = std::make_shared<CommunicatorId>(CommunicatorId{name, std::move(ranks)});
+  communicator->timeout = options.timeout;
+  communicator->context = state_->context;
+  const auto& members = communicator->id->ranks;
+  const auto connect = [&](const std::shared_ptr<Engine>& engine) {
+    auto store = c10::make_intrusive<c10d::PrefixStore>(cat("group/", name, "/", engine->name()),
+                                                        state_->store);
+    return engine->connect(std::move(store), communicator->index,
+                           static_cast<int64_t>(members.size()), name, options);
+  };
+  meet(*state_->store, name, rank(), members, options.timeout);
   try {
-    auto options = c10d::ProcessGroupGloo::Options::create(timeout_);
-    options->devices.push_back(device_);
-    options->threads = 1;
-    auto prefixed = c10::make_intrusive<c10d::PrefixStore>(name, store_);
-    auto backend = c10::make_intrusive<c10d::ProcessGroupGloo>(
-        prefixed, static_cast<int>(index), static_cast<int>(ranks.size()), options);
-    return Group(name, std::move(ranks), index, std::move(backend));
+    if (engines.cuda) {
+      communicator->cuda = connect(engines.cuda);
+      communicator->device = engines.cuda->device();
+    }
+    if (engines.cpu) {
+      communicator->cpu = connect(engines.cpu);
+      communicator->device = engines.cpu->device();
+    }
   } catch (const std::exception& error) {
     throw Error(ErrorKind::kPeer,
-                cat("rank ", rank_, ": cannot connect group ", name, " (ranks ",
-                    join(std::span<const int64_t>(ranks), ", "), "): ", first_line(error)),
+                cat("rank ", rank(), ": cannot connect group ", name, " (", ranks_text(members),
+                    "): ", first_line(error)),
                 "a peer rank went away or did not arrive in time; look at its log");
   }
+  const std::lock_guard lock(state_->mutex);
+  std::erase_if(state_->communicators, [](const auto& made) { return made.expired(); });
+  state_->communicators.push_back(communicator);
+  return Group(name, std::move(communicator));
+}
+
+std::string World::unique_name(const std::string& name) const {
+  const std::lock_guard lock(state_->mutex);
+  return cat(name, "/", ++state_->names_given[name]);
+}
+
+void World::abort() const {
+  const std::lock_guard lock(state_->mutex);
+  for (const auto& made : state_->communicators) {
+    if (auto communicator = made.lock()) Group("aborted", std::move(communicator)).abort();
+  }
+}
+
+void run_ranks(int64_t size, const std::function<void(const World&)>& body,
+               std::chrono::milliseconds timeout) {
+  std::vector<launch::RankEnvironment> ranks;
+  for (int64_t rank = 0; rank < size; ++rank) {
+    launch::RankEnvironment& here = ranks.emplace_back();
+    here.rank = here.local_rank = rank;
+    here.world_size = here.local_world_size = size;
+    here.launcher = "local";
+  }
+  run_ranks(ranks, body, {.timeout = timeout});
 }
 
 // Note [Flight recorder]: c10d keeps one flight recorder a process, and part of what it records for
 // Gloo is not locked. One rank a process never notices; ranks in threads crash it. It reads its
 // size (0: off) at its first use.
-void run_ranks(int64_t size, const std::function<void(const World&)>& body,
-               std::chrono::milliseconds timeout) {
+void run_ranks(const std::vector<launch::RankEnvironment>& ranks,
+               const std::function<void(const World&)>& body, const WorldOptions& options) {
   ::setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/0);
   auto store = c10::make_intrusive<c10d::HashStore>();
   std::mutex mutex;
   std::exception_ptr first;
-  std::vector<std::thread> ranks;
-  for (int64_t rank = 0; rank < size; ++rank) {
-    ranks.emplace_back([&, rank] {
+  std::vector<std::thread> threads;
+  for (const launch::RankEnvironment& here : ranks) {
+    threads.emplace_back([&, here] {
       try {
-        body(World::in_process(rank, size, store, timeout));
+        body(World::in_process(here, store, options));
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (!first) first = std::current_exception();
       }
     });
   }
-  for (auto& rank : ranks) rank.join();
+  for (auto& thread : threads) thread.join();
   if (first) std::rethrow_exception(first);
 }
 

@@ -1,8 +1,10 @@
-// How this process meets its peers: its rank, the world's size, and the store they exchange
-// addresses through.
+// How this process meets its peers: its rank, the world's size, the store they exchange addresses
+// through, and the engines that connect them.
 //
-//   World world = World::connect(environment, timeout);          // TCPStore at
-//   MASTER_ADDR:MASTER_PORT DeviceMesh mesh(world, MeshLayout(sizes));
+//   World world = World::connect(here, {.timeout = timeout});   // the store at MASTER_ADDR:PORT
+//   DeviceMesh mesh(world, MeshLayout(sizes));
+//
+// A World is a handle: copies share the connections.
 #pragma once
 
 #include <chrono>
@@ -14,44 +16,69 @@
 #include <vector>
 
 #include "am/launch/environment.h"
+#include "am/runtime/engine.h"
 #include "am/runtime/group.h"
 
-namespace gloo::transport {
-class Device;
-}
-
 namespace am::runtime {
+
+struct WorldOptions {
+  // Of joining, and of every collective of every group unless the group says otherwise.
+  std::chrono::milliseconds timeout = std::chrono::minutes(10);
+  std::string backend = "gloo";  // see parse_backend
+};
 
 class World {
  public:
   // One rank, no store.
   static World single();
-  // Joins the job that the launcher's environment describes; rank 0 serves the store. Throws
-  // Error(kPeer) that names the address when the peers do not all arrive in time.
-  static World connect(const launch::RankEnvironment& environment,
-                       std::chrono::milliseconds timeout);
+  // Collective: joins the job that the launcher's environment describes. Throws Error(kPeer) that
+  // names the address, or the ranks that did not arrive in time; as make_engines besides.
+  static World connect(const launch::RankEnvironment& here, const WorldOptions& options);
   // A rank among others of this process, which share `store`.
-  static World in_process(int64_t rank, int64_t size, c10::intrusive_ptr<c10d::Store> store,
-                          std::chrono::milliseconds timeout);
+  static World in_process(const launch::RankEnvironment& here,
+                          c10::intrusive_ptr<c10d::Store> store, const WorldOptions& options);
 
-  int64_t rank() const { return rank_; }
-  int64_t size() const { return size_; }
+  int64_t rank() const;
+  int64_t size() const;
+  // What the launcher said about this rank; of World::single() a world of one.
+  const launch::RankEnvironment& environment() const;
+  std::chrono::milliseconds timeout() const;
+  const std::string& backend() const;
+  // Where this rank's model lives: its GPU where the backend has one, else the host.
+  c10::Device device() const;
+  // All ranks. Made by connect; for size 1 a group of one.
+  const Group& group() const;
+  Progress& progress() const;
+  const std::shared_ptr<GroupContext>& context() const;
+  // Null for World::single().
+  const c10::intrusive_ptr<c10d::Store>& store() const;
 
-  // A Gloo group of the given ranks, of which this is one. `name` must be the same on all of them
-  // and unique in the world.
+  // Collective among `ranks`, of which this is one. A group of one rank has no connections, one of
+  // all ranks in order has the world's. `name` must be the same on all of them and unique in the
+  // world. Throws Error(kPeer).
   Group make_group(const std::string& name, std::vector<int64_t> ranks) const;
+  // As make_group, with connections of its own; `backend` empty: the world's.
+  Group new_group(const std::string& name, std::vector<int64_t> ranks, const GroupOptions& options,
+                  const std::string& backend = {}) const;
+  // "NAME/1", "NAME/2", ...: unique where all ranks of the world, or of a group that is its only
+  // user, ask in the same order.
+  std::string unique_name(const std::string& name) const;
+
+  // Collective by nature: aborts every group's communicator, so that no rank waits for this one.
+  void abort() const;
 
  private:
-  int64_t rank_ = 0;
-  int64_t size_ = 1;
-  std::chrono::milliseconds timeout_{0};
-  std::shared_ptr<::gloo::transport::Device> device_;  // its thread and socket serve all groups
-  c10::intrusive_ptr<c10d::Store> store_;
+  struct State;
+  std::shared_ptr<State> state_;
 };
 
 // Runs `body` as `size` ranks in threads of this process, connected by Gloo; rethrows the first
 // failure. For tests, and for tools that hold a small sharded model in one process.
 void run_ranks(int64_t size, const std::function<void(const World&)>& body,
                std::chrono::milliseconds timeout = std::chrono::seconds(60));
+
+// The same where the ranks are placed on nodes: one environment a rank.
+void run_ranks(const std::vector<launch::RankEnvironment>& ranks,
+               const std::function<void(const World&)>& body, const WorldOptions& options);
 
 }  // namespace am::runtime

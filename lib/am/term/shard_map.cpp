@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "am/base/error.h"
+#include "am/base/ranks.h"
 #include "am/base/text.h"
 #include "am/term/mesh_view.h"
 #include "am/term/table.h"
@@ -96,23 +97,6 @@ std::string matrix_box(const std::vector<Part>& parts, const Style& style) {
 }
 
 }  // namespace
-
-std::string rank_list(std::vector<int64_t> ranks) {
-  std::sort(ranks.begin(), ranks.end());
-  std::vector<std::string> runs;
-  for (size_t i = 0; i < ranks.size();) {
-    size_t end = i + 1;
-    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
-    const bool run = end - i > 2;
-    if (run) {
-      runs.push_back(cat(ranks[i], "-", ranks[end - 1]));
-    } else {
-      for (size_t k = i; k < end; ++k) runs.push_back(std::to_string(ranks[k]));
-    }
-    i = end;
-  }
-  return join(runs, ", ");
-}
 
 std::string shard_map(std::span<const int64_t> global, std::span<const RankBox> shards,
                       const Style& style) {

@@ -27,7 +27,4 @@ struct RankBox {
 std::string shard_map(std::span<const int64_t> global, std::span<const RankBox> shards,
                       const Style& style);
 
-// {0, 1, 2, 3, 8} -> "0-3, 8"
-std::string rank_list(std::vector<int64_t> ranks);
-
 }  // namespace am::term

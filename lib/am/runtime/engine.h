@@ -1,0 +1,76 @@
+// The seam between automesh and c10d's process groups: an engine makes the communicators of one
+// kind of device.
+//
+//   "gloo"   tensors in host memory; in every build (gloo_engine.h)
+//   "nccl"   tensors on GPUs; in the plugin libautomesh_cuda.so, loaded when it is asked for
+//
+// Which engine serves which device is said by PyTorch's backend string:
+//
+//   parse_backend("gloo")                  host tensors
+//   parse_backend("nccl")                  GPU tensors
+//   parse_backend("cpu:gloo,cuda:nccl")    both, chosen by the tensor of each collective
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "am/launch/environment.h"
+
+namespace am::runtime {
+
+// What a communicator is made for.
+struct GroupOptions {
+  std::chrono::milliseconds timeout{0};  // of one collective
+  // NCCL: buffers from Group::allocate are registered with the communicator, so that collectives
+  // need no staging copy (Megatron's nccl_ub).
+  bool user_buffers = false;
+  // NCCL: collectives run on a high-priority stream, as FSDP2's all-gather and reduce-scatter do.
+  bool high_priority_stream = false;
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  virtual std::string name() const = 0;
+  // Where this rank's tensors live: the host, or the GPU of its local rank.
+  virtual c10::Device device() const = 0;
+  // Whether `size` ranks are connected when connect returns; otherwise by their first collective.
+  virtual bool connects_at_once() const = 0;
+  // Collective among `size` ranks, of which this is number `index`; they meet in `store`, which is
+  // theirs alone. Throws std::exception.
+  virtual c10::intrusive_ptr<c10d::Backend> connect(c10::intrusive_ptr<c10d::Store> store,
+                                                    int64_t index, int64_t size,
+                                                    const std::string& group_name,
+                                                    const GroupOptions& options) = 0;
+};
+
+// Which engine serves which kind of device; empty: none.
+struct BackendSpec {
+  std::string cpu;
+  std::string cuda;
+
+  bool operator==(const BackendSpec&) const = default;
+};
+
+// Reads PyTorch's backend string. Throws Error(kUsage) that names the legal values for an unknown
+// engine or device, or one given twice.
+BackendSpec parse_backend(const std::string& backend);
+
+// The engines that a backend string asks for, ready for this rank. Null where it asks for none.
+struct Engines {
+  std::shared_ptr<Engine> cpu;
+  std::shared_ptr<Engine> cuda;
+};
+
+// Loads the CUDA plugin where the spec needs it. Throws Error(kUsage) as parse_backend, and
+// Error(kRuntime) that says what NCCL lacks here and what to write instead.
+Engines make_engines(const std::string& backend, const launch::RankEnvironment& here);
+
+}  // namespace am::runtime

@@ -1,0 +1,105 @@
+#include "am/runtime/gloo_engine.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <optional>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <utility>
+#include <vector>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/runtime/torch_error.h"
+
+namespace am::runtime {
+
+namespace {
+
+using Device = std::shared_ptr<::gloo::transport::Device>;
+
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || starts_with(host, "127.");
+}
+
+// This machine's address on the way to `host`, by asking the kernel for the route of a datagram
+// that is never sent. Nothing when the host cannot be resolved.
+std::optional<std::string> address_towards(const std::string& host) {
+  addrinfo wanted = {};
+  wanted.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), "9", &wanted, &found) != 0) return std::nullopt;
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, ::freeaddrinfo);
+  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
+    const int fd = ::socket(at->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) continue;
+    sockaddr_storage own = {};
+    socklen_t size = sizeof(own);
+    char text[NI_MAXHOST];
+    const bool known = ::connect(fd, at->ai_addr, at->ai_addrlen) == 0 &&
+                       ::getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) == 0 &&
+                       ::getnameinfo(reinterpret_cast<sockaddr*>(&own), size, text, sizeof(text),
+                                     nullptr, 0, NI_NUMERICHOST) == 0;
+    ::close(fd);
+    if (known) return std::string(text);
+  }
+  return std::nullopt;
+}
+
+std::vector<Device> make_devices(const launch::RankEnvironment& here) {
+  using c10d::ProcessGroupGloo;
+  std::vector<Device> devices;
+  if (const char* interfaces = std::getenv("GLOO_SOCKET_IFNAME");
+      interfaces != nullptr && *interfaces != '\0') {
+    for (const std::string& name : split(interfaces, ',')) {
+      try {
+        devices.push_back(ProcessGroupGloo::createDeviceForInterface(std::string(trim(name))));
+      } catch (const std::exception& error) {
+        throw Error(ErrorKind::kRuntime, cat("GLOO_SOCKET_IFNAME: no device for interface \"", name,
+                                             "\": ", first_line(error)));
+      }
+    }
+    return devices;
+  }
+  const bool local = is_loopback(here.master_addr);
+  const auto address =
+      local ? std::optional<std::string>("127.0.0.1") : address_towards(here.master_addr);
+  if (address) {
+    devices.push_back(ProcessGroupGloo::createDeviceForHostname(*address));
+  } else {
+    devices.push_back(ProcessGroupGloo::createDefaultDevice());
+  }
+  return devices;
+}
+
+class GlooEngine : public Engine {
+ public:
+  explicit GlooEngine(std::vector<Device> devices) : devices_(std::move(devices)) {}
+
+  std::string name() const override { return "gloo"; }
+  c10::Device device() const override { return {c10::kCPU}; }
+  bool connects_at_once() const override { return true; }
+
+  c10::intrusive_ptr<c10d::Backend> connect(c10::intrusive_ptr<c10d::Store> store, int64_t index,
+                                            int64_t size, const std::string& /*group_name*/,
+                                            const GroupOptions& options) override {
+    auto gloo = c10d::ProcessGroupGloo::Options::create(options.timeout);
+    gloo->devices = devices_;
+    gloo->threads = 1;
+    return c10::make_intrusive<c10d::ProcessGroupGloo>(std::move(store), static_cast<int>(index),
+                                                       static_cast<int>(size), std::move(gloo));
+  }
+
+ private:
+  std::vector<Device> devices_;  // their threads and sockets serve all groups
+};
+
+}  // namespace
+
+std::shared_ptr<Engine> make_gloo_engine(const launch::RankEnvironment& here) {
+  return std::make_shared<GlooEngine>(make_devices(here));
+}
+
+}  // namespace am::runtime

@@ -1,0 +1,141 @@
+#include "am/runtime/progress.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/ranks.h"
+#include "am/base/text.h"
+
+namespace am::runtime {
+
+namespace {
+
+double seconds_since(Progress::Clock::time_point start) {
+  return std::chrono::duration<double>(Progress::Clock::now() - start).count();
+}
+
+}  // namespace
+
+std::string Collective::name() const { return cat(op, " ", group, " #", sequence); }
+
+std::string Collective::describe() const {
+  return cat(name(), " (", ranks_text(communicator->ranks), ")");
+}
+
+Json RankState::to_json() const {
+  Json json = {{"rank", rank}, {"beat", beat}, {"issued", Json::object()}};
+  for (const auto& [communicator, count] : issued) json["issued"][communicator] = count;
+  if (step) json["step"] = *step;
+  if (!failed.empty()) json["failed"] = failed;
+  if (!waiting_op.empty()) {
+    json["waiting"] = {{"op", waiting_op},
+                       {"group", waiting_group},
+                       {"communicator", waiting_communicator},
+                       {"sequence", waiting_sequence},
+                       {"ranks", waiting_ranks},
+                       {"seconds", waiting_seconds}};
+  }
+  return json;
+}
+
+RankState RankState::from_json(const Json& json) {
+  RankState state;
+  try {
+    state.rank = json.at("rank").get<int64_t>();
+    state.beat = json.at("beat").get<uint64_t>();
+    state.issued = json.at("issued").get<std::map<std::string, uint64_t>>();
+    if (json.contains("step")) state.step = json.at("step").get<int64_t>();
+    state.failed = json.value("failed", "");
+    if (json.contains("waiting")) {
+      const Json& waiting = json.at("waiting");
+      state.waiting_op = waiting.at("op").get<std::string>();
+      state.waiting_group = waiting.at("group").get<std::string>();
+      state.waiting_communicator = waiting.at("communicator").get<std::string>();
+      state.waiting_sequence = waiting.at("sequence").get<uint64_t>();
+      state.waiting_ranks = waiting.at("ranks").get<std::vector<int64_t>>();
+      state.waiting_seconds = waiting.at("seconds").get<double>();
+    }
+  } catch (const Json::exception& error) {
+    throw Error(ErrorKind::kFormat, cat("a rank's published state: ", error.what()));
+  }
+  return state;
+}
+
+void Progress::set_step(int64_t step) {
+  const std::lock_guard lock(mutex_);
+  step_ = step;
+}
+
+std::optional<int64_t> Progress::step() const {
+  const std::lock_guard lock(mutex_);
+  return step_;
+}
+
+void Progress::set_failed(const std::string& message) {
+  const std::lock_guard lock(mutex_);
+  failed_ = message;
+}
+
+void Progress::issued(const Collective& collective) {
+  const std::lock_guard lock(mutex_);
+  issued_[collective.communicator->name] = collective.sequence;
+  last_ = collective;
+}
+
+void Progress::wait_begins(const Collective& collective) {
+  const std::lock_guard lock(mutex_);
+  waiting_ = Waiting{collective, Clock::now()};
+}
+
+void Progress::wait_ends() {
+  const std::lock_guard lock(mutex_);
+  waiting_.reset();
+}
+
+void Progress::track(const Collective& collective, c10::intrusive_ptr<c10d::Work> work) {
+  const std::lock_guard lock(mutex_);
+  tracked_.push_back({{collective, Clock::now()}, std::move(work)});
+}
+
+std::optional<Progress::Waiting> Progress::waiting_locked() {
+  std::erase_if(tracked_, [](const Tracked& tracked) { return tracked.work->isCompleted(); });
+  std::optional<Waiting> oldest = waiting_;
+  for (const Tracked& tracked : tracked_) {
+    if (!oldest || tracked.waiting.since < oldest->since) oldest = tracked.waiting;
+  }
+  return oldest;
+}
+
+std::optional<Progress::Waiting> Progress::waiting() {
+  const std::lock_guard lock(mutex_);
+  return waiting_locked();
+}
+
+std::string Progress::last_collective() const {
+  const std::lock_guard lock(mutex_);
+  if (waiting_) return waiting_->collective.name();
+  return last_ ? last_->name() : std::string();
+}
+
+RankState Progress::state(int64_t rank) {
+  const std::lock_guard lock(mutex_);
+  RankState state;
+  state.rank = rank;
+  state.step = step_;
+  state.beat = ++beat_;
+  state.issued = issued_;
+  state.failed = failed_;
+  if (const auto waiting = waiting_locked()) {
+    const Collective& collective = waiting->collective;
+    state.waiting_op = collective.op;
+    state.waiting_group = collective.group;
+    state.waiting_communicator = collective.communicator->name;
+    state.waiting_sequence = collective.sequence;
+    state.waiting_ranks = collective.communicator->ranks;
+    state.waiting_seconds = seconds_since(waiting->since);
+  }
+  return state;
+}
+
+}  // namespace am::runtime

@@ -1,0 +1,107 @@
+#include "am/runtime/store.h"
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <vector>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/runtime/collective_error.h"
+#include "am/runtime/torch_error.h"
+
+namespace am::runtime {
+
+namespace {
+
+bool is_in_use(const std::exception& error) {
+  return std::string_view(error.what()).find("EADDRINUSE") != std::string_view::npos;
+}
+
+std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
+
+}  // namespace
+
+StoreServer::StoreServer(int port) {
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<uint16_t>(port);
+  options.isServer = true;
+  options.waitWorkers = false;
+  try {
+    auto store = c10::make_intrusive<c10d::TCPStore>("localhost", options);
+    port_ = store->getPort();
+    store_ = std::move(store);
+  } catch (const std::exception& error) {
+    if (is_in_use(error)) {
+      throw Error(ErrorKind::kPeer, cat("port ", port, " of this machine is in use"),
+                  "another job may have it: choose another port");
+    }
+    throw Error(ErrorKind::kPeer, cat("cannot serve port ", port, ": ", first_line(error)));
+  }
+}
+
+c10::intrusive_ptr<c10d::Store> connect_store(const launch::RankEnvironment& here,
+                                              std::chrono::milliseconds timeout) {
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<uint16_t>(here.master_port);
+  options.isServer = here.rank == 0 && !here.agent_store;
+  options.waitWorkers = false;  // `meet` waits, and knows who is missing
+  options.timeout = timeout;
+  const std::string address = cat(here.master_addr, ":", here.master_port);
+  try {
+    auto store = c10::make_intrusive<c10d::TCPStore>(here.master_addr, options);
+    // As torch.distributed names it for torchrun's store, so that restarts do not meet the keys of
+    // the attempt before.
+    return c10::make_intrusive<c10d::PrefixStore>(cat("/worker/attempt_", here.restart_count),
+                                                  std::move(store));
+  } catch (const std::exception& error) {
+    if (is_in_use(error)) {
+      throw Error(
+          ErrorKind::kPeer,
+          cat("rank ", here.rank, ": cannot serve the job at ", address, ": the port is in use"),
+          "another job may have it: set MASTER_PORT to a free port, the same for all ranks");
+    }
+    throw Error(
+        ErrorKind::kPeer,
+        cat("rank ", here.rank, ": cannot join the job at ", address, ": ", first_line(error)),
+        "check MASTER_ADDR and MASTER_PORT, and that rank 0 was started");
+  }
+}
+
+std::optional<std::string> store_get(c10d::Store& store, const std::string& key) {
+  if (!store.check({key})) return std::nullopt;
+  const std::vector<uint8_t> value = store.get(key);
+  return std::string(value.begin(), value.end());
+}
+
+void store_set(c10d::Store& store, const std::string& key, const std::string& value) {
+  store.set(key, bytes_of(value));
+}
+
+void meet(c10d::Store& store, const std::string& name, int64_t rank,
+          const std::vector<int64_t>& ranks, std::chrono::milliseconds timeout) {
+  const auto key = [&](const auto& what) { return cat("meet/", name, "/", what); };
+  const auto size = static_cast<int64_t>(ranks.size());
+  try {
+    store_set(store, key(rank), "here");
+    if (store.add(key("count"), 1) == size) store_set(store, key("all"), "here");
+    store.wait({key("all")}, timeout);
+    return;
+  } catch (const std::exception& error) {
+    std::vector<int64_t> missing;
+    try {
+      for (const int64_t peer : ranks) {
+        if (!store.check({key(peer)})) missing.push_back(peer);
+      }
+    } catch (const std::exception&) {
+      missing.clear();  // the store went away meanwhile
+    }
+    if (missing.empty()) {
+      throw Error(ErrorKind::kPeer,
+                  cat("rank ", rank, ": the store of the job does not answer: ", first_line(error)),
+                  "whoever serves it, the launcher or rank 0, went away; look at its log");
+    }
+    throw MissingRanks(name, std::move(missing), size, timeout);
+  }
+}
+
+}  // namespace am::runtime
