@@ -44,7 +44,6 @@ struct Communicator {
   c10::intrusive_ptr<c10d::Backend> cpu;        // null: no host tensors
   c10::intrusive_ptr<c10d::Backend> cuda;       // null: no GPU tensors
   c10::Device device = c10::Device(c10::kCPU);  // for messages of the group itself
-  std::chrono::milliseconds timeout{0};         // of one collective
   std::shared_ptr<GroupContext> context;
   std::atomic<uint64_t> sequence{0};
 };

@@ -98,8 +98,8 @@ Group World::new_group(const std::string& name, std::vector<int64_t> ranks,
   const Engines engines = backend.empty() ? state_->engines : make_engines(backend, state_->here);
   auto communicator = std::make_shared<Communicator>();
   communicator->index = self - ranks.begin();
-  communicator->id = std::make_shared<CommunicatorId>(CommunicatorId{name, std::move(ranks)});
-  communicator->timeout = options.timeout;
+  communicator->id =
+      std::make_shared<CommunicatorId>(CommunicatorId{name, std::move(ranks), options.timeout});
   communicator->context = state_->context;
   const auto& members = communicator->id->ranks;
   const auto connect = [&](const std::shared_ptr<Engine>& engine) {
