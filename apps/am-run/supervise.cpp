@@ -2,6 +2,7 @@
 
 #include <iostream>
 #include <string>
+#include <tuple>
 
 #include "am/base/json.h"
 #include "am/base/text.h"
@@ -62,9 +63,7 @@ launch::JobSpec node_spec(const Options& options, int64_t ranks_per_node,
   spec.num_nodes = options.nnodes;
   spec.log_folder = run.logs();
   if (!options.rdzv.empty()) {
-    const size_t colon = options.rdzv.rfind(':');
-    spec.master_addr = options.rdzv.substr(0, colon);
-    spec.master_port = std::stoi(options.rdzv.substr(colon + 1));
+    std::tie(spec.master_addr, spec.master_port) = host_and_port(options.rdzv);
   }
   return spec;
 }
