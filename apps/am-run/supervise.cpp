@@ -2,11 +2,11 @@
 
 #include <iostream>
 #include <string>
-#include <tuple>
 
 #include "am/base/json.h"
 #include "am/base/text.h"
 #include "am/observe/metrics.h"
+#include "rendezvous.h"
 
 namespace am_run {
 
@@ -62,14 +62,12 @@ launch::JobSpec node_spec(const Options& options, int64_t ranks_per_node,
   spec.node_rank = options.node_rank;
   spec.num_nodes = options.nnodes;
   spec.log_folder = run.logs();
-  if (!options.rdzv.empty()) {
-    std::tie(spec.master_addr, spec.master_port) = host_and_port(options.rdzv);
-  }
   return spec;
 }
 
-int supervise_and_report(const Options& options, const launch::JobSpec& spec,
-                         launch::RestartPolicy policy, const launch::RunFolder& run) {
+int supervise_and_report(const Options& options, launch::JobSpec spec, launch::RestartPolicy policy,
+                         const launch::RunFolder& run) {
+  const Rendezvous rendezvous(options, spec);
   launch::JobCallbacks callbacks;
   callbacks.output = [](std::string_view bytes) { std::cerr << bytes << std::flush; };
   callbacks.event = say;

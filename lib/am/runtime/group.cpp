@@ -46,8 +46,8 @@ auto guarded(const Communicator& communicator, const Collective& collective, Cal
     throw;
   } catch (const std::exception& error) {
     // c10d says in words alone whether it waited in vain or lost a connection.
-    const bool timed_out = communicator.timeout.count() > 0 &&
-                           Progress::Clock::now() - start >= communicator.timeout * 9 / 10;
+    const bool timed_out = communicator.id->timeout.count() > 0 &&
+                           Progress::Clock::now() - start >= communicator.id->timeout * 9 / 10;
     const auto& explain = communicator.context->explain;
     Stall stall;
     if (explain) stall = explain(collective, timed_out);
@@ -86,6 +86,10 @@ Group::Group(std::string name, std::shared_ptr<Communicator> communicator)
 
 const std::vector<int64_t>& Group::ranks() const {
   return communicator_ ? communicator_->id->ranks : alone_;
+}
+
+const std::string& Group::communicator_name() const {
+  return communicator_ ? communicator_->id->name : name_;
 }
 
 int64_t Group::index() const { return communicator_ ? communicator_->index : 0; }

@@ -44,7 +44,6 @@ struct Communicator {
   c10::intrusive_ptr<c10d::Backend> cpu;        // null: no host tensors
   c10::intrusive_ptr<c10d::Backend> cuda;       // null: no GPU tensors
   c10::Device device = c10::Device(c10::kCPU);  // for messages of the group itself
-  std::chrono::milliseconds timeout{0};         // of one collective
   std::shared_ptr<GroupContext> context;
   std::atomic<uint64_t> sequence{0};
 };
@@ -75,6 +74,8 @@ class Group {
   Group(std::string name, std::shared_ptr<Communicator> communicator);
 
   const std::string& name() const { return name_; }
+  // Of its connections: unique in the world, the same for all groups that share them.
+  const std::string& communicator_name() const;
   const std::vector<int64_t>& ranks() const;
   int64_t size() const { return static_cast<int64_t>(ranks().size()); }
   int64_t index() const;
