@@ -1,4 +1,5 @@
-// The two lives of am-run: the launcher that starts this machine's ranks, and one rank.
+// The lives of am-run: the launcher that starts this machine's ranks, of a plan or of any program,
+// and one rank of a plan.
 #pragma once
 
 #include <string>
@@ -11,6 +12,8 @@ namespace am_run {
 
 // Checks the plan, starts the ranks, reports how the job ended; the exit status.
 int run_launcher(const Options& options, const std::vector<std::string>& arguments);
+// The same for the program of --exec, without a plan.
+int run_program(const Options& options);
 // One rank, under whatever launcher; the exit status.
 int run_rank(const Options& options, const am::launch::RankEnvironment& here);
 

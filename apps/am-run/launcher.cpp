@@ -2,14 +2,14 @@
 #include <iostream>
 
 #include "am/base/error.h"
-#include "am/base/json.h"
 #include "am/base/text.h"
-#include "am/launch/local.h"
+#include "am/launch/own_checkpoints.h"
 #include "am/launch/run_folder.h"
-#include "am/observe/metrics.h"
 #include "am/term/caret.h"
+#include "am/train/setup.h"
 #include "job.h"
 #include "plan_file.h"
+#include "supervise.h"
 
 namespace am_run {
 
@@ -17,50 +17,28 @@ namespace {
 
 using namespace am;
 
-void set_rendezvous(const Options& options, launch::JobSpec& spec) {
-  if (options.rdzv.empty()) return;
-  const size_t colon = options.rdzv.rfind(':');
-  spec.master_addr = options.rdzv.substr(0, colon);
-  spec.master_port = std::stoi(options.rdzv.substr(colon + 1));
-}
-
 launch::JobSpec job_spec(const Options& options, const std::vector<std::string>& arguments,
                          int64_t world_size, const launch::RunFolder& run) {
   if (world_size % options.nnodes != 0) {
     throw Error(ErrorKind::kPlan, cat("the plan's ", world_size, " ranks cannot be shared by ",
                                       options.nnodes, " machines evenly"));
   }
-  launch::JobSpec spec;
+  launch::JobSpec spec = node_spec(options, world_size / options.nnodes, run);
   spec.argv = {"/proc/self/exe"};
   spec.argv.insert(spec.argv.end(), arguments.begin(), arguments.end());
-  spec.nproc = world_size / options.nnodes;
-  spec.node_rank = options.node_rank;
-  spec.num_nodes = options.nnodes;
-  set_rendezvous(options, spec);
-  spec.log_folder = run.logs();
   return spec;
 }
 
-void say(const launch::JobEvent& event) {
-  if (event.kind == launch::JobEventKind::kStopping) {
-    std::cerr << "\nstopping after this step; once more to end at once\n";
-  }
-  if (event.kind == launch::JobEventKind::kKilling) std::cerr << "ending the ranks\n";
-}
-
-std::optional<observe::StepMetrics> last_metrics(const launch::RunFolder& run) {
-  if (!std::filesystem::exists(run.metrics_file())) return std::nullopt;
-  const auto all = observe::read_metrics(run.metrics_file());
-  return all.empty() ? std::nullopt : std::optional(all.back());
-}
-
-void print_result(const launch::JobResult& result, const launch::RunFolder& run) {
-  const auto last = last_metrics(run);
-  Json json = {{"ok", result.exit_status == 0}, {"exit_status", result.exit_status}};
-  json["steps"] = last ? Json(last->step) : Json();
-  json["loss"] = last ? Json(last->loss) : Json();
-  json["run_dir"] = run.root().string();
-  am_apps::print(json);
+// A restart resumes from what this job has written, else as the plan says.
+launch::RestartPolicy restart_policy(const std::filesystem::path& checkpoints) {
+  launch::RestartPolicy policy;
+  policy.newest_step = [own = launch::OwnCheckpoints(checkpoints)] { return own.newest(); };
+  policy.resume = [checkpoints](launch::JobSpec& spec, std::optional<int64_t> step) {
+    if (!step) return;
+    spec.argv.push_back("--resume");
+    spec.argv.push_back(checkpoints / launch::checkpoint_name(*step));
+  };
+  return policy;
 }
 
 }  // namespace
@@ -77,16 +55,8 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
   }
   const auto run = launch::RunFolder::create(run_folder(options));
   std::cerr << "run folder  " << run.root().string() << "\n";
-  launch::JobCallbacks callbacks;
-  callbacks.output = [](std::string_view bytes) { std::cerr << bytes << std::flush; };
-  callbacks.event = say;
-  const auto result =
-      launch::supervise(job_spec(options, arguments, job->mesh.world_size(), run), callbacks);
-  if (result.exit_status != 0) {
-    std::cerr << options.output.err.paint(term::Role::kError, launch::describe(result));
-  }
-  if (options.output.json) print_result(result, run);
-  return result.exit_status;
+  return supervise_and_report(options, job_spec(options, arguments, job->mesh.world_size(), run),
+                              restart_policy(train::checkpoint_folder(job->plan, run)), run);
 }
 
 }  // namespace am_run

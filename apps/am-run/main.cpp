@@ -1,4 +1,5 @@
 // am-run PLAN: launches the ranks of a plan on this machine, or is one of them under a launcher.
+// am-run --exec PROGRAM: launches any program.
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@ int main(int argc, char** argv) {
   const auto options = am_run::parse_options(argc, argv, status);
   if (!options) return status;
   return am_apps::guarded("am-run", options->output, [&] {
+    if (options->exec()) return am_run::run_program(*options);
     am::Diagnostics found;
     const auto here = am::launch::detect_environment(am::launch::process_environment(), found);
     if (!found.ok()) {

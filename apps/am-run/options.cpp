@@ -1,8 +1,10 @@
 #include "options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <string_view>
 
 #include "am/base/text.h"
 #include "am/runtime/engine_plugin.h"
@@ -13,14 +15,20 @@ namespace am_run {
 namespace {
 
 constexpr const char* kDescription =
-    "Launches the training that a plan describes, and trains.\n"
+    "Launches the training that a plan describes, and trains; or launches any other program.\n"
     "\n"
     "Examples:\n"
     "  am-run plans/quickstart.toml                          start this machine's ranks\n"
     "  am-run plan.toml --steps 20 --set optimizer.lr=3e-4   override the plan\n"
+    "  am-run plan.toml --max-restarts 3                     go on after a failure\n"
     "  am-run plan.toml --nnodes 2 --node-rank 0 --rdzv host0:29500\n"
     "  srun am-run plan.toml                                 under a launcher each process is a "
-    "rank";
+    "rank\n"
+    "  am-run --nproc 8 --exec python train.py --lr 3e-4     any program that torchrun can start";
+
+constexpr const char* kExecHelp =
+    "Start this program on every rank, with torchrun's variables, in the place of a plan; all that "
+    "follows is its command line";
 
 bool is_host_and_port(const std::string& text) {
   const size_t colon = text.rfind(':');
@@ -49,6 +57,29 @@ std::string quoted(const std::string& text) {
   return quoted + "\"";
 }
 
+// --exec ends our own line: what follows belongs to the program.
+int own_arguments(int argc, char** argv) {
+  return static_cast<int>(
+      std::find_if(argv, argv + argc,
+                   [](const char* word) { return std::string_view(word) == "--exec"; }) -
+      argv);
+}
+
+std::string program_problem(const Options& options, const CLI::App& app, bool exec) {
+  if (!exec) return {};
+  if (options.command.empty()) {
+    return "--exec: a program is expected, e.g. --exec python train.py";
+  }
+  if (!options.plan.empty()) {
+    return am::cat("PLAN (", options.plan,
+                   ") and --exec exclude each other: ", "what follows --exec is the program");
+  }
+  for (const char* flag : {"--set", "--steps", "--resume", "--timeout"}) {
+    if (app.count(flag) > 0) return am::cat(flag, ": only a PLAN takes it, not a program");
+  }
+  return {};
+}
+
 // What CLI11's own checks cannot say: how the flags for several machines fit together.
 std::string rendezvous_problem(const Options& options) {
   if (!options.rdzv.empty() && !is_host_and_port(options.rdzv)) {
@@ -65,19 +96,29 @@ std::string rendezvous_problem(const Options& options) {
 
 std::optional<Options> parse_options(int argc, char** argv, int& status) {
   Options options;
+  const int own = own_arguments(argc, argv);
+  const bool exec = own < argc;
+  if (exec) options.command.assign(argv + own + 1, argv + argc);
   am_apps::CommonFlags flags;
   std::vector<std::string> sets;
   std::string resume;
   int64_t steps = 0;
   CLI::App app(kDescription, "am-run");
-  app.add_option("PLAN", options.plan, "The plan file (TOML)")->required();
+  app.add_option("PLAN", options.plan, "The plan file (TOML)")->required(!exec);
   am_apps::add_set(app, sets);
   app.add_option("--run-dir", options.run_dir, "The run folder (default: runs/NAME-OF-PLAN)");
+  app.add_option("--exec", options.command, kExecHelp)->type_name("PROGRAM ARGS...");
   app.add_option("--steps", steps, "Train to this step (train.max_steps)")
       ->check(CLI::PositiveNumber);
   app.add_option("--resume", resume,
-                 "auto: the run folder's latest checkpoint; none; or a checkpoint");
-  app.add_option("--nproc", options.nproc, "Ranks on this machine (default: the plan's)")
+                 "auto: the run folder's latest checkpoint; none; or a checkpoint")
+      ->take_last();  // a restart's stands behind the user's
+  app.add_option("--max-restarts", options.max_restarts,
+                 "Start all ranks again after a failure, at most so often, from the newest "
+                 "checkpoint of this job (default: 0)")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--nproc", options.nproc,
+                 "Ranks on this machine (default: the plan's; with --exec 1)")
       ->check(CLI::PositiveNumber);
   app.add_option("--nnodes", options.nnodes, "Machines")->check(CLI::PositiveNumber);
   app.add_option("--node-rank", options.node_rank, "Which machine this is, from 0")
@@ -89,11 +130,13 @@ std::optional<Options> parse_options(int argc, char** argv, int& status) {
   am_apps::add_json(app, flags, "One JSON object about the finished job on stdout");
   am_apps::add_color(app, flags);
   app.set_version_flag("--version", version_text());
-  if (const auto ended = am_apps::parse(app, argc, argv)) {
+  if (const auto ended = am_apps::parse(app, own, argv)) {
     status = *ended;
     return std::nullopt;
   }
-  if (const std::string problem = rendezvous_problem(options); !problem.empty()) {
+  for (const std::string& problem :
+       {program_problem(options, app, exec), rendezvous_problem(options)}) {
+    if (problem.empty()) continue;
     std::cerr << "am-run: error: " << problem << "\n";
     status = am_apps::kUnusable;
     return std::nullopt;

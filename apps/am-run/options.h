@@ -12,15 +12,19 @@
 namespace am_run {
 
 struct Options {
-  std::string plan;
+  std::string plan;                             // empty with --exec
+  std::vector<std::string> command;             // what follows --exec
   std::vector<am::config::Override> overrides;  // --set, and what --steps and --resume stand for
-  std::string run_dir;                          // empty: runs/<plan's name>
-  int64_t nproc = 0;  // ranks on this machine; 0: the plan's world over nnodes
+  std::string run_dir;                          // empty: runs/<plan's or command's name>
+  int64_t nproc = 0;  // ranks on this machine; 0: the plan's world over nnodes, 1 with --exec
   int64_t nnodes = 1;
   int64_t node_rank = 0;
   std::string rdzv;  // HOST:PORT, needed with nnodes > 1
+  int64_t max_restarts = 0;
   int64_t timeout_seconds = 600;
   am_apps::Output output;
+
+  bool exec() const { return !command.empty(); }
 };
 
 // Exits are for main: nothing means that help or the version was printed (status 0) or that the

@@ -17,7 +17,10 @@ std::optional<JobPlan> load_job_plan(const Options& options, int64_t world_size,
 
 std::filesystem::path run_folder(const Options& options) {
   if (!options.run_dir.empty()) return std::filesystem::absolute(options.run_dir);
-  return std::filesystem::absolute("runs") / std::filesystem::path(options.plan).stem();
+  const std::filesystem::path job = options.exec()
+                                        ? std::filesystem::path(options.command.front()).filename()
+                                        : std::filesystem::path(options.plan).stem();
+  return std::filesystem::absolute("runs") / job;
 }
 
 }  // namespace am_run

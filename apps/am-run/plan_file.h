@@ -23,7 +23,7 @@ struct JobPlan {
 std::optional<JobPlan> load_job_plan(const Options& options, int64_t world_size,
                                      am::Diagnostics& found);
 
-// --run-dir, or runs/<plan's name> in the current folder; absolute.
+// --run-dir, or runs/<plan's or program's name> in the current folder; absolute.
 std::filesystem::path run_folder(const Options& options);
 
 }  // namespace am_run

@@ -3,80 +3,11 @@
 import json
 import os
 import signal
-import socket
 import subprocess
-import tempfile
-import time
 import unittest
 from pathlib import Path
 
-BIN = Path(os.environ["AM_BIN_DIR"])
-DATA = Path(os.environ["AM_SOURCE_DIR"]) / "tests" / "data"
-
-FULL_PRECISION = (
-    'mp_policy = { param_dtype = "float32", reduce_dtype = "float32", output_dtype = "float32" }'
-)
-
-
-def plan_text(more="", mesh="world_size = 2", strategy="fsdp2", steps=20, data="loop/tokens.bin"):
-    """The plan of tests/data/loop: 20 steps whose losses PyTorch has computed too."""
-    policy = FULL_PRECISION if strategy == "fsdp2" else ""
-    return f"""
-[model]
-path = "{DATA}/loop/model"
-[mesh]
-{mesh}
-[strategy]
-name = "{strategy}"
-{policy}
-[train]
-seq_len = 16
-micro_batch_size = 2
-global_batch_size = 8
-max_steps = {steps}
-[optimizer]
-lr = 1e-2
-[data]
-kind = "tokens"
-path = "{DATA}/{data}"
-shuffle = false
-{more}
-"""
-
-
-class RunTest(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="am-run-test-")
-        self.addCleanup(self.folder.cleanup)
-        self.path = Path(self.folder.name)
-
-    def write_plan(self, text, name="plan.toml"):
-        file = self.path / name
-        file.write_text(text)
-        return file
-
-    def am_run(self, *arguments, timeout=120, env=None):
-        return subprocess.run(
-            [BIN / "am-run", *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            cwd=self.path,
-            env={**os.environ, **(env or {})},
-        )
-
-    def train(self, plan, run, *arguments):
-        result = self.am_run(plan, "--run-dir", run, *arguments)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        return result
-
-    def metrics(self, run):
-        lines = (self.path / run / "metrics.jsonl").read_text().splitlines()
-        return [json.loads(line) for line in lines]
-
-    def checkpoint_bytes(self, run, step):
-        folder = self.path / run / "checkpoints" / f"step-{step}"
-        return {file.name: file.read_bytes() for file in sorted(folder.glob("rank-*.safetensors"))}
+from run_support import BIN, DATA, RunTest, free_port, plan_text
 
 
 class Training(RunTest):
@@ -129,11 +60,8 @@ class Training(RunTest):
 
     def test_under_a_launcher_each_process_is_a_rank(self):
         plan = self.write_plan(plan_text(steps=2))
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
         common = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
-        common["MASTER_PORT"] = str(port)
+        common["MASTER_PORT"] = str(free_port())
         ranks = [
             subprocess.Popen(
                 [BIN / "am-run", plan, "--run-dir", self.path / "run"],
@@ -151,12 +79,6 @@ class Training(RunTest):
 
 class Resuming(RunTest):
     MORE = "[checkpoint]\nevery = 3\n"
-
-    def wait_for(self, condition, seconds=60):
-        end = time.monotonic() + seconds
-        while not condition():
-            self.assertLess(time.monotonic(), end, "waited too long")
-            time.sleep(0.02)
 
     def test_kill_and_resume_is_exact(self):
         for strategy, mesh in (("fsdp2", "world_size = 2"), ("fsdp2", "world_size = 2\ntp_size = 2")):
@@ -182,21 +104,11 @@ class Resuming(RunTest):
         self.wait_for((self.path / run / "checkpoints" / "step-3").exists)
         job.kill()
         job.wait()
-        self.wait_for(lambda: not self.ranks_of(run))
+        self.wait_for(lambda: not self.processes_of(run))
         # What the killed job saved later is not part of the experiment.
         for folder in (self.path / run / "checkpoints").iterdir():
             if folder.name != "step-3":
                 subprocess.run(["rm", "-r", folder], check=True)
-
-    def ranks_of(self, run):
-        found = []
-        for process in Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                if str(self.path / run).encode() in process.read_bytes():
-                    found.append(process)
-            except OSError:
-                pass
-        return found
 
     def test_another_layout_takes_over(self):
         plan = self.write_plan(plan_text(self.MORE, steps=3))

@@ -324,10 +324,16 @@ TEST_CASE("torchrun's whole set, and it reads back") {
   CHECK(read.node_rank == 1);
   options.omp_num_threads_given = true;
   options.error_file.clear();
+  options.agent_store = true;
+  options.restart_count = 2;
+  options.max_restarts = 3;
   set.clear();
   for (const auto& [name, value] : torchrun_variables(here, options)) set[name] = value;
   CHECK(set.count("OMP_NUM_THREADS") == 0);
   CHECK(set.count("TORCHELASTIC_ERROR_FILE") == 0);
+  CHECK(set["TORCHELASTIC_USE_AGENT_STORE"] == "True");
+  CHECK(set["TORCHELASTIC_RESTART_COUNT"] == "2");
+  CHECK(set["TORCHELASTIC_MAX_RESTARTS"] == "3");
   options.omp_num_threads_given = false;
   options.cores = 2;
   for (const auto& [name, value] : torchrun_variables(here, options)) set[name] = value;

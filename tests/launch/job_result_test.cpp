@@ -3,58 +3,10 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 
+#include "launch/rank_exits.h"
+
 using namespace am::launch;
-
-namespace {
-
-RankExit failed(int64_t rank, int status, int signal, double time) {
-  RankExit exit;
-  exit.rank = rank;
-  exit.exit_status = status;
-  exit.signal = signal;
-  exit.time = time;
-  return exit;
-}
-
-RankExit reported(int64_t rank, const std::string& kind, double time) {
-  RankExit exit = failed(rank, 1, 0, time + 0.5);
-  exit.error = RankError{};
-  exit.error->rank = rank;
-  exit.error->kind = kind;
-  exit.error->message = "message of " + std::to_string(rank);
-  exit.error->time = time;
-  return exit;
-}
-
-std::optional<size_t> cause_of(const std::vector<RankExit>& ranks) { return find_cause(ranks); }
-
-}  // namespace
-
-TEST_CASE("no cause where none failed by itself") {
-  CHECK_FALSE(cause_of({failed(0, 0, 0, 1)}));
-  RankExit stopped = failed(1, 0, SIGTERM, 1);
-  stopped.stopped = true;
-  CHECK_FALSE(cause_of({failed(0, 0, 0, 1), stopped}));
-}
-
-TEST_CASE("the earliest failure is the cause") {
-  CHECK(cause_of({failed(0, 1, 0, 2.0), failed(1, 1, 0, 1.0)}) == 1);
-  // By the time of the report, though the process took longer to end.
-  CHECK(cause_of({failed(0, 1, 0, 2.0), reported(1, "io", 1.9)}) == 1);
-}
-
-TEST_CASE("a lost peer is a consequence, however early") {
-  CHECK(cause_of({reported(0, "peer", 1.0), failed(1, 0, SIGSEGV, 3.0)}) == 1);
-  CHECK(cause_of({reported(0, "peer", 1.0), reported(1, "runtime", 3.0)}) == 1);
-  CHECK(cause_of({reported(0, "peer", 1.0), failed(1, 1, 0, 3.0)}) == 1);
-  CHECK(cause_of({reported(0, "peer", 1.0), reported(1, "peer", 0.5)}) == 1);
-}
-
-TEST_CASE("a rank that the launcher stopped is never the cause") {
-  RankExit stopped = failed(0, 1, 0, 1.0);
-  stopped.stopped = true;
-  CHECK(cause_of({stopped, failed(1, 3, 0, 5.0)}) == 1);
-}
+using namespace launch_test;
 
 TEST_CASE("how a rank ended, in words") {
   CHECK(end_text(failed(0, 3, 0, 0)) == "exit status 3");
@@ -69,6 +21,7 @@ TEST_CASE("the block that explains a failure") {
   result.node_rank = 1;
   result.num_nodes = 2;
   RankExit cause = reported(5, "runtime", 1.0);
+  cause.node = 1;
   cause.error->message = "loss is nan\nin layer 3";
   cause.error->hint = "lower the learning rate";
   cause.error->step = 12;
@@ -77,25 +30,35 @@ TEST_CASE("the block that explains a failure") {
   RankExit other = failed(4, 0, SIGTERM, 2.0);
   other.stopped = true;
   RankExit late = reported(6, "peer", 1.1);
+  late.error->last_collective = "all_gather dp_shard #7";
   result.ranks = {other, cause, late, failed(7, 0, 0, 3.0)};
-  result.cause = 1;
+  result.cause = FirstCause{5, 1, 1, std::nullopt};
   CHECK(describe(result) ==
-        "rank 5 on node 1 failed: exit status 1\n"
-        "  loss is nan\n"
-        "  in layer 3\n"
+        "rank 5 on node 1 failed at step 12: exit status 1\n"
+        "  error: loss is nan\n"
+        "         in layer 3\n"
         "  help: lower the learning rate\n"
-        "  at step 12\n"
+        "  last collective: all_reduce world #9\n"
         "  log: run/logs/rank-5.log\n"
+        "the others:\n"
         "  rank 6 failed after it: exit status 1\n"
         "  rank 4 stopped by the launcher: signal SIGTERM (Terminated)\n"
-        "  rank 5 last collective: all_reduce world #9\n");
+        "  rank 6 last collective: all_gather dp_shard #7\n");
+  const am::Json json = cause_json(result);
+  CHECK(json["rank"] == 5);
+  CHECK(json["node"] == 1);
+  CHECK(json["step"] == 12);
+  CHECK(json["hangs"] == false);
+  CHECK(json["exit_status"] == 1);
+  CHECK(json["signal"].is_null());
+  CHECK(json["last_collective"] == "all_reduce world #9");
 }
 
 TEST_CASE("a rank without a report shows the end of its log") {
   JobResult result;
   result.exit_status = 3;
   result.ranks = {failed(0, 3, 0, 1.0)};
-  result.cause = 0;
+  result.cause = FirstCause{0, 0, 0, std::nullopt};
   CHECK(describe(result) == "rank 0 on node 0 failed: exit status 3\n  it wrote nothing\n");
   result.ranks[0].tail = {"one", "two"};
   CHECK(describe(result) ==
@@ -103,11 +66,62 @@ TEST_CASE("a rank without a report shows the end of its log") {
         "  the last lines of its output:\n    | one\n    | two\n");
 }
 
+TEST_CASE("a rank that hangs is named with the witness's words and its own log") {
+  JobResult result;
+  result.exit_status = 1;
+  RankExit witness = reported(0, "hang", 1.0);
+  witness.error->message = "timed out after 3 s";
+  witness.error->step = 7;
+  witness.error->last_collective = "all_reduce dp_shard #1042";
+  witness.error->missing = {1, 2};
+  RankExit stuck = failed(1, 0, SIGKILL, 9.0);
+  stuck.stopped = true;
+  stuck.log = "run/logs/rank-1.log";
+  stuck.tail = {"step 6"};
+  // It was told to stop, and lost its peers then: no news about the hang.
+  stuck.error = RankError{.message = "closed", .kind = "peer", .last_collective = "other #1"};
+  result.ranks = {witness, stuck};
+  result.cause = FirstCause{1, 0, 1, 0};
+  CHECK(describe(result) ==
+        "rank 1 on node 0 hangs at step 7: it did not arrive at all_reduce dp_shard #1042\n"
+        "  missing there too: rank 2\n"
+        "  rank 0 waited for it: timed out after 3 s\n"
+        "  log: run/logs/rank-1.log\n"
+        "  the last lines of its output:\n    | step 6\n"
+        "the others:\n"
+        "  rank 0 failed after it: exit status 1\n"
+        "  rank 0 last collective: all_reduce dp_shard #1042\n");
+  CHECK(cause_json(result)["hangs"] == true);
+  CHECK(cause_json(result)["signal"].is_null());
+  CHECK(cause_json(result)["message"] == "timed out after 3 s");
+  // A mismatch: it waited too, but elsewhere.
+  result.ranks[1] = reported(1, "hang", 1.1);
+  result.ranks[1].error->last_collective = "all_gather tp #3";
+  CHECK_THAT(describe(result),
+             Catch::Contains("it waited in another collective: all_gather tp #3"));
+  // It left early.
+  result.ranks[1] = failed(1, 0, 0, 0.5);
+  CHECK_THAT(describe(result), Catch::Contains("it had ended: exit status 0"));
+  // It is on a node that told nothing.
+  result.ranks.pop_back();
+  result.cause = FirstCause{9, 1, std::nullopt, 0};
+  CHECK_THAT(describe(result), Catch::StartsWith("rank 9 on node 1 hangs"));
+}
+
 TEST_CASE("on several machines a lost peer points elsewhere") {
   JobResult result;
   result.exit_status = 1;
   result.num_nodes = 2;
   result.ranks = {reported(0, "peer", 1.0)};
-  result.cause = 0;
-  CHECK_THAT(describe(result), Catch::Contains("the cause is on another machine"));
+  result.cause = FirstCause{0, 0, 0, std::nullopt};
+  result.silent_nodes = {1};
+  CHECK_THAT(describe(result), Catch::Contains("the cause is on a machine that told nothing") &&
+                                   Catch::Contains("  node 1 did not answer"));
+  // The launcher that holds the board died: better known than a closed connection.
+  result.silent_nodes.clear();
+  result.node_rank = 1;
+  result.board_error = "connection refused";
+  CHECK_THAT(describe(result),
+             Catch::StartsWith("the launcher of node 0 cannot be reached any more") &&
+                 Catch::Contains("  error: connection refused\n"));
 }

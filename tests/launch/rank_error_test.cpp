@@ -24,6 +24,7 @@ TEST_CASE("an error file reads back") {
   CHECK(error.exit_status == 2);
   error.step = 12;
   error.last_collective = "all_gather dp_shard #7";
+  error.missing = {1, 4};
   write_error_file(folder / "e.json", error);
   const auto read = read_error_file(folder / "e.json");
   REQUIRE(read);
@@ -34,6 +35,7 @@ TEST_CASE("an error file reads back") {
   CHECK(read->exit_status == 2);
   CHECK(read->step == 12);
   CHECK(read->last_collective == "all_gather dp_shard #7");
+  CHECK(read->missing == std::vector<int64_t>{1, 4});
   CHECK(read->time > 1.6e9);
 }
 

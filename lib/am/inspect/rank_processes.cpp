@@ -19,6 +19,7 @@
 #include "am/base/text.h"
 #include "am/inspect/messages.h"
 #include "am/launch/environment.h"
+#include "am/launch/first_cause.h"
 #include "am/launch/port.h"
 #include "am/launch/process.h"
 #include "am/launch/torchrun.h"

@@ -1,9 +1,9 @@
 #include "am/launch/environment.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 
+#include "am/base/number.h"
 #include "am/base/random.h"
 #include "am/base/text.h"
 #include "am/launch/slurm.h"
@@ -30,11 +30,8 @@ class Variables {
   std::optional<int64_t> number(const std::string& name, int64_t least) const {
     const std::optional<std::string> value = text(name);
     if (!value) return std::nullopt;
-    const std::string_view digits = trim(*value);
-    int64_t result = 0;
-    const auto [end, status] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), result);
-    if (status != std::errc() || end != digits.data() + digits.size() || result < least) {
+    const auto result = parse_integer(trim(*value));
+    if (!result || *result < least) {
       error(cat(name, "=", *value, " is not a whole number of at least ", least), "");
       return std::nullopt;
     }
@@ -62,8 +59,6 @@ class Variables {
   const EnvironmentLookup& lookup_;
   Diagnostics& found_;
 };
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // MASTER_ADDR and MASTER_PORT where the user or the launcher gave them; `port` is the launcher's
 // own choice, 0 for none.

@@ -2,34 +2,11 @@
 
 #include <cstring>
 #include <map>
-#include <tuple>
 
 #include "am/base/text.h"
 
-// Note [Which rank failed first]
-//
-// When one rank dies, its peers fail too, within milliseconds: their connections close. Three facts
-// tell the cause from the consequences:
-//   1. Ranks that ended because the launcher told them to are never the cause (RankExit::stopped).
-//   2. A rank whose own error says "my peer went away" (kind "peer") is a cause only when no rank
-//   has a
-//      better one. A rank that died by a signal, or failed without a report, is a better one.
-//   3. Among equals the earliest counts: by the time in the error file, which is when the error was
-//      thrown, else by the time when the launcher saw the end. One clock: all ranks are on this
-//      machine.
-// With several machines each launcher judges its own ranks; where all of them only lost a peer,
-// describe() says that the cause is elsewhere.
-
 namespace am::launch {
 namespace {
-
-bool lost_a_peer(const RankExit& rank) {
-  return rank.signal == 0 && rank.error && rank.error->kind == kPeerError;
-}
-
-double failure_time(const RankExit& rank) {
-  return rank.error && rank.error->time > 0.0 ? rank.error->time : rank.time;
-}
 
 std::string rank_list(const std::vector<int64_t>& ranks) {
   constexpr size_t kMost = 8;
@@ -48,49 +25,117 @@ void append_indented(std::string& out, std::string_view label, std::string_view 
   }
 }
 
-void append_cause(std::string& out, const RankExit& cause) {
-  if (cause.error) {
-    append_indented(out, "", cause.error->message);
-    if (!cause.error->hint.empty()) append_indented(out, "help: ", cause.error->hint);
-    if (cause.error->step) out += cat("  at step ", *cause.error->step, "\n");
-  } else if (cause.tail.empty()) {
+std::string at_step(const RankError& error) {
+  return error.step ? cat(" at step ", *error.step) : std::string();
+}
+
+void append_tail(std::string& out, const RankExit& rank) {
+  if (rank.tail.empty()) {
     out += "  it wrote nothing\n";
-  } else {
-    out += "  the last lines of its output:\n";
-    for (const std::string& line : cause.tail) out += cat("    | ", line, "\n");
+    return;
   }
-  if (!cause.log.empty()) out += cat("  log: ", cause.log.string(), "\n");
+  out += "  the last lines of its output:\n";
+  for (const std::string& line : rank.tail) out += cat("    | ", line, "\n");
+}
+
+void append_log(std::string& out, const JobResult& result, const RankExit& rank) {
+  if (rank.log.empty()) return;
+  out += cat("  log: ", rank.log.string());
+  if (rank.node != result.node_rank) out += cat(" (on node ", rank.node, ")");
+  out += "\n";
+}
+
+void append_death(std::string& out, const JobResult& result) {
+  const FirstCause& cause = *result.cause;
+  const RankExit& end = result.ranks[*cause.end];
+  out = cat("rank ", cause.rank, " on node ", cause.node, " failed",
+            end.error ? at_step(*end.error) : "", ": ", end_text(end), "\n");
+  if (end.error) {
+    append_indented(out, "error: ", end.error->message);
+    if (!end.error->hint.empty()) append_indented(out, "help: ", end.error->hint);
+    if (!end.error->last_collective.empty()) {
+      out += cat("  last collective: ", end.error->last_collective, "\n");
+    }
+  }
+  append_log(out, result, end);
+  if (!end.error) append_tail(out, end);
+}
+
+// What the rank that did not arrive was doing itself, where anybody knows.
+void append_whereabouts(std::string& out, const RankExit& end) {
+  // A report that came after the launcher's signal says nothing about the time before it.
+  if (end.stopped) return;
+  if (end.error && !end.error->last_collective.empty()) {
+    out += cat("  it waited in another collective: ", end.error->last_collective, "\n");
+  } else if (end.ok()) {
+    out += "  it had ended: exit status 0\n";
+  }
+}
+
+void append_hang(std::string& out, const JobResult& result) {
+  const FirstCause& cause = *result.cause;
+  const RankExit& witness = result.ranks[*cause.witness];
+  const RankError& error = *witness.error;
+  out = cat("rank ", cause.rank, " on node ", cause.node, " hangs", at_step(error),
+            ": it did not arrive at ",
+            error.last_collective.empty() ? "a collective" : error.last_collective, "\n");
+  std::vector<int64_t> others;
+  for (const int64_t rank : error.missing) {
+    if (rank != cause.rank) others.push_back(rank);
+  }
+  if (!others.empty()) out += cat("  missing there too: ", rank_list(others), "\n");
+  append_indented(out, cat("rank ", witness.rank, " waited for it: "), error.message);
+  if (!error.hint.empty()) append_indented(out, "help: ", error.hint);
+  if (!cause.end) return;
+  const RankExit& end = result.ranks[*cause.end];
+  append_whereabouts(out, end);
+  append_log(out, result, end);
+  append_tail(out, end);
 }
 
 // One line for each way in which the other ranks ended, then what each was doing.
 void append_others(std::string& out, const JobResult& result) {
   std::map<std::string, std::vector<int64_t>> ends;
+  std::map<std::string, std::vector<int64_t>> collectives;
   for (size_t i = 0; i < result.ranks.size(); ++i) {
     const RankExit& rank = result.ranks[i];
-    if (i == result.cause || rank.ok()) continue;
+    if ((result.cause && i == result.cause->end) || rank.ok()) continue;
     ends[cat(rank.stopped ? "stopped by the launcher" : "failed after it", ": ", end_text(rank))]
         .push_back(rank.rank);
+    if (rank.error && !rank.error->last_collective.empty()) {
+      collectives[rank.error->last_collective].push_back(rank.rank);
+    }
   }
-  for (const auto& [end, ranks] : ends) out += cat("  ", rank_list(ranks), " ", end, "\n");
-  for (const RankExit& rank : result.ranks) {
-    if (!rank.error || rank.error->last_collective.empty()) continue;
-    out += cat("  rank ", rank.rank, " last collective: ", rank.error->last_collective, "\n");
+  std::string lines;
+  for (const auto& [end, ranks] : ends) lines += cat("  ", rank_list(ranks), " ", end, "\n");
+  for (const auto& [name, ranks] : collectives) {
+    lines += cat("  ", rank_list(ranks), " last collective: ", name, "\n");
   }
+  for (const int64_t node : result.silent_nodes) {
+    lines += cat("  node ", node, " did not answer: its launcher or its machine is gone\n");
+  }
+  if (!lines.empty()) out += cat("the others:\n", lines);
+}
+
+// The best that is known is a connection that was closed.
+bool only_lost_a_peer(const JobResult& result) {
+  if (!result.cause || result.cause->witness) return false;
+  const auto& error = result.ranks[*result.cause->end].error;
+  return error && error->kind == kPeerError;
+}
+
+void append_no_cause(std::string& out, const JobResult& result) {
+  if (!result.board_error.empty()) {
+    out = cat("the launcher of node 0 cannot be reached any more, so node ", result.node_rank,
+              " stopped its ranks\n");
+    append_indented(out, "error: ", result.board_error);
+    return;
+  }
+  out = cat(result.killed ? "the job was killed" : "the job was stopped",
+            " before its ranks had finished\n");
 }
 
 }  // namespace
-
-std::optional<size_t> find_cause(std::span<const RankExit> ranks) {
-  std::optional<size_t> cause;
-  const auto order = [&](size_t i) {
-    return std::make_tuple(lost_a_peer(ranks[i]), failure_time(ranks[i]), ranks[i].rank);
-  };
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    if (ranks[i].ok() || ranks[i].stopped) continue;
-    if (!cause || order(i) < order(*cause)) cause = i;
-  }
-  return cause;
-}
 
 std::string end_text(const RankExit& rank) {
   if (rank.signal == 0) return cat("exit status ", rank.exit_status);
@@ -102,21 +147,45 @@ std::string end_text(const RankExit& rank) {
 
 std::string describe(const JobResult& result) {
   if (result.exit_status == 0) return {};
+  const bool lost_board = !result.board_error.empty();
   std::string out;
-  if (!result.cause) {
-    out = cat(result.killed ? "the job was killed" : "the job was stopped",
-              " before its ranks had finished\n");
-    append_others(out, result);
-    return out;
-  }
-  const RankExit& cause = result.ranks[*result.cause];
-  out = cat("rank ", cause.rank, " on node ", result.node_rank, " failed: ", end_text(cause), "\n");
-  append_cause(out, cause);
-  if (lost_a_peer(cause) && result.num_nodes > 1) {
-    out += "  the ranks of this machine only lost a peer: the cause is on another machine\n";
+  if (!result.cause || (lost_board && only_lost_a_peer(result))) {
+    append_no_cause(out, result);
+  } else if (result.cause->witness) {
+    append_hang(out, result);
+  } else {
+    append_death(out, result);
+    if (only_lost_a_peer(result) && result.num_nodes > 1) {
+      out += "  it only lost a peer: the cause is on a machine that told nothing\n";
+    }
   }
   append_others(out, result);
   return out;
+}
+
+Json cause_json(const JobResult& result) {
+  if (!result.cause) return {};
+  const FirstCause& cause = *result.cause;
+  const RankExit* end = cause.end ? &result.ranks[*cause.end] : nullptr;
+  const RankError* error = nullptr;
+  if (cause.witness) {
+    error = &*result.ranks[*cause.witness].error;
+  } else if (end->error) {
+    error = &*end->error;
+  }
+  const auto text = [](const std::string& value) { return value.empty() ? Json() : Json(value); };
+  Json json = {{"rank", cause.rank}, {"node", cause.node}};
+  json["step"] = error != nullptr && error->step ? Json(*error->step) : Json();
+  json["hangs"] = cause.witness.has_value();
+  // How a hanging rank ended is the launcher's doing.
+  const bool died = !cause.witness;
+  json["exit_status"] = died && end->signal == 0 ? Json(end->exit_status) : Json();
+  json["signal"] = died && end->signal != 0 ? Json(end->signal) : Json();
+  json["message"] = error != nullptr ? text(error->message) : Json();
+  json["hint"] = error != nullptr ? text(error->hint) : Json();
+  json["last_collective"] = error != nullptr ? text(error->last_collective) : Json();
+  json["log"] = end != nullptr ? text(end->log.string()) : Json();
+  return json;
 }
 
 }  // namespace am::launch

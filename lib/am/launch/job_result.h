@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
+#include "am/base/json.h"
 #include "am/launch/rank_error.h"
 
 namespace am::launch {
@@ -16,39 +16,54 @@ namespace am::launch {
 // How one rank ended. Either `signal` is 0 and `exit_status` counts, or it died by `signal`.
 struct RankExit {
   int64_t rank = 0;
+  int64_t node = 0;
   int exit_status = 0;
   int signal = 0;
   bool stopped = false;  // the launcher ended it: a consequence, not a cause
   double time = 0.0;     // seconds since the epoch when the launcher saw the end
   std::optional<RankError> error;
-  std::filesystem::path log;  // empty where the folder was temporary
-  std::vector<std::string>
-      tail;  // last lines of its output; filled for ranks that failed by themselves
+  std::filesystem::path log;      // on its node; empty where the folder was temporary
+  std::vector<std::string> tail;  // last lines of its output; filled where it did not end well
 
   bool ok() const { return exit_status == 0 && signal == 0; }
 };
 
-struct JobResult {
-  int exit_status = 0;  // 0; of the cause; 1 where that died by a signal or the user killed the job
-  int stop_signal = 0;  // the user's first signal; 0: none came
-  bool killed = false;  // by a second signal, or stop_seconds ran out
-  std::optional<size_t> cause;  // index into `ranks`
-  std::vector<RankExit> ranks;
-  int64_t node_rank = 0;
-  int64_t num_nodes = 1;
+// The rank whose failure made the others fail: see first_cause.h.
+struct FirstCause {
+  int64_t rank = 0;
+  int64_t node = 0;
+  std::optional<size_t> end;  // index into `ranks`; nothing for a rank of a node that is silent
+  // Index into `ranks`. The cause did not arrive at this rank's collective: how it ended is of no
+  // matter.
+  std::optional<size_t> witness;
 };
 
-// The index of the rank whose failure made the others fail; nothing when none failed by itself. See
-// Note [Which rank failed first].
-std::optional<size_t> find_cause(std::span<const RankExit> ranks);
+struct JobResult {
+  int exit_status = 0;  // 0; of the cause; 1 where that hung, died by a signal, or the user killed
+                        // the job
+  int stop_signal = 0;  // the user's first signal; 0: none came
+  bool killed = false;  // by a second signal, or a time limit ran out
+  bool ended_by_user = false;  // here or, with a board, on another node: no reason to start again
+  std::optional<FirstCause> cause;
+  std::vector<RankExit> ranks;  // by rank; with a board, of all nodes that told
+  int64_t node_rank = 0;
+  int64_t num_nodes = 1;
+  std::vector<int64_t> silent_nodes;  // that did not tell how their ranks ended
+  std::string board_error;            // why the other nodes could not be asked any more
+  int64_t restarts = 0;               // attempts before this one
+};
 
-// Why the job failed, in one block of plain text ending with a newline: the cause's rank, node,
-// exit status or signal, its own error and hint or the last lines of its log, then one line that
-// counts the ranks that are no causes, and each rank's last collective where known. Empty when it
-// did not fail.
+// Why the job failed, in one block of plain text ending with a newline: the cause's rank, node and
+// step, its end or the collective at which it is missing, its error and hint, its last collective,
+// its log, and the last lines of its output where it left no error; then the other ranks. Empty
+// when the job did not fail.
 std::string describe(const JobResult& result);
 
-// "exit status 3", "signal SIGKILL (killed)".
+// {"rank", "node", "step", "hangs", "exit_status", "signal", "message", "hint", "last_collective",
+// "log"}, null where unknown; null where there is no cause.
+Json cause_json(const JobResult& result);
+
+// "exit status 3", "signal SIGKILL (Killed)".
 std::string end_text(const RankExit& rank);
 
 }  // namespace am::launch

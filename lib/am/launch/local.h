@@ -8,47 +8,30 @@
 //   if (result.exit_status != 0) std::cerr << launch::describe(result);
 //
 // Each rank gets torchrun's variables and AM_ERROR_FILE, /dev/null as stdin, its own process group
-// (so that a terminal's Ctrl-C reaches the launcher alone), and SIGKILL from the kernel when the
-// launcher dies. Rank 0's output goes through the launcher to its log and to `output`; the other
-// ranks write straight to their logs.
+// (so that a terminal's Ctrl-C reaches the launcher alone), and SIGKILL when the launcher dies,
+// with all that is in its group. Rank 0's output goes through the launcher to its log and to
+// `output`; the other ranks write straight to their logs.
 //
-// SIGTERM, SIGINT or SIGHUP to the launcher is passed on to every rank as one SIGTERM: finish the
-// step, save, exit 0. A second one kills the ranks at once.
+// SIGTERM, SIGINT or SIGHUP to the launcher is passed on to every rank's group as one SIGTERM:
+// finish the step, save, exit 0. A second one kills the ranks at once.
 //
-// See Note [Which rank failed first] in job_result.cpp for how the cause is chosen.
+// After a failure the other ranks get SIGTERM, SIGCONT (one that was stopped must hear it), and
+// SIGKILL when grace_seconds are over. See Note [Which rank failed first] in first_cause.cpp for
+// how the cause is chosen.
+//
+// With a board (JobSpec::board) and several nodes, the launchers tell each other: one node's
+// failure stops the ranks of all, and every launcher's result holds the ranks of all nodes and
+// names the same cause.
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "am/launch/job_result.h"
+#include "am/launch/job_spec.h"
 
 namespace am::launch {
-
-struct JobSpec {
-  std::vector<std::string> argv;  // program (looked up in PATH when it has no slash) and arguments
-  int64_t nproc = 1;              // ranks on this machine
-  int64_t node_rank = 0;
-  int64_t num_nodes = 1;  // machines, all with the same nproc
-  std::string master_addr = "127.0.0.1";
-  int master_port = 0;  // 0: a free port of this machine; needs num_nodes == 1
-  std::string run_id = "none";
-  // Set for each rank, over the launcher's own environment.
-  std::vector<std::pair<std::string, std::string>> environment;
-  // Holds rank-R.log and rank-R.error.json; made when missing. Empty: a temporary folder, removed
-  // at the end.
-  std::filesystem::path log_folder;
-  double grace_seconds = 10.0;  // after a failure: from SIGTERM to SIGKILL of the other ranks
-  double settle_seconds =
-      2.0;  // how long a peer's error waits for the true cause before the ranks are stopped
-  double stop_seconds = 0.0;  // after the user's signal: to SIGKILL; 0: as long as saving takes
-  int tail_lines = 20;        // of a failed rank's log, kept in the result
-};
 
 enum class JobEventKind {
   kStarted,     // all ranks run

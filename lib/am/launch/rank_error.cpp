@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 #include "am/base/file.h"
-#include "am/base/json.h"
 #include "am/base/text.h"
 
 namespace am::launch {
@@ -17,6 +16,22 @@ double now() {
 std::string text_or_empty(const Json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+std::optional<int64_t> integer_in(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number_integer()) return std::nullopt;
+  return found->get<int64_t>();
+}
+
+std::vector<int64_t> integers_in(const Json& object, const char* key) {
+  std::vector<int64_t> values;
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_array()) return values;
+  for (const Json& value : *found) {
+    if (value.is_number_integer()) values.push_back(value.get<int64_t>());
+  }
+  return values;
 }
 
 // Elastic's `record` writes {"message": {"message": text, "extraInfo": {"timestamp":
@@ -47,25 +62,16 @@ RankError rank_error(const Error& error, int64_t rank) {
   return result;
 }
 
-void write_error_file(const std::filesystem::path& path, RankError error) {
-  if (error.time == 0.0) error.time = now();
+Json to_json(const RankError& error) {
   Json json = {{"rank", error.rank}, {"message", error.message},         {"hint", error.hint},
                {"kind", error.kind}, {"exit_status", error.exit_status}, {"time", error.time}};
   if (error.step) json["step"] = *error.step;
   if (!error.last_collective.empty()) json["last_collective"] = error.last_collective;
-  // A message may hold bytes of a user's file: replace what is no UTF-8 instead of failing.
-  write_file_atomically(path, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  if (!error.missing.empty()) json["missing"] = error.missing;
+  return json;
 }
 
-std::optional<RankError> read_error_file(const std::filesystem::path& path) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;
-  Json json;
-  try {
-    json = Json::parse(read_file(path), nullptr, false);
-  } catch (const Error&) {
-    return std::nullopt;
-  }
+std::optional<RankError> rank_error_from(const Json& json) {
   if (!json.is_object() || !json.contains("message")) return std::nullopt;
   if (json["message"].is_object()) return elastic_error(json["message"]);
   if (!json["message"].is_string()) return std::nullopt;
@@ -74,18 +80,30 @@ std::optional<RankError> read_error_file(const std::filesystem::path& path) {
   error.hint = text_or_empty(json, "hint");
   error.kind = text_or_empty(json, "kind");
   error.last_collective = text_or_empty(json, "last_collective");
-  const auto integer = [&](const char* key) -> std::optional<int64_t> {
-    const auto found = json.find(key);
-    if (found == json.end() || !found->is_number_integer()) return std::nullopt;
-    return found->get<int64_t>();
-  };
-  error.rank = integer("rank").value_or(0);
-  error.exit_status = static_cast<int>(integer("exit_status").value_or(1));
-  error.step = integer("step");
+  error.rank = integer_in(json, "rank").value_or(0);
+  error.exit_status = static_cast<int>(integer_in(json, "exit_status").value_or(1));
+  error.step = integer_in(json, "step");
+  error.missing = integers_in(json, "missing");
   if (const auto time = json.find("time"); time != json.end() && time->is_number()) {
     error.time = time->get<double>();
   }
   return error;
+}
+
+void write_error_file(const std::filesystem::path& path, RankError error) {
+  if (error.time == 0.0) error.time = now();
+  // A message may hold bytes of a user's file: replace what is no UTF-8 instead of failing.
+  write_file_atomically(path, dump_json(to_json(error)) + "\n");
+}
+
+std::optional<RankError> read_error_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;
+  try {
+    return rank_error_from(Json::parse(read_file(path), nullptr, false));
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 bool report_error(const EnvironmentLookup& lookup, RankError error) noexcept {

@@ -13,8 +13,10 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "am/base/error.h"
+#include "am/base/json.h"
 #include "am/launch/environment.h"
 
 namespace am::launch {
@@ -23,20 +25,29 @@ inline constexpr const char* kErrorFileVariable = "AM_ERROR_FILE";
 // The kind of an error whose cause is in another rank: a connection that was closed, a collective
 // that timed out. The launcher looks for a better cause when it sees this one.
 inline constexpr const char* kPeerError = "peer";
+// The kind of a collective that ran out of time. Its reporter is a witness: the culprits are the
+// ranks in `missing`, which may be alive (stopped, in an endless loop) and never report anything.
+inline constexpr const char* kHangError = "hang";
 
 struct RankError {
   int64_t rank = 0;
   std::string message;
   std::string hint;
-  std::string kind;  // "peer", or usage, io, format, plan, runtime, internal
+  std::string kind;  // "peer", "hang", or usage, io, format, plan, runtime, internal
   int exit_status = 1;
   std::optional<int64_t> step;
   std::string
       last_collective;  // what the rank was doing: "all_gather dp_shard #1042"; may be empty
-  double time = 0.0;    // seconds since the epoch; 0 is replaced by now when written
+  // Of a hang: ranks of the world that did not arrive at last_collective.
+  std::vector<int64_t> missing;
+  double time = 0.0;  // seconds since the epoch; 0 is replaced by now when written
 };
 
 RankError rank_error(const Error& error, int64_t rank);
+
+Json to_json(const RankError& error);
+// Nothing when it is no error report: another type, or no message.
+std::optional<RankError> rank_error_from(const Json& json);
 
 // Writes the file whole or not at all. Throws Error(kIo).
 void write_error_file(const std::filesystem::path& path, RankError error);

@@ -13,12 +13,13 @@
 
 namespace am::launch {
 
-RankLog::RankLog(const std::filesystem::path& path) : path_(path) {
+RankLog::RankLog(const std::filesystem::path& path, std::string_view heading) : path_(path) {
   // Readable too, for tail().
   fd_ = ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
   if (fd_ < 0) {
     throw Error(ErrorKind::kIo, cat(path.string(), ": cannot write: ", std::strerror(errno)));
   }
+  append(heading);
   start_ = std::max<int64_t>(0, ::lseek(fd_, 0, SEEK_END));
 }
 

@@ -12,8 +12,8 @@ namespace am::launch {
 // Owns the descriptor. Remembers where this run's output begins: a resumed run appends.
 class RankLog {
  public:
-  // Throws Error(kIo).
-  explicit RankLog(const std::filesystem::path& path);
+  // `heading` is written first and does not count as output. Throws Error(kIo).
+  explicit RankLog(const std::filesystem::path& path, std::string_view heading = {});
   RankLog(RankLog&& other) noexcept;
   RankLog& operator=(RankLog&&) = delete;
   RankLog(const RankLog&) = delete;

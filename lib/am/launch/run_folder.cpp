@@ -1,13 +1,13 @@
 #include "am/launch/run_folder.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "am/base/error.h"
 #include "am/base/file.h"
+#include "am/base/number.h"
 #include "am/base/text.h"
 
 namespace am::launch {
@@ -44,11 +44,8 @@ void prove_writable(const std::filesystem::path& folder) {
 
 std::optional<int64_t> step_of(const std::string& name) {
   if (!starts_with(name, kStepPrefix)) return std::nullopt;
-  const char* first = name.data() + kStepPrefix.size();
-  const char* last = name.data() + name.size();
-  int64_t step = 0;
-  const auto [end, status] = std::from_chars(first, last, step);
-  if (status != std::errc() || end != last || step < 0) return std::nullopt;
+  const auto step = parse_integer(std::string_view(name).substr(kStepPrefix.size()));
+  if (!step || *step < 0) return std::nullopt;
   return step;
 }
 

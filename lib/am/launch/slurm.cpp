@@ -1,8 +1,8 @@
 #include "am/launch/slurm.h"
 
 #include <algorithm>
-#include <charconv>
 
+#include "am/base/number.h"
 #include "am/base/text.h"
 
 namespace am::launch {
@@ -12,9 +12,8 @@ namespace {
 constexpr int64_t kMostNodes = 1 << 20;
 
 std::optional<int64_t> positive(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (status != std::errc() || end != text.data() + text.size() || value < 1) return std::nullopt;
+  const auto value = parse_integer(text);
+  if (!value || *value < 1) return std::nullopt;
   return value;
 }
 

@@ -25,8 +25,7 @@ std::vector<std::pair<std::string, std::string>> torchrun_variables(
       {"TORCHELASTIC_RESTART_COUNT", std::to_string(options.restart_count)},
       {"TORCHELASTIC_MAX_RESTARTS", std::to_string(options.max_restarts)},
       {"TORCHELASTIC_RUN_ID", options.run_id},
-      // Rank 0 itself serves the store at MASTER_ADDR:MASTER_PORT; the launcher holds none.
-      {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+      {"TORCHELASTIC_USE_AGENT_STORE", options.agent_store ? "True" : "False"},
   };
   if (!options.error_file.empty()) {
     variables.emplace_back("TORCHELASTIC_ERROR_FILE", options.error_file.string());

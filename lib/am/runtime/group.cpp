@@ -88,6 +88,10 @@ const std::vector<int64_t>& Group::ranks() const {
   return communicator_ ? communicator_->id->ranks : alone_;
 }
 
+const std::string& Group::communicator_name() const {
+  return communicator_ ? communicator_->id->name : name_;
+}
+
 int64_t Group::index() const { return communicator_ ? communicator_->index : 0; }
 
 Group Group::renamed(std::string name) const {

@@ -78,6 +78,8 @@ class Group {
   Group(std::string name, std::shared_ptr<Communicator> communicator);
 
   const std::string& name() const { return name_; }
+  // Of its connections: unique in the world, the same for all groups that share them.
+  const std::string& communicator_name() const;
   const std::vector<int64_t>& ranks() const;
   int64_t size() const { return static_cast<int64_t>(ranks().size()); }
   int64_t index() const;

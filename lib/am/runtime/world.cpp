@@ -53,11 +53,11 @@ World World::single() {
 
 World World::connect(const launch::RankEnvironment& here, const WorldOptions& options) {
   auto store = here.world_size > 1 ? connect_store(here, options.timeout) : nullptr;
-  return in_process(here, std::move(store), options);
+  return meet_in(here, std::move(store), options);
 }
 
-World World::in_process(const launch::RankEnvironment& here, c10::intrusive_ptr<c10d::Store> store,
-                        const WorldOptions& options) {
+World World::meet_in(const launch::RankEnvironment& here, c10::intrusive_ptr<c10d::Store> store,
+                     const WorldOptions& options) {
   World world;
   world.state_ = std::make_shared<State>();
   State& state = *world.state_;
@@ -145,32 +145,18 @@ void World::abort() const {
   }
 }
 
-void run_ranks(int64_t size, const std::function<void(const World&)>& body,
-               std::chrono::milliseconds timeout) {
-  std::vector<launch::RankEnvironment> ranks;
-  for (int64_t rank = 0; rank < size; ++rank) {
-    launch::RankEnvironment& here = ranks.emplace_back();
-    here.rank = here.local_rank = rank;
-    here.world_size = here.local_world_size = size;
-    here.launcher = "local";
-  }
-  run_ranks(ranks, body, {.timeout = timeout});
-}
-
 // Note [Flight recorder]: c10d keeps one flight recorder a process, and part of what it records for
 // Gloo is not locked. One rank a process never notices; ranks in threads crash it. It reads its
 // size (0: off) at its first use.
-void run_ranks(const std::vector<launch::RankEnvironment>& ranks,
-               const std::function<void(const World&)>& body, const WorldOptions& options) {
+void run_threads(int64_t size, const std::function<void(int64_t rank)>& body) {
   ::setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/0);
-  auto store = c10::make_intrusive<c10d::HashStore>();
   std::mutex mutex;
   std::exception_ptr first;
   std::vector<std::thread> threads;
-  for (const launch::RankEnvironment& here : ranks) {
-    threads.emplace_back([&, here] {
+  for (int64_t rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
       try {
-        body(World::in_process(here, store, options));
+        body(rank);
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (!first) first = std::current_exception();
@@ -179,6 +165,18 @@ void run_ranks(const std::vector<launch::RankEnvironment>& ranks,
   }
   for (auto& thread : threads) thread.join();
   if (first) std::rethrow_exception(first);
+}
+
+void run_ranks(int64_t size, const std::function<void(const World&)>& body,
+               std::chrono::milliseconds timeout) {
+  auto store = c10::make_intrusive<c10d::HashStore>();
+  run_threads(size, [&](int64_t rank) {
+    launch::RankEnvironment here;
+    here.rank = here.local_rank = rank;
+    here.world_size = here.local_world_size = size;
+    here.launcher = "local";
+    body(World::meet_in(here, store, {.timeout = timeout}));
+  });
 }
 
 }  // namespace am::runtime

@@ -38,9 +38,10 @@ class World {
   // Collective: joins the job that the launcher's environment describes. Throws Error(kPeer) that
   // names the address, or the ranks that did not arrive in time; as make_engines besides.
   static World connect(const launch::RankEnvironment& here, const WorldOptions& options);
-  // A rank among others of this process, which share `store`.
-  static World in_process(const launch::RankEnvironment& here,
-                          c10::intrusive_ptr<c10d::Store> store, const WorldOptions& options);
+  // Collective: as connect, but the ranks meet in `store`: in one process, or over a connection
+  // that is there already.
+  static World meet_in(const launch::RankEnvironment& here, c10::intrusive_ptr<c10d::Store> store,
+                       const WorldOptions& options);
 
   int64_t rank() const;
   int64_t size() const;
@@ -76,13 +77,13 @@ class World {
   std::shared_ptr<State> state_;
 };
 
-// Runs `body` as `size` ranks in threads of this process, connected by Gloo; rethrows the first
-// failure. For tests, and for tools that hold a small sharded model in one process.
+// Runs `body(rank)` in `size` threads of this process and rethrows the first failure. What ranks in
+// threads need of c10d is set up; see Note [Flight recorder].
+void run_threads(int64_t size, const std::function<void(int64_t rank)>& body);
+
+// Runs `body` as `size` ranks in threads, connected by Gloo. For tests, and for tools that hold a
+// small sharded model in one process.
 void run_ranks(int64_t size, const std::function<void(const World&)>& body,
                std::chrono::milliseconds timeout = std::chrono::seconds(60));
-
-// The same where the ranks are placed on nodes: one environment a rank.
-void run_ranks(const std::vector<launch::RankEnvironment>& ranks,
-               const std::function<void(const World&)>& body, const WorldOptions& options);
 
 }  // namespace am::runtime

@@ -1,0 +1,28 @@
+// am-run --exec PROGRAM: any program on every rank, as torchrun starts it.
+//
+// The launcher's own launcher does not matter here: `srun --ntasks-per-node 1 am-run --nnodes ...
+// --exec ...` is one am-run a machine, which starts the ranks.
+#include <iostream>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/launch/run_folder.h"
+#include "job.h"
+#include "plan_file.h"
+#include "supervise.h"
+
+namespace am_run {
+
+using namespace am;
+
+int run_program(const Options& options) {
+  const auto run = launch::RunFolder::create(run_folder(options));
+  std::cerr << "run folder  " << run.root().string() << "\n";
+  launch::JobSpec spec = node_spec(options, options.nproc > 0 ? options.nproc : 1, run);
+  spec.argv = options.command;
+  launch::RestartPolicy policy;
+  policy.any_failure = true;  // what its exit statuses mean is the program's own
+  return supervise_and_report(options, spec, policy, run);
+}
+
+}  // namespace am_run

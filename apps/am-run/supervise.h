@@ -1,0 +1,24 @@
+// What a launcher of a plan and one of a program have in common: the node's place in the job, what
+// is said on the way, and the report at the end.
+#pragma once
+
+#include <filesystem>
+
+#include "am/launch/job_spec.h"
+#include "am/launch/restart.h"
+#include "am/launch/run_folder.h"
+#include "options.h"
+
+namespace am_run {
+
+// `ranks_per_node` ranks of this node, with the rendezvous of the command line; argv is left to the
+// caller.
+am::launch::JobSpec node_spec(const Options& options, int64_t ranks_per_node,
+                              const am::launch::RunFolder& run);
+
+// Runs the job to its end, restarts included; rank 0's output, the launcher's words and the block
+// about a failure go to stderr, with --json one object about the job to stdout. The exit status.
+int supervise_and_report(const Options& options, const am::launch::JobSpec& spec,
+                         am::launch::RestartPolicy policy, const am::launch::RunFolder& run);
+
+}  // namespace am_run

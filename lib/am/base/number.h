@@ -1,0 +1,23 @@
+// Small arithmetic on whole numbers, and reading them.
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace am {
+
+// a / b, rounded up; a >= 0, b > 0.
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// All of the text or nothing: "42", "-7"; nothing for an empty text, blanks, a sign alone, a
+// fraction, or what does not fit.
+inline std::optional<int64_t> parse_integer(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace am

@@ -1,0 +1,101 @@
+#include "am/launch/first_cause.h"
+
+#include <algorithm>
+#include <tuple>
+
+// Note [Which rank failed first]
+//
+// When one rank dies, its peers fail too, within milliseconds: their connections close. When one
+// hangs, its peers report a collective that ran out of time, and it reports nothing. These facts
+// tell the cause from the consequences:
+//   1. Ranks that ended because the launcher told them to are never the cause (RankExit::stopped).
+//   2. A rank that died by itself (by a signal, without a report, or with an error of its own) is
+//      the best cause.
+//   3. Next come the ranks that are missing at a collective (kind "hang"). A missing rank that is a
+//      witness too waits for somebody else: it is a link of a chain, not its end. In a circle
+//      (ranks that wait in different collectives) the earliest witness is believed.
+//   4. "My peer went away" (kind "peer") is a cause only when there is no better one.
+//   5. Among equals the earliest counts: by the time in the error file, which is when the error was
+//      thrown, else by the time when the launcher saw the end. Clocks of several nodes differ a
+//      little: there the kind of failure is what decides, and rarely the time.
+
+namespace am::launch {
+namespace {
+
+bool is_witness(const RankExit& rank) {
+  return rank.signal == 0 && rank.error && rank.error->kind == kHangError &&
+         !rank.error->missing.empty();
+}
+
+double failure_time(const RankExit& rank) {
+  return rank.error && rank.error->time > 0.0 ? rank.error->time : rank.time;
+}
+
+enum class Quality { kDied, kWitness, kLostPeer };
+
+Quality quality(const RankExit& rank) {
+  if (is_witness(rank)) return Quality::kWitness;
+  return is_consequence(rank) ? Quality::kLostPeer : Quality::kDied;
+}
+
+std::optional<size_t> index_of(std::span<const RankExit> ranks, int64_t rank) {
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i].rank == rank) return i;
+  }
+  return std::nullopt;
+}
+
+// From the first witness along the chain of missing ranks to one that is no witness itself.
+FirstCause missing_rank(std::span<const RankExit> ranks, size_t first_witness,
+                        int64_t ranks_per_node) {
+  std::vector<size_t> witnesses = {first_witness};
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (i != first_witness && !ranks[i].stopped && is_witness(ranks[i])) witnesses.push_back(i);
+  }
+  std::stable_sort(witnesses.begin() + 1, witnesses.end(), [&](size_t a, size_t b) {
+    return failure_time(ranks[a]) < failure_time(ranks[b]);
+  });
+  const auto waits_too = [&](int64_t rank) {
+    const auto at = index_of(ranks, rank);
+    return at && std::find(witnesses.begin(), witnesses.end(), *at) != witnesses.end();
+  };
+  FirstCause cause;
+  cause.witness = first_witness;
+  cause.rank = ranks[first_witness].error->missing.front();
+  for (const size_t witness : witnesses) {
+    const auto& missing = ranks[witness].error->missing;
+    const auto silent = std::find_if_not(missing.begin(), missing.end(), waits_too);
+    if (silent == missing.end()) continue;
+    cause.witness = witness;
+    cause.rank = *silent;
+    break;
+  }
+  cause.end = index_of(ranks, cause.rank);
+  cause.node = cause.end            ? ranks[*cause.end].node
+               : ranks_per_node > 0 ? cause.rank / ranks_per_node
+                                    : ranks[*cause.witness].node;
+  return cause;
+}
+
+}  // namespace
+
+bool is_consequence(const RankExit& rank) {
+  return rank.signal == 0 && rank.error &&
+         (rank.error->kind == kPeerError || rank.error->kind == kHangError);
+}
+
+std::optional<FirstCause> find_cause(std::span<const RankExit> ranks, int64_t ranks_per_node) {
+  std::optional<size_t> first;
+  const auto order = [&](size_t i) {
+    return std::make_tuple(quality(ranks[i]), failure_time(ranks[i]), ranks[i].rank);
+  };
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i].ok() || ranks[i].stopped) continue;
+    if (!first || order(i) < order(*first)) first = i;
+  }
+  if (!first) return std::nullopt;
+  if (is_witness(ranks[*first])) return missing_rank(ranks, *first, ranks_per_node);
+  return FirstCause{ranks[*first].rank, ranks[*first].node, *first, std::nullopt};
+}
+
+}  // namespace am::launch

@@ -1,0 +1,225 @@
+"""Faults: whatever dies, stops or is in the way, the job ends soon, names the culprit, leaves nothing.
+
+Soon is 10 s after the time limit of collectives that is in force; a job that takes longer hangs.
+"""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+import unittest
+from pathlib import Path
+
+from run_support import BIN, RunTest, free_port, plan_text
+
+TIMEOUT = 3
+LIMIT = TIMEOUT + 10
+
+
+class Faults(RunTest):
+    def start_job(self, *options, more="", steps=100000, run="run"):
+        plan = self.write_plan(plan_text(more, steps=steps))
+        arguments = (plan, "--run-dir", self.path / run, "--timeout", TIMEOUT, *options)
+        return self.start(*arguments)
+
+    def rank_pid(self, rank, run="run"):
+        self.wait_for(lambda: rank in self.processes_of(run))
+        return self.processes_of(run)[rank]
+
+    def wait_for_training(self, run="run"):
+        metrics = self.path / run / "metrics.jsonl"
+        self.wait_for(lambda: metrics.exists() and metrics.stat().st_size > 0)
+
+    def stop(self, pid):
+        """SIGSTOP, and it has taken effect in all threads."""
+        os.kill(pid, signal.SIGSTOP)
+        states = lambda: [stat.read_text().rsplit(")", 1)[1].split()[0] for stat in self.tasks(pid)]
+        self.wait_for(lambda: set(states()) == {"T"})
+
+    def tasks(self, pid):
+        return Path(f"/proc/{pid}/task").glob("*/stat")
+
+    def assert_ends(self, job, run="run", status=1):
+        """Within the limit, with this status, and nothing is left; what it said."""
+        try:
+            _, errors = job.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            self.fail(f"the job hangs; its processes: {self.processes_of(run)}")
+        self.assertEqual(job.returncode, status, errors)
+        self.assertEqual(self.processes_of(run), {}, errors)
+        self.assertNotIn("terminate called", errors)
+        return errors
+
+    def assert_killed(self, errors, rank):
+        self.assertIn(f"rank {rank} on node 0 failed", errors)
+        self.assertRegex(errors, rf"rank {rank} on node 0 failed[^\n]*: signal SIGKILL")
+        self.assertRegex(errors, rf"log: .*/logs/rank-{rank}\.log\n")
+
+
+class KilledRank(Faults):
+    def test_at_start(self):
+        for rank in (0, 1):
+            for delay in (0.0, 0.1, 0.3, 0.7):
+                with self.subTest(rank=rank, delay=delay):
+                    run = f"run-{rank}-{delay}"
+                    job = self.start_job(run=run)
+                    pid = self.rank_pid(rank, run)
+                    time.sleep(delay)
+                    os.kill(pid, signal.SIGKILL)
+                    self.assert_killed(self.assert_ends(job, run), rank)
+
+    def test_in_a_collective(self):
+        for waiting, stopped in ((0, 1), (1, 0)):
+            with self.subTest(killed=waiting):
+                run = f"run-{waiting}"
+                job = self.start_job(run=run)
+                self.wait_for_training(run)
+                # Its peer sleeps, so that it waits for it in a collective now or soon.
+                self.stop(self.rank_pid(stopped, run))
+                time.sleep(0.5)
+                os.kill(self.rank_pid(waiting, run), signal.SIGKILL)
+                self.assert_killed(self.assert_ends(job, run), waiting)
+
+    def test_in_a_checkpoint(self):
+        for rank in (0, 1):
+            with self.subTest(rank=rank):
+                run = f"run-{rank}"
+                job = self.start_job(more="[checkpoint]\nevery = 1\n", run=run)
+                checkpoints = self.path / run / "checkpoints"
+                self.wait_for((checkpoints / "step-2").exists)
+                self.kill_while_it_saves(self.rank_pid(rank, run), checkpoints)
+                self.assert_killed(self.assert_ends(job, run), rank)
+                whole = sorted(int(p.name[5:]) for p in checkpoints.glob("step-*") if p.suffix != ".tmp")
+                self.assertGreaterEqual(len(whole), 2)
+                for step in whole:
+                    self.assertEqual(len(self.checkpoint_bytes(run, step)), 2, step)
+                last = whole[-1]
+                again = self.write_plan(plan_text("[checkpoint]\nevery = 1\n", steps=last + 2))
+                result = self.train(again, run)
+                self.assertRegex(result.stderr, rf"resumed .*step-{last}, step {last}\n")
+                self.assertEqual([r["step"] for r in self.metrics(run)], list(range(1, last + 3)))
+
+    def kill_while_it_saves(self, pid, checkpoints):
+        """SIGKILL at a moment when an unfinished checkpoint is there, and stays there."""
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            if not any(checkpoints.glob("step-*.tmp")):
+                continue
+            self.stop(pid)
+            if any(checkpoints.glob("step-*.tmp")):
+                os.kill(pid, signal.SIGKILL)
+                return
+            os.kill(pid, signal.SIGCONT)
+        self.fail("no checkpoint was seen in the making")
+
+
+class StoppedRank(Faults):
+    def test_is_named_by_those_who_wait_for_it(self):
+        for rank in (0, 1):
+            with self.subTest(rank=rank):
+                run = f"run-{rank}"
+                job = self.start_job(run=run)
+                self.wait_for_training(run)
+                self.stop(self.rank_pid(rank, run))
+                errors = self.assert_ends(job, run)
+                self.assertRegex(errors, rf"rank {rank} on node 0 hangs[^\n]*: it did not arrive at \S+ \S+ #\d+")
+                self.assertIn(f"rank {1 - rank} waited for it: ", errors)
+                self.assertRegex(errors, rf"log: .*/logs/rank-{rank}\.log\n")
+
+    def test_at_start(self):
+        for rank in (0, 1):
+            with self.subTest(rank=rank):
+                run = f"run-{rank}"
+                job = self.start_job(run=run)
+                self.stop(self.rank_pid(rank, run))
+                self.assertRegex(self.assert_ends(job, run), rf"rank {rank} on node 0 (hangs|failed)")
+
+
+class PortInUse(Faults):
+    def setUp(self):
+        super().setUp()
+        self.taken = socket.socket()
+        self.addCleanup(self.taken.close)
+        self.taken.bind(("127.0.0.1", 0))
+        self.taken.listen()
+        self.port = self.taken.getsockname()[1]
+
+    def test_under_a_launcher(self):
+        plan = self.write_plan(plan_text())
+        common = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+        common["MASTER_PORT"] = str(self.port)
+        options = (plan, "--run-dir", self.path / "run", "--timeout", TIMEOUT)
+        ranks = [self.start(*options, env={**common, "RANK": r, "LOCAL_RANK": r}) for r in "01"]
+        said = self.assert_ends(ranks[0], run="run-none")
+        self.assertIn(str(self.port), said)
+        self.assertRegex(said, "in use")
+        self.assertIn(str(self.port), self.assert_ends(ranks[1], run="run-none"))
+        self.assertEqual(self.processes_of("run"), {})
+
+    def test_of_the_rendezvous(self):
+        job = self.start_job("--rdzv", f"127.0.0.1:{self.port}")
+        errors = self.assert_ends(job)
+        self.assertRegex(errors, rf"{self.port}[^\n]* in use")
+
+
+class AnotherPlan(Faults):
+    def test_is_refused_before_training(self):
+        common = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+        common["MASTER_PORT"] = str(free_port())
+        texts = [plan_text(), plan_text().replace("lr = 1e-2", "lr = 2e-2")]
+        ranks = []
+        for rank, text in enumerate(texts):
+            plan = self.write_plan(text, f"plan-{rank}.toml")
+            env = {**common, "RANK": str(rank), "LOCAL_RANK": str(rank)}
+            ranks.append(self.start(plan, "--run-dir", self.path / "run", "--timeout", TIMEOUT, env=env))
+        said = [self.assert_ends(rank, run="run-none") for rank in ranks]
+        for text in said:
+            self.assertRegex(text, r"rank 1\b[^\n]*plan|plan[^\n]*rank 1\b")
+        self.assertFalse((self.path / "run" / "metrics.jsonl").exists())
+
+
+class Launcher(Faults):
+    def test_killed_takes_all_ranks_with_it(self):
+        for moment in ("start", "training"):
+            with self.subTest(moment=moment):
+                run = f"run-{moment}"
+                job = self.start_job(run=run)
+                self.rank_pid(1, run)
+                if moment == "training":
+                    self.wait_for_training(run)
+                job.kill()
+                job.wait()
+                self.wait_for(lambda: self.processes_of(run) == {}, seconds=5)
+
+    def test_a_second_signal_ends_at_once(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(signal=number.name):
+                run = f"run-{number.name}"
+                job = self.start_job(run=run)
+                self.wait_for_training(run)
+                # A rank that cannot stop: the first signal alone would wait for it.
+                self.stop(self.rank_pid(1, run))
+                job.send_signal(number)
+                self.wait_for_line(job, "once more to end at once")
+                job.send_signal(number)
+                self.assertIn("the job was killed", self.assert_ends(job, run))
+
+    def wait_for_line(self, job, words):
+        for line in job.stderr:
+            if words in line:
+                return
+        self.fail(f"the job ended without saying {words!r}")
+
+    def test_one_signal_at_start_ends_well(self):
+        job = self.start_job()
+        self.rank_pid(1)
+        job.send_signal(signal.SIGTERM)
+        _, errors = job.communicate(timeout=60)
+        self.assertIn(job.returncode, (0, 1), errors)
+        self.assertEqual(self.processes_of("run"), {})
+
+
+if __name__ == "__main__":
+    unittest.main()

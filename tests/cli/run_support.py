@@ -1,0 +1,128 @@
+"""What the tests of am-run share: a plan that PyTorch has trained too, jobs, and their processes."""
+
+import json
+import os
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+BIN = Path(os.environ["AM_BIN_DIR"])
+DATA = Path(os.environ["AM_SOURCE_DIR"]) / "tests" / "data"
+
+FULL_PRECISION = (
+    'mp_policy = { param_dtype = "float32", reduce_dtype = "float32", output_dtype = "float32" }'
+)
+
+
+def plan_text(more="", mesh="world_size = 2", strategy="fsdp2", steps=20, data="loop/tokens.bin"):
+    """The plan of tests/data/loop: 20 steps whose losses PyTorch has computed too."""
+    policy = FULL_PRECISION if strategy == "fsdp2" else ""
+    return f"""
+[model]
+path = "{DATA}/loop/model"
+[mesh]
+{mesh}
+[strategy]
+name = "{strategy}"
+{policy}
+[train]
+seq_len = 16
+micro_batch_size = 2
+global_batch_size = 8
+max_steps = {steps}
+[optimizer]
+lr = 1e-2
+[data]
+kind = "tokens"
+path = "{DATA}/{data}"
+shuffle = false
+{more}
+"""
+
+
+class RunTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="am-run-test-")
+        self.addCleanup(self.folder.cleanup)
+        self.path = Path(self.folder.name)
+
+    def write_plan(self, text, name="plan.toml"):
+        file = self.path / name
+        file.write_text(text)
+        return file
+
+    def am_run(self, *arguments, timeout=120, env=None):
+        return subprocess.run(
+            [BIN / "am-run", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            cwd=self.path,
+            env={**os.environ, **(env or {})},
+        )
+
+    def train(self, plan, run, *arguments):
+        result = self.am_run(plan, "--run-dir", run, *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def metrics(self, run):
+        lines = (self.path / run / "metrics.jsonl").read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
+    def checkpoint_bytes(self, run, step):
+        folder = self.path / run / "checkpoints" / f"step-{step}"
+        return {file.name: file.read_bytes() for file in sorted(folder.glob("rank-*.safetensors"))}
+
+    def start(self, *arguments, env=None):
+        """A job in the background, its stderr a pipe; ended at the test's end whatever happens."""
+        job = subprocess.Popen(
+            [BIN / "am-run", *map(str, arguments)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.path,
+            env={**os.environ, **(env or {})},
+        )
+        self.addCleanup(self.end, job)
+        return job
+
+    def end(self, job):
+        if job.poll() is None:
+            job.kill()
+        job.wait()
+        job.stderr.close()
+
+    def wait_for(self, condition, seconds=60):
+        end = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), end, "waited too long")
+            time.sleep(0.02)
+
+    def processes_of(self, run):
+        """Process ids by what they are: {"launcher": pid, "guard": pid, 0: pid, 1: pid}.
+
+        Found by the run folder on their command lines; a rank is one that has the variable RANK.
+        """
+        found = {}
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                if str(self.path / run).encode() not in (process / "cmdline").read_bytes():
+                    continue
+                name = (process / "comm").read_text().strip()
+                variables = (process / "environ").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            ranks = [v[5:] for v in variables if v.startswith(b"RANK=")]
+            kind = "guard" if name == "am-run-guard" else "launcher"
+            found[int(ranks[0]) if ranks else kind] = int(process.name)
+        return found
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

@@ -1,0 +1,137 @@
+#include "am/launch/restart.h"
+
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <fstream>
+
+#include "am/base/file.h"
+#include "am/launch/own_checkpoints.h"
+#include "launch/default_action.h"
+#include "launch/job_support.h"
+#include "launch/rank_exits.h"
+
+using namespace am;
+using namespace am::launch;
+using namespace launch_test;
+
+namespace {
+
+JobResult failure(RankExit end) {
+  JobResult result;
+  result.exit_status = end.signal != 0 ? 1 : end.exit_status;
+  result.cause = FirstCause{end.rank, 0, 0, std::nullopt};
+  result.ranks = {std::move(end)};
+  return result;
+}
+
+RankExit user_error(const std::string& kind, int status) {
+  RankExit end = reported(0, kind, 1.0);
+  end.exit_status = status;
+  return end;
+}
+
+}  // namespace
+
+TEST_CASE("what another attempt may mend") {
+  CHECK(worth_restarting(failure(failed(0, 1, 0, 1.0)), false));
+  CHECK(worth_restarting(failure(failed(0, 0, SIGSEGV, 1.0)), false));
+  CHECK(worth_restarting(failure(reported(0, "runtime", 1.0)), false));
+  RankExit late = user_error("io", 2);
+  late.error->step = 12;  // a disk that failed in the middle of the training
+  CHECK(worth_restarting(failure(late), false));
+}
+
+TEST_CASE("what another attempt cannot mend") {
+  CHECK_FALSE(worth_restarting(JobResult{}, true));
+  for (const char* kind : {"usage", "plan", "format", "io"}) {
+    const JobResult result = failure(user_error(kind, std::string(kind) == "plan" ? 1 : 2));
+    CHECK_FALSE(worth_restarting(result, false));
+    CHECK(worth_restarting(result, true));
+  }
+  CHECK_FALSE(worth_restarting(failure(failed(0, 2, 0, 1.0)), false));
+  JobResult stopped_by_user = failure(failed(0, 1, 0, 1.0));
+  stopped_by_user.stop_signal = SIGTERM;
+  CHECK_FALSE(worth_restarting(stopped_by_user, true));
+  JobResult machine_gone = failure(failed(0, 1, 0, 1.0));
+  machine_gone.silent_nodes = {1};
+  CHECK_FALSE(worth_restarting(machine_gone, true));
+}
+
+TEST_CASE("a job that fails starts again, from the newest checkpoint") {
+  const TemporaryFolder folder;
+  // The second attempt writes a checkpoint before it fails too; the third ends well.
+  JobSpec job =
+      shell_job(folder, 2,
+                "echo attempt $TORCHELASTIC_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS $FROM; "
+                "[ $RANK = 0 ] && exec sleep 60; [ $TORCHELASTIC_RESTART_COUNT = 1 ] && "
+                "touch $DIR/step; exit 3");
+  job.environment.emplace_back("FROM", "start");
+  RestartPolicy policy;
+  policy.max_restarts = 2;
+  policy.newest_step = [&]() -> std::optional<int64_t> {
+    if (std::filesystem::exists(folder / "step")) return 7;
+    return std::nullopt;
+  };
+  policy.resume = [](JobSpec& spec, std::optional<int64_t> step) {
+    if (step) spec.environment.emplace_back("FROM", "step");
+  };
+  std::vector<std::string> said;
+  policy.announce = [&](const JobResult& failed, int64_t restart, std::optional<int64_t> step) {
+    said.push_back(
+        cat("rank ", failed.cause->rank, " restart ", restart, " step ", step.value_or(0)));
+  };
+  const JobResult result = supervise_with_restarts(job, policy, {});
+  CHECK(result.exit_status == 3);
+  CHECK(result.restarts == 2);
+  CHECK(said == std::vector<std::string>{"rank 1 restart 1 step 0", "rank 1 restart 2 step 7"});
+  // One log, with a line before each restart; the tail is of the last attempt.
+  const std::string log = read_file(folder / "logs/rank-1.log");
+  CHECK_THAT(log, Catch::StartsWith("attempt 0 of 2 start\n--- restart 1 of 2, ") &&
+                      Catch::Contains(" ---\nattempt 1 of 2 start\n--- restart 2 of 2, ") &&
+                      Catch::EndsWith(" ---\nattempt 2 of 2 step\n"));
+  CHECK(result.ranks[1].tail == std::vector<std::string>{"attempt 2 of 2 step"});
+}
+
+TEST_CASE("a job that ends well after a restart is well") {
+  const TemporaryFolder folder;
+  RestartPolicy policy;
+  policy.max_restarts = 5;
+  const JobSpec job = shell_job(folder, 1, "exit $((1 - TORCHELASTIC_RESTART_COUNT))");
+  const JobResult result = supervise_with_restarts(job, policy, {});
+  CHECK(result.exit_status == 0);
+  CHECK(result.restarts == 1);
+}
+
+TEST_CASE("a job that the user stops does not start again") {
+  const DefaultAction not_ignored(SIGTERM);
+  const TemporaryFolder folder;
+  RestartPolicy policy;
+  policy.max_restarts = 5;
+  policy.any_failure = true;
+  const JobSpec job =
+      shell_job(folder, 1, "trap 'exit 4' TERM; echo ready; while :; do sleep 0.02; done");
+  const JobResult result = supervise_with_restarts(job, policy, signal_on_ready(SIGTERM));
+  CHECK(result.exit_status == 4);
+  CHECK(result.restarts == 0);
+}
+
+TEST_CASE("a job's own checkpoints are told from those that were there") {
+  const TemporaryFolder folder;
+  const auto make = [&](int64_t step) {
+    const auto path = folder / cat("checkpoints/step-", step);
+    std::filesystem::create_directories(path);
+    std::ofstream(path / "file") << step;
+  };
+  CHECK_FALSE(OwnCheckpoints(folder / "checkpoints").newest());
+  make(10);
+  make(300);
+  const OwnCheckpoints own(folder / "checkpoints");
+  CHECK_FALSE(own.newest());
+  make(20);
+  CHECK(own.newest() == 20);
+  // Written anew, as a job does that was told to start afresh.
+  std::filesystem::remove_all(folder / "checkpoints/step-300");
+  CHECK(own.newest() == 20);
+  make(300);
+  CHECK(own.newest() == 300);
+}
