@@ -12,11 +12,11 @@
 set(AM_WITH_CUDA AUTO CACHE STRING "Build the NCCL plugin: AUTO, ON or OFF")
 set_property(CACHE AM_WITH_CUDA PROPERTY STRINGS AUTO ON OFF)
 
-set(_am_toolkits $ENV{CUDA_HOME} $ENV{CUDA_PATH} /usr/local/cuda)
-list(TRANSFORM _am_toolkits APPEND /include)
-find_path(AM_CUDA_INCLUDE_DIR cublas_v2.h HINTS ${_am_toolkits} "${AM_TORCH_DIR}/../nvidia/cu13/include")
-find_path(AM_NCCL_INCLUDE_DIR nccl.h
-  HINTS ${_am_toolkits} "${AM_TORCH_DIR}/../nvidia/nccl/include" NO_CMAKE_FIND_ROOT_PATH)
+# The wheels that libtorch was installed with first: their headers are of its own versions.
+set(_am_places "${AM_TORCH_DIR}/../nvidia/cu13" "${AM_TORCH_DIR}/../nvidia/nccl" $ENV{CUDA_HOME} $ENV{CUDA_PATH} /usr/local/cuda)
+list(TRANSFORM _am_places APPEND /include)
+find_path(AM_CUDA_INCLUDE_DIR cublas_v2.h HINTS ${_am_places})
+find_path(AM_NCCL_INCLUDE_DIR nccl.h HINTS ${_am_places})
 mark_as_advanced(AM_CUDA_INCLUDE_DIR AM_NCCL_INCLUDE_DIR)
 
 # The first reason why the plugin cannot be built.

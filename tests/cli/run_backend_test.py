@@ -6,7 +6,7 @@ A fake driver (tests/plugins/fake_cuda_driver.cpp) shows GPUs to a process that 
 import shutil
 import subprocess
 
-from run_train_test import BIN, RunTest, plan_text
+from run_support import BIN, RunTest, plan_text
 
 PLUGINS = BIN.parent / "lib"
 

@@ -8,7 +8,6 @@
 #include <catch2/catch.hpp>
 #include <cstdio>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "am/runtime/engine_plugin.h"
 #include "am/runtime/gpu_driver.h"
@@ -43,14 +42,14 @@ int64_t gpus() { return std::min(visible_gpus().count, 4); }
 
 void on_every_gpu(const std::string& backend, const std::function<void(const World&)>& body,
                   std::chrono::milliseconds timeout = kTimeout) {
-  std::vector<launch::RankEnvironment> ranks;
-  for (int64_t rank = 0; rank < gpus(); ++rank) {
-    launch::RankEnvironment& here = ranks.emplace_back();
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  run_threads(gpus(), [&](int64_t rank) {
+    launch::RankEnvironment here;
     here.rank = here.local_rank = rank;
     here.world_size = here.local_world_size = gpus();
     here.launcher = "local";
-  }
-  run_ranks(ranks, body, {.timeout = timeout, .backend = backend});
+    body(World::meet_in(here, store, {.timeout = timeout, .backend = backend}));
+  });
 }
 
 void check_collectives(const World& world, c10::Device device) {
