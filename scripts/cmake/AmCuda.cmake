@@ -5,8 +5,8 @@
 #   -DAM_NCCL_INCLUDE_DIR=DIR           the folder of nccl.h
 #   -DAM_CUDA_INCLUDE_DIR=DIR           the folder of the toolkit's cuda_runtime_api.h, cublas_v2.h, ...
 #
-# It needs headers only: no nvcc, no GPU, no driver, and of the CUDA libraries those that the libtorch wheel is installed
-# with. Those that libtorch_cuda.so needs besides (cuBLAS, cuDNN, NCCL, ...) are looked for when the plugin is loaded.
+# It needs headers and libtorch only: no nvcc, no GPU, no driver. The CUDA libraries (cuBLAS, cuDNN, NCCL, ...) are needed by
+# libtorch_cuda.so and looked for when the plugin is loaded.
 # Sets AM_CUDA_MISSING (empty: it is built) and AM_NCCL_VERSION.
 
 set(AM_WITH_CUDA AUTO CACHE STRING "Build the NCCL plugin: AUTO, ON or OFF")
@@ -27,11 +27,6 @@ macro(_am_cuda_needs what)
   endif()
 endmacro()
 
-set(AM_CUDART_LIBRARY "")
-file(GLOB _am_cudarts "${AM_TORCH_DIR}/../nvidia/*/lib/libcudart.so.*" "${AM_TORCH_DIR}/lib/libcudart*.so*")
-if(_am_cudarts)
-  list(GET _am_cudarts 0 AM_CUDART_LIBRARY)
-endif()
 set(AM_NCCL_VERSION "")
 if(AM_NCCL_INCLUDE_DIR)
   file(STRINGS "${AM_NCCL_INCLUDE_DIR}/nccl.h" _am_lines REGEX "^#define NCCL_(MAJOR|MINOR|PATCH) ")
@@ -45,7 +40,6 @@ endif()
 _am_cuda_needs("${AM_TORCH_DIR} is a libtorch without CUDA" EXISTS "${AM_TORCH_DIR}/lib/libtorch_cuda.so")
 _am_cuda_needs("the CUDA toolkit's headers were not found" AM_CUDA_INCLUDE_DIR)
 _am_cuda_needs("nccl.h was not found" AM_NCCL_INCLUDE_DIR)
-_am_cuda_needs("libcudart.so was not found beside libtorch" AM_CUDART_LIBRARY)
 
 if(AM_CUDA_MISSING)
   if(AM_WITH_CUDA STREQUAL "ON")
@@ -64,7 +58,7 @@ set_target_properties(automesh_cuda PROPERTIES INSTALL_RPATH "\$ORIGIN;${AM_TORC
 target_include_directories(automesh_cuda SYSTEM PRIVATE ${AM_CUDA_INCLUDE_DIR} ${AM_NCCL_INCLUDE_DIR})
 target_compile_definitions(automesh_cuda PRIVATE USE_C10D_NCCL)
 target_link_libraries(automesh_cuda PRIVATE
-  automesh "${AM_TORCH_DIR}/lib/libtorch_cuda.so" "${AM_TORCH_DIR}/lib/libc10_cuda.so" ${AM_CUDART_LIBRARY}
+  automesh "${AM_TORCH_DIR}/lib/libtorch_cuda.so" "${AM_TORCH_DIR}/lib/libc10_cuda.so"
   am::compile_options)
 # Our own undefined symbols are errors of the build; those of libraries that this machine lacks are not.
 target_link_options(automesh_cuda PRIVATE LINKER:-z,defs LINKER:--allow-shlib-undefined)
