@@ -10,6 +10,7 @@
 #include "am/launch/run_folder.h"
 #include "am/launch/stop_signal.h"
 #include "am/observe/step_line.h"
+#include "am/parallel/parallel_model.h"
 #include "am/runtime/torch_error.h"
 #include "am/runtime/world.h"
 #include "am/train/trainer.h"
@@ -35,7 +36,8 @@ void announce(const JobPlan& job) {
             << job.model.num_hidden_layers << " layers\n"
             << "mesh        " << mesh.world_size() << (mesh.world_size() == 1 ? " rank" : " ranks")
             << (axes.empty() ? "" : " = ") << axes << ", "
-            << config::strategy_name(job.plan.strategy) << ", gloo\n";
+            << config::strategy_name(job.plan.strategy) << ", " << parallel::backend_of(job.plan)
+            << "\n";
 }
 
 int train(const Options& options, const launch::RankEnvironment& here) {
@@ -54,7 +56,9 @@ int train(const Options& options, const launch::RankEnvironment& here) {
   }
   const launch::StopSignal stop;
   const auto world =
-      runtime::World::connect(here, {.timeout = std::chrono::seconds(options.timeout_seconds)});
+      runtime::World::connect(here, {.timeout = std::chrono::seconds(options.timeout_seconds),
+                                     .backend = parallel::backend_of(job->plan),
+                                     .dump_folder = run.logs()});
   observe::StepLine line(job->plan.train.max_steps);
   const int64_t every = std::max<int64_t>(1, job->plan.metrics.every);
   train::TrainerCallbacks callbacks;
