@@ -1,6 +1,9 @@
 // One rank: joins the job, trains, and leaves word of its own error.
 #include <chrono>
+#include <cstdlib>
 #include <iostream>
+#include <memory>
+#include <utility>
 
 #include "am/base/error.h"
 #include "am/base/file.h"
@@ -11,8 +14,11 @@
 #include "am/launch/stop_signal.h"
 #include "am/observe/step_line.h"
 #include "am/parallel/parallel_model.h"
+#include "am/runtime/distributed.h"
+#include "am/runtime/init_utils.h"
+#include "am/runtime/nccl_environment.h"
 #include "am/runtime/torch_error.h"
-#include "am/runtime/world.h"
+#include "am/runtime/watchdog.h"
 #include "am/train/trainer.h"
 #include "job.h"
 #include "plan_file.h"
@@ -40,25 +46,81 @@ void announce(const JobPlan& job) {
             << "\n";
 }
 
-int train(const Options& options, const launch::RankEnvironment& here) {
+// The first line of a text that another has otherwise: "max_steps = 3, there max_steps = 2".
+std::string first_difference(const std::string& there, const std::string& here) {
+  const auto theirs = split(there, '\n');
+  const auto own = split(here, '\n');
+  for (size_t i = 0; i < std::max(theirs.size(), own.size()); ++i) {
+    const std::string a = i < theirs.size() ? theirs[i] : "nothing";
+    const std::string b = i < own.size() ? own[i] : "nothing";
+    if (a != b) return cat(trim(b), ", rank 0: ", trim(a));
+  }
+  return "another text";
+}
+
+// Ranks that were given different plans would train different models, or wait for each other for
+// ever. Collective; throws the same Error(kPlan) on every rank.
+void compare_plans(const config::Plan& plan, const runtime::World& world) {
+  const std::string own = config::to_toml(plan);
+  const std::string first = world.group().broadcast_text(own);
+  std::string verdict;
+  if (own != first) verdict = first_difference(first, own);
+  const auto verdicts = world.group().all_gather_text(verdict);
+  for (size_t rank = 0; rank < verdicts.size(); ++rank) {
+    if (verdicts[rank].empty()) continue;
+    throw Error(ErrorKind::kPlan,
+                cat("rank ", rank, " has another plan than rank 0: ", verdicts[rank]),
+                "start every rank with the same plan file, --set and --steps");
+  }
+}
+
+class Rank {
+ public:
+  Rank(const Options& options, const launch::RankEnvironment& here)
+      : options_(options), here_(here) {}
+
+  int train();
+  // Leaves word of the error, for the launcher and for the ranks that wait for this one.
+  int report(const std::exception& error);
+
+ private:
+  void join(const config::Plan& plan);
+  launch::RankError describe(const std::exception& error) const;
+
+  const Options& options_;
+  const launch::RankEnvironment& here_;
+  runtime::Distributed dist_;
+  std::unique_ptr<runtime::Watchdog> watchdog_;
+};
+
+void Rank::join(const config::Plan& plan) {
+  runtime::set_nccl_defaults(launch::RunFolder(run_folder(options_)).logs());
+  runtime::initialize_distributed(dist_, parallel::backend_of(plan),
+                                  std::chrono::seconds(options_.timeout_seconds));
+  runtime::WatchdogOptions watch;
+  watch.on_stall = [this](const runtime::CollectiveError& error) {
+    std::_Exit(report(error));  // the main thread does not return
+  };
+  watchdog_ = std::make_unique<runtime::Watchdog>(dist_.world(), std::move(watch));
+  compare_plans(plan, dist_.world());
+}
+
+int Rank::train() {
   Diagnostics found;
-  const auto job = load_job_plan(options, here.world_size, found);
+  const auto job = load_job_plan(options_, here_.world_size, found);
   if (!job) {
-    if (here.rank == 0) am_apps::print_diagnostics(found, options.output);
+    if (here_.rank == 0) am_apps::print_diagnostics(found, options_.output);
     throw Error(ErrorKind::kPlan, "the plan is not valid");
   }
-  const bool first = here.rank == 0;
-  const launch::RunFolder run(run_folder(options));
+  const bool first = here_.rank == 0;
+  const launch::StopSignal stop;
+  join(job->plan);
+  const launch::RunFolder run(run_folder(options_));
   if (first) {
     launch::RunFolder::create(run.root());
     write_file_atomically(run.plan_file(), config::to_toml(job->plan));
     announce(*job);
   }
-  const launch::StopSignal stop;
-  const auto world =
-      runtime::World::connect(here, {.timeout = std::chrono::seconds(options.timeout_seconds),
-                                     .backend = parallel::backend_of(job->plan),
-                                     .dump_folder = run.logs()});
   observe::StepLine line(job->plan.train.max_steps);
   const int64_t every = std::max<int64_t>(1, job->plan.metrics.every);
   train::TrainerCallbacks callbacks;
@@ -68,31 +130,62 @@ int train(const Options& options, const launch::RankEnvironment& here) {
     const bool last = metrics.step == job->plan.train.max_steps;
     if (metrics.step % every == 0 || metrics.step == 1 || last) std::cerr << text << std::endl;
   };
-  train::Trainer trainer(job->plan, job->model, world, run, std::move(callbacks));
+  train::Trainer trainer(job->plan, job->model, dist_.world(), run, std::move(callbacks));
   const train::TrainResult result = trainer.run(stop);
   if (first && result.stopped) std::cerr << "stopped at step " << result.steps << " as asked\n";
   return 0;
 }
 
-int report(const Error& error, const launch::RankEnvironment& here) {
-  launch::report_error(launch::process_environment(), launch::rank_error(error, here.rank));
-  // Under our own launcher the launcher prints it; under another one this line is all there is.
-  if (!launch::process_environment()(launch::kErrorFileVariable)) {
-    std::cerr << "am-run: rank " << here.rank << ": " << error.what() << "\n";
-    if (!error.hint().empty()) std::cerr << "help: " << error.hint() << "\n";
+launch::RankError Rank::describe(const std::exception& error) const {
+  launch::RankError told;
+  if (const auto* own = dynamic_cast<const Error*>(&error)) {
+    told = launch::rank_error(*own, here_.rank);
+  } else {
+    told = launch::rank_error(Error(ErrorKind::kRuntime, runtime::first_line(error)), here_.rank);
   }
-  return error.exit_status();
+  if (dist_.is_initialized()) {
+    told.step = dist_.world().progress().step();
+    told.last_collective = dist_.world().progress().last_collective();
+  }
+  if (const auto* failed = dynamic_cast<const runtime::CollectiveError*>(&error)) {
+    told.last_collective = failed->collective().name();
+    told.missing = failed->missing();
+    if (failed->timed_out()) told.kind = launch::kHangError;
+  }
+  if (const auto* absent = dynamic_cast<const runtime::MissingRanks*>(&error)) {
+    told.missing = absent->missing();
+    told.kind = launch::kHangError;
+  }
+  return told;
+}
+
+int Rank::report(const std::exception& error) {
+  const launch::RankError told = describe(error);
+  launch::report_error(launch::process_environment(), told);
+  // Under our own launcher the launcher prints it; under another one this is all there is.
+  if (!launch::process_environment()(launch::kErrorFileVariable)) {
+    std::cerr << "am-run: rank " << here_.rank << ": " << told.message << "\n";
+    if (!told.hint.empty()) std::cerr << "help: " << told.hint << "\n";
+  }
+  if (watchdog_ && told.kind != launch::kHangError && told.kind != launch::kPeerError) {
+    dist_.world().progress().set_failed(told.message);
+    watchdog_->publish();
+  }
+  return told.exit_status;
 }
 
 }  // namespace
 
 int run_rank(const Options& options, const launch::RankEnvironment& here) {
+  auto rank = std::make_unique<Rank>(options, here);
   try {
-    return train(options, here);
-  } catch (const Error& error) {
-    return report(error, here);
+    return rank->train();
   } catch (const std::exception& error) {
-    return report(Error(ErrorKind::kRuntime, runtime::first_line(error)), here);
+    const int status = rank->report(error);
+    // Connections with collectives under way close only when these time out: what is to be said is
+    // said, so the process ends without them.
+    std::cerr.flush();
+    std::_Exit(status);
   }
 }
 

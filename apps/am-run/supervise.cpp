@@ -6,6 +6,7 @@
 #include "am/base/json.h"
 #include "am/base/text.h"
 #include "am/observe/metrics.h"
+#include "rendezvous.h"
 
 namespace am_run {
 
@@ -61,16 +62,12 @@ launch::JobSpec node_spec(const Options& options, int64_t ranks_per_node,
   spec.node_rank = options.node_rank;
   spec.num_nodes = options.nnodes;
   spec.log_folder = run.logs();
-  if (!options.rdzv.empty()) {
-    const size_t colon = options.rdzv.rfind(':');
-    spec.master_addr = options.rdzv.substr(0, colon);
-    spec.master_port = std::stoi(options.rdzv.substr(colon + 1));
-  }
   return spec;
 }
 
-int supervise_and_report(const Options& options, const launch::JobSpec& spec,
-                         launch::RestartPolicy policy, const launch::RunFolder& run) {
+int supervise_and_report(const Options& options, launch::JobSpec spec, launch::RestartPolicy policy,
+                         const launch::RunFolder& run) {
+  const Rendezvous rendezvous(options, spec);
   launch::JobCallbacks callbacks;
   callbacks.output = [](std::string_view bytes) { std::cerr << bytes << std::flush; };
   callbacks.event = say;

@@ -11,14 +11,13 @@
 
 namespace am_run {
 
-// `ranks_per_node` ranks of this node, with the rendezvous of the command line; argv is left to the
-// caller.
+// `ranks_per_node` ranks of this node; argv is left to the caller, where they meet to a Rendezvous.
 am::launch::JobSpec node_spec(const Options& options, int64_t ranks_per_node,
                               const am::launch::RunFolder& run);
 
 // Runs the job to its end, restarts included; rank 0's output, the launcher's words and the block
 // about a failure go to stderr, with --json one object about the job to stdout. The exit status.
-int supervise_and_report(const Options& options, const am::launch::JobSpec& spec,
+int supervise_and_report(const Options& options, am::launch::JobSpec spec,
                          am::launch::RestartPolicy policy, const am::launch::RunFolder& run);
 
 }  // namespace am_run

@@ -208,6 +208,6 @@ int main(int argc, char** argv) {
     std::printf("skipped: %s\n", problem->what.c_str());
     return kSkipped;
   }
-  am::runtime::set_nccl_defaults({});
+  am::runtime::set_nccl_defaults();
   return Catch::Session().run(argc, argv);
 }

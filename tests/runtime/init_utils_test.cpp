@@ -124,7 +124,7 @@ TEST_CASE("initialize_distributed reports the job", "[parity]") {
           // One minute, and every group's.
           RANK_CHECK(dist.world().timeout() == std::chrono::minutes(1));
           if (size > 1) {
-            RANK_CHECK(dist.world().group().communicator()->timeout == std::chrono::minutes(1));
+            RANK_CHECK(dist.world().group().communicator()->id->timeout == std::chrono::minutes(1));
           }
           const DistInfo again = initialize_distributed(dist, "gloo");
           RANK_CHECK(again.device == info.device && again.rank == info.rank);

@@ -13,14 +13,9 @@
 
 #include "am/base/error.h"
 #include "am/runtime/progress.h"
+#include "am/runtime/stall.h"
 
 namespace am::runtime {
-
-// Why a collective does not end, as found by comparing what the ranks publish.
-struct Stall {
-  std::vector<int64_t> missing;  // the ranks that everybody waits for; empty: not known
-  std::string text;  // "rank 1 did not arrive: it has been at step 7, in no collective, for 31 s"
-};
 
 class CollectiveError : public Error {
  public:

@@ -46,8 +46,8 @@ auto guarded(const Communicator& communicator, const Collective& collective, Cal
     throw;
   } catch (const std::exception& error) {
     // c10d says in words alone whether it waited in vain or lost a connection.
-    const bool timed_out = communicator.timeout.count() > 0 &&
-                           Progress::Clock::now() - start >= communicator.timeout * 9 / 10;
+    const bool timed_out = communicator.id->timeout.count() > 0 &&
+                           Progress::Clock::now() - start >= communicator.id->timeout * 9 / 10;
     const auto& explain = communicator.context->explain;
     Stall stall;
     if (explain) stall = explain(collective, timed_out);

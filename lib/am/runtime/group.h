@@ -47,7 +47,6 @@ struct Communicator {
   std::shared_ptr<Engine> cuda_engine;          // that made `cuda`
   c10::Device device = c10::Device(c10::kCPU);  // for messages of the group itself
   bool user_buffers = false;                    // see GroupOptions
-  std::chrono::milliseconds timeout{0};         // of one collective
   std::shared_ptr<GroupContext> context;
   std::atomic<uint64_t> sequence{0};
 };

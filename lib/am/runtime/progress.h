@@ -29,6 +29,7 @@ namespace am::runtime {
 struct CommunicatorId {
   std::string name;  // unique in the world and the same on all its ranks: "mesh/tp/4"
   std::vector<int64_t> ranks;
+  std::chrono::milliseconds timeout{0};  // of one collective; 0: none
 };
 
 // One collective: the `sequence`-th, from 1, that its communicator was given.

@@ -1,5 +1,8 @@
 #include "am/runtime/store.h"
 
+#include <future>
+#include <stdexcept>
+#include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
@@ -15,6 +18,22 @@ namespace {
 
 bool is_in_use(const std::exception& error) {
   return std::string_view(error.what()).find("EADDRINUSE") != std::string_view::npos;
+}
+
+// A client's connection. c10d waits without end for the greeting of whoever listens there, which
+// may be another program: so it waits in a thread of its own, which is left behind.
+c10::intrusive_ptr<c10d::Store> connect_client(const std::string& host,
+                                               const c10d::TCPStoreOptions& options) {
+  using Result = c10::intrusive_ptr<c10d::Store>;
+  auto task = std::make_shared<std::packaged_task<Result()>>(
+      [host, options]() -> Result { return c10::make_intrusive<c10d::TCPStore>(host, options); });
+  auto result = task->get_future();
+  std::thread([task] { (*task)(); }).detach();
+  // c10d keeps to the timeout while it tries to connect.
+  if (result.wait_for(options.timeout + std::chrono::seconds(1)) != std::future_status::ready) {
+    throw std::runtime_error("who listens there does not answer: another program has the port");
+  }
+  return result.get();
 }
 
 std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
@@ -48,7 +67,12 @@ c10::intrusive_ptr<c10d::Store> connect_store(const launch::RankEnvironment& her
   options.timeout = timeout;
   const std::string address = cat(here.master_addr, ":", here.master_port);
   try {
-    auto store = c10::make_intrusive<c10d::TCPStore>(here.master_addr, options);
+    c10::intrusive_ptr<c10d::Store> store;
+    if (options.isServer) {
+      store = c10::make_intrusive<c10d::TCPStore>(here.master_addr, options);
+    } else {
+      store = connect_client(here.master_addr, options);
+    }
     // As torch.distributed names it for torchrun's store, so that restarts do not meet the keys of
     // the attempt before.
     return c10::make_intrusive<c10d::PrefixStore>(cat("/worker/attempt_", here.restart_count),
@@ -64,6 +88,37 @@ c10::intrusive_ptr<c10d::Store> connect_store(const launch::RankEnvironment& her
         ErrorKind::kPeer,
         cat("rank ", here.rank, ": cannot join the job at ", address, ": ", first_line(error)),
         "check MASTER_ADDR and MASTER_PORT, and that rank 0 was started");
+  }
+}
+
+std::unique_ptr<StoreBoard> StoreBoard::connect(const std::string& host, int port,
+                                                std::chrono::milliseconds timeout) {
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<uint16_t>(port);
+  options.waitWorkers = false;
+  options.timeout = timeout;
+  try {
+    return std::make_unique<StoreBoard>(connect_client(host, options));
+  } catch (const std::exception& error) {
+    throw Error(ErrorKind::kPeer,
+                cat("cannot reach node 0's launcher at ", host, ":", port, ": ", first_line(error)),
+                "start am-run with --node-rank 0 on that machine, and check --rdzv");
+  }
+}
+
+void StoreBoard::set(const std::string& key, const std::string& value) {
+  try {
+    store_set(*store_, key, value);
+  } catch (const std::exception& error) {
+    throw Error(ErrorKind::kPeer, cat("the launchers' board is gone: ", first_line(error)));
+  }
+}
+
+std::optional<std::string> StoreBoard::get(const std::string& key) {
+  try {
+    return store_get(*store_, key);
+  } catch (const std::exception& error) {
+    throw Error(ErrorKind::kPeer, cat("the launchers' board is gone: ", first_line(error)));
   }
 }
 

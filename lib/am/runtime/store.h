@@ -11,8 +11,10 @@
 #include <optional>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <utility>
 #include <vector>
 
+#include "am/launch/board.h"
 #include "am/launch/environment.h"
 
 namespace am::runtime {
@@ -29,6 +31,22 @@ class StoreServer {
  private:
   c10::intrusive_ptr<c10d::Store> store_;
   int port_ = 0;
+};
+
+// The board of the launchers of several machines, on a store.
+class StoreBoard : public launch::Board {
+ public:
+  explicit StoreBoard(c10::intrusive_ptr<c10d::Store> store) : store_(std::move(store)) {}
+  // Connects to the store that node 0's launcher serves. Throws Error(kPeer) that names the address
+  // when nobody serves it within `timeout`.
+  static std::unique_ptr<StoreBoard> connect(const std::string& host, int port,
+                                             std::chrono::milliseconds timeout);
+
+  void set(const std::string& key, const std::string& value) override;
+  std::optional<std::string> get(const std::string& key) override;
+
+ private:
+  c10::intrusive_ptr<c10d::Store> store_;
 };
 
 // This rank's connection to the store at MASTER_ADDR:MASTER_PORT; rank 0 serves it unless the

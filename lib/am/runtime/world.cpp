@@ -63,7 +63,7 @@ World World::meet_in(const launch::RankEnvironment& here, c10::intrusive_ptr<c10
   State& state = *world.state_;
   state.here = here;
   state.options = options;
-  if (!parse_backend(options.backend).cuda.empty()) set_nccl_defaults(options.dump_folder);
+  if (!parse_backend(options.backend).cuda.empty()) set_nccl_defaults();
   state.engines = make_engines(options.backend, here);
   state.store = std::move(store);
   state.group = Group("world", here.rank);
@@ -100,8 +100,8 @@ Group World::new_group(const std::string& name, std::vector<int64_t> ranks,
   const Engines engines = backend.empty() ? state_->engines : make_engines(backend, state_->here);
   auto communicator = std::make_shared<Communicator>();
   communicator->index = self - ranks.begin();
-  communicator->id = std::make_shared<CommunicatorId>(CommunicatorId{name, std::move(ranks)});
-  communicator->timeout = options.timeout;
+  communicator->id =
+      std::make_shared<CommunicatorId>(CommunicatorId{name, std::move(ranks), options.timeout});
   communicator->user_buffers = options.user_buffers;
   communicator->context = state_->context;
   const auto& members = communicator->id->ranks;

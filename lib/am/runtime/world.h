@@ -9,7 +9,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -26,9 +25,6 @@ struct WorldOptions {
   // Of joining, and of every collective of every group unless the group says otherwise.
   std::chrono::milliseconds timeout = std::chrono::minutes(10);
   std::string backend = "gloo";  // see parse_backend
-  // Where NCCL's flight recorder goes when a collective fails or times out; empty: where c10d
-  // likes.
-  std::filesystem::path dump_folder = {};
 };
 
 class World {

@@ -60,6 +60,7 @@ Trainer::Trainer(const config::Plan& plan, const model::ModelConfig& config,
       checkpoints_(checkpoint_folder(plan, run)),
       callbacks_(std::move(callbacks)),
       layout_(make_layout(plan, config, world.size())),
+      world_(world),
       mesh_(world, layout_.mesh),
       model_(parallel::ParallelModel::build(plan, config, layout_, mesh_)) {
   const auto& optimizer = plan_.optimizer;
@@ -141,6 +142,7 @@ double Trainer::backward(int64_t step, int64_t micro_batch, bool last) {
 
 observe::StepMetrics Trainer::train_step(int64_t step) {
   const auto start = std::chrono::steady_clock::now();
+  world_.progress().set_step(step + 1);
   auto& data_parallel = model_->data_parallel();
   data_parallel.zero_grad();
   double loss = 0.0;

@@ -79,6 +79,7 @@ class Trainer {
   std::filesystem::path checkpoints_;
   TrainerCallbacks callbacks_;
   planner::Layout layout_;
+  runtime::World world_;
   runtime::DeviceMesh mesh_;
   std::unique_ptr<parallel::ParallelModel> model_;
   std::unique_ptr<optim::AdamW> optimizer_;

@@ -1,0 +1,38 @@
+#include "rendezvous.h"
+
+#include <chrono>
+#include <string>
+
+namespace am_run {
+
+using namespace am;
+
+namespace {
+
+// Machines of one job do not start at the same moment.
+constexpr auto kNodePatience = std::chrono::minutes(15);
+
+}  // namespace
+
+Rendezvous::Rendezvous(const Options& options, launch::JobSpec& spec) {
+  const bool several_nodes = options.nnodes > 1;
+  if (!options.rdzv.empty()) {
+    const size_t colon = options.rdzv.rfind(':');
+    spec.master_addr = options.rdzv.substr(0, colon);
+    spec.master_port = std::stoi(options.rdzv.substr(colon + 1));
+  }
+  spec.agent_store = !options.exec();
+  if (!several_nodes && options.exec()) return;
+  if (options.node_rank == 0) {
+    server_ = std::make_unique<runtime::StoreServer>(spec.master_port);
+    spec.master_port = server_->port();
+  }
+  if (!several_nodes) return;
+  board_ = server_
+               ? std::make_unique<runtime::StoreBoard>(server_->store())
+               : runtime::StoreBoard::connect(spec.master_addr, spec.master_port, kNodePatience);
+  spec.board = board_.get();
+  if (options.exec()) spec.master_port = 0;  // --rdzv's is the launchers'; node 0 chooses another
+}
+
+}  // namespace am_run

@@ -1,0 +1,149 @@
+#include "am/runtime/stall.h"
+
+#include <algorithm>
+#include <set>
+
+#include "am/base/ranks.h"
+#include "am/base/text.h"
+#include "am/base/units.h"
+
+namespace am::runtime {
+
+namespace {
+
+// A collective that somebody waits in, as far as comparing needs it.
+struct Wanted {
+  std::string communicator;
+  uint64_t sequence = 0;
+  std::vector<int64_t> ranks;
+};
+
+Wanted wanted(const Collective& collective) {
+  return {collective.communicator->name, collective.sequence, collective.communicator->ranks};
+}
+
+std::optional<Wanted> waiting_of(const PeerView& peer) {
+  if (!peer.state || peer.state->waiting_op.empty()) return std::nullopt;
+  const RankState& state = *peer.state;
+  return Wanted{state.waiting_communicator, state.waiting_sequence, state.waiting_ranks};
+}
+
+class Walk {
+ public:
+  Walk(const std::map<int64_t, PeerView>& peers, double silent_limit)
+      : peers_(peers), silent_limit_(silent_limit) {}
+
+  bool is_silent(const PeerView& peer) const {
+    return !peer.state || (silent_limit_ > 0.0 && peer.silent_seconds >= silent_limit_);
+  }
+
+  // The members that have not issued this collective, or died in it.
+  std::vector<int64_t> blockers(const Wanted& collective, int64_t waiter) const {
+    std::vector<int64_t> found;
+    for (const int64_t rank : collective.ranks) {
+      if (rank == waiter) continue;
+      const PeerView& peer = view(rank);
+      const bool issued = peer.state && peer.state->issued.contains(collective.communicator) &&
+                          peer.state->issued.at(collective.communicator) >= collective.sequence;
+      if (!issued || is_silent(peer) || !peer.state->failed.empty()) found.push_back(rank);
+    }
+    return found;
+  }
+
+  // Follows `collective` to the ranks that wait for nobody.
+  void follow(const Wanted& collective, int64_t waiter) {
+    for (const int64_t rank : blockers(collective, waiter)) {
+      if (!seen_.insert(rank).second) continue;
+      const PeerView& peer = view(rank);
+      const auto next = waiting_of(peer);
+      const bool ends =
+          is_silent(peer) || !peer.state->failed.empty() || !next || blockers(*next, rank).empty();
+      if (ends) {
+        ends_.insert(rank);
+      } else {
+        follow(*next, rank);
+      }
+    }
+  }
+
+  const PeerView& view(int64_t rank) const {
+    static const PeerView kUnknown;
+    const auto found = peers_.find(rank);
+    return found == peers_.end() ? kUnknown : found->second;
+  }
+  const std::set<int64_t>& seen() const { return seen_; }
+
+  // Those that failed or fell silent, where there are any: what the others do follows from it.
+  std::vector<int64_t> culprits() const {
+    std::vector<int64_t> worst;
+    for (const int64_t rank : ends_) {
+      const PeerView& peer = view(rank);
+      if (is_silent(peer) || !peer.state->failed.empty()) worst.push_back(rank);
+    }
+    return worst.empty() ? std::vector<int64_t>(ends_.begin(), ends_.end()) : worst;
+  }
+
+ private:
+  const std::map<int64_t, PeerView>& peers_;
+  double silent_limit_;
+  std::set<int64_t> seen_;  // followed
+  std::set<int64_t> ends_;  // that wait for nobody
+};
+
+std::string where(const RankState& state) {
+  std::string text;
+  if (state.step) text = cat("at step ", *state.step, ", ");
+  if (state.waiting_op.empty()) return text + "in no collective";
+  return cat(text, "in ", state.waiting_op, " ", state.waiting_group, " #", state.waiting_sequence,
+             " for ", format_duration(state.waiting_seconds));
+}
+
+std::string sentence(int64_t rank, const PeerView& peer, bool silent) {
+  if (!peer.state) return cat("rank ", rank, " did not arrive: it never said anything");
+  if (!peer.state->failed.empty()) return cat("rank ", rank, " failed: ", peer.state->failed);
+  if (silent) {
+    return cat("rank ", rank, " gives no sign of life for ", format_duration(peer.silent_seconds),
+               ": stopped, dead or unreachable; it was ", where(*peer.state));
+  }
+  return cat("rank ", rank, " did not arrive: it is ", where(*peer.state));
+}
+
+}  // namespace
+
+Stall find_stall(const Collective& waiting, int64_t self, const std::map<int64_t, PeerView>& peers,
+                 double silent_limit_seconds) {
+  constexpr size_t kMostSentences = 8;
+  Walk walk(peers, silent_limit_seconds);
+  walk.follow(wanted(waiting), self);
+  Stall stall;
+  stall.missing = walk.culprits();
+  if (walk.seen().empty()) return stall;  // all have arrived: the engine itself is slow
+  std::vector<std::string> lines;
+  if (stall.missing.empty()) {  // only ranks that wait for each other
+    stall.missing.assign(walk.seen().begin(), walk.seen().end());
+    std::erase(stall.missing, self);
+    lines.emplace_back("the ranks wait for each other: their collectives come in another order");
+  }
+  for (size_t i = 0; i < std::min(kMostSentences, stall.missing.size()); ++i) {
+    const PeerView& peer = walk.view(stall.missing[i]);
+    lines.push_back(sentence(stall.missing[i], peer, walk.is_silent(peer)));
+  }
+  if (stall.missing.size() > kMostSentences) {
+    lines.push_back(
+        cat("so do ", stall.missing.size() - kMostSentences, " more: ", ranks_text(stall.missing)));
+  }
+  stall.text = join(lines, "\n");
+  return stall;
+}
+
+std::vector<int64_t> ranks_to_ask(const Collective& waiting, int64_t self,
+                                  const std::map<int64_t, PeerView>& peers) {
+  std::set<int64_t> ranks(waiting.communicator->ranks.begin(), waiting.communicator->ranks.end());
+  for (const auto& [rank, peer] : peers) {
+    if (const auto next = waiting_of(peer)) ranks.insert(next->ranks.begin(), next->ranks.end());
+  }
+  ranks.erase(self);
+  return {ranks.begin(), ranks.end()};
+}
+
+}  // namespace am::runtime
