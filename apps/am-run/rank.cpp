@@ -14,8 +14,10 @@
 #include "am/launch/run_folder.h"
 #include "am/launch/stop_signal.h"
 #include "am/observe/step_line.h"
+#include "am/parallel/parallel_model.h"
 #include "am/runtime/distributed.h"
 #include "am/runtime/init_utils.h"
+#include "am/runtime/nccl_environment.h"
 #include "am/runtime/torch_error.h"
 #include "am/runtime/watchdog.h"
 #include "am/train/trainer.h"
@@ -41,7 +43,8 @@ void announce(const JobPlan& job) {
             << job.model.num_hidden_layers << " layers\n"
             << "mesh        " << mesh.world_size() << (mesh.world_size() == 1 ? " rank" : " ranks")
             << (axes.empty() ? "" : " = ") << axes << ", "
-            << config::strategy_name(job.plan.strategy) << ", gloo\n";
+            << config::strategy_name(job.plan.strategy) << ", " << parallel::backend_of(job.plan)
+            << "\n";
 }
 
 class Rank {
@@ -64,9 +67,9 @@ class Rank {
 };
 
 void Rank::join(const config::Plan& plan) {
-  const std::string backend = std::visit(
-      [](const auto& strategy) { return strategy.backend.value_or("gloo"); }, plan.strategy);
-  runtime::initialize_distributed(dist_, backend, std::chrono::seconds(options_.timeout_seconds));
+  runtime::set_nccl_defaults(launch::RunFolder(run_folder(options_)).logs());
+  runtime::initialize_distributed(dist_, parallel::backend_of(plan),
+                                  std::chrono::seconds(options_.timeout_seconds));
   runtime::WatchdogOptions watch;
   watch.on_stall = [this](const runtime::CollectiveError& error) {
     std::_Exit(report(error));  // the main thread does not return

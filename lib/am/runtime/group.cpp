@@ -126,7 +126,11 @@ Pending Group::issue(
   auto work = guarded(*communicator_, collective, [&] { return call(*engine); });
   Progress& progress = communicator_->context->progress;
   progress.issued(collective);
-  if (tensor.is_cuda()) progress.track(collective, work);
+  if (tensor.is_cuda()) {
+    if (auto observer = communicator_->cuda_engine->observer(work)) {
+      progress.track(collective, std::move(observer), tensor.device());
+    }
+  }
   return {communicator_, std::move(collective), std::move(work)};
 }
 
@@ -276,7 +280,8 @@ void Group::monitored_barrier(std::chrono::milliseconds timeout) const {
 
 at::Tensor Group::allocate(int64_t numel, const at::TensorOptions& options) const {
   const at::TensorOptions on_device = options.device_opt() ? options : options.device(device());
-  const bool registered = communicator_ && communicator_->cuda && on_device.device().is_cuda() &&
+  const bool registered = communicator_ && communicator_->user_buffers && communicator_->cuda &&
+                          on_device.device().is_cuda() &&
                           communicator_->cuda->supportsTensorAlloc(on_device.device().index());
   return registered ? communicator_->cuda->allocateTensor(numel, on_device)
                     : at::empty({numel}, on_device);
