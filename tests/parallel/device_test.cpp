@@ -9,16 +9,31 @@
 
 namespace am {
 
+namespace {
+
+// ATen's attention kernel for the host has no meta counterpart; the plain formula has.
+class WithoutFlash {
+ public:
+  WithoutFlash() { at::globalContext().setSDPUseFlash(false); }
+  ~WithoutFlash() { at::globalContext().setSDPUseFlash(was_); }
+  WithoutFlash(const WithoutFlash&) = delete;
+  WithoutFlash& operator=(const WithoutFlash&) = delete;
+
+ private:
+  bool was_ = at::globalContext().userEnabledFlashSDP();
+};
+
+}  // namespace
+
 TEST_CASE("a model lives on its mesh's device, and only there") {
-  // ATen's attention kernels for the host have no meta counterpart; the plain formula has.
-  const bool flash = at::globalContext().userEnabledFlashSDP();
-  at::globalContext().setSDPUseFlash(false);
+  const WithoutFlash without_flash;
   const std::string family = GENERATE("llama", "mistral", "qwen2", "qwen3");
   const std::string dtype = GENERATE("float32", "bfloat16");
   INFO(family << ", computed in " << dtype);
   const config::Plan plan =
       test::parse(cat("[model]\npath = \"hf/", family, "\"\n[mesh]\nworld_size = 1\n[strategy]\n",
-                      "name = \"fsdp2\"\nmp_policy = { param_dtype = \"", dtype, "\" }\n"));
+                      "name = \"fsdp2\"\nmp_policy = { param_dtype = \"", dtype, "\" }\n",
+                      "[train]\nseq_len = 16\n"));
   Diagnostics found;
   const auto config = model::load_config(plan.resolve(plan.model.path), found);
   REQUIRE(config);
@@ -37,7 +52,6 @@ TEST_CASE("a model lives on its mesh's device, and only there") {
     CHECK(group->flat().device() == mesh.device());
     CHECK(group->flat_grad().device() == mesh.device());
   }
-  at::globalContext().setSDPUseFlash(flash);
 }
 
 }  // namespace am
