@@ -36,6 +36,14 @@ c10d::ReduceOp to_c10d(ReduceOp op) {
   return c10d::ReduceOp::SUM;
 }
 
+// Whether a call that began at `start` failed because its time was over. Gloo says in words alone
+// whether it waited in vain or lost a connection.
+bool ran_out_of_time(const Communicator& communicator, Progress::Clock::time_point start) {
+  const auto limit = communicator.id->timeout * 9 / 10;
+  if (limit.count() > 0 && Progress::Clock::now() - start >= limit) return true;
+  return communicator.cuda && communicator.cuda->getError() == c10d::ErrorType::TIMEOUT;
+}
+
 // Runs a call into c10d; its exceptions become one CollectiveError.
 template <typename Call>
 auto guarded(const Communicator& communicator, const Collective& collective, Call&& call) {
@@ -45,9 +53,7 @@ auto guarded(const Communicator& communicator, const Collective& collective, Cal
   } catch (const am::Error&) {
     throw;
   } catch (const std::exception& error) {
-    // c10d says in words alone whether it waited in vain or lost a connection.
-    const bool timed_out = communicator.id->timeout.count() > 0 &&
-                           Progress::Clock::now() - start >= communicator.id->timeout * 9 / 10;
+    const bool timed_out = ran_out_of_time(communicator, start);
     const auto& explain = communicator.context->explain;
     Stall stall;
     if (explain) stall = explain(collective, timed_out);
