@@ -28,8 +28,8 @@ constexpr const char* kDescription =
     "  am-run doctor plan.toml                               is this machine fit for the plan?";
 
 constexpr const char* kExecHelp =
-    "Start this program on every rank, with torchrun's variables, in the place of a plan; all that "
-    "follows is its command line";
+    "Start this program on every rank, with torchrun's variables, in the place of a plan (--nproc: "
+    "1 unless given); all that follows is its command line";
 
 bool is_host_and_port(const std::string& text) {
   const size_t colon = text.rfind(':');

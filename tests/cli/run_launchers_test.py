@@ -10,7 +10,7 @@ import sys
 import unittest
 from pathlib import Path
 
-from run_support import BIN, RunTest, free_port, plan_text
+from run_support import BIN, SOURCE, RunTest, free_port, plan_text
 
 
 def torchrun():
@@ -38,10 +38,12 @@ class LauncherTest(RunTest):
 
     def setUp(self):
         super().setUp()
-        self.plan = self.write_plan(plan_text(steps=self.STEPS))
+        self.plan = SOURCE / "plans" / "quickstart.toml"
+        self.options = ["--steps", str(self.STEPS)]
 
     def command(self):
-        return [str(BIN / "am-run"), str(self.plan), "--run-dir", str(self.path / "run"), "--timeout", "30"]
+        folder = str(self.path / "run")
+        return [str(BIN / "am-run"), str(self.plan), "--run-dir", folder, "--timeout", "30", *self.options]
 
     def start_process(self, command, env):
         process = subprocess.Popen(
@@ -133,6 +135,7 @@ class Torchrun(LauncherTest):
     def test_restarts_a_job_whose_rank_died(self):
         # The last rank dies of its first attempt, after a checkpoint; the second goes on from it.
         self.plan = self.write_plan(plan_text("[checkpoint]\nevery = 50\n", steps=300))
+        self.options = []
         job = self.start_torchrun("--standalone", "--max-restarts", "1")
         self.wait_for((self.path / "run/checkpoints/step-50").exists)
         self.wait_for(lambda: 1 in self.processes_of("run"))
