@@ -138,7 +138,7 @@ class StoppedRank(Faults):
 
 
     def test_without_a_launcher(self):
-        """Rank 0 serves the store then: who waits for it cannot even ask."""
+        # Rank 0 serves the store then: who waits for it cannot even ask.
         for rank in (0, 1):
             with self.subTest(rank=rank):
                 run = f"run-alone-{rank}"
