@@ -25,6 +25,7 @@ LAYERS = {
     "parallel": 7,
     "checkpoint": 8, "data": 8, "optim": 8, "observe": 8,
     "train": 9, "inspect": 9,
+    "cuda": 10,  # the plugin: it may include all, nobody includes it
 }
 LAST_CORE_LAYER = 3  # up to here nothing knows of libtorch
 
@@ -36,6 +37,8 @@ SEAMS = [
     (("CLI/",), "CLI11", [r"apps/"], "parse command lines in apps/"),
     (("toml++/",), "toml++", [r"lib/am/(config|model)/"], "read TOML through am/config/"),
     (("nlohmann/",), "nlohmann-json", [r"lib/am/base/json\.(h|cpp)$"], "include am/base/json.h"),
+    (("cuda", "nccl.h", "ATen/cuda/", "c10/cuda/", "torch/csrc/distributed/c10d/ProcessGroupNCCL"), "CUDA", [r"lib/am/cuda/"],
+     "the CPU build links none of it; go through am/runtime/engine.h"),
 ]
 TORCH_HEADERS = ("torch/", "ATen/", "c10/", "c10d/", "caffe2/", "gloo/")
 
@@ -112,6 +115,8 @@ def self_test():
         "lib/am/planner/rules/fsdp2.cpp": ('#include "am/schedule/order.h"\n#include "am/runtime/group.h"\n', [2]),
         "lib/am/runtime/group.cpp": ('#include <torch/torch.h>\n#include "am/launch/env.h"\n#include "group.h"\n', [3]),
         "lib/am/inspect/repl.cpp": ("#include <CLI/CLI.hpp>\n// #include <nlohmann/json.hpp>\n", [1]),
+        "lib/am/cuda/engine.cpp": ('#include <nccl.h>\n#include "am/runtime/group.h"\n', []),
+        "lib/am/train/loop.cpp": ('#include <cuda_runtime_api.h>\n#include "am/cuda/engine.h"\n', [1, 2]),
         "lib/am/odd/new.cpp": ("#include <vector>\n", [1]),
         "apps/am-plan/main.cpp": ('#include <CLI/CLI.hpp>\n#include "am/planner/memory.h"\n#include "am/runtime/group.h"\n', [3]),
         "apps/am-run/main.cpp": ('#include <ATen/ATen.h>\n#include "am/train/loop.h"\n#include "common/options.h"\n', []),

@@ -1,6 +1,7 @@
 #include "options.h"
 
 #include "am/base/text.h"
+#include "am/runtime/engine_plugin.h"
 #include "common/command_line.h"
 
 namespace am_repl {
@@ -22,7 +23,8 @@ constexpr const char* kExamples =
     "  echo 'loss \"some text\"' | am-repl models/llama --json";
 
 std::string version_text() {
-  return am::cat("am-repl ", AM_VERSION, "\nlibtorch ", AM_TORCH_VERSION, "\nnccl not linked");
+  return am::cat("am-repl ", AM_VERSION, "\nlibtorch ", AM_TORCH_VERSION, "\n",
+                 am::runtime::nccl_version_text());
 }
 
 }  // namespace

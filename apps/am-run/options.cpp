@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "am/base/text.h"
+#include "am/runtime/engine_plugin.h"
 #include "common/command_line.h"
 
 namespace am_run {
@@ -39,7 +40,8 @@ bool is_host_and_port(const std::string& text) {
 }
 
 std::string version_text() {
-  return am::cat("am-run ", AM_VERSION, "\nlibtorch ", AM_TORCH_VERSION, "\nnccl not linked");
+  return am::cat("am-run ", AM_VERSION, "\nlibtorch ", AM_TORCH_VERSION, "\n",
+                 am::runtime::nccl_version_text());
 }
 
 // A path on the command line is relative to here; in a plan it would be relative to the plan.

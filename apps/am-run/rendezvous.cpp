@@ -20,10 +20,12 @@ Rendezvous::Rendezvous(const Options& options, launch::JobSpec& spec) {
   if (!options.rdzv.empty()) {
     std::tie(spec.master_addr, spec.master_port) = host_and_port(options.rdzv);
   }
+  if (!several_nodes) spec.master_addr = "127.0.0.1";
   spec.agent_store = !options.exec();
   if (!several_nodes && options.exec()) return;
   if (options.node_rank == 0) {
-    server_ = std::make_unique<runtime::StoreServer>(spec.master_port);
+    server_ = std::make_unique<runtime::StoreServer>(
+        spec.master_port, several_nodes ? runtime::Reach::kNetwork : runtime::Reach::kThisMachine);
     spec.master_port = server_->port();
   }
   if (!several_nodes) return;

@@ -93,7 +93,7 @@ TEST_CASE("a collective that nothing ends is reported by the watchdog itself", "
         if (world.rank() == 0) {
           const Collective endless = {"all_gather", "world", world.group().communicator()->id, 41};
           world.progress().issued(endless);
-          world.progress().track(endless, c10::make_intrusive<EndlessWork>());
+          world.progress().track(endless, c10::make_intrusive<EndlessWork>(), c10::kCPU);
         }
         wait_for(stalls, 1);
       },

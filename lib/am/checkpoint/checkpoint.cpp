@@ -72,7 +72,8 @@ void write_rank_file(const fs::path& folder, int64_t rank, parallel::ParallelMod
   formats::SafetensorsWriter writer(folder / rank_file_name(rank), items,
                                     {{"format", "pt"}, {"shards", to_metadata(table)}});
   for (const auto& box : boxes) {
-    writer.write({static_cast<const std::byte*>(box.value.data_ptr()), box.value.nbytes()});
+    const at::Tensor value = box.value.cpu();  // a copy where it is a GPU's
+    writer.write({static_cast<const std::byte*>(value.data_ptr()), value.nbytes()});
   }
   writer.close();
 }

@@ -108,7 +108,7 @@ class FolderWriter {
       };
       attempt([&] { writer = open(i); });
       for (const auto& item : files_[i]) {
-        const at::Tensor value = fetch(item.name).to(item.dtype).contiguous();
+        const at::Tensor value = fetch(item.name).to(item.dtype).cpu().contiguous();
         attempt([&] {
           writer->write({static_cast<const std::byte*>(value.data_ptr()), value.nbytes()});
         });

@@ -65,12 +65,13 @@ class Holder {
   // Which rank this is; a checkpoint at rest is looked into by rank 0 alone.
   virtual int64_t rank() const { return 0; }
 
-  // A box of a parameter in its stored dtype, on every rank. Collective.
+  // A box of a parameter in its stored dtype, on every rank, in host memory. Collective.
   virtual at::Tensor read(const HeldParameter& parameter, const mesh::Box& box) = 0;
   // This rank's share of a parameter: over all ranks each element is visited exactly once.
   virtual void visit_own(const HeldParameter& parameter,
                          const std::function<void(const at::Tensor&)>& visit) = 0;
-  // row [n] -> [ranks, n], where ranks are those that share the work of visit_own. Collective.
+  // row [n] -> [ranks, n], both in host memory, where ranks are those that share the work of
+  // visit_own. Collective.
   virtual at::Tensor gather(const at::Tensor& row) = 0;
 
   // By rank. Collective.

@@ -14,11 +14,11 @@ namespace {
 
 constexpr int64_t kLongestWindow = 2048;
 
-at::Tensor as_batch(std::span<const int64_t> ids) {
+at::Tensor as_batch(const parallel::ParallelModel& model, std::span<const int64_t> ids) {
   at::Tensor tensor =
       at::empty({1, static_cast<int64_t>(ids.size())}, at::TensorOptions(at::kLong));
   std::copy(ids.begin(), ids.end(), tensor.data_ptr<int64_t>());
-  return tensor;
+  return tensor.to(model.mesh().device());
 }
 
 void require_two(const std::vector<int64_t>& ids) {
@@ -54,8 +54,8 @@ void for_each_window(Session& session, const std::vector<int64_t>& ids, const Vi
     for (size_t first = 0; first + 1 < ids.size(); first += window) {
       session.check_interrupt();
       const size_t count = std::min(window, ids.size() - 1 - first);
-      const at::Tensor logits = model.forward(as_batch(all.subspan(first, count)));
-      visit(model, logits, as_batch(all.subspan(first + 1, count)));
+      const at::Tensor logits = model.forward(as_batch(model, all.subspan(first, count)));
+      visit(model, logits, as_batch(model, all.subspan(first + 1, count)));
     }
   });
 }
@@ -108,7 +108,7 @@ std::vector<double> log_probabilities(Session& session, const std::vector<int64_
           const at::Tensor& labels) {
         const at::Tensor all = at::log_softmax(model.full_logits(logits).to(at::kFloat), -1);
         const at::Tensor taken =
-            all.gather(-1, labels.unsqueeze(-1)).reshape({-1}).to(at::kDouble).contiguous();
+            all.gather(-1, labels.unsqueeze(-1)).reshape({-1}).to(at::kDouble).cpu().contiguous();
         const double* values = taken.const_data_ptr<double>();
         result.insert(result.end(), values, values + taken.numel());
       });
@@ -116,7 +116,7 @@ std::vector<double> log_probabilities(Session& session, const std::vector<int64_
 }
 
 int64_t sample(const at::Tensor& logits_V, const GenerateOptions& options, double uniform) {
-  const at::Tensor logits = logits_V.to(at::kDouble);
+  const at::Tensor logits = logits_V.cpu().to(at::kDouble);
   if (options.temperature == 0.0) return logits.argmax().item<int64_t>();
   const int64_t size = logits.size(0);
   const int64_t kept = options.top_k > 0 ? std::min(options.top_k, size) : size;
@@ -138,7 +138,8 @@ std::vector<int64_t> generate(Session& session, const std::vector<int64_t>& prom
     for (int64_t i = 0; i < options.tokens; ++i) {
       session.check_interrupt();
       const size_t seen = std::min(window, ids.size());
-      const at::Tensor logits = model.forward(as_batch(std::span<const int64_t>(ids).last(seen)));
+      const at::Tensor logits =
+          model.forward(as_batch(model, std::span<const int64_t>(ids).last(seen)));
       const at::Tensor last =
           model.full_logits(logits.narrow(1, static_cast<int64_t>(seen) - 1, 1));
       const int64_t own = sample(last.reshape({-1}), options, uniform(options.seed, i));

@@ -12,6 +12,7 @@
 #include "am/inspect/sharded_holder.h"
 #include "am/inspect/target.h"
 #include "am/launch/environment.h"
+#include "am/parallel/parallel_model.h"
 #include "am/runtime/torch_error.h"
 #include "am/runtime/world.h"
 
@@ -36,7 +37,8 @@ Session open_session(const WorkerSetup& setup) {
     throw Error(ErrorKind::kPlan,
                 cat(setup.plan.string(), ": the plan was changed while ranks started"));
   }
-  const runtime::World world = runtime::World::connect(*here, {.timeout = kTimeout});
+  const runtime::World world = runtime::World::connect(
+      *here, {.timeout = kTimeout, .backend = parallel::backend_of(opened->plan)});
   auto holder = std::make_unique<ShardedHolder>(opened->plan, opened->model, opened->layout, world);
   SessionOptions options = setup.session;
   options.interrupted = [] { return interrupt_requested.load(); };

@@ -67,7 +67,7 @@ Json ShardedHolder::info() {
 at::Tensor ShardedHolder::read(const HeldParameter& parameter, const mesh::Box& box) {
   const at::NoGradGuard no_grad;
   const at::Tensor full = model_->full_parameter(parameter.name);
-  return tensor::view_box(full, Shape(parameter.shape.size(), 0), box);
+  return tensor::view_box(full, Shape(parameter.shape.size(), 0), box).cpu();
 }
 
 void ShardedHolder::visit_own(const HeldParameter& parameter,
@@ -79,9 +79,9 @@ void ShardedHolder::visit_own(const HeldParameter& parameter,
 
 at::Tensor ShardedHolder::gather(const at::Tensor& row) {
   const runtime::Group& world = mesh_.group("world");
-  at::Tensor all = at::empty({world.size(), row.numel()}, row.options());
-  world.all_gather(all, row.contiguous());
-  return all;
+  at::Tensor all = at::empty({world.size(), row.numel()}, row.options().device(world.device()));
+  world.all_gather(all, row.to(world.device()).contiguous());
+  return all.cpu();
 }
 
 std::vector<HeldBytes> ShardedHolder::held_bytes() {

@@ -17,8 +17,8 @@ at::Tensor split_heads(const at::Tensor& x, int64_t head_dim) {
 }
 
 // [T, T], true where position t may look at s: t - window < s <= t.
-at::Tensor window_mask(int64_t length, int64_t window) {
-  const at::Tensor all = at::ones({length, length}, at::kBool);
+at::Tensor window_mask(int64_t length, int64_t window, at::Device device) {
+  const at::Tensor all = at::ones({length, length}, at::TensorOptions(at::kBool).device(device));
   return all.tril().logical_and(all.triu(1 - window));
 }
 
@@ -36,7 +36,7 @@ at::Tensor Attention::operator()(const at::Tensor& x_BTD, const Rotation& rotati
   const int64_t length = q_BHTK.size(2);
   const bool windowed = window > 0 && window < length;
   std::optional<at::Tensor> mask;
-  if (windowed) mask = window_mask(length, window);
+  if (windowed) mask = window_mask(length, window, q_BHTK.device());
   const bool grouped = q_BHTK.size(1) != k_BGTK.size(1);
   const at::Tensor mixed_BHTK = at::scaled_dot_product_attention(
       q_BHTK, k_BGTK, v_BGTK, mask, /*dropout_p=*/0.0, /*is_causal=*/!windowed,
@@ -143,10 +143,14 @@ at::Tensor Decoder::leave(int unit, const at::Tensor& x) const {
   return hooks_ != nullptr ? hooks_->after_unit(unit, x) : x;
 }
 
-const Rotation& Decoder::rotation(int64_t length, at::ScalarType dtype) {
-  const bool fits = rotation_.cos_TK.defined() && rotation_.cos_TK.size(0) == length &&
-                    rotation_.cos_TK.scalar_type() == dtype;
-  if (!fits) rotation_ = make_rotation(inverse_frequencies_, 0, length, dtype);
+const Rotation& Decoder::rotation(int64_t length, const at::Tensor& like) {
+  const at::Tensor& cos_TK = rotation_.cos_TK;
+  const bool fits = cos_TK.defined() && cos_TK.size(0) == length &&
+                    cos_TK.scalar_type() == like.scalar_type() && cos_TK.device() == like.device();
+  if (!fits) {
+    const Rotation made = make_rotation(inverse_frequencies_, 0, length, like.scalar_type());
+    rotation_ = {made.cos_TK.to(like.device()), made.sin_TK.to(like.device())};
+  }
   return rotation_;
 }
 
@@ -161,7 +165,7 @@ std::vector<int> Decoder::forward_units() const {
 at::Tensor Decoder::operator()(const at::Tensor& ids_BT) {
   enter(embed_unit_, ids_BT);
   at::Tensor x_BTD = leave(embed_unit_, embed_tokens_(ids_BT));
-  const Rotation& positions = rotation(ids_BT.size(1), x_BTD.scalar_type());
+  const Rotation& positions = rotation(ids_BT.size(1), x_BTD);
   for (size_t i = 0; i < layers_.size(); ++i) {
     x_BTD = enter(layer_units_[i], x_BTD);
     x_BTD = leave(layer_units_[i], layers_[i](x_BTD, positions));

@@ -84,7 +84,8 @@ class Decoder {
   RMSNorm norm(const std::string& module) const;
   at::Tensor enter(int unit, const at::Tensor& x) const;
   at::Tensor leave(int unit, const at::Tensor& x) const;
-  const Rotation& rotation(int64_t length, at::ScalarType dtype);
+  // In the dtype and on the device of `like`.
+  const Rotation& rotation(int64_t length, const at::Tensor& like);
 
   model::ModelConfig config_;
   std::vector<ParameterPtr> parameters_;

@@ -42,7 +42,8 @@ at::Tensor rope_inverse_frequencies(const model::RopeConfig& rope, int64_t head_
 
 Rotation make_rotation(const at::Tensor& inverse_frequencies, int64_t first, int64_t count,
                        at::ScalarType dtype) {
-  const at::Tensor positions = at::arange(first, first + count, at::kLong).to(at::kFloat);
+  const auto integers = at::TensorOptions(at::kLong).device(inverse_frequencies.device());
+  const at::Tensor positions = at::arange(first, first + count, integers).to(at::kFloat);
   const at::Tensor angles = at::outer(positions, inverse_frequencies);
   const at::Tensor both = at::cat({angles, angles}, -1);
   return {both.cos().to(dtype), both.sin().to(dtype)};

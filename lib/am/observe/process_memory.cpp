@@ -1,5 +1,7 @@
 #include "am/observe/process_memory.h"
 
+#include <c10/core/CachingDeviceAllocator.h>
+
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -25,5 +27,12 @@ int64_t status_bytes(std::string_view field) {
 
 int64_t resident_bytes() { return status_bytes("VmRSS:"); }
 int64_t peak_resident_bytes() { return status_bytes("VmHWM:"); }
+
+int64_t peak_memory_bytes(c10::Device device) {
+  if (device.is_cpu()) return peak_resident_bytes();
+  const auto stats = c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
+  constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  return stats.allocated_bytes.at(kAll).peak;
+}
 
 }  // namespace am::observe

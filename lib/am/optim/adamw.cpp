@@ -24,10 +24,14 @@ void AdamW::step(const std::vector<at::Tensor>& gradients, double lr) {
   std::vector<at::Tensor> exp_avg;
   std::vector<at::Tensor> exp_avg_sq;
   std::vector<at::Tensor> steps;
-  // The kernel takes the number of the step it makes, as a float32 tensor each.
-  const at::Tensor number = at::full({}, static_cast<float>(steps_ + 1), at::kFloat);
+  at::Tensor number;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     if (!gradients[i].defined() || parameters_[i].numel() == 0) continue;
+    if (!number.defined()) {
+      // The kernel takes the number of the step it makes, as a float32 tensor each.
+      number = at::full({}, static_cast<float>(steps_ + 1),
+                        at::TensorOptions(at::kFloat).device(parameters_[i].device()));
+    }
     parameters.push_back(parameters_[i]);
     given.push_back(gradients[i]);
     exp_avg.push_back(exp_avg_[i]);

@@ -8,14 +8,15 @@ namespace am::optim {
 
 double global_norm(const std::vector<GradientShard>& shards, const runtime::Group& world) {
   const at::NoGradGuard no_grad;
-  at::Tensor sum = at::zeros({1}, at::kDouble);
+  at::Tensor sum;  // on the gradients' device: a GPU is asked for one number, not one a shard
   for (const auto& shard : shards) {
     if (!shard.counted || !shard.gradient.defined() || shard.gradient.numel() == 0) continue;
-    const double norm =
-        at::linalg_vector_norm(shard.gradient, 2, at::OptionalIntArrayRef{}, false, at::kDouble)
-            .item<double>();
-    sum += norm * norm;
+    const at::Tensor norm =
+        at::linalg_vector_norm(shard.gradient, 2, at::OptionalIntArrayRef{}, false, at::kDouble);
+    sum = sum.defined() ? sum + norm * norm : norm * norm;
   }
+  if (!sum.defined()) sum = at::zeros({}, at::kDouble);
+  sum = sum.reshape({1}).to(world.device());
   world.all_reduce(sum);
   return std::sqrt(sum.item<double>());
 }

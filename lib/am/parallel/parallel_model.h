@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "am/config/plan.h"
@@ -73,7 +74,11 @@ class ParallelModel {
 };
 
 // What am-run and am-repl on a plan cannot carry out although the plan is valid: strategies and
-// keys that this version does not run. Adds "runtime.unsupported" errors.
+// keys that this version does not run. Adds "runtime.unsupported" errors, and "runtime.backend" for
+// a backend that this machine lacks.
 void check_supported(const config::Plan& plan, const mesh::MeshSizes& sizes, Diagnostics& found);
+
+// strategy.backend; where it is absent nccl with a GPU that this build can use, else gloo.
+std::string backend_of(const config::Plan& plan);
 
 }  // namespace am::parallel

@@ -1,7 +1,10 @@
+#include <optional>
 #include <string>
 
 #include "am/base/text.h"
 #include "am/parallel/parallel_model.h"
+#include "am/runtime/engine_plugin.h"
+#include "am/runtime/gpu_driver.h"
 
 namespace am::parallel {
 
@@ -48,8 +51,25 @@ void check_fsdp2(const config::FSDP2Config& config, Unsupported& unsupported) {
                      "use tp_plan = \"auto\", or sequence_parallel = false");
 }
 
-std::string backend_of(const config::DistributedConfig& strategy) {
-  return std::visit([](const auto& config) { return config.backend.value_or("gloo"); }, strategy);
+std::optional<std::string> asked_backend(const config::Plan& plan) {
+  return std::visit([](const auto& config) { return config.backend; }, plan.strategy);
+}
+
+void check_backend(const config::Plan& plan, Diagnostics& found) {
+  const auto asked = asked_backend(plan);
+  if (asked == "gloo") return;
+  const auto problem = runtime::why_no_cuda();
+  if (!problem) return;
+  const auto span = plan.span("strategy.backend");
+  if (asked) {
+    found.error("runtime.backend", span, cat("backend \"", *asked, "\": ", problem->what),
+                cat(problem->help, ", or leave the key out"));
+  } else if (const int gpus = runtime::visible_gpus().count; gpus > 0) {
+    found.warning("runtime.backend", span,
+                  cat("this machine has ", gpus, gpus == 1 ? " GPU" : " GPUs",
+                      ", but the plan runs on CPUs over gloo: ", problem->what),
+                  problem->help);
+  }
 }
 
 }  // namespace
@@ -71,12 +91,12 @@ void check_supported(const config::Plan& plan, const mesh::MeshSizes& sizes, Dia
   unsupported.refuse(plan.metrics.trace, "metrics.trace", "tracing", "set it to false");
   unsupported.refuse(plan.checkpoint.async, "checkpoint.async", "asynchronous checkpointing",
                      "set it to false");
-  if (backend_of(plan.strategy) != "gloo") {
-    found.error(
-        "runtime.backend", plan.span("strategy.backend"),
-        cat("backend \"", backend_of(plan.strategy), "\" needs a GPU build; this one runs on CPUs"),
-        "use backend = \"gloo\", or leave the key out");
-  }
+  check_backend(plan, found);
+}
+
+std::string backend_of(const config::Plan& plan) {
+  const auto asked = asked_backend(plan);
+  return asked ? *asked : runtime::default_backend();
 }
 
 }  // namespace am::parallel

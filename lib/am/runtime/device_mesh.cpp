@@ -7,8 +7,9 @@
 
 namespace am::runtime {
 
-DeviceMesh::DeviceMesh(const World& world, const mesh::MeshLayout& layout)
-    : rank_(world.rank()), layout_(layout) {
+DeviceMesh::DeviceMesh(const World& world, const mesh::MeshLayout& layout,
+                       std::optional<c10::Device> device)
+    : rank_(world.rank()), device_(device.value_or(world.device())), layout_(layout) {
   if (world.size() != layout.world_size()) {
     throw Error(ErrorKind::kPlan, cat("the plan's mesh has ", layout.world_size(),
                                       " ranks, but the world has ", world.size()));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,16 +18,21 @@ namespace am::runtime {
 class DeviceMesh {
  public:
   // Collective: every rank of the world makes the same mesh. Throws Error(kPlan) when the layout's
-  // world is not the world's size.
-  DeviceMesh(const World& world, const mesh::MeshLayout& layout);
+  // world is not the world's size. `device`: where tensors live instead of World::device, such as
+  // the meta device, on which shapes are computed and nothing is stored.
+  DeviceMesh(const World& world, const mesh::MeshLayout& layout,
+             std::optional<c10::Device> device = std::nullopt);
 
   int64_t rank() const { return rank_; }
+  // Where this rank's tensors live.
+  c10::Device device() const { return device_; }
   const mesh::MeshLayout& layout() const { return layout_; }
   // By the names of mesh::kGroupNames.
   const Group& group(std::string_view name) const;
 
  private:
   int64_t rank_;
+  c10::Device device_;
   mesh::MeshLayout layout_;
   std::map<std::string, Group, std::less<>> groups_;
 };

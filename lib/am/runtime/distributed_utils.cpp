@@ -1,7 +1,6 @@
 #include "am/runtime/distributed_utils.h"
 
 #include <ATen/ATen.h>
-#include <ATen/detail/CUDAHooksInterface.h>
 
 #include <algorithm>
 
@@ -282,7 +281,7 @@ std::optional<std::vector<int64_t>> get_mesh_coordinates(const DeviceMesh& mesh,
 bool backend_supports_cuda(const Distributed& dist, const std::optional<std::string>& backend) {
   if (backend) return !parse_backend(*backend).cuda.empty();
   if (is_distributed(dist)) return !parse_backend(dist.world().backend()).cuda.empty();
-  return at::detail::getCUDAHooks().deviceCount() > 0;
+  return !why_no_cuda();  // not ATen: see Note [Load CUDA first]
 }
 
 bool backend_supports_cpu(const Distributed& dist, const std::optional<std::string>& backend) {

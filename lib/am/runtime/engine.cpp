@@ -50,12 +50,11 @@ Engines make_engines(const std::string& backend, const launch::RankEnvironment& 
   Engines engines;
   if (!spec.cpu.empty()) engines.cpu = make_gloo_engine(here);
   if (!spec.cuda.empty()) {
-    try {
-      engines.cuda = load_cuda_plugin().make_nccl_engine(here);
-    } catch (const std::exception& error) {
-      throw Error(ErrorKind::kRuntime, cat("backend \"", backend, "\": ", error.what()),
-                  "on a machine without GPUs use backend = \"gloo\"");
+    if (const auto problem = why_no_cuda()) {
+      throw Error(ErrorKind::kRuntime, cat("backend \"", backend, "\": ", problem->what),
+                  problem->help);
     }
+    engines.cuda = load_cuda_plugin().make_nccl_engine(here);
   }
   return engines;
 }

@@ -19,8 +19,10 @@
 #include <string>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include "am/launch/environment.h"
+#include "am/runtime/progress.h"
 
 namespace am::runtime {
 
@@ -41,14 +43,17 @@ class Engine {
   virtual std::string name() const = 0;
   // Where this rank's tensors live: the host, or the GPU of its local rank.
   virtual c10::Device device() const = 0;
-  // Whether `size` ranks are connected when connect returns; otherwise by their first collective.
-  virtual bool connects_at_once() const = 0;
-  // Collective among `size` ranks, of which this is number `index`; they meet in `store`, which is
-  // theirs alone. Throws std::exception.
+  // Collective among the ranks of `group`, of which this is number `index`; they meet in `store`,
+  // which is theirs alone, and are connected on return. Throws std::exception.
   virtual c10::intrusive_ptr<c10d::Backend> connect(c10::intrusive_ptr<c10d::Store> store,
-                                                    int64_t index, int64_t size,
-                                                    const std::string& group_name,
+                                                    const CommunicatorId& group, int64_t index,
                                                     const GroupOptions& options) = 0;
+  // Where the host does not wait for a collective's end: what another thread may ask isCompleted(),
+  // without keeping the collective's tensors alive. Null: waiting for `work` says all.
+  virtual c10::intrusive_ptr<c10d::Work> observer(
+      const c10::intrusive_ptr<c10d::Work>& /*work*/) const {
+    return {};
+  }
 };
 
 // Which engine serves which kind of device; empty: none.
@@ -69,8 +74,9 @@ struct Engines {
   std::shared_ptr<Engine> cuda;
 };
 
-// Loads the CUDA plugin where the spec needs it. Throws Error(kUsage) as parse_backend, and
-// Error(kRuntime) that says what NCCL lacks here and what to write instead.
+// Loads the CUDA plugin where the spec needs it; this rank's GPU is then the calling thread's
+// current one. Throws Error(kUsage) as parse_backend, and Error(kRuntime) that says what NCCL lacks
+// here and what to write instead.
 Engines make_engines(const std::string& backend, const launch::RankEnvironment& here);
 
 }  // namespace am::runtime

@@ -7,28 +7,46 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/runtime/gpu_driver.h"
 
 namespace am::runtime {
 
 namespace {
 
-// The folder of the library or program that holds this code.
-std::filesystem::path own_folder() {
+constexpr const char* kUseGloo = "use backend = \"gloo\"";
+
+// Why this build made no plugin; empty where it did.
+constexpr std::string_view kNotBuilt = AM_CUDA_MISSING;
+
+// Beside the library or program that holds this code; empty when it is not there.
+std::filesystem::path plugin_beside_us() {
   Dl_info info;
   if (::dladdr(reinterpret_cast<const void*>(&load_cuda_plugin), &info) == 0) return {};
-  return std::filesystem::path(info.dli_fname).parent_path();
+  auto file = std::filesystem::path(info.dli_fname).parent_path() / kCudaPluginFile;
+  return std::filesystem::exists(file) ? file : std::filesystem::path();
+}
+
+std::string no_plugin() {
+  return cat("this automesh has no CUDA plugin (", kCudaPluginFile, ")",
+             kNotBuilt.empty() ? "" : cat(": when it was built, ", kNotBuilt));
 }
 
 const CudaPlugin* load() {
-  const std::filesystem::path beside = own_folder() / kCudaPluginFile;
-  const bool is_beside = std::filesystem::exists(beside);
-  const std::string file = is_beside ? beside.string() : kCudaPluginFile;
+  const std::filesystem::path beside = plugin_beside_us();
+  const std::string file = beside.empty() ? kCudaPluginFile : beside.string();
   void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) {
-    throw Error(ErrorKind::kRuntime,
-                is_beside ? cat("the CUDA plugin cannot be loaded: ", ::dlerror())
-                          : cat("this build of automesh has no CUDA plugin (", kCudaPluginFile,
-                                "): it was made without the CUDA toolkit"));
+    const std::string reason = ::dlerror();
+    if (beside.empty()) {
+      throw Error(ErrorKind::kRuntime, no_plugin(),
+                  cat("build it where the CUDA toolkit is, with a libtorch that has CUDA "
+                      "(scripts/build -DAM_WITH_CUDA=ON), or ",
+                      kUseGloo));
+    }
+    throw Error(ErrorKind::kRuntime, cat("the CUDA plugin cannot be loaded: ", reason),
+                cat("scripts/setup --gpu installs libtorch with all CUDA libraries (or give your "
+                    "own with --libtorch); or ",
+                    kUseGloo));
   }
   void* symbol = ::dlsym(library, kCudaPluginSymbol);
   if (symbol == nullptr) {
@@ -37,7 +55,8 @@ const CudaPlugin* load() {
   const CudaPlugin* plugin = reinterpret_cast<const CudaPlugin* (*)()>(symbol)();
   if (std::string_view(plugin->version) != AM_VERSION) {
     throw Error(ErrorKind::kRuntime,
-                cat(file, " is of automesh ", plugin->version, ", this is automesh ", AM_VERSION));
+                cat(file, " is of automesh ", plugin->version, ", this is automesh ", AM_VERSION),
+                "install both from one build");
   }
   return plugin;
 }
@@ -47,6 +66,23 @@ const CudaPlugin* load() {
 const CudaPlugin& load_cuda_plugin() {
   static const CudaPlugin* const plugin = load();
   return *plugin;
+}
+
+std::optional<CudaProblem> why_no_cuda() {
+  const VisibleGpus& gpus = visible_gpus();
+  if (gpus.count == 0) return CudaProblem{gpus.problem, kUseGloo};
+  try {
+    load_cuda_plugin();
+    return std::nullopt;
+  } catch (const Error& error) {
+    return CudaProblem{error.what(), error.hint().empty() ? kUseGloo : error.hint()};
+  }
+}
+
+std::string default_backend() { return why_no_cuda() ? "gloo" : "nccl"; }
+
+std::string nccl_version_text() {
+  return plugin_beside_us().empty() ? "nccl: no plugin" : "nccl " AM_NCCL_VERSION " (plugin)";
 }
 
 }  // namespace am::runtime

@@ -2,9 +2,15 @@
 //
 // The plugin exports one C symbol, kCudaPluginSymbol, of type CudaEngineFactory. It is built by the
 // same build as libautomesh and checked to be of the same version.
+//
+// Note [Load CUDA first]: ATen asks once, at the first use of anything of CUDA's, whether
+// libtorch_cuda is there, and keeps the answer. So a world is made before any tensor that might be
+// a GPU's; nothing before it may ask ATen about CUDA.
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "am/runtime/engine.h"
 
@@ -16,8 +22,8 @@ inline constexpr const char* kCudaPluginSymbol = "am_cuda_plugin";
 // What the plugin exports: `extern "C" const CudaPlugin* am_cuda_plugin();`
 struct CudaPlugin {
   const char* version;       // AM_VERSION of the build
-  const char* nccl_version;  // that it was compiled with, e.g. "2.28.3"
-  // Throws std::exception: no GPU for this local rank.
+  const char* nccl_version;  // that it was compiled with, e.g. "2.28.9"
+  // Throws std::exception: no GPU for this local rank, another NCCL than libtorch's.
   std::shared_ptr<Engine> (*make_nccl_engine)(const launch::RankEnvironment& here);
 };
 
@@ -25,5 +31,21 @@ struct CudaPlugin {
 // unloaded. Throws Error(kRuntime): no such plugin, a library that it needs is missing, another
 // version.
 const CudaPlugin& load_cuda_plugin();
+
+// What keeps NCCL from running here, and what to write or do instead.
+struct CudaProblem {
+  std::string what;  // "this machine has no NVIDIA driver (libcuda.so.1)"
+  std::string help;
+};
+
+// Nothing: it can run. Without a GPU this is a look for the driver; with one it loads the plugin.
+std::optional<CudaProblem> why_no_cuda();
+
+// The backend where nobody names one: "nccl" where a GPU is present that this build can use, else
+// "gloo".
+std::string default_backend();
+
+// For --version: "nccl 2.28.9 (plugin)" where the plugin is installed, else "nccl: no plugin".
+std::string nccl_version_text();
 
 }  // namespace am::runtime

@@ -80,16 +80,16 @@ class GlooEngine : public Engine {
 
   std::string name() const override { return "gloo"; }
   c10::Device device() const override { return {c10::kCPU}; }
-  bool connects_at_once() const override { return true; }
 
-  c10::intrusive_ptr<c10d::Backend> connect(c10::intrusive_ptr<c10d::Store> store, int64_t index,
-                                            int64_t size, const std::string& /*group_name*/,
+  c10::intrusive_ptr<c10d::Backend> connect(c10::intrusive_ptr<c10d::Store> store,
+                                            const CommunicatorId& group, int64_t index,
                                             const GroupOptions& options) override {
     auto gloo = c10d::ProcessGroupGloo::Options::create(options.timeout);
     gloo->devices = devices_;
     gloo->threads = 1;
     return c10::make_intrusive<c10d::ProcessGroupGloo>(std::move(store), static_cast<int>(index),
-                                                       static_cast<int>(size), std::move(gloo));
+                                                       static_cast<int>(group.ranks.size()),
+                                                       std::move(gloo));
   }
 
  private:

@@ -36,6 +36,14 @@ c10d::ReduceOp to_c10d(ReduceOp op) {
   return c10d::ReduceOp::SUM;
 }
 
+// Whether a call that began at `start` failed because its time was over. Gloo says in words alone
+// whether it waited in vain or lost a connection.
+bool ran_out_of_time(const Communicator& communicator, Progress::Clock::time_point start) {
+  const auto limit = communicator.id->timeout * 9 / 10;
+  if (limit.count() > 0 && Progress::Clock::now() - start >= limit) return true;
+  return communicator.cuda && communicator.cuda->getError() == c10d::ErrorType::TIMEOUT;
+}
+
 // Runs a call into c10d; its exceptions become one CollectiveError.
 template <typename Call>
 auto guarded(const Communicator& communicator, const Collective& collective, Call&& call) {
@@ -45,9 +53,7 @@ auto guarded(const Communicator& communicator, const Collective& collective, Cal
   } catch (const am::Error&) {
     throw;
   } catch (const std::exception& error) {
-    // c10d says in words alone whether it waited in vain or lost a connection.
-    const bool timed_out = communicator.id->timeout.count() > 0 &&
-                           Progress::Clock::now() - start >= communicator.id->timeout * 9 / 10;
+    const bool timed_out = ran_out_of_time(communicator, start);
     const auto& explain = communicator.context->explain;
     Stall stall;
     if (explain) stall = explain(collective, timed_out);
@@ -126,7 +132,11 @@ Pending Group::issue(
   auto work = guarded(*communicator_, collective, [&] { return call(*engine); });
   Progress& progress = communicator_->context->progress;
   progress.issued(collective);
-  if (tensor.is_cuda()) progress.track(collective, work);
+  if (tensor.is_cuda()) {
+    if (auto observer = communicator_->cuda_engine->observer(work)) {
+      progress.track(collective, std::move(observer), tensor.device());
+    }
+  }
   return {communicator_, std::move(collective), std::move(work)};
 }
 
@@ -276,7 +286,8 @@ void Group::monitored_barrier(std::chrono::milliseconds timeout) const {
 
 at::Tensor Group::allocate(int64_t numel, const at::TensorOptions& options) const {
   const at::TensorOptions on_device = options.device_opt() ? options : options.device(device());
-  const bool registered = communicator_ && communicator_->cuda && on_device.device().is_cuda() &&
+  const bool registered = communicator_ && communicator_->user_buffers && communicator_->cuda &&
+                          on_device.device().is_cuda() &&
                           communicator_->cuda->supportsTensorAlloc(on_device.device().index());
   return registered ? communicator_->cuda->allocateTensor(numel, on_device)
                     : at::empty({numel}, on_device);

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "am/runtime/collective_error.h"
+#include "am/runtime/engine.h"
 #include "am/runtime/progress.h"
 
 namespace am::runtime {
@@ -43,7 +44,9 @@ struct Communicator {
   int64_t index = 0;                            // of this rank in id->ranks
   c10::intrusive_ptr<c10d::Backend> cpu;        // null: no host tensors
   c10::intrusive_ptr<c10d::Backend> cuda;       // null: no GPU tensors
+  std::shared_ptr<Engine> cuda_engine;          // that made `cuda`
   c10::Device device = c10::Device(c10::kCPU);  // for messages of the group itself
+  bool user_buffers = false;                    // see GroupOptions
   std::shared_ptr<GroupContext> context;
   std::atomic<uint64_t> sequence{0};
 };
@@ -110,8 +113,9 @@ class Group {
   // A barrier in which index 0 names the ranks that are missing. Host engines only.
   void monitored_barrier(std::chrono::milliseconds timeout) const;
 
-  // A tensor of `numel` elements on the group's GPU in memory that is registered with its
-  // communicator where the engine offers that (NCCL's user buffers), else ordinary memory.
+  // `numel` elements on the group's device (or that of `options`). In a group made with
+  // GroupOptions::user_buffers, GPU memory is registered with the communicator where NCCL and the
+  // GPU offer that.
   at::Tensor allocate(int64_t numel, const at::TensorOptions& options) const;
   // Ends what is under way: waiting ranks get an error. The group is of no further use.
   void abort() const;

@@ -1,6 +1,10 @@
 #include "am/runtime/progress.h"
 
+#include <c10/core/DeviceGuard.h>
+
 #include <algorithm>
+#include <exception>
+#include <set>
 #include <utility>
 
 #include "am/base/error.h"
@@ -13,6 +17,16 @@ namespace {
 
 double seconds_since(Progress::Clock::time_point start) {
   return std::chrono::duration<double>(Progress::Clock::now() - start).count();
+}
+
+// Asked from any thread: one that has not chosen a GPU would make a context on GPU 0.
+bool completed(c10d::Work& observer, c10::Device device) {
+  try {
+    const c10::DeviceGuard guard(device);
+    return observer.isCompleted();
+  } catch (const std::exception&) {
+    return false;  // the GPU is in trouble; whoever waits for it says how
+  }
 }
 
 }  // namespace
@@ -93,13 +107,37 @@ void Progress::wait_ends() {
   waiting_.reset();
 }
 
-void Progress::track(const Collective& collective, c10::intrusive_ptr<c10d::Work> work) {
+void Progress::track(const Collective& collective, c10::intrusive_ptr<c10d::Work> observer,
+                     c10::Device device) {
+  bool many;
+  {
+    const std::lock_guard lock(mutex_);
+    tracked_.push_back({{collective, Clock::now()}, std::move(observer), device});
+    many = tracked_.size() >= forget_at_;
+  }
+  if (!many) return;
+  forget_completed();
   const std::lock_guard lock(mutex_);
-  tracked_.push_back({{collective, Clock::now()}, std::move(work)});
+  forget_at_ = std::max<size_t>(64, 2 * tracked_.size());
 }
 
-std::optional<Progress::Waiting> Progress::waiting_locked() {
-  std::erase_if(tracked_, [](const Tracked& tracked) { return tracked.work->isCompleted(); });
+// The observers are asked outside the lock: a GPU's driver in trouble may not answer, and the rank
+// must be able to say so.
+void Progress::forget_completed() {
+  std::vector<Tracked> tracked;
+  {
+    const std::lock_guard lock(mutex_);
+    tracked = tracked_;
+  }
+  std::set<const c10d::Work*> done;
+  for (const Tracked& one : tracked) {
+    if (completed(*one.observer, one.device)) done.insert(one.observer.get());
+  }
+  const std::lock_guard lock(mutex_);
+  std::erase_if(tracked_, [&](const Tracked& one) { return done.contains(one.observer.get()); });
+}
+
+std::optional<Progress::Waiting> Progress::waiting_locked() const {
   std::optional<Waiting> oldest = waiting_;
   for (const Tracked& tracked : tracked_) {
     if (!oldest || tracked.waiting.since < oldest->since) oldest = tracked.waiting;
@@ -108,6 +146,7 @@ std::optional<Progress::Waiting> Progress::waiting_locked() {
 }
 
 std::optional<Progress::Waiting> Progress::waiting() {
+  forget_completed();
   const std::lock_guard lock(mutex_);
   return waiting_locked();
 }
@@ -119,6 +158,7 @@ std::string Progress::last_collective() const {
 }
 
 RankState Progress::state(int64_t rank) {
+  forget_completed();
   const std::lock_guard lock(mutex_);
   RankState state;
   state.rank = rank;

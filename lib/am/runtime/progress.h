@@ -8,6 +8,8 @@
 //   world.progress().last_collective();       // "all_gather dp_shard_cp #1042"
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -79,9 +81,10 @@ class Progress {
   // The rank begins to wait, and has finished waiting, for a collective.
   void wait_begins(const Collective& collective);
   void wait_ends();
-  // A collective whose end the host does not wait for (NCCL's): it counts as waited for until
-  // `work` is completed. The watchdog looks.
-  void track(const Collective& collective, c10::intrusive_ptr<c10d::Work> work);
+  // A collective on `device` whose end the host does not wait for (NCCL's): it counts as waited for
+  // until `observer` is completed. See Engine::observer.
+  void track(const Collective& collective, c10::intrusive_ptr<c10d::Work> observer,
+             c10::Device device);
 
   // The collective that has been waited for longest.
   std::optional<Waiting> waiting();
@@ -92,15 +95,18 @@ class Progress {
  private:
   struct Tracked {
     Waiting waiting;
-    c10::intrusive_ptr<c10d::Work> work;
+    c10::intrusive_ptr<c10d::Work> observer;
+    c10::Device device;
   };
-  std::optional<Waiting> waiting_locked();
+  void forget_completed();
+  std::optional<Waiting> waiting_locked() const;
 
   mutable std::mutex mutex_;
   std::optional<int64_t> step_;
   std::string failed_;
   std::optional<Waiting> waiting_;
   std::vector<Tracked> tracked_;
+  size_t forget_at_ = 64;  // tracked collectives
   std::map<std::string, uint64_t> issued_;
   std::optional<Collective> last_;
   uint64_t beat_ = 0;

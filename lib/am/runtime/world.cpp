@@ -14,6 +14,7 @@
 #include "am/base/error.h"
 #include "am/base/ranks.h"
 #include "am/base/text.h"
+#include "am/runtime/nccl_environment.h"
 #include "am/runtime/store.h"
 #include "am/runtime/torch_error.h"
 
@@ -62,6 +63,7 @@ World World::meet_in(const launch::RankEnvironment& here, c10::intrusive_ptr<c10
   State& state = *world.state_;
   state.here = here;
   state.options = options;
+  if (!parse_backend(options.backend).cuda.empty()) set_nccl_defaults();
   state.engines = make_engines(options.backend, here);
   state.store = std::move(store);
   state.group = Group("world", here.rank);
@@ -100,18 +102,19 @@ Group World::new_group(const std::string& name, std::vector<int64_t> ranks,
   communicator->index = self - ranks.begin();
   communicator->id =
       std::make_shared<CommunicatorId>(CommunicatorId{name, std::move(ranks), options.timeout});
+  communicator->user_buffers = options.user_buffers;
   communicator->context = state_->context;
   const auto& members = communicator->id->ranks;
   const auto connect = [&](const std::shared_ptr<Engine>& engine) {
     auto store = c10::make_intrusive<c10d::PrefixStore>(cat("group/", name, "/", engine->name()),
                                                         state_->store);
-    return engine->connect(std::move(store), communicator->index,
-                           static_cast<int64_t>(members.size()), name, options);
+    return engine->connect(std::move(store), *communicator->id, communicator->index, options);
   };
   meet(*state_->store, name, rank(), members, options.timeout);
   try {
     if (engines.cuda) {
       communicator->cuda = connect(engines.cuda);
+      communicator->cuda_engine = engines.cuda;
       communicator->device = engines.cuda->device();
     }
     if (engines.cpu) {

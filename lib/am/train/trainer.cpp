@@ -15,6 +15,7 @@
 #include "am/observe/tensorboard_sink.h"
 #include "am/optim/clip.h"
 #include "am/optim/schedule.h"
+#include "am/parallel/sync_ctx.h"
 #include "am/train/setup.h"
 
 namespace am::train {
@@ -23,10 +24,16 @@ namespace fs = std::filesystem;
 
 namespace {
 
-at::Tensor as_tensor(const std::vector<int64_t>& values, const data::Batch& batch) {
+at::Tensor as_tensor(const std::vector<int64_t>& values, const data::Batch& batch,
+                     at::Device device) {
   at::Tensor tensor = at::empty({batch.rows, batch.seq_len}, at::kLong);
   std::copy(values.begin(), values.end(), tensor.data_ptr<int64_t>());
-  return tensor;
+  return tensor.to(device);
+}
+
+// For numbers that the group's ranks share.
+at::TensorOptions doubles_of(const runtime::Group& group) {
+  return at::TensorOptions(at::kDouble).device(group.device());
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -125,9 +132,11 @@ std::vector<checkpoint::StateTensor> Trainer::optimizer_state() const {
 double Trainer::backward(int64_t step, int64_t micro_batch, bool last) {
   const data::Batch batch = reader_->read_micro_batch(step, micro_batch, batch_layout_);
   auto& data_parallel = model_->data_parallel();
-  data_parallel.set_requires_gradient_sync(last || !defers_gradient_sync(plan_));
-  const at::Tensor logits = model_->forward(as_tensor(batch.inputs, batch));
-  const at::Tensor loss = model_->loss_sum(logits, as_tensor(batch.labels, batch));
+  const auto sync = parallel::get_sync_ctx(data_parallel, plan_.strategy, /*is_optim_step=*/last,
+                                           defers_gradient_sync(plan_));
+  const at::Device device = mesh_.device();
+  const at::Tensor logits = model_->forward(as_tensor(batch.inputs, batch, device));
+  const at::Tensor loss = model_->loss_sum(logits, as_tensor(batch.labels, batch, device));
   (loss / static_cast<double>(labels_per_step_)).backward();
   data_parallel.finish_backward();
   return loss.item<double>();
@@ -140,8 +149,9 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   data_parallel.zero_grad();
   double loss = 0.0;
   for (int64_t m = 0; m < micro_batches_; ++m) loss += backward(step, m, m + 1 == micro_batches_);
-  at::Tensor total = at::full({1}, loss, at::kDouble);
-  mesh_.group("dp_cp").all_reduce(total);
+  const runtime::Group& replicas = mesh_.group("dp_cp");
+  at::Tensor total = at::full({1}, loss, doubles_of(replicas));
+  replicas.all_reduce(total);
 
   std::vector<optim::GradientShard> shards;
   model_->for_each_owned(
@@ -216,10 +226,13 @@ TrainResult Trainer::run(const launch::StopSignal& stop) {
     observe::StepMetrics metrics = train_step(step);
     // The largest memory of all ranks, and whether any was asked to stop: they stop after the same
     // step.
+    const runtime::Group& world = mesh_.group("world");
     at::Tensor shared = at::zeros({2}, at::kDouble);
-    shared[0] = static_cast<double>(observe::peak_resident_bytes());
+    shared[0] = static_cast<double>(observe::peak_memory_bytes(mesh_.device()));
     shared[1] = stop.requested() ? 1.0 : 0.0;
-    mesh_.group("world").all_reduce(shared, runtime::ReduceOp::kMax);
+    shared = shared.to(world.device());
+    world.all_reduce(shared, runtime::ReduceOp::kMax);
+    shared = shared.cpu();
     metrics.peak_memory_bytes = static_cast<int64_t>(shared[0].item<double>());
     result.stopped = shared[1].item<double>() > 0.0 && step + 1 < plan_.train.max_steps;
     result.steps = step + 1;

@@ -59,7 +59,7 @@ Result run_hist(Session& session, const Arguments& arguments) {
   }
   at::Tensor own = at::zeros({bins}, at::TensorOptions(at::kDouble));
   for_each_finite_block(session, parameter, [&](const at::Tensor& block) {
-    own += at::histc(block, bins, range.low, range.high);
+    own += at::histc(block, bins, range.low, range.high).cpu();
   });
   const at::Tensor total = session.holder().gather(own).sum(0);
   std::vector<int64_t> counts;

@@ -1,7 +1,6 @@
 #include "am/parallel/fsdp2/param_group.h"
 
 #include <ATen/ATen.h>
-#include <ATen/native/Resize.h>
 
 #include <utility>
 
@@ -12,9 +11,13 @@ namespace am::parallel {
 
 namespace {
 
-// See Note [Freed storage].
+// See Note [Freed storage]. Contents are not kept. (ATen's own resize of a GPU's storage keeps
+// them, and lies in libtorch_cuda.)
 void resize_storage(const at::Tensor& tensor, size_t bytes) {
-  at::native::resize_bytes_cpu(tensor.storage().unsafeGetStorageImpl(), bytes);
+  c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
+  if (storage->nbytes() == bytes) return;
+  storage->set_data_ptr_noswap(storage->allocator()->allocate(bytes));
+  storage->set_nbytes(bytes);
 }
 
 at::Tensor untracked_alias(const at::Tensor& tensor) { return tensor.variable_data(); }
@@ -34,6 +37,7 @@ ParamGroup::ParamGroup(std::string name, std::vector<nn::ParameterPtr> parameter
       shard_group_(mesh.group("dp_shard_cp")),
       replicate_group_(mesh.group("dp_replicate")),
       tp_group_(mesh.group("tp")),
+      device_(mesh.device()),
       param_dtype_(precision.param_dtype.value_or(storage_dtype)),
       reduce_dtype_(precision.reduce_dtype.value_or(param_dtype_)),
       aliased_(shard_group_.size() == 1 && param_dtype_ == storage_dtype) {
@@ -49,7 +53,7 @@ ParamGroup::ParamGroup(std::string name, std::vector<nn::ParameterPtr> parameter
     offset += piece.flat_length;
     pieces_.push_back(std::move(piece));
   }
-  flat_ = at::zeros({offset}, at::TensorOptions(storage_dtype));
+  flat_ = at::zeros({offset}, on_device(storage_dtype));
   for (size_t i = 0; i < layouts.size(); ++i) {
     OwnedParameter owned;
     owned.name = layouts[i]->name;
@@ -63,13 +67,17 @@ ParamGroup::ParamGroup(std::string name, std::vector<nn::ParameterPtr> parameter
   make_full_tensors();
 }
 
+at::TensorOptions ParamGroup::on_device(at::ScalarType dtype) const {
+  return at::TensorOptions(dtype).device(device_);
+}
+
 void ParamGroup::make_full_tensors() {
   for (size_t i = 0; i < pieces_.size(); ++i) {
     at::Tensor full;
     if (aliased_) {
       full = owned_[i].value.detach();
     } else {
-      full = at::empty(pieces_[i].full_shape, at::TensorOptions(param_dtype_));
+      full = at::empty(pieces_[i].full_shape, on_device(param_dtype_));
       resize_storage(full, 0);
     }
     full.set_requires_grad(true);
@@ -87,7 +95,7 @@ void ParamGroup::begin_unshard() {
   if (unsharded_ || gather_output_.defined()) return;
   const at::NoGradGuard no_grad;
   gather_input_ = flat_.to(param_dtype_);
-  gather_output_ = at::empty({shard_group_.size(), flat_.numel()}, at::TensorOptions(param_dtype_));
+  gather_output_ = at::empty({shard_group_.size(), flat_.numel()}, on_device(param_dtype_));
   gathering_ = shard_group_.all_gather_async(gather_output_, gather_input_);
 }
 
@@ -193,14 +201,13 @@ void ParamGroup::begin_reduce(bool sync) {
   }
   finish_reduce();
   sum_over_tp(gradients);
-  at::Tensor buffer =
-      at::zeros({shard_group_.size(), flat_.numel()}, at::TensorOptions(reduce_dtype_));
+  at::Tensor buffer = at::zeros({shard_group_.size(), flat_.numel()}, on_device(reduce_dtype_));
   pack(gradients, buffer);
   if (shard_group_.size() == 1) {
     reduced_ = buffer[0];
     reducing_ = replicate_group_.all_reduce_async(reduced_);
   } else {
-    reduced_ = at::empty({flat_.numel()}, at::TensorOptions(reduce_dtype_));
+    reduced_ = at::empty({flat_.numel()}, on_device(reduce_dtype_));
     reducing_ = shard_group_.reduce_scatter_async(reduced_, buffer);
   }
 }

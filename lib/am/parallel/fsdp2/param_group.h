@@ -88,6 +88,7 @@ class ParamGroup {
     bool grad_sum_over_tp = false;
   };
 
+  at::TensorOptions on_device(at::ScalarType dtype) const;
   void make_full_tensors();
   void copy_out(const at::Tensor& gathered);
   std::vector<at::Tensor> take_gradients(bool sync);
@@ -99,6 +100,7 @@ class ParamGroup {
   const runtime::Group& shard_group_;
   const runtime::Group& replicate_group_;
   const runtime::Group& tp_group_;
+  at::Device device_;
   at::ScalarType param_dtype_;
   at::ScalarType reduce_dtype_;
   bool aliased_;  // full tensors are views of the flat shard: nothing to gather, nothing to cast

@@ -17,8 +17,10 @@ constexpr std::array<Rule, 3> kRules = {{
      .check = nullptr},
     {.id = "runtime.backend",
      .summary = "the library of the collectives exists on this machine",
-     .explain = "gloo runs on any CPU. nccl needs a GPU and a build with the NCCL plugin. Leave "
-                "strategy.backend out to take nccl where a GPU is present and gloo where none is.",
+     .explain = "gloo runs on any CPU. nccl needs a GPU, NVIDIA's driver, automesh's CUDA plugin "
+                "(libautomesh_cuda.so, built where the CUDA toolkit is), and a libtorch with all "
+                "its CUDA libraries. Leave strategy.backend out to take nccl where a GPU is "
+                "present and gloo where none is.",
      .check = nullptr},
     {.id = "launch.environment",
      .summary = "the launcher's variables are complete and consistent",

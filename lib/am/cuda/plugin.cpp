@@ -1,0 +1,19 @@
+// What libautomesh_cuda.so exports; see am/runtime/engine_plugin.h.
+#include <nccl.h>
+
+#include "am/cuda/nccl_engine.h"
+#include "am/runtime/engine_plugin.h"
+
+#define AM_TEXT_OF(value) #value
+#define AM_TEXT(value) AM_TEXT_OF(value)
+
+extern "C" const am::runtime::CudaPlugin* am_cuda_plugin();
+
+const am::runtime::CudaPlugin* am_cuda_plugin() {
+  static constexpr am::runtime::CudaPlugin kPlugin = {
+      .version = AM_VERSION,
+      .nccl_version = AM_TEXT(NCCL_MAJOR) "." AM_TEXT(NCCL_MINOR) "." AM_TEXT(NCCL_PATCH),
+      .make_nccl_engine = am::cuda::make_nccl_engine,
+  };
+  return &kPlugin;
+}

@@ -1,0 +1,26 @@
+// A driver that shows FAKE_GPUS GPUs, or whose start fails with FAKE_CUDA_ERROR; as libcuda.so.1 in
+// LD_LIBRARY_PATH it lets a test see what is said on a GPU machine that lacks the rest.
+#include <cstdlib>
+
+extern "C" {
+
+int cuInit(unsigned int flags);
+int cuDeviceGetCount(int* count);
+int cuGetErrorString(int error, const char** text);
+
+int cuInit(unsigned int /*flags*/) {
+  const char* error = std::getenv("FAKE_CUDA_ERROR");
+  return error == nullptr ? 0 : std::atoi(error);
+}
+
+int cuDeviceGetCount(int* count) {
+  const char* gpus = std::getenv("FAKE_GPUS");
+  *count = gpus == nullptr ? 0 : std::atoi(gpus);
+  return 0;
+}
+
+int cuGetErrorString(int /*error*/, const char** text) {
+  *text = "the fake driver's own words";
+  return 0;
+}
+}
