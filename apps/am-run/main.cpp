@@ -1,14 +1,19 @@
 // am-run PLAN: launches the ranks of a plan on this machine, or is one of them under a launcher.
-// am-run --exec PROGRAM: launches any program.
+// am-run --exec PROGRAM: launches any program. am-run doctor PLAN: judges this machine.
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "am/launch/environment.h"
 #include "common/output.h"
+#include "doctor.h"
 #include "job.h"
 #include "options.h"
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "doctor") {
+    return am_run::run_doctor(argc - 1, argv + 1);
+  }
   int status = 0;
   const auto options = am_run::parse_options(argc, argv, status);
   if (!options) return status;

@@ -24,17 +24,19 @@ constexpr const char* kDescription =
     "  am-run plan.toml --nnodes 2 --node-rank 0 --rdzv host0:29500\n"
     "  srun am-run plan.toml                                 under a launcher each process is a "
     "rank\n"
-    "  am-run --nproc 8 --exec python train.py --lr 3e-4     any program that torchrun can start";
+    "  am-run --nproc 8 --exec python train.py --lr 3e-4     any program that torchrun can start\n"
+    "  am-run doctor plan.toml                               is this machine fit for the plan?";
 
 constexpr const char* kExecHelp =
-    "Start this program on every rank, with torchrun's variables, in the place of a plan; all that "
-    "follows is its command line";
+    "Start this program on every rank, with torchrun's variables, in the place of a plan (--nproc: "
+    "1 unless given); all that follows is its command line";
 
 bool is_host_and_port(const std::string& text) {
   const size_t colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == text.size()) return false;
   const std::string port = text.substr(colon + 1);
-  return port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
+  return port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos &&
+         std::stoi(port) > 0 && std::stoi(port) <= 65535;
 }
 
 std::string version_text() {
@@ -92,7 +94,32 @@ std::string rendezvous_problem(const Options& options) {
   return {};
 }
 
+int complain(const std::string& problem) {
+  std::cerr << "am-run: error: " << problem << "\n";
+  return am_apps::kUnusable;
+}
+
 }  // namespace
+
+void add_placement(CLI::App& app, Options& options) {
+  app.add_option("--nproc", options.nproc, "Ranks on this machine (default: the plan's)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--nnodes", options.nnodes, "Machines")->check(CLI::PositiveNumber);
+  app.add_option("--node-rank", options.node_rank, "Which machine this is, from 0")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--rdzv", options.rdzv, "HOST:PORT of machine 0, for several machines");
+}
+
+bool placement_is_possible(const Options& options) {
+  const std::string problem = rendezvous_problem(options);
+  if (!problem.empty()) complain(problem);
+  return problem.empty();
+}
+
+std::pair<std::string, int> host_and_port(const std::string& rdzv) {
+  const size_t colon = rdzv.rfind(':');
+  return {rdzv.substr(0, colon), std::stoi(rdzv.substr(colon + 1))};
+}
 
 std::optional<Options> parse_options(int argc, char** argv, int& status) {
   Options options;
@@ -117,13 +144,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& status) {
                  "Start all ranks again after a failure, at most so often, from the newest "
                  "checkpoint of this job (default: 0)")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--nproc", options.nproc,
-                 "Ranks on this machine (default: the plan's; with --exec 1)")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--nnodes", options.nnodes, "Machines")->check(CLI::PositiveNumber);
-  app.add_option("--node-rank", options.node_rank, "Which machine this is, from 0")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--rdzv", options.rdzv, "HOST:PORT of machine 0, for several machines");
+  add_placement(app, options);
   app.add_option("--timeout", options.timeout_seconds,
                  "Seconds that a rank waits for its peers in a collective (default: 600)")
       ->check(CLI::PositiveNumber);
@@ -134,10 +155,9 @@ std::optional<Options> parse_options(int argc, char** argv, int& status) {
     status = *ended;
     return std::nullopt;
   }
-  for (const std::string& problem :
-       {program_problem(options, app, exec), rendezvous_problem(options)}) {
-    if (problem.empty()) continue;
-    std::cerr << "am-run: error: " << problem << "\n";
+  const std::string problem = program_problem(options, app, exec);
+  if (!problem.empty() || !placement_is_possible(options)) {
+    if (!problem.empty()) complain(problem);
     status = am_apps::kUnusable;
     return std::nullopt;
   }

@@ -1,9 +1,11 @@
 // am-run's command line.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "am/config/plan.h"
@@ -26,6 +28,13 @@ struct Options {
 
   bool exec() const { return !command.empty(); }
 };
+
+// --nproc, --nnodes, --node-rank and --rdzv: which part of the job is this machine's.
+void add_placement(CLI::App& app, Options& options);
+// Says on stderr how those flags do not fit together.
+bool placement_is_possible(const Options& options);
+// "node0:29500" -> {"node0", 29500}; of a checked --rdzv.
+std::pair<std::string, int> host_and_port(const std::string& rdzv);
 
 // Exits are for main: nothing means that help or the version was printed (status 0) or that the
 // line was wrong (status 2, said on stderr).

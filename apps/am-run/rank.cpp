@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "agreement.h"
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/text.h"
@@ -44,34 +45,6 @@ void announce(const JobPlan& job) {
             << (axes.empty() ? "" : " = ") << axes << ", "
             << config::strategy_name(job.plan.strategy) << ", " << parallel::backend_of(job.plan)
             << "\n";
-}
-
-// The first line of a text that another has otherwise: "max_steps = 3, there max_steps = 2".
-std::string first_difference(const std::string& there, const std::string& here) {
-  const auto theirs = split(there, '\n');
-  const auto own = split(here, '\n');
-  for (size_t i = 0; i < std::max(theirs.size(), own.size()); ++i) {
-    const std::string a = i < theirs.size() ? theirs[i] : "nothing";
-    const std::string b = i < own.size() ? own[i] : "nothing";
-    if (a != b) return cat(trim(b), ", rank 0: ", trim(a));
-  }
-  return "another text";
-}
-
-// Ranks that were given different plans would train different models, or wait for each other for
-// ever. Collective; throws the same Error(kPlan) on every rank.
-void compare_plans(const config::Plan& plan, const runtime::World& world) {
-  const std::string own = config::to_toml(plan);
-  const std::string first = world.group().broadcast_text(own);
-  std::string verdict;
-  if (own != first) verdict = first_difference(first, own);
-  const auto verdicts = world.group().all_gather_text(verdict);
-  for (size_t rank = 0; rank < verdicts.size(); ++rank) {
-    if (verdicts[rank].empty()) continue;
-    throw Error(ErrorKind::kPlan,
-                cat("rank ", rank, " has another plan than rank 0: ", verdicts[rank]),
-                "start every rank with the same plan file, --set and --steps");
-  }
 }
 
 class Rank {
@@ -116,8 +89,8 @@ int Rank::train() {
   const launch::StopSignal stop;
   join(job->plan);
   const launch::RunFolder run(run_folder(options_));
+  share_run_folder(run, dist_.world());
   if (first) {
-    launch::RunFolder::create(run.root());
     write_file_atomically(run.plan_file(), config::to_toml(job->plan));
     announce(*job);
   }

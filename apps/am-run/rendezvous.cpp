@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <string>
+#include <tuple>
 
 namespace am_run {
 
@@ -17,14 +18,14 @@ constexpr auto kNodePatience = std::chrono::minutes(15);
 Rendezvous::Rendezvous(const Options& options, launch::JobSpec& spec) {
   const bool several_nodes = options.nnodes > 1;
   if (!options.rdzv.empty()) {
-    const size_t colon = options.rdzv.rfind(':');
-    spec.master_addr = options.rdzv.substr(0, colon);
-    spec.master_port = std::stoi(options.rdzv.substr(colon + 1));
+    std::tie(spec.master_addr, spec.master_port) = host_and_port(options.rdzv);
   }
+  if (!several_nodes) spec.master_addr = "127.0.0.1";
   spec.agent_store = !options.exec();
   if (!several_nodes && options.exec()) return;
   if (options.node_rank == 0) {
-    server_ = std::make_unique<runtime::StoreServer>(spec.master_port);
+    server_ = std::make_unique<runtime::StoreServer>(
+        spec.master_port, several_nodes ? runtime::Reach::kNetwork : runtime::Reach::kThisMachine);
     spec.master_port = server_->port();
   }
   if (!several_nodes) return;

@@ -194,17 +194,19 @@ class Launcher(Faults):
                 self.wait_for(lambda: self.processes_of(run) == {}, seconds=5)
 
     def test_a_second_signal_ends_at_once(self):
+        # A program that cannot stop: the first signal alone would wait for it for ever.
+        script = "trap '' TERM INT; touch up-$RANK; while :; do sleep 0.1; done"
         for number in (signal.SIGTERM, signal.SIGINT):
             with self.subTest(signal=number.name):
-                run = f"run-{number.name}"
-                job = self.start_job(run=run)
-                self.wait_for_training(run)
-                # A rank that cannot stop: the first signal alone would wait for it.
-                self.stop(self.rank_pid(1, run))
+                job = self.start("--nproc", 2, "--run-dir", self.path / "run", "--exec", "sh", "-c", script)
+                for rank in (0, 1):
+                    self.wait_for((self.path / f"up-{rank}").exists)
                 job.send_signal(number)
                 self.wait_for_line(job, "once more to end at once")
                 job.send_signal(number)
-                self.assertIn("the job was killed", self.assert_ends(job, run))
+                self.assertIn("the job was killed", self.assert_ends(job))
+                for rank in (0, 1):
+                    (self.path / f"up-{rank}").unlink()
 
     def wait_for_line(self, job, words):
         for line in job.stderr:

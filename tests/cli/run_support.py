@@ -10,7 +10,8 @@ import unittest
 from pathlib import Path
 
 BIN = Path(os.environ["AM_BIN_DIR"])
-DATA = Path(os.environ["AM_SOURCE_DIR"]) / "tests" / "data"
+SOURCE = Path(os.environ["AM_SOURCE_DIR"])
+DATA = SOURCE / "tests" / "data"
 
 FULL_PRECISION = (
     'mp_policy = { param_dtype = "float32", reduce_dtype = "float32", output_dtype = "float32" }'

@@ -85,7 +85,7 @@ TEST_CASE("one rank's exit status ends the job, and its last lines are kept") {
   CHECK_THAT(describe(result), Catch::StartsWith("rank 1 on node 0 failed: exit status 3\n") &&
                                    Catch::Contains("    | line 4\n") &&
                                    Catch::Contains("rank-1.log") &&
-                                   Catch::Contains("ranks 0 and 2 stopped by the launcher"));
+                                   Catch::Contains("ranks 0, 2 stopped by the launcher"));
 }
 
 TEST_CASE("the tail is of this run, though the log goes on") {

@@ -3,19 +3,11 @@
 #include <cstring>
 #include <map>
 
+#include "am/base/ranks.h"
 #include "am/base/text.h"
 
 namespace am::launch {
 namespace {
-
-std::string rank_list(const std::vector<int64_t>& ranks) {
-  constexpr size_t kMost = 8;
-  if (ranks.size() > kMost) {
-    const std::vector<int64_t> first(ranks.begin(), ranks.begin() + kMost);
-    return cat("ranks ", join(first, ", "), " and ", ranks.size() - kMost, " more");
-  }
-  return cat(ranks.size() == 1 ? "rank " : "ranks ", join(ranks, ", ", " and "));
-}
 
 // Continuation lines stand below the first one.
 void append_indented(std::string& out, std::string_view label, std::string_view text) {
@@ -83,7 +75,7 @@ void append_hang(std::string& out, const JobResult& result) {
   for (const int64_t rank : error.missing) {
     if (rank != cause.rank) others.push_back(rank);
   }
-  if (!others.empty()) out += cat("  missing there too: ", rank_list(others), "\n");
+  if (!others.empty()) out += cat("  missing there too: ", ranks_text(others), "\n");
   append_indented(out, cat("rank ", witness.rank, " waited for it: "), error.message);
   if (!error.hint.empty()) append_indented(out, "help: ", error.hint);
   if (!cause.end) return;
@@ -107,9 +99,9 @@ void append_others(std::string& out, const JobResult& result) {
     }
   }
   std::string lines;
-  for (const auto& [end, ranks] : ends) lines += cat("  ", rank_list(ranks), " ", end, "\n");
+  for (const auto& [end, ranks] : ends) lines += cat("  ", ranks_text(ranks), " ", end, "\n");
   for (const auto& [name, ranks] : collectives) {
-    lines += cat("  ", rank_list(ranks), " last collective: ", name, "\n");
+    lines += cat("  ", ranks_text(ranks), " last collective: ", name, "\n");
   }
   for (const int64_t node : result.silent_nodes) {
     lines += cat("  node ", node, " did not answer: its launcher or its machine is gone\n");

@@ -1,7 +1,7 @@
 // Ends process groups whose launcher was killed.
 //
 //   OrphanGuard guard;
-//   guard.watch(pid);      // a rank, leader of its group
+//   pid_t pid = spawn({.argv = ..., .birth_fd = guard.birth_fd()});   // watched from birth
 //   ...
 //   guard.forget(pid);     // it was reaped: its number may be given to strangers
 //
@@ -25,6 +25,9 @@ class OrphanGuard {
   // Ends the guard. Groups that are still watched are killed.
   ~OrphanGuard();
 
+  // For ProcessSpec: the child itself asks to be watched, before it can start anything that would
+  // be left if the launcher died right then.
+  int birth_fd() const { return fd_; }
   void watch(pid_t group) const { tell(group); }
   void forget(pid_t group) const { tell(-group); }
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -55,15 +56,21 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
+// Nobody may listen any more; the program runs all the same.
+void tell(int fd, pid_t message) {
+  if (fd >= 0 && ::send(fd, &message, sizeof(message), MSG_NOSIGNAL) < 0) errno = 0;
+}
+
 // The child's side. Only system calls: another thread of the parent may have held any lock. All
 // descriptors are first moved above the standard three, which the parent may have had closed.
-[[noreturn]] void become(const char* program, char** argv, char** envp, int output_fd, int error_fd,
-                         pid_t parent) {
+[[noreturn]] void become(const char* program, char** argv, char** envp, const ProcessSpec& spec,
+                         int error_fd, pid_t parent) {
   error_fd = ::fcntl(error_fd, F_DUPFD_CLOEXEC, 3);
-  output_fd = ::fcntl(output_fd, F_DUPFD_CLOEXEC, 3);
+  const int output_fd = ::fcntl(spec.output_fd, F_DUPFD_CLOEXEC, 3);
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // the parent died before the line above
+  tell(spec.birth_fd, ::getpid());
   const int null_fd = ::open("/dev/null", O_RDONLY);
   if (null_fd > 0) ::dup2(null_fd, STDIN_FILENO);
   ::dup2(output_fd, STDOUT_FILENO);
@@ -110,8 +117,8 @@ pid_t spawn(const ProcessSpec& spec) {
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid == 0) {
-    become(program.c_str(), const_cast<char**>(argv.data()), const_cast<char**>(envp.data()),
-           spec.output_fd, error_pipe[1], parent);
+    become(program.c_str(), const_cast<char**>(argv.data()), const_cast<char**>(envp.data()), spec,
+           error_pipe[1], parent);
   }
   const int fork_error = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -125,6 +132,7 @@ pid_t spawn(const ProcessSpec& spec) {
   ::close(error_pipe[0]);
   if (exec_error != 0) {
     ::waitpid(pid, nullptr, 0);
+    tell(spec.birth_fd, -pid);
     throw Error(ErrorKind::kIo, cat("cannot start ", program, ": ", std::strerror(exec_error)));
   }
   return pid;

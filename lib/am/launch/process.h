@@ -18,6 +18,9 @@ struct ProcessSpec {
   std::vector<std::string> argv;  // a program without a slash is looked up in PATH
   std::vector<std::pair<std::string, std::string>> environment;  // over this process's own
   int output_fd = -1;  // stdout and stderr; stays open here
+  // A socket that is told the child's process id, as a pid_t, before the program runs: whoever
+  // reads it knows of the child at every moment at which the child can have started anything.
+  int birth_fd = -1;
 };
 
 // Throws Error(kIo) when the program cannot be run, Error(kRuntime) when no process can be made.

@@ -110,6 +110,7 @@ ProcessSpec RankChildren::process_of(int64_t local_rank, int port, int output_fd
   ProcessSpec process;
   process.argv = spec_.argv;
   process.output_fd = output_fd;
+  process.birth_fd = guard_.birth_fd();
   process.environment = torchrun_variables(environment, options);
   process.environment.emplace_back(kErrorFileVariable, options.error_file.string());
   process.environment.insert(process.environment.end(), spec_.environment.begin(),
@@ -133,7 +134,6 @@ void RankChildren::start(int master_port) {
       child.exit.rank = rank;
       child.exit.node = spec_.node_rank;
       child.pid = spawn(process_of(local_rank, master_port, rank == 0 ? fds[1] : child.log.fd()));
-      guard_.watch(child.pid);
       children_.push_back(std::move(child));
     }
   } catch (...) {

@@ -38,6 +38,7 @@ class DataParallel : public nn::UnitHooks {
 
   // False: the next backward passes keep their gradients on this rank (PyTorch's name).
   void set_requires_gradient_sync(bool sync) { sync_ = sync; }
+  bool requires_gradient_sync() const { return sync_; }
   // After loss.backward(): reduces what the hooks could not, waits for everything, frees the full
   // parameters.
   void finish_backward();

@@ -1,7 +1,14 @@
 #include "am/runtime/store.h"
 
+#include <netinet/in.h>
+#include <resolv.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <future>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -17,7 +24,18 @@ namespace am::runtime {
 namespace {
 
 bool is_in_use(const std::exception& error) {
+  const auto* system = dynamic_cast<const std::system_error*>(&error);
+  if (system != nullptr) return system->code() == std::errc::address_in_use;
   return std::string_view(error.what()).find("EADDRINUSE") != std::string_view::npos;
+}
+
+// c10d asks the name service what the other end of a connection is called, for its messages. When a
+// whole job does so at once, questions are lost, and each is waited for 5 s, twice. Here, for this
+// thread: 1 s.
+void expect_little_of_name_service() {
+  ::res_init();
+  _res.retrans = 1;
+  _res.retry = 1;
 }
 
 // A client's connection. c10d waits without end for the greeting of whoever listens there, which
@@ -25,8 +43,10 @@ bool is_in_use(const std::exception& error) {
 c10::intrusive_ptr<c10d::Store> connect_client(const std::string& host,
                                                const c10d::TCPStoreOptions& options) {
   using Result = c10::intrusive_ptr<c10d::Store>;
-  auto task = std::make_shared<std::packaged_task<Result()>>(
-      [host, options]() -> Result { return c10::make_intrusive<c10d::TCPStore>(host, options); });
+  auto task = std::make_shared<std::packaged_task<Result()>>([host, options]() -> Result {
+    expect_little_of_name_service();
+    return c10::make_intrusive<c10d::TCPStore>(host, options);
+  });
   auto result = task->get_future();
   std::thread([task] { (*task)(); }).detach();
   // c10d keeps to the timeout while it tries to connect.
@@ -36,17 +56,52 @@ c10::intrusive_ptr<c10d::Store> connect_client(const std::string& host,
   return result.get();
 }
 
+struct ListeningSocket {
+  int fd = -1;
+  int port = 0;
+};
+
+// Not on the network: what is in the store is nobody else's. And by IPv4: c10d's server asks the
+// name service about every client that it does not find in the hosts file, one after the other, and
+// 127.0.0.1 is there.
+ListeningSocket listen_on_loopback(int port) {
+  ListeningSocket socket;
+  socket.fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int yes = 1;
+  ::setsockopt(socket.fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  socklen_t size = sizeof(address);
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  if (socket.fd < 0 || ::bind(socket.fd, generic, size) != 0 || ::listen(socket.fd, 4096) != 0 ||
+      ::getsockname(socket.fd, generic, &size) != 0) {
+    const int reason = errno;
+    if (socket.fd >= 0) ::close(socket.fd);
+    throw std::system_error(reason, std::generic_category());
+  }
+  socket.port = ntohs(address.sin_port);
+  return socket;
+}
+
 std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 
 }  // namespace
 
-StoreServer::StoreServer(int port) {
+StoreServer::StoreServer(int port, Reach reach) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<uint16_t>(port);
   options.isServer = true;
   options.waitWorkers = false;
   try {
-    auto store = c10::make_intrusive<c10d::TCPStore>("localhost", options);
+    if (reach == Reach::kThisMachine) {
+      const ListeningSocket socket = listen_on_loopback(port);
+      options.port = static_cast<uint16_t>(socket.port);
+      options.masterListenFd = socket.fd;
+      options.useLibUV = false;  // which takes no socket that is there already
+    }
+    auto store = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
     port_ = store->getPort();
     store_ = std::move(store);
   } catch (const std::exception& error) {

@@ -1,7 +1,7 @@
 // The store through which ranks find each other: c10d's TCPStore, served by the launcher (or by
 // rank 0 under a launcher that serves none).
 //
-//   StoreServer server(0);                    // in the launcher; server.port() goes to the ranks
+//   StoreServer server(0, Reach::kThisMachine);   // in the launcher; its port goes to the ranks
 //   auto store = connect_store(here, timeout);  // in each rank
 #pragma once
 
@@ -19,11 +19,14 @@
 
 namespace am::runtime {
 
+// Who can connect to a store. There is no password: whoever connects can change everything.
+enum class Reach { kThisMachine, kNetwork };
+
 // A store that serves until this object ends.
 class StoreServer {
  public:
   // `port` 0: a free one. Throws Error(kPeer) that names the port when it is in use.
-  explicit StoreServer(int port);
+  StoreServer(int port, Reach reach);
 
   int port() const { return port_; }
   const c10::intrusive_ptr<c10d::Store>& store() const { return store_; }

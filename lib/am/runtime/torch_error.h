@@ -6,7 +6,7 @@
 
 namespace am::runtime {
 
-// The message without its stack trace, on one line.
+// The message without its stack trace and source line, on one line.
 std::string first_line(const std::exception& error);
 
 }  // namespace am::runtime

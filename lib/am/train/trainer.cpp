@@ -15,6 +15,7 @@
 #include "am/observe/tensorboard_sink.h"
 #include "am/optim/clip.h"
 #include "am/optim/schedule.h"
+#include "am/parallel/sync_ctx.h"
 #include "am/train/setup.h"
 
 namespace am::train {
@@ -131,7 +132,8 @@ std::vector<checkpoint::StateTensor> Trainer::optimizer_state() const {
 double Trainer::backward(int64_t step, int64_t micro_batch, bool last) {
   const data::Batch batch = reader_->read_micro_batch(step, micro_batch, batch_layout_);
   auto& data_parallel = model_->data_parallel();
-  data_parallel.set_requires_gradient_sync(last || !defers_gradient_sync(plan_));
+  const auto sync = parallel::get_sync_ctx(data_parallel, plan_.strategy, /*is_optim_step=*/last,
+                                           defers_gradient_sync(plan_));
   const at::Device device = mesh_.device();
   const at::Tensor logits = model_->forward(as_tensor(batch.inputs, batch, device));
   const at::Tensor loss = model_->loss_sum(logits, as_tensor(batch.labels, batch, device));

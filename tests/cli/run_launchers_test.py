@@ -1,0 +1,157 @@
+"""Under the launchers that people have: torchrun itself where it is installed, the others by the
+variables that they set for each process."""
+
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+from run_support import BIN, SOURCE, RunTest, free_port, plan_text
+
+
+def torchrun():
+    """How to start torchrun; nothing where it is not installed."""
+    given = os.environ.get("AM_TORCHRUN")
+    if given:
+        return given.split()
+    # That of the virtual environment in which the tests run stands beside its Python.
+    found = shutil.which("torchrun", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
+    if found:
+        return [found]
+    if importlib.util.find_spec("torch") is not None:
+        return [sys.executable, "-m", "torch.distributed.run"]
+    return None
+
+
+# No variable of a launcher, whatever started the tests.
+PREFIXES = ("SLURM_", "OMPI_", "PMIX_", "PMI_", "MPI_", "TORCHELASTIC_")
+NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+CLEAN = {k: v for k, v in os.environ.items() if not k.startswith(PREFIXES) and k not in NAMES}
+
+
+class LauncherTest(RunTest):
+    STEPS = 3
+
+    def setUp(self):
+        super().setUp()
+        self.plan = SOURCE / "plans" / "quickstart.toml"
+        self.options = ["--steps", str(self.STEPS)]
+
+    def command(self):
+        folder = str(self.path / "run")
+        return [str(BIN / "am-run"), str(self.plan), "--run-dir", folder, "--timeout", "30", *self.options]
+
+    def start_process(self, command, env):
+        process = subprocess.Popen(
+            command, env={**CLEAN, **env}, cwd=self.path, text=True,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.addCleanup(self.end, process)
+        return process
+
+    def assert_trained(self):
+        self.assertEqual([r["step"] for r in self.metrics("run")], [1, 2, 3])
+        shards = self.checkpoint_bytes("run", self.STEPS)
+        self.assertEqual(len(shards), 2)
+
+
+class Variables(LauncherTest):
+    def assert_trains(self, variables):
+        """One process for each set of variables: together they train the plan."""
+        ranks = [self.start_process(self.command(), env) for env in variables]
+        for rank in ranks:
+            _, errors = rank.communicate(timeout=90)
+            self.assertEqual(rank.returncode, 0, errors)
+        self.assert_trained()
+
+    def test_slurm(self):
+        job = {
+            "SLURM_JOB_ID": str(100000 + os.getpid()), "SLURM_STEP_ID": "0", "SLURM_NTASKS": "2",
+            "SLURM_STEP_NUM_TASKS": "2", "SLURM_NNODES": "1", "SLURM_STEP_NUM_NODES": "1",
+            "SLURM_NODEID": "0", "SLURM_STEP_TASKS_PER_NODE": "2",
+            "SLURM_STEP_NODELIST": "localhost", "SLURM_JOB_NODELIST": "localhost",
+        }
+        self.assert_trains([{**job, "SLURM_PROCID": r, "SLURM_LOCALID": r} for r in "01"])
+
+    def test_open_mpi(self):
+        job = {
+            "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+            "PMIX_NAMESPACE": f"prterun-test-{os.getpid()}@1",
+        }
+        self.assert_trains(
+            [{**job, "OMPI_COMM_WORLD_RANK": r, "OMPI_COMM_WORLD_LOCAL_RANK": r} for r in "01"])
+
+    def test_pmi(self):
+        job = {"PMI_SIZE": "2", "MPI_LOCALNRANKS": "2", "MASTER_PORT": str(free_port())}
+        self.assert_trains([{**job, "PMI_RANK": r, "MPI_LOCALRANKID": r} for r in "01"])
+
+    def test_kubernetes_pytorch_job(self):
+        # One process a pod, no local variables; the master's own address is its localhost.
+        job = {"WORLD_SIZE": "2", "MASTER_PORT": str(free_port()), "PYTHONUNBUFFERED": "1"}
+        self.assert_trains(
+            [{**job, "RANK": "0", "MASTER_ADDR": "localhost"},
+             {**job, "RANK": "1", "MASTER_ADDR": "127.0.0.1"}])
+
+    def test_slurm_starts_one_am_run_a_node_which_starts_the_ranks(self):
+        # srun --ntasks-per-node 1 am-run --exec: am-run is the launcher, though it is a task.
+        job = {"SLURM_JOB_ID": "1", "SLURM_STEP_ID": "0", "SLURM_NTASKS": "1", "SLURM_PROCID": "0",
+               "SLURM_LOCALID": "0"}
+        inner = " ".join(self.command())
+        process = self.start_process(
+            [str(BIN / "am-run"), "--nproc", "2", "--run-dir", str(self.path / "outer"),
+             "--exec", "sh", "-c", inner], job)
+        _, errors = process.communicate(timeout=90)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assert_trained()
+
+
+class Torchrun(LauncherTest):
+    def setUp(self):
+        super().setUp()
+        self.torchrun = torchrun()
+        if self.torchrun is None:
+            self.skipTest("torchrun is not installed: set AM_TORCHRUN, or put it into PATH")
+
+    def start_torchrun(self, *options, command=None):
+        command = command or self.command()
+        return self.start_process(
+            [*self.torchrun, "--no-python", "--nproc-per-node", "2", *options, *command], {})
+
+    def test_trains(self):
+        job = self.start_torchrun("--master-port", str(free_port()))
+        _, errors = job.communicate(timeout=120)
+        self.assertEqual(job.returncode, 0, errors)
+        self.assert_trained()
+
+    def test_trains_with_its_own_rendezvous(self):
+        job = self.start_torchrun("--standalone")
+        _, errors = job.communicate(timeout=120)
+        self.assertEqual(job.returncode, 0, errors)
+        self.assert_trained()
+
+    def test_restarts_a_job_whose_rank_died(self):
+        # The last rank dies of its first attempt, after a checkpoint; the second goes on from it.
+        self.plan = self.write_plan(plan_text("[checkpoint]\nevery = 50\n", steps=300))
+        self.options = []
+        job = self.start_torchrun("--standalone", "--max-restarts", "1")
+        self.wait_for((self.path / "run/checkpoints/step-50").exists)
+        self.wait_for(lambda: 1 in self.processes_of("run"))
+        os.kill(self.processes_of("run")[1], signal.SIGKILL)
+        _, errors = job.communicate(timeout=120)
+        self.assertEqual(job.returncode, 0, errors)
+        self.assertEqual([r["step"] for r in self.metrics("run")], list(range(1, 301)))
+        self.assertIn("resumed ", errors)
+
+    def test_reads_the_error_of_a_rank(self):
+        self.plan = self.write_plan(plan_text(data="loop/nothing.bin"))
+        job = self.start_torchrun("--standalone")
+        _, errors = job.communicate(timeout=120)
+        self.assertNotEqual(job.returncode, 0)
+        self.assertIn("nothing.bin", errors)
+
+
+if __name__ == "__main__":
+    unittest.main()

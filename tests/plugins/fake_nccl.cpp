@@ -1,0 +1,5 @@
+// An NCCL that only tells its version: 2.27.3.
+extern "C" int ncclGetVersion(int* version) {
+  *version = 22703;
+  return 0;
+}
