@@ -1,4 +1,5 @@
 // One rank: joins the job, trains, and leaves word of its own error.
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
@@ -83,7 +84,10 @@ int Rank::train() {
   const auto job = load_job_plan(options_, here_.world_size, found);
   if (!job) {
     if (here_.rank == 0) am_apps::print_diagnostics(found, options_.output);
-    throw Error(ErrorKind::kPlan, "the plan is not valid");
+    // Whichever rank the launcher sees first must say why: it may end the others at once.
+    const auto is_error = [](const Diagnostic& one) { return one.severity == Severity::kError; };
+    const auto first = std::find_if(found.items().begin(), found.items().end(), is_error);
+    throw Error(ErrorKind::kPlan, cat("the plan is not valid: ", first->message), first->help);
   }
   const bool first = here_.rank == 0;
   const launch::StopSignal stop;

@@ -137,6 +137,22 @@ class StoppedRank(Faults):
                 self.assertRegex(self.assert_ends(job, run), rf"rank {rank} on node 0 (hangs|failed)")
 
 
+    def test_without_a_launcher(self):
+        # Rank 0 serves the store then: who waits for it cannot even ask.
+        for rank in (0, 1):
+            with self.subTest(rank=rank):
+                run = f"run-alone-{rank}"
+                common = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+                common["MASTER_PORT"] = str(free_port())
+                plan = self.write_plan(plan_text(steps=100000))
+                options = (plan, "--run-dir", self.path / run, "--timeout", TIMEOUT)
+                ranks = [self.start(*options, env={**common, "RANK": r, "LOCAL_RANK": r}) for r in "01"]
+                self.wait_for_training(run)
+                self.stop(ranks[rank].pid)
+                said = self.assert_ends(ranks[1 - rank], run="run-none")
+                self.assertRegex(said, rf"rank {rank}\b[^\n]*(no sign of life|does not answer)")
+
+
 class PortInUse(Faults):
     def setUp(self):
         super().setUp()

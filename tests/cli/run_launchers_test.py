@@ -39,7 +39,7 @@ class LauncherTest(RunTest):
     def setUp(self):
         super().setUp()
         self.plan = SOURCE / "plans" / "quickstart.toml"
-        self.options = ["--steps", str(self.STEPS)]
+        self.options = ["--steps", str(self.STEPS), "--set", "scheduler.warmup_steps=0"]
 
     def command(self):
         folder = str(self.path / "run")
@@ -145,8 +145,15 @@ class Torchrun(LauncherTest):
         self.assertEqual([r["step"] for r in self.metrics("run")], list(range(1, 301)))
         self.assertIn("resumed ", errors)
 
+    def test_a_plan_that_is_wrong_is_told_by_whichever_rank_is_first(self):
+        self.plan = self.write_plan(plan_text("[scheduler]\nwarmup_steps = 99\n"))
+        self.options = []
+        _, errors = self.start_torchrun("--standalone").communicate(timeout=120)
+        self.assertIn("warmup_steps = 99 is more than max_steps", errors)
+
     def test_reads_the_error_of_a_rank(self):
         self.plan = self.write_plan(plan_text(data="loop/nothing.bin"))
+        self.options = []
         job = self.start_torchrun("--standalone")
         _, errors = job.communicate(timeout=120)
         self.assertNotEqual(job.returncode, 0)

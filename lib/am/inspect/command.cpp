@@ -1,10 +1,10 @@
 #include "am/inspect/command.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 
+#include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/inspect/words.h"
 #include "am/runtime/torch_error.h"
@@ -83,18 +83,14 @@ int64_t Arguments::integer(std::string_view option, int64_t fallback, int64_t lo
   const auto found = options.find(option);
   if (found == options.end()) return fallback;
   const std::string& text = found->second;
-  int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, problem] = std::from_chars(text.data(), end, value);
-  if (problem != std::errc() || stop != end) {
-    throw Error(ErrorKind::kUsage, cat(option, " `", text, "` is no integer"));
-  }
-  if (value < low || value > high) {
-    throw Error(ErrorKind::kUsage, cat(option, " ", value, " is out of range"),
+  const auto value = parse_integer(text);
+  if (!value) throw Error(ErrorKind::kUsage, cat(option, " `", text, "` is no integer"));
+  if (*value < low || *value > high) {
+    throw Error(ErrorKind::kUsage, cat(option, " ", *value, " is out of range"),
                 high == std::numeric_limits<int64_t>::max() ? cat("at least ", low)
                                                             : cat(low, " to ", high));
   }
-  return value;
+  return *value;
 }
 
 double Arguments::number(std::string_view option, double fallback, double low, double high) const {

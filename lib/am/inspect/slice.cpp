@@ -1,9 +1,9 @@
 #include "am/inspect/slice.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "am/base/error.h"
+#include "am/base/number.h"
 #include "am/base/text.h"
 
 namespace am::inspect {
@@ -14,12 +14,8 @@ constexpr const char* kHint = "write NAME[3], NAME[0:4, :8] or NAME[-2:]";
 std::optional<int64_t> parse_bound(std::string_view text) {
   text = trim(text);
   if (text.empty()) return std::nullopt;
-  int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, problem] = std::from_chars(text.data(), end, value);
-  if (problem != std::errc() || stop != end) {
-    throw Error(ErrorKind::kUsage, cat("`", text, "` is no index"), kHint);
-  }
+  const auto value = parse_integer(text);
+  if (!value) throw Error(ErrorKind::kUsage, cat("`", text, "` is no index"), kHint);
   return value;
 }
 

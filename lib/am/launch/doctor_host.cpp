@@ -1,7 +1,7 @@
 // Checks of the machine itself: memory, disk, limits, clock, threads.
 #include <algorithm>
-#include <charconv>
 
+#include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/launch/doctor_checks.h"
@@ -79,17 +79,16 @@ Check check_threads(const JobNeeds& needs, const Machine& machine) {
     return ok(cat("am-run sets OMP_NUM_THREADS=", threads, ": ", cores, " for ",
                   count_text(needs.ranks_here, "rank")));
   }
-  int64_t threads = 0;
-  const auto [end, status] = std::from_chars(given.data(), given.data() + given.size(), threads);
-  if (status != std::errc() || end != given.data() + given.size() || threads < 1) {
+  const auto threads = parse_integer(given);
+  if (!threads || *threads < 1) {
     return error(cat("OMP_NUM_THREADS=", given, " is no number of threads"), "unset it");
   }
-  if (threads * needs.ranks_here > machine.cores && threads > 1) {
-    return warning(cat("OMP_NUM_THREADS=", threads, " for each of ",
+  if (*threads * needs.ranks_here > machine.cores && *threads > 1) {
+    return warning(cat("OMP_NUM_THREADS=", *threads, " for each of ",
                        count_text(needs.ranks_here, "rank"), ", on ", cores),
                    "unset it: am-run then shares the cores among the ranks");
   }
-  return ok(cat("OMP_NUM_THREADS=", threads, ", ", cores));
+  return ok(cat("OMP_NUM_THREADS=", *threads, ", ", cores));
 }
 
 Check check_clock(const JobNeeds& needs, const Machine& machine) {

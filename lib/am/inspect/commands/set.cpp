@@ -1,5 +1,5 @@
-#include <charconv>
 
+#include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/inspect/commands/registry.h"
 #include "am/tensor/dtype.h"
@@ -14,12 +14,11 @@ struct Setting {
 };
 
 void set_digits(Session& session, const std::string& value) {
-  int digits = 0;
-  const auto [stop, problem] = std::from_chars(value.data(), value.data() + value.size(), digits);
-  if (problem != std::errc() || stop != value.data() + value.size() || digits < 1 || digits > 17) {
+  const auto digits = parse_integer(value);
+  if (!digits || *digits < 1 || *digits > 17) {
     throw Error(ErrorKind::kUsage, cat("digits `", value, "` is no number from 1 to 17"));
   }
-  session.set_digits(digits);
+  session.set_digits(static_cast<int>(*digits));
 }
 
 void set_dtype(Session& session, const std::string& value) {
