@@ -5,18 +5,27 @@
 #   -DAM_NCCL_INCLUDE_DIR=DIR           the folder of nccl.h
 #   -DAM_CUDA_INCLUDE_DIR=DIR           the folder of the toolkit's cuda_runtime_api.h, cublas_v2.h, ...
 #
-# It needs headers and libtorch only: no nvcc, no GPU, no driver. The CUDA libraries (cuBLAS, cuDNN, NCCL, ...) are needed by
-# libtorch_cuda.so and looked for when the plugin is loaded.
+# It needs headers and libtorch only: no nvcc, no GPU, no driver. scripts/setup --gpu brings them; the default set-up does
+# not, because cuBLAS's, cuSPARSE's and cuSOLVER's headers come in wheels of a gigabyte. The CUDA libraries are needed by
+# libtorch_cuda.so alone and looked for when the plugin is loaded.
 # Sets AM_CUDA_MISSING (empty: it is built) and AM_NCCL_VERSION.
 
 set(AM_WITH_CUDA AUTO CACHE STRING "Build the NCCL plugin: AUTO, ON or OFF")
 set_property(CACHE AM_WITH_CUDA PROPERTY STRINGS AUTO ON OFF)
 
-# The wheels that libtorch was installed with first: their headers are of its own versions.
-set(_am_places "${AM_TORCH_DIR}/../nvidia/cu13" "${AM_TORCH_DIR}/../nvidia/nccl" $ENV{CUDA_HOME} $ENV{CUDA_PATH} /usr/local/cuda)
+# The wheels that libtorch was installed with first: their headers are of its own versions. They count only where all that
+# cublas_v2.h includes is there, which is more than libtorch's wheel depends on.
+set(_am_places "${AM_TORCH_DIR}/../nvidia/cu13" $ENV{CUDA_HOME} $ENV{CUDA_PATH} /usr/local/cuda /usr/local /usr)
 list(TRANSFORM _am_places APPEND /include)
-find_path(AM_CUDA_INCLUDE_DIR cublas_v2.h HINTS ${_am_places})
-find_path(AM_NCCL_INCLUDE_DIR nccl.h HINTS ${_am_places})
+set(AM_CUDA_INCLUDE_DIR "" CACHE PATH "The CUDA toolkit's include folder; empty: looked for")
+set(_am_cuda_include "${AM_CUDA_INCLUDE_DIR}")
+foreach(_am_place IN LISTS _am_places)
+  if(NOT _am_cuda_include AND EXISTS "${_am_place}/cublas_v2.h" AND EXISTS "${_am_place}/crt/host_config.h"
+      AND EXISTS "${_am_place}/nv/target")
+    get_filename_component(_am_cuda_include "${_am_place}" ABSOLUTE)
+  endif()
+endforeach()
+find_path(AM_NCCL_INCLUDE_DIR nccl.h HINTS "${AM_TORCH_DIR}/../nvidia/nccl/include" ${_am_places})
 mark_as_advanced(AM_CUDA_INCLUDE_DIR AM_NCCL_INCLUDE_DIR)
 
 # The first reason why the plugin cannot be built.
@@ -38,7 +47,7 @@ if(AM_WITH_CUDA STREQUAL "OFF")
   set(AM_CUDA_MISSING "it was configured with AM_WITH_CUDA=OFF")
 endif()
 _am_cuda_needs("${AM_TORCH_DIR} is a libtorch without CUDA" EXISTS "${AM_TORCH_DIR}/lib/libtorch_cuda.so")
-_am_cuda_needs("the CUDA toolkit's headers were not found" AM_CUDA_INCLUDE_DIR)
+_am_cuda_needs("the CUDA toolkit's headers were not found" _am_cuda_include)
 _am_cuda_needs("nccl.h was not found" AM_NCCL_INCLUDE_DIR)
 
 if(AM_CUDA_MISSING)
@@ -50,12 +59,12 @@ if(AM_CUDA_MISSING)
   return()
 endif()
 message(STATUS
-  "automesh: NCCL plugin: NCCL ${AM_NCCL_VERSION} in ${AM_NCCL_INCLUDE_DIR}, CUDA headers in ${AM_CUDA_INCLUDE_DIR}")
+  "automesh: NCCL plugin: NCCL ${AM_NCCL_VERSION} in ${AM_NCCL_INCLUDE_DIR}, CUDA headers in ${_am_cuda_include}")
 
 am_glob(cuda_sources *.cpp ${CMAKE_CURRENT_SOURCE_DIR}/lib/am/cuda)
 add_library(automesh_cuda MODULE ${cuda_sources})
 set_target_properties(automesh_cuda PROPERTIES INSTALL_RPATH "\$ORIGIN;${AM_TORCH_RPATH}")
-target_include_directories(automesh_cuda SYSTEM PRIVATE ${AM_CUDA_INCLUDE_DIR} ${AM_NCCL_INCLUDE_DIR})
+target_include_directories(automesh_cuda SYSTEM PRIVATE ${_am_cuda_include} ${AM_NCCL_INCLUDE_DIR})
 target_compile_definitions(automesh_cuda PRIVATE USE_C10D_NCCL)
 target_link_libraries(automesh_cuda PRIVATE
   automesh "${AM_TORCH_DIR}/lib/libtorch_cuda.so" "${AM_TORCH_DIR}/lib/libc10_cuda.so"

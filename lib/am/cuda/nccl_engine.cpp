@@ -103,7 +103,7 @@ void check_nccl_header() {
 }
 
 c10::Device gpu_of(const launch::RankEnvironment& here) {
-  const int64_t count = c10::cuda::device_count();
+  const int64_t count = static_cast<unsigned char>(c10::cuda::device_count());  // never below 0
   if (here.local_rank >= count) {
     const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
     throw Error(ErrorKind::kRuntime,
