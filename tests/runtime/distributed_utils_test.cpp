@@ -203,6 +203,15 @@ TEST_CASE("objects and bytes reach every rank", "[parity]") {
   }
 }
 
+TEST_CASE("an object that is no text is an error on every rank, and nobody waits") {
+  run_job({2}, [](Distributed& dist) {
+    const Json bad = get_rank(dist) == 0 ? Json("\xff") : Json("fine");
+    RANK_CHECK(throws_usage([&] { broadcast_object(dist, bad, 0); }));
+    RANK_CHECK(broadcast_object(dist, bad, 1) == "fine");
+    RANK_CHECK(throws_usage([&] { all_gather_object(dist, bad); }));
+  });
+}
+
 TEST_CASE("tensors of any shapes are gathered", "[parity]") {
   for (int64_t size = 1; size <= kMostRanks; ++size) {
     run_job({size}, [&](Distributed& dist) {
@@ -321,6 +330,16 @@ TEST_CASE("n at a time: one of each node by default", "[parity]") {
     });
     CHECK(std::is_sorted(order.begin(), order.end()));
   }
+}
+
+TEST_CASE("n at a time: a given n asks for no number of nodes") {
+  run_job({2}, [](Distributed& dist) {
+    Distributed bare(launch::Variables::of({}));
+    bare.join(dist.world());
+    int calls = 0;
+    do_n_at_a_time(bare, [&] { ++calls; }, {.n = 1});
+    RANK_CHECK(calls == 1);
+  });
 }
 
 TEST_CASE("n at a time: a rank that throws is every rank's error, and nobody waits", "[parity]") {

@@ -91,6 +91,18 @@ TEST_CASE("a mesh of another size than the world is refused") {
   CHECK_THROWS_AS(DeviceMesh(World::single(), mesh::MeshLayout({.tp = 2})), Error);
 }
 
+TEST_CASE("a dtype that the engine does not have is the caller's mistake") {
+  run_ranks(2, [](const World& world) {
+    try {
+      world.group().all_reduce(at::ones({2}, at::kShort));
+      RANK_CHECK(false);
+    } catch (const Error& error) {
+      RANK_CHECK(error.kind() == ErrorKind::kUsage);
+    }
+    world.group().barrier();
+  });
+}
+
 TEST_CASE("a peer that never comes is an error that names the group and the peer") {
   const auto body = [](const World& world) {
     if (world.rank() < 2) world.make_group("lonely", {0, 1, 2});

@@ -142,6 +142,30 @@ TEST_CASE("initialize_distributed needs no address for one process", "[parity]")
   CHECK(info.world_size == 1);
 }
 
+TEST_CASE("a size of 1 without a rank, or a rank without a size, is one process", "[parity]") {
+  for (const auto& given :
+       {std::map<std::string, std::string>{{"WORLD_SIZE", "1"}}, {{"RANK", "3"}}}) {
+    Distributed dist(variables(given));
+    const DistInfo info = initialize_distributed(dist, "gloo");
+    CHECK(info.rank == 0);
+    CHECK(info.world_size == 1);
+  }
+}
+
+TEST_CASE("ranks before joining come from Slurm's variables too") {
+  Distributed dist(variables({{"SLURM_PROCID", "2"},
+                              {"SLURM_NTASKS", "3"},
+                              {"SLURM_LOCALID", "0"},
+                              {"SLURM_TASKS_PER_NODE", "2,1"},
+                              {"SLURM_NODEID", "1"},
+                              {"SLURM_NNODES", "2"},
+                              {"SLURM_STEP_ID", "0"},
+                              {"SLURM_JOB_ID", "7"},
+                              {"SLURM_NODELIST", "a[1-2]"}}));
+  CHECK(get_rank_safe(dist) == 2);
+  CHECK(get_world_size_safe(dist) == 3);
+}
+
 TEST_CASE("ranks before joining come from the variables", "[parity]") {
   Distributed dist(variables({{"RANK", "3"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "1"}}));
   CHECK(get_rank_safe(dist) == 3);

@@ -70,6 +70,17 @@ TEST_CASE("a barrier with a timeout is false when one stays away, and names it",
   }
 }
 
+TEST_CASE("after a barrier that timed out the rank waits in nothing") {
+  run_job({2}, [](Distributed& dist) {
+    if (get_rank(dist) == 1) {
+      create_gloo_group(dist);  // comes that far
+      return std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    }
+    RANK_CHECK(!barrier_with_timeout(dist, std::chrono::milliseconds(300)));
+    RANK_CHECK(!dist.world().progress().waiting().has_value());
+  });
+}
+
 TEST_CASE("a monitored barrier names who comes into the group and then stays away") {
   Logs logs;
   CHECK_THROWS_WITH(run_job(

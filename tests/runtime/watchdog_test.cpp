@@ -125,6 +125,66 @@ TEST_CASE("what a rank failed of reaches those that wait for it", "[watchdog]") 
   CHECK(told == 1);
 }
 
+TEST_CASE("ranks that wait for each other name each other, not themselves", "[watchdog]") {
+  std::atomic<int> told = 0;
+  run_ranks(
+      2,
+      [&](const World& world) {
+        const Watchdog watchdog(world);
+        const Group a = world.new_group("a", {0, 1}, {world.timeout()});
+        const Group b = world.new_group("b", {0, 1}, {world.timeout()});
+        world.group().barrier();
+        try {
+          (world.rank() == 0 ? a : b).all_reduce(at::ones({1}));
+        } catch (const CollectiveError& error) {
+          RANK_CHECK(error.missing() == std::vector<int64_t>{1 - world.rank()});
+          RANK_CHECK(std::string(error.what()).find("wait for each other") != std::string::npos);
+          ++told;
+          wait_for(told, 2);
+        }
+      },
+      milliseconds(1500));
+  CHECK(told == 2);
+}
+
+TEST_CASE("a wait that timed out while the rank computed has timed out", "[watchdog]") {
+  run_ranks(
+      2,
+      [&](const World& world) {
+        world.group().barrier();
+        if (world.rank() == 1) return std::this_thread::sleep_for(milliseconds(1500));
+        const at::Tensor out = at::empty({2});
+        Pending pending = world.group().all_gather_async(out, at::ones({1}));
+        std::this_thread::sleep_for(milliseconds(600));
+        try {
+          pending.wait();
+          RANK_CHECK(false);
+        } catch (const CollectiveError& error) {
+          RANK_CHECK(error.timed_out());
+        }
+      },
+      milliseconds(1000));
+}
+
+TEST_CASE("a watchdog that is gone calls nobody", "[watchdog]") {
+  std::atomic<int> stalls = 0;
+  run_ranks(
+      2,
+      [&](const World& world) {
+        const Collective endless = {"all_gather", "world", world.group().communicator()->id, 41};
+        world.progress().wait_begins(endless);
+        {
+          WatchdogOptions options;
+          options.grace = milliseconds(100);
+          options.on_stall = [&](const CollectiveError&) { ++stalls; };
+          const Watchdog watchdog(world, options);
+        }
+        std::this_thread::sleep_for(milliseconds(500));
+      },
+      milliseconds(200));
+  CHECK(stalls == 0);
+}
+
 TEST_CASE("one rank alone has nothing to watch", "[watchdog]") {
   Watchdog watchdog(World::single());
   watchdog.publish();

@@ -85,25 +85,31 @@ const World& Distributed::world() const {
   return *world_;
 }
 
-void Distributed::join(const WorldOptions& options) {
+std::optional<launch::RankEnvironment> Distributed::detect() const {
   Diagnostics found;
   auto here = launch::detect_environment(variables_.lookup(), found);
   if (!found.ok()) {
     const Diagnostic& first = found.items().front();
     throw Error(ErrorKind::kUsage, first.message, first.help);
   }
-  if (!here) {
-    here.emplace();
-    here->launcher = "local";
-  }
-  export_variables(*here);
+  return here;
+}
+
+void Distributed::join(const WorldOptions& options) {
+  const auto here = detect();
+  if (here) export_variables(*here);
+  join(here.value_or(launch::RankEnvironment{.launcher = "local"}), options);
+}
+
+void Distributed::join(const launch::RankEnvironment& here, const WorldOptions& options) {
   c10::intrusive_ptr<c10d::Store> store;
-  if (here->world_size > 1) {
-    if (!store_) store_ = connect_store(*here, options.timeout);
+  if (here.world_size > 1) {
+    if (!store_) store_ = connect_store(here, options.timeout);
+    store_->setTimeout(options.timeout);
     // What ranks leave behind in the store is not met again when they join again.
     store = c10::make_intrusive<c10d::PrefixStore>(cat("join/", joins_++), store_);
   }
-  world_ = World::meet_in(*here, std::move(store), options);
+  world_ = World::meet_in(here, std::move(store), options);
 }
 
 // The functions above read torchrun's names; under Slurm and MPI the ranks get them here.

@@ -47,10 +47,16 @@ class Distributed {
   // Only while initialized.
   const World& world() const;
 
+  // Which rank the variables make this process; nothing when they name no launcher. Throws
+  // Error(kUsage) for variables that are wrong or missing.
+  std::optional<launch::RankEnvironment> detect() const;
+
   // Collective: joins the job of the variables; where Slurm's or MPI's describe it, sets torchrun's
   // beside them. Throws Error(kUsage) for variables that are wrong or
   // missing, otherwise as World::connect.
   void join(const WorldOptions& options);
+  // The same as this rank, whatever the variables say.
+  void join(const launch::RankEnvironment& here, const WorldOptions& options);
   // Joins a world that the caller has made.
   void join(World world);
   // Runs the hooks and leaves the job; nothing when it is not joined and no hook is left.

@@ -85,6 +85,23 @@ at::Tensor own_copy(const at::Tensor& value, c10::Device device) {
       .contiguous();
 }
 
+// An object as one text for all ranks; one that cannot be written (bytes that are no UTF-8) as the
+// reason, so that the peers do not wait for it.
+std::string pack(const Json& object) {
+  try {
+    return cat("=", object.dump());
+  } catch (const Json::exception& error) {
+    return cat("!", error.what());
+  }
+}
+
+Json unpack(const std::string& text) {
+  if (starts_with(text, "!")) {
+    throw Error(ErrorKind::kUsage, cat("an object cannot be sent: ", text.substr(1)));
+  }
+  return Json::parse(text.substr(1));
+}
+
 }  // namespace
 
 void init_distributed(Distributed& dist, const InitDistributedOptions& options) {
@@ -121,11 +138,6 @@ void validate_env_vars(const Distributed& dist) {
   };
   if (!variables.get(kLocalRank)) {
     missing(kLocalRank, "set it to this rank's number on its machine, from 0");
-  }
-  if (variables.get(kSharedFilesystem) != "1" && !variables.get(kFsLocalRank) &&
-      !variables.get(kLocalRank)) {
-    missing(cat(kFsLocalRank, " or ", kLocalRank),
-            cat("set ", kSharedFilesystem, "=1 where all ranks share one file system"));
   }
   if (!variables.get(kNumNodes) && !variables.get(kLocalWorldSize)) {
     missing(cat(kNumNodes, " or ", kLocalWorldSize),
@@ -166,9 +178,11 @@ int64_t get_local_rank(const Distributed& dist) {
 
 int64_t get_fs_local_rank(const Distributed& dist, const Group* group) {
   if (!is_distributed(dist)) return 0;
+  constexpr int64_t kAbsent = -1;
+  const int64_t given = integer_variable(dist.variables(), kFsLocalRank, kAbsent);
+  if (given != kAbsent) return given;
   const bool shared = dist.variables().get(kSharedFilesystem) == "1";
-  return integer_variable(dist.variables(), kFsLocalRank,
-                          shared ? get_rank(dist, group) : get_local_rank(dist));
+  return shared ? get_rank(dist, group) : get_local_rank(dist);
 }
 
 int64_t get_local_world_size(const Distributed& dist) {
@@ -224,15 +238,16 @@ std::string broadcast_bytes(const Distributed& dist, const std::string& bytes, i
 Json broadcast_object(const Distributed& dist, const Json& object, int64_t src,
                       const Group* group) {
   if (!is_distributed(dist)) return object;
-  return Json::parse(broadcast_bytes(dist, object.dump(), src, group));
+  const bool sends = get_rank(dist) == src;  // the others' objects are ignored
+  return unpack(broadcast_bytes(dist, sends ? pack(object) : std::string(), src, group));
 }
 
 std::vector<Json> all_gather_object(const Distributed& dist, const Json& object,
                                     const Group* group) {
   if (!is_distributed(dist)) return {object};
   std::vector<Json> objects;
-  for (const std::string& text : group_or_world(dist, group).all_gather_text(object.dump())) {
-    objects.push_back(Json::parse(text));
+  for (const std::string& text : group_or_world(dist, group).all_gather_text(pack(object))) {
+    objects.push_back(unpack(text));
   }
   return objects;
 }
@@ -314,7 +329,8 @@ void run_in_rounds(const Distributed& dist, const std::function<void()>& f,
   const Group* group = options.process_group;
   const int64_t size = options.world_size.value_or(get_world_size(dist, group));
   const int64_t rank = options.local_rank.value_or(get_rank(dist, group));
-  const int64_t rounds = rounds_of_n_at_a_time(size, options.n.value_or(get_num_nodes(dist)));
+  const int64_t n = options.n ? *options.n : get_num_nodes(dist);
+  const int64_t rounds = rounds_of_n_at_a_time(size, n);
   std::exception_ptr own;
   std::string message;
   for (int64_t round = 0; round < rounds; ++round) {

@@ -40,12 +40,19 @@ FirstRankPerNode::FirstRankPerNode(Distributed& dist, std::chrono::milliseconds 
     joined_here_ = true;
   }
   if (!dist_.is_initialized() || dist_.world().size() == 1) return;
-  connect(timeout);
-  if (first_) return;
+  try {
+    connect(timeout);
+    if (!first_) follow();
+  } catch (...) {
+    if (joined_here_) destroy_global_state(dist_);  // no destructor will
+    throw;
+  }
+}
+
+void FirstRankPerNode::follow() {
   const std::string failures = node_.broadcast_text("", 0);
   left_ = true;
   if (!failures.empty()) {
-    if (joined_here_) destroy_global_state(dist_);
     throw Error(ErrorKind::kPeer, cat("the body failed on the first rank of a node: ", failures));
   }
 }

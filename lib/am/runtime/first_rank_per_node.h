@@ -64,6 +64,7 @@ class FirstRankPerNode {
 
  private:
   void connect(std::chrono::milliseconds timeout);
+  void follow();
   std::string settle(const std::string& failure);
 
   Distributed& dist_;

@@ -36,18 +36,20 @@ c10d::ReduceOp to_c10d(ReduceOp op) {
   return c10d::ReduceOp::SUM;
 }
 
-// Whether a call that began at `start` failed because its time was over. Gloo says in words alone
-// whether it waited in vain or lost a connection.
+// Whether a collective that was issued at `start`, which is when an engine's clock starts, failed
+// because its time was over. Gloo says in words alone whether it waited in vain or lost a
+// connection.
 bool ran_out_of_time(const Communicator& communicator, Progress::Clock::time_point start) {
   const auto limit = communicator.id->timeout * 9 / 10;
   if (limit.count() > 0 && Progress::Clock::now() - start >= limit) return true;
   return communicator.cuda && communicator.cuda->getError() == c10d::ErrorType::TIMEOUT;
 }
 
-// Runs a call into c10d; its exceptions become one CollectiveError.
+// Waits in c10d for the peers of a collective that was issued at `start`; its exceptions become one
+// CollectiveError.
 template <typename Call>
-auto guarded(const Communicator& communicator, const Collective& collective, Call&& call) {
-  const auto start = Progress::Clock::now();
+auto guarded(const Communicator& communicator, const Collective& collective,
+             Progress::Clock::time_point start, Call&& call) {
   try {
     return call();
   } catch (const am::Error&) {
@@ -61,12 +63,34 @@ auto guarded(const Communicator& communicator, const Collective& collective, Cal
   }
 }
 
+// Runs a part of a collective in which c10d checks its arguments, as Gloo does when the work runs:
+// what it refuses (a dtype that the engine does not have) is the caller's mistake, not a peer's.
+// With NCCL, c10's errors are also those of a GPU in trouble.
+template <typename Call>
+auto checked(const Communicator& communicator, const Collective& collective, Call&& call) {
+  try {
+    return call();
+  } catch (const c10::DistError&) {
+    throw;
+  } catch (const c10::Error& error) {
+    if (communicator.cuda) throw;
+    throw Error(ErrorKind::kUsage, cat(collective.name(), ": ", first_line(error)));
+  }
+}
+
+template <typename Call>
+auto issued(const Communicator& communicator, const Collective& collective, Call&& call) {
+  return guarded(communicator, collective, Progress::Clock::now(),
+                 [&] { return checked(communicator, collective, call); });
+}
+
 }  // namespace
 
 Pending::Pending(std::shared_ptr<Communicator> communicator, Collective collective,
                  c10::intrusive_ptr<c10d::Work> work, std::function<void()> finish)
     : communicator_(std::move(communicator)),
       collective_(std::move(collective)),
+      issued_(Progress::Clock::now()),
       work_(std::move(work)),
       finish_(std::move(finish)) {}
 
@@ -75,7 +99,8 @@ void Pending::wait() {
     auto work = std::exchange(work_, nullptr);
     Progress& progress = communicator_->context->progress;
     progress.wait_begins(collective_);
-    guarded(*communicator_, collective_, [&] { work->wait(); });
+    guarded(*communicator_, collective_, issued_,
+            [&] { checked(*communicator_, collective_, [&] { work->wait(); }); });
     progress.wait_ends();  // a failed one goes on being what the rank waits for
   }
   if (finish_) std::exchange(finish_, nullptr)();
@@ -129,7 +154,7 @@ Pending Group::issue(
     const std::function<c10::intrusive_ptr<c10d::Work>(c10d::Backend&)>& call) const {
   const auto engine = backend(tensor);
   Collective collective = next(op);
-  auto work = guarded(*communicator_, collective, [&] { return call(*engine); });
+  auto work = issued(*communicator_, collective, [&] { return call(*engine); });
   Progress& progress = communicator_->context->progress;
   progress.issued(collective);
   if (tensor.is_cuda()) {
@@ -197,7 +222,7 @@ Pending Group::reduce_scatter_async(at::Tensor out, at::Tensor in) const {
   const auto engine = backend(in);
   const Collective collective = next("reduce_scatter");
   at::Tensor flat_in = in.view(-1);
-  auto work = guarded(*communicator_, collective, [&] {
+  auto work = issued(*communicator_, collective, [&] {
     at::Tensor flat_parts = parts.view(-1);
     std::vector<int64_t> equal;
     return engine->alltoall_base(flat_parts, flat_in, equal, equal);
@@ -279,7 +304,7 @@ void Group::monitored_barrier(std::chrono::milliseconds timeout) const {
   progress.wait_begins(collective);
   c10d::BarrierOptions options;
   options.timeout = timeout;
-  guarded(*communicator_, collective,
+  guarded(*communicator_, collective, Progress::Clock::now(),
           [&] { communicator_->cpu->monitoredBarrier(options, /*waitAllRanks=*/true); });
   progress.wait_ends();
 }

@@ -64,6 +64,7 @@ class Pending {
  private:
   std::shared_ptr<Communicator> communicator_;
   Collective collective_;
+  Progress::Clock::time_point issued_;
   c10::intrusive_ptr<c10d::Work> work_;
   std::function<void()> finish_;  // local work that completes the collective
 };

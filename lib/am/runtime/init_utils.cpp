@@ -5,6 +5,21 @@
 
 namespace am::runtime {
 
+namespace {
+
+// Before the job is joined: what torchrun's variable says; without torchrun's, what Slurm's or
+// MPI's do.
+int64_t before_joining(const Distributed& dist, const std::string& variable,
+                       int64_t launch::RankEnvironment::*detected, int64_t otherwise) {
+  if (!dist.variables().get("RANK") && !dist.variables().get("WORLD_SIZE")) {
+    const auto here = dist.detect();
+    return here ? (*here).*detected : otherwise;
+  }
+  return integer_variable(dist.variables(), variable, otherwise);
+}
+
+}  // namespace
+
 DistInfo initialize_distributed(Distributed& dist, const std::string& backend,
                                 std::chrono::milliseconds timeout) {
   const bool first = get_rank_safe(dist) == 0;
@@ -16,7 +31,12 @@ DistInfo initialize_distributed(Distributed& dist, const std::string& backend,
     parse_backend(backend);
     // One process talks to nobody: it needs the engine for its device alone.
     const bool needed = ranks > 1 || backend_supports_cuda(dist);
-    dist.join({.timeout = timeout, .backend = needed ? backend : "gloo"});
+    const WorldOptions options = {.timeout = timeout, .backend = needed ? backend : "gloo"};
+    if (ranks == 1) {
+      dist.join({.local_rank = get_local_rank_preinit(dist), .launcher = "local"}, options);
+    } else {
+      dist.join(options);
+    }
     dist.world().group().barrier();
   }
   const World& world = dist.world();
@@ -35,12 +55,13 @@ int64_t get_local_world_size_preinit(const Distributed& dist) {
 
 int64_t get_rank_safe(const Distributed& dist) {
   return dist.is_initialized() ? dist.world().rank()
-                               : integer_variable(dist.variables(), "RANK", 0);
+                               : before_joining(dist, "RANK", &launch::RankEnvironment::rank, 0);
 }
 
 int64_t get_world_size_safe(const Distributed& dist) {
-  return dist.is_initialized() ? dist.world().size()
-                               : integer_variable(dist.variables(), "WORLD_SIZE", 1);
+  return dist.is_initialized()
+             ? dist.world().size()
+             : before_joining(dist, "WORLD_SIZE", &launch::RankEnvironment::world_size, 1);
 }
 
 }  // namespace am::runtime

@@ -40,7 +40,8 @@ void destroy_global_state(Distributed& dist);
 // that is no number.
 int64_t get_local_rank_preinit(const Distributed& dist);
 int64_t get_local_world_size_preinit(const Distributed& dist);
-// Of the job when it is joined, else from RANK (0), WORLD_SIZE (1). Throw as above.
+// Of the job when it is joined, else from RANK (0), WORLD_SIZE (1); where neither is set, from
+// Slurm's or MPI's variables. Throw as above.
 int64_t get_rank_safe(const Distributed& dist);
 int64_t get_world_size_safe(const Distributed& dist);
 

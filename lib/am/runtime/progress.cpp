@@ -37,6 +37,17 @@ std::string Collective::describe() const {
   return cat(name(), " (", ranks_text(communicator->ranks), ")");
 }
 
+void RankState::set_waiting(const Collective& collective, double seconds) {
+  waiting_op = collective.op;
+  waiting_group = collective.group;
+  waiting_communicator = collective.communicator->name;
+  waiting_sequence = collective.sequence;
+  waiting_ranks = collective.communicator->ranks;
+  waiting_seconds = seconds;
+  uint64_t& last = issued[waiting_communicator];
+  last = std::max(last, collective.sequence);
+}
+
 Json RankState::to_json() const {
   Json json = {{"rank", rank}, {"beat", beat}, {"issued", Json::object()}};
   for (const auto& [communicator, count] : issued) json["issued"][communicator] = count;
@@ -167,13 +178,7 @@ RankState Progress::state(int64_t rank) {
   state.issued = issued_;
   state.failed = failed_;
   if (const auto waiting = waiting_locked()) {
-    const Collective& collective = waiting->collective;
-    state.waiting_op = collective.op;
-    state.waiting_group = collective.group;
-    state.waiting_communicator = collective.communicator->name;
-    state.waiting_sequence = collective.sequence;
-    state.waiting_ranks = collective.communicator->ranks;
-    state.waiting_seconds = seconds_since(waiting->since);
+    state.set_waiting(waiting->collective, seconds_since(waiting->since));
   }
   return state;
 }

@@ -58,6 +58,9 @@ struct RankState {
   double waiting_seconds = 0.0;
   std::string failed;  // the rank's own error, when it has one
 
+  // Waits in `collective`, and so has issued it.
+  void set_waiting(const Collective& collective, double seconds);
+
   Json to_json() const;
   static RankState from_json(const Json& json);  // throws Error(kFormat)
 };

@@ -30,7 +30,8 @@ struct PeerView {
   double silent_seconds = 0.0;     // since its state last changed, by this rank's clock
 };
 
-// Collectives are compared by communicator and sequence. `self`: the rank that waits in `waiting`.
+// Collectives are compared by communicator and sequence. `self`: the rank that waits in `waiting`;
+// `peers` holds its own state too, or a wait that comes round to it ends there.
 // A rank silent for `silent_limit_seconds` counts as stopped; 0: silence says nothing.
 Stall find_stall(const Collective& waiting, int64_t self, const std::map<int64_t, PeerView>& peers,
                  double silent_limit_seconds);

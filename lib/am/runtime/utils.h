@@ -4,7 +4,8 @@
 //
 // Differences from AutoModel, all of them mended faults:
 //   - barrier_with_timeout: `group` and `timeout` are both honoured, and the missing ranks are
-//   named.
+//     named. Where the Gloo group cannot be made the answer is false (it was an ordinary barrier,
+//     without the timeout, and true).
 //   - reduce_loss: any device, counts of 64 bits, an empty list is a sum of nothing.
 #pragma once
 
@@ -30,7 +31,8 @@ std::optional<Group> create_gloo_group(Distributed& dist,
 
 // Collective among the group's ranks (null: all): whether all came within `timeout`. When not, a
 // warning names those that are missing. True at once for one rank. Uses a Gloo group of its own and
-// closes it again.
+// closes it again; each of its three steps (meeting, connecting, the barrier) may take `timeout`,
+// so that is how long a rank that dies between them can hold the others.
 bool barrier_with_timeout(Distributed& dist, std::chrono::milliseconds timeout,
                           const Group* group = nullptr);
 

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -32,8 +33,8 @@ double seconds(Clock::duration duration) { return std::chrono::duration<double>(
 
 }  // namespace
 
-// The thread's work. It may outlive the Watchdog (blocked in a store that does not answer), so it
-// owns all it touches.
+// The threads' work. The one that talks may outlive the Watchdog (blocked in a store that does not
+// answer), so it owns all it touches.
 struct Watchdog::Shared {
   Shared(const World& made_in, WatchdogOptions given)
       : rank(made_in.rank()),
@@ -49,14 +50,15 @@ struct Watchdog::Shared {
     Clock::time_point changed;
   };
 
-  void run() {
+  // The thread that talks to the store.
+  void talk() {
     std::unique_lock lock(mutex);
     while (!stopping) {
       asked = false;
       ++rounds_begun;
+      round_began = Clock::now();
       lock.unlock();
       const bool answered = publish() && listen();
-      check_stall();
       lock.lock();
       store_answers = answered;
       rounds_done = rounds_begun;
@@ -65,6 +67,23 @@ struct Watchdog::Shared {
     }
     finished = true;
     round_done.notify_all();
+  }
+
+  // The thread that watches the time. It lives as long as the Watchdog, whose destructor waits for
+  // it.
+  void judge() {
+    std::unique_lock lock(mutex);
+    while (!stopping) {
+      lock.unlock();
+      const auto stall = find_own_stall();
+      lock.lock();
+      if (stall && !stopping) {
+        lock.unlock();
+        options.on_stall(*stall);
+        return;
+      }
+      wake.wait_for(lock, options.interval, [&] { return stopping; });
+    }
   }
 
   // Has the thread publish and listen once more; whether the store answered, in good time.
@@ -80,7 +99,8 @@ struct Watchdog::Shared {
 
   bool publish() {
     try {
-      store_set(*store, key_of(rank), context->progress.state(rank).to_json().dump());
+      store_set(*store, key_of(rank),
+                dump_json(context->progress.state(rank).to_json(), /*indent=*/-1));
       return true;
     } catch (const std::exception&) {
       return false;  // told to whoever asks, by store_answers
@@ -98,7 +118,8 @@ struct Watchdog::Shared {
       return true;
     }
     try {
-      for (const int64_t peer : ranks_to_ask(waiting->collective, rank, views())) {
+      for (const int64_t peer :
+           ranks_to_ask(waiting->collective, rank, views(waiting->collective))) {
         const auto text = store_get(*store, key_of(peer));
         if (text) hear(RankState::from_json(Json::parse(*text)));
       }
@@ -118,9 +139,12 @@ struct Watchdog::Shared {
     }
   }
 
-  std::map<int64_t, PeerView> views() {
+  // What the peers said, and this rank: it waits in `waiting`.
+  std::map<int64_t, PeerView> views(const Collective& waiting) {
+    RankState own = context->progress.state(rank);
+    own.set_waiting(waiting, own.waiting_seconds);
+    std::map<int64_t, PeerView> views = {{rank, {std::move(own), 0.0}}};
     const std::lock_guard lock(mutex);
-    std::map<int64_t, PeerView> views;
     for (const auto& [peer, entry] : heard) {
       views[peer] = {entry.state, seconds(Clock::now() - entry.changed)};
     }
@@ -129,27 +153,39 @@ struct Watchdog::Shared {
 
   Stall explain(const Collective& collective, bool timed_out) {
     explaining = true;
-    if (!ask()) {
-      if (!store_of_rank_0) {
-        return {{}, "the launcher, which serves the job's store, does not answer"};
-      }
-      return {
-          {0},
-          "rank 0, which serves the job's store, does not answer: stopped, dead or unreachable"};
-    }
+    if (!ask()) return store_is_silent();
     // A connection that broke tells at once, before anybody's silence can be noticed.
-    return find_stall(collective, rank, views(), timed_out ? silent_limit() : 0.0);
+    return find_stall(collective, rank, views(collective), timed_out ? silent_limit() : 0.0);
   }
 
-  void check_stall() {
+  Stall store_is_silent() const {
+    if (!store_of_rank_0) {
+      return {{}, "the launcher, which serves the job's store, does not answer"};
+    }
+    return {{0},
+            "rank 0, which serves the job's store, does not answer: stopped, dead or "
+            "unreachable"};
+  }
+
+  // What on_stall is to be told, when nothing has ended a collective in good time.
+  std::optional<CollectiveError> find_own_stall() {
     const auto waiting = context->progress.waiting();
-    if (!waiting || !options.on_stall || stall_told) return;
-    const auto limit = waiting->collective.communicator->timeout;
-    if (limit.count() == 0 || Clock::now() - waiting->since < limit + options.grace) return;
-    stall_told = true;
-    options.on_stall(CollectiveError(
-        waiting->collective, /*timed_out=*/true, "it did not end, and nothing ended it",
-        find_stall(waiting->collective, rank, views(), silent_limit())));
+    if (!waiting) return std::nullopt;
+    const Collective& collective = waiting->collective;
+    const auto limit = collective.communicator->timeout;
+    if (limit.count() == 0 || Clock::now() - waiting->since < limit + options.grace) {
+      return std::nullopt;
+    }
+    return CollectiveError(collective, /*timed_out=*/true, "it did not end, and nothing ended it",
+                           store_has_answered()
+                               ? find_stall(collective, rank, views(collective), silent_limit())
+                               : store_is_silent());
+  }
+
+  bool store_has_answered() {
+    const std::lock_guard lock(mutex);
+    const bool in_round = rounds_done < rounds_begun;
+    return in_round ? Clock::now() - round_began < kStorePatience : store_answers;
   }
 
   // A rank that has not published for so long does not run.
@@ -161,8 +197,6 @@ struct Watchdog::Shared {
   const std::shared_ptr<GroupContext> context;
   WatchdogOptions options;
 
-  bool stall_told = false;  // the thread's own
-
   std::mutex mutex;
   std::condition_variable wake, round_done;
   std::map<int64_t, Heard> heard;
@@ -171,6 +205,7 @@ struct Watchdog::Shared {
   bool stopping = false;
   bool finished = false;
   bool store_answers = true;
+  Clock::time_point round_began = {};
   uint64_t rounds_begun = 0;
   uint64_t rounds_done = 0;
 };
@@ -178,7 +213,8 @@ struct Watchdog::Shared {
 Watchdog::Watchdog(const World& world, WatchdogOptions options) {
   if (world.size() == 1) return;
   shared_ = std::make_shared<Shared>(world, std::move(options));
-  std::thread([shared = shared_] { shared->run(); }).detach();
+  std::thread([shared = shared_] { shared->talk(); }).detach();
+  if (shared_->options.on_stall) judge_ = std::thread([shared = shared_] { shared->judge(); });
   world.context()->explain = [weak = std::weak_ptr<Shared>(shared_)](const Collective& collective,
                                                                      bool timed_out) {
     const auto shared = weak.lock();
@@ -189,10 +225,13 @@ Watchdog::Watchdog(const World& world, WatchdogOptions options) {
 Watchdog::~Watchdog() {
   if (!shared_) return;
   publish();
-  std::unique_lock lock(shared_->mutex);
-  shared_->stopping = true;
-  shared_->wake.notify_all();
-  shared_->round_done.wait_for(lock, kStorePatience, [&] { return shared_->finished; });
+  {
+    std::unique_lock lock(shared_->mutex);
+    shared_->stopping = true;
+    shared_->wake.notify_all();
+    shared_->round_done.wait_for(lock, kStorePatience, [&] { return shared_->finished; });
+  }
+  if (judge_.joinable()) judge_.join();
   shared_->context->explain = nullptr;
 }
 

@@ -1,5 +1,5 @@
-// A thread in each rank that publishes what the rank is doing and, when a collective does not end,
-// finds out which rank did not come.
+// Threads in each rank that publish what the rank is doing and, when a collective does not end,
+// find out which rank did not come.
 //
 //   Watchdog watchdog(world, {.on_stall = [](const CollectiveError& error) { ... _exit(1); }});
 //
@@ -7,14 +7,16 @@
 // collective is late the watchdog asks for the states of those it waits for. The error of a
 // collective that fails or runs out of time then names them (CollectiveError::missing). Gloo ends a
 // late collective by itself; where nothing does (a GPU kernel that spins, a lost wake-up), on_stall
-// is called, once, from the watchdog's thread `grace` after the timeout.
+// is called, once, from a thread of the watchdog's, `grace` after the timeout.
 //
-// Nothing runs for a world of one rank.
+// The store's answers are awaited in one thread and time is watched in another, so a store whose
+// server is stopped cannot hide a stall. Nothing runs for a world of one rank.
 #pragma once
 
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <thread>
 
 #include "am/runtime/collective_error.h"
 #include "am/runtime/world.h"
@@ -34,7 +36,8 @@ class Watchdog {
   explicit Watchdog(const World& world, WatchdogOptions options = {});
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
-  // Publishes the last state. Does not wait for a store that does not answer.
+  // Publishes the last state. Does not wait for a store that does not answer; on_stall is not
+  // called any more, and has returned where it was being called.
   ~Watchdog();
 
   // Publishes the state now: before a rank that failed goes away.
@@ -43,6 +46,7 @@ class Watchdog {
  private:
   struct Shared;
   std::shared_ptr<Shared> shared_;
+  std::thread judge_;  // calls on_stall
 };
 
 }  // namespace am::runtime
