@@ -37,6 +37,7 @@ class CommandLine {
     add_shards();
     add_tp();
     add_memory();
+    add_schedule();
     add_catalogue();
   }
   CommandLine(const CommandLine&) = delete;
@@ -48,7 +49,7 @@ class CommandLine {
       return std::nullopt;
     }
     plan_.overrides = am_apps::overrides_of(sets_);
-    shards_.plan = memory_.plan = plan_;
+    shards_.plan = memory_.plan = schedule_.plan = plan_;
     if (shards_rank_->count() > 0) shards_.rank = rank_;
     if (memory_rank_->count() > 0) memory_.rank = rank_;
     const Output output = Output::of(flags_.json, flags_.color_mode());
@@ -137,6 +138,22 @@ class CommandLine {
     memory_rank_ = add_rank(command, "This rank (default: the worst)");
   }
 
+  void add_schedule() {
+    CLI::App& command =
+        add("schedule", "Draw the pipeline's timeline: who computes what, and when",
+            "am-plan schedule plan.toml --set pipeline.microbatches=16 --svg timeline.svg",
+            [this](const Output& output) { return run_schedule(schedule_, output); });
+    add_plan_options(command);
+    const auto add_file = [&command](const char* name, std::string& file, const char* help) {
+      command.add_option(name, file, help)->type_name("FILE");
+    };
+    add_file("--svg", schedule_.svg, "Write the timeline as a picture");
+    add_file("--trace", schedule_.trace, "Write it as a Chrome trace, for Perfetto");
+    add_file("--csv", schedule_.csv, "Write the order of passes as PyTorch's CSV");
+    add_file("--from-csv", schedule_.from_csv,
+             "Check and draw this CSV in the place of the plan's schedule");
+  }
+
   void add_catalogue() {
     CLI::App& rules = add("rules", "List the rules that `check` knows", "am-plan rules",
                           [](const Output& output) { return run_rules(output); });
@@ -160,6 +177,7 @@ class CommandLine {
   ModelOptions model_;
   ShardOptions shards_;
   MemoryOptions memory_;
+  ScheduleOptions schedule_;
   int64_t rank_ = 0;
   CLI::Option* shards_rank_ = nullptr;
   CLI::Option* memory_rank_ = nullptr;

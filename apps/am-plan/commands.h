@@ -36,12 +36,21 @@ struct MemoryOptions {
   std::optional<int64_t> rank;
 };
 
+struct ScheduleOptions {
+  PlanOptions plan;
+  std::string from_csv;  // empty: the plan's own schedule
+  std::string svg;       // files to write; empty: none
+  std::string trace;
+  std::string csv;
+};
+
 int run_check(const PlanOptions& options, const Output& output);
 int run_show(const PlanOptions& options, const Output& output);
 int run_model(const ModelOptions& options, const Output& output);
 int run_shards(const ShardOptions& options, const Output& output);
 int run_tp(const PlanOptions& options, const Output& output);
 int run_memory(const MemoryOptions& options, const Output& output);
+int run_schedule(const ScheduleOptions& options, const Output& output);
 int run_rules(const Output& output);
 int run_explain(const std::string& rule, const Output& output);
 int run_schema(bool markdown, const Output& output);

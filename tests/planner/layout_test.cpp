@@ -190,10 +190,8 @@ TEST_CASE("layers are dealt to stages, extra ones to the first") {
   CHECK_FALSE(am::planner::split_points_fit({4, 1}, 5, 3));
   CHECK_FALSE(am::planner::split_points_fit({1, 5}, 5, 3));
   CHECK_FALSE(am::planner::split_points_fit({1}, 5, 3));
-  pipeline.virtual_stages = 2;
-  CHECK(am::planner::stage_owners(pipeline, 2) == std::vector<int64_t>{0, 1, 0, 1});
-  pipeline.schedule = "zbv_zero_bubble";
-  CHECK(am::planner::stage_owners(pipeline, 2) == std::vector<int64_t>{0, 1, 1, 0});
+  CHECK(am::schedule::stage_owners("looped_bfs", 2, 2) == std::vector<int64_t>{0, 1, 0, 1});
+  CHECK(am::schedule::stage_owners("zbv_zero_bubble", 2, 2) == std::vector<int64_t>{0, 1, 1, 0});
 }
 
 TEST_CASE("a pipeline rank holds its stages' parameters") {

@@ -129,7 +129,8 @@ TEST_CASE("pipelines") {
   only("pp.virtual_stages", mesh + "[pipeline]\nschedule = \"interleaved_1f1b\"\n");
   only("pp.virtual_stages", mesh + "[pipeline]\nschedule = \"dual_pipe_v\"\nvirtual_stages = 3\n");
   only("pp.split_points", mesh + "[pipeline]\nsplit_points = [4, 8]\n");
-  const auto micro = only("pp.microbatches", mesh + "[pipeline]\nmicrobatches = 3\n");
+  const auto micro =
+      only("pp.microbatches", mesh + "[pipeline]\nschedule = \"gpipe\"\nmicrobatches = 3\n");
   CHECK(micro.help == "microbatches = 1, 2, 4 or 8");
   only("pp.layers", "[mesh]\nworld_size = 64\npp_size = 64\n[train]\nglobal_batch_size = 64\n");
   CHECK(only("pp.section", "[mesh]\nworld_size = 4\n[pipeline]\nmicrobatches = 3\n").severity ==

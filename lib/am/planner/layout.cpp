@@ -102,6 +102,8 @@ bool Layout::holds(int64_t rank, const ParameterLayout& parameter) const {
 std::optional<Layout> build_layout(const config::Plan& plan, const model::ModelConfig& config,
                                    const mesh::MeshSizes& sizes, Diagnostics& found) {
   const int before = found.errors();
+  // More stages than any schedule can have: the rules say so ("pp.schedule").
+  if (sizes.pp > schedule::kLargestSchedule / plan.pipeline.virtual_stages) return std::nullopt;
   auto tp_plan = select_tp_plan(plan, config, found);
   if (!tp_plan.has_value()) return std::nullopt;
   Layout layout{.mesh = mesh::MeshLayout(sizes),
@@ -110,7 +112,9 @@ std::optional<Layout> build_layout(const config::Plan& plan, const model::ModelC
                 .units = {},
                 .tp_plan = std::move(*tp_plan),
                 .tp = {},
-                .stage_owners = stage_owners(plan.pipeline, sizes.pp)};
+                .stage_owners = schedule::stage_owners(plan.pipeline.schedule, sizes.pp,
+                                                       plan.pipeline.virtual_stages),
+                .in_flight = micro_batches_in_flight(pipeline_shape(plan.pipeline, sizes.pp))};
   layout.units = model::shard_units(layout.inventory);
   layout.tp = model::resolve_tp_plan(layout.tp_plan, layout.inventory, config,
                                      plan.span("strategy.tp_plan"), found);

@@ -58,6 +58,7 @@ struct Layout {
   model::TpPlan tp_plan;
   model::ResolvedTpPlan tp;
   std::vector<int64_t> stage_owners;  // by stage: the index along pp that runs it
+  std::vector<int64_t> in_flight;     // by stage: its micro-batches at its rank's fullest moment
 
   // Whether this rank's pipeline position holds the parameter; always true with pp = 1.
   bool holds(int64_t rank, const ParameterLayout& parameter) const;

@@ -23,17 +23,6 @@ int64_t to_bytes(double bytes) {
   return static_cast<int64_t>(std::llround(std::min(bytes, kMost)));
 }
 
-// Micro-batches whose activations live at once on this pipeline position. Looped and V-shaped
-// schedules are counted like 1f1b over all their stages. (Narayanan et al., 2021, for gpipe and
-// 1f1b.)
-int64_t in_flight(const config::Plan& plan, const mesh::MeshSizes& sizes, int64_t pp_index) {
-  if (sizes.pp == 1) return 1;
-  const int64_t wanted = plan.pipeline.microbatches > 0 ? plan.pipeline.microbatches : sizes.pp;
-  if (plan.pipeline.schedule == "gpipe") return wanted;
-  const bool one_stage = plan.pipeline.schedule == "1f1b";
-  return std::min(wanted, one_stage ? sizes.pp - pp_index : sizes.pp);
-}
-
 // One unit on this rank. All sizes in bytes.
 struct UnitBytes {
   std::string name;
@@ -129,7 +118,6 @@ class Walk {
     } else if (std::holds_alternative<config::MegatronFSDPConfig>(plan_.strategy)) {
       reshard.assign(layout_.units.size(), true);
     }
-    const int64_t flying = in_flight(plan_, sizes(), peak_.stage);
     // Forward order: the root's norm comes before the head.
     std::vector<size_t> order;
     for (size_t i = 0; i < layout_.units.size(); ++i) order.push_back(i);
@@ -140,7 +128,7 @@ class Walk {
       UnitBytes unit = measure(layout_.units[i], reshard[i]);
       if (unit.gradients == 0) continue;  // of another pipeline stage
       add_activations(layout_.units[i], unit);
-      unit.activations *= static_cast<double>(flying);
+      unit.activations *= static_cast<double>(in_flight(layout_.units[i]));
       units_.push_back(std::move(unit));
     }
     if (config_.tie_word_embeddings && sizes().pp == 1) {
@@ -151,6 +139,18 @@ class Walk {
       if (!head.reshards) head.full = head.gather_buffer = 0;  // it never went away
       units_.push_back(std::move(head));
     }
+  }
+
+  // Micro-batches whose activations of this unit live at once: as many as its stage has under way
+  // when the rank's schedule has most.
+  int64_t in_flight(const model::Unit& unit) const {
+    int64_t most = 1;
+    for (const int index : unit.parameters) {
+      const ParameterLayout& parameter = layout_.parameters[static_cast<size_t>(index)];
+      if (!layout_.holds(rank_, parameter)) continue;
+      most = std::max(most, layout_.in_flight[static_cast<size_t>(parameter.stage)]);
+    }
+    return most;
   }
 
   void add_activations(const model::Unit& unit, UnitBytes& bytes) const {

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 
-namespace am::planner {
+#include "am/schedule/schedule.h"
 
-bool is_v_shaped(const std::string& schedule) {
-  return schedule == "zbv_zero_bubble" || schedule == "dual_pipe_v";
-}
+namespace am::planner {
 
 bool split_points_fit(const std::vector<int64_t>& split_points, int64_t layers, int64_t stages) {
   if (static_cast<int64_t>(split_points.size()) != stages - 1) return false;
@@ -41,16 +39,26 @@ std::vector<int> stage_of_layers(const config::PipelineSection& pipeline, int64_
   return stage_of;
 }
 
-std::vector<int64_t> stage_owners(const config::PipelineSection& pipeline, int64_t pp) {
-  const int64_t stages = pp * pipeline.virtual_stages;
-  std::vector<int64_t> owners;
-  for (int64_t stage = 0; stage < stages; ++stage) {
-    const int64_t lap = stage / pp;
-    const int64_t at = stage % pp;
-    const bool comes_back = is_v_shaped(pipeline.schedule) && lap % 2 == 1;
-    owners.push_back(comes_back ? pp - 1 - at : at);
+schedule::PipelineShape pipeline_shape(const config::PipelineSection& pipeline, int64_t pp) {
+  schedule::PipelineShape shape{.schedule = pipeline.schedule,
+                                .pp = pp,
+                                .virtual_stages = pipeline.virtual_stages,
+                                .microbatches = pipeline.microbatches};
+  if (shape.microbatches == 0) shape.microbatches = shape.stages();
+  return shape;
+}
+
+std::vector<int64_t> micro_batches_in_flight(const schedule::PipelineShape& shape) {
+  const auto stages = static_cast<size_t>(shape.stages());
+  if (shape.pp == 1) return std::vector<int64_t>(stages, 1);
+  if (schedule::violated_demand(shape)) return std::vector<int64_t>(stages, shape.microbatches);
+  std::vector<int64_t> in_flight(stages, 0);
+  for (int64_t rank = 0; rank < shape.pp; ++rank) {
+    const auto own =
+        schedule::in_flight_by_stage(schedule::make_rank_order(shape, rank), shape.stages());
+    for (size_t stage = 0; stage < stages; ++stage) in_flight[stage] += own[stage];
   }
-  return owners;
+  return in_flight;
 }
 
 }  // namespace am::planner

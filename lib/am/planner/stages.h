@@ -1,12 +1,14 @@
-// Which pipeline stage holds which layer, and which index along pp runs which stage.
+// Which pipeline stage holds which layer, and the plan's pipeline as schedules see it.
 //
-// Stages count over the whole pipeline, virtual ones included: pp * virtual_stages of them.
+// Stages count over the whole pipeline, virtual ones included: pp * virtual_stages of them. Who
+// runs which is schedule::stage_owners().
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "am/config/plan.h"
+#include "am/schedule/shape.h"
 
 namespace am::planner {
 
@@ -16,15 +18,15 @@ namespace am::planner {
 std::vector<int> stage_of_layers(const config::PipelineSection& pipeline, int64_t layers,
                                  int64_t stages);
 
-// Index along pp of every stage. Looped schedules deal stages round; the V-shaped ones
-// (zbv_zero_bubble, dual_pipe_v) go down and come back, so that the first rank has the first and
-// the last stage.
-std::vector<int64_t> stage_owners(const config::PipelineSection& pipeline, int64_t pp);
+// The schedule and its sizes; without `microbatches` in the plan there is one for each stage.
+schedule::PipelineShape pipeline_shape(const config::PipelineSection& pipeline, int64_t pp);
+
+// By stage: the micro-batches whose activations live at once when most do on that stage's rank. One
+// with pp = 1. When the schedule's demands are violated, all micro-batches.
+std::vector<int64_t> micro_batches_in_flight(const schedule::PipelineShape& shape);
 
 // Whether split points name the first layer of each stage after the first: ascending, inside the
 // model.
 bool split_points_fit(const std::vector<int64_t>& split_points, int64_t layers, int64_t stages);
-
-bool is_v_shaped(const std::string& schedule);
 
 }  // namespace am::planner

@@ -15,6 +15,7 @@ std::span<const Rule> mesh_rules();      // mesh.*
 std::span<const Rule> strategy_rules();  // strategy.*
 std::span<const Rule> tp_rules();        // tp.*
 std::span<const Rule> pipeline_rules();  // pp.*
+std::span<const Rule> schedule_rules();  // schedule.*: what the reader of schedules reports
 std::span<const Rule> batch_rules();     // batch.*, seq.*
 std::span<const Rule> training_rules();  // data.*, scheduler.*, checkpoint.*
 std::span<const Rule> runtime_rules();   // runtime.*, launch.*: what am-run reports

@@ -29,27 +29,27 @@ void check_section(const RuleContext& context, Diagnostics& found) {
   }
 }
 
-void check_virtual(const RuleContext& context, Diagnostics& found) {
+// The schedule's own condition on its sizes, as an error about `key`.
+void report_demand(const RuleContext& context, const char* rule, const std::string& key,
+                   Diagnostics& found) {
   if (!has_pipeline(context)) return;
-  const config::PipelineSection& pipeline = context.plan.pipeline;
-  const std::string& name = pipeline.schedule;
-  const int64_t stages = pipeline.virtual_stages;
-  const char* legal = nullptr;
-  if (name == "gpipe" || name == "1f1b") {
-    if (stages != 1) legal = "virtual_stages = 1, or schedule = \"interleaved_1f1b\"";
-  } else if (is_v_shaped(name)) {
-    if (stages != 2) legal = "virtual_stages = 2";
-  } else if (stages < 2) {
-    legal = "virtual_stages = 2 or more, or schedule = \"1f1b\"";
-  }
-  if (legal == nullptr) return;
-  found.error(
-      "pp.virtual_stages",
-      context.plan.span(context.plan.given("pipeline.virtual_stages") ? "pipeline.virtual_stages"
-                                                                      : "pipeline.schedule"),
-      cat("schedule \"", name, "\" does not run with ", stages, stages == 1 ? " stage" : " stages",
-          " on each rank"),
-      legal);
+  const auto demand =
+      schedule::violated_demand(pipeline_shape(context.plan.pipeline, context.mesh->pp));
+  if (!demand.has_value() || demand->key != key) return;
+  std::vector<std::string> help;
+  if (!demand->nearest.empty()) help.push_back(assignment(key, demand->nearest));
+  if (!demand->instead.empty()) help.push_back(cat("schedule = \"", demand->instead, "\""));
+  const std::string name = cat("pipeline.", key);
+  found.error(rule, context.plan.span(context.plan.given(name) ? name : "pipeline.schedule"),
+              demand->message, join(help, ", or "));
+}
+
+void check_virtual(const RuleContext& context, Diagnostics& found) {
+  report_demand(context, "pp.virtual_stages", "virtual_stages", found);
+}
+
+void check_schedule(const RuleContext& context, Diagnostics& found) {
+  report_demand(context, "pp.schedule", "microbatches", found);
 }
 
 void check_layers(const RuleContext& context, Diagnostics& found) {
@@ -88,8 +88,7 @@ void check_microbatches(const RuleContext& context, Diagnostics& found) {
   const config::Plan& plan = context.plan;
   const int64_t per_step =
       global_batch_size(plan, *context.mesh) / (plan.train.micro_batch_size * context.mesh->dp());
-  const int64_t wanted =
-      plan.pipeline.microbatches > 0 ? plan.pipeline.microbatches : plan.mesh.pp_size;
+  const int64_t wanted = pipeline_shape(plan.pipeline, context.mesh->pp).microbatches;
   if (per_step < 1 || per_step % wanted == 0) return;
   found.error("pp.microbatches", plan.span("pipeline.microbatches"),
               cat("a step has ", per_step, " micro-batches for each rank, which is no multiple of ",
@@ -97,7 +96,7 @@ void check_microbatches(const RuleContext& context, Diagnostics& found) {
               assignment("microbatches", nearest_values(divisors(per_step), wanted)));
 }
 
-constexpr std::array<Rule, 6> kRules = {{
+constexpr std::array<Rule, 7> kRules = {{
     {.id = "pp.section",
      .summary = "[pipeline] is there for pp_size > 1 (a warning)",
      .explain =
@@ -111,6 +110,18 @@ constexpr std::array<Rule, 6> kRules = {{
          "interleaved_zero_bubble interleave two or more. zbv_zero_bubble and dual_pipe_v lay the "
          "stages as a V: exactly two on each rank, so that the first rank also has the last stage.",
      .check = check_virtual},
+    {.id = "pp.schedule",
+     .summary = "pipeline.microbatches is what the schedule can be made for",
+     .explain =
+         "1f1b and dual_pipe_v fill the pipeline once before they settle, so they need a "
+         "micro-batch for each stage: pp_size for 1f1b, 2 * pp_size for dual_pipe_v. gpipe and "
+         "zbv_zero_bubble run with fewer.\n\n"
+         "interleaved_1f1b and interleaved_zero_bubble deal micro-batches to rounds: microbatches "
+         "/ pp_size of them, rounded down and at least one. All rounds are alike, so microbatches "
+         "is a multiple of their number; multiples of pp_size always are.\n\n"
+         "A schedule is a list of passes on every rank, which am-plan draws and a job executes. "
+         "One of millions of passes is refused: it is a slip in pp_size or microbatches.",
+     .check = check_schedule},
     {.id = "pp.layers",
      .summary = "every pipeline stage has a layer",
      .explain = "The decoder layers are dealt to pp_size * virtual_stages stages; a stage without "

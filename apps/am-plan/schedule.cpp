@@ -1,0 +1,202 @@
+// am-plan schedule PLAN: the pipeline's timeline, drawn and as files.
+#include "am/schedule/schedule.h"
+
+#include "am/base/file.h"
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/planner/memory.h"
+#include "am/planner/stages.h"
+#include "am/schedule/csv.h"
+#include "am/schedule/draw.h"
+#include "am/schedule/svg.h"
+#include "am/schedule/timeline.h"
+#include "am/schedule/trace.h"
+#include "am/term/table.h"
+#include "commands.h"
+#include "plan_input.h"
+
+namespace am_plan {
+namespace {
+
+using am::schedule::Schedule;
+using am::schedule::Timeline;
+
+struct Answer {
+  Schedule schedule;
+  Timeline timeline;
+  bool has_pipeline = true;
+  int64_t rounds = 1;  // how often the schedule runs in a step
+};
+
+// Without a pipeline: each micro-batch's backward right behind its forward.
+std::optional<Schedule> micro_batches_in_order(int64_t count, am::Diagnostics& found) {
+  if (count > am::schedule::kLargestSchedule) {
+    found.error("pp.schedule", {},
+                am::cat("a step of ", count, " micro-batches is too long to list"),
+                "a smaller train.global_batch_size, or a larger train.micro_batch_size");
+    return std::nullopt;
+  }
+  using am::schedule::Action;
+  using am::schedule::Kind;
+  Schedule schedule{.name = "none", .microbatches = count, .owners = {0}, .ranks = {{}}};
+  for (int32_t m = 0; m < count; ++m) {
+    schedule.ranks[0].emplace_back(Action{Kind::kForward, 0, m});
+    schedule.ranks[0].emplace_back(Action{Kind::kBackward, 0, m});
+  }
+  return schedule;
+}
+
+std::optional<Schedule> read_schedule(const std::string& file, int64_t pp, am::Diagnostics& found) {
+  auto csv = am::schedule::parse_csv(am::read_file(file), file, found);
+  if (!csv.has_value()) return std::nullopt;
+  if (csv->schedule.pp() != pp) {
+    found.error(
+        "schedule.plan", am::Span{.file = file},
+        am::cat("the file has ", csv->schedule.pp(), csv->schedule.pp() == 1 ? " rank" : " ranks",
+                ", and the plan pp_size = ", pp),
+        am::cat("--set mesh.pp_size=", csv->schedule.pp()));
+    return std::nullopt;
+  }
+  return std::move(csv->schedule);
+}
+
+std::optional<Answer> find_answer(const ScheduleOptions& options, const PlanInput& input,
+                                  am::Diagnostics& found) {
+  const int64_t pp = input.layout.mesh.sizes().pp;
+  const int64_t per_step = am::planner::micro_batches(input.plan, input.layout.mesh.sizes());
+  Answer answer;
+  std::optional<Schedule> schedule;
+  if (!options.from_csv.empty()) {
+    schedule = read_schedule(options.from_csv, pp, found);
+  } else if (pp == 1) {
+    answer.has_pipeline = false;
+    schedule = micro_batches_in_order(per_step, found);
+  } else {
+    schedule = am::schedule::make_schedule(am::planner::pipeline_shape(input.plan.pipeline, pp));
+  }
+  if (!schedule.has_value()) return std::nullopt;
+  answer.schedule = *std::move(schedule);
+  answer.rounds = std::max<int64_t>(1, per_step / answer.schedule.microbatches);
+  answer.timeline = am::schedule::simulate(
+      answer.schedule, am::schedule::Durations::even(answer.schedule.stages(), pp));
+  return answer;
+}
+
+am::Json to_json(const Answer& answer) {
+  am::Json ranks = am::Json::array();
+  for (const auto& list : answer.schedule.ranks) {
+    am::Json actions = am::Json::array();
+    for (const auto& slot : list) {
+      if (!slot.is_bubble()) actions.push_back(to_string(slot));
+    }
+    ranks.push_back(std::move(actions));
+  }
+  am::Json json = am::Json::object();
+  json["schedule"] = answer.schedule.name;
+  json["stages"] = answer.schedule.stages();
+  json["stage_ranks"] = answer.schedule.owners;
+  json["microbatches"] = answer.schedule.microbatches;
+  json["rounds_per_step"] = answer.rounds;
+  json["makespan"] = answer.timeline.makespan;
+  json["bubble_fraction"] = answer.timeline.bubble_fraction;
+  json["idle"] = answer.timeline.idle;
+  json["peak_in_flight"] = answer.timeline.peak_in_flight;
+  json["ranks"] = std::move(ranks);
+  return json;
+}
+
+std::string counted(int64_t count, const char* what, const char* plural) {
+  return am::cat(count, " ", what, count == 1 ? "" : plural);
+}
+
+std::string title(const Answer& answer) {
+  const Schedule& schedule = answer.schedule;
+  return am::cat(answer.has_pipeline ? schedule.name : "no pipeline", ": ",
+                 counted(schedule.stages(), "stage", "s"), " on ",
+                 counted(schedule.pp(), "rank", "s"), ", ",
+                 counted(schedule.microbatches, "micro-batch", "es"));
+}
+
+std::string percent(double part, double whole) {
+  return am::format_fixed(whole > 0.0 ? 100.0 * part / whole : 0.0, 1) + " %";
+}
+
+std::string stages_of(const Schedule& schedule, size_t rank) {
+  std::vector<int64_t> stages;
+  for (size_t stage = 0; stage < schedule.owners.size(); ++stage) {
+    if (schedule.owners[stage] == static_cast<int64_t>(rank)) {
+      stages.push_back(static_cast<int64_t>(stage));
+    }
+  }
+  return am::join(stages, ", ");
+}
+
+std::string rank_table(const Answer& answer, const am::term::Style& style) {
+  constexpr size_t kMostRows = 32;
+  am::term::Table table({{"rank", am::term::Align::kRight},
+                         {"stages"},
+                         {"most in flight", am::term::Align::kRight},
+                         {"idle", am::term::Align::kRight}});
+  const size_t ranks = answer.schedule.ranks.size();
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    if (ranks > kMostRows && rank == kMostRows / 2) {
+      table.add({"..."});
+      rank = ranks - kMostRows / 2;
+    }
+    table.add({std::to_string(rank), stages_of(answer.schedule, rank),
+               std::to_string(answer.timeline.peak_in_flight[rank]),
+               percent(answer.timeline.idle[rank], answer.timeline.makespan)});
+  }
+  return table.text(style);
+}
+
+std::string report(const Answer& answer, const am::term::Style& style) {
+  std::string text =
+      am::cat(style.paint(am::term::Role::kBold, title(answer)), "\n\n",
+              am::schedule::draw(answer.timeline, style), "\n", rank_table(answer, style),
+              "\nbubble ", percent(answer.timeline.bubble_fraction, 1.0), ", makespan ",
+              am::format_general(answer.timeline.makespan, 6),
+              ": one unit is the forward of a rank's layers, and a backward takes "
+              "two\n");
+  if (answer.has_pipeline && answer.rounds > 1) {
+    text += am::cat("a step has ", answer.rounds * answer.schedule.microbatches,
+                    " micro-batches, so it runs this ", answer.rounds, " times\n");
+  }
+  if (!answer.has_pipeline) {
+    text += "pp_size = 1 is no pipeline: every rank takes its micro-batches one after the other\n";
+  }
+  return text;
+}
+
+// Files first: the report on the screen says that they are there.
+void write_files(const ScheduleOptions& options, const Answer& answer) {
+  if (!options.svg.empty()) {
+    am::write_file_atomically(options.svg, am::schedule::to_svg(answer.timeline, title(answer)));
+  }
+  if (!options.trace.empty()) {
+    am::write_file_atomically(options.trace, am::schedule::to_chrome_trace(answer.timeline));
+  }
+  if (!options.csv.empty()) {
+    am::write_file_atomically(options.csv, am::schedule::to_csv(answer.schedule));
+  }
+}
+
+}  // namespace
+
+int run_schedule(const ScheduleOptions& options, const Output& output) {
+  int status = am_apps::kFine;
+  const auto input = load_input(options.plan, output, status);
+  if (!input.has_value()) return status;
+  am::Diagnostics found;
+  const auto answer = find_answer(options, *input, found);
+  if (!answer.has_value()) return am_apps::refuse(found, output);
+  write_files(options, *answer);
+  if (output.json) {
+    am_apps::print(to_json(*answer));
+  } else {
+    am_apps::print(report(*answer, output.out));
+  }
+  return am_apps::kFine;
+}
+
+}  // namespace am_plan

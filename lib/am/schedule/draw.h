@@ -1,0 +1,24 @@
+// A timeline as lines of text for a terminal, one a rank, time to the right.
+//
+//   rank 0  F0 F1 ······ B0──── F2 B1──── F3 B2──── ··· B3────
+//   rank 1  ··· F0 B0──── F1 B1──── F2 B2──── F3 B3────
+//
+// The number is the micro-batch; with several stages a rank the stage stands in front ("2F0").
+#pragma once
+
+#include <string>
+
+#include "am/schedule/timeline.h"
+#include "am/term/style.h"
+
+namespace am::schedule {
+
+struct DrawLimits {
+  size_t ranks = 64;  // the middle of more ranks is left out
+};
+
+// Kinds have colours where the style has them; waiting is dots. A picture that is wider than the
+// style's width is cut there, and a last line says how much of it was left out.
+std::string draw(const Timeline& timeline, const term::Style& style, const DrawLimits& limits = {});
+
+}  // namespace am::schedule
