@@ -15,12 +15,12 @@
 namespace am_plan {
 namespace {
 
-// "model.layers.*.self_attn.q_proj": layers are counted together.
+// "model.layers.*.self_attn.q_proj": layers are counted together, and so are experts. A parameter
+// that is neither weight nor bias of its module (gpt-oss's fused experts) stands for itself.
 std::string collapsed(const am::model::ParameterSpec& parameter) {
-  std::string module = parameter.module();
-  const std::string layer = am::cat("model.layers.", parameter.layer, ".");
-  if (parameter.layer >= 0) module.replace(0, layer.size(), "model.layers.*.");
-  return module;
+  const std::string leaf = parameter.leaf();
+  const bool usual = leaf == "weight" || leaf == "bias";
+  return am::model::any_layer_name(usual ? parameter.module() : parameter.name, parameter.layer);
 }
 
 // Parameters by module, in the order of the model.
@@ -42,13 +42,21 @@ am::Json to_json(const am::model::ModelConfig& config, const am::model::Inventor
   am::Json json = am::Json::object();
   json["model_type"] = config.model_type;
   json["parameters"] = inventory.total();
-  json["active_parameters"] = am::model::active_parameters(inventory);
+  json["active_parameters"] = am::model::active_parameters(config, inventory);
+  if (config.mtp_layers > 0) {
+    json["mtp_layers"] = config.mtp_layers;
+    json["parameters_with_mtp"] = inventory.total() + am::model::mtp_parameters(config);
+  }
   json["layers"] = config.num_hidden_layers;
   json["hidden_size"] = config.hidden_size;
   json["intermediate_size"] = config.intermediate_size;
   json["attention_heads"] = config.num_attention_heads;
   json["key_value_heads"] = config.num_key_value_heads;
   json["head_dim"] = config.head_dim;
+  if (config.moe.has_value()) {
+    json["experts"] = config.moe->experts;
+    json["experts_per_token"] = config.moe->experts_per_token;
+  }
   json["vocab_size"] = config.vocab_size;
   json["max_position_embeddings"] = config.max_position_embeddings;
   json["tie_word_embeddings"] = config.tie_word_embeddings;
@@ -58,6 +66,30 @@ am::Json to_json(const am::model::ModelConfig& config, const am::model::Inventor
   return json;
 }
 
+std::string experts_text(const am::model::ModelConfig& config) {
+  if (!config.moe.has_value()) return {};
+  const am::model::MoeConfig& moe = *config.moe;
+  const auto layers = std::count(moe.layers.begin(), moe.layers.end(), true);
+  return am::cat(
+      "  ", moe.experts_per_token, " of ", moe.experts, " experts of ", moe.expert_width,
+      moe.shared_width > 0 ? am::cat(", shared experts of ", moe.shared_width) : std::string(),
+      ", in ", layers, layers == 1 ? " layer\n" : " layers\n");
+}
+
+std::string window_text(const am::model::ModelConfig& config) {
+  int64_t layers = 0;
+  for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+    if (am::model::window_of(config, layer).has_value()) ++layers;
+  }
+  if (layers == 0) return {};
+  std::string where;
+  if (layers < config.num_hidden_layers) {
+    where = config.window_layers.empty() ? am::cat(" from layer ", config.window_first_layer, " on")
+                                         : am::cat(" in ", layers, " layers");
+  }
+  return am::cat("  a sliding window of ", *config.sliding_window, " positions", where, "\n");
+}
+
 std::string geometry(const am::model::ModelConfig& config) {
   std::string text = am::cat(
       "  ", config.num_hidden_layers, " layers, hidden ", config.hidden_size, ", feed-forward ",
@@ -65,14 +97,15 @@ std::string geometry(const am::model::ModelConfig& config) {
       config.num_attention_heads, " heads of ", config.head_dim, ", ", config.num_key_value_heads,
       " key/value heads, up to ", config.max_position_embeddings, " positions\n");
   if (config.tie_word_embeddings) text += "  the head shares the embedding's weight\n";
-  if (config.sliding_window.has_value()) {
-    text += am::cat("  a sliding window of ", *config.sliding_window, " positions",
-                    config.window_first_layer > 0
-                        ? am::cat(" from layer ", config.window_first_layer, " on")
-                        : std::string(),
-                    "\n");
+  if (config.mla.has_value()) {
+    const am::model::MlaConfig& mla = *config.mla;
+    text +=
+        am::cat("  latent attention: keys and values from ", mla.kv_lora_rank,
+                mla.q_lora_rank > 0 ? am::cat(", queries from ", mla.q_lora_rank) : std::string(),
+                "; heads of ", mla.qk_nope_head_dim, " + ", mla.qk_rope_head_dim,
+                " rotated, values of ", mla.v_head_dim, "\n");
   }
-  return text;
+  return text + experts_text(config) + window_text(config);
 }
 
 std::string report(const am::model::ModelConfig& config, const am::model::Inventory& inventory,
@@ -89,8 +122,18 @@ std::string report(const am::model::ModelConfig& config, const am::model::Invent
              {am::format_count(total), am::term::Role::kBold},
              "100.0 %"});
   const double flops = am::model::train_flops_per_token(config, seq_len);
+  const int64_t active = am::model::active_parameters(config, inventory);
+  std::string counts;
+  if (active != total) {
+    counts += am::cat("active for one token: ", am::format_count(active), " parameters\n");
+  }
+  if (config.mtp_layers > 0) {
+    counts += am::cat("with ", config.mtp_layers,
+                      " MTP layers: ", am::format_count(total + am::model::mtp_parameters(config)),
+                      " parameters\n");
+  }
   return am::cat(style.paint(am::term::Role::kBold, model_text(config, total)), "\n",
-                 geometry(config), "\n", table.text(style), "\n",
+                 geometry(config), "\n", table.text(style), "\n", counts,
                  "training: ", am::format_fixed(flops / 1e9, 2),
                  " GFLOP a token at sequence length ", seq_len, "\n");
 }

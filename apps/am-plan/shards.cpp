@@ -69,26 +69,23 @@ std::string placement_text(const ParameterLayout& parameter, const am::mesh::Mes
   return parts.empty() ? "whole" : am::join(parts, ", ");
 }
 
-// Parameters of different layers that lie alike share a row.
+// Parameters of different layers and experts that lie alike share a row.
 struct Row {
-  std::string name;   // layers together
+  std::string name;   // layers and experts together
   std::string first;  // the full name of the first
   std::string shape, placements, local, offset;
-  int layers = 0;
+  int times = 0;
 };
 
 Row row_of(const Shard& shard, const Layout& layout) {
   Row row;
   row.name = row.first = shard.parameter->name;
-  if (shard.layer >= 0) {
-    const std::string layer = am::cat("model.layers.", shard.layer, ".");
-    row.name = am::cat("model.layers.*.", row.name.substr(layer.size()));
-  }
+  row.name = am::model::any_layer_name(row.name, shard.layer);
   row.shape = am::shape_text(shard.parameter->shape);
   row.placements = placement_text(*shard.parameter, layout.mesh);
   row.local = am::shape_text(shard.box.shape);
   row.offset = am::shape_text(shard.box.offset);
-  row.layers = 1;
+  row.times = 1;
   return row;
 }
 
@@ -104,19 +101,19 @@ std::string table_of(const std::vector<Shard>& shards, const Layout& layout,
     if (fresh) {
       rows.push_back(std::move(row));
     } else {
-      ++rows[at->second].layers;
+      ++rows[at->second].times;
     }
   }
   am::term::Table table({{"parameter"},
-                         {"layers", am::term::Align::kRight},
+                         {"times", am::term::Align::kRight},
                          {"shape"},
                          {"placements"},
                          {"local shape"},
                          {"offset"}});
   for (const Row& row : rows) {
-    const bool in_layers = am::starts_with(row.name, "model.layers.");
-    table.add({row.layers == 1 ? row.first : row.name,
-               in_layers ? am::cat(row.layers) : std::string(),
+    const bool in_layers = row.name != row.first;
+    table.add({row.times == 1 ? row.first : row.name,
+               in_layers ? am::cat(row.times) : std::string(),
                row.shape,
                {row.placements, am::term::Role::kAccent},
                row.local,

@@ -23,18 +23,13 @@ struct Replicated {
   bool grad_sum = false;
 };
 
-std::string collapsed(const am::model::ParameterSpec& parameter) {
-  if (parameter.layer < 0) return parameter.name;
-  const std::string layer = am::cat("model.layers.", parameter.layer, ".");
-  return am::cat("model.layers.*.", parameter.name.substr(layer.size()));
-}
-
 std::vector<Replicated> replicated(const Answer& answer) {
   std::vector<Replicated> out;
   for (size_t i = 0; i < answer.inventory.parameters.size(); ++i) {
     const am::model::TpParameter& tp = answer.resolved.parameters[i];
     if (tp.shard_dim.has_value()) continue;
-    const std::string name = collapsed(answer.inventory.parameters[i]);
+    const am::model::ParameterSpec& parameter = answer.inventory.parameters[i];
+    const std::string name = am::model::any_layer_name(parameter.name, parameter.layer);
     bool known = false;
     for (const Replicated& other : out) known = known || other.name == name;
     if (!known) out.push_back({name, tp.grad_sum_over_tp});

@@ -5,6 +5,7 @@
 #include "am/base/error.h"
 #include "am/base/json.h"
 #include "am/base/text.h"
+#include "am/model/family.h"
 
 namespace {
 
@@ -118,9 +119,13 @@ TEST_CASE("qwen's window needs use_sliding_window and starts at max_window_layer
   CHECK(parse(with(on, {{"max_window_layers", 1}})).window_first_layer == 1);
   const Json types = {"full_attention", "sliding_attention"};
   CHECK(parse(with(on, {{"layer_types", types}})).window_first_layer == 1);
-  const Json mixed = {"sliding_attention", "full_attention"};
-  CHECK(rules(with(on, {{"layer_types", mixed}})) == Ids{"model.value"});
+  const ModelConfig mixed =
+      parse(with(on, {{"layer_types", {"sliding_attention", "full_attention"}}}));
+  CHECK(am::model::window_of(mixed, 0) == 16);
+  CHECK_FALSE(am::model::window_of(mixed, 1).has_value());
   CHECK(rules(with(on, {{"layer_types", Json{"full_attention"}}})) == Ids{"model.type"});
+  CHECK(rules(with(on, {{"layer_types", {"full_attention", "linear_attention"}}})) ==
+        Ids{"model.value"});
 }
 
 TEST_CASE("the rotary embedding's old and new spellings say the same") {
@@ -152,20 +157,24 @@ TEST_CASE("the rotary embedding's old and new spellings say the same") {
       2.0);
 }
 
-TEST_CASE("rotary embeddings that we do not know are errors") {
+TEST_CASE("rotary embeddings that are not computed are kept by name") {
   for (const char* type : {"yarn", "dynamic", "longrope", "su"}) {
-    Diagnostics found;
-    const Json json = with(llama(), {{"rope_scaling", {{"type", type}, {"factor", 2.0}}}});
-    CHECK_FALSE(am::model::parse_config(json.dump(2), "config.json", found).has_value());
-    REQUIRE(found.items().size() == 1);
-    CHECK(found.items()[0].rule == "model.rope");
-    CHECK_THAT(found.items()[0].help, Catch::Contains("default, linear, llama3"));
-    CHECK(found.items()[0].span.line > 1);
+    const Json scaling = {{"type", type}, {"factor", 2.0}};
+    CHECK(parse(with(llama(), {{"rope_scaling", scaling}})).rope.type == type);
   }
-  CHECK(rules(with(llama(), {{"partial_rotary_factor", 0.5}})) == Ids{"model.rope"});
+  CHECK(parse(with(llama(), {{"partial_rotary_factor", 0.5}})).rope.rotated_part == 0.5);
+  const Json by_layer = {{"full_attention", {{"rope_type", "default"}}}};
+  CHECK(parse(with(llama(), {{"rope_parameters", by_layer}})).rope.type ==
+        am::model::kRopePerLayerType);
+  CHECK(rules(with(llama(), {{"partial_rotary_factor", 1.5}})) == Ids{"model.value"});
   CHECK(rules(with(llama(), {{"rope_scaling", {{"rope_type", "linear"}}}})) == Ids{"model.key"});
   CHECK(rules(with(llama(), {{"rope_scaling", 3}})) == Ids{"model.type"});
   CHECK(rules(with(llama(), {{"rope_theta", -1.0}})) == Ids{"model.value"});
+  const Json swapped = {{"rope_type", "llama3"},
+                        {"factor", 8.0},
+                        {"low_freq_factor", 4.0},
+                        {"high_freq_factor", 1.0}};
+  CHECK(rules(with(llama(), {{"rope_scaling", swapped}})) == Ids{"model.rope"});
 }
 
 TEST_CASE("dtype in both spellings") {
@@ -177,29 +186,54 @@ TEST_CASE("dtype in both spellings") {
   CHECK(found.count(am::Severity::kWarning) == 1);
 }
 
-TEST_CASE("an unknown model_type lists the known ones and the nearest") {
+TEST_CASE("an unknown model_type of Llama's shape is planned as Llama, with a warning") {
   Diagnostics found;
-  const Json json = with(llama(), {{"model_type", "qwen4"}});
-  CHECK_FALSE(am::model::parse_config(json.dump(2), "dir/config.json", found).has_value());
+  const Json json = with(llama(), {{"model_type", "qwen4"}, {"attention_bias", true}});
+  const auto config = am::model::parse_config(json.dump(2), "dir/config.json", found);
+  REQUIRE(config.has_value());
+  CHECK(config->model_type == "qwen4");
+  CHECK(config->o_bias);
+  CHECK(am::model::family_of(*config).model_type == "llama");
   REQUIRE(found.items().size() == 1);
   const auto& item = found.items()[0];
+  CHECK(item.severity == am::Severity::kWarning);
   CHECK(item.rule == "model.family");
   CHECK(item.span.file == "dir/config.json");
   CHECK(item.span.line == 2);
-  CHECK_THAT(item.help, Catch::Contains("llama, mistral, qwen2, qwen3"));
+  CHECK_THAT(item.message, Catch::Contains("Llama"));
+  CHECK_THAT(item.help, Catch::Contains("did you mean"));
+}
+
+TEST_CASE("an unknown model_type of another shape is an error that lists the known ones") {
+  Json other = with(llama(), {{"model_type", "qwen4"}});
+  for (const Json& changes :
+       {Json{{"num_experts", 4}}, Json{{"kv_lora_rank", 4}}, Json{{"layer_norm_eps", 1e-5}},
+        Json{{"is_encoder_decoder", true}}, Json{{"text_config", Json::object()}}}) {
+    CHECK(rules(with(other, changes)) == Ids{"model.family"});
+  }
+  other.erase("intermediate_size");
+  Diagnostics found;
+  CHECK_FALSE(am::model::parse_config(other.dump(2), "config.json", found).has_value());
+  REQUIRE(found.items().size() == 1);
+  CHECK(found.items()[0].rule == "model.family");
+  CHECK_THAT(found.items()[0].message, Catch::Contains("intermediate_size"));
+  for (const std::string& name : am::model::family_names()) {
+    CHECK_THAT(found.items()[0].help, Catch::Contains(name));
+  }
   CHECK(rules(without(llama(), "model_type")) == Ids{"model.key"});
   CHECK(rules(with(llama(), {{"model_type", 7}})) == Ids{"model.type"});
+  CHECK(rules(with(llama(), {{"model_type", ""}})) == Ids{"model.family"});
 }
 
 TEST_CASE("all violations are reported at once") {
-  Json json = with(llama(), {{"hidden_act", "gelu"},
+  Json json = with(llama(), {{"hidden_act", 3},
                              {"num_hidden_layers", 0},
                              {"attention_bias", "yes"},
                              {"rms_norm_eps", "small"}});
   json.erase("vocab_size");
   auto ids = rules(json);
   std::sort(ids.begin(), ids.end());
-  CHECK(ids == Ids{"model.activation", "model.key", "model.type", "model.type", "model.value"});
+  CHECK(ids == Ids{"model.key", "model.type", "model.type", "model.type", "model.value"});
 }
 
 TEST_CASE("wrong sizes") {

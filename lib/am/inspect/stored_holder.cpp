@@ -9,6 +9,7 @@
 #include "am/checkpoint/checkpoint.h"
 #include "am/checkpoint/weights.h"
 #include "am/inspect/facts.h"
+#include "am/nn/runnable.h"
 #include "am/planner/layout.h"
 #include "am/tensor/dtype.h"
 #include "am/tensor/redistribute.h"
@@ -46,7 +47,8 @@ StoredHolder::StoredHolder(std::unique_ptr<checkpoint::TensorSource> source)
   } else {
     Diagnostics found;
     config_ = model::load_config(config_file, found);
-    if (!config_) config_problem_ = first_error(found);
+    if (config_) nn::check_runnable(*config_, found);
+    if (!found.ok()) config_problem_ = first_error(found);
   }
   if (fs::exists(folder / "tokenizer.json")) tokenizer_ = (folder / "tokenizer.json").string();
   if (source_->format() == "automesh") read_checkpoint_facts();
@@ -98,7 +100,7 @@ Json StoredHolder::info() {
   add_mesh(mesh_, json);
   json["compute_dtype"] = tensor::dtype_name(compute_dtype_);
   json["tokenizer"] = tokenizer_;
-  if (!config_) json["cannot_run"] = config_problem_;
+  if (!config_problem_.empty()) json["cannot_run"] = config_problem_;
   return json;
 }
 
@@ -179,9 +181,9 @@ std::string StoredHolder::unshard_note() const {
 
 parallel::ParallelModel& StoredHolder::runnable() {
   if (model_) return *model_;
-  if (!config_) {
+  if (!config_problem_.empty()) {
     throw Error(ErrorKind::kPlan, cat("the model cannot be run: ", config_problem_),
-                "put the model's config.json beside its weights");
+                config_ ? std::string() : "put the model's config.json beside its weights");
   }
   const config::Plan plan = plan_of_one(compute_dtype_);
   Diagnostics found;

@@ -50,7 +50,7 @@ class StoredHolder : public Holder {
 
   std::unique_ptr<checkpoint::TensorSource> source_;
   std::optional<model::ModelConfig> config_;
-  std::string config_problem_;  // why there is no config_
+  std::string config_problem_;  // why the model cannot be run; empty: it can
   std::optional<int64_t> step_;
   mesh::MeshLayout mesh_;
   std::map<std::string, std::vector<std::pair<std::string, mesh::Placement>>> placements_;

@@ -7,6 +7,7 @@
 #include "am/inspect/sharded_holder.h"
 #include "am/inspect/stored_holder.h"
 #include "am/launch/run_folder.h"
+#include "am/nn/runnable.h"
 #include "am/parallel/parallel_model.h"
 #include "am/planner/rules.h"
 
@@ -62,6 +63,7 @@ std::optional<OpenedPlan> open_plan(const fs::path& file,
   if (!plan) return std::nullopt;
   planner::CheckedPlan checked = planner::check(*plan, world_size, found);
   if (checked.mesh) parallel::check_supported(*plan, *checked.mesh, found);
+  if (checked.model) nn::check_runnable(*checked.model, found);
   if (!found.ok() || !checked.mesh || !checked.model) return std::nullopt;
   auto layout = planner::build_layout(*plan, *checked.model, *checked.mesh, found);
   if (!layout) return std::nullopt;

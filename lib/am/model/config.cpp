@@ -1,137 +1,142 @@
 #include "am/model/config.h"
 
+#include <algorithm>
+#include <array>
+#include <utility>
+
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/json.h"
 #include "am/base/text.h"
+#include "am/model/config_common.h"
 #include "am/model/config_reader.h"
 #include "am/model/family.h"
-#include "am/model/rope_config.h"
 
 namespace am::model {
 namespace {
 
-// Limits far above any real model. They keep every later product, byte counts of all states
-// included, inside 63 bits.
-constexpr int64_t kMaxVocab = int64_t{1} << 26;
-constexpr int64_t kMaxHidden = int64_t{1} << 20;
-constexpr int64_t kMaxIntermediate = int64_t{1} << 22;
-constexpr int64_t kMaxLayers = int64_t{1} << 14;
-constexpr int64_t kMaxHeads = int64_t{1} << 16;
-constexpr int64_t kMaxHeadDim = int64_t{1} << 14;
-constexpr int64_t kMaxPositions = int64_t{1} << 40;
+// Multimodal configs whose `text_config` is one of our families, and which one when it does not
+// say.
+struct Wrapper {
+  std::string_view model_type;
+  std::string_view text_type;
+};
+constexpr std::array<Wrapper, 7> kWrappers = {{{"gemma3", "gemma3_text"},
+                                               {"paligemma", "gemma"},
+                                               {"llava", "llama"},
+                                               {"llava_next", "llama"},
+                                               {"idefics3", "llama"},
+                                               {"smolvlm", "llama"},
+                                               {"mistral3", "mistral"}}};
 
-const Family* read_family(ConfigReader& reader, ModelConfig& config) {
-  const std::string known = join(family_names(), ", ");
-  if (reader.raw("model_type").is_null()) {
-    reader.error("model.key", "model_type", "the config has no model_type",
-                 cat("known model types: ", known));
+const Wrapper* find_wrapper(std::string_view model_type) {
+  const auto* const found = std::find_if(kWrappers.begin(), kWrappers.end(), [&](const Wrapper& w) {
+    return w.model_type == model_type;
+  });
+  return found == kWrappers.end() ? nullptr : found;
+}
+
+std::string known_families() { return cat("known model types: ", join(family_names(), ", ")); }
+
+std::string family_help(const std::string& model_type) {
+  const auto near = nearest(model_type, family_names());
+  return near.has_value() ? cat("did you mean \"", *near, "\"? ", known_families())
+                          : known_families();
+}
+
+// Why a config of an unknown model_type cannot be read as Llama's; empty: it can.
+std::string why_not_llama(const ConfigReader& reader) {
+  std::vector<std::string> missing;
+  for (const std::string_view key : {"vocab_size", "hidden_size", "intermediate_size",
+                                     "num_hidden_layers", "num_attention_heads"}) {
+    if (reader.raw(key).is_null()) missing.emplace_back(key);
+  }
+  if (!missing.empty()) return cat("it has no ", join(missing, ", "));
+  for (const std::string_view key :
+       {"num_experts", "num_local_experts", "n_routed_experts", "kv_lora_rank", "text_config",
+        "layer_norm_eps", "layer_norm_epsilon"}) {
+    if (!reader.raw(key).is_null()) return cat("it has ", key);
+  }
+  if (reader.raw("is_encoder_decoder") == true) return "it is an encoder and a decoder";
+  return {};
+}
+
+// The family that the config is read as; null after an error.
+const Family* read_family(ConfigReader& reader, std::string_view fallback, ModelConfig& config) {
+  const std::string model_type(fallback);
+  if (reader.raw("model_type").is_null() && fallback.empty()) {
+    reader.error("model.key", "model_type", "the config has no model_type", known_families());
     return nullptr;
   }
-  const auto model_type = reader.text("model_type");
-  if (!model_type.has_value()) return nullptr;
-  config.model_type = *model_type;
-  const Family* family = find_family(*model_type);
-  if (family == nullptr) {
-    const auto near = nearest(*model_type, family_names());
-    reader.error("model.family", "model_type", cat("model_type \"", *model_type, "\" is not known"),
-                 near.has_value() ? cat("did you mean \"", *near, "\"? known model types: ", known)
-                                  : cat("known model types: ", known));
-  }
-  return family;
-}
-
-void read_sizes(ConfigReader& reader, ModelConfig& config) {
-  config.vocab_size = reader.required_integer("vocab_size", 1, kMaxVocab);
-  config.hidden_size = reader.required_integer("hidden_size", 1, kMaxHidden);
-  config.intermediate_size = reader.required_integer("intermediate_size", 1, kMaxIntermediate);
-  config.num_hidden_layers = reader.required_integer("num_hidden_layers", 1, kMaxLayers);
-  config.num_attention_heads = reader.required_integer("num_attention_heads", 1, kMaxHeads);
-}
-
-void read_key_value_heads(ConfigReader& reader, const Family& family, ModelConfig& config) {
-  const int64_t heads = config.num_attention_heads;
-  // null means "as many as query heads" to every class; only a missing key takes the class's
-  // default.
-  const bool missing = !reader.has("num_key_value_heads");
-  const int64_t fallback = missing ? family.key_value_heads.value_or(heads) : heads;
-  config.num_key_value_heads =
-      reader.integer("num_key_value_heads", 1, kMaxHeads).value_or(fallback);
-  if (heads == 0 || config.num_key_value_heads == 0) return;
-  if (heads % config.num_key_value_heads != 0) {
-    reader.error("model.heads", missing ? "num_attention_heads" : "num_key_value_heads",
-                 cat("num_key_value_heads = ", config.num_key_value_heads,
-                     missing ? " (the default of this model_type)" : "",
-                     " does not divide num_attention_heads = ", heads),
-                 "every key/value head serves the same number of query heads");
-  }
-}
-
-void read_head_dim(ConfigReader& reader, const Family& family, ModelConfig& config) {
-  const int64_t heads = config.num_attention_heads;
-  const auto written = reader.integer("head_dim", 1, kMaxHeadDim);
-  if (written.has_value() || family.head_dim.has_value()) {
-    config.head_dim = written.has_value() ? *written : *family.head_dim;
-  } else if (heads > 0 && config.hidden_size > 0) {
-    if (config.hidden_size % heads != 0) {
-      reader.error("model.heads", "num_attention_heads",
-                   cat("num_attention_heads = ", heads, " does not divide hidden_size = ",
-                       config.hidden_size, ", and the config has no head_dim"),
-                   "give head_dim, or sizes that divide");
-      return;
+  const bool written = !reader.raw("model_type").is_null();
+  config.model_type = written ? reader.text("model_type").value_or("") : model_type;
+  if (config.model_type.empty()) {
+    if (reader.raw("model_type") == "") {
+      reader.error("model.family", "model_type", "model_type is empty", known_families());
     }
-    config.head_dim = config.hidden_size / heads;
+    return nullptr;
   }
-  if (config.head_dim % 2 != 0) {
-    reader.error(
-        "model.heads", written.has_value() ? "head_dim" : "num_attention_heads",
-        cat("the rotary embedding turns pairs, and head_dim = ", config.head_dim, " is odd"));
+  const Family* family = find_family(config.model_type);
+  if (family != nullptr) return family;
+  const std::string reason = why_not_llama(reader);
+  if (!reason.empty()) {
+    reader.error("model.family", "model_type",
+                 cat("model_type \"", config.model_type,
+                     "\" is not known, and the config is not of Llama's shape: ", reason),
+                 family_help(config.model_type));
+    return nullptr;
   }
-  if (config.head_dim * heads > kMaxHidden) {
-    reader.error(
-        "model.value", "num_attention_heads",
-        cat("num_attention_heads * head_dim = ", config.head_dim * heads, " is out of range"),
-        cat("at most ", kMaxHidden));
-  }
+  reader.warning("model.family", "model_type",
+                 cat("model_type \"", config.model_type,
+                     "\" is not known: it is planned as a Llama decoder of these sizes "
+                     "(RMSNorm, q, k, v and o projections, gate, up and down)"),
+                 family_help(config.model_type));
+  return &family_of(config);
 }
 
-void read_activation(ConfigReader& reader, ModelConfig& config) {
-  config.hidden_act = reader.text("hidden_act").value_or("silu");
-  if (config.hidden_act == "swish") config.hidden_act = "silu";  // two names of one function
-  if (config.hidden_act != "silu") {
-    reader.error("model.activation", "hidden_act",
-                 cat("hidden_act \"", config.hidden_act, "\" is not known to these families"),
-                 "known: silu");
-  }
+void read_model(ConfigReader& reader, std::string_view fallback, ModelConfig& config) {
+  const Family* family = read_family(reader, fallback, config);
+  if (family == nullptr) return;
+  read_sizes(reader, *family, /*class_sizes=*/!fallback.empty(), config);
+  read_common(reader, *family, config);
+  family->read_config(reader, config);
 }
 
-// The checkpoint's values: a hint for people. What is loaded says its own dtype.
-void read_dtype(ConfigReader& reader, ModelConfig& config) {
-  const std::string_view key = reader.raw("dtype").is_null() ? "torch_dtype" : "dtype";
-  std::string dtype = reader.text(key).value_or("float32");
-  if (starts_with(dtype, "torch.")) dtype = dtype.substr(6);
-  if (dtype == "float32" || dtype == "bfloat16" || dtype == "float16" || dtype == "float64") {
-    config.dtype = dtype;
+// The text part of a multimodal config. `tie_word_embeddings` may stand beside it.
+void read_text_part(ConfigReader& reader, const Wrapper& wrapper, ModelConfig& config) {
+  if (!reader.raw("text_config").is_object()) {
+    reader.error("model.type", "text_config",
+                 cat("a ", wrapper.model_type, " config has a text_config: an object"));
     return;
   }
-  reader.warning("model.value", key, cat(key, " \"", dtype, "\" is not known, and is ignored"),
-                 "known: float32, bfloat16, float16, float64");
-}
-
-void read_common(ConfigReader& reader, const Family& family, ModelConfig& config) {
-  read_key_value_heads(reader, family, config);
-  read_head_dim(reader, family, config);
-  config.max_position_embeddings = reader.integer("max_position_embeddings", 1, kMaxPositions)
-                                       .value_or(family.max_position_embeddings);
-  config.rms_norm_eps = reader.number("rms_norm_eps", 0.0, 1.0).value_or(1e-6);
-  config.initializer_range = reader.number("initializer_range", 0.0, 1.0).value_or(0.02);
-  config.tie_word_embeddings = reader.boolean("tie_word_embeddings").value_or(false);
-  read_activation(reader, config);
-  config.rope = read_rope(reader, config.max_position_embeddings);
-  read_dtype(reader, config);
+  config.wrapped_in = wrapper.model_type;
+  ConfigReader text = reader.nested("text_config");
+  read_model(text, wrapper.text_type, config);
+  if (!text.has("tie_word_embeddings")) {
+    const auto tied = reader.boolean("tie_word_embeddings");
+    if (tied.has_value()) config.tie_word_embeddings = *tied;
+  }
+  reader.warning("model.text_part", "model_type",
+                 cat("only the text part of this ", wrapper.model_type, " config is planned, as ",
+                     config.model_type, ": the vision part and the projector are not counted"),
+                 cat("sizes that text_config leaves out are those of ", wrapper.text_type,
+                     "'s configuration class"));
 }
 
 }  // namespace
+
+std::optional<int64_t> window_of(const ModelConfig& config, int64_t layer) {
+  const auto at = static_cast<size_t>(layer);
+  const bool windowed = config.window_layers.empty()
+                            ? layer >= config.window_first_layer
+                            : at < config.window_layers.size() && config.window_layers[at];
+  return windowed ? config.sliding_window : std::nullopt;
+}
+
+bool has_experts(const ModelConfig& config, int64_t layer) {
+  const auto at = static_cast<size_t>(layer);
+  return config.moe.has_value() && at < config.moe->layers.size() && config.moe->layers[at];
+}
 
 std::optional<ModelConfig> parse_config(const std::string& text, const std::string& file,
                                         Diagnostics& found) {
@@ -149,12 +154,15 @@ std::optional<ModelConfig> parse_config(const std::string& text, const std::stri
   config.file = file;
   config.text = text;
   ConfigReader reader(*json, config.text, config.file, mine);
-  const Family* family = read_family(reader, config);
-  if (family != nullptr) {
-    read_sizes(reader, config);
-    read_common(reader, *family, config);
-    family->read_config(reader, config);
+  const Json& model_type = reader.raw("model_type");
+  const Wrapper* wrapper =
+      model_type.is_string() ? find_wrapper(model_type.get<std::string>()) : nullptr;
+  if (wrapper != nullptr) {
+    read_text_part(reader, *wrapper, config);
+  } else {
+    read_model(reader, {}, config);
   }
+  if (mine.ok()) check_extent(reader, config);
   mine.sort();
   found.append(mine);
   if (!mine.ok()) return std::nullopt;

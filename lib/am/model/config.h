@@ -5,12 +5,17 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "am/base/diagnostic.h"
 
 namespace am::model {
 
-// Rotary embedding. `type` is "default", "linear" or "llama3"; the factors are those of the config.
+// RopeConfig::type of a config with an embedding of its own for each kind of layer.
+inline constexpr const char* kRopePerLayerType = "per layer type";
+
+// Rotary embedding. `type` is as the config says; the factors are known for "default", "linear" and
+// "llama3". Another type ("yarn", "longrope", "per layer type", ...) can be planned and not run.
 struct RopeConfig {
   std::string type = "default";
   double theta = 10000.0;
@@ -18,10 +23,34 @@ struct RopeConfig {
   double low_freq_factor = 1.0;
   double high_freq_factor = 4.0;
   int64_t original_max_position_embeddings = 0;
+  double rotated_part = 1.0;  // of a head's width: partial_rotary_factor
+};
+
+// Multi-head latent attention (DeepSeek V2 and V3): keys and values come from one narrow vector a
+// token, and a part of each key, the same for all heads, is rotated.
+struct MlaConfig {
+  int64_t q_lora_rank = 0;  // 0: q_proj reads the hidden state
+  int64_t kv_lora_rank = 0;
+  int64_t qk_nope_head_dim = 0;
+  int64_t qk_rope_head_dim = 0;
+  int64_t v_head_dim = 0;
+
+  int64_t qk_head_dim() const { return qk_nope_head_dim + qk_rope_head_dim; }
+};
+
+// A feed-forward of experts: `experts_per_token` of `experts` work on a token, the shared ones on
+// every token.
+struct MoeConfig {
+  int64_t experts = 0;
+  int64_t experts_per_token = 0;
+  int64_t expert_width = 0;
+  int64_t shared_width = 0;  // all shared experts together; 0: none
+  bool shared_gate = false;  // a number per token weighs the shared experts' output
+  std::vector<bool> layers;  // by decoder layer: experts (true) or the dense MLP
 };
 
 struct ModelConfig {
-  std::string model_type;  // "llama", "mistral", "qwen2", "qwen3"
+  std::string model_type;  // as the config says; of a multimodal config: its text part's
   int64_t vocab_size = 0;
   int64_t hidden_size = 0;
   int64_t intermediate_size = 0;
@@ -33,26 +62,46 @@ struct ModelConfig {
   double rms_norm_eps = 1e-6;
   double initializer_range = 0.02;
   bool tie_word_embeddings = false;
-  bool qkv_bias = false;  // q_proj, k_proj, v_proj
-  bool o_bias = false;    // o_proj
-  bool mlp_bias = false;  // gate_proj, up_proj, down_proj
-  bool qk_norm = false;   // q_norm, k_norm over head_dim
+  bool qkv_bias = false;             // q_proj, k_proj, v_proj
+  bool o_bias = false;               // o_proj
+  bool mlp_bias = false;             // gate_proj, up_proj, down_proj
+  bool norm_bias = false;            // LayerNorm in place of RMSNorm
+  bool head_bias = false;            // lm_head
+  bool qk_norm = false;              // norms over queries and keys
+  bool qk_norm_spans_heads = false;  // ... over all heads together, not over head_dim
+  bool gated_mlp = true;             // gate, up and down; else up and down
+  bool parallel_block = false;       // attention and MLP side by side, not one after the other
+  int hidden_norms = 2;              // norms over hidden_size in a layer
   std::string hidden_act = "silu";
   RopeConfig rope;
   // Attention looks back at most this many positions, itself included, in layers >=
   // window_first_layer; absent: full causal.
   std::optional<int64_t> sliding_window;
   int64_t window_first_layer = 0;
+  // By layer, where the rule above is too simple (Gemma 2 and 3, gpt-oss); empty: the rule above.
+  std::vector<bool> window_layers;
+  std::optional<MlaConfig> mla;
+  std::optional<MoeConfig> moe;
+  // Multi-token prediction: further decoder layers after the last, trained and not needed to run.
+  // They are not among `num_hidden_layers`, and not in the inventory.
+  int64_t mtp_layers = 0;
   std::string dtype = "float32";  // what the checkpoint says its values are stored as
 
-  std::string file;  // where it was read
-  std::string text;  // its bytes: exports copy them, diagnostics point into them
+  std::string wrapped_in;  // the multimodal model_type whose text part this is; mostly empty
+  std::string file;        // where it was read
+  std::string text;        // its bytes: exports copy them, diagnostics point into them
 };
+
+// The window of layer `layer`; nothing: it sees every position before it.
+std::optional<int64_t> window_of(const ModelConfig& config, int64_t layer);
+// Whether the feed-forward of layer `layer` is one of experts.
+bool has_experts(const ModelConfig& config, int64_t layer);
 
 // Reads a config.json, or the config.json of a folder. Both spellings of the rotary embedding are
 // understood (`rope_theta` + `rope_scaling`; `rope_parameters`), and `torch_dtype` as well as
-// `dtype`. Adds every violation (rules "model.*") with file, line and column; nothing when one is
-// an error.
+// `dtype`. An unknown model_type of Llama's shape is read as Llama, and of a known multimodal
+// config only the text part is read, both with a warning. Adds every violation (rules "model.*")
+// with file, line and column; nothing when one is an error.
 std::optional<ModelConfig> load_config(const std::filesystem::path& path, Diagnostics& found);
 // The same from text; `file` is only named.
 std::optional<ModelConfig> parse_config(const std::string& text, const std::string& file,

@@ -1,7 +1,9 @@
-// What one model family adds to the common decoder: reading its config and naming its parameters.
+// What one model family adds to the common decoder: reading its config, naming its parameters, and
+// how tensor parallelism cuts them.
 //
-// A family is one file in families/: a `Family` value with plain functions. To add one, write the
-// file and list it in families/registry.cpp.
+// A family is one file in families/: a `Family` value that composes the blocks of
+// families/blocks.h. To add one, write the file and list it in families/registry.cpp. What a layer
+// computes (layer_profile.h) follows from the ModelConfig that read_config fills.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +20,71 @@
 
 namespace am::model {
 
+class InventoryBuilder;
+
+// The keys under which a config.json says what every decoder has.
+struct ConfigKeys {
+  std::string_view hidden_size = "hidden_size";
+  std::string_view intermediate_size = "intermediate_size";
+  std::string_view layers = "num_hidden_layers";
+  std::string_view heads = "num_attention_heads";
+  std::string_view key_value_heads = "num_key_value_heads";
+  std::string_view head_dim = "head_dim";  // empty: the family has no such key
+  std::string_view positions = "max_position_embeddings";
+  std::string_view norm_eps = "rms_norm_eps";
+  std::string_view activation = "hidden_act";
+};
+
+// What a config that leaves a key out means: the defaults of transformers' configuration class.
+struct ConfigDefaults {
+  int64_t max_position_embeddings = 2048;
+  std::optional<int64_t> key_value_heads = {};  // nothing: as many as query heads
+  std::optional<int64_t> head_dim = {};         // nothing: hidden_size / num_attention_heads
+  double norm_eps = 1e-6;
+  double rope_theta = 10000.0;
+  bool tie_word_embeddings = false;
+  std::string_view hidden_act = "silu";
+  int64_t intermediate_ratio = 0;  // of hidden_size, where the key may be absent; 0: it may not
+  // The five sizes have no default in a config of their own (some 7B model is never meant). The
+  // text part of a multimodal config leaves them out when they are the class's: 0 where unknown.
+  int64_t vocab_size = 0;
+  int64_t hidden_size = 0;
+  int64_t intermediate_size = 0;
+  int64_t layers = 0;
+  int64_t heads = 0;
+};
+
+// One line of a family's tensor-parallel table. A row whose module this config does not have (a
+// tied head, a norm, a dense layer) is left out of the plan.
+struct TpRow {
+  std::string_view module;          // pattern: "model.layers.*.mlp.up_proj"
+  std::optional<TpStyle> plain;     // without sequence parallelism; nothing: replicated
+  std::optional<TpStyle> sequence;  // with it
+};
+
 struct Family {
   std::string_view model_type;
-  std::string_view description;  // one line for `am-plan model` and the docs
-
-  // What a config that leaves the key out means: the defaults of transformers' configuration class.
-  int64_t max_position_embeddings;
-  std::optional<int64_t> key_value_heads;  // nothing: as many as query heads
-  std::optional<int64_t> head_dim;         // nothing: hidden_size / num_attention_heads
-
-  // Fills what is this family's own (biases, norms, windows) after the common keys.
-  void (*read_config)(ConfigReader& reader, ModelConfig& config);
+  std::string_view description;  // one line for the docs
+  ConfigKeys keys = {};
+  ConfigDefaults defaults = {};
+  bool rotary = true;            // heads are rotated, so that their width is even
+  Init norm_init = Init::kOnes;  // zeros where the norm multiplies with 1 + weight
+  ModuleNames names = {};
+  // Fills what is this family's own (biases, norms, windows, experts) after the common keys.
+  void (*read_config)(ConfigReader& reader, ModelConfig& config) = nullptr;
+  // Adds the parameters of one decoder layer, with names relative to it.
+  void (*add_layer)(const ModelConfig& config, int64_t layer, InventoryBuilder& builder) = nullptr;
+  // Learned positions, after the embedding; null: none.
+  void (*add_positions)(const ModelConfig& config, InventoryBuilder& builder) = nullptr;
+  // Without a kSequenceParallel row the family has no sequence parallelism.
+  std::span<const TpRow> tp_rows = {};
 };
 
 std::span<const Family* const> families();
 const Family* find_family(std::string_view model_type);
 // "llama", "mistral", ... in the registry's order.
 std::vector<std::string> family_names();
+// The config's family: that of its model_type, or Llama's, whose shape an unknown one is read as.
+const Family& family_of(const ModelConfig& config);
 
 }  // namespace am::model

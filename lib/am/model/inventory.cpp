@@ -4,65 +4,35 @@
 #include <utility>
 
 #include "am/base/text.h"
+#include "am/model/family.h"
+#include "am/model/inventory_builder.h"
 
 namespace am::model {
 namespace {
 
-constexpr std::string_view kLayerPrefix = "model.layers.";
-constexpr std::string_view kEmbedding = "model.embed_tokens";
-constexpr std::string_view kHead = "lm_head";
+void add_before_layers(const ModelConfig& config, const Family& family, InventoryBuilder& builder) {
+  builder.embedding(family.names.embedding, config.vocab_size, config.hidden_size);
+  if (family.add_positions != nullptr) family.add_positions(config, builder);
+}
 
-class Builder {
- public:
-  explicit Builder(Inventory& inventory) : inventory_(inventory) {}
+void add_after_layers(const ModelConfig& config, const Family& family, InventoryBuilder& builder) {
+  builder.norm(family.names.norm, config.hidden_size);
+  if (config.tie_word_embeddings) return;
+  builder.linear(family.names.head, config.vocab_size, config.hidden_size, config.head_bias);
+}
 
-  void set_layer(int layer) { layer_ = layer; }
+void add_layer(const ModelConfig& config, const Family& family, int64_t layer,
+               InventoryBuilder& builder) {
+  builder.enter_layer(family.names.layers, static_cast<int>(layer));
+  family.add_layer(config, layer, builder);
+  builder.leave_layer();
+}
 
-  void embedding(std::string module, int64_t rows, int64_t columns) {
-    add(std::move(module), "weight", {rows, columns}, ModuleKind::kEmbedding, Init::kNormal);
-  }
-  void linear(const std::string& module, int64_t out, int64_t in, bool bias) {
-    add(module, "weight", {out, in}, ModuleKind::kLinear, Init::kNormal);
-    if (bias) add(module, "bias", {out}, ModuleKind::kLinear, Init::kZeros);
-  }
-  void norm(std::string module, int64_t size) {
-    add(std::move(module), "weight", {size}, ModuleKind::kNorm, Init::kOnes);
-  }
-
- private:
-  void add(std::string module, std::string_view leaf, Shape shape, ModuleKind kind, Init init) {
-    module.append(".").append(leaf);
-    inventory_.parameters.push_back({.name = std::move(module),
-                                     .shape = std::move(shape),
-                                     .module_kind = kind,
-                                     .init = init,
-                                     .layer = layer_});
-  }
-
-  Inventory& inventory_;
-  int layer_ = -1;
-};
-
-void add_layer(const ModelConfig& config, int layer, Builder& builder) {
-  const std::string prefix = cat(kLayerPrefix, layer, ".");
-  const int64_t hidden = config.hidden_size;
-  const int64_t query = config.num_attention_heads * config.head_dim;
-  const int64_t key_value = config.num_key_value_heads * config.head_dim;
-  builder.set_layer(layer);
-  builder.linear(prefix + "self_attn.q_proj", query, hidden, config.qkv_bias);
-  builder.linear(prefix + "self_attn.k_proj", key_value, hidden, config.qkv_bias);
-  builder.linear(prefix + "self_attn.v_proj", key_value, hidden, config.qkv_bias);
-  builder.linear(prefix + "self_attn.o_proj", hidden, query, config.o_bias);
-  if (config.qk_norm) {
-    builder.norm(prefix + "self_attn.q_norm", config.head_dim);
-    builder.norm(prefix + "self_attn.k_norm", config.head_dim);
-  }
-  builder.linear(prefix + "mlp.gate_proj", config.intermediate_size, hidden, config.mlp_bias);
-  builder.linear(prefix + "mlp.up_proj", config.intermediate_size, hidden, config.mlp_bias);
-  builder.linear(prefix + "mlp.down_proj", hidden, config.intermediate_size, config.mlp_bias);
-  builder.norm(prefix + "input_layernorm", hidden);
-  builder.norm(prefix + "post_attention_layernorm", hidden);
-  builder.set_layer(-1);
+Inventory empty_inventory(const ModelConfig& config, const Family& family) {
+  Inventory inventory;
+  inventory.tied_lm_head = config.tie_word_embeddings;
+  inventory.names = family.names;
+  return inventory;
 }
 
 }  // namespace
@@ -84,24 +54,59 @@ const ParameterSpec* Inventory::find(std::string_view name) const {
 }
 
 Inventory build_inventory(const ModelConfig& config) {
-  Inventory inventory;
-  inventory.tied_lm_head = config.tie_word_embeddings;
-  Builder builder(inventory);
-  builder.embedding(std::string(kEmbedding), config.vocab_size, config.hidden_size);
+  const Family& family = family_of(config);
+  Inventory inventory = empty_inventory(config, family);
+  InventoryBuilder builder(config, family, inventory);
+  add_before_layers(config, family, builder);
   for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
-    add_layer(config, static_cast<int>(layer), builder);
+    add_layer(config, family, layer, builder);
   }
-  builder.norm("model.norm", config.hidden_size);
-  if (!config.tie_word_embeddings) {
-    builder.linear(std::string(kHead), config.vocab_size, config.hidden_size, false);
-  }
+  add_after_layers(config, family, builder);
   return inventory;
 }
 
+InventorySample sample_inventory(const ModelConfig& config) {
+  const Family& family = family_of(config);
+  InventorySample sample{.inventory = empty_inventory(config, family)};
+  InventoryBuilder builder(config, family, sample.inventory);
+  add_before_layers(config, family, builder);
+  for (const bool experts : {false, true}) {
+    for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+      if (has_experts(config, layer) != experts) continue;
+      const auto number = static_cast<int>(layer);
+      if (sample.layers.empty() || has_experts(config, sample.layers.back()) != experts) {
+        add_layer(config, family, layer, builder);
+        sample.layers.push_back(number);
+        sample.layer_counts.push_back(0);
+      }
+      ++sample.layer_counts.back();
+    }
+  }
+  add_after_layers(config, family, builder);
+  return sample;
+}
+
+std::string any_layer_name(std::string_view name, int layer) {
+  if (layer < 0) return std::string(name);
+  const std::string number = cat(".", layer, ".");
+  const size_t at = name.find(number);
+  if (at == std::string_view::npos) return std::string(name);
+  std::string any = cat(name.substr(0, at), ".*.", name.substr(at + number.size()));
+  constexpr std::string_view kExperts = ".experts.";
+  const size_t experts = any.find(kExperts);
+  if (experts == std::string::npos) return any;
+  const size_t first = experts + kExperts.size();
+  size_t last = first;
+  while (last < any.size() && any[last] >= '0' && any[last] <= '9') ++last;
+  if (last > first) any.replace(first, last - first, "*");
+  return any;
+}
+
 std::vector<Unit> shard_units(const Inventory& inventory) {
+  const ModuleNames& names = inventory.names;
   std::vector<Unit> units;
-  Unit embedding{.name = std::string(kEmbedding), .parameters = {}, .layer = -1};
-  Unit head{.name = std::string(kHead), .parameters = {}, .layer = -1};
+  Unit embedding{.name = std::string(names.embedding), .parameters = {}, .layer = -1};
+  Unit head{.name = std::string(names.head), .parameters = {}, .layer = -1};
   Unit root{.name = "", .parameters = {}, .layer = -1};
   std::vector<Unit> layers;
   for (size_t i = 0; i < inventory.parameters.size(); ++i) {
@@ -111,12 +116,12 @@ std::vector<Unit> shard_units(const Inventory& inventory) {
       const auto layer = static_cast<size_t>(parameter.layer);
       while (layers.size() <= layer) {
         const auto next = static_cast<int>(layers.size());
-        layers.push_back({.name = cat(kLayerPrefix, next), .parameters = {}, .layer = next});
+        layers.push_back({.name = cat(names.layers, ".", next), .parameters = {}, .layer = next});
       }
       layers[layer].parameters.push_back(index);
-    } else if (starts_with(parameter.name, cat(kEmbedding, "."))) {
+    } else if (parameter.module_kind == ModuleKind::kEmbedding) {
       embedding.parameters.push_back(index);
-    } else if (starts_with(parameter.name, cat(kHead, "."))) {
+    } else if (starts_with(parameter.name, cat(names.head, "."))) {
       head.parameters.push_back(index);
     } else {
       root.parameters.push_back(index);

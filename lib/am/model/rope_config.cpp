@@ -5,7 +5,6 @@
 namespace am::model {
 namespace {
 
-constexpr double kDefaultTheta = 10000.0;
 constexpr double kMaxTheta = 1e12;
 constexpr double kMaxFactor = 1e6;
 
@@ -41,21 +40,16 @@ void read_llama3(ConfigReader& details, int64_t max_position_embeddings, RopeCon
   }
 }
 
-void check_partial(ConfigReader& reader) {
-  const auto partial = reader.number("partial_rotary_factor", 0.0, 1.0);
-  if (partial.has_value() && *partial != 1.0) {
-    reader.error("model.rope", "partial_rotary_factor",
-                 cat("a rotary embedding of a part of the head (", *partial, ") is not understood"),
-                 "these families rotate the whole head: partial_rotary_factor = 1");
-  }
+void read_partial(ConfigReader& reader, RopeConfig& rope) {
+  rope.rotated_part = reader.number("partial_rotary_factor", 0.0, 1.0).value_or(rope.rotated_part);
 }
 
 }  // namespace
 
-RopeConfig read_rope(ConfigReader& reader, int64_t max_position_embeddings) {
+RopeConfig read_rope(ConfigReader& reader, int64_t max_position_embeddings, double default_theta) {
   RopeConfig rope;
-  rope.theta = reader.number("rope_theta", 1.0, kMaxTheta).value_or(kDefaultTheta);
-  check_partial(reader);
+  rope.theta = reader.number("rope_theta", 1.0, kMaxTheta).value_or(default_theta);
+  read_partial(reader, rope);
   const std::string_view key = details_key(reader);
   if (key.empty()) return rope;
   if (!reader.raw(key).is_object()) {
@@ -63,7 +57,11 @@ RopeConfig read_rope(ConfigReader& reader, int64_t max_position_embeddings) {
     return rope;
   }
   ConfigReader details = reader.nested(key);
-  check_partial(details);
+  if (details.has("full_attention") || details.has("sliding_attention")) {
+    rope.type = kRopePerLayerType;
+    return rope;
+  }
+  read_partial(details, rope);
   rope.theta = details.number("rope_theta", 1.0, kMaxTheta).value_or(rope.theta);
   const std::string_view type_key = details.raw("rope_type").is_null() ? "type" : "rope_type";
   rope.type = details.text(type_key).value_or("default");
@@ -71,13 +69,6 @@ RopeConfig read_rope(ConfigReader& reader, int64_t max_position_embeddings) {
     rope.factor = required_number(details, "factor", 1.0, kMaxFactor);
   } else if (rope.type == "llama3") {
     read_llama3(details, max_position_embeddings, rope);
-  } else if (rope.type != "default") {
-    details.error("model.rope", type_key,
-                  cat("a rotary embedding of type \"", rope.type, "\" is not understood"),
-                  "known types: default, linear, llama3");
-  } else if (details.has("full_attention") || details.has("sliding_attention")) {
-    details.error("model.rope", key, "a rotary embedding of its own for each kind of layer",
-                  "these families have one for all layers");
   }
   return rope;
 }

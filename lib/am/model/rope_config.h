@@ -7,9 +7,9 @@
 namespace am::model {
 
 // Old: `rope_theta` beside `rope_scaling` (whose kind is `rope_type`, or `type` in the oldest
-// files). New: `rope_parameters` with everything in it. A kind other than default, linear and
-// llama3 is an error
-// ("model.rope"). `max_position_embeddings` is llama3's original length when the config names none.
-RopeConfig read_rope(ConfigReader& reader, int64_t max_position_embeddings);
+// files). New: `rope_parameters` with everything in it. The factors of linear and llama3 are
+// required; those of other kinds are not read, because only what runs a model needs them.
+// `max_position_embeddings` is llama3's original length when the config names none.
+RopeConfig read_rope(ConfigReader& reader, int64_t max_position_embeddings, double default_theta);
 
 }  // namespace am::model

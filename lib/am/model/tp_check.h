@@ -20,7 +20,13 @@ struct TpModule {
   int rule = -1;                 // that rule's index in the plan
 };
 
-// q_norm and k_norm: they act on heads, of which a rank has only some when the projection is cut.
+// Routed and shared experts and what chooses them.
+bool in_expert_layer(const TpModule& module);
+// Whether the query projection beside the head vector `modules[at]` is column-wise, its output cut.
+bool query_is_cut(const std::vector<TpModule>& modules, size_t at);
+
+// q_norm and k_norm (Phi: q_layernorm, k_layernorm): they act on heads, of which a rank has only
+// some when the projection is cut.
 bool is_head_norm(const TpModule& module);
 // Whether the projection that feeds the head norm `modules[at]` is column-wise with a cut output.
 bool projection_is_cut(const std::vector<TpModule>& modules, size_t at);

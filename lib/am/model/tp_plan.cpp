@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "am/base/text.h"
+#include "am/model/family.h"
 #include "am/model/tp_check.h"
 
 namespace am::model {
@@ -44,10 +45,7 @@ std::string pattern_help(std::string_view pattern, const std::vector<TpModule>& 
   // Layers look alike, so one candidate stands for all of them.
   std::vector<std::string> candidates;
   for (const TpModule& module : modules) {
-    if (module.layer <= 0) {
-      candidates.push_back(module.layer < 0 ? module.name
-                                            : cat("model.layers.*", module.name.substr(14)));
-    }
+    if (module.layer <= 0) candidates.push_back(any_layer_name(module.name, module.layer));
   }
   const auto near = nearest(pattern, candidates);
   if (near.has_value()) return cat("did you mean \"", *near, "\"?");
@@ -70,7 +68,7 @@ std::vector<TpModule> list_modules(const Inventory& inventory) {
     modules.back().parameters.push_back(static_cast<int>(i));
   }
   if (inventory.tied_lm_head) {
-    modules.push_back({.name = "lm_head",
+    modules.push_back({.name = std::string(inventory.names.head),
                        .kind = ModuleKind::kLinear,
                        .layer = -1,
                        .parameters = {},
@@ -108,12 +106,13 @@ std::optional<int> shard_dim(const TpModule& module, const ParameterSpec& parame
   switch (*module.style) {
     case TpStyle::kColwise:
     case TpStyle::kColwiseRep:
-      return 0;
+      return parameter.transposed ? 1 : 0;
     case TpStyle::kRowwise:
     case TpStyle::kRowwiseRep:
       if (module.kind == ModuleKind::kEmbedding) return 0;
       // A row-wise bias is added once, after the sum over tp: every rank keeps all of it.
-      return weight ? std::optional<int>(1) : std::nullopt;
+      if (!weight) return std::nullopt;
+      return parameter.transposed ? 0 : 1;
     case TpStyle::kSequenceParallel:
     case TpStyle::kReplicatedWithGradAllreduce:
       return std::nullopt;
@@ -132,38 +131,34 @@ bool needs_gradient_sum(const TpModule& module, const ParameterSpec& parameter,
   if (module.style == TpStyle::kSequenceParallel) return true;
   if (module.style == TpStyle::kReplicatedWithGradAllreduce) return true;
   if (is_head_norm(module)) return heads_are_cut;
+  // Experts that are left whole see the tokens of their rank's sequence shard.
+  if (sequence_parallel && !module.style.has_value() && in_expert_layer(module)) return true;
   return sequence_parallel && is_rowwise(module) && parameter.leaf() == "bias";
 }
 
 }  // namespace
 
 TpPlan family_tp_plan(const ModelConfig& config, bool sequence_parallel) {
+  const Family& family = family_of(config);
   TpPlan plan;
-  plan.source = cat("family ", config.model_type);
-  plan.sequence_parallel = sequence_parallel;
-  const auto add = [&](std::string pattern, TpStyle style) {
-    plan.rules.push_back({.pattern = std::move(pattern), .style = style});
-  };
-  add("model.embed_tokens", TpStyle::kRowwiseRep);
-  for (const char* name : {"q_proj", "k_proj", "v_proj"}) {
-    add(cat("model.layers.*.self_attn.", name), TpStyle::kColwise);
+  plan.source = cat("family ", family.model_type);
+  plan.sequence_parallel = sequence_parallel && has_sequence_parallel(config);
+  const std::vector<TpModule> modules = list_modules(sample_inventory(config).inventory);
+  for (const TpRow& row : family.tp_rows) {
+    const auto style = plan.sequence_parallel ? row.sequence : row.plain;
+    if (!style.has_value()) continue;
+    // A tied head has no weight of its own: it is cut as the embedding is.
+    if (config.tie_word_embeddings && row.module == family.names.head) continue;
+    if (!matches_any(row.module, modules)) continue;
+    plan.rules.push_back({.pattern = std::string(row.module), .style = *style});
   }
-  add("model.layers.*.self_attn.o_proj", TpStyle::kRowwise);
-  if (config.qk_norm) {
-    add("model.layers.*.self_attn.q_norm", TpStyle::kReplicatedWithGradAllreduce);
-    add("model.layers.*.self_attn.k_norm", TpStyle::kReplicatedWithGradAllreduce);
-  }
-  add("model.layers.*.mlp.gate_proj", TpStyle::kColwise);
-  add("model.layers.*.mlp.up_proj", TpStyle::kColwise);
-  add("model.layers.*.mlp.down_proj", TpStyle::kRowwise);
-  if (sequence_parallel) {
-    add("model.layers.*.input_layernorm", TpStyle::kSequenceParallel);
-    add("model.layers.*.post_attention_layernorm", TpStyle::kSequenceParallel);
-    add("model.norm", TpStyle::kSequenceParallel);
-  }
-  // A tied head has no weight of its own: it is cut as the embedding is.
-  if (!config.tie_word_embeddings) add("lm_head", TpStyle::kColwise);
   return plan;
+}
+
+bool has_sequence_parallel(const ModelConfig& config) {
+  const auto rows = family_of(config).tp_rows;
+  return std::any_of(rows.begin(), rows.end(),
+                     [](const TpRow& row) { return row.sequence == TpStyle::kSequenceParallel; });
 }
 
 ResolvedTpPlan resolve_tp_plan(const TpPlan& plan, const Inventory& inventory,
@@ -181,6 +176,7 @@ ResolvedTpPlan resolve_tp_plan(const TpPlan& plan, const Inventory& inventory,
       TpParameter& out = resolved.parameters[static_cast<size_t>(index)];
       out.style = module.style;
       out.shard_dim = shard_dim(module, parameter);
+      if (module.kind == ModuleKind::kHeadVector && query_is_cut(modules, m)) out.shard_dim = 0;
       out.grad_sum_over_tp =
           needs_gradient_sum(module, parameter, plan.sequence_parallel, heads_are_cut);
     }

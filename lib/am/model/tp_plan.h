@@ -52,8 +52,12 @@ struct TpPlan {
   bool sequence_parallel = false;
 };
 
-// The family's own plan. The head stays cut over the vocabulary (its loss is vocabulary-parallel).
+// The family's own plan, for the modules that this config has. The head stays cut over the
+// vocabulary (its loss is vocabulary-parallel). Where the family has no sequence parallelism the
+// plan is the one without, and its `sequence_parallel` is false.
 TpPlan family_tp_plan(const ModelConfig& config, bool sequence_parallel);
+// Whether the family's plan can cut the hidden states over the sequence.
+bool has_sequence_parallel(const ModelConfig& config);
 
 // What the plan does to one parameter.
 struct TpParameter {
@@ -73,7 +77,8 @@ struct ResolvedTpPlan {
 //
 // A norm over query or key heads (q_norm, k_norm) sees only its rank's heads when q_proj or k_proj
 // is cut: its gradient is summed over tp whether or not a rule says so. Without the sum the
-// replicas drift apart.
+// replicas drift apart. Likewise a value per head (attention sinks) is cut as q_proj is, and
+// experts under sequence parallelism, whose tokens are those of one rank's shard, sum theirs.
 ResolvedTpPlan resolve_tp_plan(const TpPlan& plan, const Inventory& inventory,
                                const ModelConfig& config, const Span& where, Diagnostics& found);
 

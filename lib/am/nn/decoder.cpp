@@ -6,6 +6,7 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/nn/runnable.h"
 
 namespace am::nn {
 
@@ -56,8 +57,20 @@ at::Tensor DecoderLayer::operator()(const at::Tensor& x_BTD, const Rotation& rot
   return attended_BTD + mlp(post_attention_layernorm(attended_BTD));
 }
 
+namespace {
+
+// The tools refuse such a config with its place; this is for who builds a model from a program.
+const model::ModelConfig& checked(const model::ModelConfig& config) {
+  Diagnostics found;
+  check_runnable(config, found);
+  if (found.ok()) return config;
+  throw Error(ErrorKind::kPlan, found.items().front().message, found.items().front().help);
+}
+
+}  // namespace
+
 Decoder::Decoder(const model::ModelConfig& config, const model::Inventory& inventory)
-    : config_(config),
+    : config_(checked(config)),
       inverse_frequencies_(rope_inverse_frequencies(config.rope, config.head_dim)) {
   for (const auto& spec : inventory.parameters) {
     parameters_.push_back(std::make_shared<Parameter>(Parameter{spec.name, {}}));
@@ -83,9 +96,7 @@ void Decoder::bind(const model::Inventory& inventory) {
       layer.self_attn.k_norm = norm(prefix + "self_attn.k_norm");
     }
     layer.self_attn.head_dim = config_.head_dim;
-    if (config_.sliding_window && i >= config_.window_first_layer) {
-      layer.self_attn.window = *config_.sliding_window;
-    }
+    if (const auto window = model::window_of(config_, i)) layer.self_attn.window = *window;
     layer.mlp.gate_proj = linear(prefix + "mlp.gate_proj");
     layer.mlp.up_proj = linear(prefix + "mlp.up_proj");
     layer.mlp.down_proj = linear(prefix + "mlp.down_proj");

@@ -86,9 +86,8 @@ std::vector<SavedTensor> layer_tensors(const ActivationContext& context,
       {"input of down", N * w.down_in * c},
   };
   if (config.qk_norm) saved.push_back({"q and k norms", norm_bytes(N * (w.query + w.key), c)});
-  const bool windowed = config.sliding_window.has_value() &&
-                        layer.layer >= config.window_first_layer &&
-                        static_cast<double>(*config.sliding_window) < context.sequence;
+  const auto window = model::window_of(config, layer.layer);
+  const bool windowed = window.has_value() && static_cast<double>(*window) < context.sequence;
   if (windowed) saved.push_back({"window mask", context.sequence * context.sequence * c});
   return saved;
 }

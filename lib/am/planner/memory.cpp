@@ -157,7 +157,7 @@ class Walk {
     if (unit.layer >= 0) {
       bytes.activations = layer_activations(context_, config_, layout_, rank_, unit);
       bytes.recomputed = recomputed_activations(context_, config_, layout_, rank_, unit);
-    } else if (unit.name == "model.embed_tokens") {
+    } else if (unit.name == layout_.inventory.names.embedding) {
       bytes.activations = embedding_activations(context_);
       bytes.looked_up = true;
     } else if (unit.name.empty()) {
@@ -167,8 +167,9 @@ class Walk {
 
   double logits() const {
     if (layout_.mesh.index(rank_, "pp") != layout_.stage_owners.back()) return 0.0;
-    const char* weight =
-        config_.tie_word_embeddings ? "model.embed_tokens.weight" : "lm_head.weight";
+    const model::ModuleNames& names = layout_.inventory.names;
+    const std::string weight =
+        cat(config_.tie_word_embeddings ? names.embedding : names.head, ".weight");
     for (const ParameterLayout& parameter : layout_.parameters) {
       if (parameter.name != weight) continue;
       const double slice = static_cast<double>(parameter.tp_shape(layout_.mesh, rank_)[0]);

@@ -27,10 +27,12 @@ void add_rule(std::string pattern, const std::string& style, const Span& where, 
 }
 
 std::optional<model::TpPlan> from_table(const std::vector<config::TpTableEntry>& table,
-                                        const std::string& source, Diagnostics& found) {
+                                        const std::string& source, bool sequence_parallel,
+                                        Diagnostics& found) {
   const int before = found.errors();
   model::TpPlan plan;
   plan.source = source;
+  plan.sequence_parallel = sequence_parallel;
   for (const config::TpTableEntry& entry : table) {
     add_rule(entry.pattern, entry.style, entry.where, plan, found);
   }
@@ -39,24 +41,27 @@ std::optional<model::TpPlan> from_table(const std::vector<config::TpTableEntry>&
 }
 
 std::optional<model::TpPlan> read_inline(const config::Plan& plan,
-                                         const config::TpPlanSetting& setting, Diagnostics& found) {
+                                         const config::TpPlanSetting& setting,
+                                         bool sequence_parallel, Diagnostics& found) {
   std::vector<config::TpTableEntry> table;
   for (const auto& [pattern, style] : setting.table) {
     const auto own = plan.spans.find(cat("strategy.tp_plan.", pattern));
     table.push_back(
         {pattern, style, own == plan.spans.end() ? plan.span("strategy.tp_plan") : own->second});
   }
-  return from_table(table, plan.file, found);
+  return from_table(table, plan.file, sequence_parallel, found);
 }
 
 std::optional<model::TpPlan> read_plugin(const config::Plan& plan, const std::string& name,
-                                         const Span& where, Diagnostics& found) {
+                                         const Span& where, bool sequence_parallel,
+                                         Diagnostics& found) {
   const size_t mark = name.find(kPluginMark);
   const std::string library = name.substr(0, mark + kPluginMark.size() - 1);
   const std::string symbol = name.substr(mark + kPluginMark.size());
   try {
     const std::string text = call_tp_plugin(plan.resolve(library), symbol);
-    return from_table(config::parse_tp_table(text, name, where, found), name, found);
+    return from_table(config::parse_tp_table(text, name, where, found), name, sequence_parallel,
+                      found);
   } catch (const Error& error) {
     found.error("tp.plan", where, error.what(), error.hint());
     return std::nullopt;
@@ -67,10 +72,13 @@ std::optional<model::TpPlan> read_named(const config::Plan& plan, const std::str
                                         const model::ModelConfig& config, bool sequence_parallel,
                                         Diagnostics& found) {
   const Span where = plan.span("strategy.tp_plan");
-  if (name.find(kPluginMark) != std::string::npos) return read_plugin(plan, name, where, found);
+  if (name.find(kPluginMark) != std::string::npos) {
+    return read_plugin(plan, name, where, sequence_parallel, found);
+  }
   if (ends_with(name, ".toml") || name.find('/') != std::string::npos) {
     const std::filesystem::path file = plan.resolve(name);
-    return from_table(config::load_tp_table(file, where, found), file.string(), found);
+    return from_table(config::load_tp_table(file, where, found), file.string(), sequence_parallel,
+                      found);
   }
   if (model::find_family(name) != nullptr) {
     model::TpPlan out = model::family_tp_plan(config, sequence_parallel);
@@ -86,6 +94,22 @@ std::optional<model::TpPlan> read_named(const config::Plan& plan, const std::str
   return std::nullopt;
 }
 
+bool uses_family_plan(const config::TpPlanSetting& setting) {
+  return setting.table.empty() &&
+         (setting.text == "auto" || model::find_family(setting.text) != nullptr);
+}
+
+// Some families' plans have no sequence parallelism; the key must not look as if it had helped.
+void warn_of_whole_sequences(const config::Plan& plan, const config::FSDP2Config& fsdp2,
+                             const model::ModelConfig& config, Diagnostics& found) {
+  if (!fsdp2.sequence_parallel || plan.mesh.tp_size <= 1) return;
+  if (!uses_family_plan(fsdp2.tp_plan) || model::has_sequence_parallel(config)) return;
+  found.warning("tp.sequence", plan.span("strategy.sequence_parallel"),
+                cat("the plan of ", config.model_type,
+                    " has no sequence parallelism: sequence_parallel = true changes nothing"),
+                "sequence_parallel = false, or a tp_plan of one's own");
+}
+
 }  // namespace
 
 std::optional<model::TpPlan> select_tp_plan(const config::Plan& plan,
@@ -97,14 +121,14 @@ std::optional<model::TpPlan> select_tp_plan(const config::Plan& plan,
   }
   const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
   if (fsdp2 == nullptr) return model::family_tp_plan(config, false);
+  warn_of_whole_sequences(plan, *fsdp2, config, found);
   const config::TpPlanSetting& setting = fsdp2->tp_plan;
   if (setting.table.empty() && setting.text == "auto") {
     return model::family_tp_plan(config, fsdp2->sequence_parallel);
   }
   auto out = setting.table.empty()
                  ? read_named(plan, setting.text, config, fsdp2->sequence_parallel, found)
-                 : read_inline(plan, setting, found);
-  if (out.has_value()) out->sequence_parallel = fsdp2->sequence_parallel;
+                 : read_inline(plan, setting, fsdp2->sequence_parallel, found);
   return out;
 }
 

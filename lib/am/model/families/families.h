@@ -1,4 +1,4 @@
-// The families that registry.cpp lists, and what several of them share.
+// The families that registry.cpp lists.
 #pragma once
 
 #include "am/model/family.h"
@@ -7,11 +7,22 @@ namespace am::model {
 
 extern const Family kLlama;
 extern const Family kMistral;
+extern const Family kMixtral;
 extern const Family kQwen2;
+extern const Family kQwen2Moe;
 extern const Family kQwen3;
-
-// Qwen's sliding window: `sliding_window` counts only with `use_sliding_window`, and then from
-// layer `max_window_layers` on, or where `layer_types` says "sliding_attention".
-void read_qwen_window(ConfigReader& reader, ModelConfig& config);
+extern const Family kQwen3Moe;
+extern const Family kGemma;
+extern const Family kGemma2;
+extern const Family kGemma3Text;
+extern const Family kPhi;
+extern const Family kPhi3;
+extern const Family kOlmo2;
+extern const Family kDeepseekV2;
+extern const Family kDeepseekV3;
+extern const Family kGptOss;
+extern const Family kGpt2;
+extern const Family kFalcon;
+extern const Family kSmollm3;
 
 }  // namespace am::model

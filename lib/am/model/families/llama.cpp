@@ -1,13 +1,13 @@
 // Llama 1 to 3.x and the many models that took over its config: Yi, SmolLM2, TinyLlama, ...
+#include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
+#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
 
 void read_config(ConfigReader& reader, ModelConfig& config) {
-  const bool attention_bias = reader.boolean("attention_bias").value_or(false);
-  config.qkv_bias = attention_bias;
-  config.o_bias = attention_bias;
+  read_attention_bias(reader, config);
   config.mlp_bias = reader.boolean("mlp_bias").value_or(false);
 }
 
@@ -16,10 +16,15 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
 const Family kLlama = {
     .model_type = "llama",
     .description = "Llama decoder: RMSNorm, rotary embedding, grouped-query attention, SwiGLU",
-    .max_position_embeddings = 2048,
-    .key_value_heads = std::nullopt,
-    .head_dim = std::nullopt,
+    .defaults = {.max_position_embeddings = 2048,
+                 .vocab_size = 32000,
+                 .hidden_size = 4096,
+                 .intermediate_size = 11008,
+                 .layers = 32,
+                 .heads = 32},
     .read_config = read_config,
+    .add_layer = add_llama_layer,
+    .tp_rows = kLlamaTpRows,
 };
 
 }  // namespace am::model

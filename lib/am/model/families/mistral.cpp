@@ -1,18 +1,16 @@
 // Mistral 7B and its kin: the Llama decoder without biases, with a window over all layers.
+#include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
+#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
 
 constexpr int64_t kDefaultWindow = 4096;
 
+// null switches the window off; a config without the key means the class's default.
 void read_config(ConfigReader& reader, ModelConfig& config) {
-  // null switches the window off; a config without the key means the class's default.
-  if (!reader.has("sliding_window")) {
-    config.sliding_window = kDefaultWindow;
-    return;
-  }
-  config.sliding_window = reader.integer("sliding_window", 1, int64_t{1} << 40);
+  read_window(reader, config, kDefaultWindow);
 }
 
 }  // namespace
@@ -20,10 +18,16 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
 const Family kMistral = {
     .model_type = "mistral",
     .description = "Mistral decoder: Llama's, with an optional sliding window in every layer",
-    .max_position_embeddings = 4096 * 32,
-    .key_value_heads = 8,
-    .head_dim = std::nullopt,
+    .defaults = {.max_position_embeddings = 4096 * 32,
+                 .key_value_heads = 8,
+                 .vocab_size = 32000,
+                 .hidden_size = 4096,
+                 .intermediate_size = 14336,
+                 .layers = 32,
+                 .heads = 32},
     .read_config = read_config,
+    .add_layer = add_llama_layer,
+    .tp_rows = kLlamaTpRows,
 };
 
 }  // namespace am::model

@@ -1,5 +1,7 @@
 // Qwen2 and Qwen2.5: the Llama decoder with biases on the query, key and value projections.
+#include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
+#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
@@ -14,10 +16,10 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
 const Family kQwen2 = {
     .model_type = "qwen2",
     .description = "Qwen2 decoder: Llama's, with biases on q_proj, k_proj and v_proj",
-    .max_position_embeddings = 32768,
-    .key_value_heads = 32,
-    .head_dim = std::nullopt,
+    .defaults = {.max_position_embeddings = 32768, .key_value_heads = 32},
     .read_config = read_config,
+    .add_layer = add_llama_layer,
+    .tp_rows = kLlamaTpRows,
 };
 
 }  // namespace am::model

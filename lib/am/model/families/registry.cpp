@@ -6,7 +6,10 @@
 namespace am::model {
 namespace {
 
-constexpr std::array<const Family*, 4> kFamilies = {&kLlama, &kMistral, &kQwen2, &kQwen3};
+constexpr std::array<const Family*, 19> kFamilies = {
+    &kLlama,      &kMistral, &kMixtral,    &kQwen2,  &kQwen2Moe, &kQwen3, &kQwen3Moe,
+    &kGemma,      &kGemma2,  &kGemma3Text, &kPhi,    &kPhi3,     &kOlmo2, &kDeepseekV2,
+    &kDeepseekV3, &kGptOss,  &kGpt2,       &kFalcon, &kSmollm3};
 
 }  // namespace
 
@@ -23,6 +26,11 @@ std::vector<std::string> family_names() {
   std::vector<std::string> names;
   for (const Family* family : kFamilies) names.emplace_back(family->model_type);
   return names;
+}
+
+const Family& family_of(const ModelConfig& config) {
+  const Family* family = find_family(config.model_type);
+  return family != nullptr ? *family : kLlama;
 }
 
 }  // namespace am::model

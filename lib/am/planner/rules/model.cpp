@@ -19,7 +19,7 @@ void check_weights(const RuleContext& context, Diagnostics& found) {
               "give a safetensors file or a folder of them, \"auto\" or \"none\"");
 }
 
-constexpr std::array<Rule, 9> kRules = {{
+constexpr std::array<Rule, 10> kRules = {{
     {.id = "model.path",
      .summary = "model.path leads to a readable config.json",
      .explain =
@@ -51,12 +51,27 @@ constexpr std::array<Rule, 9> kRules = {{
                 "parameter and byte counts are exact integers.",
      .check = nullptr},
     {.id = "model.family",
-     .summary = "model_type is a known family",
+     .summary = "model_type is a known family, or the config is of Llama's shape",
      .explain =
          "A family knows how a config becomes parameters and how they are cut over tensor-parallel "
-         "ranks. llama covers every model that took over Llama's config (Yi, SmolLM2, ...); then "
-         "there are mistral, qwen2 (also Qwen2.5) and qwen3 (dense).\n\n"
-         "A new family is one file in lib/am/model/families.",
+         "ranks. llama covers every model that took over Llama's config (Yi, SmolLM2, ...). A "
+         "config of another model_type that has Llama's keys, and none that show another shape "
+         "(experts, latent attention, an encoder), is planned as Llama with a warning.\n\n"
+         "am-run computes llama, mistral, qwen2 and qwen3; it refuses the others with "
+         "runtime.unsupported. A new family is one file in lib/am/model/families.",
+     .check = nullptr},
+    {.id = "model.text_part",
+     .summary = "of a multimodal config only the text part is planned",
+     .explain =
+         "The configs of gemma3, paligemma, llava, llava_next, idefics3, smolvlm and mistral3 hold "
+         "a text_config of a known family. That part is planned; the vision tower and the "
+         "projector are not counted. Keys that text_config leaves out have the defaults of the "
+         "text model's configuration class, because such files are written without them.",
+     .check = nullptr},
+    {.id = "model.experts",
+     .summary = "a token takes no more experts than there are",
+     .explain = "num_experts_per_tok is at most the number of routed experts (num_local_experts, "
+                "num_experts or n_routed_experts, as the family spells it).",
      .check = nullptr},
     {.id = "model.heads",
      .summary = "heads, key/value heads and head size fit together",
@@ -66,17 +81,13 @@ constexpr std::array<Rule, 9> kRules = {{
          "head_dim is even, as the rotary embedding turns pairs of values.",
      .check = nullptr},
     {.id = "model.rope",
-     .summary = "the rotary embedding is one of the understood types",
+     .summary = "the rotary embedding's factors make sense",
      .explain =
-         "Understood are default, linear (positions divided by a factor) and llama3 (Llama 3.1's "
-         "scaling by wavelength), in the old spelling (rope_theta beside rope_scaling) and in the "
-         "new one (rope_parameters). yarn, dynamic and longrope change the mathematics; computing "
-         "them as if they were default would train a different model.",
-     .check = nullptr},
-    {.id = "model.activation",
-     .summary = "hidden_act is silu",
-     .explain = "These families gate their feed-forward layer with SiLU (SwiGLU). A config with "
-                "another activation belongs to a model that is not covered.",
+         "Both spellings are read: the old one (rope_theta beside rope_scaling) and the new one "
+         "(rope_parameters). llama3 (Llama 3.1's scaling by wavelength) needs high_freq_factor "
+         "above low_freq_factor.\n\nPlanning does not depend on the embedding's kind. am-run "
+         "computes default, linear and llama3 and refuses the others (yarn, dynamic, longrope), "
+         "because computing them as if they were default would train a different model.",
      .check = nullptr},
     {.id = "model.weights",
      .summary = "model.weights leads to weights that exist",

@@ -13,7 +13,9 @@ constexpr std::array<Rule, 3> kRules = {{
          "am-plan checks, draws and measures every plan of the schema. am-run refuses those that "
          "it "
          "cannot run, at the key that asks for it and before any rank starts, instead of running "
-         "something else.\n\nThe help line names a value that runs.",
+         "something else. Of models it runs llama, mistral, qwen2 and qwen3, with a rotary "
+         "embedding of type default, linear or llama3, and silu.\n\nThe help line names a value "
+         "that runs.",
      .check = nullptr},
     {.id = "runtime.backend",
      .summary = "the library of the collectives exists on this machine",

@@ -52,6 +52,12 @@ void check_ep(const RuleContext& context, Diagnostics& found) {
   if (ep == 1) return;
   if (is_ddp(context) || is_megatron(context)) {
     refuse(context, "ep.experts", "ep_size", ep, "expert parallelism", found);
+  } else if (context.model != nullptr && context.model->moe.has_value()) {
+    const int64_t experts = context.model->moe->experts;
+    if (experts % ep == 0) return;
+    found.error("ep.experts", context.plan.span("mesh.ep_size"),
+                cat("ep_size = ", ep, " does not divide the ", experts, " experts"),
+                assignment("ep_size", nearest_values(divisors(experts), ep)));
   } else if (context.model != nullptr) {
     found.error(
         "ep.experts", context.plan.span("mesh.ep_size"),
@@ -110,8 +116,9 @@ constexpr std::array<Rule, 7> kRules = {{
      .check = check_cp},
     {.id = "ep.experts",
      .summary = "expert parallelism needs a model with experts, and fsdp2",
-     .explain = "ep_size > 1 places whole experts on different ranks. The dense families (llama, "
-                "mistral, qwen2, qwen3) have no experts, so it would do nothing.",
+     .explain = "ep_size > 1 places whole experts on different ranks, the same number on each, so "
+                "that it divides the number of experts. A dense model has none, and it would do "
+                "nothing.",
      .check = check_ep},
     {.id = "hsdp.strategy",
      .summary = "dp_replicate_size > 1 (hybrid sharding) needs fsdp2",

@@ -54,7 +54,7 @@ void check_kv_heads(const RuleContext& context, Diagnostics& found) {
                 found);
 }
 
-constexpr std::array<Rule, 6> kRules = {{
+constexpr std::array<Rule, 7> kRules = {{
     {.id = "tp.heads",
      .summary = "tp_size divides num_attention_heads",
      .explain =
@@ -77,6 +77,14 @@ constexpr std::array<Rule, 6> kRules = {{
          "family's name, or \"libmine.so:symbol\": a C function without arguments that returns the "
          "table as TOML text.\n\nPaths are relative to the plan. `am-plan tp PLAN` shows the plan "
          "that is used, and what each line matches.",
+     .check = nullptr},
+    {.id = "tp.sequence",
+     .summary = "sequence_parallel = true has an effect",
+     .explain =
+         "Sequence parallelism needs layers whose norms work on a part of the sequence and whose "
+         "projections gather it. The plans of phi3, gpt2, falcon and the DeepSeeks leave attention "
+         "whole on every tensor-parallel rank, which needs the whole sequence: there the key is "
+         "ignored, and this warning says so.",
      .check = nullptr},
     {.id = "tp.pattern",
      .summary = "every pattern of a tensor-parallel plan matches a module",

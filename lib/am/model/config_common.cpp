@@ -1,0 +1,150 @@
+#include "am/model/config_common.h"
+
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/model/inventory.h"
+#include "am/model/rope_config.h"
+
+namespace am::model {
+namespace {
+
+// Limits far above any real model. With check_extent they keep every later product, byte counts of
+// all states included, inside 63 bits.
+constexpr int64_t kMaxVocab = int64_t{1} << 26;
+constexpr int64_t kMaxHidden = int64_t{1} << 20;
+constexpr int64_t kMaxIntermediate = int64_t{1} << 22;
+constexpr int64_t kMaxLayers = 10000;
+constexpr int64_t kMaxHeads = int64_t{1} << 16;
+constexpr int64_t kMaxHeadDim = int64_t{1} << 14;
+constexpr int64_t kMaxPositions = int64_t{1} << 40;
+// Learned positions are a table, so that their number is a size.
+constexpr int64_t kMaxLearnedPositions = int64_t{1} << 26;
+constexpr int64_t kMaxTensors = 500000;
+constexpr double kMaxParameters = 1e17;
+
+void read_key_value_heads(ConfigReader& reader, const Family& family, ModelConfig& config) {
+  const int64_t heads = config.num_attention_heads;
+  const std::string_view key = family.keys.key_value_heads;
+  // null means "as many as query heads" to every class; only a missing key takes the class's
+  // default.
+  const bool missing = !reader.has(key);
+  const int64_t fallback = missing ? family.defaults.key_value_heads.value_or(heads) : heads;
+  config.num_key_value_heads = reader.integer(key, 1, kMaxHeads).value_or(fallback);
+  if (heads == 0 || config.num_key_value_heads == 0) return;
+  if (heads % config.num_key_value_heads != 0) {
+    reader.error("model.heads", missing ? family.keys.heads : key,
+                 cat(key, " = ", config.num_key_value_heads,
+                     missing ? " (the default of this model_type)" : "", " does not divide ",
+                     family.keys.heads, " = ", heads),
+                 "every key/value head serves the same number of query heads");
+  }
+}
+
+void read_head_dim(ConfigReader& reader, const Family& family, ModelConfig& config) {
+  const int64_t heads = config.num_attention_heads;
+  const std::string_view heads_key = family.keys.heads;
+  const auto written = reader.integer(family.keys.head_dim, 1, kMaxHeadDim);
+  if (written.has_value() || family.defaults.head_dim.has_value()) {
+    config.head_dim = written.has_value() ? *written : *family.defaults.head_dim;
+  } else if (heads > 0 && config.hidden_size > 0) {
+    if (config.hidden_size % heads != 0) {
+      reader.error("model.heads", heads_key,
+                   cat(heads_key, " = ", heads, " does not divide ", family.keys.hidden_size, " = ",
+                       config.hidden_size, ", and the config has no head_dim"),
+                   "give head_dim, or sizes that divide");
+      return;
+    }
+    config.head_dim = config.hidden_size / heads;
+  }
+  if (family.rotary && config.head_dim % 2 != 0) {
+    reader.error(
+        "model.heads", written.has_value() ? family.keys.head_dim : heads_key,
+        cat("the rotary embedding turns pairs, and head_dim = ", config.head_dim, " is odd"));
+  }
+  if (config.head_dim * heads > kMaxHidden) {
+    reader.error("model.value", heads_key,
+                 cat(heads_key, " * head_dim = ", config.head_dim * heads, " is out of range"),
+                 cat("at most ", kMaxHidden));
+  }
+}
+
+// The checkpoint's values: a hint for people. What is loaded says its own dtype.
+void read_dtype(ConfigReader& reader, ModelConfig& config) {
+  const std::string_view key = reader.raw("dtype").is_null() ? "torch_dtype" : "dtype";
+  std::string dtype = reader.text(key).value_or("float32");
+  if (starts_with(dtype, "torch.")) dtype = dtype.substr(6);
+  if (dtype == "float32" || dtype == "bfloat16" || dtype == "float16" || dtype == "float64") {
+    config.dtype = dtype;
+    return;
+  }
+  reader.warning("model.value", key, cat(key, " \"", dtype, "\" is not known, and is ignored"),
+                 "known: float32, bfloat16, float16, float64");
+}
+
+}  // namespace
+
+void read_sizes(ConfigReader& reader, const Family& family, bool class_sizes, ModelConfig& config) {
+  const ConfigKeys& keys = family.keys;
+  const ConfigDefaults& defaults = family.defaults;
+  const auto size = [&](std::string_view key, int64_t high, int64_t of_class) {
+    if (!class_sizes || of_class == 0) return reader.required_integer(key, 1, high);
+    return reader.integer(key, 1, high).value_or(of_class);
+  };
+  config.vocab_size = size("vocab_size", kMaxVocab, defaults.vocab_size);
+  config.hidden_size = size(keys.hidden_size, kMaxHidden, defaults.hidden_size);
+  if (defaults.intermediate_ratio > 0) {
+    config.intermediate_size = reader.integer(keys.intermediate_size, 1, kMaxIntermediate)
+                                   .value_or(defaults.intermediate_ratio * config.hidden_size);
+  } else {
+    config.intermediate_size =
+        size(keys.intermediate_size, kMaxIntermediate, defaults.intermediate_size);
+  }
+  config.num_hidden_layers = size(keys.layers, kMaxLayers, defaults.layers);
+  config.num_attention_heads = size(keys.heads, kMaxHeads, defaults.heads);
+}
+
+void read_common(ConfigReader& reader, const Family& family, ModelConfig& config) {
+  const ConfigKeys& keys = family.keys;
+  const ConfigDefaults& defaults = family.defaults;
+  read_key_value_heads(reader, family, config);
+  read_head_dim(reader, family, config);
+  const int64_t max_positions =
+      family.add_positions == nullptr ? kMaxPositions : kMaxLearnedPositions;
+  config.max_position_embeddings =
+      reader.integer(keys.positions, 1, max_positions).value_or(defaults.max_position_embeddings);
+  config.rms_norm_eps = reader.number(keys.norm_eps, 0.0, 1.0).value_or(defaults.norm_eps);
+  config.initializer_range = reader.number("initializer_range", 0.0, 1.0).value_or(0.02);
+  config.tie_word_embeddings =
+      reader.boolean("tie_word_embeddings").value_or(defaults.tie_word_embeddings);
+  config.hidden_act = reader.text(keys.activation).value_or(std::string(defaults.hidden_act));
+  if (config.hidden_act == "swish") config.hidden_act = "silu";  // two names of one function
+  config.rope = read_rope(reader, config.max_position_embeddings, defaults.rope_theta);
+  read_dtype(reader, config);
+}
+
+void check_extent(ConfigReader& reader, const ModelConfig& config) {
+  const Family& family = family_of(config);
+  const InventorySample sample = sample_inventory(config);
+  int64_t tensors = 0;
+  double parameters = 0.0;
+  for (const ParameterSpec& parameter : sample.inventory.parameters) {
+    int64_t times = 1;
+    for (size_t i = 0; i < sample.layers.size(); ++i) {
+      if (parameter.layer == sample.layers[i]) times = sample.layer_counts[i];
+    }
+    tensors += times;
+    parameters += static_cast<double>(times) * static_cast<double>(numel(parameter.shape));
+  }
+  if (tensors > kMaxTensors) {
+    reader.error("model.value", family.keys.layers,
+                 cat("the model has ", tensors, " tensors, experts counted one by one"),
+                 cat("at most ", kMaxTensors, " are planned: fewer layers or fewer experts"));
+  }
+  if (parameters > kMaxParameters) {
+    reader.error("model.value", family.keys.layers,
+                 cat("the model has about ", format_general(parameters, 3), " parameters"),
+                 cat("at most ", format_general(kMaxParameters, 3), " can be counted in bytes"));
+  }
+}
+
+}  // namespace am::model

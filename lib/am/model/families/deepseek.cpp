@@ -1,0 +1,76 @@
+#include "am/model/families/deepseek.h"
+
+#include "am/model/families/blocks.h"
+
+namespace am::model {
+namespace {
+
+constexpr int64_t kMaxRank = int64_t{1} << 20;
+constexpr int64_t kMaxHeadPart = int64_t{1} << 14;
+constexpr int64_t kMaxShared = int64_t{1} << 10;
+
+// null: no such part; a missing key means the class's default.
+int64_t read_nullable(ConfigReader& reader, std::string_view key, int64_t high, int64_t fallback) {
+  if (!reader.has(key)) return fallback;
+  return reader.integer(key, 1, high).value_or(0);
+}
+
+MlaConfig read_mla(ConfigReader& reader) {
+  MlaConfig mla;
+  mla.q_lora_rank = read_nullable(reader, "q_lora_rank", kMaxRank, 1536);
+  mla.kv_lora_rank = reader.integer("kv_lora_rank", 1, kMaxRank).value_or(512);
+  mla.qk_nope_head_dim = reader.integer("qk_nope_head_dim", 1, kMaxHeadPart).value_or(128);
+  mla.qk_rope_head_dim = reader.integer("qk_rope_head_dim", 1, kMaxHeadPart).value_or(64);
+  mla.v_head_dim = reader.integer("v_head_dim", 1, kMaxHeadPart).value_or(128);
+  if (mla.qk_rope_head_dim % 2 != 0) {
+    reader.error("model.heads", "qk_rope_head_dim",
+                 "the rotary embedding turns pairs, and qk_rope_head_dim is odd",
+                 "give an even number");
+  }
+  return mla;
+}
+
+}  // namespace
+
+void read_deepseek(ConfigReader& reader, ModelConfig& config, const DeepseekDefaults& defaults) {
+  read_attention_bias(reader, config);
+  config.mla = read_mla(reader);
+  config.head_dim = config.mla->qk_head_dim();
+  read_moe(reader, config,
+           {.experts = {"n_routed_experts", "num_local_experts", "num_experts"},
+            .default_experts = defaults.experts,
+            .experts_per_token = {"num_experts_per_tok"},
+            .default_experts_per_token = defaults.experts_per_token,
+            .width = "moe_intermediate_size",
+            .default_width = defaults.expert_width});
+  const int64_t shared =
+      read_nullable(reader, "n_shared_experts", kMaxShared, defaults.shared_experts);
+  const int64_t dense =
+      reader.integer("first_k_dense_replace", 0, int64_t{1} << 20).value_or(defaults.dense_layers);
+  if (!config.moe.has_value()) return;
+  config.moe->shared_width = shared * config.moe->expert_width;
+  for (size_t i = 0; i < config.moe->layers.size(); ++i) {
+    config.moe->layers[i] = static_cast<int64_t>(i) >= dense;
+  }
+}
+
+void add_deepseek_layer(const ModelConfig& config, int64_t layer, bool correction_bias,
+                        InventoryBuilder& builder) {
+  add_mla(config, builder);
+  if (!has_experts(config, layer)) {
+    add_gated_mlp(config, builder, "mlp", config.intermediate_size);
+  } else {
+    builder.router("mlp.gate", config.moe->experts, config.hidden_size, false);
+    if (correction_bias) {
+      builder.bare("mlp.gate", "e_score_correction_bias", {config.moe->experts},
+                   ModuleKind::kRouter, Init::kZeros);
+    }
+    add_experts(config, builder, "mlp.experts");
+    if (config.moe->shared_width > 0) {
+      add_gated_mlp(config, builder, "mlp.shared_experts", config.moe->shared_width);
+    }
+  }
+  add_norms(config, builder, {"input_layernorm", "post_attention_layernorm"});
+}
+
+}  // namespace am::model

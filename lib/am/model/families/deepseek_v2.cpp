@@ -1,0 +1,35 @@
+// DeepSeek V2 and V2-Lite: latent attention, dense first layers, then routed and shared experts.
+#include "am/model/families/deepseek.h"
+#include "am/model/families/families.h"
+
+namespace am::model {
+namespace {
+
+void read_config(ConfigReader& reader, ModelConfig& config) {
+  read_deepseek(reader, config,
+                {.experts = 64,
+                 .experts_per_token = 0,
+                 .expert_width = 1407,
+                 .shared_experts = 2,
+                 .dense_layers = 0});
+  config.mlp_bias = reader.boolean("mlp_bias").value_or(false);
+}
+
+void add_layer(const ModelConfig& config, int64_t layer, InventoryBuilder& builder) {
+  add_deepseek_layer(config, layer, /*correction_bias=*/false, builder);
+}
+
+}  // namespace
+
+const Family kDeepseekV2 = {
+    .model_type = "deepseek_v2",
+    .description = "DeepSeek V2 decoder: latent attention, dense first layers, shared experts",
+    .keys = {.head_dim = ""},
+    .defaults = {.max_position_embeddings = 2048, .head_dim = 128 + 64},
+    .rotary = false,
+    .read_config = read_config,
+    .add_layer = add_layer,
+    .tp_rows = kDeepseekTpRows,
+};
+
+}  // namespace am::model

@@ -1,0 +1,38 @@
+// DeepSeek V3 and R1, Kimi, Moonlight: DeepSeek V2 with a bias that balances the experts, and
+// layers that predict further tokens.
+#include "am/model/families/deepseek.h"
+#include "am/model/families/families.h"
+
+namespace am::model {
+namespace {
+
+constexpr int64_t kMaxMtpLayers = 100;
+
+void read_config(ConfigReader& reader, ModelConfig& config) {
+  read_deepseek(reader, config,
+                {.experts = 256,
+                 .experts_per_token = 8,
+                 .expert_width = 2048,
+                 .shared_experts = 1,
+                 .dense_layers = 3});
+  config.mtp_layers = reader.integer("num_nextn_predict_layers", 0, kMaxMtpLayers).value_or(1);
+}
+
+void add_layer(const ModelConfig& config, int64_t layer, InventoryBuilder& builder) {
+  add_deepseek_layer(config, layer, /*correction_bias=*/true, builder);
+}
+
+}  // namespace
+
+const Family kDeepseekV3 = {
+    .model_type = "deepseek_v3",
+    .description = "DeepSeek V3 decoder: V2's with balanced routing and multi-token prediction",
+    .keys = {.head_dim = ""},
+    .defaults = {.max_position_embeddings = 4096, .head_dim = 128 + 64},
+    .rotary = false,
+    .read_config = read_config,
+    .add_layer = add_layer,
+    .tp_rows = kDeepseekTpRows,
+};
+
+}  // namespace am::model

@@ -1,0 +1,33 @@
+// Gemma 1: the Llama decoder with wide heads, GELU gates, norms that multiply with 1 + weight, and
+// the embedding as head.
+#include "am/model/families/blocks.h"
+#include "am/model/families/families.h"
+#include "am/model/families/tp_rows.h"
+
+namespace am::model {
+namespace {
+
+void read_config(ConfigReader& reader, ModelConfig& config) { read_attention_bias(reader, config); }
+
+}  // namespace
+
+const Family kGemma = {
+    .model_type = "gemma",
+    .description = "Gemma decoder: Llama's with wide heads, GeGLU and a tied head",
+    .defaults = {.max_position_embeddings = 8192,
+                 .key_value_heads = 16,
+                 .head_dim = 256,
+                 .tie_word_embeddings = true,
+                 .hidden_act = "gelu_pytorch_tanh",
+                 .vocab_size = 256000,
+                 .hidden_size = 3072,
+                 .intermediate_size = 24576,
+                 .layers = 28,
+                 .heads = 16},
+    .norm_init = Init::kZeros,
+    .read_config = read_config,
+    .add_layer = add_llama_layer,
+    .tp_rows = kLlamaTpRows,
+};
+
+}  // namespace am::model

@@ -1,0 +1,43 @@
+// Gemma 2: Gemma with norms before and after attention and MLP, and a window in every second layer.
+#include "am/model/families/blocks.h"
+#include "am/model/families/families.h"
+#include "am/model/families/tp_rows.h"
+
+namespace am::model {
+namespace {
+
+constexpr int64_t kDefaultWindow = 4096;
+
+void read_config(ConfigReader& reader, ModelConfig& config) {
+  read_attention_bias(reader, config);
+  config.hidden_norms = 4;
+  read_window(reader, config, kDefaultWindow);
+  read_window_layers(reader, config, 2);
+}
+
+void add_layer(const ModelConfig& config, int64_t /*layer*/, InventoryBuilder& builder) {
+  add_attention(config, builder);
+  add_gated_mlp(config, builder, "mlp", config.intermediate_size);
+  add_norms(config, builder,
+            {"input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm",
+             "post_feedforward_layernorm"});
+}
+
+}  // namespace
+
+const Family kGemma2 = {
+    .model_type = "gemma2",
+    .description = "Gemma 2 decoder: four norms a layer, a window in every second layer",
+    .keys = {.activation = "hidden_activation"},
+    .defaults = {.max_position_embeddings = 8192,
+                 .key_value_heads = 4,
+                 .head_dim = 256,
+                 .tie_word_embeddings = true,
+                 .hidden_act = "gelu_pytorch_tanh"},
+    .norm_init = Init::kZeros,
+    .read_config = read_config,
+    .add_layer = add_layer,
+    .tp_rows = kLlamaTpRows,
+};
+
+}  // namespace am::model

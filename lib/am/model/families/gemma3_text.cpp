@@ -1,0 +1,54 @@
+// Gemma 3 (its text part): Gemma 2 with norms over query and key heads, and full attention in every
+// sixth layer only.
+#include "am/model/families/blocks.h"
+#include "am/model/families/families.h"
+#include "am/model/families/tp_rows.h"
+
+namespace am::model {
+namespace {
+
+constexpr int64_t kDefaultWindow = 4096;
+constexpr int64_t kDefaultPattern = 6;
+
+void read_config(ConfigReader& reader, ModelConfig& config) {
+  read_attention_bias(reader, config);
+  config.hidden_norms = 4;
+  config.qk_norm = true;
+  read_window(reader, config, kDefaultWindow);
+  const int64_t pattern =
+      reader.integer("sliding_window_pattern", 1, int64_t{1} << 20).value_or(kDefaultPattern);
+  read_window_layers(reader, config, pattern);
+}
+
+void add_layer(const ModelConfig& config, int64_t /*layer*/, InventoryBuilder& builder) {
+  add_attention(config, builder);
+  add_gated_mlp(config, builder, "mlp", config.intermediate_size);
+  add_norms(config, builder,
+            {"input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm",
+             "post_feedforward_layernorm"});
+}
+
+}  // namespace
+
+const Family kGemma3Text = {
+    .model_type = "gemma3_text",
+    .description = "Gemma 3 decoder: Gemma 2's with q_norm and k_norm, five windows to one full",
+    .keys = {.activation = "hidden_activation"},
+    .defaults = {.max_position_embeddings = 131072,
+                 .key_value_heads = 4,
+                 .head_dim = 256,
+                 .rope_theta = 1000000.0,
+                 .tie_word_embeddings = true,
+                 .hidden_act = "gelu_pytorch_tanh",
+                 .vocab_size = 262208,
+                 .hidden_size = 2304,
+                 .intermediate_size = 9216,
+                 .layers = 26,
+                 .heads = 8},
+    .norm_init = Init::kZeros,
+    .read_config = read_config,
+    .add_layer = add_layer,
+    .tp_rows = kLlamaTpRows,
+};
+
+}  // namespace am::model

@@ -1,0 +1,43 @@
+// Mixtral: the Mistral decoder with experts in place of the MLP.
+#include "am/model/families/blocks.h"
+#include "am/model/families/families.h"
+#include "am/model/families/tp_rows.h"
+
+namespace am::model {
+namespace {
+
+void read_config(ConfigReader& reader, ModelConfig& config) {
+  read_window(reader, config, 0);
+  read_moe(reader, config,
+           {.experts = {"num_local_experts", "num_experts"},
+            .default_experts = 8,
+            .experts_per_token = {"num_experts_per_tok"},
+            .default_experts_per_token = 2,
+            .width = "intermediate_size",
+            .default_width = 14336});
+}
+
+// The hub's names; transformers itself keeps all experts in one tensor and writes these.
+void add_layer(const ModelConfig& config, int64_t /*layer*/, InventoryBuilder& builder) {
+  add_attention(config, builder);
+  builder.router("block_sparse_moe.gate", config.moe->experts, config.hidden_size, false);
+  add_experts(config, builder, "block_sparse_moe.experts",
+              {.gate = "w1", .up = "w3", .down = "w2"});
+  add_norms(config, builder, {"input_layernorm", "post_attention_layernorm"});
+}
+
+}  // namespace
+
+const Family kMixtral = {
+    .model_type = "mixtral",
+    .description = "Mixtral decoder: Mistral's, each token through some of the experts",
+    .defaults = {.max_position_embeddings = 4096 * 32,
+                 .key_value_heads = 8,
+                 .norm_eps = 1e-5,
+                 .rope_theta = 1000000.0},
+    .read_config = read_config,
+    .add_layer = add_layer,
+    .tp_rows = kLlamaTpRows,
+};
+
+}  // namespace am::model

@@ -1,0 +1,56 @@
+// Phi-1, 1.5 and 2: attention and a plain MLP side by side after one LayerNorm, biases everywhere.
+#include "am/model/families/blocks.h"
+#include "am/model/families/families.h"
+#include "am/model/families/tp_rows.h"
+
+namespace am::model {
+namespace {
+
+constexpr std::array<TpRow, 12> kTpRows = {{
+    kEmbeddingRow,
+    cut("model.layers.*.self_attn.q_proj", TpStyle::kColwise),
+    cut("model.layers.*.self_attn.k_proj", TpStyle::kColwise),
+    cut("model.layers.*.self_attn.v_proj", TpStyle::kColwise),
+    cut("model.layers.*.self_attn.dense", TpStyle::kRowwise),
+    cut("model.layers.*.self_attn.q_layernorm", TpStyle::kReplicatedWithGradAllreduce),
+    cut("model.layers.*.self_attn.k_layernorm", TpStyle::kReplicatedWithGradAllreduce),
+    cut("model.layers.*.mlp.fc1", TpStyle::kColwise),
+    cut("model.layers.*.mlp.fc2", TpStyle::kRowwise),
+    sequence_norm("model.layers.*.input_layernorm"),
+    sequence_norm("model.final_layernorm"),
+    kHeadRow,
+}};
+
+void read_config(ConfigReader& reader, ModelConfig& config) {
+  config.qkv_bias = config.o_bias = config.mlp_bias = config.head_bias = true;
+  config.norm_bias = true;
+  config.gated_mlp = false;
+  config.parallel_block = true;
+  config.hidden_norms = 1;
+  config.qk_norm = reader.boolean("qk_layernorm").value_or(false);
+}
+
+void add_layer(const ModelConfig& config, int64_t /*layer*/, InventoryBuilder& builder) {
+  add_attention(config, builder,
+                {.output = "self_attn.dense",
+                 .query_norm = "self_attn.q_layernorm",
+                 .key_norm = "self_attn.k_layernorm"});
+  builder.linear("mlp.fc1", config.intermediate_size, config.hidden_size, true);
+  builder.linear("mlp.fc2", config.hidden_size, config.intermediate_size, true);
+  add_norms(config, builder, {"input_layernorm"});
+}
+
+}  // namespace
+
+const Family kPhi = {
+    .model_type = "phi",
+    .description = "Phi decoder: attention and MLP side by side after one LayerNorm, with biases",
+    .keys = {.norm_eps = "layer_norm_eps"},
+    .defaults = {.max_position_embeddings = 2048, .norm_eps = 1e-5, .hidden_act = "gelu_new"},
+    .names = {.norm = "model.final_layernorm"},
+    .read_config = read_config,
+    .add_layer = add_layer,
+    .tp_rows = kTpRows,
+};
+
+}  // namespace am::model

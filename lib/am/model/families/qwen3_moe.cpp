@@ -1,0 +1,47 @@
+// Qwen3-MoE (Qwen3-30B-A3B, Qwen3-235B-A22B): Qwen3 with experts in place of the MLP.
+#include "am/model/families/blocks.h"
+#include "am/model/families/families.h"
+#include "am/model/families/tp_rows.h"
+
+namespace am::model {
+namespace {
+
+// The window, where it is switched on, is over every layer.
+void read_config(ConfigReader& reader, ModelConfig& config) {
+  read_attention_bias(reader, config);
+  config.qk_norm = true;
+  if (reader.boolean("use_sliding_window").value_or(false)) read_window(reader, config, 4096);
+  read_moe(reader, config,
+           {.experts = {"num_experts", "num_local_experts"},
+            .default_experts = 128,
+            .experts_per_token = {"num_experts_per_tok"},
+            .default_experts_per_token = 8,
+            .width = "moe_intermediate_size",
+            .default_width = 768},
+           /*may_be_dense=*/true);
+  read_sparse_layers(reader, config);
+}
+
+void add_layer(const ModelConfig& config, int64_t layer, InventoryBuilder& builder) {
+  if (!has_experts(config, layer)) {
+    add_llama_layer(config, layer, builder);
+    return;
+  }
+  add_attention(config, builder);
+  builder.router("mlp.gate", config.moe->experts, config.hidden_size, false);
+  add_experts(config, builder, "mlp.experts");
+  add_norms(config, builder, {"input_layernorm", "post_attention_layernorm"});
+}
+
+}  // namespace
+
+const Family kQwen3Moe = {
+    .model_type = "qwen3_moe",
+    .description = "Qwen3-MoE decoder: Qwen3's, each token through some of the experts",
+    .defaults = {.max_position_embeddings = 32768, .key_value_heads = 4},
+    .read_config = read_config,
+    .add_layer = add_layer,
+    .tp_rows = kLlamaTpRows,
+};
+
+}  // namespace am::model

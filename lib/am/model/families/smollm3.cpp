@@ -1,0 +1,44 @@
+// SmolLM3: the Llama decoder, with every fourth layer without rotation.
+#include "am/model/families/blocks.h"
+#include "am/model/families/families.h"
+#include "am/model/families/tp_rows.h"
+
+namespace am::model {
+namespace {
+
+constexpr int64_t kNoRopeInterval = 4;
+
+// A window, where there is one, is over the layers without rotation.
+void read_config(ConfigReader& reader, ModelConfig& config) {
+  read_attention_bias(reader, config);
+  config.mlp_bias = reader.boolean("mlp_bias").value_or(false);
+  if (!reader.boolean("use_sliding_window").value_or(false)) return;
+  read_window(reader, config, 0);
+  const int64_t interval =
+      reader.integer("no_rope_layer_interval", 1, int64_t{1} << 20).value_or(kNoRopeInterval);
+  if (!reader.raw("layer_types").is_null()) {
+    read_window_layers(reader, config, 1);
+    return;
+  }
+  std::vector<bool> windowed;
+  for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+    windowed.push_back((layer + 1) % interval == 0);
+  }
+  set_window_layers(config, std::move(windowed));
+}
+
+}  // namespace
+
+const Family kSmollm3 = {
+    .model_type = "smollm3",
+    .description = "SmolLM3 decoder: Llama's, some layers without rotary embedding",
+    .defaults = {.max_position_embeddings = 32768,
+                 .key_value_heads = 4,
+                 .rope_theta = 2000000.0,
+                 .tie_word_embeddings = true},
+    .read_config = read_config,
+    .add_layer = add_llama_layer,
+    .tp_rows = kLlamaTpRows,
+};
+
+}  // namespace am::model

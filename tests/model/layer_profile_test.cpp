@@ -1,0 +1,63 @@
+#include "am/model/layer_profile.h"
+
+#include <catch2/catch.hpp>
+
+#include "am/base/text.h"
+#include "am/model/inventory.h"
+
+namespace {
+
+using am::model::layer_kinds;
+using am::model::layer_profile;
+using am::model::LayerProfile;
+using am::model::ModelConfig;
+
+ModelConfig load(const std::string& name) {
+  am::Diagnostics found;
+  const auto config = am::model::load_config(am::cat(AM_SOURCE_DIR, "/plans/models/", name), found);
+  INFO(name);
+  REQUIRE(config.has_value());
+  return *config;
+}
+
+// Weights of two or more dims in one layer: what a dense layer multiplies with.
+double matrices(const ModelConfig& config, int layer) {
+  double total = 0.0;
+  for (const auto& parameter : am::model::build_inventory(config).parameters) {
+    if (parameter.layer == layer && parameter.shape.size() >= 2) {
+      total += static_cast<double>(am::numel(parameter.shape));
+    }
+  }
+  return total;
+}
+
+TEST_CASE("a dense layer multiplies with all of its matrices") {
+  for (const char* name : {"llama-3.1-8b", "mistral-7b-v0.1", "qwen2.5-0.5b", "qwen3-0.6b"}) {
+    INFO(name);
+    const ModelConfig config = load(name);
+    const LayerProfile profile = layer_profile(config, 1);
+    CHECK(am::model::layer_matmul_parameters(profile, config.hidden_size) == matrices(config, 1));
+    CHECK(layer_kinds(config).size() == 1);
+    CHECK(layer_kinds(config)[0].layers.size() == static_cast<size_t>(config.num_hidden_layers));
+  }
+}
+
+TEST_CASE("norms over heads and windows are in the profile") {
+  const ModelConfig qwen3 = load("qwen3-0.6b");
+  CHECK(layer_profile(qwen3, 0).attention.norm_width == (16 + 8) * 128);
+  CHECK(layer_profile(load("llama-3.1-8b"), 0).attention.norm_width == 0);
+  CHECK(layer_profile(load("gemma-3-1b-pt"), 0).attention.window == 512);
+  CHECK_FALSE(layer_profile(load("gemma-3-1b-pt"), 5).attention.window.has_value());
+
+  ModelConfig late = qwen3;
+  late.sliding_window = 64;
+  late.window_first_layer = 20;
+  const auto runs = am::model::layer_runs(late);
+  REQUIRE(runs.size() == 2);
+  CHECK(runs[1].first == 20);
+  CHECK(runs[1].count == 8);
+  CHECK_FALSE(runs[0].profile.attention.window.has_value());
+  CHECK(runs[1].profile.attention.window == 64);
+}
+
+}  // namespace
