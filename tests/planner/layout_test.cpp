@@ -194,6 +194,27 @@ TEST_CASE("layers are dealt to stages, extra ones to the first") {
   CHECK(am::schedule::stage_owners("zbv_zero_bubble", 2, 2) == std::vector<int64_t>{0, 1, 1, 0});
 }
 
+TEST_CASE("a pipeline's schedule, as the plan has it") {
+  am::config::PipelineSection pipeline;
+  CHECK(am::planner::pipeline_shape(pipeline, 4).microbatches == 4);
+  CHECK(am::planner::micro_batches_in_flight(am::planner::pipeline_shape(pipeline, 4)) ==
+        std::vector<int64_t>{4, 3, 2, 1});
+  CHECK(am::planner::micro_batches_in_flight(am::planner::pipeline_shape(pipeline, 1)) ==
+        std::vector<int64_t>{1});
+  pipeline.microbatches = 3;  // too few for 1f1b
+  CHECK(am::planner::micro_batches_in_flight(am::planner::pipeline_shape(pipeline, 4)) ==
+        std::vector<int64_t>{3, 3, 3, 3});
+  pipeline.schedule = "zbv_zero_bubble";
+  pipeline.virtual_stages = 2;
+  pipeline.microbatches = 0;
+  CHECK(am::planner::pipeline_shape(pipeline, 2).microbatches == 4);
+  // Rank 0 has stages 0 and 3, rank 1 stages 1 and 2; four passes of each rank at most.
+  const auto flying =
+      am::planner::micro_batches_in_flight(am::planner::pipeline_shape(pipeline, 2));
+  CHECK(flying[0] + flying[3] == 4);
+  CHECK(flying[1] + flying[2] == 4);
+}
+
 TEST_CASE("a pipeline rank holds its stages' parameters") {
   const Layout layout = layout_of("[mesh]\nworld_size = 4\npp_size = 2\n");
   CHECK(at(layout, "model.embed_tokens.weight").stage == 0);

@@ -133,6 +133,29 @@ TEST_CASE("pipeline stages hold their own parameters") {
   CHECK(first.components.logits == 0);
 }
 
+TEST_CASE("pipeline schedules decide how many micro-batches' activations live at once") {
+  // The first of two ranks; llama-3.1-8b has 32 layers, and the embedding keeps nothing.
+  const auto activations = [](const std::string& pipeline, int64_t rank = 0) {
+    return static_cast<double>(
+        memory("[mesh]\nworld_size = 2\npp_size = 2\n[train]\nseq_len = 8192\n"
+               "global_batch_size = 8\n[pipeline]\nmicrobatches = 8\n" +
+                   pipeline,
+               "llama-3.1-8b", rank)
+            .components.activations);
+  };
+  const double gpipe = activations("schedule = \"gpipe\"\n");
+  const double one = activations("schedule = \"1f1b\"\n");
+  CHECK(gpipe / one == Approx(8.0 / 2.0).epsilon(0.02));
+  // Half stages: 2 * (2 - 0 - 1) + (2 - 1) * 2 + 1 = 5 of them are in flight at once.
+  const double interleaved = activations("schedule = \"interleaved_1f1b\"\nvirtual_stages = 2\n");
+  CHECK(interleaved / one == Approx(5.0 / 4.0).epsilon(0.02));
+  const double breadth = activations("schedule = \"looped_bfs\"\nvirtual_stages = 2\n");
+  CHECK(breadth == Approx(gpipe).epsilon(0.02));
+  // The V holds as much on its last rank as on its first.
+  const std::string v = "schedule = \"zbv_zero_bubble\"\nvirtual_stages = 2\n";
+  CHECK(activations(v, 1) == Approx(activations(v, 0)).epsilon(0.1));
+}
+
 TEST_CASE("absurd sizes saturate") {
   const auto huge =
       memory("[mesh]\nworld_size = 1\n[train]\nseq_len = 134217728\nmicro_batch_size = 1048576\n",

@@ -132,6 +132,19 @@ TEST_CASE("pipelines") {
   const auto micro =
       only("pp.microbatches", mesh + "[pipeline]\nschedule = \"gpipe\"\nmicrobatches = 3\n");
   CHECK(micro.help == "microbatches = 1, 2, 4 or 8");
+  const auto few = only("pp.schedule", mesh + "[pipeline]\nmicrobatches = 2\n");
+  CHECK(few.help == "microbatches = 4 or 8, or schedule = \"gpipe\"");
+  CHECK(few.span.line > 0);
+  CHECK(check(mesh + "[pipeline]\nmicrobatches = 2\nschedule = \"gpipe\"\n").empty());
+  const std::string rounds =
+      "[mesh]\nworld_size = 2\npp_size = 2\n[train]\nglobal_batch_size = 30\n[pipeline]\n"
+      "schedule = \"interleaved_1f1b\"\nvirtual_stages = 2\nmicrobatches = ";
+  CHECK(check(rounds + "6\n").empty());
+  CHECK(only("pp.schedule", rounds + "5\n").help ==
+        "microbatches = 4 or 6, or schedule = \"looped_bfs\"");
+  only("pp.schedule",
+       "[mesh]\nworld_size = 2\npp_size = 2\n[train]\nglobal_batch_size = 1048576\n"
+       "[pipeline]\nschedule = \"gpipe\"\nmicrobatches = 1048576\n");
   only("pp.layers", "[mesh]\nworld_size = 64\npp_size = 64\n[train]\nglobal_batch_size = 64\n");
   CHECK(only("pp.section", "[mesh]\nworld_size = 4\n[pipeline]\nmicrobatches = 3\n").severity ==
         am::Severity::kWarning);

@@ -58,20 +58,23 @@ void parse_line(CsvSchedule& csv, size_t rank, Report& report) {
   const std::string_view line = csv.lines[rank];
   auto& slots = csv.schedule.ranks.emplace_back();
   auto& columns = csv.columns.emplace_back();
+  std::vector<std::pair<size_t, std::string>> wrong;  // slots; their places are known at the end
   int column = 1;
   for (size_t begin = 0; begin <= line.size();) {
     const size_t end = std::min(line.find(',', begin), line.size());
     const std::string_view cell = line.substr(begin, end - begin);
     std::string why;
     const auto slot = parse_slot(unquoted(cell), &why);
+    if (!slot.has_value()) {
+      wrong.emplace_back(slots.size(), cat("\"", trim(cell), "\" is no action: ", why));
+    }
     columns.push_back(column);
     slots.push_back(slot.value_or(Slot()));
-    if (!slot.has_value()) {
-      report.error("schedule.syntax", csv.span(rank, slots.size() - 1),
-                   cat("\"", trim(cell), "\" is no action: ", why));
-    }
     column += display_width(cell) + 1;
     begin = end + 1;
+  }
+  for (auto& [slot, message] : wrong) {
+    report.error("schedule.syntax", csv.span(rank, slot), std::move(message));
   }
 }
 

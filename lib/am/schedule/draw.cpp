@@ -90,7 +90,7 @@ class Picture {
     if (all <= width_ + 1) return {};  // the last block's blank may fall off
     const auto share = static_cast<int64_t>(100.0 * width_ / static_cast<double>(all));
     return cat(term::repeat(" ", head_), style_.unicode ? "…" : "...", " the first ",
-               std::max<int64_t>(1, share), " % of the time; a wider terminal shows more\n");
+               std::max<int64_t>(1, share), " % of the time\n");
   }
 
  private:

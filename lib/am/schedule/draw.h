@@ -1,7 +1,7 @@
 // A timeline as lines of text for a terminal, one a rank, time to the right.
 //
-//   rank 0  F0 F1 ······ B0──── F2 B1──── F3 B2──── ··· B3────
-//   rank 1  ··· F0 B0──── F1 B1──── F2 B2──── F3 B3────
+//   rank 0  F0 F1 ····· B0─── F2 B1─── ·· B2───
+//   rank 1  ·· F0 B0─── F1 B1─── F2 B2───
 //
 // The number is the micro-batch; with several stages a rank the stage stands in front ("2F0").
 #pragma once

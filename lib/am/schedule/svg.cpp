@@ -64,18 +64,19 @@ class SvgWriter {
  public:
   SvgWriter(const Timeline& timeline, const std::string& title)
       : timeline_(timeline), title_(title), horizon_(timeline.makespan) {
-    size_t passes = 0;
     double shortest = std::numeric_limits<double>::infinity();
+    std::vector<double> ends;
     for (const auto& events : timeline.ranks) {
-      passes += events.size();
       for (const Event& event : events) {
+        ends.push_back(event.end);
         if (event.end > event.start) shortest = std::min(shortest, event.end - event.start);
       }
     }
     scale_ = std::isfinite(shortest) ? kShortestPass / shortest : 1.0;
-    if (passes > kMostDrawnPasses) {
-      horizon_ *= static_cast<double>(kMostDrawnPasses) / static_cast<double>(passes);
-    }
+    if (ends.size() <= kMostDrawnPasses) return;
+    const auto first_left_out = ends.begin() + kMostDrawnPasses;
+    std::nth_element(ends.begin(), first_left_out, ends.end());
+    horizon_ = std::nextafter(*first_left_out, 0.0);
   }
 
   std::string write() {
@@ -91,7 +92,7 @@ class SvgWriter {
     std::string foot = cat("bubble ", format_fixed(100.0 * timeline_.bubble_fraction, 1),
                            " %, makespan ", format_general(timeline_.makespan, 6));
     if (horizon_ < timeline_.makespan) {
-      foot += cat("; drawn up to ", format_general(horizon_, 6), ", which is ", kMostDrawnPasses,
+      foot += cat("; drawn up to ", format_general(horizon_, 6), ", the first ", kMostDrawnPasses,
                   " passes");
     }
     text(kMargin, height - 16.0, foot, "");

@@ -88,7 +88,13 @@ void check_microbatches(const RuleContext& context, Diagnostics& found) {
   const config::Plan& plan = context.plan;
   const int64_t per_step =
       global_batch_size(plan, *context.mesh) / (plan.train.micro_batch_size * context.mesh->dp());
-  const int64_t wanted = pipeline_shape(plan.pipeline, context.mesh->pp).microbatches;
+  const schedule::PipelineShape shape = pipeline_shape(plan.pipeline, context.mesh->pp);
+  const int64_t wanted = shape.microbatches;
+  if (plan.pipeline.microbatches == 0) {
+    // One for each stage, of which there may be a wrong number.
+    const auto demand = schedule::violated_demand(shape);
+    if (demand.has_value() && demand->key == "virtual_stages") return;
+  }
   if (per_step < 1 || per_step % wanted == 0) return;
   found.error("pp.microbatches", plan.span("pipeline.microbatches"),
               cat("a step has ", per_step, " micro-batches for each rank, which is no multiple of ",
