@@ -118,6 +118,12 @@ void add_outputs(std::vector<FieldSpec>& out) {
            "The GPU that predictions assume, such as h100-sxm.")
       .is_path = looks_like_path;
   cluster.add("nodes", &G::nodes, Integer{0, 1 << 20}, "Machines. 0: as many as the ranks need.");
+  cluster.add("implementation", &G::implementation, Text{},
+              "Who runs the step: automesh, torchtitan, pytorch, megatron, nemo, ...");
+  cluster
+      .add("calibration", &G::calibration, Text{Text::Empty::kAllowed, "text"},
+           "Constants of the time model, a file of am-plan calibrate. \"\": the built-in ones.")
+      .is_path = looks_like_path;
 }
 
 }  // namespace

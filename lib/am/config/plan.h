@@ -91,6 +91,8 @@ struct MetricsSection {
 struct ClusterSection {
   std::string gpu;
   int64_t nodes = 0;
+  std::string implementation = "automesh";
+  std::string calibration;  // a file of `am-plan calibrate`; empty: the built-in one
 };
 
 struct Plan {

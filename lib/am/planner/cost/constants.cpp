@@ -1,0 +1,208 @@
+#include "am/planner/cost/constants.h"
+
+#include <cmath>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/config/codec.h"
+#include "am/config/value.h"
+#include "am/planner/cost/facts.h"
+
+namespace am::planner {
+namespace {
+
+// Priors of the GEMM efficiencies: matrix products of the best shape reach 0.87 of an A100's peak,
+// 0.80 of an H100's, 0.78 of a B200's; of links: nccl-tests' bus bandwidths.
+constexpr std::array<ConstantSpec, kConstants> kSpecs = {{
+    {"gemm_ampere", 0.80, 0.2, "share of the bf16 peak that large products reach"},
+    {"gemm_hopper", 0.72, 0.2, "the same"},
+    {"gemm_blackwell", 0.68, 0.2, "the same"},
+    {"gemm_hopper_fp8", 0.62, 0.2, "share of the fp8 peak"},
+    {"gemm_blackwell_fp8", 0.60, 0.2, "share of the fp8 peak"},
+    {"gemm_blackwell_fp4", 0.50, 0.3, "share of the fp4 peak"},
+    {"half_tokens", 150.0, 0.7, "tokens at which a product reaches half of that"},
+    {"half_output", 200.0, 0.7, "output width, likewise"},
+    {"half_input", 150.0, 0.7, "input width, likewise"},
+    {"half_expert_tokens", 500.0, 0.7, "tokens of one expert, likewise"},
+    {"attention", 0.55, 0.3, "attention's share of what products reach"},
+    {"attention_blackwell", 0.60, 0.3, "the same"},
+    {"unfused_bytes", 10.0, 0.5, "bytes moved a score that stands in memory"},
+    {"hidden_traffic", 24.0, 0.5, "2-byte elements moved a token and hidden element, forward"},
+    {"mlp_traffic", 6.0, 0.5, "the same of the MLP's width"},
+    {"eager_traffic", 1.6, 0.3, "factor of unfused operators"},
+    {"narrow_traffic", 1.2, 0.2, "factor of casts to 8 and 4 bits"},
+    {"launch_seconds", 3e-4, 0.7, "of one layer's forward, at least"},
+    {"launch_seconds_old", 9e-4, 0.5, "the same with the kernels of 2021"},
+    {"launch_seconds_experts", 1e-3, 0.7, "more of a layer with experts"},
+    {"launch_hopper", 0.7, 0.3, "factor of an H100's host"},
+    {"launch_blackwell", 0.7, 0.3, "factor of a B200's host"},
+    {"link_ampere", 0.70, 0.2, "share of NVLink 3 that collectives reach"},
+    {"link", 0.70, 0.2, "share of newer links"},
+    {"network", 0.75, 0.2, "share of the network"},
+    {"tp_latency", 2e-5, 0.6, "seconds of a tensor-parallel collective each time the ranks double"},
+    {"tp_exposed", 0.3, 0.5, "share that products do not hide, where they can"},
+    {"cp_exposed", 0.4, 0.7, "the same of context parallelism"},
+    {"ep_exposed", 0.8, 0.4, "the same of expert parallelism"},
+    {"fsdp_exposed", 0.3, 0.5, "the same of gathering and reducing each micro-batch"},
+    {"ddp_exposed", 0.25, 0.5, "the same of reducing once a step"},
+    {"pp_exposed", 0.5, 0.6, "the same of a pipeline's hops"},
+    {"step_seconds", 0.02, 0.7, "of every step"},
+    {"jitter", 0.005, 0.7, "of the step, each time the nodes double"},
+}};
+
+class Reader {
+ public:
+  Reader(Calibration& calibration, Diagnostics& found)
+      : calibration_(calibration), found_(found) {}
+
+  void read(const config::Value& root) {
+    for (const config::Member& member : root.members) {
+      if (!member.value.is_table()) {
+        unknown(member);
+      } else if (member.key == "constants") {
+        for (const config::Member& inner : member.value.members) constant(inner);
+      } else if (member.key == "held_out") {
+        for (const config::Member& inner : member.value.members) held_out(inner);
+      } else if (member.key == "implementation") {
+        for (const config::Member& inner : member.value.members) implementation(inner);
+      } else {
+        unknown(member);
+      }
+    }
+  }
+
+ private:
+  void unknown(const config::Member& member) {
+    found_.error("cluster.calibration", member.key_span, cat("unknown key ", member.key),
+                 "`am-plan calibrate` writes such a file");
+  }
+
+  std::optional<double> positive(const config::Member& member) {
+    const config::Input input{member.value, member.key, found_};
+    const auto value = config::Number{.min = 0.0, .below = 1e9}.read(input);
+    if (value && *value <= 0.0) {
+      input.out_of_range(cat(member.key, " must be above 0"), "");
+      return std::nullopt;
+    }
+    return value;
+  }
+
+  void constant(const config::Member& member) {
+    for (size_t i = 0; i < kConstants; ++i) {
+      if (kSpecs[i].name != member.key) continue;
+      if (const auto value = positive(member)) calibration_.constants.values[i] = *value;
+      return;
+    }
+    unknown(member);
+  }
+
+  void held_out(const config::Member& member) {
+    const auto value = positive(member);
+    if (!value) return;
+    if (member.key == "runs") {
+      calibration_.runs = static_cast<int>(*value);
+    } else if (member.key == "time_median") {
+      calibration_.time_median = *value;
+    } else if (member.key == "time_90") {
+      calibration_.time_90 = *value;
+    } else if (member.key == "time_median_unseen") {
+      calibration_.time_median_unseen = *value;
+    } else if (member.key == "time_90_unseen") {
+      calibration_.time_90_unseen = *value;
+    } else if (member.key == "memory_90") {
+      calibration_.memory_90 = *value;
+    } else {
+      unknown(member);
+    }
+  }
+
+  void implementation(const config::Member& member) {
+    if (!member.value.is_table()) return unknown(member);
+    ImplementationFactors& factors = calibration_.constants.implementations[member.key];
+    for (const config::Member& inner : member.value.members) {
+      const auto value = positive(inner);
+      if (!value) continue;
+      if (inner.key == "compute") {
+        factors.compute = *value;
+      } else if (inner.key == "step") {
+        factors.step = *value;
+      } else {
+        unknown(inner);
+      }
+    }
+  }
+
+  Calibration& calibration_;
+  Diagnostics& found_;
+};
+
+std::optional<Calibration> parse_calibration(std::string_view text, const std::string& file,
+                                             Diagnostics& found) {
+  const int before = found.errors();
+  const auto root = config::read_toml(text, file, found);
+  if (!root) return std::nullopt;
+  Calibration calibration;
+  Reader(calibration, found).read(*root);
+  if (found.errors() > before) return std::nullopt;
+  return calibration;
+}
+
+}  // namespace
+
+const ConstantSpec& spec_of(Constant constant) { return kSpecs[static_cast<size_t>(constant)]; }
+
+CostConstants::CostConstants() {
+  for (size_t i = 0; i < kConstants; ++i) values[i] = kSpecs[i].prior;
+}
+
+const ImplementationFactors& CostConstants::of(std::string_view implementation) const {
+  static const ImplementationFactors kUnknown;
+  const auto found = implementations.find(implementation);
+  return found == implementations.end() ? kUnknown : found->second;
+}
+
+const Calibration& default_calibration() {
+  static const Calibration calibration = [] {
+    Diagnostics found;
+    auto parsed = parse_calibration(measured_fact("constants.toml"), "constants.toml", found);
+    AM_ASSERT(parsed.has_value(), "the calibration that is built in is valid");
+    return *parsed;
+  }();
+  return calibration;
+}
+
+std::optional<Calibration> load_calibration(const std::filesystem::path& file, const Span& where,
+                                            Diagnostics& found) {
+  try {
+    return parse_calibration(read_file(file), file.string(), found);
+  } catch (const Error& error) {
+    found.error("cluster.calibration", where, error.what(), "paths are relative to the plan file");
+    return std::nullopt;
+  }
+}
+
+std::string to_toml(const Calibration& calibration) {
+  const auto number = [](double value) { return format_general(value, 5); };
+  std::string text =
+      "# Constants of the time model, fitted to measured runs by `am-plan calibrate`.\n\n"
+      "[constants]\n";
+  for (size_t i = 0; i < kConstants; ++i) {
+    text += cat(kSpecs[i].name, " = ", number(calibration.constants.values[i]), "  # ",
+                kSpecs[i].meaning, "; prior ", number(kSpecs[i].prior), "\n");
+  }
+  text += "\n# |log(predicted / measured)| of runs that were held out\n[held_out]\n";
+  text += cat("runs = ", calibration.runs, "\ntime_median = ", number(calibration.time_median),
+              "\ntime_90 = ", number(calibration.time_90),
+              "\ntime_median_unseen = ", number(calibration.time_median_unseen),
+              "\ntime_90_unseen = ", number(calibration.time_90_unseen),
+              "\nmemory_90 = ", number(calibration.memory_90), "\n");
+  for (const auto& [name, factors] : calibration.constants.implementations) {
+    text += cat("\n[implementation.", name, "]\ncompute = ", number(factors.compute),
+                "\nstep = ", number(factors.step), "\n");
+  }
+  return text;
+}
+
+}  // namespace am::planner

@@ -1,0 +1,21 @@
+// Files of plans/ that are built into the library, so that predictions need no installation and no
+// network: scripts/cmake/AmFacts.cmake writes facts.cpp from them.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace am::planner {
+
+struct Fact {
+  std::string_view name;  // of the file, without folder and extension
+  std::string_view text;
+};
+
+// plans/clusters/*.toml, sorted by name.
+std::span<const Fact> cluster_facts();
+// plans/measured/NAME: "runs.csv", "models.csv", "constants.toml". Throws Error(kInternal) for
+// another name.
+std::string_view measured_fact(std::string_view name);
+
+}  // namespace am::planner

@@ -1,0 +1,41 @@
+// Who runs the step: what an implementation fuses, overlaps and keeps. The time and the memory model
+// read this one table; `[cluster] implementation` chooses a row.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace am::planner {
+
+struct Implementation {
+  std::string_view name;
+  std::string_view description;
+  std::vector<std::string_view> also = {};  // what published runs call it
+
+  bool overlaps_tp = false;        // tensor-parallel collectives run beside matrix products
+  bool unfused_attention = false;  // scores in memory, and without causal skipping
+  bool old_launch = false;         // eager kernels of 2021: more of them, slower to launch
+  bool eager = false;              // element-wise operators one by one
+  double reduce_bytes = 4.0;       // of a gradient on the wire
+
+  // States: bytes of a parameter, its gradient and the optimizer's part, where bf16 computes.
+  double parameter_bytes = 2.0;
+  double gradient_bytes = 4.0;
+  double optimizer_bytes = 12.0;
+
+  // Activations of a layer, bytes a token: `hidden_bytes` for each element of hidden width (norms,
+  // residuals, inputs of projections), `mlp_bytes` for each of the MLP's width, gated and not.
+  double hidden_bytes = 10.0;
+  double gated_bytes = 6.0;
+  double plain_bytes = 4.0;
+  double logits_bytes = 6.0;  // a token and word of the vocabulary when the loss is computed
+  bool pads_vocabulary = false;  // to a multiple of 128 * tp
+};
+
+std::span<const Implementation> implementations();
+// By name or by what published runs call it ("NeMo/Megatron-Core"); null when unknown.
+const Implementation* find_implementation(std::string_view name);
+const Implementation& automesh_implementation();
+
+}  // namespace am::planner

@@ -1,0 +1,357 @@
+#include "am/planner/cost/measured_runs.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <utility>
+
+#include "am/base/text.h"
+#include "am/planner/cost/csv.h"
+#include "am/planner/cost/facts.h"
+
+namespace am::planner {
+namespace {
+
+using model::LayerProfile;
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+// The figures of one model, from the table or from a row's notes.
+struct Figures {
+  double hidden = 0, layers = 0, heads = 0, kv_heads = 0, qk = 0, v = 0, width = 0, vocabulary = 0;
+  bool gated = true, tied = false, biases = false;
+  double experts = 0, taken = 0, expert_width = 0, shared_width = 0, moe_layers = 0;
+  double q_rank = 0, kv_rank = 0, rope = 0;
+  double learned_positions = 0;
+};
+
+int64_t whole(double value) { return static_cast<int64_t>(std::llround(value)); }
+
+ModelShape shape_of(const Figures& f) {
+  LayerProfile dense;
+  dense.attention = {.heads = whole(f.heads),
+                     .key_value_heads = whole(f.kv_heads),
+                     .qk_head_dim = whole(f.qk),
+                     .v_head_dim = whole(f.v),
+                     .q_lora_rank = whole(f.q_rank),
+                     .kv_lora_rank = whole(f.kv_rank),
+                     .rope_head_dim = whole(f.rope)};
+  dense.feed_forward = {.gated = f.gated, .dense_width = whole(f.width)};
+  LayerProfile moe = dense;
+  moe.feed_forward = {.gated = f.gated,
+                      .experts = whole(f.experts),
+                      .experts_per_token = whole(f.taken),
+                      .expert_width = whole(f.expert_width),
+                      .shared_width = whole(f.shared_width)};
+  ModelShape shape;
+  shape.hidden = f.hidden;
+  shape.vocabulary = f.vocabulary;
+  shape.learned_positions = f.learned_positions;
+  shape.tied_head = f.tied;
+  shape.biases = f.biases;
+  if (f.layers > f.moe_layers) shape.layers.push_back({f.layers - f.moe_layers, dense});
+  if (f.moe_layers > 0) shape.layers.push_back({f.moe_layers, moe});
+  return shape;
+}
+
+class Models {
+ public:
+  Models(std::string_view text, Diagnostics& found) {
+    for (const CsvRow& row : parse_csv(text, "models.csv", found).rows) {
+      const auto n = [&](const char* column) { return row.number(column).value_or(0.0); };
+      Figures f;
+      f.hidden = n("hidden_size");
+      f.layers = n("layers");
+      f.heads = n("heads");
+      f.kv_heads = n("key_value_heads");
+      f.qk = n("qk_head_dim");
+      f.v = n("v_head_dim");
+      f.width = n("intermediate_size");
+      f.gated = n("gated") > 0.0;
+      f.vocabulary = n("vocab_size");
+      f.tied = n("tied") > 0.0;
+      f.experts = n("experts");
+      f.taken = n("experts_per_token");
+      f.expert_width = n("expert_size");
+      f.shared_width = n("shared_size");
+      f.moe_layers = n("moe_layers");
+      f.q_rank = n("q_lora_rank");
+      f.kv_rank = n("kv_lora_rank");
+      f.rope = n("rope_head_dim");
+      if (f.hidden > 0.0 && f.layers > 0.0 && f.heads > 0.0) models_[row.text("model")] = f;
+    }
+  }
+
+  const Figures* find(const std::string& name) const {
+    const auto found = models_.find(name);
+    return found == models_.end() ? nullptr : &found->second;
+  }
+
+ private:
+  std::map<std::string, Figures> models_;
+};
+
+// "L=32 h=6144 heads=48 ...": Megatron's own test jobs describe themselves.
+std::map<std::string, std::string> notes_of(const std::string& text) {
+  std::map<std::string, std::string> notes;
+  for (const std::string& word : split(text, ' ')) {
+    const size_t equals = word.find('=');
+    if (equals != std::string::npos) notes[word.substr(0, equals)] = word.substr(equals + 1);
+  }
+  return notes;
+}
+
+std::optional<Figures> figures_of_notes(const std::map<std::string, std::string>& notes) {
+  const auto text = [&](const char* key) {
+    const auto found = notes.find(key);
+    return found == notes.end() ? std::string() : found->second;
+  };
+  const auto number = [&](const char* key, double otherwise) {
+    const std::string value = text(key);
+    return value.empty() ? otherwise : std::strtod(value.c_str(), nullptr);
+  };
+  Figures f;
+  f.hidden = number("h", 0);
+  f.layers = number("L", 0);
+  f.heads = number("heads", 0);
+  if (f.hidden <= 0 || f.layers <= 0 || f.heads <= 0 || text("mla") == "True") return std::nullopt;
+  f.kv_heads = number("kv", f.heads);
+  f.qk = f.v = number("kvch", std::floor(f.hidden / f.heads));
+  f.gated = text("swiglu") == "True";
+  // Megatron's defaults.
+  f.width = number("ffn", f.gated ? std::floor(f.hidden * 8.0 / 3.0 / 64.0) * 64.0 : 4.0 * f.hidden);
+  f.vocabulary = starts_with(text("vocab"), "GPTSentence") ? 256000.0
+                 : starts_with(text("vocab"), "Llama2")    ? 32000.0
+                                                           : 50257.0;
+  f.tied = text("untie") != "True";
+  f.biases = text("bias") == "yes";
+  f.learned_positions = text("pos").empty() ? 1.0 : 0.0;  // the sequence's, filled in by the caller
+  f.experts = number("E", 0);
+  if (f.experts > 0) {
+    f.taken = number("topk", 2);
+    f.expert_width = number("moe_ffn", f.width);
+    f.moe_layers = f.layers;
+  }
+  return f;
+}
+
+Recompute recompute_of(const std::string& text) {
+  if (starts_with(text, "full")) return Recompute::kFull;
+  if (contains(text, "every")) return Recompute::kAlternate;
+  if (starts_with(text, "selective(op)")) return Recompute::kSelective;
+  return Recompute::kNone;
+}
+
+ComputeFormat format_of(const std::string& precision) {
+  const std::string text = lower(precision);
+  if (contains(text, "nvfp4")) return ComputeFormat::kFp4;
+  if (contains(text, "fp8") || contains(text, "float8")) return ComputeFormat::kFp8;
+  return text == "fp32" ? ComputeFormat::kFp32 : ComputeFormat::kBf16;
+}
+
+std::optional<MemoryMetric> metric_of(const std::string& text) {
+  if (contains(text, "allocated")) return MemoryMetric::kAllocated;
+  if (contains(text, "reserved")) return MemoryMetric::kReserved;
+  if (contains(text, "nvidia-smi")) return MemoryMetric::kProcess;
+  if (starts_with(text, "model states")) return MemoryMetric::kModelStates;
+  if (starts_with(text, "forward-held")) return MemoryMetric::kHeldActivations;
+  if (starts_with(text, "activation peak")) return MemoryMetric::kActivationPeak;
+  return std::nullopt;
+}
+
+class RowReader {
+ public:
+  RowReader(const CsvRow& row, const Models& models) : row_(row), models_(models) {}
+
+  // Nothing, with the reason in `why`.
+  std::optional<MeasuredRun> read(std::string& why) {
+    run_.id = row_.text("id");
+    run_.source = row_.text("source");
+    run_.model = row_.text("model");
+    run_.group = row_.text("group");
+    notes_ = notes_of(row_.text("notes"));
+    if (!read_model()) return fail(why, cat("the shape of ", run_.model, " is not known"));
+    if (const std::string& task = row_.text("task"); task == "sft" || task == "lora") {
+      return fail(why, "fine-tuning");
+    }
+    run_.test_job = row_.text("task") == "pretrain CI";
+    if (!read_gpu()) return fail(why, cat("GPU \"", row_.text("gpu"), "\" is not known"));
+    if (!read_layout()) return fail(why, "the layout is incomplete");
+    read_numerics();
+    read_results();
+    return std::move(run_);
+  }
+
+ private:
+  static std::optional<MeasuredRun> fail(std::string& why, std::string reason) {
+    why = std::move(reason);
+    return std::nullopt;
+  }
+
+  double number(const char* column, double otherwise) const {
+    return row_.number(column).value_or(otherwise);
+  }
+  bool note_is(const char* key, std::string_view value) const {
+    const auto found = notes_.find(key);
+    return found != notes_.end() && found->second == value;
+  }
+
+  bool read_model() {
+    if (contains(run_.model, ":")) {
+      auto figures = figures_of_notes(notes_);
+      if (!figures) return false;
+      if (figures->learned_positions > 0.0) figures->learned_positions = number("seq_len", 0.0);
+      run_.job.model = shape_of(*figures);
+      return true;
+    }
+    const Figures* figures = models_.find(run_.model);
+    if (figures == nullptr) return false;
+    run_.job.model = shape_of(*figures);
+    return true;
+  }
+
+  // Without a GPU a row of memory is still of use: bytes do not depend on it.
+  bool read_gpu() {
+    Diagnostics ignored;
+    const std::string& name = row_.text("gpu");
+    const bool unnamed = name.empty() || name == "unknown";
+    if (unnamed && !row_.number("peak_mem_gib")) return false;
+    const auto gpu = find_gpu(unnamed ? "a100-sxm" : name, {}, {}, ignored);
+    if (!gpu) return false;
+    run_.gpu = *gpu;
+    gpu_known_ = !unnamed;
+    if (const auto nic = row_.number("internode_gbps_per_gpu")) {
+      run_.gpu.nic_bandwidth = *nic * 1e9 / 8.0;
+    }
+    if (const auto size = row_.number("gpu_mem_gb")) run_.gpu.memory_bytes = *size * 1e9;
+    return true;
+  }
+
+  bool read_layout() {
+    Workload& job = run_.job;
+    const auto axis = [&](const char* column) { return std::max(1.0, number(column, 1.0)); };
+    job.tp = axis("tp");
+    job.pp = axis("pp");
+    job.cp = axis("cp");
+    job.ep = axis("ep");
+    job.virtual_stages = axis("vpp");
+    job.sequence_parallel = number("sp", 0.0) > 0.0;
+    const double replica = job.tp * job.pp * job.cp;
+    const double ranks = number("num_gpus", run_.test_job ? std::max(8.0, replica) : 0.0);
+    job.sequence = number("seq_len", 0.0);
+    if (ranks < replica || job.sequence <= 0.0) return false;
+    const double dp = number("dp", ranks / replica);
+    job.dp_replicate = number("dp_replicate", 1.0);
+    job.dp_shard = dp / job.dp_replicate;
+    const bool experts = job.model.layers.back().profile.feed_forward.experts > 0;
+    job.expert_tp = number("etp", experts ? 1.0 : job.tp);
+    job.schedule = job.virtual_stages > 1.0 ? "interleaved_1f1b" : "1f1b";
+    return read_batch(dp);
+  }
+
+  bool read_batch(double dp) {
+    Workload& job = run_.job;
+    const auto size = row_.number("mbs");
+    const auto count = row_.number("grad_accum");
+    const auto global = row_.number("gbs");
+    job.micro_batch = size.value_or(1.0);
+    job.micro_batches = count.value_or(1.0);
+    if (!count && global) {
+      // A pipeline's local batch is cut into single sequences where nothing else is said.
+      job.micro_batches = std::max(1.0, std::round(*global / (job.micro_batch * dp)));
+    }
+    return size || count || global || row_.number("peak_mem_gib");
+  }
+
+  void read_numerics() {
+    Workload& job = run_.job;
+    const std::string& framework = row_.text("framework");
+    const Implementation* named = find_implementation(framework);
+    const bool eager = framework == "torchtitan" && row_.text("compile") == "0";
+    if (eager) named = find_implementation("pytorch");
+    if (named != nullptr) job.implementation = named;
+    job.format = format_of(row_.text("precision"));
+    job.reduce_bytes = job.implementation->reduce_bytes;
+    if (contains(row_.text("precision"), "PURE")) job.reduce_bytes = 2.0;
+    job.recompute = recompute_of(row_.text("ac"));
+    job.unfused_attention = job.implementation->unfused_attention ||
+                            note_is("attn", "unfused") || note_is("impl", "local");
+    const double zero = number("zero_stage", contains(row_.text("strategy"), "zero2") ? 3.0 : 0.0);
+    job.sharding = static_cast<Sharding>(std::clamp(whole(zero), int64_t{0}, int64_t{3}));
+    if (const auto at = row_.text("strategy").find("group "); at != std::string::npos) {
+      read_shard_group(row_.text("strategy").substr(at + 6));
+    }
+  }
+
+  // "ZeRO-1 group 8": states are cut over 8 ranks and replicated over the rest.
+  void read_shard_group(const std::string& text) {
+    const double size = std::strtod(text.c_str(), nullptr);
+    Workload& job = run_.job;
+    const double dp = job.dp();
+    if (size < 1.0 || size > dp) return;
+    job.dp_shard = size;
+    job.dp_replicate = dp / size;
+  }
+
+  void read_results() {
+    run_.seconds = row_.number("step_time_s");
+    const auto rate = row_.number("tok_s_gpu");
+    if (!run_.seconds && rate && *rate > 0.0) {
+      const Workload& job = run_.job;
+      const double tokens = row_.number("gbs").value_or(job.micro_batch * job.micro_batches * job.dp()) *
+                            job.sequence;
+      run_.seconds = tokens / (*rate * job.world());
+    }
+    if (!gpu_known_) run_.seconds.reset();
+    const auto metric = metric_of(row_.text("mem_metric"));
+    const auto peak = row_.number("peak_mem_gib");
+    if (metric && peak) {
+      run_.memory_bytes = *peak * 1024.0 * 1024.0 * 1024.0;
+      run_.metric = *metric;
+    }
+    const std::string& rank = row_.text("mem_rank");
+    run_.last_stage = contains(rank, "last") && !contains(rank, "first");
+    run_.last_stage = run_.last_stage || rank == "rank7";
+    run_.first_stage = rank == "rank0";
+    run_.out_of_memory = contains(row_.text("notes"), "OOM section");
+  }
+
+  const CsvRow& row_;
+  const Models& models_;
+  std::map<std::string, std::string> notes_;
+  MeasuredRun run_;
+  bool gpu_known_ = false;
+};
+
+}  // namespace
+
+MeasuredRuns read_measured_runs(std::string_view text, const std::string& file,
+                                std::string_view models, Diagnostics& found) {
+  const Models known(models, found);
+  MeasuredRuns runs;
+  for (const CsvRow& row : parse_csv(text, file, found).rows) {
+    std::string why;
+    if (auto run = RowReader(row, known).read(why)) {
+      runs.runs.push_back(std::move(*run));
+    } else {
+      ++runs.left_out[why];
+    }
+  }
+  return runs;
+}
+
+MeasuredRuns built_in_runs() {
+  Diagnostics found;
+  return read_measured_runs(measured_fact("runs.csv"), "plans/measured/runs.csv",
+                            measured_fact("models.csv"), found);
+}
+
+}  // namespace am::planner

@@ -1,0 +1,58 @@
+// Published training runs: how they were cut, how long a step took, how much memory was used.
+//
+//   const auto runs = read_measured_runs(text, "runs.csv", models, found);
+//
+// Columns are those of plans/measured/runs.csv; its header is the schema. A row whose model or GPU is
+// not known, or that says too little about its layout, is left out and counted by reason.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "am/base/diagnostic.h"
+#include "am/planner/cost/hardware.h"
+#include "am/planner/cost/workload.h"
+
+namespace am::planner {
+
+// What a measured amount of memory is.
+enum class MemoryMetric {
+  kAllocated,          // torch's max_memory_allocated
+  kReserved,           // torch's max_memory_reserved
+  kProcess,            // nvidia-smi: with the context and NCCL's buffers
+  kModelStates,        // parameters, gradients, optimizer
+  kHeldActivations,    // alive when forward ends
+  kActivationPeak,     // the peak less the states
+};
+
+struct MeasuredRun {
+  std::string id;
+  std::string source;  // "Megatron-Bridge 26.04 NeMo Container"
+  std::string model;
+  std::string group;   // equal for runs of one layout
+  Workload job;
+  Gpu gpu;
+  bool test_job = false;  // a tiny model of a functional test
+  std::optional<double> seconds;       // of one step
+  std::optional<double> memory_bytes;  // its peak
+  MemoryMetric metric = MemoryMetric::kAllocated;
+  bool last_stage = false;    // whose memory: the last pipeline stage's, or the worst
+  bool first_stage = false;
+  bool out_of_memory = false;  // did not run
+};
+
+struct MeasuredRuns {
+  std::vector<MeasuredRun> runs;
+  std::map<std::string, int> left_out;  // by reason
+};
+
+// `models`: a table of plans/measured/models.csv's form.
+MeasuredRuns read_measured_runs(std::string_view text, const std::string& file,
+                                std::string_view models, Diagnostics& found);
+// Those that are built in.
+MeasuredRuns built_in_runs();
+
+}  // namespace am::planner

@@ -1,0 +1,70 @@
+#include "am/planner/cost/pipeline_time.h"
+
+#include <algorithm>
+
+namespace am::planner {
+namespace {
+
+using schedule::PipelineShape;
+
+// The largest number of micro-batches up to `wanted` that the schedule accepts, at least one round
+// of the pipeline.
+int64_t legal_microbatches(PipelineShape shape, int64_t wanted) {
+  for (int64_t count = wanted; count > shape.pp; --count) {
+    shape.microbatches = count;
+    if (!schedule::violated_demand(shape)) return count;
+  }
+  for (int64_t rounds = 1;; ++rounds) {
+    shape.microbatches = rounds * shape.pp;
+    if (rounds == 8 || !schedule::violated_demand(shape)) return shape.microbatches;
+  }
+}
+
+schedule::Schedule make(PipelineShape shape, int64_t microbatches) {
+  shape.microbatches = microbatches;
+  return schedule::make_schedule(shape);
+}
+
+double computing(const schedule::Schedule& order,
+                 const std::vector<schedule::StageDurations>& stages) {
+  double total = 0.0;
+  for (const schedule::StageDurations& stage : stages) {
+    total += stage.forward + stage.backward_input + stage.backward_weight;
+  }
+  return total * static_cast<double>(order.microbatches);
+}
+
+}  // namespace
+
+PipelineOrder::PipelineOrder(const PipelineShape& shape)
+    : microbatches_(static_cast<double>(shape.microbatches)) {
+  constexpr int64_t kRounds = 3;  // warm-up and cool-down are over
+  const int64_t few = kRounds * std::max(shape.pp, shape.stages() / shape.pp * shape.pp / 2);
+  const int64_t base = legal_microbatches(shape, std::min(shape.microbatches, few));
+  short_ = make(shape, base);
+  if (base != shape.microbatches) {
+    longer_ = make(shape, legal_microbatches(shape, base + shape.pp));
+    if (longer_->microbatches == base) longer_.reset();
+  }
+}
+
+PipelineTime PipelineOrder::run(const std::vector<schedule::StageDurations>& stages) const {
+  schedule::Durations durations;
+  durations.stages = stages;
+  const double base = schedule::simulate(short_, durations).makespan;
+  const auto done = static_cast<double>(short_.microbatches);
+  PipelineTime time{base, 0.0};
+  if (longer_) {
+    const double longer = schedule::simulate(*longer_, durations).makespan;
+    const double period = (longer - base) / (static_cast<double>(longer_->microbatches) - done);
+    time.seconds = std::max(base + period * (microbatches_ - done), base / done);
+  } else if (done != microbatches_) {
+    time.seconds = base * microbatches_ / done;
+  }
+  const double busy = computing(short_, stages) / done * microbatches_;
+  const double all = time.seconds * static_cast<double>(short_.pp());
+  time.bubble_fraction = all > 0.0 ? std::max(0.0, 1.0 - busy / all) : 0.0;
+  return time;
+}
+
+}  // namespace am::planner

@@ -1,0 +1,37 @@
+// How long a pipeline runs, from the schedule itself: its events are simulated, so unequal stages,
+// the head on the last one and every order of passes count as they are.
+//
+//   const PipelineOrder order({.schedule = "1f1b", .pp = 4, .microbatches = 512});
+//   order.run(stages).seconds;
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "am/schedule/schedule.h"
+#include "am/schedule/timeline.h"
+
+namespace am::planner {
+
+struct PipelineTime {
+  double seconds = 0.0;
+  double bubble_fraction = 0.0;  // of all ranks' time
+};
+
+// A schedule is periodic between its ends. So a short run is simulated, one that is pp micro-batches
+// longer, and the rest is extrapolated; short schedules are simulated as they are.
+class PipelineOrder {
+ public:
+  // Micro-batches that the schedule does not accept are taken between those that it does.
+  explicit PipelineOrder(const schedule::PipelineShape& shape);
+
+  // Seconds by stage, pp * virtual_stages of them.
+  PipelineTime run(const std::vector<schedule::StageDurations>& stages) const;
+
+ private:
+  double microbatches_;
+  schedule::Schedule short_;
+  std::optional<schedule::Schedule> longer_;
+};
+
+}  // namespace am::planner
