@@ -24,12 +24,18 @@ struct Implementation {
   double gradient_bytes = 4.0;
   double optimizer_bytes = 12.0;
 
+  bool states_in_storage = false;  // all of them in the dtype that parameters are stored in
+
   // Activations of a layer, bytes a token: `hidden_bytes` for each element of hidden width (norms,
   // residuals, inputs of projections), `mlp_bytes` for each of the MLP's width, gated and not.
   double hidden_bytes = 10.0;
   double gated_bytes = 6.0;
   double plain_bytes = 4.0;
-  double logits_bytes = 6.0;  // a token and word of the vocabulary when the loss is computed
+  // At the loss, a token and word of the vocabulary: what is kept, and what backward adds to it.
+  double logits_bytes = 6.0;
+  double logits_gradient_bytes = 0.0;
+  double mask_bytes = 0.0;  // of an attention mask that is kept, a score
+  double reserved = 1.06;   // what the caching allocator reserves over what is allocated
   bool pads_vocabulary = false;  // to a multiple of 128 * tp
 };
 

@@ -72,7 +72,7 @@ class Model {
       rate_ = bf16_rate_ = share * gpu_.fp32_flops;
     } else if (job_.format == ComputeFormat::kFp4 && gpu_.fp4_flops > 0.0) {
       rate_ = c(Constant::kGemmBlackwellFp4) * gpu_.fp4_flops;
-    } else if (job_.format != ComputeFormat::kBf16 && gpu_.fp8_flops > 0.0) {
+    } else if (job_.format >= ComputeFormat::kFp8 && gpu_.fp8_flops > 0.0) {
       rate_ = c(blackwell ? Constant::kGemmBlackwellFp8 : Constant::kGemmHopperFp8) *
               gpu_.fp8_flops;
     }

@@ -7,6 +7,7 @@
 #include "am/planner/dtype_size.h"
 #include "am/planner/memory.h"
 #include "am/planner/precision.h"
+#include "am/schedule/shape.h"
 
 namespace am::planner {
 namespace {
@@ -159,6 +160,29 @@ double dense_shards(const Workload& job) {
 double expert_shards(const Workload& job) {
   if (job.sharding == Sharding::kReplicated) return 1.0;
   return std::max(1.0, job.dp_shard * job.cp * job.tp / (job.ep * job.expert_tp));
+}
+
+LocalParameters position_parameters(const Workload& job, int64_t position) {
+  LocalParameters sum;
+  const auto owners = schedule::stage_owners(job.schedule, static_cast<int64_t>(job.pp),
+                                             static_cast<int64_t>(job.virtual_stages));
+  const auto dealt = deal_layers(job);
+  for (size_t stage = 0; stage < dealt.size(); ++stage) {
+    if (owners[stage] != position) continue;
+    for (size_t group = 0; group < job.model.layers.size(); ++group) {
+      const LocalParameters one = layer_parameters(job, job.model.layers[group].profile);
+      sum.dense += one.dense * dealt[stage][group];
+      sum.experts += one.experts * dealt[stage][group];
+    }
+  }
+  const bool first = owners.front() == position;
+  const bool last = owners.back() == position;
+  if (first) sum.dense += embedding_parameters(job);
+  if (last) sum.dense += head_parameters(job);
+  if (last && !first && job.model.tied_head) {
+    sum.dense += padded_vocabulary(job) / job.tp * job.model.hidden;
+  }
+  return sum;
 }
 
 std::vector<std::vector<double>> deal_layers(const Workload& job) {

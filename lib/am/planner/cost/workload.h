@@ -37,7 +37,7 @@ struct ModelShape {
 ModelShape shape_of(const model::ModelConfig& config);
 
 // Of matrix products; memory is that of the two-byte formats.
-enum class ComputeFormat { kFp32, kBf16, kFp8, kFp4 };
+enum class ComputeFormat { kFp32, kFp16, kBf16, kFp8, kFp4 };
 enum class Recompute { kNone, kSelective, kAlternate, kFull };
 
 // Who holds parameters, gradients and optimizer states: the stages of ZeRO.
@@ -68,6 +68,7 @@ struct Workload {
   double reduce_bytes = 4.0;    // of one gradient on the wire
   Recompute recompute = Recompute::kNone;
   bool unfused_attention = false;  // scores in memory
+  double more_gradient_bytes = 0.0;  // a parameter: float32 accumulation beside a narrow gradient
 
   const Implementation* implementation = &automesh_implementation();
 
@@ -98,6 +99,10 @@ double head_parameters(const Workload& job);
 // How many ranks share the states of the dense parameters, and of the experts.
 double dense_shards(const Workload& job);
 double expert_shards(const Workload& job);
+
+// Of all that the pipeline position `position` (an index along pp) holds; a tied head on another
+// position than the embedding is a copy of it.
+LocalParameters position_parameters(const Workload& job, int64_t position);
 
 // The layers of each of pp * virtual_stages stages, by group: [stage][group]. Layers are dealt
 // evenly; where they do not divide but would with the embedding and the head as a layer each, those

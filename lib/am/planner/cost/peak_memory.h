@@ -1,0 +1,46 @@
+// The peak of a rank's memory by formula, for any implementation: what `am-plan search` sieves
+// layouts with, and what is held against measured runs. For am-run's own plans memory.h walks
+// through the step and counts the states to the byte.
+//
+//   const PeakMemory peak = estimate_peak_memory(job, /*position=*/0);
+//   measured_as(MemoryMetric::kReserved, job, peak);       // what torch's max_memory_reserved would say
+//
+// Formulas: parameters and states by what shards them (implementation.h), activations after
+// Korthikanti et al., 2022, per implementation, FSDP's gathered units, logits.
+#pragma once
+
+#include <cstdint>
+
+#include "am/planner/cost/measured_runs.h"
+#include "am/planner/cost/workload.h"
+
+namespace am::planner {
+
+// Bytes of one rank at the moment of its peak.
+struct PeakMemory {
+  double states = 0;       // parameters, gradients, optimizer
+  double unsharded = 0;    // gathered parameters and their gradients
+  double activations = 0;  // kept for backward, of all micro-batches in flight
+  double recomputed = 0;   // of the layer whose backward runs
+  double logits = 0;           // kept from the loss
+  double loss = 0;             // what its backward adds
+  double workspace = 0;    // cuBLAS, the batch
+
+  double total() const {
+    return states + unsharded + activations + recomputed + logits + loss + workspace;
+  }
+};
+
+// `position`: an index along pp.
+PeakMemory estimate_peak_memory(const Workload& job, int64_t position);
+// The worst position, which is the first or the last.
+PeakMemory worst_peak_memory(const Workload& job);
+
+// Bytes as a metric reports them. The caching allocator reserves more than is allocated; the process
+// also holds the CUDA context and NCCL's buffers.
+double measured_as(MemoryMetric metric, const Workload& job, const PeakMemory& peak);
+
+// Bytes that one token keeps in one layer, without recomputation.
+double layer_activation_bytes(const Workload& job, const model::LayerProfile& layer);
+
+}  // namespace am::planner
