@@ -129,8 +129,8 @@ std::string report(const am::model::ModelConfig& config, const am::model::Invent
   }
   if (config.mtp_layers > 0) {
     counts += am::cat("with ", config.mtp_layers,
-                      " MTP layers: ", am::format_count(total + am::model::mtp_parameters(config)),
-                      " parameters\n");
+                      config.mtp_layers == 1 ? " MTP layer: " : " MTP layers: ",
+                      am::format_count(total + am::model::mtp_parameters(config)), " parameters\n");
   }
   return am::cat(style.paint(am::term::Role::kBold, model_text(config, total)), "\n",
                  geometry(config), "\n", table.text(style), "\n", counts,

@@ -1,6 +1,7 @@
 """am-plan model and memory: counts to the digit, states to the byte."""
 
 import csv
+import json
 import unittest
 
 from cli_support import MODELS, SOURCE, PlanCase
@@ -33,6 +34,48 @@ class ModelTest(PlanCase):
         self.assertEqual(answer["diagnostics"][0]["rule"], "model.family")
         for name in ("llama", "mistral", "qwen2", "qwen3"):
             self.assertIn(name, answer["diagnostics"][0]["help"])
+
+    def test_experts_are_counted_together_and_apart(self):
+        answer = self.json("model", MODELS / "mixtral-8x7b-v0.1")
+        modules = answer["parameters_by_module"]
+        self.assertEqual(modules["model.layers.*.block_sparse_moe.experts.*.w1"],
+                         32 * 8 * 4096 * 14336)
+        self.assertEqual(modules["model.layers.*.block_sparse_moe.gate"], 32 * 8 * 4096)
+        self.assertEqual((answer["experts"], answer["experts_per_token"]), (8, 2))
+        result = self.am_plan("model", MODELS / "mixtral-8x7b-v0.1")
+        self.assertIn("2 of 8 experts of 14336", result.out)
+        self.assertIn("active for one token: 12 879 925 248", result.out)
+
+    def test_multi_token_prediction_is_counted_apart(self):
+        answer = self.json("model", MODELS / "deepseek-v3")
+        self.assertEqual(answer["mtp_layers"], 1)
+        self.assertGreater(answer["parameters_with_mtp"], answer["parameters"] + 11e9)
+        result = self.am_plan("model", MODELS / "deepseek-v3")
+        self.assertIn("with 1 MTP layer: 682 ", result.out)
+        self.assertIn("latent attention", result.out)
+
+    def test_an_unknown_model_of_llamas_shape_is_planned_with_a_warning(self):
+        config = json.loads((MODELS / "llama-3.2-1b" / "config.json").read_text())
+        file = self.write("config.json", json.dumps({**config, "model_type": "lama"}, indent=1))
+        result = self.am_plan("model", file)
+        self.assertIn("warning[model.family]", result.err)
+        self.assertIn('did you mean "llama"', result.err)
+        self.assertEqual(self.json("model", file)["parameters"], 1235814400)
+
+    def test_the_text_part_of_a_multimodal_config(self):
+        text = json.loads((MODELS / "gemma-3-4b" / "config.json").read_text())
+        file = self.write("config.json", json.dumps(
+            {"model_type": "gemma3", "text_config": text, "vision_config": {}}, indent=1))
+        self.assertIn("warning[model.text_part]", self.am_plan("model", file).err)
+        self.assertEqual(self.json("model", file)["parameters"], 3880263168)
+
+    def test_sequence_parallelism_that_a_family_lacks_is_a_warning(self):
+        for model, warns in (("phi-4", True), ("mixtral-8x7b-v0.1", False)):
+            with self.subTest(model):
+                plan = self.plan("[mesh]\nworld_size = 2\ntp_size = 2\n"
+                                 "[strategy]\nsequence_parallel = true\n", model=model)
+                rules = [item["rule"] for item in self.json("check", plan)["plans"][0]["diagnostics"]]
+                self.assertEqual(rules, ["tp.sequence"] if warns else [])
 
     def test_files_that_are_no_configs(self):
         for data in (b"", b"{", b"[]", b"\xff\xfe\x00", b'{"model_type": "llama"}', b"null"):

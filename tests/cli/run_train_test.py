@@ -169,6 +169,22 @@ class BadInput(RunTest):
         plan = self.write_plan(plan_text(strategy="megatron_fsdp"))
         self.assert_fails(self.am_run(plan), 1, "runtime.unsupported", "megatron_fsdp")
 
+    def test_models_that_can_only_be_planned_are_refused(self):
+        config = json.loads((DATA / "loop" / "model" / "config.json").read_text())
+        changes = [({"model_type": "mixtral"}, "model_type \"mixtral\""),
+                   ({"model_type": "qwen4"}, "model_type \"qwen4\""),
+                   ({"rope_scaling": {"rope_type": "yarn", "factor": 2.0}}, "\"yarn\""),
+                   ({"hidden_act": "gelu"}, "hidden_act \"gelu\"")]
+        for change, named in changes:
+            with self.subTest(change):
+                (self.path / "config.json").write_text(json.dumps({**config, **change}, indent=1))
+                plan = self.write_plan(plan_text().replace(f'{DATA}/loop/model', str(self.path)))
+                result = self.am_run(plan, "--run-dir", self.path / "run")
+                self.assert_fails(result, 1, "runtime.unsupported", named, "config.json:")
+                self.assertFalse((self.path / "run").exists())
+        (self.path / "config.json").write_text(json.dumps({**config, "model_type": "mixtral"}))
+        self.assert_fails(self.am_run(plan), 1, "llama, mistral, qwen2, qwen3")
+
     def test_nccl_without_a_gpu(self):
         text = plan_text().replace('name = "fsdp2"', 'name = "fsdp2"\nbackend = "nccl"')
         self.assert_fails(self.am_run(self.write_plan(text)), 1, "nccl", "gloo")

@@ -17,8 +17,11 @@ void add_before_layers(const ModelConfig& config, const Family& family, Inventor
 
 void add_after_layers(const ModelConfig& config, const Family& family, InventoryBuilder& builder) {
   builder.norm(family.names.norm, config.hidden_size);
-  if (config.tie_word_embeddings) return;
-  builder.linear(family.names.head, config.vocab_size, config.hidden_size, config.head_bias);
+  if (!config.tie_word_embeddings) {
+    builder.linear(family.names.head, config.vocab_size, config.hidden_size, config.head_bias);
+  } else if (config.head_bias) {  // only the weight is shared
+    builder.bare(family.names.head, "bias", {config.vocab_size}, ModuleKind::kLinear, Init::kZeros);
+  }
 }
 
 void add_layer(const ModelConfig& config, const Family& family, int64_t layer,

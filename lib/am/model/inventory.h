@@ -45,7 +45,7 @@ struct ModuleNames {
 
 struct Inventory {
   std::vector<ParameterSpec> parameters;  // in the order of transformers' named_parameters()
-  // lm_head.weight is the embedding's weight, and is not listed among the parameters.
+  // lm_head.weight is the embedding's weight, and is not listed among the parameters (a bias is).
   bool tied_lm_head = false;
   ModuleNames names;
 

@@ -67,7 +67,8 @@ std::vector<TpModule> list_modules(const Inventory& inventory) {
     }
     modules.back().parameters.push_back(static_cast<int>(i));
   }
-  if (inventory.tied_lm_head) {
+  const bool listed = !modules.empty() && modules.back().name == inventory.names.head;
+  if (inventory.tied_lm_head && !listed) {
     modules.push_back({.name = std::string(inventory.names.head),
                        .kind = ModuleKind::kLinear,
                        .layer = -1,
@@ -148,7 +149,8 @@ TpPlan family_tp_plan(const ModelConfig& config, bool sequence_parallel) {
     const auto style = plan.sequence_parallel ? row.sequence : row.plain;
     if (!style.has_value()) continue;
     // A tied head has no weight of its own: it is cut as the embedding is.
-    if (config.tie_word_embeddings && row.module == family.names.head) continue;
+    const bool weightless = config.tie_word_embeddings && !config.head_bias;
+    if (weightless && row.module == family.names.head) continue;
     if (!matches_any(row.module, modules)) continue;
     plan.rules.push_back({.pattern = std::string(row.module), .style = *style});
   }

@@ -11,8 +11,16 @@ namespace {
 
 constexpr double kNotYet = -1.0;
 
-// Runs each rank as far as it can go; whoever makes what another rank may wait for wakes it. So
-// every slot is looked at once, and once more for each time that its rank was woken in vain.
+// What is summed up about a rank while it runs.
+struct Sums {
+  double computing = 0.0;
+  double until = 0.0;  // end of its last pass; the halves of an overlapped pair count once
+  int64_t in_flight = 0;
+  int64_t peak = 0;
+};
+
+// Runs each rank as far as it can go; who makes what another rank's next slot waits for wakes it.
+// So every slot is looked at once, and once more for each input that it had to wait for.
 class Simulation {
  public:
   Simulation(const Schedule& schedule, const Durations& durations)
@@ -22,8 +30,12 @@ class Simulation {
         backward_end_(forward_end_),
         next_(schedule.ranks.size(), 0),
         free_at_(schedule.ranks.size(), 0.0),
-        awake_(schedule.ranks.size(), true) {
+        awake_(schedule.ranks.size(), 1),
+        sums_(schedule.ranks.size()) {
     timeline_.ranks.resize(schedule.ranks.size());
+    for (size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+      timeline_.ranks[rank].reserve(schedule.ranks[rank].size());
+    }
   }
 
   // True when all lists came to their end.
@@ -34,7 +46,7 @@ class Simulation {
     while (!ready.empty()) {
       const size_t rank = ready.back();
       ready.pop_back();
-      awake_[rank] = false;
+      awake_[rank] = 0;
       const std::vector<Slot>& list = schedule_.ranks[rank];
       while (next_[rank] < list.size() && try_slot(rank, list[next_[rank]], ready)) ++next_[rank];
     }
@@ -45,7 +57,19 @@ class Simulation {
   }
 
   const std::vector<size_t>& next() const { return next_; }
-  Timeline take() { return std::move(timeline_); }
+
+  Timeline take() {
+    double idle = 0.0;
+    for (const Sums& sums : sums_) timeline_.makespan = std::max(timeline_.makespan, sums.until);
+    for (const Sums& sums : sums_) {
+      timeline_.idle.push_back(timeline_.makespan - sums.computing);
+      timeline_.peak_in_flight.push_back(sums.peak);
+      idle += timeline_.idle.back();
+    }
+    const double all = timeline_.makespan * static_cast<double>(sums_.size());
+    timeline_.bubble_fraction = all > 0.0 ? idle / all : 0.0;
+    return std::move(timeline_);
+  }
 
  private:
   size_t index(int64_t stage, int32_t micro_batch) const {
@@ -106,7 +130,8 @@ class Simulation {
 
   void finish(size_t rank, const Action& action, double start, double end, bool paired,
               std::vector<size_t>& ready) {
-    timeline_.ranks[rank].push_back({action, start, end, paired});
+    timeline_.ranks[rank].push_back({action, paired, start, end});
+    sum_up(sums_[rank], action, start, end);
     free_at_[rank] = std::max(free_at_[rank], end);
     int64_t to = action.stage;
     if (action.kind == Kind::kForward) {
@@ -120,9 +145,27 @@ class Simulation {
     const auto receiver = static_cast<size_t>(owner(to));
     if (receiver == rank) return;
     if (durations_.hops_occupy) free_at_[rank] += durations_.hop_transfer;
-    if (awake_[receiver]) return;
-    awake_[receiver] = true;
+    if (awake_[receiver] != 0 || !waits_for(receiver, action, to)) return;
+    awake_[receiver] = 1;
     ready.push_back(receiver);
+  }
+
+  static void sum_up(Sums& sums, const Action& action, double start, double end) {
+    sums.computing += std::max(0.0, end - std::max(start, sums.until));
+    sums.until = std::max(sums.until, end);
+    if (action.kind == Kind::kForward) sums.peak = std::max(sums.peak, ++sums.in_flight);
+    if (ends_micro_batch(action.kind)) --sums.in_flight;
+  }
+
+  // Whether the next slot of a rank takes what `made` sends to stage `to`.
+  bool waits_for(size_t rank, const Action& made, int64_t to) const {
+    const std::vector<Slot>& list = schedule_.ranks[rank];
+    if (next_[rank] == list.size()) return false;
+    const auto actions = list[next_[rank]].actions();
+    return std::any_of(actions.begin(), actions.end(), [&](const Action& action) {
+      return action.stage == to && action.micro_batch == made.micro_batch &&
+             (action.kind == Kind::kForward) == (made.kind == Kind::kForward);
+    });
   }
 
   const Schedule& schedule_;
@@ -131,40 +174,10 @@ class Simulation {
   std::vector<double> backward_end_;  // of the input's gradient
   std::vector<size_t> next_;          // by rank: slots that have run
   std::vector<double> free_at_;       // by rank
-  std::vector<bool> awake_;           // by rank: it is running, or stands in the queue
+  std::vector<char> awake_;           // by rank: 1 while it stands in the queue
+  std::vector<Sums> sums_;            // by rank
   Timeline timeline_;
 };
-
-int64_t peak_of(const std::vector<Event>& events) {
-  int64_t now = 0;
-  int64_t peak = 0;
-  for (const Event& event : events) {
-    if (event.action.kind == Kind::kForward) peak = std::max(peak, ++now);
-    if (ends_micro_batch(event.action.kind)) --now;
-  }
-  return peak;
-}
-
-// Events end in the order in which they were begun, but for the wait behind a send.
-void sum_up(Timeline& timeline) {
-  for (const auto& events : timeline.ranks) {
-    for (const Event& event : events) timeline.makespan = std::max(timeline.makespan, event.end);
-  }
-  double idle = 0.0;
-  for (const auto& events : timeline.ranks) {
-    double computing = 0.0;
-    double until = 0.0;  // an overlapped pair counts once
-    for (const Event& event : events) {
-      computing += std::max(0.0, event.end - std::max(event.start, until));
-      until = std::max(until, event.end);
-    }
-    timeline.idle.push_back(timeline.makespan - computing);
-    timeline.peak_in_flight.push_back(peak_of(events));
-    idle += timeline.idle.back();
-  }
-  const double all = timeline.makespan * static_cast<double>(timeline.ranks.size());
-  timeline.bubble_fraction = all > 0.0 ? idle / all : 0.0;
-}
 
 }  // namespace
 
@@ -182,9 +195,7 @@ Timeline simulate(const Schedule& schedule, const Durations& durations) {
     throw Error(ErrorKind::kPlan,
                 cat("schedule ", schedule.name, " makes ranks wait for each ", "other for ever"));
   }
-  Timeline timeline = simulation.take();
-  sum_up(timeline);
-  return timeline;
+  return simulation.take();
 }
 
 std::vector<Stuck> find_deadlock(const Schedule& schedule) {

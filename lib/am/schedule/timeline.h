@@ -38,9 +38,9 @@ struct Durations {
 
 struct Event {
   Action action;
+  bool paired = false;  // one half of an overlapped pair
   double start = 0.0;
   double end = 0.0;
-  bool paired = false;  // one half of an overlapped pair
 };
 
 struct Timeline {

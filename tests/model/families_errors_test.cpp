@@ -1,0 +1,157 @@
+// Wrong configs of every family are diagnostics with their place and the legal values.
+#include <catch2/catch.hpp>
+
+#include "am/base/file.h"
+#include "am/base/json.h"
+#include "am/base/text.h"
+#include "am/model/config.h"
+#include "am/model/family.h"
+#include "am/model/inventory.h"
+
+namespace {
+
+using am::Diagnostics;
+using am::Json;
+
+Json model_json(const std::string& name) {
+  return Json::parse(am::read_file(am::cat(AM_SOURCE_DIR, "/plans/models/", name, "/config.json")));
+}
+
+Json changed(const std::string& name, const Json& changes) {
+  Json json = model_json(name);
+  json.update(changes);
+  return json;
+}
+
+std::vector<am::Diagnostic> problems(const Json& json) {
+  Diagnostics found;
+  am::model::parse_config(json.dump(1), "config.json", found);
+  return {found.items().begin(), found.items().end()};
+}
+
+struct Wrong {
+  const char* model;
+  Json changes;
+  const char* rule;
+  const char* says;  // in the message or in the help
+};
+
+TEST_CASE("wrong values have a place and legal values") {
+  const std::vector<Wrong> cases = {
+      {"mixtral-8x7b-v0.1", {{"num_local_experts", 0}}, "model.value", "1 to 16384"},
+      {"mixtral-8x7b-v0.1", {{"num_local_experts", 1000000000}}, "model.value", "1 to 16384"},
+      {"mixtral-8x7b-v0.1", {{"num_local_experts", 2.5}}, "model.type", "an integer"},
+      {"mixtral-8x7b-v0.1", {{"num_experts_per_tok", 9}}, "model.experts", "1 to 8"},
+      {"mixtral-8x7b-v0.1", {{"num_hidden_layers", 1000000}}, "model.value", "1 to 10000"},
+      {"qwen2-57b-a14b", {{"shared_expert_intermediate_size", -1}}, "model.value", "legal"},
+      {"qwen3-30b-a3b", {{"mlp_only_layers", {48}}}, "model.value", "0 to 47"},
+      {"qwen3-30b-a3b", {{"mlp_only_layers", {"a"}}}, "model.value", "0 to 47"},
+      {"qwen3-30b-a3b", {{"mlp_only_layers", 3}}, "model.type", "list"},
+      {"qwen3-30b-a3b", {{"decoder_sparse_step", 0}}, "model.value", "1 to"},
+      {"qwen3-30b-a3b", {{"moe_intermediate_size", "wide"}}, "model.type", "an integer"},
+      {"gemma-2-2b", {{"layer_types", {"full_attention"}}}, "model.type", "list of 26"},
+      {"gemma-2-2b", {{"sliding_window", 0}}, "model.value", "1 to"},
+      {"gemma-3-1b-pt", {{"sliding_window_pattern", -6}}, "model.value", "1 to"},
+      {"phi-2", {{"partial_rotary_factor", 2.0}}, "model.value", "0 to 1"},
+      {"phi-2", {{"layer_norm_eps", "x"}}, "model.type", "a number"},
+      {"deepseek-v3", {{"kv_lora_rank", 0}}, "model.value", "1 to"},
+      {"deepseek-v3", {{"kv_lora_rank", 1000000000000000000}}, "model.value", "1 to"},
+      {"deepseek-v3", {{"qk_rope_head_dim", 3}}, "model.heads", "even"},
+      {"deepseek-v3", {{"v_head_dim", true}}, "model.type", "an integer"},
+      {"deepseek-v3", {{"num_experts_per_tok", 257}}, "model.experts", "1 to 256"},
+      {"deepseek-v3", {{"first_k_dense_replace", -1}}, "model.value", "0 to"},
+      {"deepseek-v3", {{"num_nextn_predict_layers", 1000}}, "model.value", "0 to 100"},
+      {"deepseek-v2-lite", {{"num_experts_per_tok", nullptr}}, "model.key", "num_experts_per_tok"},
+      {"gpt-oss-20b", {{"head_dim", 63}}, "model.heads", "odd"},
+      {"gpt2", {{"n_head", 7}}, "model.heads", "n_head"},
+      {"gpt2", {{"n_embd", nullptr}}, "model.key", "n_embd"},
+      {"gpt2", {{"n_positions", 1000000000000}}, "model.value", "1 to"},
+      {"falcon-7b", {{"num_attention_heads", 70}}, "model.heads", "does not divide"},
+      {"falcon-7b", {{"num_ln_in_parallel_attn", 3}}, "model.value", "1 to 2"},
+      {"falcon-7b", {{"bias", 1}}, "model.type", "true or false"},
+      {"olmo-2-1124-7b", {{"num_key_value_heads", 5}}, "model.heads", "does not divide"},
+  };
+  for (const Wrong& wrong : cases) {
+    INFO(wrong.model << " " << wrong.changes.dump());
+    const auto found = problems(changed(wrong.model, wrong.changes));
+    REQUIRE(found.size() == 1);
+    UNSCOPED_INFO(found[0].message << " | " << found[0].help);
+    CHECK(found[0].rule == wrong.rule);
+    CHECK(found[0].severity == am::Severity::kError);
+    CHECK((found[0].span.line > 1 || found[0].rule == "model.key"));
+    CHECK_THAT(am::cat(found[0].message, " ", found[0].help), Catch::Contains(wrong.says));
+  }
+}
+
+TEST_CASE("models that cannot be listed or counted are refused, not attempted") {
+  // 10 000 layers of 16 384 experts: half a billion names.
+  const auto names = problems(
+      changed("mixtral-8x7b-v0.1", {{"num_hidden_layers", 10000}, {"num_local_experts", 16384}}));
+  REQUIRE(names.size() == 1);
+  CHECK(names[0].rule == "model.value");
+  CHECK_THAT(names[0].message, Catch::Contains("tensors"));
+  const auto bytes = problems(changed("gpt-oss-20b", {{"num_hidden_layers", 10000},
+                                                      {"num_local_experts", 16384},
+                                                      {"hidden_size", 1048576},
+                                                      {"intermediate_size", 4194304}}));
+  REQUIRE(bytes.size() == 1);
+  CHECK(bytes[0].rule == "model.value");
+  CHECK_THAT(bytes[0].message, Catch::Contains("parameters"));
+}
+
+TEST_CASE("every integer key of every family refuses what is no size") {
+  int keys = 0;
+  for (const char* name : {"llama-3.1-8b", "mixtral-8x7b-v0.1", "qwen2-57b-a14b", "qwen3-30b-a3b",
+                           "gemma-2-2b", "gemma-3-1b-pt", "phi-2", "phi-4", "olmo-2-1124-7b",
+                           "deepseek-v2-lite", "deepseek-v3", "gpt-oss-20b", "gpt2", "falcon-7b"}) {
+    const Json json = model_json(name);
+    for (const auto& [key, value] : json.items()) {
+      // Keys of the loss, the router's scores and the tokenizer do not change what is planned.
+      const bool planned = key.find("size") != std::string::npos || key.find("num_") == 0 ||
+                           key.find("_dim") != std::string::npos ||
+                           key.find("_rank") != std::string::npos || key.find("n_") == 0;
+      if (!value.is_number_integer() || !planned || key == "n_group") continue;
+      for (const Json& wrong :
+           {Json(-1), Json(1.5), Json("8"), Json(int64_t{1} << 62), Json(true)}) {
+        INFO(name << " " << key << " = " << wrong.dump());
+        const auto found = problems(changed(name, {{key, wrong}}));
+        REQUIRE_FALSE(found.empty());
+        CHECK(found[0].span.line > 1);
+        ++keys;
+      }
+    }
+  }
+  CHECK(keys > 400);
+}
+
+TEST_CASE("the text part of a multimodal config is planned, and the rest is named") {
+  // As google/gemma-3-4b-pt writes it: sizes of the class are left out.
+  const Json json = {{"model_type", "gemma3"},
+                     {"text_config",
+                      {{"model_type", "gemma3_text"},
+                       {"hidden_size", 2560},
+                       {"intermediate_size", 10240},
+                       {"num_hidden_layers", 34},
+                       {"rope_scaling", {{"factor", 8.0}, {"rope_type", "linear"}}},
+                       {"sliding_window", 1024}}},
+                     {"vision_config", {{"hidden_size", 1152}}}};
+  Diagnostics found;
+  const auto config = am::model::parse_config(json.dump(1), "config.json", found);
+  REQUIRE(config.has_value());
+  REQUIRE(found.items().size() == 1);
+  CHECK(found.items()[0].rule == "model.text_part");
+  CHECK(found.items()[0].severity == am::Severity::kWarning);
+  CHECK(config->model_type == "gemma3_text");
+  CHECK(config->wrapped_in == "gemma3");
+  CHECK(am::model::build_inventory(*config).total() == 3880263168);
+
+  Json broken = json;
+  broken["text_config"]["hidden_size"] = "x";
+  REQUIRE(problems(broken).size() == 2);  // the warning comes first
+  CHECK(problems(broken)[1].message == "text_config.hidden_size must be an integer, not a text");
+  broken["text_config"] = 3;
+  REQUIRE(problems(broken).size() == 1);
+  CHECK(problems(broken)[0].rule == "model.type");
+}
+
+}  // namespace

@@ -1,0 +1,224 @@
+// Every family against what transformers saves: names and shapes, windows, and totals; then its
+// tensor-parallel plan, and what is wrong in a config.
+#include <catch2/catch.hpp>
+#include <map>
+#include <set>
+
+#include "am/base/file.h"
+#include "am/base/json.h"
+#include "am/base/text.h"
+#include "am/model/family.h"
+#include "am/model/flops.h"
+#include "am/model/inventory.h"
+#include "am/model/layer_profile.h"
+
+namespace {
+
+using am::Diagnostics;
+using am::Json;
+using am::model::build_inventory;
+using am::model::Inventory;
+using am::model::ModelConfig;
+using am::model::ModuleKind;
+using Shapes = std::map<std::string, am::Shape>;
+
+std::optional<ModelConfig> parse(const Json& json, Diagnostics& found) {
+  return am::model::parse_config(json.dump(1), "config.json", found);
+}
+
+ModelConfig parse(const Json& json) {
+  Diagnostics found;
+  const auto config = parse(json, found);
+  for (const auto& item : found.items()) UNSCOPED_INFO(item.rule << ": " << item.message);
+  REQUIRE(config.has_value());
+  return *config;
+}
+
+Json model_json(const std::string& name) {
+  return Json::parse(am::read_file(am::cat(AM_SOURCE_DIR, "/plans/models/", name, "/config.json")));
+}
+
+ModelConfig load(const std::string& name) { return parse(model_json(name)); }
+
+Json fixture(std::string_view family) {
+  return Json::parse(am::read_file(am::cat(AM_TEST_DATA, "/families/", family, ".json")));
+}
+
+// The file's description of one case, written out: see scripts/fixtures/make_family_inventories.py.
+void add_entries(const Json& entries, const Json& names, const std::string& prefix, int experts,
+                 Shapes& out) {
+  for (const Json& entry : entries) {
+    const std::string name = names.at(entry.at(0).get<size_t>()).get<std::string>();
+    const am::Shape shape(entry.begin() + 1, entry.end());
+    const size_t star = name.find('*');
+    if (star == std::string::npos) {
+      out[prefix + name] = shape;
+      continue;
+    }
+    for (int expert = 0; expert < experts; ++expert) {
+      out[am::cat(prefix, name.substr(0, star), expert, name.substr(star + 1))] = shape;
+    }
+  }
+}
+
+Shapes saved_shapes(const Json& file, const Json& sample) {
+  Shapes shapes;
+  const int experts = sample.value("experts", 0);
+  add_entries(sample["outer"], file["names"], "", 0, shapes);
+  for (size_t layer = 0; layer < sample["layer_kinds"].size(); ++layer) {
+    const auto kind = sample["layer_kinds"][layer].get<size_t>();
+    add_entries(sample["kinds"][kind], file["names"],
+                am::cat(file["layers"].get<std::string>(), layer, "."), experts, shapes);
+  }
+  return shapes;
+}
+
+Shapes our_shapes(const Inventory& inventory) {
+  Shapes shapes;
+  for (const auto& parameter : inventory.parameters) shapes[parameter.name] = parameter.shape;
+  return shapes;
+}
+
+TEST_CASE("names, shapes, windows and totals of random models are those that transformers saves") {
+  for (const am::model::Family* family : am::model::families()) {
+    const Json file = fixture(family->model_type);
+    REQUIRE(file["cases"].size() == 20);
+    for (const Json& sample : file["cases"]) {
+      INFO(sample["config"].dump());
+      const ModelConfig config = parse(sample["config"]);
+      const Inventory inventory = build_inventory(config);
+      CHECK(our_shapes(inventory) == saved_shapes(file, sample));
+      CHECK(inventory.parameters.size() == our_shapes(inventory).size());  // no name twice
+      CHECK(inventory.total() == sample["total"].get<int64_t>());
+      for (size_t layer = 0; layer < sample["windows"].size(); ++layer) {
+        const Json& window = sample["windows"][layer];
+        const auto ours = window_of(config, static_cast<int64_t>(layer));
+        CHECK((ours.has_value() ? Json(*ours) : Json(nullptr)) == window);
+      }
+    }
+  }
+}
+
+// Weights of two or more dims in one layer that a token meets: all but the experts it does not
+// take.
+double active_matrices(const ModelConfig& config, const Inventory& inventory, int layer) {
+  double total = 0.0;
+  for (const auto& parameter : inventory.parameters) {
+    const bool bias = am::ends_with(parameter.name, "_bias");
+    if (parameter.layer != layer || parameter.shape.size() < 2 || bias) continue;
+    auto count = static_cast<double>(am::numel(parameter.shape));
+    if (parameter.module_kind == ModuleKind::kExpert) {
+      count *= static_cast<double>(config.moe->experts_per_token) /
+               static_cast<double>(config.moe->experts);
+    }
+    total += count;
+  }
+  return total;
+}
+
+TEST_CASE("a layer's profile multiplies with the matrices that the inventory lists") {
+  for (const am::model::Family* family : am::model::families()) {
+    const Json file = fixture(family->model_type);
+    for (const Json& sample : file["cases"]) {
+      INFO(sample["config"].dump());
+      const ModelConfig config = parse(sample["config"]);
+      const Inventory inventory = build_inventory(config);
+      size_t layers = 0;
+      for (const auto& kind : am::model::layer_kinds(config)) {
+        layers += kind.layers.size();
+        for (const int layer : kind.layers) {
+          CHECK(am::model::layer_matmul_parameters(kind.profile, config.hidden_size) ==
+                Approx(active_matrices(config, inventory, layer)));
+        }
+      }
+      CHECK(layers == static_cast<size_t>(config.num_hidden_layers));
+    }
+  }
+}
+
+TEST_CASE("a layer's norms over the hidden state are counted in its profile") {
+  for (const am::model::Family* family : am::model::families()) {
+    const Json file = fixture(family->model_type);
+    const ModelConfig config = parse(file["cases"][0]["config"]);
+    int norms = 0;
+    for (const auto& parameter : build_inventory(config).parameters) {
+      const bool attention = parameter.name.find("self_attn.") != std::string::npos;
+      const bool norm = parameter.module_kind == ModuleKind::kNorm && parameter.leaf() == "weight";
+      if (norm && parameter.layer == 0 && !attention) ++norms;
+    }
+    INFO(family->model_type);
+    CHECK(am::model::layer_profile(config, 0).hidden_norms == norms);
+  }
+}
+
+TEST_CASE("profiles of known models") {
+  using am::model::layer_profile;
+  const auto v3 = am::model::layer_runs(load("deepseek-v3"));
+  REQUIRE(v3.size() == 2);
+  CHECK(v3[0].count == 3);
+  CHECK(v3[0].profile.feed_forward.dense_width == 18432);
+  CHECK(v3[0].profile.feed_forward.experts == 0);
+  CHECK(v3[1].first == 3);
+  CHECK(v3[1].count == 58);
+  CHECK(v3[1].profile.feed_forward.experts == 256);
+  CHECK(v3[1].profile.feed_forward.experts_per_token == 8);
+  CHECK(v3[1].profile.feed_forward.shared_width == 2048);
+  CHECK(v3[1].profile.feed_forward.dense_width == 0);
+  CHECK(v3[1].profile.attention.qk_head_dim == 192);
+  CHECK(v3[1].profile.attention.v_head_dim == 128);
+  CHECK(v3[1].profile.attention.norm_width == 1536 + 512);
+
+  const auto gemma = am::model::layer_kinds(load("gemma-3-1b-pt"));
+  REQUIRE(gemma.size() == 2);
+  CHECK(gemma[0].layers.size() == 22);
+  CHECK(gemma[1].layers == std::vector<int>{5, 11, 17, 23});
+  CHECK(gemma[0].profile.hidden_norms == 4);
+  CHECK(layer_profile(load("falcon-7b"), 0).parallel_block);
+  CHECK(layer_profile(load("falcon-7b"), 0).hidden_norms == 1);
+  CHECK(layer_profile(load("falcon-7b"), 0).attention.key_value_heads == 1);
+  CHECK_FALSE(layer_profile(load("gpt2"), 0).feed_forward.gated);
+  CHECK(layer_profile(load("olmo-2-1124-7b"), 0).attention.norm_width == 2 * 4096);
+  CHECK(layer_profile(load("qwen2-57b-a14b"), 0).feed_forward.shared_gate);
+}
+
+TEST_CASE("a conv1d weight is stored the other way round") {
+  const Inventory inventory = build_inventory(load("gpt2"));
+  const auto* weight = inventory.find("transformer.h.0.mlp.c_fc.weight");
+  REQUIRE(weight != nullptr);
+  CHECK(weight->transposed);
+  CHECK(weight->shape == am::Shape{768, 3072});
+}
+
+TEST_CASE("multi-token prediction is counted beside the model") {
+  const ModelConfig v3 = load("deepseek-v3");
+  CHECK(v3.mtp_layers == 1);
+  // One decoder layer with experts, a projection of 2h to h, and three norms.
+  const int64_t hidden = 7168;
+  const int64_t attention = hidden * 1536 + 1536 + 1536 * 128 * 192 + hidden * 576 + 512 +
+                            512 * 128 * 256 + 128 * 128 * hidden;
+  const int64_t experts = 257 * 3 * hidden * 2048 + 256 * hidden + 256;
+  CHECK(am::model::mtp_parameters(v3) ==
+        attention + experts + 2 * hidden + 2 * hidden * hidden + 3 * hidden);
+  CHECK(am::model::mtp_parameters(load("llama-3.1-8b")) == 0);
+}
+
+TEST_CASE("units: learned positions belong to the embedding") {
+  const auto units = am::model::shard_units(build_inventory(load("gpt2")));
+  CHECK(units.front().name == "transformer.wte");
+  CHECK(units.front().parameters.size() == 2);
+  CHECK(units[1].name == "transformer.h.0");
+  CHECK(units.back().name.empty());
+  CHECK(units.back().parameters.size() == 2);  // ln_f's weight and bias
+}
+
+TEST_CASE("names with any layer and any expert") {
+  using am::model::any_layer_name;
+  CHECK(any_layer_name("model.layers.12.mlp.experts.7.w1.weight", 12) ==
+        "model.layers.*.mlp.experts.*.w1.weight");
+  CHECK(any_layer_name("model.layers.1.mlp.experts.gate_up_proj", 1) ==
+        "model.layers.*.mlp.experts.gate_up_proj");
+  CHECK(any_layer_name("transformer.h.0.ln_1.weight", 0) == "transformer.h.*.ln_1.weight");
+  CHECK(any_layer_name("lm_head.weight", -1) == "lm_head.weight");
+}
+
+}  // namespace

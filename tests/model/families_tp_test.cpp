@@ -1,0 +1,198 @@
+// The families' own tensor-parallel plans, and what a plan of one's own must not say about experts,
+// fused projections and norms over all heads.
+#include <catch2/catch.hpp>
+
+#include "am/base/json.h"
+#include "am/base/text.h"
+#include "am/model/family.h"
+#include "am/model/inventory.h"
+#include "am/model/tp_plan.h"
+
+namespace {
+
+using am::Diagnostics;
+using am::model::build_inventory;
+using am::model::family_tp_plan;
+using am::model::Inventory;
+using am::model::ModelConfig;
+using am::model::ResolvedTpPlan;
+using am::model::TpPlan;
+using am::model::TpStyle;
+
+ModelConfig load(const std::string& name) {
+  Diagnostics found;
+  auto config = am::model::load_config(am::cat(AM_SOURCE_DIR, "/plans/models/", name), found);
+  REQUIRE(config.has_value());
+  if (config->num_hidden_layers > 4) config->num_hidden_layers = 4;
+  return *config;
+}
+
+// A model with its plan resolved; no diagnostics are expected.
+struct Planned {
+  ModelConfig config;
+  Inventory inventory;
+  ResolvedTpPlan resolved;
+
+  Planned(const std::string& name, bool sequence_parallel)
+      : Planned(load(name), [&](const ModelConfig& config) {
+          return family_tp_plan(config, sequence_parallel);
+        }) {}
+  template <class Plan>
+  Planned(ModelConfig model, const Plan& plan)
+      : config(std::move(model)), inventory(build_inventory(config)) {
+    Diagnostics found;
+    resolved = resolve_tp_plan(plan(config), inventory, config, {}, found);
+    for (const auto& item : found.items()) UNSCOPED_INFO(item.rule << ": " << item.message);
+    CHECK(found.empty());
+  }
+
+  const am::model::TpParameter& at(const std::string& name) const {
+    for (size_t i = 0; i < inventory.parameters.size(); ++i) {
+      if (inventory.parameters[i].name == name) return resolved.parameters[i];
+    }
+    FAIL("no parameter " << name);
+    return resolved.parameters.front();
+  }
+  std::optional<int> cut(const std::string& name) const { return at(name).shard_dim; }
+};
+
+constexpr std::optional<int> kWhole = std::nullopt;
+
+TEST_CASE("every family's own plan resolves without a complaint, with SP and without") {
+  for (const char* name :
+       {"llama-3.1-8b", "mistral-7b-v0.1", "mixtral-8x7b-v0.1", "qwen2.5-0.5b", "qwen2-57b-a14b",
+        "qwen3-0.6b", "qwen3-30b-a3b", "gemma-2b", "gemma-2-2b", "gemma-3-1b-pt", "phi-2", "phi-4",
+        "olmo-2-1124-7b", "deepseek-v2-lite", "deepseek-v3", "gpt-oss-20b", "gpt2", "falcon-7b",
+        "smollm2-135m"}) {
+    for (const bool sequence_parallel : {false, true}) {
+      INFO(name << " " << sequence_parallel);
+      const Planned planned(name, sequence_parallel);
+      const std::string embedding = am::cat(planned.inventory.names.embedding, ".weight");
+      CHECK(planned.cut(embedding) == 0);
+      // The loss is vocabulary-parallel; a tied head is the embedding.
+      if (!planned.config.tie_word_embeddings) CHECK(planned.cut("lm_head.weight") == 0);
+    }
+  }
+}
+
+TEST_CASE("experts and routers stay whole, attention and dense layers are cut") {
+  const Planned mixtral("mixtral-8x7b-v0.1", false);
+  CHECK(mixtral.cut("model.layers.0.self_attn.q_proj.weight") == 0);
+  CHECK(mixtral.cut("model.layers.0.self_attn.o_proj.weight") == 1);
+  CHECK(mixtral.cut("model.layers.0.block_sparse_moe.experts.3.w1.weight") == kWhole);
+  CHECK(mixtral.cut("model.layers.0.block_sparse_moe.gate.weight") == kWhole);
+  CHECK_FALSE(mixtral.at("model.layers.0.block_sparse_moe.gate.weight").grad_sum_over_tp);
+  const Planned shared("qwen2-57b-a14b", false);
+  CHECK(shared.cut("model.layers.0.mlp.shared_expert.gate_proj.weight") == kWhole);
+  const Planned deepseek("deepseek-v2-lite", false);
+  CHECK(deepseek.cut("model.layers.0.mlp.gate_proj.weight") == 0);
+  CHECK(deepseek.cut("model.layers.0.mlp.down_proj.weight") == 1);
+  CHECK(deepseek.cut("model.layers.1.mlp.shared_experts.gate_proj.weight") == kWhole);
+  CHECK(deepseek.cut("model.layers.0.self_attn.q_proj.weight") == kWhole);
+  CHECK(deepseek.cut("model.layers.0.self_attn.kv_b_proj.weight") == kWhole);
+}
+
+TEST_CASE("under sequence parallelism whole experts sum their gradients") {
+  const Planned mixtral("mixtral-8x7b-v0.1", true);
+  CHECK(mixtral.at("model.layers.0.block_sparse_moe.experts.3.w1.weight").grad_sum_over_tp);
+  CHECK(mixtral.at("model.layers.0.block_sparse_moe.gate.weight").grad_sum_over_tp);
+  CHECK(mixtral.at("model.layers.0.input_layernorm.weight").grad_sum_over_tp);
+  const Planned shared("qwen2-57b-a14b", true);
+  CHECK(shared.at("model.layers.0.mlp.shared_expert.down_proj.weight").grad_sum_over_tp);
+  CHECK(shared.at("model.layers.0.mlp.shared_expert_gate.weight").grad_sum_over_tp);
+}
+
+TEST_CASE("gemma's four norms work on sequence shards") {
+  const Planned gemma("gemma-3-1b-pt", true);
+  for (const char* norm : {"input_layernorm", "post_attention_layernorm",
+                           "pre_feedforward_layernorm", "post_feedforward_layernorm"}) {
+    CHECK(gemma.at(am::cat("model.layers.1.", norm, ".weight")).style ==
+          TpStyle::kSequenceParallel);
+  }
+  CHECK(gemma.at("model.layers.1.self_attn.q_norm.weight").grad_sum_over_tp);
+}
+
+TEST_CASE("phi-2 cuts whole heads and its plain MLP") {
+  const Planned phi("phi-2", true);
+  CHECK(phi.cut("model.layers.0.self_attn.q_proj.bias") == 0);
+  CHECK(phi.cut("model.layers.0.self_attn.dense.weight") == 1);
+  CHECK(phi.cut("model.layers.0.self_attn.dense.bias") == kWhole);
+  CHECK(phi.cut("model.layers.0.mlp.fc1.weight") == 0);
+  CHECK(phi.cut("model.layers.0.mlp.fc2.weight") == 1);
+  CHECK(phi.at("model.layers.0.input_layernorm.bias").grad_sum_over_tp);
+  CHECK(phi.cut("lm_head.bias") == 0);
+}
+
+TEST_CASE("phi-3 computes attention whole, and has no sequence parallelism") {
+  const Planned phi("phi-4", true);
+  CHECK(phi.at("model.layers.0.self_attn.qkv_proj.weight").style == TpStyle::kRowwiseRep);
+  CHECK(phi.at("model.layers.0.self_attn.o_proj.weight").style == TpStyle::kColwiseRep);
+  CHECK(phi.cut("model.layers.0.mlp.gate_up_proj.weight") == 0);
+  CHECK(phi.cut("model.layers.0.mlp.down_proj.weight") == 1);
+  CHECK_FALSE(phi.at("model.layers.0.input_layernorm.weight").grad_sum_over_tp);
+  CHECK_FALSE(family_tp_plan(phi.config, true).sequence_parallel);
+  CHECK_FALSE(has_sequence_parallel(phi.config));
+  CHECK(has_sequence_parallel(load("olmo-2-1124-7b")));
+}
+
+TEST_CASE("olmo-2 gathers its heads, because its norms span them") {
+  const Planned olmo("olmo-2-1124-7b", false);
+  CHECK(olmo.at("model.layers.0.self_attn.q_proj.weight").style == TpStyle::kColwiseRep);
+  CHECK_FALSE(olmo.at("model.layers.0.self_attn.q_norm.weight").grad_sum_over_tp);
+  TpPlan heads = family_tp_plan(olmo.config, false);
+  for (const char* name : {"q_proj", "k_proj", "v_proj"}) {
+    heads.rules.push_back({am::cat("model.layers.*.self_attn.", name), TpStyle::kColwise});
+  }
+  heads.rules.push_back({"model.layers.*.self_attn.o_proj", TpStyle::kRowwise});
+  Diagnostics found;
+  resolve_tp_plan(heads, olmo.inventory, olmo.config, {}, found);
+  REQUIRE(found.items().size() == 2);  // q_norm and k_norm
+  CHECK(found.items()[0].rule == "tp.pair");
+  CHECK_THAT(found.items()[0].message, Catch::Contains("all heads"));
+}
+
+TEST_CASE("attention sinks are cut as the query heads are") {
+  const Planned cut("gpt-oss-20b", false);
+  CHECK(cut.cut("model.layers.0.self_attn.sinks") == 0);
+  CHECK(cut.cut("model.layers.0.mlp.experts.gate_up_proj") == kWhole);
+  const Planned whole(load("gpt-oss-20b"), [](const ModelConfig&) {
+    return TpPlan{.source = "test", .rules = {{"model.embed_tokens", TpStyle::kRowwiseRep}}};
+  });
+  CHECK(whole.cut("model.layers.0.self_attn.sinks") == kWhole);
+}
+
+TEST_CASE("gpt-2's weights are cut on the dim that is out or in") {
+  const Planned gpt2("gpt2", false);
+  CHECK(gpt2.cut("transformer.h.0.mlp.c_fc.weight") == 1);
+  CHECK(gpt2.cut("transformer.h.0.mlp.c_fc.bias") == 0);
+  CHECK(gpt2.cut("transformer.h.0.mlp.c_proj.weight") == 0);
+  CHECK(gpt2.cut("transformer.h.0.mlp.c_proj.bias") == kWhole);
+  CHECK(gpt2.cut("transformer.h.0.attn.c_attn.weight") == kWhole);
+  CHECK(gpt2.cut("transformer.wpe.weight") == kWhole);
+}
+
+TEST_CASE("plans that cut experts or the slices of a fused projection are refused") {
+  const auto refusals = [](const std::string& model, const char* pattern, TpStyle style) {
+    const ModelConfig config = load(model);
+    const TpPlan plan{.source = "test", .rules = {{pattern, style}}};
+    Diagnostics found;
+    resolve_tp_plan(plan, build_inventory(config), config, {}, found);
+    std::string all;
+    for (const auto& item : found.items()) all += am::cat(item.rule, ": ", item.message, "\n");
+    return all;
+  };
+  CHECK_THAT(refusals("qwen3-30b-a3b", "model.layers.*.mlp.experts.*.up_proj", TpStyle::kColwise),
+             Catch::Contains("tp.style") && Catch::Contains("is an expert"));
+  CHECK_THAT(refusals("qwen3-30b-a3b", "model.layers.*.mlp.gate", TpStyle::kRowwise),
+             Catch::Contains("chooses experts"));
+  CHECK_THAT(refusals("phi-4", "model.layers.*.self_attn.qkv_proj", TpStyle::kColwise),
+             Catch::Contains("would not be heads"));
+  CHECK_THAT(refusals("gpt2", "transformer.h.*.attn.c_attn", TpStyle::kColwise),
+             Catch::Contains("would not be heads"));
+  CHECK_THAT(refusals("gpt-oss-20b", "model.layers.*.self_attn", TpStyle::kRowwise),
+             Catch::Contains("for each head"));
+  CHECK_THAT(refusals("phi-2", "model.layers.*.mlp.fc1", TpStyle::kColwise),
+             Catch::Contains("tp.pair"));
+}
+
+}  // namespace
