@@ -37,6 +37,8 @@ class CommandLine {
     add_shards();
     add_tp();
     add_memory();
+    add_cost();
+    add_calibrate();
     add_schedule();
     add_catalogue();
   }
@@ -154,6 +156,29 @@ class CommandLine {
              "Check and draw this CSV in the place of the plan's schedule");
   }
 
+  void add_cost() {
+    CLI::App& command = add("cost", "Predict the time of a step",
+                            "am-plan cost plan.toml --set 'cluster.gpu=\"h100-sxm\"'",
+                            [this](const Output& output) { return run_cost(plan_, output); });
+    add_plan_options(command);
+  }
+
+  void add_calibrate() {
+    CLI::App& command =
+        add("calibrate", "Fit the time model to measured runs; say how far off it is",
+            "am-plan calibrate runs.csv -o mine.toml",
+            [this](const Output& output) { return run_calibrate(calibrate_, output); });
+    command.add_option("ROWS", calibrate_.rows, "Measured runs (default: the built-in ones)")
+        ->type_name("CSV");
+    command.add_option("--models", calibrate_.models, "Shapes of the models that ROWS name")
+        ->type_name("CSV");
+    command.add_option("-o,--output", calibrate_.output, "Write the constants here")
+        ->type_name("FILE");
+    command.add_flag("--evaluate", calibrate_.evaluate,
+                     "Do not fit: only hold the constants as they are against ROWS");
+    am_apps::add_json(command, flags_, "One JSON object on stdout");
+  }
+
   void add_catalogue() {
     CLI::App& rules = add("rules", "List the rules that `check` knows", "am-plan rules",
                           [](const Output& output) { return run_rules(output); });
@@ -177,6 +202,7 @@ class CommandLine {
   ModelOptions model_;
   ShardOptions shards_;
   MemoryOptions memory_;
+  CalibrateOptions calibrate_;
   ScheduleOptions schedule_;
   int64_t rank_ = 0;
   CLI::Option* shards_rank_ = nullptr;

@@ -44,12 +44,21 @@ struct ScheduleOptions {
   std::string csv;
 };
 
+struct CalibrateOptions {
+  std::string rows;       // empty: the built-in runs
+  std::string models;     // empty: the built-in table
+  std::string output;     // empty: nothing is written
+  bool evaluate = false;  // no fit
+};
+
 int run_check(const PlanOptions& options, const Output& output);
 int run_show(const PlanOptions& options, const Output& output);
 int run_model(const ModelOptions& options, const Output& output);
 int run_shards(const ShardOptions& options, const Output& output);
 int run_tp(const PlanOptions& options, const Output& output);
 int run_memory(const MemoryOptions& options, const Output& output);
+int run_cost(const PlanOptions& options, const Output& output);
+int run_calibrate(const CalibrateOptions& options, const Output& output);
 int run_schedule(const ScheduleOptions& options, const Output& output);
 int run_rules(const Output& output);
 int run_explain(const std::string& rule, const Output& output);

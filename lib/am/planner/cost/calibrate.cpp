@@ -14,7 +14,7 @@ namespace {
 constexpr double kSpreadOfRuns = 0.07;  // of log(predicted / measured) that is noise
 constexpr double kBend = 1.5;           // of those; from here errors count by their absolute value
 constexpr double kSpreadOfCompute = 0.12;
-constexpr double kSpreadOfStep = 0.4;
+constexpr double kSpreadOfHost = 0.7;  // of an implementation, and of a site
 
 // The logarithms of all constants, then two for each implementation.
 class Parameters {
@@ -23,17 +23,22 @@ class Parameters {
     std::set<std::string> names;
     for (const MeasuredRun* run : runs) names.insert(std::string(run->job.implementation->name));
     implementations_.assign(names.begin(), names.end());
+    std::set<std::string> sites;
+    for (const MeasuredRun* run : runs) sites.insert(run->job.site);
+    sites.erase("");
+    sites_.assign(sites.begin(), sites.end());
   }
 
-  size_t size() const { return kConstants + 2 * implementations_.size(); }
+  size_t size() const { return kConstants + 2 * implementations_.size() + sites_.size(); }
 
   std::vector<double> from(const CostConstants& constants) const {
     std::vector<double> x;
     for (const double value : constants.values) x.push_back(std::log(value));
     for (const std::string& name : implementations_) {
       x.push_back(std::log(constants.of(name).compute));
-      x.push_back(std::log(constants.of(name).step));
+      x.push_back(std::log(constants.of(name).host));
     }
+    for (const std::string& name : sites_) x.push_back(std::log(constants.at(name)));
     return x;
   }
 
@@ -44,6 +49,8 @@ class Parameters {
       const size_t at = kConstants + 2 * i;
       constants.implementations[implementations_[i]] = {std::exp(x[at]), std::exp(x[at + 1])};
     }
+    const size_t first = kConstants + 2 * implementations_.size();
+    for (size_t i = 0; i < sites_.size(); ++i) constants.sites[sites_[i]] = std::exp(x[first + i]);
     return constants;
   }
 
@@ -53,15 +60,22 @@ class Parameters {
       const ConstantSpec& spec = spec_of(static_cast<Constant>(i));
       return (x[i] - std::log(spec.prior)) / spec.spread;
     }
-    return x[i] / ((i - kConstants) % 2 == 0 ? kSpreadOfCompute : kSpreadOfStep);
+    return x[i] / spread(i);
   }
   double stiffness(size_t i) const {
     if (i < kConstants) return 1.0 / spec_of(static_cast<Constant>(i)).spread;
-    return 1.0 / ((i - kConstants) % 2 == 0 ? kSpreadOfCompute : kSpreadOfStep);
+    return 1.0 / spread(i);
   }
 
  private:
+  double spread(size_t i) const {
+    const size_t at = i - kConstants;
+    const bool compute = at < 2 * implementations_.size() && at % 2 == 0;
+    return compute ? kSpreadOfCompute : kSpreadOfHost;
+  }
+
   std::vector<std::string> implementations_;
+  std::vector<std::string> sites_;
 };
 
 // A square system, by Cholesky's decomposition; `a` is symmetric and positive, row by row.
@@ -106,9 +120,9 @@ std::vector<Prepared> prepare(const RunList& runs) {
     std::shared_ptr<const PipelineOrder> order;
     if (run->job.pp > 1.0) {
       const auto shape = pipeline_shape(run->job);
-      auto& shared = orders[shape.schedule + " " + std::to_string(shape.pp) + " " +
-                            std::to_string(shape.virtual_stages) + " " +
-                            std::to_string(shape.microbatches)];
+      auto& shared =
+          orders[shape.schedule + " " + std::to_string(shape.pp) + " " +
+                 std::to_string(shape.virtual_stages) + " " + std::to_string(shape.microbatches)];
       if (!shared) shared = std::make_shared<const PipelineOrder>(shape);
       order = shared;
     }
@@ -171,8 +185,7 @@ class Fit {
     double sum = 0.0;
     for (size_t i = 0; i < residuals.size(); ++i) {
       const double size = std::abs(residuals[i]);
-      const double own =
-          size <= kBend ? size * size : kBend * (2.0 * size - kBend);
+      const double own = size <= kBend ? size * size : kBend * (2.0 * size - kBend);
       sum += own * runs_[i].weight * runs_[i].weight;
     }
     for (size_t i = 0; i < x.size(); ++i) {
@@ -191,7 +204,8 @@ class Fit {
       std::vector<double> moved = x;
       moved[i] += kDifference;
       std::vector<double> column = this->residuals(moved);
-      for (size_t r = 0; r < column.size(); ++r) column[r] = (column[r] - residuals[r]) / kDifference;
+      for (size_t r = 0; r < column.size(); ++r)
+        column[r] = (column[r] - residuals[r]) / kDifference;
       columns.push_back(std::move(column));
     }
     normal_.assign(n * n, 0.0);

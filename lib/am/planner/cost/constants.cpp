@@ -54,8 +54,7 @@ constexpr std::array<ConstantSpec, kConstants> kSpecs = {{
 
 class Reader {
  public:
-  Reader(Calibration& calibration, Diagnostics& found)
-      : calibration_(calibration), found_(found) {}
+  Reader(Calibration& calibration, Diagnostics& found) : calibration_(calibration), found_(found) {}
 
   void read(const config::Value& root) {
     for (const config::Member& member : root.members) {
@@ -65,6 +64,12 @@ class Reader {
         for (const config::Member& inner : member.value.members) constant(inner);
       } else if (member.key == "held_out") {
         for (const config::Member& inner : member.value.members) held_out(inner);
+      } else if (member.key == "sites") {
+        for (const config::Member& inner : member.value.members) {
+          if (const auto value = positive(inner)) {
+            calibration_.constants.sites[inner.key] = *value;
+          }
+        }
       } else if (member.key == "implementation") {
         for (const config::Member& inner : member.value.members) implementation(inner);
       } else {
@@ -126,8 +131,8 @@ class Reader {
       if (!value) continue;
       if (inner.key == "compute") {
         factors.compute = *value;
-      } else if (inner.key == "step") {
-        factors.step = *value;
+      } else if (inner.key == "host") {
+        factors.host = *value;
       } else {
         unknown(inner);
       }
@@ -161,6 +166,11 @@ const ImplementationFactors& CostConstants::of(std::string_view implementation) 
   static const ImplementationFactors kUnknown;
   const auto found = implementations.find(implementation);
   return found == implementations.end() ? kUnknown : found->second;
+}
+
+double CostConstants::at(std::string_view site) const {
+  const auto found = sites.find(site);
+  return found == sites.end() ? 1.0 : found->second;
 }
 
 const Calibration& default_calibration() {
@@ -200,7 +210,13 @@ std::string to_toml(const Calibration& calibration) {
               "\nmemory_90 = ", number(calibration.memory_90), "\n");
   for (const auto& [name, factors] : calibration.constants.implementations) {
     text += cat("\n[implementation.", name, "]\ncompute = ", number(factors.compute),
-                "\nstep = ", number(factors.step), "\n");
+                "\nhost = ", number(factors.host), "\n");
+  }
+  if (!calibration.constants.sites.empty()) {
+    text += "\n# factors of launching where runs were measured\n[sites]\n";
+    for (const auto& [name, factor] : calibration.constants.sites) {
+      text += cat("\"", name, "\" = ", number(factor), "\n");
+    }
   }
   return text;
 }

@@ -42,7 +42,7 @@ enum class Constant {
   kLaunch,
   kLaunchOld,
   kLaunchExperts,
-  kLaunchHopper,     // factor of newer hosts
+  kLaunchHopper,  // factor of newer hosts
   kLaunchBlackwell,
   // Links: share of their bandwidth that collectives reach; seconds a hop.
   kLinkAmpere,
@@ -73,16 +73,18 @@ const ConstantSpec& spec_of(Constant constant);
 // What is an implementation's own; 1 for one that no run was measured with.
 struct ImplementationFactors {
   double compute = 1.0;  // of all computing
-  double step = 1.0;     // of kStepSeconds
+  double host = 1.0;     // of launching, and of kStepSeconds
 };
 
 struct CostConstants {
   std::array<double, kConstants> values;
   std::map<std::string, ImplementationFactors, std::less<>> implementations;
+  std::map<std::string, double, std::less<>> sites;  // of launching, and of kStepSeconds
 
   CostConstants();  // the priors
   double operator[](Constant constant) const { return values[static_cast<size_t>(constant)]; }
   const ImplementationFactors& of(std::string_view implementation) const;
+  double at(std::string_view site) const;
 };
 
 // What came out of fitting: the constants and how far held-out runs were from their prediction.

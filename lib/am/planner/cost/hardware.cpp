@@ -27,7 +27,7 @@ constexpr double kGigabit = 1e9 / 8.0;
 
 struct NumberKey {
   const char* name;
-  double Gpu::* member;
+  double Gpu::*member;
   double unit;
   bool required;
 };

@@ -1,7 +1,7 @@
 // The machine that predictions assume: one kind of GPU, its memory, and the links around it.
 //
-// Facts live in plans/clusters/NAME.toml and are built into the library; `[cluster] gpu` names one of
-// them, or a file of the same form.
+// Facts live in plans/clusters/NAME.toml and are built into the library; `[cluster] gpu` names one
+// of them, or a file of the same form.
 //
 //   Diagnostics found;
 //   const auto gpu = find_gpu("h100-sxm", {}, {}, found);

@@ -1,5 +1,5 @@
-// Who runs the step: what an implementation fuses, overlaps and keeps. The time and the memory model
-// read this one table; `[cluster] implementation` chooses a row.
+// Who runs the step: what an implementation fuses, overlaps and keeps. The time and the memory
+// model read this one table; `[cluster] implementation` chooses a row.
 #pragma once
 
 #include <span>
@@ -34,8 +34,8 @@ struct Implementation {
   // At the loss, a token and word of the vocabulary: what is kept, and what backward adds to it.
   double logits_bytes = 6.0;
   double logits_gradient_bytes = 0.0;
-  double mask_bytes = 0.0;  // of an attention mask that is kept, a score
-  double reserved = 1.06;   // what the caching allocator reserves over what is allocated
+  double mask_bytes = 0.0;       // of an attention mask that is kept, a score
+  double reserved = 1.06;        // what the caching allocator reserves over what is allocated
   bool pads_vocabulary = false;  // to a multiple of 128 * tp
 };
 

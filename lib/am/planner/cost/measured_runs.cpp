@@ -127,7 +127,8 @@ std::optional<Figures> figures_of_notes(const std::map<std::string, std::string>
   f.qk = f.v = number("kvch", std::floor(f.hidden / f.heads));
   f.gated = text("swiglu") == "True";
   // Megatron's defaults.
-  f.width = number("ffn", f.gated ? std::floor(f.hidden * 8.0 / 3.0 / 64.0) * 64.0 : 4.0 * f.hidden);
+  f.width =
+      number("ffn", f.gated ? std::floor(f.hidden * 8.0 / 3.0 / 64.0) * 64.0 : 4.0 * f.hidden);
   f.vocabulary = starts_with(text("vocab"), "GPTSentence") ? 256000.0
                  : starts_with(text("vocab"), "Llama2")    ? 32000.0
                                                            : 50257.0;
@@ -168,9 +169,24 @@ std::optional<MemoryMetric> metric_of(const std::string& text) {
   return std::nullopt;
 }
 
+// Each GPU's file is read once.
+class Gpus {
+ public:
+  const Gpu* find(const std::string& name) {
+    const auto [entry, is_new] = known_.try_emplace(name);
+    Diagnostics ignored;
+    if (is_new) entry->second = find_gpu(name, {}, {}, ignored);
+    return entry->second ? &*entry->second : nullptr;
+  }
+
+ private:
+  std::map<std::string, std::optional<Gpu>> known_;
+};
+
 class RowReader {
  public:
-  RowReader(const CsvRow& row, const Models& models) : row_(row), models_(models) {}
+  RowReader(const CsvRow& row, const Models& models, Gpus& gpus)
+      : row_(row), models_(models), gpus_(gpus) {}
 
   // Nothing, with the reason in `why`.
   std::optional<MeasuredRun> read(std::string& why) {
@@ -184,6 +200,12 @@ class RowReader {
       return fail(why, "fine-tuning");
     }
     run_.test_job = row_.text("task") == "pretrain CI";
+    if (run_.test_job) {
+      // Tiny models are as fast as their hosts launch: those of one pool are alike.
+      const auto env = notes_.find("env");
+      run_.job.site = cat("test ", env == notes_.end() ? std::string("?") : env->second,
+                          ends_with(run_.model, "_1node") ? " 1node" : "");
+    }
     if (!read_gpu()) return fail(why, cat("GPU \"", row_.text("gpu"), "\" is not known"));
     if (!read_layout()) return fail(why, "the layout is incomplete");
     read_numerics();
@@ -221,12 +243,11 @@ class RowReader {
 
   // Without a GPU a row of memory is still of use: bytes do not depend on it.
   bool read_gpu() {
-    Diagnostics ignored;
     const std::string& name = row_.text("gpu");
     const bool unnamed = name.empty() || name == "unknown";
     if (unnamed && !row_.number("peak_mem_gib")) return false;
-    const auto gpu = find_gpu(unnamed ? "a100-sxm" : name, {}, {}, ignored);
-    if (!gpu) return false;
+    const Gpu* gpu = gpus_.find(unnamed ? "a100-sxm" : name);
+    if (gpu == nullptr) return false;
     run_.gpu = *gpu;
     gpu_known_ = !unnamed;
     if (const auto nic = row_.number("internode_gbps_per_gpu")) {
@@ -286,9 +307,8 @@ class RowReader {
     job.reduce_bytes = job.implementation->reduce_bytes;
     if (contains(row_.text("precision"), "PURE")) job.reduce_bytes = 2.0;
     job.recompute = recompute_of(row_.text("ac"));
-    job.unfused_attention = job.implementation->unfused_attention ||
-                            note_is("attn", "unfused") || note_is("impl", "local") ||
-                            unfused_container();
+    job.unfused_attention = job.implementation->unfused_attention || note_is("attn", "unfused") ||
+                            note_is("impl", "local") || unfused_container();
     const double zero = number("zero_stage", contains(row_.text("strategy"), "zero2") ? 3.0 : 0.0);
     job.sharding = static_cast<Sharding>(std::clamp(whole(zero), int64_t{0}, int64_t{3}));
     if (job.sharding == Sharding::kParameters && job.pp > 1.0) {
@@ -324,11 +344,14 @@ class RowReader {
     const auto rate = row_.number("tok_s_gpu");
     if (!run_.seconds && rate && *rate > 0.0) {
       const Workload& job = run_.job;
-      const double tokens = row_.number("gbs").value_or(job.micro_batch * job.micro_batches * job.dp()) *
-                            job.sequence;
+      const double tokens =
+          row_.number("gbs").value_or(job.micro_batch * job.micro_batches * job.dp()) *
+          job.sequence;
       run_.seconds = tokens / (*rate * job.world());
     }
-    if (!gpu_known_) run_.seconds.reset();
+    // Without the number of ranks that of micro-batches is a guess.
+    const bool counted = row_.number("num_gpus") || row_.number("dp");
+    if (!gpu_known_ || !counted) run_.seconds.reset();
     const auto metric = metric_of(row_.text("mem_metric"));
     const auto peak = row_.number("peak_mem_gib");
     if (metric && peak) {
@@ -344,6 +367,7 @@ class RowReader {
 
   const CsvRow& row_;
   const Models& models_;
+  Gpus& gpus_;
   std::map<std::string, std::string> notes_;
   MeasuredRun run_;
   bool gpu_known_ = false;
@@ -354,10 +378,11 @@ class RowReader {
 MeasuredRuns read_measured_runs(std::string_view text, const std::string& file,
                                 std::string_view models, Diagnostics& found) {
   const Models known(models, found);
+  Gpus gpus;
   MeasuredRuns runs;
   for (const CsvRow& row : parse_csv(text, file, found).rows) {
     std::string why;
-    if (auto run = RowReader(row, known).read(why)) {
+    if (auto run = RowReader(row, known, gpus).read(why)) {
       runs.runs.push_back(std::move(*run));
     } else {
       ++runs.left_out[why];

@@ -2,8 +2,8 @@
 //
 //   const auto runs = read_measured_runs(text, "runs.csv", models, found);
 //
-// Columns are those of plans/measured/runs.csv; its header is the schema. A row whose model or GPU is
-// not known, or that says too little about its layout, is left out and counted by reason.
+// Columns are those of plans/measured/runs.csv; its header is the schema. A row whose model or GPU
+// is not known, or that says too little about its layout, is left out and counted by reason.
 #pragma once
 
 #include <map>
@@ -20,26 +20,26 @@ namespace am::planner {
 
 // What a measured amount of memory is.
 enum class MemoryMetric {
-  kAllocated,          // torch's max_memory_allocated
-  kReserved,           // torch's max_memory_reserved
-  kProcess,            // nvidia-smi: with the context and NCCL's buffers
-  kModelStates,        // parameters, gradients, optimizer
-  kHeldActivations,    // alive when forward ends
-  kActivationPeak,     // the peak less the states
+  kAllocated,        // torch's max_memory_allocated
+  kReserved,         // torch's max_memory_reserved
+  kProcess,          // nvidia-smi: with the context and NCCL's buffers
+  kModelStates,      // parameters, gradients, optimizer
+  kHeldActivations,  // alive when forward ends
+  kActivationPeak,   // the peak less the states
 };
 
 struct MeasuredRun {
   std::string id;
   std::string source;  // "Megatron-Bridge 26.04 NeMo Container"
   std::string model;
-  std::string group;   // equal for runs of one layout
+  std::string group;  // equal for runs of one layout
   Workload job;
   Gpu gpu;
-  bool test_job = false;  // a tiny model of a functional test
+  bool test_job = false;               // a tiny model of a functional test
   std::optional<double> seconds;       // of one step
   std::optional<double> memory_bytes;  // its peak
   MemoryMetric metric = MemoryMetric::kAllocated;
-  bool last_stage = false;    // whose memory: the last pipeline stage's, or the worst
+  bool last_stage = false;  // whose memory: the last pipeline stage's, or the worst
   bool first_stage = false;
   bool out_of_memory = false;  // did not run
 };

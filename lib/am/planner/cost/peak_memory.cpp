@@ -53,8 +53,7 @@ double selective_bytes(const Workload& job, const model::LayerProfile& layer) {
   const double width = static_cast<double>(f.dense_width + f.shared_width) +
                        static_cast<double>(f.experts_per_token * f.expert_width);
   const double products = n * qk + k * (qk + v) + matrices * width;
-  return job.compute_bytes *
-         (2.0 * h / job.sequence_parts() + (n * v + 0.5 * products) / job.tp);
+  return job.compute_bytes * (2.0 * h / job.sequence_parts() + (n * v + 0.5 * products) / job.tp);
 }
 
 // Of one layer after recomputation has its way: what stays until backward.
@@ -174,10 +173,31 @@ PeakMemory worst_peak_memory(const Workload& job) {
   return first.total() > last.total() ? first : last;
 }
 
+Fit fit_into(const Workload& job, const PeakMemory& peak, const Gpu& gpu) {
+  constexpr double kError = 0.15;  // nine predictions in ten are nearer
+  const double process = measured_as(MemoryMetric::kProcess, job, peak);
+  if (process <= gpu.memory_bytes * (1.0 - kError)) return Fit::kFits;
+  // A tight allocator may live with what is allocated alone.
+  return peak.total() * (1.0 - kError) > gpu.memory_bytes ? Fit::kTooLarge : Fit::kMayFit;
+}
+
+double predicted_memory(const MeasuredRun& run) {
+  const auto last = static_cast<int64_t>(run.job.pp) - 1;
+  PeakMemory peak;
+  if (run.last_stage) {
+    peak = estimate_peak_memory(run.job, last);
+  } else if (run.first_stage) {
+    peak = estimate_peak_memory(run.job, 0);
+  } else {
+    peak = worst_peak_memory(run.job);
+  }
+  return measured_as(run.metric, run.job, peak);
+}
+
 double measured_as(MemoryMetric metric, const Workload& job, const PeakMemory& peak) {
   const double reserved = peak.total() * job.implementation->reserved;
-  constexpr double kContext = 1.3 * kGiB;          // BigScience measured 1.27 GiB
-  constexpr double kCommunicators = 1.5 * kGiB;    // NCCL, several groups
+  constexpr double kContext = 1.3 * kGiB;        // BigScience measured 1.27 GiB
+  constexpr double kCommunicators = 1.5 * kGiB;  // NCCL, several groups
   switch (metric) {
     case MemoryMetric::kAllocated:
       return peak.total();

@@ -3,7 +3,8 @@
 // through the step and counts the states to the byte.
 //
 //   const PeakMemory peak = estimate_peak_memory(job, /*position=*/0);
-//   measured_as(MemoryMetric::kReserved, job, peak);       // what torch's max_memory_reserved would say
+//   measured_as(MemoryMetric::kReserved, job, peak);       // what torch's max_memory_reserved
+//   would say
 //
 // Formulas: parameters and states by what shards them (implementation.h), activations after
 // Korthikanti et al., 2022, per implementation, FSDP's gathered units, logits.
@@ -22,8 +23,8 @@ struct PeakMemory {
   double unsharded = 0;    // gathered parameters and their gradients
   double activations = 0;  // kept for backward, of all micro-batches in flight
   double recomputed = 0;   // of the layer whose backward runs
-  double logits = 0;           // kept from the loss
-  double loss = 0;             // what its backward adds
+  double logits = 0;       // kept from the loss
+  double loss = 0;         // what its backward adds
   double workspace = 0;    // cuBLAS, the batch
 
   double total() const {
@@ -36,9 +37,16 @@ PeakMemory estimate_peak_memory(const Workload& job, int64_t position);
 // The worst position, which is the first or the last.
 PeakMemory worst_peak_memory(const Workload& job);
 
-// Bytes as a metric reports them. The caching allocator reserves more than is allocated; the process
-// also holds the CUDA context and NCCL's buffers.
+// Bytes as a metric reports them. The caching allocator reserves more than is allocated; the
+// process also holds the CUDA context and NCCL's buffers.
 double measured_as(MemoryMetric metric, const Workload& job, const PeakMemory& peak);
+
+// Whether a peak, with the error that such predictions have, fits into a GPU's memory.
+enum class Fit { kFits, kMayFit, kTooLarge };
+Fit fit_into(const Workload& job, const PeakMemory& peak, const Gpu& gpu);
+
+// What the model says of a measured run's memory: its rank, its metric.
+double predicted_memory(const MeasuredRun& run);
 
 // Bytes that one token keeps in one layer, without recomputation.
 double layer_activation_bytes(const Workload& job, const model::LayerProfile& layer);

@@ -18,8 +18,8 @@ struct PipelineTime {
   double bubble_fraction = 0.0;  // of all ranks' time
 };
 
-// A schedule is periodic between its ends. So a short run is simulated, one that is pp micro-batches
-// longer, and the rest is extrapolated; short schedules are simulated as they are.
+// A schedule is periodic between its ends. So a short run is simulated, one that is pp
+// micro-batches longer, and the rest is extrapolated; short schedules are simulated as they are.
 class PipelineOrder {
  public:
   // Micro-batches that the schedule does not accept are taken between those that it does.

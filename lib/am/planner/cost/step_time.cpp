@@ -16,9 +16,7 @@ struct Pass {
   double products = 0, attention = 0, memory_bound = 0, launching = 0;
   double tp = 0, cp = 0, ep = 0;
 
-  double seconds() const {
-    return products + attention + memory_bound + launching + tp + cp + ep;
-  }
+  double seconds() const { return products + attention + memory_bound + launching + tp + cp + ep; }
   void add(const Pass& other, double times) {
     products += other.products * times;
     attention += other.attention * times;
@@ -37,7 +35,8 @@ struct Passes {
 class Model {
  public:
   Model(const Workload& job, const Gpu& gpu, const CostConstants& constants)
-      : job_(job), gpu_(gpu), c_(constants), own_(constants.of(job.implementation->name)) {
+      : job_(job), gpu_(gpu), c_(constants), own_(constants.of(job.implementation->name)),
+        own_host_(own_.host * constants.at(job.site)) {
     set_rates();
     set_links();
   }
@@ -49,7 +48,7 @@ class Model {
     run_pipeline(groups, head, order);
     add_data_parallel(groups);
     add_optimizer();
-    time_.fixed = c_[Constant::kStepSeconds] * own_.step;
+    time_.fixed = c_[Constant::kStepSeconds] * own_host_;
     finish();
     return time_;
   }
@@ -73,8 +72,8 @@ class Model {
     } else if (job_.format == ComputeFormat::kFp4 && gpu_.fp4_flops > 0.0) {
       rate_ = c(Constant::kGemmBlackwellFp4) * gpu_.fp4_flops;
     } else if (job_.format >= ComputeFormat::kFp8 && gpu_.fp8_flops > 0.0) {
-      rate_ = c(blackwell ? Constant::kGemmBlackwellFp8 : Constant::kGemmHopperFp8) *
-              gpu_.fp8_flops;
+      rate_ =
+          c(blackwell ? Constant::kGemmBlackwellFp8 : Constant::kGemmHopperFp8) * gpu_.fp8_flops;
     }
     attention_rate_ =
         bf16_rate_ * c(blackwell ? Constant::kAttentionBlackwell : Constant::kAttention);
@@ -106,8 +105,8 @@ class Model {
   // A product of [tokens, in] by [in, out], forward.
   double product(double tokens, double in, double out, double rate, double half_tokens) const {
     if (tokens <= 0.0 || in <= 0.0 || out <= 0.0) return 0.0;
-    const double slow = 1.0 + half_tokens / tokens + c(Constant::kHalfOutput) / out +
-                        c(Constant::kHalfInput) / in;
+    const double slow =
+        1.0 + half_tokens / tokens + c(Constant::kHalfOutput) / out + c(Constant::kHalfInput) / in;
     return 2.0 * tokens * in * out / rate * slow * own_.compute;
   }
   double product(double tokens, double in, double out) const {
@@ -131,8 +130,8 @@ class Model {
     const auto rope = static_cast<double>(a.rope_head_dim);
     const double queries = q_rank > 0.0 ? product(T, h, q_rank) + product(T, q_rank, n * qk / tp)
                                         : product(T, h, n * qk / tp);
-    return queries + product(T, h, kv_rank + rope) +
-           product(T, kv_rank, n * (qk - rope + v) / tp) + out;
+    return queries + product(T, h, kv_rank + rope) + product(T, kv_rank, n * (qk - rope + v) / tp) +
+           out;
   }
 
   // Scores and their product with the values, forward.
@@ -153,8 +152,8 @@ class Model {
 
   // Tokens that this rank's experts take, all of them together, when experts are taken evenly.
   double expert_tokens(const model::FeedForwardProfile& f) const {
-    return job_.local_tokens() * static_cast<double>(f.experts_per_token) /
-           job_.sequence_parts() * (job_.sequence_parallel ? job_.expert_tp : 1.0);
+    return job_.local_tokens() * static_cast<double>(f.experts_per_token) / job_.sequence_parts() *
+           (job_.sequence_parallel ? job_.expert_tp : 1.0);
   }
 
   void add_feed_forward(const model::FeedForwardProfile& f, Pass& pass) const {
@@ -175,15 +174,14 @@ class Model {
                         static_cast<double>(f.experts);
     const double slow = 1.0 + c(Constant::kHalfExpertTokens) / std::max(each, 1.0) +
                         c(Constant::kHalfOutput) / std::max(F, 1.0);
-    pass.products +=
-        2.0 * mine * (matrices + 1.0) * h * F / rate_ * slow * own_.compute;
+    pass.products += 2.0 * mine * (matrices + 1.0) * h * F / rate_ * slow * own_.compute;
     pass.memory_bound += wide * mine * (F + 2.0 * h);  // sorted to experts and back
   }
 
   double launch_floor(bool experts) const {
     double floor = c(job_.implementation->old_launch ? Constant::kLaunchOld : Constant::kLaunch);
     if (experts) floor += c(Constant::kLaunchExperts);
-    return floor * host_;
+    return floor * host_ * own_host_;
   }
 
   Passes layer(const model::LayerProfile& profile) {
@@ -238,10 +236,9 @@ class Model {
     }
     if (job_.ep > 1.0 && profile.feed_forward.experts > 0) {
       const double sent = expert_bytes(profile.feed_forward);
-      const double outside =
-          job_.ep <= gpu_.link_domain ? 0.0 : 1.0 - gpu_.link_domain / job_.ep;
-      const double seconds = sent * ((1.0 - outside) / link_ + outside / network_) *
-                             c(Constant::kEpExposed);
+      const double outside = job_.ep <= gpu_.link_domain ? 0.0 : 1.0 - gpu_.link_domain / job_.ep;
+      const double seconds =
+          sent * ((1.0 - outside) / link_ + outside / network_) * c(Constant::kEpExposed);
       passes.forward.ep += seconds;
       passes.backward.ep += seconds;
     }
@@ -357,8 +354,8 @@ class Model {
       const double each = one * (dense / dense_bandwidth + experts / expert_bandwidth);
       const double work = computing_ / job_.micro_batches;
       const double hidden = c(Constant::kFsdpExposed);
-      seconds = job_.micro_batches * (std::max(0.0, each - (1.0 - hidden) * work) +
-                                      0.5 * hidden * std::min(each, work));
+      seconds = job_.micro_batches *
+                (std::max(0.0, each - (1.0 - hidden) * work) + 0.5 * hidden * std::min(each, work));
       step_bytes = one * (dense + experts) * job_.micro_batches;
       if (job_.defers_reduction) {
         seconds += grad * (dense / dense_bandwidth + experts / expert_bandwidth);
@@ -420,8 +417,9 @@ class Model {
   const Gpu& gpu_;
   const CostConstants& c_;
   const ImplementationFactors own_;
+  const double own_host_;
   double rate_ = 0, bf16_rate_ = 0, attention_rate_ = 0;  // operations a second
-  double traffic_ = 0;   // seconds an element of memory-bound operators
+  double traffic_ = 0;  // seconds an element of memory-bound operators
   double host_ = 1;
   double link_ = 0, network_ = 0;  // bytes a second
   double computing_ = 0;           // a rank's seconds without waiting, averaged over stages

@@ -6,14 +6,14 @@
 // Note [Time model]: per layer and micro-batch, on one rank:
 //   matrix products   operations / (peak * share), the share falling off for few tokens and narrow
 //                     weights: 1 / (1 + T0/T + N0/N + K0/K)
-//   attention         4 T S n d / tp operations forward, half of them when causal, 2.5 times backward
-//   memory-bound      norms, activations, residuals: bytes over the memory's bandwidth
+//   attention         4 T S n d / tp operations forward, half of them when causal, 2.5 times
+//   backward memory-bound      norms, activations, residuals: bytes over the memory's bandwidth
 //   launching         a floor under all of it
 //   communication     volumes over the bandwidth of the group's links (below), less what is hidden
 // The pipeline's schedule is simulated with these durations; then gradients are reduced and the
 // optimizer runs. Volumes: Megatron-LM's tensor parallelism (2 all-reduces of T h forward, 2
-// backward), ring attention, expert all-to-all, ZeRO. A group's bandwidth is its links' where it fits
-// into a link domain, else what its ranks of one node together have of the network.
+// backward), ring attention, expert all-to-all, ZeRO. A group's bandwidth is its links' where it
+// fits into a link domain, else what its ranks of one node together have of the network.
 #pragma once
 
 #include "am/planner/cost/constants.h"
@@ -33,7 +33,7 @@ struct StepTime {
   // What a rank's seconds go to: the average over stages, so that they add up to `seconds`.
   double products = 0, attention = 0, memory_bound = 0, launching = 0;
   double tp = 0, cp = 0, ep = 0, pp = 0, dp = 0;  // exposed communication
-  double bubble = 0;  // waiting for other stages
+  double bubble = 0;                              // waiting for other stages
   double optimizer = 0;
   double fixed = 0;
   double bubble_fraction = 0;  // of the pipeline's time

@@ -101,7 +101,7 @@ LocalParameters layer_parameters(const Workload& job, const model::LayerProfile&
   const double n = as_double(a.heads);
   const double qk = as_double(a.qk_head_dim);
   const double v = as_double(a.v_head_dim);
-  double cut = n * v * h;    // over tp
+  double cut = n * v * h;  // over tp
   double whole = as_double(layer.hidden_norms) * h;
   if (a.kv_lora_rank > 0) {
     const double q_rank = as_double(a.q_lora_rank);
@@ -117,13 +117,13 @@ LocalParameters layer_parameters(const Workload& job, const model::LayerProfile&
   cut += matrices * h * as_double(f.dense_width + f.shared_width);
   LocalParameters local;
   if (f.experts > 0) {
-    local.experts = as_double(f.experts) * matrices * h * as_double(f.expert_width) /
-                    (job.ep * job.expert_tp);
+    local.experts =
+        as_double(f.experts) * matrices * h * as_double(f.expert_width) / (job.ep * job.expert_tp);
     whole += h * as_double(f.experts);
   }
   if (job.model.biases) {
-    cut += (n + 2.0 * as_double(a.key_value_heads)) * qk +
-           (matrices - 1.0) * as_double(f.dense_width);
+    cut +=
+        (n + 2.0 * as_double(a.key_value_heads)) * qk + (matrices - 1.0) * as_double(f.dense_width);
     whole += 4.0 * h;
   }
   local.dense = cut / job.tp + whole;
@@ -201,8 +201,7 @@ std::vector<std::vector<double>> deal_layers(const Workload& job) {
     for (size_t i = 0; i < left_over; ++i) shares[i] += 1.0;
   }
   // Groups in order: DeepSeek's dense layers come first. A pattern that alternates is spread.
-  std::vector<std::vector<double>> dealt(stages,
-                                         std::vector<double>(job.model.layers.size(), 0.0));
+  std::vector<std::vector<double>> dealt(stages, std::vector<double>(job.model.layers.size(), 0.0));
   const bool in_order = job.model.layers.size() == 2 &&
                         job.model.layers.front().profile.feed_forward.experts == 0 &&
                         job.model.layers.back().profile.feed_forward.experts > 0;

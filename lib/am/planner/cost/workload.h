@@ -52,7 +52,7 @@ struct Workload {
   double expert_tp = 1;  // an expert's own tensor parallelism
   bool sequence_parallel = false;
   Sharding sharding = Sharding::kReplicated;
-  bool reshards = true;        // kParameters: gathered again for backward
+  bool reshards = true;           // kParameters: gathered again for backward
   bool defers_reduction = false;  // gradients are reduced after the last micro-batch only
 
   std::string schedule = "1f1b";  // a name of schedule::schedule_names(); with pp > 1
@@ -63,19 +63,22 @@ struct Workload {
   double micro_batches = 1.0;  // of one step and rank
 
   ComputeFormat format = ComputeFormat::kBf16;
-  double storage_bytes = 4.0;   // of one parameter and one gradient as they are kept
-  double compute_bytes = 2.0;   // of one gathered parameter and one activation
-  double reduce_bytes = 4.0;    // of one gradient on the wire
+  double storage_bytes = 4.0;  // of one parameter and one gradient as they are kept
+  double compute_bytes = 2.0;  // of one gathered parameter and one activation
+  double reduce_bytes = 4.0;   // of one gradient on the wire
   Recompute recompute = Recompute::kNone;
-  bool unfused_attention = false;  // scores in memory
+  bool unfused_attention = false;    // scores in memory
   double more_gradient_bytes = 0.0;  // a parameter: float32 accumulation beside a narrow gradient
+
+  // Where it runs, when its hosts have a factor of their own; empty: anywhere.
+  std::string site;
 
   const Implementation* implementation = &automesh_implementation();
 
   double dp() const { return dp_replicate * dp_shard; }
   double world() const { return pp * dp() * cp * tp; }
-  double tokens() const { return sequence * micro_batch; }        // of a micro-batch
-  double local_tokens() const { return tokens() / cp; }           // on one rank
+  double tokens() const { return sequence * micro_batch; }  // of a micro-batch
+  double local_tokens() const { return tokens() / cp; }     // on one rank
   double step_tokens() const { return tokens() * micro_batches * dp(); }
   // Between layers, with sequence parallelism, each tp rank holds a part of the tokens.
   double sequence_parts() const { return sequence_parallel ? tp : 1.0; }

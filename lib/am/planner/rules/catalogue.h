@@ -18,6 +18,7 @@ std::span<const Rule> pipeline_rules();  // pp.*
 std::span<const Rule> schedule_rules();  // schedule.*: what the reader of schedules reports
 std::span<const Rule> batch_rules();     // batch.*, seq.*
 std::span<const Rule> training_rules();  // data.*, scheduler.*, checkpoint.*
+std::span<const Rule> cluster_rules();   // cluster.*, csv.*
 std::span<const Rule> runtime_rules();   // runtime.*, launch.*: what am-run reports
 
 // Sequences in one optimizer step: train.global_batch_size, or one micro-batch per data-parallel

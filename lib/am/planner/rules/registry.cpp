@@ -11,7 +11,7 @@ std::vector<const Rule*> collect() {
   std::vector<const Rule*> all;
   for (const auto topic :
        {file_rules(), model_rules(), mesh_rules(), strategy_rules(), tp_rules(), pipeline_rules(),
-        schedule_rules(), batch_rules(), training_rules(), runtime_rules()}) {
+        schedule_rules(), batch_rules(), training_rules(), cluster_rules(), runtime_rules()}) {
     for (const Rule& rule : topic) all.push_back(&rule);
   }
   return all;

@@ -1,0 +1,192 @@
+// am-plan calibrate [ROWS.csv]: fits the constants to measured runs and says how far off held-out
+// runs are.
+#include "am/planner/cost/calibrate.h"
+
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include "am/base/file.h"
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/planner/cost/facts.h"
+#include "am/planner/cost/measured_runs.h"
+#include "am/planner/cost/peak_memory.h"
+#include "am/term/table.h"
+#include "commands.h"
+
+namespace am_plan {
+namespace {
+
+using am::planner::ErrorSummary;
+using am::planner::MeasuredRun;
+using am::planner::RunList;
+
+struct Line {
+  std::string name;
+  ErrorSummary errors;
+};
+
+struct Section {
+  std::string title;
+  std::vector<Line> lines;
+};
+
+std::string percent(double share) { return am::format_fixed(100.0 * share, 1); }
+
+// One line for each value of `part`, in its order, and one for all.
+Section by_part(std::string title, const RunList& runs, const std::vector<double>& errors,
+                const std::function<std::string(const MeasuredRun&)>& part) {
+  std::map<std::string, std::vector<double>> parts;
+  for (size_t i = 0; i < runs.size(); ++i) parts[part(*runs[i])].push_back(errors[i]);
+  Section section{std::move(title), {}};
+  for (const auto& [name, own] : parts) section.lines.push_back({name, am::planner::summary(own)});
+  section.lines.push_back({"all", am::planner::summary(errors)});
+  return section;
+}
+
+std::string kind_of(const MeasuredRun& run) {
+  if (run.test_job) return am::cat(run.job.implementation->name, " (test jobs)");
+  return am::cat(run.job.implementation->name, " ", run.gpu.architecture);
+}
+
+const char* metric_name(am::planner::MemoryMetric metric) {
+  using am::planner::MemoryMetric;
+  switch (metric) {
+    case MemoryMetric::kAllocated:
+      return "allocated";
+    case MemoryMetric::kReserved:
+      return "reserved";
+    case MemoryMetric::kProcess:
+      return "process";
+    case MemoryMetric::kModelStates:
+      return "states";
+    case MemoryMetric::kHeldActivations:
+      return "held activations";
+    case MemoryMetric::kActivationPeak:
+      return "activation peak";
+  }
+  return "";
+}
+
+Section memory_section(const am::planner::MeasuredRuns& runs) {
+  RunList list;
+  std::vector<double> errors;
+  for (const MeasuredRun& run : runs.runs) {
+    if (!run.memory_bytes || run.out_of_memory) continue;
+    list.push_back(&run);
+    errors.push_back(std::log(am::planner::predicted_memory(run) / *run.memory_bytes));
+  }
+  return by_part("peak memory", list, errors, [](const MeasuredRun& run) {
+    return am::cat(run.job.implementation->name, ", ", metric_name(run.metric));
+  });
+}
+
+// Runs that fitted and are called impossible; runs that ran out of memory and are called fitting.
+std::pair<int, int> wrong_verdicts(const am::planner::MeasuredRuns& runs) {
+  std::pair<int, int> wrong = {0, 0};
+  for (const MeasuredRun& run : runs.runs) {
+    const auto peak = am::planner::worst_peak_memory(run.job);
+    const auto verdict = am::planner::fit_into(run.job, peak, run.gpu);
+    if (run.out_of_memory) {
+      wrong.second += verdict == am::planner::Fit::kFits ? 1 : 0;
+    } else if (run.seconds) {
+      wrong.first += verdict == am::planner::Fit::kTooLarge ? 1 : 0;
+    }
+  }
+  return wrong;
+}
+
+am::Json to_json(const Section& section) {
+  am::Json lines = am::Json::array();
+  for (const Line& line : section.lines) {
+    lines.push_back({{"name", line.name},
+                     {"runs", line.errors.runs},
+                     {"median", line.errors.median},
+                     {"mean", line.errors.mean},
+                     {"nine_in_ten", line.errors.nine_in_ten}});
+  }
+  return {{"title", section.title}, {"lines", std::move(lines)}};
+}
+
+std::string to_text(const Section& section, const am::term::Style& style) {
+  am::term::Table table({{section.title},
+                         {"runs", am::term::Align::kRight},
+                         {"median %", am::term::Align::kRight},
+                         {"mean %", am::term::Align::kRight},
+                         {"9 in 10 %", am::term::Align::kRight}});
+  for (const Line& line : section.lines) {
+    table.add({line.name.substr(0, 48), am::cat(line.errors.runs), percent(line.errors.median),
+               percent(line.errors.mean), percent(line.errors.nine_in_ten)});
+  }
+  return table.text(style) + "\n";
+}
+
+}  // namespace
+
+int run_calibrate(const CalibrateOptions& options, const Output& output) {
+  am::Diagnostics found;
+  const bool own = !options.rows.empty();
+  const std::string text =
+      own ? am::read_file(options.rows) : std::string(am::planner::measured_fact("runs.csv"));
+  const std::string models = options.models.empty()
+                                 ? std::string(am::planner::measured_fact("models.csv"))
+                                 : am::read_file(options.models);
+  const auto runs = am::planner::read_measured_runs(
+      text, own ? options.rows : "plans/measured/runs.csv", models, found);
+  const RunList timed = am::planner::timed(runs);
+  if (found.ok() && timed.empty() && options.output.size() > 0) {
+    found.error("csv.syntax", am::Span{.file = options.rows}, "no row has a time to fit to",
+                "columns step_time_s or tok_s_gpu, model, gpu, num_gpus, seq_len; the header of "
+                "plans/measured/runs.csv names all");
+  }
+  if (!found.ok()) return am_apps::refuse(found, output);
+
+  std::vector<Section> sections;
+  am::planner::Calibration calibration = am::planner::default_calibration();
+  if (options.evaluate) {
+    sections.push_back(by_part("step time, by the constants as they are", timed,
+                               am::planner::log_errors(timed, calibration.constants), kind_of));
+  } else {
+    calibration = am::planner::calibrate(runs);
+    sections.push_back(by_part("step time, fitted", timed,
+                               am::planner::log_errors(timed, calibration.constants), kind_of));
+    sections.push_back(by_part(
+        "step time, five folds over layouts", timed,
+        am::planner::held_out_errors(timed, am::planner::fold_of_layout, calibration.constants),
+        kind_of));
+    sections.push_back(
+        by_part("step time, each source left out", timed,
+                am::planner::held_out_errors(timed, am::planner::source_of, calibration.constants),
+                am::planner::source_of));
+  }
+  sections.push_back(memory_section(runs));
+  const auto [impossible, fitting] = wrong_verdicts(runs);
+  if (!options.output.empty()) {
+    am::write_file_atomically(options.output, am::planner::to_toml(calibration));
+  }
+  if (output.json) {
+    am::Json json = am::Json::object();
+    json["runs"] = runs.runs.size();
+    json["timed"] = timed.size();
+    for (const auto& [why, count] : runs.left_out) json["left_out"][why] = count;
+    for (const Section& section : sections) json["tables"].push_back(to_json(section));
+    json["fitted_but_called_impossible"] = impossible;
+    json["out_of_memory_but_called_fitting"] = fitting;
+    am_apps::print(json);
+    return am_apps::kFine;
+  }
+  std::string report = am::cat(runs.runs.size(), " runs, ", timed.size(), " of them timed\n");
+  for (const auto& [why, count] : runs.left_out) {
+    report += am::cat("  left out ", count, ": ", why, "\n");
+  }
+  report += "\n";
+  for (const Section& section : sections) report += to_text(section, output.out);
+  report += am::cat("runs that fitted and are called impossible: ", impossible,
+                    "\nruns that ran out of memory and are called fitting: ", fitting, "\n");
+  if (!options.output.empty()) report += am::cat("\nwritten: ", options.output, "\n");
+  am_apps::print(report);
+  return am_apps::kFine;
+}
+
+}  // namespace am_plan

@@ -1,0 +1,192 @@
+// am-plan cost PLAN: how long a step will take, and on what.
+#include <cmath>
+
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/model/flops.h"
+#include "am/planner/cost/prediction.h"
+#include "am/term/bars.h"
+#include "am/term/table.h"
+#include "commands.h"
+#include "plan_input.h"
+#include "text.h"
+
+namespace am_plan {
+namespace {
+
+using am::planner::NearestRun;
+using am::planner::Prediction;
+using am::planner::StepTime;
+
+struct Part {
+  const char* name;
+  double seconds;
+  const char* why;
+};
+
+std::vector<Part> parts_of(const StepTime& time) {
+  return {
+      {"products", time.products, "matrix products"},
+      {"attention", time.attention, "scores and values"},
+      {"memory_bound", time.memory_bound, "norms, activations, the loss"},
+      {"launching", time.launching, "kernels too small to fill the GPU"},
+      {"tp", time.tp, "exposed collectives of tensor parallelism"},
+      {"cp", time.cp, "exposed exchange of keys and values"},
+      {"ep", time.ep, "exposed all-to-all to experts"},
+      {"pp", time.pp, "exposed hops between stages"},
+      {"bubble", time.bubble, "waiting for other stages"},
+      {"dp", time.dp, "exposed gathers and reductions"},
+      {"optimizer", time.optimizer, "AdamW"},
+      {"fixed", time.fixed, "of every step, and stragglers"},
+  };
+}
+
+struct Convention {
+  const char* name;
+  double (*flops)(const am::model::ModelConfig& config, int64_t seq_len);
+};
+constexpr std::array<Convention, 5> kConventions = {{
+    {"torchtitan", am::model::torchtitan_flops_per_token},
+    {"palm", am::model::palm_flops_per_token},
+    {"megatron_bridge", am::model::megatron_bridge_flops_per_token},
+    {"nvidia", am::model::nvidia_flops_per_token},
+    {"korthikanti", am::model::korthikanti_flops_per_token},
+}};
+
+double mfu_of(const Prediction& prediction, double flops) {
+  return flops * prediction.tokens_per_second_per_gpu /
+         am::planner::peak_flops(prediction.job, prediction.assumptions.gpu);
+}
+
+am::Json to_json(const NearestRun& near) {
+  return {{"id", near.run.id},
+          {"source", near.run.source},
+          {"model", near.run.model},
+          {"gpu", near.run.gpu.name},
+          {"ranks", static_cast<int64_t>(near.run.job.world())},
+          {"step_seconds", *near.run.seconds},
+          {"predicted_seconds", near.predicted},
+          {"distance", near.distance}};
+}
+
+am::Json result(const PlanInput& input, const Prediction& prediction) {
+  const StepTime& time = prediction.time;
+  const auto bytes = [](double value) { return static_cast<int64_t>(std::llround(value)); };
+  am::Json json = am::Json::object();
+  json["step_seconds"] = time.seconds;
+  json["interval_seconds"] = {prediction.low, prediction.high};
+  json["tokens_per_second_per_gpu"] = prediction.tokens_per_second_per_gpu;
+  json["model_flops_per_token"] = prediction.flops_per_token;
+  json["mfu"] = prediction.mfu;
+  for (const Convention& convention : kConventions) {
+    const double flops = convention.flops(input.model, input.plan.train.seq_len);
+    json["mfu_by_convention"][convention.name] = mfu_of(prediction, flops);
+  }
+  json["bubble_fraction"] = time.bubble_fraction;
+  json["communication"] = {{"tp", bytes(time.bytes.tp)},
+                           {"cp", bytes(time.bytes.cp)},
+                           {"ep", bytes(time.bytes.ep)},
+                           {"pp", bytes(time.bytes.pp)},
+                           {"dp", bytes(time.bytes.dp)}};
+  for (const Part& part : parts_of(time)) json["seconds"][part.name] = part.seconds;
+  json["gpu"] = prediction.assumptions.gpu.name;
+  json["implementation"] = std::string(prediction.job.implementation->name);
+  json["nearest_runs"] = am::Json::array();
+  for (const NearestRun& near : prediction.nearest) json["nearest_runs"].push_back(to_json(near));
+  return json;
+}
+
+std::string percent(double share) { return am::format_fixed(100.0 * share, 1) + " %"; }
+
+std::string nearest_table(const Prediction& prediction, const am::term::Style& style) {
+  am::term::Table table({{"nearest measured runs"},
+                         {"gpu"},
+                         {"ranks", am::term::Align::kRight},
+                         {"measured", am::term::Align::kRight},
+                         {"predicted", am::term::Align::kRight},
+                         {"source"}});
+  for (const NearestRun& near : prediction.nearest) {
+    const double error = near.predicted / *near.run.seconds - 1.0;
+    table.add({near.run.model.substr(0, 28), near.run.gpu.name,
+               am::cat(static_cast<int64_t>(near.run.job.world())),
+               am::format_duration(*near.run.seconds),
+               am::cat(am::format_duration(near.predicted), error < 0 ? " (-" : " (+",
+                       am::format_fixed(std::abs(100.0 * error), 0), " %)"),
+               near.run.source.substr(0, 40)});
+  }
+  return table.text(style);
+}
+
+std::string report(const PlanInput& input, const Prediction& prediction,
+                   const am::term::Style& style) {
+  const StepTime& time = prediction.time;
+  std::string text = am::cat(
+      mesh_text(input.layout.mesh.sizes(), style), " of ", prediction.assumptions.gpu.name, ", ",
+      prediction.job.implementation->name, ": ",
+      style.paint(am::term::Role::kBold, am::format_duration(time.seconds)), " a step, between ",
+      am::format_duration(prediction.low), " and ", am::format_duration(prediction.high), "\n",
+      am::format_short_count(prediction.tokens_per_second_per_gpu), " tokens/s a GPU, MFU ",
+      percent(prediction.mfu), "\n\n");
+  std::vector<am::term::Bar> bars;
+  std::vector<const char*> reasons;
+  for (const Part& part : parts_of(time)) {
+    if (part.seconds < 5e-4 * time.seconds) continue;
+    bars.push_back(
+        {part.name, part.seconds,
+         am::cat(am::format_duration(part.seconds), "  ", percent(part.seconds / time.seconds))});
+    reasons.push_back(part.why);
+  }
+  const auto lines = am::split(am::term::bars(bars, 24, style), '\n');
+  for (size_t i = 0; i < reasons.size(); ++i) {
+    text += am::cat(lines[i], "  ", style.paint(am::term::Role::kDim, reasons[i]), "\n");
+  }
+  am::term::Table sent({{"sent by a rank in a step"}, {"", am::term::Align::kRight}});
+  const std::array<std::pair<const char*, double>, 5> axes = {{{"tp", time.bytes.tp},
+                                                               {"cp", time.bytes.cp},
+                                                               {"ep", time.bytes.ep},
+                                                               {"pp", time.bytes.pp},
+                                                               {"dp", time.bytes.dp}}};
+  double largest = 0.0;
+  for (const auto& [name, bytes] : axes) largest = std::max(largest, bytes);
+  const ByteColumn column(static_cast<int64_t>(largest));
+  for (const auto& [name, bytes] : axes) {
+    if (bytes > 0.0) sent.add({name, column.text(static_cast<int64_t>(bytes))});
+  }
+  if (largest > 0.0) text += "\n" + sent.text(style);
+  am::term::Table mfu({{"MFU as counted by"}, {"", am::term::Align::kRight}});
+  for (const Convention& convention : kConventions) {
+    const double flops = convention.flops(input.model, input.plan.train.seq_len);
+    mfu.add({convention.name, percent(mfu_of(prediction, flops))});
+  }
+  text += "\n" + mfu.text(style) + "\n" + nearest_table(prediction, style);
+  if (prediction.assumptions.gpu_is_assumed) {
+    text += "\n[cluster] gpu names no GPU: an H100 is assumed.\n";
+  }
+  if (!prediction.measured_implementation) {
+    text +=
+        am::cat("\nNo run of ", prediction.job.implementation->name,
+                " was measured: the interval is that of implementations left out of the fit.\n");
+  }
+  return text;
+}
+
+}  // namespace
+
+int run_cost(const PlanOptions& options, const Output& output) {
+  constexpr int kNearest = 4;
+  int status = am_apps::kFine;
+  const auto input = load_input(options, output, status);
+  if (!input.has_value()) return status;
+  am::Diagnostics found;
+  const auto prediction =
+      am::planner::predict(input->plan, input->model, input->layout.mesh.sizes(), kNearest, found);
+  if (!prediction) return am_apps::refuse(found, output);
+  if (output.json) {
+    am_apps::print(result(*input, *prediction));
+  } else {
+    am_apps::print(report(*input, *prediction, output.out));
+  }
+  return am_apps::kFine;
+}
+
+}  // namespace am_plan

@@ -1,0 +1,123 @@
+#include "am/planner/cost/prediction.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "am/model/flops.h"
+#include "am/planner/cost/calibrate.h"
+
+namespace am::planner {
+namespace {
+
+constexpr const char* kAssumedGpu = "h100-sxm";
+
+double parameters_of(const Workload& job) {
+  double sum = job.model.vocabulary * job.model.hidden;
+  for (const LayerGroup& group : job.model.layers) {
+    sum += group.count * model::layer_matmul_parameters(group.profile, job.model.hidden);
+  }
+  return sum;
+}
+
+std::vector<NearestRun> nearest_runs(const Workload& job, const Gpu& gpu,
+                                     const CostConstants& constants, int how_many) {
+  const MeasuredRuns runs = built_in_runs();
+  std::vector<std::pair<double, const MeasuredRun*>> sorted;
+  for (const MeasuredRun* run : timed(runs)) {
+    if (!run->test_job) sorted.emplace_back(distance(job, gpu, run->job, run->gpu), run);
+  }
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : a.second->id < b.second->id;
+  });
+  std::vector<NearestRun> nearest;
+  std::vector<std::string> layouts;  // one run of each
+  for (const auto& [far, run] : sorted) {
+    if (static_cast<int>(nearest.size()) >= how_many) break;
+    if (std::find(layouts.begin(), layouts.end(), run->group) != layouts.end()) continue;
+    layouts.push_back(run->group);
+    nearest.push_back({*run, far, estimate_step_time(run->job, run->gpu, constants).seconds});
+  }
+  return nearest;
+}
+
+}  // namespace
+
+std::optional<Assumptions> assumptions_of(const config::Plan& plan, Diagnostics& found) {
+  Assumptions assumptions;
+  assumptions.gpu_is_assumed = plan.cluster.gpu.empty();
+  const std::string name = assumptions.gpu_is_assumed ? kAssumedGpu : plan.cluster.gpu;
+  auto gpu = find_gpu(name, plan.resolve("."), plan.span("cluster.gpu"), found);
+  if (plan.cluster.calibration.empty()) {
+    assumptions.calibration = default_calibration();
+  } else {
+    auto calibration = load_calibration(plan.resolve(plan.cluster.calibration),
+                                        plan.span("cluster.calibration"), found);
+    if (!calibration) return std::nullopt;
+    assumptions.calibration = *std::move(calibration);
+  }
+  if (!gpu) return std::nullopt;
+  assumptions.gpu = *std::move(gpu);
+  return assumptions;
+}
+
+double peak_flops(const Workload& job, const Gpu& gpu) {
+  switch (job.format) {
+    case ComputeFormat::kFp32:
+      return gpu.fp32_flops > 0.0 ? gpu.fp32_flops : gpu.bf16_flops;
+    case ComputeFormat::kFp16:
+    case ComputeFormat::kBf16:
+      return gpu.bf16_flops;
+    case ComputeFormat::kFp8:
+      return gpu.fp8_flops > 0.0 ? gpu.fp8_flops : gpu.bf16_flops;
+    case ComputeFormat::kFp4:
+      return gpu.fp4_flops > 0.0 ? gpu.fp4_flops : gpu.bf16_flops;
+  }
+  return gpu.bf16_flops;
+}
+
+double distance(const Workload& a, const Gpu& gpu_a, const Workload& b, const Gpu& gpu_b) {
+  const auto apart = [](double x, double y) {
+    return std::abs(std::log2(std::max(x, 1e-9) / std::max(y, 1e-9)));
+  };
+  double sum = apart(parameters_of(a), parameters_of(b)) + 0.5 * apart(a.world(), b.world()) +
+               apart(a.tp, b.tp) + apart(a.pp, b.pp) + apart(a.cp, b.cp) + apart(a.ep, b.ep) +
+               0.5 * apart(a.sequence, b.sequence) + 0.5 * apart(a.micro_batch, b.micro_batch) +
+               0.3 * apart(a.micro_batches, b.micro_batches) +
+               0.5 * apart(a.virtual_stages, b.virtual_stages);
+  if (gpu_a.name != gpu_b.name) sum += gpu_a.architecture == gpu_b.architecture ? 1.0 : 3.0;
+  if (a.format != b.format) sum += 1.0;
+  if (a.sharding != b.sharding) sum += 1.0;
+  if (a.recompute != b.recompute) sum += 0.5;
+  if (a.implementation != b.implementation) sum += 1.0;
+  return sum;
+}
+
+std::optional<Prediction> predict(const config::Plan& plan, const model::ModelConfig& config,
+                                  const mesh::MeshSizes& mesh, int how_many, Diagnostics& found) {
+  auto assumptions = assumptions_of(plan, found);
+  if (!assumptions) return std::nullopt;
+  Prediction prediction;
+  prediction.assumptions = *std::move(assumptions);
+  const Gpu& gpu = prediction.assumptions.gpu;
+  const Calibration& calibration = prediction.assumptions.calibration;
+  prediction.job = workload_of(plan, config, mesh);
+  const Workload& job = prediction.job;
+  prediction.time = estimate_step_time(job, gpu, calibration.constants);
+  prediction.measured_implementation =
+      calibration.constants.implementations.contains(job.implementation->name);
+  const double spread =
+      prediction.measured_implementation ? calibration.time_90 : calibration.time_90_unseen;
+  prediction.low = prediction.time.seconds * std::exp(-spread);
+  prediction.high = prediction.time.seconds * std::exp(spread);
+  prediction.tokens_per_second_per_gpu = job.step_tokens() / prediction.time.seconds / job.world();
+  prediction.flops_per_token = model::train_flops_per_token(config, plan.train.seq_len);
+  prediction.mfu =
+      prediction.flops_per_token * prediction.tokens_per_second_per_gpu / peak_flops(job, gpu);
+  if (how_many > 0) {
+    prediction.nearest = nearest_runs(job, gpu, calibration.constants, how_many);
+  }
+  return prediction;
+}
+
+}  // namespace am::planner

@@ -1,0 +1,59 @@
+// The predicted step of a plan, with an interval and the measured runs that are nearest to it.
+//
+//   const auto prediction = predict(plan, config, mesh, found);
+//   prediction->time.seconds; prediction->low; prediction->nearest[0].run.source;
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "am/config/plan.h"
+#include "am/mesh/layout.h"
+#include "am/model/config.h"
+#include "am/planner/cost/constants.h"
+#include "am/planner/cost/hardware.h"
+#include "am/planner/cost/measured_runs.h"
+#include "am/planner/cost/peak_memory.h"
+#include "am/planner/cost/step_time.h"
+
+namespace am::planner {
+
+// The machine and the constants that `[cluster]` names; an H100 where it names no GPU.
+struct Assumptions {
+  Gpu gpu;
+  bool gpu_is_assumed = false;
+  Calibration calibration;
+};
+// Adds "cluster.*" diagnostics; nothing when there is an error.
+std::optional<Assumptions> assumptions_of(const config::Plan& plan, Diagnostics& found);
+
+struct NearestRun {
+  MeasuredRun run;
+  double distance = 0.0;   // 0: the same job
+  double predicted = 0.0;  // seconds, by the same constants
+};
+
+struct Prediction {
+  Assumptions assumptions;
+  Workload job;
+  StepTime time;
+  double low = 0.0, high = 0.0;          // seconds; nine runs in ten lie between
+  bool measured_implementation = false;  // some run of it was
+  std::vector<NearestRun> nearest;
+  double tokens_per_second_per_gpu = 0.0;
+  double flops_per_token = 0.0;  // model::train_flops_per_token
+  double mfu = 0.0;              // of the format's peak
+};
+
+// `how_many` nearest runs; 0 saves reading them.
+std::optional<Prediction> predict(const config::Plan& plan, const model::ModelConfig& config,
+                                  const mesh::MeshSizes& mesh, int how_many, Diagnostics& found);
+
+// How far two jobs are apart: differences of the logarithms of their sizes, and of their kinds.
+double distance(const Workload& a, const Gpu& gpu_a, const Workload& b, const Gpu& gpu_b);
+
+// The peak of the format that matrix products use.
+double peak_flops(const Workload& job, const Gpu& gpu);
+
+}  // namespace am::planner

@@ -1,0 +1,64 @@
+// Rules on [cluster]: the machine that predictions assume.
+#include <array>
+
+#include "am/base/text.h"
+#include "am/planner/cost/hardware.h"
+#include "am/planner/cost/implementation.h"
+#include "am/planner/rules/catalogue.h"
+
+namespace am::planner {
+namespace {
+
+void check_gpu(const RuleContext& context, Diagnostics& found) {
+  const std::string& name = context.plan.cluster.gpu;
+  if (name.empty()) return;
+  find_gpu(name, context.plan.resolve("."), context.plan.span("cluster.gpu"), found);
+}
+
+void check_implementation(const RuleContext& context, Diagnostics& found) {
+  const std::string& name = context.plan.cluster.implementation;
+  if (find_implementation(name) != nullptr) return;
+  std::vector<std::string> known;
+  for (const Implementation& row : implementations()) known.emplace_back(row.name);
+  const auto near = nearest(name, known);
+  found.error("cluster.implementation", context.plan.span("cluster.implementation"),
+              cat("no implementation is called \"", name, "\""),
+              cat(near ? cat("did you mean \"", *near, "\"? ") : std::string(),
+                  "known: ", join(known, ", ")));
+}
+
+constexpr std::array<Rule, 5> kRules = {{
+    {.id = "cluster.gpu",
+     .summary = "[cluster] gpu is a known GPU, or a file that describes one",
+     .explain = "Predictions of time need the peaks of the GPU, its memory's bandwidth and the "
+                "links around it. The known ones are the files of plans/clusters; write a file of "
+                "the same form for another machine and name it: gpu = \"./mine.toml\".",
+     .check = check_gpu},
+    {.id = "cluster.key",
+     .summary = "a cluster's file has the keys of plans/clusters/h100-sxm.toml",
+     .explain = "A misspelt key would leave a figure at its default, and the prediction would be "
+                "of another machine.",
+     .check = nullptr},
+    {.id = "cluster.implementation",
+     .summary = "[cluster] implementation is one whose kernels and memory are known",
+     .explain = "How much time and memory the same layout takes depends on who runs it: which "
+                "operators are fused, what overlaps, what is kept for backward. The constants of "
+                "each implementation come from its published runs; automesh's own are formulas.",
+     .check = check_implementation},
+    {.id = "cluster.calibration",
+     .summary = "[cluster] calibration is a file of am-plan calibrate",
+     .explain = "`am-plan calibrate ROWS.csv -o mine.toml` fits the constants of the time model to "
+                "runs of a cluster; calibration = \"mine.toml\" predicts with them.",
+     .check = nullptr},
+    {.id = "csv.syntax",
+     .summary = "a table of measured runs is well-formed CSV with a header",
+     .explain = "The columns are those of plans/measured/runs.csv, in any order; a cell with a "
+                "comma in it is quoted.",
+     .check = nullptr},
+}};
+
+}  // namespace
+
+std::span<const Rule> cluster_rules() { return kRules; }
+
+}  // namespace am::planner
