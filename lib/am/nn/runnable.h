@@ -1,7 +1,8 @@
 // Which models the decoder of this library computes. am-plan plans many more families than that.
 //
 //   Diagnostics found;
-//   check_runnable(config, found);  // "runtime.unsupported" at model_type, rope_scaling, hidden_act
+//   check_runnable(config, found);  // "runtime.unsupported" at model_type, rope_scaling,
+//   hidden_act
 #pragma once
 
 #include <string>
