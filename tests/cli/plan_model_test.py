@@ -77,6 +77,15 @@ class ModelTest(PlanCase):
                 rules = [item["rule"] for item in self.json("check", plan)["plans"][0]["diagnostics"]]
                 self.assertEqual(rules, ["tp.sequence"] if warns else [])
 
+    def test_expert_parallelism_divides_the_experts(self):
+        for model, ep, severity in (("mixtral-8x7b-v0.1", 4, "warning"),
+                                    ("mixtral-8x7b-v0.1", 16, "error"), ("llama-3.2-1b", 2, "error")):
+            with self.subTest(f"{model} {ep}"):
+                plan = self.plan(f"[mesh]\nworld_size = 16\nep_size = {ep}\n", model=model)
+                status = 0 if severity == "warning" else 1
+                items = self.json("check", plan, status=status)["plans"][0]["diagnostics"]
+                self.assertIn(("ep.experts", severity), [(i["rule"], i["severity"]) for i in items])
+
     def test_files_that_are_no_configs(self):
         for data in (b"", b"{", b"[]", b"\xff\xfe\x00", b'{"model_type": "llama"}', b"null"):
             with self.subTest(data):

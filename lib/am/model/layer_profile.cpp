@@ -1,7 +1,6 @@
 #include "am/model/layer_profile.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace am::model {
 namespace {
@@ -74,9 +73,9 @@ LayerProfile layer_profile(const ModelConfig& config, int64_t layer) {
 std::vector<LayerRun> layer_runs(const ModelConfig& config) {
   std::vector<LayerRun> runs;
   for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
-    LayerProfile profile = layer_profile(config, layer);
+    const LayerProfile profile = layer_profile(config, layer);
     if (runs.empty() || runs.back().profile != profile) {
-      runs.push_back({.first = layer, .count = 0, .profile = std::move(profile)});
+      runs.push_back({.first = layer, .count = 0, .profile = profile});
     }
     ++runs.back().count;
   }
