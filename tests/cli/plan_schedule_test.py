@@ -11,7 +11,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def mesh(pp, microbatches=8, more=""):
-    return (f"[mesh]\nworld_size = {pp}\npp_size = {pp}\n[train]\nglobal_batch_size = {microbatches}\n"
+    return (f"[mesh]\nworld_size = {pp}\npp_size = {pp}\n"
+            f"[train]\nglobal_batch_size = {microbatches}\n"
             f"[pipeline]\nmicrobatches = {microbatches}\n{more}")
 
 
