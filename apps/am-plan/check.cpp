@@ -4,6 +4,7 @@
 
 #include "am/base/text.h"
 #include "am/planner/rules.h"
+#include "am/planner/rules/dialects/dialect.h"
 #include "am/term/caret.h"
 #include "commands.h"
 #include "text.h"
@@ -20,8 +21,12 @@ struct Verdict {
 Verdict judge(const std::string& path, const PlanOptions& options) {
   Verdict verdict;
   try {
+    const auto* dialect = am::planner::find_dialect(options.dialect);
     verdict.file =
-        am::planner::check_file(path, options.overrides, options.world_size, verdict.found);
+        dialect == nullptr
+            ? am::planner::check_file(path, options.overrides, options.world_size, verdict.found)
+            : am::planner::check_file_as(*dialect, path, options.overrides, options.world_size,
+                                         verdict.found);
   } catch (const am::Error& error) {
     am::Span whole;
     whole.file = path;
@@ -40,7 +45,7 @@ std::string batch_text(const Verdict& verdict) {
 }
 
 std::string summary_line(const std::string& path, const Verdict& verdict,
-                         const am::term::Style& style) {
+                         const std::string& dialect, const am::term::Style& style) {
   const bool ok = verdict.found.ok();
   const am::term::Role role = ok ? am::term::Role::kAccent : am::term::Role::kError;
   std::string line = style.unicode ? style.paint(role, ok ? "✓ " : "✗ ") : "";
@@ -48,6 +53,7 @@ std::string summary_line(const std::string& path, const Verdict& verdict,
   if (!ok || !verdict.found.empty()) line += am::term::summary(verdict.found);
   if (!ok) return line + "\n";
   if (verdict.found.empty()) line += "ok";
+  if (!dialect.empty()) line += am::cat(" by the rules of ", dialect);
   const am::planner::CheckedPlan& checked = verdict.file.checked;
   if (checked.layout.has_value()) {
     line += am::cat("; ", model_text(*checked.model, checked.layout->inventory.total()), "; ",
@@ -80,9 +86,12 @@ int run_check(const PlanOptions& options, const Output& output) {
       continue;
     }
     am_apps::print_diagnostics(verdict.found, output);
-    am_apps::print(summary_line(path, verdict, output.out));
+    am_apps::print(summary_line(path, verdict, options.dialect, output.out));
   }
-  if (output.json) am_apps::print(am::Json{{"ok", ok}, {"plans", std::move(plans)}});
+  if (!output.json) return status;
+  am::Json answer{{"ok", ok}, {"plans", std::move(plans)}};
+  if (!options.dialect.empty()) answer["dialect"] = options.dialect;
+  am_apps::print(answer);
   return status;
 }
 

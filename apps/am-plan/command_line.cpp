@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "am/base/text.h"
+#include "am/planner/rules/dialects/dialect.h"
 #include "commands.h"
 #include "common/command_line.h"
 
@@ -93,6 +94,10 @@ class CommandLine {
                             "am-plan check plan.toml --set mesh.tp_size=16",
                             [this](const Output& output) { return run_check(plan_, output); });
     command.add_option("PLAN", plan_.files, "Plan files (TOML)")->required()->expected(1, 1 << 20);
+    command
+        .add_option("--dialect", plan_.dialect, "Judge by that framework's own rules, not by ours")
+        ->check(CLI::IsMember(am::planner::dialect_names()))
+        ->type_name("NAME");
     add_override_options(command);
   }
 

@@ -18,6 +18,7 @@ struct PlanOptions {
   std::vector<std::string> files;  // one, but for `check`
   std::vector<am::config::Override> overrides;
   int64_t world_size = 0;  // 0: the plan's
+  std::string dialect;     // of `check`: whose rules; empty: our own
 };
 
 struct ModelOptions {

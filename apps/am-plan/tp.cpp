@@ -1,4 +1,6 @@
 // am-plan tp PLAN: the tensor-parallel plan, what it matches, and what it leaves alone.
+#include <algorithm>
+
 #include "am/base/text.h"
 #include "am/model/tp_plan.h"
 #include "am/planner/layout.h"
@@ -88,6 +90,25 @@ std::string report(const Answer& answer, const am::term::Style& style) {
   return text + rules.text(style) + (rest.empty() ? std::string() : "\n" + rest.text(style));
 }
 
+// Norms over heads whose gradients the tp ranks must sum: what other tools forget.
+void note_head_norms(const Answer& answer, const am::Span& where, am::Diagnostics& out) {
+  if (answer.tp == 1) return;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < answer.inventory.parameters.size(); ++i) {
+    const am::model::ParameterSpec& parameter = answer.inventory.parameters[i];
+    const bool head_norm = am::ends_with(parameter.name, ".self_attn.q_norm.weight") ||
+                           am::ends_with(parameter.name, ".self_attn.k_norm.weight");
+    if (!head_norm || !answer.resolved.parameters[i].grad_sum_over_tp) continue;
+    const std::string name = am::model::any_layer_name(parameter.name, parameter.layer);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  if (names.empty()) return;
+  out.add({"tp.qk_norm", am::Severity::kNote, where,
+           am::cat("each tensor-parallel rank normalises its own heads only: the gradients of ",
+                   am::join(names, " and "), " are summed over tp"),
+           ""});
+}
+
 // The errors that are about this question: the plan's own and the mesh's.
 am::Diagnostics relevant(const am::Diagnostics& found) {
   am::Diagnostics out;
@@ -117,7 +138,8 @@ int run_tp(const PlanOptions& options, const Output& output) {
   am::Diagnostics ignored;
   answer.resolved =
       am::model::resolve_tp_plan(answer.plan, answer.inventory, *file.checked.model, {}, ignored);
-  const am::Diagnostics about = relevant(found);
+  am::Diagnostics about = relevant(found);
+  note_head_norms(answer, file.plan->span("mesh.tp_size"), about);
   if (output.json) {
     am_apps::print(to_json(answer, about));
   } else {

@@ -22,6 +22,16 @@ namespace am::planner {
 std::optional<mesh::MeshSizes> resolve_mesh(const config::Plan& plan, int64_t world_size,
                                             Diagnostics& found);
 
+// What the keys of [mesh] say, also when they make no world: so that a wrong dp_size does not hide
+// what is wrong with tp_size.
+struct MeshDraft {
+  std::optional<mesh::MeshSizes> sizes;  // as resolve_mesh gives them
+  std::optional<mesh::MeshSizes> axes;   // pp, cp and tp as written, all else 1; absent when a size
+                                         // is none, or their product absurd
+  std::optional<int64_t> dp;             // as written, or what the world leaves
+};
+MeshDraft draft_mesh(const config::Plan& plan, int64_t world_size, Diagnostics& found);
+
 // The TP plan that the strategy's key asks for: "auto" (the family's), an inline table, a TOML file
 // with such a table, a family's name, or "libmine.so:symbol". Adds "tp.plan" and "tp.style". ddp
 // has an empty one.

@@ -1,4 +1,4 @@
-// resolve_mesh: from the keys of [mesh] to sizes that make a world.
+// draft_mesh and resolve_mesh: from the keys of [mesh] to sizes that make a world.
 #include <algorithm>
 #include <utility>
 
@@ -22,14 +22,20 @@ class Resolver {
   Resolver(const config::Plan& plan, int64_t launched, Diagnostics& found)
       : plan_(plan), mesh_(plan.mesh), launched_(launched), found_(found) {}
 
-  std::optional<mesh::MeshSizes> run() {
+  MeshDraft run() {
     const int before = found_.errors();
+    MeshDraft draft;
     check_ranges();
-    if (found_.errors() > before || !find_world() || !find_dp()) return std::nullopt;
+    if (found_.errors() > before) return draft;
+    draft.axes = {.pp = mesh_.pp_size, .cp = mesh_.cp_size, .tp = mesh_.tp_size};
+    find_world();
+    find_dp();
+    if (dp_ == 0) return draft;
+    draft.dp = dp_;
     check_experts();
-    const auto sizes = find_replicas();
-    if (found_.errors() > before) return std::nullopt;
-    return sizes;
+    const mesh::MeshSizes sizes = find_replicas();
+    if (found_.errors() == before) draft.sizes = sizes;
+    return draft;
   }
 
  private:
@@ -65,39 +71,36 @@ class Resolver {
     }
   }
 
-  bool find_world() {
+  // A plan that another number of ranks was started for is judged as it is written.
+  void find_world() {
+    world_ = launched_ > 0 ? launched_ : mesh_.world_size;
     if (launched_ > 0 && mesh_.world_size > 0 && launched_ != mesh_.world_size) {
       found_.error("mesh.world", span("world_size"),
                    cat("world_size = ", mesh_.world_size, ", but ", launched_,
                        launched_ == 1 ? " rank is" : " ranks are", " started"),
                    cat("start ", mesh_.world_size, " ranks, or set world_size = ", launched_));
-      return false;
+      world_ = mesh_.world_size;
     }
-    world_ = launched_ > 0 ? launched_ : mesh_.world_size;
     if (world_ == 0 && mesh_.dp_size > 0) world_ = mesh_.dp_size * replica();
-    if (world_ > 0) return true;
+    if (world_ > 0) return;
     found_.error(
         "mesh.world", span("world_size"),
         "neither world_size nor dp_size is given, so the number of ranks is unknown",
         cat("add world_size to [mesh]: a multiple of tp_size * cp_size * pp_size = ", replica()));
-    return false;
   }
 
-  bool find_dp() {
-    if (mesh_.dp_size > 0) {
-      if (mesh_.dp_size * replica() == world_) {
-        dp_ = mesh_.dp_size;
-        return true;
-      }
-      report_product();
-      return false;
-    }
-    if (world_ % replica() == 0) {
+  // dp_ stays 0 when nothing says how large it is. A dp_size that does not make the world is taken
+  // as it is written: the rules about batches go on with it.
+  void find_dp() {
+    if (world_ == 0) return;
+    dp_ = mesh_.dp_size;
+    if (dp_ > 0) {
+      if (dp_ * replica() != world_) report_product();
+    } else if (world_ % replica() == 0) {
       dp_ = world_ / replica();
-      return true;
+    } else {
+      report_division();
     }
-    report_division();
-    return false;
   }
 
   // The key that most likely is wrong: the largest of those that were written.
@@ -147,7 +150,7 @@ class Resolver {
   }
 
   void check_experts() {
-    const int64_t stage = world_ / mesh_.pp_size;
+    const int64_t stage = dp_ * mesh_.cp_size * mesh_.tp_size;
     if (stage % mesh_.ep_size == 0) return;
     found_.error(
         "mesh.ep", span("ep_size"),
@@ -192,9 +195,13 @@ class Resolver {
 
 }  // namespace
 
+MeshDraft draft_mesh(const config::Plan& plan, int64_t world_size, Diagnostics& found) {
+  return Resolver(plan, world_size, found).run();
+}
+
 std::optional<mesh::MeshSizes> resolve_mesh(const config::Plan& plan, int64_t world_size,
                                             Diagnostics& found) {
-  return Resolver(plan, world_size, found).run();
+  return draft_mesh(plan, world_size, found).sizes;
 }
 
 }  // namespace am::planner

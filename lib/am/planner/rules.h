@@ -16,11 +16,15 @@
 
 namespace am::planner {
 
-// What a rule may look at. `model`, `mesh` and `layout` are absent when they could not be made.
+// What a rule may look at; absent is what could not be made. A rule asks for as little as it needs:
+// `axes` rather than `mesh`, so that sizes that make no world do not hide what else is wrong.
 struct RuleContext {
   const config::Plan& plan;
   const model::ModelConfig* model = nullptr;
-  const mesh::MeshSizes* mesh = nullptr;
+  const mesh::MeshSizes* axes = nullptr;  // pp, cp and tp as written; the rest means nothing
+  std::optional<int64_t> dp;              // data-parallel ranks
+  const mesh::MeshSizes* mesh = nullptr;  // all sizes; they make a world
+  // The plan on `mesh`; where there is none, on the smallest world with these axes.
   const Layout* layout = nullptr;
 };
 

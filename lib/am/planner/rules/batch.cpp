@@ -1,4 +1,5 @@
 // Rules on batch sizes and the sequence.
+#include <algorithm>
 #include <array>
 #include <variant>
 
@@ -10,64 +11,79 @@ namespace am::planner {
 namespace {
 
 void check_size(const RuleContext& context, Diagnostics& found) {
-  if (context.mesh == nullptr) return;
+  if (!context.dp.has_value()) return;
+  const int64_t dp = *context.dp;
   const config::TrainSection& train = context.plan.train;
-  const int64_t one = train.micro_batch_size * context.mesh->dp();
-  const int64_t global = global_batch_size(context.plan, *context.mesh);
+  const int64_t one = train.micro_batch_size * dp;
+  const int64_t global = global_batch_size(context.plan, dp);
   if (global >= one) return;
   found.error("batch.size", context.plan.span("train.global_batch_size"),
               cat("global_batch_size = ", global, " is less than one micro-batch on each of the ",
-                  context.mesh->dp(), " data-parallel ranks: ", train.micro_batch_size, " * ",
-                  context.mesh->dp(), " = ", one),
+                  dp, " data-parallel ranks: ", train.micro_batch_size, " * ", dp, " = ", one),
               cat("global_batch_size = ", one, " or a multiple, or fewer data-parallel ranks"));
 }
 
 void check_divide(const RuleContext& context, Diagnostics& found) {
-  if (context.mesh == nullptr) return;
+  if (!context.dp.has_value()) return;
+  const int64_t dp = *context.dp;
   const config::TrainSection& train = context.plan.train;
-  const int64_t one = train.micro_batch_size * context.mesh->dp();
-  const int64_t global = global_batch_size(context.plan, *context.mesh);
+  const int64_t one = train.micro_batch_size * dp;
+  const int64_t global = global_batch_size(context.plan, dp);
   if (global < one || global % one == 0) return;
   std::string help = assignment("global_batch_size", nearest_multiples(one, global));
-  if (global % context.mesh->dp() == 0) {
-    const auto fitting = divisors(global / context.mesh->dp());
+  if (global % dp == 0) {
+    const auto fitting = divisors(global / dp);
     help += cat("; or ",
                 assignment("micro_batch_size", nearest_values(fitting, train.micro_batch_size)));
   }
   found.error("batch.divide", context.plan.span("train.global_batch_size"),
               cat("global_batch_size = ", global, " is no multiple of micro_batch_size * dp = ",
-                  train.micro_batch_size, " * ", context.mesh->dp(), " = ", one),
+                  train.micro_batch_size, " * ", dp, " = ", one),
               help);
+}
+
+// Whether positions are rows of a table: then there is nothing beyond its end.
+bool has_position_table(const RuleContext& context) {
+  if (context.layout == nullptr) return false;
+  const model::Inventory& inventory = context.layout->inventory;
+  return std::any_of(inventory.parameters.begin(), inventory.parameters.end(),
+                     [&](const model::ParameterSpec& parameter) {
+                       return parameter.module_kind == model::ModuleKind::kEmbedding &&
+                              parameter.module() != inventory.names.embedding;
+                     });
 }
 
 void check_length(const RuleContext& context, Diagnostics& found) {
   if (context.model == nullptr) return;
   const int64_t longest = context.model->max_position_embeddings;
   if (context.plan.train.seq_len <= longest) return;
-  found.error("seq.length", context.plan.span("train.seq_len"),
-              cat("seq_len = ", context.plan.train.seq_len, " is longer than the model's ",
-                  "max_position_embeddings = ", longest),
-              cat("seq_len = ", longest, " or less, or raise max_position_embeddings in ",
-                  context.model->file));
+  const bool table = has_position_table(context);
+  found.add({"seq.length", table ? Severity::kError : Severity::kWarning,
+             context.plan.span("train.seq_len"),
+             cat("seq_len = ", context.plan.train.seq_len, " is longer than the model's ",
+                 "max_position_embeddings = ", longest,
+                 table ? ", and it has learned positions for no more" : ""),
+             cat("seq_len = ", longest, " or less, or raise max_position_embeddings in ",
+                 context.model->file)});
 }
 
 void check_sequence_parallel(const RuleContext& context, Diagnostics& found) {
   const auto* fsdp2 = std::get_if<config::FSDP2Config>(&context.plan.strategy);
-  if (context.mesh == nullptr || fsdp2 == nullptr || !fsdp2->sequence_parallel) return;
-  const int64_t parts = context.mesh->tp * context.mesh->cp;
+  if (context.axes == nullptr || fsdp2 == nullptr || !fsdp2->sequence_parallel) return;
+  const int64_t parts = context.axes->tp * context.axes->cp;
   const int64_t seq_len = context.plan.train.seq_len;
-  if (context.mesh->tp == 1 || seq_len % parts == 0) return;
+  if (context.axes->tp == 1 || seq_len % parts == 0) return;
   found.error("seq.sp", context.plan.span("train.seq_len"),
               cat("sequence_parallel cuts the sequence over tp: seq_len = ", seq_len,
-                  context.mesh->cp > 1 ? " is not divisible by tp_size * cp_size = "
+                  context.axes->cp > 1 ? " is not divisible by tp_size * cp_size = "
                                        : " is not divisible by tp_size = ",
                   parts),
               assignment("seq_len", nearest_multiples(parts, seq_len)));
 }
 
 void check_context_parallel(const RuleContext& context, Diagnostics& found) {
-  if (context.mesh == nullptr || context.mesh->cp == 1) return;
-  const int64_t parts = 2 * context.mesh->cp;
+  if (context.axes == nullptr || context.axes->cp == 1) return;
+  const int64_t parts = 2 * context.axes->cp;
   const int64_t seq_len = context.plan.train.seq_len;
   if (seq_len % parts == 0) return;
   found.error("seq.cp", context.plan.span("train.seq_len"),
@@ -93,12 +109,14 @@ constexpr std::array<Rule, 5> kRules = {{
          "dp is dp_replicate * dp_shard: world_size / (tp_size * cp_size * pp_size).",
      .check = check_divide},
     {.id = "seq.length",
-     .summary = "seq_len does not exceed the model's max_position_embeddings",
+     .summary = "seq_len does not exceed the model's max_position_embeddings (a warning)",
      .explain =
          "max_position_embeddings is the length that the model was made for. The rotary embedding "
          "can be computed beyond it, but attention there is untrained, and tools that load the "
          "result believe the config. Training a longer context is a decision: raise the key in "
-         "config.json, and usually rope_theta or the scaling with it.",
+         "config.json, and usually rope_theta or the scaling with it.\n\n"
+         "A model with learned positions (GPT-2) has one row for each and no more: there it is an "
+         "error.",
      .check = check_length},
     {.id = "seq.sp",
      .summary = "with sequence_parallel, tp_size divides the sequence",
@@ -118,9 +136,13 @@ constexpr std::array<Rule, 5> kRules = {{
 
 }  // namespace
 
-int64_t global_batch_size(const config::Plan& plan, const mesh::MeshSizes& mesh) {
+int64_t global_batch_size(const config::Plan& plan, int64_t dp) {
   if (plan.train.global_batch_size > 0) return plan.train.global_batch_size;
-  return plan.train.micro_batch_size * mesh.dp();
+  return plan.train.micro_batch_size * dp;
+}
+
+int64_t global_batch_size(const config::Plan& plan, const mesh::MeshSizes& mesh) {
+  return global_batch_size(plan, mesh.dp());
 }
 
 std::span<const Rule> batch_rules() { return kRules; }

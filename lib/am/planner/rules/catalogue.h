@@ -9,20 +9,22 @@
 
 namespace am::planner {
 
-std::span<const Rule> file_rules();      // plan.*, json.*: what the loaders report
-std::span<const Rule> model_rules();     // model.*
-std::span<const Rule> mesh_rules();      // mesh.*
-std::span<const Rule> strategy_rules();  // strategy.*
-std::span<const Rule> tp_rules();        // tp.*
-std::span<const Rule> pipeline_rules();  // pp.*
-std::span<const Rule> schedule_rules();  // schedule.*: what the reader of schedules reports
-std::span<const Rule> batch_rules();     // batch.*, seq.*
-std::span<const Rule> training_rules();  // data.*, scheduler.*, checkpoint.*
-std::span<const Rule> cluster_rules();   // cluster.*, csv.*
-std::span<const Rule> runtime_rules();   // runtime.*, launch.*: what am-run reports
+std::span<const Rule> file_rules();           // plan.*, json.*: what the loaders report
+std::span<const Rule> model_rules();          // model.*
+std::span<const Rule> mesh_rules();           // mesh.*
+std::span<const Rule> strategy_rules();       // strategy.*
+std::span<const Rule> megatron_fsdp_rules();  // strategy.*: keys of MegatronFSDPConfig
+std::span<const Rule> tp_rules();             // tp.*
+std::span<const Rule> pipeline_rules();       // pp.*
+std::span<const Rule> schedule_rules();       // schedule.*: what the reader of schedules reports
+std::span<const Rule> batch_rules();          // batch.*, seq.*
+std::span<const Rule> training_rules();       // data.*, scheduler.*, checkpoint.*
+std::span<const Rule> cluster_rules();        // cluster.*, csv.*
+std::span<const Rule> runtime_rules();        // runtime.*, launch.*: what am-run reports
 
 // Sequences in one optimizer step: train.global_batch_size, or one micro-batch per data-parallel
 // rank.
+int64_t global_batch_size(const config::Plan& plan, int64_t dp);
 int64_t global_batch_size(const config::Plan& plan, const mesh::MeshSizes& mesh);
 
 }  // namespace am::planner

@@ -27,7 +27,19 @@ void check_implementation(const RuleContext& context, Diagnostics& found) {
                   "known: ", join(known, ", ")));
 }
 
-constexpr std::array<Rule, 5> kRules = {{
+void check_nodes(const RuleContext& context, Diagnostics& found) {
+  const int64_t nodes = context.plan.cluster.nodes;
+  if (context.mesh == nullptr || nodes == 0) return;
+  const int64_t world = context.mesh->world_size();
+  const int64_t per_node = context.plan.mesh.ranks_per_node;
+  if (nodes * per_node >= world) return;
+  found.warning("cluster.nodes", context.plan.span("cluster.nodes"),
+                cat("nodes = ", nodes, " with ranks_per_node = ", per_node, " have room for ",
+                    nodes * per_node, " ranks, and the plan has ", world),
+                cat("nodes = ", (world + per_node - 1) / per_node, " or more, or 0"));
+}
+
+constexpr std::array<Rule, 6> kRules = {{
     {.id = "cluster.gpu",
      .summary = "[cluster] gpu is a known GPU, or a file that describes one",
      .explain = "Predictions of time need the peaks of the GPU, its memory's bandwidth and the "
@@ -50,6 +62,11 @@ constexpr std::array<Rule, 5> kRules = {{
      .explain = "`am-plan calibrate ROWS.csv -o mine.toml` fits the constants of the time model to "
                 "runs of a cluster; calibration = \"mine.toml\" predicts with them.",
      .check = nullptr},
+    {.id = "cluster.nodes",
+     .summary = "the cluster's nodes have room for the plan's ranks (a warning)",
+     .explain = "[cluster] nodes times [mesh] ranks_per_node is the number of GPUs that are "
+                "assumed. 0 takes as many nodes as the ranks need.",
+     .check = check_nodes},
     {.id = "csv.syntax",
      .summary = "a table of measured runs is well-formed CSV with a header",
      .explain = "The columns are those of plans/measured/runs.csv, in any order; a cell with a "

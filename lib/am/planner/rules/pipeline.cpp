@@ -14,7 +14,7 @@ int64_t stage_count(const RuleContext& context) {
 }
 
 bool has_pipeline(const RuleContext& context) {
-  return context.mesh != nullptr && context.mesh->pp > 1;
+  return context.axes != nullptr && context.axes->pp > 1;
 }
 
 void check_section(const RuleContext& context, Diagnostics& found) {
@@ -34,7 +34,7 @@ void report_demand(const RuleContext& context, const char* rule, const std::stri
                    Diagnostics& found) {
   if (!has_pipeline(context)) return;
   const auto demand =
-      schedule::violated_demand(pipeline_shape(context.plan.pipeline, context.mesh->pp));
+      schedule::violated_demand(pipeline_shape(context.plan.pipeline, context.axes->pp));
   if (!demand.has_value() || demand->key != key) return;
   std::vector<std::string> help;
   if (!demand->nearest.empty()) help.push_back(assignment(key, demand->nearest));
@@ -84,11 +84,11 @@ void check_tied(const RuleContext& context, Diagnostics& found) {
 }
 
 void check_microbatches(const RuleContext& context, Diagnostics& found) {
-  if (!has_pipeline(context)) return;
+  if (!has_pipeline(context) || !context.dp.has_value()) return;
   const config::Plan& plan = context.plan;
   const int64_t per_step =
-      global_batch_size(plan, *context.mesh) / (plan.train.micro_batch_size * context.mesh->dp());
-  const schedule::PipelineShape shape = pipeline_shape(plan.pipeline, context.mesh->pp);
+      global_batch_size(plan, *context.dp) / (plan.train.micro_batch_size * *context.dp);
+  const schedule::PipelineShape shape = pipeline_shape(plan.pipeline, context.axes->pp);
   const int64_t wanted = shape.microbatches;
   if (plan.pipeline.microbatches == 0) {
     // One for each stage, of which there may be a wrong number.
@@ -102,7 +102,24 @@ void check_microbatches(const RuleContext& context, Diagnostics& found) {
               assignment("microbatches", nearest_values(divisors(per_step), wanted)));
 }
 
-constexpr std::array<Rule, 7> kRules = {{
+// A note: nothing is wrong, but every rank waits for the fullest one.
+void check_even(const RuleContext& context, Diagnostics& found) {
+  if (!has_pipeline(context) || context.model == nullptr) return;
+  const int64_t layers = context.model->num_hidden_layers;
+  const int64_t stages = stage_count(context);
+  if (!context.plan.pipeline.split_points.empty() || layers < stages) return;
+  if (layers % stages == 0) return;
+  const int64_t fuller = layers % stages;
+  found.add({"pp.even", Severity::kNote, context.plan.span("mesh.pp_size"),
+             cat(layers, " layers on ", stages, " stages: ", fuller,
+                 fuller == 1 ? " stage has " : " stages have ", layers / stages + 1,
+                 ", the others ", layers / stages),
+             cat("an even number for pp_size * virtual_stages: ",
+                 join(nearest_values(divisors(layers), stages), ", ", " or "),
+                 "; or split_points that spare the last stage, which has the head")});
+}
+
+constexpr std::array<Rule, 8> kRules = {{
     {.id = "pp.section",
      .summary = "[pipeline] is there for pp_size > 1 (a warning)",
      .explain =
@@ -133,6 +150,14 @@ constexpr std::array<Rule, 7> kRules = {{
      .explain = "The decoder layers are dealt to pp_size * virtual_stages stages; a stage without "
                 "one would only add a hop.",
      .check = check_layers},
+    {.id = "pp.even",
+     .summary = "layers are dealt evenly to the pipeline's stages (a note)",
+     .explain =
+         "Layers that are left over go to the first stages, one each. The others wait for them at "
+         "every micro-batch. That may be what is wanted, since the last stage computes the head "
+         "too; split_points says it in full. Megatron refuses an uneven deal unless it is told "
+         "the counts; torchtitan and NeMo AutoModel deal as here.",
+     .check = check_even},
     {.id = "pp.split_points",
      .summary = "split_points are ascending first layers, one for each stage after the first",
      .explain = "split_points = [6, 14] makes three stages: layers 0-5, 6-13 and 14 to the end. "

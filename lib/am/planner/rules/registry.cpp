@@ -3,16 +3,20 @@
 
 #include "am/base/error.h"
 #include "am/planner/rules/catalogue.h"
+#include "am/planner/rules/dialects/dialect.h"
 
 namespace am::planner {
 namespace {
 
 std::vector<const Rule*> collect() {
   std::vector<const Rule*> all;
-  for (const auto topic :
-       {file_rules(), model_rules(), mesh_rules(), strategy_rules(), tp_rules(), pipeline_rules(),
-        schedule_rules(), batch_rules(), training_rules(), cluster_rules(), runtime_rules()}) {
+  for (const auto topic : {file_rules(), model_rules(), mesh_rules(), strategy_rules(),
+                           megatron_fsdp_rules(), tp_rules(), pipeline_rules(), schedule_rules(),
+                           batch_rules(), training_rules(), cluster_rules(), runtime_rules()}) {
     for (const Rule& rule : topic) all.push_back(&rule);
+  }
+  for (const Dialect& dialect : dialects()) {
+    for (const DialectRule& one : dialect.rules) all.push_back(&one.rule);
   }
   return all;
 }
@@ -39,6 +43,25 @@ bool follows_from(const Diagnostic& item, const Diagnostics& loading) {
   });
 }
 
+// What the loader finds and what `judge_plan` finds, in the file's order.
+template <typename Judge>
+CheckedFile check_draft(const std::filesystem::path& file,
+                        const std::vector<config::Override>& overrides, const Judge& judge_plan,
+                        Diagnostics& found) {
+  CheckedFile out;
+  Diagnostics loading;
+  out.plan = config::load_draft(file, overrides, loading);
+  Diagnostics ruled;
+  if (out.plan.has_value()) out.checked = judge_plan(*out.plan, ruled);
+  Diagnostics all = loading;
+  for (const Diagnostic& item : ruled.items()) {
+    if (!follows_from(item, loading)) all.add(item);
+  }
+  all.sort();
+  found.append(all);
+  return out;
+}
+
 }  // namespace
 
 std::span<const Rule* const> rules() {
@@ -56,15 +79,21 @@ const Rule* find_rule(std::string_view id) {
 CheckedPlan check(const config::Plan& plan, int64_t world_size, Diagnostics& found) {
   CheckedPlan checked;
   checked.model = load_model(plan, found);
-  checked.mesh = resolve_mesh(plan, world_size, found);
-  if (checked.model.has_value() && checked.mesh.has_value()) {
-    checked.layout = build_layout(plan, *checked.model, *checked.mesh, found);
+  const MeshDraft draft = draft_mesh(plan, world_size, found);
+  checked.mesh = draft.sizes;
+  std::optional<Layout> smallest;  // what rules look at when there is no mesh
+  if (checked.model.has_value() && draft.axes.has_value()) {
+    auto& layout = draft.sizes.has_value() ? checked.layout : smallest;
+    layout = build_layout(plan, *checked.model, draft.sizes.value_or(*draft.axes), found);
   }
+  const auto& layout = draft.sizes.has_value() ? checked.layout : smallest;
   const RuleContext context{
       .plan = plan,
       .model = checked.model.has_value() ? &*checked.model : nullptr,
-      .mesh = checked.mesh.has_value() ? &*checked.mesh : nullptr,
-      .layout = checked.layout.has_value() ? &*checked.layout : nullptr,
+      .axes = draft.axes.has_value() ? &*draft.axes : nullptr,
+      .dp = draft.dp,
+      .mesh = draft.sizes.has_value() ? &*draft.sizes : nullptr,
+      .layout = layout.has_value() ? &*layout : nullptr,
   };
   for (const Rule* rule : rules()) {
     if (rule->check != nullptr) rule->check(context, found);
@@ -76,18 +105,22 @@ CheckedPlan check(const config::Plan& plan, int64_t world_size, Diagnostics& fou
 CheckedFile check_file(const std::filesystem::path& file,
                        const std::vector<config::Override>& overrides, int64_t world_size,
                        Diagnostics& found) {
-  CheckedFile out;
-  Diagnostics loading;
-  out.plan = config::load_draft(file, overrides, loading);
-  Diagnostics ruled;
-  if (out.plan.has_value()) out.checked = check(*out.plan, world_size, ruled);
-  Diagnostics all = loading;
-  for (const Diagnostic& item : ruled.items()) {
-    if (!follows_from(item, loading)) all.add(item);
-  }
-  all.sort();
-  found.append(all);
-  return out;
+  return check_draft(
+      file, overrides,
+      [&](const config::Plan& plan, Diagnostics& ruled) { return check(plan, world_size, ruled); },
+      found);
+}
+
+CheckedFile check_file_as(const Dialect& dialect, const std::filesystem::path& file,
+                          const std::vector<config::Override>& overrides, int64_t world_size,
+                          Diagnostics& found) {
+  const auto judge_plan = [&](const config::Plan& plan, Diagnostics& ruled) {
+    CheckedPlan checked;
+    checked.model = load_model(plan, ruled);
+    judge(dialect, plan, checked.model.has_value() ? &*checked.model : nullptr, world_size, ruled);
+    return checked;
+  };
+  return check_draft(file, overrides, judge_plan, found);
 }
 
 }  // namespace am::planner

@@ -1,7 +1,9 @@
 // Rules on tensor parallelism. Those on the plan's text are reported while it is selected and
 // resolved.
+#include <algorithm>
 #include <array>
 #include <numeric>
+#include <variant>
 
 #include "am/base/text.h"
 #include "am/planner/legal_values.h"
@@ -23,38 +25,115 @@ bool cuts_heads(const RuleContext& context) {
 
 // Sizes that divide both kinds of heads, and of those the ones that also divide the world.
 std::string legal_tp(const RuleContext& context) {
-  const mesh::MeshSizes& mesh = *context.mesh;
   const int64_t heads =
       std::gcd(context.model->num_attention_heads, context.model->num_key_value_heads);
+  const int64_t world = context.mesh != nullptr ? context.mesh->world_size() : 0;
   std::vector<int64_t> fitting;
   for (const int64_t tp : divisors(heads)) {
-    if (mesh.world_size() % (tp * mesh.cp * mesh.pp) == 0) fitting.push_back(tp);
+    if (world % (tp * context.axes->cp * context.axes->pp) == 0) fitting.push_back(tp);
   }
   if (fitting.empty()) fitting = divisors(heads);
-  return assignment("tp_size", nearest_values(fitting, mesh.tp));
+  return assignment("tp_size", nearest_values(fitting, context.axes->tp));
 }
 
 void check_divides(const RuleContext& context, const char* rule, const char* key, int64_t heads,
                    Diagnostics& found) {
-  if (heads % context.mesh->tp == 0) return;
+  if (context.axes == nullptr || context.model == nullptr || !cuts_heads(context)) return;
+  const int64_t tp = context.axes->tp;
+  if (heads % tp == 0) return;
   found.error(rule, context.plan.span("mesh.tp_size"),
-              cat("tp_size = ", context.mesh->tp, " does not divide ", key, " = ", heads),
-              legal_tp(context));
+              cat("tp_size = ", tp, " does not divide ", key, " = ", heads), legal_tp(context));
 }
 
 void check_heads(const RuleContext& context, Diagnostics& found) {
-  if (context.mesh == nullptr || context.model == nullptr || !cuts_heads(context)) return;
+  if (context.model == nullptr) return;
   check_divides(context, "tp.heads", "num_attention_heads", context.model->num_attention_heads,
                 found);
 }
 
 void check_kv_heads(const RuleContext& context, Diagnostics& found) {
-  if (context.mesh == nullptr || context.model == nullptr || !cuts_heads(context)) return;
+  if (context.model == nullptr) return;
   check_divides(context, "tp.kv_heads", "num_key_value_heads", context.model->num_key_value_heads,
                 found);
 }
 
-constexpr std::array<Rule, 7> kRules = {{
+// Whether the plan cuts some parameter over tp along a dim of this length, or of twice that (gate
+// and up in one tensor).
+bool cuts_length(const Layout& layout, int64_t length) {
+  return std::any_of(layout.parameters.begin(), layout.parameters.end(),
+                     [&](const ParameterLayout& parameter) {
+                       if (!parameter.tp_dim.has_value()) return false;
+                       const int64_t cut = parameter.shape[static_cast<size_t>(*parameter.tp_dim)];
+                       return cut == length || cut == 2 * length;
+                     });
+}
+
+// Uneven pieces are legal: the last ranks get less, and collectives pad them. Heads are not judged
+// here: half a head is no smaller piece but a wrong one.
+void warn_uneven(const RuleContext& context, const char* rule, const char* key, int64_t length,
+                 Diagnostics& found) {
+  if (context.axes == nullptr || context.layout == nullptr || length == 0) return;
+  const int64_t tp = context.axes->tp;
+  if (length % tp == 0 || !cuts_length(*context.layout, length)) return;
+  const int64_t piece = (length + tp - 1) / tp;
+  const int64_t last = std::max<int64_t>(0, length - piece * (tp - 1));
+  found.warning(
+      rule, context.plan.span("mesh.tp_size"),
+      cat("tp_size = ", tp, " does not divide ", key, " = ", length, ": pieces of ", piece,
+          ", and ", last, " on the last rank (", piece * tp - length, " of padding)"),
+      cat(assignment("tp_size", nearest_values(divisors(length), tp)), "; or ",
+          assignment(key, nearest_multiples(tp, length)), " in the model's config"));
+}
+
+void check_ffn(const RuleContext& context, Diagnostics& found) {
+  if (context.model == nullptr) return;
+  warn_uneven(context, "tp.ffn", "intermediate_size", context.model->intermediate_size, found);
+  if (!context.model->moe.has_value()) return;
+  const model::MoeConfig& moe = *context.model->moe;
+  if (moe.shared_width == context.model->intermediate_size) return;
+  warn_uneven(context, "tp.ffn", "the shared experts' width", moe.shared_width, found);
+}
+
+void check_vocabulary(const RuleContext& context, Diagnostics& found) {
+  if (context.model == nullptr) return;
+  warn_uneven(context, "tp.vocab", "vocab_size", context.model->vocab_size, found);
+}
+
+void check_hidden(const RuleContext& context, Diagnostics& found) {
+  if (context.model == nullptr) return;
+  const int64_t heads = context.model->num_attention_heads * context.model->head_dim;
+  const int64_t hidden = context.model->hidden_size;
+  // o_proj's input is as long as the hidden state in most models, and is cut by heads.
+  if (hidden == heads && cuts_heads(context)) return;
+  warn_uneven(context, "tp.hidden", "hidden_size", hidden, found);
+}
+
+bool sequence_parallel(const RuleContext& context) {
+  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&context.plan.strategy);
+  return fsdp2 != nullptr && fsdp2->sequence_parallel;
+}
+
+void check_idle_sequence(const RuleContext& context, Diagnostics& found) {
+  if (context.axes == nullptr || context.axes->tp > 1 || !sequence_parallel(context)) return;
+  if (!context.plan.given("strategy.sequence_parallel")) return;
+  found.warning("tp.sequence", context.plan.span("strategy.sequence_parallel"),
+                "sequence_parallel = true changes nothing: tp_size = 1",
+                "tp_size = 2 or more, or sequence_parallel = false");
+}
+
+void check_experts(const RuleContext& context, Diagnostics& found) {
+  if (context.axes == nullptr || context.model == nullptr) return;
+  if (context.axes->tp == 1 || !context.model->moe.has_value() || sequence_parallel(context)) {
+    return;
+  }
+  if (std::holds_alternative<config::DDPConfig>(context.plan.strategy)) return;  // tp.strategy
+  found.warning("tp.experts", context.plan.span("mesh.tp_size"),
+                cat("each of the ", context.axes->tp, " tensor-parallel ranks sends every token ",
+                    "through the experts: they all do the same work"),
+                "sequence_parallel = true (fsdp2), or tp_size = 1 and ep_size > 1");
+}
+
+constexpr std::array<Rule, 12> kRules = {{
     {.id = "tp.heads",
      .summary = "tp_size divides num_attention_heads",
      .explain =
@@ -69,6 +148,47 @@ constexpr std::array<Rule, 7> kRules = {{
          "rank needs the key/value heads of its own query heads. They are handed out whole, so "
          "tp_size is limited by num_key_value_heads: 8 for Llama 3, 2 for Qwen2.5-0.5B.",
      .check = check_kv_heads},
+    {.id = "tp.ffn",
+     .summary = "tp_size divides intermediate_size (a warning)",
+     .explain =
+         "gate_proj and up_proj are cut by rows, down_proj by columns. When tp_size does not "
+         "divide them the last ranks get a smaller piece or none: the result is right, the ranks "
+         "with whole pieces set the time, and matrices of odd sizes are slow. Megatron refuses "
+         "it; torch's DTensor, and with it torchtitan and NeMo AutoModel, pads.",
+     .check = check_ffn},
+    {.id = "tp.vocab",
+     .summary = "tp_size divides vocab_size (a warning)",
+     .explain =
+         "The embedding and the head are cut over the vocabulary. Tokenizers have odd sizes, "
+         "GPT-2's 50257 is 29 * 1733; uneven pieces are padded for the collectives. "
+         "Megatron pads the table itself, to a multiple of 128 * tp_size. A model that is trained "
+         "from scratch is better off with a vocab_size rounded up in its config.",
+     .check = check_vocabulary},
+    {.id = "tp.hidden",
+     .summary = "tp_size divides hidden_size, where a plan cuts it (a warning)",
+     .explain =
+         "Most plans cut heads, feed-forward and vocabulary and leave the hidden state whole. "
+         "Some cut a projection along the hidden state, phi3's attention for one: there uneven "
+         "pieces cost time and padding.",
+     .check = check_hidden},
+    {.id = "tp.experts",
+     .summary = "tensor parallelism of a model with experts comes with sequence parallelism (a "
+                "warning)",
+     .explain =
+         "Routed experts are not cut over tp. Without sequence_parallel every tensor-parallel "
+         "rank has all tokens, and sends all of them through the router and the experts: tp_size "
+         "ranks compute the same. With it each has its own part of the sequence. Megatron refuses "
+         "to train such a model, in the first forward.",
+     .check = check_experts},
+    {.id = "tp.qk_norm",
+     .summary = "norms over query and key heads sum their gradients over tp (a note of `am-plan "
+                "tp`)",
+     .explain =
+         "q_norm and k_norm are one weight for all heads, and a tensor-parallel rank normalises "
+         "its own heads only: each rank sees a part of the gradient. automesh sums the parts over "
+         "tp whether or not the plan has a style for the norms. Where that is left out the "
+         "replicas drift apart, without an error.",
+     .check = nullptr},
     {.id = "tp.plan",
      .summary = "strategy.tp_plan names a tensor-parallel plan that can be read",
      .explain =
@@ -84,8 +204,8 @@ constexpr std::array<Rule, 7> kRules = {{
          "Sequence parallelism needs layers whose norms work on a part of the sequence and whose "
          "projections gather it. The plans of phi3, gpt2, falcon and the DeepSeeks leave attention "
          "whole on every tensor-parallel rank, which needs the whole sequence: there the key is "
-         "ignored, and this warning says so.",
-     .check = nullptr},
+         "ignored, and this warning says so. With tp_size = 1 there is nothing to cut over.",
+     .check = check_idle_sequence},
     {.id = "tp.pattern",
      .summary = "every pattern of a tensor-parallel plan matches a module",
      .explain =

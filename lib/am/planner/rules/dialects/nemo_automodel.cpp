@@ -1,0 +1,269 @@
+// NeMo AutoModel's conditions: its device meshes, recipe, parallelizer and pipeline set-up.
+//
+// A plan becomes its `distributed` section by the same names; step_scheduler.local_batch_size =
+// micro_batch_size * pipeline.microbatches, pp_microbatch_size = micro_batch_size, and
+// layers_per_stage where virtual_stages is not the schedule's default.
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "am/base/text.h"
+#include "am/planner/legal_values.h"
+#include "am/planner/rules/dialects/dialect.h"
+
+namespace am::planner {
+namespace {
+
+using Found = std::vector<Violation>;
+
+// Megatron-FSDP's mesh has no pipeline axis.
+int64_t non_dp(const DialectLayout& layout) {
+  return layout.megatron_fsdp != nullptr ? layout.tp * layout.cp : layout.replica();
+}
+
+// The data-parallel size that it would compute: an explicit one is taken as it is. 0: none.
+int64_t data_parallel(const DialectLayout& layout) {
+  if (layout.ddp) return layout.world;
+  if (layout.dp_size > 0) return layout.dp_size;
+  return layout.world % non_dp(layout) == 0 ? layout.world / non_dp(layout) : 0;
+}
+
+void refuse(const char* strategy, const char* key, int64_t size, const char* what, Found& found) {
+  if (size == 1) return;
+  found.push_back({cat("mesh.", key),
+                   cat(strategy, " does not support ", what, ", and ", key, " = ", size),
+                   cat(key, " = 1, or strategy name = \"fsdp2\"")});
+}
+
+void check_strategy(const DialectLayout& layout, Found& found) {
+  if (layout.fsdp2()) return;
+  const char* name = layout.ddp ? "ddp" : "megatron_fsdp";
+  if (layout.ddp) {
+    refuse(name, "tp_size", layout.tp, "tensor parallelism", found);
+    refuse(name, "cp_size", layout.cp, "context parallelism", found);
+  }
+  refuse(name, "pp_size", layout.pp, "pipeline parallelism", found);
+  refuse(name, "ep_size", layout.ep, "expert parallelism", found);
+}
+
+void check_hsdp(const DialectLayout& layout, Found& found) {
+  if (layout.fsdp2() || layout.dp_replicate == 1) return;
+  found.push_back({"mesh.dp_replicate_size",
+                   cat("dp_replicate_size = ", layout.dp_replicate, " with another strategy"),
+                   "dp_replicate_size = 1, or strategy name = \"fsdp2\""});
+}
+
+void check_world(const DialectLayout& layout, Found& found) {
+  if (data_parallel(layout) > 0) return;
+  const int64_t step = non_dp(layout);
+  found.push_back({"mesh.world_size",
+                   cat("world_size = ", layout.world, " is not divisible by ", step),
+                   assignment("world_size", nearest_multiples(step, layout.world))});
+}
+
+int64_t mesh_ranks(const DialectLayout& layout) { return layout.dp_size * non_dp(layout); }
+
+void check_mesh_size(const DialectLayout& layout, Found& found) {
+  if (layout.ddp || mesh_ranks(layout) <= layout.world) return;
+  found.push_back({"mesh.dp_size",
+                   cat("dp_size = ", layout.dp_size, " makes a mesh of ", mesh_ranks(layout),
+                       " ranks of ", layout.world),
+                   "dp_size = 0: computed"});
+}
+
+void check_idle_ranks(const DialectLayout& layout, Found& found) {
+  if (layout.ddp || layout.dp_size == 0 || mesh_ranks(layout) >= layout.world) return;
+  found.push_back({"mesh.dp_size",
+                   cat("dp_size = ", layout.dp_size, " makes a mesh of ", mesh_ranks(layout),
+                       " ranks, and ", layout.world, " are started"),
+                   "dp_size = 0: computed"});
+}
+
+void check_replicate(const DialectLayout& layout, Found& found) {
+  const int64_t dp = data_parallel(layout);
+  const int64_t replicas = layout.dp_replicate;
+  if (!layout.fsdp2() || dp == 0 || replicas == 1) return;
+  if (dp % replicas == 0 && replicas < dp) return;
+  std::vector<int64_t> legal = divisors(dp);
+  if (legal.size() > 1) legal.pop_back();
+  found.push_back({"mesh.dp_replicate_size",
+                   cat("dp_replicate_size = ", replicas, " and dp_size = ", dp),
+                   assignment("dp_replicate_size", nearest_values(legal, replicas))});
+}
+
+void check_expert_mesh(const DialectLayout& layout, Found& found) {
+  const int64_t ranks = data_parallel(layout) * layout.cp * layout.tp;
+  if (!layout.fsdp2() || ranks == 0 || ranks % layout.ep == 0) return;
+  found.push_back({"mesh.ep_size", cat("ep_size = ", layout.ep, " does not divide ", ranks),
+                   assignment("ep_size", nearest_values(divisors(ranks), layout.ep))});
+}
+
+void check_experts(const DialectLayout& layout, Found& found) {
+  const int64_t experts = layout.experts();
+  if (!layout.fsdp2() || experts == 0 || experts % layout.ep == 0) return;
+  found.push_back({"mesh.ep_size",
+                   cat("ep_size = ", layout.ep, " does not divide the ", experts, " experts"),
+                   assignment("ep_size", nearest_values(divisors(experts), layout.ep))});
+}
+
+void check_divides(const DialectLayout& layout, const char* name, int64_t heads, Found& found) {
+  if (heads % layout.tp == 0) return;
+  const int64_t both =
+      std::gcd(layout.model->num_attention_heads, layout.model->num_key_value_heads);
+  found.push_back({"mesh.tp_size",
+                   cat("tp_size = ", layout.tp, " does not divide ", name, " = ", heads),
+                   assignment("tp_size", nearest_values(divisors(both), layout.tp))});
+}
+
+void check_heads(const DialectLayout& layout, Found& found) {
+  if (!layout.fsdp2() || layout.model == nullptr) return;
+  check_divides(layout, "num_attention_heads", layout.model->num_attention_heads, found);
+}
+
+void check_kv_heads(const DialectLayout& layout, Found& found) {
+  if (!layout.fsdp2() || layout.model == nullptr) return;
+  check_divides(layout, "num_key_value_heads", layout.model->num_key_value_heads, found);
+}
+
+void check_batch(const DialectLayout& layout, Found& found) {
+  const int64_t one = layout.local_batch() * data_parallel(layout);
+  if (one == 0 || layout.global_batch % one == 0) return;
+  found.push_back({"train.global_batch_size",
+                   cat("global_batch_size = ", layout.global_batch, " is no multiple of ", one),
+                   assignment("global_batch_size", nearest_multiples(one, layout.global_batch))});
+}
+
+void check_pipeline_batch(const DialectLayout& layout, Found& found) {
+  if (layout.pp == 1 || layout.pipeline.microbatches >= layout.pp) return;
+  found.push_back(
+      {"pipeline.microbatches",
+       cat("microbatches = ", layout.pipeline.microbatches, " for pp_size = ", layout.pp),
+       cat("microbatches = ", layout.pp, " or more")});
+}
+
+void check_schedule(const DialectLayout& layout, Found& found) {
+  if (layout.pp == 1) return;
+  const auto demand = schedule::violated_demand(layout.pipeline);
+  if (!demand.has_value()) return;
+  found.push_back(
+      {cat("pipeline.", demand->key), demand->message, assignment(demand->key, demand->nearest)});
+}
+
+void check_tied(const DialectLayout& layout, Found& found) {
+  if (layout.pp == 1 || layout.model == nullptr || !layout.model->tie_word_embeddings) return;
+  found.push_back({"mesh.pp_size",
+                   cat("the embedding is tied to the head, and pp_size = ", layout.pp),
+                   "pp_size = 1, or a model with tie_word_embeddings = false"});
+}
+
+void check_stages(const DialectLayout& layout, Found& found) {
+  if (layout.pp == 1 || layout.model == nullptr || layout.split_points) return;
+  const int64_t layers = layout.model->num_hidden_layers;
+  const int64_t stages = layout.stages();
+  const int64_t each = layout.pipeline.virtual_stages;
+  if (stages > layers) {
+    found.push_back({"mesh.pp_size", cat(stages, " stages for ", layers, " layers"),
+                     cat("pp_size = ", std::max<int64_t>(1, layers / each), " or less")});
+    return;
+  }
+  if (each <= 2) return;
+  const int64_t per_stage = (layers + stages - 1) / stages;
+  const int64_t counted = (layers + per_stage - 1) / per_stage;
+  if (counted == stages) return;
+  found.push_back(
+      {"pipeline.virtual_stages",
+       cat("layers_per_stage = ", per_stage, " makes ", counted, " stages, not ", stages),
+       "virtual_stages = 2, or pp_size * virtual_stages that divides the layers"});
+}
+
+constexpr Rule entry(const char* id, const char* summary, const char* explain) {
+  return {.id = id, .summary = summary, .explain = explain, .check = nullptr};
+}
+
+constexpr std::array<DialectRule, 15> kRules = {{
+    {.rule = entry("nemo-automodel.strategy",
+                   "NeMo AutoModel: ddp has no tp, pp, cp or ep; megatron_fsdp no pp or ep",
+                   "The device mesh is built for a strategy, and refuses the axes that the "
+                   "strategy does not have. FSDP2 has all of them."),
+     .check = check_strategy},
+    {.rule = entry("nemo-automodel.hsdp",
+                   "NeMo AutoModel: dp_replicate_size > 1 is only supported with FSDP2",
+                   "Only FSDP2's mesh has a dp_replicate axis. The size is refused before the "
+                   "mesh of another strategy is built."),
+     .check = check_hsdp},
+    {.rule = entry("nemo-automodel.world_size",
+                   "NeMo AutoModel: world_size % (tp_size * cp_size * pp_size) == 0, without "
+                   "dp_size",
+                   "dp_size is computed when it is not given. Under megatron_fsdp the divisor is "
+                   "tp_size * cp_size; under ddp there is no mesh."),
+     .check = check_world},
+    {.rule =
+         entry("nemo-automodel.mesh_size", "NeMo AutoModel: the mesh is not larger than the world",
+               "An explicit dp_size is taken as it is, and torch's DeviceMesh refuses a mesh "
+               "of more ranks than there are."),
+     .check = check_mesh_size},
+    {.rule = entry("nemo-automodel.idle_ranks",
+                   "NeMo AutoModel: an explicit dp_size is not compared with the world (a warning)",
+                   "dp_size * tp_size * cp_size * pp_size below world_size passes every check. "
+                   "The ranks that are left over are in no mesh: they idle or hang."),
+     .severity = Severity::kWarning,
+     .check = check_idle_ranks},
+    {.rule = entry("nemo-automodel.replicate",
+                   "NeMo AutoModel: dp_size % dp_replicate_size == 0, and dp_replicate_size < "
+                   "dp_size or 1",
+                   "dp_shard is the quotient. With nothing left to shard it would be plain data "
+                   "parallelism, which the FSDP2 strategy refuses."),
+     .check = check_replicate},
+    {.rule = entry("nemo-automodel.expert_mesh",
+                   "NeMo AutoModel: (dp_size * cp_size * tp_size) % ep_size == 0",
+                   "The expert mesh (ep_shard, ep) has all ranks of a pipeline stage, replicas "
+                   "and tensor-parallel ranks among them."),
+     .check = check_expert_mesh},
+    {.rule = entry("nemo-automodel.experts", "NeMo AutoModel: n_routed_experts % ep_size == 0",
+                   "Every rank of an expert-parallel group holds the same number of experts; the "
+                   "parallelizer asserts it."),
+     .check = check_experts},
+    {.rule = entry("nemo-automodel.heads", "NeMo AutoModel: num_attention_heads % tp_size == 0",
+                   "validate_tp_mesh asks for it under FSDP2 before any plan is chosen, also for "
+                   "plans that leave attention whole."),
+     .check = check_heads},
+    {.rule = entry("nemo-automodel.kv_heads", "NeMo AutoModel: num_key_value_heads % tp_size == 0",
+                   "validate_tp_mesh asks for it under FSDP2; key/value heads are not replicated, "
+                   "so tp_size is at most their number."),
+     .check = check_kv_heads},
+    {.rule = entry("nemo-automodel.batch",
+                   "NeMo AutoModel: global_batch_size % (local_batch_size * dp_size) == 0",
+                   "The step scheduler's accumulation steps are the quotient. With a pipeline the "
+                   "local batch is all of its micro-batches, micro_batch_size * "
+                   "pipeline.microbatches."),
+     .check = check_batch},
+    {.rule = entry("nemo-automodel.pipeline_batch",
+                   "NeMo AutoModel: pp_batch_size // pp_microbatch_size >= pp_size",
+                   "The recipe asserts a micro-batch for each pipeline rank, whatever the "
+                   "schedule."),
+     .check = check_pipeline_batch},
+    {.rule = entry("nemo-automodel.schedule",
+                   "NeMo AutoModel: torch's pipeline schedule accepts its sizes",
+                   "It runs torch.distributed.pipelining's schedules, whose constructors ask for "
+                   "one or several stages a rank and for numbers of micro-batches. `am-plan "
+                   "explain pp.schedule` says which."),
+     .check = check_schedule},
+    {.rule = entry("nemo-automodel.tied",
+                   "NeMo AutoModel: tied embeddings are not supported with pipeline parallelism",
+                   "The check of models for the pipeline refuses a head that shares the "
+                   "embedding's tensor."),
+     .check = check_tied},
+    {.rule = entry("nemo-automodel.stages",
+                   "NeMo AutoModel: ceil(layers / layers_per_stage) == pp_size * stages per rank, "
+                   "and at most layers",
+                   "One stage a rank, or two for schedules of several, is the default; more are "
+                   "asked for by layers_per_stage, from which the stages are counted, so not "
+                   "every number can be had."),
+     .check = check_stages},
+}};
+
+}  // namespace
+
+std::span<const DialectRule> nemo_automodel_rules() { return kRules; }
+
+}  // namespace am::planner

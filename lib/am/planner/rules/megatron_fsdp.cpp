@@ -1,0 +1,95 @@
+// Rules on the keys of MegatronFSDPConfig that exclude or imply each other.
+#include <array>
+#include <variant>
+
+#include "am/base/text.h"
+#include "am/planner/rules/catalogue.h"
+
+namespace am::planner {
+namespace {
+
+const config::MegatronFSDPConfig* megatron(const RuleContext& context) {
+  return std::get_if<config::MegatronFSDPConfig>(&context.plan.strategy);
+}
+
+void check_average(const RuleContext& context, Diagnostics& found) {
+  const auto* config = megatron(context);
+  if (config == nullptr || !config->average_in_collective) return;
+  if (!config->calculate_per_token_loss) return;
+  found.error("strategy.average", context.plan.span("strategy.average_in_collective"),
+              "average_in_collective = true divides by ranks, and calculate_per_token_loss = true "
+              "by labels",
+              "set one of them to false");
+}
+
+void check_meta_device(const RuleContext& context, Diagnostics& found) {
+  const auto* config = megatron(context);
+  if (config == nullptr || !config->init_fsdp_with_meta_device) return;
+  if (config->zero_dp_strategy != 0) return;
+  found.error("strategy.meta_device", context.plan.span("strategy.init_fsdp_with_meta_device"),
+              "init_fsdp_with_meta_device = true fills shards, and zero_dp_strategy = 0 has none",
+              "zero_dp_strategy = 1, 2 or 3, or init_fsdp_with_meta_device = false");
+}
+
+void check_overlap(const RuleContext& context, Diagnostics& found) {
+  const auto* config = megatron(context);
+  if (config == nullptr) return;
+  if (config->overlap_param_gather && !config->overlap_grad_reduce) {
+    found.warning("strategy.overlap", context.plan.span("strategy.overlap_grad_reduce"),
+                  "overlap_param_gather = true works only with overlap_grad_reduce = true",
+                  "overlap_grad_reduce = true, or overlap_param_gather = false");
+  } else if (!config->overlap_param_gather && config->zero_dp_strategy == 3) {
+    found.warning("strategy.overlap", context.plan.span("strategy.overlap_param_gather"),
+                  "overlap_param_gather = false has no effect with zero_dp_strategy = 3: units are "
+                  "gathered while others compute",
+                  "overlap_param_gather = true, or zero_dp_strategy = 2 or less");
+  } else if (!config->overlap_grad_reduce && config->zero_dp_strategy >= 2) {
+    found.warning("strategy.overlap", context.plan.span("strategy.overlap_grad_reduce"),
+                  cat("overlap_grad_reduce = false has no effect with zero_dp_strategy = ",
+                      config->zero_dp_strategy, ": sharded gradients leave as they are made"),
+                  "overlap_grad_reduce = true, or zero_dp_strategy = 1 or less");
+  }
+}
+
+void check_buffers(const RuleContext& context, Diagnostics& found) {
+  const auto* config = megatron(context);
+  if (config == nullptr || !config->nccl_ub || config->fsdp_double_buffer) return;
+  found.warning("strategy.nccl_ub", context.plan.span("strategy.nccl_ub"),
+                "nccl_ub = true registers fixed buffers, so fsdp_double_buffer is on",
+                "fsdp_double_buffer = true, to say so");
+}
+
+constexpr std::array<Rule, 4> kRules = {{
+    {.id = "strategy.average",
+     .summary = "megatron_fsdp: average_in_collective excludes calculate_per_token_loss",
+     .explain =
+         "With calculate_per_token_loss gradients are sums, which are divided by the number of "
+         "labels of the whole batch. A collective that averages would divide them by the number "
+         "of ranks first, and the step would be too small by that factor.",
+     .check = check_average},
+    {.id = "strategy.meta_device",
+     .summary = "megatron_fsdp: init_fsdp_with_meta_device needs something that is sharded",
+     .explain =
+         "On the meta device the model has no memory, and each rank fills its own shards. At "
+         "level 0 (no_shard) every rank keeps whole parameters, and nothing would fill them.",
+     .check = check_meta_device},
+    {.id = "strategy.overlap",
+     .summary = "megatron_fsdp: the overlap switches fit each other and the level (a warning)",
+     .explain =
+         "Parameters are gathered one unit ahead, which takes the hooks that overlapped gradient "
+         "reduction sets. Sharded gradients (levels 2 and 3) and sharded parameters (level 3) "
+         "cannot wait until the end of backward: there the switch is on whatever the plan says.",
+     .check = check_overlap},
+    {.id = "strategy.nccl_ub",
+     .summary = "megatron_fsdp: nccl_ub brings fsdp_double_buffer (a warning)",
+     .explain =
+         "NCCL registers buffers by their address, so they must stay where they are: two fixed "
+         "ones that units take in turn, instead of an allocation for each unit.",
+     .check = check_buffers},
+}};
+
+}  // namespace
+
+std::span<const Rule> megatron_fsdp_rules() { return kRules; }
+
+}  // namespace am::planner
