@@ -33,7 +33,7 @@ constexpr std::array<ConstantSpec, kConstants> kSpecs = {{
     {"mlp_traffic", 6.0, 0.5, "the same of the MLP's width"},
     {"eager_traffic", 1.6, 0.3, "factor of unfused operators"},
     {"narrow_traffic", 1.2, 0.2, "factor of casts to 8 and 4 bits"},
-    {"launch_seconds", 3e-4, 0.7, "of one layer's forward, at least"},
+    {"launch_seconds", 6e-4, 0.7, "of one layer's forward, at least"},
     {"launch_seconds_old", 9e-4, 0.5, "the same with the kernels of 2021"},
     {"launch_seconds_experts", 1e-3, 0.7, "more of a layer with experts"},
     {"launch_hopper", 0.7, 0.3, "factor of an H100's host"},

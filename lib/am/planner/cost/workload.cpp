@@ -71,6 +71,11 @@ Workload workload_of(const config::Plan& plan, const model::ModelConfig& config,
                      const mesh::MeshSizes& mesh) {
   Workload job;
   job.model = shape_of(config);
+  fill_workload(job, plan, mesh);
+  return job;
+}
+
+void fill_workload(Workload& job, const config::Plan& plan, const mesh::MeshSizes& mesh) {
   job.pp = as_double(mesh.pp);
   job.dp_replicate = as_double(mesh.dp_replicate);
   job.dp_shard = as_double(mesh.dp_shard);
@@ -87,12 +92,15 @@ Workload workload_of(const config::Plan& plan, const model::ModelConfig& config,
   job.compute_bytes = as_double(dtype_size(precision.compute));
   job.reduce_bytes = as_double(dtype_size(precision.reduce));
   job.format = job.compute_bytes == 4.0 ? ComputeFormat::kFp32 : ComputeFormat::kBf16;
+  job.sharding = Sharding::kReplicated;
+  job.sequence_parallel = job.defers_reduction = false;
+  job.reshards = true;
+  job.recompute = Recompute::kNone;
   std::visit(StrategyReader{job}, plan.strategy);
   if (const auto* named = find_implementation(plan.cluster.implementation)) {
     job.implementation = named;
     job.unfused_attention = named->unfused_attention;
   }
-  return job;
 }
 
 LocalParameters layer_parameters(const Workload& job, const model::LayerProfile& layer) {

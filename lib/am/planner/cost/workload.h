@@ -88,6 +88,9 @@ struct Workload {
 Workload workload_of(const config::Plan& plan, const model::ModelConfig& config,
                      const mesh::MeshSizes& mesh);
 
+// The same without the model, whose shape stays as it is.
+void fill_workload(Workload& job, const config::Plan& plan, const mesh::MeshSizes& mesh);
+
 // Parameters by what cuts them; numbers of elements of one rank of pipeline position `stage` before
 // data-parallel sharding.
 struct LocalParameters {
