@@ -15,6 +15,7 @@
 #include "am/launch/port.h"
 #include "am/launch/rank_children.h"
 #include "am/launch/signal_scope.h"
+#include "am/launch/wall_time.h"
 
 namespace am::launch {
 namespace {
@@ -26,8 +27,11 @@ Clock::time_point after(double seconds) {
                             std::chrono::duration<double>(std::max(0.0, seconds)));
 }
 
-double wall_time() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+// The signal that ended a rank, also where a shell or a handler made 128 + signal of it; or 0.
+int ending_signal(const RankExit& exit) {
+  if (exit.signal != 0) return exit.signal;
+  const int signal = exit.exit_status - 128;
+  return signal > 0 && signal < NSIG ? signal : 0;
 }
 
 class Supervisor {
@@ -136,11 +140,11 @@ void Supervisor::on_end(RankChild& child) {
   RankExit& exit = child.exit;
   if (exit.ok()) return;
   exit.tail = child.log.tail(spec_.tail_lines);
-  const bool by_our_signal = exit.signal != 0 && child.sent[static_cast<size_t>(exit.signal)];
+  const int signal = ending_signal(exit);
+  const bool by_our_signal = signal != 0 && child.sent[static_cast<size_t>(signal)];
   const bool told_to_end = stopped_at_ > 0.0 || killed_;
   // An error that was reported before the others were stopped is the rank's own.
-  const bool own_error = exit.error && (stopped_at_ == 0.0 ||
-                                        (exit.error->time > 0.0 && exit.error->time < stopped_at_));
+  const bool own_error = exit.error && (stopped_at_ == 0.0 || was_before(*exit.error, stopped_at_));
   exit.stopped = (by_our_signal || told_to_end) && !own_error;
   if (own_error && by_our_signal) {  // it was on its way out when our SIGTERM met it
     exit.signal = 0;
@@ -153,7 +157,7 @@ void Supervisor::on_failure(const RankExit& exit) {
   if (!failed_) announce({JobEventKind::kRankFailed, exit.rank, 0});
   failed_ = true;
   if (stopped_at_ > 0.0) return;
-  if (!is_consequence(exit)) {
+  if (!may_be_consequence(exit)) {
     settle_until_ = Clock::now();  // check_deadlines stops the others, after all ends were seen
   } else if (!settle_until_) {
     settle_until_ = after(spec_.settle_seconds);
@@ -191,11 +195,12 @@ void Supervisor::stop_ranks() {
   settle_until_.reset();
   stopped_at_ = wall_time();
   if (peers_) peers_->ring();
-  // A rank takes a second SIGTERM as "at once": after the user's one only the time limit is new.
-  if (stop_signal_ == 0) children_.signal(SIGTERM);
+  // After the user's signal they are saving, and a second SIGTERM would mean "at once".
+  if (stop_signal_ == 0) {
+    children_.signal(SIGTERM);
+    kill_at_ = after(spec_.grace_seconds);
+  }
   children_.signal(SIGCONT);
-  const auto limit = after(spec_.grace_seconds);
-  kill_at_ = kill_at_ ? std::min(*kill_at_, limit) : limit;
 }
 
 void Supervisor::kill_all(int signal) {
