@@ -45,8 +45,10 @@ class Supervisor {
   }
 
   JobResult run() {
-    children_.start(master_port());
-    announce({JobEventKind::kStarted, -1, 0});
+    if (const auto port = master_port()) {
+      children_.start(*port);
+      announce({JobEventKind::kStarted, -1, 0});
+    }
     while (children_.running() > 0 || children_.lingering() > 0) {
       wait();
       take_signals();
@@ -60,7 +62,7 @@ class Supervisor {
   }
 
  private:
-  int master_port();
+  std::optional<int> master_port();
   void wait();
   void take_signals();
   void judge();
@@ -74,12 +76,14 @@ class Supervisor {
   void hear_the_others();
   NodeReport report() const;
   JobResult result();
+  int exit_status(const JobResult& result) const;
 
   void announce(const JobEvent& event) const {
     if (callbacks_.event) callbacks_.event(event);
   }
   // The ranks were told to end, and may take their time to do it well.
   bool ending() const { return (stop_signal_ != 0 || stopped_at_ > 0.0) && !killed_; }
+  bool started() const { return !children_.all().empty(); }
 
   const JobSpec& spec_;
   const JobCallbacks& callbacks_;
@@ -88,6 +92,8 @@ class Supervisor {
   std::optional<PeerNodes> peers_;
   int stop_signal_ = 0;  // the user's first
   bool killed_ = false;
+  bool killed_by_user_ = false;
+  bool wait_cut_ = false;  // the user did not want to wait for the other nodes
   bool failed_ = false;
   double stopped_at_ =
       0.0;  // wall time when a failure made the launcher stop the ranks; 0: not yet
@@ -96,7 +102,8 @@ class Supervisor {
 };
 
 // Where rank 0 will serve its store, when nobody chose it: node 0 does, and tells the others.
-int Supervisor::master_port() {
+// Nothing when the job is over before it came.
+std::optional<int> Supervisor::master_port() {
   if (spec_.master_port != 0) return spec_.master_port;
   if (!peers_) return free_port();
   return peers_->agree_on_port([this] {
@@ -179,8 +186,8 @@ void Supervisor::on_user_signal(int signal) {
 // Another node's failure ends our ranks as one of our own would; so does the loss of the board,
 // whose other end is node 0's launcher.
 void Supervisor::listen() {
-  if (!peers_ || stopped_at_ > 0.0 || children_.running() == 0) return;
-  if (peers_->failure_elsewhere()) settle_until_ = Clock::now();
+  if (!peers_ || !peers_->failure_elsewhere()) return;
+  if (stopped_at_ == 0.0 && children_.running() > 0) settle_until_ = Clock::now();
 }
 
 void Supervisor::check_deadlines() {
@@ -205,30 +212,36 @@ void Supervisor::stop_ranks() {
 
 void Supervisor::kill_all(int signal) {
   killed_ = true;
+  killed_by_user_ = signal != 0;
   announce({JobEventKind::kKilling, -1, signal});
   children_.signal(SIGKILL);
 }
 
-// Tells how our ranks ended, and waits for the same from the other nodes: as long as they train
-// when all is well, and about as long as they may take to stop when it is not. The user's signal
-// ends the waiting.
+// Tells how our ranks ended, and waits for the same from the other nodes, as long as their
+// launchers live. The user's signal ends the waiting.
 void Supervisor::hear_the_others() {
-  if (failed_ || killed_) peers_->ring();
+  const bool user_waits = killed_by_user_ || (!started() && stop_signal_ != 0);
+  if (failed_ || user_waits) peers_->ring();
   peers_->publish(report());
-  const bool by_user = killed_ && !failed_;
-  const double stopping = spec_.settle_seconds + spec_.grace_seconds + 1.0;
+  if (user_waits) return;
   const auto signalled = [this] {
     std::array<pollfd, 1> fds = {pollfd{signals_.fd(), POLLIN, 0}};
     ::poll(fds.data(), fds.size(), 100);
-    const auto numbers = signals_.take();
-    return std::any_of(numbers.begin(), numbers.end(), [](int n) { return n != SIGCHLD; });
+    bool by_user = false;
+    for (const int signal : signals_.take()) {
+      if (signal == SIGCHLD) continue;
+      by_user = true;
+      if (stop_signal_ == 0) stop_signal_ = signal;
+    }
+    return by_user;
   };
-  if (!by_user) peers_->collect(stopping, signalled);
+  wait_cut_ = !peers_->collect(signalled);
+  if (wait_cut_) peers_->publish(report());  // who reads it only now starts nothing again
 }
 
 NodeReport Supervisor::report() const {
   NodeReport report;
-  report.ended_by_user = stop_signal_ != 0 || (killed_ && !failed_);
+  report.ended_by_user = stop_signal_ != 0;
   for (const RankChild& child : children_.all()) report.ranks.push_back(child.exit);
   return report;
 }
@@ -237,6 +250,8 @@ JobResult Supervisor::result() {
   JobResult result;
   result.stop_signal = stop_signal_;
   result.killed = killed_;
+  result.killed_by_user = killed_by_user_;
+  result.wait_cut = wait_cut_;
   result.node_rank = spec_.node_rank;
   result.num_nodes = spec_.num_nodes;
   result.restarts = spec_.restart_count;
@@ -245,16 +260,21 @@ JobResult Supervisor::result() {
   result.ranks = std::move(own.ranks);
   if (peers_) peers_->add_to(result);
   result.cause = find_cause(result.ranks, spec_.nproc);
-  const bool all_ok = std::all_of(result.ranks.begin(), result.ranks.end(),
-                                  [](const RankExit& rank) { return rank.ok(); });
+  result.exit_status = exit_status(result);
+  return result;
+}
+
+int Supervisor::exit_status(const JobResult& result) const {
   if (result.cause && !result.cause->witness) {
     const RankExit& cause = result.ranks[*result.cause->end];
-    result.exit_status = cause.signal != 0 ? 1 : cause.exit_status;
-  } else {
-    const bool heard_all = result.silent_nodes.empty() && result.board_error.empty();
-    result.exit_status = all_ok && heard_all ? 0 : 1;
+    return cause.signal != 0 ? 1 : cause.exit_status;
   }
-  return result;
+  if (!result.failed_launchers.empty()) return result.failed_launchers[0].error.exit_status;
+  const bool all_ok = std::all_of(result.ranks.begin(), result.ranks.end(),
+                                  [](const RankExit& rank) { return rank.ok(); });
+  const bool heard_all =
+      result.silent_nodes.empty() && result.board_error.empty() && !result.wait_cut;
+  return started() && all_ok && heard_all ? 0 : 1;
 }
 
 }  // namespace
@@ -269,7 +289,18 @@ JobResult supervise(const JobSpec& spec, const JobCallbacks& callbacks) {
           "the node's rank must be below the number of nodes");
   require(spec.master_port != 0 || spec.num_nodes == 1 || spec.board != nullptr,
           "several machines need a rendezvous address and port that all of them know");
-  return Supervisor(spec, callbacks).run();
+  const auto tell = [&](const Error& error) {
+    if (spec.board != nullptr && spec.num_nodes > 1) tell_failure(spec, error);
+  };
+  try {
+    return Supervisor(spec, callbacks).run();
+  } catch (const Error& error) {
+    tell(error);
+    throw;
+  } catch (const std::exception& error) {
+    tell(Error(ErrorKind::kInternal, error.what()));
+    throw;
+  }
 }
 
 }  // namespace am::launch
