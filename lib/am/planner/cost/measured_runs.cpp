@@ -364,7 +364,7 @@ class RowReader {
     run_.last_stage = contains(rank, "last") && !contains(rank, "first");
     run_.last_stage = run_.last_stage || rank == "rank7";
     run_.first_stage = rank == "rank0";
-    run_.out_of_memory = contains(row_.text("notes"), "OOM section");
+    run_.out_of_memory = row_.text("peak_mem_gib") == "OOM";
   }
 
   // A run that was timed did fit. Where its source does not say what was computed again, it is the

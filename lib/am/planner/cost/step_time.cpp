@@ -114,11 +114,14 @@ class Model {
     if (tokens <= 0.0 || in <= 0.0 || out <= 0.0) return 0.0;
     const double slow =
         1.0 + half_tokens / tokens + c(Constant::kHalfOutput) / out + c(Constant::kHalfInput) / in;
-    return 2.0 * tokens * in * out / rate * slow * own_.compute;
+    const double shape = is_aligned(in) && is_aligned(out) ? 1.0 : c(Constant::kMisaligned);
+    return 2.0 * tokens * in * out / rate * slow * shape * own_.compute;
   }
   double product(double tokens, double in, double out) const {
     return product(tokens, in, out, rate_, c(Constant::kHalfTokens));
   }
+
+  static bool is_aligned(double width) { return std::fmod(width, 64.0) == 0.0; }
 
   double projections(const model::AttentionProfile& a) const {
     const double T = job_.local_tokens();
