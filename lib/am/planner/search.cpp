@@ -259,15 +259,19 @@ class Search {
     // Simulation moves a candidate by a few places, so more are looked at than are returned.
     const auto wanted = static_cast<size_t>(std::max<int64_t>(1, request_.top));
     const size_t looked_at = wanted + wanted / 2 + 2;
+    std::vector<FoundLayout> timed;
     for (const Candidate& candidate : candidates_) {
-      if (result_.layouts.size() >= looked_at) break;
-      if (auto found = verify(candidate)) result_.layouts.push_back(*std::move(found));
+      if (timed.size() >= looked_at) break;
+      if (auto found = verify(candidate)) timed.push_back(*std::move(found));
     }
     const auto faster = [](const FoundLayout& a, const FoundLayout& b) {
-      return std::tie(a.step_seconds, a.peak_bytes) < std::tie(b.step_seconds, b.peak_bytes);
+      return a.step_seconds < b.step_seconds;
     };
-    std::stable_sort(result_.layouts.begin(), result_.layouts.end(), faster);
-    if (result_.layouts.size() > wanted) result_.layouts.resize(wanted);
+    std::stable_sort(timed.begin(), timed.end(), faster);
+    for (FoundLayout& found : timed) {
+      if (result_.layouts.size() >= wanted) break;
+      if (walk_memory(found)) result_.layouts.push_back(std::move(found));
+    }
     find_pareto();
     int64_t smallest = std::numeric_limits<int64_t>::max();
     for (FoundLayout& layout : result_.layouts) {
@@ -291,7 +295,7 @@ class Search {
     }
     const size_t step = std::max<size_t>(1, (front.size() + kMost - 1) / kMost);
     for (size_t i = 0; i < front.size(); i += step) {
-      if (auto found = verify(*front[i])) {
+      if (auto found = verify(*front[i]); found && walk_memory(*found)) {
         found->pareto = true;
         result_.pareto.push_back(*std::move(found));
       }
@@ -299,7 +303,21 @@ class Search {
     std::reverse(result_.pareto.begin(), result_.pareto.end());
   }
 
-  // A plan that the rules accept, with the figures of the other commands; nothing when it is not.
+  // The peak to the byte, as `am-plan memory` has it; whether it fits.
+  bool walk_memory(FoundLayout& found) {
+    Diagnostics ignored;
+    const auto mesh = resolve_mesh(found.plan, 0, ignored);
+    const auto layout = build_layout(found.plan, request_.model, *mesh, ignored);
+    for (const int64_t rank : distinct_ranks(layout->mesh)) {
+      const RankMemory memory = estimate_memory(found.plan, request_.model, *layout, rank);
+      found.peak_bytes = std::max(found.peak_bytes, memory.components.total());
+    }
+    if (static_cast<double>(found.peak_bytes) <= 0.9 * request_.gpu.memory_bytes) return true;
+    drop("the step's peak does not fit");
+    return false;
+  }
+
+  // A plan that the rules accept, and its time as `am-plan cost` has it; nothing when it is not.
   std::optional<FoundLayout> verify(const Candidate& candidate) {
     FoundLayout found;
     found.plan = plan_of(candidate);
@@ -312,14 +330,6 @@ class Search {
           break;
         }
       }
-      return std::nullopt;
-    }
-    for (const int64_t rank : distinct_ranks(checked.layout->mesh)) {
-      const RankMemory memory = estimate_memory(found.plan, request_.model, *checked.layout, rank);
-      found.peak_bytes = std::max(found.peak_bytes, memory.components.total());
-    }
-    if (static_cast<double>(found.peak_bytes) > 0.9 * request_.gpu.memory_bytes) {
-      drop("the step's peak does not fit");
       return std::nullopt;
     }
     const Workload job = workload_of(found.plan, request_.model, *checked.mesh);

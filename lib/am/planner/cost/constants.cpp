@@ -1,6 +1,7 @@
 #include "am/planner/cost/constants.h"
 
 #include <cmath>
+#include <utility>
 
 #include "am/base/error.h"
 #include "am/base/file.h"
@@ -59,28 +60,31 @@ class Reader {
   Reader(Calibration& calibration, Diagnostics& found) : calibration_(calibration), found_(found) {}
 
   void read(const config::Value& root) {
-    for (const config::Member& member : root.members) {
-      if (!member.value.is_table()) {
-        unknown(member);
-      } else if (member.key == "constants") {
-        for (const config::Member& inner : member.value.members) constant(inner);
-      } else if (member.key == "held_out") {
-        for (const config::Member& inner : member.value.members) held_out(inner);
-      } else if (member.key == "sites") {
-        for (const config::Member& inner : member.value.members) {
-          if (const auto value = positive(inner)) {
-            calibration_.constants.sites[inner.key] = *value;
-          }
-        }
-      } else if (member.key == "implementation") {
-        for (const config::Member& inner : member.value.members) implementation(inner);
-      } else {
-        unknown(member);
-      }
-    }
+    for (const config::Member& member : root.members) read_section(member);
   }
 
  private:
+  using Reading = void (Reader::*)(const config::Member& member);
+
+  void read_section(const config::Member& section) {
+    constexpr std::array<std::pair<std::string_view, Reading>, 4> kSections = {{
+        {"constants", &Reader::constant},
+        {"held_out", &Reader::held_out},
+        {"sites", &Reader::site},
+        {"implementation", &Reader::implementation},
+    }};
+    for (const auto& [name, reading] : kSections) {
+      if (section.key != name || !section.value.is_table()) continue;
+      for (const config::Member& member : section.value.members) (this->*reading)(member);
+      return;
+    }
+    unknown(section);
+  }
+
+  void site(const config::Member& member) {
+    if (const auto value = positive(member)) calibration_.constants.sites[member.key] = *value;
+  }
+
   void unknown(const config::Member& member) {
     found_.error("cluster.calibration", member.key_span, cat("unknown key ", member.key),
                  "`am-plan calibrate` writes such a file");
