@@ -46,7 +46,7 @@ void check_same_job(const JobSpec& spec, int64_t max_restarts) {
   if (*there == here) return;
   const Error error = difference(spec, *there, here);
   tell_failure(spec, error);
-  throw error;
+  throw Error(error);
 }
 
 }  // namespace am::launch
