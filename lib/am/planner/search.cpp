@@ -180,25 +180,29 @@ class Search {
       for (const bool parallel : {false, true}) {
         if (parallel && candidate.mesh.tp == 1) continue;
         fsdp2->sequence_parallel = parallel;
+        // From the least memory to the most: what follows one that does not fit fits neither.
+        bool fits = true;
         for (const auto mode :
-             {Checkpointing::kOff, Checkpointing::kSelective, Checkpointing::kFull}) {
+             {Checkpointing::kFull, Checkpointing::kSelective, Checkpointing::kOff}) {
           fsdp2->activation_checkpointing = mode;
-          for (const bool defer : {true, false}) {
-            if (!defer && candidate.micro_batches == 1) continue;
-            fsdp2->defer_fsdp_grad_sync = defer;
-            consider(candidate);
-          }
+          const bool accumulates = candidate.micro_batches > 1;
+          fsdp2->defer_fsdp_grad_sync = !accumulates;
+          fits = consider(candidate, fits);
+          if (!accumulates) continue;
+          fsdp2->defer_fsdp_grad_sync = true;
+          consider(candidate, fits);
         }
       }
       return;
     }
-    for (const bool full : {false, true}) {
+    bool fits = true;
+    for (const bool full : {true, false}) {
       if (auto* megatron = std::get_if<config::MegatronFSDPConfig>(&candidate.strategy)) {
         megatron->activation_checkpointing = full;
       } else {
         std::get<config::DDPConfig>(candidate.strategy).activation_checkpointing = full;
       }
-      consider(candidate);
+      fits = consider(candidate, fits);
     }
   }
 
@@ -233,22 +237,33 @@ class Search {
     return *job_;
   }
 
-  void consider(Candidate candidate) {
+  // Whether it fits; `possible`: false when one that takes less does not.
+  bool consider(Candidate candidate, bool possible) {
     ++result_.considered;
+    if (!possible) {
+      drop(last_misfit_);
+      return false;
+    }
     const Workload& job = workload(candidate);
     const PeakMemory peak = worst_peak_memory(job);
     if (fit_into(job, peak, request_.gpu) != Fit::kFits) {
-      return drop(peak.states + peak.unsharded > 0.7 * request_.gpu.memory_bytes
-                      ? "parameters, gradients and optimizer do not fit"
-                      : "activations and logits do not fit");
+      last_misfit_ = peak.states + peak.unsharded > 0.7 * request_.gpu.memory_bytes
+                         ? "parameters, gradients and optimizer do not fit"
+                         : "activations and logits do not fit";
+      drop(last_misfit_);
+      return false;
     }
     candidate.bytes = peak.total();
     candidate.seconds = estimate_ideal_step_time(job, request_.gpu, calibration_.constants).seconds;
     ++result_.feasible;
     candidates_.push_back(std::move(candidate));
+    return true;
   }
 
-  void drop(const std::string& reason) { ++result_.dropped[reason]; }
+  void drop(std::string_view reason) {
+    const auto known = result_.dropped.find(reason);
+    ++(known != result_.dropped.end() ? known : result_.dropped.emplace(reason, 0).first)->second;
+  }
 
   // ---- ranking ---------------------------------------------------------------------------------
 
@@ -259,19 +274,16 @@ class Search {
     // Simulation moves a candidate by a few places, so more are looked at than are returned.
     const auto wanted = static_cast<size_t>(std::max<int64_t>(1, request_.top));
     const size_t looked_at = wanted + wanted / 2 + 2;
-    std::vector<FoundLayout> timed;
-    for (const Candidate& candidate : candidates_) {
-      if (timed.size() >= looked_at) break;
-      if (auto found = verify(candidate)) timed.push_back(*std::move(found));
+    const size_t most = 20 * looked_at;  // of those whose step turns out not to fit
+    for (size_t i = 0; i < std::min(most, candidates_.size()); ++i) {
+      if (result_.layouts.size() >= looked_at) break;
+      if (auto found = verify(candidates_[i])) result_.layouts.push_back(*std::move(found));
     }
     const auto faster = [](const FoundLayout& a, const FoundLayout& b) {
       return a.step_seconds < b.step_seconds;
     };
-    std::stable_sort(timed.begin(), timed.end(), faster);
-    for (FoundLayout& found : timed) {
-      if (result_.layouts.size() >= wanted) break;
-      if (walk_memory(found)) result_.layouts.push_back(std::move(found));
-    }
+    std::stable_sort(result_.layouts.begin(), result_.layouts.end(), faster);
+    if (result_.layouts.size() > wanted) result_.layouts.resize(wanted);
     find_pareto();
     int64_t smallest = std::numeric_limits<int64_t>::max();
     for (FoundLayout& layout : result_.layouts) {
@@ -295,7 +307,7 @@ class Search {
     }
     const size_t step = std::max<size_t>(1, (front.size() + kMost - 1) / kMost);
     for (size_t i = 0; i < front.size(); i += step) {
-      if (auto found = verify(*front[i]); found && walk_memory(*found)) {
+      if (auto found = verify(*front[i])) {
         found->pareto = true;
         result_.pareto.push_back(*std::move(found));
       }
@@ -304,12 +316,9 @@ class Search {
   }
 
   // The peak to the byte, as `am-plan memory` has it; whether it fits.
-  bool walk_memory(FoundLayout& found) {
-    Diagnostics ignored;
-    const auto mesh = resolve_mesh(found.plan, 0, ignored);
-    const auto layout = build_layout(found.plan, request_.model, *mesh, ignored);
-    for (const int64_t rank : distinct_ranks(layout->mesh)) {
-      const RankMemory memory = estimate_memory(found.plan, request_.model, *layout, rank);
+  bool walk_memory(const Layout& layout, FoundLayout& found) {
+    for (const int64_t rank : distinct_ranks(layout.mesh)) {
+      const RankMemory memory = estimate_memory(found.plan, request_.model, layout, rank);
       found.peak_bytes = std::max(found.peak_bytes, memory.components.total());
     }
     if (static_cast<double>(found.peak_bytes) <= 0.9 * request_.gpu.memory_bytes) return true;
@@ -317,7 +326,7 @@ class Search {
     return false;
   }
 
-  // A plan that the rules accept, and its time as `am-plan cost` has it; nothing when it is not.
+  // A plan that the rules accept and that fits, with the figures of the other commands.
   std::optional<FoundLayout> verify(const Candidate& candidate) {
     FoundLayout found;
     found.plan = plan_of(candidate);
@@ -332,6 +341,7 @@ class Search {
       }
       return std::nullopt;
     }
+    if (!walk_memory(*checked.layout, found)) return std::nullopt;
     const Workload job = workload_of(found.plan, request_.model, *checked.mesh);
     found.time = estimate_step_time(job, request_.gpu, calibration_.constants, order_of(job).get());
     found.step_seconds = found.time.seconds;
@@ -386,6 +396,7 @@ class Search {
   config::Plan scratch_;  // of the candidate that is being sized up
   int64_t batch_ = 0;
   std::optional<Workload> job_;
+  const char* last_misfit_ = "";
   std::vector<Candidate> candidates_;
   std::map<std::tuple<std::string, int64_t, int64_t, int64_t>, std::shared_ptr<const PipelineOrder>>
       orders_;

@@ -60,7 +60,7 @@ struct SearchResult {
       pareto;  // by memory, the smallest first: each is faster than those before
   int64_t considered = 0;
   int64_t feasible = 0;
-  std::map<std::string, int64_t> dropped;  // by reason
+  std::map<std::string, int64_t, std::less<>> dropped;  // by reason
   double seconds = 0;
 };
 

@@ -146,13 +146,13 @@ PeakMemory estimate_peak_memory(const Workload& job, int64_t position) {
   const auto dealt = deal_layers(job);
   const std::vector<int64_t> flying = in_flight(job, position);
   double largest_layer = 0.0;
-  for (size_t stage = 0; stage < dealt.size(); ++stage) {
+  for (size_t stage = 0; stage < dealt.stages(); ++stage) {
     if (owners[stage] != position) continue;
     for (size_t group = 0; group < job.model.layers.size(); ++group) {
       const model::LayerProfile& layer = job.model.layers[group].profile;
       peak.activations +=
-          T * kept_bytes(job, layer) * dealt[stage][group] * static_cast<double>(flying[stage]);
-      if (dealt[stage][group] == 0.0) continue;
+          T * kept_bytes(job, layer) * dealt.at(stage, group) * static_cast<double>(flying[stage]);
+      if (dealt.at(stage, group) == 0.0) continue;
       const LocalParameters unit = layer_parameters(job, layer);
       largest_layer = std::max(largest_layer, unit.dense + unit.experts);
       if (job.recompute != Recompute::kNone) {

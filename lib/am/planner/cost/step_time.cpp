@@ -286,13 +286,13 @@ class Model {
     const double hop = job_.pp > 1.0 ? hop_seconds() : 0.0;
     std::vector<schedule::StageDurations> durations;
     Pass all;
-    for (size_t stage = 0; stage < stages.size(); ++stage) {
+    for (size_t stage = 0; stage < stages.stages(); ++stage) {
       Pass forward, backward;
       for (size_t group = 0; group < groups.size(); ++group) {
-        forward.add(groups[group].forward, stages[stage][group]);
-        backward.add(groups[group].backward, stages[stage][group]);
+        forward.add(groups[group].forward, stages.at(stage, group));
+        backward.add(groups[group].backward, stages.at(stage, group));
       }
-      if (stage + 1 == stages.size()) {
+      if (stage + 1 == stages.stages()) {
         forward.add(head.forward, 1.0);
         backward.add(head.backward, 1.0);
       }
@@ -309,7 +309,7 @@ class Model {
     time_.tp = all.tp * per_rank;
     time_.cp = all.cp * per_rank;
     time_.ep = all.ep * per_rank;
-    time_.pp = 2.0 * hop * static_cast<double>(stages.size()) * per_rank;
+    time_.pp = 2.0 * hop * static_cast<double>(stages.stages()) * per_rank;
     computing_ = all.seconds() * per_rank + time_.pp;
     if (job_.pp <= 1.0) return;
     const double one = computing_ / job_.micro_batches;
