@@ -39,6 +39,7 @@ class CommandLine {
     add_tp();
     add_memory();
     add_cost();
+    add_search();
     add_calibrate();
     add_schedule();
     add_catalogue();
@@ -168,6 +169,44 @@ class CommandLine {
     add_plan_options(command);
   }
 
+  void add_search() {
+    CLI::App& command =
+        add("search", "Find the fastest layouts of a model on a number of GPUs",
+            "am-plan search --model plans/models/llama-3.1-70b --gpus 64 --gpu h100-sxm",
+            [this](const Output& output) { return run_search(search_, output); });
+    const auto positive = am_apps::integer_from(1);
+    command.add_option("--model", search_.model, "A Hugging Face config.json, or its folder")
+        ->required()
+        ->type_name("CONFIG");
+    command.add_option("--gpus", search_.gpus, "How many GPUs")
+        ->required()
+        ->check(positive)
+        ->type_name("N");
+    command.add_option("--gpu", search_.gpu, "Which: a file of plans/clusters, or one's path")
+        ->type_name("NAME");
+    command.add_option("--seq-len", search_.seq_len, "Tokens of a sequence")
+        ->check(positive)
+        ->type_name("S");
+    command.add_option("--global-batch-size", search_.global_batch_size, "Sequences of a step")
+        ->check(positive)
+        ->type_name("B");
+    command.add_option("--top", search_.top, "How many layouts to show")
+        ->check(positive)
+        ->type_name("K");
+    command.add_option("--strategy", search_.strategy, "Data-parallel strategy")
+        ->check(CLI::IsMember({"fsdp2", "megatron_fsdp", "ddp", "all"}))
+        ->type_name("NAME");
+    command
+        .add_option("--implementation", search_.implementation,
+                    "Who runs the step: automesh, torchtitan, megatron, ...")
+        ->type_name("NAME");
+    command.add_option("--calibration", search_.calibration, "A file of am-plan calibrate")
+        ->type_name("FILE");
+    command.add_option("--write", search_.write, "Write the first layout as a plan")
+        ->type_name("FILE");
+    am_apps::add_json(command, flags_, "One JSON object on stdout");
+  }
+
   void add_calibrate() {
     CLI::App& command =
         add("calibrate", "Fit the time model to measured runs; say how far off it is",
@@ -207,6 +246,7 @@ class CommandLine {
   ModelOptions model_;
   ShardOptions shards_;
   MemoryOptions memory_;
+  SearchOptions search_;
   CalibrateOptions calibrate_;
   ScheduleOptions schedule_;
   int64_t rank_ = 0;

@@ -8,6 +8,7 @@
 #include "am/base/text.h"
 #include "am/planner/cost/csv.h"
 #include "am/planner/cost/facts.h"
+#include "am/planner/cost/peak_memory.h"
 
 namespace am::planner {
 namespace {
@@ -210,6 +211,7 @@ class RowReader {
     if (!read_layout()) return fail(why, "the layout is incomplete");
     read_numerics();
     read_results();
+    infer_recomputation();
     return std::move(run_);
   }
 
@@ -362,7 +364,18 @@ class RowReader {
     run_.last_stage = contains(rank, "last") && !contains(rank, "first");
     run_.last_stage = run_.last_stage || rank == "rank7";
     run_.first_stage = rank == "rank0";
-    run_.out_of_memory = contains(row_.text("notes"), "OOM section");
+    run_.out_of_memory = row_.text("peak_mem_gib") == "OOM";
+  }
+
+  // A run that was timed did fit. Where its source does not say what was computed again, it is the
+  // least with which it fits.
+  void infer_recomputation() {
+    if (!row_.text("ac").empty() || !run_.seconds) return;
+    Workload& job = run_.job;
+    for (const Recompute mode : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+      job.recompute = mode;
+      if (fit_into(job, worst_peak_memory(job), run_.gpu) != Fit::kTooLarge) return;
+    }
   }
 
   const CsvRow& row_;
