@@ -45,8 +45,10 @@ class CheckTest(PlanCase):
         found = self.diagnostics(plan)
         self.assertEqual(
             sorted(d["rule"] for d in found if d["severity"] == "error"),
-            sorted(["tp.heads", "tp.kv_heads", "ep.experts", "plan.key", "seq.length", "plan.type",
-                    "data.missing", "plan.section"]))
+            sorted(["tp.heads", "tp.kv_heads", "ep.experts", "plan.key", "plan.type", "data.missing",
+                    "plan.section"]))
+        self.assertEqual([d["rule"] for d in found if d["severity"] == "warning"],
+                         ["tp.ffn", "seq.length"])
         self.assertEqual([d["line"] for d in found], sorted(d["line"] for d in found))
 
     def test_an_error_does_not_come_twice(self):
@@ -127,6 +129,70 @@ class CheckTest(PlanCase):
         self.assertEqual(self.rules(self.plan(head + 'tp_plan = "absent.toml"\n')), ["tp.plan"])
         inline = 'tp_plan = { "model.layers.*.mlp.up_proj" = "colwise" }\n'
         self.assertEqual(set(self.rules(self.plan(head + inline))), {"tp.pair"})
+
+
+class DialectTest(PlanCase):
+    """--dialect NAME: the verdict of another framework."""
+
+    WIDE = "[mesh]\nworld_size = 16\ntp_size = 16\nranks_per_node = 16\n"  # eight key/value heads
+
+    def test_each_judges_by_its_own_rules(self):
+        plan = self.plan(self.WIDE)
+        self.assertEqual(self.rules(plan), ["tp.kv_heads"])
+        self.assertEqual(self.rules(plan, "--dialect", "torchtitan"), ["torchtitan.kv_heads"])
+        self.assertEqual(self.rules(plan, "--dialect", "nemo-automodel"), ["nemo-automodel.kv_heads"])
+        self.assertEqual(self.rules(plan, "--dialect", "megatron", status=0), [])
+        plan = self.plan("[mesh]\nworld_size = 3\npp_size = 3\n[train]\nglobal_batch_size = 3\n")
+        self.assertEqual(self.rules(plan, "--dialect", "torchtitan", status=0), [])
+        self.assertEqual(self.rules(plan, "--dialect", "megatron"), ["megatron.layers"])
+
+    def test_the_framework_s_own_condition_and_legal_values(self):
+        plan = self.plan("[mesh]\nworld_size = 4\ncp_size = 2\ntp_size = 2\n"
+                         "[strategy]\nsequence_parallel = true\n[train]\nseq_len = 1004\n")
+        item = self.diagnostics(plan, "--dialect", "torchtitan")[0]
+        self.assertEqual((item["rule"], item["line"], item["help"]),
+                         ("torchtitan.seq_len", 10, "seq_len = 1000 or 1008"))
+        self.assertIn("seq_len % ((tp if sequence parallel) * (2 * cp if cp > 1)) == 0",
+                      item["message"])
+
+    def test_all_violations_and_the_files_own(self):
+        plan = self.plan("[mesh]\nworld_size = 10\ntp_size = 3\nep_sise = 2\n"
+                         "[train]\nseq_len = 200000\n")
+        answer = self.json("check", plan, "--dialect", "megatron", status=1)
+        self.assertEqual(answer["dialect"], "megatron")
+        found = answer["plans"][0]["diagnostics"]
+        self.assertEqual(
+            sorted(d["rule"] for d in found),
+            ["megatron.expert_world", "megatron.ffn", "megatron.heads", "megatron.hidden",
+             "megatron.positions", "megatron.query_groups", "megatron.world_size", "plan.key"])
+
+    def test_in_words(self):
+        result = self.am_plan("check", self.plan(self.WIDE), "--dialect", "megatron")
+        self.assertIn("ok by the rules of megatron", result.out)
+        result = self.am_plan("check", self.plan(self.WIDE), "--dialect", "torchtitan", status=1)
+        self.assertIn("error[torchtitan.kv_heads]", result.err)
+        self.assertIn("help: tp_size = 1, 2, 4 or 8", result.err)
+
+    def test_a_launchers_world_size_and_none(self):
+        plan = self.plan("[mesh]\ntp_size = 2\n")
+        for dialect in ("torchtitan", "megatron", "nemo-automodel"):
+            with self.subTest(dialect):
+                self.assertEqual(self.rules(plan, "--dialect", dialect), ["mesh.world"])
+                self.assertEqual(
+                    self.rules(plan, "--dialect", dialect, "--world-size", 6, status=0), [])
+                self.assertEqual(self.rules(plan, "--dialect", dialect, "--world-size", 7),
+                                 [f"{dialect}.world_size"] +
+                                 ["megatron.expert_world"] * (dialect == "megatron"))
+
+    def test_an_unknown_dialect(self):
+        result = self.am_plan("check", self.plan(self.WIDE), "--dialect", "deepspeed", status=2)
+        self.assertIn("torchtitan", result.err)
+
+    def test_the_catalogue_explains_them(self):
+        listed = {rule["id"] for rule in self.json("rules")["rules"]}
+        for rule in ("torchtitan.world_size", "megatron.layers", "nemo-automodel.idle_ranks"):
+            self.assertIn(rule, listed)
+            self.assertIn(rule, self.am_plan("explain", rule).out)
 
 
 class BadFilesTest(PlanCase):

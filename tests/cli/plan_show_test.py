@@ -154,6 +154,13 @@ class TpTest(PlanCase):
         self.assertTrue(rest["model.layers.*.self_attn.q_norm.weight"])
         self.assertFalse(rest["model.norm.weight"])
 
+    def test_norms_over_heads_are_noted(self):
+        answer = self.json("tp", self.plan(FOUR, model="qwen3-0.6b"))
+        note = answer["diagnostics"][0]
+        self.assertEqual((note["rule"], note["severity"]), ("tp.qk_norm", "note"))
+        self.assertIn("model.layers.*.self_attn.q_norm.weight", note["message"])
+        self.assertEqual(self.json("tp", self.plan(FOUR))["diagnostics"], [])
+
     def test_patterns_that_match_nothing_are_shown(self):
         plan = self.plan(FOUR + '[strategy]\ntp_plan = { "model.layers.*.mlp.gate_up" = "colwise" }\n')
         answer = self.json("tp", plan, status=1)

@@ -59,7 +59,7 @@ TEST_CASE("good plans pass") {
 
 TEST_CASE("heads are handed out whole") {
   const auto heads = check("[mesh]\nworld_size = 14\ntp_size = 7\nranks_per_node = 14\n");
-  CHECK(ids(heads) == Ids{"tp.heads", "tp.kv_heads"});
+  CHECK(ids(heads) == Ids{"tp.heads", "tp.kv_heads", "tp.vocab"});
   CHECK(heads.items()[0].span.line == 5);
   const auto kv =
       only("tp.kv_heads", "[mesh]\nworld_size = 16\ntp_size = 16\nranks_per_node = 16\n");
@@ -204,8 +204,8 @@ TEST_CASE("all violations come at once, in the file's order") {
       "[mesh]\nworld_size = 12\ntp_size = 3\nep_size = 2\n[train]\nglobal_batch_size = 5\n"
       "seq_len = 300000\n[scheduler]\nwarmup_steps = 200\n[data]\nkind = \"text\"\npath = "
       "\"no.txt\"\n");
-  CHECK(ids(found) == Ids{"mesh.tp_node", "tp.heads", "tp.kv_heads", "ep.experts", "batch.divide",
-                          "seq.length", "scheduler.warmup", "data.missing"});
+  CHECK(ids(found) == Ids{"mesh.tp_node", "tp.heads", "tp.kv_heads", "tp.ffn", "ep.experts",
+                          "batch.divide", "seq.length", "scheduler.warmup", "data.missing"});
   int line = 0;
   for (const auto& item : found.items()) {
     CHECK(item.span.line >= line);
@@ -213,7 +213,7 @@ TEST_CASE("all violations come at once, in the file's order") {
   }
 }
 
-TEST_CASE("rules that need the mesh are silent without one, the others speak") {
+TEST_CASE("rules that need a world are silent without one, the others speak") {
   const auto found = check("[mesh]\nworld_size = 7\ntp_size = 2\n[train]\nseq_len = 300000\n");
   CHECK(ids(found) == Ids{"mesh.divide", "seq.length"});
 }

@@ -57,24 +57,22 @@ void check_kv_heads(const RuleContext& context, Diagnostics& found) {
                 found);
 }
 
-// Whether the plan cuts some parameter over tp along a dim of this length, or of twice that (gate
-// and up in one tensor).
-bool cuts_length(const Layout& layout, int64_t length) {
-  return std::any_of(layout.parameters.begin(), layout.parameters.end(),
-                     [&](const ParameterLayout& parameter) {
-                       if (!parameter.tp_dim.has_value()) return false;
-                       const int64_t cut = parameter.shape[static_cast<size_t>(*parameter.tp_dim)];
-                       return cut == length || cut == 2 * length;
-                     });
+// Whether the plan cuts some parameter over tp along a dim of this length.
+bool cuts(const RuleContext& context, int64_t length) {
+  if (context.layout == nullptr) return false;
+  const auto& parameters = context.layout->parameters;
+  return std::any_of(parameters.begin(), parameters.end(), [&](const ParameterLayout& parameter) {
+    return parameter.tp_dim.has_value() &&
+           parameter.shape[static_cast<size_t>(*parameter.tp_dim)] == length;
+  });
 }
 
 // Uneven pieces are legal: the last ranks get less, and collectives pad them. Heads are not judged
-// here: half a head is no smaller piece but a wrong one.
+// so: half a head is no smaller piece but a wrong one.
 void warn_uneven(const RuleContext& context, const char* rule, const char* key, int64_t length,
                  Diagnostics& found) {
-  if (context.axes == nullptr || context.layout == nullptr || length == 0) return;
   const int64_t tp = context.axes->tp;
-  if (length % tp == 0 || !cuts_length(*context.layout, length)) return;
+  if (length % tp == 0) return;
   const int64_t piece = (length + tp - 1) / tp;
   const int64_t last = std::max<int64_t>(0, length - piece * (tp - 1));
   found.warning(
@@ -86,25 +84,30 @@ void warn_uneven(const RuleContext& context, const char* rule, const char* key, 
 }
 
 void check_ffn(const RuleContext& context, Diagnostics& found) {
-  if (context.model == nullptr) return;
-  warn_uneven(context, "tp.ffn", "intermediate_size", context.model->intermediate_size, found);
+  if (context.axes == nullptr || context.model == nullptr) return;
+  // Gate and up may be one tensor.
+  const auto warn = [&](const char* key, int64_t width) {
+    if (!cuts(context, width) && !cuts(context, 2 * width)) return;
+    warn_uneven(context, "tp.ffn", key, width, found);
+  };
+  warn("intermediate_size", context.model->intermediate_size);
   if (!context.model->moe.has_value()) return;
-  const model::MoeConfig& moe = *context.model->moe;
-  if (moe.shared_width == context.model->intermediate_size) return;
-  warn_uneven(context, "tp.ffn", "the shared experts' width", moe.shared_width, found);
+  const int64_t shared = context.model->moe->shared_width;
+  if (shared != context.model->intermediate_size) warn("the shared experts' width", shared);
 }
 
 void check_vocabulary(const RuleContext& context, Diagnostics& found) {
-  if (context.model == nullptr) return;
+  if (context.axes == nullptr || context.model == nullptr) return;
+  if (!cuts(context, context.model->vocab_size)) return;
   warn_uneven(context, "tp.vocab", "vocab_size", context.model->vocab_size, found);
 }
 
 void check_hidden(const RuleContext& context, Diagnostics& found) {
-  if (context.model == nullptr) return;
+  if (context.axes == nullptr || context.model == nullptr) return;
   const int64_t heads = context.model->num_attention_heads * context.model->head_dim;
   const int64_t hidden = context.model->hidden_size;
   // o_proj's input is as long as the hidden state in most models, and is cut by heads.
-  if (hidden == heads && cuts_heads(context)) return;
+  if (!cuts(context, hidden) || (hidden == heads && cuts_heads(context))) return;
   warn_uneven(context, "tp.hidden", "hidden_size", hidden, found);
 }
 

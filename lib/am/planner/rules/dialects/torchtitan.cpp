@@ -34,15 +34,20 @@ bool makes_world(const DialectLayout& layout) {
 
 void check_world(const DialectLayout& layout, Found& found) {
   if (makes_world(layout)) return;
-  const int64_t replica = layout.replica() * replicas(layout);
-  std::string help = assignment("world_size", nearest_multiples(replica, layout.world));
-  if (layout.dp_size > 0 && layout.world % layout.replica() == 0) {
-    help = cat("dp_size = ", layout.world / layout.replica(), "; or ", help);
+  std::vector<std::string> help;
+  if (layout.dp_size > 0) {
+    if (layout.world % layout.replica() == 0) {
+      help.push_back(cat("dp_size = ", layout.world / layout.replica()));
+    }
+    help.push_back(cat("world_size = ", layout.dp_size * layout.replica()));
+  } else {
+    const int64_t step = layout.replica() * replicas(layout);
+    help.push_back(assignment("world_size", nearest_multiples(step, layout.world)));
   }
   found.push_back({layout.dp_size > 0 ? "mesh.dp_size" : "mesh.world_size",
                    cat(replicas(layout), " * ", shards(layout), " * ", layout.cp, " * ", layout.tp,
                        " * ", layout.pp, " is not WORLD_SIZE = ", layout.world),
-                   help});
+                   join(help, "; or ")});
 }
 
 void check_expert_mesh(const DialectLayout& layout, Found& found) {

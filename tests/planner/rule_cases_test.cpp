@@ -1,0 +1,237 @@
+// A plan that fails and one that passes for every rule that a plan alone can break.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "am/planner/rules.h"
+#include "plan_text.h"
+
+namespace {
+
+using am::Diagnostics;
+using am::Severity;
+using am::test::ids;
+
+struct Case {
+  const char* rule;
+  const char* fails;  // "|" separates lines
+  const char* passes;
+  const char* model = "llama-3.1-8b";
+  Severity severity = Severity::kError;
+};
+
+constexpr auto kWarning = Severity::kWarning;
+
+constexpr Case kCases[] = {
+    {"mesh.size", "[mesh]|tp_size = 1048576|pp_size = 1048576", "[mesh]|world_size = 1"},
+    {"mesh.world", "[mesh]|tp_size = 2", "[mesh]|tp_size = 2|dp_size = 2"},
+    {"mesh.product", "[mesh]|world_size = 16|dp_size = 4|tp_size = 2",
+     "[mesh]|world_size = 16|dp_size = 8|tp_size = 2"},
+    {"mesh.divide", "[mesh]|world_size = 12|tp_size = 8", "[mesh]|world_size = 16|tp_size = 8"},
+    {"mesh.replicate", "[mesh]|world_size = 8|dp_replicate_size = 3",
+     "[mesh]|world_size = 8|dp_replicate_size = 4"},
+    {"mesh.ep", "[mesh]|world_size = 12|ep_size = 8", "[mesh]|world_size = 16|ep_size = 8",
+     "mixtral-8x7b-v0.1"},
+    {"mesh.tp_node", "[mesh]|world_size = 8|tp_size = 8|ranks_per_node = 4",
+     "[mesh]|world_size = 8|tp_size = 4|ranks_per_node = 4", "llama-3.1-8b", kWarning},
+    {"tp.strategy", "[mesh]|world_size = 2|tp_size = 2|[strategy]|name = \"ddp\"",
+     "[mesh]|world_size = 2|tp_size = 2"},
+    {"pp.strategy", "[mesh]|world_size = 2|pp_size = 2|[strategy]|name = \"megatron_fsdp\"",
+     "[mesh]|world_size = 2|pp_size = 2"},
+    {"cp.strategy", "[mesh]|world_size = 2|cp_size = 2|[strategy]|name = \"ddp\"",
+     "[mesh]|world_size = 2|cp_size = 2|[strategy]|name = \"megatron_fsdp\""},
+    {"ep.experts", "[mesh]|world_size = 8|ep_size = 2", "[mesh]|world_size = 8"},
+    {"ep.experts", "[mesh]|world_size = 12|ep_size = 3", "[mesh]|world_size = 12",
+     "mixtral-8x7b-v0.1"},
+    {"hsdp.strategy",
+     "[mesh]|world_size = 8|dp_replicate_size = 2|[strategy]|name = \"megatron_fsdp\"",
+     "[mesh]|world_size = 8|dp_replicate_size = 2"},
+    {"strategy.reshard", "[mesh]|world_size = 8|[strategy]|reshard_after_forward = 3",
+     "[mesh]|world_size = 8|[strategy]|reshard_after_forward = 4"},
+    {"strategy.average",
+     "[mesh]|world_size = 2|[strategy]|name = \"megatron_fsdp\"|average_in_collective = true|"
+     "calculate_per_token_loss = true",
+     "[mesh]|world_size = 2|[strategy]|name = \"megatron_fsdp\"|calculate_per_token_loss = true"},
+    {"strategy.meta_device",
+     "[mesh]|world_size = 2|[strategy]|name = \"megatron_fsdp\"|"
+     "init_fsdp_with_meta_device = true|zero_dp_strategy = 0",
+     "[mesh]|world_size = 2|[strategy]|name = \"megatron_fsdp\"|"
+     "init_fsdp_with_meta_device = true|zero_dp_strategy = 1"},
+    {"strategy.overlap",
+     "[mesh]|world_size = 2|[strategy]|name = \"megatron_fsdp\"|overlap_grad_reduce = false",
+     "[mesh]|world_size = 2|[strategy]|name = \"megatron_fsdp\"|overlap_grad_reduce = false|"
+     "overlap_param_gather = false|zero_dp_strategy = 1",
+     "llama-3.1-8b", kWarning},
+    {"strategy.overlap",
+     "[mesh]|world_size = 2|[strategy]|name = \"megatron_fsdp\"|overlap_param_gather = false",
+     "[mesh]|world_size = 2|[strategy]|name = \"megatron_fsdp\"|overlap_param_gather = false|"
+     "zero_dp_strategy = 2",
+     "llama-3.1-8b", kWarning},
+    {"strategy.nccl_ub", "[mesh]|world_size = 2|[strategy]|name = \"megatron_fsdp\"|nccl_ub = true",
+     "[mesh]|world_size = 2|[strategy]|name = \"megatron_fsdp\"|nccl_ub = true|"
+     "fsdp_double_buffer = true",
+     "llama-3.1-8b", kWarning},
+    {"tp.heads", "[mesh]|world_size = 7|tp_size = 7", "[mesh]|world_size = 4|tp_size = 4"},
+    {"tp.kv_heads", "[mesh]|world_size = 16|tp_size = 16", "[mesh]|world_size = 8|tp_size = 8"},
+    {"tp.ffn",
+     "[mesh]|world_size = 3|tp_size = 3|[strategy]|tp_plan = { \"model.layers.*.mlp."
+     "{gate,up}_proj\" = \"colwise\", \"model.layers.*.mlp.down_proj\" = \"rowwise\" }",
+     "[mesh]|world_size = 7|tp_size = 7|[strategy]|tp_plan = { \"model.layers.*.mlp."
+     "{gate,up}_proj\" = \"colwise\", \"model.layers.*.mlp.down_proj\" = \"rowwise\" }",
+     "llama-3.1-8b", kWarning},
+    {"tp.vocab", "[mesh]|world_size = 2|tp_size = 2|[train]|seq_len = 1024",
+     "[mesh]|world_size = 1|[train]|seq_len = 1024", "gpt2", kWarning},
+    {"tp.hidden", "[mesh]|world_size = 5|tp_size = 5", "[mesh]|world_size = 4|tp_size = 4",
+     "phi-3-mini-4k", kWarning},
+    {"tp.experts", "[mesh]|world_size = 2|tp_size = 2",
+     "[mesh]|world_size = 2|tp_size = 2|[strategy]|sequence_parallel = true", "mixtral-8x7b-v0.1",
+     kWarning},
+    {"tp.sequence", "[mesh]|world_size = 2|[strategy]|sequence_parallel = true",
+     "[mesh]|world_size = 2|tp_size = 2|[strategy]|sequence_parallel = true", "llama-3.1-8b",
+     kWarning},
+    {"tp.sequence", "[mesh]|world_size = 2|tp_size = 2|[strategy]|sequence_parallel = true",
+     "[mesh]|world_size = 2|tp_size = 2", "phi-3-mini-4k", kWarning},
+    {"tp.plan", "[mesh]|world_size = 2|tp_size = 2|[strategy]|tp_plan = \"lama\"",
+     "[mesh]|world_size = 2|tp_size = 2|[strategy]|tp_plan = \"llama\""},
+    {"tp.pattern",
+     "[mesh]|world_size = 2|tp_size = 2|[strategy]|tp_plan = { \"lm_hed\" = \"colwise\" }",
+     "[mesh]|world_size = 2|tp_size = 2|[strategy]|tp_plan = { \"lm_head\" = \"colwise\" }"},
+    {"tp.style",
+     "[mesh]|world_size = 2|tp_size = 2|[strategy]|tp_plan = { \"lm_head\" = \"colwize\" }",
+     "[mesh]|world_size = 2|tp_size = 2|[strategy]|tp_plan = { \"lm_head\" = \"colwise\" }"},
+    {"tp.pair",
+     "[mesh]|world_size = 2|tp_size = 2|[strategy]|tp_plan = { \"model.layers.*.mlp.up_proj\" = "
+     "\"colwise\" }",
+     "[mesh]|world_size = 2|tp_size = 2|[strategy]|tp_plan = { \"lm_head\" = \"colwise\" }"},
+    {"pp.section", "[mesh]|world_size = 2|[pipeline]|microbatches = 2",
+     "[mesh]|world_size = 2|pp_size = 2|[pipeline]|microbatches = 2|[train]|global_batch_size = 2",
+     "llama-3.1-8b", kWarning},
+    {"pp.virtual_stages", "[mesh]|world_size = 2|pp_size = 2|[pipeline]|virtual_stages = 2",
+     "[mesh]|world_size = 2|pp_size = 2|[pipeline]|virtual_stages = 2|"
+     "schedule = \"looped_bfs\""},
+    {"pp.schedule", "[mesh]|world_size = 4|pp_size = 4|[pipeline]|microbatches = 2",
+     "[mesh]|world_size = 4|pp_size = 4|[pipeline]|microbatches = 2|schedule = \"gpipe\""},
+    {"pp.layers", "[mesh]|world_size = 64|pp_size = 64", "[mesh]|world_size = 32|pp_size = 32"},
+    {"pp.even", "[mesh]|world_size = 3|pp_size = 3",
+     "[mesh]|world_size = 3|pp_size = 3|[pipeline]|split_points = [11, 22]", "llama-3.1-8b",
+     Severity::kNote},
+    {"pp.split_points", "[mesh]|world_size = 4|pp_size = 4|[pipeline]|split_points = [4, 8]",
+     "[mesh]|world_size = 4|pp_size = 4|[pipeline]|split_points = [4, 8, 20]"},
+    {"pp.tied", "[mesh]|world_size = 2|pp_size = 2", "[mesh]|world_size = 2", "llama-3.2-1b"},
+    {"pp.microbatches",
+     "[mesh]|world_size = 4|pp_size = 4|[pipeline]|microbatches = 4|[train]|global_batch_size = 6",
+     "[mesh]|world_size = 4|pp_size = 4|[pipeline]|microbatches = 4|[train]|"
+     "global_batch_size = 8"},
+    {"batch.size", "[mesh]|world_size = 8|[train]|global_batch_size = 4",
+     "[mesh]|world_size = 8|[train]|global_batch_size = 8"},
+    {"batch.divide", "[mesh]|world_size = 8|[train]|global_batch_size = 12",
+     "[mesh]|world_size = 8|[train]|global_batch_size = 16"},
+    {"seq.length", "[mesh]|world_size = 1|[train]|seq_len = 131073",
+     "[mesh]|world_size = 1|[train]|seq_len = 131072", "llama-3.1-8b", kWarning},
+    {"seq.length", "[mesh]|world_size = 1|[train]|seq_len = 1025",
+     "[mesh]|world_size = 1|[train]|seq_len = 1024", "gpt2"},
+    {"seq.sp",
+     "[mesh]|world_size = 4|tp_size = 2|cp_size = 2|[strategy]|sequence_parallel = true|"
+     "[train]|seq_len = 1002",
+     "[mesh]|world_size = 4|tp_size = 2|cp_size = 2|[strategy]|sequence_parallel = true|"
+     "[train]|seq_len = 1004"},
+    {"seq.cp", "[mesh]|world_size = 4|cp_size = 4|[train]|seq_len = 1004",
+     "[mesh]|world_size = 4|cp_size = 4|[train]|seq_len = 1008"},
+    {"model.weights", "[mesh]|world_size = 1", "[mesh]|world_size = 1"},
+    {"data.missing", "[mesh]|world_size = 1|[data]|kind = \"tokens\"|path = \"no.bin\"",
+     "[mesh]|world_size = 1|[data]|kind = \"synthetic\""},
+    {"data.tokenizer",
+     "[mesh]|world_size = 1|[data]|kind = \"text\"|path = \"no.txt\"|tokenizer = \"no.json\"",
+     "[mesh]|world_size = 1|[data]|kind = \"text\"|path = \"no.txt\"|tokenizer = \"bytes\""},
+    {"data.token_dtype", "[mesh]|world_size = 1|[data]|kind = \"tokens\"|path = \"no.bin\"",
+     "[mesh]|world_size = 1|[data]|kind = \"tokens\"|path = \"no.bin\"|token_dtype = \"uint32\"",
+     "llama-3.1-8b", kWarning},
+    {"scheduler.warmup", "[mesh]|world_size = 1|[scheduler]|warmup_steps = 101",
+     "[mesh]|world_size = 1|[scheduler]|warmup_steps = 100"},
+    {"scheduler.decay",
+     "[mesh]|world_size = 1|[scheduler]|name = \"wsd\"|warmup_steps = 60|decay_steps = 41",
+     "[mesh]|world_size = 1|[scheduler]|name = \"wsd\"|warmup_steps = 60|decay_steps = 40"},
+    {"scheduler.min_lr", "[mesh]|world_size = 1|[scheduler]|name = \"linear\"|min_lr = 1.0",
+     "[mesh]|world_size = 1|[scheduler]|name = \"linear\"|min_lr = 1e-4"},
+    {"checkpoint.resume", "[mesh]|world_size = 1|[checkpoint]|resume = \"runs/none\"",
+     "[mesh]|world_size = 1|[checkpoint]|resume = \"none\""},
+    {"cluster.gpu", "[mesh]|world_size = 1|[cluster]|gpu = \"h100-sxn\"",
+     "[mesh]|world_size = 1|[cluster]|gpu = \"h100-sxm\""},
+    {"cluster.implementation", "[mesh]|world_size = 1|[cluster]|implementation = \"megatrn\"",
+     "[mesh]|world_size = 1|[cluster]|implementation = \"megatron\""},
+    {"cluster.nodes", "[mesh]|world_size = 16|[cluster]|nodes = 1",
+     "[mesh]|world_size = 16|[cluster]|nodes = 2", "llama-3.1-8b", kWarning},
+};
+
+std::string toml(std::string text) {
+  std::replace(text.begin(), text.end(), '|', '\n');
+  return text + "\n";
+}
+
+Diagnostics check(const Case& one, bool failing) {
+  am::config::Plan plan = am::test::plan_of(toml(failing ? one.fails : one.passes), one.model);
+  // plan_of writes [model] itself.
+  if (failing && one.rule == std::string_view("model.weights")) plan.model.weights = "no/weights";
+  Diagnostics found;
+  am::planner::check(plan, 0, found);
+  return found;
+}
+
+// What a plan that was loaded cannot show: the loaders report it, or a machine, or another command,
+// or the loader has settled it before the rules see the plan.
+bool is_reported_elsewhere(std::string_view id) {
+  for (const std::string_view topic : {"plan.", "json.", "schedule.", "runtime.", "launch.", "csv.",
+                                       "torchtitan.", "megatron.", "nemo-automodel."}) {
+    if (am::starts_with(id, topic)) return true;
+  }
+  if (am::starts_with(id, "model.") && id != "model.weights") return true;
+  const std::set<std::string_view> single = {"strategy.async_tp", "data.path", "tp.qk_norm",
+                                             "cluster.key", "cluster.calibration"};
+  return single.count(id) == 1;
+}
+
+TEST_CASE("each rule refuses one plan and lets another pass") {
+  for (const Case& one : kCases) {
+    INFO(one.rule << ": " << one.fails);
+    const Diagnostics failing = check(one, true);
+    const auto found = std::find_if(failing.items().begin(), failing.items().end(),
+                                    [&](const auto& item) { return item.rule == one.rule; });
+    REQUIRE(found != failing.items().end());
+    CHECK(found->severity == one.severity);
+    CHECK_FALSE(found->message.empty());
+    CHECK_FALSE(found->help.empty());
+    const auto left = ids(check(one, false));
+    CHECK(std::find(left.begin(), left.end(), one.rule) == left.end());
+  }
+}
+
+TEST_CASE("every rule that a plan can break has a case") {
+  std::set<std::string_view> tried;
+  for (const Case& one : kCases) {
+    tried.insert(one.rule);
+    INFO(one.rule);
+    CHECK(am::planner::find_rule(one.rule) != nullptr);
+  }
+  for (const auto* rule : am::planner::rules()) {
+    INFO(std::string(rule->id));
+    CHECK((tried.count(rule->id) == 1) != is_reported_elsewhere(rule->id));
+  }
+}
+
+TEST_CASE("sizes that make no world hide nothing that does not need one") {
+  const auto found = [](const char* text) {
+    Diagnostics all;
+    am::planner::check(am::test::plan_of(toml(text)), 0, all);
+    return ids(all);
+  };
+  using Ids = std::vector<std::string>;
+  CHECK(found("[mesh]|world_size = 10|tp_size = 7|pp_size = 64|cp_size = 3|[train]|"
+              "seq_len = 1001|[strategy]|sequence_parallel = true") ==
+        Ids{"tp.heads", "tp.kv_heads", "tp.vocab", "mesh.divide", "pp.layers", "seq.sp", "seq.cp"});
+  // Nobody says how many ranks there are; a dp_size that does not fit is taken at its word.
+  CHECK(found("[mesh]|tp_size = 16|ranks_per_node = 16") == Ids{"mesh.world", "tp.kv_heads"});
+  CHECK(found("[mesh]|world_size = 64|dp_size = 6|dp_replicate_size = 4|tp_size = 2|[train]|"
+              "global_batch_size = 8") == Ids{"mesh.product", "mesh.replicate", "batch.divide"});
+}
+
+}  // namespace
