@@ -51,6 +51,11 @@ struct CalibrateOptions {
   bool evaluate = false;  // no fit
 };
 
+struct ReportOptions {
+  PlanOptions plan;
+  std::string output = "plan.html";
+};
+
 struct SearchOptions {
   std::string model;
   int64_t gpus = 0;
@@ -71,6 +76,7 @@ int run_shards(const ShardOptions& options, const Output& output);
 int run_tp(const PlanOptions& options, const Output& output);
 int run_memory(const MemoryOptions& options, const Output& output);
 int run_cost(const PlanOptions& options, const Output& output);
+int run_report(const ReportOptions& options, const Output& output);
 int run_search(const SearchOptions& options, const Output& output);
 int run_calibrate(const CalibrateOptions& options, const Output& output);
 int run_schedule(const ScheduleOptions& options, const Output& output);
