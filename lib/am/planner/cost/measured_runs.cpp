@@ -265,7 +265,9 @@ class RowReader {
 
   bool read_layout() {
     Workload& job = run_.job;
-    const auto axis = [&](const char* column) { return std::max(1.0, number(column, 1.0)); };
+    const auto axis = [&](const char* column) {
+      return std::max(1.0, std::floor(number(column, 1.0)));
+    };
     job.tp = axis("tp");
     job.pp = axis("pp");
     job.cp = axis("cp");
