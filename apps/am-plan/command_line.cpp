@@ -40,6 +40,7 @@ class CommandLine {
     add_memory();
     add_cost();
     add_search();
+    add_report();
     add_calibrate();
     add_schedule();
     add_catalogue();
@@ -207,6 +208,17 @@ class CommandLine {
     am_apps::add_json(command, flags_, "One JSON object on stdout");
   }
 
+  void add_report() {
+    CLI::App& command = add("report", "Write one HTML page on a plan: mesh, memory, time, shards",
+                            "am-plan report plan.toml -o plan.html", [this](const Output& output) {
+                              report_.plan = plan_;
+                              return run_report(report_, output);
+                            });
+    add_plan_options(command);
+    command.add_option("-o,--output", report_.output, "The page (default: plan.html)")
+        ->type_name("FILE");
+  }
+
   void add_calibrate() {
     CLI::App& command =
         add("calibrate", "Fit the time model to measured runs; say how far off it is",
@@ -247,6 +259,7 @@ class CommandLine {
   ShardOptions shards_;
   MemoryOptions memory_;
   SearchOptions search_;
+  ReportOptions report_;
   CalibrateOptions calibrate_;
   ScheduleOptions schedule_;
   int64_t rank_ = 0;

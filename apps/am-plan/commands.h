@@ -52,6 +52,11 @@ struct CalibrateOptions {
   bool evaluate = false;  // no fit
 };
 
+struct ReportOptions {
+  PlanOptions plan;
+  std::string output = "plan.html";
+};
+
 struct SearchOptions {
   std::string model;
   int64_t gpus = 0;
@@ -72,6 +77,7 @@ int run_shards(const ShardOptions& options, const Output& output);
 int run_tp(const PlanOptions& options, const Output& output);
 int run_memory(const MemoryOptions& options, const Output& output);
 int run_cost(const PlanOptions& options, const Output& output);
+int run_report(const ReportOptions& options, const Output& output);
 int run_search(const SearchOptions& options, const Output& output);
 int run_calibrate(const CalibrateOptions& options, const Output& output);
 int run_schedule(const ScheduleOptions& options, const Output& output);

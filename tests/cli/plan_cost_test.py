@@ -62,6 +62,19 @@ class CostTest(PlanCase):
         self.assertIn("less", self.am_plan("search", "--model", MODELS / "llama-3.1-8b", "--gpus",
                                            "8").out)
 
+    def test_report_is_one_page_without_links(self):
+        page = self.folder / "plan.html"
+        plan = self.plan(MESH, model="llama-3.1-70b")
+        self.json("report", plan, "-o", page, "--set", "mesh.pp_size=2")
+        text = page.read_text()
+        self.assertTrue(text.startswith("<!doctype html>") and text.endswith("</html>\n"))
+        for part in ("Mesh", "Memory", "Time", "Pipeline", "Shards", "of other layouts"):
+            self.assertIn(f"{part}</h2>" if part != "Memory" else "<h2>Memory", text)
+        for link in ("<script", "src=", "href=", "@import", "url("):
+            self.assertNotIn(link, text)
+        self.assertGreaterEqual(text.count("<svg"), 5)
+        self.am_plan("report", plan, "-o", "/nonexistent/x.html", status=2)
+
     def test_search_that_finds_nothing(self):
         answer = self.json("search", "--model", MODELS / "llama-3.1-405b", "--gpus", "1", status=1)
         self.assertEqual(answer["layouts"], [])

@@ -312,4 +312,15 @@ std::vector<int64_t> distinct_ranks(const mesh::MeshLayout& mesh) {
   return {ranks.begin(), ranks.end()};
 }
 
+std::vector<RankMemory> worst_of_stages(const config::Plan& plan, const model::ModelConfig& config,
+                                        const Layout& layout) {
+  std::vector<RankMemory> worst(static_cast<size_t>(layout.mesh.sizes().pp));
+  for (const int64_t rank : distinct_ranks(layout.mesh)) {
+    RankMemory memory = estimate_memory(plan, config, layout, rank);
+    RankMemory& known = worst[static_cast<size_t>(memory.stage)];
+    if (memory.components.total() > known.components.total()) known = std::move(memory);
+  }
+  return worst;
+}
+
 }  // namespace am::planner
