@@ -48,7 +48,7 @@ class CheckTest(PlanCase):
             sorted(["tp.heads", "tp.kv_heads", "ep.experts", "plan.key", "plan.type", "data.missing",
                     "plan.section"]))
         self.assertEqual([d["rule"] for d in found if d["severity"] == "warning"],
-                         ["tp.ffn", "seq.length"])
+                         ["mesh.tp_node", "tp.ffn", "seq.length"])
         self.assertEqual([d["line"] for d in found], sorted(d["line"] for d in found))
 
     def test_an_error_does_not_come_twice(self):

@@ -127,7 +127,7 @@ TEST_CASE("pipelines") {
   only("pp.tied", mesh, "llama-3.2-1b");
   only("pp.virtual_stages", mesh + "[pipeline]\nvirtual_stages = 2\n");
   only("pp.virtual_stages", mesh + "[pipeline]\nschedule = \"interleaved_1f1b\"\n");
-  only("pp.virtual_stages", mesh + "[pipeline]\nschedule = \"dual_pipe_v\"\nvirtual_stages = 3\n");
+  only("pp.virtual_stages", mesh + "[pipeline]\nschedule = \"dual_pipe_v\"\nvirtual_stages = 4\n");
   only("pp.split_points", mesh + "[pipeline]\nsplit_points = [4, 8]\n");
   const auto micro =
       only("pp.microbatches", mesh + "[pipeline]\nschedule = \"gpipe\"\nmicrobatches = 3\n");

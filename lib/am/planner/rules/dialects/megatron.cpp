@@ -296,9 +296,11 @@ constexpr std::array<DialectRule, 20> kRules = {{
                    "Every rank of an expert-parallel group holds the same number of experts. A "
                    "dense model has no use for the group."),
      .check = check_experts},
-    {.rule = entry("megatron.moe_sequence",
-                   "Megatron: a model with experts and tp > 1 needs sequence parallelism",
-                   "The configuration only warns; the first training forward raises ValueError."),
+    {.rule =
+         entry("megatron.moe_sequence",
+               "Megatron: a model with experts and tp > 1 needs sequence parallelism",
+               "Without it every tensor-parallel rank routes every token. The configuration only "
+               "warns; the first training forward raises ValueError."),
      .check = check_moe_sequence},
     {.rule = entry("megatron.layers",
                    "Megatron: num_layers % pp == 0, and layers per rank % virtual stages == 0",

@@ -240,7 +240,7 @@ constexpr std::array<DialectRule, 15> kRules = {{
     {.rule = entry("nemo-automodel.pipeline_batch",
                    "NeMo AutoModel: pp_batch_size // pp_microbatch_size >= pp_size",
                    "The recipe asserts a micro-batch for each pipeline rank, whatever the "
-                   "schedule."),
+                   "schedule: fewer would leave ranks idle all through the step."),
      .check = check_pipeline_batch},
     {.rule = entry("nemo-automodel.schedule",
                    "NeMo AutoModel: torch's pipeline schedule accepts its sizes",
