@@ -131,6 +131,15 @@ TEST_CASE("text that nests without end is an error and no crash") {
   CHECK(only_error("x = { " + key + " = 1 }\n").rule == "plan.syntax");
 }
 
+TEST_CASE("headers that the TOML library asserts about") {
+  for (const char* line : {"[=]", "[ .a]", "[#", "[", "[\n", "[ \n]"}) {
+    INFO(line);
+    const am::Diagnostic error = only_error(am::cat("[mesh]\nworld_size = 2\n", line));
+    CHECK(error.rule == "plan.syntax");
+    CHECK(error.span.line == 4);  // after the path of the model
+  }
+}
+
 TEST_CASE("unknown sections and keys name the nearest known one") {
   Diagnostic error = only_error("[trian]\nx = 1\n");
   CHECK(error.rule == "plan.section");

@@ -1,5 +1,27 @@
 // read_toml, the only user of the TOML library.
+//
+// What toml++ 3.3 asserts about its input it assumes where assertions are off, and some input does
+// not keep it: behaviour is undefined then. So its assertions stay on, and throw.
+namespace am::config {
+struct BrokenAssumption {};
+}  // namespace am::config
+#ifdef NDEBUG
+#undef NDEBUG
+#define AM_NDEBUG
+#endif
+#define TOML_ASSERT(condition) \
+  ((condition) ? static_cast<void>(0) : throw ::am::config::BrokenAssumption())
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpragmas"
+#pragma GCC diagnostic ignored "-Wunknown-warning-option"
+#pragma GCC diagnostic ignored \
+    "-Wterminate"  // in functions that are noexcept, which no text reaches
 #include <toml++/toml.h>
+#pragma GCC diagnostic pop
+#ifdef AM_NDEBUG
+#define NDEBUG
+#undef AM_NDEBUG
+#endif
 
 #include <algorithm>
 #include <tuple>
@@ -178,6 +200,30 @@ std::string help_for(std::string_view description) {
   return {};
 }
 
+// Whether the parser runs into an assertion of its own; an error that it can report is none.
+bool breaks_parser(std::string_view text) {
+  try {
+    static_cast<void>(toml::parse(text));
+  } catch (const toml::parse_error&) {
+    return false;
+  } catch (const BrokenAssumption&) {
+    return true;
+  }
+  return false;
+}
+
+// The first line with which the text breaks the parser, counted from 1. The parser reads from the
+// front, so every longer beginning breaks it too.
+int breaking_line(std::string_view text) {
+  std::vector<size_t> ends;  // of each line
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '\n') ends.push_back(at + 1);
+  }
+  const auto first = std::partition_point(
+      ends.begin(), ends.end(), [&](size_t end) { return !breaks_parser(text.substr(0, end)); });
+  return static_cast<int>(first - ends.begin()) + 1;
+}
+
 }  // namespace
 
 std::optional<Value> read_toml(std::string_view text, const std::string& file, Diagnostics& found) {
@@ -189,6 +235,12 @@ std::optional<Value> read_toml(std::string_view text, const std::string& file, D
   } catch (const toml::parse_error& error) {
     found.error("plan.syntax", reader.span(error.source()), message_of(error),
                 help_for(error.description()));
+  } catch (const BrokenAssumption&) {
+    const int line = breaking_line(text);
+    found.error("plan.syntax",
+                Span{file, line, 1, 1, reader.lines()[static_cast<size_t>(line) - 1]},
+                "this line is no section and no key",
+                "keys are ASCII letters, digits, - and _; anything else stands in quotes");
   }
   return std::nullopt;
 }

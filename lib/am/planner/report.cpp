@@ -119,7 +119,8 @@ std::string mesh_picture(const ReportInput& input) {
     const auto at = mesh.coordinate(rank);
     const double x = static_cast<double>(rank % columns) * kCell +
                      static_cast<double>(rank % columns / node) * 8;
-    const double y = static_cast<double>(rank / columns) * kCell;
+    const int64_t row = rank / columns;
+    const double y = static_cast<double>(row) * kCell;
     std::string title = cat("rank ", rank, ", node ", rank / node);
     for (size_t i = 0; i < mesh::kAxes.size(); ++i) {
       if (mesh.sizes().size(mesh::kAxes[i]) > 1) {
@@ -134,8 +135,9 @@ std::string mesh_picture(const ReportInput& input) {
   if (shown < mesh.world_size()) {
     note += cat(" The first ", shown, " of ", mesh.world_size(), " ranks.");
   }
-  return svg(static_cast<double>(columns) * kCell + static_cast<double>(columns / node) * 8,
-             rows * kCell, body) +
+  const int64_t gaps = columns / node;
+  const double width = static_cast<double>(columns) * kCell + static_cast<double>(gaps) * 8;
+  return svg(width, rows * kCell, body) +
          note + "</p>\n";
 }
 

@@ -95,7 +95,7 @@ std::vector<int64_t> in_flight(const Workload& job, int64_t position) {
   thread_local std::map<Key, std::vector<int64_t>> remembered;
 
   schedule::PipelineShape shape = pipeline_shape(job);
-  if (shape.pp <= 1) return {1};
+  if (shape.pp <= 1) return std::vector<int64_t>(static_cast<size_t>(shape.stages()), 1);
   // Later micro-batches change nothing.
   const int64_t enough = 4 * shape.stages();
   if (shape.microbatches > enough && shape.schedule != "gpipe" && shape.schedule != "looped_bfs") {
