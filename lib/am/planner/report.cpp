@@ -137,8 +137,7 @@ std::string mesh_picture(const ReportInput& input) {
   }
   const int64_t gaps = columns / node;
   const double width = static_cast<double>(columns) * kCell + static_cast<double>(gaps) * 8;
-  return svg(width, rows * kCell, body) +
-         note + "</p>\n";
+  return svg(width, rows * kCell, body) + note + "</p>\n";
 }
 
 std::string mesh_table(const ReportInput& input) {
