@@ -117,9 +117,10 @@ std::string mesh_picture(const ReportInput& input) {
   std::string body;
   for (int64_t rank = 0; rank < shown; ++rank) {
     const auto at = mesh.coordinate(rank);
-    const double x = static_cast<double>(rank % columns) * kCell +
-                     static_cast<double>(rank % columns / node) * 8;
     const int64_t row = rank / columns;
+    const int64_t column = rank % columns;
+    const int64_t nodes_before = column / node;
+    const double x = static_cast<double>(column) * kCell + static_cast<double>(nodes_before) * 8;
     const double y = static_cast<double>(row) * kCell;
     std::string title = cat("rank ", rank, ", node ", rank / node);
     for (size_t i = 0; i < mesh::kAxes.size(); ++i) {
