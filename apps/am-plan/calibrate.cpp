@@ -94,7 +94,7 @@ std::pair<int, int> wrong_verdicts(const am::planner::MeasuredRuns& runs) {
   std::pair<int, int> wrong = {0, 0};
   for (const MeasuredRun& run : runs.runs) {
     const auto peak = am::planner::worst_peak_memory(run.job);
-    const auto verdict = am::planner::fit_into(run.job, peak, run.gpu);
+    const auto verdict = am::planner::fit_into(*run.job.implementation, peak.total(), run.gpu);
     if (run.out_of_memory) {
       wrong.second += verdict == am::planner::Fit::kFits ? 1 : 0;
     } else if (run.seconds) {

@@ -3,6 +3,7 @@
 
 #include "am/base/file.h"
 #include "am/base/text.h"
+#include "am/planner/cost/stage_memory.h"
 #include "am/planner/stages.h"
 #include "am/schedule/svg.h"
 #include "am/schedule/timeline.h"
@@ -47,7 +48,7 @@ int run_report(const ReportOptions& options, const Output& output) {
   const auto prediction =
       am::planner::predict(input->plan, input->model, input->layout.mesh.sizes(), kNearest, found);
   if (!prediction) return am_apps::refuse(found, output);
-  const auto stages = am::planner::worst_of_stages(input->plan, input->model, input->layout);
+  const auto stages = am::planner::memory_of_stages(input->plan, input->model, input->layout);
   const auto search = other_layouts(*input, *prediction);
   am::write_file_atomically(options.output,
                             am::planner::html_report({.plan = input->plan,

@@ -37,7 +37,7 @@ class CostTest(PlanCase):
         self.am_plan("cost", plan, status=1)
 
     def test_own_gpu(self):
-        self.write("mine.toml", "bf16_tflops = 100\nmemory_gb = 80\nmemory_tb_per_s = 2\n"
+        self.write("mine.toml", "bf16_tflops = 100\nmemory_gib = 79.1\nmemory_tb_per_s = 2\n"
                    "link_gb_per_s = 300\nnic_gbit_per_s = 200\n")
         slow = self.plan(MESH + '[cluster]\ngpu = "./mine.toml"\n')
         fast = self.plan(MESH + '[cluster]\ngpu = "a100-sxm"\n', name="fast.toml")
@@ -59,6 +59,12 @@ class CostTest(PlanCase):
         self.assertAlmostEqual(cost["step_seconds"], best["step_seconds"], places=9)
         memory = self.json("memory", self.folder / "best.toml")
         self.assertEqual(memory["peak_bytes"], best["peak_bytes"])
+        other = self.json("search", "--model", MODELS / "llama-3.1-8b", "--gpus", "8", "--gpu",
+                          "h100-sxm", "--implementation", "megatron", "--write",
+                          self.folder / "other.toml")["layouts"][0]
+        memory = self.json("memory", self.folder / "other.toml")
+        self.assertEqual((memory["implementation"], memory["peak_bytes"], memory["fit"]),
+                         ("megatron", other["peak_bytes"], "fits"))
         self.assertIn("less", self.am_plan("search", "--model", MODELS / "llama-3.1-8b", "--gpus",
                                            "8").out)
 

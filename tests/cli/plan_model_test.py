@@ -124,6 +124,32 @@ class MemoryTest(PlanCase):
         ddp = self.json("memory", plan, "--set", "strategy.name='ddp'")["components"]
         self.assertEqual(ddp["parameters"], 4 * 8030261248)
 
+    def test_other_implementations_and_the_gpu(self):
+        plan = self.plan("[mesh]\nworld_size = 16\ntp_size = 2\npp_size = 2\n"
+                         "[train]\nglobal_batch_size = 8\nseq_len = 16384\n")
+        own = self.json("memory", plan)
+        self.assertEqual(own["implementation"], "automesh")
+        self.assertNotIn("fit", own)
+        self.assertGreater(own["process_bytes"], own["reserved_bytes"])
+        self.assertGreater(own["reserved_bytes"], own["peak_bytes"])
+        peaks = {}
+        for name in ("torchtitan", "megatron"):
+            options = ("--set", f"cluster.implementation='{name}'", "--set", "cluster.gpu='h100'")
+            other = self.json("memory", plan, *options)
+            self.assertEqual(other["implementation"], name)
+            self.assertEqual(sum(other["components"].values()), other["peak_bytes"])
+            self.assertEqual([(s["stage"], s["rank"]) for s in other["stages"]], [(0, 0), (1, 8)])
+            self.assertEqual(other["gpu"]["name"], "h100-sxm")
+            self.assertEqual(self.json("memory", plan, "--rank", 9, *options)["stages"][0]["stage"],
+                             1)
+            peaks[name] = other["peak_bytes"]
+        self.assertNotEqual(peaks["torchtitan"], peaks["megatron"])
+        fit = lambda gpu: self.json("memory", plan, "--set", f"cluster.gpu='{gpu}'")["fit"]
+        self.assertEqual(fit("mi300x"), "fits")
+        self.assertEqual(fit("v100-sxm2"), "too_large")
+        self.assertIn("it does not fit",
+                      self.am_plan("memory", plan, "--set", "cluster.gpu='v100-sxm2'").out)
+
     def test_stages_and_ranks(self):
         plan = self.plan("[mesh]\nworld_size = 4\npp_size = 2\n[train]\nglobal_batch_size = 4\n")
         answer = self.json("memory", plan)

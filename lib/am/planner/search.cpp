@@ -13,10 +13,9 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/model/flops.h"
-#include "am/planner/cost/peak_memory.h"
 #include "am/planner/cost/prediction.h"
+#include "am/planner/cost/stage_memory.h"
 #include "am/planner/legal_values.h"
-#include "am/planner/memory.h"
 #include "am/planner/rules.h"
 
 namespace am::planner {
@@ -246,8 +245,8 @@ class Search {
     }
     const Workload& job = workload(candidate);
     const PeakMemory peak = worst_peak_memory(job);
-    if (fit_into(job, peak, request_.gpu) != Fit::kFits) {
-      last_misfit_ = peak.states + peak.unsharded > 0.7 * request_.gpu.memory_bytes
+    if (fit_into(*job.implementation, peak.total(), request_.gpu) != Fit::kFits) {
+      last_misfit_ = peak.states() + peak.unsharded > 0.7 * request_.gpu.memory_bytes
                          ? "parameters, gradients and optimizer do not fit"
                          : "activations and logits do not fit";
       drop(last_misfit_);
@@ -315,13 +314,13 @@ class Search {
     std::reverse(result_.pareto.begin(), result_.pareto.end());
   }
 
-  // The peak to the byte, as `am-plan memory` has it; whether it fits.
-  bool walk_memory(const Layout& layout, FoundLayout& found) {
-    for (const int64_t rank : distinct_ranks(layout.mesh)) {
-      const RankMemory memory = estimate_memory(found.plan, request_.model, layout, rank);
-      found.peak_bytes = std::max(found.peak_bytes, memory.components.total());
+  // The peak as `am-plan memory` has it; whether it fits.
+  bool fits(const Layout& layout, FoundLayout& found) {
+    for (const RankMemory& stage : memory_of_stages(found.plan, request_.model, layout)) {
+      found.peak_bytes = std::max(found.peak_bytes, stage.components.total());
     }
-    if (static_cast<double>(found.peak_bytes) <= 0.9 * request_.gpu.memory_bytes) return true;
+    const auto bytes = static_cast<double>(found.peak_bytes);
+    if (fit_into(implementation_of(found.plan), bytes, request_.gpu) == Fit::kFits) return true;
     drop("the step's peak does not fit");
     return false;
   }
@@ -341,7 +340,7 @@ class Search {
       }
       return std::nullopt;
     }
-    if (!walk_memory(*checked.layout, found)) return std::nullopt;
+    if (!fits(*checked.layout, found)) return std::nullopt;
     const Workload job = workload_of(found.plan, request_.model, *checked.mesh);
     found.time = estimate_step_time(job, request_.gpu, calibration_.constants, order_of(job).get());
     found.step_seconds = found.time.seconds;

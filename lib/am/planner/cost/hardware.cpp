@@ -8,6 +8,7 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/text.h"
+#include "am/base/units.h"
 #include "am/config/codec.h"
 #include "am/config/value.h"
 #include "am/planner/cost/facts.h"
@@ -37,7 +38,7 @@ constexpr std::array<NumberKey, 10> kNumbers = {{
     {"fp8_tflops", &Gpu::fp8_flops, kTera, false},
     {"fp4_tflops", &Gpu::fp4_flops, kTera, false},
     {"fp32_tflops", &Gpu::fp32_flops, kTera, false},
-    {"memory_gb", &Gpu::memory_bytes, kGiga, true},
+    {"memory_gib", &Gpu::memory_bytes, kGiB, true},
     {"memory_tb_per_s", &Gpu::memory_bandwidth, kTera, true},
     {"link_gb_per_s", &Gpu::link_bandwidth, kGiga, true},
     {"link_domain", &Gpu::link_domain, 1.0, false},

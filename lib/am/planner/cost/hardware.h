@@ -31,7 +31,7 @@ struct Gpu {
   double fp8_flops = 0.0;
   double fp4_flops = 0.0;
   double fp32_flops = 0.0;
-  double memory_bytes = 0.0;
+  double memory_bytes = 0.0;      // all of it, as the driver reports it
   double memory_bandwidth = 0.0;  // bytes a second
   double link_bandwidth = 0.0;    // to the GPUs of its domain, bytes a second, one direction
   double link_domain = 1.0;       // GPUs that these links join

@@ -399,7 +399,8 @@ class RowReader {
     Workload& job = run_.job;
     for (const Recompute mode : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
       job.recompute = mode;
-      if (fit_into(job, worst_peak_memory(job), run_.gpu) != Fit::kTooLarge) return;
+      if (fit_into(*job.implementation, worst_peak_memory(job).total(), run_.gpu) != Fit::kTooLarge)
+        return;
     }
   }
 

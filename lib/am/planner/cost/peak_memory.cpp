@@ -27,19 +27,13 @@ StateBytes state_bytes(const Workload& job) {
   return {who.parameter_bytes, who.gradient_bytes + job.more_gradient_bytes, who.optimizer_bytes};
 }
 
-double held_bytes(const Workload& job, double numel, double shards) {
+// Adds `numel` parameters whose states `shards` ranks share.
+void add_states(const Workload& job, double numel, double shards, PeakMemory& peak) {
   const StateBytes bytes = state_bytes(job);
-  switch (job.sharding) {
-    case Sharding::kReplicated:
-      return numel * (bytes.parameter + bytes.gradient + bytes.optimizer);
-    case Sharding::kOptimizer:
-      return numel * (bytes.parameter + bytes.gradient + bytes.optimizer / shards);
-    case Sharding::kGradients:
-      return numel * (bytes.parameter + (bytes.gradient + bytes.optimizer) / shards);
-    case Sharding::kParameters:
-      return numel * (bytes.parameter + bytes.gradient + bytes.optimizer) / shards;
-  }
-  return 0.0;
+  const auto part = [&](Sharding from) { return job.sharding >= from ? shards : 1.0; };
+  peak.parameters += numel * bytes.parameter / part(Sharding::kParameters);
+  peak.gradients += numel * bytes.gradient / part(Sharding::kGradients);
+  peak.optimizer += numel * bytes.optimizer / part(Sharding::kOptimizer);
 }
 
 // Outputs of attention and of every second matrix product, and the layer's input: what torchtitan's
@@ -138,8 +132,8 @@ double layer_activation_bytes(const Workload& job, const model::LayerProfile& la
 PeakMemory estimate_peak_memory(const Workload& job, int64_t position) {
   PeakMemory peak;
   const LocalParameters mine = position_parameters(job, position);
-  peak.states = held_bytes(job, mine.dense, dense_shards(job)) +
-                held_bytes(job, mine.experts, expert_shards(job));
+  add_states(job, mine.dense, dense_shards(job), peak);
+  add_states(job, mine.experts, expert_shards(job), peak);
   const double T = job.local_tokens();
   const auto owners = schedule::stage_owners(job.schedule, static_cast<int64_t>(job.pp),
                                              static_cast<int64_t>(job.virtual_stages));
@@ -188,12 +182,21 @@ PeakMemory worst_peak_memory(const Workload& job) {
   return first.total() > last.total() ? first : last;
 }
 
-Fit fit_into(const Workload& job, const PeakMemory& peak, const Gpu& gpu) {
+double reserved_bytes(const Implementation& who, double allocated) {
+  return allocated * who.reserved;
+}
+
+double process_bytes(const Implementation& who, double allocated) {
+  constexpr double kContext = 1.3 * kGiB;        // BigScience measured 1.27 GiB
+  constexpr double kCommunicators = 1.5 * kGiB;  // NCCL, several groups
+  return reserved_bytes(who, allocated) + kContext + kCommunicators;
+}
+
+Fit fit_into(const Implementation& who, double allocated, const Gpu& gpu) {
   constexpr double kError = 0.15;  // nine predictions in ten are nearer
-  const double process = measured_as(MemoryMetric::kProcess, job, peak);
-  if (process <= gpu.memory_bytes * (1.0 - kError)) return Fit::kFits;
+  if (process_bytes(who, allocated) <= gpu.memory_bytes * (1.0 - kError)) return Fit::kFits;
   // A tight allocator may live with what is allocated alone.
-  return peak.total() * (1.0 - kError) > gpu.memory_bytes ? Fit::kTooLarge : Fit::kMayFit;
+  return allocated * (1.0 - kError) > gpu.memory_bytes ? Fit::kTooLarge : Fit::kMayFit;
 }
 
 double predicted_memory(const MeasuredRun& run) {
@@ -210,18 +213,15 @@ double predicted_memory(const MeasuredRun& run) {
 }
 
 double measured_as(MemoryMetric metric, const Workload& job, const PeakMemory& peak) {
-  const double reserved = peak.total() * job.implementation->reserved;
-  constexpr double kContext = 1.3 * kGiB;        // BigScience measured 1.27 GiB
-  constexpr double kCommunicators = 1.5 * kGiB;  // NCCL, several groups
   switch (metric) {
     case MemoryMetric::kAllocated:
       return peak.total();
     case MemoryMetric::kReserved:
-      return reserved;
+      return reserved_bytes(*job.implementation, peak.total());
     case MemoryMetric::kProcess:
-      return reserved + kContext + kCommunicators;
+      return process_bytes(*job.implementation, peak.total());
     case MemoryMetric::kModelStates:
-      return peak.states + peak.workspace;
+      return peak.states() + peak.workspace;
     case MemoryMetric::kHeldActivations:
       return peak.activations + peak.logits;
     case MemoryMetric::kActivationPeak:

@@ -1,6 +1,6 @@
 // The peak of a rank's memory by formula, for any implementation: what `am-plan search` sieves
-// layouts with, and what is held against measured runs. For am-run's own plans memory.h walks
-// through the step and counts the states to the byte.
+// layouts with, and what is held against measured runs. For automesh's own steps memory.h walks
+// through the step and counts the states to the byte; stage_memory.h chooses between the two.
 //
 //   const PeakMemory peak = estimate_peak_memory(job, /*position=*/0);
 //   measured_as(MemoryMetric::kReserved, job, peak);       // what torch's max_memory_reserved
@@ -19,7 +19,9 @@ namespace am::planner {
 
 // Bytes of one rank at the moment of its peak.
 struct PeakMemory {
-  double states = 0;       // parameters, gradients, optimizer
+  double parameters = 0;   // as they are kept
+  double gradients = 0;    // as they are kept
+  double optimizer = 0;    // with its master copies
   double unsharded = 0;    // gathered parameters and their gradients
   double activations = 0;  // kept for backward, of all micro-batches in flight
   double recomputed = 0;   // of the layer whose backward runs
@@ -27,8 +29,9 @@ struct PeakMemory {
   double loss = 0;         // what its backward adds
   double workspace = 0;    // cuBLAS, the batch
 
+  double states() const { return parameters + gradients + optimizer; }
   double total() const {
-    return states + unsharded + activations + recomputed + logits + loss + workspace;
+    return states() + unsharded + activations + recomputed + logits + loss + workspace;
   }
 };
 
@@ -37,13 +40,17 @@ PeakMemory estimate_peak_memory(const Workload& job, int64_t position);
 // The worst position, which is the first or the last.
 PeakMemory worst_peak_memory(const Workload& job);
 
-// Bytes as a metric reports them. The caching allocator reserves more than is allocated; the
-// process also holds the CUDA context and NCCL's buffers.
+// What the caching allocator reserves for a peak of `allocated` bytes, and what the process holds
+// with the CUDA context and NCCL's buffers, as nvidia-smi shows it.
+double reserved_bytes(const Implementation& who, double allocated);
+double process_bytes(const Implementation& who, double allocated);
+// Bytes as a metric reports them.
 double measured_as(MemoryMetric metric, const Workload& job, const PeakMemory& peak);
 
-// Whether a peak, with the error that such predictions have, fits into a GPU's memory.
+// Whether a peak of `allocated` bytes, with the error that such predictions have, fits into a GPU's
+// memory.
 enum class Fit { kFits, kMayFit, kTooLarge };
-Fit fit_into(const Workload& job, const PeakMemory& peak, const Gpu& gpu);
+Fit fit_into(const Implementation& who, double allocated, const Gpu& gpu);
 
 // What the model says of a measured run's memory: its rank, its metric.
 double predicted_memory(const MeasuredRun& run);

@@ -1,0 +1,58 @@
+#include "am/planner/cost/stage_memory.h"
+
+#include <cmath>
+
+namespace am::planner {
+namespace {
+
+bool is_automesh(const config::Plan& plan) {
+  return &implementation_of(plan) == &automesh_implementation();
+}
+
+int64_t whole(double bytes) { return static_cast<int64_t>(std::llround(bytes)); }
+
+// By formula all ranks of a position are equal.
+RankMemory formula(const Workload& job, int64_t position, int64_t rank) {
+  const PeakMemory peak = estimate_peak_memory(job, position);
+  RankMemory memory;
+  memory.rank = rank;
+  memory.stage = position;
+  memory.moment = "backward";
+  memory.components.parameters = whole(peak.parameters);
+  memory.components.gradients = whole(peak.gradients);
+  memory.components.optimizer = whole(peak.optimizer);
+  memory.components.activations = whole(peak.activations + peak.recomputed);
+  memory.components.logits = whole(peak.logits + peak.loss);
+  memory.components.unsharded = whole(peak.unsharded);
+  memory.components.other = whole(peak.workspace);
+  return memory;
+}
+
+}  // namespace
+
+const Implementation& implementation_of(const config::Plan& plan) {
+  const Implementation* who = find_implementation(plan.cluster.implementation);
+  return who != nullptr ? *who : automesh_implementation();
+}
+
+std::vector<RankMemory> memory_of_stages(const config::Plan& plan, const model::ModelConfig& config,
+                                         const Layout& layout) {
+  if (is_automesh(plan)) return worst_of_stages(plan, config, layout);
+  const mesh::MeshSizes& sizes = layout.mesh.sizes();
+  const Workload job = workload_of(plan, config, sizes);
+  std::vector<RankMemory> stages;
+  for (int64_t position = 0; position < sizes.pp; ++position) {
+    const int64_t first_rank = position * (layout.mesh.world_size() / sizes.pp);  // pp is outermost
+    stages.push_back(formula(job, position, first_rank));
+  }
+  return stages;
+}
+
+RankMemory memory_of_rank(const config::Plan& plan, const model::ModelConfig& config,
+                          const Layout& layout, int64_t rank) {
+  if (is_automesh(plan)) return estimate_memory(plan, config, layout, rank);
+  const Workload job = workload_of(plan, config, layout.mesh.sizes());
+  return formula(job, layout.mesh.coordinate(rank)[0], rank);
+}
+
+}  // namespace am::planner

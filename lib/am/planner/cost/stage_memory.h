@@ -1,0 +1,24 @@
+// Memory per rank of whoever runs the plan, as `[cluster] implementation` says: automesh by
+// memory.h's walk through the step, any other by the formulas of peak_memory.h.
+//
+//   const auto stages = memory_of_stages(plan, config, layout);   // the worst rank of each
+//   fits_into(plan, stages.front(), gpu);
+#pragma once
+
+#include <vector>
+
+#include "am/planner/cost/peak_memory.h"
+#include "am/planner/memory.h"
+
+namespace am::planner {
+
+// The plan must have passed the rules. The worst rank of each pipeline position, by position.
+std::vector<RankMemory> memory_of_stages(const config::Plan& plan, const model::ModelConfig& config,
+                                         const Layout& layout);
+RankMemory memory_of_rank(const config::Plan& plan, const model::ModelConfig& config,
+                          const Layout& layout, int64_t rank);
+
+// Who that is.
+const Implementation& implementation_of(const config::Plan& plan);
+
+}  // namespace am::planner
