@@ -14,9 +14,12 @@ namespace {
 constexpr double kSpreadOfRuns = 0.07;  // of log(predicted / measured) that is noise
 constexpr double kBend = 1.5;           // of those; from here errors count by their absolute value
 constexpr double kSpreadOfCompute = 0.12;
-constexpr double kSpreadOfHost = 0.7;  // of an implementation, and of a site
+constexpr double kSpreadOfHost = 0.7;     // of an implementation, and of a site
+constexpr double kSpreadOfSource = 0.04;  // of all times of one source's cluster
 
-// The logarithms of all constants, then two for each implementation.
+// The logarithms of all constants, then two for each implementation, one for each site, and one for
+// each source: its cluster is a little faster or slower than others in all that it does. That part
+// is nobody else's, so it is fitted beside the constants and not kept.
 class Parameters {
  public:
   explicit Parameters(const RunList& runs) {
@@ -27,9 +30,16 @@ class Parameters {
     for (const MeasuredRun* run : runs) sites.insert(run->job.site);
     sites.erase("");
     sites_.assign(sites.begin(), sites.end());
+    std::set<std::string> sources;
+    for (const MeasuredRun* run : runs) sources.insert(source_of(*run));
+    sources_.assign(sources.begin(), sources.end());
   }
 
-  size_t size() const { return kConstants + 2 * implementations_.size() + sites_.size(); }
+  // Where the logarithm of a run's source stands.
+  size_t place_of_source(const MeasuredRun& run) const {
+    const auto at = std::lower_bound(sources_.begin(), sources_.end(), source_of(run));
+    return first_source() + static_cast<size_t>(at - sources_.begin());
+  }
 
   std::vector<double> from(const CostConstants& constants) const {
     std::vector<double> x;
@@ -39,6 +49,7 @@ class Parameters {
       x.push_back(std::log(constants.of(name).host));
     }
     for (const std::string& name : sites_) x.push_back(std::log(constants.at(name)));
+    x.resize(x.size() + sources_.size(), 0.0);
     return x;
   }
 
@@ -68,14 +79,17 @@ class Parameters {
   }
 
  private:
+  size_t first_source() const { return kConstants + 2 * implementations_.size() + sites_.size(); }
   double spread(size_t i) const {
     const size_t at = i - kConstants;
+    if (i >= first_source()) return kSpreadOfSource;
     const bool compute = at < 2 * implementations_.size() && at % 2 == 0;
     return compute ? kSpreadOfCompute : kSpreadOfHost;
   }
 
   std::vector<std::string> implementations_;
   std::vector<std::string> sites_;
+  std::vector<std::string> sources_;
 };
 
 // A square system, by Cholesky's decomposition; `a` is symmetric and positive, row by row.
@@ -104,6 +118,7 @@ struct Prepared {
   const MeasuredRun* run;
   std::shared_ptr<const PipelineOrder> order;
   double weight = 1.0;
+  size_t source = 0;  // its place among the parameters
 
   double log_error(const CostConstants& constants) const {
     const StepTime time = estimate_step_time(run->job, run->gpu, constants, order.get());
@@ -126,14 +141,17 @@ std::vector<Prepared> prepare(const RunList& runs) {
       if (!shared) shared = std::make_shared<const PipelineOrder>(shape);
       order = shared;
     }
-    prepared.push_back({run, order, 1.0 / std::sqrt(of_layout[run->group])});
+    prepared.push_back(
+        {.run = run, .order = order, .weight = 1.0 / std::sqrt(of_layout[run->group])});
   }
   return prepared;
 }
 
 class Fit {
  public:
-  explicit Fit(const RunList& runs) : runs_(prepare(runs)), parameters_(runs) {}
+  explicit Fit(const RunList& runs) : runs_(prepare(runs)), parameters_(runs) {
+    for (Prepared& run : runs_) run.source = parameters_.place_of_source(*run.run);
+  }
 
   CostConstants run(const CostConstants& start) {
     constexpr int kMostRounds = 40;
@@ -171,7 +189,7 @@ class Fit {
     std::vector<double> out;
     out.reserve(runs_.size());
     for (const Prepared& run : runs_) {
-      out.push_back(run.log_error(constants) / kSpreadOfRuns);
+      out.push_back((run.log_error(constants) + x[run.source]) / kSpreadOfRuns);
     }
     return out;
   }
