@@ -28,6 +28,34 @@ constexpr int64_t kLongestRow = 16;
 constexpr const char* kJsonGroups[] = {"tp",       "cp",    "pp", "dp",       "dp_replicate",
                                        "dp_shard", "dp_cp", "ep", "ep_shard", "dp_shard_cp"};
 
+// The most nodes that one group of this name has ranks on.
+int64_t nodes_of_group(const MeshLayout& mesh, const std::string& name, int64_t ranks_per_node) {
+  int64_t most = 1;
+  for (const std::vector<int64_t>& ranks : mesh.groups(name)) {  // each ascends
+    int64_t nodes = 0;
+    int64_t last = -1;
+    for (const int64_t rank : ranks) {
+      if (rank / ranks_per_node != last) ++nodes;
+      last = rank / ranks_per_node;
+    }
+    most = std::max(most, nodes);
+  }
+  return most;
+}
+
+// "dp_shard and pp cross nodes"; nothing where none does.
+std::string crossing_text(const MeshLayout& mesh, int64_t ranks_per_node) {
+  std::vector<std::string> names;
+  for (const Axis axis : am::mesh::kAxes) {
+    const std::string name = am::mesh::to_string(axis);
+    if (mesh.sizes().size(axis) > 1 && nodes_of_group(mesh, name, ranks_per_node) > 1) {
+      names.push_back(name);
+    }
+  }
+  if (names.empty()) return {};
+  return am::cat(am::join(names, ", "), names.size() == 1 ? " crosses" : " cross", " nodes");
+}
+
 am::Json to_json(const MeshLayout& mesh, int64_t ranks_per_node) {
   am::Json dims = am::Json::array();
   am::Json sizes = am::Json::array();
@@ -36,7 +64,11 @@ am::Json to_json(const MeshLayout& mesh, int64_t ranks_per_node) {
     sizes.push_back(mesh.sizes().size(axis));
   }
   am::Json groups = am::Json::object();
-  for (const char* name : kJsonGroups) groups[name] = mesh.groups(name);
+  am::Json spans = am::Json::object();
+  for (const char* name : kJsonGroups) {
+    groups[name] = mesh.groups(name);
+    spans[name] = nodes_of_group(mesh, name, ranks_per_node);
+  }
   const int64_t nodes = (mesh.world_size() + ranks_per_node - 1) / ranks_per_node;
   am::Json json = am::Json::object();
   json["mesh"] = {{"dims", std::move(dims)}, {"sizes", std::move(sizes)}};
@@ -44,6 +76,7 @@ am::Json to_json(const MeshLayout& mesh, int64_t ranks_per_node) {
   json["nodes"] = nodes;
   json["ranks_per_node"] = ranks_per_node;
   json["groups"] = std::move(groups);
+  json["nodes_of_group"] = std::move(spans);
   return json;
 }
 
@@ -170,10 +203,12 @@ std::string examples(const MeshLayout& mesh, const char* name) {
   return static_cast<int64_t>(shown.size()) < groups ? text + " ..." : text;
 }
 
-std::string group_table(const MeshLayout& mesh, const am::term::Style& style) {
+std::string group_table(const MeshLayout& mesh, int64_t ranks_per_node,
+                        const am::term::Style& style) {
   am::term::Table table({{"group"},
                          {"size", am::term::Align::kRight},
                          {"groups", am::term::Align::kRight},
+                         {"nodes", am::term::Align::kRight},
                          {"what it does"},
                          {"ranks"}});
   for (const auto& [name, role] : kRoles) {
@@ -183,6 +218,7 @@ std::string group_table(const MeshLayout& mesh, const am::term::Style& style) {
     table.add({{name, am::term::Role::kBold},
                am::cat(size),
                am::cat(mesh.world_size() / size),
+               am::cat(nodes_of_group(mesh, name, ranks_per_node)),
                role,
                examples(mesh, name)});
   }
@@ -216,9 +252,11 @@ int run_show(const PlanOptions& options, const Output& output) {
     return am_apps::kFine;
   }
   const int64_t nodes = (mesh.world_size() + ranks_per_node - 1) / ranks_per_node;
-  am_apps::print(am::cat(mesh_text(mesh.sizes(), output.out), ", ", nodes,
-                         nodes == 1 ? " node" : " nodes", " of ", ranks_per_node, "\n\n",
-                         picture(mesh, ranks_per_node, output.out), group_table(mesh, output.out)));
+  const std::string crossing = crossing_text(mesh, ranks_per_node);
+  am_apps::print(am::cat(
+      mesh_text(mesh.sizes(), output.out), ", ", nodes, nodes == 1 ? " node" : " nodes", " of ",
+      ranks_per_node, crossing.empty() ? "" : "; ", crossing, "\n\n",
+      picture(mesh, ranks_per_node, output.out), group_table(mesh, ranks_per_node, output.out)));
   return am_apps::kFine;
 }
 

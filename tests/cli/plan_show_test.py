@@ -32,7 +32,7 @@ class ShowTest(PlanCase):
     def test_the_picture(self):
         result = self.am_plan("show", self.plan(FOUR))
         self.assertEqual(result.out, """\
-4 ranks = dp_shard 2 × tp 2, 2 nodes of 2
+4 ranks = dp_shard 2 × tp 2, 2 nodes of 2; dp_shard crosses nodes
 
 ┌ nodes 0-1 ────────────────┐
 │                  tp0  tp1 │
@@ -40,13 +40,23 @@ class ShowTest(PlanCase):
 │ node 1: shard 1    2    3 │
 └───────────────────────────┘
 
-group        size  groups  what it does                  ranks
-──────────────────────────────────────────────────────────────────────
-tp              2       2  cuts each layer's matrices    {0, 1} {2, 3}
-dp              2       2  reads different samples       {0, 2} {1, 3}
-dp_shard_cp     2       2  shards parameters and states  {0, 2} {1, 3}
-dp_cp           2       2  sums loss and gradients       {0, 2} {1, 3}
+group        size  groups  nodes  what it does                  ranks
+─────────────────────────────────────────────────────────────────────────────
+tp              2       2      1  cuts each layer's matrices    {0, 1} {2, 3}
+dp              2       2      2  reads different samples       {0, 2} {1, 3}
+dp_shard_cp     2       2      2  shards parameters and states  {0, 2} {1, 3}
+dp_cp           2       2      2  sums loss and gradients       {0, 2} {1, 3}
 """)
+
+    def test_which_axes_cross_nodes(self):
+        plan = self.plan("[mesh]\nworld_size = 16\ntp_size = 4\npp_size = 2\n")
+        spans = lambda *options: self.json("show", plan, *options)["nodes_of_group"]
+        self.assertEqual({spans()[name] for name in ("tp", "dp", "dp_shard_cp")}, {1})
+        self.assertEqual(spans()["pp"], 2)
+        self.assertIn("; pp crosses nodes\n", self.am_plan("show", plan).out)
+        # Nodes of 6: some groups of 4 are cut, some are not.
+        self.assertEqual(spans("--set", "mesh.ranks_per_node=6")["tp"], 2)
+        self.assertNotIn("cross", self.am_plan("show", plan, "--set", "mesh.ranks_per_node=16").out)
 
     def test_ascii_where_the_locale_is_not_unicode(self):
         result = self.am_plan("show", self.plan(FOUR), env={"LC_ALL": "C"})
