@@ -25,19 +25,13 @@ struct Shard {
   am::mesh::Box box;
 };
 
-// The first rank that holds a parameter of this stage.
-int64_t first_holder(const Layout& layout, const ParameterLayout& parameter) {
-  const int64_t pp = layout.stage_owners[static_cast<size_t>(parameter.stage)];
-  return layout.mesh.rank({pp, 0, 0, 0, 0});
-}
-
 std::vector<Shard> select(const ShardOptions& options, const Layout& layout) {
   std::vector<Shard> shards;
   for (size_t i = 0; i < layout.parameters.size(); ++i) {
     const ParameterLayout& parameter = layout.parameters[i];
     if (!am::glob_match(options.glob, parameter.name)) continue;
     if (options.rank.has_value() && !layout.holds(*options.rank, parameter)) continue;
-    const int64_t rank = options.rank.value_or(first_holder(layout, parameter));
+    const int64_t rank = options.rank.value_or(layout.first_holder(parameter));
     shards.push_back(
         {&parameter, layout.inventory.parameters[i].layer, rank, parameter.box(layout.mesh, rank)});
   }

@@ -16,7 +16,13 @@ std::string mesh_text(const am::mesh::MeshSizes& sizes, const am::term::Style& s
   const int64_t world = sizes.world_size();
   std::string ranks = am::cat(world, world == 1 ? " rank" : " ranks");
   if (axes.empty()) return ranks;
-  return am::cat(ranks, " = ", am::join(axes, style.unicode ? " × " : " x "));
+  const char* times = style.unicode ? " × " : " x ";
+  std::string text = am::cat(ranks, " = ", am::join(axes, times));
+  if (sizes.ep > 1) {
+    const int64_t shards = world / (sizes.pp * sizes.ep);
+    text += am::cat(", experts over ep_shard ", shards, times, "ep ", sizes.ep);
+  }
+  return text;
 }
 
 std::string model_text(const am::model::ModelConfig& config, int64_t parameters) {

@@ -78,13 +78,26 @@ class ModelTest(PlanCase):
                 self.assertEqual(rules, ["tp.sequence"] if warns else [])
 
     def test_expert_parallelism_divides_the_experts(self):
-        for model, ep, severity in (("mixtral-8x7b-v0.1", 4, "warning"),
-                                    ("mixtral-8x7b-v0.1", 16, "error"), ("llama-3.2-1b", 2, "error")):
+        for model, ep, rules in (("mixtral-8x7b-v0.1", 4, []),
+                                 ("mixtral-8x7b-v0.1", 16, ["ep.experts"]),
+                                 ("llama-3.2-1b", 2, ["ep.experts"])):
             with self.subTest(f"{model} {ep}"):
                 plan = self.plan(f"[mesh]\nworld_size = 16\nep_size = {ep}\n", model=model)
-                status = 0 if severity == "warning" else 1
-                items = self.json("check", plan, status=status)["plans"][0]["diagnostics"]
-                self.assertIn(("ep.experts", severity), [(i["rule"], i["severity"]) for i in items])
+                self.assertEqual(self.rules(plan, status=1 if rules else 0), rules)
+
+    def test_expert_parallelism_places_experts(self):
+        plan = self.plan("[mesh]\nworld_size = 16\nep_size = 8\n", model="mixtral-8x7b-v0.1")
+        of_rank = lambda rank: {p["name"]: p for p in self.json(
+            "shards", plan, "--rank", rank, "--param", "*.layers.0.*")["parameters"]}
+        for rank in (0, 3, 11):
+            experts = {name.split(".")[5] for name in of_rank(rank) if ".experts." in name}
+            self.assertEqual(experts, {str(rank % 8)})
+        own = of_rank(11)["model.layers.0.block_sparse_moe.experts.3.w2.weight"]
+        self.assertEqual(own["placements"], {"ep_shard": "Shard(0)"})
+        self.assertEqual((own["local_shape"], own["local_offset"]), ([2048, 14336], [2048, 0]))
+        # All states are shared by all ranks, with experts or without.
+        states = lambda *options: self.json("memory", plan, *options)["components"]["parameters"]
+        self.assertEqual(states(), states("--set", "mesh.ep_size=1"))
 
     def test_files_that_are_no_configs(self):
         for data in (b"", b"{", b"[]", b"\xff\xfe\x00", b'{"model_type": "llama"}', b"null"):

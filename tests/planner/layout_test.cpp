@@ -92,6 +92,64 @@ TEST_CASE("the boxes of all ranks tile every parameter") {
   }
 }
 
+TEST_CASE("each expert is on one ep rank, cut over ep_shard") {
+  const Layout layout =
+      layout_of("[mesh]\nworld_size = 16\ntp_size = 2\nep_size = 4\n", "mixtral-8x7b-v0.1");
+  const auto& mesh = layout.mesh;
+  const auto& fifth = at(layout, "model.layers.3.block_sparse_moe.experts.5.w1.weight");
+  CHECK(fifth.ep_owner == 2);  // two experts on each of the four
+  CHECK(fifth.placements(mesh) == Placements{{"ep_shard", Placement::shard(0)}});
+  CHECK(layout.first_holder(fifth) == 2);
+  CHECK_FALSE(layout.holds(0, fifth));
+  CHECK(layout.holds(6, fifth));
+  CHECK(fifth.box(mesh, 6) == Box{{3584, 0}, {3584, 4096}});
+  const auto& router = at(layout, "model.layers.3.block_sparse_moe.gate.weight");
+  CHECK(router.placements(mesh) ==
+        Placements{{"dp_shard_cp", Placement::shard(0)}, {"tp", Placement::replicate()}});
+}
+
+TEST_CASE("the experts of one tensor are cut over ep") {
+  const Layout layout = layout_of(
+      "[mesh]\nworld_size = 8\nep_size = 4\npp_size = 2\n[train]\nglobal_batch_size = 8\n",
+      "gpt-oss-20b");
+  const auto& down = at(layout, "model.layers.0.mlp.experts.down_proj");
+  REQUIRE(down.shape == Shape{32, 2880, 2880});
+  CHECK(down.ep_cut);
+  CHECK(down.placements(layout.mesh) == Placements{{"ep", Placement::shard(0)}});
+  CHECK(down.box(layout.mesh, 3) == Box{{24, 0, 0}, {8, 2880, 2880}});
+  CHECK_FALSE(layout.holds(4, down));
+}
+
+TEST_CASE("every element of every expert is held once") {
+  for (const std::string model : {"mixtral-8x7b-v0.1", "gpt-oss-20b"}) {
+    for (const char* mesh :
+         {"world_size = 8\nep_size = 2", "world_size = 12\ntp_size = 3\nep_size = 4",
+          "world_size = 16\ndp_replicate_size = 2\ncp_size = 2\nep_size = 8",
+          "world_size = 8\nep_size = 8"}) {
+      INFO(model << " " << mesh);
+      auto config = model_of(model);
+      config.num_hidden_layers = 1;
+      const auto plan = plan_of(am::cat("[mesh]\n", mesh, "\n"), model);
+      const Layout layout = layout_of(plan, config);
+      int experts = 0;
+      for (const auto& parameter : layout.parameters) {
+        if (!parameter.expert_parallel()) continue;
+        ++experts;
+        int64_t held = 0;
+        for (int64_t rank = 0; rank < layout.mesh.world_size(); ++rank) {
+          if (!layout.holds(rank, parameter)) continue;
+          const Box box = parameter.box(layout.mesh, rank);
+          CHECK(box.numel() <= parameter.stored_numel(layout.mesh, rank));
+          held += box.numel();
+        }
+        INFO(parameter.name);
+        CHECK(held == am::numel(parameter.shape));
+      }
+      CHECK(experts > 0);
+    }
+  }
+}
+
 TEST_CASE("FSDP pieces are stored padded") {
   auto config = model_of("llama-3.2-1b");
   config.num_hidden_layers = 1;

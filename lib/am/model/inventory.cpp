@@ -1,6 +1,7 @@
 #include "am/model/inventory.h"
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "am/base/text.h"
@@ -38,11 +39,30 @@ Inventory empty_inventory(const ModelConfig& config, const Family& family) {
   return inventory;
 }
 
+// The digits after ".experts." in a name; empty where there are none.
+std::string_view expert_number(std::string_view name) {
+  constexpr std::string_view kExperts = ".experts.";
+  const size_t experts = name.find(kExperts);
+  if (experts == std::string_view::npos) return {};
+  const size_t first = experts + kExperts.size();
+  size_t last = first;
+  while (last < name.size() && name[last] >= '0' && name[last] <= '9') ++last;
+  return name.substr(first, last - first);
+}
+
 }  // namespace
 
 std::string ParameterSpec::module() const { return name.substr(0, name.rfind('.')); }
 
 std::string ParameterSpec::leaf() const { return name.substr(name.rfind('.') + 1); }
+
+std::optional<int64_t> ParameterSpec::expert() const {
+  const std::string_view digits = expert_number(name);
+  int64_t number = 0;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (module_kind != ModuleKind::kExpert || read.ec != std::errc()) return std::nullopt;
+  return number;
+}
 
 int64_t Inventory::total() const {
   int64_t total = 0;
@@ -95,14 +115,10 @@ std::string any_layer_name(std::string_view name, int layer) {
   const size_t at = name.find(number);
   if (at == std::string_view::npos) return std::string(name);
   std::string any = cat(name.substr(0, at), ".*.", name.substr(at + number.size()));
-  constexpr std::string_view kExperts = ".experts.";
-  const size_t experts = any.find(kExperts);
-  if (experts == std::string::npos) return any;
-  const size_t first = experts + kExperts.size();
-  size_t last = first;
-  while (last < any.size() && any[last] >= '0' && any[last] <= '9') ++last;
-  if (last > first) any.replace(first, last - first, "*");
-  return any;
+  const std::string_view expert = expert_number(any);
+  if (expert.empty()) return any;
+  const auto first = static_cast<size_t>(expert.data() - any.data());
+  return any.replace(first, expert.size(), "*");
 }
 
 std::vector<Unit> shard_units(const Inventory& inventory) {

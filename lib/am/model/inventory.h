@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,7 +33,9 @@ struct ParameterSpec {
   bool transposed = false;  // a linear weight stored [in, out] (GPT-2's Conv1D), not [out, in]
 
   std::string module() const;  // name without the last component
-  std::string leaf() const;    // "weight" or "bias"
+  // Of a routed expert's own matrix: which expert. Nothing for a tensor that has all of them.
+  std::optional<int64_t> expert() const;
+  std::string leaf() const;  // "weight" or "bias"
 };
 
 // Where the parts that every decoder has are in this family's checkpoints.

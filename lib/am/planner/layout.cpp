@@ -7,9 +7,6 @@
 namespace am::planner {
 namespace {
 
-// The group that FSDP's parameters are cut over.
-constexpr const char* kShardGroup = "dp_shard_cp";
-
 // Megatron-FSDP cuts parameters only at its highest level; below that every rank keeps them whole.
 bool shards_parameters(const config::DistributedConfig& strategy) {
   if (std::holds_alternative<config::FSDP2Config>(strategy)) return true;
@@ -34,9 +31,21 @@ int stage_of(const model::ParameterSpec& parameter, const std::vector<int>& stag
   return parameter.module_kind == model::ModuleKind::kEmbedding ? 0 : last;
 }
 
+// Experts [0, E/ep) are the first ep rank's, and so on.
+void place_expert(const model::ParameterSpec& spec, const model::ModelConfig& config, int64_t ep,
+                  ParameterLayout& parameter) {
+  const auto expert = spec.expert();
+  const int64_t experts = config.moe.has_value() ? config.moe->experts : 1;
+  parameter.ep_cut = !expert.has_value();
+  if (expert.has_value()) parameter.ep_owner = *expert / mesh::chunk_length(experts, ep);
+  parameter.shard_group = "ep_shard";
+  parameter.tp_dim.reset();
+  parameter.grad_sum_over_tp = false;
+}
+
 void place_parameters(const config::Plan& plan, const model::ModelConfig& config, Layout& layout) {
   const mesh::MeshSizes& sizes = layout.mesh.sizes();
-  const bool fsdp = shards_parameters(plan.strategy) && layout.mesh.group_size(kShardGroup) > 1;
+  const bool fsdp = shards_parameters(plan.strategy);
   const std::vector<int> unit_of = unit_of_parameters(layout);
   const auto stages = static_cast<int64_t>(layout.stage_owners.size());
   const std::vector<int> stage_of_layer =
@@ -51,7 +60,10 @@ void place_parameters(const config::Plan& plan, const model::ModelConfig& config
       parameter.tp_dim = tp.shard_dim;
       parameter.grad_sum_over_tp = tp.grad_sum_over_tp;
     }
-    parameter.fsdp = fsdp;
+    if (sizes.ep > 1 && spec.module_kind == model::ModuleKind::kExpert) {
+      place_expert(spec, config, sizes.ep, parameter);
+    }
+    parameter.fsdp = fsdp && layout.mesh.group_size(parameter.shard_group) > 1;
     parameter.unit = unit_of[i];
     parameter.stage = stage_of(spec, stage_of_layer, static_cast<int>(stages) - 1);
     layout.parameters.push_back(std::move(parameter));
@@ -63,7 +75,8 @@ void place_parameters(const config::Plan& plan, const model::ModelConfig& config
 std::vector<mesh::Cut> ParameterLayout::cuts(const mesh::MeshLayout& mesh, int64_t rank) const {
   std::vector<mesh::Cut> cuts;
   if (tp_dim.has_value()) cuts.push_back({*tp_dim, mesh.group_size("tp"), mesh.index(rank, "tp")});
-  if (fsdp) cuts.push_back({0, mesh.group_size(kShardGroup), mesh.index(rank, kShardGroup)});
+  if (ep_cut) cuts.push_back({0, mesh.group_size("ep"), mesh.index(rank, "ep")});
+  if (fsdp) cuts.push_back({0, mesh.group_size(shard_group), mesh.index(rank, shard_group)});
   return cuts;
 }
 
@@ -72,31 +85,45 @@ mesh::Box ParameterLayout::box(const mesh::MeshLayout& mesh, int64_t rank) const
 }
 
 Shape ParameterLayout::tp_shape(const mesh::MeshLayout& mesh, int64_t rank) const {
-  if (!tp_dim.has_value()) return shape;
-  const mesh::Cut cut{*tp_dim, mesh.group_size("tp"), mesh.index(rank, "tp")};
+  if (!tp_dim.has_value() && !ep_cut) return shape;
+  const char* axis = ep_cut ? "ep" : "tp";
+  const mesh::Cut cut{tp_dim.value_or(0), mesh.group_size(axis), mesh.index(rank, axis)};
   return mesh::cut_box(shape, {&cut, 1}).shape;
 }
 
 int64_t ParameterLayout::stored_numel(const mesh::MeshLayout& mesh, int64_t rank) const {
   Shape local = tp_shape(mesh, rank);
-  if (fsdp) local[0] = mesh::chunk_length(local[0], mesh.group_size(kShardGroup));
+  if (fsdp) local[0] = mesh::chunk_length(local[0], mesh.group_size(shard_group));
   return numel(local);
 }
 
 std::vector<std::pair<std::string, mesh::Placement>> ParameterLayout::placements(
     const mesh::MeshLayout& mesh) const {
   std::vector<std::pair<std::string, mesh::Placement>> placements;
-  const auto add = [&](const char* group, const mesh::Placement& placement) {
+  const auto add = [&](std::string_view group, const mesh::Placement& placement) {
     if (mesh.group_size(group) > 1) placements.emplace_back(group, placement);
   };
+  const mesh::Placement sharded = fsdp ? mesh::Placement::shard(0) : mesh::Placement::replicate();
+  if (expert_parallel()) {
+    add(shard_group, sharded);
+    if (ep_cut) add("ep", mesh::Placement::shard(0));
+    return placements;
+  }
   add("dp_replicate", mesh::Placement::replicate());
-  add(kShardGroup, fsdp ? mesh::Placement::shard(0) : mesh::Placement::replicate());
+  add(shard_group, sharded);
   add("tp", tp_dim.has_value() ? mesh::Placement::shard(*tp_dim) : mesh::Placement::replicate());
   return placements;
 }
 
 bool Layout::holds(int64_t rank, const ParameterLayout& parameter) const {
-  return stage_owners[static_cast<size_t>(parameter.stage)] == mesh.index(rank, "pp");
+  return stage_owners[static_cast<size_t>(parameter.stage)] == mesh.index(rank, "pp") &&
+         (!parameter.ep_owner.has_value() || *parameter.ep_owner == mesh.index(rank, "ep"));
+}
+
+// ep ranks are the innermost of a stage.
+int64_t Layout::first_holder(const ParameterLayout& parameter) const {
+  const int64_t pp = stage_owners[static_cast<size_t>(parameter.stage)];
+  return mesh.rank({pp, 0, 0, 0, 0}) + parameter.ep_owner.value_or(0);
 }
 
 std::optional<Layout> build_layout(const config::Plan& plan, const model::ModelConfig& config,

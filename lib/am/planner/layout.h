@@ -38,24 +38,33 @@ MeshDraft draft_mesh(const config::Plan& plan, int64_t world_size, Diagnostics& 
 std::optional<model::TpPlan> select_tp_plan(const config::Plan& plan,
                                             const model::ModelConfig& config, Diagnostics& found);
 
-// How one parameter is cut. Cuts apply in this order: tp, then dp_shard_cp on dim 0 of what tp
-// left.
+// How one parameter is cut. Cuts apply in this order: tp or ep, then `shard_group` on dim 0 of what
+// that left.
+//
+// With ep > 1 routed experts leave the mesh of the others: the ranks of a stage are (ep_shard, ep)
+// to them, each ep rank has as many whole experts as the next, and FSDP cuts those over ep_shard,
+// replicas included. tp does not cut them.
 struct ParameterLayout {
   std::string name;
-  Shape shape;                    // global
-  std::optional<int> tp_dim;      // cut over tp on this dim; only when tp > 1
-  bool grad_sum_over_tp = false;  // replicated over tp, its gradient a part; only when tp > 1
-  bool fsdp = false;  // cut over dp_shard_cp on dim 0, each piece padded to chunk_length
-  int unit = 0;       // index into Layout::units
-  int stage = 0;      // pipeline stage, virtual ones counted
+  Shape shape;                      // global
+  std::optional<int> tp_dim;        // cut over tp on this dim; only when tp > 1
+  bool grad_sum_over_tp = false;    // replicated over tp, its gradient a part; only when tp > 1
+  bool ep_cut = false;              // all experts in one tensor: cut over ep on dim 0
+  std::optional<int64_t> ep_owner;  // one expert's own: the index along ep that holds it
+  bool fsdp = false;  // cut over shard_group on dim 0, each piece padded to chunk_length
+  std::string_view shard_group = "dp_shard_cp";  // "ep_shard" for what expert parallelism places
+  int unit = 0;                                  // index into Layout::units
+  int stage = 0;                                 // pipeline stage, virtual ones counted
 
-  // This rank's cuts, its box, and the shape after tp alone.
+  bool expert_parallel() const { return ep_cut || ep_owner.has_value(); }
+  // This rank's cuts, its box, and the shape after tp or ep alone. The rank must hold it.
   std::vector<mesh::Cut> cuts(const mesh::MeshLayout& mesh, int64_t rank) const;
   mesh::Box box(const mesh::MeshLayout& mesh, int64_t rank) const;
   Shape tp_shape(const mesh::MeshLayout& mesh, int64_t rank) const;
   // Elements that this rank really stores: the FSDP piece with its padding.
   int64_t stored_numel(const mesh::MeshLayout& mesh, int64_t rank) const;
-  // {"tp": "Shard(0)", "dp_shard_cp": "Shard(0)"}: every axis of size > 1, outer first.
+  // {"tp": "Shard(0)", "dp_shard_cp": "Shard(0)"}: every axis of size > 1, outer first. An expert
+  // that one ep rank owns is not placed along ep.
   std::vector<std::pair<std::string, mesh::Placement>> placements(
       const mesh::MeshLayout& mesh) const;
 };
@@ -70,8 +79,11 @@ struct Layout {
   std::vector<int64_t> stage_owners;  // by stage: the index along pp that runs it
   std::vector<int64_t> in_flight;     // by stage: its micro-batches at its rank's fullest moment
 
-  // Whether this rank's pipeline position holds the parameter; always true with pp = 1.
+  // Whether this rank has a part of the parameter (which may be empty): its pipeline position has
+  // the stage, and its ep rank the expert. Always true with pp = 1 and ep = 1.
   bool holds(int64_t rank, const ParameterLayout& parameter) const;
+  // The first such rank.
+  int64_t first_holder(const ParameterLayout& parameter) const;
 };
 
 // Adds the TP plan's diagnostics; nothing when one is an error.

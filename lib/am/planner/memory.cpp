@@ -49,7 +49,8 @@ class Walk {
         config_(config),
         layout_(layout),
         rank_(rank),
-        stage_(layout.mesh.index(rank, "pp")) {
+        stage_(layout.mesh.index(rank, "pp")),
+        ep_(layout.mesh.index(rank, "ep")) {
     const StepPrecision precision = resolve_precision(plan);
     storage_ = static_cast<double>(dtype_size(precision.storage));
     compute_ = static_cast<double>(dtype_size(precision.compute));
@@ -70,7 +71,8 @@ class Walk {
 
   // Layout::holds for this rank, asked for every parameter.
   bool is_mine(const ParameterLayout& parameter) const {
-    return layout_.stage_owners[static_cast<size_t>(parameter.stage)] == stage_;
+    return layout_.stage_owners[static_cast<size_t>(parameter.stage)] == stage_ &&
+           (!parameter.ep_owner.has_value() || *parameter.ep_owner == ep_);
   }
 
   // Parameters, their gradients and AdamW's two moments are flat tensors of one layout and dtype;
@@ -97,26 +99,29 @@ class Walk {
     bytes.reshards = reshards;
     double numel_full = 0;
     double numel_stored = 0;
+    double numel_padded = 0;  // gathered, with the padding of each piece
     bool fsdp = false;
     for (const int index : unit.parameters) {
       const ParameterLayout& parameter = layout_.parameters[static_cast<size_t>(index)];
       if (!is_mine(parameter)) continue;
       numel_full += static_cast<double>(numel(parameter.tp_shape(layout_.mesh, rank_)));
-      numel_stored += static_cast<double>(parameter.stored_numel(layout_.mesh, rank_));
+      const auto stored = static_cast<double>(parameter.stored_numel(layout_.mesh, rank_));
+      const int64_t pieces = parameter.fsdp ? layout_.mesh.group_size(parameter.shard_group) : 1;
+      numel_stored += stored;
+      numel_padded += stored * static_cast<double>(pieces);
       fsdp = fsdp || parameter.fsdp;
     }
-    const double ranks = fsdp ? static_cast<double>(layout_.mesh.group_size("dp_shard_cp")) : 1.0;
     // Without shards and casts the parameters that are stored are the ones that compute.
     const bool in_place = !fsdp && storage_ == compute_;
     if (!in_place) {
       bytes.full = numel_full * compute_;
-      bytes.gather_buffer = ranks * numel_stored * compute_;
+      bytes.gather_buffer = numel_padded * compute_;
       if (storage_ != compute_) bytes.gather_buffer += numel_stored * compute_;
     }
     bytes.gradients = numel_full * compute_;
     bytes.accumulated = numel_full * reduce_;
     bytes.pending = numel_stored * reduce_;
-    bytes.reduce_buffer = ranks * numel_stored * reduce_ + (fsdp ? bytes.pending : 0.0);
+    bytes.reduce_buffer = numel_padded * reduce_ + (fsdp ? bytes.pending : 0.0);
     return bytes;
   }
 
@@ -259,6 +264,7 @@ class Walk {
   const Layout& layout_;
   int64_t rank_;
   int64_t stage_;  // index along pp
+  int64_t ep_;     // index along ep
   double storage_ = 4;
   double compute_ = 4;
   double reduce_ = 4;

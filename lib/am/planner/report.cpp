@@ -211,15 +211,13 @@ std::string time_section(const Prediction& prediction) {
 
 // Outside of layers and in the first of them: the others are alike.
 std::string shard_table(const ReportInput& input) {
-  std::string text =
-      "<table><tr><th>parameter<th>shape<th>placements<th>on rank 0 of its stage</tr>\n";
+  std::string text = "<table><tr><th>parameter<th>shape<th>placements<th>on its first rank</tr>\n";
   const Layout& layout = input.layout;
   for (size_t i = 0; i < layout.parameters.size(); ++i) {
     const ParameterLayout& parameter = layout.parameters[i];
     const int layer = layout.inventory.parameters[i].layer;
     if (layer > 0 || parameter.name.find(".experts.1") != std::string::npos) continue;
-    const int64_t pp = layout.stage_owners[static_cast<size_t>(parameter.stage)];
-    const int64_t rank = layout.mesh.rank({pp, 0, 0, 0, 0});
+    const int64_t rank = layout.first_holder(parameter);
     std::vector<std::string> placements;
     for (const auto& [group, placement] : parameter.placements(layout.mesh)) {
       placements.push_back(cat(group, ": ", to_string(placement)));

@@ -54,14 +54,7 @@ void check_ep(const RuleContext& context, Diagnostics& found) {
     refuse(context, "ep.experts", "ep_size", ep, "expert parallelism", found);
   } else if (context.model != nullptr && context.model->moe.has_value()) {
     const int64_t experts = context.model->moe->experts;
-    if (experts % ep == 0) {
-      found.warning("ep.experts", context.plan.span("mesh.ep_size"),
-                    cat("ep_size = ", ep,
-                        " is valid, but this version lays every expert out as if "
-                        "it were 1"),
-                    "shards and memory count experts without expert parallelism");
-      return;
-    }
+    if (experts % ep == 0) return;
     found.error("ep.experts", context.plan.span("mesh.ep_size"),
                 cat("ep_size = ", ep, " does not divide the ", experts, " experts"),
                 assignment("ep_size", nearest_values(divisors(experts), ep)));
