@@ -41,6 +41,13 @@ Section by_part(std::string title, const RunList& runs, const std::vector<double
   for (size_t i = 0; i < runs.size(); ++i) parts[part(*runs[i])].push_back(errors[i]);
   Section section{std::move(title), {}};
   for (const auto& [name, own] : parts) section.lines.push_back({name, am::planner::summary(own)});
+  std::vector<double> serious;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (!runs[i]->test_job) serious.push_back(errors[i]);
+  }
+  if (serious.size() != runs.size()) {
+    section.lines.push_back({"all but test jobs", am::planner::summary(serious)});
+  }
   section.lines.push_back({"all", am::planner::summary(errors)});
   return section;
 }

@@ -42,6 +42,8 @@ class CommandLine {
     add_tp();
     add_memory();
     add_cost();
+    add_search();
+    add_report();
     add_calibrate();
     add_schedule();
     add_diff();
@@ -171,6 +173,55 @@ class CommandLine {
     add_plan_options(command);
   }
 
+  void add_search() {
+    CLI::App& command =
+        add("search", "Find the fastest layouts of a model on a number of GPUs",
+            "am-plan search --model plans/models/llama-3.1-70b --gpus 64 --gpu h100-sxm",
+            [this](const Output& output) { return run_search(search_, output); });
+    const auto positive = am_apps::integer_from(1);
+    command.add_option("--model", search_.model, "A Hugging Face config.json, or its folder")
+        ->required()
+        ->type_name("CONFIG");
+    command.add_option("--gpus", search_.gpus, "How many GPUs")
+        ->required()
+        ->check(positive)
+        ->type_name("N");
+    command.add_option("--gpu", search_.gpu, "Which: a file of plans/clusters, or one's path")
+        ->type_name("NAME");
+    command.add_option("--seq-len", search_.seq_len, "Tokens of a sequence")
+        ->check(positive)
+        ->type_name("S");
+    command.add_option("--global-batch-size", search_.global_batch_size, "Sequences of a step")
+        ->check(positive)
+        ->type_name("B");
+    command.add_option("--top", search_.top, "How many layouts to show")
+        ->check(positive)
+        ->type_name("K");
+    command.add_option("--strategy", search_.strategy, "Data-parallel strategy")
+        ->check(CLI::IsMember({"fsdp2", "megatron_fsdp", "ddp", "all"}))
+        ->type_name("NAME");
+    command
+        .add_option("--implementation", search_.implementation,
+                    "Who runs the step: automesh, torchtitan, megatron, ...")
+        ->type_name("NAME");
+    command.add_option("--calibration", search_.calibration, "A file of am-plan calibrate")
+        ->type_name("FILE");
+    command.add_option("--write", search_.write, "Write the first layout as a plan")
+        ->type_name("FILE");
+    am_apps::add_json(command, flags_, "One JSON object on stdout");
+  }
+
+  void add_report() {
+    CLI::App& command = add("report", "Write one HTML page on a plan: mesh, memory, time, shards",
+                            "am-plan report plan.toml -o plan.html", [this](const Output& output) {
+                              report_.plan = plan_;
+                              return run_report(report_, output);
+                            });
+    add_plan_options(command);
+    command.add_option("-o,--output", report_.output, "The page (default: plan.html)")
+        ->type_name("FILE");
+  }
+
   void add_calibrate() {
     CLI::App& command =
         add("calibrate", "Fit the time model to measured runs; say how far off it is",
@@ -285,6 +336,8 @@ class CommandLine {
   ModelOptions model_;
   ShardOptions shards_;
   MemoryOptions memory_;
+  SearchOptions search_;
+  ReportOptions report_;
   CalibrateOptions calibrate_;
   ScheduleOptions schedule_;
   ExportOptions export_;

@@ -71,6 +71,24 @@ struct DiffOptions {
   std::string b;
 };
 
+struct ReportOptions {
+  PlanOptions plan;
+  std::string output = "plan.html";
+};
+
+struct SearchOptions {
+  std::string model;
+  int64_t gpus = 0;
+  std::string gpu = "h100-sxm";
+  int64_t seq_len = 0;            // 0: 4096, or the model's limit when that is less
+  int64_t global_batch_size = 0;  // 0: planner::default_batch_size
+  int64_t top = 10;
+  std::string strategy = "fsdp2";
+  std::string implementation = "automesh";
+  std::string calibration;
+  std::string write;
+};
+
 int run_check(const PlanOptions& options, const Output& output);
 int run_show(const PlanOptions& options, const Output& output);
 int run_model(const ModelOptions& options, const Output& output);
@@ -78,6 +96,8 @@ int run_shards(const ShardOptions& options, const Output& output);
 int run_tp(const PlanOptions& options, const Output& output);
 int run_memory(const MemoryOptions& options, const Output& output);
 int run_cost(const PlanOptions& options, const Output& output);
+int run_report(const ReportOptions& options, const Output& output);
+int run_search(const SearchOptions& options, const Output& output);
 int run_calibrate(const CalibrateOptions& options, const Output& output);
 int run_schedule(const ScheduleOptions& options, const Output& output);
 int run_export(const ExportOptions& options, const Output& output);

@@ -63,26 +63,6 @@ am::Json to_json(const PlanInput& input, const MemoryComponents& memory) {
   return json;
 }
 
-bool is_worse(const RankMemory& a, const RankMemory& b) {
-  return a.components.total() > b.components.total();
-}
-
-// The worst rank of each pipeline stage.
-std::vector<RankMemory> worst_of_stages(const std::vector<RankMemory>& ranks, int64_t stages) {
-  std::vector<RankMemory> worst(static_cast<size_t>(stages));
-  std::vector<bool> seen(static_cast<size_t>(stages), false);
-  for (const RankMemory& rank : ranks) {
-    const auto stage = static_cast<size_t>(rank.stage);
-    if (!seen[stage] || is_worse(rank, worst[stage])) worst[stage] = rank;
-    seen[stage] = true;
-  }
-  std::vector<RankMemory> out;
-  for (size_t i = 0; i < worst.size(); ++i) {
-    if (seen[i]) out.push_back(worst[i]);
-  }
-  return out;
-}
-
 am::Json result(const PlanInput& input, const RankMemory& peak,
                 const std::vector<RankMemory>& stages) {
   am::Json list = am::Json::array();
@@ -169,17 +149,15 @@ int run_memory(const MemoryOptions& options, const Output& output) {
                     am::cat("--rank ", *options.rank, ": the plan has ranks 0 to ",
                             layout.mesh.world_size() - 1));
   }
-  const auto wanted = options.rank.has_value() ? std::vector<int64_t>{*options.rank}
-                                               : am::planner::distinct_ranks(layout.mesh);
-  std::vector<RankMemory> ranks;
-  for (const int64_t rank : wanted) {
-    ranks.push_back(am::planner::estimate_memory(input->plan, input->model, layout, rank));
-  }
-  const std::vector<RankMemory> stages = worst_of_stages(ranks, layout.mesh.sizes().pp);
-  // max_element keeps the first of equals when asked for "less".
+  const std::vector<RankMemory> stages =
+      options.rank.has_value() ? std::vector{am::planner::estimate_memory(input->plan, input->model,
+                                                                          layout, *options.rank)}
+                               : am::planner::worst_of_stages(input->plan, input->model, layout);
+  // max_element keeps the first of equals.
   const RankMemory& peak =
-      *std::max_element(ranks.begin(), ranks.end(),
-                        [](const RankMemory& a, const RankMemory& b) { return is_worse(b, a); });
+      *std::max_element(stages.begin(), stages.end(), [](const RankMemory& a, const RankMemory& b) {
+        return a.components.total() < b.components.total();
+      });
   if (output.json) {
     am_apps::print(result(*input, peak, stages));
   } else {

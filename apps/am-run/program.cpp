@@ -6,6 +6,7 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/launch/environment.h"
 #include "am/launch/run_folder.h"
 #include "job.h"
 #include "plan_file.h"
@@ -20,6 +21,11 @@ int run_program(const Options& options) {
   std::cerr << "run folder  " << run.root().string() << "\n";
   launch::JobSpec spec = node_spec(options, options.nproc > 0 ? options.nproc : 1, run);
   spec.argv = options.command;
+  // As torchrun does. A plan's ranks choose for themselves (runtime/nccl_environment.h).
+  constexpr const char* kErrorHandling = "TORCH_NCCL_ASYNC_ERROR_HANDLING";
+  if (!launch::process_environment()(kErrorHandling)) {
+    spec.environment.emplace_back(kErrorHandling, "1");
+  }
   launch::RestartPolicy policy;
   policy.any_failure = true;  // what its exit statuses mean is the program's own
   return supervise_and_report(options, spec, policy, run);

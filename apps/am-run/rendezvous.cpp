@@ -3,6 +3,9 @@
 #include <chrono>
 #include <string>
 #include <tuple>
+#include <utility>
+
+#include "am/launch/node_board.h"
 
 namespace am_run {
 
@@ -29,9 +32,11 @@ Rendezvous::Rendezvous(const Options& options, launch::JobSpec& spec) {
     spec.master_port = server_->port();
   }
   if (!several_nodes) return;
-  board_ = server_
-               ? std::make_unique<runtime::StoreBoard>(server_->store())
-               : runtime::StoreBoard::connect(spec.master_addr, spec.master_port, kNodePatience);
+  std::shared_ptr<launch::Board> store =
+      server_ ? std::make_unique<runtime::StoreBoard>(server_->store())
+              : runtime::StoreBoard::connect(spec.master_addr, spec.master_port, kNodePatience);
+  board_ = std::make_unique<launch::BackgroundBoard>(std::move(store),
+                                                     launch::beat_key(spec.run_id, spec.node_rank));
   spec.board = board_.get();
   if (options.exec()) spec.master_port = 0;  // --rdzv's is the launchers'; node 0 chooses another
 }

@@ -9,6 +9,7 @@
 
 #include <memory>
 
+#include "am/launch/background_board.h"
 #include "am/launch/job_spec.h"
 #include "am/runtime/store.h"
 #include "options.h"
@@ -23,7 +24,7 @@ class Rendezvous {
 
  private:
   std::unique_ptr<am::runtime::StoreServer> server_;
-  std::unique_ptr<am::runtime::StoreBoard> board_;
+  std::unique_ptr<am::launch::BackgroundBoard> board_;
 };
 
 }  // namespace am_run

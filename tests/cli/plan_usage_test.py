@@ -39,7 +39,7 @@ class UsageTest(PlanCase):
                 (["check", plan, "--colour", "never"], "did you mean --color?"),
                 (["memory", plan, "--rnak=1"], "did you mean --rank?"),
                 (["explain", "tp.hed"], "did you mean tp.heads?"),
-                (["cost", plan], "commands: check, show,"),
+                (["costs", plan], "commands: check, show,"),
                 ([], "commands: check, show,"),
                 (["check"], "am-plan check --help"),
                 (["show", plan, plan], "am-plan show --help"),

@@ -115,6 +115,75 @@ class Faults(NodesTest):
             self.assertRegex(errors, r"restart 1 of 2 from step [123]00\n")
         self.assertEqual([r["step"] for r in self.metrics("run")], list(range(1, 401)))
 
+    def start_program(self, script, *options):
+        """Two nodes of one rank, both of which have begun the script."""
+        jobs = self.start_nodes(*options, "--exec", "sh", "-c", "touch up-$RANK; " + script)
+        for rank in (0, 1):
+            self.wait_for((self.path / f"up-{rank}").exists)
+        return jobs
+
+    def test_the_user_is_heard_though_node_0s_launcher_answers_nothing(self):
+        jobs = self.start_program("trap '' TERM; while :; do sleep 0.1; done")
+        jobs[0].send_signal(signal.SIGSTOP)
+        jobs[1].send_signal(signal.SIGTERM)
+        self.wait_for_line(jobs[1], "once more to end at once")
+        jobs[1].send_signal(signal.SIGTERM)
+        _, errors = jobs[1].communicate(timeout=LIMIT)
+        self.assertEqual(jobs[1].returncode, 1, errors)
+        self.assertIn("the job was killed", errors)
+
+    def wait_for_line(self, job, words):
+        for line in job.stderr:
+            if words in line:
+                return
+        self.fail(f"the job ended without saying {words!r}")
+
+    def test_a_launcher_that_answers_nothing_ends_the_others(self):
+        for victim in (0, 1):
+            with self.subTest(node=victim):
+                jobs = self.start_program("exec sleep 600")
+                jobs[victim].send_signal(signal.SIGSTOP)
+                _, errors = jobs[1 - victim].communicate(timeout=20)
+                jobs[victim].kill()
+                self.assertEqual(jobs[1 - victim].returncode, 1, errors)
+                if victim == 0:
+                    self.assertIn("the launcher of node 0 cannot be reached any more", errors)
+                else:
+                    self.assertIn("node 1 did not answer", errors)
+                for rank in (0, 1):
+                    (self.path / f"up-{rank}").unlink()
+
+    def test_a_launcher_that_vanishes_is_missed_by_one_that_waits_for_it(self):
+        jobs = self.start_program("[ $RANK = 1 ] && exec sleep 600; exit 0")
+        jobs[1].kill()
+        jobs[1].wait()
+        (errors,) = self.ends([jobs[0]], 1, limit=20)
+        self.assertIn("all ranks here ended well, but not those of all other nodes", errors)
+        self.assertIn("node 1 did not answer", errors)
+
+    def test_a_launcher_that_cannot_start_its_ranks_tells_the_other(self):
+        rdzv = f"127.0.0.1:{free_port()}"
+        common = ("--nnodes", 2, "--rdzv", rdzv, "--run-dir", self.path / "run")
+        for failing in (0, 1):
+            with self.subTest(node=failing):
+                programs = [["sleep", 600], ["sleep", 600]]
+                programs[failing] = ["no-such-program"]
+                jobs = [self.start(*common, "--node-rank", node, "--exec", *programs[node])
+                        for node in (0, 1)]
+                for errors in self.ends(jobs, 2):
+                    self.assertIn("cannot start no-such-program: no such program in PATH", errors)
+
+    def test_launchers_that_were_started_differently_refuse_the_job(self):
+        for option, values in (("--nproc", (1, 3)), ("--max-restarts", (1, 0))):
+            with self.subTest(option=option):
+                rdzv = f"127.0.0.1:{free_port()}"
+                jobs = [self.start("--nnodes", 2, "--node-rank", node, "--rdzv", rdzv, option, values[node],
+                                   "--run-dir", self.path / "run", "--exec", "sleep", 600)
+                        for node in (0, 1)]
+                words = f"node 1 was started with {option} {values[1]}, node 0 with {option} {values[0]}"
+                for errors in self.ends(jobs, 2):
+                    self.assertIn(words, errors)
+
     def test_a_program_that_fails_is_named_by_both(self):
         jobs = self.start_nodes("--exec", "sh", "-c", "[ $RANK = 1 ] && exit 7; exec sleep 600")
         for errors in self.ends(jobs, 7):

@@ -18,7 +18,8 @@ class Program(RunTest):
     def test_every_rank_has_torchruns_variables(self):
         names = "RANK LOCAL_RANK GROUP_RANK ROLE_RANK ROLE_NAME WORLD_SIZE LOCAL_WORLD_SIZE "
         names += "GROUP_WORLD_SIZE ROLE_WORLD_SIZE NUM_NODES MASTER_ADDR TORCHELASTIC_RESTART_COUNT "
-        names += "TORCHELASTIC_MAX_RESTARTS TORCHELASTIC_RUN_ID TORCHELASTIC_USE_AGENT_STORE"
+        names += "TORCHELASTIC_MAX_RESTARTS TORCHELASTIC_RUN_ID TORCHELASTIC_USE_AGENT_STORE "
+        names += "TORCH_NCCL_ASYNC_ERROR_HANDLING"
         script = f'for n in {names}; do eval "echo $n=\\$$n"; done; test -n "$MASTER_PORT" -a -n "$OMP_NUM_THREADS"'
         env = {"RANK": "7", "WORLD_SIZE": "9"}  # left over from a launcher above us
         result = self.sh(script, "--nproc", "2", "--max-restarts", "3", env=env)
@@ -31,6 +32,9 @@ class Program(RunTest):
             self.assertEqual(said["MASTER_ADDR"], "127.0.0.1")
             self.assertEqual(said["TORCHELASTIC_MAX_RESTARTS"], "3")
             self.assertEqual(said["TORCHELASTIC_USE_AGENT_STORE"], "False")
+            self.assertEqual(said["TORCH_NCCL_ASYNC_ERROR_HANDLING"], "1")
+        self.sh(script, env={**env, "TORCH_NCCL_ASYNC_ERROR_HANDLING": "3"})
+        self.assertIn("TORCH_NCCL_ASYNC_ERROR_HANDLING=3\n", self.log(0))
 
     def test_rank_0s_output_comes_through_and_the_arguments_are_the_programs(self):
         result = self.am_run("--nproc", "2", "--exec", "echo", "--nproc", "--json", "a b")

@@ -94,6 +94,8 @@ trace = true
 [cluster]
 gpu = "b200"
 nodes = 8
+implementation = "nemo"
+calibration = "/mine.toml"
 )";
 
 const std::string kMegatron = R"(

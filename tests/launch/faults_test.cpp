@@ -8,6 +8,7 @@
 
 #include "am/launch/local.h"
 #include "am/launch/orphan_guard.h"
+#include "am/launch/process.h"
 #include "launch/default_action.h"
 #include "launch/job_support.h"
 
@@ -126,21 +127,18 @@ TEST_CASE("a launcher killed by SIGKILL leaves no rank, nor what the ranks start
 }
 
 TEST_CASE("the guard kills what is watched, and not what is forgotten") {
-  const auto sleeper = [] {
-    const pid_t pid = ::fork();
-    if (pid == 0) {
-      ::setpgid(0, 0);
-      for (;;) ::pause();
-    }
-    ::setpgid(pid, pid);
-    return pid;
-  };
-  const pid_t watched = sleeper();
-  const pid_t forgotten = sleeper();
+  pid_t watched = 0;
+  pid_t forgotten = 0;
   {
     const OrphanGuard guard;
-    guard.watch(watched);
-    guard.watch(forgotten);
+    const auto sleeper = [&] {
+      return spawn({.argv = {"sleep", "60"},
+                    .environment = {},
+                    .output_fd = STDERR_FILENO,
+                    .birth_fd = guard.birth_fd()});
+    };
+    watched = sleeper();
+    forgotten = sleeper();
     guard.forget(forgotten);
   }
   CHECK(soon([&] { return is_gone(watched); }));

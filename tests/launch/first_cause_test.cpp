@@ -37,6 +37,17 @@ TEST_CASE("a lost peer is a consequence, however early") {
   CHECK(cause_of({reported(0, "peer", 1.0), reported(1, "peer", 0.5)}) == 1);
 }
 
+TEST_CASE("torch's own report may be about a lost peer: a death near it is the better cause") {
+  CHECK(cause_of({reported(0, kElasticError, 1.0), failed(1, 0, SIGSEGV, 1.4)}) == 1);
+  CHECK(cause_of({reported(0, kElasticError, 1.0), failed(1, 0, SIGABRT, 1.6),
+                  failed(2, 0, SIGSEGV, 1.4)}) == 2);
+  CHECK(cause_of({reported(0, kElasticError, 1.0), failed(1, 0, SIGABRT, 3.0)}) == 0);
+  CHECK(cause_of({reported(0, kElasticError, 1.0), stopped(1, SIGSEGV, 1.4)}) == 0);
+  CHECK(cause_of({reported(0, kElasticError, 1.0), reported(1, kElasticError, 0.9)}) == 1);
+  CHECK(cause_of({reported(0, kElasticError, 1.0), reported(1, "runtime", 0.9)}) == 1);
+  CHECK(cause_of({reported(0, kElasticError, 1.0), reported(1, "peer", 0.9)}) == 0);
+}
+
 TEST_CASE("a rank that the launcher stopped is never the cause") {
   RankExit ended = failed(0, 1, 0, 1.0);
   ended.stopped = true;

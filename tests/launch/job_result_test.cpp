@@ -108,6 +108,55 @@ TEST_CASE("a rank that hangs is named with the witness's words and its own log")
   CHECK_THAT(describe(result), Catch::StartsWith("rank 9 on node 1 hangs"));
 }
 
+TEST_CASE("where no rank failed the block says only what is known") {
+  JobResult result;
+  result.exit_status = 1;
+  result.num_nodes = 2;
+  CHECK(describe(result) == "the job was stopped before its ranks were started\n");
+  result.ranks = {failed(0, 0, 0, 1.0)};
+  result.silent_nodes = {1};
+  CHECK(describe(result) ==
+        "all ranks here ended well, but not those of all other nodes\n"
+        "the others:\n"
+        "  node 1 did not answer: its launcher or its machine is gone\n");
+  result.silent_nodes.clear();
+  result.wait_cut = true;
+  CHECK(describe(result) ==
+        "all ranks here ended well, but the user did not wait for the other nodes\n");
+  result.wait_cut = false;
+  result.board_error = "connection closed";
+  CHECK(describe(result) ==
+        "all ranks here ended well, but the launcher of node 0 cannot be reached any more\n"
+        "  error: connection closed\n");
+  result.board_error.clear();
+  result.ranks = {stopped(0, SIGTERM, 1.0)};
+  CHECK_THAT(describe(result),
+             Catch::StartsWith("the job was stopped before its ranks had finished\n"));
+}
+
+TEST_CASE("a launcher that gave up is told with its reason") {
+  JobResult result;
+  result.exit_status = 2;
+  result.num_nodes = 2;
+  result.ranks = {stopped(0, SIGTERM, 1.0)};
+  result.failed_launchers = {{1, RankError{.message = "no such program", .hint = "install it"}}};
+  const std::string block =
+      "the launcher of node 1 gave up\n"
+      "  error: no such program\n"
+      "  help: install it\n"
+      "the others:\n";
+  CHECK_THAT(describe(result), Catch::StartsWith(block));
+  // Better known than a closed connection.
+  result.ranks = {reported(0, "peer", 1.0)};
+  result.cause = FirstCause{0, 0, 0, std::nullopt};
+  CHECK_THAT(describe(result), Catch::StartsWith(block));
+  // A rank that failed by itself is the cause all the same.
+  result.ranks = {failed(0, 3, 0, 1.0)};
+  CHECK_THAT(describe(result),
+             Catch::StartsWith("rank 0 on node 0 failed: exit status 3\n") &&
+                 Catch::Contains("  the launcher of node 1 gave up: no such program\n"));
+}
+
 TEST_CASE("on several machines a lost peer points elsewhere") {
   JobResult result;
   result.exit_status = 1;

@@ -62,12 +62,18 @@ inline am::launch::JobCallbacks signal_on_ready(int signal) {
   return callbacks;
 }
 
-// A process that is gone, or dead and waiting for a parent that does not look.
-inline bool is_gone(pid_t pid) {
+// "R", "S", "Z" ... as the kernel names a process's state; empty when it is gone.
+inline std::string state_of(pid_t pid) {
   std::ifstream stat(am::cat("/proc/", pid, "/stat"));
   std::string text;
-  if (!std::getline(stat, text)) return true;
-  return text.substr(text.rfind(')') + 2, 1) == "Z";
+  if (!std::getline(stat, text)) return {};
+  return text.substr(text.rfind(')') + 2, 1);
+}
+
+// A process that is gone, or dead and waiting for a parent that does not look.
+inline bool is_gone(pid_t pid) {
+  const std::string state = state_of(pid);
+  return state.empty() || state == "Z";
 }
 
 // The process whose id a script wrote into a file; 0 when it did not.

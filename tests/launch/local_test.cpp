@@ -37,6 +37,16 @@ TEST_CASE("all ranks succeed: environment, logs and rank 0's output") {
   CHECK(open_descriptors() == descriptors);
 }
 
+TEST_CASE("a rank ignores no signal, though the launcher does") {
+  const auto old = ::signal(SIGUSR2, SIG_IGN);
+  const TemporaryFolder folder;
+  const JobSpec job = shell_job(folder, 1, "exec grep SigIgn /proc/self/status");
+  const JobResult result = supervise(job, {});
+  ::signal(SIGUSR2, old);
+  CHECK(result.exit_status == 0);
+  CHECK(read_file(folder / "logs/rank-0.log") == "SigIgn:\t0000000000000000\n");
+}
+
 TEST_CASE("the second of two nodes numbers its ranks after the first's") {
   const TemporaryFolder folder;
   JobSpec job = shell_job(folder, 2, "echo $RANK $LOCAL_RANK $GROUP_RANK $WORLD_SIZE $MASTER_PORT");
@@ -164,6 +174,41 @@ TEST_CASE("a lost peer alone ends the job after the settle time") {
   CHECK(result.ranks[1].stopped);
 }
 
+// A Python program under torch's `record`: its report holds whole seconds.
+const std::string kRecord =
+    "record() { echo \"{\\\"message\\\":{\\\"message\\\":\\\"connection closed\\\","
+    "\\\"extraInfo\\\":{\\\"timestamp\\\":\\\"$(date +%s)\\\"}}}\" > $TORCHELASTIC_ERROR_FILE; "
+    "exit 1; }; ";
+
+TEST_CASE("torch's report of a rank that was stopped is no cause, though its second had begun") {
+  const TemporaryFolder folder;
+  const JobSpec job = shell_job(folder, 2,
+                                kRecord +
+                                    "if [ $RANK = 0 ]; then trap record TERM; touch $DIR/up; "
+                                    "while :; do sleep 0.02; done; fi; "
+                                    "until [ -e $DIR/up ]; do sleep 0.01; done; "
+                                    "until [ $(date +%N | cut -c1) = 6 ]; do sleep 0.01; done; "
+                                    "kill -KILL $$");
+  const JobResult result = supervise(job, {});
+  REQUIRE(result.cause);
+  CHECK(result.cause->rank == 1);
+  CHECK(result.ranks[0].stopped);
+}
+
+TEST_CASE("torch's report of a closed connection waits for the rank that died") {
+  const TemporaryFolder folder;
+  const JobSpec job =
+      shell_job(folder, 3,
+                kRecord +
+                    "[ $RANK = 0 ] && record; [ $RANK = 2 ] && exec sleep 60; "
+                    "until [ -s $DIR/logs/rank-0.error.json ]; do sleep 0.01; done; "
+                    "sleep 0.2; kill -SEGV $$");
+  const JobResult result = supervise(job, {});
+  REQUIRE(result.cause);
+  CHECK(result.cause->rank == 1);
+  CHECK(result.ranks[2].stopped);
+}
+
 TEST_CASE("an error file of an earlier run is not believed") {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "logs");
@@ -186,6 +231,26 @@ TEST_CASE("the user's signal lets every rank finish, and the job ends well") {
   CHECK_FALSE(result.killed);
   CHECK(std::filesystem::exists(folder / "saved-0"));
   CHECK(std::filesystem::exists(folder / "saved-1"));
+}
+
+TEST_CASE("after the user's signal a rank that fails does not hurry those that save") {
+  const DefaultAction not_ignored(SIGTERM);
+  const TemporaryFolder folder;
+  const std::string status = GENERATE(as<std::string>(), "143", "3");
+  JobSpec job = shell_job(folder, 2,
+                          "trap '[ $RANK = 1 ] && { touch $DIR/left; exit " + status +
+                              "; }; until [ -e $DIR/left ]; do sleep 0.01; done; sleep 1.5; "
+                              "touch $DIR/saved; exit 0' TERM; touch $DIR/up-$RANK; "
+                              "until [ -e $DIR/up-0 -a -e $DIR/up-1 ]; do sleep 0.01; done; "
+                              "[ $RANK = 0 ] && echo ready; while :; do sleep 0.02; done");
+  job.grace_seconds = 0.3;
+  const JobResult result = supervise(job, signal_on_ready(SIGTERM));
+  CHECK(std::filesystem::exists(folder / "saved"));
+  CHECK_FALSE(result.killed);
+  CHECK(result.ranks[0].ok());
+  // 128 + SIGTERM is how a shell or a handler says that the signal ended it.
+  CHECK(result.ranks[1].stopped == (status == "143"));
+  CHECK(result.cause.has_value() == (status == "3"));
 }
 
 TEST_CASE("a second signal kills at once") {

@@ -1,132 +1,13 @@
-// Several launchers that share a board: each in a process of its own, as on several machines.
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <array>
+// The ranks of several nodes fail and start again together.
 #include <catch2/catch.hpp>
 #include <csignal>
-#include <fstream>
 
-#include "am/base/error.h"
-#include "am/base/file.h"
-#include "am/launch/node_board.h"
-#include "am/launch/restart.h"
-#include "launch/job_support.h"
 #include "launch/rank_exits.h"
+#include "launch/two_nodes.h"
 
 using namespace am;
 using namespace am::launch;
 using namespace launch_test;
-
-namespace {
-
-// A folder with a file for each key: processes of one machine can share it. Removing the folder is
-// the death of the launcher that holds the board.
-class FolderBoard : public Board {
- public:
-  explicit FolderBoard(std::filesystem::path folder) : folder_(std::move(folder)) {}
-
-  void set(const std::string& key, const std::string& value) override {
-    check();
-    write_file_atomically(file(key), value);
-  }
-  std::optional<std::string> get(const std::string& key) override {
-    check();
-    if (!std::filesystem::exists(file(key))) return std::nullopt;
-    return read_file(file(key));
-  }
-
- private:
-  void check() const {
-    if (!std::filesystem::exists(folder_)) throw Error(ErrorKind::kPeer, "the board is gone");
-  }
-  std::filesystem::path file(std::string key) const {
-    for (char& c : key) c = c == '/' ? '_' : c;
-    return folder_ / key;
-  }
-
-  std::filesystem::path folder_;
-};
-
-struct Node {
-  pid_t pid = 0;
-  int status = -1;
-  std::string said;  // what describe() told, and each restart
-};
-
-// Two nodes of two ranks each run `script`; rank 0 and 1 are node 0's.
-class TwoNodes {
- public:
-  explicit TwoNodes(std::string script) : script_(std::move(script)) {
-    std::filesystem::create_directory(board());
-  }
-
-  std::filesystem::path board() const { return folder_ / "board"; }
-  const TemporaryFolder& folder() const { return folder_; }
-
-  JobSpec job(int64_t node) const {
-    JobSpec job = shell_job(folder_, 2, script_);
-    job.log_folder = folder_ / cat("logs-", node);
-    job.num_nodes = 2;
-    job.node_rank = node;
-    job.settle_seconds = 1.0;
-    job.grace_seconds = 2.0;
-    return job;
-  }
-
-  pid_t pid(int64_t node) const { return nodes_[static_cast<size_t>(node)].pid; }
-
-  // The launcher of one node.
-  void start(int64_t node, RestartPolicy policy = {}) {
-    Node& started = nodes_[static_cast<size_t>(node)];
-    started.pid = ::fork();
-    if (started.pid != 0) return;
-    int status = 99;
-    try {
-      FolderBoard board(this->board());
-      JobSpec spec = job(node);
-      spec.board = &board;
-      std::string said;
-      policy.announce = [&](const JobResult& failed, int64_t restart, std::optional<int64_t> step) {
-        said += describe(failed) + cat("restart ", restart, " from ", step.value_or(-1), "\n");
-      };
-      const JobResult result = supervise_with_restarts(spec, policy, {});
-      write_file_atomically(folder_ / cat("said-", node), said + describe(result));
-      status = result.exit_status;
-    } catch (...) {
-    }
-    ::_exit(status);
-  }
-
-  Node end_of(int64_t node) {
-    Node& ended = nodes_[static_cast<size_t>(node)];
-    const auto over = [&] { return ::waitpid(ended.pid, &ended.status, WNOHANG) == ended.pid; };
-    if (!soon(over)) {
-      ::kill(ended.pid, SIGKILL);
-      ::waitpid(ended.pid, nullptr, 0);
-      FAIL("the launcher of node " << node << " does not end");
-    }
-    ended.status = WIFEXITED(ended.status) ? WEXITSTATUS(ended.status) : -1;
-    if (std::filesystem::exists(folder_ / cat("said-", node))) {
-      ended.said = read_file(folder_ / cat("said-", node));
-    }
-    return ended;
-  }
-
- private:
-  TemporaryFolder folder_;
-  std::string script_;
-  std::array<Node, 2> nodes_;
-};
-
-// All four ranks wait for each other: none ends before all are there.
-const std::string kMeet =
-    "touch $DIR/up-$TORCHELASTIC_RESTART_COUNT-$RANK; "
-    "for r in 0 1 2 3; do until [ -e $DIR/up-$TORCHELASTIC_RESTART_COUNT-$r ]; do sleep 0.01; "
-    "done; "
-    "done; ";
-
-}  // namespace
 
 TEST_CASE("a report reads back from its text") {
   NodeReport report;
@@ -136,9 +17,15 @@ TEST_CASE("a report reads back from its text") {
   report.ranks[0].log = "/run/logs/rank-0.log";
   report.ranks[0].error->step = 4;
   report.ranks[1].tail = {std::string(20000, 'x'), "the last line"};
+  report.launcher_error = RankError{.message = "no program", .hint = "install it"};
+  report.silent = true;
   const auto read = node_report_from(to_text(report));
   REQUIRE(read);
   CHECK(read->ended_by_user);
+  CHECK(read->silent);
+  REQUIRE(read->launcher_error);
+  CHECK(read->launcher_error->message == "no program");
+  CHECK(read->launcher_error->hint == "install it");
   REQUIRE(read->ranks.size() == 2);
   CHECK(read->ranks[0].node == 2);
   CHECK(read->ranks[0].log == "/run/logs/rank-0.log");
@@ -159,10 +46,13 @@ TEST_CASE("attempts do not hear each other") {
   FolderBoard board(folder.path());
   NodeBoard first(board, "none", 0, 0, 2);
   NodeBoard second(board, "none", 1, 0, 2);
-  CHECK_FALSE(first.bell_rung());
-  first.ring_bell();
-  CHECK(first.bell_rung());
-  CHECK_FALSE(second.bell_rung());
+  CHECK_FALSE(first.bell());
+  NodeBoard(board, "none", 0, 1, 2).ring_bell();
+  CHECK(first.bell() == 1);
+  CHECK_FALSE(second.bell());
+  CHECK_FALSE(first.terms());
+  first.publish_terms({3, 2, 1});
+  CHECK(first.terms() == JobTerms{3, 2, 1});
   CHECK_FALSE(first.decision());
   first.decide({true, 200});
   CHECK(first.decision()->restart);
@@ -214,33 +104,42 @@ TEST_CASE("a rank that hangs on another node is found there") {
   }
 }
 
-TEST_CASE("a node whose launcher dies is named as silent") {
-  TwoNodes nodes(kMeet +
-                 "[ $GROUP_RANK = 1 ] && exec sleep 60; until [ -e $DIR/dead ]; do sleep 0.01; "
-                 "done; echo '{\"message\":\"closed\",\"kind\":\"peer\",\"time\":1.0}' > "
-                 "$AM_ERROR_FILE; exit 1");
-  nodes.start(0);
-  nodes.start(1);
-  REQUIRE(soon([&] { return std::filesystem::exists(nodes.folder() / "up-0-3"); }));
-  ::kill(nodes.pid(1), SIGKILL);
-  nodes.end_of(1);
-  std::ofstream(nodes.folder() / "dead") << "1";
-  const Node end = nodes.end_of(0);
-  CHECK(end.status == 1);
-  CHECK_THAT(end.said, Catch::Contains("node 1 did not answer"));
+TEST_CASE("a rank that is deaf on another node does not keep the job from starting again") {
+  TwoNodes nodes(
+      "if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then trap '' TERM; " + kMeet +
+      "[ $RANK = 0 ] && exit 7; [ $GROUP_RANK = 0 ] && exit 0; while :; do sleep 0.05; done; fi");
+  RestartPolicy policy;
+  policy.max_restarts = 1;
+  nodes.start(0, policy);
+  nodes.start(1, policy);
+  for (const int64_t node : {0, 1}) {
+    const Node end = nodes.end_of(node);
+    CHECK(end.status == 0);
+    CHECK_THAT(end.said, Catch::StartsWith("rank 0 on node 0 failed: exit status 7\n") &&
+                             Catch::EndsWith("restart 1 from -1\n"));
+  }
 }
 
-TEST_CASE("a node that cannot reach the board any more ends its ranks and says so") {
-  TwoNodes nodes(kMeet + "exec sleep 60");
-  nodes.start(0);
-  nodes.start(1);
-  REQUIRE(soon([&] { return std::filesystem::exists(nodes.folder() / "up-0-2"); }));
-  ::kill(nodes.pid(0), SIGKILL);
-  nodes.end_of(0);
-  std::filesystem::rename(nodes.board(), nodes.folder() / "gone");
-  const Node end = nodes.end_of(1);
+TEST_CASE("an attempt in which a node takes no part ends") {
+  TwoNodes nodes(kMeet + "[ $TORCHELASTIC_RESTART_COUNT$RANK = 03 ] && exit 7; exec sleep 60");
+  RestartPolicy policy;
+  policy.max_restarts = 5;
+  // While node 0 decides, the user ends node 1.
+  policy.newest_step = [&]() -> std::optional<int64_t> {
+    FolderBoard board(nodes.board());
+    NodeBoard next(board, "none", 1, 1, 2);
+    NodeReport report;
+    report.ended_by_user = true;
+    next.publish(report);
+    next.ring_bell();
+    return std::nullopt;
+  };
+  nodes.start(0, policy);
+  nodes.start(1, policy);
+  const Node end = nodes.end_of(0);
   CHECK(end.status == 1);
-  CHECK_THAT(end.said, Catch::StartsWith("the launcher of node 0 cannot be reached any more"));
+  CHECK_THAT(end.said, Catch::Contains("restart 1 from -1\nthe job was stopped before its ranks"));
+  nodes.end_of(1);
 }
 
 TEST_CASE("all nodes move to the same attempt, from node 0's checkpoint") {

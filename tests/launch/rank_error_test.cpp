@@ -1,6 +1,7 @@
 #include "am/launch/rank_error.h"
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <fstream>
 
 #include "support/temporary_folder.h"
@@ -55,7 +56,35 @@ TEST_CASE("torch's elastic error file is read too") {
   const auto read = read_error_file(folder / "e.json");
   REQUIRE(read);
   CHECK(read->message == "ValueError: x");
-  CHECK(read->time == 1700000000.0);
+  CHECK(read->kind == kElasticError);
+}
+
+TEST_CASE("the time of torch's error file is the file's, within the second that it names") {
+  const TemporaryFolder folder;
+  const auto path = folder / "e.json";
+  const auto time_of = [&](double written) {
+    write_text(path, R"({"message": {"message": "x", "extraInfo": {"timestamp": "1700000000"}}})");
+    const std::chrono::duration<double> since_epoch(written);
+    const auto when = std::chrono::sys_time<std::chrono::nanoseconds>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch));
+    std::filesystem::last_write_time(path, std::chrono::file_clock::from_sys(when));
+    return read_error_file(path)->time;
+  };
+  CHECK(time_of(1700000000.625) == Approx(1700000000.625).epsilon(0).margin(1e-3));
+  CHECK(time_of(1700000050.0) == 1700000001.0);  // a file server's clock that is wrong
+  CHECK(time_of(1699999900.0) == 1700000000.0);
+}
+
+TEST_CASE("what was reported before a moment, for certain") {
+  RankError error;
+  error.time = 10.0;
+  CHECK(was_before(error, 10.01));
+  CHECK_FALSE(was_before(error, 10.0));
+  error.kind = kElasticError;
+  CHECK_FALSE(was_before(error, 10.01));
+  CHECK(was_before(error, 10.1));
+  error.time = 0.0;
+  CHECK_FALSE(was_before(error, 10.1));
 }
 
 TEST_CASE("what is no error file gives nothing") {

@@ -3,8 +3,11 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <fstream>
+#include <functional>
+#include <map>
 
 #include "am/base/file.h"
+#include "am/launch/node_report.h"
 #include "am/launch/own_checkpoints.h"
 #include "launch/default_action.h"
 #include "launch/job_support.h"
@@ -23,6 +26,25 @@ JobResult failure(RankExit end) {
   result.ranks = {std::move(end)};
   return result;
 }
+
+// In memory; knows what it was asked. Keys without the run and the attempt.
+class ScriptedBoard : public Board {
+ public:
+  void set(const std::string& key, const std::string& value) override { values[name(key)] = value; }
+  std::optional<std::string> get(const std::string& key) override {
+    ++asked[name(key)];
+    if (on_get) on_get(name(key));
+    const auto found = values.find(name(key));
+    return found == values.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  std::map<std::string, std::string> values;
+  std::map<std::string, int> asked;
+  std::function<void(const std::string& key)> on_get;
+
+ private:
+  static std::string name(const std::string& key) { return key.substr(key.rfind('/') + 1); }
+};
 
 RankExit user_error(const std::string& kind, int status) {
   RankExit end = reported(0, kind, 1.0);
@@ -55,6 +77,9 @@ TEST_CASE("what another attempt cannot mend") {
   JobResult machine_gone = failure(failed(0, 1, 0, 1.0));
   machine_gone.silent_nodes = {1};
   CHECK_FALSE(worth_restarting(machine_gone, true));
+  JobResult launcher_failed = failure(failed(0, 1, 0, 1.0));
+  launcher_failed.failed_launchers = {{1, RankError{}}};
+  CHECK_FALSE(worth_restarting(launcher_failed, true));
 }
 
 TEST_CASE("a job that fails starts again, from the newest checkpoint") {
@@ -113,6 +138,40 @@ TEST_CASE("a job that the user stops does not start again") {
   const JobResult result = supervise_with_restarts(job, policy, signal_on_ready(SIGTERM));
   CHECK(result.exit_status == 4);
   CHECK(result.restarts == 0);
+}
+
+TEST_CASE("node 0 does not wait at the end for a node that is gone") {
+  const TemporaryFolder folder;
+  ScriptedBoard board;
+  JobSpec job = shell_job(folder, 1, "exit 3");
+  job.num_nodes = 2;
+  job.board = &board;
+  job.silence_seconds = 1.0;
+  const JobResult result = supervise_with_restarts(job, {}, {});
+  CHECK(result.exit_status == 3);
+  CHECK(result.silent_nodes == std::vector<int64_t>{1});
+  CHECK(board.asked.count("left-1") == 0);
+}
+
+TEST_CASE("the user's signal ends a launcher that waits for its port") {
+  const DefaultAction not_ignored(SIGTERM);
+  const TemporaryFolder folder;
+  ScriptedBoard board;
+  board.on_get = [&](const std::string& key) {
+    if (key == "port" && board.asked[key] == 1) ::raise(SIGTERM);
+  };
+  JobSpec job = shell_job(folder, 1, "touch $DIR/started");
+  job.num_nodes = 2;
+  job.node_rank = 1;
+  job.board = &board;
+  const JobResult result = supervise(job, {});
+  CHECK(result.exit_status == 1);
+  CHECK(result.stop_signal == SIGTERM);
+  CHECK(result.ended_by_user);
+  CHECK(describe(result) == "the job was stopped before its ranks were started\n");
+  CHECK_FALSE(std::filesystem::exists(folder / "started"));
+  CHECK(board.values.count("bell") == 1);  // the others need not wait for this node
+  CHECK(node_report_from(board.values["report-1"])->ended_by_user);
 }
 
 TEST_CASE("a job's own checkpoints are told from those that were there") {

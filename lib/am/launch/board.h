@@ -19,7 +19,8 @@ class Board {
   Board& operator=(const Board&) = delete;
   virtual ~Board() = default;
 
-  // Both return soon, and throw Error(kPeer) when the board cannot be reached any more.
+  // Both throw Error(kPeer) when the board cannot be reached any more. They may wait for whoever
+  // holds it: a launcher, which must not, asks through a BackgroundBoard.
   virtual void set(const std::string& key, const std::string& value) = 0;
   // Nothing, at once, where no value was set yet.
   virtual std::optional<std::string> get(const std::string& key) = 0;

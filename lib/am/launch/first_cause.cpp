@@ -18,6 +18,9 @@
 //   5. Among equals the earliest counts: by the time in the error file, which is when the error was
 //      thrown, else by the time when the launcher saw the end. Clocks of several nodes differ a
 //      little: there the kind of failure is what decides, and rarely the time.
+//   6. Torch's own report (kind "elastic") does not say whether it is about a lost peer, and its
+//      time is in doubt. A rank that a signal killed within a second of it is the better cause: a
+//      death takes longer to be seen, most of all one that writes a core file.
 
 namespace am::launch {
 namespace {
@@ -29,6 +32,15 @@ bool is_witness(const RankExit& rank) {
 
 double failure_time(const RankExit& rank) {
   return rank.error && rank.error->time > 0.0 ? rank.error->time : rank.time;
+}
+
+bool is_consequence(const RankExit& rank) {
+  return rank.signal == 0 && rank.error &&
+         (rank.error->kind == kPeerError || rank.error->kind == kHangError);
+}
+
+bool is_elastic(const RankExit& rank) {
+  return rank.signal == 0 && rank.error && rank.error->kind == kElasticError;
 }
 
 enum class Quality { kDied, kWitness, kLostPeer };
@@ -77,12 +89,21 @@ FirstCause missing_rank(std::span<const RankExit> ranks, size_t first_witness,
   return cause;
 }
 
+// Rule 6: the earliest such death, if there is one.
+std::optional<size_t> death_near(std::span<const RankExit> ranks, double time) {
+  constexpr double kDoubt = 1.0;
+  std::optional<size_t> nearest;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const bool died = ranks[i].signal != 0 && !ranks[i].stopped;
+    if (!died || failure_time(ranks[i]) > time + kDoubt) continue;
+    if (!nearest || failure_time(ranks[i]) < failure_time(ranks[*nearest])) nearest = i;
+  }
+  return nearest;
+}
+
 }  // namespace
 
-bool is_consequence(const RankExit& rank) {
-  return rank.signal == 0 && rank.error &&
-         (rank.error->kind == kPeerError || rank.error->kind == kHangError);
-}
+bool may_be_consequence(const RankExit& rank) { return is_consequence(rank) || is_elastic(rank); }
 
 std::optional<FirstCause> find_cause(std::span<const RankExit> ranks, int64_t ranks_per_node) {
   std::optional<size_t> first;
@@ -94,6 +115,9 @@ std::optional<FirstCause> find_cause(std::span<const RankExit> ranks, int64_t ra
     if (!first || order(i) < order(*first)) first = i;
   }
   if (!first) return std::nullopt;
+  if (is_elastic(ranks[*first])) {
+    first = death_near(ranks, failure_time(ranks[*first])).value_or(*first);
+  }
   if (is_witness(ranks[*first])) return missing_rank(ranks, *first, ranks_per_node);
   return FirstCause{ranks[*first].rank, ranks[*first].node, *first, std::nullopt};
 }

@@ -15,8 +15,8 @@ namespace am::launch {
 // among `ranks`; 0: all are on one node. See Note [Which rank failed first].
 std::optional<FirstCause> find_cause(std::span<const RankExit> ranks, int64_t ranks_per_node = 0);
 
-// The end was reported by a rank that is no better than a witness: it lost a peer, or waited for
-// one. A true cause may still come.
-bool is_consequence(const RankExit& rank);
+// The end was reported by a rank that is perhaps no better than a witness: it lost a peer, or
+// waited for one; or nobody knows, because the report is torch's own. A true cause may still come.
+bool may_be_consequence(const RankExit& rank);
 
 }  // namespace am::launch

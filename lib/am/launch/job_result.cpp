@@ -1,5 +1,6 @@
 #include "am/launch/job_result.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -106,6 +107,9 @@ void append_others(std::string& out, const JobResult& result) {
   for (const int64_t node : result.silent_nodes) {
     lines += cat("  node ", node, " did not answer: its launcher or its machine is gone\n");
   }
+  for (const auto& [node, error] : result.failed_launchers) {
+    lines += cat("  the launcher of node ", node, " gave up: ", error.message, "\n");
+  }
   if (!lines.empty()) out += cat("the others:\n", lines);
 }
 
@@ -116,15 +120,39 @@ bool only_lost_a_peer(const JobResult& result) {
   return error && error->kind == kPeerError;
 }
 
+bool has_own_rank(const JobResult& result) {
+  return std::any_of(result.ranks.begin(), result.ranks.end(),
+                     [&](const RankExit& rank) { return rank.node == result.node_rank; });
+}
+
+bool own_ranks_ended_well(const JobResult& result) {
+  return has_own_rank(result) &&
+         std::all_of(result.ranks.begin(), result.ranks.end(), [&](const RankExit& rank) {
+           return rank.node != result.node_rank || rank.ok();
+         });
+}
+
 void append_no_cause(std::string& out, const JobResult& result) {
-  if (!result.board_error.empty()) {
-    out = cat("the launcher of node 0 cannot be reached any more, so node ", result.node_rank,
-              " stopped its ranks\n");
+  const bool well_here = own_ranks_ended_well(result);
+  if (!result.failed_launchers.empty()) {
+    const auto& [node, error] = result.failed_launchers.front();
+    out = cat("the launcher of node ", node, " gave up\n");
+    append_indented(out, "error: ", error.message);
+    if (!error.hint.empty()) append_indented(out, "help: ", error.hint);
+  } else if (!result.board_error.empty()) {
+    const std::string lost = "the launcher of node 0 cannot be reached any more";
+    out = well_here ? cat("all ranks here ended well, but ", lost, "\n")
+                    : cat(lost, ", so node ", result.node_rank, " stopped its ranks\n");
     append_indented(out, "error: ", result.board_error);
-    return;
+  } else if (well_here) {
+    out = cat("all ranks here ended well, but ", result.wait_cut
+                                                     ? "the user did not wait for the other nodes\n"
+                                                     : "not those of all other nodes\n");
+  } else {
+    out = cat(result.killed ? "the job was killed" : "the job was stopped",
+              has_own_rank(result) ? " before its ranks had finished\n"
+                                   : " before its ranks were started\n");
   }
-  out = cat(result.killed ? "the job was killed" : "the job was stopped",
-            " before its ranks had finished\n");
 }
 
 }  // namespace
@@ -139,9 +167,9 @@ std::string end_text(const RankExit& rank) {
 
 std::string describe(const JobResult& result) {
   if (result.exit_status == 0) return {};
-  const bool lost_board = !result.board_error.empty();
+  const bool lost_launcher = !result.board_error.empty() || !result.failed_launchers.empty();
   std::string out;
-  if (!result.cause || (lost_board && only_lost_a_peer(result))) {
+  if (!result.cause || (lost_launcher && only_lost_a_peer(result))) {
     append_no_cause(out, result);
   } else if (result.cause->witness) {
     append_hang(out, result);

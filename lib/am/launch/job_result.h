@@ -38,19 +38,28 @@ struct FirstCause {
   std::optional<size_t> witness;
 };
 
+// Another node's launcher that gave up: it could not start its ranks.
+struct FailedLauncher {
+  int64_t node = 0;
+  RankError error;
+};
+
 struct JobResult {
   int exit_status = 0;  // 0; of the cause; 1 where that hung, died by a signal, or the user killed
                         // the job
   int stop_signal = 0;  // the user's first signal; 0: none came
   bool killed = false;  // by a second signal, or a time limit ran out
-  bool ended_by_user = false;  // here or, with a board, on another node: no reason to start again
+  bool killed_by_user = false;  // by a second signal: the user waits for the end
+  bool ended_by_user = false;   // here or, with a board, on another node: no reason to start again
+  bool wait_cut = false;        // the user did not want to wait for the other nodes
   std::optional<FirstCause> cause;
   std::vector<RankExit> ranks;  // by rank; with a board, of all nodes that told
   int64_t node_rank = 0;
   int64_t num_nodes = 1;
   std::vector<int64_t> silent_nodes;  // that did not tell how their ranks ended
-  std::string board_error;            // why the other nodes could not be asked any more
-  int64_t restarts = 0;               // attempts before this one
+  std::vector<FailedLauncher> failed_launchers;
+  std::string board_error;  // why the other nodes could not be asked any more
+  int64_t restarts = 0;     // attempts before this one
 };
 
 // Why the job failed, in one block of plain text ending with a newline: the cause's rank, node and

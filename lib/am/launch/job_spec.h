@@ -23,7 +23,7 @@ struct JobSpec {
   // else rank 0 does.
   bool agent_store = false;
   // Shared by the launchers of all nodes, which then agree on the first cause; nothing: each judges
-  // its own ranks. Not owned.
+  // its own ranks. Its calls must not wait: a BackgroundBoard. Not owned.
   Board* board = nullptr;
   std::string run_id = "none";
   int64_t restart_count = 0;  // attempts before this one
@@ -37,7 +37,10 @@ struct JobSpec {
   double settle_seconds = 2.0;  // how long a witness's error waits for the true cause before the
                                 // ranks are stopped
   double stop_seconds = 0.0;    // after the user's signal: to SIGKILL; 0: as long as saving takes
-  int tail_lines = 20;          // of a failed rank's log, kept in the result
+  // Another node's launcher that gives no sign of life for so long is gone; after a failure half of
+  // it is enough.
+  double silence_seconds = 10.0;
+  int tail_lines = 20;  // of a failed rank's log, kept in the result
 };
 
 }  // namespace am::launch

@@ -15,6 +15,7 @@
 #include "am/launch/port.h"
 #include "am/launch/rank_children.h"
 #include "am/launch/signal_scope.h"
+#include "am/launch/wall_time.h"
 
 namespace am::launch {
 namespace {
@@ -26,8 +27,11 @@ Clock::time_point after(double seconds) {
                             std::chrono::duration<double>(std::max(0.0, seconds)));
 }
 
-double wall_time() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+// The signal that ended a rank, also where a shell or a handler made 128 + signal of it; or 0.
+int ending_signal(const RankExit& exit) {
+  if (exit.signal != 0) return exit.signal;
+  const int signal = exit.exit_status - 128;
+  return signal > 0 && signal < NSIG ? signal : 0;
 }
 
 class Supervisor {
@@ -41,8 +45,10 @@ class Supervisor {
   }
 
   JobResult run() {
-    children_.start(master_port());
-    announce({JobEventKind::kStarted, -1, 0});
+    if (const auto port = master_port()) {
+      children_.start(*port);
+      announce({JobEventKind::kStarted, -1, 0});
+    }
     while (children_.running() > 0 || children_.lingering() > 0) {
       wait();
       take_signals();
@@ -56,7 +62,7 @@ class Supervisor {
   }
 
  private:
-  int master_port();
+  std::optional<int> master_port();
   void wait();
   void take_signals();
   void judge();
@@ -70,12 +76,14 @@ class Supervisor {
   void hear_the_others();
   NodeReport report() const;
   JobResult result();
+  int exit_status(const JobResult& result) const;
 
   void announce(const JobEvent& event) const {
     if (callbacks_.event) callbacks_.event(event);
   }
   // The ranks were told to end, and may take their time to do it well.
   bool ending() const { return (stop_signal_ != 0 || stopped_at_ > 0.0) && !killed_; }
+  bool started() const { return !children_.all().empty(); }
 
   const JobSpec& spec_;
   const JobCallbacks& callbacks_;
@@ -84,6 +92,8 @@ class Supervisor {
   std::optional<PeerNodes> peers_;
   int stop_signal_ = 0;  // the user's first
   bool killed_ = false;
+  bool killed_by_user_ = false;
+  bool wait_cut_ = false;  // the user did not want to wait for the other nodes
   bool failed_ = false;
   double stopped_at_ =
       0.0;  // wall time when a failure made the launcher stop the ranks; 0: not yet
@@ -92,7 +102,8 @@ class Supervisor {
 };
 
 // Where rank 0 will serve its store, when nobody chose it: node 0 does, and tells the others.
-int Supervisor::master_port() {
+// Nothing when the job is over before it came.
+std::optional<int> Supervisor::master_port() {
   if (spec_.master_port != 0) return spec_.master_port;
   if (!peers_) return free_port();
   return peers_->agree_on_port([this] {
@@ -136,11 +147,11 @@ void Supervisor::on_end(RankChild& child) {
   RankExit& exit = child.exit;
   if (exit.ok()) return;
   exit.tail = child.log.tail(spec_.tail_lines);
-  const bool by_our_signal = exit.signal != 0 && child.sent[static_cast<size_t>(exit.signal)];
+  const int signal = ending_signal(exit);
+  const bool by_our_signal = signal != 0 && child.sent[static_cast<size_t>(signal)];
   const bool told_to_end = stopped_at_ > 0.0 || killed_;
   // An error that was reported before the others were stopped is the rank's own.
-  const bool own_error = exit.error && (stopped_at_ == 0.0 ||
-                                        (exit.error->time > 0.0 && exit.error->time < stopped_at_));
+  const bool own_error = exit.error && (stopped_at_ == 0.0 || was_before(*exit.error, stopped_at_));
   exit.stopped = (by_our_signal || told_to_end) && !own_error;
   if (own_error && by_our_signal) {  // it was on its way out when our SIGTERM met it
     exit.signal = 0;
@@ -153,7 +164,7 @@ void Supervisor::on_failure(const RankExit& exit) {
   if (!failed_) announce({JobEventKind::kRankFailed, exit.rank, 0});
   failed_ = true;
   if (stopped_at_ > 0.0) return;
-  if (!is_consequence(exit)) {
+  if (!may_be_consequence(exit)) {
     settle_until_ = Clock::now();  // check_deadlines stops the others, after all ends were seen
   } else if (!settle_until_) {
     settle_until_ = after(spec_.settle_seconds);
@@ -175,8 +186,8 @@ void Supervisor::on_user_signal(int signal) {
 // Another node's failure ends our ranks as one of our own would; so does the loss of the board,
 // whose other end is node 0's launcher.
 void Supervisor::listen() {
-  if (!peers_ || stopped_at_ > 0.0 || children_.running() == 0) return;
-  if (peers_->failure_elsewhere()) settle_until_ = Clock::now();
+  if (!peers_ || !peers_->failure_elsewhere()) return;
+  if (stopped_at_ == 0.0 && children_.running() > 0) settle_until_ = Clock::now();
 }
 
 void Supervisor::check_deadlines() {
@@ -191,39 +202,46 @@ void Supervisor::stop_ranks() {
   settle_until_.reset();
   stopped_at_ = wall_time();
   if (peers_) peers_->ring();
-  // A rank takes a second SIGTERM as "at once": after the user's one only the time limit is new.
-  if (stop_signal_ == 0) children_.signal(SIGTERM);
+  // After the user's signal they are saving, and a second SIGTERM would mean "at once".
+  if (stop_signal_ == 0) {
+    children_.signal(SIGTERM);
+    kill_at_ = after(spec_.grace_seconds);
+  }
   children_.signal(SIGCONT);
-  const auto limit = after(spec_.grace_seconds);
-  kill_at_ = kill_at_ ? std::min(*kill_at_, limit) : limit;
 }
 
 void Supervisor::kill_all(int signal) {
   killed_ = true;
+  killed_by_user_ = signal != 0;
   announce({JobEventKind::kKilling, -1, signal});
   children_.signal(SIGKILL);
 }
 
-// Tells how our ranks ended, and waits for the same from the other nodes: as long as they train
-// when all is well, and about as long as they may take to stop when it is not. The user's signal
-// ends the waiting.
+// Tells how our ranks ended, and waits for the same from the other nodes, as long as their
+// launchers live. The user's signal ends the waiting.
 void Supervisor::hear_the_others() {
-  if (failed_ || killed_) peers_->ring();
+  const bool user_waits = killed_by_user_ || (!started() && stop_signal_ != 0);
+  if (failed_ || user_waits) peers_->ring();
   peers_->publish(report());
-  const bool by_user = killed_ && !failed_;
-  const double stopping = spec_.settle_seconds + spec_.grace_seconds + 1.0;
+  if (user_waits) return;
   const auto signalled = [this] {
     std::array<pollfd, 1> fds = {pollfd{signals_.fd(), POLLIN, 0}};
     ::poll(fds.data(), fds.size(), 100);
-    const auto numbers = signals_.take();
-    return std::any_of(numbers.begin(), numbers.end(), [](int n) { return n != SIGCHLD; });
+    bool by_user = false;
+    for (const int signal : signals_.take()) {
+      if (signal == SIGCHLD) continue;
+      by_user = true;
+      if (stop_signal_ == 0) stop_signal_ = signal;
+    }
+    return by_user;
   };
-  if (!by_user) peers_->collect(stopping, signalled);
+  wait_cut_ = !peers_->collect(signalled);
+  if (wait_cut_) peers_->publish(report());  // who reads it only now starts nothing again
 }
 
 NodeReport Supervisor::report() const {
   NodeReport report;
-  report.ended_by_user = stop_signal_ != 0 || (killed_ && !failed_);
+  report.ended_by_user = stop_signal_ != 0;
   for (const RankChild& child : children_.all()) report.ranks.push_back(child.exit);
   return report;
 }
@@ -232,6 +250,8 @@ JobResult Supervisor::result() {
   JobResult result;
   result.stop_signal = stop_signal_;
   result.killed = killed_;
+  result.killed_by_user = killed_by_user_;
+  result.wait_cut = wait_cut_;
   result.node_rank = spec_.node_rank;
   result.num_nodes = spec_.num_nodes;
   result.restarts = spec_.restart_count;
@@ -240,16 +260,21 @@ JobResult Supervisor::result() {
   result.ranks = std::move(own.ranks);
   if (peers_) peers_->add_to(result);
   result.cause = find_cause(result.ranks, spec_.nproc);
-  const bool all_ok = std::all_of(result.ranks.begin(), result.ranks.end(),
-                                  [](const RankExit& rank) { return rank.ok(); });
+  result.exit_status = exit_status(result);
+  return result;
+}
+
+int Supervisor::exit_status(const JobResult& result) const {
   if (result.cause && !result.cause->witness) {
     const RankExit& cause = result.ranks[*result.cause->end];
-    result.exit_status = cause.signal != 0 ? 1 : cause.exit_status;
-  } else {
-    const bool heard_all = result.silent_nodes.empty() && result.board_error.empty();
-    result.exit_status = all_ok && heard_all ? 0 : 1;
+    return cause.signal != 0 ? 1 : cause.exit_status;
   }
-  return result;
+  if (!result.failed_launchers.empty()) return result.failed_launchers[0].error.exit_status;
+  const bool all_ok = std::all_of(result.ranks.begin(), result.ranks.end(),
+                                  [](const RankExit& rank) { return rank.ok(); });
+  const bool heard_all =
+      result.silent_nodes.empty() && result.board_error.empty() && !result.wait_cut;
+  return started() && all_ok && heard_all ? 0 : 1;
 }
 
 }  // namespace
@@ -264,7 +289,18 @@ JobResult supervise(const JobSpec& spec, const JobCallbacks& callbacks) {
           "the node's rank must be below the number of nodes");
   require(spec.master_port != 0 || spec.num_nodes == 1 || spec.board != nullptr,
           "several machines need a rendezvous address and port that all of them know");
-  return Supervisor(spec, callbacks).run();
+  const auto tell = [&](const Error& error) {
+    if (spec.board != nullptr && spec.num_nodes > 1) tell_failure(spec, error);
+  };
+  try {
+    return Supervisor(spec, callbacks).run();
+  } catch (const Error& error) {
+    tell(error);
+    throw;
+  } catch (const std::exception& error) {
+    tell(Error(ErrorKind::kInternal, error.what()));
+    throw;
+  }
 }
 
 }  // namespace am::launch

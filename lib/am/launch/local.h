@@ -13,7 +13,8 @@
 // `output`; the other ranks write straight to their logs.
 //
 // SIGTERM, SIGINT or SIGHUP to the launcher is passed on to every rank's group as one SIGTERM:
-// finish the step, save, exit 0. A second one kills the ranks at once.
+// finish the step, save, exit 0. A second one kills the ranks at once. From the first one on a
+// failure does not end the other ranks: they may take stop_seconds to save.
 //
 // After a failure the other ranks get SIGTERM, SIGCONT (one that was stopped must hear it), and
 // SIGKILL when grace_seconds are over. See Note [Which rank failed first] in first_cause.cpp for
@@ -21,7 +22,8 @@
 //
 // With a board (JobSpec::board) and several nodes, the launchers tell each other: one node's
 // failure stops the ranks of all, and every launcher's result holds the ranks of all nodes and
-// names the same cause.
+// names the same cause. A launcher that cannot start its ranks tells the others before it throws;
+// one that gives no sign of life for silence_seconds counts as failed.
 #pragma once
 
 #include <cstdint>

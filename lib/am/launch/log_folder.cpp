@@ -3,13 +3,14 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <string>
 #include <system_error>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
 
 namespace am::launch {
+
+std::string rank_log_name(int64_t rank) { return cat("rank-", rank, ".log"); }
 
 LogFolder::LogFolder(const std::filesystem::path& wanted) : path_(wanted) {
   std::error_code reason;
@@ -32,9 +33,7 @@ LogFolder::~LogFolder() {
   if (temporary_) std::filesystem::remove_all(path_, ignored);
 }
 
-std::filesystem::path LogFolder::log(int64_t rank) const {
-  return path_ / cat("rank-", rank, ".log");
-}
+std::filesystem::path LogFolder::log(int64_t rank) const { return path_ / rank_log_name(rank); }
 
 std::filesystem::path LogFolder::error_file(int64_t rank) const {
   return path_ / cat("rank-", rank, ".error.json");

@@ -3,8 +3,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 namespace am::launch {
+
+// "rank-3.log"
+std::string rank_log_name(int64_t rank);
 
 class LogFolder {
  public:

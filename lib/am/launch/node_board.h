@@ -1,12 +1,15 @@
 // What the launchers of one job's nodes say to each other, over a Board.
 //
+//   terms      what node 0 was started with: all must have been started alike
+//   beat       a number that rises as long as a launcher lives (background_board.h)
 //   bell       one of the nodes has a failure: all stop their ranks
 //   report     how one node's ranks ended; the first cause is found over all of them
 //   port       where rank 0 serves its store, when node 0 chose the port
 //   next       node 0's decision after a failed attempt: again, and from which step
 //   left       this node reads the board no more; node 0, which holds it, may go
 //
-// Keys hold the run id and the attempt, so that an attempt never sees what another one said.
+// Keys hold the run id and, but for the beats, the attempt, so that an attempt never sees what
+// another one said.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +27,19 @@ struct NextAttempt {
   std::optional<int64_t> step;  // of the checkpoint to go on from; nothing: as the job began
 };
 
+// What must be the same on all nodes, for the ranks to find each other and for all launchers to
+// move to the next attempt.
+struct JobTerms {
+  int64_t nproc = 1;
+  int64_t num_nodes = 1;
+  int64_t max_restarts = 0;
+
+  bool operator==(const JobTerms&) const = default;
+};
+
+// Where one node's launcher writes its beat.
+std::string beat_key(const std::string& run_id, int64_t node);
+
 // All functions throw Error(kPeer) when the board cannot be reached.
 class NodeBoard {
  public:
@@ -32,10 +48,17 @@ class NodeBoard {
 
   int64_t num_nodes() const { return num_nodes_; }
 
-  void ring_bell();
-  bool bell_rung();
+  void publish_terms(const JobTerms& terms);
+  std::optional<JobTerms> terms();
 
-  void publish(const NodeReport& report);
+  std::optional<std::string> beat_of(int64_t node);
+
+  void ring_bell();
+  // The node that rang it.
+  std::optional<int64_t> bell();
+
+  void publish(const NodeReport& report) { publish_for(node_rank_, report); }
+  void publish_for(int64_t node, const NodeReport& report);
   std::optional<NodeReport> report_of(int64_t node);
 
   void publish_port(int port);
@@ -51,6 +74,7 @@ class NodeBoard {
   std::string key(const std::string& what) const { return prefix_ + what; }
 
   Board& board_;
+  std::string run_id_;
   std::string prefix_;
   int64_t node_rank_ = 0;
   int64_t num_nodes_ = 1;

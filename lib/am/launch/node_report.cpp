@@ -48,6 +48,8 @@ std::string to_text(const NodeReport& report) {
   Json json = {{"ended_by_user", report.ended_by_user}};
   json["ranks"] = Json::array();
   for (const RankExit& rank : report.ranks) json["ranks"].push_back(to_json(rank));
+  if (report.launcher_error) json["launcher_error"] = to_json(*report.launcher_error);
+  if (report.silent) json["silent"] = true;
   return dump_json(json, -1);
 }
 
@@ -57,6 +59,10 @@ std::optional<NodeReport> node_report_from(std::string_view text) {
     NodeReport report;
     report.ended_by_user = json.at("ended_by_user").get<bool>();
     for (const Json& rank : json.at("ranks")) report.ranks.push_back(rank_exit_from(rank));
+    if (json.contains("launcher_error")) {
+      report.launcher_error = rank_error_from(json.at("launcher_error"));
+    }
+    report.silent = json.contains("silent");
     return report;
   } catch (const Json::exception&) {
     return std::nullopt;

@@ -12,8 +12,11 @@ namespace am::launch {
 
 struct NodeReport {
   std::vector<RankExit> ranks;
-  // The user's signal, or an end by force: then no node starts its ranks again.
-  bool ended_by_user = false;
+  bool ended_by_user = false;  // by a signal: then no node starts its ranks again
+  // Why the launcher itself gave up: it could not start its ranks. Its `rank` means nothing.
+  std::optional<RankError> launcher_error;
+  // Not from the node, but from node 0: the node's launcher gives no sign of life.
+  bool silent = false;
 };
 
 // One JSON object, at most about 16 KiB a rank: of `tail` only the last lines that fit into 8 KiB.

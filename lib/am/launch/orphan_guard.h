@@ -28,7 +28,6 @@ class OrphanGuard {
   // For ProcessSpec: the child itself asks to be watched, before it can start anything that would
   // be left if the launcher died right then.
   int birth_fd() const { return fd_; }
-  void watch(pid_t group) const { tell(group); }
   void forget(pid_t group) const { tell(-group); }
 
  private:

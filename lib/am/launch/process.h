@@ -2,8 +2,9 @@
 //
 //   pid_t pid = spawn({.argv = {"/bin/sh", "-c", "exit 3"}, .output_fd = log});
 //
-// The child has /dev/null as stdin, its own process group, default signal actions, and gets SIGKILL
-// from the kernel when the thread that started it ends.
+// The child has /dev/null as stdin, its own process group, the default action for every signal,
+// also for those that this process ignores, and gets SIGKILL from the kernel when the thread that
+// started it ends.
 #pragma once
 
 #include <sys/types.h>

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <ctime>
 #include <fstream>
@@ -17,13 +16,10 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/launch/torchrun.h"
+#include "am/launch/wall_time.h"
 
 namespace am::launch {
 namespace {
-
-double wall_time() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 // Cores that this process may use.
 int64_t usable_cores() {

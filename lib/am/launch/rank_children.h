@@ -2,7 +2,7 @@
 //
 //   RankChildren children(spec, output);
 //   children.start(port);
-//   while (children.alive() > 0) {
+//   while (children.running() > 0) {
 //     poll(children.output_fd(), SIGCHLD ...);
 //     children.pump();
 //     for (RankChild* ended : children.reap(false)) judge(ended->exit);

@@ -1,17 +1,16 @@
 #include "am/launch/rank_error.h"
 
-#include <chrono>
+#include <sys/stat.h>
+
+#include <algorithm>
 #include <cstdlib>
 
 #include "am/base/file.h"
 #include "am/base/text.h"
+#include "am/launch/wall_time.h"
 
 namespace am::launch {
 namespace {
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 std::string text_or_empty(const Json& object, const char* key) {
   const auto found = object.find(key);
@@ -38,7 +37,7 @@ std::vector<int64_t> integers_in(const Json& object, const char* key) {
 // "1700000000"}}}.
 RankError elastic_error(const Json& message) {
   RankError error;
-  error.kind = "runtime";
+  error.kind = kElasticError;
   error.message = text_or_empty(message, "message");
   if (const auto extra = message.find("extraInfo"); extra != message.end() && extra->is_object()) {
     const auto stamp = extra->find("timestamp");
@@ -48,6 +47,14 @@ RankError elastic_error(const Json& message) {
     }
   }
   return error;
+}
+
+// When the file was last written, in seconds since the epoch; 0 when that cannot be said.
+double modification_time(const std::filesystem::path& path) {
+  struct stat info = {};
+  if (::stat(path.c_str(), &info) != 0) return 0.0;
+  return static_cast<double>(info.st_mtim.tv_sec) +
+         1e-9 * static_cast<double>(info.st_mtim.tv_nsec);
 }
 
 }  // namespace
@@ -91,7 +98,7 @@ std::optional<RankError> rank_error_from(const Json& json) {
 }
 
 void write_error_file(const std::filesystem::path& path, RankError error) {
-  if (error.time == 0.0) error.time = now();
+  if (error.time == 0.0) error.time = wall_time();
   // A message may hold bytes of a user's file: replace what is no UTF-8 instead of failing.
   write_file_atomically(path, dump_json(to_json(error)) + "\n");
 }
@@ -100,10 +107,24 @@ std::optional<RankError> read_error_file(const std::filesystem::path& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;
   try {
-    return rank_error_from(Json::parse(read_file(path), nullptr, false));
+    auto error = rank_error_from(Json::parse(read_file(path), nullptr, false));
+    if (error && error->kind == kElasticError) {
+      // A file server's clock may be another one: the stamp, a whole second, is the rank's own.
+      const double written = modification_time(path);
+      error->time =
+          error->time > 0.0 ? std::clamp(written, error->time, error->time + 1.0) : written;
+    }
+    return error;
   } catch (const Error&) {
     return std::nullopt;
   }
+}
+
+bool was_before(const RankError& error, double time) {
+  // The kernel stamps files with the time of its last tick.
+  constexpr double kTick = 0.02;
+  const double doubt = error.kind == kElasticError ? kTick : 0.0;
+  return error.time > 0.0 && error.time < time - doubt;
 }
 
 bool report_error(const EnvironmentLookup& lookup, RankError error) noexcept {

@@ -2,6 +2,7 @@
 //
 // The launcher exports the path as AM_ERROR_FILE (and as TORCHELASTIC_ERROR_FILE: a Python program
 // under torch.distributed.elastic's `record` writes its error there, and it is read as well).
+// What that file lacks: the kind of the error, and fractions of a second.
 //
 //   try { train(...); } catch (const am::Error& error) {
 //     launch::report_error(launch::process_environment(), launch::rank_error(error, rank));
@@ -28,12 +29,15 @@ inline constexpr const char* kPeerError = "peer";
 // The kind of a collective that ran out of time. Its reporter is a witness: the culprits are the
 // ranks in `missing`, which may be alive (stopped, in an endless loop) and never report anything.
 inline constexpr const char* kHangError = "hang";
+// The kind of what torch's `record` wrote: any exception, also one about a connection that was
+// closed.
+inline constexpr const char* kElasticError = "elastic";
 
 struct RankError {
   int64_t rank = 0;
   std::string message;
   std::string hint;
-  std::string kind;  // "peer", "hang", or usage, io, format, plan, runtime, internal
+  std::string kind;  // "peer", "hang", "elastic", or usage, io, format, plan, runtime, internal
   int exit_status = 1;
   std::optional<int64_t> step;
   std::string
@@ -51,8 +55,11 @@ std::optional<RankError> rank_error_from(const Json& json);
 
 // Writes the file whole or not at all. Throws Error(kIo).
 void write_error_file(const std::filesystem::path& path, RankError error);
-// Nothing when there is no such file or it is not an error file.
+// Nothing when there is no such file or it is not an error file. The time of an elastic error is
+// the file's, within the second that the file names.
 std::optional<RankError> read_error_file(const std::filesystem::path& path);
+// The error was reported before that wall time, for certain.
+bool was_before(const RankError& error, double time);
 
 // Writes to the file that the launcher named, if it did. Never throws: the process is failing
 // already. The first report of a process stands; later ones are consequences. True when this one

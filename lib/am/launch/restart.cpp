@@ -1,25 +1,18 @@
 #include "am/launch/restart.h"
 
 #include <chrono>
-#include <thread>
+#include <set>
 
 #include "am/base/error.h"
+#include "am/launch/ask.h"
 #include "am/launch/node_board.h"
+#include "am/launch/same_job.h"
 
 namespace am::launch {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// Asks until there is an answer or the time is over.
-template <typename Question>
-auto ask(Question question, std::chrono::seconds limit) {
-  const auto deadline = Clock::now() + limit;
-  for (;;) {
-    const auto answer = question();
-    if (answer || Clock::now() >= deadline) return answer;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
+NodeBoard board_of(const JobSpec& spec, int64_t attempt) {
+  return {*spec.board, spec.run_id, attempt, spec.node_rank, spec.num_nodes};
 }
 
 NextAttempt decide(const JobResult& failed, const RestartPolicy& policy) {
@@ -30,40 +23,62 @@ NextAttempt decide(const JobResult& failed, const RestartPolicy& policy) {
   return next;
 }
 
+// The user ended this launcher. Node 0 may have decided to start again before it could know: in the
+// next attempt it hears at once that this node takes no part.
+void refuse_next_attempt(const JobSpec& spec, int64_t attempt) {
+  NodeReport report;
+  report.ended_by_user = true;
+  NodeBoard next = board_of(spec, attempt + 1);
+  next.publish(report);
+  next.ring_bell();
+}
+
 // Node 0 decides and tells; the others do as it says. Where it does not say, the job is over.
 NextAttempt agree(const JobSpec& spec, const JobResult& failed, const RestartPolicy& policy) {
   if (spec.board == nullptr || spec.num_nodes == 1) return decide(failed, policy);
   if (!failed.board_error.empty() || policy.max_restarts == 0) return {};
-  NodeBoard board(*spec.board, spec.run_id, failed.restarts, spec.node_rank, spec.num_nodes);
   try {
+    NodeBoard board = board_of(spec, failed.restarts);
     if (spec.node_rank == 0) {
       const NextAttempt next = decide(failed, policy);
       board.decide(next);
       return next;
     }
-    if (failed.killed && failed.ended_by_user) return {};  // the user waits for the end
-    // Node 0 may still be waiting for a node that will never report.
-    const auto stopping = static_cast<int64_t>(spec.settle_seconds + spec.grace_seconds) + 5;
-    return ask([&] { return board.decision(); }, std::chrono::seconds(stopping))
-        .value_or(NextAttempt{});
+    if (!failed.silent_nodes.empty() || !failed.failed_launchers.empty()) return {};
+    if (failed.stop_signal != 0) {
+      refuse_next_attempt(spec, failed.restarts);
+      return {};
+    }
+    // Node 0 has the same reports; it may take long to find the newest checkpoint.
+    constexpr auto kPatience = std::chrono::seconds(60);
+    return ask([&] { return board.decision(); }, kPatience).value_or(NextAttempt{});
   } catch (const Error&) {
     return {};  // the board is lost
   }
 }
 
-// Node 0's launcher may hold the board: it goes last, but waits for nobody who is gone.
+// The other nodes whose launchers may still read the board.
+std::set<int64_t> present_nodes(const JobSpec& spec, const JobResult& last) {
+  std::set<int64_t> nodes;
+  for (int64_t node = 1; node < spec.num_nodes; ++node) nodes.insert(node);
+  for (const int64_t node : last.silent_nodes) nodes.erase(node);
+  for (const FailedLauncher& failed : last.failed_launchers) nodes.erase(failed.node);
+  return nodes;
+}
+
+// Node 0's launcher may hold the board: it goes last, but waits for nobody who is gone, nor longer
+// than the user does.
 void leave(const JobSpec& spec, const JobResult& last) {
   constexpr auto kPatience = std::chrono::seconds(3);
   if (spec.board == nullptr || spec.num_nodes == 1 || !last.board_error.empty()) return;
-  NodeBoard board(*spec.board, spec.run_id, last.restarts, spec.node_rank, spec.num_nodes);
   try {
+    NodeBoard board = board_of(spec, last.restarts);
     if (spec.node_rank != 0) return board.leave();
-    if (last.killed && last.ended_by_user) return;
+    if (last.killed_by_user || last.wait_cut) return;
+    std::set<int64_t> present = present_nodes(spec, last);
     const auto all_left = [&] {
-      for (int64_t node = 1; node < spec.num_nodes; ++node) {
-        if (!board.has_left(node)) return std::optional<bool>();
-      }
-      return std::optional<bool>(true);
+      std::erase_if(present, [&](int64_t node) { return board.has_left(node); });
+      return present.empty();
     };
     ask(all_left, kPatience);
   } catch (const Error&) {
@@ -71,11 +86,24 @@ void leave(const JobSpec& spec, const JobResult& last) {
   }
 }
 
+// supervise(), but the board outlives a failure to start: the others have to hear of it.
+JobResult supervise_attempt(const JobSpec& spec, const JobCallbacks& callbacks) {
+  try {
+    return supervise(spec, callbacks);
+  } catch (...) {
+    JobResult none;
+    none.restarts = spec.restart_count;
+    leave(spec, none);
+    throw;
+  }
+}
+
 }  // namespace
 
 bool worth_restarting(const JobResult& result, bool any_failure) {
   if (result.exit_status == 0 || result.ended_by_user || result.stop_signal != 0) return false;
-  if (!result.silent_nodes.empty() || !result.board_error.empty()) return false;
+  if (!result.silent_nodes.empty() || !result.failed_launchers.empty()) return false;
+  if (!result.board_error.empty()) return false;
   if (any_failure || !result.cause || result.cause->witness) return true;
   const RankExit& end = result.ranks[*result.cause->end];
   if (end.signal != 0) return true;
@@ -87,10 +115,11 @@ bool worth_restarting(const JobResult& result, bool any_failure) {
 
 JobResult supervise_with_restarts(const JobSpec& spec, const RestartPolicy& policy,
                                   const JobCallbacks& callbacks) {
+  check_same_job(spec, policy.max_restarts);
   JobSpec attempt = spec;
   attempt.max_restarts = policy.max_restarts;
   for (;;) {
-    JobResult result = supervise(attempt, callbacks);
+    JobResult result = supervise_attempt(attempt, callbacks);
     const NextAttempt next =
         result.exit_status != 0 ? agree(attempt, result, policy) : NextAttempt{};
     if (!next.restart) {

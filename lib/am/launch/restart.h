@@ -8,7 +8,8 @@
 //   launch::JobResult result = launch::supervise_with_restarts(spec, policy, callbacks);
 //
 // All ranks start again together, with TORCHELASTIC_RESTART_COUNT one higher, and append to their
-// logs. With several nodes, node 0 decides for all.
+// logs. With several nodes, node 0 decides for all; a launcher that was given another number of
+// ranks, nodes or restarts than node 0's refuses the job (same_job.h).
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,7 @@ struct RestartPolicy {
 // would fail again, unless `any_failure`; nor when a node's launcher is gone.
 bool worth_restarting(const JobResult& result, bool any_failure);
 
-// The last attempt's result. Throws what supervise() throws.
+// The last attempt's result. Throws what supervise() and check_same_job() throw.
 JobResult supervise_with_restarts(const JobSpec& spec, const RestartPolicy& policy,
                                   const JobCallbacks& callbacks);
 

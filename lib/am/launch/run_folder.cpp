@@ -9,6 +9,7 @@
 #include "am/base/file.h"
 #include "am/base/number.h"
 #include "am/base/text.h"
+#include "am/launch/log_folder.h"
 
 namespace am::launch {
 namespace {
@@ -62,9 +63,7 @@ RunFolder RunFolder::create(const std::filesystem::path& root) {
   return folder;
 }
 
-std::filesystem::path RunFolder::log(int64_t rank) const {
-  return logs() / cat("rank-", rank, ".log");
-}
+std::filesystem::path RunFolder::log(int64_t rank) const { return logs() / rank_log_name(rank); }
 
 std::filesystem::path RunFolder::checkpoint(int64_t step) const {
   return checkpoints() / checkpoint_name(step);

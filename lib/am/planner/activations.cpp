@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "am/base/text.h"
+#include "am/model/layer_profile.h"
 #include "am/planner/dtype_size.h"
 #include "am/planner/precision.h"
 
@@ -22,18 +23,61 @@ double width(const Layout& layout, int64_t rank, const model::Unit& layer, std::
   return 0.0;
 }
 
+// Elements that one token takes on this rank.
 struct Widths {
-  double query, key, value, attention_out, gate, up, down_in;
+  double query = 0, key = 0, value = 0, attention_out = 0;
+  double latent = 0;                     // MLA's narrow vectors
+  double gate = 0, up = 0, down_in = 0;  // experts: of all that a token takes
+  double routed = 0;                     // hidden states sorted to their experts, and back
 };
 
-Widths widths(const Layout& layout, int64_t rank, const model::Unit& layer) {
-  return {width(layout, rank, layer, "self_attn.q_proj.weight", 0),
-          width(layout, rank, layer, "self_attn.k_proj.weight", 0),
-          width(layout, rank, layer, "self_attn.v_proj.weight", 0),
-          width(layout, rank, layer, "self_attn.o_proj.weight", 1),
-          width(layout, rank, layer, "mlp.gate_proj.weight", 0),
-          width(layout, rank, layer, "mlp.up_proj.weight", 0),
-          width(layout, rank, layer, "mlp.down_proj.weight", 1)};
+// Over how many tp ranks the layer's modules whose names have `part` in them are cut.
+double tp_parts(const Layout& layout, const model::Unit& layer, std::string_view part) {
+  for (const int index : layer.parameters) {
+    const ParameterLayout& parameter = layout.parameters[static_cast<size_t>(index)];
+    if (parameter.tp_dim.has_value() && parameter.name.find(part) != std::string::npos) {
+      return static_cast<double>(layout.mesh.sizes().tp);
+    }
+  }
+  return 1.0;
+}
+
+// Projections under Llama's names are measured where they are; fused ones, latent attention and
+// experts follow from the layer's profile.
+Widths widths(const model::ModelConfig& config, const Layout& layout, int64_t rank,
+              const model::Unit& layer) {
+  const model::LayerProfile profile = model::layer_profile(config, layer.layer);
+  const model::AttentionProfile& a = profile.attention;
+  const model::FeedForwardProfile& f = profile.feed_forward;
+  Widths w;
+  w.query = width(layout, rank, layer, "self_attn.q_proj.weight", 0);
+  if (w.query > 0.0 && a.kv_lora_rank == 0) {
+    w.key = width(layout, rank, layer, "self_attn.k_proj.weight", 0);
+    w.value = width(layout, rank, layer, "self_attn.v_proj.weight", 0);
+    w.attention_out = width(layout, rank, layer, "self_attn.o_proj.weight", 1);
+  } else {
+    const double parts = tp_parts(layout, layer, "attn");
+    w.query = static_cast<double>(a.heads * a.qk_head_dim) / parts;
+    w.key = static_cast<double>(a.key_value_heads * a.qk_head_dim) / parts;
+    w.value = static_cast<double>(a.key_value_heads * a.v_head_dim) / parts;
+    w.attention_out = static_cast<double>(a.heads * a.v_head_dim) / parts;
+    // Each once as a norm's input and once as its output.
+    w.latent = 2.0 * static_cast<double>(a.q_lora_rank + a.kv_lora_rank);
+  }
+  w.gate = width(layout, rank, layer, "mlp.gate_proj.weight", 0);
+  if (w.gate > 0.0 && f.experts == 0) {
+    w.up = width(layout, rank, layer, "mlp.up_proj.weight", 0);
+    w.down_in = width(layout, rank, layer, "mlp.down_proj.weight", 1);
+    return w;
+  }
+  const double parts = tp_parts(layout, layer, "mlp");
+  const auto taken = static_cast<double>(f.experts_per_token);
+  w.up = static_cast<double>(f.dense_width + f.shared_width) / parts +
+         taken * static_cast<double>(f.expert_width);
+  w.down_in = w.up;
+  w.gate = f.gated ? w.up : 0.0;
+  w.routed = 2.0 * taken * static_cast<double>(config.hidden_size);
+  return w;
 }
 
 // RMSNorm of `elements` values, its output not counted. In float32 the composite operator saves its
@@ -69,19 +113,24 @@ std::vector<SavedTensor> layer_tensors(const ActivationContext& context,
   const double c = context.compute_bytes;
   const double D = static_cast<double>(config.hidden_size);
   const double cut = context.sequence_parts;
-  const Widths w = widths(layout, rank, layer);
+  const Widths w = widths(config, layout, rank, layer);
+  const model::LayerProfile profile = model::layer_profile(config, layer.layer);
+  const auto heads_width = static_cast<double>(profile.attention.qk_head_dim);
+  const double other_norms = static_cast<double>(profile.hidden_norms) - 1.0;
   std::vector<SavedTensor> saved = {
       {"input norm", norm_bytes(N * D / cut, c)},
       // Gathered over the sequence where it was cut: a linear layer saves what it multiplies.
       {"input of q, k, v", N * D * c},
-      {"queries, keys, values", N * (w.query + w.key + w.value) * c},
+      {"queries, keys, values", N * (w.query + w.key + w.value + w.latent) * c},
       // Flash attention saves its output, and a logarithm per token and head instead of the scores
       // (Dao et al., 2022).
       {"attention output", N * w.attention_out * c},
-      {"attention statistics", N * w.query / static_cast<double>(config.head_dim) * 4.0},
-      {"post-attention norm", norm_bytes(N * D / cut, c)},
-      {"input of gate, up", N * D * c},
-      {"gate and silu(gate)", N * 2.0 * w.gate * c},
+      {"attention statistics", N * w.query / heads_width * 4.0},
+      {"other norms", other_norms * norm_bytes(N * D / cut, c)},
+      // A parallel block with one norm multiplies the same input.
+      {"input of gate, up", other_norms > 0.0 ? N * D * c : 0.0},
+      {"tokens of experts", N * w.routed * c},
+      {"gate and its activation", N * 2.0 * w.gate * c},
       {"up", N * w.up * c},
       {"input of down", N * w.down_in * c},
   };
@@ -99,7 +148,7 @@ double layer_activations(const ActivationContext& context, const model::ModelCon
   const double input = N * static_cast<double>(config.hidden_size) / context.sequence_parts * c;
   if (context.checkpointing == config::ActivationCheckpointing::kFull) return input;
   if (context.checkpointing == config::ActivationCheckpointing::kSelective) {
-    const Widths w = widths(layout, rank, layer);
+    const Widths w = widths(config, layout, rank, layer);
     const double hidden = static_cast<double>(config.hidden_size);
     const double products = w.query + w.key + w.value + hidden + w.gate + w.up + hidden;
     return input + N * c * (w.attention_out + products / 2.0);

@@ -45,7 +45,11 @@ class Walk {
  public:
   Walk(const config::Plan& plan, const model::ModelConfig& config, const Layout& layout,
        int64_t rank)
-      : plan_(plan), config_(config), layout_(layout), rank_(rank) {
+      : plan_(plan),
+        config_(config),
+        layout_(layout),
+        rank_(rank),
+        stage_(layout.mesh.index(rank, "pp")) {
     const StepPrecision precision = resolve_precision(plan);
     storage_ = static_cast<double>(dtype_size(precision.storage));
     compute_ = static_cast<double>(dtype_size(precision.compute));
@@ -64,12 +68,17 @@ class Walk {
  private:
   const mesh::MeshSizes& sizes() const { return layout_.mesh.sizes(); }
 
+  // Layout::holds for this rank, asked for every parameter.
+  bool is_mine(const ParameterLayout& parameter) const {
+    return layout_.stage_owners[static_cast<size_t>(parameter.stage)] == stage_;
+  }
+
   // Parameters, their gradients and AdamW's two moments are flat tensors of one layout and dtype;
   // one step count serves all of them.
   void fill_states() {
     int64_t stored = 0;
     for (const ParameterLayout& parameter : layout_.parameters) {
-      if (layout_.holds(rank_, parameter)) stored += parameter.stored_numel(layout_.mesh, rank_);
+      if (is_mine(parameter)) stored += parameter.stored_numel(layout_.mesh, rank_);
     }
     const auto element = static_cast<int64_t>(storage_);
     base_.parameters = stored * element;
@@ -78,7 +87,7 @@ class Walk {
     const double table = 2.0 * context_.sequence * static_cast<double>(config_.head_dim);
     base_.other = to_bytes(table * compute_);
     peak_.rank = rank_;
-    peak_.stage = layout_.mesh.index(rank_, "pp");
+    peak_.stage = stage_;
   }
 
   UnitBytes measure(const model::Unit& unit, bool reshards) const {
@@ -91,7 +100,7 @@ class Walk {
     bool fsdp = false;
     for (const int index : unit.parameters) {
       const ParameterLayout& parameter = layout_.parameters[static_cast<size_t>(index)];
-      if (!layout_.holds(rank_, parameter)) continue;
+      if (!is_mine(parameter)) continue;
       numel_full += static_cast<double>(numel(parameter.tp_shape(layout_.mesh, rank_)));
       numel_stored += static_cast<double>(parameter.stored_numel(layout_.mesh, rank_));
       fsdp = fsdp || parameter.fsdp;
@@ -147,7 +156,7 @@ class Walk {
     int64_t most = 1;
     for (const int index : unit.parameters) {
       const ParameterLayout& parameter = layout_.parameters[static_cast<size_t>(index)];
-      if (!layout_.holds(rank_, parameter)) continue;
+      if (!is_mine(parameter)) continue;
       most = std::max(most, layout_.in_flight[static_cast<size_t>(parameter.stage)]);
     }
     return most;
@@ -166,7 +175,7 @@ class Walk {
   }
 
   double logits() const {
-    if (layout_.mesh.index(rank_, "pp") != layout_.stage_owners.back()) return 0.0;
+    if (stage_ != layout_.stage_owners.back()) return 0.0;
     const model::ModuleNames& names = layout_.inventory.names;
     const std::string weight =
         cat(config_.tie_word_embeddings ? names.embedding : names.head, ".weight");
@@ -249,6 +258,7 @@ class Walk {
   const model::ModelConfig& config_;
   const Layout& layout_;
   int64_t rank_;
+  int64_t stage_;  // index along pp
   double storage_ = 4;
   double compute_ = 4;
   double reduce_ = 4;
@@ -300,6 +310,17 @@ std::vector<int64_t> distinct_ranks(const mesh::MeshLayout& mesh) {
     }
   }
   return {ranks.begin(), ranks.end()};
+}
+
+std::vector<RankMemory> worst_of_stages(const config::Plan& plan, const model::ModelConfig& config,
+                                        const Layout& layout) {
+  std::vector<RankMemory> worst(static_cast<size_t>(layout.mesh.sizes().pp));
+  for (const int64_t rank : distinct_ranks(layout.mesh)) {
+    RankMemory memory = estimate_memory(plan, config, layout, rank);
+    RankMemory& known = worst[static_cast<size_t>(memory.stage)];
+    if (memory.components.total() > known.components.total()) known = std::move(memory);
+  }
+  return worst;
 }
 
 }  // namespace am::planner

@@ -53,4 +53,8 @@ bool keeps_whole_gradients(const config::Plan& plan, const mesh::MeshSizes& size
 // each are looked at.
 std::vector<int64_t> distinct_ranks(const mesh::MeshLayout& mesh);
 
+// The worst rank of each pipeline position, by position.
+std::vector<RankMemory> worst_of_stages(const config::Plan& plan, const model::ModelConfig& config,
+                                        const Layout& layout);
+
 }  // namespace am::planner

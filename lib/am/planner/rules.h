@@ -44,6 +44,10 @@ struct CheckedPlan {
 };
 CheckedPlan check(const config::Plan& plan, int64_t world_size, Diagnostics& found);
 
+// The same with a model that has been loaded already, whatever model.path says.
+CheckedPlan check_model(const config::Plan& plan, const model::ModelConfig& model,
+                        Diagnostics& found);
+
 // The same from a plan file, so that what the loader finds and what the rules find is reported in
 // one run. A rule's error at the very place of a loader's is left out: it would only follow from
 // it. `plan` is absent when the file is no TOML. Throws Error(kIo) when it cannot be read.

@@ -36,7 +36,8 @@ class StoreServer {
   int port_ = 0;
 };
 
-// The board of the launchers of several machines, on a store.
+// The board of the launchers of several machines, on a store. A call waits as long as whoever
+// serves the store does not answer: launchers ask through a launch::BackgroundBoard.
 class StoreBoard : public launch::Board {
  public:
   explicit StoreBoard(c10::intrusive_ptr<c10d::Store> store) : store_(std::move(store)) {}

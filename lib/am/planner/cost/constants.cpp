@@ -1,6 +1,7 @@
 #include "am/planner/cost/constants.h"
 
 #include <cmath>
+#include <utility>
 
 #include "am/base/error.h"
 #include "am/base/file.h"
@@ -26,14 +27,16 @@ constexpr std::array<ConstantSpec, kConstants> kSpecs = {{
     {"half_output", 200.0, 0.7, "output width, likewise"},
     {"half_input", 150.0, 0.7, "input width, likewise"},
     {"half_expert_tokens", 500.0, 0.7, "tokens of one expert, likewise"},
+    {"misaligned", 1.2, 0.2, "factor of a product whose width is no multiple of 64"},
     {"attention", 0.55, 0.3, "attention's share of what products reach"},
     {"attention_blackwell", 0.60, 0.3, "the same"},
-    {"unfused_bytes", 10.0, 0.5, "bytes moved a score that stands in memory"},
+    {"unfused_bytes", 12.0, 0.25,
+     "bytes moved a score that stands in memory: written, masked, softmax, dropout"},
     {"hidden_traffic", 24.0, 0.5, "2-byte elements moved a token and hidden element, forward"},
     {"mlp_traffic", 6.0, 0.5, "the same of the MLP's width"},
     {"eager_traffic", 1.6, 0.3, "factor of unfused operators"},
     {"narrow_traffic", 1.2, 0.2, "factor of casts to 8 and 4 bits"},
-    {"launch_seconds", 3e-4, 0.7, "of one layer's forward, at least"},
+    {"launch_seconds", 6e-4, 0.7, "of one layer's forward, at least"},
     {"launch_seconds_old", 9e-4, 0.5, "the same with the kernels of 2021"},
     {"launch_seconds_experts", 1e-3, 0.7, "more of a layer with experts"},
     {"launch_hopper", 0.7, 0.3, "factor of an H100's host"},
@@ -57,28 +60,31 @@ class Reader {
   Reader(Calibration& calibration, Diagnostics& found) : calibration_(calibration), found_(found) {}
 
   void read(const config::Value& root) {
-    for (const config::Member& member : root.members) {
-      if (!member.value.is_table()) {
-        unknown(member);
-      } else if (member.key == "constants") {
-        for (const config::Member& inner : member.value.members) constant(inner);
-      } else if (member.key == "held_out") {
-        for (const config::Member& inner : member.value.members) held_out(inner);
-      } else if (member.key == "sites") {
-        for (const config::Member& inner : member.value.members) {
-          if (const auto value = positive(inner)) {
-            calibration_.constants.sites[inner.key] = *value;
-          }
-        }
-      } else if (member.key == "implementation") {
-        for (const config::Member& inner : member.value.members) implementation(inner);
-      } else {
-        unknown(member);
-      }
-    }
+    for (const config::Member& member : root.members) read_section(member);
   }
 
  private:
+  using Reading = void (Reader::*)(const config::Member& member);
+
+  void read_section(const config::Member& section) {
+    constexpr std::array<std::pair<std::string_view, Reading>, 4> kSections = {{
+        {"constants", &Reader::constant},
+        {"held_out", &Reader::held_out},
+        {"sites", &Reader::site},
+        {"implementation", &Reader::implementation},
+    }};
+    for (const auto& [name, reading] : kSections) {
+      if (section.key != name || !section.value.is_table()) continue;
+      for (const config::Member& member : section.value.members) (this->*reading)(member);
+      return;
+    }
+    unknown(section);
+  }
+
+  void site(const config::Member& member) {
+    if (const auto value = positive(member)) calibration_.constants.sites[member.key] = *value;
+  }
+
   void unknown(const config::Member& member) {
     found_.error("cluster.calibration", member.key_span, cat("unknown key ", member.key),
                  "`am-plan calibrate` writes such a file");

@@ -29,6 +29,7 @@ enum class Constant {
   kHalfOutput,
   kHalfInput,
   kHalfExpertTokens,
+  kMisaligned,  // factor where a width is no multiple of what tensor cores take at once
   // Attention: share of what matrix products reach.
   kAttention,
   kAttentionBlackwell,

@@ -8,6 +8,7 @@
 #include "am/base/text.h"
 #include "am/planner/cost/csv.h"
 #include "am/planner/cost/facts.h"
+#include "am/planner/cost/peak_memory.h"
 
 namespace am::planner {
 namespace {
@@ -33,7 +34,10 @@ struct Figures {
   double learned_positions = 0;
 };
 
-int64_t whole(double value) { return static_cast<int64_t>(std::llround(value)); }
+// Absurd figures stay absurd, but are numbers.
+int64_t whole(double value) {
+  return std::isfinite(value) ? std::llround(std::clamp(value, -1e12, 1e12)) : 0;
+}
 
 ModelShape shape_of(const Figures& f) {
   LayerProfile dense;
@@ -208,8 +212,10 @@ class RowReader {
     }
     if (!read_gpu()) return fail(why, cat("GPU \"", row_.text("gpu"), "\" is not known"));
     if (!read_layout()) return fail(why, "the layout is incomplete");
+    if (!is_possible()) return fail(why, "sizes that no job has");
     read_numerics();
     read_results();
+    infer_recomputation();
     return std::move(run_);
   }
 
@@ -259,7 +265,9 @@ class RowReader {
 
   bool read_layout() {
     Workload& job = run_.job;
-    const auto axis = [&](const char* column) { return std::max(1.0, number(column, 1.0)); };
+    const auto axis = [&](const char* column) {
+      return std::max(1.0, std::floor(number(column, 1.0)));
+    };
     job.tp = axis("tp");
     job.pp = axis("pp");
     job.cp = axis("cp");
@@ -280,6 +288,25 @@ class RowReader {
     job.expert_tp = number("etp", experts ? 1.0 : job.tp);
     job.schedule = job.virtual_stages > 1.0 ? "interleaved_1f1b" : "1f1b";
     return read_batch(dp);
+  }
+
+  // What the models may count with: whole pipelines, finite and not absurd.
+  bool is_possible() const {
+    const Workload& job = run_.job;
+    const auto between = [](double value, double least, double most) {
+      return value >= least && value <= most;  // false for NaN
+    };
+    constexpr double kMostRanks = 1 << 20;
+    for (const LayerGroup& group : job.model.layers) {
+      const model::AttentionProfile& a = group.profile.attention;
+      if (!between(group.count, 1.0, 1e5) || a.qk_head_dim < 1 || a.v_head_dim < 1) return false;
+    }
+    return between(job.model.hidden, 1.0, 1e7) && between(job.model.vocabulary, 1.0, 1e9) &&
+           between(job.tp, 1.0, kMostRanks) && between(job.cp, 1.0, kMostRanks) &&
+           between(job.ep, 1.0, kMostRanks) && between(job.expert_tp, 1.0, kMostRanks) &&
+           between(job.dp_replicate, 1.0, kMostRanks) && between(job.dp_shard, 0.01, kMostRanks) &&
+           between(job.pp * job.virtual_stages, 1.0, 4096.0) && between(job.sequence, 1.0, 1e9) &&
+           between(job.micro_batch, 1e-3, 1e6) && between(job.micro_batches, 1.0, 1e7);
   }
 
   bool read_batch(double dp) {
@@ -362,7 +389,18 @@ class RowReader {
     run_.last_stage = contains(rank, "last") && !contains(rank, "first");
     run_.last_stage = run_.last_stage || rank == "rank7";
     run_.first_stage = rank == "rank0";
-    run_.out_of_memory = contains(row_.text("notes"), "OOM section");
+    run_.out_of_memory = row_.text("peak_mem_gib") == "OOM";
+  }
+
+  // A run that was timed did fit. Where its source does not say what was computed again, it is the
+  // least with which it fits.
+  void infer_recomputation() {
+    if (!row_.text("ac").empty() || !run_.seconds) return;
+    Workload& job = run_.job;
+    for (const Recompute mode : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+      job.recompute = mode;
+      if (fit_into(job, worst_peak_memory(job), run_.gpu) != Fit::kTooLarge) return;
+    }
   }
 
   const CsvRow& row_;

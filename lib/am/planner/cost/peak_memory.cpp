@@ -1,6 +1,9 @@
 #include "am/planner/cost/peak_memory.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "am/base/units.h"
@@ -73,8 +76,24 @@ double kept_bytes(const Workload& job, const model::LayerProfile& layer) {
   return whole;
 }
 
-// Micro-batches of each stage that are in flight at once on this position, [stage].
+std::vector<int64_t> count_in_flight(schedule::PipelineShape shape, int64_t position) {
+  if (schedule::violated_demand(shape)) {
+    // Megatron takes any count; the nearest whole round holds as much.
+    shape.microbatches = (shape.microbatches + shape.pp - 1) / shape.pp * shape.pp;
+  }
+  if (schedule::violated_demand(shape)) {
+    return std::vector<int64_t>(static_cast<size_t>(shape.stages()), shape.pp);
+  }
+  return schedule::in_flight_by_stage(schedule::make_rank_order(shape, position), shape.stages());
+}
+
+// Micro-batches of each stage that are in flight at once on this position, [stage]. A search asks
+// for the same few pipelines thousands of times, so each thread remembers what it has counted.
 std::vector<int64_t> in_flight(const Workload& job, int64_t position) {
+  using Key = std::tuple<std::string, int64_t, int64_t, int64_t, int64_t>;
+  constexpr size_t kMostRemembered = 4096;
+  thread_local std::map<Key, std::vector<int64_t>> remembered;
+
   schedule::PipelineShape shape = pipeline_shape(job);
   if (shape.pp <= 1) return {1};
   // Later micro-batches change nothing.
@@ -82,15 +101,11 @@ std::vector<int64_t> in_flight(const Workload& job, int64_t position) {
   if (shape.microbatches > enough && shape.schedule != "gpipe" && shape.schedule != "looped_bfs") {
     shape.microbatches = enough;
   }
-  if (schedule::violated_demand(shape)) {
-    // Megatron takes any count; the nearest whole round holds as much.
-    shape.microbatches = (shape.microbatches + shape.pp - 1) / shape.pp * shape.pp;
-  }
-  std::vector<int64_t> flying(static_cast<size_t>(shape.stages()), shape.pp);
-  if (!schedule::violated_demand(shape)) {
-    flying =
-        schedule::in_flight_by_stage(schedule::make_rank_order(shape, position), shape.stages());
-  }
+  if (remembered.size() > kMostRemembered) remembered.clear();
+  const auto [known, is_new] = remembered.try_emplace(
+      Key(shape.schedule, shape.pp, shape.virtual_stages, shape.microbatches, position));
+  if (is_new) known->second = count_in_flight(shape, position);
+  std::vector<int64_t> flying = known->second;
   const auto most = static_cast<int64_t>(job.micro_batches);
   for (int64_t& count : flying) count = std::min(count, most);
   return flying;
@@ -131,13 +146,13 @@ PeakMemory estimate_peak_memory(const Workload& job, int64_t position) {
   const auto dealt = deal_layers(job);
   const std::vector<int64_t> flying = in_flight(job, position);
   double largest_layer = 0.0;
-  for (size_t stage = 0; stage < dealt.size(); ++stage) {
+  for (size_t stage = 0; stage < dealt.stages(); ++stage) {
     if (owners[stage] != position) continue;
     for (size_t group = 0; group < job.model.layers.size(); ++group) {
       const model::LayerProfile& layer = job.model.layers[group].profile;
       peak.activations +=
-          T * kept_bytes(job, layer) * dealt[stage][group] * static_cast<double>(flying[stage]);
-      if (dealt[stage][group] == 0.0) continue;
+          T * kept_bytes(job, layer) * dealt.at(stage, group) * static_cast<double>(flying[stage]);
+      if (dealt.at(stage, group) == 0.0) continue;
       const LocalParameters unit = layer_parameters(job, layer);
       largest_layer = std::max(largest_layer, unit.dense + unit.experts);
       if (job.recompute != Recompute::kNone) {

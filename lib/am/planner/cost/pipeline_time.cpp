@@ -38,8 +38,8 @@ double computing(const schedule::Schedule& order,
 
 PipelineOrder::PipelineOrder(const PipelineShape& shape)
     : microbatches_(static_cast<double>(shape.microbatches)) {
-  constexpr int64_t kRounds = 3;  // warm-up and cool-down are over
-  const int64_t few = kRounds * std::max(shape.pp, shape.stages() / shape.pp * shape.pp / 2);
+  constexpr int64_t kRounds = 2;  // warm-up and cool-down are over
+  const int64_t few = kRounds * shape.pp;
   const int64_t base = legal_microbatches(shape, std::min(shape.microbatches, few));
   short_ = make(shape, base);
   if (base != shape.microbatches) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 namespace am::planner {
 namespace {
@@ -35,17 +36,23 @@ struct Passes {
 class Model {
  public:
   Model(const Workload& job, const Gpu& gpu, const CostConstants& constants)
-      : job_(job), gpu_(gpu), c_(constants), own_(constants.of(job.implementation->name)),
+      : job_(job),
+        gpu_(gpu),
+        c_(constants),
+        own_(constants.of(job.implementation->name)),
         own_host_(own_.host * constants.at(job.site)) {
     set_rates();
     set_links();
   }
 
-  StepTime run(const PipelineOrder* order) {
+  // Null: no simulation.
+  using Pipeline = std::function<PipelineTime(const std::vector<schedule::StageDurations>&)>;
+
+  StepTime run(const Pipeline& pipeline) {
     std::vector<Passes> groups;
     for (const LayerGroup& group : job_.model.layers) groups.push_back(layer(group.profile));
     const Passes head = this->head();
-    run_pipeline(groups, head, order);
+    run_pipeline(groups, head, pipeline);
     add_data_parallel(groups);
     add_optimizer();
     time_.fixed = c_[Constant::kStepSeconds] * own_host_;
@@ -107,11 +114,14 @@ class Model {
     if (tokens <= 0.0 || in <= 0.0 || out <= 0.0) return 0.0;
     const double slow =
         1.0 + half_tokens / tokens + c(Constant::kHalfOutput) / out + c(Constant::kHalfInput) / in;
-    return 2.0 * tokens * in * out / rate * slow * own_.compute;
+    const double shape = is_aligned(in) && is_aligned(out) ? 1.0 : c(Constant::kMisaligned);
+    return 2.0 * tokens * in * out / rate * slow * shape * own_.compute;
   }
   double product(double tokens, double in, double out) const {
     return product(tokens, in, out, rate_, c(Constant::kHalfTokens));
   }
+
+  static bool is_aligned(double width) { return std::fmod(width, 64.0) == 0.0; }
 
   double projections(const model::AttentionProfile& a) const {
     const double T = job_.local_tokens();
@@ -271,18 +281,18 @@ class Model {
   // ---- the step --------------------------------------------------------------------------------
 
   void run_pipeline(const std::vector<Passes>& groups, const Passes& head,
-                    const PipelineOrder* order) {
+                    const Pipeline& simulate) {
     const auto stages = deal_layers(job_);
     const double hop = job_.pp > 1.0 ? hop_seconds() : 0.0;
     std::vector<schedule::StageDurations> durations;
     Pass all;
-    for (size_t stage = 0; stage < stages.size(); ++stage) {
+    for (size_t stage = 0; stage < stages.stages(); ++stage) {
       Pass forward, backward;
       for (size_t group = 0; group < groups.size(); ++group) {
-        forward.add(groups[group].forward, stages[stage][group]);
-        backward.add(groups[group].backward, stages[stage][group]);
+        forward.add(groups[group].forward, stages.at(stage, group));
+        backward.add(groups[group].backward, stages.at(stage, group));
       }
-      if (stage + 1 == stages.size()) {
+      if (stage + 1 == stages.stages()) {
         forward.add(head.forward, 1.0);
         backward.add(head.backward, 1.0);
       }
@@ -299,17 +309,14 @@ class Model {
     time_.tp = all.tp * per_rank;
     time_.cp = all.cp * per_rank;
     time_.ep = all.ep * per_rank;
-    time_.pp = 2.0 * hop * static_cast<double>(stages.size()) * per_rank;
+    time_.pp = 2.0 * hop * static_cast<double>(stages.stages()) * per_rank;
     computing_ = all.seconds() * per_rank + time_.pp;
     if (job_.pp <= 1.0) return;
-    PipelineTime pipeline;
-    if (order != nullptr) {
-      pipeline = order->run(durations);
-    } else {
-      pipeline = PipelineOrder(pipeline_shape(job_)).run(durations);
-    }
-    time_.bubble = std::max(0.0, pipeline.seconds - computing_);
-    time_.bubble_fraction = pipeline.seconds > 0.0 ? time_.bubble / pipeline.seconds : 0.0;
+    const double one = computing_ / job_.micro_batches;
+    const double seconds = simulate ? simulate(durations).seconds
+                                    : computing_ + (job_.pp - 1.0) * one / job_.virtual_stages;
+    time_.bubble = std::max(0.0, seconds - computing_);
+    time_.bubble_fraction = seconds > 0.0 ? time_.bubble / seconds : 0.0;
   }
 
   // Of one stage's output to the next rank.
@@ -336,7 +343,8 @@ class Model {
 
   void add_data_parallel(const std::vector<Passes>& groups) {
     const LocalParameters mine = largest_stage();
-    const double ranks = job_.dp() * job_.cp;
+    const bool sharded = job_.sharding == Sharding::kParameters;
+    const double ranks = (sharded ? job_.dp_shard : job_.dp()) * job_.cp;
     const double expert_ranks = std::max(1.0, ranks * job_.tp / (job_.ep * job_.expert_tp));
     const double grad = job_.reduce_bytes;
     const double gather = job_.compute_bytes;
@@ -348,7 +356,7 @@ class Model {
     const double experts = mine.experts * expert_part;
     double step_bytes = 0.0;
     double seconds = 0.0;
-    if (job_.sharding == Sharding::kParameters) {
+    if (sharded) {
       const double gathers = job_.reshards ? 2.0 : 1.0;
       const double one = (gathers * gather + (job_.defers_reduction ? 0.0 : grad));
       const double each = one * (dense / dense_bandwidth + experts / expert_bandwidth);
@@ -361,6 +369,12 @@ class Model {
         seconds += grad * (dense / dense_bandwidth + experts / expert_bandwidth);
         step_bytes += grad * (dense + experts);
       }
+      // HSDP: the shards' gradients are summed over the replicas, once a step.
+      const double replicas = job_.dp_replicate;
+      const double shard = mine.dense / dense_shards(job_) + mine.experts / expert_shards(job_);
+      const double summed = 2.0 * (replicas - 1.0) / replicas * grad * shard;
+      seconds += summed / bandwidth(replicas, job_.tp * ranks);
+      step_bytes += summed;
     } else {
       // An all-reduce is a reduce-scatter and an all-gather of gradients; with the optimizer's
       // states cut, the gather is that of parameters.
@@ -373,7 +387,7 @@ class Model {
       }
       seconds = std::max(c(Constant::kDdpExposed) * all, all - 0.8 * backward);
     }
-    time_.dp = ranks > 1.0 || expert_ranks > 1.0 ? seconds : 0.0;
+    time_.dp = job_.dp() * job_.cp > 1.0 || expert_ranks > 1.0 ? seconds : 0.0;
     add_bytes(step_bytes);
   }
 
@@ -437,7 +451,14 @@ schedule::PipelineShape pipeline_shape(const Workload& job) {
 
 StepTime estimate_step_time(const Workload& job, const Gpu& gpu, const CostConstants& constants,
                             const PipelineOrder* order) {
-  return Model(job, gpu, constants).run(order);
+  return Model(job, gpu, constants).run([&](const std::vector<schedule::StageDurations>& stages) {
+    return order != nullptr ? order->run(stages) : PipelineOrder(pipeline_shape(job)).run(stages);
+  });
+}
+
+StepTime estimate_ideal_step_time(const Workload& job, const Gpu& gpu,
+                                  const CostConstants& constants) {
+  return Model(job, gpu, constants).run(nullptr);
 }
 
 }  // namespace am::planner

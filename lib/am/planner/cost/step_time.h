@@ -44,6 +44,11 @@ struct StepTime {
 StepTime estimate_step_time(const Workload& job, const Gpu& gpu, const CostConstants& constants,
                             const PipelineOrder* order = nullptr);
 
+// The same with the textbook's bubble, (pp - 1) of one micro-batch's time over the virtual stages,
+// in place of a simulation: microseconds instead of milliseconds.
+StepTime estimate_ideal_step_time(const Workload& job, const Gpu& gpu,
+                                  const CostConstants& constants);
+
 schedule::PipelineShape pipeline_shape(const Workload& job);
 
 }  // namespace am::planner

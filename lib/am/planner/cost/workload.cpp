@@ -71,6 +71,11 @@ Workload workload_of(const config::Plan& plan, const model::ModelConfig& config,
                      const mesh::MeshSizes& mesh) {
   Workload job;
   job.model = shape_of(config);
+  fill_workload(job, plan, mesh);
+  return job;
+}
+
+void fill_workload(Workload& job, const config::Plan& plan, const mesh::MeshSizes& mesh) {
   job.pp = as_double(mesh.pp);
   job.dp_replicate = as_double(mesh.dp_replicate);
   job.dp_shard = as_double(mesh.dp_shard);
@@ -87,12 +92,15 @@ Workload workload_of(const config::Plan& plan, const model::ModelConfig& config,
   job.compute_bytes = as_double(dtype_size(precision.compute));
   job.reduce_bytes = as_double(dtype_size(precision.reduce));
   job.format = job.compute_bytes == 4.0 ? ComputeFormat::kFp32 : ComputeFormat::kBf16;
+  job.sharding = Sharding::kReplicated;
+  job.sequence_parallel = job.defers_reduction = false;
+  job.reshards = true;
+  job.recompute = Recompute::kNone;
   std::visit(StrategyReader{job}, plan.strategy);
   if (const auto* named = find_implementation(plan.cluster.implementation)) {
     job.implementation = named;
     job.unfused_attention = named->unfused_attention;
   }
-  return job;
 }
 
 LocalParameters layer_parameters(const Workload& job, const model::LayerProfile& layer) {
@@ -167,12 +175,12 @@ LocalParameters position_parameters(const Workload& job, int64_t position) {
   const auto owners = schedule::stage_owners(job.schedule, static_cast<int64_t>(job.pp),
                                              static_cast<int64_t>(job.virtual_stages));
   const auto dealt = deal_layers(job);
-  for (size_t stage = 0; stage < dealt.size(); ++stage) {
+  for (size_t stage = 0; stage < dealt.stages(); ++stage) {
     if (owners[stage] != position) continue;
     for (size_t group = 0; group < job.model.layers.size(); ++group) {
       const LocalParameters one = layer_parameters(job, job.model.layers[group].profile);
-      sum.dense += one.dense * dealt[stage][group];
-      sum.experts += one.experts * dealt[stage][group];
+      sum.dense += one.dense * dealt.at(stage, group);
+      sum.experts += one.experts * dealt.at(stage, group);
     }
   }
   const bool first = owners.front() == position;
@@ -185,7 +193,7 @@ LocalParameters position_parameters(const Workload& job, int64_t position) {
   return sum;
 }
 
-std::vector<std::vector<double>> deal_layers(const Workload& job) {
+DealtLayers deal_layers(const Workload& job) {
   const auto stages = static_cast<size_t>(job.pp * job.virtual_stages);
   const double layers = job.model.layer_count();
   const auto count = static_cast<double>(stages);
@@ -201,20 +209,20 @@ std::vector<std::vector<double>> deal_layers(const Workload& job) {
     for (size_t i = 0; i < left_over; ++i) shares[i] += 1.0;
   }
   // Groups in order: DeepSeek's dense layers come first. A pattern that alternates is spread.
-  std::vector<std::vector<double>> dealt(stages, std::vector<double>(job.model.layers.size(), 0.0));
+  DealtLayers dealt(stages, job.model.layers.size());
   const bool in_order = job.model.layers.size() == 2 &&
                         job.model.layers.front().profile.feed_forward.experts == 0 &&
                         job.model.layers.back().profile.feed_forward.experts > 0;
   double first_left = in_order ? job.model.layers.front().count : 0.0;
   for (size_t stage = 0; stage < stages; ++stage) {
     if (in_order) {
-      dealt[stage][0] = std::min(first_left, shares[stage]);
-      dealt[stage][1] = shares[stage] - dealt[stage][0];
-      first_left -= dealt[stage][0];
+      dealt.at(stage, 0) = std::min(first_left, shares[stage]);
+      dealt.at(stage, 1) = shares[stage] - dealt.at(stage, 0);
+      first_left -= dealt.at(stage, 0);
       continue;
     }
     for (size_t group = 0; group < job.model.layers.size(); ++group) {
-      dealt[stage][group] = shares[stage] * job.model.layers[group].count / layers;
+      dealt.at(stage, group) = shares[stage] * job.model.layers[group].count / layers;
     }
   }
   return dealt;

@@ -88,6 +88,9 @@ struct Workload {
 Workload workload_of(const config::Plan& plan, const model::ModelConfig& config,
                      const mesh::MeshSizes& mesh);
 
+// The same without the model, whose shape stays as it is.
+void fill_workload(Workload& job, const config::Plan& plan, const mesh::MeshSizes& mesh);
+
 // Parameters by what cuts them; numbers of elements of one rank of pipeline position `stage` before
 // data-parallel sharding.
 struct LocalParameters {
@@ -107,9 +110,22 @@ double expert_shards(const Workload& job);
 // position than the embedding is a copy of it.
 LocalParameters position_parameters(const Workload& job, int64_t position);
 
-// The layers of each of pp * virtual_stages stages, by group: [stage][group]. Layers are dealt
+// The layers of each of pp * virtual_stages stages, by group. Layers are dealt
 // evenly; where they do not divide but would with the embedding and the head as a layer each, those
 // count as one (Megatron's account_for_embedding_in_pipeline_split).
-std::vector<std::vector<double>> deal_layers(const Workload& job);
+class DealtLayers {
+ public:
+  DealtLayers(size_t stages, size_t groups)
+      : groups_(groups), stages_(stages), counts_(stages * groups, 0.0) {}
+
+  size_t stages() const { return stages_; }
+  double& at(size_t stage, size_t group) { return counts_[stage * groups_ + group]; }
+  double at(size_t stage, size_t group) const { return counts_[stage * groups_ + group]; }
+
+ private:
+  size_t groups_, stages_;
+  std::vector<double> counts_;
+};
+DealtLayers deal_layers(const Workload& job);
 
 }  // namespace am::planner

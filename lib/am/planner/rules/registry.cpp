@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "am/base/error.h"
@@ -39,23 +40,10 @@ bool follows_from(const Diagnostic& item, const Diagnostics& loading) {
   });
 }
 
-}  // namespace
-
-std::span<const Rule* const> rules() {
-  static const std::vector<const Rule*> all = collect();
-  return all;
-}
-
-const Rule* find_rule(std::string_view id) {
-  const auto all = rules();
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const Rule* rule) { return rule->id == id; });
-  return found == all.end() ? nullptr : *found;
-}
-
-CheckedPlan check(const config::Plan& plan, int64_t world_size, Diagnostics& found) {
+CheckedPlan check_loaded(const config::Plan& plan, std::optional<model::ModelConfig> model,
+                         int64_t world_size, Diagnostics& found) {
   CheckedPlan checked;
-  checked.model = load_model(plan, found);
+  checked.model = std::move(model);
   checked.mesh = resolve_mesh(plan, world_size, found);
   if (checked.model.has_value() && checked.mesh.has_value()) {
     checked.layout = build_layout(plan, *checked.model, *checked.mesh, found);
@@ -71,6 +59,30 @@ CheckedPlan check(const config::Plan& plan, int64_t world_size, Diagnostics& fou
   }
   found.sort();
   return checked;
+}
+
+}  // namespace
+
+std::span<const Rule* const> rules() {
+  static const std::vector<const Rule*> all = collect();
+  return all;
+}
+
+const Rule* find_rule(std::string_view id) {
+  const auto all = rules();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Rule* rule) { return rule->id == id; });
+  return found == all.end() ? nullptr : *found;
+}
+
+CheckedPlan check(const config::Plan& plan, int64_t world_size, Diagnostics& found) {
+  auto model = load_model(plan, found);
+  return check_loaded(plan, std::move(model), world_size, found);
+}
+
+CheckedPlan check_model(const config::Plan& plan, const model::ModelConfig& model,
+                        Diagnostics& found) {
+  return check_loaded(plan, model, 0, found);
 }
 
 CheckedFile check_file(const std::filesystem::path& file,

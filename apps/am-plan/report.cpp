@@ -1,0 +1,68 @@
+// am-plan report PLAN -o plan.html: one page with all of it.
+#include "am/planner/report.h"
+
+#include "am/base/file.h"
+#include "am/base/text.h"
+#include "am/planner/stages.h"
+#include "am/schedule/svg.h"
+#include "am/schedule/timeline.h"
+#include "commands.h"
+#include "plan_input.h"
+
+namespace am_plan {
+namespace {
+
+std::string timeline_of(const PlanInput& input) {
+  const int64_t pp = input.layout.mesh.sizes().pp;
+  if (pp == 1) return {};
+  const auto shape = am::planner::pipeline_shape(input.plan.pipeline, pp);
+  const auto schedule = am::schedule::make_schedule(shape);
+  return am::schedule::to_svg(
+      am::schedule::simulate(schedule, am::schedule::Durations::even(schedule.stages(), pp)),
+      schedule.name);
+}
+
+am::planner::SearchResult other_layouts(const PlanInput& input,
+                                        const am::planner::Prediction& prediction) {
+  am::planner::SearchRequest request{.model = input.model};
+  request.model_path = input.plan.model.path;
+  request.gpus = input.layout.mesh.world_size();
+  request.gpu = prediction.assumptions.gpu;
+  request.gpu_name = input.plan.cluster.gpu;
+  request.seq_len = input.plan.train.seq_len;
+  request.global_batch_size = input.plan.train.global_batch_size;
+  request.implementation = prediction.job.implementation;
+  request.top = 1;
+  return am::planner::search(request, prediction.assumptions.calibration);
+}
+
+}  // namespace
+
+int run_report(const ReportOptions& options, const Output& output) {
+  constexpr int kNearest = 5;
+  int status = am_apps::kFine;
+  const auto input = load_input(options.plan, output, status);
+  if (!input.has_value()) return status;
+  am::Diagnostics found;
+  const auto prediction =
+      am::planner::predict(input->plan, input->model, input->layout.mesh.sizes(), kNearest, found);
+  if (!prediction) return am_apps::refuse(found, output);
+  const auto stages = am::planner::worst_of_stages(input->plan, input->model, input->layout);
+  const auto search = other_layouts(*input, *prediction);
+  am::write_file_atomically(options.output,
+                            am::planner::html_report({.plan = input->plan,
+                                                      .model = input->model,
+                                                      .layout = input->layout,
+                                                      .stages = stages,
+                                                      .prediction = *prediction,
+                                                      .search = &search,
+                                                      .timeline_svg = timeline_of(*input)}));
+  if (output.json) {
+    am_apps::print(am::Json{{"written", options.output}});
+  } else {
+    am_apps::print(am::cat("written: ", options.output, "\n"));
+  }
+  return am_apps::kFine;
+}
+
+}  // namespace am_plan

@@ -1,0 +1,161 @@
+// am-plan search: the best layouts of a number of GPUs for a model.
+#include "am/planner/search.h"
+
+#include <filesystem>
+
+#include "am/base/file.h"
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/planner/layout.h"
+#include "am/planner/memory.h"
+#include "am/planner/rules.h"
+#include "am/term/table.h"
+#include "commands.h"
+#include "text.h"
+
+namespace am_plan {
+namespace {
+
+using am::planner::FoundLayout;
+using am::planner::SearchResult;
+
+am::Json to_json(const FoundLayout& layout) {
+  am::Json json = {{"plan", am::config::to_json(layout.plan)},
+                   {"peak_bytes", layout.peak_bytes},
+                   {"step_seconds", layout.step_seconds},
+                   {"mfu", layout.mfu},
+                   {"tokens_per_second_per_gpu", layout.tokens_per_second_per_gpu},
+                   {"bubble_fraction", layout.time.bubble_fraction},
+                   {"pareto", layout.pareto}};
+  if (!layout.why.empty()) json["why"] = layout.why;
+  return json;
+}
+
+am::Json to_json(const SearchResult& result) {
+  am::Json json = am::Json::object();
+  json["layouts"] = am::Json::array();
+  for (const FoundLayout& layout : result.layouts) json["layouts"].push_back(to_json(layout));
+  json["pareto"] = am::Json::array();
+  for (const FoundLayout& layout : result.pareto) json["pareto"].push_back(to_json(layout));
+  json["considered"] = result.considered;
+  json["feasible"] = result.feasible;
+  json["dropped"] = am::Json::object();
+  for (const auto& [reason, count] : result.dropped) json["dropped"][reason] = count;
+  json["seconds"] = result.seconds;
+  return json;
+}
+
+// "fsdp2, SP, selective recompute"
+std::string options_text(const am::config::Plan& plan) {
+  std::string text = am::config::strategy_name(plan.strategy);
+  if (const auto* fsdp2 = std::get_if<am::config::FSDP2Config>(&plan.strategy)) {
+    using Checkpointing = am::config::ActivationCheckpointing;
+    if (fsdp2->sequence_parallel) text += ", SP";
+    if (fsdp2->activation_checkpointing == Checkpointing::kFull) text += ", full AC";
+    if (fsdp2->activation_checkpointing == Checkpointing::kSelective) text += ", selective AC";
+    if (!fsdp2->defer_fsdp_grad_sync) text += ", reduces each micro-batch";
+  }
+  if (plan.mesh.pp_size > 1) {
+    text += am::cat(", ", plan.pipeline.schedule);
+    if (plan.pipeline.virtual_stages > 1) text += am::cat(" x", plan.pipeline.virtual_stages);
+  }
+  return text;
+}
+
+std::string layouts_table(const std::vector<FoundLayout>& layouts, const char* title,
+                          const am::term::Style& style) {
+  am::term::Table table({{title},
+                         {"mbs", am::term::Align::kRight},
+                         {"step", am::term::Align::kRight},
+                         {"MFU", am::term::Align::kRight},
+                         {"peak", am::term::Align::kRight},
+                         {"options"},
+                         {"beats the next by"}});
+  for (const FoundLayout& layout : layouts) {
+    am::Diagnostics ignored;
+    const auto mesh = am::planner::resolve_mesh(layout.plan, 0, ignored);
+    std::string axes;
+    for (const am::mesh::Axis axis : am::mesh::kAxes) {
+      if (mesh && mesh->size(axis) > 1) {
+        axes += am::cat(axes.empty() ? "" : " ", am::mesh::to_string(axis), " ", mesh->size(axis));
+      }
+    }
+    if (mesh && mesh->ep > 1) axes += am::cat(" ep ", mesh->ep);
+    table.add({axes.empty() ? "1 rank" : axes, am::cat(layout.plan.train.micro_batch_size),
+               am::format_duration(layout.step_seconds),
+               am::format_fixed(100.0 * layout.mfu, 1) + " %", am::format_bytes(layout.peak_bytes),
+               options_text(layout.plan), layout.why});
+  }
+  return table.text(style);
+}
+
+std::string report(const SearchResult& result, const am::planner::SearchRequest& request,
+                   const am::term::Style& style) {
+  const int64_t batch = result.layouts.empty()
+                            ? request.global_batch_size
+                            : result.layouts.front().plan.train.global_batch_size;
+  std::string text =
+      am::cat(request.gpus, " x ", request.gpu.name, ", ", batch, " sequences of ", request.seq_len,
+              " tokens a step; ", result.considered, " layouts considered, ", result.feasible,
+              " fit, in ", am::format_duration(result.seconds), "\n\n");
+  if (!result.layouts.empty()) {
+    text += layouts_table(result.layouts, "fastest", style);
+    text += "\n" + layouts_table(result.pareto, "smallest, then faster", style);
+  } else {
+    text += "No layout fits.\n";
+  }
+  if (result.dropped.empty()) return text;
+  am::term::Table dropped({{"dropped", am::term::Align::kRight}, {"because"}});
+  for (const auto& [reason, count] : result.dropped) dropped.add({am::cat(count), reason});
+  return text + "\n" + dropped.text(style);
+}
+
+}  // namespace
+
+int run_search(const SearchOptions& options, const Output& output) {
+  am::Diagnostics found;
+  const auto model = am::model::load_config(options.model, found);
+  if (!model) return am_apps::refuse(found, output);
+  const auto* implementation = am::planner::find_implementation(options.implementation);
+  if (implementation == nullptr) {
+    throw am::Error(am::ErrorKind::kUsage,
+                    am::cat("--implementation ", options.implementation, " is not known"),
+                    "`am-plan explain cluster.implementation`");
+  }
+  am::planner::Calibration calibration = am::planner::default_calibration();
+  if (!options.calibration.empty()) {
+    auto own = am::planner::load_calibration(options.calibration, {}, found);
+    if (own) calibration = *std::move(own);
+  }
+  auto gpu = am::planner::find_gpu(options.gpu, ".", {}, found);
+  if (!gpu || !found.ok()) return am_apps::refuse(found, output);
+  am_apps::print_diagnostics(found, output);
+
+  am::planner::SearchRequest request{.model = *model};
+  request.model_path = std::filesystem::absolute(options.model).lexically_normal().string();
+  request.gpus = options.gpus;
+  request.gpu = *std::move(gpu);
+  request.gpu_name = options.gpu;
+  request.seq_len =
+      options.seq_len > 0
+          ? options.seq_len
+          : std::min<int64_t>(4096, std::max<int64_t>(1, model->max_position_embeddings));
+  request.global_batch_size = options.global_batch_size;
+  request.strategy = options.strategy;
+  request.implementation = implementation;
+  request.calibration = options.calibration;
+  request.top = options.top;
+  const SearchResult result = am::planner::search(request, calibration);
+  if (output.json) {
+    am_apps::print(to_json(result));
+  } else {
+    am_apps::print(report(result, request, output.out));
+  }
+  if (result.layouts.empty()) return am_apps::kInvalid;
+  if (!options.write.empty()) {
+    am::write_file_atomically(options.write, am::config::to_toml(result.layouts.front().plan));
+  }
+  return am_apps::kFine;
+}
+
+}  // namespace am_plan

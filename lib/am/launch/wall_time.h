@@ -1,0 +1,13 @@
+// The time that clocks on the wall show: comparable between processes, and about so between nodes.
+#pragma once
+
+#include <chrono>
+
+namespace am::launch {
+
+// Seconds since the epoch.
+inline double wall_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace am::launch

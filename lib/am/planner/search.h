@@ -1,0 +1,69 @@
+// The best layouts of a number of GPUs for a model: every combination of axes, checkpointing,
+// micro-batch and schedule is sized up; what does not fit is counted by reason, the rest is ranked.
+//
+//   SearchRequest request{.model = config, .model_path = "...", .gpus = 64, .gpu = gpu};
+//   const SearchResult result = search(request, calibration);
+//   result.layouts[0].plan; result.layouts[0].step_seconds;
+//
+// Note [How search is fast]: a candidate's memory and time are closed forms over its kinds of
+// layers (cost/), microseconds each. Only the candidates at the head of that ranking become plans,
+// which the rules check, whose memory is walked through and whose schedule is simulated: what is
+// returned has the figures that `am-plan memory` and `am-plan cost` print for the same plan.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "am/config/plan.h"
+#include "am/model/config.h"
+#include "am/planner/cost/constants.h"
+#include "am/planner/cost/hardware.h"
+#include "am/planner/cost/implementation.h"
+#include "am/planner/cost/step_time.h"
+
+namespace am::planner {
+
+struct SearchRequest {
+  model::ModelConfig model;
+  std::string model_path;  // as the found plans write it
+  int64_t gpus = 1;
+  Gpu gpu;
+  std::string gpu_name;  // as the found plans write it
+  int64_t seq_len = 4096;
+  int64_t global_batch_size = 0;   // sequences; 0: default_batch_size
+  std::string strategy = "fsdp2";  // a strategy's name, or "all"
+  const Implementation* implementation = &automesh_implementation();
+  std::string calibration;  // as the found plans write it
+  int64_t top = 10;
+};
+
+// Sequences of a step where nobody says: 4 Mi tokens, or 1,024 tokens a GPU when that is more; a
+// multiple of the GPUs where there are as many.
+int64_t default_batch_size(int64_t gpus, int64_t seq_len);
+
+struct FoundLayout {
+  config::Plan plan;
+  int64_t peak_bytes = 0;
+  double step_seconds = 0;
+  double mfu = 0;
+  double tokens_per_second_per_gpu = 0;
+  StepTime time;
+  std::string why;      // it beats the next one
+  bool pareto = false;  // no other found layout is both faster and smaller
+};
+
+struct SearchResult {
+  std::vector<FoundLayout> layouts;  // fastest first
+  std::vector<FoundLayout>
+      pareto;  // by memory, the smallest first: each is faster than those before
+  int64_t considered = 0;
+  int64_t feasible = 0;
+  std::map<std::string, int64_t, std::less<>> dropped;  // by reason
+  double seconds = 0;
+};
+
+SearchResult search(const SearchRequest& request, const Calibration& calibration);
+
+}  // namespace am::planner

@@ -1,0 +1,114 @@
+"""am-plan cost, search and calibrate."""
+
+import json
+import unittest
+
+from cli_support import MODELS, PlanCase
+
+MESH = "[mesh]\nworld_size = 64\ntp_size = 4\n[train]\nseq_len = 8192\nglobal_batch_size = 128\n"
+
+
+class CostTest(PlanCase):
+    def test_fields(self):
+        plan = self.plan(MESH + '[cluster]\ngpu = "h100-sxm"\nimplementation = "torchtitan"\n',
+                         model="llama-3.1-70b")
+        answer = self.json("cost", plan)
+        for key in ("step_seconds", "tokens_per_second_per_gpu", "model_flops_per_token", "mfu",
+                    "bubble_fraction"):
+            self.assertIsInstance(answer[key], (int, float))
+        self.assertEqual(set(answer["communication"]), {"tp", "cp", "ep", "pp", "dp"})
+        self.assertGreater(answer["communication"]["tp"], 0)
+        self.assertEqual(answer["communication"]["pp"], 0)
+        low, high = answer["interval_seconds"]
+        self.assertTrue(low < answer["step_seconds"] < high)
+        self.assertAlmostEqual(sum(answer["seconds"].values()), answer["step_seconds"], places=6)
+        self.assertEqual(answer["gpu"], "h100-sxm")
+        self.assertTrue(answer["nearest_runs"][0]["source"])
+        tokens = 128 * 8192
+        rate = answer["tokens_per_second_per_gpu"]
+        self.assertAlmostEqual(rate * 64 * answer["step_seconds"] / tokens, 1.0, places=9)
+        text = self.am_plan("cost", plan).out
+        self.assertIn("nearest measured runs", text)
+        self.assertIn("MFU as counted by", text)
+
+    def test_unknown_gpu_and_implementation(self):
+        plan = self.plan(MESH + '[cluster]\ngpu = "h1000"\nimplementation = "megatrom"\n')
+        self.assertEqual(self.rules(plan), ["cluster.gpu", "cluster.implementation"])
+        self.am_plan("cost", plan, status=1)
+
+    def test_own_gpu(self):
+        self.write("mine.toml", "bf16_tflops = 100\nmemory_gb = 80\nmemory_tb_per_s = 2\n"
+                   "link_gb_per_s = 300\nnic_gbit_per_s = 200\n")
+        slow = self.plan(MESH + '[cluster]\ngpu = "./mine.toml"\n')
+        fast = self.plan(MESH + '[cluster]\ngpu = "a100-sxm"\n', name="fast.toml")
+        self.assertGreater(self.json("cost", slow)["step_seconds"],
+                           self.json("cost", fast)["step_seconds"])
+        self.write("mine.toml", "bf16_tflop = 100\n")
+        found = self.diagnostics(slow)
+        self.assertEqual({item["rule"] for item in found}, {"cluster.key"})
+        self.assertTrue(any("did you mean bf16_tflops?" in item["help"] for item in found))
+
+    def test_search_writes_a_plan_that_passes(self):
+        answer = self.json("search", "--model", MODELS / "llama-3.1-8b", "--gpus", "8", "--gpu",
+                           "h100-sxm", "--top", "3", "--write", self.folder / "best.toml")
+        self.assertEqual(len(answer["layouts"]), 3)
+        best = answer["layouts"][0]
+        self.assertGreaterEqual(answer["considered"], answer["feasible"])
+        self.json("check", self.folder / "best.toml")
+        cost = self.json("cost", self.folder / "best.toml")
+        self.assertAlmostEqual(cost["step_seconds"], best["step_seconds"], places=9)
+        memory = self.json("memory", self.folder / "best.toml")
+        self.assertEqual(memory["peak_bytes"], best["peak_bytes"])
+        self.assertIn("less", self.am_plan("search", "--model", MODELS / "llama-3.1-8b", "--gpus",
+                                           "8").out)
+
+    def test_report_is_one_page_without_links(self):
+        page = self.folder / "plan.html"
+        plan = self.plan(MESH, model="llama-3.1-70b")
+        self.json("report", plan, "-o", page, "--set", "mesh.pp_size=2")
+        text = page.read_text()
+        self.assertTrue(text.startswith("<!doctype html>") and text.endswith("</html>\n"))
+        for part in ("Mesh", "Memory", "Time", "Pipeline", "Shards", "of other layouts"):
+            self.assertIn(f"{part}</h2>" if part != "Memory" else "<h2>Memory", text)
+        for link in ("<script", "src=", "href=", "@import", "url("):
+            self.assertNotIn(link, text)
+        self.assertGreaterEqual(text.count("<svg"), 5)
+        self.am_plan("report", plan, "-o", "/nonexistent/x.html", status=2)
+
+    def test_search_that_finds_nothing(self):
+        answer = self.json("search", "--model", MODELS / "llama-3.1-405b", "--gpus", "1", status=1)
+        self.assertEqual(answer["layouts"], [])
+
+    def test_calibrate_own_rows(self):
+        header = ("id,source,model,gpu,num_gpus,framework,precision,zero_stage,dp,tp,pp,seq_len,"
+                  "mbs,grad_accum,gbs,ac,tok_s_gpu,group\n")
+        rows = "".join(f"r{n},mine,llama3.1-8b,H100-80G,{n},torchtitan,bf16,3,{n},1,1,8192,1,1,{n},"
+                       f"full,{4000 - n},g{n}\n" for n in (8, 16, 32, 64))
+        table = self.write("rows.csv", header + rows)
+        answer = self.json("calibrate", table, "-o", self.folder / "mine.toml")
+        self.assertEqual(answer["timed"], 4)
+        self.assertLess(answer["tables"][0]["lines"][-1]["median"], 0.1)
+        plan = self.plan('[mesh]\nworld_size = 8\n[train]\nseq_len = 8192\n[strategy]\n'
+                         'activation_checkpointing = true\n[cluster]\ngpu = "h100-sxm"\n'
+                         'implementation = "torchtitan"\ncalibration = "mine.toml"\n')
+        rate = self.json("cost", plan)["tokens_per_second_per_gpu"]
+        self.assertAlmostEqual(rate / 3992, 1.0, delta=0.15)
+        self.write("mine.toml", "[constants]\ngemm_hoper = 1\n")
+        self.am_plan("cost", plan, status=1)
+
+    def test_evaluate_built_in_runs(self):
+        answer = self.json("calibrate", "--evaluate")
+        tables = {table["title"]: table["lines"][-1] for table in answer["tables"]}
+        self.assertLess(tables["step time, by the constants as they are"]["median"], 0.08)
+        self.assertLess(tables["peak memory"]["median"], 0.08)
+        self.assertEqual(answer["fitted_but_called_impossible"], 0)
+        self.assertEqual(answer["out_of_memory_but_called_fitting"], 0)
+
+    def test_bad_rows(self):
+        table = self.write("rows.csv", 'a,b\n1,2,3\n"open\n')
+        result = self.am_plan("calibrate", table, status=1)
+        self.assertIn("csv.syntax", result.err + result.out)
+
+
+if __name__ == "__main__":
+    unittest.main()

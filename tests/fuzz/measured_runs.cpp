@@ -1,0 +1,20 @@
+// Any text as a table of measured runs, and as the table of their models.
+#include "am/planner/cost/measured_runs.h"
+
+#include "am/planner/cost/facts.h"
+#include "am/planner/cost/peak_memory.h"
+#include "am/planner/cost/step_time.h"
+#include "target.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view text = am::fuzz::text_of(data, size);
+  am::Diagnostics found;
+  const auto runs = am::planner::read_measured_runs(
+      text, "runs.csv", am::planner::measured_fact("models.csv"), found);
+  for (const auto& run : runs.runs) {
+    am::planner::predicted_memory(run);
+    am::planner::estimate_step_time(run.job, run.gpu, am::planner::CostConstants());
+  }
+  am::planner::read_measured_runs("model,gpu\nx,h100\n", "runs.csv", text, found);
+  return 0;
+}

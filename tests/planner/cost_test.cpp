@@ -1,0 +1,267 @@
+// Time and memory by formula: facts, pipelines, measured runs, fitting.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <random>
+
+#include "am/planner/cost/calibrate.h"
+#include "am/planner/cost/csv.h"
+#include "am/planner/cost/peak_memory.h"
+#include "am/planner/cost/prediction.h"
+#include "am/planner/layout.h"
+#include "plan_text.h"
+
+namespace am::planner {
+namespace {
+
+using test::model_of;
+using test::plan_of;
+
+Workload job_of(const std::string& text, const std::string& model) {
+  const auto plan = plan_of(text, model);
+  Diagnostics found;
+  const auto mesh = resolve_mesh(plan, 0, found);
+  REQUIRE(mesh.has_value());
+  return workload_of(plan, model_of(model), *mesh);
+}
+
+Gpu gpu(const std::string& name) {
+  Diagnostics found;
+  const auto gpu = find_gpu(name, {}, {}, found);
+  REQUIRE(gpu.has_value());
+  return *gpu;
+}
+
+TEST_CASE("every cluster is complete, and found by its aliases") {
+  REQUIRE(gpu_names().size() >= 17);
+  for (const std::string& name : gpu_names()) {
+    INFO(name);
+    const Gpu one = gpu(name);
+    CHECK(one.bf16_flops > 1e14);
+    CHECK(one.memory_bandwidth > 5e11);
+    CHECK(one.nic_bandwidth > 1e9);
+    CHECK(!one.source.empty());
+    for (const std::string& alias : one.aliases) CHECK(gpu(alias).name == name);
+  }
+  CHECK(gpu("H100-80G").name == "h100-sxm");
+  CHECK(gpu("h100-sxm").bf16_flops == 989e12);
+  CHECK(gpu("h100-sxm").nic_bandwidth == 50e9);
+}
+
+TEST_CASE("an unknown GPU names the nearest") {
+  Diagnostics found;
+  CHECK(!find_gpu("h100-sxn", {}, {}, found));
+  REQUIRE(found.items().size() == 1);
+  CHECK(found.items()[0].rule == "cluster.gpu");
+  CHECK(found.items()[0].help.find("did you mean \"h100-sxm\"") == 0);
+}
+
+TEST_CASE("CSV: quotes, empty cells, long rows") {
+  Diagnostics found;
+  const CsvTable table = parse_csv("a,b,c\r\n1,\"x, \"\"y\"\"\",\n\n2,,3.5\n", "t.csv", found);
+  CHECK(found.ok());
+  REQUIRE(table.rows.size() == 2);
+  CHECK(table.rows[0].text("b") == "x, \"y\"");
+  CHECK(!table.rows[0].number("c"));
+  CHECK(table.rows[1].number("c") == 3.5);
+  CHECK(table.rows[1].line() == 4);
+  CHECK(table.rows[1].text("nothing").empty());
+  parse_csv("a\n1,2\n\"open\n", "t.csv", found);
+  CHECK(found.items().size() == 2);
+}
+
+TEST_CASE("parameters by kinds of layers are the inventory's") {
+  for (const char* name : {"llama-3.1-8b", "mixtral-8x7b-v0.1", "deepseek-v3", "qwen3-30b-a3b",
+                           "deepseek-v2-lite", "mistral-7b-v0.1"}) {
+    INFO(name);
+    const auto config = model_of(name);
+    Workload job;
+    job.model = shape_of(config);
+    const LocalParameters all = position_parameters(job, 0);
+    const auto total = static_cast<double>(model::build_inventory(config).total());
+    CHECK(all.dense + all.experts == Approx(total).epsilon(1e-3));  // less q and k norms, biases
+  }
+}
+
+TEST_CASE("layers are dealt to stages whole") {
+  Workload job;
+  job.model = shape_of(model_of("llama-3.1-405b"));
+  job.pp = 8;
+  job.virtual_stages = 4;
+  double sum = 0.0;
+  for (size_t stage = 0; stage < 32; ++stage) sum += deal_layers(job).at(stage, 0);
+  CHECK(sum == 126.0);
+  // 126 and the embedding and the head are 128 = 32 * 4.
+  CHECK(deal_layers(job).at(0, 0) == 3.0);
+  CHECK(deal_layers(job).at(31, 0) == 3.0);
+  CHECK(deal_layers(job).at(1, 0) == 4.0);
+}
+
+TEST_CASE("a pipeline's time is that of all its events") {
+  std::mt19937 random(7);
+  std::uniform_real_distribution<double> near_one(0.8, 1.2);
+  for (const std::string_view name : schedule::schedule_names()) {
+    for (const int64_t pp : {2, 4, 8}) {
+      for (const int64_t virtual_stages : {1, 2, 4}) {
+        const schedule::PipelineShape shape{std::string(name), pp, virtual_stages, pp * 10};
+        if (schedule::violated_demand(shape)) continue;
+        INFO(name << " pp " << pp << " v " << virtual_stages);
+        schedule::Durations even;
+        schedule::Durations uneven;
+        for (int64_t i = 0; i < pp * virtual_stages; ++i) {
+          // The last stage has the head.
+          const double more = i + 1 == pp * virtual_stages ? 1.3 : 1.0;
+          even.stages.push_back({1.0, 1.0, 1.0});
+          uneven.stages.push_back({more, more, more * near_one(random)});
+        }
+        const PipelineOrder order(shape);
+        const auto whole = schedule::make_schedule(shape);
+        CHECK(order.run(even.stages).seconds ==
+              Approx(schedule::simulate(whole, even).makespan).epsilon(1e-9));
+        CHECK(order.run(uneven.stages).seconds ==
+              Approx(schedule::simulate(whole, uneven).makespan).epsilon(0.02));
+      }
+    }
+  }
+}
+
+TEST_CASE("bubble of 1f1b is the textbook's") {
+  const schedule::PipelineShape shape{"1f1b", 4, 1, 32};
+  const std::vector<schedule::StageDurations> stages(4, {1.0, 1.0, 1.0});
+  CHECK(PipelineOrder(shape).run(stages).bubble_fraction == Approx(3.0 / 35.0));
+}
+
+TEST_CASE("the parts of a step add up to it") {
+  const Gpu h100 = gpu("h100-sxm");
+  for (const char* mesh : {"[mesh]\nworld_size = 64\ntp_size = 8\n",
+                           "[mesh]\nworld_size = 64\ntp_size = 2\npp_size = 4\ncp_size = 2\n"
+                           "[train]\nglobal_batch_size = 64\n",
+                           "[mesh]\nworld_size = 64\ndp_replicate_size = 8\n"}) {
+    const Workload job = job_of(mesh, "llama-3.1-8b");
+    const StepTime t = estimate_step_time(job, h100, CostConstants());
+    const double sum = t.products + t.attention + t.memory_bound + t.launching + t.tp + t.cp +
+                       t.ep + t.pp + t.bubble + t.dp + t.optimizer + t.fixed;
+    CHECK(sum == Approx(t.seconds));
+    CHECK((t.bubble > 0.0) == (job.pp > 1.0));
+    CHECK((t.bytes.tp > 0.0) == (job.tp > 1.0));
+    CHECK((t.bytes.cp > 0.0) == (job.cp > 1.0));
+  }
+}
+
+TEST_CASE("communication is what the formulas say") {
+  const Workload job = job_of(
+      "[mesh]\nworld_size = 16\ntp_size = 2\n"
+      "[train]\nseq_len = 4096\nglobal_batch_size = 16\n",
+      "llama-3.1-8b");
+  const StepTime time = estimate_step_time(job, gpu("h100-sxm"), CostConstants());
+  // 2 all-reduces forward, 2 backward, of T h bf16 values, half of each sent twice, in 32 layers
+  // and 2 micro-batches.
+  CHECK(time.bytes.tp == Approx(2.0 * 32 * 2 * 4 * 4096.0 * 4096 * 2 * 0.5));
+}
+
+TEST_CASE("more GPUs of the same kind are not slower, better ones are faster") {
+  const auto seconds = [](const std::string& mesh, const std::string& name) {
+    return estimate_step_time(job_of(mesh, "llama-3.1-8b"), gpu(name),
+                              default_calibration().constants)
+        .seconds;
+  };
+  const std::string batch = "[train]\nglobal_batch_size = 64\n";
+  const double eight = seconds("[mesh]\nworld_size = 8\n" + batch, "h100-sxm");
+  CHECK(seconds("[mesh]\nworld_size = 16\n" + batch, "h100-sxm") < eight);
+  CHECK(seconds("[mesh]\nworld_size = 8\n" + batch, "a100-sxm") > eight);
+  CHECK(seconds("[mesh]\nworld_size = 8\n" + batch, "b200-sxm") < eight);
+}
+
+TEST_CASE("fitting finds the constants that made the runs") {
+  const MeasuredRuns measured = built_in_runs();
+  CostConstants truth;
+  truth.values[static_cast<size_t>(Constant::kGemmHopper)] = 0.66;
+  truth.values[static_cast<size_t>(Constant::kHiddenTraffic)] = 31.0;
+  truth.implementations["nemo"] = {0.9, 1.0};
+  std::vector<MeasuredRun> made;
+  for (const MeasuredRun& run : measured.runs) {
+    if (!run.seconds || run.job.pp > 1.0 || made.size() >= 150) continue;
+    made.push_back(run);
+    made.back().seconds = estimate_step_time(run.job, run.gpu, truth).seconds;
+  }
+  RunList list;
+  for (const MeasuredRun& run : made) list.push_back(&run);
+  const CostConstants found = fit(list);
+  CHECK(summary(log_errors(list, found)).nine_in_ten < 0.02);
+  CHECK(found[Constant::kGemmHopper] == Approx(0.66).epsilon(0.05));
+}
+
+TEST_CASE("the constants that are built in predict the runs that are built in") {
+  const MeasuredRuns runs = built_in_runs();
+  const RunList list = timed(runs);
+  REQUIRE(list.size() > 500);
+  const ErrorSummary time = summary(log_errors(list, default_calibration().constants));
+  CHECK(time.median < 0.08);
+  CHECK(time.mean < 0.12);
+  std::vector<double> memory;
+  for (const MeasuredRun& run : runs.runs) {
+    if (!run.memory_bytes || run.out_of_memory) continue;
+    memory.push_back(std::log(predicted_memory(run) / *run.memory_bytes));
+  }
+  REQUIRE(memory.size() > 250);
+  CHECK(summary(memory).median < 0.08);
+  CHECK(summary(memory).nine_in_ten < 0.16);
+}
+
+TEST_CASE("no run that fitted is called impossible, none that did not is called fitting") {
+  int out_of_memory = 0;
+  for (const MeasuredRun& run : built_in_runs().runs) {
+    const Fit verdict = fit_into(run.job, worst_peak_memory(run.job), run.gpu);
+    INFO(run.id);
+    if (run.out_of_memory) {
+      ++out_of_memory;
+      CHECK(verdict != Fit::kFits);
+    } else if (run.seconds) {
+      CHECK(verdict != Fit::kTooLarge);
+    }
+  }
+  CHECK(out_of_memory == 3);
+}
+
+TEST_CASE("Megatron's states are 18 bytes a parameter, 6 and 12 over dp when cut") {
+  Workload job =
+      job_of("[mesh]\nworld_size = 8\n[cluster]\nimplementation = \"megatron\"\n", "llama-3.1-8b");
+  job.sharding = Sharding::kReplicated;
+  const double parameters = position_parameters(job, 0).dense;
+  CHECK(estimate_peak_memory(job, 0).states == Approx(18.0 * parameters));
+  job.sharding = Sharding::kOptimizer;
+  CHECK(estimate_peak_memory(job, 0).states == Approx((6.0 + 12.0 / 8.0) * parameters));
+}
+
+TEST_CASE("a calibration survives its file") {
+  Calibration calibration;
+  calibration.constants.implementations["nemo"] = {0.9, 1.2};
+  calibration.constants.sites["ours"] = 1.5;
+  calibration.runs = 12;
+  const std::string text = to_toml(calibration);
+  CHECK(text.find("gemm_hopper = 0.72") != std::string::npos);
+  CHECK(text.find("[implementation.nemo]\ncompute = 0.9\nhost = 1.2") != std::string::npos);
+}
+
+TEST_CASE("a prediction has an interval and the runs that are nearest") {
+  const auto plan = plan_of(
+      "[mesh]\nworld_size = 8\n[train]\nseq_len = 8192\n"
+      "micro_batch_size = 2\n[strategy]\nactivation_checkpointing = "
+      "\"selective\"\n[cluster]\ngpu = \"h100-96g-hbm2e-500w\"\n"
+      "implementation = \"torchtitan\"\n",
+      "llama-3.1-8b");
+  Diagnostics found;
+  const auto mesh = resolve_mesh(plan, 0, found);
+  const auto prediction = predict(plan, model_of("llama-3.1-8b"), *mesh, 3, found);
+  REQUIRE(prediction.has_value());
+  CHECK(prediction->measured_implementation);
+  CHECK(prediction->low < prediction->time.seconds);
+  CHECK(prediction->high > prediction->time.seconds);
+  REQUIRE(prediction->nearest.size() == 3);
+  CHECK(prediction->nearest[0].run.source == "torchtitan benchmarks 2024-12");
+  CHECK(prediction->nearest[0].distance <= prediction->nearest[1].distance);
+  // Measured: 6667 tokens/s a GPU, compiled.
+  CHECK(prediction->tokens_per_second_per_gpu == Approx(6667.0).epsilon(0.2));
+}
+
+}  // namespace
+}  // namespace am::planner

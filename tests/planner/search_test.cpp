@@ -1,0 +1,85 @@
+// The search: what it returns is what the other commands say, and nothing better was overlooked.
+#include "am/planner/search.h"
+
+#include <catch2/catch.hpp>
+
+#include "am/planner/cost/prediction.h"
+#include "am/planner/memory.h"
+#include "am/planner/rules.h"
+#include "plan_text.h"
+
+namespace am::planner {
+namespace {
+
+using test::model_of;
+
+SearchRequest request_of(const std::string& model, int64_t gpus, const std::string& gpu) {
+  Diagnostics found;
+  SearchRequest request{.model = model_of(model)};
+  request.model_path = cat(AM_SOURCE_DIR, "/plans/models/", model);
+  request.gpus = gpus;
+  request.gpu = *find_gpu(gpu, {}, {}, found);
+  request.gpu_name = gpu;
+  request.top = 4;
+  return request;
+}
+
+TEST_CASE("what is found passes the rules and costs what cost and memory say") {
+  for (const char* model : {"llama-3.1-8b", "qwen3-30b-a3b"}) {
+    const SearchResult result = search(request_of(model, 16, "h100-sxm"), default_calibration());
+    REQUIRE(!result.layouts.empty());
+    double before = 0.0;
+    for (const FoundLayout& layout : result.layouts) {
+      Diagnostics found;
+      const CheckedPlan checked = check(layout.plan, 0, found);
+      REQUIRE(found.ok());
+      const auto prediction = predict(layout.plan, *checked.model, *checked.mesh, 0, found);
+      REQUIRE(prediction.has_value());
+      CHECK(layout.step_seconds == Approx(prediction->time.seconds));
+      CHECK(layout.mfu == Approx(prediction->mfu));
+      int64_t peak = 0;
+      for (const int64_t rank : distinct_ranks(checked.layout->mesh)) {
+        peak = std::max(
+            peak,
+            estimate_memory(layout.plan, *checked.model, *checked.layout, rank).components.total());
+      }
+      CHECK(layout.peak_bytes == peak);
+      CHECK(layout.step_seconds >= before);
+      before = layout.step_seconds;
+    }
+    CHECK(result.considered >= result.feasible);
+  }
+}
+
+TEST_CASE("a model that is too large for the GPUs fits nowhere, and why is counted") {
+  const SearchResult result =
+      search(request_of("llama-3.1-405b", 8, "a100-sxm"), default_calibration());
+  CHECK(result.layouts.empty());
+  CHECK(result.feasible == 0);
+  int64_t dropped = 0;
+  for (const auto& [reason, count] : result.dropped) dropped += count;
+  CHECK(dropped >= result.considered);
+  CHECK(result.dropped.count("parameters, gradients and optimizer do not fit") == 1);
+}
+
+TEST_CASE("the Pareto front gets faster as it takes more memory") {
+  SearchRequest request = request_of("llama-3.1-70b", 64, "h100-sxm");
+  const SearchResult result = search(request, default_calibration());
+  REQUIRE(result.pareto.size() >= 2);
+  CHECK(result.pareto.front().peak_bytes < result.pareto.back().peak_bytes);
+  CHECK(result.pareto.front().step_seconds > result.pareto.back().step_seconds);
+}
+
+TEST_CASE("every strategy can be searched") {
+  SearchRequest request = request_of("llama-3.2-1b", 8, "a100-sxm");
+  for (const char* strategy : {"fsdp2", "megatron_fsdp", "ddp"}) {
+    request.strategy = strategy;
+    const SearchResult result = search(request, default_calibration());
+    INFO(strategy);
+    REQUIRE(!result.layouts.empty());
+    CHECK(config::strategy_name(result.layouts.front().plan.strategy) == std::string(strategy));
+  }
+}
+
+}  // namespace
+}  // namespace am::planner
