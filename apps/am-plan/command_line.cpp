@@ -296,19 +296,27 @@ class CommandLine {
         ->required()
         ->check(CLI::IsMember(shells))
         ->type_name("SHELL");
-    CLI::App& man = add("man", "Print the manual page, or write those of all commands",
-                        "am-plan man | man -l -", [this](const Output&) { return print_manual(); });
+    CLI::App& man =
+        add("man", "Print the manual page of the tool or of a command, or write those of all",
+            "am-plan man export | man -l -", [this](const Output&) { return print_manual(); });
+    man.add_option("COMMAND", manual_of_, "Which command's page")->type_name("COMMAND");
     man.add_option("-o,--output", manual_folder_, "Write all pages into this folder")
         ->type_name("DIR");
   }
 
   int print_manual() const {
-    const auto pages = am_apps::man_pages(am_apps::describe(app_), AM_VERSION);
-    if (manual_folder_.empty()) am_apps::print(pages.front().second);
-    for (const auto& [name, text] : pages) {
+    const std::string wanted = manual_of_.empty() ? "am-plan.1" : am::cat("am-plan-", manual_of_, ".1");
+    bool printed = !manual_folder_.empty();
+    for (const auto& [name, text] : am_apps::man_pages(am_apps::describe(app_), AM_VERSION)) {
       if (!manual_folder_.empty()) {
         am::write_file_atomically(std::filesystem::path(manual_folder_) / name, text);
+      } else if (name == wanted) {
+        am_apps::print(text);
+        printed = true;
       }
+    }
+    if (!printed) {
+      throw am::Error(am::ErrorKind::kUsage, am::cat("am-plan has no command ", manual_of_));
     }
     return am_apps::kFine;
   }
@@ -344,6 +352,7 @@ class CommandLine {
   ImportOptions import_;
   DiffOptions diff_;
   std::string shell_;
+  std::string manual_of_;
   std::string manual_folder_;
   int64_t rank_ = 0;
   CLI::Option* shards_rank_ = nullptr;

@@ -112,8 +112,7 @@ std::optional<Both> compare(const PlanInput& a, const PlanInput& b, am::Diagnost
   return out;
 }
 
-// ---- for programs
-// --------------------------------------------------------------------------------
+// ---- for programs -----------------------------------------------------------
 
 am::Json integers(const std::vector<Pair>& pairs) {
   am::Json json = am::Json::object();
@@ -146,8 +145,7 @@ am::Json to_json(const Both& both) {
   return json;
 }
 
-// ---- for people
-// ----------------------------------------------------------------------------------
+// ---- for people -------------------------------------------------------------
 
 std::string json_text(const am::Json& value) {
   if (value.is_null()) return "-";

@@ -58,8 +58,7 @@ bool takes_files(const CommandDescription& command) {
       [](const OptionDescription& option) { return option.is_argument && option.is_file; });
 }
 
-// ---- bash
-// ----------------------------------------------------------------------------------------
+// ---- bash -------------------------------------------------------------------
 
 // What follows an option with a value.
 std::string bash_values(const CommandDescription& command, const std::string& indent) {
@@ -113,8 +112,7 @@ std::string bash(const CommandDescription& tool) {
       "complete -o filenames -F ", function, " ", tool.name, "\n");
 }
 
-// ---- zsh
-// -----------------------------------------------------------------------------------------
+// ---- zsh --------------------------------------------------------------------
 
 // Text inside of "[...]" of an option's specification.
 std::string bracketed(const std::string& text) {
@@ -177,8 +175,7 @@ std::string zsh(const CommandDescription& tool) {
                  tool.name, "\nfi\n");
 }
 
-// ---- fish
-// ----------------------------------------------------------------------------------------
+// ---- fish -------------------------------------------------------------------
 
 std::string fish_option(const std::string& tool, const std::string& condition,
                         const OptionDescription& option) {

@@ -69,6 +69,13 @@ class Manual(PlanCase):
         self.assertIn("\\fB\\-\\-to\\fR \\fIFRAMEWORK\\fR", page)
         self.assertEqual((self.folder / "am-plan.1").read_text(), self.am_plan("man").out)
 
+    def test_one_page(self):
+        self.am_plan("man", "-o", self.folder)
+        for command in commands(self):
+            self.assertEqual((self.folder / f"am-plan-{command}.1").read_text(),
+                             self.am_plan("man", command).out)
+        self.am_plan("man", "women", status=2)
+
     def test_troff_has_nothing_to_complain_about(self):
         groff = shutil.which("groff")
         if groff is None:
