@@ -305,7 +305,8 @@ class CommandLine {
   }
 
   int print_manual() const {
-    const std::string wanted = manual_of_.empty() ? "am-plan.1" : am::cat("am-plan-", manual_of_, ".1");
+    const std::string wanted =
+        manual_of_.empty() ? "am-plan.1" : am::cat("am-plan-", manual_of_, ".1");
     bool printed = !manual_folder_.empty();
     for (const auto& [name, text] : am_apps::man_pages(am_apps::describe(app_), AM_VERSION)) {
       if (!manual_folder_.empty()) {

@@ -39,8 +39,8 @@ struct Both {
 std::vector<Pair> mesh_of(const PlanInput& a, const PlanInput& b) {
   const am::mesh::MeshSizes x = a.layout.mesh.sizes();
   const am::mesh::MeshSizes y = b.layout.mesh.sizes();
-  std::vector<Pair> out = {{"ranks", static_cast<double>(x.world_size()),
-                            static_cast<double>(y.world_size())}};
+  std::vector<Pair> out = {
+      {"ranks", static_cast<double>(x.world_size()), static_cast<double>(y.world_size())}};
   for (const am::mesh::Axis axis : am::mesh::kAxes) {
     out.push_back({am::mesh::to_string(axis), static_cast<double>(x.size(axis)),
                    static_cast<double>(y.size(axis))});
@@ -52,8 +52,7 @@ std::vector<Pair> mesh_of(const PlanInput& a, const PlanInput& b) {
 RankMemory worst_rank(const PlanInput& input) {
   RankMemory worst;
   for (const int64_t rank : am::planner::distinct_ranks(input.layout.mesh)) {
-    RankMemory memory =
-        am::planner::estimate_memory(input.plan, input.model, input.layout, rank);
+    RankMemory memory = am::planner::estimate_memory(input.plan, input.model, input.layout, rank);
     if (memory.components.total() > worst.components.total()) worst = std::move(memory);
   }
   return worst;
@@ -82,8 +81,11 @@ bool add_cost(const PlanInput& a, const PlanInput& b, Both& out, am::Diagnostics
   if (!x.has_value() || !y.has_value()) return false;
   const auto& p = x->time.bytes;
   const auto& q = y->time.bytes;
-  out.communication = {{"tp", p.tp, q.tp}, {"cp", p.cp, q.cp}, {"ep", p.ep, q.ep},
-                       {"pp", p.pp, q.pp}, {"dp", p.dp, q.dp}};
+  out.communication = {{"tp", p.tp, q.tp},
+                       {"cp", p.cp, q.cp},
+                       {"ep", p.ep, q.ep},
+                       {"pp", p.pp, q.pp},
+                       {"dp", p.dp, q.dp}};
   out.cost = {
       {"step_seconds", x->time.seconds, y->time.seconds},
       {"tokens_per_second_per_gpu", x->tokens_per_second_per_gpu, y->tokens_per_second_per_gpu},
@@ -136,11 +138,12 @@ am::Json to_json(const Both& both) {
   json["same_model"] = both.same_model;
   json["shards"] = am::Json::array();
   for (const auto& item : both.shards) {
-    json["shards"].push_back({{"pattern", item.pattern},
-                              {"times", item.times},
-                              {"shape", item.shape},
-                              {"a", {{"local_shape", item.a.local}, {"placements", item.a.placed}}},
-                              {"b", {{"local_shape", item.b.local}, {"placements", item.b.placed}}}});
+    json["shards"].push_back(
+        {{"pattern", item.pattern},
+         {"times", item.times},
+         {"shape", item.shape},
+         {"a", {{"local_shape", item.a.local}, {"placements", item.a.placed}}},
+         {"b", {{"local_shape", item.b.local}, {"placements", item.b.placed}}}});
   }
   return json;
 }
@@ -189,16 +192,21 @@ std::string cost_text(const Both& both, const am::term::Style& style) {
       table.add({"MFU", am::format_fixed(100.0 * pair.a, 1) + " %",
                  am::format_fixed(100.0 * pair.b, 1) + " %", percent(pair)});
     } else {
-      table.add({"tokens/s a GPU", am::format_short_count(pair.a),
-                 am::format_short_count(pair.b), percent(pair)});
+      table.add({"tokens/s a GPU", am::format_short_count(pair.a), am::format_short_count(pair.b),
+                 percent(pair)});
     }
   }
   return table.empty() ? "" : table.text(style) + "\n";
 }
 
 std::string shard_text(const Both& both, const am::term::Style& style) {
-  am::term::Table table({{"parameter"}, {"times", am::term::Align::kRight}, {"shape"},
-                         {"local shape in a"}, {"in b"}, {"placements in a"}, {"in b"}});
+  am::term::Table table({{"parameter"},
+                         {"times", am::term::Align::kRight},
+                         {"shape"},
+                         {"local shape in a"},
+                         {"in b"},
+                         {"placements in a"},
+                         {"in b"}});
   for (const auto& item : both.shards) {
     table.add({item.pattern, item.times > 1 ? am::cat(item.times) : "", am::shape_text(item.shape),
                am::shape_text(item.a.local), am::shape_text(item.b.local), item.a.placed,

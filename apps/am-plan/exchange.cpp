@@ -62,8 +62,7 @@ std::string ignored_table(const Imported& imported, const am::term::Style& style
 am::Json to_json(const Exported& exported, const Framework& framework) {
   am::Json lost = am::Json::array();
   for (const Lost& item : exported.lost) {
-    lost.push_back(
-        {{"key", item.key}, {"value", am::Json::parse(item.value)}, {"why", item.why}});
+    lost.push_back({{"key", item.key}, {"value", am::Json::parse(item.value)}, {"why", item.why}});
   }
   am::Json json = am::Json::object();
   json["framework"] = framework.name;
@@ -122,8 +121,8 @@ int run_export(const ExportOptions& options, const Output& output) {
 int run_import(const ImportOptions& options, const Output& output) {
   const Framework& framework = framework_of(options.framework);
   am::Diagnostics found;
-  auto imported = am::planner::import_plan(framework, am::read_file(options.file), options.file,
-                                           found);
+  auto imported =
+      am::planner::import_plan(framework, am::read_file(options.file), options.file, found);
   if (!imported.has_value()) return am_apps::refuse(found, output);
   set_model(options, *imported);
   am_apps::print_diagnostics(found, output);

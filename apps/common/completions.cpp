@@ -67,8 +67,8 @@ std::string bash_values(const CommandDescription& command, const std::string& in
     if (option.is_argument || option.value.empty()) continue;
     std::string reply = "COMPREPLY=()";
     if (!option.values.empty()) {
-      reply = am::cat("COMPREPLY=($(compgen -W '", am::join(option.values, " "),
-                      "' -- \"$current\"))");
+      reply =
+          am::cat("COMPREPLY=($(compgen -W '", am::join(option.values, " "), "' -- \"$current\"))");
     } else if (option.is_file) {
       reply = "COMPREPLY=($(compgen -f -- \"$current\"))";
     }
@@ -94,22 +94,20 @@ std::string bash(const CommandDescription& tool) {
   const std::string function = "_" + identifier(tool.name);
   std::string commands;
   for (const CommandDescription& command : tool.commands) commands += bash_command(command, tool);
-  return am::cat(
-      "# Completions of ", tool.name, " for bash.\n\n", function, "() {\n",
-      "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}\n",
-      "  local command= words= arguments= files= word\n",
-      "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n",
-      "    case $word in\n      ", am::join(names_of(tool.commands), "|"),
-      ") command=$word; break;;\n    esac\n  done\n",
-      "  case \"$previous\" in\n", bash_values(tool, "    "), "  esac\n",
-      "  case \"$command\" in\n", commands,
-      "    *) words='", am::join(flags_of(tool), " "), "'; arguments='",
-      am::join(names_of(tool.commands), " "), "';;\n  esac\n",
-      "  if [[ $current == -* ]]; then\n",
-      "    COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n",
-      "  elif [[ $files ]]; then\n    COMPREPLY=($(compgen -f -- \"$current\"))\n",
-      "  else\n    COMPREPLY=($(compgen -W \"$arguments\" -- \"$current\"))\n  fi\n}\n",
-      "complete -o filenames -F ", function, " ", tool.name, "\n");
+  return am::cat("# Completions of ", tool.name, " for bash.\n\n", function, "() {\n",
+                 "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}\n",
+                 "  local command= words= arguments= files= word\n",
+                 "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n",
+                 "    case $word in\n      ", am::join(names_of(tool.commands), "|"),
+                 ") command=$word; break;;\n    esac\n  done\n", "  case \"$previous\" in\n",
+                 bash_values(tool, "    "), "  esac\n", "  case \"$command\" in\n", commands,
+                 "    *) words='", am::join(flags_of(tool), " "), "'; arguments='",
+                 am::join(names_of(tool.commands), " "), "';;\n  esac\n",
+                 "  if [[ $current == -* ]]; then\n",
+                 "    COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n",
+                 "  elif [[ $files ]]; then\n    COMPREPLY=($(compgen -f -- \"$current\"))\n",
+                 "  else\n    COMPREPLY=($(compgen -W \"$arguments\" -- \"$current\"))\n  fi\n}\n",
+                 "complete -o filenames -F ", function, " ", tool.name, "\n");
 }
 
 // ---- zsh --------------------------------------------------------------------
@@ -132,9 +130,9 @@ std::string zsh_action(const OptionDescription& option) {
 std::string zsh_option(const OptionDescription& option) {
   std::string out;
   if (option.is_argument) {
-    return am::cat("    ", quoted(am::cat(option.is_repeatable ? "*" : "", ":",
-                                          bracketed(option.names.front()), ":",
-                                          zsh_action(option))),
+    return am::cat("    ",
+                   quoted(am::cat(option.is_repeatable ? "*" : "", ":",
+                                  bracketed(option.names.front()), ":", zsh_action(option))),
                    " \\\n");
   }
   for (const std::string& name : option.names) {
@@ -166,13 +164,13 @@ std::string zsh(const CommandDescription& tool) {
                      zsh_options(tool, false), "    && return\n    ;;\n");
   }
   return am::cat("#compdef ", tool.name, "\n# Completions of ", tool.name, " for zsh.\n\n",
-                 function, "() {\n  local state line\n  local -a commands\n  commands=(\n", commands,
-                 "  )\n  _arguments -C \\\n", zsh_options(tool, false),
+                 function, "() {\n  local state line\n  local -a commands\n  commands=(\n",
+                 commands, "  )\n  _arguments -C \\\n", zsh_options(tool, false),
                  "    '1: :->command' '*:: :->arguments' && return\n",
                  "  if [[ $state == command ]]; then\n    _describe command commands\n    return\n",
-                 "  fi\n  case $line[1] in\n", cases, "  esac\n}\n\n", "if [[ $funcstack[1] == ",
-                 function, " ]]; then\n  ", function, " \"$@\"\nelse\n  compdef ", function, " ",
-                 tool.name, "\nfi\n");
+                 "  fi\n  case $line[1] in\n", cases, "  esac\n}\n\n",
+                 "if [[ $funcstack[1] == ", function, " ]]; then\n  ", function,
+                 " \"$@\"\nelse\n  compdef ", function, " ", tool.name, "\nfi\n");
 }
 
 // ---- fish -------------------------------------------------------------------
@@ -195,16 +193,15 @@ std::string fish_option(const std::string& tool, const std::string& condition,
 }
 
 std::string fish(const CommandDescription& tool) {
-  std::string out = am::cat("# Completions of ", tool.name, " for fish.\n\ncomplete -c ",
-                            tool.name, " -f\n");
+  std::string out =
+      am::cat("# Completions of ", tool.name, " for fish.\n\ncomplete -c ", tool.name, " -f\n");
   for (const OptionDescription& option : tool.options) {
     out += fish_option(tool.name, "", option);
   }
   for (const CommandDescription& command : tool.commands) {
     out += am::cat("\ncomplete -c ", tool.name, " -n __fish_use_subcommand -a ", command.name,
                    " -d ", quoted(command.help), "\n");
-    const std::string condition =
-        am::cat(" -n '__fish_seen_subcommand_from ", command.name, "'");
+    const std::string condition = am::cat(" -n '__fish_seen_subcommand_from ", command.name, "'");
     for (const OptionDescription& option : command.options) {
       if (option.is_argument && !option.is_file && option.values.empty()) continue;
       out += fish_option(tool.name, condition, option);

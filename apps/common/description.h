@@ -9,8 +9,8 @@
 namespace am_apps {
 
 struct OptionDescription {
-  std::vector<std::string> names;   // "--json", "-o"; of an argument its name, "PLAN"
-  bool is_argument = false;         // by position
+  std::vector<std::string> names;  // "--json", "-o"; of an argument its name, "PLAN"
+  bool is_argument = false;        // by position
   bool is_required = false;
   bool is_repeatable = false;
   std::string value;                // "FILE"; empty: a flag without one

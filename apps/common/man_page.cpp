@@ -84,9 +84,9 @@ constexpr const char* kStatus =
 }  // namespace
 
 std::string man_page(const CommandDescription& tool, const std::string& version) {
-  std::string out = am::cat(title(tool.name, version), ".SH NAME\n", escaped(tool.name), " \\- ",
-                            escaped(first_line(tool.help)), "\n.SH SYNOPSIS\n\\fB",
-                            escaped(tool.name), "\\fR ");
+  std::string out =
+      am::cat(title(tool.name, version), ".SH NAME\n", escaped(tool.name), " \\- ",
+              escaped(first_line(tool.help)), "\n.SH SYNOPSIS\n\\fB", escaped(tool.name), "\\fR ");
   out += tool.commands.empty() ? usage(tool) : "\\fIcommand\\fR [\\fIoptions\\fR] ...";
   out += am::cat("\n.SH DESCRIPTION\n", escaped(tool.help), "\n");
   out += options_section("ARGUMENTS", tool.options, true);
@@ -104,9 +104,8 @@ std::string man_page(const CommandDescription& tool, const CommandDescription& c
   const std::string name = am::cat(tool.name, "-", command.name);
   return am::cat(title(name, version), ".SH NAME\n", escaped(name), " \\- ",
                  escaped(first_line(command.help)), "\n.SH SYNOPSIS\n\\fB", escaped(tool.name),
-                 "\\fR \\fB", escaped(command.name), "\\fR ", usage(command),
-                 "\n.SH DESCRIPTION\n", escaped(command.help), ".\n",
-                 options_section("ARGUMENTS", command.options, true),
+                 "\\fR \\fB", escaped(command.name), "\\fR ", usage(command), "\n.SH DESCRIPTION\n",
+                 escaped(command.help), ".\n", options_section("ARGUMENTS", command.options, true),
                  options_section("OPTIONS", command.options, false), kStatus,
                  examples(command.footer), ".SH SEE ALSO\n", escaped(tool.name), "(1)\n");
 }

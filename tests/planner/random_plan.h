@@ -3,10 +3,9 @@
 
 #include <random>
 
-#include "planner/plan_text.h"
-
 #include "am/planner/layout.h"
 #include "am/planner/rules.h"
+#include "planner/plan_text.h"
 
 namespace am::test {
 
@@ -39,13 +38,13 @@ class RandomPlans {
   bool chance() { return pick({true, false}); }
 
   config::Plan draw() {
-    const std::string strategy = pick<std::string>({"fsdp2", "fsdp2", "fsdp2", "megatron_fsdp",
-                                                    "ddp"});
+    const std::string strategy =
+        pick<std::string>({"fsdp2", "fsdp2", "fsdp2", "megatron_fsdp", "ddp"});
     config::Plan plan = default_plan(strategy);
     plan.file = "plan.toml";
-    plan.model.path = cat(AM_SOURCE_DIR, "/plans/models/",
-                          pick<std::string>({"llama-3.1-8b", "qwen3-8b", "llama-3.2-1b",
-                                             "mixtral-8x7b-v0.1"}));
+    plan.model.path =
+        cat(AM_SOURCE_DIR, "/plans/models/",
+            pick<std::string>({"llama-3.1-8b", "qwen3-8b", "llama-3.2-1b", "mixtral-8x7b-v0.1"}));
     plan.model.dtype = pick<std::string>({"float32", "float32", "bfloat16"});
     plan.model.seed = pick<int64_t>({0, 7});
     plan.mesh.tp_size = strategy == "ddp" ? 1 : pick<int64_t>({1, 2, 4, 8});
@@ -69,9 +68,9 @@ class RandomPlans {
 
   static config::Plan default_plan(const std::string& strategy) {
     Diagnostics found;
-    auto plan = config::parse_plan(
-        cat("[model]\npath = \".\"\n[strategy]\nname = \"", strategy, "\"\n"), "plan.toml", {},
-        found);
+    auto plan =
+        config::parse_plan(cat("[model]\npath = \".\"\n[strategy]\nname = \"", strategy, "\"\n"),
+                           "plan.toml", {}, found);
     REQUIRE(plan.has_value());
     plan->spans.clear();
     return *plan;

@@ -71,8 +71,8 @@ void settle_pipeline(Plan& plan, const mesh::MeshSizes& sizes, int64_t layers) {
   plan.pipeline.microbatches = pipeline_shape(plan.pipeline, sizes.pp).microbatches;
   config::PipelineSection even = plan.pipeline;
   even.split_points.clear();
-  if (layers > 0 && stage_of_layers(plan.pipeline, layers, stages) ==
-                        stage_of_layers(even, layers, stages)) {
+  if (layers > 0 &&
+      stage_of_layers(plan.pipeline, layers, stages) == stage_of_layers(even, layers, stages)) {
     plan.pipeline = std::move(even);
   }
 }

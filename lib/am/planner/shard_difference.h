@@ -1,6 +1,7 @@
 // Which parameters lie differently under two layouts of one model, those of all layers together.
 //
-//   for (const auto& d : shard_differences(a, b)) d.pattern;   // "model.layers.*.mlp.up_proj.weight"
+//   for (const auto& d : shard_differences(a, b)) d.pattern;   //
+//   "model.layers.*.mlp.up_proj.weight"
 #pragma once
 
 #include <cstdint>

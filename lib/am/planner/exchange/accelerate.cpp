@@ -123,8 +123,7 @@ void read_fsdp(Draft& draft) {
   const bool keeps =
       reshard != nullptr && (reshard->kind == config::Value::Kind::kBoolean
                                  ? !reshard->boolean
-                                 : reshard->text == "SHARD_GRAD_OP" ||
-                                       reshard->text == "false");
+                                 : reshard->text == "SHARD_GRAD_OP" || reshard->text == "false");
   if (keeps) draft.set("strategy.reshard_after_forward", false, kReshard);
   if (source.integer("fsdp_config.fsdp_version").value_or(1) == 1) {
     draft.note("the file is for FSDP1; the plan's fsdp2 shards the same, parameter by parameter");
@@ -136,8 +135,8 @@ void read_fsdp(Draft& draft) {
     draft.set("strategy.activation_checkpointing", true,
               "fsdp_config.fsdp_activation_checkpointing");
   }
-  for (const char* key : {"fsdp_auto_wrap_policy", "fsdp_cpu_ram_efficient_loading",
-                          "fsdp_state_dict_type"}) {
+  for (const char* key :
+       {"fsdp_auto_wrap_policy", "fsdp_cpu_ram_efficient_loading", "fsdp_state_dict_type"}) {
     source.skip(cat("fsdp_config.", key));
   }
 }
@@ -153,11 +152,12 @@ void read_mesh(Draft& draft, bool fsdp) {
   const int64_t cp = fsdp ? size("cp_size") : 1;
   const int64_t replicas = fsdp ? size("dp_replicate_size") : 1;
   const int64_t model = saturating_product({tp, cp, replicas});
-  const int64_t shards = source.has(prefix + "dp_shard_size") && fsdp ? size("dp_shard_size")
-                                                                     : world / model;
+  const int64_t shards =
+      source.has(prefix + "dp_shard_size") && fsdp ? size("dp_shard_size") : world / model;
   if (shards < 1 || saturating_product({model, shards}) != world) {
-    source.refuse(kWorld, cat(kWorld, " = ", world, ", and the sizes of parallelism_config make ",
-                              saturating_product({model, std::max<int64_t>(1, shards)})),
+    source.refuse(kWorld,
+                  cat(kWorld, " = ", world, ", and the sizes of parallelism_config make ",
+                      saturating_product({model, std::max<int64_t>(1, shards)})),
                   "sizes whose product is num_processes");
     return;
   }

@@ -118,9 +118,10 @@ void read_batches(Draft& draft, int64_t tp) {
   }
   const int64_t each = saturating_product({*micro, *steps});
   if (*batch % each != 0) {
-    source.refuse(kBatch, cat(kBatch, " = ", *batch, " is no multiple of ", kMicro, " * ", kSteps,
-                              " = ", each),
-                  "the product of those two and of the data-parallel ranks");
+    source.refuse(
+        kBatch,
+        cat(kBatch, " = ", *batch, " is no multiple of ", kMicro, " * ", kSteps, " = ", each),
+        "the product of those two and of the data-parallel ranks");
     return;
   }
   draft.set_mesh(1, *batch / each, tp, 1, 1, 1, kBatch);
@@ -134,13 +135,12 @@ void read_precision(Draft& draft) {
   const std::string dtype = bf16 ? "bfloat16" : fp16 ? "float16" : "float32";
   constexpr const char* kReduce = "communication_data_type";
   const std::string reduce = source.text(kReduce).value_or(short_dtype(dtype));
-  const std::string reduced = reduce == "fp32" || reduce == "float32" ? "float32"
+  const std::string reduced = reduce == "fp32" || reduce == "float32"    ? "float32"
                               : reduce == "bf16" || reduce == "bfloat16" ? "bfloat16"
                                                                          : "float16";
   if (!draft.knows("strategy.mp_policy")) {
     if (dtype != "float32") draft.set("model.dtype", dtype, key);
-    if (reduced == "float32" && dtype != "float32" &&
-        draft.knows("strategy.grad_reduce_in_fp32")) {
+    if (reduced == "float32" && dtype != "float32" && draft.knows("strategy.grad_reduce_in_fp32")) {
       draft.set("strategy.grad_reduce_in_fp32", true, kReduce);
     }
     return;

@@ -23,9 +23,8 @@ bool Draft::knows(std::string_view key) const {
 
 void Draft::set(std::string_view key, const config::Value& value) {
   const size_t dot = key.find('.');
-  const config::FieldSpec* field =
-      config::find_field(key.substr(0, dot), key.substr(dot + 1),
-                         config::strategy_name(plan_.strategy));
+  const config::FieldSpec* field = config::find_field(key.substr(0, dot), key.substr(dot + 1),
+                                                      config::strategy_name(plan_.strategy));
   if (field == nullptr) return;
   field->set({value, std::string(key), source_.found()}, plan_);
   if (std::find(keys_.begin(), keys_.end(), key) == keys_.end()) keys_.emplace_back(key);

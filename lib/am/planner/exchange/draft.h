@@ -37,8 +37,8 @@ class Draft {
   void set(std::string_view key, const std::vector<int64_t>& values, std::string_view path = {});
 
   // fsdp2's mp_policy, its offload_policy, and AdamW's betas, from what was read for them.
-  void set_mp_policy(const std::string& param, const std::string& reduce,
-                     const std::string& output, std::string_view path);
+  void set_mp_policy(const std::string& param, const std::string& reduce, const std::string& output,
+                     std::string_view path);
   void set_offload(bool pin_memory, std::string_view path);
   void set_betas(double first, double second, std::string_view path);
 

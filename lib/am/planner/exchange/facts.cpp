@@ -16,14 +16,14 @@ struct ScheduleName {
   std::string_view ours;
   std::string_view torch;
 };
-constexpr std::array<ScheduleName, 7> kSchedules = {{{"gpipe", "GPipe"},
-                                                     {"1f1b", "1F1B"},
-                                                     {"interleaved_1f1b", "Interleaved1F1B"},
-                                                     {"looped_bfs", "LoopedBFS"},
-                                                     {"interleaved_zero_bubble",
-                                                      "InterleavedZeroBubble"},
-                                                     {"zbv_zero_bubble", "ZBVZeroBubble"},
-                                                     {"dual_pipe_v", "DualPipeV"}}};
+constexpr std::array<ScheduleName, 7> kSchedules = {
+    {{"gpipe", "GPipe"},
+     {"1f1b", "1F1B"},
+     {"interleaved_1f1b", "Interleaved1F1B"},
+     {"looped_bfs", "LoopedBFS"},
+     {"interleaved_zero_bubble", "InterleavedZeroBubble"},
+     {"zbv_zero_bubble", "ZBVZeroBubble"},
+     {"dual_pipe_v", "DualPipeV"}}};
 
 // Lower case, without what separates words.
 std::string folded(std::string_view name) {

@@ -93,8 +93,7 @@ class Writer {
     if (facts_.ddp != nullptr) return;  // Megatron's own when no other is asked for
     if (facts_.megatron != nullptr) {
       add_megatron_fsdp(*facts_.megatron);
-    } else if (facts_.mesh.pp == 1 && facts_.mesh.ep == 1 &&
-               !input_.model.tie_word_embeddings) {
+    } else if (facts_.mesh.pp == 1 && facts_.mesh.ep == 1 && !input_.model.tie_word_embeddings) {
       flag("use-torch-fsdp2");
       flag("ckpt-format", std::string("torch_dist"));
     } else {
@@ -194,8 +193,7 @@ class Writer {
       flag("num-query-groups", model.num_key_value_heads);
     }
     if (model.head_dim > 0) flag("kv-channels", model.head_dim);
-    flag("max-position-embeddings",
-         std::max(model.max_position_embeddings, plan_.train.seq_len));
+    flag("max-position-embeddings", std::max(model.max_position_embeddings, plan_.train.seq_len));
     flag("vocab-size", model.vocab_size);
     if (model.moe.has_value()) {
       flag("num-experts", model.moe->experts);
@@ -205,8 +203,9 @@ class Writer {
     if (!model.norm_bias) flag("normalization", std::string("RMSNorm"));
     if (model.gated_mlp) flag("swiglu");
     if (!model.tie_word_embeddings) flag("untie-embeddings-and-output-weights");
-    out_.notes.push_back("of the model only the sizes are written: add its rotary embedding, "
-                         "biases, tokenizer and data");
+    out_.notes.push_back(
+        "of the model only the sizes are written: add its rotary embedding, "
+        "biases, tokenizer and data");
   }
 
   const ExportInput& input_;

@@ -114,10 +114,10 @@ class Reader {
     const int64_t world = saturating_product({node, nodes});
     const int64_t model = saturating_product({tp_, pp_, cp_});
     if (node > 0 && world % model != 0) {
-      source_.refuse("nproc-per-node",
-                     cat(world, " ranks are no multiple of tensor * pipeline * context parallel = ",
-                         model),
-                     "sizes whose product divides the world");
+      source_.refuse(
+          "nproc-per-node",
+          cat(world, " ranks are no multiple of tensor * pipeline * context parallel = ", model),
+          "sizes whose product divides the world");
       return;
     }
     draft.set_mesh(1, node > 0 ? world / model : 0, tp_, pp_, cp_, ep, "nproc-per-node");
@@ -130,11 +130,13 @@ class Reader {
   void read_strategy(Draft& draft) {
     if (!draft.knows("strategy.zero_dp_strategy")) {
       if (distributed_optimizer_) {
-        draft.note("Megatron's distributed optimizer cuts optimizer states over dp; a plan with a "
-                   "pipeline has fsdp2, which cuts parameters and gradients too");
+        draft.note(
+            "Megatron's distributed optimizer cuts optimizer states over dp; a plan with a "
+            "pipeline has fsdp2, which cuts parameters and gradients too");
       } else if (draft.knows("strategy.mp_policy") && !source_.has("use-torch-fsdp2")) {
-        draft.note("Megatron keeps whole parameters on every dp rank; a plan with tensor, pipeline "
-                   "or context parallelism has fsdp2, which cuts them");
+        draft.note(
+            "Megatron keeps whole parameters on every dp rank; a plan with tensor, pipeline "
+            "or context parallelism has fsdp2, which cuts them");
       }
       return;
     }
@@ -149,7 +151,8 @@ class Reader {
         {"use-nccl-ub", "nccl_ub"},
         {"fsdp-double-buffer", "fsdp_double_buffer"},
         {"init-model-with-meta-device", "init_fsdp_with_meta_device"}};
-    for (const auto& [theirs, ours] : flags) draft.set(cat("strategy.", ours), flag(theirs), theirs);
+    for (const auto& [theirs, ours] : flags)
+      draft.set(cat("strategy.", ours), flag(theirs), theirs);
     if (flag("no-check-for-nan-in-loss-and-grad")) {
       draft.set("strategy.check_for_nan_in_grad", false, "no-check-for-nan-in-loss-and-grad");
     }
@@ -193,8 +196,9 @@ class Reader {
     if (granularity == "selective" && draft.knows("strategy.mp_policy")) {
       draft.set("strategy.activation_checkpointing", "selective", kKey);
     } else if (granularity == "selective") {
-      draft.note("Megatron recomputes attention alone; this strategy has no selective "
-                 "checkpointing, and the plan none");
+      draft.note(
+          "Megatron recomputes attention alone; this strategy has no selective "
+          "checkpointing, and the plan none");
     } else {
       draft.set("strategy.activation_checkpointing", true, kKey);
     }
@@ -282,12 +286,26 @@ class Reader {
   }
 
   std::vector<Ignored> ignored() const {
-    static const std::set<std::string, std::less<>> kModel = {
-        "num-layers", "hidden-size", "ffn-hidden-size", "num-attention-heads",
-        "group-query-attention", "num-query-groups", "kv-channels", "max-position-embeddings",
-        "vocab-size", "num-experts", "moe-router-topk", "moe-ffn-hidden-size", "normalization",
-        "swiglu", "untie-embeddings-and-output-weights", "position-embedding-type", "rotary-base",
-        "disable-bias-linear", "use-rotary-position-embeddings", "qk-layernorm"};
+    static const std::set<std::string, std::less<>> kModel = {"num-layers",
+                                                              "hidden-size",
+                                                              "ffn-hidden-size",
+                                                              "num-attention-heads",
+                                                              "group-query-attention",
+                                                              "num-query-groups",
+                                                              "kv-channels",
+                                                              "max-position-embeddings",
+                                                              "vocab-size",
+                                                              "num-experts",
+                                                              "moe-router-topk",
+                                                              "moe-ffn-hidden-size",
+                                                              "normalization",
+                                                              "swiglu",
+                                                              "untie-embeddings-and-output-weights",
+                                                              "position-embedding-type",
+                                                              "rotary-base",
+                                                              "disable-bias-linear",
+                                                              "use-rotary-position-embeddings",
+                                                              "qk-layernorm"};
     std::vector<Ignored> out = source_.ignored("a plan has no key for it");
     for (Ignored& item : out) {
       if (kModel.count(item.key) > 0) item.why = "the model's config.json says it";

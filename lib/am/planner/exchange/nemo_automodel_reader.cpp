@@ -43,9 +43,9 @@ void read_policies(Draft& draft) {
     policy.members.push_back({key, policy.span, text_value(dtype, source.span(path))});
   }
   constexpr const char* kCast = "distributed.mp_policy.cast_forward_inputs";
-  policy.members.push_back({"cast_forward_inputs", policy.span,
-                            boolean_value(source.boolean(kCast).value_or(false),
-                                          source.span(kCast))});
+  policy.members.push_back(
+      {"cast_forward_inputs", policy.span,
+       boolean_value(source.boolean(kCast).value_or(false), source.span(kCast))});
   draft.set("strategy.mp_policy", policy);
   constexpr const char* kOffload = "distributed.offload_policy";
   if (!source.has(kOffload)) return;
@@ -75,8 +75,9 @@ void read_pipeline(Draft& draft, int64_t pp) {
   const std::string named = source.text(kSchedule).value_or("1f1b");
   const auto schedule = our_schedule_name(named);
   if (!schedule.has_value()) {
-    source.refuse(kSchedule, cat("a plan has no schedule \"", named, "\""),
-                  "1f1b, gpipe, Interleaved1F1B, LoopedBFS, InterleavedZeroBubble or ZBVZeroBubble");
+    source.refuse(
+        kSchedule, cat("a plan has no schedule \"", named, "\""),
+        "1f1b, gpipe, Interleaved1F1B, LoopedBFS, InterleavedZeroBubble or ZBVZeroBubble");
     return;
   }
   draft.set("pipeline.schedule", *schedule, kSchedule);
@@ -113,8 +114,7 @@ void read_batches(Draft& draft) {
   const int64_t pp = draft.plan().mesh.pp_size;
   constexpr const char* kLocal = "step_scheduler.local_batch_size";
   const int64_t local = source.integer(kLocal, 1).value_or(1);
-  const int64_t micro =
-      source.integer("distributed.pipeline.pp_microbatch_size", 1).value_or(1);
+  const int64_t micro = source.integer("distributed.pipeline.pp_microbatch_size", 1).value_or(1);
   source.skip("distributed.pipeline.pp_batch_size");
   set_batches(draft, local, micro, pp, kLocal);
   draft.set("train.global_batch_size",
@@ -124,8 +124,8 @@ void read_batches(Draft& draft) {
   draft.copy("step_scheduler.ckpt_every_steps", "checkpoint.every");
   const double norm = source.number("clip_grad_norm.max_norm").value_or(1.0);
   draft.set("train.max_grad_norm", norm >= kNoClipping ? 0.0 : norm, "clip_grad_norm.max_norm");
-  for (const char* key : {"packed_sequence.packed_sequence_size", "dataset.seq_length",
-                          "dataset.seq_len"}) {
+  for (const char* key :
+       {"packed_sequence.packed_sequence_size", "dataset.seq_length", "dataset.seq_len"}) {
     if (source.integer(key).value_or(0) > 0) draft.copy(key, "train.seq_len");
   }
 }
@@ -147,13 +147,14 @@ void read_data(Draft& draft) {
 
 void read_training(Draft& draft) {
   Source& source = draft.source();
-  for (const auto& [theirs, ours] :
-       {std::pair{"seed", "model.seed"}, {"optimizer.lr", "optimizer.lr"},
-        {"optimizer.betas", "optimizer.betas"}, {"optimizer.eps", "optimizer.eps"},
-        {"optimizer.weight_decay", "optimizer.weight_decay"},
-        {"checkpoint.checkpoint_dir", "checkpoint.dir"},
-        {"checkpoint.is_async", "checkpoint.async"},
-        {"checkpoint.max_recent_checkpoints", "checkpoint.keep"}}) {
+  for (const auto& [theirs, ours] : {std::pair{"seed", "model.seed"},
+                                     {"optimizer.lr", "optimizer.lr"},
+                                     {"optimizer.betas", "optimizer.betas"},
+                                     {"optimizer.eps", "optimizer.eps"},
+                                     {"optimizer.weight_decay", "optimizer.weight_decay"},
+                                     {"checkpoint.checkpoint_dir", "checkpoint.dir"},
+                                     {"checkpoint.is_async", "checkpoint.async"},
+                                     {"checkpoint.max_recent_checkpoints", "checkpoint.keep"}}) {
     draft.copy(theirs, ours);
   }
   if (!source.has("seed")) draft.set("model.seed", int64_t{42});

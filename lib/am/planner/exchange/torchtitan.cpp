@@ -28,9 +28,7 @@ constexpr std::array<Reason, 11> kReasons = {{
     {"checkpoint.keep", "torchtitan keeps all (0) or at least two"},
 }};
 
-void write_model(const Facts& facts, Json& out) {
-  out["model"]["hf_assets_path"] = facts.model;
-}
+void write_model(const Facts& facts, Json& out) { out["model"]["hf_assets_path"] = facts.model; }
 
 void write_training(const Facts& facts, Json& out) {
   const config::Plan& plan = facts.plan;
@@ -41,10 +39,9 @@ void write_training(const Facts& facts, Json& out) {
   training["steps"] = plan.train.max_steps;
   training["max_norm"] = plan.train.max_grad_norm > 0 ? plan.train.max_grad_norm : kNoClipping;
   if (plan.model.dtype != "float16") training["dtype"] = plan.model.dtype;
-  const std::string param =
-      facts.fsdp2 != nullptr && facts.fsdp2->mp_policy.param_dtype.has_value()
-          ? *facts.fsdp2->mp_policy.param_dtype
-          : plan.model.dtype;
+  const std::string param = facts.fsdp2 != nullptr && facts.fsdp2->mp_policy.param_dtype.has_value()
+                                ? *facts.fsdp2->mp_policy.param_dtype
+                                : plan.model.dtype;
   if (param != "float16") training["mixed_precision_param"] = param;
   training["mixed_precision_reduce"] = "float32";
   if (facts.fsdp2 != nullptr && facts.fsdp2->offload_policy) training["enable_cpu_offload"] = true;
@@ -104,9 +101,8 @@ void write_checkpointing(const Facts& facts, Json& out) {
     out["activation_checkpoint"]["mode"] = "none";
     return;
   }
-  const bool selective =
-      facts.fsdp2 != nullptr &&
-      facts.fsdp2->activation_checkpointing == config::ActivationCheckpointing::kSelective;
+  const bool selective = facts.fsdp2 != nullptr && facts.fsdp2->activation_checkpointing ==
+                                                       config::ActivationCheckpointing::kSelective;
   out["activation_checkpoint"]["mode"] = selective ? "selective" : "full";
   if (selective) out["activation_checkpoint"]["selective_ac_option"] = "op";
 }
@@ -148,8 +144,8 @@ void write_rest(const Facts& facts, Json& out) {
   Json& to = out["checkpoint"];
   to["enable"] = true;
   if (!checkpoint.dir.empty()) to["folder"] = checkpoint.dir;
-  to["interval"] = checkpoint.every > 0 ? checkpoint.every
-                                        : std::max<int64_t>(1, facts.plan.train.max_steps);
+  to["interval"] =
+      checkpoint.every > 0 ? checkpoint.every : std::max<int64_t>(1, facts.plan.train.max_steps);
   if (checkpoint.keep != 1) to["keep_latest_k"] = checkpoint.keep;
   to["async_mode"] = checkpoint.async ? "async" : "disabled";
   if (checkpoint.export_format == "hf") to["last_save_in_hf"] = true;
@@ -159,7 +155,8 @@ void write_rest(const Facts& facts, Json& out) {
 }
 
 std::string as_toml(const Json& settings) {
-  std::string out = "# torchtitan: a job file. Add [model] name and flavor: its name of the model.\n";
+  std::string out =
+      "# torchtitan: a job file. Add [model] name and flavor: its name of the model.\n";
   for (const auto& [section, keys] : settings.items()) {
     out += cat("\n[", section, "]\n");
     for (const auto& [key, value] : keys.items()) {
@@ -192,7 +189,8 @@ std::string as_flags(Json settings) {
       if (value.is_boolean()) {
         words.push_back(cat("--", section, ".", value.get<bool>() ? "" : "no_", key));
       } else {
-        const std::string text = value.is_string() ? value.get<std::string>() : dump_json(value, -1);
+        const std::string text =
+            value.is_string() ? value.get<std::string>() : dump_json(value, -1);
         words.push_back(shell_word(cat("--", section, ".", key, "=", text)));
       }
     }

@@ -1,4 +1,5 @@
-// torchtitan's job files and flags to a plan. What they leave out is torchtitan's default, not ours.
+// torchtitan's job files and flags to a plan. What they leave out is torchtitan's default, not
+// ours.
 #include <cmath>
 
 #include "am/base/text.h"
@@ -26,8 +27,8 @@ void read_parallelism(Draft& draft) {
     draft.set("strategy.sequence_parallel",
               source.boolean("parallelism.enable_sequence_parallel").value_or(true));
   }
-  for (const char* key : {"parallelism.enable_async_tensor_parallel",
-                          "compile.enable_async_tensor_parallel"}) {
+  for (const char* key :
+       {"parallelism.enable_async_tensor_parallel", "compile.enable_async_tensor_parallel"}) {
     if (source.boolean(key).value_or(false)) {
       draft.set("strategy.enable_async_tensor_parallel", true, key);
     }
@@ -55,8 +56,9 @@ void read_parallelism(Draft& draft) {
   } else {
     const bool single = *schedule == "1f1b" || *schedule == "gpipe";
     draft.set("pipeline.virtual_stages", int64_t{single ? 1 : 2}, kSchedule);
-    draft.note("torchtitan counts the embedding and the head as a layer each when it deals layers "
-               "to stages; this plan deals them evenly");
+    draft.note(
+        "torchtitan counts the embedding and the head as a layer each when it deals layers "
+        "to stages; this plan deals them evenly");
   }
 }
 
@@ -159,8 +161,9 @@ void read_rest(Draft& draft) {
   if (saves && interval < draft.plan().train.max_steps) {
     draft.set("checkpoint.every", interval, "checkpoint.interval");
   }
-  if (saves) draft.set("checkpoint.keep", source.integer("checkpoint.keep_latest_k").value_or(10),
-                       "checkpoint.keep_latest_k");
+  if (saves)
+    draft.set("checkpoint.keep", source.integer("checkpoint.keep_latest_k").value_or(10),
+              "checkpoint.keep_latest_k");
   if (source.text("checkpoint.async_mode").value_or("disabled") != "disabled") {
     draft.set("checkpoint.async", true, "checkpoint.async_mode");
   }

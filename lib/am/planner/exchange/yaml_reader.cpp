@@ -361,8 +361,7 @@ class Reader {
 
 }  // namespace
 
-std::optional<Value> read_yaml(std::string_view text, const std::string& file,
-                               Diagnostics& found) {
+std::optional<Value> read_yaml(std::string_view text, const std::string& file, Diagnostics& found) {
   try {
     return Reader(text, file, found).document();
   } catch (const Stop&) {
