@@ -1,6 +1,7 @@
 // am-plan export PLAN --to F, am-plan import FILE --from F: layouts in other frameworks' files.
 #include "am/planner/exchange/exchange.h"
 
+#include <filesystem>
 #include <iostream>
 #include <map>
 
@@ -85,12 +86,24 @@ am::Json to_json(const Imported& imported) {
   return json;
 }
 
+// --model is relative to here, as every argument is; model.path is relative to the plan's file.
+std::string seen_from(const std::filesystem::path& plan, const std::string& model) {
+  if (plan.empty() || std::filesystem::path(model).is_absolute()) return model;
+  const auto folder = std::filesystem::absolute(plan).parent_path();
+  return std::filesystem::absolute(model).lexically_relative(folder).lexically_normal().string();
+}
+
 void set_model(const ImportOptions& options, Imported& imported) {
+  std::string& path = imported.plan.model.path;
   if (!options.model.empty()) {
-    imported.plan.model.path = options.model;
-  } else if (imported.plan.model.path == ".") {
+    path = seen_from(options.output, options.model);
+  } else if (path == ".") {
     imported.notes.emplace_back(
         "model.path is \".\", this folder: --model names a config.json or its folder");
+  } else {
+    imported.notes.push_back(
+        am::cat("model.path is the file's own, \"", path,
+                "\": a plan needs a config.json there, or --model with another folder"));
   }
 }
 

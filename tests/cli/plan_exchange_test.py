@@ -100,6 +100,22 @@ class Import(PlanCase):
         path = self.write("a.yaml", "distributed_type: FSDP\nnum_processes: 4\n")
         self.assertIn("--model", self.am_plan("import", path, "--from", "accelerate").err)
 
+    def test_the_model_is_relative_to_here_and_the_path_to_the_plan(self):
+        self.write("a.yaml", "distributed_type: FSDP\nnum_processes: 4\n")
+        (self.folder / "plans").mkdir()
+        (self.folder / "model").symlink_to(MODELS / "llama-3.1-8b")
+        self.am_plan("import", "a.yaml", "--from", "accelerate", "--model", "model", "-o",
+                     "plans/ours.toml", cwd=self.folder)
+        plan = self.folder / "plans" / "ours.toml"
+        self.assertEqual(tomllib.loads(plan.read_text())["model"]["path"], "../model")
+        self.assertEqual(self.json("check", plan)["ok"], True)
+
+    def test_a_model_of_the_files_own_is_noted(self):
+        path = self.write("a.yaml", "model:\n  pretrained_model_name_or_path: org/name\n")
+        result = self.am_plan("import", path, "--from", "nemo-automodel")
+        self.assertIn('path = "org/name"', result.out)
+        self.assertIn("--model", result.err)
+
     def test_errors_have_a_place(self):
         path = self.write("a.yaml", "distributed:\n  tp_size: 1000000000\n  dp_size: x\n")
         answer = self.json("import", path, "--from", "nemo-automodel", status=1)
