@@ -63,7 +63,7 @@ TEST_CASE("megatron: arguments and a pipeline's layout", "[exchange]") {
                "# two nodes\ntorchrun --nproc_per_node 8 --nnodes=2 pretrain_gpt.py \\\n"
                "  --tensor-model-parallel-size 2 --sequence-parallel \\\n"
                "  --pipeline-model-parallel-size 4 --pipeline-model-parallel-layout "
-               "'E(t|)*3,tt|t*2|tt|tL||' "
+               "'E(t|)*3,tt|t*2|tt|tL|' "
                "--use-distributed-optimizer --bf16 --micro-batch-size 1 --global-batch-size 64 "
                "--lr 1e-4 --adam-beta2 .95 --swiglu --unknown-thing 3 4\n");
   CHECK(in.plan.mesh.world_size == 16);

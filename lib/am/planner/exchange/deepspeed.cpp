@@ -1,5 +1,5 @@
 // DeepSpeed: the JSON of deepspeed.initialize. ZeRO's stages 0 to 3 are ddp, megatron_fsdp with
-// 1 and 2, and fsdp2.
+// 1 and 2, and fsdp2; stage 0 beside tensor parallelism is megatron_fsdp's 0.
 #include <array>
 
 #include "am/base/text.h"
@@ -12,14 +12,15 @@
 namespace am::planner {
 namespace {
 
-constexpr std::array<Reason, 18> kReasons = {{
+constexpr std::array<Reason, 19> kReasons = {{
     {"mesh.pp_size", "DeepSpeed's pipelines are made in code, with PipelineModule"},
     {"mesh.ep_size", "DeepSpeed's experts are made in code"},
     {"mesh.cp_size", "DeepSpeed's sequence parallelism is made in code"},
     {"mesh.dp_size", "without the axes that are lost, their ranks are data parallel"},
     {"mesh.dp_replicate_size", "ZeRO shards over all of dp"},
     {"pipeline.", "DeepSpeed's pipelines are made in code, with PipelineModule"},
-    {"strategy.name", "ZeRO's stage 3 is read back as fsdp2, which shards the same"},
+    {"strategy.name", "ZeRO's stages 0 and 3 are read back as ddp and fsdp2, which shard the same"},
+    {"strategy.zero_dp_strategy", "ZeRO's stage 0 is read back as ddp"},
     {"strategy.tp_plan", "AutoTP finds the layers itself"},
     {"strategy.sequence_parallel", "AutoTP has none"},
     {"strategy.activation_checkpointing", "the model's code checkpoints its layers"},
@@ -205,11 +206,8 @@ std::optional<Imported> read(std::string_view text, const std::string& file, Dia
   }
   constexpr const char* kTp = "tensor_parallel.autotp_size";
   const int64_t tp = source.integer(kTp).value_or(0) == 0 ? 1 : source.size(kTp, 1);
-  if (tp > 1 && stage == 0) {
-    source.refuse(kTp, "a plan cannot combine tensor parallelism with ddp", "a stage from 1 on");
-    return std::nullopt;
-  }
-  Draft draft(source, stage == 0 ? "ddp" : stage == 3 ? "fsdp2" : "megatron_fsdp");
+  const bool ddp = stage == 0 && tp == 1;  // a plan's ddp has no tensor parallelism
+  Draft draft(source, ddp ? "ddp" : stage == 3 ? "fsdp2" : "megatron_fsdp");
   read_batches(draft, tp);
   read_zero(draft);
   read_precision(draft);

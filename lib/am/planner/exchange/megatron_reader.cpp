@@ -14,8 +14,8 @@ namespace {
 
 constexpr int64_t kMostLayers = 1 << 16;
 
-// A layout's stages: "Ett|(tt|)*2,tL" is 3, 2, 2 and 1 layers. `E`, `t`, `m` and `L` are modules,
-// `|` ends a stage, `x*n` and `(...)*n` repeat, commas mean nothing.
+// A layout's stages: "Ett|(tt|)*2,tL" is 2, 2, 2 and 1 layers. `E`, `t`, `m` and `L` are modules,
+// `|` stands between stages, `x*n` and `(...)*n` repeat, commas mean nothing.
 class LayoutReader {
  public:
   explicit LayoutReader(std::string_view text) : text_(text) {}
@@ -223,7 +223,7 @@ class Reader {
       const auto stages = LayoutReader(*layout).run();
       if (!stages.has_value()) {
         source_.refuse(kLayout, "this is no pipeline layout",
-                       "E, t, m, L, stages ended by |, and repeats: Ett|(tt|)*2,tL");
+                       "E, t, m, L, stages with | between them, and repeats: Ett|(tt|)*2,tL");
         return;
       }
       set_stages(draft, *stages, pp_, kLayout);

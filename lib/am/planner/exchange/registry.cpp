@@ -27,7 +27,7 @@ std::string reason_for(const Framework& framework, std::string_view key) {
       {"data.", "data is described in the framework's own way"},
       {"cluster.", "only predictions use it"},
       {"metrics.", "the framework has its own metrics"},
-      {"mesh.ranks_per_node", "the launcher decides it"},
+      {"mesh.ranks_per_node", "the launcher decides it, with nodes of one size"},
   }};
   for (const Reason& reason : framework.reasons) {
     if (covers(reason.key, key)) return std::string(reason.why);

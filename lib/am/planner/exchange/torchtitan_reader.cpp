@@ -97,20 +97,17 @@ void read_training(Draft& draft) {
 
 void read_checkpointing(Draft& draft) {
   Source& source = draft.source();
-  const std::string mode = source.text("activation_checkpoint.mode").value_or("selective");
+  constexpr const char* kChoice = "activation_checkpoint:";  // of the command line
+  const char* key = source.has(kChoice) ? kChoice : "activation_checkpoint.mode";
+  const std::string mode = source.text(key).value_or("selective");
   source.skip("activation_checkpoint.selective_ac_option");
-  if (mode == "none") {
-    draft.set("strategy.activation_checkpointing", false, "activation_checkpoint.mode");
-  } else if (mode == "full" || mode == "selective") {
-    const bool ddp = std::holds_alternative<config::DDPConfig>(draft.plan().strategy);
-    if (ddp) {
-      draft.set("strategy.activation_checkpointing", true, "activation_checkpoint.mode");
-    } else {
-      draft.set("strategy.activation_checkpointing", mode, "activation_checkpoint.mode");
-    }
-  } else {
-    source.refuse("activation_checkpoint.mode", cat("a plan has no checkpointing \"", mode, "\""),
+  if (mode != "none" && mode != "full" && mode != "selective") {
+    source.refuse(key, cat("a plan has no checkpointing \"", mode, "\""),
                   "none, full or selective");
+  } else if (mode == "none" || std::holds_alternative<config::DDPConfig>(draft.plan().strategy)) {
+    draft.set("strategy.activation_checkpointing", mode != "none", key);
+  } else {
+    draft.set("strategy.activation_checkpointing", mode, key);
   }
 }
 
@@ -187,19 +184,8 @@ bool has_flags(std::string_view text) {
   return false;
 }
 
-// "activation_checkpoint:full" and "--x.no_flag", as 0.3 writes them.
-void settle_flags(std::string_view text, config::Value& root) {
-  constexpr std::string_view kMode = "activation_checkpoint:";
-  const size_t at = text.rfind(kMode);
-  if (at != std::string_view::npos) {
-    const std::string_view rest = text.substr(at + kMode.size());
-    config::Value mode;
-    mode.kind = config::Value::Kind::kText;
-    mode.text = rest.substr(0, rest.find_first_of(" \t\r\n\\"));
-    config::Value section;
-    section.members.push_back({"mode", {}, std::move(mode)});
-    root.members.push_back({"activation_checkpoint", {}, std::move(section)});
-  }
+// "--section.no_key", as 0.3 writes false.
+void settle_flags(config::Value& root) {
   for (config::Member& section : root.members) {
     for (config::Member& member : section.value.members) {
       if (!starts_with(member.key, "no_")) continue;
@@ -218,7 +204,7 @@ std::optional<Imported> read_torchtitan(std::string_view text, const std::string
   auto root = flags ? read_flags(text, file, {.dash = '_', .nested = true}, found)
                     : config::read_toml(text, file, found);
   if (!root.has_value()) return std::nullopt;
-  if (flags) settle_flags(text, *root);
+  if (flags) settle_flags(*root);
   Source source(std::move(*root), file, found);
   const bool replicas = source.size("parallelism.data_parallel_replicate_degree", 1) > 1;
   const auto shard = source.integer("parallelism.data_parallel_shard_degree");

@@ -6,6 +6,7 @@
 
 #include "am/base/text.h"
 #include "am/planner/exchange/place.h"
+#include "am/planner/exchange/source.h"
 #include "am/planner/exchange/yaml_reader.h"
 
 namespace am::planner {
@@ -121,6 +122,9 @@ class FlagReader {
     while (i < words_.size()) {
       if (is_flag(words_[i])) {
         i = read(i);
+      } else if (is_choice(words_[i])) {
+        read_choice(words_[i]);
+        ++i;
       } else {
         ++i;
       }
@@ -132,9 +136,25 @@ class FlagReader {
   static bool is_flag(const Word& word) {
     return !word.quoted && word.text.size() > 2 && starts_with(word.text, "--");
   }
-  // What a launcher starts, or says how to: no flag's value.
-  static bool ends_values(const Word& word) {
-    return is_flag(word) || word.text == "-m" || ends_with(word.text, ".py");
+  // "activation_checkpoint:full"
+  bool is_choice(const Word& word) const {
+    constexpr std::string_view kName = "abcdefghijklmnopqrstuvwxyz_-";
+    const size_t colon = word.text.find_first_not_of(kName);
+    return style_.nested && !word.quoted && colon != std::string::npos && colon > 0 &&
+           word.text[colon] == ':' && colon + 1 < word.text.size() &&
+           word.text.find_first_not_of(kName, colon + 1) == std::string::npos;
+  }
+  // Besides flags, what a launcher starts, or says how to: no flag's value.
+  bool ends_values(const Word& word) const {
+    return is_flag(word) || is_choice(word) || word.text == "-m" || ends_with(word.text, ".py");
+  }
+
+  void read_choice(const Word& word) {
+    const size_t colon = word.text.find(':');
+    const Span span = places_.span(word.at, display_width(word.text));
+    std::string name = word.text.substr(0, colon + 1);
+    std::replace(name.begin(), name.end(), '-', style_.dash);
+    put(root_, name, span, text_value(word.text.substr(colon + 1), span));
   }
 
   Value value_of(const Word& word, std::string_view text) const {

@@ -14,8 +14,10 @@
 namespace am::planner {
 
 struct FlagStyle {
-  char dash = '-';      // '-': a_b is written a-b; '_': the other way round
-  bool nested = false;  // "--section.key": a table "section" that holds "key"
+  char dash = '-';  // '-': a_b is written a-b; '_': the other way round
+  // "--section.key": a table "section" that holds "key"; a word "section:choice" is a command of
+  // its own, kept under the key "section:".
+  bool nested = false;
 };
 
 // The flags of one command, in their order; of one that is repeated the last counts. A flag has
