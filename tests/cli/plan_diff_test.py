@@ -39,7 +39,7 @@ class Diff(PlanCase):
         up = shards["model.layers.*.mlp.up_proj.weight"]
         self.assertEqual(up["times"], 32)
         self.assertEqual(up["shape"], [14336, 4096])
-        self.assertEqual(up["b"]["placements"], "dp_shard: Shard(0), tp: Shard(0)")
+        self.assertEqual(up["b"]["placements"], "dp_shard_cp: Shard(0), tp: Shard(0)")
         listed = {item["name"]: item["local_shape"] for item in self.json("shards", b)["parameters"]}
         self.assertEqual(up["b"]["local_shape"], listed["model.layers.5.mlp.up_proj.weight"])
         # 4096 rows over 16 ranks, or 4096 over 8: the norms are not cut over tp.
