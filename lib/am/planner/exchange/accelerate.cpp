@@ -74,7 +74,7 @@ Exported write(const ExportInput& input) {
       facts.global_batch / (facts.plan.train.micro_batch_size * facts.mesh.dp());
   exported.notes.push_back(cat("in the training script: batches of ",
                                facts.plan.train.micro_batch_size, " and ", accumulation,
-                               " gradient accumulation steps"));
+                               " gradient accumulation steps; seq_len, optimizer and scheduler"));
   return exported;
 }
 

@@ -90,7 +90,9 @@ Exported write(const ExportInput& input) {
   if (plan.metrics.every != 1) out["steps_per_print"] = plan.metrics.every;
   Exported exported;
   exported.text = dump_json(out, 2) + "\n";
-  exported.notes.push_back(cat("start it with ", facts.world(), " ranks"));
+  exported.notes.push_back(cat("start it with ", facts.world(),
+                               " ranks; seq_len, steps, seeds and scheduler are the training "
+                               "script's"));
   return exported;
 }
 

@@ -7,9 +7,10 @@
 //   const auto in = import_plan(*torchtitan, out.text, "llama.toml", found);
 //   in->toml();                                 // a plan
 //
-// An export is read back at once, and what comes back different is what was lost: so the list is
-// complete by construction, whatever a framework's file leaves out. To add a framework, write one
-// file with a writer and a reader and a line in registry.cpp.
+// An export is read back at once, and what comes back different is what was lost, whatever a
+// framework's file leaves out. A default that the file does not say comes back as it was: notes
+// name the sections that have to be set elsewhere. To add a framework, write one file with a writer
+// and a reader and a line in registry.cpp.
 #pragma once
 
 #include <optional>

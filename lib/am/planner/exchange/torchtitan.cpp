@@ -5,6 +5,7 @@
 #include <array>
 
 #include "am/base/text.h"
+#include "am/base/units.h"
 #include "am/config/write.h"
 #include "am/planner/exchange/facts.h"
 #include "am/planner/exchange/frameworks.h"
@@ -211,9 +212,19 @@ Exported write(const ExportInput& input) {
   write_rest(facts, settings);
   Exported out;
   out.text = input.flags ? as_flags(std::move(settings)) : as_toml(settings);
-  out.notes.push_back(input.flags ? "add --module and --config: torchtitan's name of the model"
-                                  : "add model.name and model.flavor: torchtitan's name of the "
-                                    "model; job files are read up to 0.2, flags (--flags) by 0.3");
+  if (input.flags) {
+    const config::OptimizerSection& optimizer = facts.plan.optimizer;
+    out.notes.emplace_back("add --module and --config: torchtitan's name of the model");
+    out.notes.push_back(cat(
+        "0.3 configures the optimizer in Python: AdamW with lr ", format_general(optimizer.lr, 12),
+        ", betas ", format_general(optimizer.betas[0], 12), " and ",
+        format_general(optimizer.betas[1], 12), ", eps ", format_general(optimizer.eps, 12),
+        ", weight decay ", format_general(optimizer.weight_decay, 12)));
+  } else {
+    out.notes.emplace_back(
+        "add model.name and model.flavor: torchtitan's name of the model; job files are read up to "
+        "0.2, flags (--flags) by 0.3");
+  }
   return out;
 }
 
