@@ -165,7 +165,9 @@ using Format = std::function<std::string(double)>;
 
 void add_rows(am::term::Table& table, const std::vector<Pair>& pairs, const Format& format) {
   for (const Pair& pair : pairs) {
-    table.add({pair.name, format(pair.a), format(pair.b), percent(pair)});
+    std::string a = format(pair.a);
+    std::string b = format(pair.b);
+    if (a != b) table.add({pair.name, std::move(a), std::move(b), percent(pair)});
   }
 }
 
