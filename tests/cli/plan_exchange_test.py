@@ -1,8 +1,10 @@
 """am-plan export and import: other frameworks' files, there and back."""
 
 import json
+import os
 import tomllib
 import unittest
+from pathlib import Path
 
 from cli_support import MODELS, SOURCE, PlanCase
 
@@ -46,6 +48,15 @@ class Export(PlanCase):
     def test_an_invalid_plan_is_not_exported(self):
         plan = self.plan("[mesh]\nworld_size = 16\ntp_size = 3\n")
         self.assertFalse(self.json("export", plan, "--to", "megatron", status=1)["ok"])
+
+    def test_a_folder_whose_name_is_no_utf8(self):
+        folder = Path(os.fsdecode(os.fsencode(self.folder) + b"/m\xff"))
+        folder.mkdir()
+        (folder / "config.json").write_bytes((MODELS / "llama-3.1-8b/config.json").read_bytes())
+        (folder / "plan.toml").write_text('[model]\npath = "."\n[mesh]\nworld_size = 2\n')
+        for framework in FRAMEWORKS:
+            answer = self.json("export", "m\udcff/plan.toml", "--to", framework, cwd=self.folder)
+            self.assertNotIn("\udcff", answer["text"])
 
     def test_an_unknown_framework(self):
         result = self.am_plan("export", self.plan(SMALL), "--to", "mesh-tensorflow", status=2)
