@@ -38,7 +38,7 @@ std::string folder_of_model(const config::Plan& plan) {
   const std::filesystem::path path = plan.resolve(plan.model.path).lexically_normal();
   const std::string folder = (path.extension() == ".json" ? path.parent_path() : path).string();
   // Files of every framework are UTF-8: of a folder's name that is not, U+FFFD stands for the rest.
-  return Json::parse(dump_json(folder, -1)).get<std::string>();
+  return Json::parse(dump_json(Json(folder), -1)).get<std::string>();
 }
 
 bool checkpoints_layers(const config::Plan& plan) {
