@@ -2,10 +2,14 @@
 
 #include <memory>
 
+#include "am/base/file.h"
 #include "am/base/text.h"
+#include "am/planner/exchange/exchange.h"
 #include "am/planner/rules/dialects/dialect.h"
 #include "commands.h"
 #include "common/command_line.h"
+#include "common/completions.h"
+#include "common/man_page.h"
 
 namespace am_plan {
 namespace {
@@ -43,7 +47,11 @@ class CommandLine {
     add_report();
     add_calibrate();
     add_schedule();
+    add_diff();
+    add_export();
+    add_import();
     add_catalogue();
+    add_documentation();
   }
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
@@ -54,7 +62,7 @@ class CommandLine {
       return std::nullopt;
     }
     plan_.overrides = am_apps::overrides_of(sets_);
-    shards_.plan = memory_.plan = schedule_.plan = plan_;
+    shards_.plan = memory_.plan = schedule_.plan = export_.plan = diff_.plan = plan_;
     if (shards_rank_->count() > 0) shards_.rank = rank_;
     if (memory_rank_->count() > 0) memory_.rank = rank_;
     const Output output = Output::of(flags_.json, flags_.color_mode());
@@ -235,6 +243,90 @@ class CommandLine {
     am_apps::add_json(command, flags_, "One JSON object on stdout");
   }
 
+  void add_diff() {
+    CLI::App& command = add("diff", "Show what changes from one plan to another",
+                            "am-plan diff before.toml after.toml",
+                            [this](const Output& output) { return run_diff(diff_, output); });
+    command.add_option("A", diff_.a, "A plan file (TOML)")->required();
+    command.add_option("B", diff_.b, "Another")->required();
+    add_override_options(command);
+  }
+
+  static void add_framework(CLI::App& command, const char* name, std::string& framework,
+                            const char* help) {
+    std::vector<std::string> names;
+    for (const auto& one : am::planner::frameworks()) names.emplace_back(one.name);
+    command.add_option(name, framework, help)
+        ->required()
+        ->check(CLI::IsMember(names))
+        ->type_name("FRAMEWORK");
+  }
+
+  void add_export() {
+    CLI::App& command =
+        add("export", "Write a plan's layout in another framework's own configuration",
+            "am-plan export plan.toml --to torchtitan -o torchtitan.toml",
+            [this](const Output& output) { return run_export(export_, output); });
+    add_plan_options(command);
+    add_framework(command, "--to", export_.framework, "Whose configuration");
+    command.add_option("-o,--output", export_.output, "Write it here")->type_name("FILE");
+    command.add_flag("--flags", export_.flags,
+                     "As flags of a command line, where the framework has both");
+  }
+
+  void add_import() {
+    CLI::App& command =
+        add("import", "Make a plan of another framework's configuration",
+            "am-plan import train.yaml --from nemo-automodel --model plans/models/llama-3.1-8b",
+            [this](const Output& output) { return run_import(import_, output); });
+    command.add_option("FILE", import_.file, "The configuration")->required();
+    add_framework(command, "--from", import_.framework, "Whose configuration it is");
+    command
+        .add_option("--model", import_.model,
+                    "The plan's model.path: a Hugging Face config.json, or its folder")
+        ->type_name("CONFIG");
+    command.add_option("-o,--output", import_.output, "Write the plan here")->type_name("FILE");
+    am_apps::add_json(command, flags_, "One JSON object on stdout");
+  }
+
+  void add_documentation() {
+    CLI::App& completions =
+        add("completions", "Print completions for a shell", "source <(am-plan completions bash)",
+            [this](const Output&) {
+              am_apps::print(am_apps::completions(am_apps::describe(app_), shell_));
+              return am_apps::kFine;
+            });
+    std::vector<std::string> shells(am_apps::shell_names().begin(), am_apps::shell_names().end());
+    completions.add_option("SHELL", shell_, "Which shell")
+        ->required()
+        ->check(CLI::IsMember(shells))
+        ->type_name("SHELL");
+    CLI::App& man =
+        add("man", "Print the manual page of the tool or of a command, or write those of all",
+            "am-plan man export | man -l -", [this](const Output&) { return print_manual(); });
+    man.add_option("COMMAND", manual_of_, "Which command's page")->type_name("COMMAND");
+    man.add_option("-o,--output", manual_folder_, "Write all pages into this folder")
+        ->type_name("DIR");
+  }
+
+  int print_manual() const {
+    const std::string wanted =
+        manual_of_.empty() ? "am-plan.1" : am::cat("am-plan-", manual_of_, ".1");
+    bool printed = !manual_folder_.empty();
+    for (const auto& [name, text] : am_apps::man_pages(am_apps::describe(app_), AM_VERSION)) {
+      if (!manual_folder_.empty()) {
+        am::write_file_atomically(std::filesystem::path(manual_folder_) / name, text);
+      } else if (name == wanted) {
+        am_apps::print(text);
+        printed = true;
+      }
+    }
+    if (!printed) {
+      throw am::Error(am::ErrorKind::kUsage, am::cat("am-plan has no command ", manual_of_));
+    }
+    return am_apps::kFine;
+  }
+
   void add_catalogue() {
     CLI::App& rules = add("rules", "List the rules that `check` knows", "am-plan rules",
                           [](const Output& output) { return run_rules(output); });
@@ -262,6 +354,12 @@ class CommandLine {
   ReportOptions report_;
   CalibrateOptions calibrate_;
   ScheduleOptions schedule_;
+  ExportOptions export_;
+  ImportOptions import_;
+  DiffOptions diff_;
+  std::string shell_;
+  std::string manual_of_;
+  std::string manual_folder_;
   int64_t rank_ = 0;
   CLI::Option* shards_rank_ = nullptr;
   CLI::Option* memory_rank_ = nullptr;

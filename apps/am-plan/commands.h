@@ -52,6 +52,26 @@ struct CalibrateOptions {
   bool evaluate = false;  // no fit
 };
 
+struct ExportOptions {
+  PlanOptions plan;
+  std::string framework;
+  std::string output;  // empty: stdout
+  bool flags = false;  // the command line in the place of a file
+};
+
+struct ImportOptions {
+  std::string file;
+  std::string framework;
+  std::string model;   // model.path of the plan; empty: the file's, or "."
+  std::string output;  // empty: stdout
+};
+
+struct DiffOptions {
+  PlanOptions plan;  // what holds for both
+  std::string a;
+  std::string b;
+};
+
 struct ReportOptions {
   PlanOptions plan;
   std::string output = "plan.html";
@@ -81,6 +101,9 @@ int run_report(const ReportOptions& options, const Output& output);
 int run_search(const SearchOptions& options, const Output& output);
 int run_calibrate(const CalibrateOptions& options, const Output& output);
 int run_schedule(const ScheduleOptions& options, const Output& output);
+int run_export(const ExportOptions& options, const Output& output);
+int run_import(const ImportOptions& options, const Output& output);
+int run_diff(const DiffOptions& options, const Output& output);
 int run_rules(const Output& output);
 int run_explain(const std::string& rule, const Output& output);
 int run_schema(bool markdown, const Output& output);

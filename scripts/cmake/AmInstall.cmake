@@ -31,3 +31,31 @@ configure_package_config_file(
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/automesh-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/automesh-config.cmake ${CMAKE_BINARY_DIR}/automesh-config-version.cmake
   DESTINATION ${AM_PACKAGE_DIR})
+
+# ---- manual pages and completions ----------------------------------------------------------------------------------------
+#
+# am-plan makes them itself, of the parser that it reads its command line with: man am-plan, and completions where bash,
+# zsh and fish look for them. What runs here cannot be run when the build is for another machine.
+
+if(TARGET am-plan AND NOT CMAKE_CROSSCOMPILING)
+  set(AM_PAGES ${CMAKE_BINARY_DIR}/share)
+  set(AM_PLAN_PAGES ${AM_PAGES}/man/am-plan.1)
+  set(AM_PLAN_COMPLETIONS bash zsh fish)
+  list(TRANSFORM AM_PLAN_COMPLETIONS PREPEND ${AM_PAGES}/am-plan. OUTPUT_VARIABLE AM_COMPLETION_FILES)
+  add_custom_command(
+    OUTPUT ${AM_PLAN_PAGES} ${AM_COMPLETION_FILES}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${AM_PAGES}/man
+    COMMAND am-plan man -o ${AM_PAGES}/man
+    COMMAND am-plan completions bash > ${AM_PAGES}/am-plan.bash
+    COMMAND am-plan completions zsh > ${AM_PAGES}/am-plan.zsh
+    COMMAND am-plan completions fish > ${AM_PAGES}/am-plan.fish
+    DEPENDS am-plan
+    VERBATIM)
+  add_custom_target(am-plan-pages ALL DEPENDS ${AM_PLAN_PAGES} ${AM_COMPLETION_FILES})
+
+  install(DIRECTORY ${AM_PAGES}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "am-plan*.1")
+  install(FILES ${AM_PAGES}/am-plan.bash RENAME am-plan
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${AM_PAGES}/am-plan.zsh RENAME _am-plan DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${AM_PAGES}/am-plan.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+endif()

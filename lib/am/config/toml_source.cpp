@@ -48,7 +48,11 @@ class Reader {
     span.line = static_cast<int>(region.begin.line);
     span.column = static_cast<int>(region.begin.column);
     const auto line = static_cast<size_t>(region.begin.line);
-    if (line >= 1 && line <= lines_.size()) span.source = lines_[line - 1];
+    // Of a line that only machines write, with thousands of values, no copy for each of them.
+    constexpr size_t kLongest = 2000;
+    if (line >= 1 && line <= lines_.size() && lines_[line - 1].size() <= kLongest) {
+      span.source = lines_[line - 1];
+    }
     // A value of several lines is underlined to the end of its first one.
     const int rest = display_width(span.source) - span.column + 1;
     const int length = region.end.line == region.begin.line

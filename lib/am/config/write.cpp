@@ -1,4 +1,7 @@
 // to_toml and to_json, by the field table.
+#include "am/config/write.h"
+
+#include <algorithm>
 #include <charconv>
 
 #include "am/base/text.h"
@@ -27,12 +30,16 @@ std::string toml_text(std::string_view text) {
   return out + '"';
 }
 
+}  // namespace
+
 std::string toml_key(const std::string& key) {
   constexpr std::string_view kBare =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
   const bool bare = !key.empty() && key.find_first_not_of(kBare) == std::string::npos;
   return bare ? key : toml_text(key);
 }
+
+namespace {
 
 // The shortest text that reads back as the same double, and as no integer.
 std::string toml_number(double value) {
@@ -42,6 +49,8 @@ std::string toml_number(double value) {
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return text;
 }
+
+}  // namespace
 
 std::string toml_value(const Json& value) {
   switch (value.type()) {
@@ -67,6 +76,8 @@ std::string toml_value(const Json& value) {
       return dump_json(value, -1);  // integers and booleans
   }
 }
+
+namespace {
 
 // Paths in a resolved plan do not depend on where it lies.
 void make_absolute(const Plan& plan, const FieldSpec& field, Json& value) {
@@ -98,6 +109,23 @@ std::string to_toml(const Plan& plan) {
     // TOML has no null: a key that is absent is named in a comment.
     out += value.is_null() ? cat("# ", field.key, " is absent\n")
                            : cat(field.key, " = ", toml_value(value), "\n");
+  }
+  return out;
+}
+
+std::string to_toml(const Plan& plan, std::span<const std::string> keys) {
+  std::string out;
+  std::string_view section;
+  for (const FieldSpec& field : fields()) {
+    if (!is_written(field, plan)) continue;
+    if (std::find(keys.begin(), keys.end(), field.name()) == keys.end()) continue;
+    const Json value = field.get(plan);
+    if (value.is_null()) continue;
+    if (field.section != section) {
+      out += cat(section.empty() ? "" : "\n", "[", field.section, "]\n");
+      section = field.section;
+    }
+    out += cat(field.key, " = ", toml_value(value), "\n");
   }
   return out;
 }

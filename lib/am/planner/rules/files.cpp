@@ -6,7 +6,7 @@
 namespace am::planner {
 namespace {
 
-constexpr std::array<Rule, 9> kRules = {{
+constexpr std::array<Rule, 12> kRules = {{
     {.id = "plan.file",
      .summary = "the plan's file can be read",
      .explain = "`am-plan check` goes on with the other plans when one of them is not there, is a "
@@ -69,6 +69,31 @@ constexpr std::array<Rule, 9> kRules = {{
          "the first character that JSON does not allow; an empty or cut-off file ends too "
          "early.\n\n"
          "Download the file again, or compare it with the one on the hub.",
+     .check = nullptr},
+    {.id = "exchange.syntax",
+     .summary = "a file to import is of its framework's form",
+     .explain =
+         "`am-plan import` reads torchtitan's TOML files and flags, Megatron-LM's command line, "
+         "the YAML of NeMo AutoModel and accelerate, and DeepSpeed's JSON. Of YAML it reads what "
+         "such files are written in: mappings, lists, and values on one line. Anchors, tags, text "
+         "blocks and several documents are refused rather than guessed; of a command line, "
+         "variables and redirections are.\n\n"
+         "Write the value out at that place, or import the file that the framework itself prints "
+         "after resolving it.",
+     .check = nullptr},
+    {.id = "exchange.type",
+     .summary = "every setting of an imported file is of the kind that its framework wants",
+     .explain = "A size that is text, or a list where one value belongs, would stop the framework "
+                "too; `am-plan import` says so with the place instead of guessing.",
+     .check = nullptr},
+    {.id = "exchange.value",
+     .summary = "every imported setting means something that a plan can say",
+     .explain =
+         "Sizes whose product is not the number of ranks, a pipeline schedule or a kind of "
+         "distribution that a plan does not have: leaving them out would make another layout, so "
+         "they are errors. What does not touch the layout is left out and listed as "
+         "ignored.\n\n"
+         "The help line names what can be imported.",
      .check = nullptr},
 }};
 

@@ -1,0 +1,124 @@
+#include "common/man_page.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "am/base/text.h"
+
+namespace am_apps {
+namespace {
+
+// Text as troff prints it: no line is taken for a request, dashes can be copied.
+std::string escaped(const std::string& text) {
+  std::string out;
+  bool line_begins = true;
+  for (const char c : text) {
+    if (line_begins && (c == '.' || c == '\'')) out += "\\&";
+    line_begins = c == '\n';
+    if (c == '\\') {
+      out += "\\e";
+    } else if (c == '-') {
+      out += "\\-";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string title(std::string name, const std::string& version) {
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return am::cat(".TH ", escaped(name), " 1 \"\" \"automesh ", escaped(version),
+                 "\" \"automesh\"\n");
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// "\fB--rank\fR \fIR\fR"
+std::string heading(const OptionDescription& option) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.names) {
+    names.push_back(option.is_argument ? am::cat("\\fI", escaped(name), "\\fR")
+                                       : am::cat("\\fB", escaped(name), "\\fR"));
+  }
+  std::string out = am::join(names, ", ");
+  if (!option.is_argument && !option.value.empty()) {
+    out += am::cat(" \\fI", escaped(option.value), "\\fR");
+  }
+  return out;
+}
+
+std::string options_section(const char* name, const std::vector<OptionDescription>& options,
+                            bool arguments) {
+  std::string out;
+  for (const OptionDescription& option : options) {
+    if (option.is_argument != arguments) continue;
+    std::string help = option.help;
+    if (!option.values.empty()) help += am::cat("\nOne of: ", am::join(option.values, ", "), ".");
+    out += am::cat(".TP\n", heading(option), "\n", escaped(help), "\n");
+  }
+  return out.empty() ? out : am::cat(".SH ", name, "\n", out);
+}
+
+std::string usage(const CommandDescription& command) {
+  std::string out = "[\\fIoptions\\fR]";
+  for (const OptionDescription& option : command.options) {
+    if (!option.is_argument) continue;
+    const std::string name = heading(option) + (option.is_repeatable ? " ..." : "");
+    out += option.is_required ? am::cat(" ", name) : am::cat(" [", name, "]");
+  }
+  return out;
+}
+
+std::string examples(const std::string& footer) {
+  const size_t end_of_title = footer.find('\n');
+  if (end_of_title == std::string::npos) return {};
+  return am::cat(".SH EXAMPLES\n.nf\n", escaped(footer.substr(end_of_title + 1)), "\n.fi\n");
+}
+
+constexpr const char* kStatus =
+    ".SH EXIT STATUS\n0: fine. 1: what was asked about is not valid, or the job failed. 2: the "
+    "command line or a file could not be read.\n";
+
+}  // namespace
+
+std::string man_page(const CommandDescription& tool, const std::string& version) {
+  std::string out =
+      am::cat(title(tool.name, version), ".SH NAME\n", escaped(tool.name), " \\- ",
+              escaped(first_line(tool.help)), "\n.SH SYNOPSIS\n\\fB", escaped(tool.name), "\\fR ");
+  out += tool.commands.empty() ? usage(tool) : "\\fIcommand\\fR [\\fIoptions\\fR] ...";
+  out += am::cat("\n.SH DESCRIPTION\n", escaped(tool.help), "\n");
+  out += options_section("ARGUMENTS", tool.options, true);
+  out += options_section("OPTIONS", tool.options, false);
+  if (!tool.commands.empty()) out += ".SH COMMANDS\n";
+  for (const CommandDescription& command : tool.commands) {
+    out += am::cat(".TP\n\\fB", escaped(command.name), "\\fR\n", escaped(command.help), ".\nSee ",
+                   escaped(am::cat(tool.name, "-", command.name)), "(1).\n");
+  }
+  return out + kStatus + examples(tool.footer);
+}
+
+std::string man_page(const CommandDescription& tool, const CommandDescription& command,
+                     const std::string& version) {
+  const std::string name = am::cat(tool.name, "-", command.name);
+  return am::cat(title(name, version), ".SH NAME\n", escaped(name), " \\- ",
+                 escaped(first_line(command.help)), "\n.SH SYNOPSIS\n\\fB", escaped(tool.name),
+                 "\\fR \\fB", escaped(command.name), "\\fR ", usage(command), "\n.SH DESCRIPTION\n",
+                 escaped(command.help), ".\n", options_section("ARGUMENTS", command.options, true),
+                 options_section("OPTIONS", command.options, false), kStatus,
+                 examples(command.footer), ".SH SEE ALSO\n", escaped(tool.name), "(1)\n");
+}
+
+std::vector<std::pair<std::string, std::string>> man_pages(const CommandDescription& tool,
+                                                           const std::string& version) {
+  std::vector<std::pair<std::string, std::string>> pages;
+  pages.emplace_back(tool.name + ".1", man_page(tool, version));
+  for (const CommandDescription& command : tool.commands) {
+    pages.emplace_back(am::cat(tool.name, "-", command.name, ".1"),
+                       man_page(tool, command, version));
+  }
+  return pages;
+}
+
+}  // namespace am_apps

@@ -1,0 +1,25 @@
+// Plans, and pieces of TOML, as text.
+//
+//   to_toml(plan, {"model.path", "mesh.tp_size"});   // two sections with a key each
+//   toml_value({{"pin_memory", true}});              // { pin_memory = true }
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "am/base/json.h"
+#include "am/config/plan.h"
+
+namespace am::config {
+
+// These keys of a plan alone ("mesh.tp_size"), in the field table's order; paths as they are
+// written in the plan. Names that the plan's strategy does not have, and absent values, are left
+// out.
+std::string to_toml(const Plan& plan, std::span<const std::string> keys);
+
+// A JSON value as TOML on one line; null is "none", as it is written inside of mp_policy.
+std::string toml_value(const Json& value);
+// Quoted where it needs to be.
+std::string toml_key(const std::string& key);
+
+}  // namespace am::config

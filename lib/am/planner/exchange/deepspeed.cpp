@@ -1,0 +1,230 @@
+// DeepSpeed: the JSON of deepspeed.initialize. ZeRO's stages 0 to 3 are ddp, megatron_fsdp with
+// 1 and 2, and fsdp2; stage 0 beside tensor parallelism is megatron_fsdp's 0.
+#include <array>
+
+#include "am/base/text.h"
+#include "am/planner/exchange/draft.h"
+#include "am/planner/exchange/facts.h"
+#include "am/planner/exchange/frameworks.h"
+#include "am/planner/exchange/yaml_reader.h"
+#include "am/planner/precision.h"
+
+namespace am::planner {
+namespace {
+
+constexpr std::array<Reason, 19> kReasons = {{
+    {"mesh.pp_size", "DeepSpeed's pipelines are made in code, with PipelineModule"},
+    {"mesh.ep_size", "DeepSpeed's experts are made in code"},
+    {"mesh.cp_size", "DeepSpeed's sequence parallelism is made in code"},
+    {"mesh.dp_size", "without the axes that are lost, their ranks are data parallel"},
+    {"mesh.dp_replicate_size", "ZeRO shards over all of dp"},
+    {"pipeline.", "DeepSpeed's pipelines are made in code, with PipelineModule"},
+    {"strategy.name", "ZeRO's stages 0 and 3 are read back as ddp and fsdp2, which shard the same"},
+    {"strategy.zero_dp_strategy", "ZeRO's stage 0 is read back as ddp"},
+    {"strategy.tp_plan", "AutoTP finds the layers itself"},
+    {"strategy.sequence_parallel", "AutoTP has none"},
+    {"strategy.activation_checkpointing", "the model's code checkpoints its layers"},
+    {"strategy.mp_policy.", "DeepSpeed computes in one dtype"},
+    {"strategy.enable_compile", "engine.compile() in the training script does it"},
+    {"train.seq_len", "the training script's data has it"},
+    {"train.max_steps", "the training script counts steps"},
+    {"train.seed", "the training script seeds"},
+    {"scheduler.", "DeepSpeed's schedules have other terms"},
+    {"model.", "the training script loads the model"},
+    {"checkpoint.", "the training script saves"},
+}};
+
+int64_t zero_stage(const Facts& facts) {
+  if (facts.ddp != nullptr) return 0;
+  return facts.megatron != nullptr ? facts.megatron->zero_dp_strategy : 3;
+}
+
+const char* short_dtype(const std::string& dtype) {
+  return dtype == "bfloat16" ? "bf16" : dtype == "float16" ? "fp16" : "fp32";
+}
+
+Json zero_optimization(const Facts& facts) {
+  Json zero = Json::object();
+  zero["stage"] = zero_stage(facts);
+  if (facts.fsdp2 == nullptr) return zero;
+  const auto* size = facts.fsdp2->reshard_after_forward
+                         ? std::get_if<int64_t>(&*facts.fsdp2->reshard_after_forward)
+                         : nullptr;
+  if (size != nullptr) zero["zero_hpz_partition_size"] = *size;
+  if (facts.fsdp2->offload_policy) {
+    const Json cpu = {{"device", "cpu"}, {"pin_memory", facts.fsdp2->offload_policy->pin_memory}};
+    zero["offload_param"] = cpu;
+    zero["offload_optimizer"] = cpu;
+  }
+  return zero;
+}
+
+// A step's batches, where DeepSpeed's dp also has the ranks of axes that are lost.
+void write_batches(const Facts& facts, Json& out) {
+  const int64_t dp = facts.world() / facts.mesh.tp;
+  const int64_t micro = facts.plan.train.micro_batch_size;
+  const int64_t steps = std::max<int64_t>(1, facts.global_batch / (micro * dp));
+  out["train_batch_size"] = micro * steps * dp;
+  out["train_micro_batch_size_per_gpu"] = micro;
+  out["gradient_accumulation_steps"] = steps;
+}
+
+Exported write(const ExportInput& input) {
+  const Facts facts(input);
+  const config::Plan& plan = facts.plan;
+  Json out = Json::object();
+  write_batches(facts, out);
+  out["gradient_clipping"] = plan.train.max_grad_norm;
+  out["zero_optimization"] = zero_optimization(facts);
+  if (facts.mesh.tp > 1) out["tensor_parallel"] = {{"autotp_size", facts.mesh.tp}};
+  const StepPrecision precision = resolve_precision(plan);
+  if (precision.compute == "bfloat16") out["bf16"] = {{"enabled", true}};
+  if (precision.compute == "float16") out["fp16"] = {{"enabled", true}};
+  out["communication_data_type"] = short_dtype(precision.reduce);
+  out["optimizer"] = {{"type", "AdamW"},
+                      {"params",
+                       {{"lr", plan.optimizer.lr},
+                        {"betas", {plan.optimizer.betas[0], plan.optimizer.betas[1]}},
+                        {"eps", plan.optimizer.eps},
+                        {"weight_decay", plan.optimizer.weight_decay}}}};
+  if (plan.metrics.every != 1) out["steps_per_print"] = plan.metrics.every;
+  Exported exported;
+  exported.text = dump_json(out, 2) + "\n";
+  exported.notes.push_back(cat("start it with ", facts.world(),
+                               " ranks; seq_len, steps, seeds and scheduler are the training "
+                               "script's"));
+  return exported;
+}
+
+// train_batch_size = micro * steps * dp: the third follows from the other two, dp from all.
+void read_batches(Draft& draft, int64_t tp) {
+  Source& source = draft.source();
+  constexpr const char* kBatch = "train_batch_size";
+  constexpr const char* kMicro = "train_micro_batch_size_per_gpu";
+  constexpr const char* kSteps = "gradient_accumulation_steps";
+  const auto positive = [&](const char* key) -> std::optional<int64_t> {
+    const config::Value* value = source.find(key);
+    if (value != nullptr && value->kind == config::Value::Kind::kText && value->text == "auto") {
+      source.skip(key);  // the Trainer of transformers fills it in
+      return std::nullopt;
+    }
+    return source.integer(key, 1);
+  };
+  const auto batch = positive(kBatch);
+  const auto micro = positive(kMicro);
+  const auto steps = positive(kSteps);
+  if (micro.has_value()) draft.set("train.micro_batch_size", *micro, kMicro);
+  if (batch.has_value()) draft.set("train.global_batch_size", *batch, kBatch);
+  if (!batch || !micro || !steps) {
+    draft.set_mesh(1, 0, tp, 1, 1, 1, kBatch);
+    return;
+  }
+  const int64_t each = saturating_product({*micro, *steps});
+  if (*batch % each != 0) {
+    source.refuse(
+        kBatch,
+        cat(kBatch, " = ", *batch, " is no multiple of ", kMicro, " * ", kSteps, " = ", each),
+        "the product of those two and of the data-parallel ranks");
+    return;
+  }
+  draft.set_mesh(1, *batch / each, tp, 1, 1, 1, kBatch);
+}
+
+void read_precision(Draft& draft) {
+  Source& source = draft.source();
+  const bool bf16 = source.boolean("bf16.enabled").value_or(false);
+  const bool fp16 = source.boolean("fp16.enabled").value_or(false);
+  const char* key = bf16 ? "bf16.enabled" : "fp16.enabled";
+  const std::string dtype = bf16 ? "bfloat16" : fp16 ? "float16" : "float32";
+  constexpr const char* kReduce = "communication_data_type";
+  const std::string reduce = source.text(kReduce).value_or(short_dtype(dtype));
+  const std::string reduced = reduce == "fp32" || reduce == "float32"    ? "float32"
+                              : reduce == "bf16" || reduce == "bfloat16" ? "bfloat16"
+                                                                         : "float16";
+  if (!draft.knows("strategy.mp_policy")) {
+    if (dtype != "float32") draft.set("model.dtype", dtype, key);
+    if (reduced == "float32" && dtype != "float32" && draft.knows("strategy.grad_reduce_in_fp32")) {
+      draft.set("strategy.grad_reduce_in_fp32", true, kReduce);
+    }
+    return;
+  }
+  draft.set_mp_policy(dtype, reduced, dtype, key);
+}
+
+void read_zero(Draft& draft) {
+  Source& source = draft.source();
+  const int64_t stage = source.integer("zero_optimization.stage", 0).value_or(0);
+  if (draft.knows("strategy.zero_dp_strategy")) {
+    draft.set("strategy.zero_dp_strategy", stage, "zero_optimization.stage");
+  }
+  constexpr const char* kSecond = "zero_optimization.zero_hpz_partition_size";
+  if (source.has(kSecond) && source.size(kSecond, 1) > 1) {
+    draft.copy(kSecond, "strategy.reshard_after_forward");
+  }
+  constexpr const char* kOffload = "zero_optimization.offload_param";
+  const std::string device = source.text(cat(kOffload, ".device")).value_or("none");
+  if (device == "cpu" && draft.knows("strategy.offload_policy")) {
+    draft.set_offload(source.boolean(cat(kOffload, ".pin_memory")).value_or(false), kOffload);
+    source.skip("zero_optimization.offload_optimizer");
+  }
+}
+
+void read_training(Draft& draft) {
+  Source& source = draft.source();
+  draft.set("train.max_grad_norm", source.number("gradient_clipping").value_or(0.0),
+            "gradient_clipping");
+  const std::string optimizer = source.text("optimizer.type").value_or("AdamW");
+  if (optimizer != "AdamW" && optimizer != "Adam") {
+    draft.note(cat("the optimizer is ", optimizer, "; a plan has AdamW"));
+  }
+  for (const char* key : {"lr", "betas", "eps", "weight_decay"}) {
+    const std::string path = cat("optimizer.params.", key);
+    const config::Value* value = source.find(path);
+    if (value != nullptr && value->kind == config::Value::Kind::kText && value->text == "auto") {
+      source.skip(path);
+    } else {
+      draft.copy(path, cat("optimizer.", key));
+    }
+  }
+  draft.copy("steps_per_print", "metrics.every");
+}
+
+std::optional<Imported> read(std::string_view text, const std::string& file, Diagnostics& found) {
+  // JSON first, strictly; then once more as YAML's flow style, for the places.
+  const auto json = parse_json(text, file, found);
+  if (!json.has_value()) return std::nullopt;
+  if (!json->is_object()) {
+    found.error("exchange.type", Span{file, 1, 1, 1, {}}, "the file is no JSON object");
+    return std::nullopt;
+  }
+  auto root = read_yaml(text, file, found);
+  if (!root.has_value()) return std::nullopt;
+  Source source(std::move(*root), file, found);
+  constexpr const char* kStage = "zero_optimization.stage";
+  const int64_t stage = source.integer(kStage, 0).value_or(0);
+  if (stage > 3) {
+    source.refuse(kStage, cat("stage = ", stage), "0 to 3");
+    return std::nullopt;
+  }
+  constexpr const char* kTp = "tensor_parallel.autotp_size";
+  const int64_t tp = source.integer(kTp).value_or(0) == 0 ? 1 : source.size(kTp, 1);
+  const bool ddp = stage == 0 && tp == 1;  // a plan's ddp has no tensor parallelism
+  Draft draft(source, ddp ? "ddp" : stage == 3 ? "fsdp2" : "megatron_fsdp");
+  read_batches(draft, tp);
+  read_zero(draft);
+  read_precision(draft);
+  read_training(draft);
+  return draft.done(source.ignored("a plan has no key for it"));
+}
+
+}  // namespace
+
+const Framework kDeepspeed = {.name = "deepspeed",
+                              .title = "DeepSpeed",
+                              .format = "JSON",
+                              .has_flags = false,
+                              .reasons = kReasons,
+                              .write = write,
+                              .read = read};
+
+}  // namespace am::planner

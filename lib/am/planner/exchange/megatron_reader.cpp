@@ -1,0 +1,335 @@
+// Megatron-LM's arguments to a plan.
+#include <algorithm>
+#include <set>
+
+#include "am/base/number.h"
+#include "am/base/text.h"
+#include "am/planner/exchange/draft.h"
+#include "am/planner/exchange/facts.h"
+#include "am/planner/exchange/megatron.h"
+#include "am/planner/exchange/words.h"
+
+namespace am::planner {
+namespace {
+
+constexpr int64_t kMostLayers = 1 << 16;
+
+// A layout's stages: "Ett|(tt|)*2,tL" is 2, 2, 2 and 1 layers. `E`, `t`, `m` and `L` are modules,
+// `|` stands between stages, `x*n` and `(...)*n` repeat, commas mean nothing.
+class LayoutReader {
+ public:
+  explicit LayoutReader(std::string_view text) : text_(text) {}
+
+  // Layers of each stage; nothing when it is no layout.
+  std::optional<std::vector<int64_t>> run() {
+    std::string modules;
+    if (!expand(modules, false) || at_ != text_.size()) return std::nullopt;
+    std::vector<int64_t> stages(1, 0);
+    for (const char module : modules) {
+      if (module == '|') {
+        stages.push_back(0);
+      } else if (module == 't') {
+        ++stages.back();
+      }
+    }
+    return stages;
+  }
+
+ private:
+  bool expand(std::string& out, bool inside) {
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (c == ')') return inside;
+      ++at_;
+      if (c == ',') continue;
+      std::string piece(1, c);
+      if (c == '(') {
+        piece.clear();
+        // Megatron's groups do not nest.
+        if (inside || !expand(piece, true) || at_ >= text_.size()) return false;
+        ++at_;
+      } else if (std::string_view("EtmL|").find(c) == std::string_view::npos) {
+        return false;
+      }
+      const auto times = repeats();
+      if (!times.has_value()) return false;
+      if (*times * static_cast<int64_t>(piece.size()) + static_cast<int64_t>(out.size()) >
+          2 * kMostLayers) {
+        return false;
+      }
+      for (int64_t i = 0; i < *times; ++i) out += piece;
+    }
+    return !inside;
+  }
+
+  std::optional<int64_t> repeats() {
+    if (at_ >= text_.size() || text_[at_] != '*') return 1;
+    const size_t begin = ++at_;
+    while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') ++at_;
+    const auto times = parse_integer(text_.substr(begin, at_ - begin));
+    return times.has_value() && *times >= 1 && *times <= kMostLayers ? times : std::nullopt;
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+};
+
+class Reader {
+ public:
+  explicit Reader(Source& source) : source_(source) {}
+
+  Imported run() {
+    tp_ = source_.size("tensor-model-parallel-size", 1);
+    pp_ = source_.size("pipeline-model-parallel-size", 1);
+    cp_ = source_.size("context-parallel-size", 1);
+    Draft draft(source_, strategy());
+    read_mesh(draft);
+    read_strategy(draft);
+    read_precision(draft);
+    read_batches(draft);
+    if (pp_ > 1) read_stages(draft);
+    read_training(draft);
+    read_scheduler(draft);
+    return draft.done(ignored());
+  }
+
+ private:
+  bool flag(std::string_view name) { return source_.boolean(name).value_or(false); }
+
+  std::string_view strategy() {
+    if (flag("use-torch-fsdp2")) return "fsdp2";
+    if (flag("use-megatron-fsdp") || flag("use-custom-fsdp")) return "megatron_fsdp";
+    distributed_optimizer_ = flag("use-distributed-optimizer");
+    if (distributed_optimizer_ && pp_ == 1) return "megatron_fsdp";
+    return tp_ * pp_ * cp_ == 1 ? "ddp" : "fsdp2";
+  }
+
+  // torchrun's, by either spelling; the number of nodes may be a range.
+  int64_t launcher(const char* name) { return source_.has(name) ? source_.size(name, 0) : 0; }
+
+  void read_mesh(Draft& draft) {
+    const int64_t node = launcher("nproc-per-node");
+    const int64_t nodes = std::max<int64_t>(1, launcher("nnodes"));
+    const int64_t ep = source_.size("expert-model-parallel-size", 1);
+    const int64_t world = saturating_product({node, nodes});
+    const int64_t model = saturating_product({tp_, pp_, cp_});
+    if (node > 0 && world % model != 0) {
+      source_.refuse(
+          "nproc-per-node",
+          cat(world, " ranks are no multiple of tensor * pipeline * context parallel = ", model),
+          "sizes whose product divides the world");
+      return;
+    }
+    draft.set_mesh(1, node > 0 ? world / model : 0, tp_, pp_, cp_, ep, "nproc-per-node");
+    if (node > 0) draft.set("mesh.ranks_per_node", node, "nproc-per-node");
+    if (draft.knows("strategy.sequence_parallel") && flag("sequence-parallel")) {
+      draft.set("strategy.sequence_parallel", true, "sequence-parallel");
+    }
+  }
+
+  void read_strategy(Draft& draft) {
+    if (!draft.knows("strategy.zero_dp_strategy")) {
+      if (distributed_optimizer_) {
+        draft.note(
+            "Megatron's distributed optimizer cuts optimizer states over dp; a plan with a "
+            "pipeline has fsdp2, which cuts parameters and gradients too");
+      } else if (draft.knows("strategy.mp_policy") && !source_.has("use-torch-fsdp2")) {
+        draft.note(
+            "Megatron keeps whole parameters on every dp rank; a plan with tensor, pipeline "
+            "or context parallelism has fsdp2, which cuts them");
+      }
+      return;
+    }
+    read_zero(draft);
+    const std::pair<const char*, const char*> flags[] = {
+        {"overlap-grad-reduce", "overlap_grad_reduce"},
+        {"overlap-param-gather", "overlap_param_gather"},
+        {"accumulate-allreduce-grads-in-fp32", "grad_reduce_in_fp32"},
+        {"ddp-average-in-collective", "average_in_collective"},
+        {"calculate-per-token-loss", "calculate_per_token_loss"},
+        {"keep-fp8-transpose-cache", "keep_fp8_transpose_cache"},
+        {"use-nccl-ub", "nccl_ub"},
+        {"fsdp-double-buffer", "fsdp_double_buffer"},
+        {"init-model-with-meta-device", "init_fsdp_with_meta_device"}};
+    for (const auto& [theirs, ours] : flags)
+      draft.set(cat("strategy.", ours), flag(theirs), theirs);
+    if (flag("no-check-for-nan-in-loss-and-grad")) {
+      draft.set("strategy.check_for_nan_in_grad", false, "no-check-for-nan-in-loss-and-grad");
+    }
+  }
+
+  void read_zero(Draft& draft) {
+    constexpr const char* kKey = "data-parallel-sharding-strategy";
+    const std::string named =
+        source_.text(kKey).value_or(distributed_optimizer_ ? "optim" : "no_shard");
+    const auto* at = std::find(kMegatronSharding.begin(), kMegatronSharding.end(), named);
+    if (at == kMegatronSharding.end()) {
+      source_.refuse(kKey, cat("unknown sharding \"", named, "\""),
+                     "no_shard, optim, optim_grads or optim_grads_params");
+      return;
+    }
+    draft.set("strategy.zero_dp_strategy", int64_t{at - kMegatronSharding.begin()}, kKey);
+  }
+
+  void read_precision(Draft& draft) {
+    const bool bf16 = flag("bf16");
+    const bool fp16 = flag("fp16");
+    const std::string dtype = bf16 ? "bfloat16" : fp16 ? "float16" : "float32";
+    const char* key = bf16 ? "bf16" : "fp16";
+    if (draft.knows("strategy.mp_policy")) {
+      const bool wide = flag("accumulate-allreduce-grads-in-fp32") || dtype == "float32";
+      draft.set_mp_policy(dtype, wide ? "float32" : dtype, dtype, key);
+    } else {
+      draft.set("model.dtype", dtype, key);
+    }
+    read_recomputation(draft);
+    if (source_.has("distributed-backend")) draft.copy("distributed-backend", "strategy.backend");
+  }
+
+  void read_recomputation(Draft& draft) {
+    constexpr const char* kKey = "recompute-granularity";
+    std::string granularity = source_.text(kKey).value_or("");
+    if (flag("recompute-activations")) granularity = "selective";
+    source_.skip("recompute-method");
+    source_.skip("recompute-num-layers");
+    if (granularity.empty()) return;
+    if (granularity == "selective" && draft.knows("strategy.mp_policy")) {
+      draft.set("strategy.activation_checkpointing", "selective", kKey);
+    } else if (granularity == "selective") {
+      draft.note(
+          "Megatron recomputes attention alone; this strategy has no selective "
+          "checkpointing, and the plan none");
+    } else {
+      draft.set("strategy.activation_checkpointing", true, kKey);
+    }
+  }
+
+  void read_batches(Draft& draft) {
+    const int64_t micro = source_.integer("micro-batch-size", 1).value_or(1);
+    draft.set("train.micro_batch_size", micro, "micro-batch-size");
+    draft.copy("global-batch-size", "train.global_batch_size");
+    const int64_t dp = draft.plan().mesh.dp_size;
+    const int64_t each = saturating_product({micro, std::max<int64_t>(1, dp)});
+    const int64_t global = draft.plan().train.global_batch_size;
+    if (pp_ > 1 && dp > 0 && global >= each) {
+      draft.set("pipeline.microbatches", global / each, "global-batch-size");
+    }
+  }
+
+  void read_stages(Draft& draft) {
+    constexpr const char* kLayout = "pipeline-model-parallel-layout";
+    int64_t per_rank = 1;
+    if (const auto layout = source_.text(kLayout)) {
+      const auto stages = LayoutReader(*layout).run();
+      if (!stages.has_value()) {
+        source_.refuse(kLayout, "this is no pipeline layout",
+                       "E, t, m, L, stages with | between them, and repeats: Ett|(tt|)*2,tL");
+        return;
+      }
+      set_stages(draft, *stages, pp_, kLayout);
+      per_rank = static_cast<int64_t>(stages->size()) / pp_;
+    } else {
+      per_rank = virtual_stages(draft);
+      draft.set("pipeline.virtual_stages", per_rank, "num-virtual-stages-per-pipeline-rank");
+    }
+    draft.set("pipeline.schedule", per_rank > 1 ? "interleaved_1f1b" : "1f1b",
+              "pipeline-model-parallel-size");
+  }
+
+  int64_t virtual_stages(Draft& draft) {
+    constexpr const char* kCount = "num-virtual-stages-per-pipeline-rank";
+    constexpr const char* kLayers = "num-layers-per-virtual-pipeline-stage";
+    if (source_.has(kCount)) return source_.size(kCount, 1);
+    if (!source_.has(kLayers)) return 1;
+    const int64_t layers = source_.has("num-layers") ? source_.size("num-layers", 1) : 0;
+    const int64_t each = source_.size(kLayers, 1);
+    if (layers > 0 && layers % (each * pp_) == 0) return layers / (each * pp_);
+    draft.source().refuse(kLayers,
+                          cat(each, " layers a virtual stage do not deal the ", layers, " layers"),
+                          "--num-layers, a multiple of these and of the pipeline's ranks");
+    return 1;
+  }
+
+  void read_training(Draft& draft) {
+    const std::pair<const char*, const char*> keys[] = {{"seq-length", "train.seq_len"},
+                                                        {"train-iters", "train.max_steps"},
+                                                        {"weight-decay", "optimizer.weight_decay"},
+                                                        {"adam-eps", "optimizer.eps"},
+                                                        {"lr", "optimizer.lr"},
+                                                        {"save", "checkpoint.dir"},
+                                                        {"save-interval", "checkpoint.every"},
+                                                        {"async-save", "checkpoint.async"}};
+    for (const auto& [theirs, ours] : keys) draft.copy(theirs, ours);
+    // Megatron's defaults, where a plan has others.
+    draft.set("train.seed", source_.integer("seed").value_or(1234), "seed");
+    draft.set("train.max_grad_norm", source_.number("clip-grad").value_or(1.0), "clip-grad");
+    draft.set("metrics.every", source_.integer("log-interval").value_or(100), "log-interval");
+    draft.set_betas(source_.number("adam-beta1").value_or(0.9),
+                    source_.number("adam-beta2").value_or(0.999), "adam-beta1");
+    const std::string optimizer = source_.text("optimizer").value_or("adam");
+    if (optimizer != "adam") draft.note(cat("the optimizer is ", optimizer, "; a plan has AdamW"));
+  }
+
+  void read_scheduler(Draft& draft) {
+    constexpr const char* kStyle = "lr-decay-style";
+    std::string style = source_.text(kStyle).value_or("linear");
+    if (style == "WSD") style = "wsd";
+    source_.skip("lr-wsd-decay-style");
+    if (style == "inverse-square-root") {
+      draft.note("a plan has no inverse-square-root decay: linear was taken");
+      style = "linear";
+    }
+    draft.set("scheduler.name", style, kStyle);
+    draft.copy("lr-warmup-iters", "scheduler.warmup_steps");
+    draft.copy("min-lr", "scheduler.min_lr");
+    draft.copy(style == "wsd" ? "lr-wsd-decay-iters" : "lr-decay-iters", "scheduler.decay_steps");
+  }
+
+  std::vector<Ignored> ignored() const {
+    static const std::set<std::string, std::less<>> kModel = {"num-layers",
+                                                              "hidden-size",
+                                                              "ffn-hidden-size",
+                                                              "num-attention-heads",
+                                                              "group-query-attention",
+                                                              "num-query-groups",
+                                                              "kv-channels",
+                                                              "max-position-embeddings",
+                                                              "vocab-size",
+                                                              "num-experts",
+                                                              "moe-router-topk",
+                                                              "moe-ffn-hidden-size",
+                                                              "normalization",
+                                                              "swiglu",
+                                                              "untie-embeddings-and-output-weights",
+                                                              "position-embedding-type",
+                                                              "rotary-base",
+                                                              "disable-bias-linear",
+                                                              "use-rotary-position-embeddings",
+                                                              "qk-layernorm"};
+    std::vector<Ignored> out = source_.ignored("a plan has no key for it");
+    for (Ignored& item : out) {
+      if (kModel.count(item.key) > 0) item.why = "the model's config.json says it";
+      item.key.insert(0, "--");
+    }
+    return out;
+  }
+
+  Source& source_;
+  int64_t tp_ = 1;
+  int64_t pp_ = 1;
+  int64_t cp_ = 1;
+  bool distributed_optimizer_ = false;
+};
+
+}  // namespace
+
+std::optional<Imported> read_megatron(std::string_view text, const std::string& file,
+                                      Diagnostics& found) {
+  auto root = read_flags(text, file, {}, found);
+  if (!root.has_value()) return std::nullopt;
+  Source source(std::move(*root), file, found);
+  source.skip("ckpt-format");
+  return Reader(source).run();
+}
+
+}  // namespace am::planner

@@ -1,0 +1,195 @@
+// NeMo AutoModel: the YAML of a recipe. Our strategies have its keys by their own names. Reading is
+// nemo_automodel_reader.cpp.
+#include "am/planner/exchange/nemo_automodel.h"
+
+#include <array>
+
+#include "am/base/text.h"
+#include "am/config/field.h"
+#include "am/planner/exchange/facts.h"
+#include "am/planner/exchange/frameworks.h"
+#include "am/planner/exchange/yaml_writer.h"
+
+namespace am::planner {
+namespace {
+
+constexpr std::array<Reason, 10> kReasons = {{
+    {"strategy.tp_plan", "a recipe takes the name of a Python object"},
+    {"strategy.reshard_after_forward", "a recipe says only whether, not to how many ranks"},
+    {"strategy.activation_checkpointing", "this strategy checkpoints fully or not at all"},
+    {"strategy.bucket_cap_mb", "AutoModel takes PyTorch's"},
+    {"model.weights", "a recipe loads the weights beside the model's config, or none"},
+    {"train.seed", "a recipe has one seed, and that is the model's"},
+    {"metrics.", "AutoModel has its own metrics"},
+    {"checkpoint.every", "AutoModel saves at the end anyway"},
+    {"checkpoint.resume", "AutoModel takes the newest, or the one it is told"},
+    {"checkpoint.export", "AutoModel saves safetensors anyway"},
+}};
+
+constexpr const char* kModelTarget = "nemo_automodel.NeMoAutoModelForCausalLM.from_pretrained";
+constexpr const char* kPolicyTarget = "torch.distributed.fsdp.MixedPrecisionPolicy";
+constexpr const char* kOffloadTarget = "torch.distributed.fsdp.CPUOffloadPolicy";
+
+Json module_lists(const ExportInput& input) {
+  Json lists = Json::array();
+  const Layout& layout = input.layout;
+  const int64_t stages = static_cast<int64_t>(layout.stage_owners.size());
+  for (int64_t stage = 0; stage < stages; ++stage) {
+    std::vector<std::string> names;
+    const auto add = [&names](const std::string& name) {
+      if (names.empty() || names.back() != name) names.push_back(name);
+    };
+    for (size_t i = 0; i < layout.parameters.size(); ++i) {
+      if (layout.parameters[i].stage != stage) continue;
+      const model::ParameterSpec& spec = layout.inventory.parameters[i];
+      add(spec.layer < 0 ? spec.module() : cat(layout.inventory.names.layers, ".", spec.layer));
+    }
+    const std::string_view layers = layout.inventory.names.layers;
+    names.push_back(cat(layers.substr(0, layers.rfind('.')), ".rotary_emb"));
+    lists.push_back(names);
+  }
+  return lists;
+}
+
+bool is_default_split(const Facts& facts) {
+  const std::string& schedule = facts.plan.pipeline.schedule;
+  const bool single = schedule == "1f1b" || schedule == "gpipe";
+  return facts.plan.pipeline.split_points.empty() &&
+         facts.plan.pipeline.virtual_stages == (single ? 1 : 2);
+}
+
+void write_strategy(const Facts& facts, Json& distributed) {
+  Json keys = config::to_dict(facts.plan.strategy);
+  for (const char* ours : {"backend", "bucket_cap_mb"}) keys.erase(ours);
+  if (facts.ddp != nullptr) keys["bucket_cap_mb"] = facts.ddp->bucket_cap_mb;
+  for (const auto& [key, value] : keys.items()) {
+    const config::FieldSpec* field =
+        config::find_field("strategy", key, config::strategy_name(facts.plan.strategy));
+    if (field == nullptr || key == "name" || key == "tp_plan") continue;
+    Json now = field->get(facts.plan);
+    const bool list = now.is_array() && now.empty();
+    if (now.is_null() || list || key == "mp_policy" || key == "offload_policy") continue;
+    if (key == "reshard_after_forward" && !now.is_boolean()) continue;
+    distributed[key] = std::move(now);
+  }
+  if (facts.fsdp2 == nullptr) return;
+  const config::MixedPrecisionPolicy& policy = facts.fsdp2->mp_policy;
+  Json& to = distributed["mp_policy"];
+  to["_target_"] = kPolicyTarget;
+  const auto dtype = [&](const std::optional<std::string>& name) {
+    return name.has_value() ? Json(*name) : Json(nullptr);
+  };
+  to["param_dtype"] = dtype(policy.param_dtype);
+  to["reduce_dtype"] = dtype(policy.reduce_dtype);
+  to["output_dtype"] = dtype(policy.output_dtype);
+  to["cast_forward_inputs"] = policy.cast_forward_inputs;
+  if (facts.fsdp2->offload_policy) {
+    distributed["offload_policy"] = {{"_target_", kOffloadTarget},
+                                     {"pin_memory", facts.fsdp2->offload_policy->pin_memory}};
+  }
+}
+
+void write_distributed(const ExportInput& input, const Facts& facts, Json& out) {
+  Json& to = out["distributed"];
+  to["strategy"] = config::strategy_name(facts.plan.strategy);
+  to["dp_size"] = facts.mesh.dp();
+  if (facts.ddp == nullptr) to["dp_replicate_size"] = facts.mesh.dp_replicate;
+  to["tp_size"] = facts.mesh.tp;
+  to["pp_size"] = facts.mesh.pp;
+  to["cp_size"] = facts.mesh.cp;
+  to["ep_size"] = facts.mesh.ep;
+  write_strategy(facts, to);
+  if (facts.mesh.pp == 1) return;
+  Json& pipeline = to["pipeline"];
+  pipeline["pp_schedule"] = torch_schedule_name(facts.plan.pipeline.schedule);
+  pipeline["pp_microbatch_size"] = facts.plan.train.micro_batch_size;
+  pipeline["pp_batch_size"] = facts.local_batch();
+  if (!is_default_split(facts)) pipeline["module_fqns_per_model_part"] = module_lists(input);
+}
+
+void write_data(const Facts& facts, Json& out) {
+  const config::DataSection& data = facts.plan.data;
+  Json& to = out["dataset"];
+  const int64_t seq_len = facts.plan.train.seq_len;
+  if (data.kind == "megatron") {
+    to["_target_"] = "nemo_automodel.components.datasets.llm.megatron_dataset.MegatronPretraining";
+    to["paths"] = data.path;
+    to["seq_length"] = seq_len;
+  } else if (data.kind == "tokens") {
+    to["_target_"] = "nemo_automodel.components.datasets.llm.nanogpt_dataset.NanogptDataset";
+    to["file_pattern"] = data.path;
+    to["seq_len"] = seq_len;
+  } else {
+    to["_target_"] =
+        "nemo_automodel.components.datasets.llm.mock_iterable_dataset.MockIterableDataset";
+    to["seq_len"] = seq_len;
+  }
+  out["dataloader"]["shuffle"] = data.shuffle;
+}
+
+void write_scheduler(const Facts& facts, Json& out) {
+  const config::SchedulerSection& scheduler = facts.plan.scheduler;
+  Json& to = out["lr_scheduler"];
+  to["lr_decay_style"] = scheduler.name == "wsd" ? "WSD" : scheduler.name;
+  to["lr_warmup_steps"] = scheduler.warmup_steps;
+  to["init_lr"] = 0.0;
+  to["min_lr"] = scheduler.name == "constant" ? facts.plan.optimizer.lr : scheduler.min_lr;
+  const int64_t steps = facts.plan.train.max_steps;
+  const bool wsd = scheduler.name == "wsd";
+  to["lr_decay_steps"] = scheduler.decay_steps > 0 && !wsd ? scheduler.decay_steps : steps;
+  if (wsd) {
+    to["wsd_decay_steps"] = scheduler.decay_steps;
+    to["lr_wsd_decay_style"] = "linear";
+  }
+}
+
+Exported write(const ExportInput& input) {
+  const Facts facts(input);
+  const config::Plan& plan = facts.plan;
+  Json out = Json::object();
+  out["recipe"] = "TrainFinetuneRecipeForNextTokenPrediction";
+  out["seed"] = plan.model.seed;
+  Json& steps = out["step_scheduler"];
+  steps["global_batch_size"] = facts.global_batch;
+  steps["local_batch_size"] = facts.local_batch();
+  steps["max_steps"] = plan.train.max_steps;
+  if (plan.checkpoint.every > 0) steps["ckpt_every_steps"] = plan.checkpoint.every;
+  const auto backend = std::visit([](const auto& config) { return config.backend; }, plan.strategy);
+  if (backend.has_value()) out["dist_env"]["backend"] = *backend;
+  write_distributed(input, facts, out);
+  out["model"] = {{"_target_", kModelTarget},
+                  {"pretrained_model_name_or_path", facts.model},
+                  {"torch_dtype", plan.model.dtype}};
+  write_data(facts, out);
+  out["optimizer"] = {{"_target_", "torch.optim.AdamW"},
+                      {"lr", plan.optimizer.lr},
+                      {"betas", {plan.optimizer.betas[0], plan.optimizer.betas[1]}},
+                      {"eps", plan.optimizer.eps},
+                      {"weight_decay", plan.optimizer.weight_decay}};
+  write_scheduler(facts, out);
+  out["clip_grad_norm"]["max_norm"] =
+      plan.train.max_grad_norm > 0 ? plan.train.max_grad_norm : kNoClipping;
+  Json& checkpoint = out["checkpoint"];
+  checkpoint["enabled"] = true;
+  if (!plan.checkpoint.dir.empty()) checkpoint["checkpoint_dir"] = plan.checkpoint.dir;
+  if (plan.checkpoint.async) checkpoint["is_async"] = true;
+  if (plan.checkpoint.keep > 0) checkpoint["max_recent_checkpoints"] = plan.checkpoint.keep;
+  Exported exported;
+  exported.text = write_yaml(out);
+  if (plan.data.kind == "text" || plan.data.kind == "synthetic") {
+    exported.notes.push_back("the dataset is AutoModel's mock: put yours in its place");
+  }
+  return exported;
+}
+
+}  // namespace
+
+const Framework kNemoAutomodel = {.name = "nemo-automodel",
+                                  .title = "NeMo AutoModel",
+                                  .format = "YAML",
+                                  .has_flags = false,
+                                  .reasons = kReasons,
+                                  .write = write,
+                                  .read = read_nemo_automodel};
+
+}  // namespace am::planner

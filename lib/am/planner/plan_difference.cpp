@@ -1,0 +1,148 @@
+#include "am/planner/plan_difference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "am/base/text.h"
+#include "am/config/field.h"
+#include "am/planner/layout.h"
+#include "am/planner/rules/catalogue.h"
+#include "am/planner/stages.h"
+
+namespace am::planner {
+namespace {
+
+using config::Plan;
+
+void flatten(const std::string& key, const Json& value, std::map<std::string, Json>& out,
+             std::vector<std::string>& order) {
+  // A TP plan's keys are patterns: it is one value.
+  if (value.is_object() && key != "strategy.tp_plan") {
+    for (const auto& [name, member] : value.items()) {
+      flatten(cat(key, ".", name), member, out, order);
+    }
+    return;
+  }
+  if (out.emplace(key, value).second) order.push_back(key);
+}
+
+struct Flat {
+  std::map<std::string, Json> values;
+  std::vector<std::string> order;
+};
+
+Flat flatten(const Plan& plan) {
+  Flat flat;
+  const Json json = to_json(plan);
+  for (const auto& [section, keys] : json.items()) {
+    for (const auto& [key, value] : keys.items()) {
+      flatten(cat(section, ".", key), value, flat.values, flat.order);
+    }
+  }
+  return flat;
+}
+
+bool equal(const Json& a, const Json& b) {
+  if (a.is_number() && b.is_number() && (a.is_number_float() || b.is_number_float())) {
+    const auto x = a.get<double>();
+    const auto y = b.get<double>();
+    return std::abs(x - y) <= 1e-12 * std::max(std::abs(x), std::abs(y));
+  }
+  if (a.is_array() && b.is_array() && a.size() == b.size()) {
+    return std::equal(a.begin(), a.end(), b.begin(), equal);
+  }
+  return a == b;
+}
+
+// The value, the default of the plan's own strategy where the other has no such key, or null.
+Json value_in(const Flat& flat, const Flat& defaults, const std::string& key) {
+  if (const auto at = flat.values.find(key); at != flat.values.end()) return at->second;
+  if (const auto at = defaults.values.find(key); at != defaults.values.end()) return at->second;
+  return nullptr;
+}
+
+void settle_pipeline(Plan& plan, const mesh::MeshSizes& sizes, int64_t layers) {
+  if (sizes.pp == 1) {
+    plan.pipeline = {};
+    return;
+  }
+  const int64_t stages = sizes.pp * plan.pipeline.virtual_stages;
+  plan.pipeline.microbatches = pipeline_shape(plan.pipeline, sizes.pp).microbatches;
+  config::PipelineSection even = plan.pipeline;
+  even.split_points.clear();
+  if (layers > 0 &&
+      stage_of_layers(plan.pipeline, layers, stages) == stage_of_layers(even, layers, stages)) {
+    plan.pipeline = std::move(even);
+  }
+}
+
+void settle_mesh(Plan& plan, const mesh::MeshSizes& sizes) {
+  plan.mesh.world_size = sizes.world_size();
+  plan.mesh.dp_size = sizes.dp();
+  plan.mesh.ranks_per_node = std::min(plan.mesh.ranks_per_node, sizes.world_size());
+  if (std::holds_alternative<config::DDPConfig>(plan.strategy)) plan.mesh.dp_replicate_size = 1;
+}
+
+void settle_strategy(Plan& plan, const mesh::MeshSizes& sizes) {
+  auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
+  if (fsdp2 == nullptr) return;
+  const config::FSDP2Config none;
+  if (sizes.tp == 1) {
+    fsdp2->sequence_parallel = false;
+    fsdp2->enable_async_tensor_parallel = false;
+    fsdp2->tp_plan = none.tp_plan;
+  }
+  if (!fsdp2->enable_fsdp2_prefetch) {
+    fsdp2->fsdp2_backward_prefetch_depth = none.fsdp2_backward_prefetch_depth;
+    fsdp2->fsdp2_forward_prefetch_depth = none.fsdp2_forward_prefetch_depth;
+  }
+}
+
+void settle_training(Plan& plan, const mesh::MeshSizes& sizes) {
+  plan.train.global_batch_size = global_batch_size(plan, sizes);
+  config::SchedulerSection& scheduler = plan.scheduler;
+  if (scheduler.name == "constant") {
+    scheduler.min_lr = 0.0;
+    scheduler.decay_steps = 0;
+  } else if (scheduler.name != "wsd" && scheduler.decay_steps == 0) {
+    scheduler.decay_steps = plan.train.max_steps;
+  }
+  const config::DataSection none;
+  if (plan.data.kind == "synthetic") plan.data.path.clear();
+  if (plan.data.kind != "tokens") plan.data.token_dtype = none.token_dtype;
+  if (plan.data.kind != "text") plan.data.tokenizer = none.tokenizer;
+}
+
+}  // namespace
+
+std::vector<PlanDifference> differences(const Plan& a, const Plan& b) {
+  const Flat flat_a = flatten(a);
+  const Flat flat_b = flatten(b);
+  const Flat defaults_a = flatten(config::default_plan(config::strategy_name(a.strategy)));
+  const Flat defaults_b = flatten(config::default_plan(config::strategy_name(b.strategy)));
+  std::vector<std::string> order = flat_a.order;
+  for (const std::string& key : flat_b.order) {
+    if (flat_a.values.count(key) == 0) order.push_back(key);
+  }
+  std::vector<PlanDifference> out;
+  for (const std::string& key : order) {
+    Json in_a = value_in(flat_a, defaults_b, key);
+    Json in_b = value_in(flat_b, defaults_a, key);
+    if (!equal(in_a, in_b)) out.push_back({key, std::move(in_a), std::move(in_b)});
+  }
+  return out;
+}
+
+Plan settled(Plan plan, int64_t layers) {
+  Diagnostics ignored;
+  const auto sizes = resolve_mesh(plan, 0, ignored);
+  if (!sizes.has_value()) return plan;
+  settle_pipeline(plan, *sizes, layers);
+  settle_mesh(plan, *sizes);
+  settle_strategy(plan, *sizes);
+  settle_training(plan, *sizes);
+  return plan;
+}
+
+}  // namespace am::planner

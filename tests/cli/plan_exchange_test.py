@@ -1,0 +1,148 @@
+"""am-plan export and import: other frameworks' files, there and back."""
+
+import json
+import os
+import tomllib
+import unittest
+from pathlib import Path
+
+from cli_support import MODELS, SOURCE, PlanCase
+
+FRAMEWORKS = ["torchtitan", "megatron", "nemo-automodel", "accelerate", "deepspeed"]
+EXAMPLES = sorted((SOURCE / "plans").glob("*.toml"))
+# What is the launcher's or the predictions', and nobody's configuration.
+OUTSIDE = ("mesh.ranks_per_node", "cluster.", "data.", "metrics.", "checkpoint.")
+
+SMALL = "[mesh]\nworld_size = 16\ntp_size = 2\npp_size = 2\n[train]\nglobal_batch_size = 32\n"
+
+
+class Export(PlanCase):
+    def test_the_text_on_stdout_and_what_is_lost_on_stderr(self):
+        result = self.am_plan("export", self.plan(SMALL), "--to", "accelerate")
+        self.assertIn("parallelism_config_tp_size: 2\n", result.out)
+        self.assertIn("mesh.pp_size", result.err)
+        self.assertIn("accelerate has no pipeline", result.err)
+        self.assertNotIn("not exported", result.out)
+
+    def test_json(self):
+        answer = self.json("export", self.plan(SMALL), "--to", "deepspeed")
+        self.assertEqual(answer["framework"], "deepspeed")
+        self.assertEqual(json.loads(answer["text"])["tensor_parallel"], {"autotp_size": 2})
+        lost = {item["key"]: item for item in answer["lost"]}
+        self.assertEqual(lost["mesh.pp_size"]["value"], 2)
+        self.assertIn("PipelineModule", lost["mesh.pp_size"]["why"])
+
+    def test_a_file(self):
+        path = self.folder / "titan.toml"
+        result = self.am_plan("export", self.plan(SMALL), "--to", "torchtitan", "-o", path)
+        self.assertEqual(result.out, "")
+        self.assertIn("tensor_parallel_degree = 2", path.read_text())
+
+    def test_flags_are_torchtitans_alone(self):
+        plan = self.plan(SMALL)
+        flags = self.am_plan("export", plan, "--to", "torchtitan", "--flags").out
+        self.assertIn("--parallelism.tensor_parallel_degree=2 \\\n", flags)
+        self.assertTrue(flags.endswith("activation_checkpoint:none\n"), flags)
+        self.am_plan("export", plan, "--to", "deepspeed", "--flags", status=2)
+
+    def test_an_invalid_plan_is_not_exported(self):
+        plan = self.plan("[mesh]\nworld_size = 16\ntp_size = 3\n")
+        self.assertFalse(self.json("export", plan, "--to", "megatron", status=1)["ok"])
+
+    def test_a_folder_whose_name_is_no_utf8(self):
+        folder = Path(os.fsdecode(os.fsencode(self.folder) + b"/m\xff"))
+        folder.mkdir()
+        (folder / "config.json").write_bytes((MODELS / "llama-3.1-8b/config.json").read_bytes())
+        (folder / "plan.toml").write_text('[model]\npath = "."\n[mesh]\nworld_size = 2\n')
+        for framework in FRAMEWORKS:
+            answer = self.json("export", "m\udcff/plan.toml", "--to", framework, cwd=self.folder)
+            self.assertNotIn("\udcff", answer["text"])
+
+    def test_an_unknown_framework(self):
+        result = self.am_plan("export", self.plan(SMALL), "--to", "mesh-tensorflow", status=2)
+        self.assertIn("nemo-automodel", result.err)
+
+
+class RoundTrip(PlanCase):
+    def test_example_plans(self):
+        self.assertGreaterEqual(len(EXAMPLES), 7)
+        for example in EXAMPLES:
+            for framework in FRAMEWORKS:
+                with self.subTest(plan=example.name, framework=framework):
+                    self.round_trip(example, framework)
+
+    def round_trip(self, example, framework):
+        answer = self.json("export", example, "--to", framework)
+        lost = {item["key"] for item in answer["lost"]}
+        theirs = self.write("theirs", answer["text"])
+        model = tomllib.loads(example.read_text())["model"]["path"]
+        ours = self.folder / "ours.toml"
+        self.am_plan("import", theirs, "--from", framework, "--model",
+                     (example.parent / model).resolve(), "-o", ours)
+        if any(key.startswith(("mesh.", "pipeline.", "strategy.name", "strategy.tp_plan"))
+               and not key.startswith(OUTSIDE) for key in lost):
+            return
+        before = self.json("shards", example)
+        # The default is longer than the smallest model takes.
+        given = [f"--set=train.seq_len={tomllib.loads(example.read_text())['train']['seq_len']}"]
+        after = self.json("shards", ours, *(given if "train.seq_len" in lost else []))
+        self.assertEqual(after["parameters"], before["parameters"])
+
+
+class Import(PlanCase):
+    def test_a_plan_with_what_the_file_says(self):
+        path = self.write("ds.json", json.dumps({
+            "train_batch_size": 32, "train_micro_batch_size_per_gpu": 2,
+            "gradient_accumulation_steps": 4, "zero_optimization": {"stage": 3},
+            "bf16": {"enabled": True}, "wall_clock_breakdown": False}))
+        result = self.am_plan("import", path, "--from", "deepspeed", "--model",
+                              MODELS / "llama-3.1-8b")
+        self.assertIn("wall_clock_breakdown", result.err)
+        plan = self.write("plan.toml", result.out)
+        self.assertEqual(self.json("show", plan)["mesh"]["sizes"], [1, 1, 4, 1, 1])
+        self.assertEqual(self.json("check", plan)["ok"], True)
+
+    def test_json(self):
+        path = self.write("a.yaml", "distributed_type: FSDP\nnum_processes: 4\nfoo: {bar: [1]}\n")
+        answer = self.json("import", path, "--from", "accelerate")
+        self.assertEqual(answer["plan"]["mesh"]["world_size"], 4)
+        self.assertEqual(answer["plan"]["model"]["path"], ".")
+        self.assertEqual([(item["key"], item["value"]) for item in answer["ignored"]],
+                         [("foo.bar", [1])])
+
+    def test_without_a_model_there_is_a_note(self):
+        path = self.write("a.yaml", "distributed_type: FSDP\nnum_processes: 4\n")
+        self.assertIn("--model", self.am_plan("import", path, "--from", "accelerate").err)
+
+    def test_the_model_is_relative_to_here_and_the_path_to_the_plan(self):
+        self.write("a.yaml", "distributed_type: FSDP\nnum_processes: 4\n")
+        (self.folder / "plans").mkdir()
+        (self.folder / "model").symlink_to(MODELS / "llama-3.1-8b")
+        self.am_plan("import", "a.yaml", "--from", "accelerate", "--model", "model", "-o",
+                     "plans/ours.toml", cwd=self.folder)
+        plan = self.folder / "plans" / "ours.toml"
+        self.assertEqual(tomllib.loads(plan.read_text())["model"]["path"], "../model")
+        self.assertEqual(self.json("check", plan)["ok"], True)
+
+    def test_a_model_of_the_files_own_is_noted(self):
+        path = self.write("a.yaml", "model:\n  pretrained_model_name_or_path: org/name\n")
+        result = self.am_plan("import", path, "--from", "nemo-automodel")
+        self.assertIn('path = "org/name"', result.out)
+        self.assertIn("--model", result.err)
+
+    def test_errors_have_a_place(self):
+        path = self.write("a.yaml", "distributed:\n  tp_size: 1000000000\n  dp_size: x\n")
+        answer = self.json("import", path, "--from", "nemo-automodel", status=1)
+        found = [(item["rule"], item["line"], item["column"]) for item in answer["diagnostics"]]
+        self.assertEqual(sorted(found), [("exchange.type", 3, 12), ("exchange.value", 2, 12)])
+
+    def test_rules_are_in_the_catalogue(self):
+        for rule in ("exchange.syntax", "exchange.type", "exchange.value"):
+            self.am_plan("explain", rule)
+
+    def test_no_file(self):
+        self.am_plan("import", self.folder / "none", "--from", "megatron", status=2)
+
+
+if __name__ == "__main__":
+    unittest.main()
