@@ -1,11 +1,12 @@
 // am-plan diff A B: what changes from one plan to another; what is the same is not printed.
+#include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/planner/cost/prediction.h"
-#include "am/planner/memory.h"
+#include "am/planner/cost/stage_memory.h"
 #include "am/planner/plan_difference.h"
 #include "am/planner/shard_difference.h"
 #include "am/term/table.h"
@@ -50,12 +51,10 @@ std::vector<Pair> mesh_of(const PlanInput& a, const PlanInput& b) {
 }
 
 RankMemory worst_rank(const PlanInput& input) {
-  RankMemory worst;
-  for (const int64_t rank : am::planner::distinct_ranks(input.layout.mesh)) {
-    RankMemory memory = am::planner::estimate_memory(input.plan, input.model, input.layout, rank);
-    if (memory.components.total() > worst.components.total()) worst = std::move(memory);
-  }
-  return worst;
+  const auto stages = am::planner::memory_of_stages(input.plan, input.model, input.layout);
+  return *std::max_element(stages.begin(), stages.end(), [](const auto& a, const auto& b) {
+    return a.components.total() < b.components.total();
+  });
 }
 
 std::vector<Pair> memory_of(const PlanInput& a, const PlanInput& b) {

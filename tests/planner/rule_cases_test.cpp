@@ -180,8 +180,9 @@ Diagnostics check(const Case& one, bool failing) {
 // What a plan that was loaded cannot show: the loaders report it, or a machine, or another command,
 // or the loader has settled it before the rules see the plan.
 bool is_reported_elsewhere(std::string_view id) {
-  for (const std::string_view topic : {"plan.", "json.", "schedule.", "runtime.", "launch.", "csv.",
-                                       "torchtitan.", "megatron.", "nemo-automodel."}) {
+  for (const std::string_view topic :
+       {"plan.", "json.", "schedule.", "runtime.", "launch.", "csv.", "exchange.", "torchtitan.",
+        "megatron.", "nemo-automodel."}) {
     if (am::starts_with(id, topic)) return true;
   }
   if (am::starts_with(id, "model.") && id != "model.weights") return true;
