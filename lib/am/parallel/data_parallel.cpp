@@ -110,7 +110,7 @@ void DataParallel::check_gradients() const {
   for (const auto& group : groups_) {
     // One pass: a sum over anything that is not finite is not finite.
     const at::Tensor& flat = group->flat_grad();
-    if (!flat.defined() || at::isfinite(flat.sum()).item<bool>()) continue;
+    if (!flat.defined() || flat.is_meta() || at::isfinite(flat.sum()).item<bool>()) continue;
     for (size_t i = 0; i < group->owned().size(); ++i) {
       const at::Tensor bad = at::isfinite(group->view_in(flat, i)).logical_not();
       const auto count = bad.sum().item<int64_t>();
