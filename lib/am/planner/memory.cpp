@@ -174,15 +174,15 @@ class Walk {
     }
   }
 
-  double logits() const {
+  // This rank's slice of the vocabulary at the head; 0 on stages without it.
+  double vocabulary() const {
     if (stage_ != layout_.stage_owners.back()) return 0.0;
     const model::ModuleNames& names = layout_.inventory.names;
     const std::string weight =
         cat(config_.tie_word_embeddings ? names.embedding : names.head, ".weight");
     for (const ParameterLayout& parameter : layout_.parameters) {
       if (parameter.name != weight) continue;
-      const double slice = static_cast<double>(parameter.tp_shape(layout_.mesh, rank_)[0]);
-      return logits_bytes(context_, slice);
+      return static_cast<double>(parameter.tp_shape(layout_.mesh, rank_)[0]);
     }
     return 0.0;
   }
@@ -219,8 +219,9 @@ class Walk {
       look(cat("forward of ", unit.name), now_);
       if (unit.reshards) now_.unsharded -= unit.full;
     }
-    now_.logits = logits();
-    look("the loss", now_);
+    now_.logits = logits_bytes(context_, vocabulary());
+    look("backward of the loss", now_);
+    now_.logits = logits_gradient_bytes(context_, vocabulary());
   }
 
   // From the last unit to the first. The reduction of one unit is in flight while the next
@@ -235,13 +236,17 @@ class Walk {
         gathering.communication += unit.gather_buffer + pending;
         look(cat("backward of ", unit.name, ", gathering"), gathering);
       }
-      Moment reducing = now_;
-      reducing.activations += unit.recomputed;
-      reducing.unsharded += unit.gradients;
-      reducing.communication += pending + unit.reduce_buffer;
+      Moment computing = now_;
+      computing.activations += unit.recomputed;
+      computing.unsharded += unit.gradients;
+      computing.communication += pending;
+      look(cat("backward of ", unit.name), computing);
+      now_.logits = 0;
+      Moment reducing = computing;
+      reducing.logits = 0;
+      reducing.communication += unit.reduce_buffer;
       look(cat("backward of ", unit.name, ", reducing"), reducing);
       now_.activations -= unit.activations;
-      now_.logits = 0;
       if (unit.waits_for_end) {
         now_.unsharded += unit.gradients;
         continue;
