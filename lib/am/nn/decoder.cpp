@@ -171,7 +171,7 @@ std::vector<int> Decoder::forward_units() const {
   std::vector<int> units = {embed_unit_};
   units.insert(units.end(), layer_units_.begin(), layer_units_.end());
   units.push_back(root_unit_);
-  if (head_unit_ != embed_unit_) units.push_back(head_unit_);
+  units.push_back(head_unit_);
   return units;
 }
 

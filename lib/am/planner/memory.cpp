@@ -205,18 +205,38 @@ class Walk {
     peak_.moment = std::move(name);
   }
 
+  // Gathers that are under way for units [from, from + count), or those before them where count is
+  // negative. A unit that is whole already is not gathered.
+  double gathering_ahead(size_t from, int64_t count, bool in_backward) const {
+    double bytes = 0;
+    const int64_t step = count < 0 ? -1 : 1;
+    auto at = static_cast<int64_t>(from);
+    for (int64_t i = 0; i < std::abs(count); ++i, at += step) {
+      if (at < 0 || at >= static_cast<int64_t>(units_.size())) break;
+      const UnitBytes& unit = units_[static_cast<size_t>(at)];
+      if (in_backward && (!unit.reshards || unit.looked_up)) continue;
+      bytes += unit.gather_buffer;
+    }
+    return bytes;
+  }
+
   void forward() {
+    const int64_t depth = prefetch_depths(plan_.strategy).forward;
     if (accumulates()) {
       for (const UnitBytes& unit : units_) now_.unsharded += unit.accumulated;
       if (units_.back().waits_for_end) now_.unsharded -= units_.back().accumulated;
     }
-    for (const UnitBytes& unit : units_) {
+    for (size_t i = 0; i < units_.size(); ++i) {
+      const UnitBytes& unit = units_[i];
       now_.unsharded += unit.full;
       Moment gathering = now_;
-      gathering.communication += unit.gather_buffer;
+      gathering.communication +=
+          unit.gather_buffer + gathering_ahead(i + 1, std::max<int64_t>(0, depth - 1), false);
       look(cat("forward of ", unit.name, ", gathering"), gathering);
       now_.activations += unit.activations;
-      look(cat("forward of ", unit.name), now_);
+      Moment computing = now_;
+      computing.communication += gathering_ahead(i + 1, depth, false);
+      look(cat("forward of ", unit.name), computing);
       if (unit.reshards) now_.unsharded -= unit.full;
     }
     now_.logits = logits_bytes(context_, vocabulary());
@@ -227,9 +247,11 @@ class Walk {
   // From the last unit to the first. The reduction of one unit is in flight while the next
   // computes.
   void backward() {
+    const int64_t depth = prefetch_depths(plan_.strategy).backward;
     double pending = 0;
     for (size_t i = units_.size(); i-- > 0;) {
       const UnitBytes& unit = units_[i];
+      const double ahead = i == 0 ? 0.0 : gathering_ahead(i - 1, -depth, true);
       if (unit.reshards && !unit.looked_up) {
         now_.unsharded += unit.full;
         Moment gathering = now_;
@@ -237,6 +259,7 @@ class Walk {
         look(cat("backward of ", unit.name, ", gathering"), gathering);
       }
       Moment computing = now_;
+      computing.communication += ahead;
       computing.activations += unit.recomputed;
       computing.unsharded += unit.gradients;
       computing.communication += pending;
