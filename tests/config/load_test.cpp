@@ -137,6 +137,8 @@ TEST_CASE("letters in a value that is none") {
   CHECK(error.rule == "plan.syntax");
   CHECK(error.span.column == 14);
   CHECK(only_error("x = [ 1'\xC3\xA4' ]\n").rule == "plan.syntax");
+  CHECK(only_error("x = \"\"\"a\\\xEF\xBB\xB5\"\"\"\n").rule == "plan.syntax");
+  CHECK(only_error("x = \"\\\xC3\xA4\"\n").rule == "plan.syntax");
 }
 
 TEST_CASE("headers that the TOML library asserts about") {

@@ -140,14 +140,17 @@ bool keys_are_shallow(const std::vector<std::string>& lines, const std::string& 
   return true;
 }
 
-// Past the end of the string that begins at `at`, or of the line or text where it does not end.
+bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
+
+// Past the end of the string that begins at `at`, or of the line or text where it does not end; or
+// at a character after a backslash that is none of TOML's escapes.
 size_t skip_string(std::string_view text, size_t at) {
   const char quote = text[at];
   const std::string triple(3, quote);
   const bool multi = text.substr(at, 3) == triple;
   for (size_t i = at + (multi ? 3 : 1); i < text.size(); ++i) {
     if (quote == '"' && text[i] == '\\') {
-      ++i;
+      if (++i < text.size() && !is_ascii(text[i])) return i;
     } else if (multi ? text.substr(i, 3) == triple : text[i] == quote || text[i] == '\n') {
       return i + (multi ? 3 : 1);
     }
@@ -177,7 +180,7 @@ bool is_ascii_outside_strings(std::string_view text, const std::string& file, Di
     if (c != ' ' && c != '\t' && c != '\r') before = c;
     if (c == '#') {
       i = std::min(text.find('\n', i), text.size());
-    } else if (static_cast<unsigned char>(c) < 0x80) {
+    } else if (is_ascii(c)) {
       ++i;
     } else {
       break;
@@ -191,7 +194,8 @@ bool is_ascii_outside_strings(std::string_view text, const std::string& file, Di
   span.line = 1 + static_cast<int>(std::count(text.begin(), text.begin() + begin, '\n'));
   span.column = 1 + display_width(text.substr(begin, i - begin));
   span.source = std::string(text.substr(begin, text.find('\n', begin) - begin));
-  found.error("plan.syntax", span, "a character that TOML allows only in text and comments",
+  found.error("plan.syntax", span,
+              "a character that TOML allows only in text and comments, and not after a backslash",
               "keys are ASCII letters, digits, - and _; anything else stands in quotes");
   return false;
 }
