@@ -34,7 +34,8 @@ void add_fsdp2(std::vector<FieldSpec>& out) {
   fsdp2.add("offload_policy", &S::offload_policy, Optional<OffloadCodec>{},
             "Keep sharded parameters, gradients and optimizer states in CPU memory. Absent: no.");
   fsdp2.add("autocast_dtype", &S::autocast_dtype, Optional<Choice>{dtype_choice()},
-            "Run the forward under autocast to this dtype. Absent: no autocast.");
+            "Run the forward under autocast: matrix products and attention in this dtype, norms, "
+            "softmax and loss in float32. Absent: no autocast.");
   fsdp2.add("activation_checkpointing", &S::activation_checkpointing, CheckpointingCodec{},
             kCheckpointingHelp);
   fsdp2.add("defer_fsdp_grad_sync", &S::defer_fsdp_grad_sync, Boolean{},

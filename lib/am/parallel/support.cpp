@@ -34,11 +34,6 @@ void check_fsdp2(const config::FSDP2Config& config, Unsupported& unsupported) {
                      "resharding to a smaller group", "use true or false");
   unsupported.refuse(config.offload_policy.has_value(), "strategy.offload_policy",
                      "parameter offload", "remove the key");
-  unsupported.refuse(config.autocast_dtype.has_value(), "strategy.autocast_dtype", "autocast",
-                     "set mp_policy.param_dtype instead");
-  unsupported.refuse(config.activation_checkpointing != config::ActivationCheckpointing::kOff,
-                     "strategy.activation_checkpointing", "activation checkpointing",
-                     "set it to false");
   unsupported.refuse(config.enable_compile, "strategy.enable_compile", "compilation",
                      "set it to false");
   unsupported.refuse(config.enable_async_tensor_parallel, "strategy.enable_async_tensor_parallel",
@@ -83,10 +78,6 @@ void check_supported(const config::Plan& plan, const mesh::MeshSizes& sizes, Dia
                      "strategy.name", "strategy megatron_fsdp", "use fsdp2 or ddp");
   if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) {
     check_fsdp2(*fsdp2, unsupported);
-  }
-  if (const auto* ddp = std::get_if<config::DDPConfig>(&plan.strategy)) {
-    unsupported.refuse(ddp->activation_checkpointing, "strategy.activation_checkpointing",
-                       "activation checkpointing", "set it to false");
   }
   unsupported.refuse(plan.metrics.trace, "metrics.trace", "tracing", "set it to false");
   unsupported.refuse(plan.checkpoint.async, "checkpoint.async", "asynchronous checkpointing",

@@ -187,7 +187,8 @@ class Walk {
     for (const ParameterLayout& parameter : layout_.parameters) {
       if (parameter.name != weight) continue;
       const double slice = static_cast<double>(parameter.tp_shape(layout_.mesh, rank_)[0]);
-      return logits_bytes(context_, slice);
+      return logits_bytes(context_, slice) +
+             cast_weights_bytes(context_, slice * static_cast<double>(config_.hidden_size));
     }
     return 0.0;
   }
