@@ -57,7 +57,7 @@ TEST_CASE("activations are predicted as they are kept") {
   const std::string precision = GENERATE("float32", "bfloat16", "autocast");
   const std::string params = precision == "bfloat16" ? "bfloat16" : "float32";
   const std::string policy = cat("mp_policy = { param_dtype = \"", params, "\", reduce_dtype = \"",
-                                 params, "\", output_dtype = \"\" }\n");
+                                 params, "\", output_dtype = \"none\" }\n");
   const std::string autocast = precision == "autocast" ? "autocast_dtype = \"bfloat16\"\n" : "";
   const config::Plan plan = test::parse(
       cat("[model]\npath = \"hf/", family,
