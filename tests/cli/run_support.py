@@ -55,7 +55,7 @@ class RunTest(unittest.TestCase):
         file.write_text(text)
         return file
 
-    def am_run(self, *arguments, timeout=120, env=None):
+    def am_run(self, *arguments, timeout=300, env=None):
         return subprocess.run(
             [BIN / "am-run", *map(str, arguments)],
             capture_output=True,
@@ -97,7 +97,7 @@ class RunTest(unittest.TestCase):
         job.wait()
         job.stderr.close()
 
-    def wait_for(self, condition, seconds=60):
+    def wait_for(self, condition, seconds=150):
         end = time.monotonic() + seconds
         while not condition():
             self.assertLess(time.monotonic(), end, "waited too long")

@@ -167,7 +167,8 @@ class BadInput(RunTest):
 
     def test_what_this_version_cannot_run_is_said(self):
         plan = self.write_plan(plan_text(strategy="megatron_fsdp"))
-        self.assert_fails(self.am_run(plan), 1, "runtime.unsupported", "megatron_fsdp")
+        self.assert_fails(self.am_run(plan, "--set", "strategy.nccl_ub=true"), 1,
+                          "runtime.unsupported", "strategy.nccl_ub")
 
     def test_models_that_can_only_be_planned_are_refused(self):
         config = json.loads((DATA / "loop" / "model" / "config.json").read_text())

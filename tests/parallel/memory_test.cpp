@@ -41,12 +41,21 @@ Allocated allocate(const config::Plan& plan, const runtime::World& world) {
   return allocated;
 }
 
+std::string megatron_fsdp(int64_t level) {
+  return cat("[mesh]\nworld_size = 2\n[strategy]\nname = \"megatron_fsdp\"\nzero_dp_strategy = ",
+             level, "\n");
+}
+
 }  // namespace
 
 TEST_CASE("states are predicted to the byte on every rank") {
   const std::vector<test::LayoutCase> layouts = {
       {"one rank", 1, "[mesh]\nworld_size = 1\n[strategy]\nname = \"fsdp2\"\n"},
       {"ddp on 2", 2, "[mesh]\nworld_size = 2\n[strategy]\nname = \"ddp\"\n"},
+      {"megatron_fsdp 0 on 2", 2, megatron_fsdp(0)},
+      {"megatron_fsdp 1 on 2", 2, megatron_fsdp(1)},
+      {"megatron_fsdp 2 on 2", 2, megatron_fsdp(2)},
+      {"megatron_fsdp 3 on 2, fp32 weights", 2, megatron_fsdp(3) + "preserve_fp32_weights = true\n"},
       {"fsdp2 on 3", 3, "[mesh]\nworld_size = 3\n[strategy]\nname = \"fsdp2\"\n"},
       {"hsdp 2 x 2", 4,
        "[mesh]\nworld_size = 4\ndp_replicate_size = 2\n[strategy]\nname = \"fsdp2\"\n"},

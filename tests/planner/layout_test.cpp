@@ -173,10 +173,13 @@ TEST_CASE("ddp and a single rank cut nothing") {
   CHECK_FALSE(at(one, "model.layers.0.mlp.up_proj.weight").tp_dim.has_value());
 }
 
-TEST_CASE("megatron_fsdp shards parameters at level 3 only") {
+TEST_CASE("megatron_fsdp shards what it stores at every level but 0") {
   const std::string text = "[mesh]\nworld_size = 4\n[strategy]\nname = \"megatron_fsdp\"\n";
   CHECK(at(layout_of(text), "model.norm.weight").fsdp);
-  CHECK_FALSE(at(layout_of(text + "zero_dp_strategy = 2\n"), "model.norm.weight").fsdp);
+  CHECK(at(layout_of(text + "zero_dp_strategy = 1\n"), "model.norm.weight").fsdp);
+  const Layout whole = layout_of(text + "zero_dp_strategy = 0\n");
+  CHECK_FALSE(at(whole, "model.norm.weight").fsdp);
+  CHECK(whole.mesh.sizes().dp_replicate == 4);
 }
 
 TEST_CASE("hybrid sharding replicates over dp_replicate") {

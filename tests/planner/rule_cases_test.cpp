@@ -59,6 +59,10 @@ constexpr Case kCases[] = {
      "init_fsdp_with_meta_device = true|zero_dp_strategy = 0",
      "[mesh]|world_size = 2|[strategy]|name = \"megatron_fsdp\"|"
      "init_fsdp_with_meta_device = true|zero_dp_strategy = 1"},
+    {"strategy.no_effect",
+     "[mesh]|world_size = 2|[strategy]|name = \"megatron_fsdp\"|average_in_collective = true",
+     "[mesh]|world_size = 2|[strategy]|name = \"megatron_fsdp\"|average_in_collective = false",
+     "llama-3.1-8b", Severity::kNote},
     {"strategy.overlap",
      "[mesh]|world_size = 2|[strategy]|name = \"megatron_fsdp\"|overlap_grad_reduce = false",
      "[mesh]|world_size = 2|[strategy]|name = \"megatron_fsdp\"|overlap_grad_reduce = false|"

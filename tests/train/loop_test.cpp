@@ -28,6 +28,11 @@ std::string ddp(int64_t world) {
   return cat("[mesh]\nworld_size = ", world, "\n[strategy]\nname = \"ddp\"\n");
 }
 
+std::string megatron_fsdp(int64_t world, int64_t level, const std::string& more = {}) {
+  return cat("[mesh]\nworld_size = ", world, "\n[strategy]\nname = \"megatron_fsdp\"\n",
+             "zero_dp_strategy = ", level, "\n", more);
+}
+
 std::string loop_plan(const std::string& layout, int64_t micro_batch, const std::string& more) {
   return cat("[model]\npath = \"loop/model\"\n[train]\nseq_len = 16\nglobal_batch_size = 8\n",
              "micro_batch_size = ", micro_batch, "\nmax_steps = 20\nmax_grad_norm = 1.0\n",
@@ -89,6 +94,12 @@ TEST_CASE("every layout trains along PyTorch's loss curve") {
       {"fsdp2 on 2, never resharded", 2, fsdp2(2, "", "reshard_after_forward = false\n")},
       {"fsdp2 on 2, always resharded", 2, fsdp2(2, "", "reshard_after_forward = true\n")},
       {"hsdp 2 x 2", 4, fsdp2(4, "dp_replicate_size = 2\n")},
+      {"megatron_fsdp no_shard on 2", 2, megatron_fsdp(2, 0)},
+      {"megatron_fsdp optim on 4", 4, megatron_fsdp(4, 1)},
+      {"megatron_fsdp optim_grads on 2", 2, megatron_fsdp(2, 2)},
+      {"megatron_fsdp optim_grads_params on 4", 4, megatron_fsdp(4, 3)},
+      {"megatron_fsdp on 2, nothing overlapped", 2,
+       megatron_fsdp(2, 1, "overlap_grad_reduce = false\noverlap_param_gather = false\n")},
       {"tp 2", 2, fsdp2(2, "tp_size = 2\n")},
       {"tp 2, sequence parallel", 2, fsdp2(2, "tp_size = 2\n", "sequence_parallel = true\n")},
       {"tp 2 x fsdp2 2", 4, fsdp2(4, "tp_size = 2\n")},
@@ -107,6 +118,13 @@ TEST_CASE("gradient accumulation, deferred or not, changes nothing") {
   INFO("defer_fsdp_grad_sync = " << defer);
   const std::string layout = fsdp2(2, "", cat("defer_fsdp_grad_sync = ", defer, "\n"));
   check_curve(train_curve(loop_plan(layout, 1, ""), 2), wanted);
+}
+
+TEST_CASE("megatron_fsdp accumulates gradients at every level") {
+  const Json wanted = reference();
+  const int64_t level = GENERATE(0, 1, 2, 3);
+  INFO("zero_dp_strategy = " << level);
+  check_curve(train_curve(loop_plan(megatron_fsdp(2, level), 1, ""), 2), wanted);
 }
 
 TEST_CASE("warm-up and cosine decay follow PyTorch's curve") {

@@ -13,6 +13,12 @@ struct Name {
 
 }  // namespace
 
+bool defers_gradient_sync(const DistributedConfig& config) {
+  if (const auto* fsdp2 = std::get_if<FSDP2Config>(&config)) return fsdp2->defer_fsdp_grad_sync;
+  const auto* megatron = std::get_if<MegatronFSDPConfig>(&config);
+  return megatron == nullptr || megatron->zero_dp_strategy <= 1;
+}
+
 const char* strategy_name(const DistributedConfig& config) { return std::visit(Name{}, config); }
 
 Json to_dict(const DistributedConfig& config) {

@@ -86,6 +86,11 @@ struct DDPConfig {
 
 using DistributedConfig = std::variant<FSDP2Config, MegatronFSDPConfig, DDPConfig>;
 
+// Whether gradients are reduced after the step's last micro-batch only: fsdp2 as
+// defer_fsdp_grad_sync says, megatron_fsdp where it does not shard them (levels 0 and 1), ddp
+// always.
+bool defers_gradient_sync(const DistributedConfig& config);
+
 // "fsdp2", "megatron_fsdp", "ddp"
 const char* strategy_name(const DistributedConfig& config);
 // Keys and values by their own names, as AutoModel's `to_dict`.

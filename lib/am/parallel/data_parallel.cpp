@@ -5,12 +5,13 @@
 #include <algorithm>
 
 #include "am/base/error.h"
+#include "am/base/text.h"
 
 namespace am::parallel {
 
 DataParallel::DataParallel(nn::Decoder& decoder, const planner::Layout& layout,
                            const runtime::DeviceMesh& mesh, DataParallelOptions options)
-    : options_(std::move(options)), reduce_at_end_(layout.units.size(), false) {
+    : options_(std::move(options)), rank_(mesh.rank()), reduce_at_end_(layout.units.size(), false) {
   AM_ASSERT(options_.reshard_after_forward.size() == layout.units.size(), "an option per unit");
   for (const auto& unit : layout.units) {
     std::vector<nn::ParameterPtr> parameters;
@@ -82,6 +83,7 @@ void DataParallel::pre_backward(int unit) {
 
 void DataParallel::post_backward(int unit) {
   if (reduce_at_end_[static_cast<size_t>(unit)]) return;
+  if (!options_.overlap_reduction) return;
   ParamGroup& group = *groups_[static_cast<size_t>(unit)];
   group.begin_reduce(sync_);
   group.reshard();
@@ -100,7 +102,25 @@ void DataParallel::finish_backward() {
     group->reshard();
   }
   reducing_ = -1;
+  if (options_.check_for_nan && sync_) check_gradients();
   std::fill(reduce_at_end_.begin(), reduce_at_end_.end(), false);
+}
+
+void DataParallel::check_gradients() const {
+  for (const auto& group : groups_) {
+    // One pass: a sum over anything that is not finite is not finite.
+    const at::Tensor& flat = group->flat_grad();
+    if (!flat.defined() || at::isfinite(flat.sum()).item<bool>()) continue;
+    for (size_t i = 0; i < group->owned().size(); ++i) {
+      const at::Tensor bad = at::isfinite(group->view_in(flat, i)).logical_not();
+      const auto count = bad.sum().item<int64_t>();
+      if (count == 0) continue;
+      throw Error(ErrorKind::kRuntime,
+                  cat("the gradient of ", group->owned()[i].name, " has ", count, " of ",
+                      bad.numel(), " values that are not finite on rank ", rank_),
+                  "a lower learning rate, or check_for_nan_in_grad = false to go on all the same");
+    }
+  }
 }
 
 void DataParallel::zero_grad() {

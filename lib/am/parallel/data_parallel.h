@@ -1,8 +1,8 @@
 // Data parallelism over units: when to gather, free and reduce each ParamGroup during forward and
 // backward.
 //
-// FSDP2, HSDP and DDP differ in the mesh they are given and in these options alone; see
-// fsdp2/fsdp2.h and ddp/ddp.h for how each is set up.
+// FSDP2, HSDP, Megatron-FSDP and DDP differ in the mesh they are given and in these options alone;
+// see fsdp2/fsdp2.h, megatron_fsdp/megatron_fsdp.h and ddp/ddp.h for how each is set up.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,6 +26,8 @@ struct DataParallelOptions {
   // How many units ahead are gathered while one computes; 0: none.
   int64_t forward_prefetch = 0;
   int64_t backward_prefetch = 0;
+  bool overlap_reduction = true;  // false: all units are reduced when backward is over
+  bool check_for_nan = false;     // see finish_backward
 };
 
 class DataParallel : public nn::UnitHooks {
@@ -40,7 +42,8 @@ class DataParallel : public nn::UnitHooks {
   void set_requires_gradient_sync(bool sync) { sync_ = sync; }
   bool requires_gradient_sync() const { return sync_; }
   // After loss.backward(): reduces what the hooks could not, waits for everything, frees the full
-  // parameters.
+  // parameters. With check_for_nan it throws Error(kRuntime), which names parameter and rank, when
+  // a reduced gradient is not finite.
   void finish_backward();
   void zero_grad();
 
@@ -51,8 +54,10 @@ class DataParallel : public nn::UnitHooks {
   void pre_backward(int unit);
   void post_backward(int unit);
   void prefetch(int unit, int step, int64_t depth);
+  void check_gradients() const;
 
   DataParallelOptions options_;
+  int64_t rank_;
   std::vector<std::unique_ptr<ParamGroup>> groups_;  // by unit
   std::vector<int> forward_order_;                   // units as the forward pass meets them
   std::vector<bool> reduce_at_end_;                  // units whose input carries no gradient

@@ -6,9 +6,11 @@
 #include "am/base/text.h"
 #include "am/parallel/ddp/ddp.h"
 #include "am/parallel/fsdp2/fsdp2.h"
+#include "am/parallel/megatron_fsdp/megatron_fsdp.h"
 #include "am/parallel/tp/tensor_parallel.h"
 #include "am/parallel/tp/vocabulary.h"
 #include "am/planner/activations.h"
+#include "am/planner/precision.h"
 #include "am/tensor/dtype.h"
 #include "am/tensor/redistribute.h"
 
@@ -59,8 +61,8 @@ std::unique_ptr<ParallelModel> ParallelModel::build(const config::Plan& plan,
   } else if (std::holds_alternative<config::DDPConfig>(plan.strategy)) {
     options = ddp_options(model->layout_, storage);
   } else {
-    throw Error(ErrorKind::kPlan, cat("strategy ", config::strategy_name(plan.strategy),
-                                      " cannot be run by this version"));
+    options = megatron_fsdp_options(std::get<config::MegatronFSDPConfig>(plan.strategy),
+                                    model->layout_, planner::resolve_precision(plan));
   }
   model->data_parallel_ =
       std::make_unique<DataParallel>(model->decoder_, model->layout_, mesh, std::move(options));

@@ -46,6 +46,20 @@ void check_fsdp2(const config::FSDP2Config& config, Unsupported& unsupported) {
                      "use tp_plan = \"auto\", or sequence_parallel = false");
 }
 
+void check_megatron_fsdp(const config::MegatronFSDPConfig& config, Unsupported& unsupported) {
+  unsupported.refuse(!config.megatron_fsdp_unit_modules.empty(),
+                     "strategy.megatron_fsdp_unit_modules", "a choice of units",
+                     "remove the key: units are the decoder layers, the embedding and the head");
+  unsupported.refuse(config.disable_bucketing, "strategy.disable_bucketing",
+                     "one bucket for the whole model", "set it to false: units are the buckets");
+  unsupported.refuse(config.nccl_ub, "strategy.nccl_ub", "registering buffers with NCCL",
+                     "set it to false");
+  unsupported.refuse(config.fsdp_double_buffer, "strategy.fsdp_double_buffer", "double buffering",
+                     "set it to false");
+  unsupported.refuse(config.keep_fp8_transpose_cache, "strategy.keep_fp8_transpose_cache",
+                     "a cache of FP8 transposes", "set it to false");
+}
+
 std::optional<std::string> asked_backend(const config::Plan& plan) {
   return std::visit([](const auto& config) { return config.backend; }, plan.strategy);
 }
@@ -74,8 +88,9 @@ void check_supported(const config::Plan& plan, const mesh::MeshSizes& sizes, Dia
   unsupported.refuse(sizes.pp > 1, "mesh.pp_size", "pipeline parallelism", "use pp_size = 1");
   unsupported.refuse(sizes.cp > 1, "mesh.cp_size", "context parallelism", "use cp_size = 1");
   unsupported.refuse(sizes.ep > 1, "mesh.ep_size", "expert parallelism", "use ep_size = 1");
-  unsupported.refuse(std::holds_alternative<config::MegatronFSDPConfig>(plan.strategy),
-                     "strategy.name", "strategy megatron_fsdp", "use fsdp2 or ddp");
+  if (const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&plan.strategy)) {
+    check_megatron_fsdp(*megatron, unsupported);
+  }
   if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) {
     check_fsdp2(*fsdp2, unsupported);
   }

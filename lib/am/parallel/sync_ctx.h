@@ -11,7 +11,9 @@
 //   FSDP2          the same with defer_fsdp_grad_sync, else every backward pass reduces; holds
 //   after
 //                  the scope too, until the next one
-//   Megatron-FSDP  nothing: it decides for itself
+//   Megatron-FSDP  sharded gradients (levels 2 and 3) are reduced by every backward pass, whole
+//   ones
+//                  (0 and 1) by the step's last; holds after the scope too
 #pragma once
 
 #include "am/config/strategy_config.h"

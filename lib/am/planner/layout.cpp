@@ -7,11 +7,12 @@
 namespace am::planner {
 namespace {
 
-// Megatron-FSDP cuts parameters only at its highest level; below that every rank keeps them whole.
+// What is stored is what the optimizer updates. Megatron-FSDP cuts that at every level but 0; at 1
+// and 2 the parameters that compute are whole from forward to the end of backward.
 bool shards_parameters(const config::DistributedConfig& strategy) {
   if (std::holds_alternative<config::FSDP2Config>(strategy)) return true;
   const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy);
-  return megatron != nullptr && megatron->zero_dp_strategy == 3;
+  return megatron != nullptr && megatron->zero_dp_strategy >= 1;
 }
 
 std::vector<int> unit_of_parameters(const Layout& layout) {

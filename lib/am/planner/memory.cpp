@@ -126,12 +126,7 @@ class Walk {
   }
 
   void list_units() {
-    std::vector<bool> reshard(layout_.units.size(), false);
-    if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan_.strategy)) {
-      reshard = reshard_after_forward(*fsdp2, layout_.units);
-    } else if (std::holds_alternative<config::MegatronFSDPConfig>(plan_.strategy)) {
-      reshard.assign(layout_.units.size(), true);
-    }
+    const std::vector<bool> reshard = reshard_after_forward(plan_.strategy, layout_.units);
     // Forward order: the root's norm comes before the head.
     std::vector<size_t> order;
     for (size_t i = 0; i < layout_.units.size(); ++i) order.push_back(i);
@@ -295,8 +290,7 @@ int64_t micro_batches(const config::Plan& plan, const mesh::MeshSizes& sizes) {
 
 bool keeps_whole_gradients(const config::Plan& plan, const mesh::MeshSizes& sizes) {
   if (micro_batches(plan, sizes) == 1) return false;
-  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
-  return fsdp2 == nullptr || fsdp2->defer_fsdp_grad_sync;
+  return defers_gradient_sync(plan.strategy);
 }
 
 RankMemory estimate_memory(const config::Plan& plan, const model::ModelConfig& config,

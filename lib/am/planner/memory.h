@@ -45,7 +45,7 @@ RankMemory estimate_memory(const config::Plan& plan, const model::ModelConfig& c
 int64_t micro_batches(const config::Plan& plan, const mesh::MeshSizes& sizes);
 
 // Whether gradients stay whole between micro-batches, because their reduction waits for the last
-// one: fsdp2's defer_fsdp_grad_sync, and always the way of ddp and megatron_fsdp.
+// one (config::defers_gradient_sync).
 bool keeps_whole_gradients(const config::Plan& plan, const mesh::MeshSizes& sizes);
 
 // The ranks that can differ from each other, one of each kind: enough to find the worst without

@@ -17,6 +17,12 @@ struct SizeKey {
   int64_t value;
 };
 
+bool cuts_nothing(const config::DistributedConfig& strategy) {
+  if (std::holds_alternative<config::DDPConfig>(strategy)) return true;
+  const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy);
+  return megatron != nullptr && megatron->zero_dp_strategy == 0;
+}
+
 class Resolver {
  public:
   Resolver(const config::Plan& plan, int64_t launched, Diagnostics& found)
@@ -165,8 +171,8 @@ class Resolver {
                           .cp = mesh_.cp_size,
                           .tp = mesh_.tp_size,
                           .ep = mesh_.ep_size};
-    if (std::holds_alternative<config::DDPConfig>(plan_.strategy)) {
-      sizes.dp_replicate = dp_;  // ddp cuts nothing: all of dp is replicas
+    if (cuts_nothing(plan_.strategy)) {
+      sizes.dp_replicate = dp_;  // all of dp is replicas
       return sizes;
     }
     const int64_t replicas = mesh_.dp_replicate_size;

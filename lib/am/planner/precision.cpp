@@ -10,6 +10,7 @@ StepPrecision resolve_precision(const config::Plan& plan) {
     precision.compute = fsdp2->mp_policy.param_dtype.value_or(precision.storage);
     precision.reduce = fsdp2->mp_policy.reduce_dtype.value_or(precision.compute);
   } else if (const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&plan.strategy)) {
+    if (megatron->preserve_fp32_weights) precision.storage = "float32";
     if (megatron->grad_reduce_in_fp32) precision.reduce = "float32";
   }
   return precision;

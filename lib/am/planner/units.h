@@ -9,10 +9,14 @@
 
 namespace am::planner {
 
-// By unit. Absent setting: true for all but the last layer, the head and the root, whose parameters
-// backward needs first (PyTorch keeps them). An explicit true or false decides for every unit but
-// the root.
-std::vector<bool> reshard_after_forward(const config::FSDP2Config& config,
+// By unit.
+//
+//   fsdp2          without the setting: true for all but the last layer, the head and the root,
+//                  whose parameters backward needs first (PyTorch keeps them). An explicit true or
+//                  false decides for every unit but the root.
+//   megatron_fsdp  true for all at level 3; below it false for all
+//   ddp            false for all
+std::vector<bool> reshard_after_forward(const config::DistributedConfig& strategy,
                                         const std::vector<model::Unit>& units);
 
 }  // namespace am::planner

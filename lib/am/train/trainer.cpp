@@ -46,11 +46,6 @@ std::vector<at::Tensor> flat_parameters(parallel::ParallelModel& model) {
   return flat;
 }
 
-bool defers_gradient_sync(const config::Plan& plan) {
-  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
-  return fsdp2 == nullptr || fsdp2->defer_fsdp_grad_sync;
-}
-
 }  // namespace
 
 Trainer::Trainer(const config::Plan& plan, const model::ModelConfig& config,
@@ -133,7 +128,7 @@ double Trainer::backward(int64_t step, int64_t micro_batch, bool last) {
   const data::Batch batch = reader_->read_micro_batch(step, micro_batch, batch_layout_);
   auto& data_parallel = model_->data_parallel();
   const auto sync = parallel::get_sync_ctx(data_parallel, plan_.strategy, /*is_optim_step=*/last,
-                                           defers_gradient_sync(plan_));
+                                           config::defers_gradient_sync(plan_.strategy));
   const at::Device device = mesh_.device();
   const at::Tensor logits = model_->forward(as_tensor(batch.inputs, batch, device));
   const at::Tensor loss = model_->loss_sum(logits, as_tensor(batch.labels, batch, device));

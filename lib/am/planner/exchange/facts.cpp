@@ -66,11 +66,21 @@ std::vector<int64_t> layers_among(const config::Value& modules) {
   return layers;
 }
 
+// Megatron-FSDP's level 0 shards nothing, so all of dp are replicas; but it is written as its other
+// levels are.
+mesh::MeshSizes written_sizes(const config::Plan& plan, mesh::MeshSizes sizes) {
+  if (std::holds_alternative<config::MegatronFSDPConfig>(plan.strategy)) {
+    sizes.dp_shard = sizes.dp();
+    sizes.dp_replicate = 1;
+  }
+  return sizes;
+}
+
 }  // namespace
 
 Facts::Facts(const ExportInput& input)
     : plan(input.plan),
-      mesh(input.layout.mesh.sizes()),
+      mesh(written_sizes(plan, input.layout.mesh.sizes())),
       fsdp2(std::get_if<config::FSDP2Config>(&plan.strategy)),
       megatron(std::get_if<config::MegatronFSDPConfig>(&plan.strategy)),
       ddp(std::get_if<config::DDPConfig>(&plan.strategy)),

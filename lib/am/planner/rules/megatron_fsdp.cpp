@@ -59,7 +59,26 @@ void check_buffers(const RuleContext& context, Diagnostics& found) {
                 "fsdp_double_buffer = true, to say so");
 }
 
-constexpr std::array<Rule, 4> kRules = {{
+// Switches of what automesh always does in one way.
+void check_no_effect(const RuleContext& context, Diagnostics& found) {
+  const auto* config = megatron(context);
+  if (config == nullptr) return;
+  const auto note = [&](const char* key, bool differs, const char* why) {
+    if (!differs || !context.plan.given(key)) return;
+    found.add({"strategy.no_effect", Severity::kNote, context.plan.span(key),
+               cat(std::string_view(key).substr(std::string_view(key).find('.') + 1),
+                   " changes nothing in automesh: ", why),
+               "remove the key"});
+  };
+  note("strategy.average_in_collective", config->average_in_collective,
+       "gradients are sums over all ranks, of a loss divided by the labels of the whole batch");
+  note("strategy.calculate_per_token_loss", !config->calculate_per_token_loss,
+       "the loss is always that of the average label, whichever rank has it");
+  note("strategy.init_fsdp_with_meta_device", !config->init_fsdp_with_meta_device,
+       "no rank ever holds more than its shards and one unit while a model is made");
+}
+
+constexpr std::array<Rule, 5> kRules = {{
     {.id = "strategy.average",
      .summary = "megatron_fsdp: average_in_collective excludes calculate_per_token_loss",
      .explain =
@@ -86,6 +105,14 @@ constexpr std::array<Rule, 4> kRules = {{
          "NCCL registers buffers by their address, so they must stay where they are: two fixed "
          "ones that units take in turn, instead of an allocation for each unit.",
      .check = check_buffers},
+    {.id = "strategy.no_effect",
+     .summary = "megatron_fsdp: keys whose other value automesh does not have (a note)",
+     .explain =
+         "Layout never changes the result: the loss of a step is the average over all labels of "
+         "the global batch, on any number of ranks, so there is nothing to average in a collective "
+         "and no other way to weigh labels. Parameters are filled shard by shard from a "
+         "checkpoint, or from a seed by name and place, so a model is never whole in memory.",
+     .check = check_no_effect},
 }};
 
 }  // namespace

@@ -1,0 +1,24 @@
+#include "am/parallel/megatron_fsdp/megatron_fsdp.h"
+
+#include "am/planner/units.h"
+#include "am/tensor/dtype.h"
+
+namespace am::parallel {
+
+DataParallelOptions megatron_fsdp_options(const config::MegatronFSDPConfig& config,
+                                          const planner::Layout& layout,
+                                          const planner::StepPrecision& precision) {
+  DataParallelOptions options;
+  options.storage_dtype = tensor::parse_dtype(precision.storage);
+  options.precision.param_dtype = tensor::parse_dtype(precision.compute);
+  options.precision.reduce_dtype = tensor::parse_dtype(precision.reduce);
+  options.reshard_after_forward = planner::reshard_after_forward(config, layout.units);
+  const bool shards_parameters = config.zero_dp_strategy == 3;
+  options.forward_prefetch = config.overlap_param_gather || shards_parameters ? 1 : 0;
+  options.backward_prefetch = shards_parameters ? 1 : 0;
+  options.overlap_reduction = config.overlap_grad_reduce || config.zero_dp_strategy >= 2;
+  options.check_for_nan = config.check_for_nan_in_grad;
+  return options;
+}
+
+}  // namespace am::parallel
