@@ -21,8 +21,7 @@ int64_t unsharded_bytes(parallel::ParallelModel& model) {
 // Alive after a forward pass besides the logits and gathered parameters.
 int64_t measure(const config::Plan& plan, const runtime::World& world) {
   test::RankModel rank(plan, world);
-  const at::Tensor ids =
-      at::zeros({plan.train.micro_batch_size, plan.train.seq_len}, at::kLong);
+  const at::Tensor ids = at::zeros({plan.train.micro_batch_size, plan.train.seq_len}, at::kLong);
   {
     const at::NoGradGuard no_grad;  // makes the rotation, which stays
     rank.model->forward(ids);
@@ -64,8 +63,7 @@ TEST_CASE("activations are predicted as they are kept") {
           "\"\n[train]\nseq_len = 64\nmicro_batch_size = 8\n[mesh]\nworld_size = 1\n[strategy]\n",
           policy, autocast, "activation_checkpointing = ", mode, "\n"));
   int64_t measured = 0;
-  runtime::run_ranks(
-      1, [&](const runtime::World& world) { measured = measure(plan, world); });
+  runtime::run_ranks(1, [&](const runtime::World& world) { measured = measure(plan, world); });
   INFO(family << ", " << precision << ", checkpointing " << mode);
   CHECK(static_cast<double>(measured) == Approx(predict(plan, 1)).epsilon(0.02));
 }

@@ -47,8 +47,7 @@ Pass pass(const std::string& family, const std::string& strategy) {
     result.loss = loss.detach().view({1});
     rank.model->for_each_owned(
         [&](parallel::ParamGroup& group, size_t i, const parallel::OwnedParameter& owned) {
-          result.gradients.emplace_back(owned.name,
-                                        group.view_in(group.flat_grad(), i).clone());
+          result.gradients.emplace_back(owned.name, group.view_in(group.flat_grad(), i).clone());
         });
   });
   return result;
@@ -60,10 +59,10 @@ TEST_CASE("the forward under autocast equals torch.autocast's") {
   const std::string family = GENERATE("llama", "qwen3");
   const std::string mode = GENERATE("false", "true", "\"selective\"");
   INFO(family << ", checkpointing " << mode);
-  const auto wanted = checkpoint::open_tensor_source(
-      test::data_path(cat("hf/", family, "/autocast.safetensors")));
-  const Pass got = pass(family, cat("autocast_dtype = \"bfloat16\"\nactivation_checkpointing = ",
-                                    mode, "\n"));
+  const auto wanted =
+      checkpoint::open_tensor_source(test::data_path(cat("hf/", family, "/autocast.safetensors")));
+  const Pass got =
+      pass(family, cat("autocast_dtype = \"bfloat16\"\nactivation_checkpointing = ", mode, "\n"));
   CHECK(test::relative_difference(got.logits, wanted->read_all("logits")) < kTolerance);
   CHECK(test::relative_difference(got.loss, wanted->read_all("loss")) < 1e-3);
   for (const auto& [name, gradient] : got.gradients) {

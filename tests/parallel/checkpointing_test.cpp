@@ -21,9 +21,9 @@ const std::string kFullPrecision =
 
 test::LayoutCase fsdp2(const std::string& name, int64_t ranks, const std::string& mesh = {},
                        const std::string& strategy = {}) {
-  return {name, ranks,
-          cat("[mesh]\nworld_size = ", ranks, "\n", mesh, "[strategy]\nname = \"fsdp2\"\n",
-              strategy)};
+  return {
+      name, ranks,
+      cat("[mesh]\nworld_size = ", ranks, "\n", mesh, "[strategy]\nname = \"fsdp2\"\n", strategy)};
 }
 
 std::vector<test::LayoutCase> layouts() {
@@ -49,9 +49,9 @@ using Gradients = std::map<std::string, at::Tensor>;  // "RANK:UNIT" -> flat
 
 Gradients first_gradients(const std::string& family, const test::LayoutCase& layout,
                           const std::string& mode) {
-  const config::Plan plan =
-      test::parse(cat("[model]\npath = \"hf/", family,
-                      "\"\n[train]\nseq_len = 16\nmicro_batch_size = 2\n", with_mode(layout, mode)));
+  const config::Plan plan = test::parse(cat("[model]\npath = \"hf/", family,
+                                            "\"\n[train]\nseq_len = 16\nmicro_batch_size = 2\n",
+                                            with_mode(layout, mode)));
   Gradients gradients;
   std::mutex mutex;
   runtime::run_ranks(layout.ranks, [&](const runtime::World& world) {
@@ -118,8 +118,8 @@ TEST_CASE("checkpointing changes no bit of a gradient") {
 
 TEST_CASE("checkpointing changes no bit of five steps, with accumulation and without") {
   std::vector<test::LayoutCase> all = layouts();
-  all.push_back(fsdp2("deferred reduction", 2, "",
-                      kFullPrecision + "defer_fsdp_grad_sync = true\n"));
+  all.push_back(
+      fsdp2("deferred reduction", 2, "", kFullPrecision + "defer_fsdp_grad_sync = true\n"));
   all.push_back(fsdp2("reduction at each micro-batch", 2, "",
                       kFullPrecision + "defer_fsdp_grad_sync = false\n"));
   for (const auto& layout : all) {
@@ -137,10 +137,12 @@ TEST_CASE("checkpointing changes no bit of five steps, with accumulation and wit
   }
 }
 
-TEST_CASE("ddp checkpoints layers without changing a bit") {
-  const std::string ddp = "[mesh]\nworld_size = 2\n[strategy]\nname = \"ddp\"\n";
-  const Curve wanted = five_steps(ddp, 2, 1);
-  const Curve got = five_steps(ddp + "activation_checkpointing = true\n", 2, 1);
+TEST_CASE("ddp and megatron_fsdp checkpoint layers without changing a bit") {
+  const std::string name = GENERATE("ddp", "megatron_fsdp");
+  const std::string layout = cat("[mesh]\nworld_size = 2\n[strategy]\nname = \"", name, "\"\n");
+  const Curve wanted = five_steps(layout, 2, 1);
+  const Curve got = five_steps(layout + "activation_checkpointing = true\n", 2, 1);
+  REQUIRE(wanted.losses.size() == 5);
   CHECK(got.losses == wanted.losses);
   CHECK(got.norms == wanted.norms);
 }

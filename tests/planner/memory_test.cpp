@@ -107,8 +107,8 @@ TEST_CASE("a layer's saved tensors, by hand") {
 
 TEST_CASE("what checkpointing keeps of a layer, by hand") {
   const auto kept = [](const std::string& strategy, const std::string& name) {
-    const auto plan = plan_of("[mesh]\nworld_size = 1\n[train]\nseq_len = 1024\n[strategy]\n" +
-                              strategy);
+    const auto plan =
+        plan_of("[mesh]\nworld_size = 1\n[train]\nseq_len = 1024\n[strategy]\n" + strategy);
     const auto config = model_of(name);
     Diagnostics found;
     const auto layout = am::planner::build_layout(plan, config, {}, found);

@@ -1,4 +1,5 @@
-// CPU memory that tensors made on this thread hold, as PyTorch's allocator reports it to a profiler.
+// CPU memory that tensors made on this thread hold, as PyTorch's allocator reports it to a
+// profiler.
 //
 //   const test::LiveBytes live;
 //   const at::Tensor x = at::zeros({256});

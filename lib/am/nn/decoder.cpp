@@ -44,8 +44,7 @@ at::Tensor Attention::mix(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,
   const at::Tensor mixed_BHTK = at::scaled_dot_product_attention(
       q_BHTK, k_BGTK, v_BGTK, mask, /*dropout_p=*/0.0, /*is_causal=*/!windowed,
       /*scale=*/std::nullopt, /*enable_gqa=*/grouped);
-  return mixed_BHTK.transpose(1, 2).reshape(
-      {q_BHTK.size(0), length, q_BHTK.size(1) * head_dim});
+  return mixed_BHTK.transpose(1, 2).reshape({q_BHTK.size(0), length, q_BHTK.size(1) * head_dim});
 }
 
 at::Tensor Attention::operator()(const at::Tensor& x_BTD, const Rotation& rotation) const {

@@ -63,8 +63,8 @@ struct DecoderLayer {
   at::Tensor operator()(const at::Tensor& x_BTD, const Rotation& rotation) const;
 };
 
-// What a layer keeps of forward: all that autograd saves, its input alone, or its input and the most
-// expensive outputs.
+// What a layer keeps of forward: all that autograd saves, its input alone, or its input and the
+// most expensive outputs.
 enum class Checkpointing { kOff, kFull, kSelective };
 
 class Decoder {

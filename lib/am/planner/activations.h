@@ -29,7 +29,7 @@ struct ActivationContext {
   double sequence = 0.0;        // positions of one sequence on this rank
   double sequence_parts = 1.0;  // over how many tp ranks sequence parallelism cuts N between layers
   double compute_bytes = 4.0;   // c
-  double product_bytes = 4.0;   // p: of what matrix products take and give; under autocast its dtype
+  double product_bytes = 4.0;  // p: of what matrix products take and give; under autocast its dtype
   config::ActivationCheckpointing checkpointing = config::ActivationCheckpointing::kOff;
 };
 ActivationContext activation_context(const config::Plan& plan, const mesh::MeshLayout& mesh);
