@@ -13,8 +13,8 @@ constexpr const char* kCheckpointingHelp =
     "Keep only the inputs of each layer for backward, and compute the rest again.";
 constexpr const char* kSelectiveHelp =
     "true or \"full\": keep only the inputs of each layer for backward, and compute the rest "
-    "again. "
-    "\"selective\": keep also attention with its inputs, the sum after it and the gate's product.";
+    "again. \"selective\": keep also attention with its inputs, the sum after it and the gate's "
+    "product.";
 
 void add_fsdp2(std::vector<FieldSpec>& out) {
   FieldBuilder fsdp2(

@@ -1,8 +1,8 @@
 // Activation checkpointing: a segment of the model keeps its inputs instead of what autograd would
 // save, and computes itself again when its backward begins.
 //
-//   // y = down(silu(gate(x)) * up(x)): keeps x and gate's output; backward computes only `up`
-//   again const Tensors y = checkpoint(
+//   // down(silu(gate(x)) * up(x)): keeps x and gate's output; only `up` is multiplied again.
+//   const Tensors y = checkpoint(
 //       [&](const Tensors& in, Products& products) -> Tensors {
 //         const at::Tensor gate = products.kept(gate_proj, in[0]);
 //         return {products.returned(down_proj, at::silu(gate) * up_proj.product(in[0]))};
