@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "am/base/error.h"
@@ -23,12 +24,13 @@ using torch::autograd::variable_list;
 
 at::Tensor rows_of(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
 
-// x_..I, weight [O, I] -> ..O: at::linear with a value that is known. Backward multiplies as
-// at::linear's does, so that the gradients are the same to the bit.
+// x_..I, weight [O, I], value ..O -> ..O: at::linear with a value that is known. Backward
+// multiplies as at::linear's does, so that the gradients are the same to the bit.
 struct KnownProduct : torch::autograd::Function<KnownProduct> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
-                            const at::Tensor& /*bias*/, const at::Tensor& value) {
+                            const at::Tensor& value, const std::optional<at::Tensor>& bias) {
     context->save_for_backward({x, weight});
+    context->saved_data["biased"] = bias.has_value();
     return value;
   }
 
@@ -39,17 +41,17 @@ struct KnownProduct : torch::autograd::Function<KnownProduct> {
     at::Tensor of_x, of_weight, of_bias;
     if (context->needs_input_grad(0)) of_x = gradient_NO.mm(saved[1]).view(saved[0].sizes());
     if (context->needs_input_grad(1)) of_weight = gradient_NO.t().mm(x_NI);
-    if (context->needs_input_grad(2)) of_bias = gradient_NO.sum(0);
-    return {of_x, of_weight, of_bias, at::Tensor()};
+    if (context->saved_data["biased"].toBool()) of_bias = gradient_NO.sum(0);
+    return {of_x, of_weight, at::Tensor(), of_bias};
   }
 };
 
 // The casts are those that autocast makes; without it they do nothing.
 at::Tensor known_product(const Linear& linear, const at::Tensor& x, const at::Tensor& value) {
   const at::ScalarType dtype = value.scalar_type();
-  at::Tensor bias;
+  std::optional<at::Tensor> bias;
   if (linear.bias && !linear.bias_after_output) bias = linear.bias->value.to(dtype);
-  return KnownProduct::apply(x.to(dtype), linear.weight->value.to(dtype), bias, value);
+  return KnownProduct::apply(x.to(dtype), linear.weight->value.to(dtype), value, bias);
 }
 
 // The segment in the graph: one gradient in for each output, one out for each input.
