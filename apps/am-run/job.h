@@ -14,6 +14,8 @@ namespace am_run {
 int run_launcher(const Options& options, const std::vector<std::string>& arguments);
 // The same for the program of --exec, without a plan.
 int run_program(const Options& options);
+// One rank's part of a step, without the job; the exit status.
+int run_dry(const Options& options);
 // One rank, under whatever launcher; the exit status.
 int run_rank(const Options& options, const am::launch::RankEnvironment& here);
 

@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   const auto options = am_run::parse_options(argc, argv, status);
   if (!options) return status;
   return am_apps::guarded("am-run", options->output, [&] {
+    if (options->dry_run) return am_run::run_dry(*options);
     if (options->exec()) return am_run::run_program(*options);
     am::Diagnostics found;
     const auto here = am::launch::detect_environment(am::launch::process_environment(), found);

@@ -148,6 +148,12 @@ std::optional<Options> parse_options(int argc, char** argv, int& status) {
   app.add_option("--timeout", options.timeout_seconds,
                  "Seconds that a rank waits for its peers in a collective (default: 600)")
       ->check(CLI::PositiveNumber);
+  auto* dry_run = app.add_flag("--dry-run", options.dry_run,
+                               "Make one rank's step on the meta device, in a pretended world, and "
+                               "print its memory and its collectives");
+  app.add_option("--rank", options.rank, "The rank of --dry-run (default: 0)")
+      ->check(CLI::NonNegativeNumber)
+      ->needs(dry_run);
   am_apps::add_json(app, flags, "One JSON object about the finished job on stdout");
   am_apps::add_color(app, flags);
   app.set_version_flag("--version", version_text());

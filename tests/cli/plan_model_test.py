@@ -132,8 +132,11 @@ class MemoryTest(PlanCase):
         longer = self.json("memory", plan, "--set", "train.seq_len=2048")["components"]
         self.assertEqual(longer["parameters"], base["parameters"])
         self.assertGreater(longer["activations"], 1.9 * base["activations"])
-        cut = self.json("memory", plan, "--set", "mesh.tp_size=8")["components"]
-        self.assertLess(cut["logits"], base["logits"])
+        long = ("--set", "train.seq_len=8192")  # then the loss is the fullest moment
+        whole = self.json("memory", plan, *long)["components"]["logits"]
+        cut = self.json("memory", plan, *long, "--set", "mesh.tp_size=8")["components"]["logits"]
+        self.assertEqual(whole, 8192 * 128256 * 12)
+        self.assertLess(cut, whole)
         ddp = self.json("memory", plan, "--set", "strategy.name='ddp'")["components"]
         self.assertEqual(ddp["parameters"], 4 * 8030261248)
 

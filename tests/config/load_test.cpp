@@ -131,6 +131,14 @@ TEST_CASE("text that nests without end is an error and no crash") {
   CHECK(only_error("x = { " + key + " = 1 }\n").rule == "plan.syntax");
 }
 
+TEST_CASE("letters in a value that is none") {
+  // A quote in the middle of a value begins no string.
+  const am::Diagnostic error = only_error("every = 22++'\xEF\xBB\x9F'\n");
+  CHECK(error.rule == "plan.syntax");
+  CHECK(error.span.column == 14);
+  CHECK(only_error("x = [ 1'\xC3\xA4' ]\n").rule == "plan.syntax");
+}
+
 TEST_CASE("headers that the TOML library asserts about") {
   for (const char* line : {"[=]", "[ .a]", "[#", "[", "[\n", "[ \n]"}) {
     INFO(line);

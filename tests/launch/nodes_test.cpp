@@ -124,8 +124,10 @@ TEST_CASE("an attempt in which a node takes no part ends") {
   TwoNodes nodes(kMeet + "[ $TORCHELASTIC_RESTART_COUNT$RANK = 03 ] && exit 7; exec sleep 60");
   RestartPolicy policy;
   policy.max_restarts = 5;
-  // While node 0 decides, the user ends node 1.
+  // While node 0 decides, the user ends node 1; its launcher stands still, so that it reports
+  // nothing else.
   policy.newest_step = [&]() -> std::optional<int64_t> {
+    ::kill(nodes.pid(1), SIGSTOP);
     FolderBoard board(nodes.board());
     NodeBoard next(board, "none", 1, 1, 2);
     NodeReport report;
@@ -134,11 +136,12 @@ TEST_CASE("an attempt in which a node takes no part ends") {
     next.ring_bell();
     return std::nullopt;
   };
+  nodes.start(1, policy);  // first: node 0's process knows its id
   nodes.start(0, policy);
-  nodes.start(1, policy);
   const Node end = nodes.end_of(0);
   CHECK(end.status == 1);
   CHECK_THAT(end.said, Catch::Contains("restart 1 from -1\nthe job was stopped before its ranks"));
+  ::kill(nodes.pid(1), SIGCONT);
   nodes.end_of(1);
 }
 

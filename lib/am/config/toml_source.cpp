@@ -155,17 +155,29 @@ size_t skip_string(std::string_view text, size_t at) {
   return text.size();
 }
 
+// Whether a string may begin after this character; blanks do not count. Elsewhere a quote is one
+// more character of a value that is none.
+bool string_may_follow(char c) {
+  return std::string_view("\n=[{,.").find(c) != std::string_view::npos;
+}
+
 // Outside of strings and comments TOML is ASCII. toml++ 3.3 asks of every other character there
-// whether it is a blank, and runs into an unreachable branch for most of U+00A1 to U+0499: so they
-// are refused before it sees them. A byte order mark may come first.
+// whether it is a blank, and runs into an unreachable branch for many: so they are refused before
+// it sees them. A byte order mark may come first.
 bool is_ascii_outside_strings(std::string_view text, const std::string& file, Diagnostics& found) {
   size_t i = starts_with(text, "\xEF\xBB\xBF") ? 3 : 0;
+  char before = '\n';
   while (i < text.size()) {
-    if (text[i] == '"' || text[i] == '\'') {
+    const char c = text[i];
+    if ((c == '"' || c == '\'') && string_may_follow(before)) {
+      before = c;
       i = skip_string(text, i);
-    } else if (text[i] == '#') {
+      continue;
+    }
+    if (c != ' ' && c != '\t' && c != '\r') before = c;
+    if (c == '#') {
       i = std::min(text.find('\n', i), text.size());
-    } else if (static_cast<unsigned char>(text[i]) < 0x80) {
+    } else if (static_cast<unsigned char>(c) < 0x80) {
       ++i;
     } else {
       break;

@@ -63,6 +63,7 @@ std::optional<OpenedPlan> open_plan(const fs::path& file,
   if (!plan) return std::nullopt;
   planner::CheckedPlan checked = planner::check(*plan, world_size, found);
   if (checked.mesh) parallel::check_supported(*plan, *checked.mesh, found);
+  parallel::check_backend(*plan, found);
   if (checked.model) nn::check_runnable(*checked.model, found);
   if (!found.ok() || !checked.mesh || !checked.model) return std::nullopt;
   auto layout = planner::build_layout(*plan, *checked.model, *checked.mesh, found);

@@ -9,6 +9,7 @@
 #include "am/nn/autocast.h"
 #include "am/nn/checkpointed_layer.h"
 #include "am/nn/runnable.h"
+#include "am/tensor/memory_meter.h"
 
 namespace am::nn {
 
@@ -171,6 +172,7 @@ const Rotation& Decoder::rotation(int64_t length, const at::Tensor& like) {
   const bool fits = cos_TK.defined() && cos_TK.size(0) == length &&
                     cos_TK.scalar_type() == like.scalar_type() && cos_TK.device() == like.device();
   if (!fits) {
+    const tensor::MemoryUse use(tensor::TensorUse::kOther);
     const Rotation made = make_rotation(inverse_frequencies_, 0, length, like.scalar_type());
     rotation_ = {made.cos_TK.to(like.device()), made.sin_TK.to(like.device())};
   }
@@ -181,7 +183,7 @@ std::vector<int> Decoder::forward_units() const {
   std::vector<int> units = {embed_unit_};
   units.insert(units.end(), layer_units_.begin(), layer_units_.end());
   units.push_back(root_unit_);
-  if (head_unit_ != embed_unit_) units.push_back(head_unit_);
+  units.push_back(head_unit_);
   return units;
 }
 
@@ -209,7 +211,9 @@ at::Tensor Decoder::operator()(const at::Tensor& ids_BT) {
     x_BTD = leave(layer_units_[i], run_layer(layers_[i], x_BTD, positions));
   }
   x_BTD = leave(root_unit_, norm_(enter(root_unit_, x_BTD)));
-  return leave(head_unit_, lm_head_(enter(head_unit_, x_BTD)));
+  const at::Tensor head_input = enter(head_unit_, x_BTD);
+  const tensor::MemoryUse use(tensor::TensorUse::kLogits);
+  return leave(head_unit_, lm_head_(head_input));
 }
 
 }  // namespace am::nn

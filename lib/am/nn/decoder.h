@@ -92,7 +92,7 @@ class Decoder {
   Embedding& embedding() { return embed_tokens_; }
   Linear& head() { return lm_head_; }
   void set_hooks(UnitHooks* hooks) { hooks_ = hooks; }
-  // Units in the order in which the forward pass first meets them.
+  // Units in the order of the forward pass; a tied head's is there twice, first and last.
   std::vector<int> forward_units() const;
 
  private:

@@ -6,7 +6,7 @@
 
 namespace am::optim {
 
-double global_norm(const std::vector<GradientShard>& shards, const runtime::Group& world) {
+at::Tensor squared_norm(const std::vector<GradientShard>& shards, const runtime::Group& world) {
   const at::NoGradGuard no_grad;
   at::Tensor sum;  // on the gradients' device: a GPU is asked for one number, not one a shard
   for (const auto& shard : shards) {
@@ -16,9 +16,15 @@ double global_norm(const std::vector<GradientShard>& shards, const runtime::Grou
     sum = sum.defined() ? sum + norm * norm : norm * norm;
   }
   if (!sum.defined()) sum = at::zeros({}, at::kDouble);
-  sum = sum.reshape({1}).to(world.device());
+  sum = sum.reshape({1});
+  if (world.size() == 1) return sum;
+  sum = sum.to(world.device());
   world.all_reduce(sum);
-  return std::sqrt(sum.item<double>());
+  return sum;
+}
+
+double global_norm(const std::vector<GradientShard>& shards, const runtime::Group& world) {
+  return std::sqrt(squared_norm(shards, world).item<double>());
 }
 
 double clip_factor(double norm, double max_norm) {

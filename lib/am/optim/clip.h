@@ -15,6 +15,9 @@ struct GradientShard {
   bool counted = true;
 };
 
+// The square of the 2-norm over all shards of all ranks of `world`, [1] in float64; collective.
+at::Tensor squared_norm(const std::vector<GradientShard>& shards, const runtime::Group& world);
+
 // 2-norm over all shards of all ranks of `world`; collective. Sums of squares run in float64, so
 // the result does not depend on how the tensors are cut beyond the last bits.
 double global_norm(const std::vector<GradientShard>& shards, const runtime::Group& world);

@@ -29,10 +29,10 @@ DataParallel::DataParallel(nn::Decoder& decoder, const planner::Layout& layout,
 }
 
 at::Tensor DataParallel::before_unit(int unit, const at::Tensor& input) {
-  groups_[static_cast<size_t>(unit)]->unshard();
-  prefetch(unit, +1, options_.forward_prefetch);
   at::Tensor x = input;
   inside_lookup_ = !x.is_floating_point();
+  groups_[static_cast<size_t>(unit)]->unshard();
+  prefetch(unit, +1, options_.prefetch.forward);
   if (options_.cast_forward_inputs && options_.precision.param_dtype && x.is_floating_point()) {
     x = x.to(*options_.precision.param_dtype);
   }
@@ -65,8 +65,9 @@ at::Tensor DataParallel::after_unit(int unit, const at::Tensor& output) {
 // Gathers the next `depth` units in the forward order's direction `step`.
 void DataParallel::prefetch(int unit, int step, int64_t depth) {
   if (depth == 0) return;
-  const auto at = std::find(forward_order_.begin(), forward_order_.end(), unit);
-  int64_t position = at - forward_order_.begin();
+  // The embedding's look-up comes first; its use as a head, the only one with a backward, last.
+  const auto at = std::find(forward_order_.rbegin(), forward_order_.rend(), unit);
+  int64_t position = step > 0 && inside_lookup_ ? 0 : forward_order_.rend() - at - 1;
   for (int64_t i = 0; i < depth; ++i) {
     position += step;
     if (position < 0 || position >= static_cast<int64_t>(forward_order_.size())) return;
@@ -78,7 +79,7 @@ void DataParallel::prefetch(int unit, int step, int64_t depth) {
 
 void DataParallel::pre_backward(int unit) {
   groups_[static_cast<size_t>(unit)]->unshard();
-  prefetch(unit, -1, options_.backward_prefetch);
+  prefetch(unit, -1, options_.prefetch.backward);
 }
 
 void DataParallel::post_backward(int unit) {
@@ -110,7 +111,7 @@ void DataParallel::check_gradients() const {
   for (const auto& group : groups_) {
     // One pass: a sum over anything that is not finite is not finite.
     const at::Tensor& flat = group->flat_grad();
-    if (!flat.defined() || at::isfinite(flat.sum()).item<bool>()) continue;
+    if (!flat.defined() || flat.is_meta() || at::isfinite(flat.sum()).item<bool>()) continue;
     for (size_t i = 0; i < group->owned().size(); ++i) {
       const at::Tensor bad = at::isfinite(group->view_in(flat, i)).logical_not();
       const auto count = bad.sum().item<int64_t>();

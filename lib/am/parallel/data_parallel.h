@@ -13,6 +13,7 @@
 #include "am/nn/decoder.h"
 #include "am/parallel/fsdp2/param_group.h"
 #include "am/planner/layout.h"
+#include "am/planner/units.h"
 #include "am/runtime/device_mesh.h"
 
 namespace am::parallel {
@@ -23,9 +24,7 @@ struct DataParallelOptions {
   bool cast_forward_inputs = true;
   // Per unit: free the full parameters after forward and gather them again in backward.
   std::vector<bool> reshard_after_forward;
-  // How many units ahead are gathered while one computes; 0: none.
-  int64_t forward_prefetch = 0;
-  int64_t backward_prefetch = 0;
+  planner::PrefetchDepths prefetch;
   bool overlap_reduction = true;  // false: all units are reduced when backward is over
   bool check_for_nan = false;     // see finish_backward
 };

@@ -12,6 +12,7 @@
 #include "am/planner/activations.h"
 #include "am/planner/precision.h"
 #include "am/tensor/dtype.h"
+#include "am/tensor/memory_meter.h"
 #include "am/tensor/redistribute.h"
 
 namespace am::parallel {
@@ -76,6 +77,7 @@ at::Tensor ParallelModel::forward(const at::Tensor& ids_BT) {
 
 at::Tensor ParallelModel::loss_sum(const at::Tensor& logits_BTv,
                                    const at::Tensor& labels_BT) const {
+  const tensor::MemoryUse use(tensor::TensorUse::kLogits);
   const at::Tensor logits_Nv = logits_BTv.reshape({-1, logits_BTv.size(-1)}).to(at::kFloat);
   const at::Tensor labels_N = labels_BT.reshape({-1});
   const bool cut = vocabulary_slice_.size != config_.vocab_size;

@@ -64,23 +64,6 @@ std::optional<std::string> asked_backend(const config::Plan& plan) {
   return std::visit([](const auto& config) { return config.backend; }, plan.strategy);
 }
 
-void check_backend(const config::Plan& plan, Diagnostics& found) {
-  const auto asked = asked_backend(plan);
-  if (asked == "gloo") return;
-  const auto problem = runtime::why_no_cuda();
-  if (!problem) return;
-  const auto span = plan.span("strategy.backend");
-  if (asked) {
-    found.error("runtime.backend", span, cat("backend \"", *asked, "\": ", problem->what),
-                cat(problem->help, ", or leave the key out"));
-  } else if (const int gpus = runtime::visible_gpus().count; gpus > 0) {
-    found.warning("runtime.backend", span,
-                  cat("this machine has ", gpus, gpus == 1 ? " GPU" : " GPUs",
-                      ", but the plan runs on CPUs over gloo: ", problem->what),
-                  problem->help);
-  }
-}
-
 }  // namespace
 
 void check_supported(const config::Plan& plan, const mesh::MeshSizes& sizes, Diagnostics& found) {
@@ -97,7 +80,23 @@ void check_supported(const config::Plan& plan, const mesh::MeshSizes& sizes, Dia
   unsupported.refuse(plan.metrics.trace, "metrics.trace", "tracing", "set it to false");
   unsupported.refuse(plan.checkpoint.async, "checkpoint.async", "asynchronous checkpointing",
                      "set it to false");
-  check_backend(plan, found);
+}
+
+void check_backend(const config::Plan& plan, Diagnostics& found) {
+  const auto asked = asked_backend(plan);
+  if (asked == "gloo") return;
+  const auto problem = runtime::why_no_cuda();
+  if (!problem) return;
+  const auto span = plan.span("strategy.backend");
+  if (asked) {
+    found.error("runtime.backend", span, cat("backend \"", *asked, "\": ", problem->what),
+                cat(problem->help, ", or leave the key out"));
+  } else if (const int gpus = runtime::visible_gpus().count; gpus > 0) {
+    found.warning("runtime.backend", span,
+                  cat("this machine has ", gpus, gpus == 1 ? " GPU" : " GPUs",
+                      ", but the plan runs on CPUs over gloo: ", problem->what),
+                  problem->help);
+  }
 }
 
 std::string backend_of(const config::Plan& plan) {

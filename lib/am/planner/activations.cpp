@@ -240,10 +240,15 @@ double final_norm_activations(const ActivationContext& context, const model::Mod
          elements * context.product_bytes;
 }
 
-// The head's output (c), then in float32 the log-probabilities that the loss saves, the gradient
-// with respect to them, and the gradient with respect to the logits.
+// In float32: the log-probabilities that the loss saves, the gradient with respect to them, and the
+// gradient with respect to the logits. (Forward has less: the head's output, its copy in float32,
+// the log-probabilities.)
 double logits_bytes(const ActivationContext& context, double vocabulary) {
-  return context.tokens * vocabulary * (context.product_bytes + 3.0 * 4.0);
+  return context.tokens * vocabulary * 3.0 * 4.0;
+}
+
+double logits_gradient_bytes(const ActivationContext& context, double vocabulary) {
+  return context.tokens * vocabulary * context.product_bytes;
 }
 
 double cast_weights_bytes(const ActivationContext& context, double numel) {

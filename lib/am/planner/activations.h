@@ -60,6 +60,8 @@ double final_norm_activations(const ActivationContext& context, const model::Mod
 // Logits from the head's output to the gradient that backward starts with, at their peak.
 // `vocabulary` is this rank's slice.
 double logits_bytes(const ActivationContext& context, double vocabulary);
+// What of them is left when the head's own backward begins: the gradient, as the head computed.
+double logits_gradient_bytes(const ActivationContext& context, double vocabulary);
 
 // A linear layer under autocast saves its weight as it was cast: bytes of `numel` weights, 0 where
 // nothing is cast.

@@ -174,16 +174,15 @@ class Walk {
     }
   }
 
-  double logits() const {
+  // This rank's slice of the vocabulary at the head; 0 on stages without it.
+  double vocabulary() const {
     if (stage_ != layout_.stage_owners.back()) return 0.0;
     const model::ModuleNames& names = layout_.inventory.names;
     const std::string weight =
         cat(config_.tie_word_embeddings ? names.embedding : names.head, ".weight");
     for (const ParameterLayout& parameter : layout_.parameters) {
       if (parameter.name != weight) continue;
-      const double slice = static_cast<double>(parameter.tp_shape(layout_.mesh, rank_)[0]);
-      return logits_bytes(context_, slice) +
-             cast_weights_bytes(context_, slice * static_cast<double>(config_.hidden_size));
+      return static_cast<double>(parameter.tp_shape(layout_.mesh, rank_)[0]);
     }
     return 0.0;
   }
@@ -206,43 +205,73 @@ class Walk {
     peak_.moment = std::move(name);
   }
 
+  // Gathers that are under way for units [from, from + count), or those before them where count is
+  // negative. A unit that is whole already is not gathered.
+  double gathering_ahead(size_t from, int64_t count, bool in_backward) const {
+    double bytes = 0;
+    const int64_t step = count < 0 ? -1 : 1;
+    auto at = static_cast<int64_t>(from);
+    for (int64_t i = 0; i < std::abs(count); ++i, at += step) {
+      if (at < 0 || at >= static_cast<int64_t>(units_.size())) break;
+      const UnitBytes& unit = units_[static_cast<size_t>(at)];
+      if (in_backward && (!unit.reshards || unit.looked_up)) continue;
+      bytes += unit.gather_buffer;
+    }
+    return bytes;
+  }
+
   void forward() {
+    const int64_t depth = prefetch_depths(plan_.strategy).forward;
     if (accumulates()) {
       for (const UnitBytes& unit : units_) now_.unsharded += unit.accumulated;
       if (units_.back().waits_for_end) now_.unsharded -= units_.back().accumulated;
     }
-    for (const UnitBytes& unit : units_) {
+    for (size_t i = 0; i < units_.size(); ++i) {
+      const UnitBytes& unit = units_[i];
       now_.unsharded += unit.full;
       Moment gathering = now_;
-      gathering.communication += unit.gather_buffer;
+      gathering.communication +=
+          unit.gather_buffer + gathering_ahead(i + 1, std::max<int64_t>(0, depth - 1), false);
       look(cat("forward of ", unit.name, ", gathering"), gathering);
       now_.activations += unit.activations;
-      look(cat("forward of ", unit.name), now_);
+      Moment computing = now_;
+      computing.communication += gathering_ahead(i + 1, depth, false);
+      look(cat("forward of ", unit.name), computing);
       if (unit.reshards) now_.unsharded -= unit.full;
     }
-    now_.logits = logits();
-    look("the loss", now_);
+    const double head = vocabulary() * static_cast<double>(config_.hidden_size);
+    now_.activations += cast_weights_bytes(context_, head);
+    now_.logits = logits_bytes(context_, vocabulary());
+    look("backward of the loss", now_);
+    now_.logits = logits_gradient_bytes(context_, vocabulary());
   }
 
   // From the last unit to the first. The reduction of one unit is in flight while the next
   // computes.
   void backward() {
+    const int64_t depth = prefetch_depths(plan_.strategy).backward;
     double pending = 0;
     for (size_t i = units_.size(); i-- > 0;) {
       const UnitBytes& unit = units_[i];
+      const double ahead = i == 0 ? 0.0 : gathering_ahead(i - 1, -depth, true);
       if (unit.reshards && !unit.looked_up) {
         now_.unsharded += unit.full;
         Moment gathering = now_;
         gathering.communication += unit.gather_buffer + pending;
         look(cat("backward of ", unit.name, ", gathering"), gathering);
       }
-      Moment reducing = now_;
-      reducing.activations += unit.recomputed;
-      reducing.unsharded += unit.gradients;
-      reducing.communication += pending + unit.reduce_buffer;
+      Moment computing = now_;
+      computing.communication += ahead;
+      computing.activations += unit.recomputed;
+      computing.unsharded += unit.gradients;
+      computing.communication += pending;
+      look(cat("backward of ", unit.name), computing);
+      now_.logits = 0;
+      Moment reducing = computing;
+      reducing.logits = 0;
+      reducing.communication += unit.reduce_buffer;
       look(cat("backward of ", unit.name, ", reducing"), reducing);
       now_.activations -= unit.activations;
-      now_.logits = 0;
       if (unit.waits_for_end) {
         now_.unsharded += unit.gradients;
         continue;

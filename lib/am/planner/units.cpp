@@ -35,4 +35,15 @@ std::vector<bool> reshard_after_forward(const config::DistributedConfig& strateg
   return std::vector<bool>(units.size(), megatron != nullptr && megatron->zero_dp_strategy == 3);
 }
 
+PrefetchDepths prefetch_depths(const config::DistributedConfig& strategy) {
+  if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&strategy)) {
+    if (!fsdp2->enable_fsdp2_prefetch) return {};
+    return {fsdp2->fsdp2_forward_prefetch_depth, fsdp2->fsdp2_backward_prefetch_depth};
+  }
+  const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy);
+  if (megatron == nullptr || megatron->zero_dp_strategy == 0) return {};
+  if (megatron->zero_dp_strategy == 3) return {1, 1};
+  return {megatron->overlap_param_gather ? 1 : 0, 0};
+}
+
 }  // namespace am::planner

@@ -1,7 +1,7 @@
-// Which FSDP units free their parameters after forward: one rule for the prediction and the
-// runtime.
+// When FSDP units are gathered and freed: one rule for the prediction and the runtime.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "am/config/strategy_config.h"
@@ -18,5 +18,16 @@ namespace am::planner {
 //   ddp            false for all
 std::vector<bool> reshard_after_forward(const config::DistributedConfig& strategy,
                                         const std::vector<model::Unit>& units);
+
+// How many units ahead of the one that computes are being gathered.
+//
+//   fsdp2          enable_fsdp2_prefetch: its depths; else none
+//   megatron_fsdp  one forward with overlap_param_gather; at level 3 one in both directions
+//   ddp            none
+struct PrefetchDepths {
+  int64_t forward = 0;
+  int64_t backward = 0;
+};
+PrefetchDepths prefetch_depths(const config::DistributedConfig& strategy);
 
 }  // namespace am::planner

@@ -149,6 +149,14 @@ c10::intrusive_ptr<c10d::Backend> Group::backend(const at::Tensor& tensor) const
   return found;
 }
 
+void Group::tell(const Collective& collective, std::string_view op,
+                 const at::Tensor& tensor) const {
+  const auto& listener = communicator_->context->on_collective;
+  if (!listener) return;
+  const auto bytes = static_cast<int64_t>(tensor.nbytes());
+  listener(collective, op == "all_gather" ? bytes * size() : bytes);
+}
+
 Pending Group::issue(
     const char* op, const at::Tensor& tensor,
     const std::function<c10::intrusive_ptr<c10d::Work>(c10d::Backend&)>& call) const {
@@ -157,6 +165,7 @@ Pending Group::issue(
   auto work = issued(*communicator_, collective, [&] { return call(*engine); });
   Progress& progress = communicator_->context->progress;
   progress.issued(collective);
+  tell(collective, op, tensor);
   if (tensor.is_cuda()) {
     if (auto observer = communicator_->cuda_engine->observer(work)) {
       progress.track(collective, std::move(observer), tensor.device());
@@ -228,6 +237,7 @@ Pending Group::reduce_scatter_async(at::Tensor out, at::Tensor in) const {
     return engine->alltoall_base(flat_parts, flat_in, equal, equal);
   });
   communicator_->context->progress.issued(collective);
+  tell(collective, "reduce_scatter", in);
   return Pending(communicator_, collective, std::move(work),
                  [out, parts, keep_alive = std::move(flat_in)] {
                    at::Tensor flat_out = out.view(-1);

@@ -36,6 +36,9 @@ struct GroupContext {
   Progress progress;
   // Set by the watchdog. `timed_out` as in CollectiveError.
   std::function<Stall(const Collective& collective, bool timed_out)> explain;
+  // Told of every collective that a group issues, where somebody wants to know. `bytes` of the
+  // whole message: the tensor that is reduced or sent, all parts of a gather or a scatter.
+  std::function<void(const Collective& collective, int64_t bytes)> on_collective;
 };
 
 // The connections between the ranks of a group; groups of the same ranks share one.
@@ -124,6 +127,7 @@ class Group {
  private:
   Collective next(const char* op) const;
   c10::intrusive_ptr<c10d::Backend> backend(const at::Tensor& tensor) const;
+  void tell(const Collective& collective, std::string_view op, const at::Tensor& tensor) const;
   Pending issue(const char* op, const at::Tensor& tensor,
                 const std::function<c10::intrusive_ptr<c10d::Work>(c10d::Backend&)>& call) const;
 

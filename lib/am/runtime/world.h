@@ -31,6 +31,9 @@ class World {
  public:
   // One rank, no store.
   static World single();
+  // A rank of a job that is not there: every collective is over at once and leaves its tensors as
+  // they are. For one rank's part of a step on the meta device, where there is nothing to send.
+  static World pretended(int64_t rank, int64_t size);
   // Collective: joins the job that the launcher's environment describes. Throws Error(kPeer) that
   // names the address, or the ranks that did not arrive in time; as make_engines besides.
   static World connect(const launch::RankEnvironment& here, const WorldOptions& options);

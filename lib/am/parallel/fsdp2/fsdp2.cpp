@@ -16,10 +16,7 @@ DataParallelOptions fsdp2_options(const config::FSDP2Config& config, const plann
   }
   options.cast_forward_inputs = policy.cast_forward_inputs;
   options.reshard_after_forward = planner::reshard_after_forward(config, layout.units);
-  if (config.enable_fsdp2_prefetch) {
-    options.forward_prefetch = config.fsdp2_forward_prefetch_depth;
-    options.backward_prefetch = config.fsdp2_backward_prefetch_depth;
-  }
+  options.prefetch = planner::prefetch_depths(config);
   return options;
 }
 

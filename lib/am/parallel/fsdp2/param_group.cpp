@@ -6,10 +6,14 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/tensor/memory_meter.h"
 
 namespace am::parallel {
 
 namespace {
+
+using tensor::MemoryUse;
+using tensor::TensorUse;
 
 // See Note [Freed storage]. Contents are not kept. (ATen's own resize of a GPU's storage keeps
 // them, and lies in libtorch_cuda.)
@@ -53,7 +57,10 @@ ParamGroup::ParamGroup(std::string name, std::vector<nn::ParameterPtr> parameter
     offset += piece.flat_length;
     pieces_.push_back(std::move(piece));
   }
-  flat_ = at::zeros({offset}, on_device(storage_dtype));
+  {
+    const MemoryUse use(TensorUse::kParameters);
+    flat_ = at::zeros({offset}, on_device(storage_dtype));
+  }
   for (size_t i = 0; i < layouts.size(); ++i) {
     OwnedParameter owned;
     owned.name = layouts[i]->name;
@@ -72,6 +79,7 @@ at::TensorOptions ParamGroup::on_device(at::ScalarType dtype) const {
 }
 
 void ParamGroup::make_full_tensors() {
+  const MemoryUse use(TensorUse::kUnsharded);
   for (size_t i = 0; i < pieces_.size(); ++i) {
     at::Tensor full;
     if (aliased_) {
@@ -94,6 +102,7 @@ at::Tensor ParamGroup::view_in(const at::Tensor& flat, size_t i) const {
 void ParamGroup::begin_unshard() {
   if (unsharded_ || gather_output_.defined()) return;
   const at::NoGradGuard no_grad;
+  const MemoryUse use(TensorUse::kCommunication);
   gather_input_ = flat_.to(param_dtype_);
   gather_output_ = at::empty({shard_group_.size(), flat_.numel()}, on_device(param_dtype_));
   gathering_ = shard_group_.all_gather_async(gather_output_, gather_input_);
@@ -109,21 +118,34 @@ void ParamGroup::unshard() {
   unsharded_ = true;
 }
 
+// Calls `visit` with the parts of a full tensor, flat, and where they are in [ranks, flat]: all
+// whole pieces at once, then the one that is shorter. Pieces after it are empty.
+template <typename Visit>
+void ParamGroup::for_each_part(const Piece& piece, const at::Tensor& full, const at::Tensor& ranks,
+                               const Visit& visit) const {
+  if (full.numel() == 0) return;
+  const int64_t length = piece.flat_length;
+  const int64_t whole = full.numel() / length;
+  if (whole > 0) {
+    visit(full.narrow(0, 0, whole * length).view({whole, length}),
+          ranks.narrow(0, 0, whole).narrow(1, piece.flat_offset, length));
+  }
+  const int64_t rest = full.numel() - whole * length;
+  if (rest == 0) return;
+  visit(full.narrow(0, whole * length, rest), ranks[whole].narrow(0, piece.flat_offset, rest));
+}
+
 // gathered: [ranks, flat]. Rank r's part of a piece holds rows r*length .. of the full tensor.
 void ParamGroup::copy_out(const at::Tensor& gathered) {
   const at::NoGradGuard no_grad;
+  const MemoryUse use(TensorUse::kUnsharded);
   for (size_t i = 0; i < pieces_.size(); ++i) {
     const Piece& piece = pieces_[i];
     resize_storage(full_[i], static_cast<size_t>(full_[i].numel()) * full_[i].element_size());
-    at::Tensor full = untracked_alias(full_[i]).view({piece.rows, piece.row_numel});
-    for (int64_t rank = 0; rank < shard_group_.size(); ++rank) {
-      const auto rows = mesh::chunk(piece.rows, shard_group_.size(), rank);
-      if (rows.size == 0) continue;
-      full.narrow(0, rows.offset, rows.size)
-          .copy_(gathered[rank]
-                     .narrow(0, piece.flat_offset, rows.size * piece.row_numel)
-                     .view({rows.size, piece.row_numel}));
-    }
+    const at::Tensor full = untracked_alias(full_[i]).view({piece.rows * piece.row_numel});
+    for_each_part(piece, full, gathered, [](const at::Tensor& of_full, const at::Tensor& of_ranks) {
+      of_full.copy_(of_ranks);
+    });
   }
 }
 
@@ -152,6 +174,7 @@ bool ParamGroup::has_new_gradients() const {
 // The gradients since the last call, joined with what calls without sync left. Undefined where
 // there are none.
 std::vector<at::Tensor> ParamGroup::take_gradients(bool sync) {
+  const MemoryUse use(TensorUse::kUnsharded);
   std::vector<at::Tensor> gradients = std::exchange(accumulated_, {});
   gradients.resize(full_.size());
   for (size_t i = 0; i < full_.size(); ++i) {
@@ -180,15 +203,10 @@ void ParamGroup::pack(const std::vector<at::Tensor>& gradients, at::Tensor& buff
   for (size_t i = 0; i < pieces_.size(); ++i) {
     if (!gradients[i].defined()) continue;
     const Piece& piece = pieces_[i];
-    const at::Tensor gradient = gradients[i].reshape({piece.rows, piece.row_numel});
-    for (int64_t rank = 0; rank < shard_group_.size(); ++rank) {
-      const auto rows = mesh::chunk(piece.rows, shard_group_.size(), rank);
-      if (rows.size == 0) continue;
-      buffer[rank]
-          .narrow(0, piece.flat_offset, rows.size * piece.row_numel)
-          .view({rows.size, piece.row_numel})
-          .copy_(gradient.narrow(0, rows.offset, rows.size));
-    }
+    const at::Tensor gradient = gradients[i].reshape({piece.rows * piece.row_numel});
+    for_each_part(
+        piece, gradient, buffer,
+        [](const at::Tensor& of_full, const at::Tensor& of_ranks) { of_ranks.copy_(of_full); });
   }
 }
 
@@ -200,6 +218,7 @@ void ParamGroup::begin_reduce(bool sync) {
     return;
   }
   finish_reduce();
+  const MemoryUse use(TensorUse::kCommunication);
   sum_over_tp(gradients);
   at::Tensor buffer = at::zeros({shard_group_.size(), flat_.numel()}, on_device(reduce_dtype_));
   pack(gradients, buffer);
@@ -217,7 +236,10 @@ void ParamGroup::finish_reduce() {
   const at::NoGradGuard no_grad;
   reducing_.wait();
   if (shard_group_.size() > 1) replicate_group_.all_reduce(reduced_);
-  if (!flat_grad_.defined()) flat_grad_ = at::empty_like(flat_);
+  if (!flat_grad_.defined()) {
+    const MemoryUse use(TensorUse::kGradients);
+    flat_grad_ = at::empty_like(flat_);
+  }
   if (flat_grad_valid_) {
     flat_grad_.add_(reduced_);
   } else {

@@ -90,6 +90,9 @@ class ParamGroup {
 
   at::TensorOptions on_device(at::ScalarType dtype) const;
   void make_full_tensors();
+  template <typename Visit>
+  void for_each_part(const Piece& piece, const at::Tensor& full, const at::Tensor& ranks,
+                     const Visit& visit) const;
   void copy_out(const at::Tensor& gathered);
   std::vector<at::Tensor> take_gradients(bool sync);
   void sum_over_tp(std::vector<at::Tensor>& gradients) const;

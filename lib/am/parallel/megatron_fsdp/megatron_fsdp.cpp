@@ -13,9 +13,7 @@ DataParallelOptions megatron_fsdp_options(const config::MegatronFSDPConfig& conf
   options.precision.param_dtype = tensor::parse_dtype(precision.compute);
   options.precision.reduce_dtype = tensor::parse_dtype(precision.reduce);
   options.reshard_after_forward = planner::reshard_after_forward(config, layout.units);
-  const bool shards_parameters = config.zero_dp_strategy == 3;
-  options.forward_prefetch = config.overlap_param_gather || shards_parameters ? 1 : 0;
-  options.backward_prefetch = shards_parameters ? 1 : 0;
+  options.prefetch = planner::prefetch_depths(config);
   options.overlap_reduction = config.overlap_grad_reduce || config.zero_dp_strategy >= 2;
   options.check_for_nan = config.check_for_nan_in_grad;
   return options;

@@ -1,0 +1,124 @@
+#include "am/tensor/meta_operators.h"
+
+#include <ATen/ATen.h>
+#include <ATen/ExpandUtils.h>
+#include <torch/library.h>
+
+#include <initializer_list>
+#include <optional>
+#include <stdexcept>
+#include <tuple>
+#include <vector>
+
+namespace am::tensor {
+
+namespace {
+
+void require_meta(std::initializer_list<at::Tensor> tensors) {
+  for (const at::Tensor& tensor : tensors) {
+    if (!tensor.is_meta() && tensor.dim() > 0) throw std::runtime_error("a tensor of the host");
+  }
+}
+
+at::Tensor embedding(const at::Tensor& weight, const at::Tensor& ids, c10::SymInt /*padding*/,
+                     bool /*scale*/, bool /*sparse*/) {
+  require_meta({ids, weight});
+  std::vector<int64_t> shape = ids.sizes().vec();
+  shape.push_back(weight.size(1));
+  return at::empty(shape, weight.options());
+}
+
+at::Tensor embedding_backward(const at::Tensor& gradient, const at::Tensor& ids, c10::SymInt rows,
+                              c10::SymInt /*padding*/, bool /*scale*/) {
+  require_meta({ids, gradient});
+  return at::empty({rows.expect_int(), gradient.size(-1)}, gradient.options());
+}
+
+at::Tensor where_self(const at::Tensor& condition, const at::Tensor& a, const at::Tensor& b) {
+  require_meta({condition, a, b});
+  const auto shape = at::infer_size(condition.sizes(), at::infer_size(a.sizes(), b.sizes()));
+  return at::empty(shape, (a.is_meta() ? a : b).options());
+}
+
+at::Tensor& where_out(const at::Tensor& condition, const at::Tensor& a, const at::Tensor& b,
+                      at::Tensor& out) {
+  out.resize_(where_self(condition, a, b).sizes());
+  return out;
+}
+
+at::Tensor& logical_and_out(const at::Tensor& a, const at::Tensor& b, at::Tensor& out) {
+  require_meta({a, b});
+  out.resize_(at::infer_size(a.sizes(), b.sizes()));
+  return out;
+}
+
+// q_BHTK, k_BGSK, v_BGSK -> [B, H, T, K] laid out as [B, T, H, K], and the logarithms of the
+// softmax's sums, laid out as [B, T, H].
+std::tuple<at::Tensor, at::Tensor> attention(const at::Tensor& q, const at::Tensor& k,
+                                             const at::Tensor& v, double /*dropout*/,
+                                             bool /*causal*/, const std::optional<at::Tensor>& mask,
+                                             std::optional<double> /*scale*/) {
+  require_meta({q, k, v});
+  if (mask) require_meta({*mask});
+  at::Tensor out =
+      at::empty({q.size(0), q.size(2), q.size(1), v.size(3)}, q.options()).transpose(1, 2);
+  const auto sums = q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  at::Tensor logsumexp =
+      at::empty({q.size(0), q.size(2), q.size(1)}, q.options().dtype(sums)).transpose(1, 2);
+  return {std::move(out), std::move(logsumexp)};
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_backward(
+    const at::Tensor& gradient, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+    const at::Tensor& /*out*/, const at::Tensor& /*logsumexp*/, double /*dropout*/, bool /*causal*/,
+    const std::optional<at::Tensor>& /*mask*/, std::optional<double> /*scale*/) {
+  require_meta({gradient, q, k, v});
+  const auto like = [](const at::Tensor& x) {
+    return at::empty({x.size(0), x.size(2), x.size(1), x.size(3)}, x.options()).transpose(1, 2);
+  };
+  return {like(q), like(k), like(v)};
+}
+
+// Where a device takes a fused kernel, ATen would take the plain formula here, which keeps all
+// scores.
+at::Tensor fused_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                           const std::optional<at::Tensor>& mask, double dropout, bool causal,
+                           std::optional<double> scale, bool /*grouped*/) {
+  return std::get<0>(
+      at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, dropout, causal, mask, scale));
+}
+
+void fused_adamw(at::TensorList parameters, at::TensorList gradients, at::TensorList exp_avg,
+                 at::TensorList exp_avg_sq, at::TensorList /*max_exp_avg_sq*/,
+                 at::TensorList /*steps*/, double /*lr*/, double /*beta1*/, double /*beta2*/,
+                 double /*weight_decay*/, double /*eps*/, bool /*amsgrad*/, bool /*maximize*/,
+                 const std::optional<at::Tensor>& /*grad_scale*/,
+                 const std::optional<at::Tensor>& /*found_inf*/) {
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    require_meta({parameters[i], gradients[i], exp_avg[i], exp_avg_sq[i]});
+  }
+}
+
+}  // namespace
+
+void register_meta_operators() {
+  static torch::Library library(torch::Library::IMPL, "aten", c10::DispatchKey::Meta, __FILE__,
+                                __LINE__);
+  static torch::Library with_gradients(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradMeta,
+                                       __FILE__, __LINE__);
+  static const bool once = [] {
+    library.impl("embedding", &embedding);
+    library.impl("embedding_dense_backward", &embedding_backward);
+    library.impl("where.self", &where_self);
+    library.impl("where.self_out", &where_out);
+    library.impl("logical_and.out", &logical_and_out);
+    library.impl("_scaled_dot_product_flash_attention_for_cpu", &attention);
+    library.impl("_scaled_dot_product_flash_attention_for_cpu_backward", &attention_backward);
+    library.impl("_fused_adamw_", &fused_adamw);
+    with_gradients.impl("scaled_dot_product_attention", &fused_attention);
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+}  // namespace am::tensor

@@ -1,0 +1,121 @@
+#include "am/train/dry_run.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "am/optim/adamw.h"
+#include "am/optim/clip.h"
+#include "am/parallel/parallel_model.h"
+#include "am/parallel/sync_ctx.h"
+#include "am/runtime/device_mesh.h"
+#include "am/runtime/world.h"
+#include "am/tensor/meta_operators.h"
+#include "am/train/setup.h"
+
+namespace am::train {
+
+namespace {
+
+void count(std::vector<CollectiveCount>& counts, const runtime::Collective& collective,
+           int64_t bytes) {
+  const auto same = [&](const CollectiveCount& each) {
+    return each.op == collective.op && each.group == collective.group;
+  };
+  auto found = std::find_if(counts.begin(), counts.end(), same);
+  if (found == counts.end()) {
+    found = counts.insert(counts.end(), {collective.op, collective.group});
+  }
+  found->bytes += bytes;
+  ++found->count;
+}
+
+class Step {
+ public:
+  Step(const config::Plan& plan, const model::ModelConfig& config, const runtime::World& world)
+      : plan_(plan),
+        layout_(make_layout(plan, config, world.size())),
+        mesh_(world, layout_.mesh, c10::Device(c10::kMeta)),
+        model_(parallel::ParallelModel::build(plan, config, layout_, mesh_)),
+        optimizer_(flat(), {}) {}
+
+  void run() {
+    model_->data_parallel().zero_grad();
+    const BatchSizes sizes = batch_sizes(plan_, layout_.mesh.sizes());
+    for (int64_t m = 0; m < sizes.micro_batches; ++m) backward(m + 1 == sizes.micro_batches);
+    at::Tensor loss = at::empty({1}, at::TensorOptions(at::kDouble).device(at::kMeta));
+    mesh_.group("dp_cp").all_reduce(loss);
+    clip();
+    optimizer_.step(gradients(), plan_.optimizer.lr);
+  }
+
+ private:
+  std::vector<at::Tensor> flat() {
+    std::vector<at::Tensor> tensors;
+    for (const auto& group : model_->data_parallel().groups()) tensors.push_back(group->flat());
+    return tensors;
+  }
+
+  std::vector<at::Tensor> gradients() {
+    std::vector<at::Tensor> tensors;
+    for (const auto& group : model_->data_parallel().groups()) {
+      tensors.push_back(group->flat_grad());
+    }
+    return tensors;
+  }
+
+  void backward(bool last) {
+    auto& data_parallel = model_->data_parallel();
+    const auto sync = parallel::get_sync_ctx(data_parallel, plan_.strategy, last,
+                                             config::defers_gradient_sync(plan_.strategy));
+    const auto on_meta = at::TensorOptions(at::kLong).device(at::kMeta);
+    const at::Tensor ids_BT =
+        at::empty({plan_.train.micro_batch_size, plan_.train.seq_len}, on_meta);
+    const at::Tensor loss = model_->loss_sum(model_->forward(ids_BT), at::empty_like(ids_BT));
+    (loss / 1.0).backward();
+    data_parallel.finish_backward();
+  }
+
+  void clip() {
+    std::vector<optim::GradientShard> shards;
+    model_->for_each_owned(
+        [&](parallel::ParamGroup& group, size_t i, const parallel::OwnedParameter& owned) {
+          shards.push_back({group.view_in(group.flat_grad(), i), owned.first_replica});
+        });
+    optim::squared_norm(shards, mesh_.group("world"));
+    if (plan_.train.max_grad_norm <= 0.0) return;
+    for (const at::Tensor& gradient : gradients()) gradient.mul_(0.5);
+  }
+
+  const config::Plan& plan_;
+  planner::Layout layout_;
+  runtime::DeviceMesh mesh_;
+  std::unique_ptr<parallel::ParallelModel> model_;
+  optim::AdamW optimizer_;
+};
+
+}  // namespace
+
+DryRun dry_run(const config::Plan& plan, const model::ModelConfig& config, int64_t world_size,
+               int64_t rank) {
+  const auto start = std::chrono::steady_clock::now();
+  tensor::register_meta_operators();
+  DryRun report;
+  report.rank = rank;
+  const auto world = runtime::World::pretended(rank, world_size);
+  world.context()->on_collective = [&](const runtime::Collective& collective, int64_t bytes) {
+    count(report.collectives, collective, bytes);
+  };
+  const tensor::MemoryMeter meter;
+  Step step(plan, config, world);
+  step.run();
+  report.collectives.clear();
+  step.run();  // gradients stay from step to step, so the second one is full from its start
+  report.peak = meter.peak();
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  report.seconds = took.count();
+  return report;
+}
+
+}  // namespace am::train

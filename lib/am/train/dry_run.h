@@ -1,0 +1,42 @@
+// One rank's part of a step without the job: its real model and strategy on the meta device, in a
+// pretended world. Nothing is computed or sent; every tensor has its size, and is counted.
+//
+//   const DryRun run = dry_run(plan, config, /*world_size=*/16384, /*rank=*/0);
+//   run.peak.total();              // bytes
+//   run.collectives.front();       // {"all_gather", "dp_shard_cp", bytes, 253}
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "am/config/plan.h"
+#include "am/model/config.h"
+#include "am/tensor/memory_meter.h"
+
+namespace am::train {
+
+// All messages of one kind in one group.
+struct CollectiveCount {
+  std::string op;
+  std::string group;
+  int64_t bytes = 0;  // of all of them, counted whole: see GroupContext::on_collective
+  int64_t count = 0;
+};
+
+struct DryRun {
+  int64_t rank = 0;
+  // What tensors took at the fullest moment. Kernels' own scratch space is not among it, nor what
+  // an allocator reserves beyond it.
+  tensor::MemoryBytes peak;
+  std::vector<CollectiveCount> collectives;  // by first use
+  double seconds = 0.0;                      // that this took
+};
+
+// A step as Trainer::train_step makes it, with all its micro-batches; not the first, in which there
+// are no gradients yet. The plan has passed the
+// rules and parallel::check_supported.
+DryRun dry_run(const config::Plan& plan, const model::ModelConfig& config, int64_t world_size,
+               int64_t rank);
+
+}  // namespace am::train

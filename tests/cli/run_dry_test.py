@@ -1,0 +1,67 @@
+"""am-run --dry-run: one rank's step without a job."""
+
+import json
+import unittest
+
+from run_support import RunTest, plan_text
+
+
+class DryRun(RunTest):
+    def dry(self, plan, *arguments, status=0):
+        result = self.am_run(plan, "--dry-run", "--json", *arguments)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return json.loads(result.stdout)
+
+    def test_memory_and_collectives(self):
+        plan = self.write_plan(plan_text(mesh="world_size = 4\ntp_size = 2"))
+        answer = self.dry(plan, "--rank", "3")
+        self.assertEqual((answer["rank"], answer["world_size"]), (3, 4))
+        self.assertEqual(set(answer["components"]),
+                         {"parameters", "gradients", "optimizer", "activations", "logits",
+                          "unsharded", "communication", "other"})
+        self.assertEqual(sum(answer["components"].values()), answer["peak_bytes"])
+        self.assertEqual(answer["components"]["optimizer"], 2 * answer["components"]["parameters"])
+        kinds = {(c["op"], c["group"]): c for c in answer["collectives"]}
+        # 5 units, of which the last layer, the head and the root are gathered once a micro-batch;
+        # the embedding's look-up needs no second gather.
+        self.assertEqual(kinds["all_gather", "dp_shard_cp"]["count"], 2 * 6)
+        self.assertEqual(kinds["reduce_scatter", "dp_shard_cp"]["count"], 5)
+        self.assertIn(("all_reduce", "tp"), kinds)
+        self.assertEqual(kinds["all_reduce", "world"]["bytes"], 8)
+        self.assertFalse(list(self.path.glob("runs*")))
+
+    def test_a_large_world(self):
+        answer = self.dry(self.write_plan(plan_text(mesh="world_size = 4096\ntp_size = 2")),
+                          "--set", "train.global_batch_size=4096", "--rank", "4095")
+        self.assertEqual(answer["world_size"], 4096)
+        self.assertGreater(answer["peak_bytes"], 0)
+
+    def test_strategies(self):
+        for strategy in ("ddp", "megatron_fsdp"):
+            answer = self.dry(self.write_plan(plan_text(strategy=strategy)))
+            ops = {c["op"] for c in answer["collectives"]}
+            self.assertEqual("all_gather" in ops, strategy != "ddp")
+
+    def test_no_such_rank(self):
+        result = self.am_run(self.write_plan(plan_text()), "--dry-run", "--rank", "2")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("ranks 0 to 1", result.stderr)
+
+    def test_rank_is_the_dry_runs(self):
+        self.assertEqual(self.am_run(self.write_plan(plan_text()), "--rank", "1").returncode, 2)
+
+    def test_rules_come_first(self):
+        plan = self.write_plan(plan_text(mesh="world_size = 4\ntp_size = 3"))
+        result = self.am_run(plan, "--dry-run")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("error[", result.stderr)
+
+    def test_in_words(self):
+        result = self.am_run(self.write_plan(plan_text()), "--dry-run")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("rank 0 of 2: ", result.stdout)
+        self.assertIn("reduce_scatter", result.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,107 @@
+// A dry run makes the tensors and the collectives that a real step makes.
+#include "am/train/dry_run.h"
+
+#include <ATen/ATen.h>
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <mutex>
+
+#include "am/base/text.h"
+#include "am/train/trainer.h"
+#include "support/plans.h"
+
+namespace am {
+namespace {
+
+using tensor::TensorUse;
+using Counts = std::map<std::string, std::pair<int64_t, int64_t>>;  // "op group": bytes, count
+
+struct Seen {
+  tensor::MemoryBytes peak;
+  Counts counts;
+};
+
+// What each rank of a real step makes and sends.
+std::map<int64_t, Seen> real_step(const config::Plan& plan, int64_t ranks) {
+  std::map<int64_t, Seen> seen;
+  std::mutex mutex;
+  const auto nowhere = std::filesystem::temp_directory_path() / "am-no-such-run";
+  runtime::run_ranks(ranks, [&](const runtime::World& world) {
+    Diagnostics found;
+    const auto config = model::load_config(plan.resolve(plan.model.path), found);
+    Seen mine;
+    const tensor::MemoryMeter meter;
+    train::Trainer trainer(plan, *config, world, launch::RunFolder(nowhere), {});
+    trainer.train_step(0);
+    world.context()->on_collective = [&](const runtime::Collective& collective, int64_t bytes) {
+      auto& [sum, count] = mine.counts[cat(collective.op, " ", collective.group)];
+      sum += bytes;
+      ++count;
+    };
+    trainer.train_step(1);
+    world.context()->on_collective = nullptr;
+    mine.peak = meter.peak();
+    const std::lock_guard lock(mutex);
+    seen[world.rank()] = mine;
+  });
+  return seen;
+}
+
+Seen dry_step(const config::Plan& plan, int64_t ranks, int64_t rank) {
+  Diagnostics found;
+  const auto config = model::load_config(plan.resolve(plan.model.path), found);
+  const train::DryRun run = train::dry_run(plan, *config, ranks, rank);
+  Seen seen{run.peak, {}};
+  for (const auto& each : run.collectives) {
+    seen.counts[cat(each.op, " ", each.group)] = {each.bytes, each.count};
+  }
+  return seen;
+}
+
+config::Plan plan_of(const test::LayoutCase& layout) {
+  return test::parse(cat("[model]\npath = \"loop/model\"\n[train]\nseq_len = 256\n",
+                         "micro_batch_size = 2\nglobal_batch_size = 8\nmax_steps = 2\n",
+                         "[data]\nkind = \"synthetic\"\n", layout.toml));
+}
+
+}  // namespace
+
+TEST_CASE("a dry run is a step without its contents") {
+  const std::vector<test::LayoutCase> layouts = {
+      {"one rank", 1, "[mesh]\nworld_size = 1\n"},
+      {"fsdp2 on 2", 2, "[mesh]\nworld_size = 2\n"},
+      {"fsdp2 on 2, not deferred", 2,
+       "[mesh]\nworld_size = 2\n[strategy]\ndefer_fsdp_grad_sync = false\n"},
+      {"hsdp 2 x 2, prefetch", 4,
+       "[mesh]\nworld_size = 4\ndp_replicate_size = 2\n[strategy]\nenable_fsdp2_prefetch = true\n"},
+      {"tp 2 x fsdp2 2, sequence parallel", 4,
+       "[mesh]\nworld_size = 4\ntp_size = 2\n[strategy]\nsequence_parallel = true\n"},
+      {"ddp on 2", 2, "[mesh]\nworld_size = 2\n[strategy]\nname = \"ddp\"\n"},
+      {"megatron_fsdp 1 on 2", 2,
+       "[mesh]\nworld_size = 2\n[strategy]\nname = \"megatron_fsdp\"\nzero_dp_strategy = 1\n"},
+      {"megatron_fsdp 3 on 4", 4, "[mesh]\nworld_size = 4\n[strategy]\nname = \"megatron_fsdp\"\n"},
+  };
+  for (const auto& layout : layouts) {
+    const config::Plan plan = plan_of(layout);
+    for (const auto& [rank, real] : real_step(plan, layout.ranks)) {
+      INFO(layout.name << ", rank " << rank);
+      const Seen dry = dry_step(plan, layout.ranks, rank);
+      CHECK(dry.counts == real.counts);
+      for (const TensorUse use :
+           {TensorUse::kParameters, TensorUse::kGradients, TensorUse::kOptimizer}) {
+        INFO("use " << static_cast<int>(use));
+        CHECK(dry.peak.of(use) == real.peak.of(use));
+      }
+      // The connections' threads free some buffers, and are not listened to; those of tensor
+      // parallelism are activations.
+      const auto rest = [](const Seen& seen) {
+        return static_cast<double>(seen.peak.total() - seen.peak.of(TensorUse::kCommunication));
+      };
+      CHECK(rest(dry) <= 1.005 * rest(real));
+      if (layout.toml.find("tp_size") == std::string::npos) CHECK(rest(dry) >= 0.995 * rest(real));
+    }
+  }
+}
+
+}  // namespace am
