@@ -105,6 +105,28 @@ TEST_CASE("a layer's saved tensors, by hand") {
         Approx(1024 * per_token));
 }
 
+TEST_CASE("what checkpointing keeps of a layer, by hand") {
+  const auto kept = [](const std::string& strategy, const std::string& name) {
+    const auto plan =
+        plan_of("[mesh]\nworld_size = 1\n[train]\nseq_len = 1024\n[strategy]\n" + strategy);
+    const auto config = model_of(name);
+    Diagnostics found;
+    const auto layout = am::planner::build_layout(plan, config, {}, found);
+    REQUIRE(layout.has_value());
+    const auto context = am::planner::activation_context(plan, layout->mesh);
+    return am::planner::layer_activations(context, config, *layout, 0, layout->units[1]) / 1024;
+  };
+  // The input and the sum after attention; queries, keys and values; attention; the gate.
+  const std::string selective = "activation_checkpointing = \"selective\"\n";
+  const double llama = 2 * 4096 * 2 + 6144 * 2 + 4096 * 2 + 32 * 4 + 14336 * 2;
+  CHECK(kept(selective, "llama-3.1-8b") == Approx(llama));
+  CHECK(kept("activation_checkpointing = true\n", "llama-3.1-8b") == Approx(4096 * 2));
+  // Under autocast hidden states stay as wide as the parameters; o's weight is kept as it was cast.
+  const std::string narrow = "autocast_dtype = \"bfloat16\"\nmp_policy = \"none\"\n";
+  const double cast = llama + 2 * 4096 * 2 + 4096.0 * 4096 * 2 / 1024;
+  CHECK(kept(selective + narrow, "llama-3.1-8b") == Approx(cast));
+}
+
 TEST_CASE("gradient accumulation with deferred reduction keeps whole gradients") {
   const std::string text = "[mesh]\nworld_size = 8\n[train]\nseq_len = 128\nglobal_batch_size = ";
   const auto single = memory(text + "8\n", "llama-3.1-8b").components;

@@ -48,6 +48,8 @@ constexpr Case kCases[] = {
      "[mesh]|world_size = 8|dp_replicate_size = 2"},
     {"strategy.reshard", "[mesh]|world_size = 8|[strategy]|reshard_after_forward = 3",
      "[mesh]|world_size = 8|[strategy]|reshard_after_forward = 4"},
+    {"strategy.autocast", "[mesh]|world_size = 8|[strategy]|autocast_dtype = \"float32\"",
+     "[mesh]|world_size = 8|[strategy]|autocast_dtype = \"bfloat16\""},
     {"strategy.average",
      "[mesh]|world_size = 2|[strategy]|name = \"megatron_fsdp\"|average_in_collective = true|"
      "calculate_per_token_loss = true",

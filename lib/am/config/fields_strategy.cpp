@@ -11,6 +11,10 @@ constexpr const char* kBackendHelp =
     "Library of the collectives. Absent: nccl where a GPU is present, gloo where none is.";
 constexpr const char* kCheckpointingHelp =
     "Keep only the inputs of each layer for backward, and compute the rest again.";
+constexpr const char* kSelectiveHelp =
+    "true or \"full\": keep only the inputs of each layer for backward, and compute the rest "
+    "again. \"selective\": keep also attention with its inputs, the sum after it and the gate's "
+    "product.";
 
 void add_fsdp2(std::vector<FieldSpec>& out) {
   FieldBuilder fsdp2(
@@ -34,9 +38,10 @@ void add_fsdp2(std::vector<FieldSpec>& out) {
   fsdp2.add("offload_policy", &S::offload_policy, Optional<OffloadCodec>{},
             "Keep sharded parameters, gradients and optimizer states in CPU memory. Absent: no.");
   fsdp2.add("autocast_dtype", &S::autocast_dtype, Optional<Choice>{dtype_choice()},
-            "Run the forward under autocast to this dtype. Absent: no autocast.");
+            "Run the forward under autocast: matrix products and attention in this dtype, norms, "
+            "softmax and loss in float32. Absent: no autocast.");
   fsdp2.add("activation_checkpointing", &S::activation_checkpointing, CheckpointingCodec{},
-            kCheckpointingHelp);
+            kSelectiveHelp);
   fsdp2.add("defer_fsdp_grad_sync", &S::defer_fsdp_grad_sync, Boolean{},
             "With gradient accumulation, reduce gradients at the last micro-batch only.");
   fsdp2.add("backend", &S::backend, backend(), kBackendHelp);

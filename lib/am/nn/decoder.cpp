@@ -6,6 +6,8 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/nn/autocast.h"
+#include "am/nn/checkpointed_layer.h"
 #include "am/nn/runnable.h"
 #include "am/tensor/memory_meter.h"
 
@@ -26,15 +28,15 @@ at::Tensor window_mask(int64_t length, int64_t window, at::Device device) {
 
 }  // namespace
 
-at::Tensor Attention::operator()(const at::Tensor& x_BTD, const Rotation& rotation) const {
-  const auto inputs = fan_out(x_BTD, {&q_proj, &k_proj, &v_proj});
-  at::Tensor q_BHTK = split_heads(q_proj.apply_to(inputs[0]), head_dim);
-  at::Tensor k_BGTK = split_heads(k_proj.apply_to(inputs[1]), head_dim);
-  const at::Tensor v_BGTK = split_heads(v_proj.apply_to(inputs[2]), head_dim);
-  if (q_norm.weight) q_BHTK = q_norm(q_BHTK);
-  if (k_norm.weight) k_BGTK = k_norm(k_BGTK);
-  q_BHTK = rotate(q_BHTK, rotation);
-  k_BGTK = rotate(k_BGTK, rotation);
+at::Tensor Attention::place(const at::Tensor& x_BTX, const RMSNorm& norm,
+                            const Rotation& rotation) const {
+  const at::Tensor x_BHTK = split_heads(x_BTX, head_dim);
+  return rotate(norm.weight ? norm(x_BHTK) : x_BHTK, rotation);
+}
+
+at::Tensor Attention::mix(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,
+                          const at::Tensor& v_BTX) const {
+  const at::Tensor v_BGTK = split_heads(v_BTX, head_dim);
   const int64_t length = q_BHTK.size(2);
   const bool windowed = window > 0 && window < length;
   std::optional<at::Tensor> mask;
@@ -43,14 +45,24 @@ at::Tensor Attention::operator()(const at::Tensor& x_BTD, const Rotation& rotati
   const at::Tensor mixed_BHTK = at::scaled_dot_product_attention(
       q_BHTK, k_BGTK, v_BGTK, mask, /*dropout_p=*/0.0, /*is_causal=*/!windowed,
       /*scale=*/std::nullopt, /*enable_gqa=*/grouped);
-  const at::Tensor mixed_BTX =
-      mixed_BHTK.transpose(1, 2).reshape({q_BHTK.size(0), length, q_BHTK.size(1) * head_dim});
-  return o_proj(mixed_BTX);
+  return mixed_BHTK.transpose(1, 2).reshape({q_BHTK.size(0), length, q_BHTK.size(1) * head_dim});
+}
+
+at::Tensor Attention::operator()(const at::Tensor& x_BTD, const Rotation& rotation) const {
+  const auto inputs = fan_out(x_BTD, {&q_proj, &k_proj, &v_proj});
+  const at::Tensor q_BTX = q_proj.apply_to(inputs[0]);
+  const at::Tensor k_BTX = k_proj.apply_to(inputs[1]);
+  const at::Tensor v_BTX = v_proj.apply_to(inputs[2]);
+  return o_proj(mix(place(q_BTX, q_norm, rotation), place(k_BTX, k_norm, rotation), v_BTX));
+}
+
+at::Tensor FeedForward::activation(const at::Tensor& x_BTD) const {
+  const auto inputs = fan_out(x_BTD, {&gate_proj, &up_proj});
+  return at::silu(gate_proj.apply_to(inputs[0])) * up_proj.apply_to(inputs[1]);
 }
 
 at::Tensor FeedForward::operator()(const at::Tensor& x_BTD) const {
-  const auto inputs = fan_out(x_BTD, {&gate_proj, &up_proj});
-  return down_proj(at::silu(gate_proj.apply_to(inputs[0])) * up_proj.apply_to(inputs[1]));
+  return down_proj(activation(x_BTD));
 }
 
 at::Tensor DecoderLayer::operator()(const at::Tensor& x_BTD, const Rotation& rotation) const {
@@ -175,13 +187,28 @@ std::vector<int> Decoder::forward_units() const {
   return units;
 }
 
+at::Tensor Decoder::run_layer(const DecoderLayer& layer, const at::Tensor& x_BTD,
+                              const Rotation& rotation) const {
+  switch (checkpointing_) {
+    case Checkpointing::kOff:
+      break;
+    case Checkpointing::kFull:
+      return fully_checkpointed(layer, x_BTD, rotation);
+    case Checkpointing::kSelective:
+      return selectively_checkpointed(layer, x_BTD, rotation);
+  }
+  return layer(x_BTD, rotation);
+}
+
 at::Tensor Decoder::operator()(const at::Tensor& ids_BT) {
+  std::optional<AutocastScope> autocast;
+  if (autocast_) autocast.emplace(Autocast{ids_BT.device().type(), autocast_});
   enter(embed_unit_, ids_BT);
   at::Tensor x_BTD = leave(embed_unit_, embed_tokens_(ids_BT));
   const Rotation& positions = rotation(ids_BT.size(1), x_BTD);
   for (size_t i = 0; i < layers_.size(); ++i) {
     x_BTD = enter(layer_units_[i], x_BTD);
-    x_BTD = leave(layer_units_[i], layers_[i](x_BTD, positions));
+    x_BTD = leave(layer_units_[i], run_layer(layers_[i], x_BTD, positions));
   }
   x_BTD = leave(root_unit_, norm_(enter(root_unit_, x_BTD)));
   const at::Tensor head_input = enter(head_unit_, x_BTD);

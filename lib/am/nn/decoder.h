@@ -9,6 +9,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,12 +39,20 @@ struct Attention {
   // Heads are counted from the projections' own sizes, so a tensor-parallel slice computes its
   // heads.
   at::Tensor operator()(const at::Tensor& x_BTD, const Rotation& rotation) const;
+
+  // Its parts, for who checkpoints between them. One of q_BTX and k_BTX with its norm (which may
+  // have no weight) -> BHTK, rotated.
+  at::Tensor place(const at::Tensor& x_BTX, const RMSNorm& norm, const Rotation& rotation) const;
+  // Queries and keys that were placed, v_BTX -> BTX: the input of o_proj.
+  at::Tensor mix(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK, const at::Tensor& v_BTX) const;
 };
 
 struct FeedForward {
   Linear gate_proj, up_proj, down_proj;
 
   at::Tensor operator()(const at::Tensor& x_BTD) const;
+  // x_BTD -> BTF: the input of down_proj.
+  at::Tensor activation(const at::Tensor& x_BTD) const;
 };
 
 struct DecoderLayer {
@@ -53,6 +62,10 @@ struct DecoderLayer {
 
   at::Tensor operator()(const at::Tensor& x_BTD, const Rotation& rotation) const;
 };
+
+// What a layer keeps of forward: all that autograd saves, its input alone, or its input and the
+// most expensive outputs.
+enum class Checkpointing { kOff, kFull, kSelective };
 
 class Decoder {
  public:
@@ -69,6 +82,11 @@ class Decoder {
   const std::vector<ParameterPtr>& parameters() const { return parameters_; }
   const model::ModelConfig& config() const { return config_; }
 
+  // What layers keep until backward (nn/checkpointed_layer.h), and the dtype that the forward runs
+  // under autocast in; absent: no autocast.
+  void set_checkpointing(Checkpointing checkpointing) { checkpointing_ = checkpointing; }
+  void set_autocast(std::optional<at::ScalarType> dtype) { autocast_ = dtype; }
+
   // What a strategy may reach: every Linear, Embedding and RMSNorm by its module name.
   const std::map<std::string, Linear*, std::less<>>& linears() { return linears_; }
   Embedding& embedding() { return embed_tokens_; }
@@ -79,6 +97,8 @@ class Decoder {
 
  private:
   void bind(const model::Inventory& inventory);
+  at::Tensor run_layer(const DecoderLayer& layer, const at::Tensor& x_BTD,
+                       const Rotation& rotation) const;
   ParameterPtr parameter(const std::string& name) const;
   Linear linear(const std::string& module) const;
   RMSNorm norm(const std::string& module) const;
@@ -96,6 +116,8 @@ class Decoder {
   RMSNorm norm_;
   Linear lm_head_;
   UnitHooks* hooks_ = nullptr;
+  Checkpointing checkpointing_ = Checkpointing::kOff;
+  std::optional<at::ScalarType> autocast_;
   int embed_unit_ = 0, head_unit_ = 0, root_unit_ = 0;
   std::vector<int> layer_units_;
   at::Tensor inverse_frequencies_;

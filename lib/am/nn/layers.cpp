@@ -10,13 +10,15 @@ at::Tensor apply_transform(const TransformPtr& transform, const at::Tensor& x) {
   return transform ? (*transform)(x) : x;
 }
 
-at::Tensor Linear::apply_to(const at::Tensor& x) const {
-  if (bias && bias_after_output) {
-    return apply_transform(output, at::linear(x, weight->value)) + bias->value;
-  }
+at::Tensor Linear::product(const at::Tensor& x) const {
   std::optional<at::Tensor> added;
-  if (bias) added = bias->value;
-  return apply_transform(output, at::linear(x, weight->value, added));
+  if (bias && !bias_after_output) added = bias->value;
+  return at::linear(x, weight->value, added);
+}
+
+at::Tensor Linear::finish(const at::Tensor& y) const {
+  at::Tensor finished = apply_transform(output, y);
+  return bias && bias_after_output ? finished + bias->value : finished;
 }
 
 std::vector<at::Tensor> fan_out(const at::Tensor& x, std::initializer_list<const Linear*> layers) {

@@ -38,8 +38,10 @@ struct Linear {
 
   // x_..I -> ..O, its input transform included.
   at::Tensor operator()(const at::Tensor& x) const { return apply_to(apply_transform(input, x)); }
-  // The same for an input that was transformed already.
-  at::Tensor apply_to(const at::Tensor& x) const;
+  // The same for an input that was transformed already: the matrix product, and what follows it.
+  at::Tensor apply_to(const at::Tensor& x) const { return finish(product(x)); }
+  at::Tensor product(const at::Tensor& x) const;  // with the bias, unless that comes later
+  at::Tensor finish(const at::Tensor& y) const;   // the output transform, and a late bias
 };
 
 // The common input of several layers through each one's input transform, which runs once where they

@@ -9,12 +9,29 @@
 #include "am/parallel/megatron_fsdp/megatron_fsdp.h"
 #include "am/parallel/tp/tensor_parallel.h"
 #include "am/parallel/tp/vocabulary.h"
+#include "am/planner/activations.h"
 #include "am/planner/precision.h"
 #include "am/tensor/dtype.h"
 #include "am/tensor/memory_meter.h"
 #include "am/tensor/redistribute.h"
 
 namespace am::parallel {
+
+namespace {
+
+nn::Checkpointing checkpointing_of(const config::Plan& plan) {
+  switch (planner::checkpointing_of(plan)) {
+    case config::ActivationCheckpointing::kOff:
+      break;
+    case config::ActivationCheckpointing::kFull:
+      return nn::Checkpointing::kFull;
+    case config::ActivationCheckpointing::kSelective:
+      return nn::Checkpointing::kSelective;
+  }
+  return nn::Checkpointing::kOff;
+}
+
+}  // namespace
 
 ParallelModel::ParallelModel(const model::ModelConfig& config, const planner::Layout& layout,
                              const runtime::DeviceMesh& mesh)
@@ -29,6 +46,11 @@ std::unique_ptr<ParallelModel> ParallelModel::build(const config::Plan& plan,
   const bool sequence_parallel = fsdp2 != nullptr && fsdp2->sequence_parallel;
   model->vocabulary_slice_ =
       tp::apply_tensor_parallel(model->decoder_, model->layout_, mesh, sequence_parallel);
+
+  model->decoder_.set_checkpointing(checkpointing_of(plan));
+  if (fsdp2 != nullptr && fsdp2->autocast_dtype) {
+    model->decoder_.set_autocast(tensor::parse_dtype(*fsdp2->autocast_dtype));
+  }
 
   const auto storage = tensor::parse_dtype(plan.model.dtype);
   DataParallelOptions options;

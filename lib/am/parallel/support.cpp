@@ -34,11 +34,6 @@ void check_fsdp2(const config::FSDP2Config& config, Unsupported& unsupported) {
                      "resharding to a smaller group", "use true or false");
   unsupported.refuse(config.offload_policy.has_value(), "strategy.offload_policy",
                      "parameter offload", "remove the key");
-  unsupported.refuse(config.autocast_dtype.has_value(), "strategy.autocast_dtype", "autocast",
-                     "set mp_policy.param_dtype instead");
-  unsupported.refuse(config.activation_checkpointing != config::ActivationCheckpointing::kOff,
-                     "strategy.activation_checkpointing", "activation checkpointing",
-                     "set it to false");
   unsupported.refuse(config.enable_compile, "strategy.enable_compile", "compilation",
                      "set it to false");
   unsupported.refuse(config.enable_async_tensor_parallel, "strategy.enable_async_tensor_parallel",
@@ -52,8 +47,6 @@ void check_fsdp2(const config::FSDP2Config& config, Unsupported& unsupported) {
 }
 
 void check_megatron_fsdp(const config::MegatronFSDPConfig& config, Unsupported& unsupported) {
-  unsupported.refuse(config.activation_checkpointing, "strategy.activation_checkpointing",
-                     "activation checkpointing", "set it to false");
   unsupported.refuse(!config.megatron_fsdp_unit_modules.empty(),
                      "strategy.megatron_fsdp_unit_modules", "a choice of units",
                      "remove the key: units are the decoder layers, the embedding and the head");
@@ -83,10 +76,6 @@ void check_supported(const config::Plan& plan, const mesh::MeshSizes& sizes, Dia
   }
   if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) {
     check_fsdp2(*fsdp2, unsupported);
-  }
-  if (const auto* ddp = std::get_if<config::DDPConfig>(&plan.strategy)) {
-    unsupported.refuse(ddp->activation_checkpointing, "strategy.activation_checkpointing",
-                       "activation checkpointing", "set it to false");
   }
   unsupported.refuse(plan.metrics.trace, "metrics.trace", "tracing", "set it to false");
   unsupported.refuse(plan.checkpoint.async, "checkpoint.async", "asynchronous checkpointing",

@@ -89,75 +89,136 @@ double norm_bytes(double elements, double compute_bytes) {
 
 }  // namespace
 
+config::ActivationCheckpointing checkpointing_of(const config::Plan& plan) {
+  if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) {
+    return fsdp2->activation_checkpointing;
+  }
+  const bool on = std::visit(
+      [](const auto& config) { return bool(config.activation_checkpointing); }, plan.strategy);
+  return on ? config::ActivationCheckpointing::kFull : config::ActivationCheckpointing::kOff;
+}
+
 ActivationContext activation_context(const config::Plan& plan, const mesh::MeshLayout& mesh) {
   ActivationContext context;
   const mesh::MeshSizes& sizes = mesh.sizes();
   context.sequence = static_cast<double>(plan.train.seq_len) / static_cast<double>(sizes.cp);
   context.tokens = context.sequence * static_cast<double>(plan.train.micro_batch_size);
   context.compute_bytes = static_cast<double>(dtype_size(resolve_precision(plan).compute));
+  context.product_bytes = context.compute_bytes;
+  context.checkpointing = checkpointing_of(plan);
   if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) {
     if (fsdp2->sequence_parallel) context.sequence_parts = static_cast<double>(sizes.tp);
-    context.checkpointing = fsdp2->activation_checkpointing;
-    return context;
+    if (fsdp2->autocast_dtype) {
+      context.product_bytes = static_cast<double>(dtype_size(*fsdp2->autocast_dtype));
+    }
   }
-  const bool on = std::visit(
-      [](const auto& config) { return bool(config.activation_checkpointing); }, plan.strategy);
-  if (on) context.checkpointing = config::ActivationCheckpointing::kFull;
   return context;
 }
+
+namespace {
+
+// Flash attention saves its inputs, its output, and a logarithm per token and head instead of the
+// scores (Dao et al., 2022).
+void add_attention(const ActivationContext& context, const model::ModelConfig& config,
+                   const model::Unit& layer, const Widths& w, std::vector<SavedTensor>& saved) {
+  const double N = context.tokens;
+  const double p = context.product_bytes;
+  const auto heads_width =
+      static_cast<double>(model::layer_profile(config, layer.layer).attention.qk_head_dim);
+  saved.push_back({"queries, keys, values", N * (w.query + w.key + w.value + w.latent) * p});
+  saved.push_back({"attention output", N * w.attention_out * p});
+  saved.push_back({"attention statistics", N * w.query / heads_width * 4.0});
+  const auto window = model::window_of(config, layer.layer);
+  const bool windowed = window.has_value() && static_cast<double>(*window) < context.sequence;
+  if (windowed) saved.push_back({"window mask", context.sequence * context.sequence * p});
+}
+
+// Elements of this rank's matrices in the layer whose names end so; "": all.
+double matrix_numel(const Layout& layout, int64_t rank, const model::Unit& layer,
+                    std::string_view ending) {
+  double numel_all = 0.0;
+  for (const int index : layer.parameters) {
+    const ParameterLayout& parameter = layout.parameters[static_cast<size_t>(index)];
+    if (parameter.shape.size() < 2 || !ends_with(parameter.name, ending)) continue;
+    numel_all += static_cast<double>(numel(parameter.tp_shape(layout.mesh, rank)));
+  }
+  return numel_all;
+}
+
+}  // namespace
 
 std::vector<SavedTensor> layer_tensors(const ActivationContext& context,
                                        const model::ModelConfig& config, const Layout& layout,
                                        int64_t rank, const model::Unit& layer) {
   const double N = context.tokens;
   const double c = context.compute_bytes;
+  const double p = context.product_bytes;
   const double D = static_cast<double>(config.hidden_size);
   const double cut = context.sequence_parts;
   const Widths w = widths(config, layout, rank, layer);
   const model::LayerProfile profile = model::layer_profile(config, layer.layer);
-  const auto heads_width = static_cast<double>(profile.attention.qk_head_dim);
   const double other_norms = static_cast<double>(profile.hidden_norms) - 1.0;
   std::vector<SavedTensor> saved = {
       {"input norm", norm_bytes(N * D / cut, c)},
       // Gathered over the sequence where it was cut: a linear layer saves what it multiplies.
-      {"input of q, k, v", N * D * c},
-      {"queries, keys, values", N * (w.query + w.key + w.value + w.latent) * c},
-      // Flash attention saves its output, and a logarithm per token and head instead of the scores
-      // (Dao et al., 2022).
-      {"attention output", N * w.attention_out * c},
-      {"attention statistics", N * w.query / heads_width * 4.0},
+      {"input of q, k, v", N * D * p},
       {"other norms", other_norms * norm_bytes(N * D / cut, c)},
       // A parallel block with one norm multiplies the same input.
-      {"input of gate, up", other_norms > 0.0 ? N * D * c : 0.0},
-      {"tokens of experts", N * w.routed * c},
-      {"gate and its activation", N * 2.0 * w.gate * c},
-      {"up", N * w.up * c},
-      {"input of down", N * w.down_in * c},
+      {"input of gate, up", other_norms > 0.0 ? N * D * p : 0.0},
+      {"tokens of experts", N * w.routed * p},
+      {"gate and its activation", N * 2.0 * w.gate * p},
+      {"up", N * w.up * p},
+      {"input of down", N * w.down_in * p},
+      {"weights as cast", cast_weights_bytes(context, matrix_numel(layout, rank, layer, ""))},
   };
-  if (config.qk_norm) saved.push_back({"q and k norms", norm_bytes(N * (w.query + w.key), c)});
-  const auto window = model::window_of(config, layer.layer);
-  const bool windowed = window.has_value() && static_cast<double>(*window) < context.sequence;
-  if (windowed) saved.push_back({"window mask", context.sequence * context.sequence * c});
+  add_attention(context, config, layer, w, saved);
+  if (config.qk_norm) saved.push_back({"q and k norms", norm_bytes(N * (w.query + w.key), p)});
   return saved;
 }
 
+std::vector<SavedTensor> selective_tensors(const ActivationContext& context,
+                                           const model::ModelConfig& config, const Layout& layout,
+                                           int64_t rank, const model::Unit& layer) {
+  const double N = context.tokens;
+  const double hidden =
+      N * static_cast<double>(config.hidden_size) / context.sequence_parts * context.compute_bytes;
+  const double p = context.product_bytes;
+  const Widths w = widths(config, layout, rank, layer);
+  const bool two_sums = model::layer_profile(config, layer.layer).hidden_norms > 1;
+  std::vector<SavedTensor> saved = {
+      {"input", hidden},
+      {"sum after attention", two_sums ? hidden : 0.0},
+      {"gate", N * w.gate * p},
+      {"weight of o as cast",
+       cast_weights_bytes(context, matrix_numel(layout, rank, layer, "self_attn.o_proj.weight"))},
+  };
+  add_attention(context, config, layer, w, saved);
+  if (config.qk_norm) saved.push_back({"inputs of q and k norms", N * (w.query + w.key) * p});
+  return saved;
+}
+
+namespace {
+
+double sum_of(const std::vector<SavedTensor>& tensors) {
+  double total = 0.0;
+  for (const SavedTensor& tensor : tensors) total += tensor.bytes;
+  return total;
+}
+
+}  // namespace
+
 double layer_activations(const ActivationContext& context, const model::ModelConfig& config,
                          const Layout& layout, int64_t rank, const model::Unit& layer) {
-  const double N = context.tokens;
-  const double c = context.compute_bytes;
-  const double input = N * static_cast<double>(config.hidden_size) / context.sequence_parts * c;
-  if (context.checkpointing == config::ActivationCheckpointing::kFull) return input;
-  if (context.checkpointing == config::ActivationCheckpointing::kSelective) {
-    const Widths w = widths(config, layout, rank, layer);
-    const double hidden = static_cast<double>(config.hidden_size);
-    const double products = w.query + w.key + w.value + hidden + w.gate + w.up + hidden;
-    return input + N * c * (w.attention_out + products / 2.0);
+  switch (context.checkpointing) {
+    case config::ActivationCheckpointing::kFull:
+      return context.tokens * static_cast<double>(config.hidden_size) / context.sequence_parts *
+             context.compute_bytes;
+    case config::ActivationCheckpointing::kSelective:
+      return sum_of(selective_tensors(context, config, layout, rank, layer));
+    case config::ActivationCheckpointing::kOff:
+      break;
   }
-  double total = 0.0;
-  for (const SavedTensor& tensor : layer_tensors(context, config, layout, rank, layer)) {
-    total += tensor.bytes;
-  }
-  return total;
+  return sum_of(layer_tensors(context, config, layout, rank, layer));
 }
 
 double recomputed_activations(const ActivationContext& context, const model::ModelConfig& config,
@@ -176,7 +237,7 @@ double embedding_activations(const ActivationContext& context) {
 double final_norm_activations(const ActivationContext& context, const model::ModelConfig& config) {
   const double elements = context.tokens * static_cast<double>(config.hidden_size);
   return norm_bytes(elements / context.sequence_parts, context.compute_bytes) +
-         elements * context.compute_bytes;
+         elements * context.product_bytes;
 }
 
 // In float32: the log-probabilities that the loss saves, the gradient with respect to them, and the
@@ -187,7 +248,11 @@ double logits_bytes(const ActivationContext& context, double vocabulary) {
 }
 
 double logits_gradient_bytes(const ActivationContext& context, double vocabulary) {
-  return context.tokens * vocabulary * context.compute_bytes;
+  return context.tokens * vocabulary * context.product_bytes;
+}
+
+double cast_weights_bytes(const ActivationContext& context, double numel) {
+  return context.product_bytes == context.compute_bytes ? 0.0 : numel * context.product_bytes;
 }
 
 }  // namespace am::planner

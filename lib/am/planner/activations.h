@@ -3,7 +3,7 @@
 // The list follows the decoder of nn/decoder.cpp as PyTorch runs it eagerly: which operators save
 // which of their inputs and outputs. Legend: N tokens of one micro-batch on this rank, D hidden, Q
 // and G the widths of this rank's query and key/value heads, F its feed-forward slice, c bytes of
-// the compute dtype.
+// the compute dtype, p of the dtype of matrix products, which is another under autocast.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,9 @@
 
 namespace am::planner {
 
+// The strategy's key; where it is a flag, true is "full".
+config::ActivationCheckpointing checkpointing_of(const config::Plan& plan);
+
 struct SavedTensor {
   std::string_view what;
   double bytes = 0.0;
@@ -26,6 +29,7 @@ struct ActivationContext {
   double sequence = 0.0;        // positions of one sequence on this rank
   double sequence_parts = 1.0;  // over how many tp ranks sequence parallelism cuts N between layers
   double compute_bytes = 4.0;   // c
+  double product_bytes = 4.0;  // p: of what matrix products take and give; under autocast its dtype
   config::ActivationCheckpointing checkpointing = config::ActivationCheckpointing::kOff;
 };
 ActivationContext activation_context(const config::Plan& plan, const mesh::MeshLayout& mesh);
@@ -35,10 +39,13 @@ std::vector<SavedTensor> layer_tensors(const ActivationContext& context,
                                        const model::ModelConfig& config, const Layout& layout,
                                        int64_t rank, const model::Unit& layer);
 
-// Of one decoder layer as the plan's activation checkpointing keeps it: all of the above, its input
-// alone
-// ("full"), or its input and the outputs of attention and of every second matrix product
-// ("selective").
+// Of the same layer under "selective" checkpointing, as nn/checkpointed_layer.h keeps it.
+std::vector<SavedTensor> selective_tensors(const ActivationContext& context,
+                                           const model::ModelConfig& config, const Layout& layout,
+                                           int64_t rank, const model::Unit& layer);
+
+// Of one decoder layer as the plan's activation checkpointing keeps it: all of layer_tensors(), the
+// layer's input alone ("full"), or selective_tensors().
 double layer_activations(const ActivationContext& context, const model::ModelConfig& config,
                          const Layout& layout, int64_t rank, const model::Unit& layer);
 // What "full" and "selective" compute again while one layer's backward runs; 0 without
@@ -55,5 +62,9 @@ double final_norm_activations(const ActivationContext& context, const model::Mod
 double logits_bytes(const ActivationContext& context, double vocabulary);
 // What of them is left when the head's own backward begins: the gradient, as the head computed.
 double logits_gradient_bytes(const ActivationContext& context, double vocabulary);
+
+// A linear layer under autocast saves its weight as it was cast: bytes of `numel` weights, 0 where
+// nothing is cast.
+double cast_weights_bytes(const ActivationContext& context, double numel);
 
 }  // namespace am::planner

@@ -239,6 +239,8 @@ class Walk {
       look(cat("forward of ", unit.name), computing);
       if (unit.reshards) now_.unsharded -= unit.full;
     }
+    const double head = vocabulary() * static_cast<double>(config_.hidden_size);
+    now_.activations += cast_weights_bytes(context_, head);
     now_.logits = logits_bytes(context_, vocabulary());
     look("backward of the loss", now_);
     now_.logits = logits_gradient_bytes(context_, vocabulary());

@@ -95,7 +95,15 @@ void check_reshard(const RuleContext& context, Diagnostics& found) {
                   ", true or false"));
 }
 
-constexpr std::array<Rule, 7> kRules = {{
+void check_autocast(const RuleContext& context, Diagnostics& found) {
+  const auto* config = fsdp2(context);
+  if (config == nullptr || config->autocast_dtype != "float32") return;
+  found.error("strategy.autocast", context.plan.span("strategy.autocast_dtype"),
+              "autocast to float32 does nothing: autocast narrows",
+              "autocast_dtype = \"bfloat16\", or remove the key");
+}
+
+constexpr std::array<Rule, 8> kRules = {{
     {.id = "tp.strategy",
      .summary = "ddp does not support tensor parallelism",
      .explain =
@@ -141,6 +149,13 @@ constexpr std::array<Rule, 7> kRules = {{
          "sharded over (usually one node), so that backward's all-gather stays inside it. That "
          "group's size must divide dp_shard * cp.",
      .check = check_reshard},
+    {.id = "strategy.autocast",
+     .summary = "autocast_dtype is a 16-bit dtype",
+     .explain =
+         "Under autocast matrix products and attention run in autocast_dtype and the rest stays as "
+         "it is. torch.autocast takes float32 for a mistake and turns itself off. To compute in "
+         "float32, leave the key out and set mp_policy.param_dtype.",
+     .check = check_autocast},
 }};
 
 }  // namespace

@@ -1,0 +1,41 @@
+// PyTorch's autocast from C++: operators choose their dtype while a scope lasts.
+//
+// As under torch.autocast, matrix products and attention run in the autocast dtype, and what loses
+// too much there (norms, softmax) stays as it is. Weights that are cast are not cached: a step uses
+// each once, and a cached copy would outlive the parameter that FSDP frees.
+//
+//   const AutocastScope scope({at::kCPU, at::kBFloat16});
+//   at::linear(x, w);  // bfloat16, whatever x and w are
+#pragma once
+
+#include <c10/core/DeviceType.h>
+#include <c10/core/ScalarType.h>
+
+#include <optional>
+
+namespace am::nn {
+
+struct Autocast {
+  c10::DeviceType device = c10::DeviceType::CPU;
+  std::optional<at::ScalarType> dtype;  // absent: off
+};
+
+// What holds on this thread for a kind of device.
+Autocast current_autocast(c10::DeviceType device);
+
+// Sets autocast on this thread, and what was there before when it ends.
+class AutocastScope {
+ public:
+  explicit AutocastScope(const Autocast& autocast);
+  ~AutocastScope();
+  AutocastScope(const AutocastScope&) = delete;
+  AutocastScope& operator=(const AutocastScope&) = delete;
+
+ private:
+  c10::DeviceType device_;
+  bool enabled_before_;
+  bool cached_before_;
+  at::ScalarType dtype_before_;
+};
+
+}  // namespace am::nn

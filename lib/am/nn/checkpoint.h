@@ -1,0 +1,60 @@
+// Activation checkpointing: a segment of the model keeps its inputs instead of what autograd would
+// save, and computes itself again when its backward begins.
+//
+//   // down(silu(gate(x)) * up(x)): keeps x and gate's output; only `up` is multiplied again.
+//   const Tensors y = checkpoint(
+//       [&](const Tensors& in, Products& products) -> Tensors {
+//         const at::Tensor gate = products.kept(gate_proj, in[0]);
+//         return {products.returned(down_proj, at::silu(gate) * up_proj.product(in[0]))};
+//       },
+//       {x});
+//
+// The segment runs without a graph in forward. Its node in the graph runs it again with one, under
+// the autocast state of its forward, and sends the gradients through: parameters get theirs in
+// their usual place before the node's own gradients leave it, so hooks around a segment (UnitHooks)
+// see the order that they would see without it. Gradients are the same to the bit.
+//
+// No layer draws random numbers; one that does would need its generator's state kept here too.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <vector>
+
+#include "am/nn/layers.h"
+
+namespace am::nn {
+
+using Tensors = std::vector<at::Tensor>;
+
+// The matrix products of a segment that are not multiplied out a second time. Each call means the
+// same product in both runs, by its turn. Values are those of Linear::product.
+class Products {
+ public:
+  // A product whose output is kept until backward.
+  at::Tensor kept(const Linear& linear, const at::Tensor& x);
+  // A product that the segment returns and does not look at: backward needs no value of it, so
+  // nothing is kept. In the second run it has its shape and dtype alone.
+  at::Tensor returned(const Linear& linear, const at::Tensor& x);
+
+  // Begins the second run, in which products have the values that are known.
+  void replay();
+
+ private:
+  at::Tensor next(const Linear& linear, const at::Tensor& x);
+
+  bool replaying_ = false;
+  size_t turn_ = 0;
+  Tensors values_;
+};
+
+// What it reads besides its inputs (layers, a rotation) must outlive backward.
+using Segment = std::function<Tensors(const Tensors& inputs, Products& products)>;
+
+// The segment's outputs. An input may be returned as it is; then its other gradients join in the
+// order in which autograd would add them. Without grad mode, or where no input needs a gradient,
+// the segment simply runs.
+Tensors checkpoint(Segment segment, const Tensors& inputs);
+
+}  // namespace am::nn

@@ -1,0 +1,71 @@
+// What a forward pass leaves alive is what the planner says that it saves.
+#include <ATen/ATen.h>
+
+#include <catch2/catch.hpp>
+#include <mutex>
+
+#include "am/base/text.h"
+#include "am/planner/activations.h"
+#include "support/live_bytes.h"
+#include "support/plans.h"
+
+namespace am {
+namespace {
+
+int64_t unsharded_bytes(parallel::ParallelModel& model) {
+  int64_t bytes = 0;
+  for (const auto& group : model.data_parallel().groups()) bytes += group->unsharded_bytes();
+  return bytes;
+}
+
+// Alive after a forward pass besides the logits and gathered parameters.
+int64_t measure(const config::Plan& plan, const runtime::World& world) {
+  test::RankModel rank(plan, world);
+  const at::Tensor ids = at::zeros({plan.train.micro_batch_size, plan.train.seq_len}, at::kLong);
+  {
+    const at::NoGradGuard no_grad;  // makes the rotation, which stays
+    rank.model->forward(ids);
+  }
+  for (auto& group : rank.model->data_parallel().groups()) group->reshard();
+  const test::LiveBytes live;
+  const at::Tensor logits = rank.model->forward(ids);
+  return live.count() - static_cast<int64_t>(logits.storage().nbytes()) -
+         unsharded_bytes(*rank.model);
+}
+
+double predict(const config::Plan& plan, int64_t ranks) {
+  Diagnostics found;
+  const auto config = model::load_config(plan.resolve(plan.model.path), found);
+  const auto sizes = planner::resolve_mesh(plan, ranks, found);
+  const auto layout = planner::build_layout(plan, *config, *sizes, found);
+  const auto context = planner::activation_context(plan, layout->mesh);
+  double bytes = planner::final_norm_activations(context, *config);
+  for (const auto& unit : layout->units) {
+    if (unit.layer < 0) continue;
+    bytes += planner::layer_activations(context, *config, *layout, 0, unit);
+  }
+  const double head = static_cast<double>(config->vocab_size * config->hidden_size);
+  return bytes + planner::cast_weights_bytes(context, head);
+}
+
+}  // namespace
+
+TEST_CASE("activations are predicted as they are kept") {
+  const std::string family = GENERATE("llama", "mistral", "qwen2", "qwen3");
+  const std::string mode = GENERATE("false", "true", "\"selective\"");
+  const std::string precision = GENERATE("float32", "bfloat16", "autocast");
+  const std::string params = precision == "bfloat16" ? "bfloat16" : "float32";
+  const std::string policy = cat("mp_policy = { param_dtype = \"", params, "\", reduce_dtype = \"",
+                                 params, "\", output_dtype = \"none\" }\n");
+  const std::string autocast = precision == "autocast" ? "autocast_dtype = \"bfloat16\"\n" : "";
+  const config::Plan plan = test::parse(
+      cat("[model]\npath = \"hf/", family,
+          "\"\n[train]\nseq_len = 64\nmicro_batch_size = 8\n[mesh]\nworld_size = 1\n[strategy]\n",
+          policy, autocast, "activation_checkpointing = ", mode, "\n"));
+  int64_t measured = 0;
+  runtime::run_ranks(1, [&](const runtime::World& world) { measured = measure(plan, world); });
+  INFO(family << ", " << precision << ", checkpointing " << mode);
+  CHECK(static_cast<double>(measured) == Approx(predict(plan, 1)).epsilon(0.02));
+}
+
+}  // namespace am

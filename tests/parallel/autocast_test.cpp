@@ -1,0 +1,78 @@
+// The forward under autocast against transformers' under torch.autocast on the same weights
+// (autocast.safetensors, made by scripts/fixtures/make_fixtures.py).
+#include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
+
+#include <catch2/catch.hpp>
+
+#include "am/base/text.h"
+#include "am/checkpoint/tensor_source.h"
+#include "am/checkpoint/weights.h"
+#include "support/plans.h"
+
+namespace am {
+namespace {
+
+constexpr double kTolerance = 2e-2;  // two roundings to bfloat16's eight bits, and their sums
+
+std::string plan_text(const std::string& family, const std::string& strategy) {
+  return cat("[model]\npath = \"hf/", family, "\"\n[train]\nseq_len = 16\nmicro_batch_size = 2\n",
+             "[mesh]\nworld_size = 1\n[strategy]\nmp_policy = { param_dtype = \"float32\", ",
+             "reduce_dtype = \"float32\", output_dtype = \"float32\" }\n", strategy);
+}
+
+struct Pass {
+  at::Tensor logits, loss;
+  std::vector<std::pair<std::string, at::Tensor>> gradients;
+};
+
+Pass pass(const std::string& family, const std::string& strategy) {
+  const config::Plan plan = test::parse(plan_text(family, strategy));
+  Pass result;
+  runtime::run_ranks(1, [&](const runtime::World& world) {
+    test::RankModel rank(plan, world);
+    checkpoint::load(*rank.model, *checkpoint::open_tensor_source(
+                                      test::data_path(cat("hf/", family, "/model.safetensors"))));
+    const auto reference = checkpoint::open_tensor_source(
+        test::data_path(cat("hf/", family, "/reference.safetensors")));
+    const at::Tensor labels = reference->read_all("labels");
+    const at::Tensor logits = rank.model->forward(reference->read_all("input_ids"));
+    const at::Tensor loss = rank.model->loss_sum(logits, labels) /
+                            labels.ne(parallel::kIgnoreIndex).sum().item<double>();
+    loss.backward();
+    rank.model->data_parallel().finish_backward();
+    CHECK_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
+    CHECK(loss.scalar_type() == at::kFloat);
+    result.logits = logits.detach();
+    result.loss = loss.detach().view({1});
+    rank.model->for_each_owned(
+        [&](parallel::ParamGroup& group, size_t i, const parallel::OwnedParameter& owned) {
+          result.gradients.emplace_back(owned.name, group.view_in(group.flat_grad(), i).clone());
+        });
+  });
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("the forward under autocast equals torch.autocast's") {
+  const std::string family = GENERATE("llama", "qwen3");
+  const std::string mode = GENERATE("false", "true", "\"selective\"");
+  INFO(family << ", checkpointing " << mode);
+  const auto wanted =
+      checkpoint::open_tensor_source(test::data_path(cat("hf/", family, "/autocast.safetensors")));
+  const Pass got =
+      pass(family, cat("autocast_dtype = \"bfloat16\"\nactivation_checkpointing = ", mode, "\n"));
+  CHECK(test::relative_difference(got.logits, wanted->read_all("logits")) < kTolerance);
+  CHECK(test::relative_difference(got.loss, wanted->read_all("loss")) < 1e-3);
+  for (const auto& [name, gradient] : got.gradients) {
+    INFO(name);
+    CHECK(test::relative_difference(gradient, wanted->read_all("grad." + name)) < kTolerance);
+  }
+  // Each logit was a bfloat16 number, which no float32 forward gives.
+  CHECK(at::equal(got.logits, got.logits.to(at::kBFloat16).to(at::kFloat)));
+  const Pass plain = pass(family, "");
+  CHECK_FALSE(at::equal(plain.logits, plain.logits.to(at::kBFloat16).to(at::kFloat)));
+}
+
+}  // namespace am

@@ -1,0 +1,150 @@
+// Activation checkpointing changes what is kept, and no bit of what is computed.
+#include <ATen/ATen.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <map>
+#include <mutex>
+
+#include "am/base/text.h"
+#include "am/checkpoint/tensor_source.h"
+#include "am/checkpoint/weights.h"
+#include "am/train/trainer.h"
+#include "support/plans.h"
+
+namespace am {
+namespace {
+
+const std::string kFullPrecision =
+    "mp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", output_dtype = "
+    "\"float32\" }\n";
+
+test::LayoutCase fsdp2(const std::string& name, int64_t ranks, const std::string& mesh = {},
+                       const std::string& strategy = {}) {
+  return {
+      name, ranks,
+      cat("[mesh]\nworld_size = ", ranks, "\n", mesh, "[strategy]\nname = \"fsdp2\"\n", strategy)};
+}
+
+std::vector<test::LayoutCase> layouts() {
+  return {
+      fsdp2("fsdp2 on 2", 2, "", kFullPrecision),
+      fsdp2("fsdp2 on 3, never resharded", 3, "",
+            kFullPrecision + "reshard_after_forward = false\n"),
+      fsdp2("fsdp2 on 2, always resharded, prefetch", 2, "",
+            kFullPrecision + "reshard_after_forward = true\nenable_fsdp2_prefetch = true\n"),
+      fsdp2("tp 2", 2, "tp_size = 2\n", kFullPrecision),
+      fsdp2("tp 2, sequence parallel", 2, "tp_size = 2\n",
+            kFullPrecision + "sequence_parallel = true\n"),
+      fsdp2("bfloat16 parameters on 2", 2),
+      fsdp2("autocast on 2", 2, "", kFullPrecision + "autocast_dtype = \"bfloat16\"\n"),
+  };
+}
+
+std::string with_mode(const test::LayoutCase& layout, const std::string& mode) {
+  return cat(layout.toml, "activation_checkpointing = ", mode, "\n");
+}
+
+using Gradients = std::map<std::string, at::Tensor>;  // "RANK:UNIT" -> flat
+
+Gradients first_gradients(const std::string& family, const test::LayoutCase& layout,
+                          const std::string& mode) {
+  const config::Plan plan = test::parse(cat("[model]\npath = \"hf/", family,
+                                            "\"\n[train]\nseq_len = 16\nmicro_batch_size = 2\n",
+                                            with_mode(layout, mode)));
+  Gradients gradients;
+  std::mutex mutex;
+  runtime::run_ranks(layout.ranks, [&](const runtime::World& world) {
+    test::RankModel rank(plan, world);
+    checkpoint::load(*rank.model, *checkpoint::open_tensor_source(
+                                      test::data_path(cat("hf/", family, "/model.safetensors"))));
+    const auto reference = checkpoint::open_tensor_source(
+        test::data_path(cat("hf/", family, "/reference.safetensors")));
+    const at::Tensor logits = rank.model->forward(reference->read_all("input_ids"));
+    rank.model->loss_sum(logits, reference->read_all("labels")).backward();
+    rank.model->data_parallel().finish_backward();
+    const std::lock_guard lock(mutex);
+    for (const auto& group : rank.model->data_parallel().groups()) {
+      gradients[cat(world.rank(), ":", group->name())] = group->flat_grad().clone();
+    }
+    gradients[cat(world.rank(), ": logits")] = logits.detach().clone();
+  });
+  return gradients;
+}
+
+struct Curve {
+  std::vector<double> losses, norms;
+};
+
+Curve five_steps(const std::string& layout, int64_t ranks, int64_t micro_batch) {
+  const config::Plan plan = test::parse(
+      cat("[model]\npath = \"loop/model\"\n[train]\nseq_len = 16\nglobal_batch_size = 12\n",
+          "micro_batch_size = ", micro_batch,
+          "\nmax_steps = 5\nmax_grad_norm = 1.0\n[optimizer]\nlr = 1e-2\n",
+          "[data]\nkind = \"tokens\"\npath = \"loop/tokens.bin\"\nshuffle = false\n", layout));
+  const std::filesystem::path nowhere = std::filesystem::temp_directory_path() / "am-no-such-run";
+  Curve curve;
+  runtime::run_ranks(ranks, [&](const runtime::World& world) {
+    Diagnostics found;
+    const auto config = model::load_config(plan.resolve(plan.model.path), found);
+    train::Trainer trainer(plan, *config, world, launch::RunFolder(nowhere), {});
+    for (int64_t step = 0; step < plan.train.max_steps; ++step) {
+      const observe::StepMetrics metrics = trainer.train_step(step);
+      if (world.rank() != 0) continue;
+      curve.losses.push_back(metrics.loss);
+      curve.norms.push_back(metrics.grad_norm);
+    }
+  });
+  return curve;
+}
+
+}  // namespace
+
+TEST_CASE("checkpointing changes no bit of a gradient") {
+  const std::string family = GENERATE("llama", "mistral", "qwen2", "qwen3", "llama-bias");
+  for (const auto& layout : layouts()) {
+    const Gradients wanted = first_gradients(family, layout, "false");
+    for (const std::string mode : {"true", "\"selective\""}) {
+      const Gradients got = first_gradients(family, layout, mode);
+      REQUIRE(got.size() == wanted.size());
+      for (const auto& [name, gradient] : got) {
+        INFO(family << ", " << layout.name << ", " << mode << ", " << name);
+        CHECK(at::equal(gradient, wanted.at(name)));
+        CHECK(gradient.abs().sum().item<double>() > 0.0);
+      }
+    }
+  }
+}
+
+TEST_CASE("checkpointing changes no bit of five steps, with accumulation and without") {
+  std::vector<test::LayoutCase> all = layouts();
+  all.push_back(
+      fsdp2("deferred reduction", 2, "", kFullPrecision + "defer_fsdp_grad_sync = true\n"));
+  all.push_back(fsdp2("reduction at each micro-batch", 2, "",
+                      kFullPrecision + "defer_fsdp_grad_sync = false\n"));
+  for (const auto& layout : all) {
+    DYNAMIC_SECTION(layout.name) {
+      const int64_t micro_batch = GENERATE(1, 2);
+      const Curve wanted = five_steps(with_mode(layout, "false"), layout.ranks, micro_batch);
+      REQUIRE(wanted.losses.size() == 5);
+      for (const std::string mode : {"true", "\"selective\""}) {
+        INFO(mode << ", micro-batches of " << micro_batch);
+        const Curve got = five_steps(with_mode(layout, mode), layout.ranks, micro_batch);
+        CHECK(got.losses == wanted.losses);
+        CHECK(got.norms == wanted.norms);
+      }
+    }
+  }
+}
+
+TEST_CASE("ddp and megatron_fsdp checkpoint layers without changing a bit") {
+  const std::string name = GENERATE("ddp", "megatron_fsdp");
+  const std::string layout = cat("[mesh]\nworld_size = 2\n[strategy]\nname = \"", name, "\"\n");
+  const Curve wanted = five_steps(layout, 2, 1);
+  const Curve got = five_steps(layout + "activation_checkpointing = true\n", 2, 1);
+  REQUIRE(wanted.losses.size() == 5);
+  CHECK(got.losses == wanted.losses);
+  CHECK(got.norms == wanted.norms);
+}
+
+}  // namespace am

@@ -1,0 +1,39 @@
+// CPU memory that tensors made on this thread hold, as PyTorch's allocator reports it to a
+// profiler.
+//
+//   const test::LiveBytes live;
+//   const at::Tensor x = at::zeros({256});
+//   live.count();  // 1024
+#pragma once
+
+#include <c10/core/Allocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+
+#include <cstdint>
+#include <memory>
+
+namespace am::test {
+
+class LiveBytes {
+ public:
+  LiveBytes() : guard_(c10::DebugInfoKind::PROFILER_STATE, counter_) {}
+
+  // Since this object was made; what was freed since but made before is not subtracted.
+  int64_t count() const { return counter_->bytes; }
+
+ private:
+  struct Counter : c10::MemoryReportingInfoBase {
+    void reportMemoryUsage(void* /*pointer*/, int64_t size, size_t /*allocated*/,
+                           size_t /*reserved*/, c10::Device /*device*/) override {
+      bytes += size;
+    }
+    bool memoryProfilingEnabled() const override { return true; }
+
+    int64_t bytes = 0;
+  };
+
+  std::shared_ptr<Counter> counter_ = std::make_shared<Counter>();
+  c10::DebugInfoGuard guard_;
+};
+
+}  // namespace am::test
