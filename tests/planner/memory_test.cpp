@@ -122,7 +122,9 @@ TEST_CASE("what checkpointing keeps of a layer, by hand") {
   CHECK(kept(selective, "llama-3.1-8b") == Approx(llama));
   CHECK(kept("activation_checkpointing = true\n", "llama-3.1-8b") == Approx(4096 * 2));
   // Under autocast hidden states stay as wide as the parameters; o's weight is kept as it was cast.
-  const std::string narrow = "autocast_dtype = \"bfloat16\"\nmp_policy = \"none\"\n";
+  const std::string narrow =
+      "autocast_dtype = \"bfloat16\"\nmp_policy = { param_dtype = \"float32\", reduce_dtype = "
+      "\"float32\", output_dtype = \"float32\" }\n";
   const double cast = llama + 2 * 4096 * 2 + 4096.0 * 4096 * 2 / 1024;
   CHECK(kept(selective + narrow, "llama-3.1-8b") == Approx(cast));
 }

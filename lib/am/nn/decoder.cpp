@@ -30,8 +30,11 @@ at::Tensor window_mask(int64_t length, int64_t window, at::Device device) {
 
 at::Tensor Attention::place(const at::Tensor& x_BTX, const RMSNorm& norm,
                             const Rotation& rotation) const {
-  const at::Tensor x_BHTK = split_heads(x_BTX, head_dim);
-  return rotate(norm.weight ? norm(x_BHTK) : x_BHTK, rotation);
+  if (!norm.weight) return rotate(split_heads(x_BTX, head_dim), rotation);
+  // Normalised before heads and positions change places: attention lays its output out as its
+  // queries, and o_proj would copy one that is not [B, T, H, K] in memory.
+  const at::Tensor x_BTHK = x_BTX.view({x_BTX.size(0), x_BTX.size(1), -1, head_dim});
+  return rotate(norm(x_BTHK).transpose(1, 2), rotation);
 }
 
 at::Tensor Attention::mix(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,

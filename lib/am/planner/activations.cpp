@@ -158,13 +158,14 @@ std::vector<SavedTensor> layer_tensors(const ActivationContext& context,
   const Widths w = widths(config, layout, rank, layer);
   const model::LayerProfile profile = model::layer_profile(config, layer.layer);
   const double other_norms = static_cast<double>(profile.hidden_norms) - 1.0;
+  const bool casts = p != c;  // autocast narrows a common input for each product anew
   std::vector<SavedTensor> saved = {
       {"input norm", norm_bytes(N * D / cut, c)},
       // Gathered over the sequence where it was cut: a linear layer saves what it multiplies.
-      {"input of q, k, v", N * D * p},
+      {"input of q, k, v", N * D * p * (casts ? 3.0 : 1.0)},
       {"other norms", other_norms * norm_bytes(N * D / cut, c)},
       // A parallel block with one norm multiplies the same input.
-      {"input of gate, up", other_norms > 0.0 ? N * D * p : 0.0},
+      {"input of gate, up", other_norms > 0.0 ? N * D * p * (casts ? 2.0 : 1.0) : 0.0},
       {"tokens of experts", N * w.routed * p},
       {"gate and its activation", N * 2.0 * w.gate * p},
       {"up", N * w.up * p},
@@ -172,7 +173,11 @@ std::vector<SavedTensor> layer_tensors(const ActivationContext& context,
       {"weights as cast", cast_weights_bytes(context, matrix_numel(layout, rank, layer, ""))},
   };
   add_attention(context, config, layer, w, saved);
-  if (config.qk_norm) saved.push_back({"q and k norms", norm_bytes(N * (w.query + w.key), p)});
+  if (config.qk_norm) {
+    const auto heads_width = static_cast<double>(profile.attention.qk_head_dim);
+    saved.push_back({"q and k norms", norm_bytes(N * (w.query + w.key), p)});
+    saved.push_back({"statistics of q and k", N * (w.query + w.key) / heads_width * 4.0});
+  }
   return saved;
 }
 
