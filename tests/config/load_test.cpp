@@ -139,6 +139,7 @@ TEST_CASE("letters in a value that is none") {
   CHECK(only_error("x = [ 1'\xC3\xA4' ]\n").rule == "plan.syntax");
   CHECK(only_error("x = \"\"\"a\\\xEF\xBB\xB5\"\"\"\n").rule == "plan.syntax");
   CHECK(only_error("x = \"\\\xC3\xA4\"\n").rule == "plan.syntax");
+  CHECK(only_error("ts = [1_-000000000[\":\\+\xC6\x9A\"0\n").rule == "plan.syntax");
 }
 
 TEST_CASE("headers that the TOML library asserts about") {
