@@ -9,7 +9,6 @@
 #include "am/config/plan.h"
 
 namespace am::config {
-namespace {
 
 std::string toml_text(std::string_view text) {
   static constexpr std::string_view kHex = "0123456789ABCDEF";
@@ -29,8 +28,6 @@ std::string toml_text(std::string_view text) {
   }
   return out + '"';
 }
-
-}  // namespace
 
 std::string toml_key(const std::string& key) {
   constexpr std::string_view kBare =

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "am/base/text.h"
-#include "am/planner/exchange/quoted.h"
+#include "am/config/write.h"
 #include "am/planner/exchange/yaml_reader.h"
 
 namespace am::planner {
@@ -36,7 +36,7 @@ std::string number_text(const Json& value) {
 std::string inline_text(const Json& value) {
   if (value.is_string()) {
     const auto& text = value.get_ref<const std::string&>();
-    return is_plain(text) ? text : quote(text);
+    return is_plain(text) ? text : config::toml_text(text);
   }
   if (value.is_number_float()) return number_text(value);
   if (value.is_array()) {
@@ -49,7 +49,7 @@ std::string inline_text(const Json& value) {
 
 void write(const Json& object, const std::string& indent, std::string& out) {
   for (const auto& [key, value] : object.items()) {
-    const std::string name = is_plain(key) ? key : quote(key);
+    const std::string name = is_plain(key) ? key : config::toml_text(key);
     if (value.is_object() && !value.empty()) {
       out += cat(indent, name, ":\n");
       write(value, indent + "  ", out);
