@@ -51,10 +51,7 @@ std::vector<Pair> mesh_of(const PlanInput& a, const PlanInput& b) {
 }
 
 RankMemory worst_rank(const PlanInput& input) {
-  const auto stages = am::planner::memory_of_stages(input.plan, input.model, input.layout);
-  return *std::max_element(stages.begin(), stages.end(), [](const auto& a, const auto& b) {
-    return a.components.total() < b.components.total();
-  });
+  return am::planner::fullest(am::planner::memory_of_stages(input.plan, input.model, input.layout));
 }
 
 std::vector<Pair> memory_of(const PlanInput& a, const PlanInput& b) {

@@ -1,5 +1,4 @@
 // am-plan memory PLAN: what the worst rank, or one rank, needs, and whether the GPU has it.
-#include <algorithm>
 #include <utility>
 
 #include "am/base/text.h"
@@ -35,10 +34,6 @@ std::string sharding_text(const PlanInput& input) {
   return parts.empty() ? "whole" : am::join(parts, ", ");
 }
 
-bool is_automesh(const PlanInput& input) {
-  return &am::planner::implementation_of(input.plan) == &am::planner::automesh_implementation();
-}
-
 // By formula, for another implementation.
 std::vector<Part> formula_parts(const PlanInput& input, const MemoryComponents& memory) {
   const am::config::TrainSection& train = input.plan.train;
@@ -56,7 +51,7 @@ std::vector<Part> formula_parts(const PlanInput& input, const MemoryComponents& 
 }
 
 std::vector<Part> parts_of(const PlanInput& input, const MemoryComponents& memory) {
-  if (!is_automesh(input)) return formula_parts(input, memory);
+  if (!am::planner::runs_automesh(input.plan)) return formula_parts(input, memory);
   const auto precision = am::planner::resolve_precision(input.plan);
   const std::string sharding = sharding_text(input);
   const am::config::TrainSection& train = input.plan.train;
@@ -179,7 +174,7 @@ std::string stage_table(const std::vector<RankMemory>& stages, const ByteColumn&
 
 // What reducing gradients after every micro-batch would save.
 std::string advice(const PlanInput& input, const RankMemory& peak, const ByteColumn& bytes) {
-  if (!is_automesh(input)) return {};
+  if (!am::planner::runs_automesh(input.plan)) return {};
   if (!am::planner::keeps_whole_gradients(input.plan, input.layout.mesh.sizes())) return {};
   am::config::Plan eager = input.plan;
   auto* fsdp2 = std::get_if<am::config::FSDP2Config>(&eager.strategy);
@@ -214,7 +209,7 @@ std::string report(const PlanInput& input, const RankMemory& peak,
   text += advice(input, peak, bytes);
   if (stages.size() > 1) text += "\n" + stage_table(stages, bytes, style);
   text += text_of(device, bytes);
-  if (is_automesh(input)) {
+  if (am::planner::runs_automesh(input.plan)) {
     return text + "States are exact; activations, logits and buffers are formulas.\n";
   }
   return text + am::cat("By formula, for ", am::planner::implementation_of(input.plan).name,
@@ -237,11 +232,7 @@ int run_memory(const MemoryOptions& options, const Output& output) {
       options.rank.has_value() ? std::vector{am::planner::memory_of_rank(input->plan, input->model,
                                                                          layout, *options.rank)}
                                : am::planner::memory_of_stages(input->plan, input->model, layout);
-  // max_element keeps the first of equals.
-  const RankMemory& peak =
-      *std::max_element(stages.begin(), stages.end(), [](const RankMemory& a, const RankMemory& b) {
-        return a.components.total() < b.components.total();
-      });
+  const RankMemory& peak = am::planner::fullest(stages);
   am::Diagnostics found;
   const OnDevice device = on_device(*input, peak.components.total(), found);
   am_apps::print_diagnostics(found, output);

@@ -1,13 +1,10 @@
 #include "am/planner/cost/stage_memory.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace am::planner {
 namespace {
-
-bool is_automesh(const config::Plan& plan) {
-  return &implementation_of(plan) == &automesh_implementation();
-}
 
 int64_t whole(double bytes) { return static_cast<int64_t>(std::llround(bytes)); }
 
@@ -35,9 +32,19 @@ const Implementation& implementation_of(const config::Plan& plan) {
   return who != nullptr ? *who : automesh_implementation();
 }
 
+bool runs_automesh(const config::Plan& plan) {
+  return &implementation_of(plan) == &automesh_implementation();
+}
+
+const RankMemory& fullest(const std::vector<RankMemory>& ranks) {
+  return *std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
+    return a.components.total() < b.components.total();
+  });
+}
+
 std::vector<RankMemory> memory_of_stages(const config::Plan& plan, const model::ModelConfig& config,
                                          const Layout& layout) {
-  if (is_automesh(plan)) return worst_of_stages(plan, config, layout);
+  if (runs_automesh(plan)) return worst_of_stages(plan, config, layout);
   const mesh::MeshSizes& sizes = layout.mesh.sizes();
   const Workload job = workload_of(plan, config, sizes);
   std::vector<RankMemory> stages;
@@ -50,7 +57,7 @@ std::vector<RankMemory> memory_of_stages(const config::Plan& plan, const model::
 
 RankMemory memory_of_rank(const config::Plan& plan, const model::ModelConfig& config,
                           const Layout& layout, int64_t rank) {
-  if (is_automesh(plan)) return estimate_memory(plan, config, layout, rank);
+  if (runs_automesh(plan)) return estimate_memory(plan, config, layout, rank);
   const Workload job = workload_of(plan, config, layout.mesh.sizes());
   return formula(job, layout.mesh.coordinate(rank)[0], rank);
 }

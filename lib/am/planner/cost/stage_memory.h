@@ -18,7 +18,11 @@ std::vector<RankMemory> memory_of_stages(const config::Plan& plan, const model::
 RankMemory memory_of_rank(const config::Plan& plan, const model::ModelConfig& config,
                           const Layout& layout, int64_t rank);
 
+// The fullest, the first of equals. There must be one.
+const RankMemory& fullest(const std::vector<RankMemory>& ranks);
+
 // Who that is.
 const Implementation& implementation_of(const config::Plan& plan);
+bool runs_automesh(const config::Plan& plan);
 
 }  // namespace am::planner

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "am/base/text.h"
+#include "am/planner/legal_values.h"
 
 namespace am::planner {
 
@@ -47,6 +49,16 @@ void judge(const Dialect& dialect, const config::Plan& plan, const model::ModelC
                  cat(violation.message, " (", one.rule.summary, ")"), violation.help});
     }
   }
+}
+
+void demand_whole_heads(const DialectLayout& layout, const char* name, int64_t heads,
+                        std::vector<Violation>& found) {
+  if (heads % layout.tp == 0) return;
+  const int64_t both =
+      std::gcd(layout.model->num_attention_heads, layout.model->num_key_value_heads);
+  found.push_back({"mesh.tp_size",
+                   cat("tp_size = ", layout.tp, " does not divide ", name, " = ", heads),
+                   assignment("tp_size", nearest_values(divisors(both), layout.tp))});
 }
 
 }  // namespace am::planner

@@ -53,6 +53,11 @@ CheckedFile check_file_as(const Dialect& dialect, const std::filesystem::path& f
                           const std::vector<config::Override>& overrides, int64_t world_size,
                           Diagnostics& found);
 
+// What several of them ask: that tp divides `heads`, which the framework calls `name`. Needs a
+// model.
+void demand_whole_heads(const DialectLayout& layout, const char* name, int64_t heads,
+                        std::vector<Violation>& found);
+
 // The tables.
 std::span<const DialectRule> torchtitan_rules();
 std::span<const DialectRule> megatron_rules();

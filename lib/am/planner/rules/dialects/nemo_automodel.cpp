@@ -5,7 +5,6 @@
 // layers_per_stage where virtual_stages is not the schedule's default.
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 #include "am/base/text.h"
 #include "am/planner/legal_values.h"
@@ -106,23 +105,14 @@ void check_experts(const DialectLayout& layout, Found& found) {
                    assignment("ep_size", nearest_values(divisors(experts), layout.ep))});
 }
 
-void check_divides(const DialectLayout& layout, const char* name, int64_t heads, Found& found) {
-  if (heads % layout.tp == 0) return;
-  const int64_t both =
-      std::gcd(layout.model->num_attention_heads, layout.model->num_key_value_heads);
-  found.push_back({"mesh.tp_size",
-                   cat("tp_size = ", layout.tp, " does not divide ", name, " = ", heads),
-                   assignment("tp_size", nearest_values(divisors(both), layout.tp))});
-}
-
 void check_heads(const DialectLayout& layout, Found& found) {
   if (!layout.fsdp2() || layout.model == nullptr) return;
-  check_divides(layout, "num_attention_heads", layout.model->num_attention_heads, found);
+  demand_whole_heads(layout, "num_attention_heads", layout.model->num_attention_heads, found);
 }
 
 void check_kv_heads(const DialectLayout& layout, Found& found) {
   if (!layout.fsdp2() || layout.model == nullptr) return;
-  check_divides(layout, "num_key_value_heads", layout.model->num_key_value_heads, found);
+  demand_whole_heads(layout, "num_key_value_heads", layout.model->num_key_value_heads, found);
 }
 
 void check_batch(const DialectLayout& layout, Found& found) {

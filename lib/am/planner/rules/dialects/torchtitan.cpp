@@ -5,7 +5,6 @@
 // micro_batch_size * pipeline.microbatches, pipeline_parallel_microbatch_size = micro_batch_size,
 // and pipeline_parallel_layers_per_stage where virtual_stages is not the schedule's default.
 #include <array>
-#include <numeric>
 
 #include "am/base/text.h"
 #include "am/planner/legal_values.h"
@@ -67,23 +66,14 @@ void check_experts(const DialectLayout& layout, Found& found) {
        assignment("ep_size", nearest_values(divisors(layout.experts()), layout.ep))});
 }
 
-void check_divides(const DialectLayout& layout, const char* name, int64_t heads, Found& found) {
-  if (heads % layout.tp == 0) return;
-  const int64_t both =
-      std::gcd(layout.model->num_attention_heads, layout.model->num_key_value_heads);
-  found.push_back({"mesh.tp_size",
-                   cat("tp_size = ", layout.tp, " does not divide ", name, " = ", heads),
-                   assignment("tp_size", nearest_values(divisors(both), layout.tp))});
-}
-
 void check_heads(const DialectLayout& layout, Found& found) {
   if (layout.model == nullptr) return;
-  check_divides(layout, "n_heads", layout.model->num_attention_heads, found);
+  demand_whole_heads(layout, "n_heads", layout.model->num_attention_heads, found);
 }
 
 void check_kv_heads(const DialectLayout& layout, Found& found) {
   if (layout.model == nullptr) return;
-  check_divides(layout, "n_kv_heads", layout.model->num_key_value_heads, found);
+  demand_whole_heads(layout, "n_kv_heads", layout.model->num_key_value_heads, found);
 }
 
 void check_seq_len(const DialectLayout& layout, Found& found) {
