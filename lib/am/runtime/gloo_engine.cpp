@@ -106,9 +106,8 @@ class GlooEngine : public Engine {
     gloo->threads = 1;
     c10d::PrefixStore in_memory("memory", store);
     if (auto room = shared_memory::Room::meet(in_memory, index, size, room_)) {
-      return c10::make_intrusive<shared_memory::SharedMemoryGroup>(std::move(room),
-                                                                   std::move(store), rank, size,
-                                                                   std::move(gloo));
+      return c10::make_intrusive<shared_memory::SharedMemoryGroup>(
+          std::move(room), std::move(store), rank, size, std::move(gloo));
     }
     return c10::make_intrusive<GlooGroup>(std::move(store), rank, size, std::move(gloo));
   }

@@ -2,8 +2,8 @@
 //
 // Note [Reduce-scatter on Gloo]: c10d's Gloo group has reduce-scatter, but an all-to-all of the
 // parts and a local sum moves the same bytes, is 1.4 to 4 times faster over loopback, and fixes the
-// order of the sum. The price is a buffer of the size of the input. The sum is done by whoever waits
-// for the work.
+// order of the sum. The price is a buffer of the size of the input. The sum is done by whoever
+// waits for the work.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>

@@ -1,7 +1,5 @@
 #include "am/runtime/shared_memory/exchange.h"
 
-#include <c10/core/ScalarTypeUtils.h>
-
 #include <algorithm>
 #include <cstring>
 #include <exception>
@@ -28,10 +26,18 @@ uint64_t detail_of(c10::ScalarType dtype, Operation operation) {
 }
 
 std::string text_of(uint64_t label) {
-  constexpr const char* kNames[] = {"nothing", "all_gather", "reduce_scatter", "all_reduce",
-                                    "broadcast"};
-  const uint64_t kind = std::min<uint64_t>(label >> 56, std::size(kNames) - 1);
-  return cat(kNames[kind], " of ", label & 0xFFFFFFFFFF, kind % 3 == 1 ? " bytes" : " elements");
+  const uint64_t amount = label & 0xFFFFFFFFFF;
+  switch (static_cast<Kind>(label >> 56)) {
+    case Kind::kAllGather:
+      return cat("all_gather of ", amount, " bytes");
+    case Kind::kReduceScatter:
+      return cat("reduce_scatter of ", amount, " elements");
+    case Kind::kAllReduce:
+      return cat("all_reduce of ", amount, " elements");
+    case Kind::kBroadcast:
+      return cat("broadcast of ", amount, " bytes");
+  }
+  return "none";
 }
 
 // Stages of a round; see Note [Rounds].
@@ -176,8 +182,7 @@ void Exchange::reduce_round_in_parts(std::byte* data, int64_t count, c10::Scalar
   show();
   std::vector<const void*> rows(static_cast<size_t>(size));
   for (int64_t peer = 0; peer < size; ++peer) {
-    rows[static_cast<size_t>(peer)] =
-        (peer == room_.index() ? data : shown(peer, deadline)) + own;
+    rows[static_cast<size_t>(peer)] = (peer == room_.index() ? data : shown(peer, deadline)) + own;
   }
   combine(dtype, operation, data + own, rows, bytes_of(room_.index()) / width);
   copy(mine + own, data + own, own_end - own);

@@ -9,9 +9,9 @@
 // the wait for a peer (Room::wait_for), or a peer that is in another collective.
 //
 // Note [Rounds]: a collective is cut into rounds, of which each rank counts the same number. In a
-// round a rank writes its slot number round % 2, says so (shown), reads the slots of the others, and
-// says so (done). It writes a slot again two rounds later, when all are done with it; a fast rank is
-// so a round ahead. A reduction for several ranks has one stage more (reduced).
+// round a rank writes its slot number round % 2, says so (shown), reads the slots of the others,
+// and says so (done). It writes a slot again two rounds later, when all are done with it; a fast
+// rank is so a round ahead. A reduction for several ranks has one stage more (reduced).
 #pragma once
 
 #include <c10/core/ScalarType.h>

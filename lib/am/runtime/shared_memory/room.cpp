@@ -51,6 +51,17 @@ bool has_come(const Word& word, uint32_t stage) {
 
 bool yes(const std::string& text) { return text == "yes"; }
 
+int open_process(int32_t process) {
+  return static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
+}
+
+// Linux 5.3, and no sandbox that forbids it.
+bool can_watch_processes() {
+  const int fd = open_process(::getpid());
+  if (fd >= 0) ::close(fd);
+  return fd >= 0;
+}
+
 }  // namespace
 
 // Each rank writes its own; on cache lines of its own.
@@ -80,8 +91,8 @@ Room::~Room() {
 
 // Zeroed memory is a Line that nobody has touched.
 Room::Line& Room::line(int64_t rank) const {
-  return reinterpret_cast<Line*>(segment_.data() + static_cast<size_t>(size_) * kSlots *
-                                                       kSlotBytes)[rank];
+  return reinterpret_cast<Line*>(segment_.data() +
+                                 static_cast<size_t>(size_) * kSlots * kSlotBytes)[rank];
 }
 
 std::byte* Room::slot(int64_t rank, uint32_t number) const {
@@ -98,13 +109,14 @@ void Room::set_label(uint32_t number, uint64_t label) const {
 
 std::unique_ptr<Room> Room::meet(c10d::Store& store, int64_t index, int64_t size,
                                  const RoomOptions& options) {
+  const bool possible = options.wanted && can_watch_processes();
   std::optional<Segment> segment;
   if (index == 0) {
-    if (options.wanted) segment = Segment::create(bytes_for(size));
+    if (possible) segment = Segment::create(bytes_for(size));
     store.set("offer", segment ? segment->address() : std::string());
   } else {
     const std::string offer = store.get_to_str("offer");
-    if (options.wanted) segment = Segment::open(offer, bytes_for(size));
+    if (possible) segment = Segment::open(offer, bytes_for(size));
   }
   std::unique_ptr<Room> room;
   if (segment) room.reset(new Room(std::move(*segment), index, size, options.spin));
@@ -130,15 +142,10 @@ void Room::watch_peers() {
   for (int64_t i = 0; i < size_; ++i) {
     const int32_t process = line(i).process;
     if (process == ::getpid()) continue;  // a rank in another thread, or this one
-    const int fd = static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
+    const int fd = open_process(process);
     if (fd < 0) throw std::runtime_error(cat("cannot watch process ", process, " of peer ", i));
     processes_[static_cast<size_t>(i)] = fd;
   }
-}
-
-bool Room::process_ended(int64_t peer) const {
-  pollfd asked = {processes_[static_cast<size_t>(peer)], POLLIN, 0};
-  return asked.fd >= 0 && ::poll(&asked, 1, 0) > 0;
 }
 
 void Room::reach(uint32_t stage) const {

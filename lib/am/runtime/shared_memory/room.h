@@ -1,13 +1,13 @@
-// Where the ranks of a group on one host meet: a word a rank that says how far it is, and two slots a
-// rank for what it shows to the others.
+// Where the ranks of a group on one host meet: a word a rank that says how far it is, and two slots
+// a rank for what it shows to the others.
 //
 //   auto room = Room::meet(store, index, size, {.timeout = timeout});   // null: no common memory
 //   std::memcpy(room->slot(index, 0), data, bytes);
 //   room->reach(stage);                    // all before it is seen by whoever waits for the stage
 //   room->wait_for(peer, stage, deadline); // what the peer wrote before it may be read now
 //
-// Stages grow by the rules of whoever uses the room (exchange.h). They are compared as a distance, so
-// that they may wrap around.
+// Stages grow by the rules of whoever uses the room (exchange.h). They are compared as a distance,
+// so that they may wrap around.
 #pragma once
 
 #include <atomic>
@@ -38,8 +38,8 @@ class Room {
   static constexpr size_t kSlotBytes = 512 << 10;
   static constexpr uint32_t kSlots = 2;
 
-  // Collective among `size` ranks, of which this is number `index`, in a store that is theirs alone.
-  // Null on all of them where one of them cannot reach the memory of index 0.
+  // Collective among `size` ranks, of which this is number `index`, in a store that is theirs
+  // alone. Null on all of them where one of them cannot reach the memory of index 0.
   static std::unique_ptr<Room> meet(c10d::Store& store, int64_t index, int64_t size,
                                     const RoomOptions& options);
   ~Room();

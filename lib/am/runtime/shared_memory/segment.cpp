@@ -16,16 +16,19 @@ namespace am::runtime::shared_memory {
 
 namespace {
 
-// The boot and the namespace of process ids: within one, a process id means one process. Empty where
-// /proc does not say.
+// The boot and the namespaces. Within one of process ids a process id means one process; processes
+// with networks of their own are hosts of their own to all else. Empty where /proc does not say.
 std::string host_identity() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string boot;
-  std::getline(file, boot);
-  std::array<char, 64> space = {};
-  const auto length = ::readlink("/proc/self/ns/pid", space.data(), space.size());
-  if (boot.empty() || length <= 0) return {};
-  return cat(boot, " ", std::string(space.data(), static_cast<size_t>(length)));
+  std::string text;
+  std::getline(file, text);
+  for (const char* space : {"/proc/self/ns/pid", "/proc/self/ns/net"}) {
+    std::array<char, 64> name = {};
+    const auto length = ::readlink(space, name.data(), name.size());
+    if (text.empty() || length <= 0) return {};
+    text += cat(" ", std::string(name.data(), static_cast<size_t>(length)));
+  }
+  return text;
 }
 
 }  // namespace
@@ -68,14 +71,19 @@ Segment::Segment(Segment&& other) noexcept
       data_(std::exchange(other.data_, nullptr)),
       bytes_(other.bytes_) {}
 
+Segment& Segment::operator=(Segment&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
 Segment::~Segment() {
   if (data_ != nullptr) ::munmap(data_, bytes_);
   close_address();
 }
 
-std::string Segment::address() const {
-  return cat(host_identity(), " ", ::getpid(), "/fd/", fd_);
-}
+std::string Segment::address() const { return cat(host_identity(), " ", ::getpid(), "/fd/", fd_); }
 
 void Segment::close_address() {
   if (const int fd = std::exchange(fd_, -1); fd >= 0) ::close(fd);

@@ -1,12 +1,13 @@
-// Memory that the processes of one host share, without a name: nothing is left in /dev/shm, whatever
-// kills them, and a container's small /dev/shm is no limit.
+// Memory that the processes of one host share, without a name: nothing is left in /dev/shm,
+// whatever kills them, and a container's small /dev/shm is no limit.
 //
 //   auto mine = Segment::create(bytes);             // pages are taken as they are first written
 //   store.set("segment", mine->address());
 //   auto same = Segment::open(store.get("segment"), bytes);     // in another process; or nothing
 //
 // It is a memfd that others open as /proc/PID/fd/FD. Whether two processes are on one host is not
-// believed but tried: the same boot, the same namespace of process ids, and the segment opens.
+// believed but tried: the same boot, the same namespaces of process ids and of networks, and the
+// segment opens.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,7 @@ class Segment {
   static std::optional<Segment> open(const std::string& address, size_t bytes);
 
   Segment(Segment&& other) noexcept;
-  Segment& operator=(Segment&&) = delete;
+  Segment& operator=(Segment&& other) noexcept;
   ~Segment();
 
   std::byte* data() const { return data_; }

@@ -2,9 +2,9 @@
 // that training consists of done through shared memory (exchange.h).
 //
 // all-reduce (sum, minimum, maximum), all-gather into a tensor, reduce-scatter and broadcast of
-// contiguous tensors, for the dtypes of combine.h where there is arithmetic; the rest is Gloo's. Sums
-// run in index order. They are asynchronous, and run in the order in which they are given, one at a
-// time; so do Gloo's, in a queue of their own.
+// contiguous tensors, for the dtypes of combine.h where there is arithmetic; the rest is Gloo's.
+// Sums run in index order. They are asynchronous, and run in the order in which they are given, one
+// at a time; so do Gloo's, in a queue of their own.
 #pragma once
 
 #include <chrono>
