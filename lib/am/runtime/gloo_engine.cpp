@@ -105,7 +105,9 @@ class GlooEngine : public Engine {
     gloo->devices = devices_;
     gloo->threads = 1;
     c10d::PrefixStore in_memory("memory", store);
-    if (auto room = shared_memory::Room::meet(in_memory, index, size, room_)) {
+    shared_memory::RoomOptions wishes = room_;
+    wishes.ranks = group.ranks;
+    if (auto room = shared_memory::Room::meet(in_memory, index, size, wishes)) {
       return c10::make_intrusive<shared_memory::SharedMemoryGroup>(
           std::move(room), std::move(store), rank, size, std::move(gloo));
     }

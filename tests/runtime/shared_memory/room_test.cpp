@@ -99,7 +99,7 @@ TEST_CASE("a peer's process that is killed ends the wait for it", "[shared_memor
   room->reach(1);
   // Nobody has asked the system how it ended: it is still there as a zombie.
   CHECK_THROWS_WITH(room->wait_for(1, 2, in(std::chrono::seconds(20))),
-                    Catch::Contains("the process of peer 1 of the group ended"));
+                    Catch::Contains("the process of rank 1 ended"));
   CHECK_NOTHROW(room->wait_for(1, 1, in(std::chrono::seconds(20))));
   ::waitpid(child, nullptr, 0);
 }

@@ -48,7 +48,7 @@ uint32_t done_stage(uint32_t round) { return 3 * round + 3; }
 // The elements of `count` that are rank `rank`'s to sum.
 int64_t part_begin(int64_t count, int64_t rank, int64_t ranks) { return count * rank / ranks; }
 
-void copy(void* to, const void* from, int64_t bytes) {
+void copy_bytes(void* to, const void* from, int64_t bytes) {
   if (bytes > 0 && to != from) std::memcpy(to, from, static_cast<size_t>(bytes));
 }
 
@@ -56,6 +56,7 @@ void copy(void* to, const void* from, int64_t bytes) {
 
 void Exchange::guarded(uint64_t label, const std::function<void()>& body) {
   if (!broken_.empty()) throw std::runtime_error(broken_);
+  if (room_.has_left()) throw std::runtime_error("the group was aborted");
   label_ = label;
   try {
     body();
@@ -80,8 +81,8 @@ const std::byte* Exchange::shown(int64_t peer, Deadline deadline) {
   room_.wait_for(peer, shown_stage(round_), deadline);
   const uint64_t theirs = room_.label(peer, round_);
   if (theirs != label_) {
-    throw std::runtime_error(cat("peer ", peer, " of the group is in another collective: ",
-                                 text_of(theirs), ", and this rank in ", text_of(label_)));
+    throw std::runtime_error(cat(room_.name(peer), " is in another collective: ", text_of(theirs),
+                                 ", and this rank in ", text_of(label_)));
   }
   return room_.slot(peer, round_);
 }
@@ -95,12 +96,12 @@ void Exchange::all_gather(void* out, const void* in, int64_t bytes, Deadline dea
     const int64_t size = room_.size();
     for (int64_t at = 0; at < bytes; at += Room::kSlotBytes) {
       const int64_t some = std::min<int64_t>(Room::kSlotBytes, bytes - at);
-      copy(begin(deadline), from + at, some);
+      copy_bytes(begin(deadline), from + at, some);
       show();
-      copy(to + room_.index() * bytes + at, from + at, some);
+      copy_bytes(to + room_.index() * bytes + at, from + at, some);
       for (int64_t step = 1; step < size; ++step) {
         const int64_t peer = (room_.index() + step) % size;
-        copy(to + peer * bytes + at, shown(peer, deadline), some);
+        copy_bytes(to + peer * bytes + at, shown(peer, deadline), some);
       }
       end();
     }
@@ -122,7 +123,7 @@ void Exchange::reduce_scatter(void* out, const void* in, int64_t count, c10::Sca
       std::byte* const mine = begin(deadline);
       for (int64_t peer = 0; peer < size; ++peer) {
         const auto* theirs = from + (peer * count + at) * width;
-        if (peer != room_.index()) copy(mine + peer * part, theirs, some * width);
+        if (peer != room_.index()) copy_bytes(mine + peer * part, theirs, some * width);
       }
       show();
       for (int64_t peer = 0; peer < size; ++peer) {
@@ -158,7 +159,7 @@ void Exchange::reduce_round_for_all(std::byte* data, int64_t count, c10::ScalarT
                                     Operation operation, Deadline deadline) {
   const auto width = static_cast<int64_t>(c10::elementSize(dtype));
   std::vector<const void*> rows(static_cast<size_t>(room_.size()));
-  copy(begin(deadline), data, count * width);
+  copy_bytes(begin(deadline), data, count * width);
   show();
   for (int64_t peer = 0; peer < room_.size(); ++peer) {
     rows[static_cast<size_t>(peer)] = peer == room_.index() ? data : shown(peer, deadline);
@@ -177,20 +178,20 @@ void Exchange::reduce_round_in_parts(std::byte* data, int64_t count, c10::Scalar
   const int64_t own = begin_of(room_.index());
   const int64_t own_end = own + bytes_of(room_.index());
   std::byte* const mine = begin(deadline);
-  copy(mine, data, own);
-  copy(mine + own_end, data + own_end, count * width - own_end);
+  copy_bytes(mine, data, own);
+  copy_bytes(mine + own_end, data + own_end, count * width - own_end);
   show();
   std::vector<const void*> rows(static_cast<size_t>(size));
   for (int64_t peer = 0; peer < size; ++peer) {
     rows[static_cast<size_t>(peer)] = (peer == room_.index() ? data : shown(peer, deadline)) + own;
   }
   combine(dtype, operation, data + own, rows, bytes_of(room_.index()) / width);
-  copy(mine + own, data + own, own_end - own);
+  copy_bytes(mine + own, data + own, own_end - own);
   room_.reach(reduced_stage(round_));
   for (int64_t step = 1; step < size; ++step) {
     const int64_t peer = (room_.index() + step) % size;
     room_.wait_for(peer, reduced_stage(round_), deadline);
-    copy(data + begin_of(peer), room_.slot(peer, round_) + begin_of(peer), bytes_of(peer));
+    copy_bytes(data + begin_of(peer), room_.slot(peer, round_) + begin_of(peer), bytes_of(peer));
   }
   end();
 }
@@ -201,9 +202,9 @@ void Exchange::broadcast(void* data, int64_t bytes, int64_t root, Deadline deadl
       auto* const here = static_cast<std::byte*>(data) + at;
       const int64_t some = std::min<int64_t>(Room::kSlotBytes, bytes - at);
       std::byte* const mine = begin(deadline);
-      if (room_.index() == root) copy(mine, here, some);
+      if (room_.index() == root) copy_bytes(mine, here, some);
       show();
-      if (room_.index() != root) copy(here, shown(root, deadline), some);
+      if (room_.index() != root) copy_bytes(here, shown(root, deadline), some);
       end();
     }
   });

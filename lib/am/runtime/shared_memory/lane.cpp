@@ -50,7 +50,7 @@ class Lane::Queue {
   void run_until(Task* task) {
     std::unique_lock lock(mutex_);
     while (true) {
-      if (task != nullptr ? task->isCompleted() : closing_ && tasks_.empty()) return;
+      if (task != nullptr ? task->isCompleted() : closing_ && tasks_.empty() && !busy_) return;
       if (busy_ || tasks_.empty()) {
         changed_.wait(lock);
         continue;

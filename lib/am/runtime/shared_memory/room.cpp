@@ -77,8 +77,8 @@ size_t Room::bytes_for(int64_t size) {
   return static_cast<size_t>(size) * (sizeof(Line) + kSlots * kSlotBytes);
 }
 
-Room::Room(Segment segment, int64_t index, int64_t size, bool spin)
-    : segment_(std::move(segment)), index_(index), size_(size), spin_(spin) {
+Room::Room(Segment segment, int64_t index, int64_t size, RoomOptions options)
+    : segment_(std::move(segment)), index_(index), size_(size), options_(std::move(options)) {
   line(index).process = ::getpid();
 }
 
@@ -119,7 +119,7 @@ std::unique_ptr<Room> Room::meet(c10d::Store& store, int64_t index, int64_t size
     if (possible) segment = Segment::open(offer, bytes_for(size));
   }
   std::unique_ptr<Room> room;
-  if (segment) room.reset(new Room(std::move(*segment), index, size, options.spin));
+  if (segment) room.reset(new Room(std::move(*segment), index, size, options));
   if (index != 0) {
     store.set(cat("answer/", index), std::string(room ? "yes" : "no"));
     if (!yes(store.get_to_str("decision"))) return nullptr;
@@ -143,7 +143,7 @@ void Room::watch_peers() {
     const int32_t process = line(i).process;
     if (process == ::getpid()) continue;  // a rank in another thread, or this one
     const int fd = open_process(process);
-    if (fd < 0) throw std::runtime_error(cat("cannot watch process ", process, " of peer ", i));
+    if (fd < 0) throw std::runtime_error(cat("cannot watch the process of ", name(i)));
     processes_[static_cast<size_t>(i)] = fd;
   }
 }
@@ -156,18 +156,18 @@ void Room::reach(uint32_t stage) const {
 
 // Why there is no use in waiting for the peer any longer, unless it has come meanwhile; else empty.
 std::string Room::hopeless(int64_t peer, Clock::time_point deadline, bool ask_system) const {
-  if (line(index_).left.load() != 0) return "the group was aborted";
-  if (line(peer).left.load() != 0) return cat("peer ", peer, " of the group left it");
-  if (Clock::now() >= deadline) return cat("timed out waiting for peer ", peer, " of the group");
+  if (has_left()) return "the group was aborted";
+  if (line(peer).left.load() != 0) return cat(name(peer), " left the group");
+  if (Clock::now() >= deadline) return cat("timed out waiting for ", name(peer));
   if (!ask_system) return {};
   pollfd process = {processes_[static_cast<size_t>(peer)], POLLIN, 0};
   const bool ended = process.fd >= 0 && ::poll(&process, 1, 0) > 0;
-  return ended ? cat("the process of peer ", peer, " of the group ended") : std::string();
+  return ended ? cat("the process of ", name(peer), " ended") : std::string();
 }
 
 void Room::wait_for(int64_t peer, uint32_t stage, Clock::time_point deadline) const {
   Line& other = line(peer);
-  for (int i = 0; spin_ && i < kSpins && !has_come(other.stage, stage); ++i) pause();
+  for (int i = 0; options_.spin && i < kSpins && !has_come(other.stage, stage); ++i) pause();
   for (int naps = 0; !has_come(other.stage, stage); ++naps) {
     const std::string reason = hopeless(peer, deadline, naps > 0);
     if (!reason.empty()) {
@@ -182,6 +182,13 @@ void Room::wait_for(int64_t peer, uint32_t stage, Clock::time_point deadline) co
     }
     other.sleepers.fetch_sub(1, std::memory_order_seq_cst);
   }
+}
+
+bool Room::has_left() const { return line(index_).left.load() != 0; }
+
+std::string Room::name(int64_t peer) const {
+  const auto number = static_cast<size_t>(peer);
+  return cat("rank ", number < options_.ranks.size() ? options_.ranks[number] : peer);
 }
 
 void Room::leave() const {

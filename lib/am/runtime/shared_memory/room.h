@@ -28,6 +28,7 @@ struct RoomOptions {
   // A short while of looking again and again before sleeping: only where every rank of the host has
   // a core of its own.
   bool spin = false;
+  std::vector<int64_t> ranks;  // what errors call the peers; empty: by their number in the group
 };
 
 class Room {
@@ -62,10 +63,13 @@ class Room {
   // This rank takes part no more: peers that wait for it, and threads of this rank that wait here,
   // get an error. From any thread.
   void leave() const;
+  bool has_left() const;
+  // "rank 3"
+  std::string name(int64_t peer) const;
 
  private:
   struct Line;
-  Room(Segment segment, int64_t index, int64_t size, bool spin);
+  Room(Segment segment, int64_t index, int64_t size, RoomOptions options);
   static size_t bytes_for(int64_t size);
   Line& line(int64_t rank) const;
   void watch_peers();
@@ -74,7 +78,7 @@ class Room {
   Segment segment_;
   int64_t index_;
   int64_t size_;
-  bool spin_;
+  RoomOptions options_;
   std::vector<int> processes_;  // by rank: a file descriptor that becomes readable at its end; -1
 };
 
