@@ -3,8 +3,8 @@
 
   scripts/bench/collectives.py [BUILD]     (default: build; needs its target time_collectives)
 
-Jobs of 2 and 4 ranks of one thread. Both ways are timed in turn in one job, and the medians printed
-with their ratio; absolute times depend on the machine.
+Jobs of 2 and 4 ranks of one thread. Both ways are timed in turn in one job, and the best times
+printed with their ratio; absolute times depend on the machine.
 """
 
 import os

@@ -151,9 +151,11 @@ TEST_CASE("a sum through shared memory runs in index order", "[shared_memory]") 
 TEST_CASE("many collectives of several groups are under way at once", "[shared_memory]") {
   run_ranks(4, [](const World& world) {
     const int64_t rank = world.rank();
-    const Group pair = world.make_group(
-        "pair", rank < 2 ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{2, 3});
-    const Group stride = world.make_group("stride", {rank % 2, rank % 2 + 2});
+    const auto named = [&](const char* name, int64_t first, int64_t second) {
+      return world.make_group(name + std::to_string(first), {first, second});
+    };
+    const Group pair = rank < 2 ? named("pair/", 0, 1) : named("pair/", 2, 3);
+    const Group stride = named("stride/", rank % 2, rank % 2 + 2);
     RANK_CHECK(through_memory(pair) && through_memory(stride));
     std::vector<Pending> pending;
     std::vector<at::Tensor> sums, outs;
@@ -245,24 +247,25 @@ TEST_CASE("a peer that goes away or never comes ends a wait through memory", "[s
       milliseconds(400));
 }
 
-TEST_CASE("an abort ends this rank's waits, and its peers'", "[shared_memory]") {
-  std::atomic<int> told = 0;
-  run_ranks(3, [&](const World& world) {
+TEST_CASE("an abort ends this rank's waits, and those for this rank", "[shared_memory]") {
+  std::atomic<bool> told = false;
+  run_ranks(2, [&](const World& world) {
+    const Group other = world.new_group("other", {0, 1}, {world.timeout()});
     world.group().barrier();
-    while (world.rank() == 2 && told < 2) std::this_thread::sleep_for(milliseconds(5));
-    if (world.rank() == 2) return;
-    std::thread aborts;
     if (world.rank() == 0) {
-      aborts = std::thread([&] {
+      std::thread aborts([&] {
         std::this_thread::sleep_for(milliseconds(100));
         world.abort();
       });
+      const auto said = message_of([&] { other.all_reduce(at::ones({8})); });
+      aborts.join();
+      RANK_CHECK(said.find("the group was aborted") != std::string::npos);
+      while (!told) std::this_thread::sleep_for(milliseconds(5));  // the connections stay
+    } else {
+      const auto said = message_of([&] { world.group().all_reduce(at::ones({8})); });
+      told = true;
+      RANK_CHECK(said.find("rank 0 left the group") != std::string::npos);
     }
-    const auto said = message_of([&] { world.group().all_reduce(at::ones({8})); });
-    if (aborts.joinable()) aborts.join();
-    ++told;
-    RANK_CHECK(said.find(world.rank() == 0 ? "the group was aborted" : "rank 0 left the group") !=
-               std::string::npos);
   });
 }
 
