@@ -3,7 +3,7 @@
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
-#include <algorithm>
+#include <type_traits>
 
 #include "am/base/error.h"
 
@@ -18,8 +18,9 @@ constexpr int64_t kBlock = 512;
 template <typename Scalar>
 using Wide = std::conditional_t<sizeof(Scalar) < sizeof(float), float, Scalar>;
 
-template <typename Scalar, typename Step>
-void combine_block(Scalar* out, const std::vector<const void*>& rows, int64_t at, int64_t count,
+// `Count`: int64_t, or a constant.
+template <typename Scalar, typename Count, typename Step>
+void combine_block(Scalar* out, const std::vector<const void*>& rows, int64_t at, Count count,
                    bool from_zero, Step step) {
   Wide<Scalar> sums[kBlock];
   const auto* first = static_cast<const Scalar*>(rows[0]) + at;
@@ -42,7 +43,7 @@ void combine_rows(void* out, const std::vector<const void*>& rows, int64_t count
   auto* to = static_cast<Scalar*>(out);
   int64_t at = 0;
   for (; at + kBlock <= count; at += kBlock) {
-    combine_block(to, rows, at, kBlock, from_zero, step);
+    combine_block(to, rows, at, std::integral_constant<int64_t, kBlock>(), from_zero, step);
   }
   if (at < count) combine_block(to, rows, at, count - at, from_zero, step);
 }
@@ -58,10 +59,10 @@ void combine_as(Operation operation, void* out, const std::vector<const void*>& 
                                   [](Value a, Value b) { return a + b; });
     case Operation::kMin:
       return combine_rows<Scalar>(out, rows, count, false,
-                                  [](Value a, Value b) { return std::min(a, b); });
+                                  [](Value a, Value b) { return b < a ? b : a; });
     case Operation::kMax:
       return combine_rows<Scalar>(out, rows, count, false,
-                                  [](Value a, Value b) { return std::max(a, b); });
+                                  [](Value a, Value b) { return a < b ? b : a; });
   }
 }
 
