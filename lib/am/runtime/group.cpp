@@ -87,12 +87,11 @@ auto issued(const Communicator& communicator, const Collective& collective, Call
 }  // namespace
 
 Pending::Pending(std::shared_ptr<Communicator> communicator, Collective collective,
-                 c10::intrusive_ptr<c10d::Work> work, std::function<void()> finish)
+                 c10::intrusive_ptr<c10d::Work> work)
     : communicator_(std::move(communicator)),
       collective_(std::move(collective)),
       issued_(Progress::Clock::now()),
-      work_(std::move(work)),
-      finish_(std::move(finish)) {}
+      work_(std::move(work)) {}
 
 void Pending::wait() {
   if (!work_) return;
