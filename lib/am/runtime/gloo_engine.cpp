@@ -1,17 +1,21 @@
 #include "am/runtime/gloo_engine.h"
 
 #include <netdb.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <optional>
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <string_view>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <utility>
 #include <vector>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/runtime/gloo_group.h"
+#include "am/runtime/shared_memory/shared_memory_group.h"
 #include "am/runtime/torch_error.h"
 
 namespace am::runtime {
@@ -74,9 +78,20 @@ std::vector<Device> make_devices(const launch::RankEnvironment& here) {
   return devices;
 }
 
+// That this process may run on.
+int64_t usable_cores() {
+  cpu_set_t cores;
+  return ::sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
+}
+
 class GlooEngine : public Engine {
  public:
-  explicit GlooEngine(std::vector<Device> devices) : devices_(std::move(devices)) {}
+  GlooEngine(std::vector<Device> devices, const launch::RankEnvironment& here)
+      : devices_(std::move(devices)) {
+    const char* wanted = std::getenv("AM_SHARED_MEMORY");
+    room_.wanted = wanted == nullptr || std::string_view(wanted) != "0";
+    room_.spin = usable_cores() >= here.local_world_size;
+  }
 
   std::string name() const override { return "gloo"; }
   c10::Device device() const override { return {c10::kCPU}; }
@@ -84,22 +99,30 @@ class GlooEngine : public Engine {
   c10::intrusive_ptr<c10d::Backend> connect(c10::intrusive_ptr<c10d::Store> store,
                                             const CommunicatorId& group, int64_t index,
                                             const GroupOptions& options) override {
+    const auto rank = static_cast<int>(index);
+    const auto size = static_cast<int>(group.ranks.size());
     auto gloo = c10d::ProcessGroupGloo::Options::create(options.timeout);
     gloo->devices = devices_;
     gloo->threads = 1;
-    return c10::make_intrusive<c10d::ProcessGroupGloo>(std::move(store), static_cast<int>(index),
-                                                       static_cast<int>(group.ranks.size()),
-                                                       std::move(gloo));
+    c10d::PrefixStore in_memory("memory", store);
+    shared_memory::RoomOptions wishes = room_;
+    wishes.ranks = group.ranks;
+    if (auto room = shared_memory::Room::meet(in_memory, index, size, wishes)) {
+      return c10::make_intrusive<shared_memory::SharedMemoryGroup>(
+          std::move(room), std::move(store), rank, size, std::move(gloo));
+    }
+    return c10::make_intrusive<GlooGroup>(std::move(store), rank, size, std::move(gloo));
   }
 
  private:
+  shared_memory::RoomOptions room_;
   std::vector<Device> devices_;  // their threads and sockets serve all groups
 };
 
 }  // namespace
 
 std::shared_ptr<Engine> make_gloo_engine(const launch::RankEnvironment& here) {
-  return std::make_shared<GlooEngine>(make_devices(here));
+  return std::make_shared<GlooEngine>(make_devices(here), here);
 }
 
 }  // namespace am::runtime

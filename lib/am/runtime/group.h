@@ -1,6 +1,7 @@
 // A process group as a value: which ranks, which of them this is, and the collectives between them.
 //
-// Collectives run on c10d: Gloo for host tensors, NCCL for GPU tensors; the tensor decides. A group
+// Collectives run on c10d: Gloo for host tensors (through shared memory where all ranks are on one
+// host), NCCL for GPU tensors; the tensor decides. A group
 // of one rank communicates nothing and needs no backend, so callers never ask for the size first.
 // Every failure is a CollectiveError (an am::Error of kind kPeer) that names the collective, the
 // group and, where a watchdog runs, the rank that did not arrive.
@@ -59,17 +60,16 @@ class Pending {
  public:
   Pending() = default;
   Pending(std::shared_ptr<Communicator> communicator, Collective collective,
-          c10::intrusive_ptr<c10d::Work> work, std::function<void()> finish = {});
+          c10::intrusive_ptr<c10d::Work> work);
 
   void wait();
-  bool active() const { return work_.defined() || finish_; }
+  bool active() const { return work_.defined(); }
 
  private:
   std::shared_ptr<Communicator> communicator_;
   Collective collective_;
   Progress::Clock::time_point issued_;
   c10::intrusive_ptr<c10d::Work> work_;
-  std::function<void()> finish_;  // local work that completes the collective
 };
 
 class Group {

@@ -1,0 +1,55 @@
+#include "am/runtime/gloo_group.h"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+#include <vector>
+
+namespace am::runtime {
+
+namespace {
+
+// Parts under way from all ranks; to wait for them is to sum them, in float32 where they are
+// narrower.
+class SumOfParts final : public c10d::Work {
+ public:
+  SumOfParts(c10::intrusive_ptr<c10d::Work> arrival, at::Tensor parts, at::Tensor in,
+             at::Tensor out)
+      : arrival_(std::move(arrival)),
+        parts_(std::move(parts)),
+        in_(std::move(in)),
+        out_(std::move(out)) {}
+
+  bool isCompleted() override { return arrival_->isCompleted(); }
+
+  bool wait(std::chrono::milliseconds timeout) override {
+    arrival_->wait(timeout);
+    if (!parts_.defined()) return true;  // summed before
+    if (out_.scalar_type() == at::kFloat || out_.scalar_type() == at::kDouble) {
+      at::sum_out(out_, parts_, {0});
+    } else {
+      out_.copy_(parts_.sum(0, false, at::kFloat));
+    }
+    parts_ = in_ = at::Tensor();
+    return true;
+  }
+
+ private:
+  c10::intrusive_ptr<c10d::Work> arrival_;
+  at::Tensor parts_, in_, out_;
+};
+
+}  // namespace
+
+c10::intrusive_ptr<c10d::Work> GlooGroup::_reduce_scatter_base(
+    at::Tensor& out, at::Tensor& in, const c10d::ReduceScatterOptions& options) {
+  TORCH_CHECK(options.reduceOp == c10d::ReduceOp::SUM, "reduce_scatter of host tensors: sums only");
+  const at::Tensor parts = at::empty({getSize(), out.numel()}, out.options());
+  at::Tensor flat_parts = parts.view(-1);
+  at::Tensor flat_in = in.view(-1);
+  std::vector<int64_t> equal;
+  auto arrival = alltoall_base(flat_parts, flat_in, equal, equal);
+  return c10::make_intrusive<SumOfParts>(std::move(arrival), parts, flat_in, out.view(-1));
+}
+
+}  // namespace am::runtime

@@ -1,0 +1,92 @@
+#include "am/runtime/shared_memory/segment.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <utility>
+#include <vector>
+
+#include "am/base/text.h"
+
+namespace am::runtime::shared_memory {
+
+namespace {
+
+// The boot and the namespaces. Within one of process ids a process id means one process; processes
+// with networks of their own are hosts of their own to all else. Empty where /proc does not say.
+std::string host_identity() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string text;
+  std::getline(file, text);
+  for (const char* space : {"/proc/self/ns/pid", "/proc/self/ns/net"}) {
+    std::array<char, 64> name = {};
+    const auto length = ::readlink(space, name.data(), name.size());
+    if (text.empty() || length <= 0) return {};
+    text += cat(" ", std::string(name.data(), static_cast<size_t>(length)));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::optional<Segment> Segment::map(int fd, size_t bytes) {
+  if (fd < 0) return std::nullopt;
+  void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (at == MAP_FAILED) {
+    ::close(fd);
+    return std::nullopt;
+  }
+  return Segment(fd, static_cast<std::byte*>(at), bytes);
+}
+
+std::optional<Segment> Segment::create(size_t bytes) {
+  if (host_identity().empty()) return std::nullopt;
+  const int fd = ::memfd_create("automesh", MFD_CLOEXEC);
+  if (fd >= 0 && ::ftruncate(fd, static_cast<off_t>(bytes)) != 0) {
+    ::close(fd);
+    return std::nullopt;
+  }
+  return map(fd, bytes);
+}
+
+std::optional<Segment> Segment::open(const std::string& address, size_t bytes) {
+  const std::string here = host_identity() + " ";
+  if (here.size() < 2 || !starts_with(address, here)) return std::nullopt;
+  const std::string file = cat("/proc/", address.substr(here.size()));
+  const int fd = ::open(file.c_str(), O_RDWR | O_CLOEXEC);
+  struct stat status = {};
+  if (fd >= 0 && (::fstat(fd, &status) != 0 || status.st_size != static_cast<off_t>(bytes))) {
+    ::close(fd);
+    return std::nullopt;
+  }
+  return map(fd, bytes);
+}
+
+Segment::Segment(Segment&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)),
+      data_(std::exchange(other.data_, nullptr)),
+      bytes_(other.bytes_) {}
+
+Segment& Segment::operator=(Segment&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Segment::~Segment() {
+  if (data_ != nullptr) ::munmap(data_, bytes_);
+  close_address();
+}
+
+std::string Segment::address() const { return cat(host_identity(), " ", ::getpid(), "/fd/", fd_); }
+
+void Segment::close_address() {
+  if (const int fd = std::exchange(fd_, -1); fd >= 0) ::close(fd);
+}
+
+}  // namespace am::runtime::shared_memory

@@ -1,0 +1,99 @@
+#include "am/runtime/shared_memory/shared_memory_group.h"
+
+#include <exception>
+#include <optional>
+#include <utility>
+
+namespace am::runtime::shared_memory {
+
+namespace {
+
+std::optional<Operation> operation_of(const c10d::ReduceOp& op) {
+  switch (static_cast<c10d::ReduceOp::RedOpType>(op)) {
+    case c10d::ReduceOp::SUM:
+      return Operation::kSum;
+    case c10d::ReduceOp::MIN:
+      return Operation::kMin;
+    case c10d::ReduceOp::MAX:
+      return Operation::kMax;
+    default:
+      return std::nullopt;
+  }
+}
+
+bool plain(const at::Tensor& tensor) {
+  return tensor.is_cpu() && tensor.layout() == at::kStrided && tensor.is_contiguous() &&
+         !tensor.is_complex();
+}
+
+int64_t bytes_of(const at::Tensor& tensor) { return static_cast<int64_t>(tensor.nbytes()); }
+
+}  // namespace
+
+SharedMemoryGroup::SharedMemoryGroup(std::unique_ptr<Room> room,
+                                     c10::intrusive_ptr<c10d::Store> store, int rank, int size,
+                                     c10::intrusive_ptr<Options> options)
+    : GlooGroup(std::move(store), rank, size, options),
+      room_(std::move(room)),
+      timeout_(options->timeout),
+      exchange_(*room_) {}
+
+SharedMemoryGroup::~SharedMemoryGroup() {
+  if (std::uncaught_exceptions() > 0) room_->leave();
+}
+
+Exchange::Deadline SharedMemoryGroup::deadline() const {
+  return timeout_.count() > 0 ? Room::Clock::now() + timeout_ : Exchange::Deadline::max();
+}
+
+SharedMemoryGroup::Work SharedMemoryGroup::allreduce(std::vector<at::Tensor>& tensors,
+                                                     const c10d::AllreduceOptions& options) {
+  const auto operation = operation_of(options.reduceOp);
+  if (tensors.size() != 1 || !plain(tensors[0]) || !operation ||
+      !can_combine(tensors[0].scalar_type(), *operation)) {
+    return GlooGroup::allreduce(tensors, options);
+  }
+  return lane_.add([this, tensor = tensors[0], operation] {
+    exchange_.all_reduce(tensor.data_ptr(), tensor.numel(), tensor.scalar_type(), *operation,
+                         deadline());
+  });
+}
+
+SharedMemoryGroup::Work SharedMemoryGroup::_allgather_base(at::Tensor& out, at::Tensor& in,
+                                                           const c10d::AllgatherOptions& options) {
+  if (!plain(out) || !plain(in) || out.scalar_type() != in.scalar_type() ||
+      out.numel() != in.numel() * getSize()) {
+    return GlooGroup::_allgather_base(out, in, options);
+  }
+  return lane_.add([this, out, in] {
+    exchange_.all_gather(out.data_ptr(), in.data_ptr(), bytes_of(in), deadline());
+  });
+}
+
+SharedMemoryGroup::Work SharedMemoryGroup::_reduce_scatter_base(
+    at::Tensor& out, at::Tensor& in, const c10d::ReduceScatterOptions& options) {
+  if (!plain(out) || !plain(in) || out.scalar_type() != in.scalar_type() ||
+      in.numel() != out.numel() * getSize() || options.reduceOp != c10d::ReduceOp::SUM ||
+      !can_combine(in.scalar_type(), Operation::kSumFromZero)) {
+    return GlooGroup::_reduce_scatter_base(out, in, options);
+  }
+  return lane_.add([this, out, in] {
+    exchange_.reduce_scatter(out.data_ptr(), in.data_ptr(), out.numel(), out.scalar_type(),
+                             Operation::kSumFromZero, deadline());
+  });
+}
+
+SharedMemoryGroup::Work SharedMemoryGroup::broadcast(std::vector<at::Tensor>& tensors,
+                                                     const c10d::BroadcastOptions& options) {
+  if (tensors.size() != 1 || !plain(tensors[0])) return GlooGroup::broadcast(tensors, options);
+  return lane_.add([this, tensor = tensors[0], root = options.rootRank] {
+    exchange_.broadcast(tensor.data_ptr(), bytes_of(tensor), root, deadline());
+  });
+}
+
+void SharedMemoryGroup::abort() {
+  room_->leave();
+  GlooGroup::abort();
+}
+
+}  // namespace am::runtime::shared_memory

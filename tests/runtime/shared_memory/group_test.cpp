@@ -1,0 +1,297 @@
+// Collectives through shared memory: the results of Gloo, and what goes wrong.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <thread>
+
+#include "am/runtime/shared_memory/shared_memory_group.h"
+#include "am/runtime/world.h"
+#include "support/rank_check.h"
+
+namespace am::runtime {
+
+namespace {
+
+using shared_memory::SharedMemoryGroup;
+using std::chrono::milliseconds;
+
+bool through_memory(const Group& group) {
+  return dynamic_cast<SharedMemoryGroup*>(group.communicator()->cpu.get()) != nullptr;
+}
+
+class OverGloo {
+ public:
+  OverGloo() { ::setenv("AM_SHARED_MEMORY", "0", 1); }
+  ~OverGloo() { ::unsetenv("AM_SHARED_MEMORY"); }
+  OverGloo(const OverGloo&) = delete;
+  OverGloo& operator=(const OverGloo&) = delete;
+};
+
+// Values of a rank that differ between ranks and elements, with both signs and zeros of both.
+at::Tensor values(int64_t numel, at::ScalarType dtype, int64_t rank) {
+  at::Tensor all = at::arange(numel, at::kDouble).mul_(37).add_(11 * rank).remainder_(101).sub_(50);
+  if (at::isFloatingType(dtype)) all.mul_(0.37);
+  return all.to(dtype);
+}
+
+// What a rank has after each kind of collective of so many elements a rank.
+std::vector<at::Tensor> results(const Group& group, int64_t numel, at::ScalarType dtype) {
+  const int64_t size = group.size();
+  const at::Tensor mine = values(numel, dtype, group.index());
+  std::vector<at::Tensor> found;
+  at::Tensor gathered = at::zeros({size * numel}, mine.options());
+  group.all_gather(gathered, mine);
+  found.push_back(gathered);
+  at::Tensor in_place = at::zeros({size, numel}, mine.options());
+  in_place[group.index()].copy_(mine);
+  group.all_gather(in_place, in_place[group.index()]);
+  found.push_back(in_place);
+  at::Tensor scattered = at::zeros({numel}, mine.options());
+  group.reduce_scatter(scattered, values(size * numel, dtype, group.index()));
+  found.push_back(scattered);
+  at::Tensor sent = mine.clone();
+  group.broadcast(sent, size - 1);
+  found.push_back(sent);
+  for (const auto op : {ReduceOp::kMin, ReduceOp::kMax, ReduceOp::kSum}) {
+    at::Tensor reduced = mine.clone();
+    group.all_reduce(reduced, op);
+    found.push_back(reduced);
+  }
+  return found;
+}
+
+constexpr auto kSlotFloats = static_cast<int64_t>(shared_memory::Room::kSlotBytes / sizeof(float));
+
+using Cases = std::vector<std::pair<int64_t, at::ScalarType>>;
+
+// By rank, then by case.
+std::vector<std::vector<std::vector<at::Tensor>>> all_results(int64_t size, const Cases& cases,
+                                                              bool wanted) {
+  std::vector<std::vector<std::vector<at::Tensor>>> found(static_cast<size_t>(size));
+  run_ranks(size, [&](const World& world) {
+    RANK_CHECK(through_memory(world.group()) == wanted);
+    for (const auto& [numel, dtype] : cases) {
+      found[static_cast<size_t>(world.rank())].push_back(results(world.group(), numel, dtype));
+    }
+  });
+  return found;
+}
+
+std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("through shared memory every collective gives what Gloo gives", "[shared_memory]") {
+  const int64_t size = GENERATE(2, 3, 4);
+  Cases cases;
+  for (const auto dtype :
+       {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kInt, at::kLong}) {
+    for (const int64_t numel : {0, 1, 7, 513, 4097}) cases.emplace_back(numel, dtype);
+  }
+  std::mt19937_64 random(static_cast<uint64_t>(size));
+  for (int i = 0; i < 6; ++i) {
+    cases.emplace_back(std::uniform_int_distribution<int64_t>(1, 40000)(random), at::kFloat);
+  }
+  cases.emplace_back(kSlotFloats, at::kFloat);
+  cases.emplace_back(3 * kSlotFloats + 5, at::kFloat);
+  cases.emplace_back(3 * kSlotFloats + 5, at::kBFloat16);
+  const auto shared = all_results(size, cases, true);
+  std::vector<std::vector<std::vector<at::Tensor>>> gloo;
+  {
+    const OverGloo over_gloo;
+    gloo = all_results(size, cases, false);
+  }
+  for (size_t rank = 0; rank < shared.size(); ++rank) {
+    for (size_t i = 0; i < cases.size(); ++i) {
+      INFO("rank " << rank << ", " << cases[i].first << " of " << cases[i].second);
+      const auto& ours = shared[rank][i];
+      const auto& theirs = gloo[rank][i];
+      for (size_t kind = 0; kind + 1 < ours.size(); ++kind) {
+        INFO("collective " << kind);
+        CHECK(at::equal(ours[kind], theirs[kind]));
+      }
+      // Gloo sums in an order of its own, in the narrow type, where there are more than two.
+      const at::Tensor &sum = ours.back(), &other = theirs.back();
+      const double tolerance = cases[i].second == at::kBFloat16 ? 0.02 : 2e-3;
+      CHECK((size == 2 ? at::equal(sum, other) : at::allclose(sum, other, tolerance, 0.3)));
+      // All ranks have the same bits.
+      CHECK(at::equal(sum, shared[0][i].back()));
+    }
+  }
+}
+
+TEST_CASE("a sum through shared memory runs in index order", "[shared_memory]") {
+  run_ranks(4, [](const World& world) {
+    // Any other order gives another sum: 1e8 swallows what is added to it.
+    const std::vector<float> parts = {1.0F, 1e8F, -1e8F, 0.5F};
+    const auto rank = static_cast<size_t>(world.rank());
+    for (const int64_t numel : {1L, 3L, 2 * kSlotFloats + 1}) {
+      at::Tensor sum = at::full({numel}, parts[rank]);
+      world.group().all_reduce(sum);
+      RANK_CHECK(at::equal(sum, at::full({numel}, 0.5F)));
+      at::Tensor own = at::empty({numel});
+      world.group().reduce_scatter(own, at::full({4 * numel}, parts[rank]));
+      RANK_CHECK(at::equal(own, at::full({numel}, 0.5F)));
+    }
+  });
+}
+
+TEST_CASE("many collectives of several groups are under way at once", "[shared_memory]") {
+  run_ranks(4, [](const World& world) {
+    const int64_t rank = world.rank();
+    const auto named = [&](const char* name, int64_t first, int64_t second) {
+      return world.make_group(name + std::to_string(first), {first, second});
+    };
+    const Group pair = rank < 2 ? named("pair/", 0, 1) : named("pair/", 2, 3);
+    const Group stride = named("stride/", rank % 2, rank % 2 + 2);
+    RANK_CHECK(through_memory(pair) && through_memory(stride));
+    std::vector<Pending> pending;
+    std::vector<at::Tensor> sums, outs;
+    for (int64_t i = 0; i < 50; ++i) {
+      sums.push_back(at::full({1 + 997 * i}, static_cast<float>(rank + i)));
+      pending.push_back(pair.all_reduce_async(sums.back()));
+      outs.push_back(at::empty({2, 1 + 997 * i}));
+      pending.push_back(stride.all_gather_async(outs.back(), at::full({1 + 997 * i}, 1.0F * rank)));
+      if (i % 7 == 3) world.group().barrier();
+    }
+    // Waited for in another order than issued.
+    std::reverse(pending.begin(), pending.end());
+    for (auto& each : pending) each.wait();
+    for (int64_t i = 0; i < 50; ++i) {
+      const auto n = static_cast<size_t>(i);
+      const auto sum = static_cast<float>((rank < 2 ? 1 : 5) + 2 * i);
+      RANK_CHECK(at::equal(sums[n], at::full_like(sums[n], sum)));
+      RANK_CHECK(outs[n][0][0].item<float>() == static_cast<float>(rank % 2));
+      RANK_CHECK(outs[n][1][-1].item<float>() == static_cast<float>(rank % 2 + 2));
+    }
+  });
+}
+
+TEST_CASE("what shared memory does not do is Gloo's, in the same group", "[shared_memory]") {
+  run_ranks(2, [](const World& world) {
+    const Group& group = world.group();
+    const float rank = static_cast<float>(world.rank());
+    at::Tensor product = at::full({3}, rank + 2);
+    group.all_reduce(product, ReduceOp::kProduct);
+    RANK_CHECK(at::equal(product, at::full({3}, 6.0F)));
+    at::Tensor bytes = at::full({3}, world.rank() + 1, at::kByte);
+    group.all_reduce(bytes);
+    RANK_CHECK(at::equal(bytes, at::full({3}, 3, at::kByte)));
+    at::Tensor integers = at::empty({1}, at::kLong);
+    group.reduce_scatter(integers, at::tensor({1, 2}, at::kLong));
+    RANK_CHECK(integers.item<int64_t>() == 2 * (world.rank() + 1));
+    group.monitored_barrier(std::chrono::seconds(10));
+  });
+}
+
+TEST_CASE("non-contiguous tensors are treated alike on both ways", "[shared_memory]") {
+  const auto outcome = [] {
+    std::string text;
+    run_ranks(2, [&](const World& world) {
+      const at::Tensor strided = at::ones({4, 2}).t();
+      const auto reduce = message_of([&] { world.group().all_reduce(strided); });
+      const auto gather = message_of([&] {
+        world.group().all_gather(at::empty({4, 4}).t(), strided);
+      });
+      if (world.rank() == 0)
+        text = reduce + "|" + gather + "|" + std::to_string(strided[0][0].item<float>());
+    });
+    return text;
+  };
+  const std::string shared = outcome();
+  const OverGloo over_gloo;
+  CHECK(shared == outcome());
+}
+
+TEST_CASE("a peer that goes away or never comes ends a wait through memory", "[shared_memory]") {
+  run_ranks(
+      2,
+      [](const World& world) {
+        world.group().barrier();
+        if (world.rank() == 1) return;  // its group ends
+        const auto start = Progress::Clock::now();
+        const auto said = message_of([&] { world.group().all_reduce(at::ones({8})); });
+        RANK_CHECK(said.find("rank 1 left the group") != std::string::npos);
+        RANK_CHECK(Progress::Clock::now() - start < std::chrono::seconds(20));
+        // So does what follows.
+        RANK_CHECK(!message_of([&] { world.group().barrier(); }).empty());
+      },
+      std::chrono::seconds(30));
+  std::atomic<bool> told = false;
+  run_ranks(
+      2,
+      [&](const World& world) {
+        world.group().barrier();
+        while (world.rank() == 1 && !told) std::this_thread::sleep_for(milliseconds(5));
+        if (world.rank() == 1) return;
+        try {
+          world.group().all_gather(at::empty({2}), at::ones({1}));
+        } catch (const CollectiveError& error) {
+          RANK_CHECK(error.timed_out());
+          told = true;
+        }
+        RANK_CHECK(told);
+      },
+      milliseconds(400));
+}
+
+TEST_CASE("an abort ends this rank's waits, and those for this rank", "[shared_memory]") {
+  std::atomic<bool> told = false;
+  run_ranks(2, [&](const World& world) {
+    const Group other = world.new_group("other", {0, 1}, {world.timeout()});
+    world.group().barrier();
+    if (world.rank() == 0) {
+      std::thread aborts([&] {
+        std::this_thread::sleep_for(milliseconds(100));
+        world.abort();
+      });
+      const auto said = message_of([&] { other.all_reduce(at::ones({8})); });
+      aborts.join();
+      RANK_CHECK(said.find("the group was aborted") != std::string::npos);
+      while (!told) std::this_thread::sleep_for(milliseconds(5));  // the connections stay
+    } else {
+      const auto said = message_of([&] { world.group().all_reduce(at::ones({8})); });
+      told = true;
+      RANK_CHECK(said.find("rank 0 left the group") != std::string::npos);
+    }
+  });
+}
+
+TEST_CASE("ranks that are in different collectives say so", "[shared_memory]") {
+  run_ranks(2, [](const World& world) {
+    const auto said = message_of([&] { world.group().all_reduce(at::ones({4 + world.rank()})); });
+    // Or it learns that the other one left, for that reason.
+    RANK_CHECK(said.find("another collective") != std::string::npos ||
+               said.find("left") != std::string::npos);
+  });
+}
+
+TEST_CASE("shared memory has no name that could be left behind", "[shared_memory]") {
+  const auto names = [] {
+    std::vector<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+      if (entry.path().string().find("automesh") != std::string::npos)
+        found.push_back(entry.path());
+    }
+    return found;
+  };
+  run_ranks(2, [&](const World& world) {
+    at::Tensor sum = at::ones({1000});
+    world.group().all_reduce(sum);
+    RANK_CHECK(names().empty());
+  });
+}
+
+}  // namespace am::runtime
