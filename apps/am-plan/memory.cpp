@@ -64,11 +64,10 @@ std::vector<Part> parts_of(const PlanInput& input, const MemoryComponents& memor
       {"activations", memory.activations,
        am::cat(precision.compute, ", ", train.micro_batch_size, " x ", train.seq_len, " tokens")},
       {"logits", memory.logits, "the loss, in float32"},
-      {"unsharded", memory.unsharded,
-       whole ? am::cat("gathered parameters, and gradients kept whole over ", batches,
-                       " micro-batches")
-             : "gathered parameters and their gradients"},
-      {"communication", memory.communication, "gather and reduce buffers"},
+      {"unsharded", memory.unsharded, "gathered parameters, and a gradient"},
+      {"communication", memory.communication,
+       whole ? am::cat("gather buffers, and gradients kept whole over ", batches, " micro-batches")
+             : "gather and reduce buffers"},
       {"other", memory.other, "the rotary embedding's table"},
   };
 }
@@ -140,6 +139,7 @@ am::Json result(const PlanInput& input, const RankMemory& peak,
     item["peak_bytes"] = stage.components.total();
     item["moment"] = stage.moment;
     item["components"] = to_json(input, stage.components);
+    item["host_bytes"] = stage.components.host;
     list.push_back(std::move(item));
   }
   am::Json json = am::Json::object();
@@ -147,6 +147,7 @@ am::Json result(const PlanInput& input, const RankMemory& peak,
   json["rank"] = peak.rank;
   json["moment"] = peak.moment;
   json["components"] = to_json(input, peak.components);
+  json["host_bytes"] = peak.components.host;
   json["stages"] = std::move(list);
   json["implementation"] = am::planner::implementation_of(input.plan).name;
   json["reserved_bytes"] = static_cast<int64_t>(device.reserved);
@@ -205,6 +206,10 @@ std::string report(const PlanInput& input, const RankMemory& peak,
   const auto lines = am::split(am::term::bars(bars, 24, style), '\n');
   for (size_t i = 0; i < parts.size(); ++i) {
     text += am::cat(lines[i], "  ", style.paint(am::term::Role::kDim, parts[i].why), "\n");
+  }
+  if (peak.components.host > 0) {
+    text += am::cat("and ", bytes.text(peak.components.host),
+                    " of parameters, gradients and optimizer in host memory, by offload_policy\n");
   }
   text += advice(input, peak, bytes);
   if (stages.size() > 1) text += "\n" + stage_table(stages, bytes, style);

@@ -34,6 +34,10 @@ Json to_json(const Answer& answer) {
     collectives.push_back(
         {{"op", each.op}, {"group", each.group}, {"bytes", each.bytes}, {"count", each.count}});
   }
+  Json phases = Json::array();
+  for (const train::PhaseMemory& each : run.phases) {
+    phases.push_back({{"phase", each.phase}, {"live_bytes", each.live_bytes}});
+  }
   Json json = Json::object();
   json["ok"] = true;
   json["rank"] = run.rank;
@@ -41,6 +45,8 @@ Json to_json(const Answer& answer) {
   json["peak_bytes"] = run.peak.total();
   json["predicted_bytes"] = answer.predicted_bytes;
   json["components"] = std::move(components);
+  json["host_bytes"] = run.peak.of(tensor::TensorUse::kHost);
+  json["phases"] = std::move(phases);
   json["collectives"] = std::move(collectives);
   json["seconds"] = run.seconds;
   return json;
@@ -71,6 +77,14 @@ std::string to_text(const Answer& answer, const term::Style& style) {
           style.paint(term::Role::kBold, format_bytes(peak)), " of tensors at the fullest moment; ",
           "am-plan says ", format_bytes(answer.predicted_bytes), " (", off < 0 ? "" : "+",
           format_fixed(off, 1), " %)\n\n", term::bars(bars, 24, style));
+  if (const int64_t host = run.peak.of(tensor::TensorUse::kHost); host > 0) {
+    text += cat(format_bytes(host), " more in host memory, by offload_policy\n");
+  }
+  std::vector<std::string> phases;
+  for (const train::PhaseMemory& each : run.phases) {
+    phases.push_back(cat(format_bytes(each.live_bytes), " after ", each.phase));
+  }
+  text += cat("\nalive: ", join(phases, ", "), "\n");
   if (!table.empty()) text += "\n" + table.text(style);
   return text;
 }

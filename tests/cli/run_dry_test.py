@@ -19,6 +19,11 @@ class DryRun(RunTest):
         self.assertEqual(set(answer["components"]),
                          {"parameters", "gradients", "optimizer", "activations", "logits",
                           "unsharded", "communication", "other"})
+        self.assertEqual(answer["host_bytes"], 0)
+        self.assertEqual([each["phase"] for each in answer["phases"]],
+                         ["forward", "backward", "optimizer"])
+        live = [each["live_bytes"] for each in answer["phases"]]
+        self.assertTrue(live[2] < live[0] <= answer["peak_bytes"])
         self.assertEqual(sum(answer["components"].values()), answer["peak_bytes"])
         self.assertEqual(answer["components"]["optimizer"], 2 * answer["components"]["parameters"])
         kinds = {(c["op"], c["group"]): c for c in answer["collectives"]}

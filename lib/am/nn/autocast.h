@@ -16,6 +16,7 @@
 namespace am::nn {
 
 struct Autocast {
+  // The meta device has none, and takes the host's (tensor/meta_operators.h).
   c10::DeviceType device = c10::DeviceType::CPU;
   std::optional<at::ScalarType> dtype;  // absent: off
 };

@@ -11,7 +11,8 @@ namespace am::optim {
 
 AdamW::AdamW(std::vector<at::Tensor> parameters, const AdamWOptions& options)
     : parameters_(std::move(parameters)), options_(options) {
-  const tensor::MemoryUse use(tensor::TensorUse::kOptimizer);
+  const tensor::MemoryUse use(options.offloaded ? tensor::TensorUse::kHost
+                                                : tensor::TensorUse::kOptimizer);
   for (const auto& parameter : parameters_) {
     exp_avg_.push_back(at::zeros_like(parameter));
     exp_avg_sq_.push_back(at::zeros_like(parameter));

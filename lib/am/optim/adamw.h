@@ -19,6 +19,7 @@ struct AdamWOptions {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0.01;
+  bool offloaded = false;  // parameters are in host memory while a GPU computes
 };
 
 class AdamW {

@@ -13,7 +13,18 @@ DataParallel::DataParallel(nn::Decoder& decoder, const planner::Layout& layout,
                            const runtime::DeviceMesh& mesh, DataParallelOptions options)
     : options_(std::move(options)), rank_(mesh.rank()), reduce_at_end_(layout.units.size(), false) {
   AM_ASSERT(options_.reshard_after_forward.size() == layout.units.size(), "an option per unit");
+  if (mesh.device().is_cpu()) options_.offload.reset();
+  ParamGroupOptions group;
+  group.storage_dtype = options_.storage_dtype;
+  group.precision = options_.precision;
+  group.offload = options_.offload;
+  if (options_.post_forward_size > 0 &&
+      options_.post_forward_size < mesh.group("dp_shard_cp").size()) {
+    post_forward_group_ = mesh.split("dp_shard_cp", options_.post_forward_size);
+    group.post_forward_group = &*post_forward_group_;
+  }
   for (const auto& unit : layout.units) {
+    group.pool = options_.reuse_buffers && unit.layer >= 0 ? &pool_ : nullptr;
     std::vector<nn::ParameterPtr> parameters;
     std::vector<const planner::ParameterLayout*> layouts;
     for (const int index : unit.parameters) {
@@ -21,8 +32,7 @@ DataParallel::DataParallel(nn::Decoder& decoder, const planner::Layout& layout,
       layouts.push_back(&layout.parameters.at(static_cast<size_t>(index)));
     }
     groups_.push_back(std::make_unique<ParamGroup>(unit.name, std::move(parameters),
-                                                   std::move(layouts), mesh, options_.storage_dtype,
-                                                   options_.precision));
+                                                   std::move(layouts), mesh, group));
   }
   forward_order_ = decoder.forward_units();
   decoder.set_hooks(this);
@@ -57,7 +67,7 @@ at::Tensor DataParallel::after_unit(int unit, const at::Tensor& output) {
     output.register_hook([this, unit](const at::Tensor&) { pre_backward(unit); });
   }
   if (options_.reshard_after_forward[static_cast<size_t>(unit)]) {
-    groups_[static_cast<size_t>(unit)]->reshard();
+    groups_[static_cast<size_t>(unit)]->reshard_after_forward();
   }
   return output;
 }
@@ -85,26 +95,70 @@ void DataParallel::pre_backward(int unit) {
 void DataParallel::post_backward(int unit) {
   if (reduce_at_end_[static_cast<size_t>(unit)]) return;
   if (!options_.overlap_reduction) return;
-  ParamGroup& group = *groups_[static_cast<size_t>(unit)];
-  group.begin_reduce(sync_);
+  reduce(*groups_[static_cast<size_t>(unit)]);
+}
+
+// One unit's shards are under way while the next unit computes, and one's replicas.
+void DataParallel::reduce(ParamGroup& group) {
+  ParamGradients& gradients = group.gradients();
   group.reshard();
-  if (!sync_) return;
-  // One reduction is in flight while the next unit computes.
-  if (reducing_ >= 0) groups_[static_cast<size_t>(reducing_)]->finish_reduce();
-  reducing_ = unit;
+  if (!sync_) {
+    gradients.keep();
+    return;
+  }
+  if (!gradients.begin_reduce()) return;
+  reducing_.push_back(&gradients);
+  for (size_t i = 0; i + 1 < reducing_.size(); ++i) reducing_[i]->advance_reduce();
+  while (reducing_.size() > 2 || (reducing_.size() > 1 && !reducing_.front()->in_flight())) {
+    reducing_.front()->finish_reduce();
+    reducing_.pop_front();
+  }
 }
 
 void DataParallel::finish_backward() {
   for (auto& group : groups_) {
-    if (group->has_new_gradients()) group->begin_reduce(sync_);
-  }
-  for (auto& group : groups_) {
-    group->finish_reduce();
+    if (group->gradients().any_new()) reduce(*group);
     group->reshard();
   }
-  reducing_ = -1;
-  if (options_.check_for_nan && sync_) check_gradients();
   std::fill(reduce_at_end_.begin(), reduce_at_end_.end(), false);
+  if (!last_backward_) return;
+  for (ParamGradients* gradients : reducing_) gradients->finish_reduce();
+  reducing_.clear();
+  if (options_.check_for_nan && sync_) check_gradients();
+}
+
+void DataParallel::set_gradient_divide_factor(double factor) {
+  for (auto& group : groups_) group->gradients().set_divide_factor(factor);
+}
+
+std::vector<ParamGroup*> DataParallel::groups_of(std::string_view module) const {
+  std::vector<ParamGroup*> found;
+  const std::string prefix = module.empty() ? "" : cat(module, ".");
+  for (const auto& group : groups_) {
+    const auto& owned = group->owned();
+    const bool holds = std::any_of(owned.begin(), owned.end(), [&](const OwnedParameter& each) {
+      return each.name.starts_with(prefix);
+    });
+    if (holds) found.push_back(group.get());
+  }
+  if (found.empty()) throw Error(ErrorKind::kUsage, cat("no module named ", module));
+  return found;
+}
+
+UnshardHandle DataParallel::unshard(std::string_view module, bool async_op) {
+  UnshardHandle handle(groups_of(module));
+  for (ParamGroup* group : groups_of(module)) group->begin_unshard();
+  if (!async_op) handle.wait();
+  return handle;
+}
+
+void DataParallel::reshard(std::string_view module) {
+  for (ParamGroup* group : groups_of(module)) group->reshard();
+}
+
+void UnshardHandle::wait() {
+  for (ParamGroup* group : groups_) group->unshard();
+  groups_.clear();
 }
 
 void DataParallel::check_gradients() const {

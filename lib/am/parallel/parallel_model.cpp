@@ -114,7 +114,7 @@ at::Tensor ParallelModel::gather_like(const std::string& name, const at::Tensor&
     if (layout.name != name) continue;
     // The cuts in reverse: first dp_shard_cp on dim 0, then tp.
     const Shape tp_shape = layout.tp_shape(mesh_.layout(), mesh_.rank());
-    at::Tensor full = local;
+    at::Tensor full = local.to(mesh_.device());  // from host memory where it is offloaded
     if (layout.fsdp) {
       full = tensor::all_gather_dim(full, 0, tp_shape.at(0), mesh_.group("dp_shard_cp"));
     }

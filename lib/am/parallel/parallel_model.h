@@ -47,6 +47,7 @@ class ParallelModel {
   const mesh::Extent& vocabulary_slice() const { return vocabulary_slice_; }
 
   DataParallel& data_parallel() { return *data_parallel_; }
+  const DataParallel& data_parallel() const { return *data_parallel_; }
   const planner::Layout& layout() const { return layout_; }
   const runtime::DeviceMesh& mesh() const { return mesh_; }
   const model::ModelConfig& config() const { return config_; }

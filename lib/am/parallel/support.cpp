@@ -28,12 +28,6 @@ class Unsupported {
 };
 
 void check_fsdp2(const config::FSDP2Config& config, Unsupported& unsupported) {
-  const auto* reshard_size =
-      config.reshard_after_forward ? std::get_if<int64_t>(&*config.reshard_after_forward) : nullptr;
-  unsupported.refuse(reshard_size != nullptr, "strategy.reshard_after_forward",
-                     "resharding to a smaller group", "use true or false");
-  unsupported.refuse(config.offload_policy.has_value(), "strategy.offload_policy",
-                     "parameter offload", "remove the key");
   unsupported.refuse(config.enable_compile, "strategy.enable_compile", "compilation",
                      "set it to false");
   unsupported.refuse(config.enable_async_tensor_parallel, "strategy.enable_async_tensor_parallel",
@@ -53,8 +47,6 @@ void check_megatron_fsdp(const config::MegatronFSDPConfig& config, Unsupported& 
   unsupported.refuse(config.disable_bucketing, "strategy.disable_bucketing",
                      "one bucket for the whole model", "set it to false: units are the buckets");
   unsupported.refuse(config.nccl_ub, "strategy.nccl_ub", "registering buffers with NCCL",
-                     "set it to false");
-  unsupported.refuse(config.fsdp_double_buffer, "strategy.fsdp_double_buffer", "double buffering",
                      "set it to false");
   unsupported.refuse(config.keep_fp8_transpose_cache, "strategy.keep_fp8_transpose_cache",
                      "a cache of FP8 transposes", "set it to false");

@@ -32,13 +32,16 @@ struct UnitBytes {
   bool waits_for_end =
       false;                 // the tied head: its gradient meets the embedding's when backward ends
   double full = 0;           // gathered parameters, when they are storage of their own
-  double gradients = 0;      // of the gathered parameters, compute dtype
-  double accumulated = 0;    // the same in the reduce dtype, kept between micro-batches
+  double gradient = 0;       // the largest of one parameter, compute dtype: they leave one by one
   double gather_buffer = 0;  // all-gather's input copy and output
-  double reduce_buffer = 0;  // reduce-scatter's input and output
-  double pending = 0;        // the output alone: in flight while the next unit computes
+  double kept = 0;           // of the gathered parameters, between forward and backward
+  double reduce_buffer = 0;  // what the gradients are packed into: the reduction's input
+  double reduced = 0;        // its output, where that is not the stored gradient
   double activations = 0;    // saved in forward
   double recomputed = 0;     // live in this unit's backward only
+
+  // In flight while the next unit computes.
+  double pending() const { return reduce_buffer + reduced; }
 };
 
 class Walk {
@@ -55,6 +58,10 @@ class Walk {
     storage_ = static_cast<double>(dtype_size(precision.storage));
     compute_ = static_cast<double>(dtype_size(precision.compute));
     reduce_ = static_cast<double>(dtype_size(precision.reduce));
+    post_forward_ = post_forward_size(plan.strategy, layout.mesh.sizes());
+    offloaded_ = offloads_to_host(plan.strategy);
+    adds_reductions_ =
+        micro_batches(plan, layout.mesh.sizes()) > 1 && !defers_gradient_sync(plan.strategy);
     context_ = activation_context(plan, layout.mesh);
   }
 
@@ -86,6 +93,10 @@ class Walk {
     base_.parameters = stored * element;
     base_.gradients = stored * element;
     base_.optimizer = 2 * stored * element;
+    if (offloaded_) {
+      base_.host = 4 * stored * element;
+      base_.parameters = base_.gradients = base_.optimizer = 0;
+    }
     const double table = 2.0 * context_.sequence * static_cast<double>(config_.head_dim);
     base_.other = to_bytes(table * compute_);
     peak_.rank = rank_;
@@ -98,13 +109,16 @@ class Walk {
     bytes.layer = unit.layer;
     bytes.reshards = reshards;
     double numel_full = 0;
+    double numel_largest = 0;
     double numel_stored = 0;
     double numel_padded = 0;  // gathered, with the padding of each piece
     bool fsdp = false;
     for (const int index : unit.parameters) {
       const ParameterLayout& parameter = layout_.parameters[static_cast<size_t>(index)];
       if (!is_mine(parameter)) continue;
-      numel_full += static_cast<double>(numel(parameter.tp_shape(layout_.mesh, rank_)));
+      const auto whole = static_cast<double>(numel(parameter.tp_shape(layout_.mesh, rank_)));
+      numel_full += whole;
+      numel_largest = std::max(numel_largest, whole);
       const auto stored = static_cast<double>(parameter.stored_numel(layout_.mesh, rank_));
       const int64_t pieces = parameter.fsdp ? layout_.mesh.group_size(parameter.shard_group) : 1;
       numel_stored += stored;
@@ -112,16 +126,19 @@ class Walk {
       fsdp = fsdp || parameter.fsdp;
     }
     // Without shards and casts the parameters that are stored are the ones that compute.
-    const bool in_place = !fsdp && storage_ == compute_;
-    if (!in_place) {
-      bytes.full = numel_full * compute_;
+    if (fsdp || storage_ != compute_ || offloaded_) bytes.full = numel_full * compute_;
+    if (fsdp) {
       bytes.gather_buffer = numel_padded * compute_;
-      if (storage_ != compute_) bytes.gather_buffer += numel_stored * compute_;
+      if (storage_ != compute_ || offloaded_) bytes.gather_buffer += numel_stored * compute_;
+      if (reshards && post_forward_ > 0) {
+        bytes.kept = numel_padded * compute_ / static_cast<double>(post_forward_);
+      }
     }
-    bytes.gradients = numel_full * compute_;
-    bytes.accumulated = numel_full * reduce_;
-    bytes.pending = numel_stored * reduce_;
-    bytes.reduce_buffer = numel_padded * reduce_ + (fsdp ? bytes.pending : 0.0);
+    bytes.gradient = numel_largest * compute_;
+    // The reduction ends in the stored gradient where it can: without shards it is all in there.
+    const bool direct = storage_ == reduce_ && !offloaded_ && !adds_reductions_;
+    if (fsdp || !direct) bytes.reduce_buffer = numel_padded * reduce_;
+    if (fsdp && !direct) bytes.reduced = numel_stored * reduce_;
     return bytes;
   }
 
@@ -135,7 +152,7 @@ class Walk {
       std::swap(order[count - 2], order[count - 1]);
     for (const size_t i : order) {
       UnitBytes unit = measure(layout_.units[i], reshard[i]);
-      if (unit.gradients == 0) continue;  // of another pipeline stage
+      if (unit.gradient == 0) continue;  // of another pipeline stage
       add_activations(layout_.units[i], unit);
       unit.activations *= static_cast<double>(in_flight(layout_.units[i]));
       units_.push_back(std::move(unit));
@@ -146,8 +163,25 @@ class Walk {
       head.name = "the tied head";
       head.waits_for_end = true;
       if (!head.reshards) head.full = head.gather_buffer = 0;  // it never went away
+      head.kept = 0;
       units_.push_back(std::move(head));
     }
+    if (reuses_buffers(plan_.strategy)) pool_layers();
+  }
+
+  // The layers' buffers are there all the time: one unit's full tensors and its gather, and two
+  // units' gradients, one on its way and one being made.
+  void pool_layers() {
+    UnitBytes most;
+    for (UnitBytes& unit : units_) {
+      if (unit.layer < 0) continue;
+      most.full = std::max(most.full, unit.full);
+      most.gather_buffer = std::max(most.gather_buffer, unit.gather_buffer);
+      most.reduce_buffer = std::max(most.reduce_buffer, unit.reduce_buffer);
+      unit.full = unit.gather_buffer = unit.reduce_buffer = 0;
+    }
+    now_.unsharded += most.full;
+    now_.communication += most.gather_buffer + 2 * most.reduce_buffer;
   }
 
   // Micro-batches whose activations of this unit live at once: as many as its stage has under way
@@ -223,8 +257,9 @@ class Walk {
   void forward() {
     const int64_t depth = prefetch_depths(plan_.strategy).forward;
     if (accumulates()) {
-      for (const UnitBytes& unit : units_) now_.unsharded += unit.accumulated;
-      if (units_.back().waits_for_end) now_.unsharded -= units_.back().accumulated;
+      for (const UnitBytes& unit : units_) {
+        if (!unit.waits_for_end) now_.communication += unit.reduce_buffer;
+      }
     }
     for (size_t i = 0; i < units_.size(); ++i) {
       const UnitBytes& unit = units_[i];
@@ -237,7 +272,7 @@ class Walk {
       Moment computing = now_;
       computing.communication += gathering_ahead(i + 1, depth, false);
       look(cat("forward of ", unit.name), computing);
-      if (unit.reshards) now_.unsharded -= unit.full;
+      if (unit.reshards) now_.unsharded -= unit.full - unit.kept;
     }
     const double head = vocabulary() * static_cast<double>(config_.hidden_size);
     now_.activations += cast_weights_bytes(context_, head);
@@ -261,24 +296,27 @@ class Walk {
         look(cat("backward of ", unit.name, ", gathering"), gathering);
       }
       Moment computing = now_;
-      computing.communication += ahead;
       computing.activations += unit.recomputed;
-      computing.unsharded += unit.gradients;
-      computing.communication += pending;
+      computing.unsharded += unit.gradient;
+      computing.communication += pending + ahead;
+      // The tied head's gradient waits in autograd for the embedding's.
+      if (!unit.waits_for_end && !accumulates()) computing.communication += unit.reduce_buffer;
       look(cat("backward of ", unit.name), computing);
       now_.logits = 0;
-      Moment reducing = computing;
-      reducing.logits = 0;
-      reducing.communication += unit.reduce_buffer;
-      look(cat("backward of ", unit.name, ", reducing"), reducing);
       now_.activations -= unit.activations;
       if (unit.waits_for_end) {
-        now_.unsharded += unit.gradients;
+        now_.unsharded += unit.gradient;
         continue;
       }
-      pending = unit.pending;
       if (!unit.looked_up || !unit.reshards) now_.unsharded -= unit.full;
-      if (accumulates()) now_.unsharded -= unit.accumulated;
+      now_.unsharded -= unit.kept;
+      // It leaves as the one before it arrives.
+      Moment reducing = now_;
+      reducing.communication += pending + unit.reduced;
+      if (!accumulates()) reducing.communication += unit.reduce_buffer;
+      look(cat("backward of ", unit.name, ", reducing"), reducing);
+      if (accumulates()) now_.communication -= unit.reduce_buffer;
+      pending = unit.pending();
     }
   }
 
@@ -293,6 +331,9 @@ class Walk {
   double storage_ = 4;
   double compute_ = 4;
   double reduce_ = 4;
+  int64_t post_forward_ = 0;      // see post_forward_size
+  bool offloaded_ = false;        // see offloads_to_host
+  bool adds_reductions_ = false;  // each micro-batch's gradients are reduced, and added up
   ActivationContext context_;
   MemoryComponents base_;
   std::vector<UnitBytes> units_;

@@ -24,11 +24,12 @@ struct MemoryComponents {
   int64_t activations =
       0;                  // saved for backward, all layers, one micro-batch (times those in flight)
   int64_t logits = 0;     // logits, their gradient and the loss's working copy
-  int64_t unsharded = 0;  // gathered units in flight and their gradients
-  int64_t communication = 0;  // all-gather and reduce-scatter buffers
+  int64_t unsharded = 0;  // gathered units in flight, and a gradient of theirs
+  int64_t communication = 0;  // all-gather and reduce-scatter buffers, gradients kept whole in them
   int64_t other = 0;          // the rotary embedding's table
+  int64_t host = 0;  // parameters, gradients and optimizer with offload_policy: in host memory
 
-  int64_t total() const;
+  int64_t total() const;  // without `host`
 };
 
 struct RankMemory {

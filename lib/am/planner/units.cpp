@@ -35,6 +35,23 @@ std::vector<bool> reshard_after_forward(const config::DistributedConfig& strateg
   return std::vector<bool>(units.size(), megatron != nullptr && megatron->zero_dp_strategy == 3);
 }
 
+int64_t post_forward_size(const config::DistributedConfig& strategy, const mesh::MeshSizes& sizes) {
+  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&strategy);
+  if (fsdp2 == nullptr || !fsdp2->reshard_after_forward) return 0;
+  const auto* size = std::get_if<int64_t>(&*fsdp2->reshard_after_forward);
+  return size != nullptr && *size < sizes.dp_shard * sizes.cp ? *size : 0;
+}
+
+bool offloads_to_host(const config::DistributedConfig& strategy) {
+  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&strategy);
+  return fsdp2 != nullptr && fsdp2->offload_policy && fsdp2->backend != "gloo";
+}
+
+bool reuses_buffers(const config::DistributedConfig& strategy) {
+  const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy);
+  return megatron != nullptr && megatron->fsdp_double_buffer && megatron->zero_dp_strategy == 3;
+}
+
 PrefetchDepths prefetch_depths(const config::DistributedConfig& strategy) {
   if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&strategy)) {
     if (!fsdp2->enable_fsdp2_prefetch) return {};

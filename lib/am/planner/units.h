@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "am/config/strategy_config.h"
+#include "am/mesh/layout.h"
 #include "am/model/inventory.h"
 
 namespace am::planner {
@@ -18,6 +19,18 @@ namespace am::planner {
 //   ddp            false for all
 std::vector<bool> reshard_after_forward(const config::DistributedConfig& strategy,
                                         const std::vector<model::Unit>& units);
+
+// Into how many ranks' parts a unit is cut again after forward (reshard_after_forward = N), when
+// that is fewer than its shards; 0: into its shards.
+int64_t post_forward_size(const config::DistributedConfig& strategy, const mesh::MeshSizes& sizes);
+
+// Whether shards, their gradients and the optimizer's states are in host memory while a GPU
+// computes: fsdp2's offload_policy. With the backend "gloo" the host computes, and nothing moves.
+bool offloads_to_host(const config::DistributedConfig& strategy);
+
+// Whether the decoder layers' full tensors and messages keep their memory from one layer to the
+// next and between steps: megatron_fsdp's fsdp_double_buffer, where layers come and go (level 3).
+bool reuses_buffers(const config::DistributedConfig& strategy);
 
 // How many units ahead of the one that computes are being gathered.
 //

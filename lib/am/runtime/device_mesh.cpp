@@ -9,7 +9,10 @@ namespace am::runtime {
 
 DeviceMesh::DeviceMesh(const World& world, const mesh::MeshLayout& layout,
                        std::optional<c10::Device> device)
-    : rank_(world.rank()), device_(device.value_or(world.device())), layout_(layout) {
+    : world_(world),
+      rank_(world.rank()),
+      device_(device.value_or(world.device())),
+      layout_(layout) {
   if (world.size() != layout.world_size()) {
     throw Error(ErrorKind::kPlan, cat("the plan's mesh has ", layout.world_size(),
                                       " ranks, but the world has ", world.size()));
@@ -30,6 +33,18 @@ const Group& DeviceMesh::group(std::string_view name) const {
   const auto found = groups_.find(name);
   AM_ASSERT(found != groups_.end(), cat("no group named ", name));
   return found->second;
+}
+
+Group DeviceMesh::split(std::string_view name, int64_t size) const {
+  const Group& whole = group(name);
+  if (size < 1 || whole.size() % size != 0) {
+    throw Error(ErrorKind::kPlan,
+                cat("blocks of ", size, " ranks do not fill ", name, ", which has ", whole.size()));
+  }
+  const auto first = whole.ranks().begin() + whole.index() / size * size;
+  std::vector<int64_t> ranks(first, first + size);
+  const std::string unique = world_.unique_name(cat("mesh/", name, "/", size));
+  return world_.make_group(cat(unique, "/", ranks.front()), ranks).renamed(cat(name, "/", size));
 }
 
 }  // namespace am::runtime

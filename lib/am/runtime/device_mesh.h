@@ -29,8 +29,12 @@ class DeviceMesh {
   const mesh::MeshLayout& layout() const { return layout_; }
   // By the names of mesh::kGroupNames.
   const Group& group(std::string_view name) const;
+  // Collective: the block of `size` consecutive ranks of a group that this rank is in. Throws
+  // Error(kPlan) where `size` does not divide the group's.
+  Group split(std::string_view name, int64_t size) const;
 
  private:
+  World world_;
   int64_t rank_;
   c10::Device device_;
   mesh::MeshLayout layout_;

@@ -56,7 +56,7 @@ MemoryUse::MemoryUse(TensorUse use) : outer_(std::exchange(current_use, use)) {}
 MemoryUse::~MemoryUse() { current_use = outer_; }
 
 int64_t MemoryBytes::total() const {
-  return std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
+  return std::accumulate(bytes.begin(), bytes.begin() + kTensorUses, int64_t{0});
 }
 
 class MemoryMeter::Reports : public c10::MemoryReportingInfoBase {

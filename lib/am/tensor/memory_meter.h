@@ -25,8 +25,9 @@ enum class TensorUse {
   kUnsharded,
   kCommunication,
   kOther,  // tables
+  kHost,   // offloaded: in host memory while a GPU computes; no part of any total
 };
-inline constexpr size_t kTensorUses = 8;
+inline constexpr size_t kTensorUses = 8;  // without kHost
 // "activations", ..., by TensorUse.
 extern const std::array<const char*, kTensorUses> kTensorUseNames;
 
@@ -44,7 +45,7 @@ class [[nodiscard]] MemoryUse {
 
 // By TensorUse.
 struct MemoryBytes {
-  std::array<int64_t, kTensorUses> bytes = {};
+  std::array<int64_t, kTensorUses + 1> bytes = {};
 
   int64_t of(TensorUse use) const { return bytes[static_cast<size_t>(use)]; }
   int64_t total() const;

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 #include <ATen/ExpandUtils.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/ops/linear_compositeimplicitautograd_dispatch.h>
 #include <torch/library.h>
 
 #include <initializer_list>
@@ -79,13 +81,26 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_backward(
   return {like(q), like(k), like(v)};
 }
 
+// As autocast does on the host, whose state it is.
+at::Tensor autocast(const at::Tensor& x) {
+  if (!at::autocast::is_autocast_enabled(at::kCPU)) return x;
+  if (!x.is_floating_point() || x.scalar_type() == at::kDouble) return x;
+  return x.to(at::autocast::get_autocast_dtype(at::kCPU));
+}
+
+at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
+                  const std::optional<at::Tensor>& bias) {
+  const auto added = bias ? std::optional(autocast(*bias)) : std::nullopt;
+  return at::compositeimplicitautograd::linear(autocast(x), autocast(weight), added);
+}
+
 // Where a device takes a fused kernel, ATen would take the plain formula here, which keeps all
 // scores.
 at::Tensor fused_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const std::optional<at::Tensor>& mask, double dropout, bool causal,
                            std::optional<double> scale, bool /*grouped*/) {
-  return std::get<0>(
-      at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, dropout, causal, mask, scale));
+  return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
+      autocast(q), autocast(k), autocast(v), dropout, causal, mask, scale));
 }
 
 void fused_adamw(at::TensorList parameters, at::TensorList gradients, at::TensorList exp_avg,
@@ -115,6 +130,7 @@ void register_meta_operators() {
     library.impl("_scaled_dot_product_flash_attention_for_cpu", &attention);
     library.impl("_scaled_dot_product_flash_attention_for_cpu_backward", &attention_backward);
     library.impl("_fused_adamw_", &fused_adamw);
+    with_gradients.impl("linear", &linear);
     with_gradients.impl("scaled_dot_product_attention", &fused_attention);
     return true;
   }();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 
 #include "am/optim/adamw.h"
 #include "am/optim/clip.h"
@@ -38,16 +39,24 @@ class Step {
         layout_(make_layout(plan, config, world.size())),
         mesh_(world, layout_.mesh, c10::Device(c10::kMeta)),
         model_(parallel::ParallelModel::build(plan, config, layout_, mesh_)),
-        optimizer_(flat(), {}) {}
+        optimizer_(flat(), optimizer_options(plan, *model_)) {}
 
-  void run() {
+  // `over` is told of each phase that ends.
+  void run(const std::function<void(const char* phase)>& over) {
     model_->data_parallel().zero_grad();
     const BatchSizes sizes = batch_sizes(plan_, layout_.mesh.sizes());
-    for (int64_t m = 0; m < sizes.micro_batches; ++m) backward(m + 1 == sizes.micro_batches);
+    for (int64_t m = 0; m < sizes.micro_batches; ++m) {
+      const bool last = m + 1 == sizes.micro_batches;
+      const at::Tensor loss = forward();
+      if (last) over("forward");
+      backward(loss, last);
+      if (last) over("backward");
+    }
     at::Tensor loss = at::empty({1}, at::TensorOptions(at::kDouble).device(at::kMeta));
     mesh_.group("dp_cp").all_reduce(loss);
     clip();
     optimizer_.step(gradients(), plan_.optimizer.lr);
+    over("optimizer");
   }
 
  private:
@@ -65,14 +74,17 @@ class Step {
     return tensors;
   }
 
-  void backward(bool last) {
-    auto& data_parallel = model_->data_parallel();
-    const auto sync = parallel::get_sync_ctx(data_parallel, plan_.strategy, last,
-                                             config::defers_gradient_sync(plan_.strategy));
+  at::Tensor forward() {
     const auto on_meta = at::TensorOptions(at::kLong).device(at::kMeta);
     const at::Tensor ids_BT =
         at::empty({plan_.train.micro_batch_size, plan_.train.seq_len}, on_meta);
-    const at::Tensor loss = model_->loss_sum(model_->forward(ids_BT), at::empty_like(ids_BT));
+    return model_->loss_sum(model_->forward(ids_BT), at::empty_like(ids_BT));
+  }
+
+  void backward(const at::Tensor& loss, bool last) {
+    auto& data_parallel = model_->data_parallel();
+    const auto sync = parallel::get_sync_ctx(data_parallel, plan_.strategy, last,
+                                             config::defers_gradient_sync(plan_.strategy));
     (loss / 1.0).backward();
     data_parallel.finish_backward();
   }
@@ -109,9 +121,12 @@ DryRun dry_run(const config::Plan& plan, const model::ModelConfig& config, int64
   };
   const tensor::MemoryMeter meter;
   Step step(plan, config, world);
-  step.run();
+  step.run([](const char* /*phase*/) {});
   report.collectives.clear();
-  step.run();  // gradients stay from step to step, so the second one is full from its start
+  const auto note = [&](const char* phase) {
+    report.phases.push_back({phase, meter.live().total()});
+  };
+  step.run(note);  // gradients stay from step to step, so the second one is full from its start
   report.peak = meter.peak();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   report.seconds = took.count();

@@ -24,11 +24,19 @@ struct CollectiveCount {
   int64_t count = 0;
 };
 
+// What is alive when a part of the step is over: "forward" and "backward" of the last micro-batch,
+// "optimizer".
+struct PhaseMemory {
+  std::string phase;
+  int64_t live_bytes = 0;
+};
+
 struct DryRun {
   int64_t rank = 0;
   // What tensors took at the fullest moment. Kernels' own scratch space is not among it, nor what
   // an allocator reserves beyond it.
   tensor::MemoryBytes peak;
+  std::vector<PhaseMemory> phases;
   std::vector<CollectiveCount> collectives;  // by first use
   double seconds = 0.0;                      // that this took
 };

@@ -25,6 +25,13 @@ planner::Layout make_layout(const config::Plan& plan, const model::ModelConfig& 
   throw Error(ErrorKind::kPlan, first.message, first.help);
 }
 
+optim::AdamWOptions optimizer_options(const config::Plan& plan,
+                                      const parallel::ParallelModel& model) {
+  const auto& optimizer = plan.optimizer;
+  return {optimizer.betas[0], optimizer.betas[1], optimizer.eps, optimizer.weight_decay,
+          model.data_parallel().offloaded()};
+}
+
 std::filesystem::path checkpoint_folder(const config::Plan& plan, const launch::RunFolder& run) {
   return plan.checkpoint.dir.empty() ? run.checkpoints() : plan.resolve(plan.checkpoint.dir);
 }

@@ -9,6 +9,8 @@
 #include "am/launch/run_folder.h"
 #include "am/mesh/layout.h"
 #include "am/model/config.h"
+#include "am/optim/adamw.h"
+#include "am/parallel/parallel_model.h"
 #include "am/planner/layout.h"
 
 namespace am::train {
@@ -24,6 +26,10 @@ BatchSizes batch_sizes(const config::Plan& plan, const mesh::MeshSizes& sizes);
 // For a plan that planner::check has passed; throws Error(kPlan) with the first finding otherwise.
 planner::Layout make_layout(const config::Plan& plan, const model::ModelConfig& config,
                             int64_t world_size);
+
+// `model` is the one that is optimized.
+optim::AdamWOptions optimizer_options(const config::Plan& plan,
+                                      const parallel::ParallelModel& model);
 
 // checkpoint.dir relative to the plan, or RUN/checkpoints.
 std::filesystem::path checkpoint_folder(const config::Plan& plan, const launch::RunFolder& run);

@@ -59,10 +59,8 @@ Trainer::Trainer(const config::Plan& plan, const model::ModelConfig& config,
       world_(world),
       mesh_(world, layout_.mesh),
       model_(parallel::ParallelModel::build(plan, config, layout_, mesh_)) {
-  const auto& optimizer = plan_.optimizer;
-  optimizer_ = std::make_unique<optim::AdamW>(
-      flat_parameters(*model_), optim::AdamWOptions{optimizer.betas[0], optimizer.betas[1],
-                                                    optimizer.eps, optimizer.weight_decay});
+  optimizer_ =
+      std::make_unique<optim::AdamW>(flat_parameters(*model_), optimizer_options(plan_, *model_));
   const BatchSizes sizes = batch_sizes(plan_, layout_.mesh.sizes());
   micro_batches_ = sizes.micro_batches;
   labels_per_step_ = sizes.global_batch * plan_.train.seq_len;
@@ -77,6 +75,10 @@ Trainer::Trainer(const config::Plan& plan, const model::ModelConfig& config,
 
 void Trainer::log(const std::string& line) const {
   if (mesh_.rank() == 0 && callbacks_.log) callbacks_.log(line);
+}
+
+void Trainer::over(const char* phase) const {
+  if (callbacks_.phase) callbacks_.phase(phase);
 }
 
 void Trainer::resume() {
@@ -133,8 +135,10 @@ double Trainer::backward(int64_t step, int64_t micro_batch, bool last) {
   // The logits are the loss's alone: held here they would outlive their use.
   const at::Tensor loss = model_->loss_sum(model_->forward(as_tensor(batch.inputs, batch, device)),
                                            as_tensor(batch.labels, batch, device));
+  if (last) over("forward");
   (loss / static_cast<double>(labels_per_step_)).backward();
   data_parallel.finish_backward();
+  if (last) over("backward");
   return loss.item<double>();
 }
 
@@ -167,6 +171,7 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   metrics.lr =
       optim::learning_rate(plan_.scheduler, plan_.optimizer.lr, plan_.train.max_steps, step);
   optimizer_->step(gradients, metrics.lr);
+  over("optimizer");
   metrics.tokens = labels_per_step_;
   metrics.step_seconds = seconds_since(start);
   observe::fill_rates(metrics, layout_.mesh.world_size());

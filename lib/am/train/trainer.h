@@ -37,6 +37,9 @@ struct TrainerCallbacks {
   std::function<void(const std::string& line)> log;
   // Every finished step, on rank 0.
   std::function<void(const observe::StepMetrics& metrics)> step;
+  // What part of a step is over, on every rank: "forward" and "backward" of its last micro-batch,
+  // "optimizer".
+  std::function<void(const char* phase)> phase;
 };
 
 struct TrainResult {
@@ -73,6 +76,7 @@ class Trainer {
   std::vector<std::unique_ptr<observe::MetricSink>> open_sinks() const;
   bool save_now(int64_t finished) const;
   void log(const std::string& line) const;
+  void over(const char* phase) const;
 
   config::Plan plan_;
   launch::RunFolder run_;

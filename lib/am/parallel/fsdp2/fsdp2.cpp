@@ -16,6 +16,10 @@ DataParallelOptions fsdp2_options(const config::FSDP2Config& config, const plann
   }
   options.cast_forward_inputs = policy.cast_forward_inputs;
   options.reshard_after_forward = planner::reshard_after_forward(config, layout.units);
+  options.post_forward_size = planner::post_forward_size(config, layout.mesh.sizes());
+  if (planner::offloads_to_host(config)) {
+    options.offload = Offload{config.offload_policy->pin_memory};
+  }
   options.prefetch = planner::prefetch_depths(config);
   return options;
 }

@@ -1,0 +1,24 @@
+// Every strategy with its options trains as one rank does, sends what the formulas say and holds
+// the memory that was predicted. scripts/strategy_table prints the same as a table.
+#include "support/strategy_table.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+namespace am {
+
+TEST_CASE("strategies x options") {
+  for (const test::Combination& combination : test::combinations()) {
+    DYNAMIC_SECTION(combination.name << " on " << combination.world) {
+      const test::Row row = test::run(combination, test::TableSize::kSmall);
+      CHECK(row.gradients <= (combination.exact ? 1e-6 : 3e-2));
+      CHECK(row.losses <= (combination.exact ? 1e-5 : 1e-2));
+      CHECK(row.weights <= (combination.exact ? 1e-5 : 3e-2));
+      CHECK(row.sent == row.formula);
+      CHECK(std::abs(row.phases) <= 0.02);
+      CHECK(std::abs(row.peak_dry_run) <= 0.02);
+    }
+  }
+}
+
+}  // namespace am

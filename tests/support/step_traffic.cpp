@@ -1,0 +1,54 @@
+#include "support/step_traffic.h"
+
+#include "am/base/text.h"
+#include "am/planner/dtype_size.h"
+#include "am/planner/memory.h"
+#include "am/planner/precision.h"
+#include "am/planner/units.h"
+
+namespace am::test {
+
+Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
+                     const planner::Layout& layout, int64_t rank) {
+  const mesh::MeshSizes& sizes = layout.mesh.sizes();
+  const planner::StepPrecision precision = planner::resolve_precision(plan);
+  const int64_t micro_batches = planner::micro_batches(plan, sizes);
+  const int64_t reductions = config::defers_gradient_sync(plan.strategy) ? 1 : micro_batches;
+  const int64_t shards = layout.mesh.group_size("dp_shard_cp");
+  const int64_t replicas = layout.mesh.group_size("dp_replicate");
+  const int64_t post_forward = planner::post_forward_size(plan.strategy, sizes);
+  const auto reshard = planner::reshard_after_forward(plan.strategy, layout.units);
+
+  Traffic traffic;
+  const auto send = [&](const std::string& what, int64_t bytes, int64_t times) {
+    if (times == 0) return;
+    traffic[what].first += bytes * times;
+    traffic[what].second += times;
+  };
+  for (size_t i = 0; i < layout.units.size(); ++i) {
+    int64_t piece = 0;  // elements, padding included
+    for (const int index : layout.units[i].parameters) {
+      piece += layout.parameters[static_cast<size_t>(index)].stored_numel(layout.mesh, rank);
+    }
+    const bool embedding = layout.units[i].name == layout.inventory.names.embedding;
+    const bool tied = embedding && config.tie_word_embeddings;
+    if (shards > 1) {
+      const int64_t full =
+          piece * shards * static_cast<int64_t>(planner::dtype_size(precision.compute));
+      const int64_t forward = tied && reshard[i] ? 2 : 1;
+      const int64_t backward = reshard[i] && (!embedding || tied) ? 1 : 0;
+      // What comes back from the ranks that kept it: also the tied embedding for its head.
+      const int64_t from_kept = post_forward > 0 && reshard[i] ? backward + forward - 1 : 0;
+      send("all_gather dp_shard_cp", full, micro_batches * (forward + backward - from_kept));
+      send(cat("all_gather dp_shard_cp/", post_forward), full, micro_batches * from_kept);
+    }
+    const int64_t reduced = piece * static_cast<int64_t>(planner::dtype_size(precision.reduce));
+    if (shards > 1) send("reduce_scatter dp_shard_cp", reduced * shards, reductions);
+    if (replicas > 1) send("all_reduce dp_replicate", reduced, reductions);
+  }
+  if (layout.mesh.group_size("dp_cp") > 1) send("all_reduce dp_cp", 8, 1);
+  if (layout.mesh.world_size() > 1) send("all_reduce world", 8, 1);
+  return traffic;
+}
+
+}  // namespace am::test

@@ -1,0 +1,295 @@
+#include "support/strategy_table.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <mutex>
+
+#include "am/base/text.h"
+#include "am/planner/memory.h"
+#include "am/tensor/memory_meter.h"
+#include "am/train/dry_run.h"
+#include "am/train/setup.h"
+#include "am/train/trainer.h"
+#include "support/plans.h"
+
+namespace am::test {
+
+namespace {
+
+constexpr int64_t kSteps = 5;
+
+const std::string kFullPrecision =
+    "mp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", output_dtype = "
+    "\"float32\" }\n";
+
+Combination fsdp2(std::string name, int64_t world, const std::string& strategy = {},
+                  const std::string& mesh = {}) {
+  Combination combination;
+  combination.name = std::move(name);
+  combination.world = world;
+  combination.exact = strategy.find("mp_policy") == std::string::npos &&
+                      strategy.find("autocast") == std::string::npos;
+  combination.toml =
+      cat("[mesh]\nworld_size = ", world, "\n", mesh, "[strategy]\nname = \"fsdp2\"\n", strategy,
+          strategy.find("mp_policy") == std::string::npos ? kFullPrecision : "");
+  return combination;
+}
+
+Combination hsdp(std::string name, const std::string& strategy = {}) {
+  return fsdp2(std::move(name), 4, strategy, "dp_replicate_size = 2\n");
+}
+
+Combination megatron(std::string name, int64_t world, int64_t level,
+                     const std::string& strategy = {}) {
+  return {std::move(name), world,
+          cat("[mesh]\nworld_size = ", world, "\n[strategy]\nname = \"megatron_fsdp\"\n",
+              "zero_dp_strategy = ", level, "\n", strategy)};
+}
+
+Combination ddp(std::string name, int64_t world, const std::string& strategy = {}) {
+  return {std::move(name), world,
+          cat("[mesh]\nworld_size = ", world, "\n[strategy]\nname = \"ddp\"\n", strategy)};
+}
+
+Combination accumulating(Combination combination) {
+  combination.accumulation = 3;
+  return combination;
+}
+
+Combination tied(Combination combination) {
+  combination.model = "table_tied";
+  return combination;
+}
+
+Combination stored_as(Combination combination, const std::string& dtype) {
+  combination.storage = dtype;
+  combination.exact = false;
+  return combination;
+}
+
+std::string plan_text(const Combination& combination, int64_t world, const std::string& layout,
+                      TableSize size) {
+  const int64_t global_batch = 12 * (combination.accumulation == 1 ? 1 : 3);
+  const int64_t micro_batch = global_batch / world / (world == 1 ? 1 : combination.accumulation);
+  return cat("[model]\npath = \"", combination.model, size == TableSize::kLarge ? "_large" : "",
+             "\"\ndtype = \"", combination.storage,
+             "\"\n[train]\nseq_len = ", size == TableSize::kLarge ? 128 : 16,
+             "\nglobal_batch_size = ", global_batch, "\nmicro_batch_size = ", micro_batch,
+             "\nmax_steps = ", kSteps,
+             "\nmax_grad_norm = 0.0\n[optimizer]\nlr = 1e-3\n[data]\nkind = \"synthetic\"\n",
+             layout);
+}
+
+using Tensors = std::map<std::string, at::Tensor>;
+
+struct Measured {
+  tensor::MemoryBytes peak;
+  std::vector<train::PhaseMemory> phases;
+  Traffic sent;
+};
+
+struct Trained {
+  Tensors gradients;  // whole, of the first step
+  std::vector<double> losses;
+  Tensors weights;
+  std::map<int64_t, Measured> ranks;
+};
+
+// The test's own, and no part of what is measured.
+Tensors gather(parallel::ParallelModel& model, bool gradients) {
+  const tensor::MemoryUse use(tensor::TensorUse::kHost);
+  Tensors whole;
+  model.for_each_owned(
+      [&](parallel::ParamGroup& group, size_t i, const parallel::OwnedParameter& owned) {
+        const at::Tensor local = gradients ? group.view_in(group.flat_grad(), i) : owned.value;
+        whole[owned.name] = model.gather_like(owned.name, local).to(at::kDouble);
+      });
+  return whole;
+}
+
+Trained train(const config::Plan& plan, int64_t world_size) {
+  const std::filesystem::path nowhere = std::filesystem::temp_directory_path() / "am-no-such-run";
+  Trained trained;
+  std::mutex mutex;
+  runtime::run_ranks(world_size, [&](const runtime::World& world) {
+    Diagnostics found;
+    const auto config = model::load_config(plan.resolve(plan.model.path), found);
+    Measured mine;
+    Tensors gradients;
+    std::vector<double> losses;
+    const tensor::MemoryMeter meter;
+    bool noting = false;
+    train::TrainerCallbacks callbacks;
+    callbacks.phase = [&](const char* phase) {
+      if (noting) mine.phases.push_back({phase, meter.live().total()});
+    };
+    train::Trainer trainer(plan, *config, world, launch::RunFolder(nowhere), callbacks);
+    for (int64_t step = 0; step < kSteps; ++step) {
+      if (step == 1) {
+        noting = true;
+        world.context()->on_collective = [&](const runtime::Collective& collective, int64_t bytes) {
+          auto& [sum, count] = mine.sent[cat(collective.op, " ", collective.group)];
+          sum += bytes;
+          ++count;
+        };
+      }
+      losses.push_back(trainer.train_step(step).loss);
+      if (step == 1) {
+        noting = false;
+        world.context()->on_collective = nullptr;
+        mine.peak = meter.peak();
+      }
+      if (step == 0) gradients = gather(trainer.model(), true);
+      if (step == 0) gradients = world.rank() == 0 ? gradients : Tensors();
+    }
+    const Tensors weights = gather(trainer.model(), false);
+    const std::lock_guard lock(mutex);
+    if (world.rank() == 0) {
+      trained.gradients = std::move(gradients);
+      trained.losses = std::move(losses);
+      trained.weights = weights;
+    }
+    trained.ranks[world.rank()] = std::move(mine);
+  });
+  return trained;
+}
+
+double distance(const Tensors& got, const Tensors& wanted) {
+  double difference = 0.0;
+  double norm = 0.0;
+  for (const auto& [name, tensor] : wanted) {
+    difference += (got.at(name) - tensor).square().sum().item<double>();
+    norm += tensor.square().sum().item<double>();
+  }
+  return std::sqrt(difference / norm);
+}
+
+double distance(const std::vector<double>& got, const std::vector<double>& wanted) {
+  double difference = 0.0;
+  double norm = 0.0;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    difference += (got.at(i) - wanted[i]) * (got[i] - wanted[i]);
+    norm += wanted[i] * wanted[i];
+  }
+  return std::sqrt(difference / norm);
+}
+
+// The one that is further from zero.
+double further(double a, double b) { return std::abs(a) > std::abs(b) ? a : b; }
+
+void compare_memory(Row& row, const config::Plan& plan, const Trained& trained, int64_t world) {
+  Diagnostics found;
+  const auto config = model::load_config(plan.resolve(plan.model.path), found);
+  const planner::Layout layout = train::make_layout(plan, *config, world);
+  row.formula = step_traffic(plan, *config, layout, 0);
+  row.sent = trained.ranks.at(0).sent;
+  row.peak_bytes = trained.ranks.at(0).peak.total();
+  for (const auto& [rank, measured] : trained.ranks) {
+    const auto real = static_cast<double>(measured.peak.total());
+    const train::DryRun dry = train::dry_run(plan, *config, world, rank);
+    const auto planned = static_cast<double>(
+        planner::estimate_memory(plan, *config, layout, rank).components.total());
+    row.peak_dry_run = further(row.peak_dry_run, static_cast<double>(dry.peak.total()) / real - 1);
+    row.peak_planner = further(row.peak_planner, planned / real - 1);
+    for (size_t i = 0; i < dry.phases.size(); ++i) {
+      const auto apart =
+          static_cast<double>(dry.phases[i].live_bytes - measured.phases.at(i).live_bytes);
+      row.phases = further(row.phases, apart / real);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Combination> combinations() {
+  const std::string bf16 =
+      "mp_policy = { param_dtype = \"bfloat16\", reduce_dtype = \"float32\", output_dtype = "
+      "\"float32\" }\n";
+  const std::string all_bf16 =
+      "mp_policy = { param_dtype = \"bfloat16\", reduce_dtype = \"bfloat16\" }\n";
+  const std::string eager = "defer_fsdp_grad_sync = false\n";
+  const std::string prefetch = "enable_fsdp2_prefetch = true\n";
+  const std::string full = "activation_checkpointing = \"full\"\n";
+  const std::string selective = "activation_checkpointing = \"selective\"\n";
+  const std::string checkpointed = "activation_checkpointing = true\n";
+  return {
+      fsdp2("fsdp2, one rank", 1),
+      fsdp2("fsdp2", 2),
+      fsdp2("fsdp2, uneven", 3),
+      fsdp2("fsdp2, uneven", 4),
+      tied(fsdp2("fsdp2, tied", 2)),
+      tied(fsdp2("fsdp2, tied, uneven", 3)),
+      fsdp2("fsdp2, never resharded", 2, "reshard_after_forward = false\n"),
+      fsdp2("fsdp2, always resharded", 2, "reshard_after_forward = true\n"),
+      fsdp2("fsdp2, resharded to 2", 4, "reshard_after_forward = 2\n"),
+      tied(fsdp2("fsdp2, tied, resharded to 2, prefetch", 4,
+                 "reshard_after_forward = 2\n" + prefetch)),
+      fsdp2("fsdp2, prefetch", 2, prefetch),
+      fsdp2("fsdp2, prefetch 2 and 3", 3,
+            prefetch + "fsdp2_forward_prefetch_depth = 2\nfsdp2_backward_prefetch_depth = 3\n"),
+      accumulating(fsdp2("fsdp2, accumulation, deferred", 2)),
+      accumulating(fsdp2("fsdp2, accumulation, not deferred", 2, eager)),
+      accumulating(fsdp2("fsdp2, accumulation, deferred, prefetch", 4, prefetch)),
+      fsdp2("fsdp2, bf16", 2, bf16),
+      fsdp2("fsdp2, bf16, reduced in bf16", 2, all_bf16),
+      accumulating(fsdp2("fsdp2, bf16, accumulation, deferred", 2, bf16)),
+      accumulating(fsdp2("fsdp2, bf16, accumulation, not deferred", 3, bf16 + eager)),
+      stored_as(fsdp2("fsdp2, stored in bf16", 2, all_bf16), "bfloat16"),
+      fsdp2("fsdp2, autocast", 2, "autocast_dtype = \"bfloat16\"\n"),
+      fsdp2("fsdp2, checkpointing full", 2, full),
+      fsdp2("fsdp2, checkpointing selective", 2, selective),
+      accumulating(tied(
+          fsdp2("fsdp2, tied, checkpointing, prefetch, accumulation", 3, full + prefetch + eager))),
+      fsdp2("fsdp2, offload", 2, "offload_policy = { pin_memory = false }\nbackend = \"gloo\"\n"),
+      hsdp("hsdp 2 x 2"),
+      tied(hsdp("hsdp 2 x 2, tied, checkpointing", full)),
+      accumulating(hsdp("hsdp 2 x 2, accumulation, deferred")),
+      accumulating(hsdp("hsdp 2 x 2, accumulation, not deferred, prefetch", eager + prefetch)),
+      hsdp("hsdp 2 x 2, bf16", bf16),
+      megatron("megatron_fsdp no_shard", 2, 0),
+      megatron("megatron_fsdp optim", 2, 1),
+      megatron("megatron_fsdp optim_grads", 3, 2),
+      megatron("megatron_fsdp optim_grads_params", 4, 3),
+      accumulating(megatron("megatron_fsdp no_shard, accumulation", 3, 0)),
+      accumulating(megatron("megatron_fsdp optim, accumulation", 4, 1)),
+      accumulating(megatron("megatron_fsdp optim_grads, accumulation", 2, 2)),
+      accumulating(megatron("megatron_fsdp optim_grads_params, accumulation", 3, 3)),
+      megatron("megatron_fsdp optim, nothing overlapped", 2, 1,
+               "overlap_grad_reduce = false\noverlap_param_gather = false\n"),
+      megatron("megatron_fsdp optim_grads_params, double buffers", 3, 3,
+               "fsdp_double_buffer = true\n"),
+      stored_as(megatron("megatron_fsdp, bf16, fp32 weights and gradients", 2, 3,
+                         "preserve_fp32_weights = true\ngrad_reduce_in_fp32 = true\n"),
+                "bfloat16"),
+      tied(megatron("megatron_fsdp, tied, checkpointing", 2, 3, checkpointed)),
+      ddp("ddp", 2),
+      ddp("ddp", 3),
+      accumulating(ddp("ddp, accumulation", 4)),
+      tied(ddp("ddp, tied", 2)),
+      ddp("ddp, checkpointing", 2, checkpointed),
+  };
+}
+
+Row run(const Combination& combination, TableSize size) {
+  const config::Plan plan =
+      parse(plan_text(combination, combination.world, combination.toml, size));
+  // One rank, one micro-batch, everything stored and computed in float32.
+  Combination one = combination;
+  one.storage = "float32";
+  const config::Plan alone =
+      parse(plan_text(one, 1, "[mesh]\nworld_size = 1\n[strategy]\n" + kFullPrecision, size));
+  const Trained wanted = train(alone, 1);
+  const Trained got = train(plan, combination.world);
+  Row row;
+  row.gradients = distance(got.gradients, wanted.gradients);
+  row.losses = distance(got.losses, wanted.losses);
+  row.weights = distance(got.weights, wanted.weights);
+  compare_memory(row, plan, got, combination.world);
+  return row;
+}
+
+}  // namespace am::test

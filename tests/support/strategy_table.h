@@ -1,0 +1,51 @@
+// Strategies x options, each trained for a few steps on ranks of this process and held against one
+// rank, against the formulas of its messages and against the predictions of its memory.
+//
+//   for (const auto& each : test::combinations()) {
+//     const test::Row row = test::run(each, test::TableSize::kSmall);
+//     row.gradients;  // |difference| / |one rank's|
+//   }
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "support/step_traffic.h"
+
+namespace am::test {
+
+struct Combination {
+  std::string name;
+  int64_t world = 1;
+  std::string toml;             // [mesh], [strategy]
+  std::string model = "table";  // under tests/data: "table" or "table_tied"
+  std::string storage = "float32";
+  int64_t accumulation = 1;  // micro-batches a step
+  bool exact = true;         // computes in float32, as the rank it is held against
+};
+
+std::vector<Combination> combinations();
+
+// kSmall for tests; kLarge for figures of memory, which small tensors blur.
+enum class TableSize { kSmall, kLarge };
+
+struct Row {
+  // Euclidean norm of the difference from one rank's over the norm of one rank's.
+  double gradients = 0;  // of the first step, all parameters
+  double losses = 0;     // of five steps
+  double weights = 0;    // after them
+  Traffic sent;          // rank 0, the second step
+  Traffic formula;
+  // Bytes of tensors, rank by rank, the worst difference of any.
+  double peak_dry_run = 0;  // of am-run --dry-run over what was measured, minus 1
+  double peak_planner = 0;  // of am-plan memory, likewise
+  double phases = 0;        // the largest |difference| after a phase, over the peak
+  int64_t peak_bytes = 0;   // measured, rank 0
+
+  bool traffic_agrees() const { return sent == formula; }
+};
+
+Row run(const Combination& combination, TableSize size);
+
+}  // namespace am::test

@@ -1,0 +1,70 @@
+// Prints strategies x options as a table; scripts/strategy_table builds and starts it.
+#include "support/strategy_table.h"
+
+#include <cmath>
+#include <iostream>
+#include <string>
+
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/term/style.h"
+#include "am/term/table.h"
+
+namespace {
+
+using am::cat;
+
+std::string scientific(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1e", value);
+  return value == 0.0 ? "0" : text;
+}
+
+std::string percent(double share) {
+  return cat(share > 0 ? "+" : "", am::format_fixed(100.0 * share, 2), " %");
+}
+
+std::string messages(const am::test::Row& row) {
+  int64_t count = 0;
+  int64_t bytes = 0;
+  for (const auto& [what, sum] : row.sent) {
+    bytes += sum.first;
+    count += sum.second;
+  }
+  return cat(count, ", ", am::format_bytes(bytes), row.traffic_agrees() ? "" : " DIFFERS");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using am::term::Align;
+  const std::string only = argc > 1 ? argv[1] : "";
+  am::term::Table table({{"strategy"},
+                         {"ranks", Align::kRight},
+                         {"gradients", Align::kRight},
+                         {"losses", Align::kRight},
+                         {"weights", Align::kRight},
+                         {"messages a step", Align::kRight},
+                         {"peak", Align::kRight},
+                         {"dry run", Align::kRight},
+                         {"phases", Align::kRight},
+                         {"am-plan", Align::kRight}});
+  for (const am::test::Combination& each : am::test::combinations()) {
+    if (each.name.find(only) == std::string::npos) continue;
+    const am::test::Row row = am::test::run(each, am::test::TableSize::kLarge);
+    table.add({each.name, cat(each.world), scientific(row.gradients), scientific(row.losses),
+               scientific(row.weights), messages(row), am::format_bytes(row.peak_bytes),
+               percent(row.peak_dry_run), percent(row.phases), percent(row.peak_planner)});
+    if (!row.traffic_agrees()) {
+      for (const auto& [what, sum] : row.sent) {
+        std::cout << each.name << ": sent " << what << " " << sum.second << " x, " << sum.first
+                  << "\n";
+      }
+      for (const auto& [what, sum] : row.formula) {
+        std::cout << each.name << ": formula " << what << " " << sum.second << " x, " << sum.first
+                  << "\n";
+      }
+    }
+  }
+  std::cout << table.text(am::term::Style());
+}
