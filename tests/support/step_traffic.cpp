@@ -8,6 +8,30 @@
 
 namespace am::test {
 
+namespace {
+
+// Reverse order, closed at 1 MiB first and at the cap then; or everything.
+std::vector<std::vector<int>> buckets_of(const config::Plan& plan, const planner::Layout& layout) {
+  const auto* ddp = std::get_if<config::DDPConfig>(&plan.strategy);
+  const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&plan.strategy);
+  if (ddp == nullptr && (megatron == nullptr || !megatron->disable_bucketing)) return {};
+  std::vector<std::vector<int>> buckets(1);
+  int64_t bytes = 0;
+  for (size_t i = layout.parameters.size(); i-- > 0;) {
+    const int64_t cap = (buckets.size() == 1 ? 1 : ddp == nullptr ? 0 : ddp->bucket_cap_mb) << 20;
+    if (ddp != nullptr && bytes >= cap) {
+      buckets.emplace_back();
+      bytes = 0;
+    }
+    buckets.back().push_back(static_cast<int>(i));
+    bytes += numel(layout.parameters[i].shape) *
+             static_cast<int64_t>(planner::dtype_size(plan.model.dtype));
+  }
+  return buckets;
+}
+
+}  // namespace
+
 Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
                      const planner::Layout& layout, int64_t rank) {
   const mesh::MeshSizes& sizes = layout.mesh.sizes();
@@ -25,11 +49,28 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
     traffic[what].first += bytes * times;
     traffic[what].second += times;
   };
-  for (size_t i = 0; i < layout.units.size(); ++i) {
+  const auto reduce = [&](int64_t piece) {
+    const int64_t reduced = piece * static_cast<int64_t>(planner::dtype_size(precision.reduce));
+    if (shards > 1) send("reduce_scatter dp_shard_cp", reduced * shards, reductions);
+    if (replicas > 1) send("all_reduce dp_replicate", reduced, reductions);
+  };
+  const auto stored = [&](const std::vector<int>& parameters) {
     int64_t piece = 0;  // elements, padding included
-    for (const int index : layout.units[i].parameters) {
+    for (const int index : parameters) {
       piece += layout.parameters[static_cast<size_t>(index)].stored_numel(layout.mesh, rank);
     }
+    return piece;
+  };
+  const auto buckets = buckets_of(plan, layout);
+  for (const auto& bucket : buckets) {
+    const int64_t piece = stored(bucket);
+    const int64_t full =
+        piece * shards * static_cast<int64_t>(planner::dtype_size(precision.compute));
+    if (shards > 1) send("all_gather dp_shard_cp", full, micro_batches);
+    reduce(piece);
+  }
+  for (size_t i = 0; i < layout.units.size() && buckets.empty(); ++i) {
+    const int64_t piece = stored(layout.units[i].parameters);
     const bool embedding = layout.units[i].name == layout.inventory.names.embedding;
     const bool tied = embedding && config.tie_word_embeddings;
     if (shards > 1) {
@@ -42,9 +83,7 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
       send("all_gather dp_shard_cp", full, micro_batches * (forward + backward - from_kept));
       send(cat("all_gather dp_shard_cp/", post_forward), full, micro_batches * from_kept);
     }
-    const int64_t reduced = piece * static_cast<int64_t>(planner::dtype_size(precision.reduce));
-    if (shards > 1) send("reduce_scatter dp_shard_cp", reduced * shards, reductions);
-    if (replicas > 1) send("all_reduce dp_replicate", reduced, reductions);
+    reduce(piece);
   }
   if (layout.mesh.group_size("dp_cp") > 1) send("all_reduce dp_cp", 8, 1);
   if (layout.mesh.world_size() > 1) send("all_reduce world", 8, 1);

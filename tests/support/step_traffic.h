@@ -6,6 +6,7 @@
 //                   in between), each that was freed once more on the way back, but for the
 //                   embedding's look-up, which needs no parameters there. S pieces of each
 //                   parameter with their padding, in the compute dtype.
+// ddp and disable_bucketing have buckets in place of units.
 // Per reduction (every micro-batch, or the last one alone), with R replicas:
 //   reduce_scatter  each unit once: the same pieces in the reduce dtype; S > 1
 //   all_reduce      each unit's piece over the replicas; R > 1

@@ -87,7 +87,8 @@ void add_megatron_fsdp(std::vector<FieldSpec>& out) {
        "Stop with the parameter's name when a gradient is not finite.");
   flag("average_in_collective", &S::average_in_collective,
        "Let the collective average instead of scaling before it.");
-  flag("disable_bucketing", &S::disable_bucketing, "One collective for each parameter.");
+  flag("disable_bucketing", &S::disable_bucketing,
+       "One collective for all parameters, instead of one for each unit.");
   flag("calculate_per_token_loss", &S::calculate_per_token_loss,
        "Scale gradients by the number of labels, not of ranks.");
   flag("keep_fp8_transpose_cache", &S::keep_fp8_transpose_cache,
@@ -107,7 +108,7 @@ void add_ddp(std::vector<FieldSpec>& out) {
   ddp.add("activation_checkpointing", &S::activation_checkpointing, Boolean{}, kCheckpointingHelp);
   ddp.add("backend", &S::backend, backend(), kBackendHelp);
   ddp.add("bucket_cap_mb", &S::bucket_cap_mb, Integer{1, 1 << 20},
-          "Gradients are reduced in buckets of so many MiB.");
+          "Gradients are reduced in buckets of so many MiB; the first one of 1 MiB.");
   ddp.add("gradient_as_bucket_view", &S::gradient_as_bucket_view, Boolean{},
           "Gradients live in the buckets, without a copy.");
   ddp.add("static_graph", &S::static_graph, Boolean{},

@@ -23,29 +23,51 @@ DataParallel::DataParallel(nn::Decoder& decoder, const planner::Layout& layout,
     post_forward_group_ = mesh.split("dp_shard_cp", options_.post_forward_size);
     group.post_forward_group = &*post_forward_group_;
   }
+  for (const auto& bucket : options_.buckets) {
+    add_group(decoder, layout, cat("bucket ", groups_.size()), bucket, mesh, group);
+    if (!options_.overlap_reduction) continue;
+    ParamGroup& added = *groups_.back();
+    added.gradients().on_complete([this, &added] {
+      if (sync_) reduce(added);
+    });
+  }
   for (const auto& unit : layout.units) {
+    if (!options_.buckets.empty()) break;
     group.pool = options_.reuse_buffers && unit.layer >= 0 ? &pool_ : nullptr;
-    std::vector<nn::ParameterPtr> parameters;
-    std::vector<const planner::ParameterLayout*> layouts;
-    for (const int index : unit.parameters) {
-      parameters.push_back(decoder.parameters().at(static_cast<size_t>(index)));
-      layouts.push_back(&layout.parameters.at(static_cast<size_t>(index)));
-    }
-    groups_.push_back(std::make_unique<ParamGroup>(unit.name, std::move(parameters),
-                                                   std::move(layouts), mesh, group));
+    add_group(decoder, layout, unit.name, unit.parameters, mesh, group);
   }
   forward_order_ = decoder.forward_units();
   decoder.set_hooks(this);
 }
 
+void DataParallel::add_group(const nn::Decoder& decoder, const planner::Layout& layout,
+                             std::string name, const std::vector<int>& parameters,
+                             const runtime::DeviceMesh& mesh, const ParamGroupOptions& options) {
+  std::vector<nn::ParameterPtr> leaves;
+  std::vector<const planner::ParameterLayout*> layouts;
+  for (const int index : parameters) {
+    leaves.push_back(decoder.parameters().at(static_cast<size_t>(index)));
+    layouts.push_back(&layout.parameters.at(static_cast<size_t>(index)));
+  }
+  groups_.push_back(std::make_unique<ParamGroup>(std::move(name), std::move(leaves),
+                                                 std::move(layouts), mesh, options));
+}
+
+at::Tensor DataParallel::cast_input(const at::Tensor& x) const {
+  const auto& dtype = options_.precision.param_dtype;
+  const bool cast = options_.cast_forward_inputs && dtype && x.is_floating_point();
+  return cast ? x.to(*dtype) : x;
+}
+
 at::Tensor DataParallel::before_unit(int unit, const at::Tensor& input) {
-  at::Tensor x = input;
-  inside_lookup_ = !x.is_floating_point();
+  if (!options_.buckets.empty()) {
+    for (auto& group : groups_) group->unshard();
+    return cast_input(input);
+  }
+  inside_lookup_ = !input.is_floating_point();
   groups_[static_cast<size_t>(unit)]->unshard();
   prefetch(unit, +1, options_.prefetch.forward);
-  if (options_.cast_forward_inputs && options_.precision.param_dtype && x.is_floating_point()) {
-    x = x.to(*options_.precision.param_dtype);
-  }
+  at::Tensor x = cast_input(input);
   if (!at::GradMode::is_enabled()) return x;
   if (!x.requires_grad()) {
     // Nothing will flow back through this input, so no hook can tell when the unit's backward is
@@ -62,6 +84,7 @@ at::Tensor DataParallel::before_unit(int unit, const at::Tensor& input) {
 }
 
 at::Tensor DataParallel::after_unit(int unit, const at::Tensor& output) {
+  if (!options_.buckets.empty()) return output;
   // A look-up's backward reads no parameter, so it gathers none.
   if (at::GradMode::is_enabled() && output.requires_grad() && !inside_lookup_) {
     output.register_hook([this, unit](const at::Tensor&) { pre_backward(unit); });
@@ -101,7 +124,7 @@ void DataParallel::post_backward(int unit) {
 // One unit's shards are under way while the next unit computes, and one's replicas.
 void DataParallel::reduce(ParamGroup& group) {
   ParamGradients& gradients = group.gradients();
-  group.reshard();
+  if (options_.buckets.empty()) group.reshard();
   if (!sync_) {
     gradients.keep();
     return;

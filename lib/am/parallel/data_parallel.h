@@ -28,6 +28,9 @@ struct DataParallelOptions {
   bool cast_forward_inputs = true;
   // Per unit: free the full parameters after forward and gather them again in backward.
   std::vector<bool> reshard_after_forward;
+  // Parameters (indices into the layout's) that travel together; empty: each unit's. Buckets are
+  // whole from the first unit's forward until backward is over, and reduced when they are full.
+  std::vector<std::vector<int>> buckets;
   // The ranks that keep such a unit whole between them until then: blocks of the shard group. 0:
   // every rank keeps its shard alone.
   int64_t post_forward_size = 0;
@@ -87,6 +90,10 @@ class DataParallel : public nn::UnitHooks {
   void post_backward(int unit);
   void prefetch(int unit, int step, int64_t depth);
   void reduce(ParamGroup& group);
+  void add_group(const nn::Decoder& decoder, const planner::Layout& layout, std::string name,
+                 const std::vector<int>& parameters, const runtime::DeviceMesh& mesh,
+                 const ParamGroupOptions& options);
+  at::Tensor cast_input(const at::Tensor& x) const;
   std::vector<ParamGroup*> groups_of(std::string_view module) const;
   void check_gradients() const;
 
@@ -94,7 +101,7 @@ class DataParallel : public nn::UnitHooks {
   int64_t rank_;
   BufferPool pool_;
   std::optional<runtime::Group> post_forward_group_;
-  std::vector<std::unique_ptr<ParamGroup>> groups_;  // by unit
+  std::vector<std::unique_ptr<ParamGroup>> groups_;  // by unit, or by bucket
   std::vector<int> forward_order_;                   // units as the forward pass meets them
   std::vector<bool> reduce_at_end_;                  // units whose input carries no gradient
   bool inside_lookup_ = false;                       // the unit being computed takes token ids

@@ -10,6 +10,7 @@
 #include "am/parallel/tp/tensor_parallel.h"
 #include "am/parallel/tp/vocabulary.h"
 #include "am/planner/activations.h"
+#include "am/planner/buckets.h"
 #include "am/planner/precision.h"
 #include "am/tensor/dtype.h"
 #include "am/tensor/memory_meter.h"
@@ -65,6 +66,7 @@ std::unique_ptr<ParallelModel> ParallelModel::build(const config::Plan& plan,
     options = megatron_fsdp_options(std::get<config::MegatronFSDPConfig>(plan.strategy),
                                     model->layout_, planner::resolve_precision(plan));
   }
+  options.buckets = planner::gradient_buckets(plan, model->layout_);
   model->data_parallel_ =
       std::make_unique<DataParallel>(model->decoder_, model->layout_, mesh, std::move(options));
   return model;

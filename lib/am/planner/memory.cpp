@@ -9,6 +9,7 @@
 
 #include "am/base/text.h"
 #include "am/planner/activations.h"
+#include "am/planner/buckets.h"
 #include "am/planner/dtype_size.h"
 #include "am/planner/precision.h"
 #include "am/planner/rules/catalogue.h"
@@ -167,6 +168,23 @@ class Walk {
       units_.push_back(std::move(head));
     }
     if (reuses_buffers(plan_.strategy)) pool_layers();
+    if (!gradient_buckets(plan_, layout_).empty()) join_units();
+  }
+
+  // Buckets are gathered before the first unit, and their messages live until backward is over.
+  void join_units() {
+    UnitBytes all;
+    for (UnitBytes& unit : units_) {
+      all.full += unit.full;
+      all.gather_buffer += unit.gather_buffer;
+      if (!unit.waits_for_end) all.reduce_buffer += unit.reduce_buffer;
+      if (!unit.waits_for_end) all.reduced += unit.reduced;
+      unit.full = unit.gather_buffer = unit.reduce_buffer = unit.reduced = 0;
+    }
+    units_.front().full = all.full;
+    units_.front().gather_buffer = all.gather_buffer;
+    units_.front().reduced = all.reduced;
+    bucket_buffers_ = all.reduce_buffer;
   }
 
   // The layers' buffers are there all the time: one unit's full tensors and its gather, and two
@@ -257,6 +275,7 @@ class Walk {
   void forward() {
     const int64_t depth = prefetch_depths(plan_.strategy).forward;
     if (accumulates()) {
+      now_.communication += bucket_buffers_;
       for (const UnitBytes& unit : units_) {
         if (!unit.waits_for_end) now_.communication += unit.reduce_buffer;
       }
@@ -286,6 +305,7 @@ class Walk {
   void backward() {
     const int64_t depth = prefetch_depths(plan_.strategy).backward;
     double pending = 0;
+    if (!accumulates()) now_.communication += bucket_buffers_;
     for (size_t i = units_.size(); i-- > 0;) {
       const UnitBytes& unit = units_[i];
       const double ahead = i == 0 ? 0.0 : gathering_ahead(i - 1, -depth, true);
@@ -337,6 +357,7 @@ class Walk {
   ActivationContext context_;
   MemoryComponents base_;
   std::vector<UnitBytes> units_;
+  double bucket_buffers_ = 0;  // what gradients are packed into where that is not by unit
   Moment now_;
   RankMemory peak_;
 };

@@ -1,5 +1,5 @@
-// DDP: every rank stores everything; gradients are summed over all data-parallel ranks, unit by
-// unit while backward goes on.
+// DDP: every rank stores everything; gradients are summed over all data-parallel ranks, bucket by
+// bucket while backward goes on.
 #pragma once
 
 #include "am/parallel/data_parallel.h"

@@ -56,7 +56,8 @@ void ParamGradients::take(size_t i, const at::Tensor& gradient) {
                           }
                         });
   arrived_[i] = true;
-  any_new_ = true;
+  ++new_;
+  if (new_ == pieces_.size() && complete_) complete_();
 }
 
 void ParamGradients::zero_missing() {
@@ -96,7 +97,7 @@ std::pair<double, double> ParamGradients::divisors() const {
 }
 
 bool ParamGradients::begin_reduce() {
-  any_new_ = false;
+  new_ = 0;
   if (!buffer_.defined() || stage_ != Stage::kIdle) return false;
   const at::NoGradGuard no_grad;
   const MemoryUse use(TensorUse::kCommunication);
@@ -160,7 +161,7 @@ void ParamGradients::zero() {
   finish_reduce();
   release_buffer();
   arrived_.assign(pieces_.size(), false);
-  any_new_ = false;
+  new_ = 0;
   flat_valid_ = false;
 }
 

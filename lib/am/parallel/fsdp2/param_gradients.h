@@ -11,7 +11,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "am/parallel/fsdp2/freed_storage.h"
@@ -35,10 +37,12 @@ class ParamGradients {
 
   // The whole gradient of piece `i`, which joins what came before it since the last reduction.
   void take(size_t i, const at::Tensor& gradient);
-  // Whether any came since begin_reduce or keep.
-  bool any_new() const { return any_new_; }
+  // Told when every piece's has come since begin_reduce or keep.
+  void on_complete(std::function<void()> complete) { complete_ = std::move(complete); }
+  // Whether any came since then.
+  bool any_new() const { return new_ > 0; }
   // What came stays until a later reduction.
-  void keep() { any_new_ = false; }
+  void keep() { new_ = 0; }
 
   // The reduction of all that came, in three steps so that others compute meanwhile: begin sends,
   // advance waits for the shards and goes on to the replicas, finish waits and adds to flat(). Each
@@ -81,7 +85,8 @@ class ParamGradients {
   bool flat_valid_ = false;
   at::Tensor buffer_;          // [ranks, flat] in the reduce dtype
   std::vector<bool> arrived_;  // pieces whose gradient is in the buffer
-  bool any_new_ = false;
+  size_t new_ = 0;
+  std::function<void()> complete_;
 
   Stage stage_ = Stage::kIdle;
   runtime::Pending pending_;

@@ -59,23 +59,13 @@ void check_buffers(const RuleContext& context, Diagnostics& found) {
                 "fsdp_double_buffer = true, to say so");
 }
 
-// Switches of what automesh always does in one way.
-void check_no_effect(const RuleContext& context, Diagnostics& found) {
+void check_bucketing(const RuleContext& context, Diagnostics& found) {
   const auto* config = megatron(context);
-  if (config == nullptr) return;
-  const auto note = [&](const char* key, bool differs, const char* why) {
-    if (!differs || !context.plan.given(key)) return;
-    found.add({"strategy.no_effect", Severity::kNote, context.plan.span(key),
-               cat(std::string_view(key).substr(std::string_view(key).find('.') + 1),
-                   " changes nothing in automesh: ", why),
-               "remove the key"});
-  };
-  note("strategy.average_in_collective", config->average_in_collective,
-       "gradients are sums over all ranks, of a loss divided by the labels of the whole batch");
-  note("strategy.calculate_per_token_loss", !config->calculate_per_token_loss,
-       "the loss is always that of the average label, whichever rank has it");
-  note("strategy.init_fsdp_with_meta_device", !config->init_fsdp_with_meta_device,
-       "no rank ever holds more than its shards and one unit while a model is made");
+  if (config == nullptr || !config->disable_bucketing || config->zero_dp_strategy < 3) return;
+  found.error("strategy.bucketing", context.plan.span("strategy.disable_bucketing"),
+              "disable_bucketing = true puts all parameters into one bucket, and "
+              "zero_dp_strategy = 3 gathers and frees them unit by unit",
+              "disable_bucketing = false, or zero_dp_strategy = 2 or less");
 }
 
 constexpr std::array<Rule, 5> kRules = {{
@@ -105,14 +95,13 @@ constexpr std::array<Rule, 5> kRules = {{
          "NCCL registers buffers by their address, so they must stay where they are: two fixed "
          "ones that units take in turn, instead of an allocation for each unit.",
      .check = check_buffers},
-    {.id = "strategy.no_effect",
-     .summary = "megatron_fsdp: keys whose other value automesh does not have (a note)",
+    {.id = "strategy.bucketing",
+     .summary = "megatron_fsdp: one bucket for all parameters cannot be freed unit by unit",
      .explain =
-         "Layout never changes the result: the loss of a step is the average over all labels of "
-         "the global batch, on any number of ranks, so there is nothing to average in a collective "
-         "and no other way to weigh labels. Parameters are filled shard by shard from a "
-         "checkpoint, or from a seed by name and place, so a model is never whole in memory.",
-     .check = check_no_effect},
+         "With disable_bucketing every collective carries the whole model: it is gathered once "
+         "before the forward pass and reduced once after backward. At level 3 units are gathered "
+         "and freed one by one, which is what makes room; a single bucket would undo that.",
+     .check = check_bucketing},
 }};
 
 }  // namespace

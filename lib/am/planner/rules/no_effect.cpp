@@ -1,0 +1,85 @@
+// Keys of a strategy that ask for what automesh always does, or never needs: said, not passed over.
+#include <array>
+#include <variant>
+
+#include "am/base/text.h"
+#include "am/planner/rules/catalogue.h"
+
+namespace am::planner {
+namespace {
+
+class Notes {
+ public:
+  Notes(const RuleContext& context, Diagnostics& found) : context_(context), found_(found) {}
+
+  // Where the plan gives the key, with a value that `differs` from what happens.
+  void add(const char* key, bool differs, const char* why) {
+    if (!differs || !context_.plan.given(key)) return;
+    const std::string_view name = key;
+    found_.add({"strategy.no_effect", Severity::kNote, context_.plan.span(key),
+                cat(name.substr(name.find('.') + 1), " changes nothing in automesh: ", why),
+                "remove the key"});
+  }
+
+ private:
+  const RuleContext& context_;
+  Diagnostics& found_;
+};
+
+void check(const config::FSDP2Config& config, Notes& notes) {
+  notes.add("strategy.offload_policy", config.offload_policy && config.backend == "gloo",
+            "with the backend gloo the host computes, and shards are in its memory");
+  const bool prefetch = config.enable_fsdp2_prefetch;
+  notes.add("strategy.fsdp2_forward_prefetch_depth", !prefetch,
+            "units are gathered ahead with enable_fsdp2_prefetch = true only");
+  notes.add("strategy.fsdp2_backward_prefetch_depth", !prefetch,
+            "units are gathered ahead with enable_fsdp2_prefetch = true only");
+}
+
+void check(const config::MegatronFSDPConfig& config, Notes& notes) {
+  notes.add("strategy.average_in_collective", config.average_in_collective,
+            "gradients are sums over all ranks, of a loss divided by the labels of the whole "
+            "batch");
+  notes.add("strategy.calculate_per_token_loss", !config.calculate_per_token_loss,
+            "the loss is always that of the average label, whichever rank has it");
+  notes.add("strategy.init_fsdp_with_meta_device", !config.init_fsdp_with_meta_device,
+            "no rank ever holds more than its shards and one unit while a model is made");
+  notes.add("strategy.fsdp_double_buffer", config.fsdp_double_buffer && config.zero_dp_strategy < 3,
+            "layers come and go, and take turns in buffers, with zero_dp_strategy = 3 only");
+}
+
+void check(const config::DDPConfig& config, Notes& notes) {
+  notes.add("strategy.gradient_as_bucket_view", !config.gradient_as_bucket_view,
+            "gradients are always views of their buckets");
+  notes.add("strategy.static_graph", config.static_graph,
+            "buckets follow the model, not the order of a first step, and checkpointed layers need "
+            "no other");
+  notes.add("strategy.broadcast_buffers", config.broadcast_buffers,
+            "the families have no buffers, but tables that every rank computes");
+  notes.add("strategy.find_unused_parameters", config.find_unused_parameters,
+            "a bucket that is not full when backward ends is reduced with zeros for the rest");
+}
+
+void check_no_effect(const RuleContext& context, Diagnostics& found) {
+  Notes notes(context, found);
+  std::visit([&](const auto& config) { check(config, notes); }, context.plan.strategy);
+}
+
+constexpr std::array<Rule, 1> kRules = {{
+    {.id = "strategy.no_effect",
+     .summary = "keys whose other value automesh does not have, or does not need (a note)",
+     .explain =
+         "Layout never changes the result: the loss of a step is the average over all labels of "
+         "the global batch, on any number of ranks, so there is nothing to average in a collective "
+         "and no other way to weigh labels. Parameters are filled shard by shard from a "
+         "checkpoint, or from a seed by name and place, so a model is never whole in memory. "
+         "Gradients are packed into the buffers that are sent the moment they are made. A key that "
+         "asks for the opposite of such a thing, or for it once more, is read and does nothing.",
+     .check = check_no_effect},
+}};
+
+}  // namespace
+
+std::span<const Rule> no_effect_rules() { return kRules; }
+
+}  // namespace am::planner

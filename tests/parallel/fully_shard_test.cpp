@@ -1,0 +1,134 @@
+// Shards, gradients and optimizer states of one step against PyTorch's fully_shard on the same
+// weights and samples (tests/data/fsdp, made by scripts/fixtures/make_fsdp_fixtures.py).
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <mutex>
+
+#include "am/base/file.h"
+#include "am/base/json.h"
+#include "am/base/text.h"
+#include "am/checkpoint/tensor_source.h"
+#include "am/checkpoint/weights.h"
+#include "am/optim/adamw.h"
+#include "support/plans.h"
+
+namespace am {
+namespace {
+
+// Sum, 2-norm, first and last element.
+std::vector<double> facts(const at::Tensor& tensor) {
+  const at::Tensor flat = tensor.detach().to(at::kDouble).reshape({-1});
+  if (flat.numel() == 0) return {0.0, 0.0, 0.0, 0.0};
+  return {flat.sum().item<double>(), flat.norm().item<double>(), flat[0].item<double>(),
+          flat[-1].item<double>()};
+}
+
+struct Found {
+  std::string name;
+  Shape shape;
+  std::vector<double> value, grad, exp_avg, exp_avg_sq;
+};
+
+// One step of a rank.
+std::vector<Found> step(const config::Plan& plan, const std::string& family,
+                        const runtime::World& world) {
+  test::RankModel rank(plan, world);
+  parallel::ParallelModel& model = *rank.model;
+  const std::string folder = test::data_path(cat("hf/", family));
+  checkpoint::load(model, *checkpoint::open_tensor_source(folder + "/model.safetensors"));
+  const auto reference = checkpoint::open_tensor_source(folder + "/reference.safetensors");
+  const at::Tensor ids =
+      (reference->read_all("input_ids") + world.rank()).remainder(rank.config.vocab_size);
+  const at::Tensor labels = reference->read_all("labels");
+  const auto counted = labels.ne(parallel::kIgnoreIndex).sum().item<double>();
+  // The average that fully_shard takes over the ranks.
+  model.data_parallel().set_gradient_divide_factor(static_cast<double>(world.size()));
+  (model.loss_sum(model.forward(ids), labels) / counted).backward();
+  model.data_parallel().finish_backward();
+
+  std::vector<at::Tensor> parameters;
+  std::vector<at::Tensor> gradients;
+  for (const auto& group : model.data_parallel().groups()) {
+    parameters.push_back(group->flat());
+    gradients.push_back(group->flat_grad());
+  }
+  optim::AdamWOptions options;
+  options.eps = 1e-3;
+  options.weight_decay = 0.01;
+  optim::AdamW optimizer(parameters, options);
+  optimizer.step(gradients, 1e-2);
+
+  std::vector<Found> found;
+  const auto& groups = model.data_parallel().groups();
+  for (size_t g = 0; g < groups.size(); ++g) {
+    for (size_t i = 0; i < groups[g]->owned().size(); ++i) {
+      const auto& owned = groups[g]->owned()[i];
+      const auto part = [&](const at::Tensor& flat) { return facts(groups[g]->view_in(flat, i)); };
+      found.push_back({owned.name, owned.box.shape, facts(owned.value), part(gradients[g]),
+                       part(optimizer.exp_avg()[g]), part(optimizer.exp_avg_sq()[g])});
+    }
+  }
+  return found;
+}
+
+double largest_norm(const Json& parameters, const char* what) {
+  double largest = 0.0;
+  for (const auto& [name, each] : parameters.items()) {
+    largest = std::max(largest, each[what][1].get<double>());
+  }
+  return largest;
+}
+
+// To 1e-5 of the shard's norm, or of a thousandth of the rank's largest: the gradient of a key's
+// bias is zero, and what is there of it is rounding.
+void check_facts(const std::vector<double>& got, const Json& mine, const std::string& name,
+                 const char* what) {
+  INFO(name << " " << what);
+  const Json& wanted = mine.at(name)[what];
+  const double scale = std::max(wanted[1].get<double>(), 1e-3 * largest_norm(mine, what));
+  for (size_t i = 0; i < got.size(); ++i) {
+    CHECK(std::abs(got[i] - wanted[i].get<double>()) <= 1e-5 * scale);
+  }
+}
+
+void compare(const std::string& family, const std::string& mesh, int64_t ranks,
+             const std::string& toml) {
+  const config::Plan plan = test::parse(
+      cat("[model]\npath = \"hf/", family, "\"\n[train]\nseq_len = 16\nmicro_batch_size = 2\n",
+          "[mesh]\nworld_size = ", ranks, "\n", toml,
+          "[strategy]\nname = \"fsdp2\"\nmp_policy = { param_dtype = \"float32\", reduce_dtype = "
+          "\"float32\", output_dtype = \"float32\" }\n"));
+  const Json wanted =
+      Json::parse(read_file(test::data_path(cat("fsdp/", family, ".json")))).at(mesh);
+  std::mutex mutex;
+  runtime::run_ranks(ranks, [&](const runtime::World& world) {
+    const std::vector<Found> found = step(plan, family, world);
+    const std::lock_guard lock(mutex);
+    const Json& mine = wanted.at(static_cast<size_t>(world.rank()));
+    CHECK(found.size() == mine.size());
+    for (const Found& each : found) {
+      INFO(family << " on " << mesh << ", rank " << world.rank() << ": " << each.name);
+      const Json& theirs = mine.at(each.name);
+      CHECK(each.shape == theirs["shape"].get<Shape>());
+      check_facts(each.value, mine, each.name, "value");
+      check_facts(each.grad, mine, each.name, "grad");
+      check_facts(each.exp_avg, mine, each.name, "exp_avg");
+      check_facts(each.exp_avg_sq, mine, each.name, "exp_avg_sq");
+    }
+  });
+}
+
+}  // namespace
+
+TEST_CASE("shards, gradients and optimizer states equal fully_shard's") {
+  const std::string family = GENERATE("llama", "qwen2", "qwen3");
+  compare(family, "2", 2, "");
+  compare(family, "3", 3, "");
+  compare(family, "8", 8, "");
+  compare(family, "2 x 2", 4, "dp_replicate_size = 2\n");
+}
+
+}  // namespace am

@@ -1,0 +1,165 @@
+// Keys that change no result and no total: what a step does differently with them.
+//
+// Where each other key is held: sequence_parallel, tp_plan (transformers_test, loop_test,
+// tp_selection_test), mp_policy's dtypes, defer_fsdp_grad_sync, reshard_after_forward,
+// bucket_cap_mb, disable_bucketing, zero_dp_strategy, fsdp_double_buffer (strategy_table_test,
+// memory_test), autocast_dtype (autocast_test), activation_checkpointing (checkpointing_test),
+// offload_policy (planner/memory_test), check_for_nan_in_grad (megatron_fsdp_test), backend
+// (cli/run_backend_test); those that are refused or have no effect: planner/rule_cases_test,
+// cli/run_train_test.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "am/base/text.h"
+#include "am/checkpoint/weights.h"
+#include "am/tensor/memory_meter.h"
+#include "support/plans.h"
+#include "support/rank_check.h"
+
+namespace am {
+namespace {
+
+using tensor::TensorUse;
+
+std::string plan_text(int64_t world, const std::string& strategy) {
+  return cat("[model]\npath = \"table_large\"\n[train]\nseq_len = 8\n[mesh]\nworld_size = ", world,
+             "\n[strategy]\n", strategy);
+}
+
+const std::string kFullPrecision =
+    "mp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", output_dtype = "
+    "\"float32\" }\n";
+
+// The most bytes of messages under way when a collective was sent, in forward and in backward.
+struct InFlight {
+  int64_t forward = 0;
+  int64_t backward = 0;
+  std::string order;  // of backward's collectives: g gathers, r reductions
+};
+
+InFlight in_flight(const std::string& strategy) {
+  const config::Plan plan = test::parse(plan_text(2, strategy));
+  InFlight most;
+  runtime::run_ranks(2, [&](const runtime::World& world) {
+    test::RankModel rank(plan, world);
+    checkpoint::load_or_initialize(*rank.model, plan);
+    const tensor::MemoryMeter meter;
+    InFlight mine;
+    bool backward = false;
+    world.context()->on_collective = [&](const runtime::Collective& collective, int64_t /*bytes*/) {
+      int64_t& bytes = backward ? mine.backward : mine.forward;
+      bytes = std::max(bytes, meter.live().of(TensorUse::kCommunication));
+      if (backward) mine.order += std::string(collective.op) == "all_gather" ? 'g' : 'r';
+    };
+    const at::Tensor ids = at::arange(16).view({2, 8});
+    const at::Tensor loss = rank.model->loss_sum(rank.model->forward(ids), ids);
+    backward = true;
+    loss.backward();
+    rank.model->data_parallel().finish_backward();
+    if (world.rank() == 0) most = mine;
+  });
+  return most;
+}
+
+// Of a layer of table_large, gathered, in float32: q, k, v, o, gate, up, down and four norms.
+constexpr int64_t kLayer =
+    4 * (128 * 128 + 2 * 64 * 128 + 128 * 128 + 3 * 344 * 128 + 2 * 128 + 2 * 32);
+
+}  // namespace
+
+TEST_CASE("prefetch depths say how many layers are on their way") {
+  const auto plan = [](int forward, int backward) {
+    return cat(kFullPrecision,
+               "enable_fsdp2_prefetch = true\nfsdp2_forward_prefetch_depth = ", forward,
+               "\nfsdp2_backward_prefetch_depth = ", backward, "\n");
+  };
+  CHECK(in_flight(kFullPrecision).forward == kLayer);
+  CHECK(in_flight(plan(1, 0)).forward == kLayer);
+  CHECK(in_flight(plan(2, 0)).forward == 2 * kLayer);
+  CHECK(in_flight(plan(3, 0)).forward == 3 * kLayer);
+  const int64_t none = in_flight(plan(0, 0)).backward;
+  CHECK(in_flight(plan(0, 2)).backward > none);
+  // The first layer's gather, which is the last one, is sent earlier.
+  CHECK(in_flight(plan(0, 3)).order.rfind('g') < in_flight(plan(0, 2)).order.rfind('g'));
+}
+
+TEST_CASE("enable_fsdp2_prefetch gathers layers before they are asked for") {
+  // Backward of the last layer needs no gather, and its reduction follows; with prefetch the next
+  // layers' gathers come first.
+  const std::string without = in_flight(kFullPrecision).order;
+  const std::string with = in_flight(kFullPrecision + "enable_fsdp2_prefetch = true\n").order;
+  CHECK(std::count(with.begin(), with.end(), 'g') ==
+        std::count(without.begin(), without.end(), 'g'));
+  CHECK(with.find('g') < without.find('g'));
+}
+
+TEST_CASE("megatron_fsdp overlaps what its switches say") {
+  const std::string optim = "name = \"megatron_fsdp\"\nzero_dp_strategy = 1\n";
+  const InFlight both = in_flight(optim);
+  const InFlight late =
+      in_flight(optim + "overlap_grad_reduce = false\noverlap_param_gather = false\n");
+  // Kept until the end, all gradients are messages that wait.
+  CHECK(late.backward > 2 * both.backward);
+  CHECK(both.order == late.order);
+}
+
+TEST_CASE("overlap_param_gather gathers the next unit while one computes") {
+  const std::string optim = "name = \"megatron_fsdp\"\nzero_dp_strategy = 1\n";
+  // One unit's gather at a time either way; with overlap it is sent before its own forward begins.
+  const auto gathers_before_first_layer = [](const std::string& strategy) {
+    const config::Plan plan = test::parse(plan_text(2, strategy));
+    int64_t sent = 0;
+    runtime::run_ranks(2, [&](const runtime::World& world) {
+      test::RankModel rank(plan, world);
+      int64_t mine = 0;
+      world.context()->on_collective = [&](const runtime::Collective& /*collective*/,
+                                           int64_t /*bytes*/) { ++mine; };
+      rank.model->data_parallel().before_unit(0, at::zeros({1, 8}, at::kLong));
+      world.context()->on_collective = nullptr;
+      rank.model->data_parallel().finish_backward();
+      if (world.rank() == 0) sent = mine;
+    });
+    return sent;
+  };
+  CHECK(gathers_before_first_layer(optim) == 2);
+  CHECK(gathers_before_first_layer(optim + "overlap_param_gather = false\n") == 1);
+}
+
+TEST_CASE("mp_policy casts inputs and outputs where it says so") {
+  const auto types = [](const std::string& policy) {
+    const config::Plan plan = test::parse(plan_text(1, cat("mp_policy = { ", policy, " }\n")));
+    std::pair<at::ScalarType, at::ScalarType> found;  // of the first layer's input, of the logits
+    runtime::run_ranks(1, [&](const runtime::World& world) {
+      test::RankModel rank(plan, world);
+      auto& data_parallel = rank.model->data_parallel();
+      const at::Tensor x = data_parallel.before_unit(1, at::zeros({1, 8, 128}));
+      found.first = x.scalar_type();
+      data_parallel.finish_backward();
+      found.second = rank.model->forward(at::zeros({1, 8}, at::kLong)).scalar_type();
+    });
+    return found;
+  };
+  CHECK(types("param_dtype = \"bfloat16\", output_dtype = \"float32\"") ==
+        std::pair(at::kBFloat16, at::kFloat));
+  CHECK(types("param_dtype = \"bfloat16\", output_dtype = \"bfloat16\"") ==
+        std::pair(at::kBFloat16, at::kBFloat16));
+  CHECK(types("param_dtype = \"float32\", output_dtype = \"float16\"") ==
+        std::pair(at::kFloat, at::kHalf));
+  CHECK(types("param_dtype = \"float32\", cast_forward_inputs = false, output_dtype = "
+              "\"float32\"") == std::pair(at::kFloat, at::kFloat));
+}
+
+TEST_CASE("cast_forward_inputs = false leaves a unit's input as it comes") {
+  const config::Plan plan = test::parse(
+      plan_text(1, "mp_policy = { param_dtype = \"bfloat16\", cast_forward_inputs = false }\n"));
+  runtime::run_ranks(1, [&](const runtime::World& world) {
+    test::RankModel rank(plan, world);
+    const at::Tensor x = rank.model->data_parallel().before_unit(1, at::zeros({1, 8, 128}));
+    RANK_CHECK(x.scalar_type() == at::kFloat);
+    rank.model->data_parallel().finish_backward();
+  });
+}
+
+}  // namespace am
