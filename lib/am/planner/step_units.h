@@ -1,0 +1,51 @@
+// What each unit of a rank's model takes while a step runs: the sizes that memory.cpp walks
+// through.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "am/config/plan.h"
+#include "am/model/config.h"
+#include "am/planner/activations.h"
+#include "am/planner/layout.h"
+
+namespace am::planner {
+
+// One unit on this rank. All sizes in bytes.
+struct UnitBytes {
+  std::string name;
+  int layer = -1;
+  bool reshards = true;    // freed after forward
+  bool looked_up = false;  // the embedding: its backward needs no parameters
+  bool waits_for_end =
+      false;                 // the tied head: its gradient meets the embedding's when backward ends
+  double full = 0;           // gathered parameters, when they are storage of their own
+  double gradient = 0;       // the largest of one parameter, compute dtype: they leave one by one
+  double gather_buffer = 0;  // all-gather's input copy and output
+  double kept = 0;           // of the gathered parameters, between forward and backward
+  double reduce_buffer = 0;  // what the gradients are packed into: the reduction's input
+  double reduced = 0;        // its output, where that is not the stored gradient
+  double activations = 0;    // saved in forward
+  double recomputed = 0;     // live in this unit's backward only
+
+  // In flight while the next unit computes.
+  double pending() const { return reduce_buffer + reduced; }
+};
+
+struct StepUnits {
+  std::vector<UnitBytes> units;  // in forward order; a tied head is one of its own
+  // What lives apart from any unit: gradients that are packed by bucket, from the first one of
+  // backward on, and the buffers that layers take turns in, all the time.
+  double bucket_buffers = 0;
+  double pooled_parameters = 0;
+  double pooled_messages = 0;
+  int64_t stored_numel = 0;  // elements of all parameters that the rank stores
+};
+
+// Formulas run in double. Sources stand at each in the source file and in activations.cpp.
+StepUnits measure_units(const config::Plan& plan, const model::ModelConfig& config,
+                        const Layout& layout, int64_t rank, const ActivationContext& context);
+
+}  // namespace am::planner
