@@ -47,9 +47,6 @@ void check_fsdp2(const config::FSDP2Config& config, Unsupported& unsupported) {
 }
 
 void check_megatron_fsdp(const config::MegatronFSDPConfig& config, Unsupported& unsupported) {
-  unsupported.refuse(!config.megatron_fsdp_unit_modules.empty(),
-                     "strategy.megatron_fsdp_unit_modules", "a choice of units",
-                     "remove the key: units are the decoder layers, the embedding and the head");
   unsupported.refuse(config.disable_bucketing, "strategy.disable_bucketing",
                      "one bucket for the whole model", "set it to false: units are the buckets");
   unsupported.refuse(config.nccl_ub, "strategy.nccl_ub", "registering buffers with NCCL",
