@@ -1,5 +1,7 @@
 #include "am/parallel/megatron_fsdp/megatron_fsdp.h"
 
+#include <variant>
+
 #include "am/planner/units.h"
 #include "am/tensor/dtype.h"
 
@@ -17,6 +19,15 @@ DataParallelOptions megatron_fsdp_options(const config::MegatronFSDPConfig& conf
   options.overlap_reduction = config.overlap_grad_reduce || config.zero_dp_strategy >= 2;
   options.check_for_nan = config.check_for_nan_in_grad;
   return options;
+}
+
+Parallelized parallelize_megatron_fsdp(const StrategyInput& input) {
+  const auto& config = std::get<config::MegatronFSDPConfig>(input.plan.strategy);
+  Parallelized made;
+  made.vocabulary_slice = prepare_decoder(input, /*sequence_parallel=*/false);
+  made.data_parallel = apply_fsdp_sharding_recursively(
+      input, megatron_fsdp_options(config, input.layout, planner::resolve_precision(input.plan)));
+  return made;
 }
 
 }  // namespace am::parallel
