@@ -6,11 +6,11 @@
 //     const runtime::DeviceMesh mesh(world, mesh::MeshLayout({.dp_shard = 2, .tp = 2}));
 //     auto model = fsdp2_strategy_parallelize(config, mesh, {.sequence_parallel = true});
 //     model->loss_sum(model->forward(ids), labels).backward();
-//     model->finish_backward();
+//     model->data_parallel().finish_backward();
 //   });
 //
 // AutoModel's take a torch module and change it in place. Here a model is made of its config, cut
-// from the start, with zeros for values: checkpoint::load_or_initialize gives it some. What
+// from the start, with zeros for values: checkpoint::initialize gives it some. What
 // AutoModel asserts, or finds out half-way (heads that tp does not divide, a hybrid mesh, a plan
 // that fits no module), is checked by the rules of `am-plan check` before anything is made, all of
 // it at once.
