@@ -1,7 +1,24 @@
-// Uses automesh::core, which needs no libtorch: the groups of a mesh.
+// Uses automesh::core, which needs no libtorch: the groups of a mesh, and a plan from a plugin.
+#include <am/config/plan.h>
 #include <am/mesh/layout.h>
+#include <am/planner/layout.h>
 
 #include <iostream>
+#include <string>
+
+namespace {
+
+// The rules of the plan that tp_plan.c gives.
+size_t rules_of_plugin() {
+  am::Diagnostics found;
+  const auto plan = am::config::parse_plan(
+      "[model]\npath = \"nowhere\"\n[strategy]\ntp_plan = \"" CONSUMER_PLAN "\"\n", "plan.toml", {},
+      found);
+  const auto rules = am::planner::select_tp_plan(*plan, {}, found);
+  return found.ok() && rules ? rules->rules.size() : 0;
+}
+
+}  // namespace
 
 int main() {
   const am::mesh::MeshLayout mesh({.dp_shard = 2, .tp = 2});
@@ -9,6 +26,7 @@ int main() {
   for (const auto& group : mesh.groups("tp")) {
     std::cout << " [" << group.front() << ".." << group.back() << "]";
   }
-  std::cout << "\n";
-  return mesh.groups("tp").size() == 2 ? 0 : 1;
+  const size_t rules = rules_of_plugin();
+  std::cout << "\nthe plugin's plan has " << rules << " rules\n";
+  return mesh.groups("tp").size() == 2 && rules == 2 ? 0 : 1;
 }

@@ -50,6 +50,11 @@ constexpr Case kCases[] = {
      "[mesh]|world_size = 8|[strategy]|reshard_after_forward = 4"},
     {"strategy.autocast", "[mesh]|world_size = 8|[strategy]|autocast_dtype = \"float32\"",
      "[mesh]|world_size = 8|[strategy]|autocast_dtype = \"bfloat16\""},
+    {"strategy.unit_modules",
+     "[mesh]|world_size = 2|[strategy]|name = \"megatron_fsdp\"|"
+     "megatron_fsdp_unit_modules = [\"Qwen3DecoderLayer\"]",
+     "[mesh]|world_size = 2|[strategy]|name = \"megatron_fsdp\"|"
+     "megatron_fsdp_unit_modules = [\"LlamaDecoderLayer\"]"},
     {"strategy.average",
      "[mesh]|world_size = 2|[strategy]|name = \"megatron_fsdp\"|average_in_collective = true|"
      "calculate_per_token_loss = true",

@@ -1,13 +1,11 @@
 // Tensor-parallel plans in a shared library, as `tp_plan = "tp_plan.so:good"` names them.
+#include "am/planner/tp_plan_abi.h"
 
-extern "C" {
-
-const char* good() {
+AM_TP_PLAN(good) {
   return "\"model.layers.*.mlp.{gate,up}_proj\" = \"colwise\"\n"
          "\"model.layers.*.mlp.down_proj\" = \"rowwise\"\n";
 }
 
-const char* no_toml() { return "this is no TOML"; }
+AM_TP_PLAN(no_toml) { return "this is no TOML"; }
 
-const char* nothing() { return nullptr; }
-}
+AM_TP_PLAN(nothing) { return nullptr; }

@@ -46,6 +46,23 @@ TEST_CASE("collectives over three ranks") {
   });
 }
 
+TEST_CASE("two meshes of one world do not meet in each other's groups") {
+  run_ranks(4, [](const World& world) {
+    const DeviceMesh pairs(world, mesh::MeshLayout({.dp_shard = 2, .tp = 2}));
+    const DeviceMesh same(world, mesh::MeshLayout({.dp_shard = 2, .tp = 2}));
+    const DeviceMesh other(world, mesh::MeshLayout({.dp_replicate = 2, .dp_shard = 2}));
+    const auto rank = static_cast<float>(world.rank());
+    for (const DeviceMesh* each : {&other, &pairs, &same}) {
+      at::Tensor sum = at::full({1}, rank);
+      each->group("dp_shard").all_reduce(sum);
+      const bool neighbours = each == &other;  // else two ranks apart
+      const float first = neighbours ? rank - static_cast<float>(world.rank() % 2)
+                                     : static_cast<float>(world.rank() % 2);
+      RANK_CHECK(sum.item<float>() == 2 * first + (neighbours ? 1.0F : 2.0F));
+    }
+  });
+}
+
 TEST_CASE("an unfinished collective is finished by wait, once") {
   run_ranks(2, [](const World& world) {
     const Group group = world.make_group("all", {0, 1});

@@ -241,11 +241,13 @@ const Choice& zero_levels() {
 
 }  // namespace
 
+const std::vector<std::string>& zero_level_names() { return zero_levels().names; }
+
 std::optional<int64_t> ZeroLevelCodec::read(const Input& input) const {
   if (input.value.kind != Value::Kind::kText) return Integer{0, 3}.read(input);
   const auto name = zero_levels().read(input);
   if (!name) return std::nullopt;
-  const auto& names = zero_levels().names;
+  const auto& names = zero_level_names();
   return std::find(names.begin(), names.end(), *name) - names.begin();
 }
 

@@ -53,6 +53,9 @@ struct ReshardCodec {
   std::string type() const { return "true, false, or an integer >= 2"; }
 };
 
+// Megatron's names of zero_dp_strategy's levels, from 0 on: "no_shard", "optim", ...
+const std::vector<std::string>& zero_level_names();
+
 // 0 to 3, or Megatron's name of the level.
 struct ZeroLevelCodec {
   std::optional<int64_t> read(const Input& input) const;

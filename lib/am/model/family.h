@@ -65,6 +65,8 @@ struct TpRow {
 struct Family {
   std::string_view model_type;
   std::string_view description;  // one line for the docs
+  // The class of a decoder layer in transformers: "transformers.models.llama.modeling_llama.L...".
+  std::string_view layer_class;
   ConfigKeys keys = {};
   ConfigDefaults defaults = {};
   bool rotary = true;            // heads are rotated, so that their width is even

@@ -2,37 +2,16 @@
 
 #include <ATen/ATen.h>
 
+#include <utility>
+
 #include "am/base/error.h"
 #include "am/base/text.h"
-#include "am/parallel/ddp/ddp.h"
-#include "am/parallel/fsdp2/fsdp2.h"
-#include "am/parallel/megatron_fsdp/megatron_fsdp.h"
-#include "am/parallel/tp/tensor_parallel.h"
+#include "am/parallel/strategy.h"
 #include "am/parallel/tp/vocabulary.h"
-#include "am/planner/activations.h"
-#include "am/planner/buckets.h"
-#include "am/planner/precision.h"
-#include "am/tensor/dtype.h"
 #include "am/tensor/memory_meter.h"
 #include "am/tensor/redistribute.h"
 
 namespace am::parallel {
-
-namespace {
-
-nn::Checkpointing checkpointing_of(const config::Plan& plan) {
-  switch (planner::checkpointing_of(plan)) {
-    case config::ActivationCheckpointing::kOff:
-      break;
-    case config::ActivationCheckpointing::kFull:
-      return nn::Checkpointing::kFull;
-    case config::ActivationCheckpointing::kSelective:
-      return nn::Checkpointing::kSelective;
-  }
-  return nn::Checkpointing::kOff;
-}
-
-}  // namespace
 
 ParallelModel::ParallelModel(const model::ModelConfig& config, const planner::Layout& layout,
                              const runtime::DeviceMesh& mesh)
@@ -41,34 +20,19 @@ ParallelModel::ParallelModel(const model::ModelConfig& config, const planner::La
 std::unique_ptr<ParallelModel> ParallelModel::build(const config::Plan& plan,
                                                     const model::ModelConfig& config,
                                                     const planner::Layout& layout,
-                                                    const runtime::DeviceMesh& mesh) {
+                                                    const runtime::DeviceMesh& mesh,
+                                                    const std::string& strategy) {
+  const std::string name = strategy.empty() ? config::strategy_name(plan.strategy) : strategy;
+  const ParallelStrategy parallelize = find_parallel_strategy(name);
   std::unique_ptr<ParallelModel> model(new ParallelModel(config, layout, mesh));
-  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
-  const bool sequence_parallel = fsdp2 != nullptr && fsdp2->sequence_parallel;
-  model->vocabulary_slice_ =
-      tp::apply_tensor_parallel(model->decoder_, model->layout_, mesh, sequence_parallel);
-
-  model->decoder_.set_checkpointing(checkpointing_of(plan));
-  if (fsdp2 != nullptr && fsdp2->autocast_dtype) {
-    model->decoder_.set_autocast(tensor::parse_dtype(*fsdp2->autocast_dtype));
+  Parallelized made = parallelize({model->decoder_, plan, model->layout_, mesh});
+  if (!made.data_parallel) {
+    throw Error(ErrorKind::kUsage, cat("the strategy \"", name, "\" made no data parallelism"),
+                "apply_fsdp_sharding_recursively makes it");
   }
-
-  const auto storage = tensor::parse_dtype(plan.model.dtype);
-  DataParallelOptions options;
-  if (fsdp2 != nullptr) {
-    options = fsdp2_options(*fsdp2, model->layout_, storage);
-    if (fsdp2->mp_policy.output_dtype) {
-      model->output_dtype_ = tensor::parse_dtype(*fsdp2->mp_policy.output_dtype);
-    }
-  } else if (std::holds_alternative<config::DDPConfig>(plan.strategy)) {
-    options = ddp_options(model->layout_, storage);
-  } else {
-    options = megatron_fsdp_options(std::get<config::MegatronFSDPConfig>(plan.strategy),
-                                    model->layout_, planner::resolve_precision(plan));
-  }
-  options.buckets = planner::gradient_buckets(plan, model->layout_);
-  model->data_parallel_ =
-      std::make_unique<DataParallel>(model->decoder_, model->layout_, mesh, std::move(options));
+  model->data_parallel_ = std::move(made.data_parallel);
+  model->vocabulary_slice_ = made.vocabulary_slice;
+  model->output_dtype_ = made.output_dtype;
   return model;
 }
 

@@ -32,10 +32,12 @@ inline constexpr int64_t kIgnoreIndex = -100;
 class ParallelModel {
  public:
   // Collective. `layout` is copied; `mesh` must outlive the model. Parameters start as zeros.
+  // `strategy`: a registered one, or a plugin's (strategy.h); empty: the plan's own.
   static std::unique_ptr<ParallelModel> build(const config::Plan& plan,
                                               const model::ModelConfig& config,
                                               const planner::Layout& layout,
-                                              const runtime::DeviceMesh& mesh);
+                                              const runtime::DeviceMesh& mesh,
+                                              const std::string& strategy = {});
 
   // ids_BT (int64, the same on every tp rank) -> logits_BTv; v is this rank's slice of the
   // vocabulary when vocabulary_slice() says so.
@@ -62,6 +64,8 @@ class ParallelModel {
   at::Tensor gather_like(const std::string& name, const at::Tensor& local) const;
 
  private:
+  friend class UnshardScope;
+
   ParallelModel(const model::ModelConfig& config, const planner::Layout& layout,
                 const runtime::DeviceMesh& mesh);
 
@@ -72,6 +76,7 @@ class ParallelModel {
   std::unique_ptr<DataParallel> data_parallel_;
   mesh::Extent vocabulary_slice_;
   std::optional<at::ScalarType> output_dtype_;
+  int unshard_scopes_ = 0;  // UnshardScopes that are open
 };
 
 // What am-run and am-repl on a plan cannot carry out although the plan is valid: strategies and

@@ -41,9 +41,6 @@ void check_fsdp2(const config::FSDP2Config& config, Unsupported& unsupported) {
 }
 
 void check_megatron_fsdp(const config::MegatronFSDPConfig& config, Unsupported& unsupported) {
-  unsupported.refuse(!config.megatron_fsdp_unit_modules.empty(),
-                     "strategy.megatron_fsdp_unit_modules", "a choice of units",
-                     "remove the key: units are the decoder layers, the embedding and the head");
   unsupported.refuse(config.nccl_ub, "strategy.nccl_ub", "registering buffers with NCCL",
                      "set it to false");
   unsupported.refuse(config.keep_fp8_transpose_cache, "strategy.keep_fp8_transpose_cache",

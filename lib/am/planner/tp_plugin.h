@@ -1,10 +1,5 @@
-// A tensor-parallel plan from a shared library: "libmine.so:symbol" in a plan.
-//
-// The symbol is a C function without arguments that returns the plan as TOML text, so that a plugin
-// needs none of our headers and no matching compiler:
-//
-//   extern "C" const char* my_plan() { return "\"model.layers.*.mlp.up_proj\" = \"colwise\"\n...";
-//   }
+// A tensor-parallel plan from a shared library: "libmine.so:symbol" in a plan. What such a library
+// exports is in tp_plan_abi.h.
 #pragma once
 
 #include <filesystem>

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "am/base/error.h"
+#include "am/base/shared_library.h"
 #include "am/base/text.h"
 #include "am/config/tp_table.h"
 #include "am/model/family.h"
@@ -12,8 +13,6 @@
 
 namespace am::planner {
 namespace {
-
-constexpr std::string_view kPluginMark = ".so:";
 
 void add_rule(std::string pattern, const std::string& style, const Span& where, model::TpPlan& plan,
               Diagnostics& found) {
@@ -53,13 +52,11 @@ std::optional<model::TpPlan> read_inline(const config::Plan& plan,
 }
 
 std::optional<model::TpPlan> read_plugin(const config::Plan& plan, const std::string& name,
-                                         const Span& where, bool sequence_parallel,
+                                         const PluginName& plugin, bool sequence_parallel,
                                          Diagnostics& found) {
-  const size_t mark = name.find(kPluginMark);
-  const std::string library = name.substr(0, mark + kPluginMark.size() - 1);
-  const std::string symbol = name.substr(mark + kPluginMark.size());
+  const Span where = plan.span("strategy.tp_plan");
   try {
-    const std::string text = call_tp_plugin(plan.resolve(library), symbol);
+    const std::string text = call_tp_plugin(plan.resolve(plugin.library), plugin.symbol);
     return from_table(config::parse_tp_table(text, name, where, found), name, sequence_parallel,
                       found);
   } catch (const Error& error) {
@@ -72,8 +69,8 @@ std::optional<model::TpPlan> read_named(const config::Plan& plan, const std::str
                                         const model::ModelConfig& config, bool sequence_parallel,
                                         Diagnostics& found) {
   const Span where = plan.span("strategy.tp_plan");
-  if (name.find(kPluginMark) != std::string::npos) {
-    return read_plugin(plan, name, where, sequence_parallel, found);
+  if (const auto plugin = parse_plugin_name(name)) {
+    return read_plugin(plan, name, *plugin, sequence_parallel, found);
   }
   if (ends_with(name, ".toml") || name.find('/') != std::string::npos) {
     const std::filesystem::path file = plan.resolve(name);

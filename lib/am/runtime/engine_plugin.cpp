@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "am/base/error.h"
+#include "am/base/shared_library.h"
 #include "am/base/text.h"
 #include "am/runtime/gpu_driver.h"
 
@@ -34,21 +35,20 @@ std::string no_plugin() {
 const CudaPlugin* load() {
   const std::filesystem::path beside = plugin_beside_us();
   const std::string file = beside.empty() ? kCudaPluginFile : beside.string();
-  void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (library == nullptr) {
-    const std::string reason = ::dlerror();
+  const OpenedLibrary library = open_library(file, /*global=*/true);
+  if (library.handle == nullptr) {
     if (beside.empty()) {
       throw Error(ErrorKind::kRuntime, no_plugin(),
                   cat("build it where the CUDA toolkit is, with a libtorch that has CUDA "
                       "(scripts/build -DAM_WITH_CUDA=ON), or ",
                       kUseGloo));
     }
-    throw Error(ErrorKind::kRuntime, cat("the CUDA plugin cannot be loaded: ", reason),
+    throw Error(ErrorKind::kRuntime, cat("the CUDA plugin cannot be loaded: ", library.problem),
                 cat("scripts/setup --gpu installs libtorch with all CUDA libraries (or give your "
                     "own with --libtorch); or ",
                     kUseGloo));
   }
-  void* symbol = ::dlsym(library, kCudaPluginSymbol);
+  void* symbol = find_symbol(library, kCudaPluginSymbol);
   if (symbol == nullptr) {
     throw Error(ErrorKind::kRuntime, cat(file, " has no symbol ", kCudaPluginSymbol));
   }

@@ -27,7 +27,7 @@ namespace am::runtime {
 
 // Which communicator, for people and for comparing what ranks have issued.
 struct CommunicatorId {
-  std::string name;  // unique in the world and the same on all its ranks: "mesh/tp/4"
+  std::string name;  // unique in the world and the same on all its ranks: "mesh/1/tp/4"
   std::vector<int64_t> ranks;
   std::chrono::milliseconds timeout{0};  // of one collective; 0: none
 };

@@ -50,7 +50,7 @@ std::vector<at::Tensor> flat_parameters(parallel::ParallelModel& model) {
 
 Trainer::Trainer(const config::Plan& plan, const model::ModelConfig& config,
                  const runtime::World& world, const launch::RunFolder& run,
-                 TrainerCallbacks callbacks)
+                 TrainerCallbacks callbacks, const std::string& strategy)
     : plan_(plan),
       run_(run),
       checkpoints_(checkpoint_folder(plan, run)),
@@ -58,7 +58,7 @@ Trainer::Trainer(const config::Plan& plan, const model::ModelConfig& config,
       layout_(make_layout(plan, config, world.size())),
       world_(world),
       mesh_(world, layout_.mesh),
-      model_(parallel::ParallelModel::build(plan, config, layout_, mesh_)) {
+      model_(parallel::ParallelModel::build(plan, config, layout_, mesh_, strategy)) {
   optimizer_ =
       std::make_unique<optim::AdamW>(flat_parameters(*model_), optimizer_options(plan_, *model_));
   const BatchSizes sizes = batch_sizes(plan_, layout_.mesh.sizes());

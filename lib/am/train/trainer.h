@@ -53,9 +53,10 @@ struct TrainResult {
 class Trainer {
  public:
   // Collective: builds the model under the plan's layout, loads or resumes it, opens the data.
-  // `plan` was checked.
+  // `plan` was checked. `strategy`: in place of the plan's own, one of parallel/strategy.h by name.
   Trainer(const config::Plan& plan, const model::ModelConfig& config, const runtime::World& world,
-          const launch::RunFolder& run, TrainerCallbacks callbacks);
+          const launch::RunFolder& run, TrainerCallbacks callbacks,
+          const std::string& strategy = {});
 
   // Collective: trains to max_steps, or until a rank is asked to stop; saves at the end.
   TrainResult run(const launch::StopSignal& stop);

@@ -24,6 +24,7 @@ void add_layer(const ModelConfig& config, int64_t layer, InventoryBuilder& build
 const Family kDeepseekV2 = {
     .model_type = "deepseek_v2",
     .description = "DeepSeek V2 decoder: latent attention, dense first layers, shared experts",
+    .layer_class = "transformers.models.deepseek_v2.modeling_deepseek_v2.DeepseekV2DecoderLayer",
     .keys = {.head_dim = ""},
     .defaults = {.max_position_embeddings = 2048, .head_dim = 128 + 64},
     .rotary = false,

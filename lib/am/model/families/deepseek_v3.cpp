@@ -27,6 +27,7 @@ void add_layer(const ModelConfig& config, int64_t layer, InventoryBuilder& build
 const Family kDeepseekV3 = {
     .model_type = "deepseek_v3",
     .description = "DeepSeek V3 decoder: V2's with balanced routing and multi-token prediction",
+    .layer_class = "transformers.models.deepseek_v3.modeling_deepseek_v3.DeepseekV3DecoderLayer",
     .keys = {.head_dim = ""},
     .defaults = {.max_position_embeddings = 4096, .head_dim = 128 + 64},
     .rotary = false,

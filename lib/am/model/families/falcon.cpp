@@ -51,6 +51,7 @@ void add_layer(const ModelConfig& config, int64_t /*layer*/, InventoryBuilder& b
 const Family kFalcon = {
     .model_type = "falcon",
     .description = "Falcon decoder: multi-query attention and a plain MLP side by side",
+    .layer_class = "transformers.models.falcon.modeling_falcon.FalconDecoderLayer",
     .keys = {.intermediate_size = "ffn_hidden_size",
              .key_value_heads = "num_kv_heads",
              .head_dim = "",

@@ -14,6 +14,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) { read_attention_bia
 const Family kGemma = {
     .model_type = "gemma",
     .description = "Gemma decoder: Llama's with wide heads, GeGLU and a tied head",
+    .layer_class = "transformers.models.gemma.modeling_gemma.GemmaDecoderLayer",
     .defaults = {.max_position_embeddings = 8192,
                  .key_value_heads = 16,
                  .head_dim = 256,

@@ -28,6 +28,7 @@ void add_layer(const ModelConfig& config, int64_t /*layer*/, InventoryBuilder& b
 const Family kGemma2 = {
     .model_type = "gemma2",
     .description = "Gemma 2 decoder: four norms a layer, a window in every second layer",
+    .layer_class = "transformers.models.gemma2.modeling_gemma2.Gemma2DecoderLayer",
     .keys = {.activation = "hidden_activation"},
     .defaults = {.max_position_embeddings = 8192,
                  .key_value_heads = 4,

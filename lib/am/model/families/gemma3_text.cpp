@@ -33,6 +33,7 @@ void add_layer(const ModelConfig& config, int64_t /*layer*/, InventoryBuilder& b
 const Family kGemma3Text = {
     .model_type = "gemma3_text",
     .description = "Gemma 3 decoder: Gemma 2's with q_norm and k_norm, five windows to one full",
+    .layer_class = "transformers.models.gemma3.modeling_gemma3.Gemma3DecoderLayer",
     .keys = {.activation = "hidden_activation"},
     .defaults = {.max_position_embeddings = 131072,
                  .key_value_heads = 4,

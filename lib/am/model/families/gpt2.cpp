@@ -40,6 +40,7 @@ void add_positions(const ModelConfig& config, InventoryBuilder& builder) {
 const Family kGpt2 = {
     .model_type = "gpt2",
     .description = "GPT-2 decoder: learned positions, LayerNorm, a plain MLP with GELU",
+    .layer_class = "transformers.models.gpt2.modeling_gpt2.GPT2Block",
     .keys = {.hidden_size = "n_embd",
              .intermediate_size = "n_inner",
              .layers = "n_layer",

@@ -16,6 +16,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
 const Family kLlama = {
     .model_type = "llama",
     .description = "Llama decoder: RMSNorm, rotary embedding, grouped-query attention, SwiGLU",
+    .layer_class = "transformers.models.llama.modeling_llama.LlamaDecoderLayer",
     .defaults = {.max_position_embeddings = 2048,
                  .vocab_size = 32000,
                  .hidden_size = 4096,

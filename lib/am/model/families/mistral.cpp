@@ -18,6 +18,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
 const Family kMistral = {
     .model_type = "mistral",
     .description = "Mistral decoder: Llama's, with an optional sliding window in every layer",
+    .layer_class = "transformers.models.mistral.modeling_mistral.MistralDecoderLayer",
     .defaults = {.max_position_embeddings = 4096 * 32,
                  .key_value_heads = 8,
                  .vocab_size = 32000,

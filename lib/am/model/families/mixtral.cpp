@@ -31,6 +31,7 @@ void add_layer(const ModelConfig& config, int64_t /*layer*/, InventoryBuilder& b
 const Family kMixtral = {
     .model_type = "mixtral",
     .description = "Mixtral decoder: Mistral's, each token through some of the experts",
+    .layer_class = "transformers.models.mixtral.modeling_mixtral.MixtralDecoderLayer",
     .defaults = {.max_position_embeddings = 4096 * 32,
                  .key_value_heads = 8,
                  .norm_eps = 1e-5,

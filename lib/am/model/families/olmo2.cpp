@@ -42,6 +42,7 @@ void add_layer(const ModelConfig& config, int64_t /*layer*/, InventoryBuilder& b
 const Family kOlmo2 = {
     .model_type = "olmo2",
     .description = "OLMo 2 decoder: Llama's with norms after attention and MLP and over all heads",
+    .layer_class = "transformers.models.olmo2.modeling_olmo2.Olmo2DecoderLayer",
     .defaults = {.max_position_embeddings = 2048, .norm_eps = 1e-5},
     .read_config = read_config,
     .add_layer = add_layer,

@@ -45,6 +45,7 @@ void add_layer(const ModelConfig& config, int64_t /*layer*/, InventoryBuilder& b
 const Family kPhi = {
     .model_type = "phi",
     .description = "Phi decoder: attention and MLP side by side after one LayerNorm, with biases",
+    .layer_class = "transformers.models.phi.modeling_phi.PhiDecoderLayer",
     .keys = {.norm_eps = "layer_norm_eps"},
     .defaults = {.max_position_embeddings = 2048, .norm_eps = 1e-5, .hidden_act = "gelu_new"},
     .names = {.norm = "model.final_layernorm"},

@@ -37,6 +37,7 @@ const Family kPhi3 = {
     .model_type = "phi3",
     .description =
         "Phi-3 decoder: Llama's, queries, keys and values in one matrix, gate and up in one",
+    .layer_class = "transformers.models.phi3.modeling_phi3.Phi3DecoderLayer",
     .defaults = {.max_position_embeddings = 4096, .norm_eps = 1e-5},
     .read_config = read_config,
     .add_layer = add_layer,

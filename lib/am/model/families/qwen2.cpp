@@ -16,6 +16,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
 const Family kQwen2 = {
     .model_type = "qwen2",
     .description = "Qwen2 decoder: Llama's, with biases on q_proj, k_proj and v_proj",
+    .layer_class = "transformers.models.qwen2.modeling_qwen2.Qwen2DecoderLayer",
     .defaults = {.max_position_embeddings = 32768, .key_value_heads = 32},
     .read_config = read_config,
     .add_layer = add_llama_layer,

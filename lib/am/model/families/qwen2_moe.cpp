@@ -66,6 +66,7 @@ void add_layer(const ModelConfig& config, int64_t layer, InventoryBuilder& build
 const Family kQwen2Moe = {
     .model_type = "qwen2_moe",
     .description = "Qwen2-MoE decoder: Qwen2's with routed experts and a gated shared one",
+    .layer_class = "transformers.models.qwen2_moe.modeling_qwen2_moe.Qwen2MoeDecoderLayer",
     .defaults = {.max_position_embeddings = 32768, .key_value_heads = 16},
     .read_config = read_config,
     .add_layer = add_layer,

@@ -18,6 +18,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
 const Family kQwen3 = {
     .model_type = "qwen3",
     .description = "Qwen3 decoder: Llama's, with q_norm and k_norm over every head",
+    .layer_class = "transformers.models.qwen3.modeling_qwen3.Qwen3DecoderLayer",
     .defaults = {.max_position_embeddings = 32768, .key_value_heads = 32, .head_dim = 128},
     .read_config = read_config,
     .add_layer = add_llama_layer,

@@ -38,6 +38,7 @@ void add_layer(const ModelConfig& config, int64_t layer, InventoryBuilder& build
 const Family kQwen3Moe = {
     .model_type = "qwen3_moe",
     .description = "Qwen3-MoE decoder: Qwen3's, each token through some of the experts",
+    .layer_class = "transformers.models.qwen3_moe.modeling_qwen3_moe.Qwen3MoeDecoderLayer",
     .defaults = {.max_position_embeddings = 32768, .key_value_heads = 4},
     .read_config = read_config,
     .add_layer = add_layer,

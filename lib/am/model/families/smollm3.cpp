@@ -32,6 +32,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
 const Family kSmollm3 = {
     .model_type = "smollm3",
     .description = "SmolLM3 decoder: Llama's, some layers without rotary embedding",
+    .layer_class = "transformers.models.smollm3.modeling_smollm3.SmolLM3DecoderLayer",
     .defaults = {.max_position_embeddings = 32768,
                  .key_value_heads = 4,
                  .rope_theta = 2000000.0,

@@ -1,12 +1,24 @@
 #include "am/parallel/ddp/ddp.h"
 
+#include "am/planner/buckets.h"
+#include "am/tensor/dtype.h"
+
 namespace am::parallel {
 
-DataParallelOptions ddp_options(const planner::Layout& layout, at::ScalarType storage_dtype) {
+DataParallelOptions ddp_options(const config::Plan& plan, const planner::Layout& layout) {
   DataParallelOptions options;
-  options.storage_dtype = storage_dtype;
+  options.storage_dtype = tensor::parse_dtype(plan.model.dtype);
+  options.buckets = planner::gradient_buckets(plan, layout);
   options.reshard_after_forward.assign(layout.units.size(), false);
   return options;
+}
+
+Parallelized parallelize_ddp(const StrategyInput& input) {
+  Parallelized made;
+  made.vocabulary_slice = prepare_decoder(input, /*sequence_parallel=*/false);
+  made.data_parallel =
+      apply_fsdp_sharding_recursively(input, ddp_options(input.plan, input.layout));
+  return made;
 }
 
 }  // namespace am::parallel

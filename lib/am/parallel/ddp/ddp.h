@@ -3,11 +3,15 @@
 #pragma once
 
 #include "am/parallel/data_parallel.h"
+#include "am/parallel/strategy.h"
 #include "am/planner/layout.h"
 
 namespace am::parallel {
 
 // The layout's mesh has dp_shard = 1 (planner/layout.h), so the groups neither gather nor free.
-DataParallelOptions ddp_options(const planner::Layout& layout, at::ScalarType storage_dtype);
+DataParallelOptions ddp_options(const config::Plan& plan, const planner::Layout& layout);
+
+// The strategy "ddp".
+Parallelized parallelize_ddp(const StrategyInput& input);
 
 }  // namespace am::parallel

@@ -1,5 +1,7 @@
 #include "am/parallel/fsdp2/fsdp2.h"
 
+#include <variant>
+
 #include "am/planner/units.h"
 #include "am/tensor/dtype.h"
 
@@ -22,6 +24,21 @@ DataParallelOptions fsdp2_options(const config::FSDP2Config& config, const plann
   }
   options.prefetch = planner::prefetch_depths(config);
   return options;
+}
+
+Parallelized parallelize_fsdp2(const StrategyInput& input) {
+  const auto& config = std::get<config::FSDP2Config>(input.plan.strategy);
+  Parallelized made;
+  made.vocabulary_slice = prepare_decoder(input, config.sequence_parallel);
+  if (config.autocast_dtype) {
+    input.decoder.set_autocast(tensor::parse_dtype(*config.autocast_dtype));
+  }
+  if (config.mp_policy.output_dtype) {
+    made.output_dtype = tensor::parse_dtype(*config.mp_policy.output_dtype);
+  }
+  made.data_parallel = apply_fsdp_sharding_recursively(
+      input, fsdp2_options(config, input.layout, tensor::parse_dtype(input.plan.model.dtype)));
+  return made;
 }
 
 }  // namespace am::parallel

@@ -4,6 +4,7 @@
 
 #include "am/config/strategy_config.h"
 #include "am/parallel/data_parallel.h"
+#include "am/parallel/strategy.h"
 #include "am/planner/layout.h"
 
 namespace am::parallel {
@@ -13,5 +14,8 @@ namespace am::parallel {
 // every unit but the root.
 DataParallelOptions fsdp2_options(const config::FSDP2Config& config, const planner::Layout& layout,
                                   at::ScalarType storage_dtype);
+
+// The strategy "fsdp2". The plan's strategy must be an FSDP2Config.
+Parallelized parallelize_fsdp2(const StrategyInput& input);
 
 }  // namespace am::parallel

@@ -1,5 +1,9 @@
 #include "am/parallel/megatron_fsdp/megatron_fsdp.h"
 
+#include <utility>
+#include <variant>
+
+#include "am/planner/buckets.h"
 #include "am/planner/units.h"
 #include "am/tensor/dtype.h"
 
@@ -18,6 +22,17 @@ DataParallelOptions megatron_fsdp_options(const config::MegatronFSDPConfig& conf
   options.reuse_buffers = planner::reuses_buffers(config);
   options.check_for_nan = config.check_for_nan_in_grad;
   return options;
+}
+
+Parallelized parallelize_megatron_fsdp(const StrategyInput& input) {
+  const auto& config = std::get<config::MegatronFSDPConfig>(input.plan.strategy);
+  Parallelized made;
+  made.vocabulary_slice = prepare_decoder(input, /*sequence_parallel=*/false);
+  DataParallelOptions options =
+      megatron_fsdp_options(config, input.layout, planner::resolve_precision(input.plan));
+  options.buckets = planner::gradient_buckets(input.plan, input.layout);
+  made.data_parallel = apply_fsdp_sharding_recursively(input, std::move(options));
+  return made;
 }
 
 }  // namespace am::parallel

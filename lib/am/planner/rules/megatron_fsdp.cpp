@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "am/base/text.h"
+#include "am/model/layer_class.h"
 #include "am/planner/rules/catalogue.h"
 
 namespace am::planner {
@@ -10,6 +11,22 @@ namespace {
 
 const config::MegatronFSDPConfig* megatron(const RuleContext& context) {
   return std::get_if<config::MegatronFSDPConfig>(&context.plan.strategy);
+}
+
+void check_unit_modules(const RuleContext& context, Diagnostics& found) {
+  const auto* config = megatron(context);
+  if (config == nullptr || context.model == nullptr) return;
+  const std::string_view layer = model::family_of(*context.model).layer_class;
+  for (const std::string& name : config->megatron_fsdp_unit_modules) {
+    if (model::is_layer_class(*context.model, name)) continue;
+    const model::Family* other = model::find_layer_class(name);
+    found.error("strategy.unit_modules", context.plan.span("strategy.megatron_fsdp_unit_modules"),
+                other == nullptr ? cat("no module class is known as \"", name, "\"")
+                                 : cat("\"", name, "\" is the decoder layer of ", other->model_type,
+                                       ", and this model is a ", context.model->model_type),
+                cat("legal: \"", layer, "\" or \"", model::bare_class_name(layer),
+                    "\"; or leave the key out"));
+  }
 }
 
 void check_average(const RuleContext& context, Diagnostics& found) {
@@ -68,7 +85,18 @@ void check_bucketing(const RuleContext& context, Diagnostics& found) {
               "disable_bucketing = false, or zero_dp_strategy = 2 or less");
 }
 
-constexpr std::array<Rule, 5> kRules = {{
+constexpr std::array<Rule, 6> kRules = {{
+    {.id = "strategy.unit_modules",
+     .summary = "megatron_fsdp: megatron_fsdp_unit_modules names the model's own decoder layer",
+     .explain =
+         "A unit is what is gathered and freed at once: here each decoder layer, the embedding, "
+         "the "
+         "head, and the rest (the final norm) last. The key names the layer by its class in "
+         "transformers, with its path or without: \"LlamaDecoderLayer\".\n\n"
+         "Where the class of another model is named, Megatron-FSDP finds no module of it and keeps "
+         "the whole model in one unit, which is gathered at once. That is never what is meant, so "
+         "here it is an error. Without the key the units are the same.",
+     .check = check_unit_modules},
     {.id = "strategy.average",
      .summary = "megatron_fsdp: average_in_collective excludes calculate_per_token_loss",
      .explain =

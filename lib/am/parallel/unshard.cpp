@@ -1,0 +1,23 @@
+#include "am/parallel/unshard.h"
+
+#include <utility>
+
+namespace am::parallel {
+
+UnshardScope::UnshardScope(ParallelModel& model) : model_(&model) { ++model.unshard_scopes_; }
+
+UnshardScope::UnshardScope(UnshardScope&& other) noexcept
+    : model_(std::exchange(other.model_, nullptr)) {}
+
+UnshardScope::~UnshardScope() {
+  if (model_ == nullptr || --model_->unshard_scopes_ > 0) return;
+  for (const auto& group : model_->data_parallel().groups()) group->reshard();
+}
+
+UnshardScope unshard_fsdp2_model(ParallelModel& model) {
+  UnshardScope scope(model);  // before anything is gathered: what throws passes its destructor
+  for (const auto& group : model.data_parallel().groups()) group->unshard();
+  return scope;
+}
+
+}  // namespace am::parallel

@@ -1,0 +1,44 @@
+// One forward and backward pass of a saved model on a rank, to compare layouts by.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <map>
+#include <string>
+
+#include "am/base/text.h"
+#include "am/checkpoint/tensor_source.h"
+#include "am/checkpoint/weights.h"
+#include "am/parallel/parallel_model.h"
+#include "support/plans.h"
+
+namespace am::test {
+
+// The logits, and the units' gradients as this rank stores them, by the unit's name.
+using StepResult = std::map<std::string, at::Tensor>;
+
+// Loads the weights of tests/data/hf/FAMILY and takes its reference batch.
+inline StepResult step_of(parallel::ParallelModel& model, const std::string& family) {
+  const std::string folder = data_path(cat("hf/", family));
+  checkpoint::load(model, *checkpoint::open_tensor_source(folder + "/model.safetensors"));
+  const auto reference = checkpoint::open_tensor_source(folder + "/reference.safetensors");
+  const at::Tensor logits = model.forward(reference->read_all("input_ids"));
+  model.loss_sum(logits, reference->read_all("labels")).backward();
+  model.data_parallel().finish_backward();
+  StepResult result = {{"logits", logits.detach().clone()}};
+  for (const auto& group : model.data_parallel().groups()) {
+    result[cat("unit ", group->name())] = group->flat_grad().clone();
+  }
+  return result;
+}
+
+inline bool same_bits(const StepResult& a, const StepResult& b) {
+  if (a.size() != b.size()) return false;
+  for (const auto& [name, tensor] : a) {
+    const auto other = b.find(name);
+    if (other == b.end() || !at::equal(tensor, other->second)) return false;
+  }
+  return true;
+}
+
+}  // namespace am::test
