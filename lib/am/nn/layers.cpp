@@ -4,6 +4,8 @@
 
 #include <optional>
 
+#include "am/nn/fused/linear.h"
+
 namespace am::nn {
 
 at::Tensor apply_transform(const TransformPtr& transform, const at::Tensor& x) {
@@ -13,7 +15,7 @@ at::Tensor apply_transform(const TransformPtr& transform, const at::Tensor& x) {
 at::Tensor Linear::product(const at::Tensor& x) const {
   std::optional<at::Tensor> added;
   if (bias && !bias_after_output) added = bias->value;
-  return at::linear(x, weight->value, added);
+  return fused::linear(x, weight->value, added);
 }
 
 at::Tensor Linear::finish(const at::Tensor& y) const {
