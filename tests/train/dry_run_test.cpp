@@ -61,7 +61,7 @@ Seen dry_step(const config::Plan& plan, int64_t ranks, int64_t rank) {
 
 config::Plan plan_of(const test::LayoutCase& layout) {
   return test::parse(cat("[model]\npath = \"loop/model\"\n[train]\nseq_len = 256\n",
-                         "micro_batch_size = 2\nglobal_batch_size = 8\nmax_steps = 2\n",
+                         "micro_batch_size = 8\nglobal_batch_size = 32\nmax_steps = 2\n",
                          "[data]\nkind = \"synthetic\"\n", layout.toml));
 }
 
@@ -94,12 +94,14 @@ TEST_CASE("a dry run is a step without its contents") {
         CHECK(dry.peak.of(use) == real.peak.of(use));
       }
       // The connections' threads free some buffers, and are not listened to; those of tensor
-      // parallelism are activations.
+      // parallelism are activations. So is what ATen's attention kernel takes for itself.
+      constexpr double kWorkspace = 128.0 * 1024.0;
       const auto rest = [](const Seen& seen) {
         return static_cast<double>(seen.peak.total() - seen.peak.of(TensorUse::kCommunication));
       };
       CHECK(rest(dry) <= 1.005 * rest(real));
-      if (layout.toml.find("tp_size") == std::string::npos) CHECK(rest(dry) >= 0.995 * rest(real));
+      if (layout.toml.find("tp_size") != std::string::npos) continue;
+      CHECK(rest(dry) >= 0.995 * (rest(real) - kWorkspace));
     }
   }
 }

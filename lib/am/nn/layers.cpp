@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "am/nn/fused/linear.h"
+#include "am/nn/fused/rms_norm.h"
 
 namespace am::nn {
 
@@ -39,11 +40,8 @@ at::Tensor Embedding::operator()(const at::Tensor& ids) const {
   return lookup ? lookup(ids, weight->value) : at::embedding(weight->value, ids);
 }
 
-// The statistics in float32 and the scale in the input's dtype, as Hugging Face's LlamaRMSNorm.
 at::Tensor RMSNorm::operator()(const at::Tensor& x) const {
-  if (x.scalar_type() == at::kFloat) return at::rms_norm(x, {x.size(-1)}, weight->value, eps);
-  const at::Tensor wide = at::rms_norm(x.to(at::kFloat), {x.size(-1)}, {}, eps);
-  return weight->value * wide.to(x.scalar_type());
+  return fused::rms_norm(x, weight->value, eps);
 }
 
 }  // namespace am::nn

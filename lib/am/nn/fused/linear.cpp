@@ -41,7 +41,7 @@ struct Product : torch::autograd::Function<Product> {
 };
 
 bool is_ours(const at::Tensor& x, const at::Tensor& weight) {
-  return x.device().is_cpu() && x.scalar_type() == at::kFloat &&
+  return (x.device().is_cpu() || x.is_meta()) && x.scalar_type() == at::kFloat &&
          weight.scalar_type() == at::kFloat && x.dim() > 1 && x.numel() > 0 && weight.numel() > 0 &&
          multiplies_with_onednn() && !current_autocast(c10::DeviceType::CPU).dtype;
 }

@@ -43,8 +43,8 @@ bool has_avx512_and_is_not_intels() {
 }
 
 bool fits(const at::Tensor& a, const at::Tensor& b) {
-  return a.device().is_cpu() && a.scalar_type() == at::kFloat && b.scalar_type() == at::kFloat &&
-         a.numel() > 0 && b.numel() > 0;
+  return (a.device().is_cpu() || a.is_meta()) && a.scalar_type() == at::kFloat &&
+         b.scalar_type() == at::kFloat && a.numel() > 0 && b.numel() > 0;
 }
 
 }  // namespace
@@ -56,8 +56,11 @@ bool multiplies_with_onednn() {
 
 at::Tensor product(const at::Tensor& a_MK, const at::Tensor& b_KN) {
   if (!fits(a_MK, b_KN) || !multiplies_with_onednn()) return a_MK.mm(b_KN);
+  // The operator reads a dense left side. On the meta device only the copy is made.
+  const at::Tensor dense_MK = a_MK.contiguous();
+  if (dense_MK.is_meta()) return dense_MK.mm(b_KN);
   const at::AutoDispatchBelowAutograd below;
-  return multiply()->call(a_MK, b_KN.t(), std::nullopt, "none",
+  return multiply()->call(dense_MK, b_KN.t(), std::nullopt, "none",
                           c10::List<std::optional<at::Scalar>>(), "");
 }
 
