@@ -61,7 +61,7 @@ Seen dry_step(const config::Plan& plan, int64_t ranks, int64_t rank) {
 
 config::Plan plan_of(const test::LayoutCase& layout) {
   return test::parse(cat("[model]\npath = \"loop/model\"\n[train]\nseq_len = 256\n",
-                         "micro_batch_size = 2\nglobal_batch_size = 8\nmax_steps = 2\n",
+                         "micro_batch_size = 8\nglobal_batch_size = 32\nmax_steps = 2\n",
                          "[data]\nkind = \"synthetic\"\n", layout.toml));
 }
 
@@ -94,10 +94,13 @@ TEST_CASE("a dry run is a step without its contents") {
         CHECK(dry.peak.of(use) == real.peak.of(use));
       }
       // The connections' threads free some messages of tensor parallelism, and are not listened to.
+      // What ATen's attention kernel takes for itself is known to nobody.
+      constexpr double kWorkspace = 128.0 * 1024.0;
+      const auto measured = static_cast<double>(real.peak.total());
       const bool tensor_parallel = layout.toml.find("tp_size") != std::string::npos;
       CHECK(dry.peak.total() <= real.peak.total());
       CHECK(static_cast<double>(dry.peak.total()) >=
-            (tensor_parallel ? 0.8 : 0.9999) * static_cast<double>(real.peak.total()));
+            (tensor_parallel ? 0.8 : 0.9999) * measured - kWorkspace);
     }
   }
 }

@@ -13,6 +13,7 @@
 
 #include "am/base/error.h"
 #include "am/nn/autocast.h"
+#include "am/nn/fused/linear.h"
 
 namespace am::nn {
 
@@ -22,10 +23,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
-at::Tensor rows_of(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
-
-// x_..I, weight [O, I], value ..O -> ..O: at::linear with a value that is known. Backward
-// multiplies as at::linear's does, so that the gradients are the same to the bit.
+// x_..I, weight [O, I], value ..O -> ..O: fused::linear with a value that is known. Backward
+// multiplies as its own does, so that the gradients are the same to the bit.
 struct KnownProduct : torch::autograd::Function<KnownProduct> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const at::Tensor& value, const std::optional<at::Tensor>& bias) {
@@ -36,13 +35,10 @@ struct KnownProduct : torch::autograd::Function<KnownProduct> {
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
-    const at::Tensor x_NI = rows_of(saved[0]);
-    const at::Tensor gradient_NO = rows_of(gradients[0]);
-    at::Tensor of_x, of_weight, of_bias;
-    if (context->needs_input_grad(0)) of_x = gradient_NO.mm(saved[1]).view(saved[0].sizes());
-    if (context->needs_input_grad(1)) of_weight = gradient_NO.t().mm(x_NI);
-    if (context->saved_data["biased"].toBool()) of_bias = gradient_NO.sum(0);
-    return {of_x, of_weight, at::Tensor(), of_bias};
+    const fused::LinearNeeds needs = {context->needs_input_grad(0), context->needs_input_grad(1),
+                                      context->saved_data["biased"].toBool()};
+    const auto of = fused::linear_gradients(gradients[0], saved[0], saved[1], needs);
+    return {of.of_x, of.of_weight, at::Tensor(), of.of_bias};
   }
 };
 

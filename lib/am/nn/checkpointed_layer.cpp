@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "am/nn/checkpoint.h"
+#include "am/nn/fused/swiglu.h"
 
 namespace am::nn {
 
@@ -17,7 +18,7 @@ at::Tensor checkpointed_feed_forward(const DecoderLayer& layer, const at::Tensor
         const auto inputs =
             fan_out(layer.post_attention_layernorm(in[0]), {&mlp.gate_proj, &mlp.up_proj});
         const at::Tensor gate = mlp.gate_proj.finish(products.kept(mlp.gate_proj, inputs[0]));
-        const at::Tensor wide = at::silu(gate) * mlp.up_proj.apply_to(inputs[1]);
+        const at::Tensor wide = fused::swiglu(gate, mlp.up_proj.apply_to(inputs[1]));
         const at::Tensor entering = apply_transform(mlp.down_proj.input, wide);
         return {in[0], products.returned(mlp.down_proj, entering)};
       },

@@ -8,6 +8,7 @@
 #include "am/base/text.h"
 #include "am/nn/autocast.h"
 #include "am/nn/checkpointed_layer.h"
+#include "am/nn/fused/swiglu.h"
 #include "am/nn/runnable.h"
 #include "am/tensor/memory_meter.h"
 
@@ -61,7 +62,7 @@ at::Tensor Attention::operator()(const at::Tensor& x_BTD, const Rotation& rotati
 
 at::Tensor FeedForward::activation(const at::Tensor& x_BTD) const {
   const auto inputs = fan_out(x_BTD, {&gate_proj, &up_proj});
-  return at::silu(gate_proj.apply_to(inputs[0])) * up_proj.apply_to(inputs[1]);
+  return fused::swiglu(gate_proj.apply_to(inputs[0]), up_proj.apply_to(inputs[1]));
 }
 
 at::Tensor FeedForward::operator()(const at::Tensor& x_BTD) const {

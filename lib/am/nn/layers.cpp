@@ -4,6 +4,9 @@
 
 #include <optional>
 
+#include "am/nn/fused/linear.h"
+#include "am/nn/fused/rms_norm.h"
+
 namespace am::nn {
 
 at::Tensor apply_transform(const TransformPtr& transform, const at::Tensor& x) {
@@ -13,7 +16,7 @@ at::Tensor apply_transform(const TransformPtr& transform, const at::Tensor& x) {
 at::Tensor Linear::product(const at::Tensor& x) const {
   std::optional<at::Tensor> added;
   if (bias && !bias_after_output) added = bias->value;
-  return at::linear(x, weight->value, added);
+  return fused::linear(x, weight->value, added);
 }
 
 at::Tensor Linear::finish(const at::Tensor& y) const {
@@ -37,11 +40,8 @@ at::Tensor Embedding::operator()(const at::Tensor& ids) const {
   return lookup ? lookup(ids, weight->value) : at::embedding(weight->value, ids);
 }
 
-// The statistics in float32 and the scale in the input's dtype, as Hugging Face's LlamaRMSNorm.
 at::Tensor RMSNorm::operator()(const at::Tensor& x) const {
-  if (x.scalar_type() == at::kFloat) return at::rms_norm(x, {x.size(-1)}, weight->value, eps);
-  const at::Tensor wide = at::rms_norm(x.to(at::kFloat), {x.size(-1)}, {}, eps);
-  return weight->value * wide.to(x.scalar_type());
+  return fused::rms_norm(x, weight->value, eps);
 }
 
 }  // namespace am::nn

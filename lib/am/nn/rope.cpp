@@ -6,6 +6,8 @@
 #include <numbers>
 #include <vector>
 
+#include "am/nn/fused/rotary.h"
+
 namespace am::nn {
 
 namespace {
@@ -50,10 +52,7 @@ Rotation make_rotation(const at::Tensor& inverse_frequencies, int64_t first, int
 }
 
 at::Tensor rotate(const at::Tensor& x_BHTK, const Rotation& rotation) {
-  const int64_t half = x_BHTK.size(-1) / 2;
-  const at::Tensor first = x_BHTK.narrow(-1, 0, half);
-  const at::Tensor second = x_BHTK.narrow(-1, half, half);
-  return x_BHTK * rotation.cos_TK + at::cat({-second, first}, -1) * rotation.sin_TK;
+  return fused::rotate(x_BHTK, rotation.cos_TK, rotation.sin_TK);
 }
 
 }  // namespace am::nn

@@ -6,6 +6,7 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/nn/fused/cross_entropy.h"
 #include "am/parallel/strategy.h"
 #include "am/parallel/tp/vocabulary.h"
 #include "am/tensor/memory_meter.h"
@@ -44,14 +45,11 @@ at::Tensor ParallelModel::forward(const at::Tensor& ids_BT) {
 at::Tensor ParallelModel::loss_sum(const at::Tensor& logits_BTv,
                                    const at::Tensor& labels_BT) const {
   const tensor::MemoryUse use(tensor::TensorUse::kLogits);
-  const at::Tensor logits_Nv = logits_BTv.reshape({-1, logits_BTv.size(-1)}).to(at::kFloat);
-  const at::Tensor labels_N = labels_BT.reshape({-1});
-  const bool cut = vocabulary_slice_.size != config_.vocab_size;
-  if (cut) {
-    return tp::cross_entropy_sum(logits_Nv, labels_N, vocabulary_slice_, kIgnoreIndex,
+  if (vocabulary_slice_.size != config_.vocab_size) {
+    return tp::cross_entropy_sum(logits_BTv, labels_BT, vocabulary_slice_, kIgnoreIndex,
                                  mesh_.group("tp"));
   }
-  return at::cross_entropy_loss(logits_Nv, labels_N, {}, at::Reduction::Sum, kIgnoreIndex);
+  return nn::fused::cross_entropy_sum(logits_BTv, labels_BT, {0, kIgnoreIndex});
 }
 
 at::Tensor ParallelModel::full_logits(const at::Tensor& logits_BTv) const {

@@ -80,11 +80,16 @@ Widths widths(const model::ModelConfig& config, const Layout& layout, int64_t ra
   return w;
 }
 
-// RMSNorm of `elements` values, its output not counted. In float32 the composite operator saves its
-// input and the normalised values. In a narrower dtype the statistics are computed on a float32
-// copy, which is saved, and the normalised values are saved narrow.
-double norm_bytes(double elements, double compute_bytes) {
-  return compute_bytes == 4.0 ? elements * 8.0 : elements * (4.0 + compute_bytes);
+// RMSNorm of `rows` rows, its output not counted: its input, and a number a row for the root mean
+// square (nn/fused/rms_norm.h).
+double norm_bytes(double rows, double width, double compute_bytes) {
+  return rows * (width * compute_bytes + std::max(4.0, compute_bytes));
+}
+
+// The same where the weight has another dtype than the input, as in a head's norm under autocast:
+// ATen's operators keep their input in float32, its root mean square, and the normalised values.
+double composite_norm_bytes(double rows, double width, double compute_bytes) {
+  return rows * (width * (4.0 + compute_bytes) + 4.0);
 }
 
 }  // namespace
@@ -105,11 +110,16 @@ ActivationContext activation_context(const config::Plan& plan, const mesh::MeshL
   context.tokens = context.sequence * static_cast<double>(plan.train.micro_batch_size);
   context.compute_bytes = static_cast<double>(dtype_size(resolve_precision(plan).compute));
   context.product_bytes = context.compute_bytes;
+  context.output_bytes = context.compute_bytes;
   context.checkpointing = checkpointing_of(plan);
   if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) {
     if (fsdp2->sequence_parallel) context.sequence_parts = static_cast<double>(sizes.tp);
     if (fsdp2->autocast_dtype) {
       context.product_bytes = static_cast<double>(dtype_size(*fsdp2->autocast_dtype));
+    }
+    context.output_bytes = context.product_bytes;
+    if (const auto& output = fsdp2->mp_policy.output_dtype) {
+      context.output_bytes = static_cast<double>(dtype_size(*output));
     }
   }
   return context;
@@ -160,23 +170,24 @@ std::vector<SavedTensor> layer_tensors(const ActivationContext& context,
   const double other_norms = static_cast<double>(profile.hidden_norms) - 1.0;
   const bool casts = p != c;  // autocast narrows a common input for each product anew
   std::vector<SavedTensor> saved = {
-      {"input norm", norm_bytes(N * D / cut, c)},
+      {"input norm", norm_bytes(N / cut, D, c)},
       // Gathered over the sequence where it was cut: a linear layer saves what it multiplies.
       {"input of q, k, v", N * D * p * (casts ? 3.0 : 1.0)},
-      {"other norms", other_norms * norm_bytes(N * D / cut, c)},
+      {"other norms", other_norms * norm_bytes(N / cut, D, c)},
       // A parallel block with one norm multiplies the same input.
       {"input of gate, up", other_norms > 0.0 ? N * D * p * (casts ? 2.0 : 1.0) : 0.0},
       {"tokens of experts", N * w.routed * p},
-      {"gate and its activation", N * 2.0 * w.gate * p},
+      {"gate", N * w.gate * p},  // its activation is computed again
       {"up", N * w.up * p},
       {"input of down", N * w.down_in * p},
       {"weights as cast", cast_weights_bytes(context, matrix_numel(layout, rank, layer, ""))},
   };
   add_attention(context, config, layer, w, saved);
   if (config.qk_norm) {
-    const auto heads_width = static_cast<double>(profile.attention.qk_head_dim);
-    saved.push_back({"q and k norms", norm_bytes(N * (w.query + w.key), p)});
-    saved.push_back({"statistics of q and k", N * (w.query + w.key) / heads_width * 4.0});
+    const auto head_width = static_cast<double>(profile.attention.qk_head_dim);
+    const double heads = N * (w.query + w.key) / head_width;
+    saved.push_back({"q and k norms", casts ? composite_norm_bytes(heads, head_width, p)
+                                            : norm_bytes(heads, head_width, p)});
   }
   return saved;
 }
@@ -240,16 +251,18 @@ double embedding_activations(const ActivationContext& context) {
 }
 
 double final_norm_activations(const ActivationContext& context, const model::ModelConfig& config) {
-  const double elements = context.tokens * static_cast<double>(config.hidden_size);
-  return norm_bytes(elements / context.sequence_parts, context.compute_bytes) +
-         elements * context.product_bytes;
+  const auto width = static_cast<double>(config.hidden_size);
+  return norm_bytes(context.tokens / context.sequence_parts, width, context.compute_bytes) +
+         context.tokens * width * context.product_bytes;
 }
 
-// In float32: the log-probabilities that the loss saves, the gradient with respect to them, and the
-// gradient with respect to the logits. (Forward has less: the head's output, its copy in float32,
-// the log-probabilities.)
+// The loss reads the logits where they are, and its gradient takes their place
+// (nn/fused/cross_entropy.h). A cast to the output dtype has both at once, in forward and in
+// backward.
 double logits_bytes(const ActivationContext& context, double vocabulary) {
-  return context.tokens * vocabulary * 3.0 * 4.0;
+  const bool casts = context.output_bytes != context.product_bytes;
+  return context.tokens * vocabulary *
+         (context.product_bytes + (casts ? context.output_bytes : 0.0));
 }
 
 double logits_gradient_bytes(const ActivationContext& context, double vocabulary) {

@@ -1,9 +1,9 @@
 // What autograd keeps of one forward pass, tensor by tensor.
 //
-// The list follows the decoder of nn/decoder.cpp as PyTorch runs it eagerly: which operators save
-// which of their inputs and outputs. Legend: N tokens of one micro-batch on this rank, D hidden, Q
-// and G the widths of this rank's query and key/value heads, F its feed-forward slice, c bytes of
-// the compute dtype, p of the dtype of matrix products, which is another under autocast.
+// The list follows the decoder of nn/decoder.cpp, operator by operator: which of their inputs and
+// outputs those of nn/fused/ and ATen's save. Legend: N tokens of one micro-batch on this rank, D
+// hidden, Q and G the widths of this rank's query and key/value heads, F its feed-forward slice, c
+// bytes of the compute dtype, p of the dtype of matrix products, which is another under autocast.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +30,7 @@ struct ActivationContext {
   double sequence_parts = 1.0;  // over how many tp ranks sequence parallelism cuts N between layers
   double compute_bytes = 4.0;   // c
   double product_bytes = 4.0;  // p: of what matrix products take and give; under autocast its dtype
+  double output_bytes = 4.0;   // of the logits that the loss reads
   config::ActivationCheckpointing checkpointing = config::ActivationCheckpointing::kOff;
 };
 ActivationContext activation_context(const config::Plan& plan, const mesh::MeshLayout& mesh);
@@ -57,8 +58,8 @@ double recomputed_activations(const ActivationContext& context, const model::Mod
 double embedding_activations(const ActivationContext& context);
 double final_norm_activations(const ActivationContext& context, const model::ModelConfig& config);
 
-// Logits from the head's output to the gradient that backward starts with, at their peak.
-// `vocabulary` is this rank's slice.
+// Logits from the head's output to the gradient that the head's backward begins with, at their
+// peak. `vocabulary` is this rank's slice.
 double logits_bytes(const ActivationContext& context, double vocabulary);
 // What of them is left when the head's own backward begins: the gradient, as the head computed.
 double logits_gradient_bytes(const ActivationContext& context, double vocabulary);

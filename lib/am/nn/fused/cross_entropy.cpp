@@ -1,0 +1,89 @@
+#include "am/nn/fused/cross_entropy.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/nn/fused/cross_entropy_rows.h"
+
+namespace am::nn::fused {
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// Note [Logits that are the loss's alone]: the head's layer keeps its input and its weight, not the
+// logits. When the caller has let go of them, the storage's only user is what forward kept here, an
+// alias without a graph; then the gradient, of the same size and dtype, takes their place. It
+// counts users when backward runs, so who does hold them (to look at them, or for another loss)
+// keeps them. The alias shares the logits' version counter: a change in place is noticed.
+bool is_alone(const at::Tensor& alias) { return alias.storage().use_count() == 1; }
+
+void check_labels(const at::Tensor& labels_N, const LabelRange& range, int64_t vocabulary) {
+  if (!labels_N.device().is_cpu()) return;  // a GPU's own kernels assert
+  const at::Tensor dense = labels_N.contiguous();
+  const auto* first = dense.const_data_ptr<int64_t>();
+  const auto* last = first + dense.numel();
+  const auto* bad = std::find_if(first, last, [&](int64_t label) {
+    return label != range.ignored && (label < 0 || label >= vocabulary);
+  });
+  if (bad == last) return;
+  throw Error(ErrorKind::kUsage, cat("label ", *bad, " is outside the vocabulary of ", vocabulary));
+}
+
+struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& logits,
+                            const at::Tensor& labels, int64_t first, int64_t ignored,
+                            const CombineSums& combine) {
+    const LabelRange range = {first, ignored};
+    const at::Tensor dense = logits.contiguous();
+    const at::Tensor labels_N = labels.reshape({-1});
+    const at::Tensor alias_Nv = dense.tensor_data().view({labels_N.numel(), logits.size(-1)});
+    if (!combine) check_labels(labels_N, range, logits.size(-1));
+    LogitSums sums = logit_sums(alias_Nv, labels_N, range);
+    if (combine) combine(sums);
+    const at::Tensor total_N = sums.exponentials_N.log_().add_(sums.maximum_N);
+    const at::Tensor counted_N = labels_N.ne(ignored);
+    const at::Tensor loss =
+        at::where(counted_N, total_N - sums.label_N, at::zeros({}, total_N.options()));
+    context->save_for_backward({labels_N, total_N});
+    context->saved_data["logits"] = dense.tensor_data();
+    context->saved_data["version"] = static_cast<int64_t>(dense._version());
+    context->saved_data["first"] = first;
+    context->saved_data["ignored"] = ignored;
+    return loss.sum(at::kDouble).to(total_N.scalar_type());
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    auto& data = context->saved_data;
+    if (data.count("logits") == 0) {
+      throw Error(ErrorKind::kUsage, "backward through a cross-entropy a second time",
+                  "its gradient took the place of the logits");
+    }
+    const at::Tensor logits = data["logits"].toTensor();
+    data.erase("logits");
+    if (static_cast<int64_t>(logits._version()) != data["version"].toInt()) {
+      throw Error(ErrorKind::kUsage, "the logits were changed between the loss and its backward");
+    }
+    at::Tensor gradient = is_alone(logits) ? logits : at::empty_like(logits);
+    const std::vector<int64_t> shape_Nv = {saved[0].numel(), logits.size(-1)};
+    at::Tensor gradient_Nv = gradient.view(shape_Nv);
+    cross_entropy_gradient(gradient_Nv, logits.view(shape_Nv), saved[1], saved[0],
+                           {data["first"].toInt(), data["ignored"].toInt()}, gradients[0]);
+    return {gradient, {}, {}, {}, {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
+                             const LabelRange& range, const CombineSums& combine) {
+  return CrossEntropy::apply(logits, labels, range.first, range.ignored, combine);
+}
+
+}  // namespace am::nn::fused

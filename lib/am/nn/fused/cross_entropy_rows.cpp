@@ -1,0 +1,194 @@
+#include "am/nn/fused/cross_entropy_rows.h"
+
+#include <ATen/ATen.h>
+
+#include <limits>
+
+#include "am/nn/fused/dispatch.h"
+#include "am/nn/fused/tensors.h"
+
+namespace am::nn::fused {
+
+namespace {
+
+template <typename Scalar>
+struct SumRow {
+  AM_INLINE static void run(Wide<Scalar>* maximum, Wide<Scalar>* exponentials, const Scalar* logits,
+                            int64_t width) {
+    constexpr auto kLowest = -std::numeric_limits<Wide<Scalar>>::infinity();
+    Vector<Scalar> most = filled<Scalar>(kLowest);
+    for_lanes<Scalar>(width, [&](int64_t i, auto part) AM_LANES {
+      const Vector<Scalar> x = outside_set<Scalar>(load(logits + i, part), part, kLowest);
+      most = larger(most, x);
+    });
+    const Wide<Scalar> top = largest_of<Scalar>(most);
+    Vector<Scalar> sums = {};
+    for_lanes<Scalar>(width, [&](int64_t i, auto part) AM_LANES {
+      const Vector<Scalar> e = exponential(load(logits + i, part) - top);
+      sums += outside_set<Scalar>(e, part, 0);
+    });
+    *maximum = top;
+    *exponentials = static_cast<Wide<Scalar>>(sum_of<Scalar>(sums));
+  }
+};
+
+// out = e^(logit - sum) * scale.
+template <typename Scalar>
+struct Softmax {
+  AM_INLINE static void run(Scalar* out, const Scalar* logits, int64_t width, Wide<Scalar> sum,
+                            Wide<Scalar> scale) {
+    for_lanes<Scalar>(width, [&](int64_t i, auto part) AM_LANES {
+      store(out + i, part, exponential(load(logits + i, part) - sum) * scale);
+    });
+  }
+};
+
+template <typename Scalar>
+void gradient_of_row(Scalar* out, const Scalar* logits, int64_t width, Wide<Scalar> sum,
+                     int64_t column, Wide<Scalar> scale) {
+  const bool here = column >= 0 && column < width;
+  const double of_label = here ? static_cast<double>(logits[column]) : 0.0;  // `out` may be logits
+  run_kernel<Softmax<Scalar>>(out, logits, width, sum, scale);
+  if (!here) return;
+  const double value = (std::exp(of_label - static_cast<double>(sum)) - 1.0) * scale;
+  out[column] = static_cast<Scalar>(static_cast<Wide<Scalar>>(value));
+}
+
+// ---- by ATen's operators
+// ----------------------------------------------------------------------------
+
+// So many elements at a time, so that copies in float32 take little.
+constexpr int64_t kElementsAtATime = 4 << 20;
+
+template <typename Step>
+void for_pieces(const at::Tensor& logits_Nv, const Step& step) {
+  const int64_t rows = logits_Nv.size(0);
+  const int64_t most =
+      std::max<int64_t>(1, kElementsAtATime / std::max<int64_t>(1, logits_Nv.size(1)));
+  for (int64_t row = 0; row < rows; row += most) step(row, std::min(most, rows - row));
+}
+
+struct Columns {
+  at::Tensor index_N;  // clamped
+  at::Tensor here_N;   // whether the label lies in the slice
+};
+
+Columns columns(const at::Tensor& labels_N, const LabelRange& range, int64_t width) {
+  const at::Tensor index = labels_N - range.first;
+  const at::Tensor here = index.ge(0).logical_and(index.lt(width));
+  return {index * here, here};
+}
+
+void sums_by_aten(LogitSums& sums, const at::Tensor& logits_Nv, const at::Tensor& labels_N,
+                  const LabelRange& range) {
+  if (logits_Nv.size(1) == 0) {
+    sums.maximum_N.fill_(-std::numeric_limits<double>::infinity());
+    sums.exponentials_N.zero_();
+    sums.label_N.zero_();
+    return;
+  }
+  for_pieces(logits_Nv, [&](int64_t row, int64_t count) {
+    const at::Tensor wide = logits_Nv.narrow(0, row, count).to(sums.maximum_N.scalar_type());
+    const at::Tensor maximum = wide.amax(-1);
+    const Columns at = columns(labels_N.narrow(0, row, count), range, logits_Nv.size(1));
+    const at::Tensor label = wide.gather(-1, at.index_N.unsqueeze(-1)).squeeze(-1);
+    sums.maximum_N.narrow(0, row, count).copy_(maximum);
+    sums.label_N.narrow(0, row, count).copy_(label * at.here_N);
+    sums.exponentials_N.narrow(0, row, count).copy_((wide - maximum.unsqueeze(-1)).exp_().sum(-1));
+  });
+}
+
+void gradient_by_aten(at::Tensor& out_Nv, const at::Tensor& logits_Nv, const at::Tensor& sums_N,
+                      const at::Tensor& labels_N, const LabelRange& range,
+                      const at::Tensor& scale) {
+  if (logits_Nv.size(1) == 0) return;
+  for_pieces(logits_Nv, [&](int64_t row, int64_t count) {
+    const at::Tensor labels = labels_N.narrow(0, row, count);
+    const Columns at = columns(labels, range, logits_Nv.size(1));
+    at::Tensor softmax = (logits_Nv.narrow(0, row, count).to(sums_N.scalar_type()) -
+                          sums_N.narrow(0, row, count).unsqueeze(-1))
+                             .exp_();
+    softmax.scatter_add_(-1, at.index_N.unsqueeze(-1),
+                         -at.here_N.to(softmax.scalar_type()).unsqueeze(-1));
+    softmax.mul_(scale).masked_fill_(labels.eq(range.ignored).unsqueeze(-1), 0.0);
+    out_Nv.narrow(0, row, count).copy_(softmax);
+  });
+}
+
+// ---- by kernels
+// -------------------------------------------------------------------------------------
+
+template <typename Scalar>
+void sums_by_kernel(LogitSums& sums, const at::Tensor& logits_Nv, const at::Tensor& labels_N,
+                    const LabelRange& range) {
+  const int64_t width = logits_Nv.size(1);
+  const auto* logits = logits_Nv.const_data_ptr<Scalar>();
+  const auto* labels = labels_N.const_data_ptr<int64_t>();
+  auto* maximum = sums.maximum_N.mutable_data_ptr<Wide<Scalar>>();
+  auto* exponentials = sums.exponentials_N.mutable_data_ptr<Wide<Scalar>>();
+  auto* label = sums.label_N.mutable_data_ptr<Wide<Scalar>>();
+  for_rows(logits_Nv.size(0), width, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const Scalar* of_row = logits + row * width;
+      run_kernel<SumRow<Scalar>>(maximum + row, exponentials + row, of_row, width);
+      const int64_t column = labels[row] - range.first;
+      const bool here = column >= 0 && column < width;
+      label[row] = here ? static_cast<Wide<Scalar>>(of_row[column]) : Wide<Scalar>(0);
+    }
+  });
+}
+
+template <typename Scalar>
+void gradient_by_kernel(at::Tensor& out_Nv, const at::Tensor& logits_Nv, const at::Tensor& sums_N,
+                        const at::Tensor& labels_N, const LabelRange& range, Wide<Scalar> scale) {
+  const int64_t width = logits_Nv.size(1);
+  auto* out = out_Nv.mutable_data_ptr<Scalar>();
+  const auto* logits = logits_Nv.const_data_ptr<Scalar>();
+  const auto* labels = labels_N.const_data_ptr<int64_t>();
+  const auto* sums = sums_N.const_data_ptr<Wide<Scalar>>();
+  for_rows(logits_Nv.size(0), width, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      if (labels[row] == range.ignored) {
+        std::fill_n(out + row * width, width, Scalar(0));
+      } else {
+        gradient_of_row(out + row * width, logits + row * width, width, sums[row],
+                        labels[row] - range.first, scale);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+LogitSums logit_sums(const at::Tensor& logits_Nv, const at::Tensor& labels_N,
+                     const LabelRange& range) {
+  const auto options = logits_Nv.options().dtype(wide_dtype(logits_Nv.scalar_type()));
+  const int64_t rows = logits_Nv.size(0);
+  LogitSums sums = {at::empty({rows}, options), at::empty({rows}, options),
+                    at::empty({rows}, options)};
+  if (logits_Nv.is_meta()) return sums;
+  if (!has_kernels(logits_Nv)) {
+    sums_by_aten(sums, logits_Nv, labels_N, range);
+    return sums;
+  }
+  visit_dtype(logits_Nv.scalar_type(), [&](auto scalar) {
+    sums_by_kernel<decltype(scalar)>(sums, logits_Nv, labels_N.contiguous(), range);
+  });
+  return sums;
+}
+
+void cross_entropy_gradient(at::Tensor& out_Nv, const at::Tensor& logits_Nv,
+                            const at::Tensor& sums_N, const at::Tensor& labels_N,
+                            const LabelRange& range, const at::Tensor& scale) {
+  if (logits_Nv.is_meta()) return;
+  if (!has_kernels(logits_Nv)) {
+    return gradient_by_aten(out_Nv, logits_Nv, sums_N, labels_N, range, scale);
+  }
+  visit_dtype(logits_Nv.scalar_type(), [&](auto scalar) {
+    using Scalar = decltype(scalar);
+    gradient_by_kernel<Scalar>(out_Nv, logits_Nv, sums_N, labels_N.contiguous(), range,
+                               scale.item<Wide<Scalar>>());
+  });
+}
+
+}  // namespace am::nn::fused

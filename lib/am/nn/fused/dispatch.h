@@ -1,0 +1,56 @@
+// Runs a kernel as it was compiled for what the processor can do.
+//
+//   struct Double {
+//     AM_INLINE static void run(float* out, const float* in, int64_t count) { ... lanes.h ... }
+//   };
+//   run_kernel<Double>(out, in, count);
+//
+// As ATen's kernels do: AVX-512, AVX2 with fused multiply-add, or what every processor has. The
+// environment variable ATEN_CPU_CAPABILITY (default, avx2, avx512) lowers it for ATen and for us.
+#pragma once
+
+#include "am/nn/fused/lanes.h"
+
+namespace am::nn::fused {
+
+enum class VectorLevel { kBase, kAvx2, kAvx512 };
+
+// Of this process.
+VectorLevel vector_level();
+
+#if defined(__x86_64__)
+
+template <typename Kernel, typename... Arguments>
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512")]] void
+run_on_avx512(Arguments... arguments) {
+  Kernel::run(arguments...);
+}
+
+template <typename Kernel, typename... Arguments>
+[[gnu::target("avx2,fma")]] void run_on_avx2(Arguments... arguments) {
+  Kernel::run(arguments...);
+}
+
+template <typename Kernel, typename... Arguments>
+void run_kernel(Arguments... arguments) {
+  switch (vector_level()) {
+    case VectorLevel::kAvx512:
+      return run_on_avx512<Kernel>(arguments...);
+    case VectorLevel::kAvx2:
+      return run_on_avx2<Kernel>(arguments...);
+    case VectorLevel::kBase:
+      break;
+  }
+  Kernel::run(arguments...);
+}
+
+#else
+
+template <typename Kernel, typename... Arguments>
+void run_kernel(Arguments... arguments) {
+  Kernel::run(arguments...);
+}
+
+#endif
+
+}  // namespace am::nn::fused

@@ -1,0 +1,67 @@
+#include "am/nn/fused/product.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Context.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <optional>
+#include <string_view>
+
+namespace am::nn::fused {
+
+namespace {
+
+// x_MK, weight_NK, bias, attribute, scalars, algorithm -> x weight^T
+using Multiply = at::Tensor(const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
+                            std::string_view, c10::List<std::optional<at::Scalar>>,
+                            std::optional<std::string_view>);
+
+// Absent where libtorch was built without oneDNN, or has the operator in another form.
+std::optional<c10::TypedOperatorHandle<Multiply>> find_multiply() {
+  const auto found = c10::Dispatcher::singleton().findSchema({"mkldnn::_linear_pointwise", ""});
+  if (!found || !found->hasKernelForDispatchKey(c10::DispatchKey::CPU)) return std::nullopt;
+  try {
+    return found->typed<Multiply>();
+  } catch (const c10::Error&) {
+    return std::nullopt;
+  }
+}
+
+const std::optional<c10::TypedOperatorHandle<Multiply>>& multiply() {
+  static const auto found = find_multiply();
+  return found;
+}
+
+bool has_avx512_and_is_not_intels() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         !__builtin_cpu_is("intel");
+#else
+  return false;
+#endif
+}
+
+bool fits(const at::Tensor& a, const at::Tensor& b) {
+  return (a.device().is_cpu() || a.is_meta()) && a.scalar_type() == at::kFloat &&
+         b.scalar_type() == at::kFloat && a.numel() > 0 && b.numel() > 0;
+}
+
+}  // namespace
+
+bool multiplies_with_onednn() {
+  static const bool better = has_avx512_and_is_not_intels();
+  return better && at::globalContext().userEnabledMkldnn() && multiply().has_value();
+}
+
+at::Tensor product(const at::Tensor& a_MK, const at::Tensor& b_KN) {
+  if (!fits(a_MK, b_KN) || !multiplies_with_onednn()) return a_MK.mm(b_KN);
+  // The operator reads a dense left side. On the meta device only the copy is made.
+  const at::Tensor dense_MK = a_MK.contiguous();
+  if (dense_MK.is_meta()) return dense_MK.mm(b_KN);
+  const at::AutoDispatchBelowAutograd below;
+  return multiply()->call(dense_MK, b_KN.t(), std::nullopt, "none",
+                          c10::List<std::optional<at::Scalar>>(), "");
+}
+
+}  // namespace am::nn::fused

@@ -1,0 +1,87 @@
+#include "am/nn/fused/rotary.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "am/nn/fused/dispatch.h"
+#include "am/nn/fused/tensors.h"
+
+namespace am::nn::fused {
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// The heads of one position: y [H, K] dense, those of x `stride` elements apart. `sign` -1 turns
+// back.
+template <typename Scalar>
+struct Turn {
+  AM_INLINE static void run(Scalar* y, const Scalar* x, const Scalar* cos, const Scalar* sin,
+                            int64_t heads, int64_t stride, int64_t half, Wide<Scalar> sign) {
+    for (int64_t head = 0; head < heads; ++head, x += stride, y += 2 * half) {
+      for_lanes<Scalar>(half, [&](int64_t i, auto part) AM_LANES {
+        const Vector<Scalar> first = load(x + i, part);
+        const Vector<Scalar> second = load(x + half + i, part);
+        const Vector<Scalar> s = load(sin + i, part) * sign;
+        const Vector<Scalar> c = load(cos + i, part);
+        store(y + i, part, first * c - second * s);
+        store(y + half + i, part, second * c + first * s);
+      });
+    }
+  }
+};
+
+at::Tensor turn_by_aten(const at::Tensor& x_BHTK, const at::Tensor& cos_TK,
+                        const at::Tensor& sin_TK) {
+  const int64_t half = x_BHTK.size(-1) / 2;
+  const at::Tensor first = x_BHTK.narrow(-1, 0, half);
+  const at::Tensor second = x_BHTK.narrow(-1, half, half);
+  return x_BHTK * cos_TK + at::cat({-second, first}, -1) * sin_TK;
+}
+
+at::Tensor turn(const at::Tensor& x_BHTK, const at::Tensor& cos_TK, const at::Tensor& sin_TK,
+                bool back) {
+  if (!has_kernels(x_BHTK)) return turn_by_aten(x_BHTK, cos_TK, back ? -sin_TK : sin_TK);
+  const at::Tensor x = x_BHTK.stride(-1) == 1 ? x_BHTK : x_BHTK.contiguous();
+  const int64_t length = x.size(2), heads = x.size(1), width = x.size(3);
+  at::Tensor y_BTHK = at::empty({x.size(0), length, heads, width}, x.options());
+  if (!x.is_meta()) {
+    visit_dtype(x.scalar_type(), [&](auto scalar) {
+      using Scalar = decltype(scalar);
+      for_rows(x.size(0) * length, heads * width, [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+          const int64_t b = row / length, t = row % length;
+          run_kernel<Turn<Scalar>>(y_BTHK.mutable_data_ptr<Scalar>() + row * heads * width,
+                                   x.const_data_ptr<Scalar>() + b * x.stride(0) + t * x.stride(2),
+                                   cos_TK.const_data_ptr<Scalar>() + t * width,
+                                   sin_TK.const_data_ptr<Scalar>() + t * width, heads, x.stride(1),
+                                   width / 2, back ? Wide<Scalar>(-1) : Wide<Scalar>(1));
+        }
+      });
+    });
+  }
+  return y_BTHK.transpose(1, 2);
+}
+
+struct Rotate : torch::autograd::Function<Rotate> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x_BHTK,
+                            const at::Tensor& cos_TK, const at::Tensor& sin_TK) {
+    context->save_for_backward({cos_TK, sin_TK});
+    return turn(x_BHTK, cos_TK, sin_TK, /*back=*/false);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    return {turn(gradients[0], saved[0], saved[1], /*back=*/true), at::Tensor(), at::Tensor()};
+  }
+};
+
+}  // namespace
+
+at::Tensor rotate(const at::Tensor& x_BHTK, const at::Tensor& cos_TK, const at::Tensor& sin_TK) {
+  if (x_BHTK.scalar_type() != cos_TK.scalar_type()) return turn_by_aten(x_BHTK, cos_TK, sin_TK);
+  return Rotate::apply(x_BHTK, cos_TK.contiguous(), sin_TK.contiguous());
+}
+
+}  // namespace am::nn::fused

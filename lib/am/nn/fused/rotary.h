@@ -1,0 +1,16 @@
+// The rotation of rotary position embedding, in one pass: no negated, joined or multiplied copies.
+//
+// Dimension i turns with i + K/2. Keeps nothing but the shared tables; backward is the inverse
+// rotation.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace am::nn::fused {
+
+// x_BHTK, cos_TK and sin_TK (both halves of K alike) -> BHTK, laid out as [B, T, H, K] in memory
+// where kernels run. K is even. Where the tables have another dtype than x, ATen's operators with
+// their promotion.
+at::Tensor rotate(const at::Tensor& x_BHTK, const at::Tensor& cos_TK, const at::Tensor& sin_TK);
+
+}  // namespace am::nn::fused

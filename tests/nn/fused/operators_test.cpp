@@ -1,0 +1,343 @@
+// The fused operators against the composites of ATen's operators: values and gradients, over
+// shapes, dtypes and strides; and what they keep until backward.
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <functional>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/nn/fused/cross_entropy.h"
+#include "am/nn/fused/linear.h"
+#include "am/nn/fused/product.h"
+#include "am/nn/fused/rms_norm.h"
+#include "am/nn/fused/rotary.h"
+#include "am/nn/fused/swiglu.h"
+#include "support/live_bytes.h"
+
+namespace am {
+namespace {
+
+namespace fused = nn::fused;
+using Tensors = std::vector<at::Tensor>;
+using Operator = std::function<at::Tensor(const Tensors&)>;
+
+constexpr double kEps = 1e-5;
+
+// Rounding of one operation in the dtype; composites round several times.
+double tolerance(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kDouble:
+      return 1e-12;
+    case at::kFloat:
+      return 1e-6;
+    case at::kHalf:
+      return 4e-3;
+    default:
+      return 3e-2;
+  }
+}
+
+// Relative to the largest value, which is what sums of rounded terms keep; where terms of the size
+// of one cancel, to a hundredth.
+void check_close(const at::Tensor& a, const at::Tensor& b, double allowed) {
+  REQUIRE(a.sizes() == b.sizes());
+  REQUIRE(a.scalar_type() == b.scalar_type());
+  if (a.numel() == 0) return;
+  const at::Tensor difference = (a.to(at::kDouble) - b.to(at::kDouble)).abs().max();
+  const double scale = std::max(1e-2, b.to(at::kDouble).abs().max().item<double>());
+  CHECK(difference.item<double>() <= allowed * scale);
+}
+
+struct Outcome {
+  at::Tensor value;
+  Tensors gradients;
+};
+
+Outcome run(const Operator& operation, const Tensors& inputs, const at::Tensor& weights) {
+  Tensors leaves;
+  for (const at::Tensor& input : inputs) {
+    leaves.push_back(input.is_floating_point() ? input.detach().requires_grad_(true) : input);
+  }
+  Outcome outcome;
+  outcome.value = operation(leaves);
+  torch::autograd::backward({outcome.value}, {weights.expand_as(outcome.value)});
+  for (const at::Tensor& leaf : leaves) {
+    if (leaf.is_floating_point()) outcome.gradients.push_back(leaf.grad());
+  }
+  return outcome;
+}
+
+// `shape_of_output` for the gradient that enters.
+void compare(const Operator& ours, const Operator& composite, const Tensors& inputs,
+             at::IntArrayRef shape_of_output) {
+  const at::Tensor entering = at::randn(shape_of_output, inputs[0].options());
+  const Outcome a = run(ours, inputs, entering);
+  const Outcome b = run(composite, inputs, entering);
+  const double allowed = tolerance(inputs[0].scalar_type());
+  check_close(a.value, b.value, allowed);
+  for (size_t i = 0; i < a.gradients.size(); ++i) {
+    INFO("gradient of input " << i);
+    REQUIRE(a.gradients[i].defined());
+    check_close(a.gradients[i], b.gradients[i], allowed);
+  }
+}
+
+at::Tensor composite_norm(const Tensors& in) {
+  const auto wide = in[0].scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  const at::Tensor x = in[0].to(wide);
+  const at::Tensor normal = x * (x.square().mean(-1, true) + kEps).rsqrt();
+  return in[1] * normal.to(in[0].scalar_type());
+}
+
+at::Tensor composite_rotation(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
+  const int64_t half = x.size(-1) / 2;
+  const at::Tensor turned = at::cat({-x.narrow(-1, half, half), x.narrow(-1, 0, half)}, -1);
+  return x * cos + turned * sin;
+}
+
+at::Tensor composite_loss(const at::Tensor& logits, const at::Tensor& labels) {
+  const auto wide = logits.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  return at::cross_entropy_loss(logits.reshape({-1, logits.size(-1)}).to(wide),
+                                labels.reshape({-1}), {}, at::Reduction::Sum, -100);
+}
+
+at::Tensor labels_for(const at::Tensor& logits) {
+  std::vector<int64_t> shape = logits.sizes().vec();
+  shape.pop_back();
+  at::Tensor labels = at::randint(logits.size(-1), shape, at::kLong);
+  if (labels.numel() > 2) labels.view({-1})[1] = -100;
+  return labels;
+}
+
+// Half has no kernels: ATen's operators.
+const std::vector<at::ScalarType> kDtypes = {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf};
+
+}  // namespace
+
+TEST_CASE("fused rms norm is the composite one") {
+  at::manual_seed(1);
+  for (const at::ScalarType dtype : kDtypes) {
+    for (const auto& shape : std::vector<std::vector<int64_t>>{
+             {1, 1}, {1, 16}, {3, 5}, {2, 7, 33}, {130, 64}, {2, 3, 4, 129}, {0, 8}}) {
+      INFO(at::toString(dtype) << " " << at::IntArrayRef(shape));
+      const at::Tensor x = (at::randn(shape) * 3.0).to(dtype);
+      const at::Tensor weight = at::randn({shape.back()}).to(dtype);
+      compare([](const Tensors& in) { return fused::rms_norm(in[0], in[1], kEps); }, composite_norm,
+              {x, weight}, shape);
+    }
+    const at::Tensor strided = at::randn({6, 4, 10}).to(dtype).transpose(0, 1);
+    compare([](const Tensors& in) { return fused::rms_norm(in[0], in[1], kEps); }, composite_norm,
+            {strided, at::randn({10}).to(dtype)}, strided.sizes());
+  }
+}
+
+TEST_CASE("fused swiglu is the composite one") {
+  at::manual_seed(2);
+  const Operator ours = [](const Tensors& in) { return fused::swiglu(in[0], in[1]); };
+  const Operator composite = [](const Tensors& in) { return at::silu(in[0]) * in[1]; };
+  for (const at::ScalarType dtype : kDtypes) {
+    for (const auto& shape :
+         std::vector<std::vector<int64_t>>{{1}, {3, 17}, {4, 100, 31}, {0, 8}}) {
+      INFO(at::toString(dtype) << " " << at::IntArrayRef(shape));
+      compare(ours, composite, {(at::randn(shape) * 4.0).to(dtype), at::randn(shape).to(dtype)},
+              shape);
+    }
+    const at::Tensor both = at::randn({5, 40}).to(dtype);
+    compare(ours, composite, {both.narrow(1, 0, 20), both.narrow(1, 20, 20)}, {5, 20});
+  }
+}
+
+TEST_CASE("swiglu at the ends of the numbers") {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const at::Tensor gate =
+      at::tensor({-infinity, -200.0F, -88.0F, 0.0F, 88.0F, 200.0F, infinity, std::nanf("")});
+  const at::Tensor y = fused::swiglu(gate, at::ones_like(gate));
+  const auto* value = y.const_data_ptr<float>();
+  CHECK(std::abs(value[1]) < 1e-30F);
+  CHECK(std::abs(value[2]) < 1e-30F);
+  CHECK(value[3] == 0.0F);
+  CHECK(value[4] == 88.0F);
+  CHECK(value[5] == 200.0F);
+  CHECK(value[6] == infinity);
+  CHECK(std::isnan(value[7]));
+}
+
+TEST_CASE("fused rotation is the composite one") {
+  at::manual_seed(3);
+  for (const at::ScalarType dtype : kDtypes) {
+    for (const auto& shape : std::vector<std::vector<int64_t>>{
+             {1, 1, 1, 2}, {2, 3, 5, 6}, {2, 4, 33, 64}, {1, 2, 7, 34}, {0, 2, 4, 8}}) {
+      INFO(at::toString(dtype) << " " << at::IntArrayRef(shape));
+      const at::Tensor angle = at::randn({shape[2], shape[3] / 2});
+      const at::Tensor cos = at::cat({angle.cos(), angle.cos()}, -1).to(dtype);
+      const at::Tensor sin = at::cat({angle.sin(), angle.sin()}, -1).to(dtype);
+      const Operator ours = [&](const Tensors& in) { return fused::rotate(in[0], cos, sin); };
+      const Operator composite = [&](const Tensors& in) {
+        return composite_rotation(in[0], cos, sin);
+      };
+      compare(ours, composite, {at::randn(shape).to(dtype)}, shape);
+      // As a projection leaves it: heads after positions in memory.
+      const at::Tensor x = at::randn({shape[0], shape[2], shape[1], shape[3]}).to(dtype);
+      compare(ours, composite, {x.transpose(1, 2)}, shape);
+      compare(ours, composite,
+              {at::randn({shape[3], shape[0], shape[1], shape[2]}).to(dtype).permute({1, 2, 3, 0})},
+              shape);
+    }
+  }
+}
+
+TEST_CASE("fused cross-entropy is the composite one") {
+  at::manual_seed(4);
+  for (const at::ScalarType dtype : kDtypes) {
+    for (const auto& shape : std::vector<std::vector<int64_t>>{
+             {1, 1}, {1, 5}, {7, 16}, {2, 9, 130}, {3, 1000}, {0, 8}}) {
+      INFO(at::toString(dtype) << " " << at::IntArrayRef(shape));
+      const at::Tensor logits = (at::randn(shape) * 5.0).to(dtype);
+      const at::Tensor labels = labels_for(logits);
+      compare([&](const Tensors& in) { return fused::cross_entropy_sum(in[0], labels, {}); },
+              [&](const Tensors& in) { return composite_loss(in[0], labels); }, {logits}, {});
+    }
+    const at::Tensor strided = at::randn({11, 6}).to(dtype).t();
+    const at::Tensor labels = labels_for(strided);
+    compare([&](const Tensors& in) { return fused::cross_entropy_sum(in[0], labels, {}); },
+            [&](const Tensors& in) { return composite_loss(in[0], labels); }, {strided}, {});
+  }
+}
+
+TEST_CASE("cross-entropy of slices is that of the whole") {
+  at::manual_seed(5);
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+    const at::Tensor logits = at::randn({6, 20}).to(dtype) * 4.0;
+    const at::Tensor labels = labels_for(logits);
+    const auto sums_of = [&](const at::Tensor& part, int64_t first) {
+      fused::LogitSums seen;
+      fused::cross_entropy_sum(part, labels, {first, -100},
+                               [&](fused::LogitSums& sums) { seen = sums; });
+      return fused::LogitSums{seen.maximum_N, seen.exponentials_N, seen.label_N};
+    };
+    // A slice of nothing is a rank with more ranks than rows before it.
+    const std::vector<std::pair<int64_t, int64_t>> slices = {{0, 13}, {13, 7}, {20, 0}};
+    std::vector<fused::LogitSums> parts;
+    for (const auto& [first, size] : slices) {
+      parts.push_back(sums_of(logits.narrow(1, first, size), first));
+    }
+    const fused::CombineSums combine = [&](fused::LogitSums& sums) {
+      at::Tensor maximum = parts[0].maximum_N, label = parts[0].label_N;
+      for (size_t i = 1; i < parts.size(); ++i) {
+        maximum = at::maximum(maximum, parts[i].maximum_N);
+        label = label + parts[i].label_N;
+      }
+      sums = {maximum, (logits - maximum.unsqueeze(-1)).exp().sum(-1), label};
+    };
+    const Outcome whole = run([&](const Tensors& in) { return composite_loss(in[0], labels); },
+                              {logits}, at::ones({}, logits.options()));
+    for (const auto& [first, size] : slices) {
+      const fused::LabelRange range = {first, -100};
+      const Outcome part = run(
+          [&](const Tensors& in) {
+            return fused::cross_entropy_sum(in[0], labels, range, combine);
+          },
+          {logits.narrow(1, first, size)}, at::ones({}, logits.options()));
+      check_close(part.value, whole.value, tolerance(dtype));
+      check_close(part.gradients[0], whole.gradients[0].narrow(1, first, size), tolerance(dtype));
+    }
+  }
+}
+
+TEST_CASE("the gradient takes the place of logits that nobody else holds") {
+  const at::Tensor labels = at::tensor({1, 2}, at::kLong);
+  const at::Tensor weight = at::randn({8, 5}).requires_grad_(true);
+  const auto peak_of_backward = [&](bool held) {
+    at::Tensor logits = at::linear(at::ones({2, 5}), weight);
+    const at::Tensor before = logits.detach().clone();
+    at::Tensor keeps = held ? logits.detach() : at::Tensor();
+    const at::Tensor loss = fused::cross_entropy_sum(logits, labels, {});
+    logits.reset();
+    loss.backward();
+    if (held) CHECK(at::equal(keeps, before));
+    return std::exchange(weight.mutable_grad(), at::Tensor());
+  };
+  CHECK(at::equal(peak_of_backward(true), peak_of_backward(false)));
+
+  const at::Tensor leaf = at::randn({2, 8});
+  at::Tensor scaled = leaf.detach().requires_grad_(true) * 2.0;
+  const void* place = scaled.const_data_ptr();
+  const void* gradient_at = nullptr;
+  scaled.register_hook(
+      [&](const at::Tensor& gradient) { gradient_at = gradient.const_data_ptr(); });
+  const at::Tensor loss = fused::cross_entropy_sum(scaled, labels, {});
+  scaled.reset();
+  loss.backward();
+  CHECK(gradient_at == place);
+}
+
+TEST_CASE("misuse of the cross-entropy is told") {
+  const at::Tensor labels = at::tensor({1, 2}, at::kLong);
+  at::Tensor logits = at::randn({2, 8}).requires_grad_(true) * 1.0;
+  CHECK_THROWS_AS(fused::cross_entropy_sum(logits, labels + 6, {}), Error);
+  const at::Tensor loss = fused::cross_entropy_sum(logits, labels, {});
+  loss.backward({}, /*retain_graph=*/true);
+  CHECK_THROWS_AS(loss.backward(), Error);
+  const at::Tensor changed = fused::cross_entropy_sum(logits, labels, {});
+  {
+    const at::NoGradGuard no_grad;
+    logits.add_(1.0);
+  }
+  CHECK_THROWS_AS(changed.backward(), Error);
+}
+
+TEST_CASE("a linear layer and its gradients") {
+  at::manual_seed(6);
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
+    for (const auto& shape :
+         std::vector<std::vector<int64_t>>{{4, 6}, {2, 3, 16}, {1, 1, 33}, {0, 8}}) {
+      INFO(at::toString(dtype) << " " << at::IntArrayRef(shape));
+      std::vector<int64_t> output = shape;
+      output.back() = 5;
+      const at::Tensor x = at::randn(shape).to(dtype);
+      const at::Tensor weight = at::randn({5, shape.back()}).to(dtype);
+      compare([](const Tensors& in) { return fused::linear(in[0], in[1], {}); },
+              [](const Tensors& in) { return at::linear(in[0], in[1]); }, {x, weight}, output);
+      compare([](const Tensors& in) { return fused::linear(in[0], in[1], in[2]); },
+              [](const Tensors& in) { return at::linear(in[0], in[1], in[2]); },
+              {x, weight, at::randn({5}).to(dtype)}, output);
+    }
+  }
+  const at::Tensor a = at::randn({70, 30}), b = at::randn({50, 30});
+  check_close(fused::product(a, b.t()), a.mm(b.t()), 1e-6);
+  check_close(fused::product(a.t(), a), a.t().mm(a), 1e-6);
+}
+
+TEST_CASE("gradients only where they are asked for") {
+  const at::Tensor x = at::randn({3, 8}), weight = at::randn({8}).requires_grad_(true);
+  fused::rms_norm(x, weight, kEps).sum().backward();
+  CHECK(weight.grad().defined());
+  const at::Tensor matrix = at::randn({4, 8});
+  const at::Tensor moving = at::randn({3, 8}).requires_grad_(true);
+  fused::linear(moving, matrix, {}).sum().backward();
+  CHECK(moving.grad().defined());
+  CHECK_FALSE(fused::swiglu(x, x).requires_grad());
+}
+
+TEST_CASE("what the fused operators keep until backward") {
+  constexpr int64_t kTensor = 64 * 32 * 4;
+  const auto kept = [](const std::function<at::Tensor()>& make) {
+    const test::LiveBytes live;
+    const at::Tensor y = make();
+    return live.count() - static_cast<int64_t>(y.storage().nbytes());
+  };
+  const auto leaf = [] { return at::randn({64, 32}).requires_grad_(true); };
+  const at::Tensor weight = at::ones({32}).requires_grad_(true);
+  // Of intermediate inputs, which nobody else keeps.
+  CHECK(kept([&] { return fused::rms_norm(leaf() * 1.0, weight, kEps); }) == 2 * kTensor + 64 * 4);
+  CHECK(kept([&] { return fused::swiglu(leaf() * 1.0, leaf() * 1.0); }) == 4 * kTensor);
+  const at::Tensor table = at::ones({16, 8});
+  CHECK(kept([&] {
+          return fused::rotate(leaf().view({2, 8, 16, 8}) * 1.0, table, table);
+        }) == kTensor);
+}
+
+}  // namespace am
