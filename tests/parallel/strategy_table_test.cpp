@@ -15,8 +15,11 @@ TEST_CASE("strategies x options") {
       CHECK(row.losses <= (combination.exact ? 1e-5 : 1e-2));
       CHECK(row.weights <= (combination.exact ? 1e-5 : 3e-2));
       CHECK(row.sent == row.formula);
-      CHECK(std::abs(row.phases) <= 0.02);
-      CHECK(std::abs(row.peak_dry_run) <= 0.02);
+      CHECK(row.phases == 0.0);
+      // In bfloat16 oneDNN packs the operands of a product, which nobody is told of; models this
+      // small let it be seen.
+      const double packed = combination.exact ? 0.0 : 24.0 * 1024.0;
+      CHECK(std::abs(row.peak_dry_run) <= 0.0001 + packed / static_cast<double>(row.peak_bytes));
     }
   }
 }

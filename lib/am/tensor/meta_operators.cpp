@@ -2,10 +2,12 @@
 
 #include <ATen/ATen.h>
 #include <ATen/ExpandUtils.h>
+#include <ATen/Parallel.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/ops/linear_compositeimplicitautograd_dispatch.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <initializer_list>
 #include <optional>
 #include <stdexcept>
@@ -54,6 +56,31 @@ at::Tensor& logical_and_out(const at::Tensor& a, const at::Tensor& b, at::Tensor
   return out;
 }
 
+// What ATen's attention kernel for the host takes while it runs, by its blocks of queries and keys:
+// on each thread scores, in backward also their gradients, in float32 and once more in a dtype that
+// is narrower. What oneDNN takes for products of narrow numbers inside depends on the processor,
+// and is left out.
+class AttentionScratch {
+ public:
+  AttentionScratch(const at::Tensor& q, const at::Tensor& k, bool backward) {
+    const int64_t queries = std::min<int64_t>(q.size(2), q.size(2) >= 768   ? 256
+                                                         : q.size(2) >= 192 ? 64
+                                                                            : 32);
+    const int64_t keys = std::min<int64_t>(k.size(2), 512);
+    const int64_t rows = queries * (backward ? 1 : 2 + q.size(3));
+    const int64_t blocks = backward ? 2 : 1;
+    const int64_t threads = at::get_num_threads();
+    const bool narrow = q.scalar_type() != at::kFloat && q.scalar_type() != at::kDouble;
+    const auto wide = q.options().dtype(narrow ? at::kFloat : q.scalar_type());
+    scores_ = at::empty({threads, blocks * queries * keys + rows}, wide);
+    if (narrow) narrowed_ = at::empty({threads, blocks, queries, keys}, q.options());
+  }
+
+ private:
+  at::Tensor scores_;
+  at::Tensor narrowed_;
+};
+
 // q_BHTK, k_BGSK, v_BGSK -> [B, H, T, K] laid out as [B, T, H, K], and the logarithms of the
 // softmax's sums, laid out as [B, T, H].
 std::tuple<at::Tensor, at::Tensor> attention(const at::Tensor& q, const at::Tensor& k,
@@ -67,6 +94,7 @@ std::tuple<at::Tensor, at::Tensor> attention(const at::Tensor& q, const at::Tens
   const auto sums = q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   at::Tensor logsumexp =
       at::empty({q.size(0), q.size(2), q.size(1)}, q.options().dtype(sums)).transpose(1, 2);
+  const AttentionScratch scratch(q, k, /*backward=*/false);
   return {std::move(out), std::move(logsumexp)};
 }
 
@@ -78,7 +106,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_backward(
   const auto like = [](const at::Tensor& x) {
     return at::empty({x.size(0), x.size(2), x.size(1), x.size(3)}, x.options()).transpose(1, 2);
   };
-  return {like(q), like(k), like(v)};
+  auto gradients = std::make_tuple(like(q), like(k), like(v));
+  const AttentionScratch scratch(q, k, /*backward=*/true);
+  return gradients;
 }
 
 // As autocast does on the host, whose state it is.
