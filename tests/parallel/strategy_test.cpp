@@ -5,13 +5,16 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 
 #include "am/base/error.h"
 #include "am/model/layer_class.h"
 #include "am/parallel/imports.h"
 #include "am/planner/tp_plugin.h"
+#include "am/train/trainer.h"
 #include "support/model_step.h"
 #include "support/rank_check.h"
+#include "support/temporary_folder.h"
 
 namespace am::parallel {
 
@@ -108,6 +111,39 @@ TEST_CASE("a strategy of one's own runs by its name, and so does a plugin's") {
   REQUIRE(wanted.size() > 3);
   CHECK(test::same_bits(step_on_rank_0("test whole"), wanted));
   CHECK(test::same_bits(step_on_rank_0(kPlugins + "whole"), wanted));
+}
+
+TEST_CASE("a trainer trains under a strategy of one's own, on the plan's curve") {
+  register_parallel_strategy("test trained", keep_whole);
+  const config::Plan plan = test::parse(
+      "[model]\npath = \"loop/model\"\n[train]\nseq_len = 16\nglobal_batch_size = 4\n"
+      "max_steps = 3\n[data]\nkind = \"tokens\"\npath = \"loop/tokens.bin\"\n[mesh]\n"
+      "world_size = 2\n[strategy]\nname = \"fsdp2\"\nmp_policy = { param_dtype = \"float32\", "
+      "reduce_dtype = \"float32\", output_dtype = \"float32\" }\n");
+  const TemporaryFolder folder;
+  std::map<std::string, std::vector<double>> losses;
+  for (const std::string name : {"", "test trained"}) {
+    runtime::run_ranks(2, [&](const runtime::World& world) {
+      Diagnostics found;
+      const auto config = model::load_config(plan.resolve(plan.model.path), found);
+      train::Trainer trainer(plan, *config, world, launch::RunFolder(folder / "no-such-run"), {},
+                             name);
+      for (int64_t step = 0; step < plan.train.max_steps; ++step) {
+        const double loss = trainer.train_step(step).loss;
+        if (world.rank() == 0) losses[name].push_back(loss);
+      }
+      // Its rule: a forward pass leaves every unit gathered.
+      const at::NoGradGuard no_grad;
+      trainer.model().forward(at::zeros({1, 16}, at::TensorOptions(at::kLong)));
+      const auto& groups = trainer.model().data_parallel().groups();
+      const bool whole = std::all_of(groups.begin(), groups.end(),
+                                     [](const auto& group) { return group->is_unsharded(); });
+      RANK_CHECK(whole == !name.empty());
+    });
+  }
+  CHECK(losses[""].size() == 3);
+  CHECK(losses[""] == losses["test trained"]);
+  CHECK(losses[""].front() != losses[""].back());
 }
 
 TEST_CASE("a name is required, and unique") {
