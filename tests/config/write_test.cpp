@@ -80,6 +80,8 @@ path = ["/a b", "/c"]
 shuffle = false
 tokenizer = "/t.json"
 token_dtype = "uint32"
+reset_position_ids = true
+eod_token = 2
 [checkpoint]
 dir = "/ck"
 every = 5

@@ -30,8 +30,9 @@ void add_fsdp2(std::vector<FieldSpec>& out) {
            "libmine.so:symbol.")
       .is_path = looks_like_path;
   fsdp2.add("patch_is_packed_sequence", &S::patch_is_packed_sequence, Boolean{},
-            "Treat every batch as not packed; a switch of transformers' attention that "
-            "AutoModel's recipes carry.");
+            "Treat every batch as not packed: where positions start again within a sequence, "
+            "attention looks across all the same. Without it positions are looked at, which a GPU "
+            "waits for.");
   fsdp2.add("mp_policy", &S::mp_policy, MixedPrecisionCodec{},
             "Mixed precision: dtypes of gathered parameters, of gradient reduction and of each "
             "unit's output. \"none\": as stored.");

@@ -83,6 +83,11 @@ void add_data(std::vector<FieldSpec>& out) {
       .is_path = [](std::string_view text) { return text != "bytes"; };
   data.add("token_dtype", &S::token_dtype, Choice{{"uint16", "uint32"}},
            "Integers of a tokens file.");
+  data.add("reset_position_ids", &S::reset_position_ids, Boolean{},
+           "Documents are packed into a sequence: positions start again after each eod_token, and "
+           "attention stays inside a document.");
+  data.add("eod_token", &S::eod_token, Optional<Integer>{Integer{0}},
+           "The token that ends a document.");
 }
 
 void add_outputs(std::vector<FieldSpec>& out) {

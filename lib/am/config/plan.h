@@ -71,6 +71,9 @@ struct DataSection {
   bool shuffle = true;
   std::string tokenizer = "bytes";
   std::string token_dtype = "uint16";
+  // Megatron's names: a position starts again at 0 after each eod_token.
+  bool reset_position_ids = false;
+  std::optional<int64_t> eod_token;
 };
 
 struct CheckpointSection {

@@ -19,6 +19,16 @@ Sampler make_sampler(const TokenSource& source, const SamplerOptions& options) {
 
 }  // namespace
 
+std::vector<int64_t> document_positions(const Batch& batch, int64_t eod_token) {
+  std::vector<int64_t> positions(batch.inputs.size());
+  for (size_t i = 0; i < positions.size(); ++i) {
+    const bool begins =
+        i % static_cast<size_t>(batch.seq_len) == 0 || batch.inputs[i - 1] == eod_token;
+    positions[i] = begins ? 0 : positions[i - 1] + 1;
+  }
+  return positions;
+}
+
 BatchReader::BatchReader(std::unique_ptr<TokenSource> source, const SamplerOptions& options)
     : source_(std::move(source)), sampler_(make_sampler(*source_, options)) {}
 

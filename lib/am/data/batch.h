@@ -23,6 +23,10 @@ struct Batch {
   std::vector<int64_t> labels;
 };
 
+// Row-major like the inputs: each token's place in its document, where a document ends with
+// `eod_token` and a row begins a new one.
+std::vector<int64_t> document_positions(const Batch& batch, int64_t eod_token);
+
 class BatchReader {
  public:
   // Throws Error(kPlan) when the source is shorter than one sample.

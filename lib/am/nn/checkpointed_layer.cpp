@@ -78,7 +78,7 @@ at::Tensor selectively_checkpointed(const DecoderLayer& layer, const at::Tensor&
   const Tensors projected = checkpointed_projections(layer, x_BTD);
   const at::Tensor q_BHTK = checkpointed_place(attention, projected[1], attention.q_norm, rotation);
   const at::Tensor k_BGTK = checkpointed_place(attention, projected[2], attention.k_norm, rotation);
-  const at::Tensor mixed_BTX = attention.mix(q_BHTK, k_BGTK, projected[3]);
+  const at::Tensor mixed_BTX = attention.mix(q_BHTK, k_BGTK, projected[3], rotation);
   return checkpointed_feed_forward(layer, projected[0] + attention.o_proj(mixed_BTX));
 }
 

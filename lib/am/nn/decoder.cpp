@@ -39,15 +39,18 @@ at::Tensor Attention::place(const at::Tensor& x_BTX, const RMSNorm& norm,
 }
 
 at::Tensor Attention::mix(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,
-                          const at::Tensor& v_BTX) const {
+                          const at::Tensor& v_BTX, const Rotation& rotation) const {
   const at::Tensor v_BGTK = split_heads(v_BTX, head_dim);
   const int64_t length = q_BHTK.size(2);
   const bool windowed = window > 0 && window < length;
   std::optional<at::Tensor> mask;
   if (windowed) mask = window_mask(length, window, q_BHTK.device());
+  if (rotation.allowed.defined()) {
+    mask = mask ? mask->logical_and(rotation.allowed) : rotation.allowed;
+  }
   const bool grouped = q_BHTK.size(1) != k_BGTK.size(1);
   const at::Tensor mixed_BHTK = at::scaled_dot_product_attention(
-      q_BHTK, k_BGTK, v_BGTK, mask, /*dropout_p=*/0.0, /*is_causal=*/!windowed,
+      q_BHTK, k_BGTK, v_BGTK, mask, /*dropout_p=*/0.0, /*is_causal=*/!mask.has_value(),
       /*scale=*/std::nullopt, /*enable_gqa=*/grouped);
   return mixed_BHTK.transpose(1, 2).reshape({q_BHTK.size(0), length, q_BHTK.size(1) * head_dim});
 }
@@ -57,7 +60,8 @@ at::Tensor Attention::operator()(const at::Tensor& x_BTD, const Rotation& rotati
   const at::Tensor q_BTX = q_proj.apply_to(inputs[0]);
   const at::Tensor k_BTX = k_proj.apply_to(inputs[1]);
   const at::Tensor v_BTX = v_proj.apply_to(inputs[2]);
-  return o_proj(mix(place(q_BTX, q_norm, rotation), place(k_BTX, k_norm, rotation), v_BTX));
+  return o_proj(
+      mix(place(q_BTX, q_norm, rotation), place(k_BTX, k_norm, rotation), v_BTX, rotation));
 }
 
 at::Tensor FeedForward::activation(const at::Tensor& x_BTD) const {
@@ -204,12 +208,23 @@ at::Tensor Decoder::run_layer(const DecoderLayer& layer, const at::Tensor& x_BTD
   return layer(x_BTD, rotation);
 }
 
-at::Tensor Decoder::operator()(const at::Tensor& ids_BT) {
+Rotation Decoder::packed_rotation(const Rotation& table, const at::Tensor& positions_BT) const {
+  const tensor::MemoryUse use(tensor::TensorUse::kOther);
+  Rotation rotation = gather_rotation(table, positions_BT);
+  if (ignores_packing_ || positions_BT.size(1) < 2) return rotation;
+  const bool packed = positions_BT.narrow(1, 1, positions_BT.size(1) - 1).eq(0).any().item<bool>();
+  if (packed) rotation.allowed = documents_mask(positions_BT);
+  return rotation;
+}
+
+at::Tensor Decoder::operator()(const at::Tensor& ids_BT, const at::Tensor& positions_BT) {
   std::optional<AutocastScope> autocast;
   if (autocast_) autocast.emplace(Autocast{ids_BT.device().type(), autocast_});
   enter(embed_unit_, ids_BT);
   at::Tensor x_BTD = leave(embed_unit_, embed_tokens_(ids_BT));
-  const Rotation& positions = rotation(ids_BT.size(1), x_BTD);
+  const Rotation& table = rotation(ids_BT.size(1), x_BTD);
+  if (positions_BT.defined()) packed_ = packed_rotation(table, positions_BT);
+  const Rotation& positions = positions_BT.defined() ? packed_ : table;
   for (size_t i = 0; i < layers_.size(); ++i) {
     x_BTD = enter(layer_units_[i], x_BTD);
     x_BTD = leave(layer_units_[i], run_layer(layers_[i], x_BTD, positions));

@@ -44,7 +44,8 @@ struct Attention {
   // have no weight) -> BHTK, rotated.
   at::Tensor place(const at::Tensor& x_BTX, const RMSNorm& norm, const Rotation& rotation) const;
   // Queries and keys that were placed, v_BTX -> BTX: the input of o_proj.
-  at::Tensor mix(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK, const at::Tensor& v_BTX) const;
+  at::Tensor mix(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK, const at::Tensor& v_BTX,
+                 const Rotation& rotation) const;
 };
 
 struct FeedForward {
@@ -75,8 +76,9 @@ class Decoder {
   Decoder& operator=(const Decoder&) = delete;
 
   // ids_BT (int64) -> logits_BTV. Under tensor parallelism the last dim may be this rank's slice of
-  // V.
-  at::Tensor operator()(const at::Tensor& ids_BT);
+  // V. positions_BT (int64, below T): of the tokens, where they are not 0 to T - 1. Where they
+  // start again at 0 within a sequence several are packed into it, and attention stays inside each.
+  at::Tensor operator()(const at::Tensor& ids_BT, const at::Tensor& positions_BT = {});
 
   // In the inventory's order.
   const std::vector<ParameterPtr>& parameters() const { return parameters_; }
@@ -86,6 +88,9 @@ class Decoder {
   // under autocast in; absent: no autocast.
   void set_checkpointing(Checkpointing checkpointing) { checkpointing_ = checkpointing; }
   void set_autocast(std::optional<at::ScalarType> dtype) { autocast_ = dtype; }
+  // Attention looks across sequences that are packed into one, and positions are not looked at
+  // (transformers' attention under AutoModel's patch_is_packed_sequence).
+  void ignore_packing() { ignores_packing_ = true; }
 
   // What a strategy may reach: every Linear, Embedding and RMSNorm by its module name.
   const std::map<std::string, Linear*, std::less<>>& linears() { return linears_; }
@@ -106,6 +111,8 @@ class Decoder {
   at::Tensor leave(int unit, const at::Tensor& x) const;
   // In the dtype and on the device of `like`.
   const Rotation& rotation(int64_t length, const at::Tensor& like);
+  // The same at `positions_BT`.
+  Rotation packed_rotation(const Rotation& table, const at::Tensor& positions_BT) const;
 
   model::ModelConfig config_;
   std::vector<ParameterPtr> parameters_;
@@ -118,10 +125,12 @@ class Decoder {
   UnitHooks* hooks_ = nullptr;
   Checkpointing checkpointing_ = Checkpointing::kOff;
   std::optional<at::ScalarType> autocast_;
+  bool ignores_packing_ = false;
   int embed_unit_ = 0, head_unit_ = 0, root_unit_ = 0;
   std::vector<int> layer_units_;
   at::Tensor inverse_frequencies_;
   Rotation rotation_;
+  Rotation packed_;  // of the last batch with positions of its own
 };
 
 }  // namespace am::nn

@@ -51,6 +51,20 @@ Rotation make_rotation(const at::Tensor& inverse_frequencies, int64_t first, int
   return {both.cos().to(dtype), both.sin().to(dtype)};
 }
 
+Rotation gather_rotation(const Rotation& table, const at::Tensor& positions_BT) {
+  const auto gather = [&](const at::Tensor& table_TK) {
+    return table_TK.index_select(0, positions_BT.reshape({-1}))
+        .view({positions_BT.size(0), positions_BT.size(1), table_TK.size(1)});
+  };
+  return {gather(table.cos_TK), gather(table.sin_TK)};
+}
+
+at::Tensor documents_mask(const at::Tensor& positions_BT) {
+  const at::Tensor document_BT = positions_BT.eq(0).cumsum(1);
+  const at::Tensor same_BTT = document_BT.unsqueeze(2).eq(document_BT.unsqueeze(1));
+  return same_BTT.tril().unsqueeze(1);
+}
+
 at::Tensor rotate(const at::Tensor& x_BHTK, const Rotation& rotation) {
   return fused::rotate(x_BHTK, rotation.cos_TK, rotation.sin_TK);
 }

@@ -15,14 +15,25 @@ namespace am::nn {
 // long-context scaling).
 at::Tensor rope_inverse_frequencies(const model::RopeConfig& rope, int64_t head_dim);
 
+// Of the positions of a sequence [T, K], or of each sequence of a batch [B, T, K].
 struct Rotation {
   at::Tensor cos_TK;
   at::Tensor sin_TK;
+  // [B, 1, T, T], true where position t may look at s: where sequences are packed. Undefined: all
+  // before it.
+  at::Tensor allowed = {};
 };
 
 // For positions first .. first + count - 1, on the device of the frequencies.
 Rotation make_rotation(const at::Tensor& inverse_frequencies, int64_t first, int64_t count,
                        at::ScalarType dtype);
+
+// The same for positions_BT (int64), each below `table`'s length.
+Rotation gather_rotation(const Rotation& table, const at::Tensor& positions_BT);
+
+// [B, 1, T, T], true where s is in t's document and not after it: a document begins at each
+// position 0.
+at::Tensor documents_mask(const at::Tensor& positions_BT);
 
 // x_BHTK, rotated.
 at::Tensor rotate(const at::Tensor& x_BHTK, const Rotation& rotation);

@@ -37,8 +37,8 @@ std::unique_ptr<ParallelModel> ParallelModel::build(const config::Plan& plan,
   return model;
 }
 
-at::Tensor ParallelModel::forward(const at::Tensor& ids_BT) {
-  at::Tensor logits = decoder_(ids_BT);
+at::Tensor ParallelModel::forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT) {
+  at::Tensor logits = decoder_(ids_BT, positions_BT);
   return output_dtype_ ? logits.to(*output_dtype_) : logits;
 }
 

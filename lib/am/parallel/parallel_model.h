@@ -40,8 +40,8 @@ class ParallelModel {
                                               const std::string& strategy = {});
 
   // ids_BT (int64, the same on every tp rank) -> logits_BTv; v is this rank's slice of the
-  // vocabulary when vocabulary_slice() says so.
-  at::Tensor forward(const at::Tensor& ids_BT);
+  // vocabulary when vocabulary_slice() says so. positions_BT: see nn::Decoder.
+  at::Tensor forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT = {});
   // Sum of cross-entropies over this rank's counted labels, float32; the same on every tp rank.
   at::Tensor loss_sum(const at::Tensor& logits_BTv, const at::Tensor& labels_BT) const;
   // Logits of the whole vocabulary, on every tp rank; no gradient.

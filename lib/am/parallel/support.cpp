@@ -32,8 +32,6 @@ void check_fsdp2(const config::FSDP2Config& config, Unsupported& unsupported) {
                      "set it to false");
   unsupported.refuse(config.enable_async_tensor_parallel, "strategy.enable_async_tensor_parallel",
                      "asynchronous tensor parallelism", "set it to false");
-  unsupported.refuse(config.patch_is_packed_sequence, "strategy.patch_is_packed_sequence",
-                     "packed sequences", "set it to false");
   const bool custom_plan = !config.tp_plan.table.empty() || config.tp_plan.text != "auto";
   unsupported.refuse(config.sequence_parallel && custom_plan, "strategy.tp_plan",
                      "a custom tp_plan together with sequence_parallel",

@@ -132,9 +132,14 @@ double Trainer::backward(int64_t step, int64_t micro_batch, bool last) {
   const auto sync = parallel::get_sync_ctx(data_parallel, plan_.strategy, /*is_optim_step=*/last,
                                            config::defers_gradient_sync(plan_.strategy));
   const at::Device device = mesh_.device();
+  at::Tensor positions;
+  if (plan_.data.reset_position_ids) {
+    positions = as_tensor(data::document_positions(batch, *plan_.data.eod_token), batch, device);
+  }
   // The logits are the loss's alone: held here they would outlive their use.
-  const at::Tensor loss = model_->loss_sum(model_->forward(as_tensor(batch.inputs, batch, device)),
-                                           as_tensor(batch.labels, batch, device));
+  const at::Tensor loss =
+      model_->loss_sum(model_->forward(as_tensor(batch.inputs, batch, device), positions),
+                       as_tensor(batch.labels, batch, device));
   if (last) over("forward");
   (loss / static_cast<double>(labels_per_step_)).backward();
   data_parallel.finish_backward();

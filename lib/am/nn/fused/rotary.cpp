@@ -32,8 +32,9 @@ struct Turn {
   }
 };
 
-at::Tensor turn_by_aten(const at::Tensor& x_BHTK, const at::Tensor& cos_TK,
-                        const at::Tensor& sin_TK) {
+at::Tensor turn_by_aten(const at::Tensor& x_BHTK, const at::Tensor& cos, const at::Tensor& sin) {
+  const at::Tensor cos_TK = cos.dim() == 3 ? cos.unsqueeze(1) : cos;
+  const at::Tensor sin_TK = sin.dim() == 3 ? sin.unsqueeze(1) : sin;
   const int64_t half = x_BHTK.size(-1) / 2;
   const at::Tensor first = x_BHTK.narrow(-1, 0, half);
   const at::Tensor second = x_BHTK.narrow(-1, half, half);
@@ -52,10 +53,11 @@ at::Tensor turn(const at::Tensor& x_BHTK, const at::Tensor& cos_TK, const at::Te
       for_rows(x.size(0) * length, heads * width, [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) {
           const int64_t b = row / length, t = row % length;
+          const int64_t at = (cos_TK.dim() == 3 ? row : t) * width;
           run_kernel<Turn<Scalar>>(y_BTHK.mutable_data_ptr<Scalar>() + row * heads * width,
                                    x.const_data_ptr<Scalar>() + b * x.stride(0) + t * x.stride(2),
-                                   cos_TK.const_data_ptr<Scalar>() + t * width,
-                                   sin_TK.const_data_ptr<Scalar>() + t * width, heads, x.stride(1),
+                                   cos_TK.const_data_ptr<Scalar>() + at,
+                                   sin_TK.const_data_ptr<Scalar>() + at, heads, x.stride(1),
                                    width / 2, back ? Wide<Scalar>(-1) : Wide<Scalar>(1));
         }
       });

@@ -26,9 +26,12 @@ class Notes {
   Diagnostics& found_;
 };
 
-void check(const config::FSDP2Config& config, Notes& notes) {
+void check(const config::FSDP2Config& config, const config::Plan& plan, Notes& notes) {
   notes.add("strategy.offload_policy", config.offload_policy && config.backend == "gloo",
             "with the backend gloo the host computes, and shards are in its memory");
+  notes.add("strategy.patch_is_packed_sequence",
+            config.patch_is_packed_sequence && !plan.data.reset_position_ids,
+            "sequences are packed with data.reset_position_ids = true only");
   const bool prefetch = config.enable_fsdp2_prefetch;
   notes.add("strategy.fsdp2_forward_prefetch_depth", !prefetch,
             "units are gathered ahead with enable_fsdp2_prefetch = true only");
@@ -36,7 +39,7 @@ void check(const config::FSDP2Config& config, Notes& notes) {
             "units are gathered ahead with enable_fsdp2_prefetch = true only");
 }
 
-void check(const config::MegatronFSDPConfig& config, Notes& notes) {
+void check(const config::MegatronFSDPConfig& config, const config::Plan& /*plan*/, Notes& notes) {
   notes.add("strategy.average_in_collective", config.average_in_collective,
             "gradients are sums over all ranks, of a loss divided by the labels of the whole "
             "batch");
@@ -48,7 +51,7 @@ void check(const config::MegatronFSDPConfig& config, Notes& notes) {
             "layers come and go, and take turns in buffers, with zero_dp_strategy = 3 only");
 }
 
-void check(const config::DDPConfig& config, Notes& notes) {
+void check(const config::DDPConfig& config, const config::Plan& /*plan*/, Notes& notes) {
   notes.add("strategy.gradient_as_bucket_view", !config.gradient_as_bucket_view,
             "gradients are always views of their buckets");
   notes.add("strategy.static_graph", config.static_graph,
@@ -62,7 +65,8 @@ void check(const config::DDPConfig& config, Notes& notes) {
 
 void check_no_effect(const RuleContext& context, Diagnostics& found) {
   Notes notes(context, found);
-  std::visit([&](const auto& config) { check(config, notes); }, context.plan.strategy);
+  std::visit([&](const auto& config) { check(config, context.plan, notes); },
+             context.plan.strategy);
 }
 
 constexpr std::array<Rule, 1> kRules = {{

@@ -51,6 +51,21 @@ void check_missing(const RuleContext& context, Diagnostics& found) {
   }
 }
 
+void check_documents(const RuleContext& context, Diagnostics& found) {
+  const config::DataSection& data = context.plan.data;
+  if (data.reset_position_ids && !data.eod_token) {
+    found.error("data.documents", context.plan.span("data.reset_position_ids"),
+                "reset_position_ids = true needs to know where documents end",
+                "eod_token = N, the token that ends a document");
+  } else if (data.eod_token && context.model != nullptr &&
+             *data.eod_token >= context.model->vocab_size) {
+    found.error(
+        "data.documents", context.plan.span("data.eod_token"),
+        cat("eod_token = ", *data.eod_token, " is beyond vocab_size = ", context.model->vocab_size),
+        cat("0 to ", context.model->vocab_size - 1));
+  }
+}
+
 void check_tokenizer(const RuleContext& context, Diagnostics& found) {
   const config::DataSection& data = context.plan.data;
   if (data.kind != "text") return;
@@ -127,7 +142,7 @@ void check_resume(const RuleContext& context, Diagnostics& found) {
               cat(path.string(), ": no such checkpoint"), "\"auto\", \"none\", or a step folder");
 }
 
-constexpr std::array<Rule, 8> kRules = {{
+constexpr std::array<Rule, 9> kRules = {{
     {.id = "data.path",
      .summary = "data that is read from files has a path",
      .explain = "Only kind = \"synthetic\" needs no files. text takes UTF-8 files, folders or "
@@ -139,6 +154,14 @@ constexpr std::array<Rule, 8> kRules = {{
      .explain = "Every path of [data] is looked up before any rank starts. Relative paths start at "
                 "the plan file's folder, not at the current one.",
      .check = check_missing},
+    {.id = "data.documents",
+     .summary = "documents that are packed into sequences end with a known token",
+     .explain =
+         "With reset_position_ids several documents share a sequence: positions start again at 0 "
+         "after each one, and attention does not look from one into another, as if each were a "
+         "sequence of its own. eod_token says which token ends a document; it belongs to the "
+         "document that it ends.",
+     .check = check_documents},
     {.id = "data.tokenizer",
      .summary = "the tokenizer exists and fits the model's vocabulary",
      .explain = "\"bytes\" makes one token of each byte, so vocab_size must be 256 or more. "
