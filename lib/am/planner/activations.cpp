@@ -177,9 +177,11 @@ std::vector<SavedTensor> layer_tensors(const ActivationContext& context,
       // A parallel block with one norm multiplies the same input.
       {"input of gate, up", other_norms > 0.0 ? N * D * p * (casts ? 2.0 : 1.0) : 0.0},
       {"tokens of experts", N * w.routed * p},
-      {"gate", N * w.gate * p},  // its activation is computed again
+      {"gate", N * w.gate * p},
       {"up", N * w.up * p},
-      {"input of down", N * w.down_in * p},
+      // Computed again from those two (nn/fused/swiglu.h); experts, of which am-run runs none, keep
+      // it.
+      {"input of down", w.gate > 0.0 && w.routed == 0.0 ? 0.0 : N * w.down_in * p},
       {"weights as cast", cast_weights_bytes(context, matrix_numel(layout, rank, layer, ""))},
   };
   add_attention(context, config, layer, w, saved);
