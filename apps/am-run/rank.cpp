@@ -21,6 +21,7 @@
 #include "am/runtime/nccl_environment.h"
 #include "am/runtime/torch_error.h"
 #include "am/runtime/watchdog.h"
+#include "am/tensor/block_cache.h"
 #include "am/train/trainer.h"
 #include "job.h"
 #include "plan_file.h"
@@ -107,6 +108,7 @@ int Rank::train() {
     const bool last = metrics.step == job->plan.train.max_steps;
     if (metrics.step % every == 0 || metrics.step == 1 || last) std::cerr << text << std::endl;
   };
+  tensor::BlockCache::install();  // this process is ours alone, and steps repeat their sizes
   train::Trainer trainer(job->plan, job->model, dist_.world(), run, std::move(callbacks));
   const train::TrainResult result = trainer.run(stop);
   if (first && result.stopped) std::cerr << "stopped at step " << result.steps << " as asked\n";

@@ -22,6 +22,7 @@ namespace {
 
 constexpr int64_t kSteps = 5;
 
+const std::string kOnHost = "backend = \"gloo\"\n";
 const std::string kFullPrecision =
     "mp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", output_dtype = "
     "\"float32\" }\n";
@@ -34,8 +35,8 @@ Combination fsdp2(std::string name, int64_t world, const std::string& strategy =
   combination.exact = strategy.find("mp_policy") == std::string::npos &&
                       strategy.find("autocast") == std::string::npos;
   combination.toml =
-      cat("[mesh]\nworld_size = ", world, "\n", mesh, "[strategy]\nname = \"fsdp2\"\n", strategy,
-          strategy.find("mp_policy") == std::string::npos ? kFullPrecision : "");
+      cat("[mesh]\nworld_size = ", world, "\n", mesh, "[strategy]\nname = \"fsdp2\"\n", kOnHost,
+          strategy, strategy.find("mp_policy") == std::string::npos ? kFullPrecision : "");
   return combination;
 }
 
@@ -46,13 +47,13 @@ Combination hsdp(std::string name, const std::string& strategy = {}) {
 Combination megatron(std::string name, int64_t world, int64_t level,
                      const std::string& strategy = {}) {
   return {std::move(name), world,
-          cat("[mesh]\nworld_size = ", world, "\n[strategy]\nname = \"megatron_fsdp\"\n",
+          cat("[mesh]\nworld_size = ", world, "\n[strategy]\nname = \"megatron_fsdp\"\n", kOnHost,
               "zero_dp_strategy = ", level, "\n", strategy)};
 }
 
 Combination ddp(std::string name, int64_t world, const std::string& strategy = {}) {
   return {std::move(name), world,
-          cat("[mesh]\nworld_size = ", world, "\n[strategy]\nname = \"ddp\"\n", strategy)};
+          cat("[mesh]\nworld_size = ", world, "\n[strategy]\nname = \"ddp\"\n", kOnHost, strategy)};
 }
 
 Combination accumulating(Combination combination) {
@@ -244,7 +245,7 @@ std::vector<Combination> combinations() {
       fsdp2("fsdp2, checkpointing selective", 2, selective),
       accumulating(tied(
           fsdp2("fsdp2, tied, checkpointing, prefetch, accumulation", 3, full + prefetch + eager))),
-      fsdp2("fsdp2, offload", 2, "offload_policy = { pin_memory = false }\nbackend = \"gloo\"\n"),
+      fsdp2("fsdp2, offload", 2, "offload_policy = { pin_memory = false }\n"),
       hsdp("hsdp 2 x 2"),
       tied(hsdp("hsdp 2 x 2, tied, checkpointing", full)),
       accumulating(hsdp("hsdp 2 x 2, accumulation, deferred")),

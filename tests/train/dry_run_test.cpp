@@ -98,7 +98,7 @@ TEST_CASE("a dry run is a step without its contents") {
       constexpr double kWorkspace = 128.0 * 1024.0;
       const auto measured = static_cast<double>(real.peak.total());
       const bool tensor_parallel = layout.toml.find("tp_size") != std::string::npos;
-      CHECK(dry.peak.total() <= real.peak.total());
+      CHECK(static_cast<double>(dry.peak.total()) <= 1.01 * measured);
       CHECK(static_cast<double>(dry.peak.total()) >=
             (tensor_parallel ? 0.8 : 0.9999) * measured - kWorkspace);
     }

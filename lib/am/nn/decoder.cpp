@@ -64,13 +64,23 @@ at::Tensor Attention::operator()(const at::Tensor& x_BTD, const Rotation& rotati
       mix(place(q_BTX, q_norm, rotation), place(k_BTX, k_norm, rotation), v_BTX, rotation));
 }
 
-at::Tensor FeedForward::activation(const at::Tensor& x_BTD) const {
+FeedForward::Halves FeedForward::halves(const at::Tensor& x_BTD) const {
   const auto inputs = fan_out(x_BTD, {&gate_proj, &up_proj});
-  return fused::swiglu(gate_proj.apply_to(inputs[0]), up_proj.apply_to(inputs[1]));
+  return {gate_proj.apply_to(inputs[0]), up_proj.apply_to(inputs[1])};
+}
+
+at::Tensor FeedForward::activation(const at::Tensor& x_BTD) const {
+  const Halves halves = this->halves(x_BTD);
+  return fused::swiglu(halves.gate_BTF, halves.up_BTF);
 }
 
 at::Tensor FeedForward::operator()(const at::Tensor& x_BTD) const {
-  return down_proj(activation(x_BTD));
+  if (down_proj.input) return down_proj(activation(x_BTD));
+  const Halves halves = this->halves(x_BTD);
+  std::optional<at::Tensor> added;
+  if (down_proj.bias && !down_proj.bias_after_output) added = down_proj.bias->value;
+  return down_proj.finish(
+      fused::swiglu_linear(halves.gate_BTF, halves.up_BTF, down_proj.weight->value, added));
 }
 
 at::Tensor DecoderLayer::operator()(const at::Tensor& x_BTD, const Rotation& rotation) const {

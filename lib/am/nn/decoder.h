@@ -54,6 +54,12 @@ struct FeedForward {
   at::Tensor operator()(const at::Tensor& x_BTD) const;
   // x_BTD -> BTF: the input of down_proj.
   at::Tensor activation(const at::Tensor& x_BTD) const;
+
+ private:
+  struct Halves {
+    at::Tensor gate_BTF, up_BTF;
+  };
+  Halves halves(const at::Tensor& x_BTD) const;
 };
 
 struct DecoderLayer {

@@ -112,6 +112,8 @@ ActivationContext activation_context(const config::Plan& plan, const mesh::MeshL
   context.product_bytes = context.compute_bytes;
   context.output_bytes = context.compute_bytes;
   context.checkpointing = checkpointing_of(plan);
+  context.on_host =
+      std::visit([](const auto& config) { return config.backend; }, plan.strategy) == "gloo";
   if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) {
     if (fsdp2->sequence_parallel) context.sequence_parts = static_cast<double>(sizes.tp);
     if (fsdp2->autocast_dtype) {
@@ -177,9 +179,11 @@ std::vector<SavedTensor> layer_tensors(const ActivationContext& context,
       // A parallel block with one norm multiplies the same input.
       {"input of gate, up", other_norms > 0.0 ? N * D * p * (casts ? 2.0 : 1.0) : 0.0},
       {"tokens of experts", N * w.routed * p},
-      {"gate", N * w.gate * p},  // its activation is computed again
+      {"gate", N * w.gate * p},
       {"up", N * w.up * p},
-      {"input of down", N * w.down_in * p},
+      // Computed again from those two (nn/fused/swiglu.h); experts, of which am-run runs none, keep
+      // it.
+      {"input of down", w.gate > 0.0 && w.routed == 0.0 ? 0.0 : N * w.down_in * p},
       {"weights as cast", cast_weights_bytes(context, matrix_numel(layout, rank, layer, ""))},
   };
   add_attention(context, config, layer, w, saved);
@@ -244,6 +248,40 @@ double recomputed_activations(const ActivationContext& context, const model::Mod
   whole.checkpointing = config::ActivationCheckpointing::kOff;
   return std::max(0.0, layer_activations(whole, config, layout, rank, layer) -
                            layer_activations(context, config, layout, rank, layer));
+}
+
+namespace {
+
+// The product for a weight's gradient reads its left side transposed; on the host a copy is made of
+// at most so many elements at a time (nn/fused/product.cpp).
+double transposed_copy(const ActivationContext& context, double width) {
+  constexpr double kMostCopied = 524288.0;
+  const bool copies = context.on_host && context.product_bytes == 4.0;
+  return copies ? std::min(context.tokens * width, kMostCopied) * context.product_bytes : 0.0;
+}
+
+}  // namespace
+
+// In the feed-forward's backward: the gradient of the layer's output, which also goes past it, and
+// the gradients of the activation and of both its factors. Then those of the factors take the place
+// of what was saved of them, beside the gradient of their input. A checkpointed layer runs the down
+// projection's backward on its own, so that its weight's gradient is packed by then.
+BackwardBytes layer_backward(const ActivationContext& context, const model::ModelConfig& config,
+                             const Layout& layout, int64_t rank, const model::Unit& layer) {
+  const Widths w = widths(config, layout, rank, layer);
+  const double hidden = context.tokens * static_cast<double>(config.hidden_size) /
+                        context.sequence_parts * context.compute_bytes;
+  const double wide = context.tokens * (w.gate + w.up + w.down_in) * context.product_bytes;
+  const bool checkpointed = context.checkpointing != config::ActivationCheckpointing::kOff;
+  return {hidden + wide, 2.0 * hidden + transposed_copy(context, w.down_in), checkpointed};
+}
+
+BackwardBytes head_backward(const ActivationContext& context, const model::ModelConfig& config,
+                            double vocabulary) {
+  const double hidden =
+      context.tokens * static_cast<double>(config.hidden_size) * context.product_bytes;
+  const double first = hidden + transposed_copy(context, vocabulary);
+  return {first, hidden};
 }
 
 double embedding_activations(const ActivationContext& context) {

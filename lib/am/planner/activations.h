@@ -31,6 +31,7 @@ struct ActivationContext {
   double compute_bytes = 4.0;   // c
   double product_bytes = 4.0;  // p: of what matrix products take and give; under autocast its dtype
   double output_bytes = 4.0;   // of the logits that the loss reads
+  bool on_host = false;        // a CPU computes: the plan's backend is gloo
   config::ActivationCheckpointing checkpointing = config::ActivationCheckpointing::kOff;
 };
 ActivationContext activation_context(const config::Plan& plan, const mesh::MeshLayout& mesh);
@@ -53,6 +54,20 @@ double layer_activations(const ActivationContext& context, const model::ModelCon
 // checkpointing.
 double recomputed_activations(const ActivationContext& context, const model::ModelConfig& config,
                               const Layout& layout, int64_t rank, const model::Unit& layer);
+
+// Gradients of activations that are alive while one layer's or the head's backward runs, at its two
+// fullest moments: `first` while all that forward saved is still there, `later` when some of it is
+// gone and the buffer of the reduction holds a parameter's gradient.
+struct BackwardBytes {
+  double first = 0.0;
+  double later = 0.0;
+  bool packed_first = false;  // the buffer is there from the first moment on
+};
+BackwardBytes layer_backward(const ActivationContext& context, const model::ModelConfig& config,
+                             const Layout& layout, int64_t rank, const model::Unit& layer);
+// `vocabulary` as in logits_bytes.
+BackwardBytes head_backward(const ActivationContext& context, const model::ModelConfig& config,
+                            double vocabulary);
 
 // Of the embedding look-up, and of the final norm with the head's input.
 double embedding_activations(const ActivationContext& context);

@@ -145,7 +145,7 @@ class Walk {
   void backward() {
     const int64_t depth = prefetch_depths(plan_.strategy).backward;
     double pending = 0;
-    if (!accumulates()) now_.communication += step_.bucket_buffers;
+    bool bucketed = false;  // the buckets' messages are there
     for (size_t i = units_.size(); i-- > 0;) {
       const UnitBytes& unit = units_[i];
       const double ahead = i == 0 ? 0.0 : gathering_ahead(i - 1, -depth, true);
@@ -155,12 +155,26 @@ class Walk {
         gathering.communication += unit.gather_buffer + pending;
         look(cat("backward of ", unit.name, ", gathering"), gathering);
       }
+      const bool is_head = i + 1 == units_.size();
+      const BackwardBytes gradients =
+          is_head ? head_backward(context_, config_, vocabulary()) : unit.backward;
       Moment computing = now_;
-      computing.activations += unit.recomputed;
-      computing.unsharded += unit.gradient;
+      computing.activations += unit.recomputed + gradients.first;
       computing.communication += pending + ahead;
       // The tied head's gradient waits in autograd for the embedding's.
-      if (!unit.waits_for_end && !accumulates()) computing.communication += unit.reduce_buffer;
+      const double buffer = unit.waits_for_end || accumulates() ? 0.0 : unit.reduce_buffer;
+      Moment first = computing;
+      (gradients.packed_first ? first.communication : first.unsharded) +=
+          gradients.packed_first ? buffer : unit.gradient;
+      look(cat("backward of ", unit.name), first);
+      if (!unit.waits_for_end && !accumulates() && !bucketed) {
+        bucketed = true;
+        now_.communication += step_.bucket_buffers;
+        computing.communication += step_.bucket_buffers;
+      }
+      computing.unsharded += unit.gradient;
+      computing.communication += buffer;
+      computing.activations += gradients.later - gradients.first;
       look(cat("backward of ", unit.name), computing);
       now_.logits = 0;
       now_.activations -= unit.activations;

@@ -162,6 +162,7 @@ class Measure {
     if (unit.layer >= 0) {
       bytes.activations = layer_activations(context_, config_, layout_, rank_, unit);
       bytes.recomputed = recomputed_activations(context_, config_, layout_, rank_, unit);
+      bytes.backward = layer_backward(context_, config_, layout_, rank_, unit);
     } else if (unit.name == layout_.inventory.names.embedding) {
       bytes.activations = embedding_activations(context_);
       bytes.looked_up = true;

@@ -29,6 +29,7 @@ struct UnitBytes {
   double reduced = 0;        // its output, where that is not the stored gradient
   double activations = 0;    // saved in forward
   double recomputed = 0;     // live in this unit's backward only
+  BackwardBytes backward;    // likewise
 
   // In flight while the next unit computes.
   double pending() const { return reduce_buffer + reduced; }

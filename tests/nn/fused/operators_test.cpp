@@ -311,6 +311,29 @@ TEST_CASE("a linear layer and its gradients") {
   check_close(fused::product(a.t(), a), a.t().mm(a), 1e-6);
 }
 
+TEST_CASE("swiglu with the product behind it has the bits of the two") {
+  at::manual_seed(7);
+  const Operator both = [](const Tensors& in) {
+    return fused::swiglu_linear(in[0], in[1], in[2], in[3]);
+  };
+  const Operator apart = [](const Tensors& in) {
+    return fused::linear(fused::swiglu(in[0], in[1]), in[2], in[3]);
+  };
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
+    const Tensors inputs = {at::randn({2, 3, 33}).to(dtype), at::randn({2, 3, 33}).to(dtype),
+                            at::randn({9, 33}).to(dtype), at::randn({9}).to(dtype)};
+    const at::Tensor entering = at::randn({2, 3, 9}).to(dtype);
+    const Outcome a = run(both, inputs, entering), b = run(apart, inputs, entering);
+    CHECK(at::equal(a.value, b.value));
+    for (size_t i = 0; i < inputs.size(); ++i) CHECK(at::equal(a.gradients[i], b.gradients[i]));
+  }
+}
+
+TEST_CASE("a product with a large transposed side is made in pieces") {
+  const at::Tensor a = at::randn({700, 3500}), b = at::randn({700, 3});
+  check_close(fused::product(a.t(), b), a.t().mm(b), 1e-5);
+}
+
 TEST_CASE("gradients only where they are asked for") {
   const at::Tensor x = at::randn({3, 8}), weight = at::randn({8}).requires_grad_(true);
   fused::rms_norm(x, weight, kEps).sum().backward();
@@ -334,6 +357,9 @@ TEST_CASE("what the fused operators keep until backward") {
   // Of intermediate inputs, which nobody else keeps.
   CHECK(kept([&] { return fused::rms_norm(leaf() * 1.0, weight, kEps); }) == 2 * kTensor + 64 * 4);
   CHECK(kept([&] { return fused::swiglu(leaf() * 1.0, leaf() * 1.0); }) == 4 * kTensor);
+  const at::Tensor matrix = at::ones({5, 32}).requires_grad_(true);
+  CHECK(kept([&] { return fused::swiglu_linear(leaf() * 1.0, leaf() * 1.0, matrix, {}); }) ==
+        4 * kTensor);
   const at::Tensor table = at::ones({16, 8});
   CHECK(kept([&] {
           return fused::rotate(leaf().view({2, 8, 16, 8}) * 1.0, table, table);

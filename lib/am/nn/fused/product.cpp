@@ -4,6 +4,7 @@
 #include <ATen/Context.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 
@@ -47,6 +48,19 @@ bool fits(const at::Tensor& a, const at::Tensor& b) {
          b.scalar_type() == at::kFloat && a.numel() > 0 && b.numel() > 0;
 }
 
+// The operator reads a dense left side: of a transposed one a copy is made, of at most so many
+// elements at a time.
+constexpr int64_t kMostCopied = 1 << 19;
+
+// On the meta device the copy is made, and ATen knows the shape.
+at::Tensor multiply_dense(const at::Tensor& a_MK, const at::Tensor& b_KN) {
+  const at::Tensor dense_MK = a_MK.contiguous();
+  if (dense_MK.is_meta()) return dense_MK.mm(b_KN);
+  const at::AutoDispatchBelowAutograd below;
+  return multiply()->call(dense_MK, b_KN.t(), std::nullopt, "none",
+                          c10::List<std::optional<at::Scalar>>(), "");
+}
+
 }  // namespace
 
 bool multiplies_with_onednn() {
@@ -56,12 +70,14 @@ bool multiplies_with_onednn() {
 
 at::Tensor product(const at::Tensor& a_MK, const at::Tensor& b_KN) {
   if (!fits(a_MK, b_KN) || !multiplies_with_onednn()) return a_MK.mm(b_KN);
-  // The operator reads a dense left side. On the meta device only the copy is made.
-  const at::Tensor dense_MK = a_MK.contiguous();
-  if (dense_MK.is_meta()) return dense_MK.mm(b_KN);
-  const at::AutoDispatchBelowAutograd below;
-  return multiply()->call(dense_MK, b_KN.t(), std::nullopt, "none",
-                          c10::List<std::optional<at::Scalar>>(), "");
+  if (a_MK.is_contiguous() || a_MK.numel() <= kMostCopied) return multiply_dense(a_MK, b_KN);
+  at::Tensor c_MN = at::empty({a_MK.size(0), b_KN.size(1)}, a_MK.options());
+  const int64_t most = std::max<int64_t>(1, kMostCopied / a_MK.size(1));
+  for (int64_t first = 0; first < a_MK.size(0); first += most) {
+    const int64_t rows = std::min(most, a_MK.size(0) - first);
+    c_MN.narrow(0, first, rows).copy_(multiply_dense(a_MK.narrow(0, first, rows), b_KN));
+  }
+  return c_MN;
 }
 
 }  // namespace am::nn::fused

@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "am/nn/fused/dispatch.h"
+#include "am/nn/fused/linear.h"
 #include "am/nn/fused/tensors.h"
 
 namespace am::nn::fused {
@@ -68,35 +69,73 @@ void run_backward(at::Tensor& of_gate, at::Tensor& of_up, const at::Tensor& grad
   });
 }
 
+at::Tensor forward_of(const at::Tensor& gate, const at::Tensor& up) {
+  if (!has_kernels(gate)) return at::silu(gate).mul_(up);
+  at::Tensor y = at::empty_like(gate);
+  if (!y.is_meta()) run_forward(y, gate, up);
+  return y;
+}
+
+struct Gradients {
+  at::Tensor of_gate, of_up;
+};
+Gradients backward_of(const at::Tensor& gradient, const at::Tensor& gate, const at::Tensor& up) {
+  if (!has_kernels(gate)) {
+    return {at::silu_backward(gradient * up, gate), gradient * at::silu(gate)};
+  }
+  Gradients of = {at::empty_like(gate), at::empty_like(up)};
+  if (!gate.is_meta()) run_backward(of.of_gate, of.of_up, gradient.contiguous(), gate, up);
+  return of;
+}
+
 struct SwiGlu : torch::autograd::Function<SwiGlu> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& gate,
                             const at::Tensor& up) {
-    if (!has_kernels(gate)) {
-      context->save_for_backward({gate, up});
-      return at::silu(gate).mul_(up);
-    }
     const at::Tensor given = gate.contiguous(), given_up = up.contiguous();
     context->save_for_backward({given, given_up});
-    at::Tensor y = at::empty_like(given);
-    if (!y.is_meta()) run_forward(y, given, given_up);
-    return y;
+    return forward_of(given, given_up);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
-    const at::Tensor& gate = saved[0];
-    const at::Tensor& up = saved[1];
-    if (!has_kernels(gate)) {
-      return {at::silu_backward(gradients[0] * up, gate), gradients[0] * at::silu(gate)};
-    }
-    at::Tensor of_gate = at::empty_like(gate), of_up = at::empty_like(up);
-    if (!gate.is_meta()) run_backward(of_gate, of_up, gradients[0].contiguous(), gate, up);
-    return {of_gate, of_up};
+    Gradients of = backward_of(gradients[0], saved[0], saved[1]);
+    return {of.of_gate, of.of_up};
+  }
+};
+
+struct SwiGluLinear : torch::autograd::Function<SwiGluLinear> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& gate, const at::Tensor& up,
+                            const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
+    const at::Tensor given = gate.contiguous(), given_up = up.contiguous();
+    context->save_for_backward({given, given_up, weight});
+    context->saved_data["biased"] = bias.has_value();
+    return fused::linear(forward_of(given, given_up), weight, bias);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const LinearNeeds needs = {context->needs_input_grad(0) || context->needs_input_grad(1),
+                               context->needs_input_grad(2),
+                               context->saved_data["biased"].toBool()};
+    LinearGradients of =
+        fused::linear_gradients(gradients[0], forward_of(saved[0], saved[1]), saved[2], needs);
+    Gradients of_inputs;
+    if (needs.x) of_inputs = backward_of(of.of_x, saved[0], saved[1]);
+    return {of_inputs.of_gate, of_inputs.of_up, of.of_weight, of.of_bias};
   }
 };
 
 }  // namespace
 
 at::Tensor swiglu(const at::Tensor& gate, const at::Tensor& up) { return SwiGlu::apply(gate, up); }
+
+at::Tensor swiglu_linear(const at::Tensor& gate, const at::Tensor& up, const at::Tensor& weight,
+                         const std::optional<at::Tensor>& bias) {
+  // Under autocast gate and up are narrow already, and so the product is.
+  const at::ScalarType dtype = gate.scalar_type();
+  std::optional<at::Tensor> cast_bias;
+  if (bias) cast_bias = bias->to(dtype);
+  return SwiGluLinear::apply(gate, up, weight.to(dtype), cast_bias);
+}
 
 }  // namespace am::nn::fused

@@ -8,16 +8,17 @@ namespace {
 // Note [Bytes of an implementation]: Megatron's 18 bytes a parameter (bf16 with a float32 gradient
 // and master copy) and its activations after Korthikanti et al., 2022, without dropout: 10 h for
 // two norms, their outputs and the residual. FSDP2 keeps float32 shards. Eager PyTorch keeps
-// silu(gate) beside gate, up and their product, and float32 copies in its norms.
+// silu(gate) beside gate, up and their product, and float32 copies in its norms. am-run's fused
+// operators (nn/fused/) keep gate and up alone, and the gradient of the logits takes their place.
 const std::vector<Implementation>& table() {
   static const std::vector<Implementation> kTable = {
       {.name = "automesh",
        .description = "am-run",
        .eager = true,
        .states_in_storage = true,
-       .hidden_bytes = 16.0,
-       .gated_bytes = 8.0,
-       .logits_bytes = 14.0},
+       .hidden_bytes = 8.0,
+       .gated_bytes = 4.0,
+       .logits_bytes = 2.0},
       {.name = "torchtitan",
        .description = "torchtitan and other FSDP2 trainers, compiled",
        .also = {"torchtitan", "NeMo AutoModel (FSDP2)"},

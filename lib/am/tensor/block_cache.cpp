@@ -1,0 +1,129 @@
+#include "am/tensor/block_cache.h"
+
+#include <c10/core/CPUAllocator.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <iterator>
+#include <new>
+
+namespace am::tensor {
+
+namespace {
+
+constexpr size_t kPage = 4096;
+
+// Whole pages, so that tensors of nearly one size share blocks.
+size_t rounded(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+void* ask_system(size_t bytes) {
+  void* start = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (start == MAP_FAILED) throw std::bad_alloc();
+#if defined(MADV_HUGEPAGE)
+  ::madvise(start, bytes, MADV_HUGEPAGE);  // a wish: fewer, larger pages to clear
+#endif
+  return start;
+}
+
+// Never destroyed: tensors of static storage are freed after it would be.
+BlockCache& cache_of_process() {
+  static auto* cache = new BlockCache();
+  return *cache;
+}
+
+// One deleter for all: oneDNN frees through it without knowing what it frees.
+class CachedAllocator final : public c10::Allocator {
+ public:
+  explicit CachedAllocator(c10::Allocator* small) { small_ = small; }
+
+  c10::DataPtr allocate(size_t bytes) override {
+    void* block = nullptr;
+    if (bytes < BlockCache::kSmallest) {
+      block = small_->raw_allocate(bytes);
+    } else {
+      block = cache_of_process().take(bytes);
+      c10::profiledCPUMemoryReporter().New(block, bytes);
+    }
+    return {block, block, &give_back, c10::Device(c10::kCPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &give_back; }
+  void copy_data(void* to, const void* from, std::size_t count) const override {
+    default_copy_data(to, from, count);
+  }
+
+ private:
+  static void give_back(void* block) {
+    if (!cache_of_process().gave(block)) return small_->raw_deallocate(block);
+    c10::profiledCPUMemoryReporter().Delete(block);
+    cache_of_process().give(block);
+  }
+
+  static inline c10::Allocator* small_ = nullptr;
+};
+
+}  // namespace
+
+BlockCache::~BlockCache() {
+  while (!waiting_.empty()) drop_oldest();
+}
+
+void BlockCache::drop_oldest() {
+  const Block block = waiting_.front();
+  waiting_.pop_front();
+  counts_.waiting -= block.bytes;
+  ::munmap(block.start, block.bytes);
+}
+
+void* BlockCache::take(size_t bytes) {
+  const size_t size = rounded(bytes);
+  const std::lock_guard lock(mutex_);
+  counts_.in_use += size;
+  counts_.most = std::max(counts_.most, counts_.in_use);
+  // The one that was freed last is the likeliest to be in the processor's caches.
+  const auto found = std::find_if(waiting_.rbegin(), waiting_.rend(),
+                                  [&](const Block& block) { return block.bytes == size; });
+  void* start = nullptr;
+  if (found != waiting_.rend()) {
+    start = found->start;
+    counts_.waiting -= size;
+    waiting_.erase(std::prev(found.base()));
+  } else {
+    while (!waiting_.empty() && counts_.in_use + counts_.waiting > counts_.most) drop_oldest();
+    start = ask_system(size);
+    ++counts_.asked;
+  }
+  sizes_[start] = size;
+  return start;
+}
+
+bool BlockCache::gave(const void* block) const {
+  if (reinterpret_cast<uintptr_t>(block) % kPage != 0) return false;
+  const std::lock_guard lock(mutex_);
+  return sizes_.count(block) != 0;
+}
+
+void BlockCache::give(void* block) {
+  const std::lock_guard lock(mutex_);
+  const auto found = sizes_.find(block);
+  const size_t size = found->second;
+  sizes_.erase(found);
+  counts_.in_use -= size;
+  counts_.waiting += size;
+  waiting_.push_back({block, size});
+}
+
+BlockCache::Counts BlockCache::counts() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+void BlockCache::install() {
+  static CachedAllocator allocator(c10::GetAllocator(c10::kCPU));
+  static const bool once = [] {
+    c10::SetCPUAllocator(&allocator, /*priority=*/1);
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+}  // namespace am::tensor

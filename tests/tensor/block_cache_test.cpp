@@ -1,0 +1,89 @@
+// Blocks wait for a tensor of their size, within what was in use at most.
+#include "am/tensor/block_cache.h"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace am {
+
+namespace {
+constexpr size_t kMiB = size_t{1} << 20;
+}
+
+TEST_CASE("a freed block serves the next of its size") {
+  tensor::BlockCache cache;
+  void* first = cache.take(3 * kMiB);
+  std::memset(first, 1, 3 * kMiB);
+  CHECK(cache.gave(first));
+  CHECK_FALSE(cache.gave(static_cast<char*>(first) + 4096));
+  cache.give(first);
+  CHECK_FALSE(cache.gave(first));
+  CHECK(cache.take(3 * kMiB - 100) == first);  // the same pages
+  CHECK(cache.counts().asked == 1);
+  void* other = cache.take(2 * kMiB);
+  CHECK(cache.counts().asked == 2);
+  cache.give(first);
+  cache.give(other);
+  CHECK(cache.counts().in_use == 0);
+}
+
+TEST_CASE("what waits and what is used never exceed what was used at most") {
+  tensor::BlockCache cache;
+  void* a = cache.take(4 * kMiB);
+  void* b = cache.take(6 * kMiB);
+  CHECK(cache.counts().most == 10 * kMiB);
+  cache.give(a);
+  cache.give(b);
+  CHECK(cache.counts().waiting == 10 * kMiB);
+  void* c = cache.take(5 * kMiB);  // neither fits: the one that waited longest goes
+  CHECK(cache.counts().in_use == 5 * kMiB);
+  CHECK(cache.counts().waiting == 0);  // 5 + 6 would be more than 10
+  CHECK(cache.counts().most == 10 * kMiB);
+  void* d = cache.take(4 * kMiB);
+  cache.give(d);
+  CHECK(cache.counts().waiting == 4 * kMiB);
+  cache.give(c);
+}
+
+TEST_CASE("a repeated step asks the system for nothing") {
+  tensor::BlockCache cache;
+  const auto step = [&cache] {
+    std::vector<void*> kept;
+    for (int layer = 0; layer < 4; ++layer) {
+      kept.push_back(cache.take(2 * kMiB));
+      void* passing = cache.take(3 * kMiB);
+      kept.push_back(cache.take(1 * kMiB));
+      cache.give(passing);
+    }
+    while (!kept.empty()) {
+      cache.give(kept.back());
+      kept.pop_back();
+    }
+  };
+  step();
+  step();
+  const int64_t asked = cache.counts().asked;
+  step();
+  CHECK(cache.counts().asked == asked);
+}
+
+TEST_CASE("blocks may be given back by other threads") {
+  tensor::BlockCache cache;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&cache, t] {
+      for (int i = 0; i < 50; ++i) {
+        auto* block = static_cast<char*>(cache.take((1 + static_cast<size_t>(i + t) % 3) * kMiB));
+        block[0] = static_cast<char>(t);
+        std::thread([&cache, block] { cache.give(block); }).join();
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(cache.counts().in_use == 0);
+  CHECK(cache.counts().waiting <= cache.counts().most);
+}
+
+}  // namespace am
