@@ -63,7 +63,7 @@ std::vector<Part> parts_of(const PlanInput& input, const MemoryComponents& memor
       {"optimizer", memory.optimizer, "AdamW: two moments"},
       {"activations", memory.activations,
        am::cat(precision.compute, ", ", train.micro_batch_size, " x ", train.seq_len, " tokens")},
-      {"logits", memory.logits, "the loss, in float32"},
+      {"logits", memory.logits, "and the loss; their gradient takes their place"},
       {"unsharded", memory.unsharded, "gathered parameters, and a gradient"},
       {"communication", memory.communication,
        whole ? am::cat("gather buffers, and gradients kept whole over ", batches, " micro-batches")

@@ -91,10 +91,10 @@ TEST_CASE("positions start again after each document's last token") {
 
 TEST_CASE("training keeps documents apart where the plan says so") {
   const auto loss = [](const std::string& data, const std::string& strategy) {
-    const config::Plan plan = test::parse(
-        cat("[model]\npath = \"loop/model\"\n[train]\nseq_len = 16\nmicro_batch_size = 2\n[mesh]\n",
-            "world_size = 2\n[data]\nkind = \"tokens\"\npath = \"loop/tokens.bin\"\n", data,
-            "[strategy]\n", strategy));
+    const config::Plan plan = test::parse(cat(
+        "[model]\npath = \"loop/model\"\n[train]\nseq_len = 16\nmicro_batch_size = 16\n[mesh]\n",
+        "world_size = 2\n[data]\nkind = \"tokens\"\npath = \"loop/tokens.bin\"\n", data,
+        "[strategy]\n", strategy));
     double found = 0.0;
     const auto nowhere = std::filesystem::temp_directory_path() / "am-no-such-run";
     runtime::run_ranks(2, [&](const runtime::World& world) {

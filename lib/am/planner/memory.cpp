@@ -172,6 +172,7 @@ class Walk {
         now_.communication += step_.bucket_buffers;
         computing.communication += step_.bucket_buffers;
       }
+      computing.logits = 0;  // the head's node is done
       computing.unsharded += unit.gradient;
       computing.communication += buffer;
       computing.activations += gradients.later - gradients.first;

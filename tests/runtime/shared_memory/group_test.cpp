@@ -253,11 +253,12 @@ TEST_CASE("an abort ends this rank's waits, and those for this rank", "[shared_m
     const Group other = world.new_group("other", {0, 1}, {world.timeout()});
     world.group().barrier();
     if (world.rank() == 0) {
+      Pending pending = other.all_reduce_async(at::ones({8}));
       std::thread aborts([&] {
         std::this_thread::sleep_for(milliseconds(100));
         world.abort();
       });
-      const auto said = message_of([&] { other.all_reduce(at::ones({8})); });
+      const auto said = message_of([&] { pending.wait(); });
       aborts.join();
       RANK_CHECK(said.find("the group was aborted") != std::string::npos);
       while (!told) std::this_thread::sleep_for(milliseconds(5));  // the connections stay
