@@ -78,6 +78,7 @@ TEST_CASE("activation_checkpointing takes what AutoModel takes") {
   CHECK(of("true") == ActivationCheckpointing::kFull);
   CHECK(of("\"full\"") == ActivationCheckpointing::kFull);
   CHECK(of("\"selective\"") == ActivationCheckpointing::kSelective);
+  CHECK(of("\"mlp\"") == ActivationCheckpointing::kMlp);
   CHECK(only_error("activation_checkpointing = \"some\"").rule == "plan.value");
   CHECK(only_error("activation_checkpointing = 1").rule == "plan.type");
   // Of DDP it is a boolean.
@@ -140,7 +141,7 @@ TEST_CASE("to_dict has every key of the configuration and no other") {
         R"("gradient_as_bucket_view":false,"static_graph":false,"broadcast_buffers":false,)"
         R"("find_unused_parameters":false})");
   const Json fsdp2 = to_dict(FSDP2Config{});
-  CHECK(fsdp2.size() == 15);
+  CHECK(fsdp2.size() == 16);
   CHECK(fsdp2["mp_policy"]["reduce_dtype"] == "float32");
   CHECK(fsdp2["reshard_after_forward"].is_null());
   CHECK(to_dict(MegatronFSDPConfig{}).size() == 16);

@@ -43,6 +43,7 @@ mp_policy = { param_dtype = "none", reduce_dtype = "float16", output_dtype = "no
 offload_policy = { pin_memory = false }
 autocast_dtype = "float16"
 activation_checkpointing = "selective"
+activation_checkpointing_every = 2
 defer_fsdp_grad_sync = false
 backend = "nccl"
 reshard_after_forward = 2

@@ -52,7 +52,7 @@ double predict(const config::Plan& plan, int64_t ranks) {
 
 TEST_CASE("activations are predicted as they are kept") {
   const std::string family = GENERATE("llama", "mistral", "qwen2", "qwen3");
-  const std::string mode = GENERATE("false", "true", "\"selective\"");
+  const std::string mode = GENERATE("false", "true", "\"selective\"", "\"mlp\"");
   const std::string precision = GENERATE("float32", "bfloat16", "autocast");
   const std::string params = precision == "bfloat16" ? "bfloat16" : "float32";
   const std::string policy = cat("mp_policy = { param_dtype = \"", params, "\", reduce_dtype = \"",

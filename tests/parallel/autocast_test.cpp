@@ -57,7 +57,7 @@ Pass pass(const std::string& family, const std::string& strategy) {
 
 TEST_CASE("the forward under autocast equals torch.autocast's") {
   const std::string family = GENERATE("llama", "qwen3");
-  const std::string mode = GENERATE("false", "true", "\"selective\"");
+  const std::string mode = GENERATE("false", "true", "\"selective\"", "\"mlp\"");
   INFO(family << ", checkpointing " << mode);
   const auto wanted =
       checkpoint::open_tensor_source(test::data_path(cat("hf/", family, "/autocast.safetensors")));

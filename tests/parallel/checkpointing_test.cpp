@@ -104,7 +104,7 @@ TEST_CASE("checkpointing changes no bit of a gradient") {
   const std::string family = GENERATE("llama", "mistral", "qwen2", "qwen3", "llama-bias");
   for (const auto& layout : layouts()) {
     const Gradients wanted = first_gradients(family, layout, "false");
-    for (const std::string mode : {"true", "\"selective\""}) {
+    for (const std::string mode : {"true", "\"selective\"", "\"mlp\""}) {
       const Gradients got = first_gradients(family, layout, mode);
       REQUIRE(got.size() == wanted.size());
       for (const auto& [name, gradient] : got) {
@@ -127,7 +127,7 @@ TEST_CASE("checkpointing changes no bit of five steps, with accumulation and wit
       const int64_t micro_batch = GENERATE(1, 2);
       const Curve wanted = five_steps(with_mode(layout, "false"), layout.ranks, micro_batch);
       REQUIRE(wanted.losses.size() == 5);
-      for (const std::string mode : {"true", "\"selective\""}) {
+      for (const std::string mode : {"true", "\"selective\"", "\"mlp\""}) {
         INFO(mode << ", micro-batches of " << micro_batch);
         const Curve got = five_steps(with_mode(layout, mode), layout.ranks, micro_batch);
         CHECK(got.losses == wanted.losses);

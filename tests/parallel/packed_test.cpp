@@ -53,7 +53,7 @@ TEST_CASE("packed sequences give transformers' logits") {
 }
 
 TEST_CASE("packed sequences give the gradients of each alone, checkpointed or not") {
-  const std::string checkpointing = GENERATE("false", "\"full\"", "\"selective\"");
+  const std::string checkpointing = GENERATE("false", "\"full\"", "\"selective\"", "\"mlp\"");
   const config::Plan plan = test::parse(
       plan_text("qwen3", 1, cat("[strategy]\nactivation_checkpointing = ", checkpointing, "\n")));
   runtime::run_ranks(1, [&](const runtime::World& world) {

@@ -110,7 +110,8 @@ class RandomPlans {
     fsdp2.sequence_parallel = chance();
     fsdp2.activation_checkpointing =
         pick({config::ActivationCheckpointing::kOff, config::ActivationCheckpointing::kFull,
-              config::ActivationCheckpointing::kSelective});
+              config::ActivationCheckpointing::kSelective, config::ActivationCheckpointing::kMlp});
+    fsdp2.activation_checkpointing_every = pick<int64_t>({1, 1, 2});
     const std::string dtype = pick<std::string>({"bfloat16", "float32"});
     fsdp2.mp_policy.param_dtype = fsdp2.mp_policy.output_dtype = dtype;
     fsdp2.mp_policy.reduce_dtype = pick<std::string>({"float32", dtype});

@@ -72,6 +72,10 @@ constexpr Case kCases[] = {
      "[mesh]|world_size = 2|[strategy]|offload_policy = { pin_memory = true }|backend = \"gloo\"",
      "[mesh]|world_size = 2|[strategy]|offload_policy = { pin_memory = true }|backend = \"nccl\"",
      "llama-3.1-8b", Severity::kNote},
+    {"strategy.no_effect", "[mesh]|world_size = 2|[strategy]|activation_checkpointing_every = 2",
+     "[mesh]|world_size = 2|[strategy]|activation_checkpointing_every = 2|"
+     "activation_checkpointing = true",
+     "llama-3.1-8b", Severity::kNote},
     {"strategy.no_effect", "[mesh]|world_size = 2|[strategy]|fsdp2_forward_prefetch_depth = 2",
      "[mesh]|world_size = 2|[strategy]|fsdp2_forward_prefetch_depth = 2|"
      "enable_fsdp2_prefetch = true",

@@ -243,6 +243,9 @@ std::vector<Combination> combinations() {
       fsdp2("fsdp2, autocast", 2, "autocast_dtype = \"bfloat16\"\n"),
       fsdp2("fsdp2, checkpointing full", 2, full),
       fsdp2("fsdp2, checkpointing selective", 2, selective),
+      fsdp2("fsdp2, checkpointing mlp", 2, "activation_checkpointing = \"mlp\"\n"),
+      fsdp2("fsdp2, checkpointing every 2nd layer", 2,
+            full + "activation_checkpointing_every = 2\n"),
       accumulating(tied(
           fsdp2("fsdp2, tied, checkpointing, prefetch, accumulation", 3, full + prefetch + eager))),
       fsdp2("fsdp2, offload", 2, "offload_policy = { pin_memory = false }\n"),

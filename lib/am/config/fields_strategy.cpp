@@ -14,7 +14,7 @@ constexpr const char* kCheckpointingHelp =
 constexpr const char* kSelectiveHelp =
     "true or \"full\": keep only the inputs of each layer for backward, and compute the rest "
     "again. \"selective\": keep also attention with its inputs, the sum after it and the gate's "
-    "product.";
+    "product. \"mlp\": compute the feed-forward again and nothing else.";
 
 void add_fsdp2(std::vector<FieldSpec>& out) {
   FieldBuilder fsdp2(
@@ -43,6 +43,12 @@ void add_fsdp2(std::vector<FieldSpec>& out) {
             "softmax and loss in float32. Absent: no autocast.");
   fsdp2.add("activation_checkpointing", &S::activation_checkpointing, CheckpointingCodec{},
             kSelectiveHelp);
+  fsdp2
+      .add("activation_checkpointing_every", &S::activation_checkpointing_every,
+           Integer{1, 1 << 20},
+           "Checkpoint every n-th layer only: of n layers the last one. torchtitan's "
+           "selective_ac_option = \"n\", OLMo-core's block_interval.")
+      .also = {"block_interval", "selective_ac_option"};
   fsdp2.add("defer_fsdp_grad_sync", &S::defer_fsdp_grad_sync, Boolean{},
             "With gradient accumulation, reduce gradients at the last micro-batch only.");
   fsdp2.add("backend", &S::backend, backend(), kBackendHelp);

@@ -197,13 +197,15 @@ std::optional<ActivationCheckpointing> CheckpointingCodec::read(const Input& inp
     input.wrong_type("a boolean or text", type());
     return std::nullopt;
   }
-  const auto name = Choice{{"full", "selective"}}.read(input);
+  const auto name = Choice{{"full", "selective", "mlp"}}.read(input);
   if (!name) return std::nullopt;
+  if (*name == "mlp") return ActivationCheckpointing::kMlp;
   return *name == "full" ? ActivationCheckpointing::kFull : ActivationCheckpointing::kSelective;
 }
 
 Json CheckpointingCodec::write(ActivationCheckpointing value) const {
   if (value == ActivationCheckpointing::kOff) return false;
+  if (value == ActivationCheckpointing::kMlp) return "mlp";
   return value == ActivationCheckpointing::kFull ? "full" : "selective";
 }
 

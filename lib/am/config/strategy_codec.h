@@ -41,8 +41,8 @@ struct TpPlanCodec {
 struct CheckpointingCodec {
   std::optional<ActivationCheckpointing> read(const Input& input) const;
   Json write(ActivationCheckpointing value) const;
-  Json schema() const { return {{"enum", {false, true, "full", "selective"}}}; }
-  std::string type() const { return "false, true, \"full\" or \"selective\""; }
+  Json schema() const { return {{"enum", {false, true, "full", "selective", "mlp"}}}; }
+  std::string type() const { return "false, true, \"full\", \"selective\" or \"mlp\""; }
 };
 
 // true, false, or a number of ranks from 2 on.

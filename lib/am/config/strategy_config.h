@@ -33,7 +33,9 @@ struct TpPlanSetting {
   std::vector<std::pair<std::string, std::string>> table;  // pattern, style; in the file's order
 };
 
-enum class ActivationCheckpointing { kOff, kFull, kSelective };
+// What layers compute again in backward: nothing, all but the most expensive, all, or the
+// feed-forward alone.
+enum class ActivationCheckpointing { kOff, kFull, kSelective, kMlp };
 
 struct FSDP2Config {
   bool sequence_parallel = false;
@@ -43,6 +45,7 @@ struct FSDP2Config {
   std::optional<CPUOffloadPolicy> offload_policy;
   std::optional<std::string> autocast_dtype;
   ActivationCheckpointing activation_checkpointing = ActivationCheckpointing::kOff;
+  int64_t activation_checkpointing_every = 1;  // of so many layers the last one is checkpointed
   bool defer_fsdp_grad_sync = true;
   std::optional<std::string> backend;  // absent: nccl where a GPU is present, else gloo
   // absent: every unit but the last layer and the root; true; false; or the size to reshard to (>=

@@ -72,6 +72,19 @@ at::Tensor fully_checkpointed(const DecoderLayer& layer, const at::Tensor& x_BTD
   return out[0] + layer.mlp.down_proj.finish(out[1]);
 }
 
+at::Tensor mlp_checkpointed(const DecoderLayer& layer, const at::Tensor& x_BTD,
+                            const Rotation& rotation) {
+  const at::Tensor attended_BTD = x_BTD + layer.self_attn(layer.input_layernorm(x_BTD), rotation);
+  const Tensors out = checkpoint(
+      [&layer](const Tensors& in, Products& products) -> Tensors {
+        const at::Tensor entering =
+            apply_transform(layer.mlp.down_proj.input, layer.mlp.activation(in[0]));
+        return {products.returned(layer.mlp.down_proj, entering)};
+      },
+      {layer.post_attention_layernorm(attended_BTD)});
+  return attended_BTD + layer.mlp.down_proj.finish(out[0]);
+}
+
 at::Tensor selectively_checkpointed(const DecoderLayer& layer, const at::Tensor& x_BTD,
                                     const Rotation& rotation) {
   const Attention& attention = layer.self_attn;

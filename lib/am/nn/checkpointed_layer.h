@@ -11,6 +11,9 @@
 // multiplied once, and no attention twice. PyTorch's per-operator policies keep every second
 // product instead, about as many bytes.
 //
+// Mlp keeps all that autograd saves outside the feed-forward, and the feed-forward's input: what
+// NeMo AutoModel's first releases wrapped.
+//
 // planner/activations.cpp counts the same tensors.
 #pragma once
 
@@ -20,10 +23,13 @@
 
 namespace am::nn {
 
-// Both: x_BTD -> the layer's output, BTD. `layer` must outlive backward.
+// All: x_BTD -> the layer's output, BTD. `layer` must outlive backward.
 at::Tensor fully_checkpointed(const DecoderLayer& layer, const at::Tensor& x_BTD,
                               const Rotation& rotation);
 at::Tensor selectively_checkpointed(const DecoderLayer& layer, const at::Tensor& x_BTD,
                                     const Rotation& rotation);
+
+at::Tensor mlp_checkpointed(const DecoderLayer& layer, const at::Tensor& x_BTD,
+                            const Rotation& rotation);
 
 }  // namespace am::nn

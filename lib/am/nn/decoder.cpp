@@ -205,8 +205,10 @@ std::vector<int> Decoder::forward_units() const {
   return units;
 }
 
-at::Tensor Decoder::run_layer(const DecoderLayer& layer, const at::Tensor& x_BTD,
+at::Tensor Decoder::run_layer(size_t index, const at::Tensor& x_BTD,
                               const Rotation& rotation) const {
+  const DecoderLayer& layer = layers_[index];
+  if ((static_cast<int64_t>(index) + 1) % checkpointing_every_ != 0) return layer(x_BTD, rotation);
   switch (checkpointing_) {
     case Checkpointing::kOff:
       break;
@@ -214,6 +216,8 @@ at::Tensor Decoder::run_layer(const DecoderLayer& layer, const at::Tensor& x_BTD
       return fully_checkpointed(layer, x_BTD, rotation);
     case Checkpointing::kSelective:
       return selectively_checkpointed(layer, x_BTD, rotation);
+    case Checkpointing::kMlp:
+      return mlp_checkpointed(layer, x_BTD, rotation);
   }
   return layer(x_BTD, rotation);
 }
@@ -237,7 +241,7 @@ at::Tensor Decoder::operator()(const at::Tensor& ids_BT, const at::Tensor& posit
   const Rotation& positions = positions_BT.defined() ? packed_ : table;
   for (size_t i = 0; i < layers_.size(); ++i) {
     x_BTD = enter(layer_units_[i], x_BTD);
-    x_BTD = leave(layer_units_[i], run_layer(layers_[i], x_BTD, positions));
+    x_BTD = leave(layer_units_[i], run_layer(i, x_BTD, positions));
   }
   x_BTD = leave(root_unit_, norm_(enter(root_unit_, x_BTD)));
   const at::Tensor head_input = enter(head_unit_, x_BTD);

@@ -70,9 +70,9 @@ struct DecoderLayer {
   at::Tensor operator()(const at::Tensor& x_BTD, const Rotation& rotation) const;
 };
 
-// What a layer keeps of forward: all that autograd saves, its input alone, or its input and the
-// most expensive outputs.
-enum class Checkpointing { kOff, kFull, kSelective };
+// What a layer keeps of forward: all that autograd saves, its input alone, its input and the most
+// expensive outputs, or all but the feed-forward's.
+enum class Checkpointing { kOff, kFull, kSelective, kMlp };
 
 class Decoder {
  public:
@@ -90,9 +90,13 @@ class Decoder {
   const std::vector<ParameterPtr>& parameters() const { return parameters_; }
   const model::ModelConfig& config() const { return config_; }
 
-  // What layers keep until backward (nn/checkpointed_layer.h), and the dtype that the forward runs
-  // under autocast in; absent: no autocast.
-  void set_checkpointing(Checkpointing checkpointing) { checkpointing_ = checkpointing; }
+  // What layers keep until backward (nn/checkpointed_layer.h): of `every` layers the last one, the
+  // others all that autograd saves.
+  void set_checkpointing(Checkpointing checkpointing, int64_t every = 1) {
+    checkpointing_ = checkpointing;
+    checkpointing_every_ = every;
+  }
+  // The dtype that the forward runs under autocast in; absent: no autocast.
   void set_autocast(std::optional<at::ScalarType> dtype) { autocast_ = dtype; }
   // Attention looks across sequences that are packed into one, and positions are not looked at
   // (transformers' attention under AutoModel's patch_is_packed_sequence).
@@ -108,8 +112,7 @@ class Decoder {
 
  private:
   void bind(const model::Inventory& inventory);
-  at::Tensor run_layer(const DecoderLayer& layer, const at::Tensor& x_BTD,
-                       const Rotation& rotation) const;
+  at::Tensor run_layer(size_t layer, const at::Tensor& x_BTD, const Rotation& rotation) const;
   ParameterPtr parameter(const std::string& name) const;
   Linear linear(const std::string& module) const;
   RMSNorm norm(const std::string& module) const;
@@ -130,6 +133,7 @@ class Decoder {
   Linear lm_head_;
   UnitHooks* hooks_ = nullptr;
   Checkpointing checkpointing_ = Checkpointing::kOff;
+  int64_t checkpointing_every_ = 1;
   std::optional<at::ScalarType> autocast_;
   bool ignores_packing_ = false;
   int embed_unit_ = 0, head_unit_ = 0, root_unit_ = 0;

@@ -65,6 +65,8 @@ nn::Checkpointing checkpointing_of(const config::Plan& plan) {
       return nn::Checkpointing::kFull;
     case config::ActivationCheckpointing::kSelective:
       return nn::Checkpointing::kSelective;
+    case config::ActivationCheckpointing::kMlp:
+      return nn::Checkpointing::kMlp;
   }
   return nn::Checkpointing::kOff;
 }
@@ -118,7 +120,8 @@ ParallelStrategy find_parallel_strategy(const std::string& name) {
 mesh::Extent prepare_decoder(const StrategyInput& input, bool sequence_parallel) {
   const mesh::Extent slice =
       tp::apply_tensor_parallel(input.decoder, input.layout, input.mesh, sequence_parallel);
-  input.decoder.set_checkpointing(checkpointing_of(input.plan));
+  input.decoder.set_checkpointing(checkpointing_of(input.plan),
+                                  planner::checkpointing_every(input.plan));
   return slice;
 }
 

@@ -103,6 +103,16 @@ config::ActivationCheckpointing checkpointing_of(const config::Plan& plan) {
   return on ? config::ActivationCheckpointing::kFull : config::ActivationCheckpointing::kOff;
 }
 
+int64_t checkpointing_every(const config::Plan& plan) {
+  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
+  return fsdp2 != nullptr ? fsdp2->activation_checkpointing_every : 1;
+}
+
+config::ActivationCheckpointing ActivationContext::checkpointing_of(int layer) const {
+  return (layer + 1) % checkpointing_every == 0 ? checkpointing
+                                                : config::ActivationCheckpointing::kOff;
+}
+
 ActivationContext activation_context(const config::Plan& plan, const mesh::MeshLayout& mesh) {
   ActivationContext context;
   const mesh::MeshSizes& sizes = mesh.sizes();
@@ -112,6 +122,7 @@ ActivationContext activation_context(const config::Plan& plan, const mesh::MeshL
   context.product_bytes = context.compute_bytes;
   context.output_bytes = context.compute_bytes;
   context.checkpointing = checkpointing_of(plan);
+  context.checkpointing_every = checkpointing_every(plan);
   context.on_host =
       std::visit([](const auto& config) { return config.backend; }, plan.strategy) == "gloo";
   if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) {
@@ -219,6 +230,17 @@ std::vector<SavedTensor> selective_tensors(const ActivationContext& context,
 
 namespace {
 
+// All of a layer's but those inside its feed-forward.
+std::vector<SavedTensor> mlp_tensors(const ActivationContext& context,
+                                     const model::ModelConfig& config, const Layout& layout,
+                                     int64_t rank, const model::Unit& layer) {
+  std::vector<SavedTensor> saved = layer_tensors(context, config, layout, rank, layer);
+  std::erase_if(saved, [](const SavedTensor& each) {
+    return each.what == "gate" || each.what == "up" || each.what == "input of down";
+  });
+  return saved;
+}
+
 double sum_of(const std::vector<SavedTensor>& tensors) {
   double total = 0.0;
   for (const SavedTensor& tensor : tensors) total += tensor.bytes;
@@ -229,12 +251,14 @@ double sum_of(const std::vector<SavedTensor>& tensors) {
 
 double layer_activations(const ActivationContext& context, const model::ModelConfig& config,
                          const Layout& layout, int64_t rank, const model::Unit& layer) {
-  switch (context.checkpointing) {
+  switch (context.checkpointing_of(layer.layer)) {
     case config::ActivationCheckpointing::kFull:
       return context.tokens * static_cast<double>(config.hidden_size) / context.sequence_parts *
              context.compute_bytes;
     case config::ActivationCheckpointing::kSelective:
       return sum_of(selective_tensors(context, config, layout, rank, layer));
+    case config::ActivationCheckpointing::kMlp:
+      return sum_of(mlp_tensors(context, config, layout, rank, layer));
     case config::ActivationCheckpointing::kOff:
       break;
   }
@@ -243,7 +267,7 @@ double layer_activations(const ActivationContext& context, const model::ModelCon
 
 double recomputed_activations(const ActivationContext& context, const model::ModelConfig& config,
                               const Layout& layout, int64_t rank, const model::Unit& layer) {
-  if (context.checkpointing == config::ActivationCheckpointing::kOff) return 0.0;
+  if (context.checkpointing_of(layer.layer) == config::ActivationCheckpointing::kOff) return 0.0;
   ActivationContext whole = context;
   whole.checkpointing = config::ActivationCheckpointing::kOff;
   return std::max(0.0, layer_activations(whole, config, layout, rank, layer) -
@@ -272,7 +296,8 @@ BackwardBytes layer_backward(const ActivationContext& context, const model::Mode
   const double hidden = context.tokens * static_cast<double>(config.hidden_size) /
                         context.sequence_parts * context.compute_bytes;
   const double wide = context.tokens * (w.gate + w.up + w.down_in) * context.product_bytes;
-  const bool checkpointed = context.checkpointing != config::ActivationCheckpointing::kOff;
+  const bool checkpointed =
+      context.checkpointing_of(layer.layer) != config::ActivationCheckpointing::kOff;
   return {hidden + wide, 2.0 * hidden + transposed_copy(context, w.down_in), checkpointed};
 }
 

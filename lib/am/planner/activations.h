@@ -18,6 +18,8 @@ namespace am::planner {
 
 // The strategy's key; where it is a flag, true is "full".
 config::ActivationCheckpointing checkpointing_of(const config::Plan& plan);
+// Of so many layers the last one is checkpointed.
+int64_t checkpointing_every(const config::Plan& plan);
 
 struct SavedTensor {
   std::string_view what;
@@ -33,6 +35,10 @@ struct ActivationContext {
   double output_bytes = 4.0;   // of the logits that the loss reads
   bool on_host = false;        // a CPU computes: the plan's backend is gloo
   config::ActivationCheckpointing checkpointing = config::ActivationCheckpointing::kOff;
+  int64_t checkpointing_every = 1;
+
+  // Of one layer, from 0.
+  config::ActivationCheckpointing checkpointing_of(int layer) const;
 };
 ActivationContext activation_context(const config::Plan& plan, const mesh::MeshLayout& mesh);
 
@@ -47,10 +53,11 @@ std::vector<SavedTensor> selective_tensors(const ActivationContext& context,
                                            int64_t rank, const model::Unit& layer);
 
 // Of one decoder layer as the plan's activation checkpointing keeps it: all of layer_tensors(), the
-// layer's input alone ("full"), or selective_tensors().
+// layer's input alone ("full"), selective_tensors(), or all but the
+// feed-forward's ("mlp").
 double layer_activations(const ActivationContext& context, const model::ModelConfig& config,
                          const Layout& layout, int64_t rank, const model::Unit& layer);
-// What "full" and "selective" compute again while one layer's backward runs; 0 without
+// What is computed again while one layer's backward runs; 0 without
 // checkpointing.
 double recomputed_activations(const ActivationContext& context, const model::ModelConfig& config,
                               const Layout& layout, int64_t rank, const model::Unit& layer);

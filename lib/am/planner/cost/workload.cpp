@@ -29,6 +29,7 @@ struct StrategyReader {
     switch (fsdp2.activation_checkpointing) {
       case config::ActivationCheckpointing::kOff:
         break;
+      case config::ActivationCheckpointing::kMlp:  // most of a layer's products
       case config::ActivationCheckpointing::kFull:
         job.recompute = Recompute::kFull;
         break;

@@ -13,7 +13,7 @@
 namespace am::planner {
 namespace {
 
-constexpr std::array<Reason, 17> kReasons = {{
+constexpr std::array<Reason, 18> kReasons = {{
     {"mesh.pp_size", "accelerate has no pipeline"},
     {"mesh.ep_size", "accelerate has no expert parallelism"},
     {"mesh.dp_size", "without the axes that are lost, their ranks are data parallel"},
@@ -26,6 +26,7 @@ constexpr std::array<Reason, 17> kReasons = {{
     {"strategy.sequence_parallel", "transformers' TP plans decide it"},
     {"strategy.mp_policy.", "mixed_precision sets all dtypes alike"},
     {"strategy.activation_checkpointing", "accelerate checkpoints fully, under FSDP"},
+    {"strategy.activation_checkpointing_every", "accelerate checkpoints all layers or none"},
     {"strategy.offload_policy.pin_memory", "accelerate pins"},
     {"train.", "the training script sets it"},
     {"optimizer.", "the training script sets it"},

@@ -12,7 +12,7 @@
 namespace am::planner {
 namespace {
 
-constexpr std::array<Reason, 19> kReasons = {{
+constexpr std::array<Reason, 20> kReasons = {{
     {"mesh.pp_size", "DeepSpeed's pipelines are made in code, with PipelineModule"},
     {"mesh.ep_size", "DeepSpeed's experts are made in code"},
     {"mesh.cp_size", "DeepSpeed's sequence parallelism is made in code"},
@@ -24,6 +24,7 @@ constexpr std::array<Reason, 19> kReasons = {{
     {"strategy.tp_plan", "AutoTP finds the layers itself"},
     {"strategy.sequence_parallel", "AutoTP has none"},
     {"strategy.activation_checkpointing", "the model's code checkpoints its layers"},
+    {"strategy.activation_checkpointing_every", "the model's code checkpoints its layers"},
     {"strategy.mp_policy.", "DeepSpeed computes in one dtype"},
     {"strategy.enable_compile", "engine.compile() in the training script does it"},
     {"train.seq_len", "the training script's data has it"},

@@ -14,7 +14,7 @@
 namespace am::planner {
 namespace {
 
-constexpr std::array<Reason, 16> kReasons = {{
+constexpr std::array<Reason, 17> kReasons = {{
     {"mesh.dp_replicate_size", "it would need the outer sharding of Megatron-FSDP"},
     {"pipeline.schedule", "Megatron runs 1F1B, interleaved with virtual stages"},
     {"pipeline.microbatches", "Megatron runs all micro-batches of a step in one round"},
@@ -24,6 +24,7 @@ constexpr std::array<Reason, 16> kReasons = {{
     {"strategy.reshard_after_forward", "Megatron's FSDP decides it"},
     {"strategy.offload_policy", "Megatron offloads in other terms"},
     {"strategy.activation_checkpointing", "selective recomputation in Megatron means attention"},
+    {"strategy.activation_checkpointing_every", "Megatron counts layers from the other end"},
     {"strategy.enable_compile", "Megatron fuses by hand"},
     {"model.weights", "Megatron loads its own checkpoints"},
     {"model.dtype", "Megatron stores what it computes with, and float32 in the optimizer"},

@@ -13,10 +13,11 @@
 namespace am::planner {
 namespace {
 
-constexpr std::array<Reason, 10> kReasons = {{
+constexpr std::array<Reason, 11> kReasons = {{
     {"strategy.tp_plan", "a recipe takes the name of a Python object"},
     {"strategy.reshard_after_forward", "a recipe says only whether, not to how many ranks"},
     {"strategy.activation_checkpointing", "this strategy checkpoints fully or not at all"},
+    {"strategy.activation_checkpointing_every", "a recipe checkpoints all layers or none"},
     {"strategy.bucket_cap_mb", "AutoModel takes PyTorch's"},
     {"model.weights", "a recipe loads the weights beside the model's config, or none"},
     {"train.seed", "a recipe has one seed, and that is the model's"},
@@ -70,6 +71,8 @@ void write_strategy(const Facts& facts, Json& distributed) {
     const bool list = now.is_array() && now.empty();
     if (now.is_null() || list || key == "mp_policy" || key == "offload_policy") continue;
     if (key == "reshard_after_forward" && !now.is_boolean()) continue;
+    if (key == "activation_checkpointing_every") continue;
+    if (key == "activation_checkpointing" && now == "mlp") now = true;
     distributed[key] = std::move(now);
   }
   if (facts.fsdp2 == nullptr) return;

@@ -14,10 +14,12 @@
 namespace am::planner {
 namespace {
 
-constexpr std::array<Reason, 11> kReasons = {{
+constexpr std::array<Reason, 13> kReasons = {{
     {"strategy.name", "FSDP2 shards as Megatron's stage 3 does: it is read back as fsdp2"},
     {"strategy.tp_plan", "torchtitan's models bring their own TP plans"},
     {"strategy.sequence_parallel", "a job file always has it with tensor parallelism"},
+    {"strategy.activation_checkpointing", "torchtitan has whole layers, or operators"},
+    {"strategy.activation_checkpointing_every", "with whole layers only"},
     {"strategy.reshard_after_forward",
      "with a pipeline torchtitan's default keeps parameters gathered: \"always\" was written"},
     {"strategy.mp_policy.reduce_dtype", "torchtitan reduces gradients in float32"},
@@ -102,10 +104,17 @@ void write_checkpointing(const Facts& facts, Json& out) {
     out["activation_checkpoint"]["mode"] = "none";
     return;
   }
+  Json& to = out["activation_checkpoint"];
   const bool selective = facts.fsdp2 != nullptr && facts.fsdp2->activation_checkpointing ==
                                                        config::ActivationCheckpointing::kSelective;
-  out["activation_checkpoint"]["mode"] = selective ? "selective" : "full";
-  if (selective) out["activation_checkpoint"]["selective_ac_option"] = "op";
+  // Its selective mode is by operator, or every n-th layer whole.
+  const int64_t every = facts.fsdp2 != nullptr ? facts.fsdp2->activation_checkpointing_every : 1;
+  to["mode"] = selective || every > 1 ? "selective" : "full";
+  if (selective) {
+    to["selective_ac_option"] = "op";
+  } else if (every > 1) {
+    to["selective_ac_option"] = cat(every);
+  }
 }
 
 void write_optimizer(const Facts& facts, Json& out) {

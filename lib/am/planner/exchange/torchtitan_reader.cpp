@@ -2,6 +2,7 @@
 // ours.
 #include <cmath>
 
+#include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/planner/exchange/draft.h"
 #include "am/planner/exchange/facts.h"
@@ -100,12 +101,17 @@ void read_checkpointing(Draft& draft) {
   constexpr const char* kChoice = "activation_checkpoint:";  // of the command line
   const char* key = source.has(kChoice) ? kChoice : "activation_checkpoint.mode";
   const std::string mode = source.text(key).value_or("selective");
-  source.skip("activation_checkpoint.selective_ac_option");
+  constexpr const char* kOption = "activation_checkpoint.selective_ac_option";
+  const std::string option = source.text(kOption).value_or("op");
+  const std::optional<int64_t> every = mode == "selective" ? parse_integer(option) : std::nullopt;
   if (mode != "none" && mode != "full" && mode != "selective") {
     source.refuse(key, cat("a plan has no checkpointing \"", mode, "\""),
                   "none, full or selective");
   } else if (mode == "none" || std::holds_alternative<config::DDPConfig>(draft.plan().strategy)) {
     draft.set("strategy.activation_checkpointing", mode != "none", key);
+  } else if (every && *every >= 1) {
+    draft.set("strategy.activation_checkpointing", "full", key);
+    draft.set("strategy.activation_checkpointing_every", *every, kOption);
   } else {
     draft.set("strategy.activation_checkpointing", mode, key);
   }

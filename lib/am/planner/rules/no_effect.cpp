@@ -32,6 +32,9 @@ void check(const config::FSDP2Config& config, const config::Plan& plan, Notes& n
   notes.add("strategy.patch_is_packed_sequence",
             config.patch_is_packed_sequence && !plan.data.reset_position_ids,
             "sequences are packed with data.reset_position_ids = true only");
+  notes.add("strategy.activation_checkpointing_every",
+            config.activation_checkpointing == config::ActivationCheckpointing::kOff,
+            "no layer is checkpointed without activation_checkpointing");
   const bool prefetch = config.enable_fsdp2_prefetch;
   notes.add("strategy.fsdp2_forward_prefetch_depth", !prefetch,
             "units are gathered ahead with enable_fsdp2_prefetch = true only");
