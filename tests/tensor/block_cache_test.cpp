@@ -37,14 +37,18 @@ TEST_CASE("what waits and what is used never exceed what was used at most") {
   cache.give(a);
   cache.give(b);
   CHECK(cache.counts().waiting == 10 * kMiB);
-  void* c = cache.take(5 * kMiB);  // neither fits: the one that waited longest goes
+  void* c = cache.take(5 * kMiB);  // neither serves; the smallest that makes 5 MiB of room goes
   CHECK(cache.counts().in_use == 5 * kMiB);
-  CHECK(cache.counts().waiting == 0);  // 5 + 6 would be more than 10
+  CHECK(cache.counts().waiting == 4 * kMiB);
   CHECK(cache.counts().most == 10 * kMiB);
   void* d = cache.take(4 * kMiB);
+  CHECK(d == a);
   cache.give(d);
-  CHECK(cache.counts().waiting == 4 * kMiB);
   cache.give(c);
+  void* large = cache.take(12 * kMiB);  // more than ever: all that waits goes
+  CHECK(cache.counts().waiting == 0);
+  CHECK(cache.counts().most == 12 * kMiB);
+  cache.give(large);
 }
 
 TEST_CASE("a repeated step asks the system for nothing") {

@@ -64,14 +64,28 @@ class CachedAllocator final : public c10::Allocator {
 }  // namespace
 
 BlockCache::~BlockCache() {
-  while (!waiting_.empty()) drop_oldest();
+  while (!waiting_.empty()) drop(waiting_.begin());
 }
 
-void BlockCache::drop_oldest() {
-  const Block block = waiting_.front();
-  waiting_.pop_front();
-  counts_.waiting -= block.bytes;
-  ::munmap(block.start, block.bytes);
+void BlockCache::drop(std::list<Block>::iterator block) {
+  counts_.waiting -= block->bytes;
+  ::munmap(block->start, block->bytes);
+  waiting_.erase(block);
+}
+
+// See Note [The budget].
+void BlockCache::make_room() {
+  while (!waiting_.empty() && counts_.in_use + counts_.waiting > counts_.most) {
+    const size_t excess = counts_.in_use + counts_.waiting - counts_.most;
+    auto best = waiting_.begin();
+    for (auto block = waiting_.begin(); block != waiting_.end(); ++block) {
+      const bool enough = block->bytes >= excess;
+      const bool better = enough ? best->bytes < excess || block->bytes < best->bytes
+                                 : best->bytes < excess && block->bytes > best->bytes;
+      if (better) best = block;
+    }
+    drop(best);
+  }
 }
 
 void* BlockCache::take(size_t bytes) {
@@ -88,7 +102,7 @@ void* BlockCache::take(size_t bytes) {
     counts_.waiting -= size;
     waiting_.erase(std::prev(found.base()));
   } else {
-    while (!waiting_.empty() && counts_.in_use + counts_.waiting > counts_.most) drop_oldest();
+    make_room();
     start = ask_system(size);
     ++counts_.asked;
   }

@@ -9,8 +9,9 @@
 //
 //   BlockCache::install();   // a program that trains, before its first tensor; a library never
 //
-// Note [The budget]: a block that waits is given back when a new one would exceed the budget: the
-// one that waited longest first.
+// Note [The budget]: where a new block would exceed the budget, one that waits is given back: the
+// smallest that makes enough room, of several such the one that waited longest; else the largest,
+// and again.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -57,7 +58,8 @@ class BlockCache {
     void* start;
     size_t bytes;
   };
-  void drop_oldest();
+  void drop(std::list<Block>::iterator block);
+  void make_room();
 
   mutable std::mutex mutex_;
   std::unordered_map<const void*, size_t> sizes_;  // of blocks in use
