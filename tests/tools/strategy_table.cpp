@@ -21,6 +21,7 @@ std::string scientific(double value) {
 }
 
 std::string percent(double share) {
+  if (std::abs(share) < 0.00005) share = 0;
   return cat(share > 0 ? "+" : "", am::format_fixed(100.0 * share, 2), " %");
 }
 
