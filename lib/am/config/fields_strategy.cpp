@@ -58,7 +58,9 @@ void add_fsdp2(std::vector<FieldSpec>& out) {
   fsdp2.add("enable_async_tensor_parallel", &S::enable_async_tensor_parallel, Boolean{},
             "Overlap tensor parallel collectives with matrix products. It needs "
             "sequence_parallel, and sets it.");
-  fsdp2.add("enable_compile", &S::enable_compile, Boolean{}, "Compile each layer.");
+  fsdp2.add("enable_compile", &S::enable_compile, Boolean{},
+            "Compile each layer. am-run has no Python to do it, refuses the key, and runs fused "
+            "operators always.");
   fsdp2.add("enable_fsdp2_prefetch", &S::enable_fsdp2_prefetch, Boolean{},
             "Gather the parameters of coming units while this one computes.");
   fsdp2.add("fsdp2_backward_prefetch_depth", &S::fsdp2_backward_prefetch_depth, Integer{0, 64},

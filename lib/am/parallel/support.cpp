@@ -28,8 +28,9 @@ class Unsupported {
 };
 
 void check_fsdp2(const config::FSDP2Config& config, Unsupported& unsupported) {
+  // Measured: lib/decisions/0010-fused-operators-and-memory-on-the-host.md.
   unsupported.refuse(config.enable_compile, "strategy.enable_compile", "compilation",
-                     "set it to false");
+                     "set it to false: what a compiler would fuse of a layer is fused already");
   unsupported.refuse(config.enable_async_tensor_parallel, "strategy.enable_async_tensor_parallel",
                      "asynchronous tensor parallelism", "set it to false");
   const bool custom_plan = !config.tp_plan.table.empty() || config.tp_plan.text != "auto";
