@@ -89,6 +89,7 @@ AM_INLINE Vector<Scalar> load(const Scalar* from, Part part) {
 AM_INLINE Integers bfloat16_bits(const Floats& x) {
   const Integers bits = reinterpret_cast<Integers>(x);
   const Integers rounded = bits + 0x7fff + ((bits >> 16) & 1);
+  // NOLINTNEXTLINE(misc-redundant-expression): not-a-number is what differs from itself
   return ((x == x) ? rounded : (bits | 0x400000)) >> 16 & 0xffff;
 }
 

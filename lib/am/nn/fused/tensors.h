@@ -29,14 +29,9 @@ inline at::ScalarType wide_dtype(at::ScalarType dtype) {
 // Calls `visit` with a value of the dtype's type; the dtype has kernels.
 template <typename Visit>
 void visit_dtype(at::ScalarType dtype, const Visit& visit) {
-  switch (dtype) {
-    case at::kFloat:
-      return visit(float());
-    case at::kDouble:
-      return visit(double());
-    default:
-      return visit(c10::BFloat16());
-  }
+  if (dtype == at::kFloat) return visit(float());
+  if (dtype == at::kDouble) return visit(double());
+  visit(c10::BFloat16());
 }
 
 // Rows [begin, end) on each thread of the pool; `width` elements a row tell whether it is worth it.
