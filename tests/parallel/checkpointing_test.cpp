@@ -9,8 +9,8 @@
 #include "am/base/text.h"
 #include "am/checkpoint/tensor_source.h"
 #include "am/checkpoint/weights.h"
-#include "am/train/trainer.h"
 #include "support/plans.h"
+#include "support/train_curve.h"
 
 namespace am {
 namespace {
@@ -72,30 +72,13 @@ Gradients first_gradients(const std::string& family, const test::LayoutCase& lay
   return gradients;
 }
 
-struct Curve {
-  std::vector<double> losses, norms;
-};
-
-Curve five_steps(const std::string& layout, int64_t ranks, int64_t micro_batch) {
+test::Curve five_steps(const std::string& layout, int64_t ranks, int64_t micro_batch) {
   const config::Plan plan = test::parse(
       cat("[model]\npath = \"loop/model\"\n[train]\nseq_len = 16\nglobal_batch_size = 12\n",
           "micro_batch_size = ", micro_batch,
           "\nmax_steps = 5\nmax_grad_norm = 1.0\n[optimizer]\nlr = 1e-2\n",
           "[data]\nkind = \"tokens\"\npath = \"loop/tokens.bin\"\nshuffle = false\n", layout));
-  const std::filesystem::path nowhere = std::filesystem::temp_directory_path() / "am-no-such-run";
-  Curve curve;
-  runtime::run_ranks(ranks, [&](const runtime::World& world) {
-    Diagnostics found;
-    const auto config = model::load_config(plan.resolve(plan.model.path), found);
-    train::Trainer trainer(plan, *config, world, launch::RunFolder(nowhere), {});
-    for (int64_t step = 0; step < plan.train.max_steps; ++step) {
-      const observe::StepMetrics metrics = trainer.train_step(step);
-      if (world.rank() != 0) continue;
-      curve.losses.push_back(metrics.loss);
-      curve.norms.push_back(metrics.grad_norm);
-    }
-  });
-  return curve;
+  return test::train_curve(plan, ranks);
 }
 
 }  // namespace
@@ -125,11 +108,11 @@ TEST_CASE("checkpointing changes no bit of five steps, with accumulation and wit
   for (const auto& layout : all) {
     DYNAMIC_SECTION(layout.name) {
       const int64_t micro_batch = GENERATE(1, 2);
-      const Curve wanted = five_steps(with_mode(layout, "false"), layout.ranks, micro_batch);
+      const test::Curve wanted = five_steps(with_mode(layout, "false"), layout.ranks, micro_batch);
       REQUIRE(wanted.losses.size() == 5);
       for (const std::string mode : {"true", "\"selective\"", "\"mlp\""}) {
         INFO(mode << ", micro-batches of " << micro_batch);
-        const Curve got = five_steps(with_mode(layout, mode), layout.ranks, micro_batch);
+        const test::Curve got = five_steps(with_mode(layout, mode), layout.ranks, micro_batch);
         CHECK(got.losses == wanted.losses);
         CHECK(got.norms == wanted.norms);
       }
@@ -140,8 +123,8 @@ TEST_CASE("checkpointing changes no bit of five steps, with accumulation and wit
 TEST_CASE("ddp and megatron_fsdp checkpoint layers without changing a bit") {
   const std::string name = GENERATE("ddp", "megatron_fsdp");
   const std::string layout = cat("[mesh]\nworld_size = 2\n[strategy]\nname = \"", name, "\"\n");
-  const Curve wanted = five_steps(layout, 2, 1);
-  const Curve got = five_steps(layout + "activation_checkpointing = true\n", 2, 1);
+  const test::Curve wanted = five_steps(layout, 2, 1);
+  const test::Curve got = five_steps(layout + "activation_checkpointing = true\n", 2, 1);
   REQUIRE(wanted.losses.size() == 5);
   CHECK(got.losses == wanted.losses);
   CHECK(got.norms == wanted.norms);

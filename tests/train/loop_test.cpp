@@ -9,8 +9,8 @@
 #include "am/base/file.h"
 #include "am/base/json.h"
 #include "am/base/text.h"
-#include "am/train/trainer.h"
 #include "support/plans.h"
+#include "support/train_curve.h"
 
 namespace am {
 namespace {
@@ -42,29 +42,8 @@ std::string loop_plan(const std::string& layout, int64_t micro_batch, const std:
 
 Json reference() { return Json::parse(read_file(test::data_path("loop/losses.json"))); }
 
-struct Curve {
-  std::vector<double> losses;
-  std::vector<double> norms;
-  std::vector<double> lrs;
-};
-
-Curve train_curve(const std::string& plan_text, int64_t ranks) {
-  const config::Plan plan = test::parse(plan_text);
-  const std::filesystem::path nowhere = std::filesystem::temp_directory_path() / "am-no-such-run";
-  Curve curve;
-  runtime::run_ranks(ranks, [&](const runtime::World& world) {
-    Diagnostics found;
-    const auto config = model::load_config(plan.resolve(plan.model.path), found);
-    train::Trainer trainer(plan, *config, world, launch::RunFolder(nowhere), {});
-    for (int64_t step = 0; step < plan.train.max_steps; ++step) {
-      const observe::StepMetrics metrics = trainer.train_step(step);
-      if (world.rank() != 0) continue;
-      curve.losses.push_back(metrics.loss);
-      curve.norms.push_back(metrics.grad_norm);
-      curve.lrs.push_back(metrics.lr);
-    }
-  });
-  return curve;
+test::Curve train_curve(const std::string& plan_text, int64_t ranks) {
+  return test::train_curve(test::parse(plan_text), ranks);
 }
 
 void check_equal(const std::vector<double>& got, const Json& wanted, double first, double all) {
@@ -75,7 +54,7 @@ void check_equal(const std::vector<double>& got, const Json& wanted, double firs
   }
 }
 
-void check_curve(const Curve& curve, const Json& wanted) {
+void check_curve(const test::Curve& curve, const Json& wanted) {
   check_equal(curve.losses, wanted["losses"], 1e-6, 1e-4);
   check_equal(curve.norms, wanted["grad_norms"], 1e-5, 1e-3);
   check_equal(curve.lrs, wanted["lrs"], 1e-12, 1e-12);
@@ -136,7 +115,7 @@ TEST_CASE("warm-up and cosine decay follow PyTorch's curve") {
 
 TEST_CASE("bfloat16 compute stays near the float32 curve") {
   const std::string layout = "[mesh]\nworld_size = 2\n[strategy]\nname = \"fsdp2\"\n";
-  const Curve curve = train_curve(loop_plan(layout, 2, ""), 2);
+  const test::Curve curve = train_curve(loop_plan(layout, 2, ""), 2);
   const Json wanted = reference()["losses"];
   check_equal(curve.losses, wanted, 2e-2, 5e-2);
   CHECK(curve.losses[0] != wanted[0].get<double>());

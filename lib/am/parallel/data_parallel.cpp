@@ -169,8 +169,9 @@ std::vector<ParamGroup*> DataParallel::groups_of(std::string_view module) const 
 }
 
 UnshardHandle DataParallel::unshard(std::string_view module, bool async_op) {
-  UnshardHandle handle(groups_of(module));
-  for (ParamGroup* group : groups_of(module)) group->begin_unshard();
+  const std::vector<ParamGroup*> groups = groups_of(module);
+  for (ParamGroup* group : groups) group->begin_unshard();
+  UnshardHandle handle(groups);
   if (!async_op) handle.wait();
   return handle;
 }

@@ -155,7 +155,7 @@ class Walk {
         gathering.communication += unit.gather_buffer + pending;
         look(cat("backward of ", unit.name, ", gathering"), gathering);
       }
-      const bool is_head = i + 1 == units_.size();
+      const bool is_head = unit.layer < 0 && i + 1 == units_.size();  // no stage but the last one
       const BackwardBytes gradients =
           is_head ? head_backward(context_, config_, vocabulary()) : unit.backward;
       Moment computing = now_;
@@ -164,8 +164,11 @@ class Walk {
       // The tied head's gradient waits in autograd for the embedding's.
       const double buffer = unit.waits_for_end || accumulates() ? 0.0 : unit.reduce_buffer;
       Moment first = computing;
-      (gradients.packed_first ? first.communication : first.unsharded) +=
-          gradients.packed_first ? buffer : unit.gradient;
+      if (gradients.packed_first) {
+        first.communication += buffer;
+      } else {
+        first.unsharded += unit.gradient;
+      }
       look(cat("backward of ", unit.name), first);
       if (!unit.waits_for_end && !accumulates() && !bucketed) {
         bucketed = true;
