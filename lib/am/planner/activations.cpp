@@ -277,11 +277,12 @@ double recomputed_activations(const ActivationContext& context, const model::Mod
 namespace {
 
 // The product for a weight's gradient reads its left side transposed; on the host a copy is made of
-// at most so many elements at a time (nn/fused/product.cpp).
+// at most so many elements at a time.
 double transposed_copy(const ActivationContext& context, double width) {
-  constexpr double kMostCopied = 524288.0;
   const bool copies = context.on_host && context.product_bytes == 4.0;
-  return copies ? std::min(context.tokens * width, kMostCopied) * context.product_bytes : 0.0;
+  return copies ? std::min(context.tokens * width, static_cast<double>(kMostTransposed)) *
+                      context.product_bytes
+                : 0.0;
 }
 
 }  // namespace

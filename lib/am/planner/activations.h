@@ -62,6 +62,10 @@ double layer_activations(const ActivationContext& context, const model::ModelCon
 double recomputed_activations(const ActivationContext& context, const model::ModelConfig& config,
                               const Layout& layout, int64_t rank, const model::Unit& layer);
 
+// Elements of a transposed matrix that a product on the host copies at a time
+// (nn/fused/product.cpp).
+inline constexpr int64_t kMostTransposed = 1 << 19;
+
 // Gradients of activations that are alive while one layer's or the head's backward runs, at its two
 // fullest moments: `first` while all that forward saved is still there, `later` when some of it is
 // gone and the buffer of the reduction holds a parameter's gradient.

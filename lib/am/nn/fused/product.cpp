@@ -8,6 +8,8 @@
 #include <optional>
 #include <string_view>
 
+#include "am/planner/activations.h"
+
 namespace am::nn::fused {
 
 namespace {
@@ -50,7 +52,7 @@ bool fits(const at::Tensor& a, const at::Tensor& b) {
 
 // The operator reads a dense left side: of a transposed one a copy is made, of at most so many
 // elements at a time.
-constexpr int64_t kMostCopied = 1 << 19;
+constexpr int64_t kMostCopied = planner::kMostTransposed;
 
 // On the meta device the copy is made, and ATen knows the shape.
 at::Tensor multiply_dense(const at::Tensor& a_MK, const at::Tensor& b_KN) {
