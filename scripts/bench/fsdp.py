@@ -10,8 +10,10 @@ sides train the same shape from scratch on synthetic tokens: 2 ranks of one thre
 The jobs run one after the other in every round, so that a slow spell of the machine meets all of them.
 Printed are, over the rounds, the medians of
   tokens/s   of the median step after the third
-  memory     the largest resident set of a rank, less that of the same program with its libraries loaded
-  start      from the command to the end of the first step (of PyTorch: two processes, without torchrun)
+  peak       the largest resident set of a rank
+  of it      what the rank added to the same program with its libraries loaded: the job's own memory
+  launch     from the command to the first step (of PyTorch: two processes, without torchrun)
+  1st step   from the command to the end of the first step
 and their ratios to PyTorch's.
 """
 
@@ -80,6 +82,8 @@ def peer_rank(kind, shape, steps):
         model = torch.nn.parallel.DistributedDataParallel(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
     torch.manual_seed(dist.get_rank())
+    if dist.get_rank() == 0:
+        print("ready", 0, flush=True)
     for _ in range(steps):
         start = time.perf_counter()
         tokens = torch.randint(shape["vocab"], (shape["batch"], shape["seq"] + 1))
@@ -94,7 +98,8 @@ def peer_rank(kind, shape, steps):
             print("step", time.perf_counter() - start, flush=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if dist.get_rank() == 0:
-        print("memory", (peak - loaded) * 1024, flush=True)
+        print("peak", peak * 1024, flush=True)
+        print("loaded", loaded * 1024, flush=True)
     dist.destroy_process_group()
 
 
@@ -110,17 +115,17 @@ def run_peer(kind, name, steps):
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**common, "RANK": r, "LOCAL_RANK": r})
         for r in "01"
     ]
-    times, memory, start = [], 0, None
+    times, found, first = [], {}, {}
     for line in ranks[0].stdout:
         word, value = line.split()[:2]
+        first.setdefault(word, time.perf_counter() - begin)
         if word == "step":
-            start = start or time.perf_counter() - begin
             times.append(float(value))
-        elif word == "memory":
-            memory = float(value)
+        else:
+            found[word] = float(value)
     if any([rank.wait() for rank in ranks]):
         sys.exit(f"PyTorch's {kind} failed")
-    return result(name, times, memory, start)
+    return result(name, times, found["peak"], found["loaded"], first["ready"], first["step"])
 
 
 # ---- am-run ----------------------------------------------------------------------------------------------
@@ -192,7 +197,7 @@ def run_ours(build, kind, name, steps, shared):
         plan = Path(folder, "plan.toml")
         plan.write_text(plan_text(kind, SHAPES[name], folder, steps))
         env = dict(os.environ, OMP_NUM_THREADS="1", AM_SHARED_MEMORY="1" if shared else "0")
-        begin, start, said = time.perf_counter(), None, []
+        begin, first, said = time.perf_counter(), {}, []
         job = subprocess.Popen(
             [build / "bin/am-run", plan, "--run-dir", Path(folder, "run")],
             stdout=subprocess.DEVNULL,
@@ -204,22 +209,36 @@ def run_ours(build, kind, name, steps, shared):
         peak.start()
         for line in job.stderr:
             said.append(line)
-            if start is None and line.startswith("step"):
-                start = time.perf_counter() - begin
+            first.setdefault(line.split()[0], time.perf_counter() - begin)
         if job.wait() != 0:
             sys.exit("am-run failed:\n" + "".join(said))
         peak.over.set()
         lines = Path(folder, "run", "metrics.jsonl").read_text().splitlines()
         times = [json.loads(line)["step_seconds"] for line in lines]
-        return result(name, times, peak.bytes - peak_of_loaded(build), start)
+        return result(name, times, peak.bytes, peak_of_loaded(build), first["weights"], first["step"])
 
 
 # ---- both ------------------------------------------------------------------------------------------------
 
 
-def result(name, times, memory, start):
+def result(name, times, peak, loaded, launch, first):
     tokens = 2 * SHAPES[name]["batch"] * SHAPES[name]["seq"]
-    return dict(speed=tokens / statistics.median(times[3:]), memory=memory / 2**20, start=start)
+    return {
+        "speed": tokens / statistics.median(times[3:]),
+        "peak": peak / 2**20,
+        "of it": (peak - loaded) / 2**20,
+        "launch": launch,
+        "1st step": first,
+    }
+
+
+FORMS = {
+    "speed": "{:8.0f}",
+    "peak": "{:4.0f} MiB",
+    "of it": "{:4.0f} MiB",
+    "launch": "{:5.2f} s",
+    "1st step": "{:6.2f} s",
+}
 
 
 def compare(build, name, rounds, steps):
@@ -236,16 +255,16 @@ def compare(build, name, rounds, steps):
         for job, run in jobs.items():
             found[job].append(run())
     print(f"shape {name}: {SHAPES[name]}")
-    print(f"{'':20s} {'tokens/s':>9s} {'memory':>9s} {'start':>7s}   ratios to PyTorch's")
+    print(f"{'':18s} {'tokens/s':>8s} {'peak':>8s} {'of it':>8s} {'launch':>7s} {'1st step':>8s}   ratios to PyTorch's")
     for job, results in found.items():
         peer = "PyTorch FSDP2" if "fsdp2" in job.lower() else "PyTorch DDP"
-        line = f"{job:20s}"
+        line = f"{job:18s}"
         ratios = "  "
-        for key, form in (("speed", "{:9.0f}"), ("memory", "{:6.0f} MiB"), ("start", "{:5.2f} s")):
+        for key, form in FORMS.items():
             own = statistics.median(r[key] for r in results)
             ratio = statistics.median(r[key] / p[key] for r, p in zip(results, found[peer]))
             line += " " + form.format(own)
-            ratios += f"  {key} {ratio:.2f}"
+            ratios += f" {ratio:5.2f}"
         print(line + ("" if job == peer else ratios), flush=True)
 
 
