@@ -16,6 +16,7 @@
 #include "am/launch/stop_signal.h"
 #include "am/observe/step_line.h"
 #include "am/parallel/parallel_model.h"
+#include "am/planner/parameter_choice.h"
 #include "am/runtime/distributed.h"
 #include "am/runtime/init_utils.h"
 #include "am/runtime/nccl_environment.h"
@@ -39,9 +40,16 @@ void announce(const JobPlan& job) {
     if (mesh.size(axis) > 1)
       axes += cat(axes.empty() ? "" : " x ", to_string(axis), " ", mesh.size(axis));
   }
-  const int64_t parameters = model::build_inventory(job.model).total();
-  std::cerr << "model       " << job.model.model_type << ", "
-            << format_short_count(static_cast<double>(parameters)) << " parameters, "
+  int64_t all = 0;
+  int64_t trained = 0;
+  for (const auto& parameter : model::build_inventory(job.model).parameters) {
+    const int64_t elements = numel(parameter.shape);
+    all += elements;
+    if (!planner::is_frozen(job.plan, parameter.name)) trained += elements;
+  }
+  const auto short_count = [](int64_t n) { return format_short_count(static_cast<double>(n)); };
+  std::cerr << "model       " << job.model.model_type << ", " << short_count(all) << " parameters, "
+            << (trained == all ? "" : cat(short_count(trained), " of them trained, "))
             << job.model.num_hidden_layers << " layers\n"
             << "mesh        " << mesh.world_size() << (mesh.world_size() == 1 ? " rank" : " ranks")
             << (axes.empty() ? "" : " = ") << axes << ", "

@@ -120,6 +120,32 @@ class Resuming(RunTest):
             self.assertAlmostEqual(record["loss"] / loss, 1.0, delta=1e-4)
         self.assertEqual(len(self.metrics("run")), 6)
 
+    def test_frozen_parameters_stay_and_may_thaw(self):
+        def tensors(file):
+            data = file.read_bytes()
+            end = 8 + int.from_bytes(data[:8], "little")
+            header = json.loads(data[8:end])
+            header.pop("__metadata__", None)
+            spans = {name: entry["data_offsets"] for name, entry in header.items()}
+            return {name: data[end + begin : end + stop] for name, (begin, stop) in spans.items()}
+
+        def changed(step):
+            after = tensors(self.path / "run" / "export" / f"step-{step}" / "model.safetensors")
+            self.assertEqual(set(after), set(before))
+            return {name for name in after if after[name] != before[name]}
+
+        before = tensors(DATA / "loop" / "model" / "model.safetensors")
+        freeze = ("--set", 'model.freeze_params=["model.embed_tokens.*", "*.layers.0.*"]')
+        frozen = {name for name in before if "embed_tokens" in name or ".layers.0." in name}
+        self.assertTrue(frozen)
+        more = '[checkpoint]\nexport = "hf"\n'
+        said = self.train(self.write_plan(plan_text(more, steps=2)), "run", *freeze).stderr
+        self.assertRegex(said, r"model       .* parameters, .* of them trained, ")
+        self.assertEqual(changed(2), set(before) - frozen)
+        said = self.train(self.write_plan(plan_text(more, steps=4)), "run").stderr
+        self.assertIn(f"{len(frozen)} parameters that were frozen begin without state", said)
+        self.assertEqual(changed(4), set(before))
+
     def test_resume_none_starts_afresh(self):
         plan = self.write_plan(plan_text(self.MORE, steps=3))
         self.train(plan, "run")

@@ -141,7 +141,7 @@ TEST_CASE("to_dict has every key of the configuration and no other") {
         R"("gradient_as_bucket_view":false,"static_graph":false,"broadcast_buffers":false,)"
         R"("find_unused_parameters":false})");
   const Json fsdp2 = to_dict(FSDP2Config{});
-  CHECK(fsdp2.size() == 16);
+  CHECK(fsdp2.size() == 18);
   CHECK(fsdp2["mp_policy"]["reduce_dtype"] == "float32");
   CHECK(fsdp2["reshard_after_forward"].is_null());
   CHECK(to_dict(MegatronFSDPConfig{}).size() == 16);

@@ -25,6 +25,7 @@ path = "/m"
 weights = "none"
 dtype = "bfloat16"
 seed = 3
+freeze_params = ["model.embed_tokens.*", "b"]
 [mesh]
 world_size = 64
 dp_size = 2
@@ -52,6 +53,8 @@ enable_compile = true
 enable_fsdp2_prefetch = true
 fsdp2_backward_prefetch_depth = 3
 fsdp2_forward_prefetch_depth = 4
+shard_placement = { "model.layers.*.mlp.down_proj.weight" = 1, "*.q\"" = 0 }
+ignored_params = ["model.norm.*", "*.bias"]
 [pipeline]
 schedule = "gpipe"
 microbatches = 8

@@ -78,14 +78,14 @@ TEST_CASE("a segment's backward runs once") {
     ++runs;
     return {in[0] * in[0]};
   };
-  const at::Tensor y = nn::checkpoint(square, {x})[0];
+  const at::Tensor y = nn::checkpoint(square, {x}, false)[0];
   CHECK(runs == 1);
   y.sum().backward();
   CHECK(runs == 2);
   CHECK(at::equal(x.grad(), at::full({3}, 2.0)));
   CHECK_THROWS_AS(y.sum().backward(), Error);
   const at::NoGradGuard no_grad;
-  CHECK_FALSE(nn::checkpoint(square, {x})[0].requires_grad());
+  CHECK_FALSE(nn::checkpoint(square, {x}, false)[0].requires_grad());
 }
 
 }  // namespace am

@@ -39,7 +39,7 @@ double predict(const config::Plan& plan, int64_t ranks) {
   const auto sizes = planner::resolve_mesh(plan, ranks, found);
   const auto layout = planner::build_layout(plan, *config, *sizes, found);
   const auto context = planner::activation_context(plan, layout->mesh);
-  double bytes = planner::final_norm_activations(context, *config);
+  double bytes = planner::final_norm_activations(context, *config, /*head_trains=*/true);
   for (const auto& unit : layout->units) {
     if (unit.layer < 0) continue;
     bytes += planner::layer_activations(context, *config, *layout, 0, unit);

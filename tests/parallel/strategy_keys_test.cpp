@@ -4,6 +4,7 @@
 // tp_selection_test), mp_policy's dtypes, defer_fsdp_grad_sync, reshard_after_forward,
 // bucket_cap_mb, disable_bucketing, zero_dp_strategy, fsdp_double_buffer (strategy_table_test,
 // memory_test), autocast_dtype (autocast_test), activation_checkpointing (checkpointing_test),
+// shard_placement, ignored_params (fully_shard_test, strategy_table_test),
 // offload_policy (planner/memory_test), check_for_nan_in_grad (megatron_fsdp_test), backend
 // (cli/run_backend_test); those that are refused or have no effect: planner/rule_cases_test,
 // cli/run_train_test.

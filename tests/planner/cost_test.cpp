@@ -158,6 +158,30 @@ TEST_CASE("communication is what the formulas say") {
   CHECK(time.bytes.tp == Approx(2.0 * 32 * 2 * 4 * 4096.0 * 4096 * 2 * 0.5));
 }
 
+TEST_CASE("frozen layers cost no backward, gradients or updates") {
+  const auto time = [](const std::string& frozen) {
+    const Workload job = job_of(cat("freeze_params = [", frozen, "]\n[mesh]\nworld_size = 16\n",
+                                    "tp_size = 2\n[train]\nglobal_batch_size = 16\n"),
+                                "llama-3.1-8b");
+    return estimate_step_time(job, gpu("h100-sxm"), CostConstants());
+  };
+  const StepTime all = time("");
+  const StepTime half = time(
+      "\"model.embed_tokens.*\", \"model.layers.[0-9].*\", "
+      "\"model.layers.1[0-5].*\"");
+  const StepTime top = time("\"model.*\"");
+  CHECK(half.attention == Approx(all.attention * (3.5 - 1.25) / 3.5));  // backward is 2.5 forward
+  CHECK(half.bytes.tp == Approx(all.bytes.tp * 1.5 / 2.0));
+  CHECK(half.optimizer < all.optimizer * 0.55);
+  CHECK(top.attention == Approx(all.attention / 3.5));
+  CHECK(top.bytes.dp < all.bytes.dp / 2.0);
+  CHECK(top.seconds < half.seconds);
+  // Without its inputs' backward a layer that is frozen in the middle still has theirs.
+  const StepTime middle = time("\"model.layers.5.*\"");
+  CHECK(middle.attention == Approx(all.attention));
+  CHECK(middle.products < all.products);
+}
+
 TEST_CASE("more GPUs of the same kind are not slower, better ones are faster") {
   const auto seconds = [](const std::string& mesh, const std::string& name) {
     return estimate_step_time(job_of(mesh, "llama-3.1-8b"), gpu(name),

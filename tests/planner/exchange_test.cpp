@@ -14,7 +14,8 @@ namespace {
 
 bool is_layout_key(const std::string& key) {
   return starts_with(key, "mesh.") || starts_with(key, "pipeline.") || key == "strategy.name" ||
-         key == "strategy.tp_plan" || starts_with(key, "strategy.reshard");
+         key == "strategy.tp_plan" || starts_with(key, "strategy.reshard") ||
+         key == "strategy.ignored_params" || starts_with(key, "strategy.shard_placement");
 }
 
 // Every parameter lies where it lay.

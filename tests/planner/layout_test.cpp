@@ -163,6 +163,30 @@ TEST_CASE("FSDP pieces are stored padded") {
   }
 }
 
+TEST_CASE("parameters are placed on another dimension, ignored or frozen") {
+  const auto config = model_of("llama-3.2-1b");
+  const Layout layout = layout_of(
+      plan_of("freeze_params = [\"*.up_proj.weight\"]\n[mesh]\nworld_size = 8\ntp_size = 2\n"
+              "[strategy]\nshard_placement = { \"*_proj.weight\" = 1, \"*.q_proj.weight\" = 0 }\n"
+              "ignored_params = [\"model.norm.weight\", \"*.v_proj.weight\"]\n",
+              "llama-3.2-1b"),
+      config);
+  const auto& down = at(layout, "model.layers.0.mlp.down_proj.weight");  // 2048 x 8192, tp on 1
+  CHECK(down.box(layout.mesh, 3) == Box{{0, 4096 + 1024}, {2048, 1024}});
+  CHECK(down.stored_numel(layout.mesh, 3) == 2048 * 1024);
+  CHECK(am::mesh::to_string(down.placements(layout.mesh).front().second) == "Shard(1)");
+  CHECK(at(layout, "model.layers.0.self_attn.q_proj.weight").fsdp_dim == 0);
+  const auto& value = at(layout, "model.layers.3.self_attn.v_proj.weight");  // tp on 0
+  CHECK_FALSE(value.fsdp);
+  CHECK(value.box(layout.mesh, 5) == Box{{256, 0}, {256, 2048}});
+  CHECK(at(layout, "model.layers.0.mlp.up_proj.weight").fsdp);
+  CHECK_FALSE(at(layout, "model.layers.0.mlp.up_proj.weight").trainable);
+  CHECK(down.trainable);
+  CHECK(layout.ignored().size() == 17);
+  const auto gathered = layout.gathered(layout.units[1]);
+  CHECK(gathered.size() + 1 == layout.units[1].parameters.size());
+}
+
 TEST_CASE("ddp and a single rank cut nothing") {
   const Layout ddp = layout_of("[mesh]\nworld_size = 4\n[strategy]\nname = \"ddp\"\n");
   const auto& weight = at(ddp, "model.layers.0.mlp.up_proj.weight");

@@ -54,6 +54,21 @@ TEST_CASE("states of a shard count the padding") {
   }
 }
 
+TEST_CASE("frozen parameters have neither gradients nor optimizer states") {
+  const std::string mesh = "[mesh]\nworld_size = 2\n" + kFloat32;
+  const auto all = memory(mesh).components;
+  const auto some = memory("freeze_params = [\"model.layers.1.*\"]\n" + mesh).components;
+  const int64_t layer = 4 * (2 * 2048 * 2048 + 2 * 512 * 2048 + 3 * 8192 * 2048 + 2 * 2048) / 2;
+  CHECK(some.parameters == all.parameters);
+  CHECK(some.gradients == all.gradients - layer);
+  CHECK(some.optimizer == all.optimizer - 2 * layer);
+  // Behind frozen layers nothing is kept for backward.
+  const auto top =
+      memory("freeze_params = [\"model.embed_tokens.*\", \"model.layers.[0-7].*\"]\n" + mesh)
+          .components;
+  CHECK(top.activations < some.activations * 0.6);
+}
+
 TEST_CASE("storage in bfloat16 halves the states") {
   const auto plan = plan_of("dtype = \"bfloat16\"\n[mesh]\nworld_size = 1\n", "llama-3.2-1b");
   CHECK(am::planner::resolve_precision(plan).storage == "bfloat16");

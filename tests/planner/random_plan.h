@@ -96,6 +96,7 @@ class RandomPlans {
     plan.train.max_steps = pick<int64_t>({100, 1000});
     plan.train.max_grad_norm = pick({0.0, 1.0, 0.3});
     plan.train.seed = pick<int64_t>({0, 5});
+    if (pick({true, false, false})) plan.model.freeze_params = {"model.embed_tokens.*"};
     plan.optimizer.lr = pick({1e-3, 3e-4, 1.5e-4});
     plan.optimizer.betas = {0.9, pick({0.95, 0.999})};
     plan.optimizer.weight_decay = pick({0.0, 0.1});
@@ -118,6 +119,8 @@ class RandomPlans {
     if (chance()) fsdp2.reshard_after_forward = chance();
     if (pick({true, false, false})) fsdp2.offload_policy.emplace();
     fsdp2.enable_compile = chance();
+    if (pick({true, false, false})) fsdp2.shard_placement = {{"model.layers.0.mlp.*", 0}};
+    if (pick({true, false, false})) fsdp2.ignored_params = {"model.norm.*"};
   }
 
   std::mt19937 random_;

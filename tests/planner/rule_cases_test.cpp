@@ -48,6 +48,18 @@ constexpr Case kCases[] = {
      "[mesh]|world_size = 8|dp_replicate_size = 2"},
     {"strategy.reshard", "[mesh]|world_size = 8|[strategy]|reshard_after_forward = 3",
      "[mesh]|world_size = 8|[strategy]|reshard_after_forward = 4"},
+    {"model.freeze_params", "freeze_params = [\"model.embed.*\"]|[mesh]|world_size = 8",
+     "freeze_params = [\"model.embed*\"]|[mesh]|world_size = 8"},
+    {"model.freeze_params", "freeze_params = [\"model.*\", \"lm_head.*\"]|[mesh]|world_size = 8",
+     "freeze_params = [\"model.*\"]|[mesh]|world_size = 8"},
+    {"strategy.ignored_params", "[mesh]|world_size = 8|[strategy]|ignored_params = [\"lm_head\"]",
+     "[mesh]|world_size = 8|[strategy]|ignored_params = [\"lm_head.weight\"]"},
+    {"strategy.shard_placement",
+     "[mesh]|world_size = 8|[strategy]|shard_placement = { \"model.norm.weight\" = 1 }",
+     "[mesh]|world_size = 8|[strategy]|shard_placement = { \"model.norm.weight\" = 0 }"},
+    {"strategy.shard_placement",
+     "[mesh]|world_size = 3|[strategy]|shard_placement = { \"lm_head.weight\" = 1 }",
+     "[mesh]|world_size = 4|[strategy]|shard_placement = { \"lm_head.weight\" = 1 }"},
     {"strategy.autocast", "[mesh]|world_size = 8|[strategy]|autocast_dtype = \"float32\"",
      "[mesh]|world_size = 8|[strategy]|autocast_dtype = \"bfloat16\""},
     {"strategy.unit_modules",
@@ -254,7 +266,8 @@ bool is_reported_elsewhere(std::string_view id) {
         "megatron.", "nemo-automodel."}) {
     if (am::starts_with(id, topic)) return true;
   }
-  if (am::starts_with(id, "model.") && id != "model.weights") return true;
+  if (id == "model.weights" || id == "model.freeze_params") return false;
+  if (am::starts_with(id, "model.")) return true;
   const std::set<std::string_view> single = {"strategy.async_tp", "data.path", "tp.qk_norm",
                                              "cluster.key", "cluster.calibration"};
   return single.count(id) == 1;

@@ -24,6 +24,7 @@ std::vector<std::vector<int>> buckets_of(const config::Plan& plan, const planner
       bytes = 0;
     }
     buckets.back().push_back(static_cast<int>(i));
+    if (!layout.parameters[i].trainable) continue;
     bytes += numel(layout.parameters[i].shape) *
              static_cast<int64_t>(planner::dtype_size(plan.model.dtype));
   }
@@ -45,19 +46,25 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
 
   Traffic traffic;
   const auto send = [&](const std::string& what, int64_t bytes, int64_t times) {
-    if (times == 0) return;
+    if (times == 0 || bytes == 0) return;
     traffic[what].first += bytes * times;
     traffic[what].second += times;
   };
-  const auto reduce = [&](int64_t piece) {
-    const int64_t reduced = piece * static_cast<int64_t>(planner::dtype_size(precision.reduce));
+  const auto in_reduce_dtype = [&](int64_t elements) {
+    return elements * static_cast<int64_t>(planner::dtype_size(precision.reduce));
+  };
+  const auto reduce = [&](int64_t trained) {
+    const int64_t reduced = in_reduce_dtype(trained);
+    if (reduced == 0) return;
     if (shards > 1) send("reduce_scatter dp_shard_cp", reduced * shards, reductions);
     if (replicas > 1) send("all_reduce dp_replicate", reduced, reductions);
   };
-  const auto stored = [&](const std::vector<int>& parameters) {
-    int64_t piece = 0;  // elements, padding included
+  // Elements, padding included: of all of them, or of those that train.
+  const auto stored = [&](const std::vector<int>& parameters, bool trained_alone = false) {
+    int64_t piece = 0;
     for (const int index : parameters) {
-      piece += layout.parameters[static_cast<size_t>(index)].stored_numel(layout.mesh, rank);
+      const auto& parameter = layout.parameters[static_cast<size_t>(index)];
+      if (parameter.trainable || !trained_alone) piece += parameter.stored_numel(layout.mesh, rank);
     }
     return piece;
   };
@@ -67,25 +74,34 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
     const int64_t full =
         piece * shards * static_cast<int64_t>(planner::dtype_size(precision.compute));
     if (shards > 1) send("all_gather dp_shard_cp", full, micro_batches);
-    reduce(piece);
+    reduce(stored(bucket, true));
   }
+  // Backward ends with the first unit that trains; the inventory is in forward order.
+  int first_trained = 0;
+  while (!layout.parameters[static_cast<size_t>(first_trained)].trainable) ++first_trained;
   for (size_t i = 0; i < layout.units.size() && buckets.empty(); ++i) {
-    const int64_t piece = stored(layout.units[i].parameters);
+    const std::vector<int> parameters = layout.gathered(layout.units[i]);
+    const int64_t piece = stored(parameters);
+    const bool has_backward = layout.units[i].parameters.back() >= first_trained;
     const bool embedding = layout.units[i].name == layout.inventory.names.embedding;
     const bool tied = embedding && config.tie_word_embeddings;
     if (shards > 1) {
       const int64_t full =
           piece * shards * static_cast<int64_t>(planner::dtype_size(precision.compute));
       const int64_t forward = tied && reshard[i] ? 2 : 1;
-      const int64_t backward = reshard[i] && (!embedding || tied) ? 1 : 0;
+      const int64_t backward = reshard[i] && (tied || (!embedding && has_backward)) ? 1 : 0;
       // What comes back from the ranks that kept it: also the tied embedding for its head.
       const int64_t from_kept = post_forward > 0 && reshard[i] ? backward + forward - 1 : 0;
       send("all_gather dp_shard_cp", full, micro_batches * (forward + backward - from_kept));
       send(cat("all_gather dp_shard_cp/", post_forward), full, micro_batches * from_kept);
     }
-    reduce(piece);
+    reduce(stored(parameters, true));
   }
-  if (layout.mesh.group_size("dp_cp") > 1) send("all_reduce dp_cp", 8, 1);
+  if (layout.mesh.group_size("dp_cp") > 1) {
+    const int64_t ignored = in_reduce_dtype(stored(layout.ignored(), true));
+    if (ignored > 0) send("all_reduce dp_cp", ignored, reductions);
+    send("all_reduce dp_cp", 8, 1);
+  }
   if (layout.mesh.world_size() > 1) send("all_reduce world", 8, 1);
   return traffic;
 }

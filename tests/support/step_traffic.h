@@ -9,8 +9,11 @@
 // ddp and disable_bucketing have buckets in place of units.
 // Per reduction (every micro-batch, or the last one alone), with R replicas:
 //   reduce_scatter  each unit once: the same pieces in the reduce dtype; S > 1
-//   all_reduce      each unit's piece over the replicas; R > 1
-// Per step: the loss (one double over dp_cp) and the gradients' norm (one over all ranks).
+//   all_reduce      each unit's piece over the replicas; R > 1. What FSDP ignores, whole, over all
+//                   data-parallel ranks.
+// Frozen parameters are gathered and not reduced; units before the first one that trains have no
+// way back. Per step: the loss (one double over dp_cp) and the gradients' norm (one over all
+// ranks).
 #pragma once
 
 #include <cstdint>

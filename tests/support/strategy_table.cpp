@@ -66,6 +66,12 @@ Combination tied(Combination combination) {
   return combination;
 }
 
+// The embedding, the first layer, and a part of the last one.
+Combination frozen(Combination combination) {
+  combination.frozen = "[\"model.embed_tokens.*\", \"model.layers.0.*\", \"model.layers.1.mlp.*\"]";
+  return combination;
+}
+
 Combination stored_as(Combination combination, const std::string& dtype) {
   combination.storage = dtype;
   combination.exact = false;
@@ -77,8 +83,8 @@ std::string plan_text(const Combination& combination, int64_t world, const std::
   const int64_t global_batch = 12 * (combination.accumulation == 1 ? 1 : 3);
   const int64_t micro_batch = global_batch / world / (world == 1 ? 1 : combination.accumulation);
   return cat("[model]\npath = \"", combination.model, size == TableSize::kLarge ? "_large" : "",
-             "\"\ndtype = \"", combination.storage,
-             "\"\n[train]\nseq_len = ", size == TableSize::kLarge ? 128 : 16,
+             "\"\ndtype = \"", combination.storage, "\"\nfreeze_params = ", combination.frozen,
+             "\n[train]\nseq_len = ", size == TableSize::kLarge ? 128 : 16,
              "\nglobal_batch_size = ", global_batch, "\nmicro_batch_size = ", micro_batch,
              "\nmax_steps = ", kSteps,
              "\nmax_grad_norm = 0.0\n[optimizer]\nlr = 1e-3\n[data]\nkind = \"synthetic\"\n",
@@ -106,6 +112,7 @@ Tensors gather(parallel::ParallelModel& model, bool gradients) {
   Tensors whole;
   model.for_each_owned(
       [&](parallel::ParamGroup& group, size_t i, const parallel::OwnedParameter& owned) {
+        if (gradients && !owned.trainable) return;
         const at::Tensor local = gradients ? group.view_in(group.flat_grad(), i) : owned.value;
         whole[owned.name] = model.gather_like(owned.name, local).to(at::kDouble);
       });
@@ -216,6 +223,8 @@ std::vector<Combination> combinations() {
   const std::string prefetch = "enable_fsdp2_prefetch = true\n";
   const std::string full = "activation_checkpointing = \"full\"\n";
   const std::string selective = "activation_checkpointing = \"selective\"\n";
+  const std::string placed = "shard_placement = { \"*_proj.weight\" = 1 }\n";
+  const std::string ignored = "ignored_params = [\"*norm.weight\", \"lm_head.*\"]\n";
   const std::string checkpointed = "activation_checkpointing = true\n";
   return {
       fsdp2("fsdp2, one rank", 1),
@@ -249,11 +258,22 @@ std::vector<Combination> combinations() {
       accumulating(tied(
           fsdp2("fsdp2, tied, checkpointing, prefetch, accumulation", 3, full + prefetch + eager))),
       fsdp2("fsdp2, offload", 2, "offload_policy = { pin_memory = false }\n"),
+      fsdp2("fsdp2, placed on dimension 1", 2, placed),
+      accumulating(
+          fsdp2("fsdp2, placed on dimension 1, bf16, accumulation", 2, placed + bf16 + prefetch)),
+      fsdp2("fsdp2, ignored", 3, ignored),
+      accumulating(
+          fsdp2("fsdp2, ignored, bf16, accumulation, not deferred", 2, ignored + bf16 + eager)),
+      frozen(fsdp2("fsdp2, frozen", 2)),
+      frozen(fsdp2("fsdp2, frozen, prefetch, checkpointing", 3, prefetch + full)),
+      accumulating(frozen(fsdp2("fsdp2, frozen, bf16, accumulation", 2, bf16))),
+      tied(frozen(fsdp2("fsdp2, tied, frozen, selective checkpointing", 2, selective))),
       hsdp("hsdp 2 x 2"),
       tied(hsdp("hsdp 2 x 2, tied, checkpointing", full)),
       accumulating(hsdp("hsdp 2 x 2, accumulation, deferred")),
       accumulating(hsdp("hsdp 2 x 2, accumulation, not deferred, prefetch", eager + prefetch)),
       hsdp("hsdp 2 x 2, bf16", bf16),
+      frozen(hsdp("hsdp 2 x 2, ignored, placed on dimension 1, frozen", ignored + placed)),
       megatron("megatron_fsdp no_shard", 2, 0),
       megatron("megatron_fsdp optim", 2, 1),
       megatron("megatron_fsdp optim_grads", 3, 2),
@@ -277,7 +297,9 @@ std::vector<Combination> combinations() {
       ddp("ddp, buckets of 1 MiB", 2, "bucket_cap_mb = 1\n"),
       ddp("ddp", 3),
       accumulating(ddp("ddp, accumulation", 4)),
+      frozen(megatron("megatron_fsdp optim_grads_params, frozen", 2, 3)),
       tied(ddp("ddp, tied", 2)),
+      frozen(ddp("ddp, frozen", 2)),
       ddp("ddp, checkpointing", 2, checkpointed),
   };
 }

@@ -21,8 +21,9 @@ struct Combination {
   std::string toml;             // [mesh], [strategy]
   std::string model = "table";  // under tests/data: "table" or "table_tied"
   std::string storage = "float32";
-  int64_t accumulation = 1;  // micro-batches a step
-  bool exact = true;         // computes in float32, as the rank it is held against
+  int64_t accumulation = 1;   // micro-batches a step
+  std::string frozen = "[]";  // model.freeze_params, of the one rank too
+  bool exact = true;          // computes in float32, as the rank it is held against
 };
 
 std::vector<Combination> combinations();

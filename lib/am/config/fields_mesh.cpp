@@ -25,6 +25,9 @@ void add_model_fields(std::vector<FieldSpec>& out) {
   model.add("dtype", &S::dtype, dtype_choice(), "Storage dtype of the parameters.");
   model.add("seed", &S::seed, Integer{0},
             "Initialisation seed. The values do not depend on the layout.");
+  model.add("freeze_params", &S::freeze_params, Texts{},
+            "Parameters that are not trained, as globs over their names: "
+            "\"model.embed_tokens.*\".");
 }
 
 void add_mesh_fields(std::vector<FieldSpec>& out) {

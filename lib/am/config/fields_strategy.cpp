@@ -67,6 +67,13 @@ void add_fsdp2(std::vector<FieldSpec>& out) {
             "Units to gather ahead in backward.");
   fsdp2.add("fsdp2_forward_prefetch_depth", &S::fsdp2_forward_prefetch_depth, Integer{0, 64},
             "Units to gather ahead in forward.");
+  fsdp2
+      .add("shard_placement", &S::shard_placement, PlacementCodec{},
+           "Dimension that FSDP cuts parameters on, a table glob = dimension. All others: 0.")
+      .also = {"shard_placement_fn"};
+  fsdp2.add("ignored_params", &S::ignored_params, Texts{},
+            "Parameters that FSDP leaves whole on every data parallel rank, as globs over their "
+            "names. Their gradients are summed over those ranks.");
 }
 
 void add_megatron_fsdp(std::vector<FieldSpec>& out) {

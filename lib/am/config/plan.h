@@ -20,6 +20,7 @@ struct ModelSection {
   std::string weights = "auto";  // auto | none | path
   std::string dtype = "float32";
   int64_t seed = 0;
+  std::vector<std::string> freeze_params;  // globs over parameters' names: those are not trained
 };
 
 struct MeshSection {

@@ -128,26 +128,52 @@ Json OffloadCodec::schema() const {
 
 namespace {
 
-using TextTable = std::vector<std::pair<std::string, std::string>>;
+template <typename T>
+using Table = std::vector<std::pair<std::string, T>>;
 
-void flatten(const Input& input, const std::string& prefix, TextTable& out) {
+template <typename T, typename Codec>
+void flatten(const Input& input, const Codec& codec, const std::string& prefix, Table<T>& out) {
   for (const Member& member : input.value.members) {
     const Input part = input.part(member.value, member.key);
     if (member.value.is_table()) {
-      flatten(part, cat(prefix, member.key, "."), out);
-    } else if (auto text = Text{}.read(part)) {
-      out.emplace_back(prefix + member.key, std::move(*text));
+      flatten(part, codec, cat(prefix, member.key, "."), out);
+    } else if (auto value = codec.read(part)) {
+      out.emplace_back(prefix + member.key, std::move(*value));
     }
   }
 }
 
+template <typename T, typename Codec>
+std::optional<Table<T>> read_flat(const Input& input, const Codec& codec) {
+  const int errors = input.found.errors();
+  Table<T> table;
+  flatten(input, codec, "", table);
+  return input.found.errors() == errors ? std::optional(std::move(table)) : std::nullopt;
+}
+
+// No tensor of a model has more dimensions.
+constexpr Integer kDimension{0, 7};
+
 }  // namespace
 
-std::optional<TextTable> read_text_table(const Input& input) {
-  const int errors = input.found.errors();
-  TextTable table;
-  flatten(input, "", table);
-  return input.found.errors() == errors ? std::optional(std::move(table)) : std::nullopt;
+std::optional<Table<std::string>> read_text_table(const Input& input) {
+  return read_flat<std::string>(input, Text{});
+}
+
+std::optional<ShardPlacement> PlacementCodec::read(const Input& input) const {
+  if (input.value.is_table()) return read_flat<int64_t>(input, kDimension);
+  input.wrong_type("a table", "{ \"model.layers.*.mlp.down_proj.weight\" = 1 }");
+  return std::nullopt;
+}
+
+Json PlacementCodec::write(const ShardPlacement& placement) const {
+  Json table = Json::object();
+  for (const auto& [pattern, dim] : placement) table[pattern] = dim;
+  return table;
+}
+
+Json PlacementCodec::schema() const {
+  return {{"type", "object"}, {"additionalProperties", kDimension.schema()}};
 }
 
 std::optional<TpPlanSetting> TpPlanCodec::read(const Input& input) const {

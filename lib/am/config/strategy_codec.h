@@ -37,6 +37,14 @@ struct TpPlanCodec {
   std::string type() const { return "text, or a table of pattern = style"; }
 };
 
+// { "model.layers.*.mlp.down_proj.weight" = 1 }
+struct PlacementCodec {
+  std::optional<ShardPlacement> read(const Input& input) const;
+  Json write(const ShardPlacement& placement) const;
+  Json schema() const;
+  std::string type() const { return "table of glob = dimension"; }
+};
+
 // false, true, "full" or "selective"; true is "full".
 struct CheckpointingCodec {
   std::optional<ActivationCheckpointing> read(const Input& input) const;

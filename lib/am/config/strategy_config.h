@@ -33,6 +33,9 @@ struct TpPlanSetting {
   std::vector<std::pair<std::string, std::string>> table;  // pattern, style; in the file's order
 };
 
+// Glob over parameters' names, tensor dimension; in the file's order.
+using ShardPlacement = std::vector<std::pair<std::string, int64_t>>;
+
 // What layers compute again in backward: nothing, all but the most expensive, all, or the
 // feed-forward alone.
 enum class ActivationCheckpointing { kOff, kFull, kSelective, kMlp };
@@ -56,6 +59,10 @@ struct FSDP2Config {
   bool enable_fsdp2_prefetch = false;
   int64_t fsdp2_backward_prefetch_depth = 2;
   int64_t fsdp2_forward_prefetch_depth = 1;
+  // fully_shard's arguments of these names. A parameter that none matches is cut on dimension 0;
+  // where several match, the last one counts.
+  ShardPlacement shard_placement;
+  std::vector<std::string> ignored_params;  // globs: whole on every data-parallel rank
 };
 
 struct MegatronFSDPConfig {

@@ -28,7 +28,7 @@ using torch::autograd::variable_list;
 struct KnownProduct : torch::autograd::Function<KnownProduct> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const at::Tensor& value, const std::optional<at::Tensor>& bias) {
-    context->save_for_backward({x, weight});
+    context->save_for_backward({weight.requires_grad() ? x : at::Tensor(), weight});
     context->saved_data["biased"] = bias.has_value();
     return value;
   }
@@ -130,9 +130,10 @@ void Products::replay() {
   turn_ = 0;
 }
 
-Tensors checkpoint(Segment segment, const Tensors& inputs) {
-  const bool needed = std::any_of(inputs.begin(), inputs.end(),
-                                  [](const at::Tensor& input) { return input.requires_grad(); });
+Tensors checkpoint(Segment segment, const Tensors& inputs, bool trains) {
+  const bool needed =
+      trains || std::any_of(inputs.begin(), inputs.end(),
+                            [](const at::Tensor& input) { return input.requires_grad(); });
   if (!at::GradMode::is_enabled() || !needed) {
     Products products;
     return segment(inputs, products);

@@ -53,8 +53,8 @@ class Products {
 using Segment = std::function<Tensors(const Tensors& inputs, Products& products)>;
 
 // The segment's outputs. An input may be returned as it is; then its other gradients join in the
-// order in which autograd would add them. Without grad mode, or where no input needs a gradient,
-// the segment simply runs.
-Tensors checkpoint(Segment segment, const Tensors& inputs);
+// order in which autograd would add them. Without grad mode, or where no input needs a gradient and
+// nothing inside `trains`, the segment simply runs.
+Tensors checkpoint(Segment segment, const Tensors& inputs, bool trains);
 
 }  // namespace am::nn

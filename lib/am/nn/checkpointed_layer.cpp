@@ -9,6 +9,23 @@ namespace am::nn {
 
 namespace {
 
+bool trains(const Linear& linear) {
+  return linear.weight->value.requires_grad() ||
+         (linear.bias && linear.bias->value.requires_grad());
+}
+
+bool trains(const RMSNorm& norm) { return norm.weight && norm.weight->value.requires_grad(); }
+
+// Behind frozen layers a layer's input needs no gradient, and its parameters do.
+bool trains(const DecoderLayer& layer) {
+  const Attention& attention = layer.self_attn;
+  const FeedForward& mlp = layer.mlp;
+  return trains(layer.input_layernorm) || trains(layer.post_attention_layernorm) ||
+         trains(attention.q_proj) || trains(attention.k_proj) || trains(attention.v_proj) ||
+         trains(attention.o_proj) || trains(attention.q_norm) || trains(attention.k_norm) ||
+         trains(mlp.gate_proj) || trains(mlp.up_proj) || trains(mlp.down_proj);
+}
+
 // The residual sum goes through the segment (it returns its input), so that the input's gradients
 // join in the order of the layer without checkpointing.
 at::Tensor checkpointed_feed_forward(const DecoderLayer& layer, const at::Tensor& attended_BTD) {
@@ -22,7 +39,7 @@ at::Tensor checkpointed_feed_forward(const DecoderLayer& layer, const at::Tensor
         const at::Tensor entering = apply_transform(mlp.down_proj.input, wide);
         return {in[0], products.returned(mlp.down_proj, entering)};
       },
-      {attended_BTD});
+      {attended_BTD}, trains(layer));
   return out[0] + layer.mlp.down_proj.finish(out[1]);
 }
 
@@ -37,7 +54,7 @@ Tensors checkpointed_projections(const DecoderLayer& layer, const at::Tensor& x_
                 products.returned(attention.k_proj, inputs[1]),
                 products.returned(attention.v_proj, inputs[2])};
       },
-      {x_BTD});
+      {x_BTD}, trains(layer));
   out[1] = attention.q_proj.finish(out[1]);
   out[2] = attention.k_proj.finish(out[2]);
   out[3] = attention.v_proj.finish(out[3]);
@@ -52,7 +69,7 @@ at::Tensor checkpointed_place(const Attention& attention, const at::Tensor& x_BT
       [&attention, &norm, rotation](const Tensors& in, Products&) -> Tensors {
         return {attention.place(in[0], norm, rotation)};
       },
-      {x_BTX})[0];
+      {x_BTX}, trains(norm))[0];
 }
 
 }  // namespace
@@ -68,7 +85,7 @@ at::Tensor fully_checkpointed(const DecoderLayer& layer, const at::Tensor& x_BTD
         const at::Tensor entering = apply_transform(mlp.down_proj.input, wide);
         return {attended_BTD, products.returned(mlp.down_proj, entering)};
       },
-      {x_BTD});
+      {x_BTD}, trains(layer));
   return out[0] + layer.mlp.down_proj.finish(out[1]);
 }
 
@@ -81,7 +98,7 @@ at::Tensor mlp_checkpointed(const DecoderLayer& layer, const at::Tensor& x_BTD,
             apply_transform(layer.mlp.down_proj.input, layer.mlp.activation(in[0]));
         return {products.returned(layer.mlp.down_proj, entering)};
       },
-      {layer.post_attention_layernorm(attended_BTD)});
+      {layer.post_attention_layernorm(attended_BTD)}, trains(layer));
   return attended_BTD + layer.mlp.down_proj.finish(out[0]);
 }
 

@@ -11,7 +11,10 @@ namespace am::parallel {
 
 DataParallel::DataParallel(nn::Decoder& decoder, const planner::Layout& layout,
                            const runtime::DeviceMesh& mesh, DataParallelOptions options)
-    : options_(std::move(options)), rank_(mesh.rank()), reduce_at_end_(layout.units.size(), false) {
+    : options_(std::move(options)),
+      rank_(mesh.rank()),
+      reduce_at_end_(layout.units.size(), false),
+      gathers_in_backward_(layout.units.size(), false) {
   AM_ASSERT(options_.reshard_after_forward.size() == layout.units.size(), "an option per unit");
   if (mesh.device().is_cpu()) options_.offload.reset();
   ParamGroupOptions group;
@@ -23,34 +26,49 @@ DataParallel::DataParallel(nn::Decoder& decoder, const planner::Layout& layout,
     post_forward_group_ = mesh.split("dp_shard_cp", options_.post_forward_size);
     group.post_forward_group = &*post_forward_group_;
   }
+  add_groups(decoder, layout, mesh, group);
+  forward_order_ = decoder.forward_units();
+  decoder.set_hooks(this);
+}
+
+void DataParallel::add_groups(const nn::Decoder& decoder, const planner::Layout& layout,
+                              const runtime::DeviceMesh& mesh, ParamGroupOptions options) {
+  const ReductionGroups groups = {&mesh.group("dp_shard_cp"), &mesh.group("dp_replicate"),
+                                  &mesh.group("tp")};
   for (const auto& bucket : options_.buckets) {
-    add_group(decoder, layout, cat("bucket ", groups_.size()), bucket, mesh, group);
+    add_group(decoder, layout, cat("bucket ", groups_.size()), bucket, mesh, groups, options);
     if (!options_.overlap_reduction) continue;
     ParamGroup& added = *groups_.back();
     added.gradients().on_complete([this, &added] {
       if (sync_) reduce(added);
     });
   }
+  if (!options_.buckets.empty()) return;
   for (const auto& unit : layout.units) {
-    if (!options_.buckets.empty()) break;
-    group.pool = options_.reuse_buffers && unit.layer >= 0 ? &pool_ : nullptr;
-    add_group(decoder, layout, unit.name, unit.parameters, mesh, group);
+    options.pool = options_.reuse_buffers && unit.layer >= 0 ? &pool_ : nullptr;
+    add_group(decoder, layout, unit.name, layout.gathered(unit), mesh, groups, options);
   }
-  forward_order_ = decoder.forward_units();
-  decoder.set_hooks(this);
+  const std::vector<int> ignored = layout.ignored();
+  if (ignored.empty()) return;
+  options.pool = nullptr;
+  options.post_forward_group = nullptr;
+  alone_ = mesh.split("dp_cp", 1);
+  add_group(decoder, layout, "ignored", ignored, mesh,
+            {&*alone_, &mesh.group("dp_cp"), &mesh.group("tp")}, options);
+  ignored_ = groups_.back().get();
 }
 
 void DataParallel::add_group(const nn::Decoder& decoder, const planner::Layout& layout,
                              std::string name, const std::vector<int>& parameters,
-                             const runtime::DeviceMesh& mesh, const ParamGroupOptions& options) {
-  std::vector<nn::ParameterPtr> leaves;
-  std::vector<const planner::ParameterLayout*> layouts;
+                             const runtime::DeviceMesh& mesh, const ReductionGroups& groups,
+                             const ParamGroupOptions& options) {
+  std::vector<ParamGroup::Member> members;
   for (const int index : parameters) {
-    leaves.push_back(decoder.parameters().at(static_cast<size_t>(index)));
-    layouts.push_back(&layout.parameters.at(static_cast<size_t>(index)));
+    members.push_back({decoder.parameters().at(static_cast<size_t>(index)),
+                       &layout.parameters.at(static_cast<size_t>(index))});
   }
-  groups_.push_back(std::make_unique<ParamGroup>(std::move(name), std::move(leaves),
-                                                 std::move(layouts), mesh, options));
+  groups_.push_back(
+      std::make_unique<ParamGroup>(std::move(name), std::move(members), mesh, groups, options));
 }
 
 at::Tensor DataParallel::cast_input(const at::Tensor& x) const {
@@ -65,6 +83,7 @@ at::Tensor DataParallel::before_unit(int unit, const at::Tensor& input) {
     return cast_input(input);
   }
   inside_lookup_ = !input.is_floating_point();
+  if (ignored_ != nullptr) ignored_->unshard();
   groups_[static_cast<size_t>(unit)]->unshard();
   prefetch(unit, +1, options_.prefetch.forward);
   at::Tensor x = cast_input(input);
@@ -87,6 +106,7 @@ at::Tensor DataParallel::after_unit(int unit, const at::Tensor& output) {
   if (!options_.buckets.empty()) return output;
   // A look-up's backward reads no parameter, so it gathers none.
   if (at::GradMode::is_enabled() && output.requires_grad() && !inside_lookup_) {
+    gathers_in_backward_[static_cast<size_t>(unit)] = true;
     output.register_hook([this, unit](const at::Tensor&) { pre_backward(unit); });
   }
   if (options_.reshard_after_forward[static_cast<size_t>(unit)]) {
@@ -105,8 +125,7 @@ void DataParallel::prefetch(int unit, int step, int64_t depth) {
     position += step;
     if (position < 0 || position >= static_cast<int64_t>(forward_order_.size())) return;
     const auto next = static_cast<size_t>(forward_order_[static_cast<size_t>(position)]);
-    const bool looked_up = step < 0 && reduce_at_end_[next];
-    if (!looked_up) groups_[next]->begin_unshard();
+    if (step > 0 || gathers_in_backward_[next]) groups_[next]->begin_unshard();
   }
 }
 
@@ -144,6 +163,7 @@ void DataParallel::finish_backward() {
     group->reshard();
   }
   std::fill(reduce_at_end_.begin(), reduce_at_end_.end(), false);
+  std::fill(gathers_in_backward_.begin(), gathers_in_backward_.end(), false);
   if (!last_backward_) return;
   for (ParamGradients* gradients : reducing_) gradients->finish_reduce();
   reducing_.clear();
@@ -191,6 +211,7 @@ void DataParallel::check_gradients() const {
     const at::Tensor& flat = group->flat_grad();
     if (!flat.defined() || flat.is_meta() || at::isfinite(flat.sum()).item<bool>()) continue;
     for (size_t i = 0; i < group->owned().size(); ++i) {
+      if (!group->owned()[i].trainable) continue;
       const at::Tensor bad = at::isfinite(group->view_in(flat, i)).logical_not();
       const auto count = bad.sum().item<int64_t>();
       if (count == 0) continue;

@@ -92,7 +92,9 @@ class DataParallel : public nn::UnitHooks {
   void reduce(ParamGroup& group);
   void add_group(const nn::Decoder& decoder, const planner::Layout& layout, std::string name,
                  const std::vector<int>& parameters, const runtime::DeviceMesh& mesh,
-                 const ParamGroupOptions& options);
+                 const ReductionGroups& groups, const ParamGroupOptions& options);
+  void add_groups(const nn::Decoder& decoder, const planner::Layout& layout,
+                  const runtime::DeviceMesh& mesh, ParamGroupOptions options);
   at::Tensor cast_input(const at::Tensor& x) const;
   std::vector<ParamGroup*> groups_of(std::string_view module) const;
   void check_gradients() const;
@@ -101,9 +103,12 @@ class DataParallel : public nn::UnitHooks {
   int64_t rank_;
   BufferPool pool_;
   std::optional<runtime::Group> post_forward_group_;
-  std::vector<std::unique_ptr<ParamGroup>> groups_;  // by unit, or by bucket
+  std::optional<runtime::Group> alone_;              // this rank
+  std::vector<std::unique_ptr<ParamGroup>> groups_;  // by unit and what is ignored, or by bucket
+  ParamGroup* ignored_ = nullptr;                    // whole parameters outside of any unit
   std::vector<int> forward_order_;                   // units as the forward pass meets them
   std::vector<bool> reduce_at_end_;                  // units whose input carries no gradient
+  std::vector<bool> gathers_in_backward_;            // units whose backward reads parameters
   bool inside_lookup_ = false;                       // the unit being computed takes token ids
   std::deque<ParamGradients*> reducing_;             // in flight, oldest first
   bool sync_ = true;

@@ -76,11 +76,13 @@ at::Tensor ParallelModel::full_parameter(const std::string& name) const {
 at::Tensor ParallelModel::gather_like(const std::string& name, const at::Tensor& local) const {
   for (const auto& layout : layout_.parameters) {
     if (layout.name != name) continue;
-    // The cuts in reverse: first dp_shard_cp on dim 0, then tp.
+    // The cuts in reverse: first dp_shard_cp, then tp.
     const Shape tp_shape = layout.tp_shape(mesh_.layout(), mesh_.rank());
     at::Tensor full = local.to(mesh_.device());  // from host memory where it is offloaded
     if (layout.fsdp) {
-      full = tensor::all_gather_dim(full, 0, tp_shape.at(0), mesh_.group("dp_shard_cp"));
+      full = tensor::all_gather_dim(full, layout.fsdp_dim,
+                                    tp_shape.at(static_cast<size_t>(layout.fsdp_dim)),
+                                    mesh_.group("dp_shard_cp"));
     }
     if (layout.tp_dim) {
       const auto dim = static_cast<size_t>(*layout.tp_dim);

@@ -1,6 +1,7 @@
 #include "am/planner/activations.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <variant>
 
 #include "am/base/text.h"
@@ -21,6 +22,21 @@ double width(const Layout& layout, int64_t rank, const model::Unit& layer, std::
     }
   }
   return 0.0;
+}
+
+// How many of the products with such matrices keep their input, which the matrix's gradient reads:
+// of those that read one input it is one tensor, unless autocast narrows it for each.
+double kept_inputs(const Layout& layout, const model::Unit& layer, bool casts,
+                   std::initializer_list<std::string_view> weights) {
+  double kept = static_cast<double>(weights.size());
+  for (const int index : layer.parameters) {
+    const ParameterLayout& parameter = layout.parameters[static_cast<size_t>(index)];
+    const bool named = std::any_of(weights.begin(), weights.end(), [&](std::string_view weight) {
+      return ends_with(parameter.name, weight);
+    });
+    if (named && !parameter.trainable) kept -= 1.0;
+  }
+  return casts ? kept : std::min(kept, 1.0);
 }
 
 // Elements that one token takes on this rank.
@@ -181,14 +197,19 @@ std::vector<SavedTensor> layer_tensors(const ActivationContext& context,
   const Widths w = widths(config, layout, rank, layer);
   const model::LayerProfile profile = model::layer_profile(config, layer.layer);
   const double other_norms = static_cast<double>(profile.hidden_norms) - 1.0;
-  const bool casts = p != c;  // autocast narrows a common input for each product anew
+  const bool casts = p != c;
+  const double of_attention = kept_inputs(
+      layout, layer, casts,
+      {"self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight"});
+  const double of_feed_forward =
+      kept_inputs(layout, layer, casts, {"mlp.gate_proj.weight", "mlp.up_proj.weight"});
   std::vector<SavedTensor> saved = {
       {"input norm", norm_bytes(N / cut, D, c)},
       // Gathered over the sequence where it was cut: a linear layer saves what it multiplies.
-      {"input of q, k, v", N * D * p * (casts ? 3.0 : 1.0)},
+      {"input of q, k, v", N * D * p * of_attention},
       {"other norms", other_norms * norm_bytes(N / cut, D, c)},
       // A parallel block with one norm multiplies the same input.
-      {"input of gate, up", other_norms > 0.0 ? N * D * p * (casts ? 2.0 : 1.0) : 0.0},
+      {"input of gate, up", other_norms > 0.0 ? N * D * p * of_feed_forward : 0.0},
       {"tokens of experts", N * w.routed * p},
       {"gate", N * w.gate * p},
       {"up", N * w.up * p},
@@ -299,25 +320,28 @@ BackwardBytes layer_backward(const ActivationContext& context, const model::Mode
   const double wide = context.tokens * (w.gate + w.up + w.down_in) * context.product_bytes;
   const bool checkpointed =
       context.checkpointing_of(layer.layer) != config::ActivationCheckpointing::kOff;
-  return {hidden + wide, 2.0 * hidden + transposed_copy(context, w.down_in), checkpointed};
+  const bool trains = kept_inputs(layout, layer, false, {"mlp.down_proj.weight"}) > 0.0;
+  const double copy = trains ? transposed_copy(context, w.down_in) : 0.0;
+  return {hidden + wide, 2.0 * hidden + copy, checkpointed};
 }
 
 BackwardBytes head_backward(const ActivationContext& context, const model::ModelConfig& config,
-                            double vocabulary) {
+                            double vocabulary, bool head_trains) {
   const double hidden =
       context.tokens * static_cast<double>(config.hidden_size) * context.product_bytes;
-  const double first = hidden + transposed_copy(context, vocabulary);
-  return {first, hidden};
+  const double copy = head_trains ? transposed_copy(context, vocabulary) : 0.0;
+  return {hidden + copy, hidden};
 }
 
 double embedding_activations(const ActivationContext& context) {
   return context.tokens * 8.0;  // the ids, int64
 }
 
-double final_norm_activations(const ActivationContext& context, const model::ModelConfig& config) {
+double final_norm_activations(const ActivationContext& context, const model::ModelConfig& config,
+                              bool head_trains) {
   const auto width = static_cast<double>(config.hidden_size);
   return norm_bytes(context.tokens / context.sequence_parts, width, context.compute_bytes) +
-         context.tokens * width * context.product_bytes;
+         (head_trains ? context.tokens * width * context.product_bytes : 0.0);
 }
 
 // The loss reads the logits where they are, and its gradient takes their place

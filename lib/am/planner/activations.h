@@ -78,11 +78,13 @@ BackwardBytes layer_backward(const ActivationContext& context, const model::Mode
                              const Layout& layout, int64_t rank, const model::Unit& layer);
 // `vocabulary` as in logits_bytes.
 BackwardBytes head_backward(const ActivationContext& context, const model::ModelConfig& config,
-                            double vocabulary);
+                            double vocabulary, bool head_trains);
 
-// Of the embedding look-up, and of the final norm with the head's input.
+// Of the embedding look-up, and of the final norm with the head's input, which a head that is
+// trained keeps.
 double embedding_activations(const ActivationContext& context);
-double final_norm_activations(const ActivationContext& context, const model::ModelConfig& config);
+double final_norm_activations(const ActivationContext& context, const model::ModelConfig& config,
+                              bool head_trains);
 
 // Logits from the head's output to the gradient that the head's backward begins with, at their
 // peak. `vocabulary` is this rank's slice.

@@ -33,7 +33,7 @@ std::vector<std::vector<int>> gradient_buckets(const config::Plan& plan, const L
       bytes = 0;
     }
     buckets.back().push_back(static_cast<int>(i));
-    bytes += numel(layout.parameters[i].shape) * element;
+    if (layout.parameters[i].trainable) bytes += numel(layout.parameters[i].shape) * element;
   }
   return buckets;
 }

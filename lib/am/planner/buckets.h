@@ -14,6 +14,7 @@ namespace am::planner {
 //
 //   ddp            PyTorch's buckets: a bucket is full when its bytes reach bucket_cap_mb; the
 //                  first is full at 1 MiB, so that the reduction starts early
+//                  A frozen parameter is in the bucket of those before it, and sends nothing.
 //   megatron_fsdp  with disable_bucketing one bucket of everything
 std::vector<std::vector<int>> gradient_buckets(const config::Plan& plan, const Layout& layout);
 

@@ -2,6 +2,7 @@
 
 #include <variant>
 
+#include "am/planner/parameter_choice.h"
 #include "am/planner/stages.h"
 
 namespace am::planner {
@@ -77,7 +78,7 @@ std::vector<mesh::Cut> ParameterLayout::cuts(const mesh::MeshLayout& mesh, int64
   std::vector<mesh::Cut> cuts;
   if (tp_dim.has_value()) cuts.push_back({*tp_dim, mesh.group_size("tp"), mesh.index(rank, "tp")});
   if (ep_cut) cuts.push_back({0, mesh.group_size("ep"), mesh.index(rank, "ep")});
-  if (fsdp) cuts.push_back({0, mesh.group_size(shard_group), mesh.index(rank, shard_group)});
+  if (fsdp) cuts.push_back({fsdp_dim, mesh.group_size(shard_group), mesh.index(rank, shard_group)});
   return cuts;
 }
 
@@ -94,7 +95,10 @@ Shape ParameterLayout::tp_shape(const mesh::MeshLayout& mesh, int64_t rank) cons
 
 int64_t ParameterLayout::stored_numel(const mesh::MeshLayout& mesh, int64_t rank) const {
   Shape local = tp_shape(mesh, rank);
-  if (fsdp) local[0] = mesh::chunk_length(local[0], mesh.group_size(shard_group));
+  if (fsdp) {
+    int64_t& cut = local[static_cast<size_t>(fsdp_dim)];
+    cut = mesh::chunk_length(cut, mesh.group_size(shard_group));
+  }
   return numel(local);
 }
 
@@ -104,7 +108,8 @@ std::vector<std::pair<std::string, mesh::Placement>> ParameterLayout::placements
   const auto add = [&](std::string_view group, const mesh::Placement& placement) {
     if (mesh.group_size(group) > 1) placements.emplace_back(group, placement);
   };
-  const mesh::Placement sharded = fsdp ? mesh::Placement::shard(0) : mesh::Placement::replicate();
+  const mesh::Placement sharded =
+      fsdp ? mesh::Placement::shard(fsdp_dim) : mesh::Placement::replicate();
   if (expert_parallel()) {
     add(shard_group, sharded);
     if (ep_cut) add("ep", mesh::Placement::shard(0));
@@ -125,6 +130,20 @@ bool Layout::holds(int64_t rank, const ParameterLayout& parameter) const {
 int64_t Layout::first_holder(const ParameterLayout& parameter) const {
   const int64_t pp = stage_owners[static_cast<size_t>(parameter.stage)];
   return mesh.rank({pp, 0, 0, 0, 0}) + parameter.ep_owner.value_or(0);
+}
+
+std::vector<int> Layout::gathered(const model::Unit& unit) const {
+  std::vector<int> indices = unit.parameters;
+  std::erase_if(indices, [this](int i) { return parameters[static_cast<size_t>(i)].ignored; });
+  return indices;
+}
+
+std::vector<int> Layout::ignored() const {
+  std::vector<int> indices;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (parameters[i].ignored) indices.push_back(static_cast<int>(i));
+  }
+  return indices;
 }
 
 std::optional<Layout> build_layout(const config::Plan& plan, const model::ModelConfig& config,
@@ -148,6 +167,8 @@ std::optional<Layout> build_layout(const config::Plan& plan, const model::ModelC
                                      plan.span("strategy.tp_plan"), found);
   if (found.errors() > before) return std::nullopt;
   place_parameters(plan, config, layout);
+  choose_parameters(plan, layout, found);
+  if (found.errors() > before) return std::nullopt;
   return layout;
 }
 

@@ -38,8 +38,8 @@ MeshDraft draft_mesh(const config::Plan& plan, int64_t world_size, Diagnostics& 
 std::optional<model::TpPlan> select_tp_plan(const config::Plan& plan,
                                             const model::ModelConfig& config, Diagnostics& found);
 
-// How one parameter is cut. Cuts apply in this order: tp or ep, then `shard_group` on dim 0 of what
-// that left.
+// How one parameter is cut. Cuts apply in this order: tp or ep, then `shard_group` on `fsdp_dim` of
+// what that left.
 //
 // With ep > 1 routed experts leave the mesh of the others: the ranks of a stage are (ep_shard, ep)
 // to them, each ep rank has as many whole experts as the next, and FSDP cuts those over ep_shard,
@@ -51,7 +51,10 @@ struct ParameterLayout {
   bool grad_sum_over_tp = false;    // replicated over tp, its gradient a part; only when tp > 1
   bool ep_cut = false;              // all experts in one tensor: cut over ep on dim 0
   std::optional<int64_t> ep_owner;  // one expert's own: the index along ep that holds it
-  bool fsdp = false;  // cut over shard_group on dim 0, each piece padded to chunk_length
+  bool trainable = true;            // model.freeze_params says otherwise
+  bool ignored = false;             // in no FSDP unit: whole on each data-parallel rank
+  bool fsdp = false;                // cut over shard_group, each piece padded to chunk_length
+  int fsdp_dim = 0;                 // on this dim; one other than 0 is cut evenly
   std::string_view shard_group = "dp_shard_cp";  // "ep_shard" for what expert parallelism places
   int unit = 0;                                  // index into Layout::units
   int stage = 0;                                 // pipeline stage, virtual ones counted
@@ -84,9 +87,13 @@ struct Layout {
   bool holds(int64_t rank, const ParameterLayout& parameter) const;
   // The first such rank.
   int64_t first_holder(const ParameterLayout& parameter) const;
+  // What a unit gathers: its parameters but those that FSDP ignores. Indices into `parameters`.
+  std::vector<int> gathered(const model::Unit& unit) const;
+  // What FSDP ignores.
+  std::vector<int> ignored() const;
 };
 
-// Adds the TP plan's diagnostics; nothing when one is an error.
+// Adds the TP plan's diagnostics and those of parameter_choice.h; nothing when one is an error.
 std::optional<Layout> build_layout(const config::Plan& plan, const model::ModelConfig& config,
                                    const mesh::MeshSizes& sizes, Diagnostics& found);
 

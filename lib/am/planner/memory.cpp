@@ -39,7 +39,7 @@ class Walk {
 
   RankMemory run() {
     fill_states();
-    now_.unsharded = step_.pooled_parameters;
+    now_.unsharded = step_.pooled_parameters + step_.ignored;
     now_.communication = step_.pooled_messages;
     forward();
     backward();
@@ -47,17 +47,18 @@ class Walk {
   }
 
  private:
-  // Parameters, their gradients and AdamW's two moments are flat tensors of one layout and dtype;
-  // one step count serves all of them.
+  // Parameters, and for those that train their gradients and AdamW's two moments, are flat tensors
+  // of one layout and dtype; one step count serves all of them.
   void fill_states() {
     const StepPrecision precision = resolve_precision(plan_);
     const int64_t stored = step_.stored_numel;
     const int64_t element = dtype_size(precision.storage);
+    const int64_t trained = step_.trained_numel;
     base_.parameters = stored * element;
-    base_.gradients = stored * element;
-    base_.optimizer = 2 * stored * element;
+    base_.gradients = trained * element;
+    base_.optimizer = 2 * trained * element;
     if (offloads_to_host(plan_.strategy)) {
-      base_.host = 4 * stored * element;
+      base_.host = (stored + 3 * trained) * element;
       base_.parameters = base_.gradients = base_.optimizer = 0;
     }
     const double table = 2.0 * context_.sequence * static_cast<double>(config_.head_dim);
@@ -106,7 +107,7 @@ class Walk {
     for (int64_t i = 0; i < std::abs(count); ++i, at += step) {
       if (at < 0 || at >= static_cast<int64_t>(units_.size())) break;
       const UnitBytes& unit = units_[static_cast<size_t>(at)];
-      if (in_backward && (!unit.reshards || unit.looked_up)) continue;
+      if (in_backward && (!unit.reshards || unit.looked_up || !unit.backward_runs)) continue;
       bytes += unit.gather_buffer;
     }
     return bytes;
@@ -127,8 +128,10 @@ class Walk {
       gathering.communication +=
           unit.gather_buffer + gathering_ahead(i + 1, std::max<int64_t>(0, depth - 1), false);
       look(cat("forward of ", unit.name, ", gathering"), gathering);
-      now_.activations += unit.activations;
       Moment computing = now_;
+      computing.activations += unit.activations;
+      // Without a graph each tensor goes when the next one is there.
+      if (unit.backward_runs) now_.activations = computing.activations;
       computing.communication += gathering_ahead(i + 1, depth, false);
       look(cat("forward of ", unit.name), computing);
       if (unit.reshards) now_.unsharded -= unit.full - unit.kept;
@@ -148,6 +151,7 @@ class Walk {
     bool bucketed = false;  // the buckets' messages are there
     for (size_t i = units_.size(); i-- > 0;) {
       const UnitBytes& unit = units_[i];
+      if (!unit.backward_runs) break;  // nor does that of any before it
       const double ahead = i == 0 ? 0.0 : gathering_ahead(i - 1, -depth, true);
       if (unit.reshards && !unit.looked_up) {
         now_.unsharded += unit.full;
@@ -157,7 +161,8 @@ class Walk {
       }
       const bool is_head = unit.layer < 0 && i + 1 == units_.size();  // no stage but the last one
       const BackwardBytes gradients =
-          is_head ? head_backward(context_, config_, vocabulary()) : unit.backward;
+          is_head ? head_backward(context_, config_, vocabulary(), step_.head_trains)
+                  : unit.backward;
       Moment computing = now_;
       computing.activations += unit.recomputed + gradients.first;
       computing.communication += pending + ahead;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "am/base/text.h"
 #include "am/planner/buckets.h"
 #include "am/planner/dtype_size.h"
 #include "am/planner/memory.h"
@@ -35,9 +36,14 @@ class Measure {
 
   StepUnits run() {
     for (const ParameterLayout& parameter : layout_.parameters) {
-      if (is_mine(parameter)) out_.stored_numel += parameter.stored_numel(layout_.mesh, rank_);
+      if (!is_mine(parameter)) continue;
+      const int64_t stored = parameter.stored_numel(layout_.mesh, rank_);
+      out_.stored_numel += stored;
+      if (parameter.trainable) out_.trained_numel += stored;
     }
+    out_.head_trains = head_trains();
     list_units();
+    add_ignored();
     if (reuses_buffers(plan_.strategy)) pool_layers();
     if (!gradient_buckets(plan_, layout_).empty()) join_units();
     return std::move(out_);
@@ -50,43 +56,66 @@ class Measure {
            (!parameter.ep_owner.has_value() || *parameter.ep_owner == ep_);
   }
 
-  UnitBytes measure(const model::Unit& unit, bool reshards) const {
-    UnitBytes bytes;
-    bytes.name = unit.name.empty() ? "the root" : unit.name;
-    bytes.layer = unit.layer;
-    bytes.reshards = reshards;
-    double numel_full = 0;
-    double numel_largest = 0;
-    double numel_stored = 0;
-    double numel_padded = 0;  // gathered, with the padding of each piece
-    bool fsdp = false;
-    for (const int index : unit.parameters) {
+  // Elements of some parameters on this rank, of those that train alone, or of all.
+  struct Elements {
+    double full = 0;
+    double largest = 0;
+    double stored = 0;
+    double padded = 0;  // gathered, with the padding of each piece
+    bool sharded = false;
+  };
+  Elements elements_of(const std::vector<int>& indices, bool trainable_alone) const {
+    Elements all;
+    for (const int index : indices) {
       const ParameterLayout& parameter = layout_.parameters[static_cast<size_t>(index)];
-      if (!is_mine(parameter)) continue;
+      if (!is_mine(parameter) || (trainable_alone && !parameter.trainable)) continue;
       const auto whole = static_cast<double>(numel(parameter.tp_shape(layout_.mesh, rank_)));
-      numel_full += whole;
-      numel_largest = std::max(numel_largest, whole);
+      all.full += whole;
+      all.largest = std::max(all.largest, whole);
       const auto stored = static_cast<double>(parameter.stored_numel(layout_.mesh, rank_));
       const int64_t pieces = parameter.fsdp ? layout_.mesh.group_size(parameter.shard_group) : 1;
-      numel_stored += stored;
-      numel_padded += stored * static_cast<double>(pieces);
-      fsdp = fsdp || parameter.fsdp;
+      all.stored += stored;
+      all.padded += stored * static_cast<double>(pieces);
+      all.sharded = all.sharded || parameter.fsdp;
     }
+    return all;
+  }
+
+  // Of what travels together.
+  UnitBytes measure(const std::vector<int>& indices, bool reshards) const {
+    UnitBytes bytes;
+    const Elements all = elements_of(indices, /*trainable_alone=*/false);
+    const Elements trained = elements_of(indices, /*trainable_alone=*/true);
+    bytes.reshards = reshards;
     // Without shards and casts the parameters that are stored are the ones that compute.
-    if (fsdp || storage_ != compute_ || offloaded_) bytes.full = numel_full * compute_;
-    if (fsdp) {
-      bytes.gather_buffer = numel_padded * compute_;
-      if (storage_ != compute_ || offloaded_) bytes.gather_buffer += numel_stored * compute_;
+    if (all.sharded || storage_ != compute_ || offloaded_) bytes.full = all.full * compute_;
+    if (all.sharded) {
+      bytes.gather_buffer = all.padded * compute_;
+      if (storage_ != compute_ || offloaded_) bytes.gather_buffer += all.stored * compute_;
       if (reshards && post_forward_ > 0) {
-        bytes.kept = numel_padded * compute_ / static_cast<double>(post_forward_);
+        bytes.kept = all.padded * compute_ / static_cast<double>(post_forward_);
       }
     }
-    bytes.gradient = numel_largest * compute_;
     // The reduction ends in the stored gradient where it can: without shards it is all in there.
     const bool direct = storage_ == reduce_ && !offloaded_ && !adds_reductions_;
-    if (fsdp || !direct) bytes.reduce_buffer = numel_padded * reduce_;
-    if (fsdp && !direct) bytes.reduced = numel_stored * reduce_;
+    if (all.sharded || !direct) bytes.reduce_buffer = trained.padded * reduce_;
+    if (all.sharded && !direct) bytes.reduced = trained.stored * reduce_;
     return bytes;
+  }
+
+  UnitBytes measure(const model::Unit& unit, bool reshards) const {
+    UnitBytes bytes = measure(layout_.gathered(unit), reshards);
+    bytes.name = unit.name.empty() ? "the root" : unit.name;
+    bytes.layer = unit.layer;
+    bytes.gradient = elements_of(unit.parameters, /*trainable_alone=*/true).largest * compute_;
+    return bytes;
+  }
+
+  // Whole from the first unit's forward until backward is over.
+  void add_ignored() {
+    const UnitBytes ignored = measure(layout_.ignored(), /*reshards=*/false);
+    out_.ignored = ignored.full;
+    out_.bucket_buffers += ignored.reduce_buffer;
   }
 
   void list_units() {
@@ -97,9 +126,12 @@ class Measure {
     const size_t count = order.size();
     if (count >= 2 && layout_.units[count - 2].name == "lm_head")
       std::swap(order[count - 2], order[count - 1]);
+    bool trains = false;  // what came before, on any stage
     for (const size_t i : order) {
+      trains = trains || has_trainable(layout_.units[i]);
+      if (!is_here(layout_.units[i])) continue;
       UnitBytes unit = measure(layout_.units[i], reshard[i]);
-      if (unit.gradient == 0) continue;  // of another pipeline stage
+      unit.backward_runs = trains;
       add_activations(layout_.units[i], unit);
       unit.activations *= static_cast<double>(in_flight(layout_.units[i]));
       out_.units.push_back(std::move(unit));
@@ -111,8 +143,31 @@ class Measure {
       head.waits_for_end = true;
       if (!head.reshards) head.full = head.gather_buffer = 0;  // it never went away
       head.kept = 0;
+      head.backward_runs = trains;
       out_.units.push_back(std::move(head));
     }
+  }
+
+  bool is_here(const model::Unit& unit) const {
+    return std::any_of(unit.parameters.begin(), unit.parameters.end(), [this](int index) {
+      return is_mine(layout_.parameters[static_cast<size_t>(index)]);
+    });
+  }
+
+  bool head_trains() const {
+    const model::ModuleNames& names = layout_.inventory.names;
+    const std::string weight =
+        cat(config_.tie_word_embeddings ? names.embedding : names.head, ".weight");
+    return std::any_of(layout_.parameters.begin(), layout_.parameters.end(),
+                       [&](const ParameterLayout& parameter) {
+                         return parameter.name == weight && parameter.trainable;
+                       });
+  }
+
+  bool has_trainable(const model::Unit& unit) const {
+    return std::any_of(unit.parameters.begin(), unit.parameters.end(), [this](int index) {
+      return layout_.parameters[static_cast<size_t>(index)].trainable;
+    });
   }
 
   // Buckets are gathered before the first unit, and their messages live until backward is over.
@@ -128,7 +183,7 @@ class Measure {
     out_.units.front().full = all.full;
     out_.units.front().gather_buffer = all.gather_buffer;
     out_.units.front().reduced = all.reduced;
-    out_.bucket_buffers = all.reduce_buffer;
+    out_.bucket_buffers += all.reduce_buffer;
   }
 
   // The layers' buffers are there all the time: one unit's full tensors and its gather, and two
@@ -167,7 +222,7 @@ class Measure {
       bytes.activations = embedding_activations(context_);
       bytes.looked_up = true;
     } else if (unit.name.empty()) {
-      bytes.activations = final_norm_activations(context_, config_);
+      bytes.activations = final_norm_activations(context_, config_, out_.head_trains);
     }
   }
 

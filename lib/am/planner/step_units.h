@@ -17,8 +17,9 @@ namespace am::planner {
 struct UnitBytes {
   std::string name;
   int layer = -1;
-  bool reshards = true;    // freed after forward
-  bool looked_up = false;  // the embedding: its backward needs no parameters
+  bool reshards = true;       // freed after forward
+  bool backward_runs = true;  // it or a unit before it has something to train
+  bool looked_up = false;     // the embedding: its backward needs no parameters
   bool waits_for_end =
       false;                 // the tied head: its gradient meets the embedding's when backward ends
   double full = 0;           // gathered parameters, when they are storage of their own
@@ -37,12 +38,16 @@ struct UnitBytes {
 
 struct StepUnits {
   std::vector<UnitBytes> units;  // in forward order; a tied head is one of its own
-  // What lives apart from any unit: gradients that are packed by bucket, from the first one of
-  // backward on, and the buffers that layers take turns in, all the time.
+  // What lives apart from any unit: gradients that are packed by bucket or ignored by FSDP, from
+  // the first one of backward on, and the buffers that layers take turns in, all the time.
   double bucket_buffers = 0;
   double pooled_parameters = 0;
   double pooled_messages = 0;
-  int64_t stored_numel = 0;  // elements of all parameters that the rank stores
+  double ignored = 0;       // full tensors of what FSDP ignores, where they are storage of their own
+  bool head_trains = true;  // or, where it is tied, the embedding
+  // Elements of all parameters that the rank stores, and of those that it trains.
+  int64_t stored_numel = 0;
+  int64_t trained_numel = 0;
 };
 
 // Formulas run in double. Sources stand at each in the source file and in activations.cpp.

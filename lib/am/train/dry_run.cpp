@@ -39,7 +39,7 @@ class Step {
         layout_(make_layout(plan, config, world.size())),
         mesh_(world, layout_.mesh, c10::Device(c10::kMeta)),
         model_(parallel::ParallelModel::build(plan, config, layout_, mesh_)),
-        optimizer_(flat(), optimizer_options(plan, *model_)) {}
+        optimizer_(trained(), optimizer_options(plan, *model_)) {}
 
   // `over` is told of each phase that ends.
   void run(const std::function<void(const char* phase)>& over) {
@@ -60,9 +60,9 @@ class Step {
   }
 
  private:
-  std::vector<at::Tensor> flat() {
+  std::vector<at::Tensor> trained() {
     std::vector<at::Tensor> tensors;
-    for (const auto& group : model_->data_parallel().groups()) tensors.push_back(group->flat());
+    for (const auto& group : model_->data_parallel().groups()) tensors.push_back(group->trained());
     return tensors;
   }
 
@@ -93,6 +93,7 @@ class Step {
     std::vector<optim::GradientShard> shards;
     model_->for_each_owned(
         [&](parallel::ParamGroup& group, size_t i, const parallel::OwnedParameter& owned) {
+          if (!owned.trainable) return;
           shards.push_back({group.view_in(group.flat_grad(), i), owned.first_replica});
         });
     optim::squared_norm(shards, mesh_.group("world"));

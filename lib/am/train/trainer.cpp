@@ -3,11 +3,13 @@
 #include <ATen/ATen.h>
 
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
+#include "am/checkpoint/shard_table.h"
 #include "am/checkpoint/tensor_source.h"
 #include "am/checkpoint/weights.h"
 #include "am/data/from_plan.h"
@@ -40,9 +42,14 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-std::vector<at::Tensor> flat_parameters(parallel::ParallelModel& model) {
+// "optim.state.NAME."
+std::string state_prefix(const std::string& parameter) {
+  return cat(checkpoint::kOptimizerPrefix, parameter, ".");
+}
+
+std::vector<at::Tensor> trained_parameters(parallel::ParallelModel& model) {
   std::vector<at::Tensor> flat;
-  for (const auto& group : model.data_parallel().groups()) flat.push_back(group->flat());
+  for (const auto& group : model.data_parallel().groups()) flat.push_back(group->trained());
   return flat;
 }
 
@@ -59,8 +66,8 @@ Trainer::Trainer(const config::Plan& plan, const model::ModelConfig& config,
       world_(world),
       mesh_(world, layout_.mesh),
       model_(parallel::ParallelModel::build(plan, config, layout_, mesh_, strategy)) {
-  optimizer_ =
-      std::make_unique<optim::AdamW>(flat_parameters(*model_), optimizer_options(plan_, *model_));
+  optimizer_ = std::make_unique<optim::AdamW>(trained_parameters(*model_),
+                                              optimizer_options(plan_, *model_));
   const BatchSizes sizes = batch_sizes(plan_, layout_.mesh.sizes());
   micro_batches_ = sizes.micro_batches;
   labels_per_step_ = sizes.global_batch * plan_.train.seq_len;
@@ -102,8 +109,21 @@ void Trainer::load_state(const fs::path& folder) {
   const checkpoint::CheckpointInfo info = checkpoint::read_checkpoint_info(folder);
   const auto source = checkpoint::open_tensor_source(folder);
   checkpoint::load(*model_, *source);
+  // Moments of parameters that were frozen begin as they are, with zeros.
+  std::set<std::string> trained;  // state_prefix
+  for (const checkpoint::StoredTensor& each : source->optimizer_tensors()) {
+    trained.insert(each.name.substr(0, each.name.rfind('.') + 1));
+  }
+  std::set<std::string> new_ones;
   for (const auto& state : optimizer_state()) {
-    source->read(state.key, state.parameter->box, state.value);
+    if (trained.count(state_prefix(state.parameter->name)) > 0) {
+      source->read(state.key, state.parameter->box, state.value);
+    } else {
+      new_ones.insert(state.parameter->name);
+    }
+  }
+  if (!new_ones.empty()) {
+    log(cat("optimizer   ", new_ones.size(), " parameters that were frozen begin without state"));
   }
   optimizer_->set_steps(info.step);
   first_step_ = info.step;
@@ -116,10 +136,11 @@ std::vector<checkpoint::StateTensor> Trainer::optimizer_state() const {
   for (size_t g = 0; g < groups.size(); ++g) {
     for (size_t i = 0; i < groups[g]->owned().size(); ++i) {
       const auto& owned = groups[g]->owned()[i];
-      const std::string key = "optim.state." + owned.name;
-      state.push_back({key + ".exp_avg", &owned, groups[g]->view_in(optimizer_->exp_avg()[g], i)});
+      if (!owned.trainable) continue;
+      const std::string key = state_prefix(owned.name);
+      state.push_back({key + "exp_avg", &owned, groups[g]->view_in(optimizer_->exp_avg()[g], i)});
       state.push_back(
-          {key + ".exp_avg_sq", &owned, groups[g]->view_in(optimizer_->exp_avg_sq()[g], i)});
+          {key + "exp_avg_sq", &owned, groups[g]->view_in(optimizer_->exp_avg_sq()[g], i)});
     }
   }
   return state;
@@ -161,6 +182,7 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   std::vector<optim::GradientShard> shards;
   model_->for_each_owned(
       [&](parallel::ParamGroup& group, size_t i, const parallel::OwnedParameter& owned) {
+        if (!owned.trainable) return;
         shards.push_back({group.view_in(group.flat_grad(), i), owned.first_replica});
       });
   const double norm = optim::global_norm(shards, mesh_.group("world"));

@@ -24,7 +24,8 @@ std::vector<int64_t> with_last(at::IntArrayRef shape, int64_t last) {
 struct Product : torch::autograd::Function<Product> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias) {
-    context->save_for_backward({x, weight});
+    // The weight's gradient alone reads x.
+    context->save_for_backward({weight.requires_grad() ? x : at::Tensor(), weight});
     context->saved_data["biased"] = bias.has_value();  // without one there is no third input to ask
     at::Tensor y = product(rows_of(x), weight.t());
     if (bias) y.add_(*bias);
@@ -58,7 +59,9 @@ LinearGradients linear_gradients(const at::Tensor& gradient, const at::Tensor& x
                                  const at::Tensor& weight, const LinearNeeds& needs) {
   const at::Tensor gradient_NO = rows_of(gradient);
   LinearGradients of;
-  if (needs.x) of.of_x = product(gradient_NO, weight).view(x.sizes());
+  if (needs.x) {
+    of.of_x = product(gradient_NO, weight).view(with_last(gradient.sizes(), weight.size(1)));
+  }
   if (needs.weight) of.of_weight = product(gradient_NO.t(), rows_of(x));
   if (needs.bias) of.of_bias = gradient_NO.sum(0);
   return of;

@@ -18,7 +18,8 @@ struct LinearGradients {
 struct LinearNeeds {
   bool x = false, weight = false, bias = false;
 };
-// From the gradient ..O of linear's output; no graph. The same bits as linear's own backward.
+// From the gradient ..O of linear's output; no graph. The same bits as linear's own backward. `x`
+// may be undefined where the weight's is not asked for.
 LinearGradients linear_gradients(const at::Tensor& gradient, const at::Tensor& x,
                                  const at::Tensor& weight, const LinearNeeds& needs);
 

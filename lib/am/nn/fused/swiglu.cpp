@@ -117,8 +117,10 @@ struct SwiGluLinear : torch::autograd::Function<SwiGluLinear> {
     const LinearNeeds needs = {context->needs_input_grad(0) || context->needs_input_grad(1),
                                context->needs_input_grad(2),
                                context->saved_data["biased"].toBool()};
-    LinearGradients of =
-        fused::linear_gradients(gradients[0], forward_of(saved[0], saved[1]), saved[2], needs);
+    // The product's input is gone before the next gradients are there.
+    LinearGradients of = fused::linear_gradients(
+        gradients[0], needs.weight ? forward_of(saved[0], saved[1]) : at::Tensor(), saved[2],
+        needs);
     Gradients of_inputs;
     if (needs.x) of_inputs = backward_of(of.of_x, saved[0], saved[1]);
     return {of_inputs.of_gate, of_inputs.of_up, of.of_weight, of.of_bias};

@@ -11,16 +11,18 @@ namespace am::parallel {
 using tensor::MemoryUse;
 using tensor::TensorUse;
 
-ParamGradients::ParamGradients(const Pieces& pieces, const runtime::DeviceMesh& mesh,
+ParamGradients::ParamGradients(const Pieces& pieces, const ReductionGroups& groups,
                                const Options& options)
     : pieces_(pieces),
-      shard_group_(mesh.group("dp_shard_cp")),
-      replicate_group_(mesh.group("dp_replicate")),
-      tp_group_(mesh.group("tp")),
+      shard_group_(*groups.shard),
+      replicate_group_(*groups.replicate),
+      tp_group_(*groups.tp),
       options_(options),
       direct_(!options.offloaded &&
               options.reduce_dtype == c10::typeMetaToScalarType(options.storage.dtype())),
-      arrived_(pieces.size(), false) {}
+      arrived_(pieces.size(), false) {
+  if (pieces.size() == 0) make_flat();
+}
 
 void ParamGradients::make_flat() {
   if (flat_.defined()) return;

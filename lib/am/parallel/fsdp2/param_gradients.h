@@ -18,9 +18,16 @@
 
 #include "am/parallel/fsdp2/freed_storage.h"
 #include "am/parallel/fsdp2/pieces.h"
-#include "am/runtime/device_mesh.h"
+#include "am/runtime/group.h"
 
 namespace am::parallel {
+
+// What parameters are cut over, what holds copies of their shards, and tp.
+struct ReductionGroups {
+  const runtime::Group* shard;
+  const runtime::Group* replicate;
+  const runtime::Group* tp;
+};
 
 class ParamGradients {
  public:
@@ -32,8 +39,8 @@ class ParamGradients {
     bool offloaded = false;      // the flat gradient is not on the device that computes
   };
 
-  // `pieces` and `mesh` must outlive this.
-  ParamGradients(const Pieces& pieces, const runtime::DeviceMesh& mesh, const Options& options);
+  // `pieces` and the groups must outlive this.
+  ParamGradients(const Pieces& pieces, const ReductionGroups& groups, const Options& options);
 
   // The whole gradient of piece `i`, which joins what came before it since the last reduction.
   void take(size_t i, const at::Tensor& gradient);
@@ -57,7 +64,7 @@ class ParamGradients {
   // reduction and one after, against overflow and underflow. Absent: sums.
   void set_divide_factor(std::optional<double> factor) { divide_factor_ = factor; }
 
-  // Laid out like the flat parameters, padding zero; undefined before anything came.
+  // Laid out as the pieces are, padding zero; undefined before anything came, if anything can.
   const at::Tensor& flat() const { return flat_; }
   // The next gradients replace what is in flat().
   void zero();

@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "am/base/error.h"
@@ -38,6 +39,23 @@ ParamGradients::Options gradient_options(const ParamGroupOptions& options, at::D
   return gradients;
 }
 
+using Layouts = std::vector<const planner::ParameterLayout*>;
+
+Layouts layouts_of(const std::vector<ParamGroup::Member>& members, bool trained_alone) {
+  Layouts layouts;
+  for (const auto& member : members) {
+    if (member.layout->trainable || !trained_alone) layouts.push_back(member.layout);
+  }
+  return layouts;
+}
+
+// Puts the members in the order in which the group keeps them.
+Layouts trained_first(std::vector<ParamGroup::Member>& members) {
+  std::stable_partition(members.begin(), members.end(),
+                        [](const auto& member) { return member.layout->trainable; });
+  return layouts_of(members, /*trained_alone=*/false);
+}
+
 }  // namespace
 
 // Takes a leaf's gradient the moment that autograd has it whole.
@@ -53,32 +71,37 @@ class ParamGroup::TakeGradient : public torch::autograd::PostAccumulateGradHook 
   size_t i_;
 };
 
-ParamGroup::ParamGroup(std::string name, std::vector<nn::ParameterPtr> parameters,
-                       std::vector<const planner::ParameterLayout*> layouts,
-                       const runtime::DeviceMesh& mesh, const ParamGroupOptions& options)
+ParamGroup::ParamGroup(std::string name, std::vector<Member> members,
+                       const runtime::DeviceMesh& mesh, const ReductionGroups& groups,
+                       const ParamGroupOptions& options)
     : name_(std::move(name)),
-      shard_group_(mesh.group("dp_shard_cp")),
-      pieces_(layouts, mesh.layout(), mesh.rank(), shard_group_.size()),
+      shard_group_(*groups.shard),
+      pieces_(trained_first(members), mesh.layout(), mesh.rank(), shard_group_.size()),
+      trained_(layouts_of(members, /*trained_alone=*/true), mesh.layout(), mesh.rank(),
+               shard_group_.size()),
       compute_(at::TensorOptions(param_dtype(options)).device(mesh.device())),
       options_(options),
-      aliased_(shard_group_.size() == 1 && param_dtype(options) == options.storage_dtype &&
-               !options.offload),
-      gradients_(pieces_, mesh, gradient_options(options, mesh.device())) {
+      aliased_(members.empty() ||
+               (shard_group_.size() == 1 && param_dtype(options) == options.storage_dtype &&
+                !options.offload)),
+      gradients_(trained_, groups, gradient_options(options, mesh.device())) {
   {
     const MemoryUse use(options_.offload ? TensorUse::kHost : TensorUse::kParameters);
     flat_ = at::zeros({pieces_.flat_numel()}, storage_options(options_, mesh.device()));
   }
-  for (size_t i = 0; i < layouts.size(); ++i) {
+  for (const Member& member : members) {
+    const planner::ParameterLayout& layout = *member.layout;
     OwnedParameter owned;
-    owned.name = layouts[i]->name;
-    owned.shape = layouts[i]->shape;
-    owned.box = layouts[i]->box(mesh.layout(), mesh.rank());
-    owned.first_replica = mesh.group("dp_replicate").index() == 0 &&
-                          (layouts[i]->tp_dim.has_value() || mesh.group("tp").index() == 0);
+    owned.name = layout.name;
+    owned.shape = layout.shape;
+    owned.box = layout.box(mesh.layout(), mesh.rank());
+    owned.first_replica =
+        groups.replicate->index() == 0 && (layout.tp_dim.has_value() || groups.tp->index() == 0);
+    owned.trainable = layout.trainable;
     owned_.push_back(std::move(owned));
-    owned_.back().value = view_in(flat_, i);
+    owned_.back().value = view_in(flat_, owned_.size() - 1);
   }
-  make_full_tensors(parameters.data());
+  make_full_tensors(members);
 }
 
 // The leaves outlive the group where a layer holds them.
@@ -86,14 +109,16 @@ ParamGroup::~ParamGroup() {
   for (const auto& full : full_) torch::autograd::impl::set_post_acc_grad_hooks(full, nullptr);
 }
 
-void ParamGroup::make_full_tensors(const nn::ParameterPtr* parameters) {
+void ParamGroup::make_full_tensors(const std::vector<Member>& members) {
   for (size_t i = 0; i < pieces_.size(); ++i) {
     at::Tensor full =
         aliased_ ? owned_[i].value.detach() : empty_storage(pieces_[i].full_shape, compute_);
-    full.set_requires_grad(true);
-    torch::autograd::impl::set_post_acc_grad_hooks(full,
-                                                   std::make_unique<TakeGradient>(gradients_, i));
-    parameters[i]->value = full;
+    if (owned_[i].trainable) {
+      full.set_requires_grad(true);
+      torch::autograd::impl::set_post_acc_grad_hooks(full,
+                                                     std::make_unique<TakeGradient>(gradients_, i));
+    }
+    members[i].parameter->value = full;
     full_.push_back(std::move(full));
   }
   unsharded_ = aliased_;

@@ -3,7 +3,9 @@
 //
 // The decomposition is PyTorch's: a group's parameters travel in one all-gather and one
 // reduce-scatter (param_gradients.h). HSDP adds an all-reduce over dp_replicate. A shard group of
-// one rank gathers nothing: with a replicate group of all data-parallel ranks, that is DDP.
+// one rank gathers nothing: with a replicate group of all data-parallel ranks, that is DDP, and
+// what FSDP ignores. Frozen parameters are gathered with the others and lie behind them, so that
+// what is reduced and updated is one piece.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -51,26 +53,33 @@ struct OwnedParameter {
   mesh::Box box;              // this rank's part of it
   at::Tensor value;           // [box.shape], a view of the group's flat shard
   bool first_replica = true;  // exactly one rank among those that store the same box says true
+  bool trainable = true;
 };
 
 class ParamGroup {
  public:
-  // `parameters` and `layouts` are parallel; `mesh` and what the options point to must outlive the
-  // group. Storage starts as zeros.
-  ParamGroup(std::string name, std::vector<nn::ParameterPtr> parameters,
-             std::vector<const planner::ParameterLayout*> layouts, const runtime::DeviceMesh& mesh,
-             const ParamGroupOptions& options);
+  struct Member {
+    nn::ParameterPtr parameter;
+    const planner::ParameterLayout* layout = nullptr;
+  };
+  // `mesh` and what `groups` and the options point to must outlive the group. Storage starts as
+  // zeros.
+  ParamGroup(std::string name, std::vector<Member> members, const runtime::DeviceMesh& mesh,
+             const ReductionGroups& groups, const ParamGroupOptions& options);
   ~ParamGroup();
   ParamGroup(const ParamGroup&) = delete;
   ParamGroup& operator=(const ParamGroup&) = delete;
 
   const std::string& name() const { return name_; }
+  // Those that train first.
   const std::vector<OwnedParameter>& owned() const { return owned_; }
-  // All that this rank stores, padding included; and its gradient, undefined before the first one.
+  // All that this rank stores, padding included; of it what is trained; and the gradient of that,
+  // undefined before the first one.
   const at::Tensor& flat() const { return flat_; }
+  at::Tensor trained() const { return flat_.narrow(0, 0, trained_.flat_numel()); }
   const at::Tensor& flat_grad() const { return gradients_.flat(); }
-  // [box.shape] view of owned()[i]'s part in any tensor laid out like flat(): its gradient, an
-  // optimizer moment.
+  // [box.shape] view of owned()[i]'s part in any tensor laid out like flat(), or where it trains
+  // like trained(): its gradient, an optimizer moment.
   at::Tensor view_in(const at::Tensor& flat, size_t i) const;
 
   // Full tensors: begin gathering, wait for them, free them. unshard() = begin + wait; all are
@@ -92,13 +101,14 @@ class ParamGroup {
  private:
   class TakeGradient;
 
-  void make_full_tensors(const nn::ParameterPtr* parameters);
+  void make_full_tensors(const std::vector<Member>& members);
   void copy_out(const at::Tensor& ranks);
   void end_gather();
 
   std::string name_;
   const runtime::Group& shard_group_;
   Pieces pieces_;
+  Pieces trained_;             // the first ones of pieces_
   at::TensorOptions compute_;  // dtype and device of the full tensors
   ParamGroupOptions options_;
   bool aliased_;  // full tensors are views of the flat shard: nothing to gather, nothing to cast

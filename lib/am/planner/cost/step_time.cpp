@@ -205,7 +205,9 @@ class Model {
     add_feed_forward(profile.feed_forward, forward);
 
     Passes passes{forward, {}};
-    passes.backward.products = 2.0 * forward.products;
+    // As much for the gradients of inputs as for those of weights that train.
+    const double trained = std::min(1.0, job_.trained / std::max(job_.backward_layers, 1e-9));
+    passes.backward.products = (1.0 + trained) * forward.products;
     passes.backward.attention = (job_.unfused_attention ? 2.0 : 2.5) * forward.attention;
     passes.backward.memory_bound = 2.0 * forward.memory_bound;
     const double floor = launch_floor(profile.feed_forward.experts > 0);
@@ -290,7 +292,7 @@ class Model {
       Pass forward, backward;
       for (size_t group = 0; group < groups.size(); ++group) {
         forward.add(groups[group].forward, stages.at(stage, group));
-        backward.add(groups[group].backward, stages.at(stage, group));
+        backward.add(groups[group].backward, stages.at(stage, group) * job_.backward_layers);
       }
       if (stage + 1 == stages.stages()) {
         forward.add(head.forward, 1.0);
@@ -346,7 +348,7 @@ class Model {
     const bool sharded = job_.sharding == Sharding::kParameters;
     const double ranks = (sharded ? job_.dp_shard : job_.dp()) * job_.cp;
     const double expert_ranks = std::max(1.0, ranks * job_.tp / (job_.ep * job_.expert_tp));
-    const double grad = job_.reduce_bytes;
+    const double grad = job_.reduce_bytes * job_.trained;
     const double gather = job_.compute_bytes;
     const double dense_bandwidth = bandwidth(ranks, job_.tp);
     const double expert_bandwidth = bandwidth(expert_ranks, job_.ep * job_.expert_tp);
@@ -357,7 +359,7 @@ class Model {
     double step_bytes = 0.0;
     double seconds = 0.0;
     if (sharded) {
-      const double gathers = job_.reshards ? 2.0 : 1.0;
+      const double gathers = job_.reshards ? 1.0 + job_.backward_layers : 1.0;
       const double one = (gathers * gather + (job_.defers_reduction ? 0.0 : grad));
       const double each = one * (dense / dense_bandwidth + experts / expert_bandwidth);
       const double work = computing_ / job_.micro_batches;
@@ -378,7 +380,7 @@ class Model {
     } else {
       // An all-reduce is a reduce-scatter and an all-gather of gradients; with the optimizer's
       // states cut, the gather is that of parameters.
-      const double back = job_.sharding == Sharding::kReplicated ? grad : gather;
+      const double back = job_.sharding == Sharding::kReplicated ? grad : gather * job_.trained;
       step_bytes = (grad + back) * (dense + experts);
       const double all = (grad + back) * (dense / dense_bandwidth + experts / expert_bandwidth);
       double backward = 0.0;
@@ -395,15 +397,16 @@ class Model {
     AxisBytes& bytes = time_.bytes;
     bytes.dp = dp_bytes;
     const double T = job_.local_tokens();
-    const double repeats = job_.recompute == Recompute::kFull ? 3.0 : 2.0;
+    // Forward, backward, and forward again.
+    const double backward = job_.backward_layers * (job_.recompute == Recompute::kFull ? 2.0 : 1.0);
     for (const LayerGroup& group : job_.model.layers) {
       const double times = group.count / job_.pp * job_.micro_batches;
-      bytes.tp += times * repeats * 4.0 * T * job_.model.hidden * job_.compute_bytes *
+      bytes.tp += times * (1.0 + backward) * 4.0 * T * job_.model.hidden * job_.compute_bytes *
                   (job_.tp - 1.0) / job_.tp;
-      bytes.cp += times * (repeats + 1.0) * (job_.cp - 1.0) * T *
+      bytes.cp += times * (1.0 + backward + job_.backward_layers) * (job_.cp - 1.0) * T *
                   key_value_width(group.profile.attention) * job_.compute_bytes;
       if (group.profile.feed_forward.experts > 0) {
-        bytes.ep += times * repeats * expert_bytes(group.profile.feed_forward);
+        bytes.ep += times * (1.0 + backward) * expert_bytes(group.profile.feed_forward);
       }
     }
     if (job_.pp > 1.0) bytes.pp = 2.0 * job_.micro_batches * job_.virtual_stages * hop_bytes();
@@ -416,7 +419,7 @@ class Model {
     const double held = job_.sharding == Sharding::kReplicated
                             ? mine.dense + mine.experts
                             : mine.dense / dense_shards(job_) + mine.experts / expert_shards(job_);
-    time_.optimizer = kBytes * held / gpu_.memory_bandwidth;
+    time_.optimizer = kBytes * held * job_.trained / gpu_.memory_bandwidth;
   }
 
   void finish() {

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <variant>
 
+#include "am/model/inventory.h"
 #include "am/planner/dtype_size.h"
 #include "am/planner/memory.h"
+#include "am/planner/parameter_choice.h"
 #include "am/planner/precision.h"
 #include "am/schedule/shape.h"
 
@@ -48,6 +50,27 @@ struct StrategyReader {
   }
 };
 
+// Backward ends with the first layer that has something to train.
+void count_frozen(Workload& job, const config::Plan& plan, const model::ModelConfig& config) {
+  if (plan.model.freeze_params.empty()) return;
+  double all = 0.0;
+  double trained = 0.0;
+  const model::ParameterSpec* first = nullptr;  // that trains, in forward order
+  const model::Inventory inventory = model::build_inventory(config);
+  for (const model::ParameterSpec& parameter : inventory.parameters) {
+    const double elements = as_double(numel(parameter.shape));
+    all += elements;
+    if (is_frozen(plan, parameter.name)) continue;
+    trained += elements;
+    if (first == nullptr) first = &parameter;
+  }
+  job.trained = trained / all;
+  if (first == nullptr || first->module_kind == model::ModuleKind::kEmbedding) return;
+  const double frozen_layers =
+      as_double(first->layer >= 0 ? first->layer : config.num_hidden_layers);
+  job.backward_layers = 1.0 - frozen_layers / as_double(config.num_hidden_layers);
+}
+
 }  // namespace
 
 double ModelShape::layer_count() const {
@@ -73,6 +96,7 @@ Workload workload_of(const config::Plan& plan, const model::ModelConfig& config,
   Workload job;
   job.model = shape_of(config);
   fill_workload(job, plan, mesh);
+  count_frozen(job, plan, config);
   return job;
 }
 

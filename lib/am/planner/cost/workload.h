@@ -69,6 +69,10 @@ struct Workload {
   Recompute recompute = Recompute::kNone;
   bool unfused_attention = false;    // scores in memory
   double more_gradient_bytes = 0.0;  // a parameter: float32 accumulation beside a narrow gradient
+  // Where parameters are frozen: the shares of parameters that train, and of layers that backward
+  // goes through.
+  double trained = 1.0;
+  double backward_layers = 1.0;
 
   // Where it runs, when its hosts have a factor of their own; empty: anywhere.
   std::string site;

@@ -13,7 +13,9 @@
 namespace am::planner {
 namespace {
 
-constexpr std::array<Reason, 18> kReasons = {{
+constexpr std::array<Reason, 20> kReasons = {{
+    {"strategy.shard_placement", "accelerate cuts dimension 0"},
+    {"strategy.ignored_params", "accelerate ignores modules, and no single parameters"},
     {"mesh.pp_size", "accelerate has no pipeline"},
     {"mesh.ep_size", "accelerate has no expert parallelism"},
     {"mesh.dp_size", "without the axes that are lost, their ranks are data parallel"},

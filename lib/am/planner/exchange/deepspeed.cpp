@@ -12,7 +12,9 @@
 namespace am::planner {
 namespace {
 
-constexpr std::array<Reason, 20> kReasons = {{
+constexpr std::array<Reason, 22> kReasons = {{
+    {"strategy.shard_placement", "ZeRO cuts flat buffers"},
+    {"strategy.ignored_params", "ZeRO cuts flat buffers of all"},
     {"mesh.pp_size", "DeepSpeed's pipelines are made in code, with PipelineModule"},
     {"mesh.ep_size", "DeepSpeed's experts are made in code"},
     {"mesh.cp_size", "DeepSpeed's sequence parallelism is made in code"},

@@ -13,7 +13,10 @@
 namespace am::planner {
 namespace {
 
-constexpr std::array<Reason, 11> kReasons = {{
+constexpr std::array<Reason, 14> kReasons = {{
+    {"model.freeze_params", "a recipe freezes whole parts of multimodal models"},
+    {"strategy.shard_placement", "AutoModel cuts dimension 0"},
+    {"strategy.ignored_params", "AutoModel shards every parameter of a text model"},
     {"strategy.tp_plan", "a recipe takes the name of a Python object"},
     {"strategy.reshard_after_forward", "a recipe says only whether, not to how many ranks"},
     {"strategy.activation_checkpointing", "this strategy checkpoints fully or not at all"},

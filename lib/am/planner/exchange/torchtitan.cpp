@@ -14,7 +14,10 @@
 namespace am::planner {
 namespace {
 
-constexpr std::array<Reason, 13> kReasons = {{
+constexpr std::array<Reason, 16> kReasons = {{
+    {"model.freeze_params", "torchtitan trains every parameter"},
+    {"strategy.shard_placement", "torchtitan's models place their own"},
+    {"strategy.ignored_params", "torchtitan shards every parameter"},
     {"strategy.name", "FSDP2 shards as Megatron's stage 3 does: it is read back as fsdp2"},
     {"strategy.tp_plan", "torchtitan's models bring their own TP plans"},
     {"strategy.sequence_parallel", "a job file always has it with tensor parallelism"},

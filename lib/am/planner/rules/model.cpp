@@ -19,7 +19,7 @@ void check_weights(const RuleContext& context, Diagnostics& found) {
               "give a safetensors file or a folder of them, \"auto\" or \"none\"");
 }
 
-constexpr std::array<Rule, 10> kRules = {{
+constexpr std::array<Rule, 11> kRules = {{
     {.id = "model.path",
      .summary = "model.path leads to a readable config.json",
      .explain =
@@ -97,6 +97,16 @@ constexpr std::array<Rule, 10> kRules = {{
          "model otherwise; \"none\" always initialises; anything else is a path, relative to the "
          "plan, which must exist. A wrong path must not turn into a freshly initialised model.",
      .check = check_weights},
+    {.id = "model.freeze_params",
+     .summary = "every glob of freeze_params matches a parameter, and some are left to train",
+     .explain =
+         "model.freeze_params lists globs over parameters' names, in which `*` also matches dots: "
+         "[\"model.embed_tokens.*\", \"model.layers.0.*\"]. Frozen parameters are sharded and "
+         "gathered as all others; they have no gradient and no optimizer state. Layers before the "
+         "first one that trains keep no activations, and backward ends after them.\n\nA glob that "
+         "matches nothing would train what was meant to stay. A tied head has the embedding's "
+         "name.",
+     .check = nullptr},
 }};
 
 }  // namespace

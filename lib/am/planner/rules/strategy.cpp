@@ -103,7 +103,7 @@ void check_autocast(const RuleContext& context, Diagnostics& found) {
               "autocast_dtype = \"bfloat16\", or remove the key");
 }
 
-constexpr std::array<Rule, 8> kRules = {{
+constexpr std::array<Rule, 10> kRules = {{
     {.id = "tp.strategy",
      .summary = "ddp does not support tensor parallelism",
      .explain =
@@ -156,6 +156,23 @@ constexpr std::array<Rule, 8> kRules = {{
          "it is. torch.autocast takes float32 for a mistake and turns itself off. To compute in "
          "float32, leave the key out and set mp_policy.param_dtype.",
      .check = check_autocast},
+    {.id = "strategy.ignored_params",
+     .summary = "every glob of ignored_params matches a parameter",
+     .explain =
+         "ignored_params lists globs over the names of parameters that FSDP leaves whole on every "
+         "data-parallel rank, as fully_shard's argument does. PyTorch leaves their gradients to "
+         "the user as well; here they are summed over the data-parallel ranks when backward is "
+         "over, so that the copies stay equal.",
+     .check = nullptr},
+    {.id = "strategy.shard_placement",
+     .summary = "every glob of shard_placement matches parameters that its dimension cuts evenly",
+     .explain =
+         "shard_placement = { \"model.layers.*.mlp.down_proj.weight\" = 1 } cuts parameters on "
+         "another dimension than 0, as what fully_shard's shard_placement_fn returns does. As "
+         "there, only pieces on dimension 0 may be uneven: every other one is divided by the ranks "
+         "that parameters are sharded over, after tensor parallelism had its part. Where several "
+         "globs match, the last one counts.",
+     .check = nullptr},
 }};
 
 }  // namespace

@@ -1,0 +1,106 @@
+#include "am/planner/parameter_choice.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "am/base/text.h"
+
+namespace am::planner {
+namespace {
+
+class Choice {
+ public:
+  Choice(const config::Plan& plan, Layout& layout, Diagnostics& found)
+      : plan_(plan), layout_(layout), found_(found) {}
+
+  void freeze() {
+    const char* key = "model.freeze_params";
+    for (const std::string& pattern : plan_.model.freeze_params) {
+      for (ParameterLayout* parameter : matches(key, pattern)) parameter->trainable = false;
+    }
+    const bool trains = std::any_of(layout_.parameters.begin(), layout_.parameters.end(),
+                                    [](const ParameterLayout& each) { return each.trainable; });
+    if (trains || layout_.parameters.empty()) return;
+    found_.error(key, plan_.span(key), "freeze_params leaves no parameter to train",
+                 "leave out a pattern, or name fewer modules with it");
+  }
+
+  void place(const config::FSDP2Config& strategy) {
+    for (const auto& [pattern, dim] : strategy.shard_placement) {
+      for (ParameterLayout* parameter : matches(kPlacement, pattern)) place(*parameter, dim);
+    }
+    for (const std::string& pattern : strategy.ignored_params) {
+      for (ParameterLayout* parameter : matches("strategy.ignored_params", pattern)) {
+        parameter->ignored = true;
+        parameter->fsdp = false;
+        parameter->fsdp_dim = 0;
+      }
+    }
+  }
+
+ private:
+  static constexpr const char* kPlacement = "strategy.shard_placement";
+
+  std::vector<ParameterLayout*> matches(const char* key, const std::string& pattern) {
+    std::vector<ParameterLayout*> matched;
+    std::vector<std::string> names;
+    for (ParameterLayout& parameter : layout_.parameters) {
+      names.push_back(parameter.name);
+      if (glob_match(pattern, parameter.name)) matched.push_back(&parameter);
+    }
+    if (matched.empty()) {
+      const auto near = nearest(pattern, names);
+      found_.error(key, plan_.span(key), cat("no parameter matches \"", pattern, "\""),
+                   near ? cat("did you mean \"", *near, "\"?")
+                        : "globs match whole names, as in \"model.layers.0.*\"");
+    }
+    return matched;
+  }
+
+  void place(ParameterLayout& parameter, int64_t dim) {
+    if (dim >= static_cast<int64_t>(parameter.shape.size())) {
+      found_.error(
+          kPlacement, plan_.span(kPlacement),
+          cat(parameter.name, " has ", parameter.shape.size(), " dimensions, and none is ", dim),
+          cat("0 to ", parameter.shape.size() - 1));
+      return;
+    }
+    parameter.fsdp_dim = static_cast<int>(dim);
+    if (dim == 0 || !parameter.fsdp) return;
+    const int64_t parts = layout_.mesh.group_size(parameter.shard_group);
+    for (int64_t tp = 0; tp < layout_.mesh.sizes().tp; ++tp) {
+      const int64_t rank = layout_.mesh.rank({0, 0, 0, 0, tp});
+      const int64_t size = parameter.tp_shape(layout_.mesh, rank)[static_cast<size_t>(dim)];
+      if (size % parts == 0) continue;
+      found_.error(kPlacement, plan_.span(kPlacement),
+                   cat("dimension ", dim, " of ", parameter.name, ", ", size, tp_note(parameter),
+                       ", is not divided by ", parts, " ranks"),
+                   "dimension 0, the only one whose pieces may differ");
+      return;
+    }
+  }
+
+  std::string tp_note(const ParameterLayout& parameter) const {
+    return parameter.tp_dim ? " on a tp rank" : "";
+  }
+
+  const config::Plan& plan_;
+  Layout& layout_;
+  Diagnostics& found_;
+};
+
+}  // namespace
+
+bool is_frozen(const config::Plan& plan, std::string_view parameter) {
+  const auto& patterns = plan.model.freeze_params;
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return glob_match(pattern, parameter); });
+}
+
+void choose_parameters(const config::Plan& plan, Layout& layout, Diagnostics& found) {
+  Choice choice(plan, layout, found);
+  choice.freeze();
+  if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) choice.place(*fsdp2);
+}
+
+}  // namespace am::planner
