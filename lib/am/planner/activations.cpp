@@ -286,9 +286,37 @@ double layer_activations(const ActivationContext& context, const model::ModelCon
   return sum_of(layer_tensors(context, config, layout, rank, layer));
 }
 
+namespace {
+
+// Under "selective" the feed-forward and the projections are segments of their own: what the larger
+// one, the feed-forward, computes again from its input.
+double recomputed_feed_forward(const ActivationContext& context, const model::ModelConfig& config,
+                               const Layout& layout, int64_t rank, const model::Unit& layer) {
+  double bytes = 0.0;
+  for (const SavedTensor& each : layer_tensors(context, config, layout, rank, layer)) {
+    if (each.what == "other norms" || each.what == "input of gate, up" || each.what == "up") {
+      bytes += each.bytes;
+    }
+  }
+  for (const char* weight :
+       {"mlp.gate_proj.weight", "mlp.up_proj.weight", "mlp.down_proj.weight"}) {
+    bytes += cast_weights_bytes(context, matrix_numel(layout, rank, layer, weight));
+  }
+  const double input = context.tokens * static_cast<double>(config.hidden_size) /
+                       context.sequence_parts * context.compute_bytes;
+  return bytes - input;
+}
+
+}  // namespace
+
 double recomputed_activations(const ActivationContext& context, const model::ModelConfig& config,
                               const Layout& layout, int64_t rank, const model::Unit& layer) {
-  if (context.checkpointing_of(layer.layer) == config::ActivationCheckpointing::kOff) return 0.0;
+  const config::ActivationCheckpointing kept = context.checkpointing_of(layer.layer);
+  if (kept == config::ActivationCheckpointing::kOff) return 0.0;
+  const bool two_sums = model::layer_profile(config, layer.layer).hidden_norms > 1;
+  if (kept == config::ActivationCheckpointing::kSelective && two_sums) {
+    return recomputed_feed_forward(context, config, layout, rank, layer);
+  }
   ActivationContext whole = context;
   whole.checkpointing = config::ActivationCheckpointing::kOff;
   return std::max(0.0, layer_activations(whole, config, layout, rank, layer) -

@@ -43,7 +43,7 @@ struct StepUnits {
   double bucket_buffers = 0;
   double pooled_parameters = 0;
   double pooled_messages = 0;
-  double ignored = 0;       // full tensors of what FSDP ignores, where they are storage of their own
+  double ignored = 0;  // full tensors of what FSDP ignores, where they are storage of their own
   bool head_trains = true;  // or, where it is tied, the embedding
   // Elements of all parameters that the rank stores, and of those that it trains.
   int64_t stored_numel = 0;
