@@ -284,6 +284,8 @@ std::vector<Combination> combinations() {
       accumulating(megatron("megatron_fsdp optim_grads_params, accumulation", 3, 3)),
       megatron("megatron_fsdp optim, nothing overlapped", 2, 1,
                "overlap_grad_reduce = false\noverlap_param_gather = false\n"),
+      megatron("megatron_fsdp optim, nothing overlapped, checkpointing", 2, 1,
+               "overlap_grad_reduce = false\noverlap_param_gather = false\n" + checkpointed),
       megatron("megatron_fsdp optim_grads_params, double buffers", 3, 3,
                "fsdp_double_buffer = true\n"),
       stored_as(megatron("megatron_fsdp, bf16, fp32 weights and gradients", 2, 3,

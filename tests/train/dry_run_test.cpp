@@ -4,10 +4,13 @@
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <map>
 #include <mutex>
 
 #include "am/base/text.h"
+#include "am/planner/memory.h"
+#include "am/train/setup.h"
 #include "am/train/trainer.h"
 #include "support/plans.h"
 
@@ -102,6 +105,45 @@ TEST_CASE("a dry run is a step without its contents") {
       CHECK(static_cast<double>(dry.peak.total()) >=
             (tensor_parallel ? 0.8 : 0.9999) * measured - kWorkspace);
     }
+  }
+}
+
+TEST_CASE("am-plan's peak is a dry run's, whatever keys are crossed") {
+  const std::string full_precision =
+      "name = \"fsdp2\"\nmp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", "
+      "output_dtype = \"float32\" }\n";
+  const std::string checkpointing = GENERATE("", "true", "\"full\"", "\"selective\"", "\"mlp\"");
+  const std::string strategy = GENERATE_COPY(
+      full_precision + "tp_size = 2\n", full_precision + "tp_size = 2\nsequence_parallel = true\n",
+      full_precision + "reshard_after_forward = true\nenable_fsdp2_prefetch = true\n",
+      full_precision + "autocast_dtype = \"bfloat16\"\n",
+      std::string("name = \"fsdp2\"\ndefer_fsdp_grad_sync = false\n"),
+      std::string("name = \"megatron_fsdp\"\nzero_dp_strategy = 1\n"
+                  "overlap_grad_reduce = false\noverlap_param_gather = false\n"),
+      std::string("name = \"ddp\"\n"));
+  const bool fsdp2 = strategy.find("fsdp2") == 8;
+  if (!checkpointing.empty() && (checkpointing == "true") == fsdp2) return;
+  const std::string model = GENERATE("table_large", "table_tied_large");
+  std::string keys = strategy;
+  std::string tp;
+  if (const size_t at = keys.find("tp_size = 2\n"); at != std::string::npos) {
+    keys.erase(at, 12);
+    tp = "tp_size = 2\n";
+  }
+  if (!checkpointing.empty()) keys += cat("activation_checkpointing = ", checkpointing, "\n");
+  const config::Plan plan = test::parse(
+      cat("[model]\npath = \"", model, "\"\n[train]\nseq_len = 256\nmicro_batch_size = 4\n",
+          "[data]\nkind = \"synthetic\"\n[mesh]\nworld_size = 4\n", tp,
+          "[strategy]\nbackend = \"gloo\"\n", keys));
+  INFO(model << ": " << tp << keys);
+  Diagnostics found;
+  const auto config = model::load_config(plan.resolve(plan.model.path), found);
+  const planner::Layout layout = train::make_layout(plan, *config, 4);
+  for (const int64_t rank : {0, 3}) {
+    const auto planned = static_cast<double>(
+        planner::estimate_memory(plan, *config, layout, rank).components.total());
+    const auto dry = static_cast<double>(dry_step(plan, 4, rank).peak.total());
+    CHECK(std::abs(planned / dry - 1.0) <= 0.02);
   }
 }
 

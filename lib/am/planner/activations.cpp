@@ -251,14 +251,31 @@ std::vector<SavedTensor> selective_tensors(const ActivationContext& context,
 
 namespace {
 
-// All of a layer's but those inside its feed-forward.
+// Of the feed-forward's matrices, as autocast narrows them.
+double cast_feed_forward(const ActivationContext& context, const Layout& layout, int64_t rank,
+                         const model::Unit& layer) {
+  double bytes = 0.0;
+  for (const char* weight :
+       {"mlp.gate_proj.weight", "mlp.up_proj.weight", "mlp.down_proj.weight"}) {
+    bytes += cast_weights_bytes(context, matrix_numel(layout, rank, layer, weight));
+  }
+  return bytes;
+}
+
+// All of a layer's but those inside its feed-forward, of which its input is kept.
 std::vector<SavedTensor> mlp_tensors(const ActivationContext& context,
                                      const model::ModelConfig& config, const Layout& layout,
                                      int64_t rank, const model::Unit& layer) {
   std::vector<SavedTensor> saved = layer_tensors(context, config, layout, rank, layer);
   std::erase_if(saved, [](const SavedTensor& each) {
-    return each.what == "gate" || each.what == "up" || each.what == "input of down";
+    return each.what == "gate" || each.what == "up" || each.what == "input of down" ||
+           each.what == "input of gate, up";
   });
+  const double input = context.tokens * static_cast<double>(config.hidden_size) /
+                       context.sequence_parts * context.compute_bytes;
+  saved.push_back({"input of the feed-forward", input});
+  saved.push_back(
+      {"less the feed-forward's weights", -cast_feed_forward(context, layout, rank, layer)});
   return saved;
 }
 
@@ -288,23 +305,25 @@ double layer_activations(const ActivationContext& context, const model::ModelCon
 
 namespace {
 
-// Under "selective" the feed-forward and the projections are segments of their own: what the larger
-// one, the feed-forward, computes again from its input.
+// What a feed-forward that is a segment of its own computes again: under "selective" from the sum
+// before its norm, and of the gate's product; under "mlp" from the norm's output. The projections,
+// another segment under "selective", compute less.
 double recomputed_feed_forward(const ActivationContext& context, const model::ModelConfig& config,
-                               const Layout& layout, int64_t rank, const model::Unit& layer) {
-  double bytes = 0.0;
+                               const Layout& layout, int64_t rank, const model::Unit& layer,
+                               bool selective) {
+  double bytes = cast_feed_forward(context, layout, rank, layer);
   for (const SavedTensor& each : layer_tensors(context, config, layout, rank, layer)) {
-    if (each.what == "other norms" || each.what == "input of gate, up" || each.what == "up") {
-      bytes += each.bytes;
-    }
+    const bool again = each.what == "input of gate, up" || each.what == "up" ||
+                       each.what == (selective ? "other norms" : "gate");
+    if (again) bytes += each.bytes;
   }
-  for (const char* weight :
-       {"mlp.gate_proj.weight", "mlp.up_proj.weight", "mlp.down_proj.weight"}) {
-    bytes += cast_weights_bytes(context, matrix_numel(layout, rank, layer, weight));
-  }
+  // Gathering over the sequence, or narrowing, makes another tensor of the norm's output.
+  const bool other_input =
+      context.sequence_parts > 1.0 || context.product_bytes != context.compute_bytes;
+  if (!selective && other_input) return bytes;
   const double input = context.tokens * static_cast<double>(config.hidden_size) /
                        context.sequence_parts * context.compute_bytes;
-  return bytes - input;
+  return std::max(0.0, bytes - input);
 }
 
 }  // namespace
@@ -314,8 +333,10 @@ double recomputed_activations(const ActivationContext& context, const model::Mod
   const config::ActivationCheckpointing kept = context.checkpointing_of(layer.layer);
   if (kept == config::ActivationCheckpointing::kOff) return 0.0;
   const bool two_sums = model::layer_profile(config, layer.layer).hidden_norms > 1;
-  if (kept == config::ActivationCheckpointing::kSelective && two_sums) {
-    return recomputed_feed_forward(context, config, layout, rank, layer);
+  if (kept == config::ActivationCheckpointing::kMlp ||
+      (kept == config::ActivationCheckpointing::kSelective && two_sums)) {
+    return recomputed_feed_forward(context, config, layout, rank, layer,
+                                   kept == config::ActivationCheckpointing::kSelective);
   }
   ActivationContext whole = context;
   whole.checkpointing = config::ActivationCheckpointing::kOff;
@@ -339,18 +360,20 @@ double transposed_copy(const ActivationContext& context, double width) {
 // In the feed-forward's backward: the gradient of the layer's output, which also goes past it, and
 // the gradients of the activation and of both its factors. Then those of the factors take the place
 // of what was saved of them, beside the gradient of their input. A checkpointed layer runs the down
-// projection's backward on its own, so that its weight's gradient is packed by then.
+// projection's backward on its own, so that its weight's gradient is packed by then. Under sequence
+// parallelism that projection reads its output's gradient gathered.
 BackwardBytes layer_backward(const ActivationContext& context, const model::ModelConfig& config,
                              const Layout& layout, int64_t rank, const model::Unit& layer) {
   const Widths w = widths(config, layout, rank, layer);
   const double hidden = context.tokens * static_cast<double>(config.hidden_size) /
                         context.sequence_parts * context.compute_bytes;
+  const double gathered = context.sequence_parts > 1.0 ? hidden * context.sequence_parts : 0.0;
   const double wide = context.tokens * (w.gate + w.up + w.down_in) * context.product_bytes;
   const bool checkpointed =
       context.checkpointing_of(layer.layer) != config::ActivationCheckpointing::kOff;
   const bool trains = kept_inputs(layout, layer, false, {"mlp.down_proj.weight"}) > 0.0;
   const double copy = trains ? transposed_copy(context, w.down_in) : 0.0;
-  return {hidden + wide, 2.0 * hidden + copy, checkpointed};
+  return {hidden + gathered + wide, 2.0 * hidden + copy, checkpointed};
 }
 
 BackwardBytes head_backward(const ActivationContext& context, const model::ModelConfig& config,

@@ -147,6 +147,7 @@ class Walk {
   // computes.
   void backward() {
     const int64_t depth = prefetch_depths(plan_.strategy).backward;
+    const bool overlaps = overlaps_reduction(plan_.strategy);
     double pending = 0;
     bool bucketed = false;  // the buckets' messages are there
     for (size_t i = units_.size(); i-- > 0;) {
@@ -189,6 +190,10 @@ class Walk {
       now_.activations -= unit.activations;
       if (unit.waits_for_end) {
         now_.unsharded += unit.gradient;
+        continue;
+      }
+      if (!overlaps) {  // everything stays until backward is over
+        if (!accumulates()) now_.communication += unit.reduce_buffer;
         continue;
       }
       if (!unit.looked_up || !unit.reshards) now_.unsharded -= unit.full;

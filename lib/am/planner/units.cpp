@@ -52,6 +52,11 @@ bool reuses_buffers(const config::DistributedConfig& strategy) {
   return megatron != nullptr && megatron->fsdp_double_buffer && megatron->zero_dp_strategy == 3;
 }
 
+bool overlaps_reduction(const config::DistributedConfig& strategy) {
+  const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy);
+  return megatron == nullptr || megatron->overlap_grad_reduce || megatron->zero_dp_strategy >= 2;
+}
+
 PrefetchDepths prefetch_depths(const config::DistributedConfig& strategy) {
   if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&strategy)) {
     if (!fsdp2->enable_fsdp2_prefetch) return {};

@@ -32,6 +32,10 @@ bool offloads_to_host(const config::DistributedConfig& strategy);
 // next and between steps: megatron_fsdp's fsdp_double_buffer, where layers come and go (level 3).
 bool reuses_buffers(const config::DistributedConfig& strategy);
 
+// Whether a unit's gradients are reduced while backward goes on, and not all units' when it is
+// over: always, but for megatron_fsdp's levels 0 and 1 with overlap_grad_reduce = false.
+bool overlaps_reduction(const config::DistributedConfig& strategy);
+
 // How many units ahead of the one that computes are being gathered.
 //
 //   fsdp2          enable_fsdp2_prefetch: its depths; else none

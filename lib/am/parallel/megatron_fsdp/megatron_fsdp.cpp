@@ -18,7 +18,7 @@ DataParallelOptions megatron_fsdp_options(const config::MegatronFSDPConfig& conf
   options.precision.reduce_dtype = tensor::parse_dtype(precision.reduce);
   options.reshard_after_forward = planner::reshard_after_forward(config, layout.units);
   options.prefetch = planner::prefetch_depths(config);
-  options.overlap_reduction = config.overlap_grad_reduce || config.zero_dp_strategy >= 2;
+  options.overlap_reduction = planner::overlaps_reduction(config);
   options.reuse_buffers = planner::reuses_buffers(config);
   options.check_for_nan = config.check_for_nan_in_grad;
   return options;
