@@ -57,6 +57,8 @@ constexpr Case kCases[] = {
     {"strategy.shard_placement",
      "[mesh]|world_size = 8|[strategy]|shard_placement = { \"model.norm.weight\" = 1 }",
      "[mesh]|world_size = 8|[strategy]|shard_placement = { \"model.norm.weight\" = 0 }"},
+    {"strategy.shard_placement", "[mesh]|world_size = 8|[strategy]|shard_placement = { \"*\" = 1 }",
+     "[mesh]|world_size = 8|[strategy]|shard_placement = { \"*\" = 1, \"*norm.weight\" = 0 }"},
     {"strategy.shard_placement",
      "[mesh]|world_size = 3|[strategy]|shard_placement = { \"lm_head.weight\" = 1 }",
      "[mesh]|world_size = 4|[strategy]|shard_placement = { \"lm_head.weight\" = 1 }"},

@@ -274,8 +274,10 @@ std::vector<SavedTensor> mlp_tensors(const ActivationContext& context,
   const double input = context.tokens * static_cast<double>(config.hidden_size) /
                        context.sequence_parts * context.compute_bytes;
   saved.push_back({"input of the feed-forward", input});
-  saved.push_back(
-      {"less the feed-forward's weights", -cast_feed_forward(context, layout, rank, layer)});
+  for (SavedTensor& each : saved) {
+    if (each.what != "weights as cast") continue;
+    each.bytes -= cast_feed_forward(context, layout, rank, layer);
+  }
   return saved;
 }
 

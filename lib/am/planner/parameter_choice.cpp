@@ -1,6 +1,8 @@
 #include "am/planner/parameter_choice.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 #include <variant>
 
 #include "am/base/text.h"
@@ -27,7 +29,9 @@ class Choice {
 
   void place(const config::FSDP2Config& strategy) {
     for (const auto& [pattern, dim] : strategy.shard_placement) {
-      for (ParameterLayout* parameter : matches(kPlacement, pattern)) place(*parameter, dim);
+      for (ParameterLayout* parameter : matches(kPlacement, pattern)) {
+        parameter->fsdp_dim = static_cast<int>(dim);
+      }
     }
     for (const std::string& pattern : strategy.ignored_params) {
       for (ParameterLayout* parameter : matches("strategy.ignored_params", pattern)) {
@@ -36,6 +40,7 @@ class Choice {
         parameter->fsdp_dim = 0;
       }
     }
+    check_dimensions();
   }
 
  private:
@@ -43,45 +48,50 @@ class Choice {
 
   std::vector<ParameterLayout*> matches(const char* key, const std::string& pattern) {
     std::vector<ParameterLayout*> matched;
-    std::vector<std::string> names;
     for (ParameterLayout& parameter : layout_.parameters) {
-      names.push_back(parameter.name);
       if (glob_match(pattern, parameter.name)) matched.push_back(&parameter);
     }
-    if (matched.empty()) {
-      const auto near = nearest(pattern, names);
-      found_.error(key, plan_.span(key), cat("no parameter matches \"", pattern, "\""),
-                   near ? cat("did you mean \"", *near, "\"?")
-                        : "globs match whole names, as in \"model.layers.0.*\"");
-    }
+    if (matched.empty()) refuse(key, pattern);
     return matched;
   }
 
-  void place(ParameterLayout& parameter, int64_t dim) {
-    if (dim >= static_cast<int64_t>(parameter.shape.size())) {
-      found_.error(
-          kPlacement, plan_.span(kPlacement),
-          cat(parameter.name, " has ", parameter.shape.size(), " dimensions, and none is ", dim),
-          cat("0 to ", parameter.shape.size() - 1));
-      return;
+  void refuse(const char* key, const std::string& pattern) {
+    std::vector<std::string> names;
+    for (const ParameterLayout& parameter : layout_.parameters) names.push_back(parameter.name);
+    const auto near = nearest(pattern, names);
+    found_.error(key, plan_.span(key), cat("no parameter matches \"", pattern, "\""),
+                 near ? cat("did you mean \"", *near, "\"?")
+                      : "globs match whole names, as in \"model.layers.0.*\"");
+  }
+
+  // One diagnostic for all: a glob that is wrong is wrong for many.
+  void check_dimensions() {
+    std::vector<std::string> wrong;
+    for (const ParameterLayout& parameter : layout_.parameters) {
+      if (auto why = wrong_dimension(parameter)) wrong.push_back(std::move(*why));
     }
-    parameter.fsdp_dim = static_cast<int>(dim);
-    if (dim == 0 || !parameter.fsdp) return;
+    if (wrong.empty()) return;
+    const std::string others = wrong.size() == 1 ? "" : cat("; and ", wrong.size() - 1, " more");
+    found_.error(kPlacement, plan_.span(kPlacement), cat(wrong.front(), others),
+                 "dimension 0, on which pieces may differ, or one that is divided evenly");
+  }
+
+  std::optional<std::string> wrong_dimension(const ParameterLayout& parameter) const {
+    const auto dim = static_cast<size_t>(parameter.fsdp_dim);
+    if (dim == 0) return std::nullopt;
+    if (dim >= parameter.shape.size()) {
+      return cat(parameter.name, " has no dimension ", dim, ": it has ", parameter.shape.size());
+    }
+    if (!parameter.fsdp) return std::nullopt;
     const int64_t parts = layout_.mesh.group_size(parameter.shard_group);
     for (int64_t tp = 0; tp < layout_.mesh.sizes().tp; ++tp) {
       const int64_t rank = layout_.mesh.rank({0, 0, 0, 0, tp});
-      const int64_t size = parameter.tp_shape(layout_.mesh, rank)[static_cast<size_t>(dim)];
+      const int64_t size = parameter.tp_shape(layout_.mesh, rank)[dim];
       if (size % parts == 0) continue;
-      found_.error(kPlacement, plan_.span(kPlacement),
-                   cat("dimension ", dim, " of ", parameter.name, ", ", size, tp_note(parameter),
-                       ", is not divided by ", parts, " ranks"),
-                   "dimension 0, the only one whose pieces may differ");
-      return;
+      return cat("dimension ", dim, " of ", parameter.name, ", ", size,
+                 parameter.tp_dim ? " on a tp rank" : "", ", is not divided by ", parts, " ranks");
     }
-  }
-
-  std::string tp_note(const ParameterLayout& parameter) const {
-    return parameter.tp_dim ? " on a tp rank" : "";
+    return std::nullopt;
   }
 
   const config::Plan& plan_;
