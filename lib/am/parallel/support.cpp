@@ -32,7 +32,8 @@ void check_fsdp2(const config::FSDP2Config& config, Unsupported& unsupported) {
   unsupported.refuse(config.enable_compile, "strategy.enable_compile", "compilation",
                      "set it to false: what a compiler would fuse of a layer is fused already");
   unsupported.refuse(config.enable_async_tensor_parallel, "strategy.enable_async_tensor_parallel",
-                     "asynchronous tensor parallelism", "set it to false");
+                     "asynchronous tensor parallelism",
+                     "set it to false: products and the messages of tensor parallelism take turns");
   const bool custom_plan = !config.tp_plan.table.empty() || config.tp_plan.text != "auto";
   unsupported.refuse(config.sequence_parallel && custom_plan, "strategy.tp_plan",
                      "a custom tp_plan together with sequence_parallel",
