@@ -1,4 +1,5 @@
 // am-plan memory PLAN: what the worst rank, or one rank, needs, and whether the GPU has it.
+#include <algorithm>
 #include <utility>
 
 #include "am/base/text.h"
@@ -26,9 +27,14 @@ struct Part {
 
 std::string sharding_text(const PlanInput& input) {
   const am::mesh::MeshLayout& mesh = input.layout.mesh;
-  const bool fsdp = input.layout.parameters.front().fsdp;
+  const auto& all = input.layout.parameters;
+  const bool fsdp = std::any_of(all.begin(), all.end(), [](const auto& each) { return each.fsdp; });
+  const bool ignores = fsdp && !input.layout.ignored().empty();
   std::vector<std::string> parts;
-  if (fsdp) parts.push_back(am::cat("sharded over ", mesh.group_size("dp_shard_cp")));
+  if (fsdp) {
+    parts.push_back(am::cat("sharded over ", mesh.group_size("dp_shard_cp"),
+                            ignores ? " but for ignored_params" : ""));
+  }
   if (mesh.sizes().tp > 1) parts.push_back(am::cat("cut over tp ", mesh.sizes().tp));
   if (mesh.sizes().pp > 1) parts.push_back(am::cat("1 of ", mesh.sizes().pp, " stages"));
   return parts.empty() ? "whole" : am::join(parts, ", ");

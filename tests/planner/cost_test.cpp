@@ -182,6 +182,21 @@ TEST_CASE("frozen layers cost no backward, gradients or updates") {
   CHECK(middle.products < all.products);
 }
 
+TEST_CASE("what FSDP ignores is reduced whole and updated everywhere") {
+  const auto time = [](const std::string& ignored) {
+    const Workload job = job_of(cat("[mesh]\nworld_size = 16\n[strategy]\nignored_params = [",
+                                    ignored, "]\n[train]\nglobal_batch_size = 16\n"),
+                                "llama-3.1-8b");
+    return estimate_step_time(job, gpu("h100-sxm"), CostConstants());
+  };
+  const StepTime none = time("");
+  const StepTime all = time("\"*\"");
+  CHECK(all.optimizer == Approx(16.0 * none.optimizer).epsilon(0.01));
+  // Two gathers in bfloat16 and a reduction in float32, or two of those.
+  CHECK(all.bytes.dp == Approx(none.bytes.dp).epsilon(0.01));
+  CHECK(time("\"*mlp*\"").optimizer > 8.0 * none.optimizer);
+}
+
 TEST_CASE("more GPUs of the same kind are not slower, better ones are faster") {
   const auto seconds = [](const std::string& mesh, const std::string& name) {
     return estimate_step_time(job_of(mesh, "llama-3.1-8b"), gpu(name),

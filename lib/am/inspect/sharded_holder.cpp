@@ -116,7 +116,8 @@ std::vector<size_t> ShardedHolder::groups_of(
     std::span<const HeldParameter* const> parameters) const {
   std::set<size_t> groups;
   for (const HeldParameter* parameter : parameters) {
-    groups.insert(places_.at(parameter->name).group);
+    // What FSDP ignores is whole as it is.
+    if (!layouts_.at(parameter->name)->ignored) groups.insert(places_.at(parameter->name).group);
   }
   return {groups.begin(), groups.end()};
 }

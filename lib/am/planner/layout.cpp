@@ -138,10 +138,16 @@ std::vector<int> Layout::gathered(const model::Unit& unit) const {
   return indices;
 }
 
+std::vector<int> Layout::ignored_of(const model::Unit& unit) const {
+  std::vector<int> indices = unit.parameters;
+  std::erase_if(indices, [this](int i) { return !parameters[static_cast<size_t>(i)].ignored; });
+  return indices;
+}
+
 std::vector<int> Layout::ignored() const {
   std::vector<int> indices;
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    if (parameters[i].ignored) indices.push_back(static_cast<int>(i));
+  for (const model::Unit& unit : units) {
+    for (const int index : ignored_of(unit)) indices.push_back(index);
   }
   return indices;
 }

@@ -89,7 +89,8 @@ struct Layout {
   int64_t first_holder(const ParameterLayout& parameter) const;
   // What a unit gathers: its parameters but those that FSDP ignores. Indices into `parameters`.
   std::vector<int> gathered(const model::Unit& unit) const;
-  // What FSDP ignores.
+  // What FSDP ignores, of a unit or of all.
+  std::vector<int> ignored_of(const model::Unit& unit) const;
   std::vector<int> ignored() const;
 };
 

@@ -176,7 +176,7 @@ class Walk {
         first.unsharded += unit.gradient;
       }
       look(cat("backward of ", unit.name), first);
-      if (!unit.waits_for_end && !accumulates() && !bucketed) {
+      if (unit.fills_buckets && !unit.waits_for_end && !accumulates() && !bucketed) {
         bucketed = true;
         now_.communication += step_.bucket_buffers;
         computing.communication += step_.bucket_buffers;

@@ -10,6 +10,11 @@
 namespace am::planner {
 namespace {
 
+bool matches_any(const std::vector<std::string>& patterns, std::string_view name) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return glob_match(pattern, name); });
+}
+
 class Choice {
  public:
   Choice(const config::Plan& plan, Layout& layout, Diagnostics& found)
@@ -102,9 +107,12 @@ class Choice {
 }  // namespace
 
 bool is_frozen(const config::Plan& plan, std::string_view parameter) {
-  const auto& patterns = plan.model.freeze_params;
-  return std::any_of(patterns.begin(), patterns.end(),
-                     [&](const std::string& pattern) { return glob_match(pattern, parameter); });
+  return matches_any(plan.model.freeze_params, parameter);
+}
+
+bool is_ignored(const config::Plan& plan, std::string_view parameter) {
+  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
+  return fsdp2 != nullptr && matches_any(fsdp2->ignored_params, parameter);
 }
 
 void choose_parameters(const config::Plan& plan, Layout& layout, Diagnostics& found) {

@@ -108,6 +108,7 @@ class Measure {
     bytes.name = unit.name.empty() ? "the root" : unit.name;
     bytes.layer = unit.layer;
     bytes.gradient = elements_of(unit.parameters, /*trainable_alone=*/true).largest * compute_;
+    bytes.fills_buckets = elements_of(layout_.ignored_of(unit), /*trainable_alone=*/true).full > 0;
     return bytes;
   }
 
@@ -179,6 +180,7 @@ class Measure {
       if (!unit.waits_for_end) all.reduce_buffer += unit.reduce_buffer;
       if (!unit.waits_for_end) all.reduced += unit.reduced;
       unit.full = unit.gather_buffer = unit.reduce_buffer = unit.reduced = 0;
+      unit.fills_buckets = unit.gradient > 0;
     }
     out_.units.front().full = all.full;
     out_.units.front().gather_buffer = all.gather_buffer;

@@ -17,9 +17,10 @@ namespace am::planner {
 struct UnitBytes {
   std::string name;
   int layer = -1;
-  bool reshards = true;       // freed after forward
-  bool backward_runs = true;  // it or a unit before it has something to train
-  bool looked_up = false;     // the embedding: its backward needs no parameters
+  bool reshards = true;        // freed after forward
+  bool backward_runs = true;   // it or a unit before it has something to train
+  bool fills_buckets = false;  // it has gradients that are packed by bucket or ignored by FSDP
+  bool looked_up = false;      // the embedding: its backward needs no parameters
   bool waits_for_end =
       false;                 // the tied head: its gradient meets the embedding's when backward ends
   double full = 0;           // gathered parameters, when they are storage of their own

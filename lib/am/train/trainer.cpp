@@ -10,7 +10,6 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/checkpoint/shard_table.h"
-#include "am/checkpoint/tensor_source.h"
 #include "am/checkpoint/weights.h"
 #include "am/data/from_plan.h"
 #include "am/observe/process_memory.h"
@@ -109,24 +108,34 @@ void Trainer::load_state(const fs::path& folder) {
   const checkpoint::CheckpointInfo info = checkpoint::read_checkpoint_info(folder);
   const auto source = checkpoint::open_tensor_source(folder);
   checkpoint::load(*model_, *source);
-  // Moments of parameters that were frozen begin as they are, with zeros.
-  std::set<std::string> trained;  // state_prefix
-  for (const checkpoint::StoredTensor& each : source->optimizer_tensors()) {
-    trained.insert(each.name.substr(0, each.name.rfind('.') + 1));
-  }
-  std::set<std::string> new_ones;
+  check_states(*source);
   for (const auto& state : optimizer_state()) {
-    if (trained.count(state_prefix(state.parameter->name)) > 0) {
-      source->read(state.key, state.parameter->box, state.value);
-    } else {
-      new_ones.insert(state.parameter->name);
-    }
-  }
-  if (!new_ones.empty()) {
-    log(cat("optimizer   ", new_ones.size(), " parameters that were frozen begin without state"));
+    source->read(state.key, state.parameter->box, state.value);
   }
   optimizer_->set_steps(info.step);
   first_step_ = info.step;
+}
+
+// Parameters that were frozen have no state, and one from nothing would be corrected for the bias
+// of a step that it never saw: the first updates would be three times too large.
+void Trainer::check_states(const checkpoint::TensorSource& source) const {
+  std::set<std::string> stored;  // state_prefix
+  for (const checkpoint::StoredTensor& each : source.optimizer_tensors()) {
+    stored.insert(each.name.substr(0, each.name.rfind('.') + 1));
+  }
+  std::set<std::string> missing;
+  for (const auto& state : optimizer_state()) {
+    const std::string& name = state.parameter->name;
+    if (stored.count(state_prefix(name)) == 0) missing.insert(name);
+  }
+  if (missing.empty()) return;
+  const std::string others = missing.size() == 1 ? "" : cat(" and ", missing.size() - 1, " more");
+  throw Error(ErrorKind::kFormat,
+              cat(source.path().string(), ": no optimizer state of ", *missing.begin(), others,
+                  ", as where model.freeze_params froze them"),
+              cat("freeze the same parameters; or begin a new run from these weights, with "
+                  "model.weights = \"",
+                  source.path().string(), "\""));
 }
 
 // Views into the optimizer's flat moments, by PyTorch's flattened keys.

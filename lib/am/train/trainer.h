@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "am/checkpoint/checkpoint.h"
+#include "am/checkpoint/tensor_source.h"
 #include "am/config/plan.h"
 #include "am/data/batch.h"
 #include "am/launch/run_folder.h"
@@ -71,6 +72,8 @@ class Trainer {
  private:
   void resume();
   void load_state(const std::filesystem::path& folder);
+  // Throws Error(kFormat) where a parameter that trains has none.
+  void check_states(const checkpoint::TensorSource& source) const;
   double backward(int64_t step, int64_t micro_batch, bool last);
   std::vector<checkpoint::StateTensor> optimizer_state() const;
   void drop_old_checkpoints() const;

@@ -354,8 +354,9 @@ class Model {
     const double expert_bandwidth = bandwidth(expert_ranks, job_.ep * job_.expert_tp);
     const double part = (ranks - 1.0) / ranks;
     const double expert_part = (expert_ranks - 1.0) / expert_ranks;
-    const double dense = mine.dense * part;
-    const double experts = mine.experts * expert_part;
+    const double cut = sharded ? 1.0 - job_.ignored : 1.0;
+    const double dense = mine.dense * part * cut;
+    const double experts = mine.experts * expert_part * cut;
     double step_bytes = 0.0;
     double seconds = 0.0;
     if (sharded) {
@@ -373,10 +374,18 @@ class Model {
       }
       // HSDP: the shards' gradients are summed over the replicas, once a step.
       const double replicas = job_.dp_replicate;
-      const double shard = mine.dense / dense_shards(job_) + mine.experts / expert_shards(job_);
+      const double shard =
+          cut * (mine.dense / dense_shards(job_) + mine.experts / expert_shards(job_));
       const double summed = 2.0 * (replicas - 1.0) / replicas * grad * shard;
       seconds += summed / bandwidth(replicas, job_.tp * ranks);
       step_bytes += summed;
+      // What is whole is summed over all data-parallel ranks.
+      const double all = job_.dp() * job_.cp;
+      const double whole = 2.0 * (all - 1.0) / all * grad * job_.ignored *
+                           (mine.dense + mine.experts) *
+                           (job_.defers_reduction ? 1.0 : job_.micro_batches);
+      seconds += whole / bandwidth(all, job_.tp);
+      step_bytes += whole;
     } else {
       // An all-reduce is a reduce-scatter and an all-gather of gradients; with the optimizer's
       // states cut, the gather is that of parameters.
@@ -416,9 +425,10 @@ class Model {
   void add_optimizer() {
     constexpr double kBytes = 28.0;
     const LocalParameters mine = largest_stage();
-    const double held = job_.sharding == Sharding::kReplicated
-                            ? mine.dense + mine.experts
-                            : mine.dense / dense_shards(job_) + mine.experts / expert_shards(job_);
+    const double whole = mine.dense + mine.experts;
+    const double shards = mine.dense / dense_shards(job_) + mine.experts / expert_shards(job_);
+    const bool cut = job_.sharding != Sharding::kReplicated;
+    const double held = cut ? job_.ignored * whole + (1.0 - job_.ignored) * shards : whole;
     time_.optimizer = kBytes * held * job_.trained / gpu_.memory_bandwidth;
   }
 

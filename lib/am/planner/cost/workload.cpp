@@ -51,19 +51,24 @@ struct StrategyReader {
 };
 
 // Backward ends with the first layer that has something to train.
-void count_frozen(Workload& job, const config::Plan& plan, const model::ModelConfig& config) {
-  if (plan.model.freeze_params.empty()) return;
+void count_choices(Workload& job, const config::Plan& plan, const model::ModelConfig& config) {
+  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
+  const bool ignores = fsdp2 != nullptr && !fsdp2->ignored_params.empty();
+  if (plan.model.freeze_params.empty() && !ignores) return;
   double all = 0.0;
   double trained = 0.0;
+  double ignored = 0.0;
   const model::ParameterSpec* first = nullptr;  // that trains, in forward order
   const model::Inventory inventory = model::build_inventory(config);
   for (const model::ParameterSpec& parameter : inventory.parameters) {
     const double elements = as_double(numel(parameter.shape));
     all += elements;
+    if (is_ignored(plan, parameter.name)) ignored += elements;
     if (is_frozen(plan, parameter.name)) continue;
     trained += elements;
     if (first == nullptr) first = &parameter;
   }
+  job.ignored = ignored / all;
   job.trained = trained / all;
   if (first == nullptr || first->module_kind == model::ModuleKind::kEmbedding) return;
   const double frozen_layers =
@@ -96,7 +101,7 @@ Workload workload_of(const config::Plan& plan, const model::ModelConfig& config,
   Workload job;
   job.model = shape_of(config);
   fill_workload(job, plan, mesh);
-  count_frozen(job, plan, config);
+  count_choices(job, plan, config);
   return job;
 }
 

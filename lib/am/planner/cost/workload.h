@@ -73,6 +73,7 @@ struct Workload {
   // goes through.
   double trained = 1.0;
   double backward_layers = 1.0;
+  double ignored = 0.0;  // share of parameters that FSDP leaves whole on every data-parallel rank
 
   // Where it runs, when its hosts have a factor of their own; empty: anywhere.
   std::string site;

@@ -14,7 +14,7 @@ namespace am::planner {
 namespace {
 
 constexpr std::array<Reason, 20> kReasons = {{
-    {"strategy.shard_placement", "accelerate cuts dimension 0"},
+    {"strategy.shard_placement.", "accelerate cuts dimension 0"},
     {"strategy.ignored_params", "accelerate ignores modules, and no single parameters"},
     {"mesh.pp_size", "accelerate has no pipeline"},
     {"mesh.ep_size", "accelerate has no expert parallelism"},

@@ -13,7 +13,7 @@ namespace am::planner {
 namespace {
 
 constexpr std::array<Reason, 22> kReasons = {{
-    {"strategy.shard_placement", "ZeRO cuts flat buffers"},
+    {"strategy.shard_placement.", "ZeRO cuts flat buffers"},
     {"strategy.ignored_params", "ZeRO cuts flat buffers of all"},
     {"mesh.pp_size", "DeepSpeed's pipelines are made in code, with PipelineModule"},
     {"mesh.ep_size", "DeepSpeed's experts are made in code"},

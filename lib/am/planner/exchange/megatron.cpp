@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array<Reason, 20> kReasons = {{
     {"model.freeze_params", "the model's code freezes"},
-    {"strategy.shard_placement", "Megatron cuts flat buffers"},
+    {"strategy.shard_placement.", "Megatron cuts flat buffers"},
     {"strategy.ignored_params", "Megatron shards every parameter"},
     {"mesh.dp_replicate_size", "it would need the outer sharding of Megatron-FSDP"},
     {"pipeline.schedule", "Megatron runs 1F1B, interleaved with virtual stages"},

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::array<Reason, 14> kReasons = {{
     {"model.freeze_params", "a recipe freezes whole parts of multimodal models"},
-    {"strategy.shard_placement", "AutoModel cuts dimension 0"},
+    {"strategy.shard_placement.", "AutoModel cuts dimension 0"},
     {"strategy.ignored_params", "AutoModel shards every parameter of a text model"},
     {"strategy.tp_plan", "a recipe takes the name of a Python object"},
     {"strategy.reshard_after_forward", "a recipe says only whether, not to how many ranks"},
@@ -75,6 +75,7 @@ void write_strategy(const Facts& facts, Json& distributed) {
     if (now.is_null() || list || key == "mp_policy" || key == "offload_policy") continue;
     if (key == "reshard_after_forward" && !now.is_boolean()) continue;
     if (key == "activation_checkpointing_every") continue;
+    if (key == "shard_placement" || key == "ignored_params") continue;
     if (key == "activation_checkpointing" && now == "mlp") now = true;
     distributed[key] = std::move(now);
   }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array<Reason, 16> kReasons = {{
     {"model.freeze_params", "torchtitan trains every parameter"},
-    {"strategy.shard_placement", "torchtitan's models place their own"},
+    {"strategy.shard_placement.", "torchtitan's models place their own"},
     {"strategy.ignored_params", "torchtitan shards every parameter"},
     {"strategy.name", "FSDP2 shards as Megatron's stage 3 does: it is read back as fsdp2"},
     {"strategy.tp_plan", "torchtitan's models bring their own TP plans"},
