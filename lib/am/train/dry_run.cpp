@@ -39,7 +39,7 @@ class Step {
         layout_(make_layout(plan, config, world.size())),
         mesh_(world, layout_.mesh, c10::Device(c10::kMeta)),
         model_(parallel::ParallelModel::build(plan, config, layout_, mesh_)),
-        optimizer_(trained(), optimizer_options(plan, *model_)) {}
+        optimizer_(trained_parameters(*model_), optimizer_options(plan, *model_)) {}
 
   // `over` is told of each phase that ends.
   void run(const std::function<void(const char* phase)>& over) {
@@ -55,25 +55,11 @@ class Step {
     at::Tensor loss = at::empty({1}, at::TensorOptions(at::kDouble).device(at::kMeta));
     mesh_.group("dp_cp").all_reduce(loss);
     clip();
-    optimizer_.step(gradients(), plan_.optimizer.lr);
+    optimizer_.step(trained_gradients(*model_), plan_.optimizer.lr);
     over("optimizer");
   }
 
  private:
-  std::vector<at::Tensor> trained() {
-    std::vector<at::Tensor> tensors;
-    for (const auto& group : model_->data_parallel().groups()) tensors.push_back(group->trained());
-    return tensors;
-  }
-
-  std::vector<at::Tensor> gradients() {
-    std::vector<at::Tensor> tensors;
-    for (const auto& group : model_->data_parallel().groups()) {
-      tensors.push_back(group->flat_grad());
-    }
-    return tensors;
-  }
-
   at::Tensor forward() {
     const auto on_meta = at::TensorOptions(at::kLong).device(at::kMeta);
     const at::Tensor ids_BT =
@@ -90,15 +76,9 @@ class Step {
   }
 
   void clip() {
-    std::vector<optim::GradientShard> shards;
-    model_->for_each_owned(
-        [&](parallel::ParamGroup& group, size_t i, const parallel::OwnedParameter& owned) {
-          if (!owned.trainable) return;
-          shards.push_back({group.view_in(group.flat_grad(), i), owned.first_replica});
-        });
-    optim::squared_norm(shards, mesh_.group("world"));
+    optim::squared_norm(gradient_shards(*model_), mesh_.group("world"));
     if (plan_.train.max_grad_norm <= 0.0) return;
-    for (const at::Tensor& gradient : gradients()) gradient.mul_(0.5);
+    for (const at::Tensor& gradient : trained_gradients(*model_)) gradient.mul_(0.5);
   }
 
   const config::Plan& plan_;

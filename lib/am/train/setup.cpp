@@ -32,6 +32,28 @@ optim::AdamWOptions optimizer_options(const config::Plan& plan,
           model.data_parallel().offloaded()};
 }
 
+std::vector<at::Tensor> trained_parameters(const parallel::ParallelModel& model) {
+  std::vector<at::Tensor> flat;
+  for (const auto& group : model.data_parallel().groups()) flat.push_back(group->trained());
+  return flat;
+}
+
+std::vector<at::Tensor> trained_gradients(const parallel::ParallelModel& model) {
+  std::vector<at::Tensor> flat;
+  for (const auto& group : model.data_parallel().groups()) flat.push_back(group->flat_grad());
+  return flat;
+}
+
+std::vector<optim::GradientShard> gradient_shards(parallel::ParallelModel& model) {
+  std::vector<optim::GradientShard> shards;
+  model.for_each_owned(
+      [&](parallel::ParamGroup& group, size_t i, const parallel::OwnedParameter& owned) {
+        if (!owned.trainable) return;
+        shards.push_back({group.view_in(group.flat_grad(), i), owned.first_replica});
+      });
+  return shards;
+}
+
 std::filesystem::path checkpoint_folder(const config::Plan& plan, const launch::RunFolder& run) {
   return plan.checkpoint.dir.empty() ? run.checkpoints() : plan.resolve(plan.checkpoint.dir);
 }

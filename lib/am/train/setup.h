@@ -2,14 +2,18 @@
 // go.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <filesystem>
+#include <vector>
 
 #include "am/config/plan.h"
 #include "am/launch/run_folder.h"
 #include "am/mesh/layout.h"
 #include "am/model/config.h"
 #include "am/optim/adamw.h"
+#include "am/optim/clip.h"
 #include "am/parallel/parallel_model.h"
 #include "am/planner/layout.h"
 
@@ -30,6 +34,13 @@ planner::Layout make_layout(const config::Plan& plan, const model::ModelConfig& 
 // `model` is the one that is optimized.
 optim::AdamWOptions optimizer_options(const config::Plan& plan,
                                       const parallel::ParallelModel& model);
+
+// What the optimizer updates and by what: a flat tensor for each of the model's groups. Gradients
+// are there after backward.
+std::vector<at::Tensor> trained_parameters(const parallel::ParallelModel& model);
+std::vector<at::Tensor> trained_gradients(const parallel::ParallelModel& model);
+// The same gradients by parameter, for their norm.
+std::vector<optim::GradientShard> gradient_shards(parallel::ParallelModel& model);
 
 // checkpoint.dir relative to the plan, or RUN/checkpoints.
 std::filesystem::path checkpoint_folder(const config::Plan& plan, const launch::RunFolder& run);

@@ -46,12 +46,6 @@ std::string state_prefix(const std::string& parameter) {
   return cat(checkpoint::kOptimizerPrefix, parameter, ".");
 }
 
-std::vector<at::Tensor> trained_parameters(parallel::ParallelModel& model) {
-  std::vector<at::Tensor> flat;
-  for (const auto& group : model.data_parallel().groups()) flat.push_back(group->trained());
-  return flat;
-}
-
 }  // namespace
 
 Trainer::Trainer(const config::Plan& plan, const model::ModelConfig& config,
@@ -188,17 +182,11 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   at::Tensor total = at::full({1}, loss, doubles_of(replicas));
   replicas.all_reduce(total);
 
-  std::vector<optim::GradientShard> shards;
-  model_->for_each_owned(
-      [&](parallel::ParamGroup& group, size_t i, const parallel::OwnedParameter& owned) {
-        if (!owned.trainable) return;
-        shards.push_back({group.view_in(group.flat_grad(), i), owned.first_replica});
-      });
-  const double norm = optim::global_norm(shards, mesh_.group("world"));
+  const double norm = optim::global_norm(gradient_shards(*model_), mesh_.group("world"));
   const double factor = optim::clip_factor(norm, plan_.train.max_grad_norm);
-  std::vector<at::Tensor> gradients;
-  for (auto& group : data_parallel.groups()) {
-    gradients.push_back(factor != 1.0 ? group->flat_grad().mul_(factor) : group->flat_grad());
+  const std::vector<at::Tensor> gradients = trained_gradients(*model_);
+  if (factor != 1.0) {
+    for (const at::Tensor& gradient : gradients) gradient.mul_(factor);
   }
   observe::StepMetrics metrics;
   metrics.step = step + 1;
