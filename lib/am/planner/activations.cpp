@@ -24,6 +24,12 @@ double width(const Layout& layout, int64_t rank, const model::Unit& layer, std::
   return 0.0;
 }
 
+// Hidden states between layers, as this rank has them.
+double hidden_bytes(const ActivationContext& context, const model::ModelConfig& config) {
+  return context.tokens * static_cast<double>(config.hidden_size) / context.sequence_parts *
+         context.compute_bytes;
+}
+
 // How many of the products with such matrices keep their input, which the matrix's gradient reads:
 // of those that read one input it is one tensor, unless autocast narrows it for each.
 double kept_inputs(const Layout& layout, const model::Unit& layer, bool casts,
@@ -232,8 +238,7 @@ std::vector<SavedTensor> selective_tensors(const ActivationContext& context,
                                            const model::ModelConfig& config, const Layout& layout,
                                            int64_t rank, const model::Unit& layer) {
   const double N = context.tokens;
-  const double hidden =
-      N * static_cast<double>(config.hidden_size) / context.sequence_parts * context.compute_bytes;
+  const double hidden = hidden_bytes(context, config);
   const double p = context.product_bytes;
   const Widths w = widths(config, layout, rank, layer);
   const bool two_sums = model::layer_profile(config, layer.layer).hidden_norms > 1;
@@ -271,9 +276,7 @@ std::vector<SavedTensor> mlp_tensors(const ActivationContext& context,
     return each.what == "gate" || each.what == "up" || each.what == "input of down" ||
            each.what == "input of gate, up";
   });
-  const double input = context.tokens * static_cast<double>(config.hidden_size) /
-                       context.sequence_parts * context.compute_bytes;
-  saved.push_back({"input of the feed-forward", input});
+  saved.push_back({"input of the feed-forward", hidden_bytes(context, config)});
   for (SavedTensor& each : saved) {
     if (each.what != "weights as cast") continue;
     each.bytes -= cast_feed_forward(context, layout, rank, layer);
@@ -293,8 +296,7 @@ double layer_activations(const ActivationContext& context, const model::ModelCon
                          const Layout& layout, int64_t rank, const model::Unit& layer) {
   switch (context.checkpointing_of(layer.layer)) {
     case config::ActivationCheckpointing::kFull:
-      return context.tokens * static_cast<double>(config.hidden_size) / context.sequence_parts *
-             context.compute_bytes;
+      return hidden_bytes(context, config);
     case config::ActivationCheckpointing::kSelective:
       return sum_of(selective_tensors(context, config, layout, rank, layer));
     case config::ActivationCheckpointing::kMlp:
@@ -323,9 +325,7 @@ double recomputed_feed_forward(const ActivationContext& context, const model::Mo
   const bool other_input =
       context.sequence_parts > 1.0 || context.product_bytes != context.compute_bytes;
   if (!selective && other_input) return bytes;
-  const double input = context.tokens * static_cast<double>(config.hidden_size) /
-                       context.sequence_parts * context.compute_bytes;
-  return std::max(0.0, bytes - input);
+  return std::max(0.0, bytes - hidden_bytes(context, config));
 }
 
 }  // namespace
@@ -367,8 +367,7 @@ double transposed_copy(const ActivationContext& context, double width) {
 BackwardBytes layer_backward(const ActivationContext& context, const model::ModelConfig& config,
                              const Layout& layout, int64_t rank, const model::Unit& layer) {
   const Widths w = widths(config, layout, rank, layer);
-  const double hidden = context.tokens * static_cast<double>(config.hidden_size) /
-                        context.sequence_parts * context.compute_bytes;
+  const double hidden = hidden_bytes(context, config);
   const double gathered = context.sequence_parts > 1.0 ? hidden * context.sequence_parts : 0.0;
   const double wide = context.tokens * (w.gate + w.up + w.down_in) * context.product_bytes;
   const bool checkpointed =
