@@ -1,0 +1,240 @@
+#include "am/planner/cost/pass_time.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace am::planner {
+namespace {
+
+// The larger of the two, but smooth where they are alike: launches overlap with long kernels.
+double at_least(double value, double floor) {
+  return std::sqrt(std::sqrt(value * value * value * value + floor * floor * floor * floor));
+}
+
+bool is_aligned(double width) { return std::fmod(width, 64.0) == 0.0; }
+
+}  // namespace
+
+PassTimes::PassTimes(const Workload& job, const Gpu& gpu, const CostConstants& constants)
+    : job_(job),
+      gpu_(gpu),
+      c_(constants),
+      own_(constants.of(job.implementation->name)),
+      own_host_(own_.host * constants.at(job.site)) {
+  set_rates();
+  set_links();
+}
+
+// ---- rates and links -------------------------------------------------------------------------
+
+void PassTimes::set_rates() {
+  const GpuGeneration generation = gpu_.generation();
+  const bool blackwell = generation == GpuGeneration::kBlackwell;
+  const bool hopper = generation == GpuGeneration::kHopper;
+  const double share = c(blackwell ? Constant::kGemmBlackwell
+                         : hopper  ? Constant::kGemmHopper
+                                   : Constant::kGemmAmpere);
+  bf16_rate_ = share * gpu_.bf16_flops;
+  rate_ = bf16_rate_;
+  if (job_.format == ComputeFormat::kFp32 && gpu_.fp32_flops > 0.0) {
+    rate_ = bf16_rate_ = share * gpu_.fp32_flops;
+  } else if (job_.format == ComputeFormat::kFp4 && gpu_.fp4_flops > 0.0) {
+    rate_ = c(Constant::kGemmBlackwellFp4) * gpu_.fp4_flops;
+  } else if (job_.format >= ComputeFormat::kFp8 && gpu_.fp8_flops > 0.0) {
+    rate_ = c(blackwell ? Constant::kGemmBlackwellFp8 : Constant::kGemmHopperFp8) * gpu_.fp8_flops;
+  }
+  attention_rate_ =
+      bf16_rate_ * c(blackwell ? Constant::kAttentionBlackwell : Constant::kAttention);
+  host_ = blackwell ? c(Constant::kLaunchBlackwell) : hopper ? c(Constant::kLaunchHopper) : 1.0;
+  traffic_ = job_.compute_bytes / gpu_.memory_bandwidth;
+  if (job_.format == ComputeFormat::kFp8 || job_.format == ComputeFormat::kFp4) {
+    traffic_ *= c(Constant::kNarrowTraffic);
+  }
+  if (job_.implementation->eager) traffic_ *= c(Constant::kEagerTraffic);
+}
+
+void PassTimes::set_links() {
+  const bool ampere = gpu_.generation() == GpuGeneration::kAmpere;
+  link_ = c(ampere ? Constant::kLinkAmpere : Constant::kLink) * gpu_.link_bandwidth;
+  network_ = c(Constant::kNetwork) * gpu_.nic_bandwidth;
+}
+
+double PassTimes::bandwidth(double ranks, double stride) const {
+  const double domain = std::max(1.0, gpu_.link_domain);
+  if (ranks * stride <= domain) return link_;
+  const double in_domain = std::max(1.0, std::min(ranks, std::min(domain, job_.world()) / stride));
+  return std::min(link_, network_ * in_domain);
+}
+
+// ---- one layer -------------------------------------------------------------------------------
+
+// A product of [tokens, in] by [in, out], forward.
+double PassTimes::product(double tokens, double in, double out, double rate,
+                          double half_tokens) const {
+  if (tokens <= 0.0 || in <= 0.0 || out <= 0.0) return 0.0;
+  const double slow =
+      1.0 + half_tokens / tokens + c(Constant::kHalfOutput) / out + c(Constant::kHalfInput) / in;
+  const double shape = is_aligned(in) && is_aligned(out) ? 1.0 : c(Constant::kMisaligned);
+  return 2.0 * tokens * in * out / rate * slow * shape * own_.compute;
+}
+
+double PassTimes::product(double tokens, double in, double out) const {
+  return product(tokens, in, out, rate_, c(Constant::kHalfTokens));
+}
+
+double PassTimes::projections(const model::AttentionProfile& a) const {
+  const double T = job_.local_tokens();
+  const double h = job_.model.hidden;
+  const double tp = job_.tp;
+  const auto n = static_cast<double>(a.heads);
+  const auto qk = static_cast<double>(a.qk_head_dim);
+  const auto v = static_cast<double>(a.v_head_dim);
+  const double out = product(T, n * v / tp, h);
+  if (a.kv_lora_rank == 0) {
+    const auto k = static_cast<double>(a.key_value_heads);
+    return product(T, h, (n * qk + k * (qk + v)) / tp) + out;
+  }
+  const auto q_rank = static_cast<double>(a.q_lora_rank);
+  const auto kv_rank = static_cast<double>(a.kv_lora_rank);
+  const auto rope = static_cast<double>(a.rope_head_dim);
+  const double queries = q_rank > 0.0 ? product(T, h, q_rank) + product(T, q_rank, n * qk / tp)
+                                      : product(T, h, n * qk / tp);
+  return queries + product(T, h, kv_rank + rope) + product(T, kv_rank, n * (qk - rope + v) / tp) +
+         out;
+}
+
+// Scores and their product with the values, forward.
+double PassTimes::attention(const model::AttentionProfile& a) const {
+  const double T = job_.local_tokens();
+  const double S = job_.sequence;
+  const double heads = static_cast<double>(a.heads) / job_.tp;
+  const double width = static_cast<double>(a.qk_head_dim + a.v_head_dim);
+  if (job_.unfused_attention) {
+    const double scores = T * S * heads;
+    return (2.0 * scores * width / attention_rate_ +
+            c(Constant::kUnfusedBytes) * scores / gpu_.memory_bandwidth) *
+           own_.compute;
+  }
+  const double seen = a.window ? std::min(static_cast<double>(*a.window), S / 2.0) : S / 2.0;
+  return 2.0 * T * seen * heads * width / attention_rate_ * own_.compute;
+}
+
+// Tokens that this rank's experts take, all of them together, when experts are taken evenly.
+double PassTimes::expert_tokens(const model::FeedForwardProfile& f) const {
+  return job_.local_tokens() * static_cast<double>(f.experts_per_token) / job_.sequence_parts() *
+         (job_.sequence_parallel ? job_.expert_tp : 1.0);
+}
+
+void PassTimes::add_feed_forward(const model::FeedForwardProfile& f, Pass& pass) const {
+  const double T = job_.local_tokens();
+  const double h = job_.model.hidden;
+  const double matrices = f.gated ? 2.0 : 1.0;
+  const double wide = c(Constant::kMlpTraffic) * traffic_ * own_.compute;
+  for (const int64_t width : {f.dense_width, f.shared_width}) {
+    if (width == 0) continue;
+    const double F = static_cast<double>(width) / job_.tp;
+    pass.products += product(T, h, matrices * F) + product(T, F, h);
+    pass.memory_bound += wide * T * F;
+  }
+  if (f.experts == 0) return;
+  const double F = static_cast<double>(f.expert_width) / job_.expert_tp;
+  const double mine = expert_tokens(f);
+  const double each = job_.local_tokens() * job_.ep * static_cast<double>(f.experts_per_token) /
+                      static_cast<double>(f.experts);
+  const double slow = 1.0 + c(Constant::kHalfExpertTokens) / std::max(each, 1.0) +
+                      c(Constant::kHalfOutput) / std::max(F, 1.0);
+  pass.products += 2.0 * mine * (matrices + 1.0) * h * F / rate_ * slow * own_.compute;
+  pass.memory_bound += wide * mine * (F + 2.0 * h);  // sorted to experts and back
+}
+
+double PassTimes::launch_floor(bool experts) const {
+  double floor = c(job_.implementation->old_launch ? Constant::kLaunchOld : Constant::kLaunch);
+  if (experts) floor += c(Constant::kLaunchExperts);
+  return floor * host_ * own_host_;
+}
+
+Passes PassTimes::layer(const model::LayerProfile& profile) const {
+  const double T = job_.local_tokens();
+  const double h = job_.model.hidden;
+  Pass forward;
+  forward.products = projections(profile.attention);
+  forward.attention = attention(profile.attention);
+  forward.memory_bound = c(Constant::kHiddenTraffic) * T * h * traffic_ * own_.compute *
+                         (0.5 / job_.sequence_parts() + 0.5 / job_.tp);
+  add_feed_forward(profile.feed_forward, forward);
+
+  Passes passes{forward, {}};
+  // As much for the gradients of inputs as for those of weights that train.
+  const double trained = std::min(1.0, job_.trained / std::max(job_.backward_layers, 1e-9));
+  passes.backward.products = (1.0 + trained) * forward.products;
+  passes.backward.attention = (job_.unfused_attention ? 2.0 : 2.5) * forward.attention;
+  passes.backward.memory_bound = 2.0 * forward.memory_bound;
+  const double floor = launch_floor(profile.feed_forward.experts > 0);
+  for (Pass* pass : {&passes.forward, &passes.backward}) {
+    const double work = pass->products + pass->attention + pass->memory_bound;
+    pass->launching = at_least(work, pass == &passes.forward ? floor : 2.0 * floor) - work;
+  }
+  add_communication(profile, passes);
+  const double repeated = job_.recompute == Recompute::kFull        ? 1.0
+                          : job_.recompute == Recompute::kAlternate ? 0.5
+                                                                    : 0.0;
+  if (repeated > 0.0) passes.backward.add(passes.forward, repeated);
+  if (job_.recompute == Recompute::kSelective) {
+    // Every second product's output is kept; what lies between them is computed again.
+    passes.backward.products += 0.5 * forward.products;
+    passes.backward.memory_bound += forward.memory_bound;
+  }
+  return passes;
+}
+
+void PassTimes::add_communication(const model::LayerProfile& profile, Passes& passes) const {
+  const double T = job_.local_tokens();
+  const double h = job_.model.hidden;
+  const double bytes = job_.compute_bytes;
+  if (job_.tp > 1.0) {
+    const double sent = 2.0 * 2.0 * T * h * bytes * (job_.tp - 1.0) / job_.tp;
+    const double waiting = 2.0 * c(Constant::kTpLatency) * std::log2(job_.tp);
+    const double exposed = job_.implementation->overlaps_tp ? c(Constant::kTpExposed) : 1.0;
+    const double seconds = (sent / bandwidth(job_.tp, 1.0) + waiting) * exposed;
+    passes.forward.tp += seconds;
+    passes.backward.tp += seconds;
+  }
+  if (job_.cp > 1.0) {
+    const double sent = (job_.cp - 1.0) * T * key_value_width(profile.attention) * bytes;
+    const double seconds = sent / bandwidth(job_.cp, job_.tp) * c(Constant::kCpExposed);
+    passes.forward.cp += seconds;
+    passes.backward.cp += 2.0 * seconds;
+  }
+  if (job_.ep > 1.0 && profile.feed_forward.experts > 0) {
+    const double sent = expert_bytes(profile.feed_forward);
+    const double outside = job_.ep <= gpu_.link_domain ? 0.0 : 1.0 - gpu_.link_domain / job_.ep;
+    const double seconds =
+        sent * ((1.0 - outside) / link_ + outside / network_) * c(Constant::kEpExposed);
+    passes.forward.ep += seconds;
+    passes.backward.ep += seconds;
+  }
+}
+
+double PassTimes::key_value_width(const model::AttentionProfile& a) const {
+  return static_cast<double>(a.key_value_heads * (a.qk_head_dim + a.v_head_dim)) / job_.tp;
+}
+
+double PassTimes::expert_bytes(const model::FeedForwardProfile& f) const {
+  return 2.0 * expert_tokens(f) * job_.model.hidden * job_.compute_bytes * (job_.ep - 1.0) /
+         job_.ep;
+}
+
+Passes PassTimes::head() const {
+  const double T = job_.local_tokens();
+  const double words = job_.model.vocabulary / job_.tp;
+  Passes passes;
+  passes.forward.products =
+      product(T, job_.model.hidden, words, bf16_rate_, c(Constant::kHalfTokens));
+  passes.backward.products = 2.0 * passes.forward.products;
+  constexpr double kLogitBytes = 10.0;  // read and written, forward and as much backward
+  passes.forward.memory_bound = kLogitBytes * T * words / gpu_.memory_bandwidth * own_.compute;
+  passes.backward.memory_bound = passes.forward.memory_bound;
+  return passes;
+}
+
+}  // namespace am::planner
