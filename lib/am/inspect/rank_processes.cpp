@@ -18,6 +18,7 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/inspect/messages.h"
+#include "am/launch/cores.h"
 #include "am/launch/environment.h"
 #include "am/launch/first_cause.h"
 #include "am/launch/port.h"
@@ -32,13 +33,6 @@ namespace {
 constexpr auto kSettle = std::chrono::milliseconds(500);
 constexpr int kPollMilliseconds = 100;
 constexpr int kTailLines = 20;
-
-int64_t usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
-}
 
 // A rank's output, in memory: only its end is ever shown, and nothing is left behind however
 // am-repl ends.
@@ -121,7 +115,7 @@ RankProcesses::~RankProcesses() { end_ranks(); }
 void RankProcesses::start(const std::vector<std::string>& argv, int64_t ranks) {
   const int port = launch::free_port();
   launch::TorchrunOptions options;
-  options.cores = usable_cores();
+  options.cores = launch::usable_cores();
   options.omp_num_threads_given = launch::process_environment()("OMP_NUM_THREADS").has_value();
   for (int64_t rank = 0; rank < ranks; ++rank) {
     const SocketPair sockets;
