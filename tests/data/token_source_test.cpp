@@ -247,3 +247,73 @@ TEST_CASE("data shorter than one sample names the data") {
     CHECK_THAT(error.what(), Catch::Contains("the data has 5 tokens") && Catch::Contains("t.txt"));
   }
 }
+
+TEST_CASE("documents of text end with the token that the plan names") {
+  const TemporaryFolder folder;
+  write_bytes(folder / "a.txt", "ab");
+  write_bytes(folder / "b.jsonl",
+              "{\"text\": \"c\\nd\", \"id\": 1}\n\n{\"text\": \"\"}\n{\"text\": \"e\"}");
+  DataSpec spec = spec_of("text", {folder.path()}, 300);
+  CHECK(all_tokens(spec) == std::vector<int64_t>{'a', 'b', 'c', '\n', 'd', 'e'});
+  CHECK(open_token_source(spec)->description().find("4 documents, nothing between them") !=
+        std::string::npos);
+  spec.eod_token = 299;
+  CHECK(all_tokens(spec) ==
+        std::vector<int64_t>{'a', 'b', 299, 'c', '\n', 'd', 299, 299, 'e', 299});
+  spec.eod_token = 300;
+  CHECK(failure(spec).first == ErrorKind::kPlan);
+}
+
+TEST_CASE("a line of a .jsonl without a text is an error that names it") {
+  const TemporaryFolder folder;
+  const auto failure_of = [&](const std::string& lines) {
+    write_bytes(folder / "a.jsonl", lines);
+    return failure(spec_of("text", {folder / "a.jsonl"}, 256)).second;
+  };
+  CHECK(failure_of("{\"text\": \"a\"}\n{\"messages\": []}\n").find("a.jsonl:2: the line has no") !=
+        std::string::npos);
+  CHECK(failure_of("{\"text\": 3}\n").find("a.jsonl:1:") != std::string::npos);
+  CHECK(failure_of("plain\n").find("a.jsonl:1: the line is no JSON") != std::string::npos);
+}
+
+TEST_CASE("files of another format are not read as text") {
+  const TemporaryFolder folder;
+  const std::vector<std::pair<std::string, std::string>> formats = {
+      {std::string("\x1f\x8b\x08\0", 4), "gzip"},
+      {"PAR1....", "Parquet"},
+      {"\x93NUMPY\x01", "NumPy"},
+      {std::string("\xfd"
+                   "7zXZ\0",
+                   6),
+       "xz"},
+      {"\x28\xb5\x2f\xfd...", "Zstandard"},
+      {"PK\x03\x04..", "zip"},
+      {"\xff\xfeH", "UTF-16"}};
+  for (const auto& [bytes, name] : formats) {
+    write_bytes(folder / "data", bytes);
+    const auto [kind, text] = failure(spec_of("text", {folder / "data"}, 256));
+    CHECK(kind == ErrorKind::kFormat);
+    CHECK(text.find(name) != std::string::npos);
+  }
+}
+
+TEST_CASE("token files with a header, or with wider integers, are refused") {
+  const TemporaryFolder folder;
+  write_bytes(folder / "a.npy", "\x93NUMPY\x01" + std::string(121, 'x'));
+  CHECK(failure(spec_of("tokens", {folder / "a.npy"})).second.find("NumPy") != std::string::npos);
+
+  std::vector<uint32_t> wide(64);
+  std::iota(wide.begin(), wide.end(), 7);
+  write_bytes(folder / "wide.bin", bytes_of(wide));
+  const auto [kind, text] = failure(spec_of("tokens", {folder / "wide.bin"}));
+  CHECK(kind == ErrorKind::kFormat);
+  CHECK(text.find("every second token is 0") != std::string::npos);
+  DataSpec right = spec_of("tokens", {folder / "wide.bin"});
+  right.token_dtype = "uint32";
+  CHECK(all_tokens(right).back() == 70);
+  // Short signatures prove nothing among integers: 0x8b1f is a token.
+  write_bytes(folder / "narrow.bin", bytes_of(std::vector<uint16_t>{0x8b1f, 0x0008, 1, 2}));
+  CHECK(all_tokens(spec_of("tokens", {folder / "narrow.bin"})).front() == 0x8b1f);
+  write_bytes(folder / "zeros.bin", bytes_of(std::vector<uint16_t>(64)));
+  CHECK(all_tokens(spec_of("tokens", {folder / "zeros.bin"})).size() == 64);
+}

@@ -71,8 +71,9 @@ void add_data(std::vector<FieldSpec>& out) {
       "data", [](auto& plan) -> auto& { return plan.data; }, out);
   using S = DataSection;
   data.add("kind", &S::kind, Choice{{"synthetic", "text", "tokens", "megatron"}},
-           "synthetic needs no files; text: UTF-8 files through the tokenizer; tokens: headerless "
-           "little-endian integers; megatron: a .bin and .idx pair.");
+           "synthetic needs no files; text: UTF-8 files, or .jsonl with a \"text\" in each line, "
+           "through the tokenizer; tokens: headerless little-endian integers; megatron: a .bin and "
+           ".idx pair.");
   data.add("path", &S::path, Texts{"path or array of paths"},
            "Files, folders or globs. Required but for synthetic.")
       .is_path = is_any_path;
@@ -87,7 +88,8 @@ void add_data(std::vector<FieldSpec>& out) {
            "Documents are packed into a sequence: positions start again after each eod_token, and "
            "attention stays inside a document.");
   data.add("eod_token", &S::eod_token, Optional<Integer>{Integer{0}},
-           "The token that ends a document.");
+           "The token that ends a document. Kind text writes it after each file and each line of a "
+           ".jsonl.");
 }
 
 void add_outputs(std::vector<FieldSpec>& out) {

@@ -11,6 +11,7 @@ DataSpec data_spec(const config::Plan& plan, int64_t vocab_size) {
   spec.token_dtype = plan.data.token_dtype;
   spec.vocab_size = vocab_size;
   spec.seed = plan.train.seed;
+  spec.eod_token = plan.data.eod_token;
   return spec;
 }
 

@@ -8,6 +8,7 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
+#include "am/data/file_format.h"
 
 namespace am::data {
 namespace {
@@ -53,6 +54,27 @@ void check_ids(const TokenFile& file, int64_t first, std::span<const int64_t> id
   }
 }
 
+// Integers of 32 or 64 bits below 65536, read as 16 bits, are 0 at every odd place: half of such a
+// data set would be a single token.
+void refuse_wider_integers(const TokenFile& file) {
+  constexpr int64_t kLooked = 4096;
+  constexpr int64_t kFew = 16;
+  if (file.size < kFew) return;
+  std::vector<int64_t> ids(static_cast<size_t>(std::min(file.size, kLooked)));
+  read_tokens(file, 0, ids);
+  bool even_zero = true;
+  bool odd_zero = true;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    bool& zero = i % 2 == 0 ? even_zero : odd_zero;
+    zero = zero && ids[i] == 0;
+  }
+  if (even_zero || !odd_zero) return;
+  throw Error(ErrorKind::kFormat,
+              cat(file.path.string(), ": as uint16 every second token is 0: these are integers of ",
+                  "more bytes"),
+              "data.token_dtype = \"uint32\", or write integers of 64 bits anew as uint32");
+}
+
 }  // namespace
 
 int64_t token_bytes(TokenType type) {
@@ -89,6 +111,8 @@ TokenFile open_token_file(const std::filesystem::path& path, TokenType type) {
                 "check data.token_dtype");
   }
   file.size = bytes / token_bytes(type);
+  refuse_known_format(path, file.map.bytes(), "headerless integers", /*least=*/4);
+  if (type == TokenType::kUint16) refuse_wider_integers(file);
   return file;
 }
 

@@ -92,4 +92,13 @@ std::vector<fs::path> expand_path(const fs::path& path) {
   return files;
 }
 
+std::vector<fs::path> expand_paths(const std::vector<fs::path>& paths) {
+  std::vector<fs::path> files;
+  for (const fs::path& path : paths) {
+    const auto found = expand_path(path);
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return files;
+}
+
 }  // namespace am::data

@@ -14,5 +14,7 @@ namespace am::data {
 // already is dropped, links to folders are not followed below a folder, and empty files are left
 // out. Throws Error(kIo) when there is no such file or nothing matches.
 std::vector<std::filesystem::path> expand_path(const std::filesystem::path& path);
+// All of them, one after the other.
+std::vector<std::filesystem::path> expand_paths(const std::vector<std::filesystem::path>& paths);
 
 }  // namespace am::data

@@ -6,16 +6,19 @@
 //
 // Kinds:
 //   synthetic  endless arithmetic progressions, see data/synthetic.h
-//   text       files through the tokenizer, in memory as 2 or 4 bytes a token
+//   text       files through the tokenizer, in memory as 2 or 4 bytes a token; a file is a
+//   document,
+//              and so is the "text" of each line of a .jsonl; eod_token ends each
 //   tokens     headerless little-endian integers, mapped
 //   megatron   a .bin/.idx pair (either name, or the common prefix), mapped
-// Several paths stand one after the other in the order given, without separators. A path may be a
-// file, a folder (all its files, sorted), or a glob: see data/paths.h.
+// Several paths stand one after the other in the order given, without separators but for text's. A
+// path may be a file, a folder (all its files, sorted), or a glob: see data/paths.h.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +32,7 @@ struct DataSpec {
   std::string token_dtype = "uint16";        // kind tokens: uint16 | uint32
   int64_t vocab_size = 0;                    // of the model: every id is below it
   int64_t seed = 0;                          // of the synthetic tokens
+  std::optional<int64_t> eod_token;          // kind text: ends each document
 };
 
 class TokenSource {
@@ -45,8 +49,9 @@ class TokenSource {
 };
 
 // Throws Error(kIo) for a file that is missing or cannot be read, Error(kFormat) for one that is
-// empty or whose size is no whole number of tokens, Error(kPlan) for an unknown kind or dtype or a
-// tokenizer larger than the model's vocabulary where the text has such ids.
+// empty, of another format (compressed, a table, NumPy's), whose size is no whole number of tokens,
+// or whose integers are plainly wider than token_dtype, Error(kPlan) for an unknown kind or dtype
+// or a tokenizer larger than the model's vocabulary where the text has such ids.
 std::unique_ptr<TokenSource> open_token_source(const DataSpec& spec);
 
 }  // namespace am::data

@@ -43,8 +43,10 @@ class Parser {
   [[noreturn]] void fail(const std::string& reason) const {
     throw Error(
         ErrorKind::kFormat, cat(file_, ": ", reason),
-        "byte-level BPE is read, as GPT-2, Llama 3, Qwen and SmolLM have it; data.tokenizer "
-        "= \"bytes\" needs no file");
+        "byte-level BPE is read, as GPT-2, Llama 3, Qwen and SmolLM have it; with another one, "
+        "write "
+        "the ids out by its own library (numpy.array(ids, 'uint32').tofile('tokens.bin')), for "
+        "data.kind = \"tokens\"");
   }
 
   static std::string type_of(const SortedJson& object) {
