@@ -29,6 +29,7 @@
 #include "am/tensor/block_cache.h"
 #include "am/train/trainer.h"
 #include "job.h"
+#include "one_voice.h"
 #include "plan_file.h"
 
 namespace am_run {
@@ -78,6 +79,7 @@ class Rank {
   const Options& options_;
   const launch::RankEnvironment& here_;
   launch::BackgroundOutput out_{STDERR_FILENO};  // no reader of it may hold up the job
+  bool silent_ = false;                          // rank 0 says the same
   runtime::Distributed dist_;
   std::unique_ptr<runtime::Watchdog> watchdog_;
 };
@@ -99,6 +101,7 @@ int Rank::train() {
   const auto job = load_job_plan(options_, here_.world_size, found);
   if (!job) {
     if (here_.rank == 0) am_apps::print_diagnostics(found, options_.output);
+    silent_ = !speaks_for_all(here_);
     // Whichever rank the launcher sees first must say why: it may end the others at once.
     const auto is_error = [](const Diagnostic& one) { return one.severity == Severity::kError; };
     const auto first = std::find_if(found.items().begin(), found.items().end(), is_error);
@@ -164,7 +167,7 @@ int Rank::report(const std::exception& error) {
                               launch::process_environment()(launch::kErrorFileVariable).has_value();
   // Our own launcher prints what it is told. Under another one, or on a full disk, this is all
   // there is.
-  if (!launcher_knows) {
+  if (!launcher_knows && !silent_) {
     out_.write(cat("am-run: rank ", here_.rank, ": ", told.message, "\n"));
     if (!told.hint.empty()) out_.write(cat("help: ", told.hint, "\n"));
   }

@@ -1,11 +1,13 @@
 #include "rendezvous.h"
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
 
 #include "am/launch/node_board.h"
+#include "am/runtime/watchdog.h"
 
 namespace am_run {
 
@@ -15,6 +17,16 @@ namespace {
 
 // Machines of one job do not start at the same moment.
 constexpr auto kNodePatience = std::chrono::minutes(15);
+
+std::optional<launch::LastWord> last_word(c10d::Store& served, int64_t rank, int64_t restart) {
+  try {
+    const auto state = runtime::last_published(served, restart, rank);
+    if (!state) return std::nullopt;
+    return launch::LastWord{state->step, state->whereabouts(), state->time};
+  } catch (const std::exception&) {
+    return std::nullopt;  // it only adds to what is known
+  }
+}
 
 }  // namespace
 
@@ -30,6 +42,11 @@ Rendezvous::Rendezvous(const Options& options, launch::JobSpec& spec) {
     server_ = std::make_unique<runtime::StoreServer>(
         spec.master_port, several_nodes ? runtime::Reach::kNetwork : runtime::Reach::kThisMachine);
     spec.master_port = server_->port();
+  }
+  if (server_ && !options.exec()) {
+    spec.last_word = [store = server_->store()](int64_t rank, int64_t restart) {
+      return last_word(*store, rank, restart);
+    };
   }
   if (!several_nodes) return;
   std::shared_ptr<launch::Board> store =

@@ -80,7 +80,9 @@ class KilledRank(Faults):
                 self.stop(self.rank_pid(stopped, run))
                 time.sleep(0.5)
                 os.kill(self.rank_pid(waiting, run), signal.SIGKILL)
-                self.assert_killed(self.assert_ends(job, run), waiting)
+                errors = self.assert_ends(job, run)
+                self.assert_killed(errors, waiting)
+                self.assertRegex(errors, r"\n  last heard [^\n]* before: at step \d+, ")
 
     def test_in_a_checkpoint(self):
         for rank in (0, 1):

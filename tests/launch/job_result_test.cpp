@@ -215,6 +215,20 @@ TEST_CASE("a death without a word comes with what it most often means") {
   CHECK(describe(result).find("  help: a file that was mapped got shorter") != std::string::npos);
 }
 
+TEST_CASE("a death without a word is placed by what the rank said before") {
+  JobResult result;
+  result.exit_status = 1;
+  result.cause = FirstCause{0, 0, 0, std::nullopt};
+  RankExit killed = failed(0, 0, SIGSEGV, 10.0);
+  killed.last_word = LastWord{12, "at step 12, in no collective", 9.5};
+  result.ranks = {killed};
+  CHECK(describe(result) ==
+        "rank 0 on node 0 failed: signal SIGSEGV (Segmentation fault)\n"
+        "  last heard 500 ms before: at step 12, in no collective\n"
+        "  it wrote nothing\n");
+  CHECK(cause_json(result)["step"] == 12);
+}
+
 TEST_CASE("signals that the launcher does not send are not called its own") {
   JobResult result;
   result.exit_status = 1;

@@ -95,6 +95,10 @@ void append_death(std::string& out, const JobResult& result) {
       out += cat("  last collective: ", end.error->last_collective, "\n");
     }
   }
+  if (end.last_word) {
+    out += cat("  last heard ", format_duration(std::max(0.0, end.time - end.last_word->time)),
+               " before: ", end.last_word->whereabouts, "\n");
+  }
   if (!hint_of(end).empty()) out += cat("  help: ", hint_of(end), "\n");
   append_early_ends(out, result, end);
   append_log(out, result, end);
@@ -249,7 +253,9 @@ Json cause_json(const JobResult& result) {
   }
   const auto text = [](const std::string& value) { return value.empty() ? Json() : Json(value); };
   Json json = {{"rank", cause.rank}, {"node", cause.node}};
-  json["step"] = error != nullptr && error->step ? Json(*error->step) : Json();
+  std::optional<int64_t> step = error != nullptr ? error->step : std::nullopt;
+  if (!step && end != nullptr && end->last_word) step = end->last_word->step;
+  json["step"] = step ? Json(*step) : Json();
   const bool suspended = end != nullptr && end->suspended;
   json["hangs"] = cause.witness.has_value() || suspended;
   // How a hanging rank ended is the launcher's doing.

@@ -13,6 +13,13 @@
 
 namespace am::launch {
 
+// What a rank published about itself, some time before it died.
+struct LastWord {
+  std::optional<int64_t> step;
+  std::string whereabouts;  // "at step 7, in all_reduce world #5 for 3.0 s"
+  double time = 0.0;        // when it was so, in seconds since the epoch
+};
+
 // How one rank ended. Either `signal` is 0 and `exit_status` counts, or it died by `signal`.
 struct RankExit {
   int64_t rank = 0;
@@ -25,8 +32,9 @@ struct RankExit {
   bool suspended = false;
   double time = 0.0;  // seconds since the epoch when the launcher saw the end
   std::optional<RankError> error;
-  std::filesystem::path log;      // on its node; empty where the folder was temporary
-  std::vector<std::string> tail;  // last lines of its output; filled where it did not end well
+  std::optional<LastWord> last_word;  // of one that left no report
+  std::filesystem::path log;          // on its node; empty where the folder was temporary
+  std::vector<std::string> tail;      // last lines of its output; filled where it did not end well
 
   bool ok() const { return exit_status == 0 && signal == 0; }
 };

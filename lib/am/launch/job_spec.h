@@ -3,11 +3,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "am/launch/board.h"
+#include "am/launch/job_result.h"
 
 namespace am::launch {
 
@@ -40,6 +43,8 @@ struct JobSpec {
   // Another node's launcher that gives no sign of life for so long is gone; after a failure half of
   // it is enough.
   double silence_seconds = 10.0;
+  // What a rank last said about itself, where somebody knows; asked when it died without a report.
+  std::function<std::optional<LastWord>(int64_t rank, int64_t restart_count)> last_word;
   int tail_lines = 20;  // of a failed rank's log, kept in the result
 };
 

@@ -160,6 +160,8 @@ void Supervisor::on_end(RankChild& child) {
   RankExit& exit = child.exit;
   if (exit.ok()) return;
   exit.tail = child.log.tail(spec_.tail_lines);
+  if (!exit.error && spec_.last_word)
+    exit.last_word = spec_.last_word(exit.rank, spec_.restart_count);
   const int signal = ending_signal(exit);
   const bool by_our_signal = signal != 0 && child.sent[static_cast<size_t>(signal)];
   const bool told_to_end = stopped_at_ > 0.0 || killed_;

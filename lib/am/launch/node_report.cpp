@@ -25,6 +25,10 @@ Json to_json(const RankExit& rank) {
       {"log", rank.log.string()}, {"suspended", rank.suspended}};
   json["tail"] = tail_json(rank.tail);
   if (rank.error) json["error"] = to_json(*rank.error);
+  if (const auto& word = rank.last_word) {
+    json["last_word"] = {{"whereabouts", word->whereabouts}, {"time", word->time}};
+    if (word->step) json["last_word"]["step"] = *word->step;
+  }
   return json;
 }
 
@@ -39,6 +43,12 @@ RankExit rank_exit_from(const Json& json) {
   rank.time = json.at("time").get<double>();
   rank.log = json.at("log").get<std::string>();
   rank.tail = json.at("tail").get<std::vector<std::string>>();
+  if (json.contains("last_word")) {
+    const Json& word = json.at("last_word");
+    rank.last_word =
+        LastWord{{}, word.at("whereabouts").get<std::string>(), word.at("time").get<double>()};
+    if (word.contains("step")) rank.last_word->step = word.at("step").get<int64_t>();
+  }
   if (json.contains("error")) rank.error = rank_error_from(json.at("error"));
   return rank;
 }

@@ -10,6 +10,8 @@
 #include "am/base/error.h"
 #include "am/base/ranks.h"
 #include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/launch/wall_time.h"
 
 namespace am::runtime {
 
@@ -37,6 +39,14 @@ std::string Collective::describe() const {
   return cat(name(), " (", ranks_text(communicator->ranks), ")");
 }
 
+std::string RankState::whereabouts() const {
+  std::string text;
+  if (step) text = cat("at step ", *step, ", ");
+  if (waiting_op.empty()) return text + "in no collective";
+  return cat(text, "in ", waiting_op, " ", waiting_group, " #", waiting_sequence, " for ",
+             format_duration(waiting_seconds));
+}
+
 void RankState::set_waiting(const Collective& collective, double seconds) {
   waiting_op = collective.op;
   waiting_group = collective.group;
@@ -49,7 +59,7 @@ void RankState::set_waiting(const Collective& collective, double seconds) {
 }
 
 Json RankState::to_json() const {
-  Json json = {{"rank", rank}, {"beat", beat}, {"issued", Json::object()}};
+  Json json = {{"rank", rank}, {"beat", beat}, {"time", time}, {"issued", Json::object()}};
   for (const auto& [communicator, count] : issued) json["issued"][communicator] = count;
   if (step) json["step"] = *step;
   if (!failed.empty()) json["failed"] = failed;
@@ -69,6 +79,7 @@ RankState RankState::from_json(const Json& json) {
   try {
     state.rank = json.at("rank").get<int64_t>();
     state.beat = json.at("beat").get<uint64_t>();
+    state.time = json.at("time").get<double>();
     state.issued = json.at("issued").get<std::map<std::string, uint64_t>>();
     if (json.contains("step")) state.step = json.at("step").get<int64_t>();
     state.failed = json.value("failed", "");
@@ -175,6 +186,7 @@ RankState Progress::state(int64_t rank) {
   state.rank = rank;
   state.step = step_;
   state.beat = ++beat_;
+  state.time = launch::wall_time();
   state.issued = issued_;
   state.failed = failed_;
   if (const auto waiting = waiting_locked()) {

@@ -50,6 +50,7 @@ struct RankState {
   int64_t rank = 0;
   std::optional<int64_t> step;
   uint64_t beat = 0;                       // grows while the process runs
+  double time = 0.0;                       // when this was so, in seconds since the epoch
   std::map<std::string, uint64_t> issued;  // by communicator: collectives issued
   std::string waiting_op;                  // empty: in no collective
   std::string waiting_group, waiting_communicator;
@@ -57,6 +58,9 @@ struct RankState {
   std::vector<int64_t> waiting_ranks;
   double waiting_seconds = 0.0;
   std::string failed;  // the rank's own error, when it has one
+
+  // "at step 7, in all_reduce world #5 for 3.0 s"
+  std::string whereabouts() const;
 
   // Waits in `collective`, and so has issued it.
   void set_waiting(const Collective& collective, double seconds);

@@ -90,21 +90,13 @@ class Walk {
   std::set<int64_t> ends_;  // that wait for nobody
 };
 
-std::string where(const RankState& state) {
-  std::string text;
-  if (state.step) text = cat("at step ", *state.step, ", ");
-  if (state.waiting_op.empty()) return text + "in no collective";
-  return cat(text, "in ", state.waiting_op, " ", state.waiting_group, " #", state.waiting_sequence,
-             " for ", format_duration(state.waiting_seconds));
-}
-
 std::string sentence(int64_t rank, const PeerView& peer, bool silent) {
   if (!peer.state) return cat("rank ", rank, " did not arrive: it never said anything");
   if (!peer.state->failed.empty()) return cat("rank ", rank, " failed: ", peer.state->failed);
-  const char* what = silent ? " gives no sign of life: stopped, dead or unreachable"
-                            : " did not arrive";
+  const char* what =
+      silent ? " gives no sign of life: stopped, dead or unreachable" : " did not arrive";
   return cat("rank ", rank, what, "; last heard ", format_duration(peer.silent_seconds),
-             " ago: ", where(*peer.state));
+             " ago: ", peer.state->whereabouts());
 }
 
 }  // namespace

@@ -128,9 +128,7 @@ c10::intrusive_ptr<c10d::Store> connect_store(const launch::RankEnvironment& her
     } else {
       store = connect_client(here.master_addr, options);
     }
-    // As torch.distributed names it for torchrun's store, so that restarts do not meet the keys of
-    // the attempt before.
-    return c10::make_intrusive<c10d::PrefixStore>(cat("/worker/attempt_", here.restart_count),
+    return c10::make_intrusive<c10d::PrefixStore>(attempt_prefix(here.restart_count),
                                                   std::move(store));
   } catch (const std::exception& error) {
     if (is_in_use(error)) {
@@ -176,6 +174,10 @@ std::optional<std::string> StoreBoard::get(const std::string& key) {
     throw Error(ErrorKind::kPeer, cat("the launchers' board is gone: ", first_line(error)));
   }
 }
+
+// As torch.distributed names it for torchrun's store, so that restarts do not meet the keys of the
+// attempt before.
+std::string attempt_prefix(int64_t restart_count) { return cat("/worker/attempt_", restart_count); }
 
 std::optional<std::string> store_get(c10d::Store& store, const std::string& key) {
   if (!store.check({key})) return std::nullopt;

@@ -59,6 +59,9 @@ class StoreBoard : public launch::Board {
 c10::intrusive_ptr<c10d::Store> connect_store(const launch::RankEnvironment& here,
                                               std::chrono::milliseconds timeout);
 
+// Before the keys of one attempt of a job, in the store that connect_store() reaches.
+std::string attempt_prefix(int64_t restart_count);
+
 // Values are texts. Nothing, at once, when there is no such key.
 std::optional<std::string> store_get(c10d::Store& store, const std::string& key);
 void store_set(c10d::Store& store, const std::string& key, const std::string& value);

@@ -235,6 +235,13 @@ Watchdog::~Watchdog() {
   shared_->context->explain = nullptr;
 }
 
+std::optional<RankState> last_published(c10d::Store& served, int64_t restart_count, int64_t rank) {
+  // A rank of am-run joins once: see Distributed::join.
+  const auto text = store_get(served, cat(attempt_prefix(restart_count), "/join/0/", key_of(rank)));
+  if (!text) return std::nullopt;
+  return RankState::from_json(Json::parse(*text));
+}
+
 void Watchdog::publish() {
   if (shared_) shared_->ask();
 }
