@@ -1,7 +1,5 @@
 #include "agreement.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -10,7 +8,10 @@
 
 #include "am/base/error.h"
 #include "am/base/file.h"
+#include "am/base/host.h"
 #include "am/base/text.h"
+#include "am/checkpoint/collective_step.h"
+#include "locks.h"
 
 namespace am_run {
 
@@ -30,6 +31,36 @@ std::string first_difference(const std::string& there, const std::string& here) 
   return "another text";
 }
 
+// Throws Error(kPlan) on every rank when one does not see there what rank 0 writes.
+void share_folder(const std::filesystem::path& folder, const std::string& name,
+                  const std::string& help, const runtime::World& world) {
+  std::string token;
+  checkpoint::collective_step(
+      world.group(), [] {},
+      [&] {
+        if (world.rank() != 0) return;
+        token = cat(".shared-", unique_id());
+        write_file_atomically(folder / token, "seen by every rank of the job?\n");
+      });
+  token = world.group().broadcast_text(token);
+  // A network file system may show a new file to other machines late.
+  constexpr int kTries = 50;
+  bool seen = std::filesystem::exists(folder / token);
+  for (int i = 0; i < kTries && !seen; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    seen = std::filesystem::exists(folder / token);
+  }
+  const auto blind = world.group().all_gather_text(seen ? "" : folder.string());
+  if (world.rank() == 0) std::filesystem::remove(folder / token);
+  for (size_t rank = 0; rank < blind.size(); ++rank) {
+    if (blind[rank].empty()) continue;
+    throw Error(ErrorKind::kPlan,
+                cat(name, " is not shared: what rank 0 wrote there, rank ", rank,
+                    " does not find in ", blind[rank]),
+                cat(help, ", on a file system that all machines share"));
+  }
+}
+
 }  // namespace
 
 void compare_plans(const config::Plan& plan, const runtime::World& world) {
@@ -46,30 +77,34 @@ void compare_plans(const config::Plan& plan, const runtime::World& world) {
   }
 }
 
-void share_run_folder(const launch::RunFolder& run, const runtime::World& world) {
-  std::string token;
-  if (world.rank() == 0) {
-    launch::RunFolder::create(run.root());
-    token = cat(".shared-", ::getpid());
-    write_file_atomically(run.root() / token, "seen by every rank of the job?\n");
-  }
-  token = world.group().broadcast_text(token);
-  // A network file system may show a new file to other machines late.
-  constexpr int kTries = 50;
-  bool seen = std::filesystem::exists(run.root() / token);
-  for (int i = 0; i < kTries && !seen; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    seen = std::filesystem::exists(run.root() / token);
-  }
-  const auto blind = world.group().all_gather_text(seen ? "" : run.root().string());
-  if (world.rank() == 0) std::filesystem::remove(run.root() / token);
-  for (size_t rank = 0; rank < blind.size(); ++rank) {
-    if (blind[rank].empty()) continue;
-    throw Error(ErrorKind::kPlan,
-                cat("the run folder is not shared: what rank 0 wrote there, rank ", rank,
-                    " does not find in ", blind[rank]),
-                "give all ranks the same --run-dir, on a file system that all machines share");
-  }
+void share_folders(const launch::RunFolder& run, const std::filesystem::path& checkpoints,
+                   const runtime::World& world) {
+  checkpoint::collective_step(
+      world.group(), [] {},
+      [&] {
+        if (world.rank() != 0) return;
+        launch::RunFolder::create(run.root());
+        std::filesystem::create_directories(checkpoints);
+      });
+  share_folder(run.root(), "the run folder", "give all ranks the same --run-dir", world);
+  if (checkpoints == run.checkpoints()) return;
+  share_folder(checkpoints, "the checkpoint folder", "give all ranks the same checkpoint.dir",
+               world);
+}
+
+std::vector<launch::RunLock> lock_folders(const launch::RunFolder& run,
+                                          const std::filesystem::path& checkpoints,
+                                          const train::JobIdentity& job,
+                                          const runtime::World& world) {
+  std::vector<launch::RunLock> locks;
+  checkpoint::collective_step(
+      world.group(), [] {},
+      [&] {
+        if (world.rank() == 0 && job.launchers.empty()) {
+          locks = take_locks(run, checkpoints, job.id);
+        }
+      });
+  return locks;
 }
 
 }  // namespace am_run

@@ -1,12 +1,16 @@
 // What the ranks of a job must agree on before the first step: found out now, not after an hour.
 //
-// Both are collective and throw the same Error(kPlan), which names the rank that differs, on every
-// rank.
+// All are collective and throw the same Error, which names the rank that differs, on every rank.
 #pragma once
+
+#include <filesystem>
+#include <vector>
 
 #include "am/config/plan.h"
 #include "am/launch/run_folder.h"
+#include "am/launch/run_lock.h"
 #include "am/runtime/world.h"
+#include "am/train/job_record.h"
 
 namespace am_run {
 
@@ -14,8 +18,16 @@ namespace am_run {
 // ever.
 void compare_plans(const am::config::Plan& plan, const am::runtime::World& world);
 
-// Makes the run folder on rank 0, and makes sure that every rank sees it: all of them write a
-// checkpoint.
-void share_run_folder(const am::launch::RunFolder& run, const am::runtime::World& world);
+// Makes the run folder and the one for checkpoints on rank 0, and makes sure that every rank sees
+// both: all of them write a checkpoint.
+void share_folders(const am::launch::RunFolder& run, const std::filesystem::path& checkpoints,
+                   const am::runtime::World& world);
+
+// Of a rank 0 that no launcher of ours has started: it holds the folders as the launcher would.
+// Empty on the others.
+std::vector<am::launch::RunLock> lock_folders(const am::launch::RunFolder& run,
+                                              const std::filesystem::path& checkpoints,
+                                              const am::train::JobIdentity& job,
+                                              const am::runtime::World& world);
 
 }  // namespace am_run

@@ -2,12 +2,14 @@
 #include <iostream>
 
 #include "am/base/error.h"
+#include "am/base/host.h"
 #include "am/base/text.h"
-#include "am/launch/own_checkpoints.h"
+#include "am/checkpoint/step_folders.h"
 #include "am/launch/run_folder.h"
 #include "am/term/caret.h"
 #include "am/train/setup.h"
 #include "job.h"
+#include "locks.h"
 #include "plan_file.h"
 #include "supervise.h"
 
@@ -18,7 +20,8 @@ namespace {
 using namespace am;
 
 launch::JobSpec job_spec(const Options& options, const std::vector<std::string>& arguments,
-                         int64_t world_size, const launch::RunFolder& run) {
+                         int64_t world_size, const launch::RunFolder& run,
+                         const std::string& job_id) {
   if (world_size % options.nnodes != 0) {
     throw Error(ErrorKind::kPlan, cat("the plan's ", world_size, " ranks cannot be shared by ",
                                       options.nnodes, " machines evenly"));
@@ -26,13 +29,15 @@ launch::JobSpec job_spec(const Options& options, const std::vector<std::string>&
   launch::JobSpec spec = node_spec(options, world_size / options.nnodes, run);
   spec.argv = {"/proc/self/exe"};
   spec.argv.insert(spec.argv.end(), arguments.begin(), arguments.end());
+  spec.environment.emplace_back(kJobVariable, job_id);
   return spec;
 }
 
 // A restart resumes from what this job has written, else as the plan says.
-launch::RestartPolicy restart_policy(const std::filesystem::path& checkpoints) {
+launch::RestartPolicy restart_policy(const std::filesystem::path& checkpoints,
+                                     const std::string& job_id) {
   launch::RestartPolicy policy;
-  policy.newest_step = [own = launch::OwnCheckpoints(checkpoints)] { return own.newest(); };
+  policy.newest_step = [=] { return checkpoint::newest_of_job(checkpoints, job_id); };
   policy.resume = [checkpoints](launch::JobSpec& spec, std::optional<int64_t> step) {
     if (!step) return;
     spec.argv.push_back("--resume");
@@ -54,9 +59,18 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
     return am_apps::kInvalid;
   }
   const auto run = launch::RunFolder::create(run_folder(options));
+  const auto checkpoints = train::checkpoint_folder(job->plan, run);
+  const std::string job_id = unique_id();
+  std::vector<launch::RunLock> locks;
+  if (options.node_rank == 0) locks = take_locks(run, checkpoints, job_id);
   std::cerr << "run folder  " << run.root().string() << "\n";
-  return supervise_and_report(options, job_spec(options, arguments, job->mesh.world_size(), run),
-                              restart_policy(train::checkpoint_folder(job->plan, run)), run);
+  if (options.max_restarts > 0 && job->plan.checkpoint.every == 0) {
+    std::cerr << "note        checkpoint.every = 0 saves at the end alone: a restart would begin "
+                 "where this job begins\n";
+  }
+  return supervise_and_report(options,
+                              job_spec(options, arguments, job->mesh.world_size(), run, job_id),
+                              restart_policy(checkpoints, job_id), run);
 }
 
 }  // namespace am_run

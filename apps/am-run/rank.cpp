@@ -27,8 +27,10 @@
 #include "am/runtime/torch_error.h"
 #include "am/runtime/watchdog.h"
 #include "am/tensor/block_cache.h"
+#include "am/train/setup.h"
 #include "am/train/trainer.h"
 #include "job.h"
+#include "locks.h"
 #include "one_voice.h"
 #include "plan_file.h"
 
@@ -116,11 +118,12 @@ int Rank::train() {
   const launch::StopSignal& stop = *new launch::StopSignal;
   join(job->plan);
   const launch::RunFolder run(run_folder(options_));
-  share_run_folder(run, dist_.world());
-  if (first) {
-    write_file_atomically(run.plan_file(), config::to_toml(job->plan));
-    out_.write(announcement(*job));
-  }
+  const auto checkpoints = train::checkpoint_folder(job->plan, run);
+  share_folders(run, checkpoints, dist_.world());
+  const auto identity =
+      train::agree_on_job(dist_.world(), launch::process_environment()(kJobVariable).value_or(""));
+  const auto locks = lock_folders(run, checkpoints, identity, dist_.world());
+  if (first) out_.write(announcement(*job));
   observe::StepLine line(job->plan.train.max_steps);
   const int64_t every = std::max<int64_t>(1, job->plan.metrics.every);
   train::TrainerCallbacks callbacks;
@@ -131,7 +134,9 @@ int Rank::train() {
     if (metrics.step % every == 0 || metrics.step == 1 || last) out_.write(text + "\n");
   };
   tensor::BlockCache::install();  // this process is ours alone, and steps repeat their sizes
-  train::Trainer trainer(job->plan, job->model, dist_.world(), run, std::move(callbacks));
+  train::Trainer trainer(job->plan, job->model, dist_.world(), run, std::move(callbacks), {},
+                         identity);
+  if (first) write_file_atomically(run.plan_file(), config::to_toml(trainer.plan()));
   const train::TrainResult result = trainer.run(stop);
   if (first && result.stopped) out_.write(cat("stopped at step ", result.steps, " as asked\n"));
   out_.flush(kReaderPatience);

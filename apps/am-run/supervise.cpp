@@ -9,7 +9,8 @@
 #include "am/base/json.h"
 #include "am/base/text.h"
 #include "am/launch/background_output.h"
-#include "am/observe/metrics.h"
+#include "am/train/job_record.h"
+#include "locks.h"
 #include "rendezvous.h"
 
 namespace am_run {
@@ -58,19 +59,23 @@ void Voice::restart(int64_t restart, std::optional<int64_t> step) {
   out_.write(line + "\n");
 }
 
-std::optional<observe::StepMetrics> last_metrics(const launch::RunFolder& run) {
-  if (!std::filesystem::exists(run.metrics_file())) return std::nullopt;
-  const auto all = observe::read_metrics(run.metrics_file());
-  return all.empty() ? std::nullopt : std::optional(all.back());
+// Nothing of a program's.
+std::string job_id(const launch::JobSpec& spec) {
+  for (const auto& [name, value] : spec.environment) {
+    if (name == kJobVariable) return value;
+  }
+  return {};
 }
 
 void print_result(const Options& options, const launch::JobResult& result,
-                  const launch::RunFolder& run) {
+                  const launch::RunFolder& run, const std::string& job) {
   Json json = {{"ok", result.exit_status == 0}, {"exit_status", result.exit_status}};
   if (!options.exec()) {
-    const auto last = last_metrics(run);
-    json["steps"] = last ? Json(last->step) : Json();
-    json["loss"] = last ? Json(last->loss) : Json();
+    const train::JobOutcome outcome = train::read_outcome(run, job);
+    json["steps"] = outcome.steps ? Json(*outcome.steps) : Json();
+    json["trained_steps"] = outcome.trained_steps;
+    json["loss"] = outcome.loss ? Json(*outcome.loss) : Json();
+    json["stopped"] = outcome.stopped;
   }
   json["restarts"] = result.restarts;
   json["cause"] = launch::cause_json(result);
@@ -106,7 +111,7 @@ int supervise_and_report(const Options& options, launch::JobSpec spec, launch::R
   const auto result = launch::supervise_with_restarts(spec, policy, callbacks);
   if (result.exit_status != 0) voice.failure(result);
   voice.finish();
-  if (options.output.json) print_result(options, result, run);
+  if (options.output.json) print_result(options, result, run, job_id(spec));
   return result.exit_status;
 }
 

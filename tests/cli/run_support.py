@@ -75,8 +75,12 @@ class RunTest(unittest.TestCase):
         return [json.loads(line) for line in lines]
 
     def checkpoint_bytes(self, run, step):
+        """The ranks' files by name, but for the random id of the save, which is in each of them once."""
         folder = self.path / run / "checkpoints" / f"step-{step}"
-        return {file.name: file.read_bytes() for file in sorted(folder.glob("rank-*.safetensors"))}
+        save = json.loads((folder / "checkpoint.json").read_text())["save"].encode()
+        files = {file.name: file.read_bytes() for file in sorted(folder.glob("rank-*.safetensors"))}
+        self.assertEqual([content.count(save) for content in files.values()], [1] * len(files))
+        return {name: content.replace(save, b"SAVE") for name, content in files.items()}
 
     def start(self, *arguments, env=None):
         """A job in the background, its stderr a pipe; ended at the test's end whatever happens."""
@@ -121,6 +125,15 @@ class RunTest(unittest.TestCase):
             kind = "guard" if name == "am-run-guard" else "launcher"
             found[int(ranks[0]) if ranks else kind] = int(process.name)
         return found
+
+
+def why_not(*command):
+    """Why this command, which tries what a test needs, cannot be run here; empty when it can."""
+    try:
+        tried = subprocess.run(command, capture_output=True, text=True)
+        return "" if tried.returncode == 0 else tried.stderr.strip()
+    except FileNotFoundError as error:
+        return f"{error.filename} is not installed"
 
 
 def free_port():

@@ -145,9 +145,12 @@ class Resuming(RunTest):
         # AdamW's state of what was frozen is not there: another run takes the weights over.
         thawed = self.write_plan(plan_text(more, steps=4))
         result = self.am_run(thawed, "--run-dir", "run")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("model.freeze_params: [", result.stderr)
+        checkpoint = self.path / "run" / "checkpoints" / "step-2"
+        result = self.am_run(thawed, "--run-dir", "run", "--resume", checkpoint)
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertRegex(result.stderr, r"no optimizer state of model\S+ and \d+ more")
-        checkpoint = self.path / "run" / "checkpoints" / "step-2"
         self.assertIn(f'model.weights = "{checkpoint}"', result.stderr)
         self.train(thawed, "other", "--set", f"model.weights={checkpoint}", "--steps", "2")
         self.assertEqual(changed(2, "other"), set(before))

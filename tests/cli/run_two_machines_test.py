@@ -10,7 +10,7 @@ import subprocess
 import time
 import unittest
 
-from run_support import BIN, DATA, RunTest, free_port, plan_text
+from run_support import BIN, DATA, RunTest, free_port, plan_text, why_not
 
 ADDRESSES = ("10.117.0.1", "10.117.0.2")
 INTERFACE = "amcable"
@@ -20,20 +20,11 @@ def shell(*command):
     return subprocess.run([str(word) for word in command], capture_output=True, text=True)
 
 
-def why_not():
-    """Why namespaces cannot be made here; empty when they can."""
-    try:
-        tried = shell("unshare", "--net", "ip", "link", "add", INTERFACE, "type", "veth",
-                      "peer", "name", INTERFACE + "2")
-        return "" if tried.returncode == 0 else tried.stderr.strip()
-    except FileNotFoundError as error:
-        return f"{error.filename} is not installed"
-
-
 class TwoMachinesTest(RunTest):
     @classmethod
     def setUpClass(cls):
-        reason = why_not()
+        reason = why_not("unshare", "--net", "ip", "link", "add", INTERFACE, "type", "veth",
+                         "peer", "name", INTERFACE + "2")
         if reason:
             raise unittest.SkipTest(f"no network namespaces: {reason}")
 

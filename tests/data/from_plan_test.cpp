@@ -30,9 +30,8 @@ TEST_CASE("the plan's data section becomes a data spec") {
   CHECK(spec.token_dtype == "uint32");
   CHECK(spec.vocab_size == 1000);
   CHECK(spec.seed == 7);
-  const SamplerOptions options = sampler_options(plan, 16);
+  const SamplerOptions options = sampler_options(plan);
   CHECK(options.seq_len == 32);
-  CHECK(options.global_batch_size == 16);
   CHECK(options.seed == 7);
   CHECK_FALSE(options.shuffle);
 }

@@ -13,10 +13,9 @@ using namespace am::data;
 
 namespace {
 
-SamplerOptions options(int64_t seq_len, int64_t global, bool shuffle, int64_t seed = 0) {
+SamplerOptions options(int64_t seq_len, bool shuffle, int64_t seed = 0) {
   SamplerOptions result;
   result.seq_len = seq_len;
-  result.global_batch_size = global;
   result.shuffle = shuffle;
   result.seed = seed;
   return result;
@@ -24,8 +23,7 @@ SamplerOptions options(int64_t seq_len, int64_t global, bool shuffle, int64_t se
 
 std::vector<int64_t> sequence(const Sampler& sampler, int64_t count) {
   std::vector<int64_t> samples;
-  const int64_t global = sampler.options().global_batch_size;
-  for (int64_t i = 0; i < count; ++i) samples.push_back(sampler.sample(i / global, i % global));
+  for (int64_t i = 0; i < count; ++i) samples.push_back(sampler.sample(i));
   return samples;
 }
 
@@ -36,18 +34,18 @@ std::vector<int64_t> part(const std::vector<int64_t>& all, int64_t first, int64_
 }  // namespace
 
 TEST_CASE("the number of samples needs one token more for the last label") {
-  CHECK(Sampler(9, options(4, 1, false)).num_samples() == 2);
-  CHECK(Sampler(8, options(4, 1, false)).num_samples() == 1);
-  CHECK(Sampler(5, options(4, 1, false)).num_samples() == 1);
+  CHECK(Sampler(9, options(4, false)).num_samples() == 2);
+  CHECK(Sampler(8, options(4, false)).num_samples() == 1);
+  CHECK(Sampler(5, options(4, false)).num_samples() == 1);
 }
 
 TEST_CASE("in order, wrapping round") {
-  const Sampler sampler(31, options(10, 2, false));
+  const Sampler sampler(31, options(10, false));
   CHECK(sequence(sampler, 7) == std::vector<int64_t>{0, 1, 2, 0, 1, 2, 0});
 }
 
 TEST_CASE("shuffled: each epoch is a permutation of its own") {
-  const Sampler sampler(1001, options(10, 8, true));
+  const Sampler sampler(1001, options(10, true));
   const auto all = sequence(sampler, 300);
   std::vector<int64_t> in_order(100);
   std::iota(in_order.begin(), in_order.end(), 0);
@@ -60,17 +58,17 @@ TEST_CASE("shuffled: each epoch is a permutation of its own") {
   CHECK(part(all, 0, 100) != part(all, 100, 100));
 }
 
-TEST_CASE("the order depends on the seed, and not on the batch size") {
-  const auto order = [](int64_t global, int64_t seed) {
-    return sequence(Sampler(1001, options(10, global, true, seed)), 240);
+TEST_CASE("the order depends on the seed") {
+  const auto order = [](int64_t seed) {
+    return sequence(Sampler(1001, options(10, true, seed)), 240);
   };
-  CHECK(order(8, 0) == order(12, 0));
-  CHECK(order(8, 0) != order(8, 1));
+  CHECK(order(0) == order(0));
+  CHECK(order(0) != order(1));
 }
 
 TEST_CASE("very many samples") {
-  const Sampler sampler((int64_t{1} << 40) + 1, options(1, 4, true));
-  const int64_t sample = sampler.sample(123456789, 3);
+  const Sampler sampler((int64_t{1} << 40) + 1, options(1, true));
+  const int64_t sample = sampler.sample(493827159);
   CHECK(sample >= 0);
   CHECK(sample < sampler.num_samples());
 }
@@ -93,9 +91,8 @@ TEST_CASE("every layout deals out the same global batch") {
 }
 
 TEST_CASE("sizes that cannot be sampled") {
-  CHECK_THROWS_WITH(Sampler(4, options(4, 1, false)),
+  CHECK_THROWS_WITH(Sampler(4, options(4, false)),
                     "the data has 4 tokens, but one sample needs seq_len + 1 = 5");
-  CHECK_THROWS_AS(Sampler(0, options(4, 1, false)), Error);
-  CHECK_THROWS_AS(Sampler(100, options(0, 1, false)), Error);
-  CHECK_THROWS_AS(Sampler(100, options(4, 0, false)), Error);
+  CHECK_THROWS_AS(Sampler(0, options(4, false)), Error);
+  CHECK_THROWS_AS(Sampler(100, options(0, false)), Error);
 }

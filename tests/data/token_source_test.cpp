@@ -215,22 +215,22 @@ TEST_CASE("a batch holds inputs and labels one further") {
   const DataSpec spec = spec_of("tokens", {folder / "t.bin"});
   SamplerOptions options;
   options.seq_len = 4;
-  options.global_batch_size = 4;
   options.shuffle = false;
   const BatchReader reader(open_token_source(spec), options);
   CHECK(reader.sampler().num_samples() == 10);
-  const Batch batch = reader.read_batch(1, 1, 2);  // samples 5 and 6
+  const Batch batch = reader.read_batch(5, 2);
   CHECK(batch.rows == 2);
   CHECK(batch.seq_len == 4);
   CHECK(batch.inputs == std::vector<int64_t>{20, 21, 22, 23, 24, 25, 26, 27});
   CHECK(batch.labels == std::vector<int64_t>{21, 22, 23, 24, 25, 26, 27, 28});
-  // The third step wraps round: samples 8, 9, 0, 1.
-  CHECK(reader.read_batch(2, 2, 1).inputs == std::vector<int64_t>{0, 1, 2, 3});
+  // Place 10 wraps round to sample 0.
+  CHECK(reader.read_batch(10, 1).inputs == std::vector<int64_t>{0, 1, 2, 3});
   BatchLayout layout;
   layout.micro_batch_size = 1;
   layout.dp_size = 2;
   layout.dp_index = 1;
   CHECK(reader.read_micro_batch(0, 1, layout).inputs == std::vector<int64_t>{12, 13, 14, 15});
+  CHECK(reader.read_micro_batch(4, 1, layout).inputs == std::vector<int64_t>{28, 29, 30, 31});
 }
 
 TEST_CASE("data shorter than one sample names the data") {
@@ -238,7 +238,6 @@ TEST_CASE("data shorter than one sample names the data") {
   write_bytes(folder / "t.txt", "short");
   SamplerOptions options;
   options.seq_len = 5;
-  options.global_batch_size = 1;
   try {
     BatchReader reader(open_token_source(spec_of("text", {folder / "t.txt"}, 256)), options);
     FAIL("read");

@@ -8,7 +8,6 @@
 
 #include "am/base/file.h"
 #include "am/launch/node_report.h"
-#include "am/launch/own_checkpoints.h"
 #include "launch/default_action.h"
 #include "launch/job_support.h"
 #include "launch/rank_exits.h"
@@ -172,25 +171,4 @@ TEST_CASE("the user's signal ends a launcher that waits for its port") {
   CHECK_FALSE(std::filesystem::exists(folder / "started"));
   CHECK(board.values.count("bell") == 1);  // the others need not wait for this node
   CHECK(node_report_from(board.values["report-1"])->ended_by_user);
-}
-
-TEST_CASE("a job's own checkpoints are told from those that were there") {
-  const TemporaryFolder folder;
-  const auto make = [&](int64_t step) {
-    const auto path = folder / cat("checkpoints/step-", step);
-    std::filesystem::create_directories(path);
-    std::ofstream(path / "file") << step;
-  };
-  CHECK_FALSE(OwnCheckpoints(folder / "checkpoints").newest());
-  make(10);
-  make(300);
-  const OwnCheckpoints own(folder / "checkpoints");
-  CHECK_FALSE(own.newest());
-  make(20);
-  CHECK(own.newest() == 20);
-  // Written anew, as a job does that was told to start afresh.
-  std::filesystem::remove_all(folder / "checkpoints/step-300");
-  CHECK(own.newest() == 20);
-  make(300);
-  CHECK(own.newest() == 300);
 }

@@ -1,6 +1,7 @@
 #include "am/base/random.h"
 
 #include <cmath>
+#include <cstdio>
 #include <numbers>
 
 #include "am/base/error.h"
@@ -14,6 +15,12 @@ uint64_t hash_name(std::string_view name) {
     hash *= 0x100000001b3u;
   }
   return hash;
+}
+
+std::string hash_text(uint64_t hash) {
+  std::array<char, 17> text;
+  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(hash));
+  return text.data();
 }
 
 namespace {

@@ -7,12 +7,15 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace am {
 
 // FNV-1a, 64 bits: turns a parameter's name into its stream.
 uint64_t hash_name(std::string_view name);
+// 16 hexadecimal digits.
+std::string hash_text(uint64_t hash);
 
 // One block of four independent 32-bit words for (key, counter).
 std::array<uint32_t, 4> philox4x32(uint64_t key, uint64_t counter_low, uint64_t counter_high);

@@ -7,7 +7,6 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
-#include "am/checkpoint/checkpoint.h"
 #include "am/checkpoint/mapped_tensor.h"
 #include "am/checkpoint/shard_table.h"
 #include "am/tensor/dtype.h"
@@ -23,9 +22,7 @@ class AutomeshSource : public TensorSource {
  public:
   explicit AutomeshSource(fs::path folder) : folder_(std::move(folder)) {
     const CheckpointInfo info = read_checkpoint_info(folder_);
-    for (int64_t rank = 0; rank < info.world_size; ++rank) {
-      files_.push_back(formats::SafetensorsFile::open(folder_ / rank_file_name(rank)));
-    }
+    files_ = open_rank_files(folder_, info);
     for (int64_t rank = 0; rank < info.world_size; ++rank) add_file(rank);
     for (const auto& [name, parts] : parts_) check_covered(name, parts);
     const auto by_name = [](const auto& a, const auto& b) { return natural_less(a.name, b.name); };
@@ -114,6 +111,24 @@ class AutomeshSource : public TensorSource {
 };
 
 }  // namespace
+
+std::vector<formats::SafetensorsFile> open_rank_files(const fs::path& folder,
+                                                      const CheckpointInfo& info) {
+  std::vector<formats::SafetensorsFile> files;
+  for (int64_t rank = 0; rank < info.world_size; ++rank) {
+    files.push_back(formats::SafetensorsFile::open(folder / rank_file_name(rank)));
+    if (info.save_id.empty()) continue;
+    const auto& metadata = files.back().metadata();
+    const auto found = metadata.find(kSaveKey);
+    const std::string theirs = found == metadata.end() ? "none" : found->second;
+    if (theirs == info.save_id) continue;
+    throw Error(ErrorKind::kFormat,
+                cat(files.back().path().string(), ": it belongs to another save than ", kInfoFile,
+                    " beside it: ", theirs, " and ", info.save_id),
+                "files of several checkpoints were mixed here; copy the folder anew");
+  }
+  return files;
+}
 
 std::unique_ptr<TensorSource> open_automesh_source(const fs::path& folder) {
   return std::make_unique<AutomeshSource>(folder);

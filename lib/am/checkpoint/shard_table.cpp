@@ -10,8 +10,6 @@ namespace am::checkpoint {
 
 namespace {
 
-constexpr const char* kShardsKey = "shards";
-
 bool is_shape(const Json& json) {
   if (!json.is_array()) return false;
   for (const auto& item : json) {

@@ -11,6 +11,9 @@
 namespace am::checkpoint {
 
 inline constexpr const char* kOptimizerPrefix = "optim.state.";
+// Entries of a rank file's `__metadata__`.
+inline constexpr const char* kShardsKey = "shards";
+inline constexpr const char* kSaveKey = "save";
 
 struct ShardRow {
   Shape shape;   // global

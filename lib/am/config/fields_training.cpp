@@ -30,7 +30,8 @@ void add_train(std::vector<FieldSpec>& out) {
            "Sequences of one rank in one micro-batch.")
       .also = {"local_batch_size", "batch_size"};
   train.add("global_batch_size", &S::global_batch_size, Integer{0, 1 << 30},
-            "Sequences of one optimizer step. 0: one micro-batch of each data parallel rank.");
+            "Sequences of one optimizer step. 0: the checkpoint's where one is resumed, else one "
+            "micro-batch of each data parallel rank.");
   train.add("max_steps", &S::max_steps, Integer{0, int64_t{1} << 40}, "Optimizer steps of the job.")
       .also = {"steps", "train_iters", "num_steps"};
   train
@@ -101,11 +102,13 @@ void add_outputs(std::vector<FieldSpec>& out) {
            "Where step folders are written. Empty: checkpoints/ of the run folder.")
       .is_path = is_any_path;
   checkpoint.add("every", &S::every, Integer{}, "Steps between checkpoints. 0: only at the end.");
-  checkpoint.add("keep", &S::keep, Integer{}, "How many to keep. 0: all.");
+  checkpoint.add("keep", &S::keep, Integer{},
+                 "How many of this run's to keep; those of other runs stay. 0: all.");
   checkpoint.add("async", &S::async, Boolean{}, "Write while training goes on.");
   checkpoint
       .add("resume", &S::resume, Text{Text::Empty::kRefused, "\"auto\", \"none\" or a path"},
-           "auto: go on from the newest complete checkpoint, if any; none: start anew; or a path.")
+           "auto: go on from the newest complete checkpoint, if any, where it is this run's; none: "
+           "start anew; or a path: go on from there whatever differs.")
       .is_path = is_path_unless_auto_or_none;
   checkpoint.add("export", &S::export_format, Choice{{"hf", "none"}},
                  "hf: write a Hugging Face folder at the end.");
@@ -113,7 +116,8 @@ void add_outputs(std::vector<FieldSpec>& out) {
   FieldBuilder metrics(
       "metrics", [](auto& plan) -> auto& { return plan.metrics; }, out);
   using M = MetricsSection;
-  metrics.add("every", &M::every, Integer{1}, "Steps between lines of metrics.jsonl.");
+  metrics.add("every", &M::every, Integer{1},
+              "Steps between lines on the terminal; metrics.jsonl has one for each step.");
   metrics.add("tensorboard", &M::tensorboard, Boolean{}, "Write TensorBoard event files too.");
   metrics.add("trace", &M::trace, Boolean{}, "Write a Chrome trace of each rank.");
 

@@ -1,8 +1,8 @@
 // Reads batches: the sampler's order applied to a token source.
 //
-//   BatchReader reader(open_token_source(spec), {.seq_len = 128, .global_batch_size = 8});
-//   Batch batch = reader.read_micro_batch(step, m, {.micro_batch_size = 2, .dp_size = 2, .dp_index
-//   = d});
+//   BatchReader reader(open_token_source(spec), {.seq_len = 128});
+//   Batch batch = reader.read_micro_batch(place, m, {.micro_batch_size = 2, .dp_size = 2,
+//                                                    .dp_index = d});
 //   // torch::from_blob(batch.inputs.data(), {batch.rows, batch.seq_len}, torch::kInt64)
 #pragma once
 
@@ -35,9 +35,10 @@ class BatchReader {
   const TokenSource& source() const { return *source_; }
   const Sampler& sampler() const { return sampler_; }
 
-  // The sequences at positions [first, first + count) of the global batch of `step`.
-  Batch read_batch(int64_t step, int64_t first, int64_t count) const;
-  Batch read_micro_batch(int64_t step, int64_t micro_batch, const BatchLayout& layout) const;
+  // The sequences at places [first, first + count) of the data's order.
+  Batch read_batch(int64_t first, int64_t count) const;
+  // The share of a rank in a global batch that begins at `place`.
+  Batch read_micro_batch(int64_t place, int64_t micro_batch, const BatchLayout& layout) const;
 
  private:
   std::unique_ptr<TokenSource> source_;

@@ -15,10 +15,9 @@ DataSpec data_spec(const config::Plan& plan, int64_t vocab_size) {
   return spec;
 }
 
-SamplerOptions sampler_options(const config::Plan& plan, int64_t global_batch_size) {
+SamplerOptions sampler_options(const config::Plan& plan) {
   SamplerOptions options;
   options.seq_len = plan.train.seq_len;
-  options.global_batch_size = global_batch_size;
   options.seed = plan.train.seed;
   options.shuffle = plan.data.shuffle;
   return options;

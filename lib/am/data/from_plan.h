@@ -9,7 +9,6 @@ namespace am::data {
 
 // Paths and a tokenizer's path are resolved against the plan's folder; `vocab_size` is the model's.
 DataSpec data_spec(const config::Plan& plan, int64_t vocab_size);
-// `global_batch_size` is passed because the plan's may be 0: micro_batch_size * dp.
-SamplerOptions sampler_options(const config::Plan& plan, int64_t global_batch_size);
+SamplerOptions sampler_options(const config::Plan& plan);
 
 }  // namespace am::data

@@ -16,9 +16,8 @@ uint64_t epoch_seed(int64_t seed, int64_t epoch) {
 }  // namespace
 
 Sampler::Sampler(int64_t num_tokens, const SamplerOptions& options) : options_(options) {
-  if (options.seq_len < 1 || options.global_batch_size < 1) {
-    throw Error(ErrorKind::kPlan, cat("seq_len = ", options.seq_len, " and global_batch_size = ",
-                                      options.global_batch_size, " must be at least 1"));
+  if (options.seq_len < 1) {
+    throw Error(ErrorKind::kPlan, cat("seq_len = ", options.seq_len, " must be at least 1"));
   }
   num_samples_ = (num_tokens - 1) / options.seq_len;
   if (num_tokens < 1 || num_samples_ < 1) {
@@ -29,14 +28,12 @@ Sampler::Sampler(int64_t num_tokens, const SamplerOptions& options) : options_(o
   }
 }
 
-int64_t Sampler::sample(int64_t step, int64_t position) const {
-  AM_ASSERT(step >= 0 && position >= 0 && position < options_.global_batch_size,
-            "a position outside the global batch");
-  const int64_t index = step * options_.global_batch_size + position;
-  const int64_t within = index % num_samples_;
+int64_t Sampler::sample(int64_t place) const {
+  AM_ASSERT(place >= 0, "a place before the data's beginning");
+  const int64_t within = place % num_samples_;
   if (!options_.shuffle) return within;
   const Permutation order(static_cast<uint64_t>(num_samples_),
-                          epoch_seed(options_.seed, index / num_samples_));
+                          epoch_seed(options_.seed, place / num_samples_));
   return static_cast<int64_t>(order(static_cast<uint64_t>(within)));
 }
 

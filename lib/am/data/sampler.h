@@ -1,12 +1,13 @@
-// Which sample stands where: the order of the data, a pure function of the step.
+// Which sample stands where: the order of the data, a pure function of how many came before.
 //
-// Sample i has the inputs t[i*seq_len .. i*seq_len+seq_len-1] and the labels one further. Step s
-// takes the samples s*G .. s*G+G-1 of an endless sequence that walks through all samples, epoch
-// after epoch: in order, or in a permutation that depends on (seed, epoch) alone. The layout has no
-// say in it.
+// Sample i has the inputs t[i*seq_len .. i*seq_len+seq_len-1] and the labels one further. Training
+// takes them from an endless sequence that walks through all samples, epoch after epoch: in order,
+// or in a permutation that depends on (seed, epoch) alone. A run with G sequences a step takes the
+// places s*G .. s*G+G-1 of it in step s; one that goes on with another G begins where the data
+// stood. The layout has no say in it.
 //
-//   Sampler sampler(source->size(), {.seq_len = 128, .global_batch_size = 8, .seed = 0});
-//   sampler.sample(step, position);           // position in [0, 8)
+//   Sampler sampler(source->size(), {.seq_len = 128, .seed = 0});
+//   sampler.sample(1000);                     // of place 1000, from 0
 //   micro_batch_position(m, d, layout);       // where the sequences of rank d's micro-batch m
 //   begin
 #pragma once
@@ -17,21 +18,20 @@ namespace am::data {
 
 struct SamplerOptions {
   int64_t seq_len = 0;
-  int64_t global_batch_size = 0;
   int64_t seed = 0;
   bool shuffle = true;
 };
 
 class Sampler {
  public:
-  // Throws Error(kPlan) when `num_tokens` is less than seq_len + 1 or a size is below 1.
+  // Throws Error(kPlan) when `num_tokens` is less than seq_len + 1 or seq_len is below 1.
   Sampler(int64_t num_tokens, const SamplerOptions& options);
 
   const SamplerOptions& options() const { return options_; }
   // (num_tokens - 1) / seq_len
   int64_t num_samples() const { return num_samples_; }
-  // The sample at `position` of the global batch of `step` (both from 0).
-  int64_t sample(int64_t step, int64_t position) const;
+  // The sample at a place of the endless sequence.
+  int64_t sample(int64_t place) const;
 
  private:
   SamplerOptions options_;

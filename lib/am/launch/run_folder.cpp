@@ -43,13 +43,6 @@ void prove_writable(const std::filesystem::path& folder) {
   std::filesystem::remove(probe, ignored);
 }
 
-std::optional<int64_t> step_of(const std::string& name) {
-  if (!starts_with(name, kStepPrefix)) return std::nullopt;
-  const auto step = parse_integer(std::string_view(name).substr(kStepPrefix.size()));
-  if (!step || *step < 0) return std::nullopt;
-  return step;
-}
-
 }  // namespace
 
 RunFolder::RunFolder(std::filesystem::path root) : root_(std::move(root)) {}
@@ -71,13 +64,20 @@ std::filesystem::path RunFolder::checkpoint(int64_t step) const {
 
 std::string checkpoint_name(int64_t step) { return cat(kStepPrefix, step); }
 
+std::optional<int64_t> checkpoint_step(std::string_view name) {
+  if (!starts_with(name, kStepPrefix)) return std::nullopt;
+  const auto step = parse_integer(name.substr(kStepPrefix.size()));
+  if (!step || *step < 0) return std::nullopt;
+  return step;
+}
+
 std::vector<CheckpointFolder> list_checkpoints(const std::filesystem::path& folder) {
   std::vector<CheckpointFolder> found;
   std::error_code reason;
   if (!std::filesystem::exists(folder, reason) && !reason) return found;
   std::filesystem::directory_iterator entries(folder, reason);
   while (!reason && entries != std::filesystem::directory_iterator()) {
-    const auto step = step_of(entries->path().filename().string());
+    const auto step = checkpoint_step(entries->path().filename().string());
     if (step && entries->is_directory()) found.push_back({*step, entries->path()});
     entries.increment(reason);
   }

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace am::launch {
@@ -27,6 +28,7 @@ class RunFolder {
   const std::filesystem::path& root() const { return root_; }
   std::filesystem::path plan_file() const { return root_ / "plan.toml"; }
   std::filesystem::path metrics_file() const { return root_ / "metrics.jsonl"; }
+  std::filesystem::path result_file() const { return root_ / "result.json"; }
   std::filesystem::path control_socket() const { return root_ / "control.sock"; }
   std::filesystem::path logs() const { return root_ / "logs"; }
   std::filesystem::path log(int64_t rank) const;
@@ -44,6 +46,8 @@ struct CheckpointFolder {
 
 // "step-200"
 std::string checkpoint_name(int64_t step);
+// 200 of "step-200"; nothing for any other name.
+std::optional<int64_t> checkpoint_step(std::string_view name);
 // The folders named step-N in `folder`, by rising step; others (step-8.tmp, files) are passed over.
 // None when `folder` does not exist. Throws Error(kIo) when it cannot be read.
 std::vector<CheckpointFolder> list_checkpoints(const std::filesystem::path& folder);

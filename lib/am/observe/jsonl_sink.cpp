@@ -39,6 +39,18 @@ std::string kept_lines(const std::string& text, int64_t resumed_step) {
 
 }  // namespace
 
+std::optional<std::filesystem::path> set_aside(const std::filesystem::path& path) {
+  std::error_code none;
+  const auto size = std::filesystem::file_size(path, none);
+  if (none || size == 0) return std::nullopt;
+  std::filesystem::path aside;
+  for (int number = 1; aside.empty() || std::filesystem::exists(aside); ++number) {
+    aside = cat(path.string(), ".", number);
+  }
+  std::filesystem::rename(path, aside);
+  return aside;
+}
+
 JsonlSink::JsonlSink(const std::filesystem::path& path, int64_t resumed_step) : path_(path) {
   std::string kept;
   if (std::filesystem::exists(path)) {

@@ -50,6 +50,10 @@ std::string to_json_line(const StepMetrics& metrics);
 // read.
 std::vector<StepMetrics> read_metrics(const std::filesystem::path& path);
 
+// Renames metrics that are there to metrics.jsonl.1 (.2, ...), so that a run which starts afresh
+// does not overwrite them; the new name, nothing where no line is there. Throws filesystem_error.
+std::optional<std::filesystem::path> set_aside(const std::filesystem::path& path);
+
 // Appends a line a step; each line is one write, so a reader sees whole lines only.
 class JsonlSink : public MetricSink {
  public:

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "am/base/error.h"
+#include "am/base/host.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
 
@@ -79,13 +80,10 @@ uint32_t masked_crc(std::string_view bytes) { return std::rotr(crc32c(bytes), 15
 // events.out.tfevents.SECONDS.HOST.PID: TensorBoard reads a folder's files in the order of their
 // names.
 std::string file_name() {
-  std::array<char, 256> name = {};
-  const bool known = ::gethostname(name.data(), name.size() - 1) == 0 && name[0] != '\0';
-  const std::string host = known ? name.data() : "localhost";
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(
                            std::chrono::system_clock::now().time_since_epoch())
                            .count();
-  return cat("events.out.tfevents.", seconds, ".", host, ".", ::getpid());
+  return cat("events.out.tfevents.", seconds, ".", host_name(), ".", ::getpid());
 }
 
 }  // namespace

@@ -9,7 +9,9 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
+#include "am/checkpoint/collective_step.h"
 #include "am/checkpoint/shard_table.h"
+#include "am/checkpoint/step_folders.h"
 #include "am/checkpoint/weights.h"
 #include "am/data/from_plan.h"
 #include "am/observe/process_memory.h"
@@ -17,6 +19,7 @@
 #include "am/optim/clip.h"
 #include "am/optim/schedule.h"
 #include "am/parallel/sync_ctx.h"
+#include "am/train/run_facts.h"
 #include "am/train/setup.h"
 
 namespace am::train {
@@ -50,7 +53,7 @@ std::string state_prefix(const std::string& parameter) {
 
 Trainer::Trainer(const config::Plan& plan, const model::ModelConfig& config,
                  const runtime::World& world, const launch::RunFolder& run,
-                 TrainerCallbacks callbacks, const std::string& strategy)
+                 TrainerCallbacks callbacks, const std::string& strategy, const JobIdentity& job)
     : plan_(plan),
       run_(run),
       checkpoints_(checkpoint_folder(plan, run)),
@@ -58,19 +61,12 @@ Trainer::Trainer(const config::Plan& plan, const model::ModelConfig& config,
       layout_(make_layout(plan, config, world.size())),
       world_(world),
       mesh_(world, layout_.mesh),
-      model_(parallel::ParallelModel::build(plan, config, layout_, mesh_, strategy)) {
+      job_(job.id.empty() ? agree_on_job(world, {}) : job) {
+  choose_beginning(config);
+  model_ = parallel::ParallelModel::build(plan_, config, layout_, mesh_, strategy);
   optimizer_ = std::make_unique<optim::AdamW>(trained_parameters(*model_),
                                               optimizer_options(plan_, *model_));
-  const BatchSizes sizes = batch_sizes(plan_, layout_.mesh.sizes());
-  micro_batches_ = sizes.micro_batches;
-  labels_per_step_ = sizes.global_batch * plan_.train.seq_len;
-  batch_layout_ = {plan_.train.micro_batch_size, mesh_.group("dp").size(),
-                   mesh_.group("dp").index()};
-  reader_ = std::make_unique<data::BatchReader>(
-      data::open_token_source(data::data_spec(plan_, config.vocab_size)),
-      data::sampler_options(plan_, sizes.global_batch));
-  log(cat("data        ", reader_->source().description()));
-  resume();
+  load_or_resume();
 }
 
 void Trainer::log(const std::string& line) const {
@@ -81,33 +77,49 @@ void Trainer::over(const char* phase) const {
   if (callbacks_.phase) callbacks_.phase(phase);
 }
 
-void Trainer::resume() {
-  const std::string& wanted = plan_.checkpoint.resume;
-  fs::path folder;
-  if (wanted == "auto") {
-    const auto latest = launch::latest_checkpoint(checkpoints_);
-    if (latest) folder = latest->path;
-  } else if (wanted != "none") {
-    folder = plan_.resolve(wanted);
+void Trainer::choose_beginning(const model::ModelConfig& config) {
+  const bool batch_given = plan_.train.global_batch_size > 0;
+  beginning_ = train::choose_beginning(plan_, checkpoints_, world_);
+  plan_ = with_batch(std::move(plan_), layout_.mesh.sizes(), beginning_);
+  const BatchSizes sizes = batch_sizes(plan_, layout_.mesh.sizes());
+  micro_batches_ = sizes.micro_batches;
+  labels_per_step_ = sizes.global_batch * plan_.train.seq_len;
+  batch_layout_ = {plan_.train.micro_batch_size, mesh_.group("dp").size(),
+                   mesh_.group("dp").index()};
+  reader_ = std::make_unique<data::BatchReader>(
+      data::open_token_source(data::data_spec(plan_, config.vocab_size)),
+      data::sampler_options(plan_));
+  log(cat("data        ", reader_->source().description()));
+  if (!batch_given) {
+    log(cat("batch       ", sizes.global_batch, " sequences a step, ",
+            beginning_.resumes() ? "as in the checkpoint"
+                                 : "one micro-batch of each data-parallel rank"));
   }
-  if (!folder.empty()) {
-    load_state(folder);
-    log(cat("resumed     ", folder.string(), ", step ", first_step_));
+  facts_ = run_facts(plan_, config, reader_->source());
+  agree_on_facts(facts_, world_);
+  check_same_run(beginning_, facts_);
+  first_step_ = beginning_.info.step;
+  first_sample_ = first_sample(beginning_, plan_);
+}
+
+void Trainer::load_or_resume() {
+  for (const std::string& note : beginning_.notes) log(cat("note        ", note));
+  if (!beginning_.resumes()) {
+    log(cat("weights     ", checkpoint::load_or_initialize(*model_, plan_)));
     return;
   }
-  log(cat("weights     ", checkpoint::load_or_initialize(*model_, plan_)));
+  load_state(beginning_.folder);
+  log(cat("resumed     ", beginning_.folder.string(), ", step ", first_step_));
 }
 
 void Trainer::load_state(const fs::path& folder) {
-  const checkpoint::CheckpointInfo info = checkpoint::read_checkpoint_info(folder);
   const auto source = checkpoint::open_tensor_source(folder);
   checkpoint::load(*model_, *source);
   check_states(*source);
   for (const auto& state : optimizer_state()) {
     source->read(state.key, state.parameter->box, state.value);
   }
-  optimizer_->set_steps(info.step);
-  first_step_ = info.step;
+  optimizer_->set_steps(first_step_);
 }
 
 // Parameters that were frozen have no state, and one from nothing would be corrected for the bias
@@ -151,7 +163,8 @@ std::vector<checkpoint::StateTensor> Trainer::optimizer_state() const {
 
 // Forward and backward of one micro-batch; the sum of its label cross-entropies.
 double Trainer::backward(int64_t step, int64_t micro_batch, bool last) {
-  const data::Batch batch = reader_->read_micro_batch(step, micro_batch, batch_layout_);
+  const data::Batch batch =
+      reader_->read_micro_batch(samples_before(step), micro_batch, batch_layout_);
   auto& data_parallel = model_->data_parallel();
   const auto sync = parallel::get_sync_ctx(data_parallel, plan_.strategy, /*is_optim_step=*/last,
                                            config::defers_gradient_sync(plan_.strategy));
@@ -202,6 +215,10 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   return metrics;
 }
 
+int64_t Trainer::samples_before(int64_t step) const {
+  return first_sample_ + (step - first_step_) * plan_.train.global_batch_size;
+}
+
 bool Trainer::save_now(int64_t finished) const {
   return plan_.checkpoint.every > 0 && finished % plan_.checkpoint.every == 0;
 }
@@ -212,28 +229,54 @@ fs::path Trainer::save(int64_t steps) {
   info.world_size = layout_.mesh.world_size();
   info.mesh = layout_.mesh.sizes();
   info.model_type = model_->config().model_type;
+  info.lineage = lineage_of(beginning_, job_.id);
+  info.samples = samples_before(steps);
+  info.facts = facts_;
   const fs::path folder = checkpoints_ / launch::checkpoint_name(steps);
   const auto start = std::chrono::steady_clock::now();
   checkpoint::save_checkpoint(folder, info, config::to_toml(plan_), *model_, optimizer_state());
-  drop_old_checkpoints();
+  if (mesh_.rank() == 0) {
+    checkpoint::drop_old(checkpoints_, plan_.checkpoint.keep, info.lineage);
+  }
   log(cat("checkpoint  ", folder.string(), " in ", format_duration(seconds_since(start))));
   return folder;
 }
 
-void Trainer::drop_old_checkpoints() const {
-  if (mesh_.rank() != 0 || plan_.checkpoint.keep == 0) return;
-  auto all = launch::list_checkpoints(checkpoints_);
-  while (static_cast<int64_t>(all.size()) > plan_.checkpoint.keep) {
-    std::error_code ignored;  // an old checkpoint that cannot be removed is no reason to stop
-    fs::remove_all(all.front().path, ignored);
-    all.erase(all.begin());
+void Trainer::begin() {
+  if (nothing_to_do()) {
+    log(cat("nothing to do: step ", first_step_, " of ", plan_.train.max_steps, " is done"));
   }
+  checkpoint::collective_step(
+      world_.group(), [] {},
+      [&] {
+        if (mesh_.rank() != 0) return;
+        const auto before = read_record(run_);
+        const bool restarted = before && before->job.id == job_.id;
+        record_ = begin_record(run_, job_, first_step_);
+        if (nothing_to_do()) return;
+        for (const std::string& name : checkpoint::set_aside(checkpoints_, first_step_)) {
+          log(cat("note        set aside: ", name, " lies beyond step ", first_step_));
+        }
+        if (first_step_ > 0 || restarted) return;
+        const auto kept = observe::set_aside(run_.metrics_file());
+        if (kept) log(cat("note        the metrics of an earlier run are in ", kept->string()));
+      });
+}
+
+void Trainer::end(const TrainResult& result) const {
+  if (mesh_.rank() != 0) return;
+  JobRecord record = record_;
+  record.steps = result.steps;
+  if (result.last) record.loss = result.last->loss;
+  record.stopped = result.stopped;
+  record.ended = true;
+  write_record(run_, record);
 }
 
 // On rank 0; the others have none.
 std::vector<std::unique_ptr<observe::MetricSink>> Trainer::open_sinks() const {
   std::vector<std::unique_ptr<observe::MetricSink>> sinks;
-  if (mesh_.rank() != 0) return sinks;
+  if (mesh_.rank() != 0 || nothing_to_do()) return sinks;
   sinks.push_back(std::make_unique<observe::JsonlSink>(run_.metrics_file(), first_step_));
   if (plan_.metrics.tensorboard) {
     sinks.push_back(
@@ -245,9 +288,23 @@ std::vector<std::unique_ptr<observe::MetricSink>> Trainer::open_sinks() const {
 TrainResult Trainer::run(const launch::StopSignal& stop) {
   TrainResult result;
   result.steps = first_step_;
+  begin();
+  train_to_the_end(stop, result);
+  result.trained_steps = result.steps - first_step_;
+  if (plan_.checkpoint.export_format == "hf" && !result.stopped) {
+    result.exported = run_.root() / "export" / launch::checkpoint_name(result.steps);
+    if (mesh_.rank() == 0) fs::remove_all(result.exported);
+    checkpoint::export_hf(result.exported, *model_, std::nullopt);
+    log(cat("exported    ", result.exported.string()));
+  }
+  end(result);
+  return result;
+}
+
+void Trainer::train_to_the_end(const launch::StopSignal& stop, TrainResult& result) {
   const bool first = mesh_.rank() == 0;
   const auto sinks = open_sinks();
-  bool saved = false;  // after the last step
+  bool saved = beginning_.resumes();  // after the last step
   for (int64_t step = first_step_; step < plan_.train.max_steps && !result.stopped; ++step) {
     observe::StepMetrics metrics = train_step(step);
     // The largest memory of all ranks, and whether any was asked to stop or to save: they do so
@@ -274,14 +331,7 @@ TrainResult Trainer::run(const launch::StopSignal& stop) {
     }
   }
   for (const auto& sink : sinks) sink->flush();
-  if (result.last && !saved) result.checkpoint = save(result.steps);
-  if (plan_.checkpoint.export_format == "hf" && !result.stopped) {
-    result.exported = run_.root() / "export" / launch::checkpoint_name(result.steps);
-    if (first) fs::remove_all(result.exported);
-    checkpoint::export_hf(result.exported, *model_, std::nullopt);
-    log(cat("exported    ", result.exported.string()));
-  }
-  return result;
+  if (!saved) result.checkpoint = save(result.steps);
 }
 
 }  // namespace am::train

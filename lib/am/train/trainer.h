@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "am/base/json.h"
 #include "am/checkpoint/checkpoint.h"
 #include "am/checkpoint/tensor_source.h"
 #include "am/config/plan.h"
@@ -30,6 +31,8 @@
 #include "am/planner/layout.h"
 #include "am/runtime/device_mesh.h"
 #include "am/runtime/world.h"
+#include "am/train/job_record.h"
+#include "am/train/resume.h"
 
 namespace am::train {
 
@@ -44,8 +47,9 @@ struct TrainerCallbacks {
 };
 
 struct TrainResult {
-  int64_t steps = 0;     // finished, those of resumed runs included
-  bool stopped = false;  // a signal ended it before max_steps
+  int64_t steps = 0;          // finished, those of resumed runs included
+  int64_t trained_steps = 0;  // of these by this job's trainer
+  bool stopped = false;       // a signal ended it before max_steps
   std::optional<observe::StepMetrics> last;
   std::filesystem::path checkpoint;  // the last one; empty when none was written
   std::filesystem::path exported;
@@ -55,9 +59,10 @@ class Trainer {
  public:
   // Collective: builds the model under the plan's layout, loads or resumes it, opens the data.
   // `plan` was checked. `strategy`: in place of the plan's own, one of parallel/strategy.h by name.
+  // `job`: job_record.h; one of its own where none is given. Throws as train/resume.h does.
   Trainer(const config::Plan& plan, const model::ModelConfig& config, const runtime::World& world,
           const launch::RunFolder& run, TrainerCallbacks callbacks,
-          const std::string& strategy = {});
+          const std::string& strategy = {}, const JobIdentity& job = {});
 
   // Collective: trains to max_steps, or until a rank is asked to stop; saves at the end.
   TrainResult run(const launch::StopSignal& stop);
@@ -65,18 +70,28 @@ class Trainer {
   // One optimizer step (from 0); what metrics.jsonl says about it, without the memory.
   observe::StepMetrics train_step(int64_t step);
   int64_t first_step() const { return first_step_; }
+  // With its batch filled in.
+  const config::Plan& plan() const { return plan_; }
+  // How many sequences come before those of `step`.
+  int64_t samples_before(int64_t step) const;
   parallel::ParallelModel& model() { return *model_; }
   // Writes checkpoints/step-N for `steps` finished steps; drops old ones beyond checkpoint.keep.
   std::filesystem::path save(int64_t steps);
 
  private:
-  void resume();
+  // The checkpoint, if any, and what is trained from there on; the model is not there yet.
+  void choose_beginning(const model::ModelConfig& config);
+  void load_or_resume();
   void load_state(const std::filesystem::path& folder);
   // Throws Error(kFormat) where a parameter that trains has none.
   void check_states(const checkpoint::TensorSource& source) const;
   double backward(int64_t step, int64_t micro_batch, bool last);
   std::vector<checkpoint::StateTensor> optimizer_state() const;
-  void drop_old_checkpoints() const;
+  bool nothing_to_do() const { return first_step_ >= plan_.train.max_steps; }
+  // Before the first step: what lies ahead of it in the run folder gives way.
+  void begin();
+  void end(const TrainResult& result) const;
+  void train_to_the_end(const launch::StopSignal& stop, TrainResult& result);
   std::vector<std::unique_ptr<observe::MetricSink>> open_sinks() const;
   bool save_now(int64_t finished) const;
   void log(const std::string& line) const;
@@ -89,6 +104,9 @@ class Trainer {
   planner::Layout layout_;
   runtime::World world_;
   runtime::DeviceMesh mesh_;
+  JobIdentity job_;
+  Beginning beginning_;
+  Json facts_;  // run_facts.h
   std::unique_ptr<parallel::ParallelModel> model_;
   std::unique_ptr<optim::AdamW> optimizer_;
   std::unique_ptr<data::BatchReader> reader_;
@@ -96,6 +114,8 @@ class Trainer {
   int64_t micro_batches_ = 1;
   int64_t labels_per_step_ = 1;
   int64_t first_step_ = 0;
+  int64_t first_sample_ = 0;
+  JobRecord record_;  // on rank 0
 };
 
 }  // namespace am::train

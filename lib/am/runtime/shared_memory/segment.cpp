@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include <array>
-#include <fstream>
 #include <utility>
 #include <vector>
 
+#include "am/base/host.h"
 #include "am/base/text.h"
 
 namespace am::runtime::shared_memory {
@@ -19,9 +19,7 @@ namespace {
 // The boot and the namespaces. Within one of process ids a process id means one process; processes
 // with networks of their own are hosts of their own to all else. Empty where /proc does not say.
 std::string host_identity() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string text;
-  std::getline(file, text);
+  std::string text = boot_id();
   for (const char* space : {"/proc/self/ns/pid", "/proc/self/ns/net"}) {
     std::array<char, 64> name = {};
     const auto length = ::readlink(space, name.data(), name.size());

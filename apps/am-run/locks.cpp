@@ -1,0 +1,28 @@
+#include "locks.h"
+
+#include <iostream>
+
+namespace am_run {
+
+using namespace am;
+
+std::vector<launch::RunLock> take_locks(const launch::RunFolder& run,
+                                        const std::filesystem::path& checkpoints,
+                                        const std::string& job) {
+  std::vector<std::filesystem::path> folders = {run.root()};
+  if (checkpoints != run.checkpoints()) folders.push_back(checkpoints);
+  std::vector<launch::RunLock> locks;
+  for (const auto& folder : folders) {
+    std::filesystem::create_directories(folder);
+    launch::LockOptions options;
+    options.job = job;
+    locks.push_back(launch::RunLock::take(folder, options));
+    const std::string& left_by = locks.back().left_by();
+    if (left_by.empty()) continue;
+    std::cerr << "note        the lock of " << folder.string() << " was left behind by " << left_by
+              << ", which is gone\n";
+  }
+  return locks;
+}
+
+}  // namespace am_run

@@ -1,0 +1,191 @@
+#include "am/train/resume.h"
+
+#include <chrono>
+#include <thread>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/number.h"
+#include "am/base/text.h"
+#include "am/checkpoint/collective_step.h"
+#include "am/checkpoint/step_folders.h"
+#include "am/train/run_facts.h"
+
+namespace am::train {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+fs::path newest_whole(const fs::path& checkpoints, std::vector<std::string>& notes) {
+  const auto newest = checkpoint::newest_complete(checkpoints);
+  if (!newest.found && !newest.skipped.empty()) {
+    throw Error(
+        ErrorKind::kFormat,
+        cat(checkpoints.string(), ": no checkpoint is whole:\n  ", join(newest.skipped, "\n  ")),
+        "--resume none starts anew and sets them aside");
+  }
+  for (const std::string& each : newest.skipped) notes.push_back(cat("skipped: ", each));
+  return newest.found ? newest.found->path : fs::path();
+}
+
+struct Choice {
+  fs::path folder;
+  std::string info;  // checkpoint.json
+  std::vector<std::string> notes;
+};
+
+Choice choose(const config::Plan& plan, const fs::path& checkpoints) {
+  Choice choice;
+  choice.notes = checkpoint::clean_up(checkpoints);
+  const std::string& wanted = plan.checkpoint.resume;
+  if (wanted == "auto") {
+    choice.folder = newest_whole(checkpoints, choice.notes);
+  } else if (wanted != "none") {
+    choice.folder = fs::absolute(plan.resolve(wanted)).lexically_normal();
+    if (!choice.folder.has_filename()) choice.folder = choice.folder.parent_path();
+  }
+  if (!choice.folder.empty()) choice.info = read_file(choice.folder / checkpoint::kInfoFile);
+  return choice;
+}
+
+std::string to_text(const Choice& choice) {
+  return Json({{"folder", choice.folder.string()}, {"info", choice.info}, {"notes", choice.notes}})
+      .dump();
+}
+
+Choice choice_from(const std::string& text) {
+  const Json json = Json::parse(text);
+  return {json["folder"].get<std::string>(), json["info"].get<std::string>(),
+          json["notes"].get<std::vector<std::string>>()};
+}
+
+// Empty: this rank sees what rank 0 has read.
+std::string why_not_seen(const Choice& choice) {
+  const fs::path file = choice.folder / checkpoint::kInfoFile;
+  std::string reason;
+  // A network file system may show a new file to other machines late.
+  constexpr int kTries = 50;
+  for (int i = 0; i < kTries; ++i) {
+    if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    try {
+      if (read_file(file) == choice.info) return {};
+      reason = cat(file.string(), " is another save's");
+    } catch (const Error& error) {
+      reason = error.what();
+    }
+  }
+  return reason;
+}
+
+// The same error on every rank, where one has something to say.
+void throw_first(const std::vector<std::string>& verdicts, const std::string& what,
+                 const std::string& help) {
+  for (size_t rank = 0; rank < verdicts.size(); ++rank) {
+    if (verdicts[rank].empty()) continue;
+    throw Error(ErrorKind::kPlan, cat("rank ", rank, what, verdicts[rank]), help);
+  }
+}
+
+int64_t stored_number(const Beginning& begin, const char* key, int64_t otherwise) {
+  if (!begin.info.facts.is_object()) return otherwise;
+  const auto found = begin.info.facts.find(key);
+  if (found == begin.info.facts.end() || !found->is_number_integer()) return otherwise;
+  const auto value = found->get<int64_t>();
+  constexpr int64_t kMost = 1 << 30;  // as the plan's own
+  return value > 0 && value <= kMost ? value : otherwise;
+}
+
+}  // namespace
+
+Beginning choose_beginning(const config::Plan& plan, const fs::path& checkpoints,
+                           const runtime::World& world) {
+  Choice choice;
+  checkpoint::collective_step(
+      world.group(), [] {},
+      [&] {
+        if (world.rank() == 0) choice = choose(plan, checkpoints);
+      });
+  choice = choice_from(world.group().broadcast_text(to_text(choice)));
+  Beginning begin;
+  begin.notes = choice.notes;
+  begin.insisted = plan.checkpoint.resume != "auto";
+  if (choice.folder.empty()) return begin;
+  throw_first(
+      world.group().all_gather_text(why_not_seen(choice)),
+      cat(" does not see the checkpoint that rank 0 goes on from, ", choice.folder.string(), ": "),
+      "all machines need the same checkpoint folder, on a file system that they share");
+  begin.folder = choice.folder;
+  begin.info = checkpoint::parse_checkpoint_info(choice.info,
+                                                 (choice.folder / checkpoint::kInfoFile).string());
+  return begin;
+}
+
+config::Plan with_batch(config::Plan plan, const mesh::MeshSizes& sizes, const Beginning& begin) {
+  int64_t& batch = plan.train.global_batch_size;
+  if (batch > 0) return plan;
+  const int64_t per_round = plan.train.micro_batch_size * sizes.dp();
+  batch = stored_number(begin, "train.global_batch_size", per_round);
+  if (batch % per_round == 0) return plan;
+  throw Error(
+      ErrorKind::kPlan,
+      cat(begin.folder.string(), ": trained with ", batch, " sequences a step, which ", sizes.dp(),
+          " data-parallel ranks cannot share in micro-batches of ", plan.train.micro_batch_size),
+      cat("choose ranks and train.micro_batch_size whose product divides ", batch,
+          "; or set train.global_batch_size, and go on with another batch by --resume ",
+          begin.folder.string()));
+}
+
+void agree_on_facts(const Json& facts, const runtime::World& world) {
+  const std::string own = facts.dump();
+  const std::string first = world.group().broadcast_text(own);
+  std::vector<std::string> differ;
+  if (own != first) {
+    for (const auto& each : differences(Json::parse(first), facts)) differ.push_back(each.text());
+  }
+  throw_first(world.group().all_gather_text(join(differ, "; ")),
+              " does not train what rank 0 trains (there): ",
+              "give all machines the same data and the same model");
+}
+
+void check_same_run(Beginning& begin, const Json& facts) {
+  if (!begin.resumes()) return;
+  if (begin.info.facts.is_null()) {
+    begin.notes.push_back(cat(begin.folder.filename().string(),
+                              " is an older am-run's and does not say what it was trained on: "
+                              "nothing was compared"));
+    return;
+  }
+  std::vector<std::string> breaks;
+  for (const FactDifference& each : differences(begin.info.facts, facts)) {
+    if (each.breaks && !begin.insisted) {
+      breaks.push_back(each.text());
+    } else {
+      begin.notes.push_back(each.text());
+    }
+  }
+  if (breaks.empty()) return;
+  throw Error(
+      ErrorKind::kPlan,
+      cat(begin.folder.string(), ": the checkpoint is of another run:\n  ", join(breaks, "\n  ")),
+      cat("--run-dir gives this run a folder of its own; --resume ", begin.folder.string(),
+          " goes on from there all the same; --resume none starts anew"));
+}
+
+int64_t first_sample(const Beginning& begin, const config::Plan& plan) {
+  const auto& train = plan.train;
+  const int64_t samples = begin.info.samples.value_or(begin.info.step * train.global_batch_size);
+  const int64_t length = stored_number(begin, "train.seq_len", train.seq_len);
+  if (length == train.seq_len) return samples;
+  // Of another length: the first that begins behind all tokens that were read.
+  return samples / train.seq_len * length +
+         ceil_div(samples % train.seq_len * length, train.seq_len);
+}
+
+std::vector<checkpoint::JobStep> lineage_of(const Beginning& begin, const std::string& job) {
+  std::vector<checkpoint::JobStep> lineage = begin.info.lineage;
+  if (lineage.empty() || lineage.back().job != job) lineage.push_back({job, begin.info.step});
+  return lineage;
+}
+
+}  // namespace am::train

@@ -1,0 +1,147 @@
+#include "am/train/run_facts.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <string_view>
+
+#include "am/base/text.h"
+#include "am/config/field.h"
+#include "am/data/fingerprint.h"
+
+namespace am::train {
+
+namespace {
+
+enum class Part { kNone, kNoted, kBreaks };
+
+struct Rule {
+  std::string_view name;  // of a section, or of a key, which counts before its section
+  Part part;
+};
+
+// What is not here breaks: a key that is new is not forgotten.
+constexpr std::array kRules = {
+    Rule{"model.path", Part::kNone},  // its config.json is compared
+    Rule{"model.weights", Part::kNoted},
+    Rule{"mesh", Part::kNone},
+    Rule{"strategy", Part::kNone},
+    Rule{"pipeline", Part::kNone},
+    Rule{"context", Part::kNone},
+    Rule{"train", Part::kNoted},
+    Rule{"train.seq_len", Part::kBreaks},
+    Rule{"train.global_batch_size", Part::kBreaks},
+    Rule{"train.seed", Part::kBreaks},
+    Rule{"train.micro_batch_size", Part::kNone},
+    Rule{"train.max_steps", Part::kNone},
+    Rule{"optimizer.lr", Part::kNoted},
+    Rule{"optimizer.eps", Part::kNoted},
+    Rule{"optimizer.weight_decay", Part::kNoted},
+    Rule{"scheduler", Part::kNoted},
+    // The tokens are compared, and not where they come from.
+    Rule{"data.path", Part::kNoted},
+    Rule{"data.tokenizer", Part::kNoted},
+    Rule{"data.token_dtype", Part::kNone},
+    Rule{"validation", Part::kNone},
+    Rule{"checkpoint", Part::kNone},
+    Rule{"metrics", Part::kNone},
+    Rule{"cluster", Part::kNone},
+};
+
+Part part_of(std::string_view key) {
+  const auto find = [](std::string_view name) {
+    return std::find_if(kRules.begin(), kRules.end(),
+                        [&](const Rule& rule) { return rule.name == name; });
+  };
+  if (const auto rule = find(key); rule != kRules.end()) return rule->part;
+  const auto rule = find(key.substr(0, key.find('.')));
+  return rule != kRules.end() ? rule->part : Part::kBreaks;
+}
+
+// A path's last name: data and weights may move to another folder.
+Json without_folders(const Json& value) {
+  if (value.is_array()) {
+    Json names = Json::array();
+    for (const Json& each : value) names.push_back(without_folders(each));
+    return names;
+  }
+  std::filesystem::path path = value.get<std::string>();
+  if (!path.has_filename()) path = path.parent_path();
+  return path.filename().string();
+}
+
+Json layer_kinds(const std::vector<bool>& layers) {
+  std::string text;
+  for (const bool layer : layers) text += layer ? '1' : '0';
+  return text;
+}
+
+void add_model(const model::ModelConfig& config, Json& facts) {
+  const auto add = [&](const char* name, const auto& value) {
+    facts[cat("config.", name)] = value;
+  };
+  add("model_type", config.model_type);
+  add("vocab_size", config.vocab_size);
+  add("hidden_size", config.hidden_size);
+  add("intermediate_size", config.intermediate_size);
+  add("num_hidden_layers", config.num_hidden_layers);
+  add("num_attention_heads", config.num_attention_heads);
+  add("num_key_value_heads", config.num_key_value_heads);
+  add("head_dim", config.head_dim);
+  add("rms_norm_eps", config.rms_norm_eps);
+  add("initializer_range", config.initializer_range);
+  add("tie_word_embeddings", config.tie_word_embeddings);
+  add("qkv_bias", config.qkv_bias);
+  add("o_bias", config.o_bias);
+  add("mlp_bias", config.mlp_bias);
+  add("hidden_act", config.hidden_act);
+  const model::RopeConfig& rope = config.rope;
+  add("rope.type", rope.type);
+  add("rope.theta", rope.theta);
+  add("rope.factor", rope.factor);
+  add("rope.low_freq_factor", rope.low_freq_factor);
+  add("rope.high_freq_factor", rope.high_freq_factor);
+  add("rope.original_max_position_embeddings", rope.original_max_position_embeddings);
+  add("rope.rotated_part", rope.rotated_part);
+  add("sliding_window", config.sliding_window.value_or(0));
+  add("window_first_layer", config.window_first_layer);
+  add("window_layers", layer_kinds(config.window_layers));
+}
+
+std::string shown(const Json& value) { return dump_json(value, -1); }
+
+}  // namespace
+
+Json run_facts(const config::Plan& plan, const model::ModelConfig& config,
+               const data::TokenSource& source) {
+  Json facts = Json::object();
+  add_model(config, facts);
+  for (const config::FieldSpec& field : config::fields()) {
+    if (field.section == "strategy" || part_of(field.name()) == Part::kNone) continue;
+    const Json value = field.get(plan);
+    const bool path = field.is_path != nullptr && !value.is_null();
+    facts[field.name()] = path ? without_folders(value) : value;
+  }
+  // Synthetic tokens follow from the vocabulary and the seed.
+  if (plan.data.kind != "synthetic") {
+    facts["data.tokens"] = source.size();
+    facts["data.fingerprint"] = data::fingerprint(source);
+  }
+  return facts;
+}
+
+std::string FactDifference::text() const {
+  return cat(key, ": ", shown(there), " there, ", shown(here), " here");
+}
+
+std::vector<FactDifference> differences(const Json& there, const Json& here) {
+  std::vector<FactDifference> found;
+  for (const auto& [key, value] : here.items()) {
+    const auto stored = there.find(key);
+    if (stored == there.end() || *stored == value) continue;
+    found.push_back({key, *stored, value, part_of(key) == Part::kBreaks});
+  }
+  return found;
+}
+
+}  // namespace am::train
