@@ -77,7 +77,7 @@ std::string program_problem(const Options& options, const CLI::App& app, bool ex
     return am::cat("PLAN (", options.plan,
                    ") and --exec exclude each other: ", "what follows --exec is the program");
   }
-  for (const char* flag : {"--set", "--steps", "--resume", "--timeout"}) {
+  for (const char* flag : {"--set", "--steps", "--resume", "--timeout", "--stopped-status"}) {
     if (app.count(flag) > 0) return am::cat(flag, ": only a PLAN takes it, not a program");
   }
   return {};
@@ -149,6 +149,10 @@ std::optional<Options> parse_options(int argc, char** argv, int& status) {
   app.add_option("--timeout", options.timeout_seconds,
                  "Seconds that a rank waits for its peers in a collective (default: 600)")
       ->check(CLI::PositiveNumber);
+  app.add_option("--stopped-status", options.stopped_status,
+                 "Exit status of a job that a signal stopped before its last step, e.g. 75 for a "
+                 "script that requeues it (default: 0)")
+      ->check(CLI::Range(0, 255));
   auto* dry_run = app.add_flag("--dry-run", options.dry_run,
                                "Make one rank's step on the meta device, in a pretended world, and "
                                "print its memory and its collectives");

@@ -140,7 +140,9 @@ int Rank::train() {
   const train::TrainResult result = trainer.run(stop);
   if (first && result.stopped) out_.write(cat("stopped at step ", result.steps, " as asked\n"));
   out_.flush(kReaderPatience);
-  return 0;
+  // Our own launcher says how the job ended.
+  const bool alone = !launch::process_environment()(launch::kErrorFileVariable);
+  return result.stopped && alone ? options_.stopped_status : 0;
 }
 
 launch::RankError Rank::describe(const std::exception& error) const {

@@ -67,9 +67,18 @@ std::string job_id(const launch::JobSpec& spec) {
   return {};
 }
 
-void print_result(const Options& options, const launch::JobResult& result,
+// A job that was stopped in time has not failed; who started it may want to tell it from one that
+// has finished.
+int exit_status(const Options& options, const launch::JobResult& result,
+                const launch::RunFolder& run, const std::string& job) {
+  const bool may_be_stopped = result.exit_status == 0 && options.stopped_status != 0;
+  if (!may_be_stopped || options.exec()) return result.exit_status;
+  return train::read_outcome(run, job).stopped ? options.stopped_status : 0;
+}
+
+void print_result(const Options& options, const launch::JobResult& result, int status,
                   const launch::RunFolder& run, const std::string& job) {
-  Json json = {{"ok", result.exit_status == 0}, {"exit_status", result.exit_status}};
+  Json json = {{"ok", result.exit_status == 0}, {"exit_status", status}};
   if (!options.exec()) {
     const train::JobOutcome outcome = train::read_outcome(run, job);
     json["steps"] = outcome.steps ? Json(*outcome.steps) : Json();
@@ -111,8 +120,9 @@ int supervise_and_report(const Options& options, launch::JobSpec spec, launch::R
   const auto result = launch::supervise_with_restarts(spec, policy, callbacks);
   if (result.exit_status != 0) voice.failure(result);
   voice.finish();
-  if (options.output.json) print_result(options, result, run, job_id(spec));
-  return result.exit_status;
+  const int status = exit_status(options, result, run, job_id(spec));
+  if (options.output.json) print_result(options, result, status, run, job_id(spec));
+  return status;
 }
 
 }  // namespace am_run

@@ -86,6 +86,25 @@ class Signals(RunTest):
                     job.send_signal(signal.SIGTERM)
                     self.assertEqual(job.wait(timeout=60), 0)
 
+    def test_a_stop_can_have_a_status_of_its_own(self):
+        plan = self.write_plan(plan_text(EVERY_STEP, steps=1000000))
+        job = subprocess.Popen(
+            [BIN / "am-run", plan, "--run-dir", self.path / "run", "--stopped-status", "75", "--json"],
+            cwd=self.path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )
+        self.addCleanup(job.kill)
+        metrics = self.path / "run" / "metrics.jsonl"
+        self.wait_for(lambda: metrics.exists() and metrics.stat().st_size > 0)
+        job.send_signal(signal.SIGTERM)
+        said, _ = job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 75)
+        result = json.loads(said)
+        self.assertEqual((result["ok"], result["stopped"], result["exit_status"]), (True, True, 75))
+        last = self.metrics("run")[-1]["step"]
+        done = self.am_run(plan, "--run-dir", "run", "--steps", last + 1, "--stopped-status", "75", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertFalse(json.loads(done.stdout)["stopped"])
+
     def test_sigterm_twice_at_once_is_one_request(self):
         """GNU timeout signals its child and its own group."""
         for _ in range(3):
