@@ -44,6 +44,16 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+std::optional<Error> write_metrics(const std::vector<std::unique_ptr<observe::MetricSink>>& sinks,
+                                   const observe::StepMetrics& metrics) {
+  try {
+    for (const auto& sink : sinks) sink->write(metrics);
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error;
+  }
+}
+
 // "optim.state.NAME."
 std::string state_prefix(const std::string& parameter) {
   return cat(checkpoint::kOptimizerPrefix, parameter, ".");
@@ -305,6 +315,8 @@ void Trainer::train_to_the_end(const launch::StopSignal& stop, TrainResult& resu
   const bool first = mesh_.rank() == 0;
   const auto sinks = open_sinks();
   bool saved = beginning_.resumes();  // after the last step
+  // Of rank 0: the disk of the metrics is full. The job saves, and ends.
+  std::optional<Error> unwritten;
   for (int64_t step = first_step_; step < plan_.train.max_steps && !result.stopped; ++step) {
     observe::StepMetrics metrics = train_step(step);
     // The largest memory of all ranks, and whether any was asked to stop or to save: they do so
@@ -312,7 +324,7 @@ void Trainer::train_to_the_end(const launch::StopSignal& stop, TrainResult& resu
     const runtime::Group& world = mesh_.group("world");
     at::Tensor shared = at::zeros({3}, at::kDouble);
     shared[0] = static_cast<double>(observe::peak_memory_bytes(mesh_.device()));
-    shared[1] = stop.requested() ? 1.0 : 0.0;
+    shared[1] = stop.requested() || unwritten ? 1.0 : 0.0;
     shared[2] = stop.take_save_request() ? 1.0 : 0.0;
     shared = shared.to(world.device());
     world.all_reduce(shared, runtime::ReduceOp::kMax);
@@ -321,17 +333,20 @@ void Trainer::train_to_the_end(const launch::StopSignal& stop, TrainResult& resu
     result.stopped = shared[1].item<double>() > 0.0 && step + 1 < plan_.train.max_steps;
     result.steps = step + 1;
     result.last = metrics;
-    for (const auto& sink : sinks) sink->write(metrics);
+    if (!unwritten) unwritten = write_metrics(sinks, metrics);
     if (first && callbacks_.step) callbacks_.step(metrics);
     const bool asked = shared[2].item<double>() > 0.0;
     saved = save_now(result.steps) || asked;
     if (saved) {
-      for (const auto& sink : sinks) sink->flush();
+      if (!unwritten) {
+        for (const auto& sink : sinks) sink->flush();
+      }
       result.checkpoint = save(result.steps);
     }
   }
-  for (const auto& sink : sinks) sink->flush();
   if (!saved) result.checkpoint = save(result.steps);
+  if (unwritten) throw *unwritten;
+  for (const auto& sink : sinks) sink->flush();
 }
 
 }  // namespace am::train
