@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "am/base/map_guard.h"
 #include "am/launch/environment.h"
 #include "common/output.h"
 #include "doctor.h"
@@ -26,7 +27,10 @@ int main(int argc, char** argv) {
       am_apps::refuse(found, options->output);
       return am_apps::kUnusable;
     }
-    if (here) return am_run::run_rank(*options, *here);
+    if (here) {
+      am::guard_mapped_files();
+      return am_run::run_rank(*options, *here);
+    }
     return am_run::run_launcher(*options, std::vector<std::string>(argv + 1, argv + argc));
   });
 }
