@@ -8,6 +8,7 @@
 #include "am/term/caret.h"
 #include "am/train/setup.h"
 #include "job.h"
+#include "memory.h"
 #include "plan_file.h"
 #include "supervise.h"
 
@@ -53,6 +54,7 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
     std::cerr << "am-run: " << term::summary(found) << "; no rank was started\n";
     return am_apps::kInvalid;
   }
+  require_memory(options, *job, launch::memory_of_machine());
   const auto run = launch::RunFolder::create(run_folder(options));
   std::cerr << "run folder  " << run.root().string() << "\n";
   return supervise_and_report(options, job_spec(options, arguments, job->mesh.world_size(), run),

@@ -148,6 +148,8 @@ std::optional<Options> parse_options(int argc, char** argv, int& status) {
   app.add_option("--timeout", options.timeout_seconds,
                  "Seconds that a rank waits for its peers in a collective (default: 600)")
       ->check(CLI::PositiveNumber);
+  app.add_flag("--force", options.force,
+               "Start ranks that need more memory than this machine has available");
   auto* dry_run = app.add_flag("--dry-run", options.dry_run,
                                "Make one rank's step on the meta device, in a pretended world, and "
                                "print its memory and its collectives");
