@@ -134,6 +134,9 @@ CheckpointInfo read_checkpoint_info(const fs::path& folder) {
     info.mesh = {mesh.at("pp").get<int64_t>(),       mesh.at("dp_replicate").get<int64_t>(),
                  mesh.at("dp_shard").get<int64_t>(), mesh.at("cp").get<int64_t>(),
                  mesh.at("tp").get<int64_t>(),       mesh.at("ep").get<int64_t>()};
+    if (info.step < 0) {
+      throw Error(ErrorKind::kFormat, cat(file.string(), ": step ", info.step, " is none"));
+    }
     if (info.world_size < 1 || info.mesh.world_size() != info.world_size) {
       throw Error(ErrorKind::kFormat, cat(file.string(), ": its mesh does not make its world"));
     }
