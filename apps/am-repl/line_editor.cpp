@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <clocale>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cwchar>
@@ -21,23 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kHistoryLines = 2000;
-
-// SIGINT waits while this lives. `before` receives the mask of before.
-class BlockInterrupts {
- public:
-  explicit BlockInterrupts(sigset_t& before) : before_(before) {
-    sigset_t interrupts;
-    sigemptyset(&interrupts);
-    sigaddset(&interrupts, SIGINT);
-    ::pthread_sigmask(SIG_BLOCK, &interrupts, &before_);
-  }
-  BlockInterrupts(const BlockInterrupts&) = delete;
-  BlockInterrupts& operator=(const BlockInterrupts&) = delete;
-  ~BlockInterrupts() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t& before_;
-};
 
 // Makes the folder and the file; empty when that is not possible.
 fs::path usable(const fs::path& history) {
@@ -83,12 +66,8 @@ class EditLineEditor : public LineEditor {
     prompt_ = prompt;
     interrupted_ = false;
     int count = 0;
-    const char* text = nullptr;
-    {
-      const BlockInterrupts blocked(waiting_mask_);
-      ::el_set(editor_, EL_PREP_TERM, 1);  // before the prompt: keys typed right after it are keys
-      text = ::el_gets(editor_, &count);
-    }
+    ::el_set(editor_, EL_PREP_TERM, 1);  // before the prompt: keys typed right after it are keys
+    const char* text = ::el_gets(editor_, &count);
     if (text == nullptr || count <= 0) {
       if (interrupted_) ::el_reset(editor_);
       std::fputs(interrupted_ ? "^C\n" : "\n", stdout);
@@ -121,14 +100,14 @@ class EditLineEditor : public LineEditor {
 
   static int on_read(EditLine* editor, wchar_t* out) { return self(editor).read_character(*out); }
 
-  // 1: a character; 0: the end; -1: the line is given up. SIGINT is let through only while this
-  // waits, so that none can come between a check and the wait.
+  // 1: a character; 0: the end; -1: the line is given up.
   int read_character(wchar_t& out) {
     std::mbstate_t state = {};
     while (true) {
-      pollfd input = {STDIN_FILENO, POLLIN, 0};
-      const int ready = options_.interrupted() ? -1 : ::ppoll(&input, 1, nullptr, &waiting_mask_);
-      if (options_.interrupted()) {
+      std::array<pollfd, 2> inputs = {pollfd{STDIN_FILENO, POLLIN, 0},
+                                      pollfd{options_.interrupts->fd(), POLLIN, 0}};
+      const int ready = options_.interrupts->came() ? 0 : ::poll(inputs.data(), inputs.size(), -1);
+      if (options_.interrupts->came()) {
         interrupted_ = true;
         return -1;
       }
@@ -175,7 +154,6 @@ class EditLineEditor : public LineEditor {
   History* history_ = nullptr;
   HistEvent event_ = {};
   std::string prompt_;
-  sigset_t waiting_mask_ = {};
   bool interrupted_ = false;
 };
 

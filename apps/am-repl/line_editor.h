@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "am/inspect/completion.h"
+#include "interrupts.h"
 
 namespace am_repl {
 
@@ -34,7 +35,7 @@ class LineEditor {
 
 struct LineEditorOptions {
   LineEditor::Completer completer;
-  std::function<bool()> interrupted;  // did SIGINT come? Its handler is the caller's
+  Interrupts* interrupts = nullptr;  // handled by now; outlives the editor
   // Made when missing, readable by its owner alone. Empty, or in a place that cannot be written:
   // none is kept.
   std::filesystem::path history;

@@ -2,9 +2,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <charconv>
-#include <csignal>
 #include <cstring>
 #include <iostream>
 #include <optional>
@@ -19,7 +17,10 @@
 #include "am/inspect/completion.h"
 #include "am/inspect/rank_worker.h"
 #include "am/inspect/target.h"
+#include "am/launch/signal_thread.h"
+#include "am/runtime/torch_version.h"
 #include "common/output.h"
+#include "interrupts.h"
 #include "line_editor.h"
 #include "options.h"
 #include "shell.h"
@@ -29,34 +30,23 @@ namespace {
 
 using namespace am;
 
-std::atomic<bool> interrupted{
-    false};  // set by the handler of SIGINT, which nothing can be passed to
-
-void on_interrupt(int) { interrupted = true; }
-
-void handle_interrupts() {
-  struct sigaction action = {};
-  action.sa_handler = on_interrupt;
-  ::sigaction(SIGINT, &action, nullptr);
-}
-
 bool is_interactive(const Options& options) {
   return !options.commands && !options.script && !options.output.json &&
          ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0;
 }
 
-inspect::OpenOptions open_options(const Options& options) {
+inspect::OpenOptions open_options(const Options& options, Interrupts& interrupts) {
   inspect::OpenOptions open;
   open.session.style = options.output.out;
   open.session.for_programs = options.output.json;
   open.session.force = options.force;
   open.session.tokenizer = options.tokenizer;
-  open.session.interrupted = [] { return interrupted.load(); };
+  open.session.interrupted = [&interrupts] { return interrupts.came(); };
   open.overrides = options.overrides;
   open.nproc = options.nproc;
   open.worker_argv = {"/proc/self/exe", "--worker"};
   open.wait.interrupted = open.session.interrupted;
-  open.wait.forget_interrupt = [] { interrupted = false; };
+  open.wait.forget_interrupt = [&interrupts] { interrupts.clear(); };
   open.wait.notice = [](const std::string& line) { std::cerr << line << std::endl; };
   return open;
 }
@@ -69,16 +59,16 @@ Source script_of(const Options& options) {
 }
 
 // Until here Ctrl-C ends am-repl, and the kernel its ranks.
-void talk(const Options& options, inspect::Interpreter& interpreter) {
-  handle_interrupts();
+void talk(const Options& options, inspect::Interpreter& interpreter, Interrupts& interrupts) {
+  interrupts.handle();
   am_apps::print(cat("am-repl ", AM_VERSION, ": ", interpreter.facts().title,
                      ". `help` lists the commands, Ctrl-D ends.\n"));
   const auto editor = make_line_editor(
       {.completer =
            [&](std::string_view line) { return inspect::complete(line, interpreter.facts()); },
-       .interrupted = [] { return interrupted.load(); },
+       .interrupts = &interrupts,
        .history = history_file()});
-  run_prompt(interpreter, *editor, options.output, [] { interrupted = false; });
+  run_prompt(interpreter, *editor, options.output, [&] { interrupts.clear(); });
 }
 
 // `report` receives what --json prints; null without.
@@ -89,7 +79,8 @@ int run(const Options& options, Json* report) {
   const inspect::Target target = inspect::find_target(expand_home(options.target));
   if (!target.note.empty()) std::cerr << target.note << "\n";
   Diagnostics found;
-  const auto interpreter = inspect::open_target(target, open_options(options), found);
+  Interrupts interrupts;
+  const auto interpreter = inspect::open_target(target, open_options(options, interrupts), found);
   am_apps::print_diagnostics(found, options.output);
   if (report != nullptr && !found.empty()) (*report)["diagnostics"] = to_json(found);
   if (!interpreter) return am_apps::status_of(found);
@@ -99,7 +90,7 @@ int run(const Options& options, Json* report) {
     return run_script(*interpreter, *script, options.output,
                       report != nullptr ? &(*report)["results"] : nullptr);
   }
-  talk(options, *interpreter);
+  talk(options, *interpreter, interrupts);
   return am_apps::kFine;
 }
 
@@ -118,6 +109,7 @@ int run_for_programs(const Options& options) {
 }
 
 int run_and_report(const Options& options) {
+  runtime::require_compiled_torch();
   try {
     return options.output.json ? run_for_programs(options) : run(options, nullptr);
   } catch (const inspect::SessionLost& lost) {
@@ -140,6 +132,7 @@ std::optional<int> worker_socket(int argc, char** argv) {
 }  // namespace am_repl
 
 int main(int argc, char** argv) {
+  const am::launch::SignalThread signals;  // before libtorch makes threads
   am::guard_mapped_files();
   if (const auto socket = am_repl::worker_socket(argc, argv)) {
     return am::inspect::run_rank_worker(*socket);

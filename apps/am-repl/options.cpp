@@ -3,6 +3,7 @@
 #include "am/base/home.h"
 #include "am/base/text.h"
 #include "am/runtime/engine_plugin.h"
+#include "am/runtime/torch_version.h"
 #include "common/command_line.h"
 
 namespace am_repl {
@@ -24,7 +25,7 @@ constexpr const char* kExamples =
     "  echo 'loss \"some text\"' | am-repl models/llama --json";
 
 std::string version_text() {
-  return am::cat("am-repl ", AM_VERSION, "\nlibtorch ", AM_TORCH_VERSION, "\n",
+  return am::cat("am-repl ", AM_VERSION, "\n", am::runtime::torch_version_text(),
                  am::runtime::nccl_version_text());
 }
 

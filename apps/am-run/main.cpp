@@ -1,17 +1,22 @@
 // am-run PLAN: launches the ranks of a plan on this machine, or is one of them under a launcher.
 // am-run --exec PROGRAM: launches any program. am-run doctor PLAN: judges this machine.
+#include <csignal>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "am/base/map_guard.h"
 #include "am/launch/environment.h"
+#include "am/launch/signal_thread.h"
+#include "am/runtime/torch_version.h"
 #include "common/output.h"
 #include "doctor.h"
 #include "job.h"
 #include "options.h"
 
 int main(int argc, char** argv) {
+  const am::launch::SignalThread signals;  // before libtorch makes threads
+  std::signal(SIGPIPE, SIG_IGN);           // whoever reads our output may go, the job goes on
   if (argc > 1 && std::string_view(argv[1]) == "doctor") {
     return am_run::run_doctor(argc - 1, argv + 1);
   }
@@ -19,6 +24,7 @@ int main(int argc, char** argv) {
   const auto options = am_run::parse_options(argc, argv, status);
   if (!options) return status;
   return am_apps::guarded("am-run", options->output, [&] {
+    am::runtime::require_compiled_torch();
     if (options->dry_run) return am_run::run_dry(*options);
     if (options->exec()) return am_run::run_program(*options);
     am::Diagnostics found;

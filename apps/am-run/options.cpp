@@ -8,6 +8,7 @@
 
 #include "am/base/text.h"
 #include "am/runtime/engine_plugin.h"
+#include "am/runtime/torch_version.h"
 #include "common/command_line.h"
 
 namespace am_run {
@@ -40,7 +41,7 @@ bool is_host_and_port(const std::string& text) {
 }
 
 std::string version_text() {
-  return am::cat("am-run ", AM_VERSION, "\nlibtorch ", AM_TORCH_VERSION, "\n",
+  return am::cat("am-run ", AM_VERSION, "\n", am::runtime::torch_version_text(),
                  am::runtime::nccl_version_text());
 }
 

@@ -1,8 +1,10 @@
 // One rank: joins the job, trains, and leaves word of its own error.
+#include <ATen/Parallel.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <iostream>
 #include <memory>
 #include <utility>
 
@@ -11,6 +13,8 @@
 #include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
+#include "am/launch/background_output.h"
+#include "am/launch/cores.h"
 #include "am/launch/rank_error.h"
 #include "am/launch/run_folder.h"
 #include "am/launch/stop_signal.h"
@@ -33,7 +37,7 @@ namespace {
 
 using namespace am;
 
-void announce(const JobPlan& job) {
+std::string announcement(const JobPlan& job) {
   const auto& mesh = job.mesh;
   std::string axes;
   for (const mesh::Axis axis : mesh::kAxes) {
@@ -48,14 +52,15 @@ void announce(const JobPlan& job) {
     if (!planner::is_frozen(job.plan, parameter.name)) trained += elements;
   }
   const auto short_count = [](int64_t n) { return format_short_count(static_cast<double>(n)); };
-  std::cerr << "model       " << job.model.model_type << ", " << short_count(all) << " parameters, "
-            << (trained == all ? "" : cat(short_count(trained), " of them trained, "))
-            << job.model.num_hidden_layers << " layers\n"
-            << "mesh        " << mesh.world_size() << (mesh.world_size() == 1 ? " rank" : " ranks")
-            << (axes.empty() ? "" : " = ") << axes << ", "
-            << config::strategy_name(job.plan.strategy) << ", " << parallel::backend_of(job.plan)
-            << "\n";
+  return cat("model       ", job.model.model_type, ", ", short_count(all), " parameters, ",
+             trained == all ? "" : cat(short_count(trained), " of them trained, "),
+             job.model.num_hidden_layers, " layers\nmesh        ", mesh.world_size(),
+             mesh.world_size() == 1 ? " rank" : " ranks", axes.empty() ? "" : " = ", axes, ", ",
+             config::strategy_name(job.plan.strategy), ", ", parallel::backend_of(job.plan), "\n");
 }
+
+// How long the end of a rank waits for whoever reads its last words.
+constexpr auto kReaderPatience = std::chrono::seconds(5);
 
 class Rank {
  public:
@@ -72,6 +77,7 @@ class Rank {
 
   const Options& options_;
   const launch::RankEnvironment& here_;
+  launch::BackgroundOutput out_{STDERR_FILENO};  // no reader of it may hold up the job
   runtime::Distributed dist_;
   std::unique_ptr<runtime::Watchdog> watchdog_;
 };
@@ -99,27 +105,33 @@ int Rank::train() {
     throw Error(ErrorKind::kPlan, cat("the plan is not valid: ", first->message), first->help);
   }
   const bool first = here_.rank == 0;
-  const launch::StopSignal stop;
+  if (const auto threads =
+          launch::own_threads(here_, launch::process_environment(), launch::usable_cores())) {
+    at::set_num_threads(static_cast<int>(*threads));
+  }
+  // Never destroyed: a signal that comes while the process ends must not make a failure of it.
+  const launch::StopSignal& stop = *new launch::StopSignal;
   join(job->plan);
   const launch::RunFolder run(run_folder(options_));
   share_run_folder(run, dist_.world());
   if (first) {
     write_file_atomically(run.plan_file(), config::to_toml(job->plan));
-    announce(*job);
+    out_.write(announcement(*job));
   }
   observe::StepLine line(job->plan.train.max_steps);
   const int64_t every = std::max<int64_t>(1, job->plan.metrics.every);
   train::TrainerCallbacks callbacks;
-  callbacks.log = [](const std::string& text) { std::cerr << text << std::endl; };
+  callbacks.log = [this](const std::string& text) { out_.write(text + "\n"); };
   callbacks.step = [&](const observe::StepMetrics& metrics) {
     const std::string text = line.format(metrics);
     const bool last = metrics.step == job->plan.train.max_steps;
-    if (metrics.step % every == 0 || metrics.step == 1 || last) std::cerr << text << std::endl;
+    if (metrics.step % every == 0 || metrics.step == 1 || last) out_.write(text + "\n");
   };
   tensor::BlockCache::install();  // this process is ours alone, and steps repeat their sizes
   train::Trainer trainer(job->plan, job->model, dist_.world(), run, std::move(callbacks));
   const train::TrainResult result = trainer.run(stop);
-  if (first && result.stopped) std::cerr << "stopped at step " << result.steps << " as asked\n";
+  if (first && result.stopped) out_.write(cat("stopped at step ", result.steps, " as asked\n"));
+  out_.flush(kReaderPatience);
   return 0;
 }
 
@@ -148,12 +160,15 @@ launch::RankError Rank::describe(const std::exception& error) const {
 
 int Rank::report(const std::exception& error) {
   const launch::RankError told = describe(error);
-  launch::report_error(launch::process_environment(), told);
-  // Under our own launcher the launcher prints it; under another one this is all there is.
-  if (!launch::process_environment()(launch::kErrorFileVariable)) {
-    std::cerr << "am-run: rank " << here_.rank << ": " << told.message << "\n";
-    if (!told.hint.empty()) std::cerr << "help: " << told.hint << "\n";
+  const bool launcher_knows = launch::report_error(launch::process_environment(), told) &&
+                              launch::process_environment()(launch::kErrorFileVariable).has_value();
+  // Our own launcher prints what it is told. Under another one, or on a full disk, this is all
+  // there is.
+  if (!launcher_knows) {
+    out_.write(cat("am-run: rank ", here_.rank, ": ", told.message, "\n"));
+    if (!told.hint.empty()) out_.write(cat("help: ", told.hint, "\n"));
   }
+  out_.flush(kReaderPatience);
   if (watchdog_ && told.kind != launch::kHangError && told.kind != launch::kPeerError) {
     dist_.world().progress().set_failed(told.message);
     watchdog_->publish();
@@ -171,7 +186,6 @@ int run_rank(const Options& options, const launch::RankEnvironment& here) {
     const int status = rank->report(error);
     // Connections with collectives under way close only when these time out: what is to be said is
     // said, so the process ends without them.
-    std::cerr.flush();
     std::_Exit(status);
   }
 }

@@ -1,10 +1,14 @@
 #include "supervise.h"
 
-#include <iostream>
+#include <unistd.h>
+
+#include <chrono>
 #include <string>
+#include <string_view>
 
 #include "am/base/json.h"
 #include "am/base/text.h"
+#include "am/launch/background_output.h"
 #include "am/observe/metrics.h"
 #include "rendezvous.h"
 
@@ -14,23 +18,44 @@ namespace {
 
 using namespace am;
 
-void say(const launch::JobEvent& event) {
+// What the launcher and rank 0 say to people. A reader that pauses or goes must not hold up the
+// job: the log has everything.
+class Voice {
+ public:
+  explicit Voice(const Options& options) : options_(options) {}
+
+  void echo(std::string_view bytes) { out_.write(bytes); }
+  void event(const launch::JobEvent& event);
+  void failure(const launch::JobResult& result);
+  void restart(int64_t restart, std::optional<int64_t> step);
+  // What is said last should be read; whoever does not read for so long will not.
+  void finish() { out_.flush(std::chrono::seconds(5)); }
+
+ private:
+  const Options& options_;
+  launch::BackgroundOutput out_{STDERR_FILENO};
+};
+
+void Voice::event(const launch::JobEvent& event) {
   if (event.kind == launch::JobEventKind::kStopping) {
-    std::cerr << "\nstopping after this step; once more to end at once\n";
+    out_.write("\nstopping after this step; once more to end at once\n");
   }
-  if (event.kind == launch::JobEventKind::kKilling) std::cerr << "ending the ranks\n";
+  if (event.kind == launch::JobEventKind::kKilling) out_.write("ending the ranks\n");
+  if (event.kind == launch::JobEventKind::kRankSuspended) {
+    out_.write(cat("rank ", event.rank, " (pid ", event.pid,
+                   ") is suspended: the job waits for it; kill -CONT ", event.pid, "\n"));
+  }
 }
 
-void report_failure(const Options& options, const launch::JobResult& result) {
-  const std::string block = launch::describe(result);
-  std::cerr << options.output.err.paint(term::Role::kError, block);
+void Voice::failure(const launch::JobResult& result) {
+  out_.write(options_.output.err.paint(term::Role::kError, launch::describe(result)));
 }
 
-void say_restart(const Options& options, int64_t restart, std::optional<int64_t> step) {
-  std::cerr << "restart " << restart << " of " << options.max_restarts;
-  if (step) std::cerr << " from step " << *step;
-  if (!step && !options.exec()) std::cerr << " from where the job began: no checkpoint of its own";
-  std::cerr << std::endl;
+void Voice::restart(int64_t restart, std::optional<int64_t> step) {
+  std::string line = cat("restart ", restart, " of ", options_.max_restarts);
+  if (step) line += cat(" from step ", *step);
+  if (!step && !options_.exec()) line += " from where the job began: no checkpoint of its own";
+  out_.write(line + "\n");
 }
 
 std::optional<observe::StepMetrics> last_metrics(const launch::RunFolder& run) {
@@ -68,17 +93,19 @@ launch::JobSpec node_spec(const Options& options, int64_t ranks_per_node,
 int supervise_and_report(const Options& options, launch::JobSpec spec, launch::RestartPolicy policy,
                          const launch::RunFolder& run) {
   const Rendezvous rendezvous(options, spec);
+  Voice voice(options);
   launch::JobCallbacks callbacks;
-  callbacks.output = [](std::string_view bytes) { std::cerr << bytes << std::flush; };
-  callbacks.event = say;
+  callbacks.output = [&](std::string_view bytes) { voice.echo(bytes); };
+  callbacks.event = [&](const launch::JobEvent& event) { voice.event(event); };
   policy.max_restarts = options.max_restarts;
   policy.announce = [&](const launch::JobResult& failed, int64_t restart,
                         std::optional<int64_t> step) {
-    report_failure(options, failed);
-    say_restart(options, restart, step);
+    voice.failure(failed);
+    voice.restart(restart, step);
   };
   const auto result = launch::supervise_with_restarts(spec, policy, callbacks);
-  if (result.exit_status != 0) report_failure(options, result);
+  if (result.exit_status != 0) voice.failure(result);
+  voice.finish();
   if (options.output.json) print_result(options, result, run);
   return result.exit_status;
 }

@@ -23,6 +23,16 @@ if(AM_WITH_TORCH)
   include(automesh-libtorch)
   message(STATUS "automesh: libtorch ${AM_TORCH_VERSION} in ${AM_TORCH_DIR}")
 
+  # Where installed programs look for libtorch. The checkout may go, so what lies in it is installed too.
+  cmake_path(IS_PREFIX CMAKE_SOURCE_DIR "${AM_TORCH_DIR}" NORMALIZE own_libtorch)
+  option(AM_INSTALL_LIBTORCH "Install the libraries of libtorch that the tools load" ${own_libtorch})
+  if(AM_INSTALL_LIBTORCH)
+    set(AM_LIBTORCH_FOLDER ${CMAKE_INSTALL_LIBDIR}/automesh/libtorch)
+    set(AM_INSTALL_TORCH_RPATH "\$ORIGIN/../${AM_LIBTORCH_FOLDER}")
+  else()
+    set(AM_INSTALL_TORCH_RPATH ${AM_TORCH_RPATH})
+  endif()
+
   find_package(PkgConfig REQUIRED)
   pkg_check_modules(libedit IMPORTED_TARGET libedit)
   if(NOT libedit_FOUND)

@@ -13,6 +13,13 @@ if(AM_WITH_TORCH)
   install(TARGETS automesh EXPORT automesh-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(FILES ${CMAKE_CURRENT_LIST_DIR}/automesh-libtorch.cmake DESTINATION ${AM_PACKAGE_DIR})
   list(APPEND AM_INSTALL_FOLDERS ${AM_TORCH_FOLDERS})
+  if(AM_INSTALL_LIBTORCH)
+    # With the CUDA libraries that libtorch_cpu.so was linked against; it looks for them beside itself.
+    file(GLOB libtorch_files
+      ${AM_TORCH_DIR}/lib/libtorch_cpu.so ${AM_TORCH_DIR}/lib/libc10.so ${AM_TORCH_DIR}/lib/libgomp*.so*
+      ${AM_TORCH_DIR}/../nvidia/*/lib/libcudart.so.* ${AM_TORCH_DIR}/../nvidia/*/lib/libcupti.so.*)
+    install(FILES ${libtorch_files} DESTINATION ${AM_LIBTORCH_FOLDER})
+  endif()
   if(TARGET automesh_cuda)
     install(TARGETS automesh_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})  # libautomesh looks beside itself
   endif()

@@ -219,6 +219,8 @@ class Launcher(Faults):
                     self.wait_for((self.path / f"up-{rank}").exists)
                 job.send_signal(number)
                 self.wait_for_line(job, "once more to end at once")
+                if number == signal.SIGTERM:
+                    time.sleep(1.1)  # within a second it would be the same request
                 job.send_signal(number)
                 self.assertIn("the job was killed", self.assert_ends(job))
                 for rank in (0, 1):

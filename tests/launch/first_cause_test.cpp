@@ -95,3 +95,28 @@ TEST_CASE("a hang without names is no better than a lost peer") {
   CHECK(cause_of({witness(0, {}, 1.0), witness(2, {1}, 3.0)}) == 1);
   CHECK(cause_of({witness(0, {}, 1.0)}) == 0);
 }
+
+TEST_CASE("a suspended rank is the cause of what others report without knowing why") {
+  RankExit suspended = stopped(1, SIGKILL, 8.0);
+  suspended.suspended = true;
+  CHECK(cause_of({failed(0, 1, 0, 1.0), suspended}) == 1);
+  CHECK(cause_of({reported(0, kElasticError, 1.0), suspended}) == 1);
+  CHECK(cause_of({reported(0, "peer", 1.0), suspended}) == 1);
+  CHECK(cause_of({failed(0, 0, SIGSEGV, 1.0), suspended}) == 0);
+  // A witness knows better who did not arrive.
+  CHECK(cause_of({witness(0, {2}, 1.0), suspended, stopped(2, SIGKILL, 8.0)}) == 2);
+}
+
+TEST_CASE("a rank that left early is the cause of a connection that closed after it") {
+  RankExit lost = failed(0, 1, 0, 5.0);
+  lost.tail = {"Traceback", "RuntimeError: [pair.cc:538] Connection closed by peer [127.0.0.1]:1"};
+  CHECK(cause_of({lost, failed(1, 0, 0, 4.0)}) == 1);
+  CHECK(cause_of({lost, failed(1, 0, 0, 6.0)}) == 0);  // it ended later
+  CHECK(cause_of({lost, failed(1, 0, 0, 4.0), failed(2, 3, 0, 4.5)}) == 2);
+  RankExit other = failed(0, 1, 0, 5.0);
+  other.tail = {"ValueError: bad batch"};
+  CHECK(cause_of({other, failed(1, 0, 0, 4.0)}) == 0);
+  RankExit reports = reported(0, kElasticError, 5.0);
+  reports.error->message = "DistNetworkError: recvBytes failed";
+  CHECK(cause_of({reports, failed(1, 0, 0, 4.0)}) == 1);
+}

@@ -174,3 +174,56 @@ TEST_CASE("on several machines a lost peer points elsewhere") {
              Catch::StartsWith("the launcher of node 0 cannot be reached any more") &&
                  Catch::Contains("  error: connection refused\n"));
 }
+
+TEST_CASE("a suspended rank and one that left early are told as what they are") {
+  JobResult result;
+  result.exit_status = 1;
+  RankExit suspended = stopped(1, SIGKILL, 8.0);
+  suspended.suspended = true;
+  result.ranks = {failed(0, 1, 0, 1.0), suspended};
+  result.cause = FirstCause{1, 0, 1, std::nullopt};
+  CHECK(describe(result) ==
+        "rank 1 on node 0 was suspended: SIGSTOP, a terminal or a debugger\n"
+        "  it wrote nothing\n"
+        "the others:\n"
+        "  rank 0 failed after it: exit status 1\n");
+  CHECK(cause_json(result)["hangs"] == true);
+  CHECK(cause_json(result)["signal"].is_null());
+
+  result.ranks[1] = failed(1, 0, 0, 0.5);
+  CHECK(describe(result).find("rank 1 on node 0 left early: exit status 0, while the others went "
+                              "on\n") == 0);
+}
+
+TEST_CASE("the block tells of ranks that had ended well before") {
+  JobResult result;
+  result.exit_status = 3;
+  result.ranks = {failed(0, 3, 0, 5.0), failed(1, 0, 0, 4.5), failed(2, 0, 0, 6.0)};
+  result.cause = FirstCause{0, 0, 0, std::nullopt};
+  CHECK(describe(result).find("  rank 1 had ended before, with exit status 0, 500 ms earlier\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("a death without a word comes with what it most often means") {
+  JobResult result;
+  result.exit_status = 1;
+  result.cause = FirstCause{0, 0, 0, std::nullopt};
+  result.ranks = {failed(0, 0, SIGKILL, 1.0)};
+  CHECK(describe(result).find("  help: the kernel kills so when memory runs out") !=
+        std::string::npos);
+  result.ranks = {failed(0, 0, SIGBUS, 1.0)};
+  CHECK(describe(result).find("  help: a file that was mapped got shorter") != std::string::npos);
+}
+
+TEST_CASE("signals that the launcher does not send are not called its own") {
+  JobResult result;
+  result.exit_status = 1;
+  result.ranks = {failed(0, 0, SIGBUS, 1.0), stopped(1, SIGBUS, 1.1), stopped(2, SIGTERM, 1.2)};
+  result.cause = FirstCause{0, 0, 0, std::nullopt};
+  const std::string text = describe(result);
+  CHECK(text.find("rank 1 died while the launcher stopped it: signal SIGBUS") != std::string::npos);
+  CHECK(text.find("rank 2 stopped by the launcher: signal SIGTERM") != std::string::npos);
+  result.cause.reset();
+  result.ranks = {stopped(0, SIGKILL, 1.0)};
+  CHECK(describe(result).find("the ranks:\n  rank 0 stopped by the launcher") != std::string::npos);
+}

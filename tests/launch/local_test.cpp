@@ -344,3 +344,53 @@ TEST_CASE("a job that cannot start is an error, and nothing is left") {
   CHECK(kind_of(job) == ErrorKind::kUsage);
   CHECK(open_descriptors() == descriptors);
 }
+
+TEST_CASE("a suspended rank is announced while the job waits, and blamed when the others give up") {
+  const TemporaryFolder folder;
+  JobSpec job = shell_job(folder, 2,
+                          "if [ $RANK = 1 ]; then kill -STOP $$; fi; "
+                          "while [ ! -e $DIR/announced ]; do sleep 0.05; done; exit 1");
+  JobCallbacks callbacks;
+  JobEvent announced;
+  callbacks.event = [&](const JobEvent& event) {
+    if (event.kind != JobEventKind::kRankSuspended) return;
+    announced = event;
+    std::ofstream(folder / "announced") << "\n";
+  };
+  job.grace_seconds = 1.0;
+  const JobResult result = supervise(job, callbacks);
+  CHECK(announced.rank == 1);
+  CHECK(announced.pid > 0);
+  REQUIRE(result.cause);
+  CHECK(result.cause->rank == 1);
+  CHECK(result.exit_status == 1);
+  CHECK(describe(result).find("rank 1 on node 0 was suspended") == 0);
+}
+
+TEST_CASE("SIGUSR1 reaches the ranks as it is, and stops nobody") {
+  const TemporaryFolder folder;
+  const JobSpec job = shell_job(
+      folder, 1, "trap 'echo saved; exit 0' USR1; echo ready; while :; do sleep 0.05; done");
+  const JobResult result = supervise(job, signal_on_ready(SIGUSR1));
+  CHECK(result.exit_status == 0);
+  CHECK(result.stop_signal == 0);
+  CHECK_THAT(read_file(folder / "logs/rank-0.log"), Catch::EndsWith("saved\n"));
+}
+
+TEST_CASE("two signals at once are one request, unless a person is in a hurry") {
+  const int signal = GENERATE(SIGTERM, SIGINT);
+  const DefaultAction not_ignored(signal);
+  const TemporaryFolder folder;
+  const JobSpec job = shell_job(
+      folder, 1,
+      "trap 'sleep 0.3; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.05; done");
+  JobCallbacks callbacks;
+  callbacks.output = [&](std::string_view bytes) {
+    if (bytes.find("ready") == std::string_view::npos) return;
+    ::raise(signal);
+    ::raise(signal);
+  };
+  const JobResult result = supervise(job, callbacks);
+  CHECK(result.killed == (signal == SIGINT));
+  CHECK(ends_with(read_file(folder / "logs/rank-0.log"), "saved\n") == (signal == SIGTERM));
+}

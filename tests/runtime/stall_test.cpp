@@ -45,7 +45,7 @@ TEST_CASE("the rank that has not issued the collective is missing") {
   const Stall stall =
       find_stall(world, 0, {{1, at_work(1, {{"world", 4}})}, {2, waiting(2, world)}}, 1.0);
   CHECK(stall.missing == Ranks{1});
-  CHECK(stall.text == "rank 1 did not arrive: it is at step 7, in no collective");
+  CHECK(stall.text == "rank 1 did not arrive; last heard 0 s ago: at step 7, in no collective");
 }
 
 TEST_CASE("a rank that waits for another one is no culprit") {
@@ -69,8 +69,8 @@ TEST_CASE("a rank that fell silent is missing, also when it had arrived") {
   const Stall stall = find_stall(world, 0, peers, 1.0);
   CHECK(stall.missing == Ranks{1});  // rank 2 may only be late
   CHECK(stall.text ==
-        "rank 1 gives no sign of life for 4.0 s: stopped, dead or unreachable; it was at step 7, "
-        "in all_reduce world #5 for 3.0 s");
+        "rank 1 gives no sign of life: stopped, dead or unreachable; last heard 4.0 s ago: at step "
+        "7, in all_reduce world #5 for 3.0 s");
   // Where silence says nothing, the late one it is.
   CHECK(find_stall(world, 0, peers, 0.0).missing == Ranks{2});
 }
@@ -90,7 +90,7 @@ TEST_CASE("collectives in different orders are ranks that wait for each other") 
   const Stall stall = find_stall(a, 0, {{1, waiting(1, b, {{"a", 2}})}, {0, waiting(0, a)}}, 1.0);
   CHECK(stall.missing == Ranks{1});
   CHECK(stall.text.find("wait for each other") != std::string::npos);
-  CHECK(stall.text.find("rank 1 did not arrive: it is at step 7, in all_reduce b #3") !=
+  CHECK(stall.text.find("rank 1 did not arrive; last heard 0 s ago: at step 7, in all_reduce b #3") !=
         std::string::npos);
 }
 

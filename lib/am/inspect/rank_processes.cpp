@@ -18,6 +18,7 @@
 #include "am/base/memory_file.h"
 #include "am/base/text.h"
 #include "am/inspect/messages.h"
+#include "am/launch/cores.h"
 #include "am/launch/environment.h"
 #include "am/launch/first_cause.h"
 #include "am/launch/process.h"
@@ -38,13 +39,6 @@ constexpr int kTailLines = 20;
 constexpr auto kPatience = std::chrono::seconds(2);
 
 using Clock = std::chrono::steady_clock;
-
-int64_t usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
-}
 
 // A rank's output, in memory: only its end is ever shown, and nothing is left behind however
 // am-repl ends.
@@ -83,22 +77,6 @@ struct SocketPair {
     theirs = ::fcntl(fds[1], F_DUPFD, 10);  // above what the child's standard streams take
     ::close(fds[1]);
   }
-};
-
-// Threads that are started meanwhile never take a signal.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_ = {};
 };
 
 // Fills how the process ended. True when it has.
@@ -144,13 +122,10 @@ RankProcesses::RankProcesses(const std::vector<std::string>& argv, const WorkerS
 RankProcesses::~RankProcesses() { end_ranks(); }
 
 void RankProcesses::start(const std::vector<std::string>& argv, int64_t ranks) {
-  {
-    const SignalsBlocked blocked;  // they are for the thread that talks to the user
-    store_ = std::make_unique<runtime::StoreServer>(0, runtime::Reach::kThisMachine);
-  }
+  store_ = std::make_unique<runtime::StoreServer>(0, runtime::Reach::kThisMachine);
   launch::TorchrunOptions options;
   options.agent_store = true;
-  options.cores = usable_cores();
+  options.cores = launch::usable_cores();
   options.omp_num_threads_given = launch::process_environment()("OMP_NUM_THREADS").has_value();
   for (int64_t rank = 0; rank < ranks; ++rank) {
     const SocketPair sockets;

@@ -12,6 +12,7 @@
 #include "am/inspect/sharded_holder.h"
 #include "am/inspect/target.h"
 #include "am/launch/environment.h"
+#include "am/launch/signal_thread.h"
 #include "am/parallel/parallel_model.h"
 #include "am/runtime/torch_error.h"
 #include "am/runtime/world.h"
@@ -95,10 +96,8 @@ WorkerSetup worker_setup(const Json& json) {
 }
 
 int run_rank_worker(int socket) {
-  struct sigaction action = {};
-  action.sa_handler = on_interrupt;
-  action.sa_flags = SA_RESTART;
-  ::sigaction(SIGINT, &action, nullptr);
+  const launch::SignalThread signals;
+  launch::set_signal_handler(SIGINT, on_interrupt);
   Outcome failed;
   try {
     return serve(socket);

@@ -1,6 +1,8 @@
 #include "am/launch/first_cause.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <tuple>
 
 // Note [Which rank failed first]
@@ -21,6 +23,10 @@
 //   6. Torch's own report (kind "elastic") does not say whether it is about a lost peer, and its
 //      time is in doubt. A rank that a signal killed within a second of it is the better cause: a
 //      death takes longer to be seen, most of all one that writes a core file.
+//   7. A rank that was suspended (SIGSTOP, a debugger) when the first failure was seen is a better
+//      cause than any but a death by a signal: programs that we did not write report no hang.
+//   8. A program's error about a closed connection, of a rank whose peer had ended with status 0
+//      before: that peer left early.
 
 namespace am::launch {
 namespace {
@@ -101,6 +107,40 @@ std::optional<size_t> death_near(std::span<const RankExit> ranks, double time) {
   return nearest;
 }
 
+// Words that c10d's stores and engines, sockets and NCCL use when the other side has gone.
+bool speaks_of_lost_peer(const RankExit& rank) {
+  static constexpr std::array<std::string_view, 6> kWords = {
+      "onnection closed by peer", "onnection reset by peer", "onnection was closed", "Broken pipe",
+      "recvBytes failed",         "remote process exited"};
+  const auto says = [](std::string_view text) {
+    return std::any_of(kWords.begin(), kWords.end(), [&](std::string_view words) {
+      return text.find(words) != std::string_view::npos;
+    });
+  };
+  return (rank.error && says(rank.error->message)) ||
+         std::any_of(rank.tail.begin(), rank.tail.end(), says);
+}
+
+// Rule 7: in the place of `first`.
+std::optional<size_t> suspended_rank(std::span<const RankExit> ranks, size_t first) {
+  if (ranks[first].signal != 0) return std::nullopt;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i].suspended) return i;
+  }
+  return std::nullopt;
+}
+
+// Rule 8: in the place of `first`.
+std::optional<size_t> early_leaver(std::span<const RankExit> ranks, size_t first) {
+  if (ranks[first].signal != 0 || !speaks_of_lost_peer(ranks[first])) return std::nullopt;
+  std::optional<size_t> earliest;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (!ranks[i].ok() || ranks[i].time > ranks[first].time) continue;
+    if (!earliest || ranks[i].time < ranks[*earliest].time) earliest = i;
+  }
+  return earliest;
+}
+
 }  // namespace
 
 bool may_be_consequence(const RankExit& rank) { return is_consequence(rank) || is_elastic(rank); }
@@ -119,6 +159,11 @@ std::optional<FirstCause> find_cause(std::span<const RankExit> ranks, int64_t ra
     first = death_near(ranks, failure_time(ranks[*first])).value_or(*first);
   }
   if (is_witness(ranks[*first])) return missing_rank(ranks, *first, ranks_per_node);
+  if (const auto suspended = suspended_rank(ranks, *first)) {
+    first = suspended;
+  } else if (const auto leaver = early_leaver(ranks, *first)) {
+    first = leaver;
+  }
   return FirstCause{ranks[*first].rank, ranks[*first].node, *first, std::nullopt};
 }
 

@@ -1,11 +1,14 @@
 #include "am/launch/job_result.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <map>
+#include <string_view>
 
 #include "am/base/ranks.h"
 #include "am/base/text.h"
+#include "am/base/units.h"
 
 namespace am::launch {
 namespace {
@@ -38,9 +41,51 @@ void append_log(std::string& out, const JobResult& result, const RankExit& rank)
   out += "\n";
 }
 
+// What a death without a word most often means.
+std::string_view hint_of(const RankExit& end) {
+  if (end.error) return {};
+  switch (end.signal) {
+    case SIGKILL:
+      return "the kernel kills so when memory runs out (dmesg, or memory.events of the cgroup); a "
+             "scheduler or a person may have, too";
+    case SIGBUS:
+      return "a file that was mapped got shorter, or its disk failed: data or weights that changed "
+             "under the job";
+    default:
+      return {};
+  }
+}
+
+// The ranks that had ended well before `end`, and when the last of them had.
+void append_early_ends(std::string& out, const JobResult& result, const RankExit& end) {
+  std::vector<int64_t> early;
+  double last = 0.0;
+  for (const RankExit& rank : result.ranks) {
+    if (!rank.ok() || rank.time <= 0.0 || rank.time > end.time) continue;
+    early.push_back(rank.rank);
+    last = std::max(last, rank.time);
+  }
+  if (early.empty()) return;
+  out += cat("  ", ranks_text(early), " had ended before, with exit status 0, ",
+             format_duration(end.time - last), " earlier\n");
+}
+
+// Its end is the launcher's doing, or none that one would call a failure: what the others say
+// matters.
+void append_idle(std::string& out, const JobResult& result) {
+  const FirstCause& cause = *result.cause;
+  const RankExit& end = result.ranks[*cause.end];
+  const std::string name = cat("rank ", cause.rank, " on node ", cause.node);
+  out = end.suspended ? cat(name, " was suspended: SIGSTOP, a terminal or a debugger\n")
+                      : cat(name, " left early: exit status 0, while the others went on\n");
+  append_log(out, result, end);
+  append_tail(out, end);
+}
+
 void append_death(std::string& out, const JobResult& result) {
   const FirstCause& cause = *result.cause;
   const RankExit& end = result.ranks[*cause.end];
+  if (end.suspended || end.ok()) return append_idle(out, result);
   out = cat("rank ", cause.rank, " on node ", cause.node, " failed",
             end.error ? at_step(*end.error) : "", ": ", end_text(end), "\n");
   if (end.error) {
@@ -50,12 +95,15 @@ void append_death(std::string& out, const JobResult& result) {
       out += cat("  last collective: ", end.error->last_collective, "\n");
     }
   }
+  if (!hint_of(end).empty()) out += cat("  help: ", hint_of(end), "\n");
+  append_early_ends(out, result, end);
   append_log(out, result, end);
   if (!end.error) append_tail(out, end);
 }
 
 // What the rank that did not arrive was doing itself, where anybody knows.
 void append_whereabouts(std::string& out, const RankExit& end) {
+  if (end.suspended) out += "  it was suspended: SIGSTOP, a terminal or a debugger\n";
   // A report that came after the launcher's signal says nothing about the time before it.
   if (end.stopped) return;
   if (end.error && !end.error->last_collective.empty()) {
@@ -86,6 +134,13 @@ void append_hang(std::string& out, const JobResult& result) {
   append_tail(out, end);
 }
 
+std::string_view manner(const RankExit& rank) {
+  if (!rank.stopped) return "failed after it";
+  // Signals that the launcher does not send: nobody can tell what came first.
+  const bool by_launcher = rank.signal == 0 || rank.signal == SIGTERM || rank.signal == SIGKILL;
+  return by_launcher ? "stopped by the launcher" : "died while the launcher stopped it";
+}
+
 // One line for each way in which the other ranks ended, then what each was doing.
 void append_others(std::string& out, const JobResult& result) {
   std::map<std::string, std::vector<int64_t>> ends;
@@ -93,8 +148,7 @@ void append_others(std::string& out, const JobResult& result) {
   for (size_t i = 0; i < result.ranks.size(); ++i) {
     const RankExit& rank = result.ranks[i];
     if ((result.cause && i == result.cause->end) || rank.ok()) continue;
-    ends[cat(rank.stopped ? "stopped by the launcher" : "failed after it", ": ", end_text(rank))]
-        .push_back(rank.rank);
+    ends[cat(manner(rank), ": ", end_text(rank))].push_back(rank.rank);
     if (rank.error && !rank.error->last_collective.empty()) {
       collectives[rank.error->last_collective].push_back(rank.rank);
     }
@@ -110,7 +164,7 @@ void append_others(std::string& out, const JobResult& result) {
   for (const auto& [node, error] : result.failed_launchers) {
     lines += cat("  the launcher of node ", node, " gave up: ", error.message, "\n");
   }
-  if (!lines.empty()) out += cat("the others:\n", lines);
+  if (!lines.empty()) out += cat(result.cause ? "the others:\n" : "the ranks:\n", lines);
 }
 
 // The best that is known is a connection that was closed.
@@ -196,9 +250,10 @@ Json cause_json(const JobResult& result) {
   const auto text = [](const std::string& value) { return value.empty() ? Json() : Json(value); };
   Json json = {{"rank", cause.rank}, {"node", cause.node}};
   json["step"] = error != nullptr && error->step ? Json(*error->step) : Json();
-  json["hangs"] = cause.witness.has_value();
+  const bool suspended = end != nullptr && end->suspended;
+  json["hangs"] = cause.witness.has_value() || suspended;
   // How a hanging rank ended is the launcher's doing.
-  const bool died = !cause.witness;
+  const bool died = !cause.witness && !suspended;
   json["exit_status"] = died && end->signal == 0 ? Json(end->exit_status) : Json();
   json["signal"] = died && end->signal != 0 ? Json(end->signal) : Json();
   json["message"] = error != nullptr ? text(error->message) : Json();

@@ -20,7 +20,10 @@ struct RankExit {
   int exit_status = 0;
   int signal = 0;
   bool stopped = false;  // the launcher ended it: a consequence, not a cause
-  double time = 0.0;     // seconds since the epoch when the launcher saw the end
+  // It was stopped by SIGSTOP, a terminal or a debugger when the first failure was seen: the kernel
+  // said so.
+  bool suspended = false;
+  double time = 0.0;  // seconds since the epoch when the launcher saw the end
   std::optional<RankError> error;
   std::filesystem::path log;      // on its node; empty where the folder was temporary
   std::vector<std::string> tail;  // last lines of its output; filled where it did not end well

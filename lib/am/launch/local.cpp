@@ -8,6 +8,8 @@
 #include <cmath>
 #include <csignal>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "am/base/error.h"
 #include "am/launch/first_cause.h"
@@ -21,6 +23,9 @@ namespace am::launch {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// Between two looks at which ranks are suspended.
+constexpr auto kLookInterval = std::chrono::seconds(1);
 
 Clock::time_point after(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(
@@ -39,7 +44,7 @@ class Supervisor {
   Supervisor(const JobSpec& spec, const JobCallbacks& callbacks)
       : spec_(spec),
         callbacks_(callbacks),
-        signals_({SIGTERM, SIGINT, SIGHUP, SIGCHLD}),
+        signals_({SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}),
         children_(spec, callbacks.output) {
     if (spec.board != nullptr && spec.num_nodes > 1) peers_.emplace(spec);
   }
@@ -55,6 +60,7 @@ class Supervisor {
       judge();
       listen();
       check_deadlines();
+      look_for_suspended();
     }
     children_.pump();
     if (peers_) hear_the_others();
@@ -69,8 +75,10 @@ class Supervisor {
   void on_end(RankChild& child);
   void on_failure(const RankExit& exit);
   void on_user_signal(int signal);
+  bool is_same_request(int signal) const;
   void listen();
   void check_deadlines();
+  void look_for_suspended();
   void stop_ranks();
   void kill_all(int signal);
   void hear_the_others();
@@ -91,6 +99,7 @@ class Supervisor {
   RankChildren children_;
   std::optional<PeerNodes> peers_;
   int stop_signal_ = 0;  // the user's first
+  Clock::time_point stop_signal_at_;
   bool killed_ = false;
   bool killed_by_user_ = false;
   bool wait_cut_ = false;  // the user did not want to wait for the other nodes
@@ -99,6 +108,9 @@ class Supervisor {
       0.0;  // wall time when a failure made the launcher stop the ranks; 0: not yet
   std::optional<Clock::time_point> settle_until_;
   std::optional<Clock::time_point> kill_at_;
+  Clock::time_point next_look_ = Clock::now() + kLookInterval;
+  std::set<int64_t> suspended_;       // ranks, at the last look
+  std::set<int64_t> told_suspended_;  // of those, the ones that were announced
 };
 
 // Where rank 0 will serve its store, when nobody chose it: node 0 does, and tells the others.
@@ -119,6 +131,7 @@ void Supervisor::wait() {
     if (!deadline || when < *deadline) deadline = when;
   };
   if (settle_until_) not_after(*settle_until_);
+  if (children_.running() > 0 && !failed_) not_after(next_look_);
   if (peers_) not_after(peers_->next_look());
   if (children_.lingering() > 0) not_after(after(0.05));
   int timeout = -1;
@@ -161,7 +174,10 @@ void Supervisor::on_end(RankChild& child) {
 }
 
 void Supervisor::on_failure(const RankExit& exit) {
-  if (!failed_) announce({JobEventKind::kRankFailed, exit.rank, 0});
+  if (!failed_) {
+    announce({JobEventKind::kRankFailed, exit.rank, 0});
+    for (RankChild* child : children_.suspended()) child->exit.suspended = true;
+  }
   failed_ = true;
   if (stopped_at_ > 0.0) return;
   if (!may_be_consequence(exit)) {
@@ -172,15 +188,26 @@ void Supervisor::on_failure(const RankExit& exit) {
 }
 
 void Supervisor::on_user_signal(int signal) {
-  if (stop_signal_ == 0) {
+  if (signal == SIGUSR1 || signal == SIGUSR2) {
+    children_.signal(signal);
+  } else if (stop_signal_ == 0) {
     stop_signal_ = signal;
+    stop_signal_at_ = Clock::now();
     announce({JobEventKind::kStopping, -1, signal});
     children_.signal(SIGTERM);
     children_.signal(SIGCONT);
     if (spec_.stop_seconds > 0.0 && !kill_at_) kill_at_ = after(spec_.stop_seconds);
-  } else if (!killed_) {
+  } else if (!killed_ && !is_same_request(signal)) {
     kill_all(signal);
   }
+}
+
+// timeout(1) signals its child and its own process group, within microseconds. Ctrl-C twice is a
+// person in a hurry.
+bool Supervisor::is_same_request(int signal) const {
+  constexpr auto kSameRequest = std::chrono::seconds(1);
+  const bool twice_ctrl_c = signal == SIGINT && stop_signal_ == SIGINT;
+  return !twice_ctrl_c && Clock::now() - stop_signal_at_ < kSameRequest;
 }
 
 // Another node's failure ends our ranks as one of our own would; so does the loss of the board,
@@ -196,6 +223,23 @@ void Supervisor::check_deadlines() {
     kill_at_.reset();
     if (children_.running() > 0 || children_.lingering() > 0) kill_all(0);
   }
+}
+
+// A rank that does not run holds up all others, and nobody else may notice before the time limit of
+// a collective.
+void Supervisor::look_for_suspended() {
+  if (Clock::now() < next_look_ || failed_ || killed_) return;
+  next_look_ = Clock::now() + kLookInterval;
+  std::set<int64_t> now;
+  for (const RankChild* child : children_.suspended()) {
+    now.insert(child->exit.rank);
+    // Seen twice: a moment's stop is nobody's concern.
+    if (suspended_.contains(child->exit.rank) && told_suspended_.insert(child->exit.rank).second) {
+      announce({JobEventKind::kRankSuspended, child->exit.rank, 0, child->pid});
+    }
+  }
+  std::erase_if(told_suspended_, [&](int64_t rank) { return !now.contains(rank); });
+  suspended_ = std::move(now);
 }
 
 void Supervisor::stop_ranks() {
@@ -229,7 +273,8 @@ void Supervisor::hear_the_others() {
     ::poll(fds.data(), fds.size(), 100);
     bool by_user = false;
     for (const int signal : signals_.take()) {
-      if (signal == SIGCHLD) continue;
+      if (signal == SIGCHLD || signal == SIGUSR1 || signal == SIGUSR2) continue;
+      if (stop_signal_ != 0 && is_same_request(signal)) continue;
       by_user = true;
       if (stop_signal_ == 0) stop_signal_ = signal;
     }
@@ -266,8 +311,13 @@ JobResult Supervisor::result() {
 
 int Supervisor::exit_status(const JobResult& result) const {
   if (result.cause && !result.cause->witness) {
-    const RankExit& cause = result.ranks[*result.cause->end];
-    return cause.signal != 0 ? 1 : cause.exit_status;
+    const RankExit* cause = &result.ranks[*result.cause->end];
+    // How a rank ended that was suspended, or that left early, is no failure: another one's is.
+    for (const RankExit& rank : result.ranks) {
+      if (!cause->suspended && !cause->ok()) break;
+      if (!rank.ok() && !rank.stopped) cause = &rank;
+    }
+    return cause->signal != 0 || cause->suspended || cause->ok() ? 1 : cause->exit_status;
   }
   if (!result.failed_launchers.empty()) return result.failed_launchers[0].error.exit_status;
   const bool all_ok = std::all_of(result.ranks.begin(), result.ranks.end(),

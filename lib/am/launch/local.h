@@ -13,8 +13,10 @@
 // `output`; the other ranks write straight to their logs.
 //
 // SIGTERM, SIGINT or SIGHUP to the launcher is passed on to every rank's group as one SIGTERM:
-// finish the step, save, exit 0. A second one kills the ranks at once. From the first one on a
-// failure does not end the other ranks: they may take stop_seconds to save.
+// finish the step, save, exit 0. A second one kills the ranks at once, but within a second of the
+// first only Ctrl-C twice does: timeout(1) sends its signal two times. From the first one on a
+// failure does not end the other ranks: they may take stop_seconds to save. SIGUSR1 and SIGUSR2 are
+// passed on as they are.
 //
 // After a failure the other ranks get SIGTERM, SIGCONT (one that was stopped must hear it), and
 // SIGKILL when grace_seconds are over. See Note [Which rank failed first] in first_cause.cpp for
@@ -36,16 +38,18 @@
 namespace am::launch {
 
 enum class JobEventKind {
-  kStarted,     // all ranks run
-  kStopping,    // the user's first signal was passed on
-  kKilling,     // the ranks get SIGKILL: a second signal, or the time ran out
-  kRankFailed,  // `rank` ended with an error; the others will be stopped
+  kStarted,        // all ranks run
+  kStopping,       // the user's first signal was passed on
+  kKilling,        // the ranks get SIGKILL: a second signal, or the time ran out
+  kRankFailed,     // `rank` ended with an error; the others will be stopped
+  kRankSuspended,  // `rank` was stopped by SIGSTOP, a terminal or a debugger: the others wait
 };
 
 struct JobEvent {
   JobEventKind kind = JobEventKind::kStarted;
   int64_t rank = -1;
-  int signal = 0;  // kStopping, kKilling: the user's signal, 0 where it was a time limit
+  int signal = 0;   // kStopping, kKilling: the user's signal, 0 where it was a time limit
+  int64_t pid = 0;  // kRankSuspended
 };
 
 struct JobCallbacks {

@@ -20,9 +20,9 @@ Json tail_json(const std::vector<std::string>& tail) {
 
 Json to_json(const RankExit& rank) {
   Json json = {
-      {"rank", rank.rank},       {"node", rank.node},       {"exit_status", rank.exit_status},
-      {"signal", rank.signal},   {"stopped", rank.stopped}, {"time", rank.time},
-      {"log", rank.log.string()}};
+      {"rank", rank.rank},        {"node", rank.node},          {"exit_status", rank.exit_status},
+      {"signal", rank.signal},    {"stopped", rank.stopped},    {"time", rank.time},
+      {"log", rank.log.string()}, {"suspended", rank.suspended}};
   json["tail"] = tail_json(rank.tail);
   if (rank.error) json["error"] = to_json(*rank.error);
   return json;
@@ -35,6 +35,7 @@ RankExit rank_exit_from(const Json& json) {
   rank.exit_status = json.at("exit_status").get<int>();
   rank.signal = json.at("signal").get<int>();
   rank.stopped = json.at("stopped").get<bool>();
+  rank.suspended = json.at("suspended").get<bool>();
   rank.time = json.at("time").get<double>();
   rank.log = json.at("log").get<std::string>();
   rank.tail = json.at("tail").get<std::vector<std::string>>();

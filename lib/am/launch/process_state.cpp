@@ -1,19 +1,27 @@
 #include "am/launch/process_state.h"
 
 #include <fstream>
-#include <iterator>
+#include <sstream>
 
 #include "am/base/text.h"
 
 namespace am::launch {
 
+ProcessStat process_stat(const std::filesystem::path& process) {
+  std::ifstream file(process / "stat");
+  std::string text;
+  std::getline(file, text);  // "pid (name) state parent group ..."; the name may hold anything
+  ProcessStat found;
+  const size_t end = text.rfind(')');
+  if (end == std::string::npos) return found;
+  std::istringstream fields(text.substr(end + 1));
+  pid_t parent = 0;
+  fields >> found.state >> parent >> found.group;
+  return found;
+}
+
 ProcessState process_state(pid_t pid) {
-  std::ifstream file(cat("/proc/", pid, "/stat"));
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  // "PID (NAME) STATE ...": the name may hold anything, brackets included.
-  const size_t name_end = text.rfind(')');
-  if (name_end == std::string::npos || name_end + 2 >= text.size()) return ProcessState::kEnded;
-  switch (text[name_end + 2]) {
+  switch (process_stat(cat("/proc/", pid)).state) {
     case 'T':
     case 't':
       return ProcessState::kStopped;

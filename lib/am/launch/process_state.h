@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <filesystem>
 #include <string>
 
 namespace am::launch {
@@ -13,6 +14,15 @@ enum class ProcessState {
   kBlocked,  // in the kernel: a disk or a network file system that does not answer
   kEnded,
 };
+
+// What /proc/PID/stat says.
+struct ProcessStat {
+  char state = 'Z';  // as in proc(5)
+  pid_t group = 0;
+};
+
+// `process` is its folder in /proc.
+ProcessStat process_stat(const std::filesystem::path& process);
 
 // Of a process of this machine.
 ProcessState process_state(pid_t pid);

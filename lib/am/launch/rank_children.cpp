@@ -1,7 +1,6 @@
 #include "am/launch/rank_children.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,24 +9,19 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <utility>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/launch/cores.h"
+#include "am/launch/process_state.h"
 #include "am/launch/torchrun.h"
 #include "am/launch/wall_time.h"
 
 namespace am::launch {
 namespace {
-
-// Cores that this process may use.
-int64_t usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
-}
 
 // What stands between two attempts in a log; nothing before the first.
 std::string attempt_line(const JobSpec& spec) {
@@ -41,31 +35,23 @@ std::string attempt_line(const JobSpec& spec) {
   return cat("--- restart ", spec.restart_count, " of ", spec.max_restarts, ", ", when, " ---\n");
 }
 
-// True when the process is of that group and no zombie: those stay for ever below a first process
-// that does not reap, as in many containers.
-bool lives_in(const std::filesystem::path& process, pid_t group) {
-  std::ifstream file(process / "stat");
-  std::string text;
-  std::getline(file, text);  // "pid (name) state parent group ..."; the name may hold anything
-  const size_t end = text.rfind(')');
-  if (end == std::string::npos) return false;
-  std::istringstream fields(text.substr(end + 1));
-  char state = 'Z';
-  pid_t parent = 0;
-  pid_t of = 0;
-  fields >> state >> parent >> of;
-  return of == group && state != 'Z' && state != 'X';
-}
-
-bool is_empty(pid_t group) {
-  if (::kill(-group, 0) != 0 && errno == ESRCH) return true;
+// Calls `visit` for every process that has not ended, until it returns true; whether it did.
+template <typename Visit>
+bool any_process(Visit visit) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
     const std::string name = entry.path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    if (lives_in(entry.path(), group)) return false;
+    const ProcessStat process = process_stat(entry.path());
+    // Zombies stay for ever below a first process that does not reap, as in many containers.
+    if (process.state != 'Z' && process.state != 'X' && visit(process)) return true;
   }
-  return true;
+  return false;
+}
+
+bool is_empty(pid_t group) {
+  if (::kill(-group, 0) != 0 && errno == ESRCH) return true;
+  return !any_process([&](const ProcessStat& process) { return process.group == group; });
 }
 
 }  // namespace
@@ -201,6 +187,19 @@ std::vector<RankChild*> RankChildren::reap(bool patient) {
 void RankChildren::forget_group(RankChild& child) {
   guard_.forget(child.group);
   child.group = 0;
+}
+
+std::vector<RankChild*> RankChildren::suspended() {
+  std::set<pid_t> groups;
+  any_process([&](const ProcessStat& process) {
+    if (process.state == 'T' || process.state == 't') groups.insert(process.group);
+    return false;
+  });
+  std::vector<RankChild*> found;
+  for (RankChild& child : children_) {
+    if (child.pid != 0 && groups.contains(child.pid)) found.push_back(&child);
+  }
+  return found;
 }
 
 void RankChildren::signal(int number) {

@@ -58,6 +58,9 @@ class RankChildren {
   // left to end by itself: it was told to, and may be saving.
   std::vector<RankChild*> reap(bool patient);
 
+  // Ranks that run and of whose processes one is stopped now: by SIGSTOP, a terminal or a debugger.
+  std::vector<RankChild*> suspended();
+
   // To the whole group of each rank that runs, and to what ended ones left behind.
   void signal(int number);
 

@@ -9,6 +9,7 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/launch/signal_thread.h"
 
 namespace am::launch {
 namespace {
@@ -39,12 +40,7 @@ SignalScope::SignalScope(std::initializer_list<int> signals) {
     struct sigaction old = {};
     ::sigaction(signal, nullptr, &old);
     if (old.sa_handler == SIG_IGN && signal != SIGCHLD) continue;
-    struct sigaction action = {};
-    action.sa_handler = am_signal_scope_handler;
-    sigemptyset(&action.sa_mask);
-    action.sa_flags = SA_RESTART;
-    ::sigaction(signal, &action, nullptr);
-    old_.emplace_back(signal, old);
+    old_.emplace_back(signal, set_signal_handler(signal, am_signal_scope_handler));
   }
 }
 

@@ -1,8 +1,11 @@
 #include "am/launch/stop_signal.h"
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <ctime>
+#include <thread>
 
 #include "am/base/error.h"
 
@@ -13,8 +16,10 @@ namespace {
 std::atomic<int> g_asked_by = 0;
 std::atomic<int64_t> g_asked_at = 0;  // nanoseconds of the monotonic clock
 std::atomic<int64_t> g_same_request = 0;
+std::atomic<bool> g_save = false;
 std::atomic<bool> g_installed = false;
-static_assert(std::atomic<int>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free);
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free &&
+              std::atomic<bool>::is_always_lock_free);
 
 int64_t monotonic_nanoseconds() {
   timespec now = {};
@@ -35,16 +40,21 @@ extern "C" void am_stop_signal_handler(int signal) {
   ::raise(signal);
 }
 
-void install(int signal, struct sigaction& old) {
-  struct sigaction action = {};
-  action.sa_handler = am_stop_signal_handler;
-  sigemptyset(&action.sa_mask);
-  // Both, so that the second handler never interrupts the first halfway.
-  sigaddset(&action.sa_mask, SIGTERM);
-  sigaddset(&action.sa_mask, SIGINT);
-  // Restart, so that reads in progress do not see EINTR.
-  action.sa_flags = SA_RESTART;
-  ::sigaction(signal, &action, &old);
+extern "C" void am_save_signal_handler(int) { g_save = true; }
+
+// A signal that came in time is handled, though the thread that takes it was not scheduled yet:
+// with the old action it would kill. Bounded, for a thread that takes none at all.
+void wait_for_pending(const std::vector<std::pair<int, struct sigaction>>& handled) {
+  const auto any_pending = [&] {
+    sigset_t pending;
+    ::sigpending(&pending);
+    return std::any_of(handled.begin(), handled.end(),
+                       [&](const auto& each) { return sigismember(&pending, each.first) == 1; });
+  };
+  constexpr int kTries = 1000;
+  for (int i = 0; i < kTries && any_pending(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 }  // namespace
@@ -53,15 +63,24 @@ StopSignal::StopSignal(double same_request_seconds) {
   AM_ASSERT(!g_installed.exchange(true), "a second StopSignal while one is alive");
   g_asked_by = 0;
   g_asked_at = 0;
+  g_save = false;
   g_same_request = static_cast<int64_t>(same_request_seconds * 1e9);
-  install(SIGTERM, old_term_);
-  install(SIGINT, old_int_);
-  if (old_int_.sa_handler == SIG_IGN) ::sigaction(SIGINT, &old_int_, nullptr);
+  const auto install = [this](int signal, void (*handler)(int)) {
+    struct sigaction old = {};
+    ::sigaction(signal, nullptr, &old);
+    if (old.sa_handler == SIG_IGN && signal != SIGTERM) return;  // as the shell's `&` wants it
+    // Both, so that the second handler never interrupts the first halfway.
+    old_.emplace_back(signal, set_signal_handler(signal, handler, {SIGTERM, SIGINT}));
+  };
+  install(SIGTERM, am_stop_signal_handler);
+  install(SIGINT, am_stop_signal_handler);
+  install(SIGUSR1, am_save_signal_handler);
+  install(SIGUSR2, am_save_signal_handler);
 }
 
 StopSignal::~StopSignal() {
-  ::sigaction(SIGTERM, &old_term_, nullptr);
-  ::sigaction(SIGINT, &old_int_, nullptr);
+  wait_for_pending(old_);
+  for (const auto& [signal, old] : old_) ::sigaction(signal, &old, nullptr);
   g_installed = false;
 }
 
@@ -76,5 +95,7 @@ void StopSignal::request() {
   int expected = 0;
   g_asked_by.compare_exchange_strong(expected, -1);
 }
+
+bool StopSignal::take_save_request() const { return g_save.exchange(false); }
 
 }  // namespace am::launch

@@ -1,6 +1,6 @@
 #include "am/launch/torchrun.h"
 
-#include <algorithm>
+#include "am/launch/cores.h"
 
 namespace am::launch {
 
@@ -31,8 +31,8 @@ std::vector<std::pair<std::string, std::string>> torchrun_variables(
     variables.emplace_back("TORCHELASTIC_ERROR_FILE", options.error_file.string());
   }
   if (!options.omp_num_threads_given) {
-    const int64_t threads = std::max<int64_t>(1, options.cores / environment.local_world_size);
-    variables.emplace_back("OMP_NUM_THREADS", std::to_string(threads));
+    variables.emplace_back("OMP_NUM_THREADS", std::to_string(threads_per_rank(
+                                                  options.cores, environment.local_world_size)));
   }
   return variables;
 }

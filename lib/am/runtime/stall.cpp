@@ -101,11 +101,10 @@ std::string where(const RankState& state) {
 std::string sentence(int64_t rank, const PeerView& peer, bool silent) {
   if (!peer.state) return cat("rank ", rank, " did not arrive: it never said anything");
   if (!peer.state->failed.empty()) return cat("rank ", rank, " failed: ", peer.state->failed);
-  if (silent) {
-    return cat("rank ", rank, " gives no sign of life for ", format_duration(peer.silent_seconds),
-               ": stopped, dead or unreachable; it was ", where(*peer.state));
-  }
-  return cat("rank ", rank, " did not arrive: it is ", where(*peer.state));
+  const char* what = silent ? " gives no sign of life: stopped, dead or unreachable"
+                            : " did not arrive";
+  return cat("rank ", rank, what, "; last heard ", format_duration(peer.silent_seconds),
+             " ago: ", where(*peer.state));
 }
 
 }  // namespace

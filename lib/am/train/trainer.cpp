@@ -247,14 +247,16 @@ TrainResult Trainer::run(const launch::StopSignal& stop) {
   result.steps = first_step_;
   const bool first = mesh_.rank() == 0;
   const auto sinks = open_sinks();
+  bool saved = false;  // after the last step
   for (int64_t step = first_step_; step < plan_.train.max_steps && !result.stopped; ++step) {
     observe::StepMetrics metrics = train_step(step);
-    // The largest memory of all ranks, and whether any was asked to stop: they stop after the same
-    // step.
+    // The largest memory of all ranks, and whether any was asked to stop or to save: they do so
+    // after the same step.
     const runtime::Group& world = mesh_.group("world");
-    at::Tensor shared = at::zeros({2}, at::kDouble);
+    at::Tensor shared = at::zeros({3}, at::kDouble);
     shared[0] = static_cast<double>(observe::peak_memory_bytes(mesh_.device()));
     shared[1] = stop.requested() ? 1.0 : 0.0;
+    shared[2] = stop.take_save_request() ? 1.0 : 0.0;
     shared = shared.to(world.device());
     world.all_reduce(shared, runtime::ReduceOp::kMax);
     shared = shared.cpu();
@@ -264,13 +266,15 @@ TrainResult Trainer::run(const launch::StopSignal& stop) {
     result.last = metrics;
     for (const auto& sink : sinks) sink->write(metrics);
     if (first && callbacks_.step) callbacks_.step(metrics);
-    if (save_now(result.steps)) {
+    const bool asked = shared[2].item<double>() > 0.0;
+    saved = save_now(result.steps) || asked;
+    if (saved) {
       for (const auto& sink : sinks) sink->flush();
       result.checkpoint = save(result.steps);
     }
   }
   for (const auto& sink : sinks) sink->flush();
-  if (result.last && !save_now(result.steps)) result.checkpoint = save(result.steps);
+  if (result.last && !saved) result.checkpoint = save(result.steps);
   if (plan_.checkpoint.export_format == "hf" && !result.stopped) {
     result.exported = run_.root() / "export" / launch::checkpoint_name(result.steps);
     if (first) fs::remove_all(result.exported);
