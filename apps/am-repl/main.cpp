@@ -10,7 +10,9 @@
 
 #include "am/base/error.h"
 #include "am/base/file.h"
+#include "am/base/home.h"
 #include "am/base/json.h"
+#include "am/base/map_guard.h"
 #include "am/base/text.h"
 #include "am/inspect/completion.h"
 #include "am/inspect/rank_worker.h"
@@ -37,18 +39,22 @@ inspect::OpenOptions open_options(const Options& options, Interrupts& interrupts
   inspect::OpenOptions open;
   open.session.style = options.output.out;
   open.session.for_programs = options.output.json;
+  open.session.force = options.force;
   open.session.tokenizer = options.tokenizer;
   open.session.interrupted = [&interrupts] { return interrupts.came(); };
   open.overrides = options.overrides;
   open.nproc = options.nproc;
   open.worker_argv = {"/proc/self/exe", "--worker"};
+  open.wait.interrupted = open.session.interrupted;
+  open.wait.forget_interrupt = [&interrupts] { interrupts.clear(); };
+  open.wait.notice = [](const std::string& line) { std::cerr << line << std::endl; };
   return open;
 }
 
 // Reads it before the target is opened: a missing script costs no start of ranks.
 Source script_of(const Options& options) {
   if (options.commands) return from_text(*options.commands);
-  if (options.script) return from_text(read_file(*options.script));
+  if (options.script) return from_text(read_file(expand_home(*options.script)));
   return from_file_descriptor(STDIN_FILENO);
 }
 
@@ -70,7 +76,7 @@ int run(const Options& options, Json* report) {
   const bool interactive = is_interactive(options);
   std::optional<Source> script;
   if (!interactive) script = script_of(options);
-  const inspect::Target target = inspect::find_target(options.target);
+  const inspect::Target target = inspect::find_target(expand_home(options.target));
   if (!target.note.empty()) std::cerr << target.note << "\n";
   Diagnostics found;
   Interrupts interrupts;
@@ -78,6 +84,8 @@ int run(const Options& options, Json* report) {
   am_apps::print_diagnostics(found, options.output);
   if (report != nullptr && !found.empty()) (*report)["diagnostics"] = to_json(found);
   if (!interpreter) return am_apps::status_of(found);
+  const std::string& note = interpreter->facts().note;
+  if (!note.empty()) std::cerr << note << "\n";
   if (!interactive) {
     return run_script(*interpreter, *script, options.output,
                       report != nullptr ? &(*report)["results"] : nullptr);
@@ -125,6 +133,7 @@ std::optional<int> worker_socket(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const am::launch::SignalThread signals;  // before libtorch makes threads
+  am::guard_mapped_files();
   if (const auto socket = am_repl::worker_socket(argc, argv)) {
     return am::inspect::run_rank_worker(*socket);
   }

@@ -1,5 +1,6 @@
 #include "options.h"
 
+#include "am/base/home.h"
 #include "am/base/text.h"
 #include "am/runtime/engine_plugin.h"
 #include "am/runtime/torch_version.h"
@@ -54,10 +55,15 @@ std::optional<int> parse_options(int argc, char** argv, Options& options) {
   app.add_option("--tokenizer", options.tokenizer,
                  "bytes, or a tokenizer.json (default: the plan's or the folder's own)")
       ->type_name("NAME");
+  app.add_flag("--force", options.force,
+               "Try what needs more memory than this machine has available");
   am_apps::add_color(app, flags);
   if (const auto status = am_apps::parse(app, argc, argv)) return status;
   if (inline_commands->count() > 0) options.commands = commands;
   if (from_file->count() > 0) options.script = script;
+  if (!options.tokenizer.empty() && options.tokenizer != "bytes") {
+    options.tokenizer = am::expand_home(options.tokenizer).string();
+  }
   options.overrides = am_apps::overrides_of(sets);
   options.output = am_apps::Output::of(flags.json, flags.color_mode());
   return std::nullopt;

@@ -18,6 +18,7 @@ struct Options {
   std::string tokenizer;
   std::vector<am::config::Override> overrides;
   int64_t nproc = 0;
+  bool force = false;  // what does not fit into this machine's memory is tried all the same
   am_apps::Output output;
 };
 

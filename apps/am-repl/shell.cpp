@@ -7,6 +7,7 @@
 #include <cstring>
 #include <iostream>
 #include <utility>
+#include <vector>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
@@ -80,22 +81,23 @@ Source from_file_descriptor(int fd) {
 
 int run_script(Interpreter& interpreter, const Source& source, const am_apps::Output& output,
                am::Json* results) {
-  std::string text;
+  am::inspect::CommandReader reader;
   bool more = true;
   while (more) {
-    more = source(text);
-    const SplitCommands split = am::inspect::split_commands(text, !more);
-    for (const std::string& command : split.commands) {
+    std::string piece;
+    more = source(piece);
+    std::vector<std::string> commands = reader.add(piece);
+    if (!more) {
+      for (std::string& last : reader.finish()) commands.push_back(std::move(last));
+    }
+    for (const std::string& command : commands) {
       const Outcome outcome = interpreter.run(command);
       if (!show(outcome, output, results)) return outcome.ok() ? 0 : 1;
     }
-    text = split.rest;
-    if (!more && split.open_quote) {
-      show(open_quote(text), output, results);
-      return 1;
-    }
   }
-  return 0;
+  if (!reader.open_quote()) return 0;
+  show(open_quote(reader.rest()), output, results);
+  return 1;
 }
 
 void run_prompt(Interpreter& interpreter, LineEditor& editor, const am_apps::Output& output,

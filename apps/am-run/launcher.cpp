@@ -10,6 +10,7 @@
 #include "am/train/setup.h"
 #include "job.h"
 #include "locks.h"
+#include "memory.h"
 #include "plan_file.h"
 #include "supervise.h"
 
@@ -58,6 +59,7 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
     std::cerr << "am-run: " << term::summary(found) << "; no rank was started\n";
     return am_apps::kInvalid;
   }
+  require_memory(options, *job, launch::memory_of_machine());
   const auto run = launch::RunFolder::create(run_folder(options));
   const auto checkpoints = train::checkpoint_folder(job->plan, run);
   const std::string job_id = unique_id();

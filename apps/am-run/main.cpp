@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "am/base/map_guard.h"
 #include "am/launch/environment.h"
 #include "am/launch/signal_thread.h"
 #include "am/runtime/torch_version.h"
@@ -32,7 +33,10 @@ int main(int argc, char** argv) {
       am_apps::refuse(found, options->output);
       return am_apps::kUnusable;
     }
-    if (here) return am_run::run_rank(*options, *here);
+    if (here) {
+      am::guard_mapped_files();
+      return am_run::run_rank(*options, *here);
+    }
     return am_run::run_launcher(*options, std::vector<std::string>(argv + 1, argv + argc));
   });
 }

@@ -153,6 +153,8 @@ std::optional<Options> parse_options(int argc, char** argv, int& status) {
                  "Exit status of a job that a signal stopped before its last step, e.g. 75 for a "
                  "script that requeues it (default: 0)")
       ->check(CLI::Range(0, 255));
+  app.add_flag("--force", options.force,
+               "Start ranks that need more memory than this machine has available");
   auto* dry_run = app.add_flag("--dry-run", options.dry_run,
                                "Make one rank's step on the meta device, in a pretended world, and "
                                "print its memory and its collectives");

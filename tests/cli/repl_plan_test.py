@@ -42,6 +42,24 @@ def children_of(pid):
     return sorted(found)
 
 
+def listening_sockets(pids):
+    """Addresses, as /proc/net/tcp writes them, on which any of the processes listens."""
+    inodes = set()
+    for pid in pids:
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            try:
+                inodes.add(os.readlink(link))
+            except FileNotFoundError:  # closed meanwhile
+                continue
+    found = []
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
+                found.append(fields[1])
+    return found
+
+
 def is_alive(pid):
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
@@ -104,6 +122,13 @@ class PlanTest(unittest.TestCase):
         self.assertEqual([rank["unsharded_bytes"] for rank in unshard["after"]], [97 * 32 * 4] * 2)
         self.assertEqual(unshard["boxes_before"][1]["offset"], [49, 0])
         self.assertEqual([rank["unsharded_bytes"] for rank in reshard["after"]], [0, 0])
+
+    def test_nobody_outside_of_the_machine_can_reach_a_session(self):
+        process = self.start()
+        addresses = listening_sockets([process.pid, *children_of(process.pid)])
+        self.assertTrue(addresses)  # the store's
+        loopback = "0100007F:"
+        self.assertEqual([a for a in addresses if not a.startswith(loopback)], [])
 
     def test_a_wrong_command_ends_the_script_with_one_message(self):
         done = self.repl("-c", "show nothing; info")

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "am/base/error.h"
+#include "am/base/map_guard.h"
 #include "am/data/batch.h"
 #include "support/temporary_folder.h"
 
@@ -69,6 +70,19 @@ std::string megatron_index(uint8_t type, int64_t width, const std::vector<int32_
 }
 
 }  // namespace
+
+TEST_CASE("tokens whose file becomes smaller are an error with its name", "[data]") {
+  guard_mapped_files();
+  const TemporaryFolder folder;
+  const auto path = folder / "tokens.bin";
+  write_bytes(path, bytes_of(std::vector<uint16_t>(100'000, 7)));
+  const auto source = open_token_source(spec_of("tokens", {path}));
+  CHECK(tokens_of(*source, 99'990, 10) == std::vector<int64_t>(10, 7));
+  fs::resize_file(path, 4096);
+  CHECK(tokens_of(*source, 0, 10) == std::vector<int64_t>(10, 7));
+  CHECK_THROWS_WITH(tokens_of(*source, 99'990, 10),
+                    Catch::Contains(path.string()) && Catch::Contains("became smaller"));
+}
 
 TEST_CASE("text by bytes") {
   const TemporaryFolder folder;

@@ -141,10 +141,47 @@ TEST_CASE("tensors that overlap or appear twice are refused") {
         "tensor \"a\": the header names it twice");
 }
 
+TEST_CASE("fields that stand twice or hold another kind of value are refused") {
+  const auto entry_of = [](const std::string& fields) {
+    return problem(file_bytes(cat("{\"a\":{", fields, "}}"), 4));
+  };
+  const std::string whole = R"("dtype":"F32","shape":[1],"data_offsets":[0,4])";
+  CHECK(entry_of(whole) == "accepted");
+  CHECK(entry_of(whole + R"(,"more":{"any":[1,"x",null]})") == "accepted");
+  CHECK(entry_of(whole + R"(,"dtype":"U8")") == "tensor \"a\": its entry has \"dtype\" twice");
+  CHECK(entry_of(whole + R"(,"shape":[4])") == "tensor \"a\": its entry has \"shape\" twice");
+  CHECK(entry_of(R"("dtype":4)") == "tensor \"a\": its dtype is no text");
+  CHECK(entry_of(R"("dtype":["F32"])") == "tensor \"a\": its dtype is no text");
+  CHECK(entry_of(R"("shape":{"0":1})") == "tensor \"a\": its shape is no array");
+  CHECK(entry_of(R"("data_offsets":{"0":1})") == "tensor \"a\": data_offsets is no pair");
+  CHECK(entry_of(R"("data_offsets":[0,4,8])") == "tensor \"a\": data_offsets is no pair");
+  CHECK(entry_of(R"("data_offsets":[0,"4"])").find("data_offsets holds \"4\"") !=
+        std::string::npos);
+  CHECK(entry_of(R"("shape":[true])").find("shape holds true") != std::string::npos);
+  CHECK(problem(file_bytes(R"({"__metadata__":{"a":"b"},"__metadata__":{}})", 0)) ==
+        "tensor \"__metadata__\": the header names it twice");
+  CHECK(problem(file_bytes(R"({"__metadata__":{"a":{}}})", 0)) ==
+        "__metadata__: the value of \"a\" is no text");
+  CHECK(problem(file_bytes("3", 0)) == "the header is no JSON object");
+}
+
+TEST_CASE("a tensor of more dims than any operator takes is refused") {
+  const auto of_dims = [](int dims) {
+    std::string shape = "[1";
+    for (int i = 1; i < dims; ++i) shape += ",1";
+    return problem(file_bytes("{" + entry("a", "U8", (shape + "]").c_str(), "[0,1]") + "}", 1));
+  };
+  CHECK(of_dims(64) == "accepted");
+  CHECK(of_dims(65) == "tensor \"a\": its shape has more than 64 dims");
+  CHECK(of_dims(100'000) == "tensor \"a\": its shape has more than 64 dims");
+}
+
 TEST_CASE("a header of brackets alone neither crashes nor takes long") {
   CHECK(problem(file_bytes(std::string(1 << 20, '['), 0)) ==
         "the header nests deeper than its format does");
   CHECK(problem(file_bytes(cat("{\"a\":", std::string(1 << 20, '[')), 0)) ==
+        "tensor \"a\": its entry is no JSON object");
+  CHECK(problem(file_bytes(cat("{\"a\":{\"b\":", std::string(1 << 20, '[')), 0)) ==
         "the header nests deeper than its format does");
 }
 

@@ -75,6 +75,26 @@ TEST_CASE("two DDP ranks answer as one", "[inspect]") {
   check_same_answers(2, "dp_size = 2", "name = \"ddp\"");
 }
 
+TEST_CASE("sequence parallelism answers as one rank, at any length of text", "[inspect]") {
+  const std::string strategy = std::string(kPlainFsdp2) + "\nsequence_parallel = true";
+  check_same_answers(2, "tp_size = 2", strategy);
+  SessionOptions options;
+  options.for_programs = true;
+  Session at_rest = stored_session(fixture("llama") + "/model.safetensors", options);
+  std::vector<std::string> questions;
+  for (const char* text : {"AB", "ABC", "ABCD", "ABCDE"}) {
+    for (const char* command : {"loss ", "logprob ", "generate --tokens 3 "}) {
+      questions.push_back(cat(command, text));
+    }
+  }
+  const auto outcomes = run_on_ranks(2, plan_text("llama", "tp_size = 2", strategy), questions);
+  for (size_t i = 0; i < questions.size(); ++i) {
+    INFO(questions[i] << ": " << (outcomes[i].error ? outcomes[i].error->message : ""));
+    REQUIRE(outcomes[i].ok());
+    check_close(outcomes[i].result.json, execute(at_rest, questions[i]).result.json, questions[i]);
+  }
+}
+
 TEST_CASE("show gives every rank's box and the placements", "[inspect]") {
   const auto outcomes =
       run_on_ranks(2, plan_text("llama", "dp_size = 2", kPlainFsdp2), {"show lm_head.weight"});

@@ -28,6 +28,37 @@ TEST_CASE("an open quote waits for more", "[inspect]") {
   CHECK(split_commands(split.rest + "c'\n", true).commands == Strings{"loss 'a; b\nc'"});
 }
 
+TEST_CASE("a command may come in any pieces", "[inspect]") {
+  const std::string text = "ls 'a; b\n' ; show x # no; t\n loss \"q\\\"\" \n\nlast 'w'";
+  const Strings whole = split_commands(text, true).commands;
+  REQUIRE(whole.size() == 4);
+  for (size_t size = 1; size < text.size(); ++size) {
+    CommandReader reader;
+    Strings commands;
+    for (size_t at = 0; at < text.size(); at += size) {
+      for (const std::string& command : reader.add(text.substr(at, size))) {
+        commands.push_back(command);
+      }
+    }
+    for (const std::string& command : reader.finish()) commands.push_back(command);
+    CHECK(commands == whole);
+  }
+}
+
+TEST_CASE("a command without an end is refused before it fills the memory", "[inspect]") {
+  CommandReader reader;
+  const std::string piece(CommandReader::kLongest / 4 + 1, 'x');
+  for (int i = 0; i < 3; ++i) CHECK(reader.add(piece).empty());
+  CHECK_THROWS_AS(reader.add(piece), am::Error);
+}
+
+TEST_CASE("words know whether they stood in quotes", "[inspect]") {
+  std::vector<bool> quoted;
+  CHECK(split_words(R"(loss 'a  b' c"d" '' e\ f)", &quoted) ==
+        Strings{"loss", "a  b", "cd", "", "e f"});
+  CHECK(quoted == std::vector<bool>{false, true, true, true, false});
+}
+
 TEST_CASE("words lose their quotes", "[inspect]") {
   CHECK(split_words(R"(loss 'a  b' "c\n\"d\"" '' e\ f)") ==
         Strings{"loss", "a  b", "c\n\"d\"", "", "e f"});

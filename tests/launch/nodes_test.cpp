@@ -61,6 +61,27 @@ TEST_CASE("attempts do not hear each other") {
   CHECK_FALSE(second.decision()->restart);
 }
 
+TEST_CASE("what no launcher writes on the board is refused") {
+  const TemporaryFolder folder;
+  FolderBoard files(folder.path());
+  NodeBoard board(files, "none", 0, 0, 2);
+  const std::string prefix = "automesh/launch/none/attempt-0/";
+  for (const char* text : {"", "70000", "0", "-1", "29500; rm", "x"}) {
+    files.set(prefix + "port", text);
+    CHECK_THROWS_AS(board.port(), Error);
+  }
+  for (const char* text : {"2", "-1", "one"}) {
+    files.set(prefix + "bell", text);
+    CHECK_THROWS_AS(board.bell(), Error);
+  }
+  for (const char* text : {"", "step", "step ../x", "step -3", "step 9999999999999999999", "go"}) {
+    files.set(prefix + "next", text);
+    CHECK_THROWS_AS(board.decision(), Error);
+  }
+  files.set(prefix + "terms", "2 x 1");
+  CHECK_THROWS_AS(board.terms(), Error);
+}
+
 TEST_CASE("nodes that end well wait for each other and are well") {
   TwoNodes nodes(kMeet + "[ $GROUP_RANK = 1 ] && sleep 0.3; echo $MASTER_PORT > $DIR/port-$RANK");
   nodes.start(0);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "am/base/error.h"
+#include "am/base/map_guard.h"
 #include "am/base/text.h"
 
 namespace am {
@@ -147,6 +148,7 @@ MappedFile::MappedFile(const fs::path& path) {
   if (mapped == MAP_FAILED) fail(path, "cannot map", errno);
   data_ = static_cast<const std::byte*>(mapped);
   size_ = size;
+  begin_guard(bytes());
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
@@ -159,6 +161,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 MappedFile::~MappedFile() {
+  end_guard(bytes());
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 

@@ -24,6 +24,7 @@ class AutomeshSource : public TensorSource {
     const CheckpointInfo info = read_checkpoint_info(folder_);
     files_ = open_rank_files(folder_, info);
     for (int64_t rank = 0; rank < info.world_size; ++rank) add_file(rank);
+    places_.clear();
     for (const auto& [name, parts] : parts_) check_covered(name, parts);
     const auto by_name = [](const auto& a, const auto& b) { return natural_less(a.name, b.name); };
     std::sort(tensors_.begin(), tensors_.end(), by_name);
@@ -48,6 +49,7 @@ class AutomeshSource : public TensorSource {
       const at::Tensor stored = map_entry(*part.file, *part.entry);
       tensor::view_box(out, box.offset, *common)
           .copy_(tensor::view_box(stored, part.box.offset, *common));
+      part.file->require_whole();
     }
   }
 
@@ -64,23 +66,18 @@ class AutomeshSource : public TensorSource {
     const ShardTable table = read_shard_table(file);
     for (const auto& entry : file.entries()) {
       const auto& row = table.at(entry.name);
+      auto& list = starts_with(entry.name, kOptimizerPrefix) ? optimizer_ : tensors_;
+      const auto [place, fresh] = places_.emplace(entry.name, list.size());
+      if (fresh) {
+        list.push_back({entry.name, row.shape, tensor::from_safetensors(entry.dtype), {}});
+      }
       auto& parts = parts_[entry.name];
-      if (parts.empty()) {
-        StoredTensor tensor;
-        tensor.name = entry.name;
-        tensor.shape = row.shape;
-        tensor.dtype = tensor::from_safetensors(entry.dtype);
-        const bool optimizer = starts_with(entry.name, kOptimizerPrefix);
-        (optimizer ? optimizer_ : tensors_).push_back(std::move(tensor));
-      } else if (parts.front().shape != row.shape) {
+      if (!fresh && parts.front().shape != row.shape) {
         throw Error(ErrorKind::kFormat, cat(file.path().string(), ": ", entry.name,
                                             " has another global shape than in the other ranks"));
       }
       parts.push_back({&file, &entry, row.shape, {row.offset, entry.shape}});
-      auto& list = starts_with(entry.name, kOptimizerPrefix) ? optimizer_ : tensors_;
-      const auto tensor = std::find_if(list.rbegin(), list.rend(),
-                                       [&](const auto& t) { return t.name == entry.name; });
-      tensor->shards.push_back({rank, parts.back().box});
+      list[place->second].shards.push_back({rank, parts.back().box});
     }
   }
 
@@ -106,6 +103,8 @@ class AutomeshSource : public TensorSource {
   fs::path folder_;
   std::vector<formats::SafetensorsFile> files_;
   std::map<std::string, std::vector<Part>, std::less<>> parts_;
+  std::map<std::string, size_t, std::less<>>
+      places_;  // in the list that it is in; while files are read
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> optimizer_;
 };

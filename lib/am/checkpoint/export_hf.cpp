@@ -5,11 +5,13 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -37,6 +39,10 @@ struct ExportItem {
 };
 
 using Fetch = std::function<at::Tensor(const std::string& name)>;
+using Between = std::function<void()>;
+
+// What is written at once: a disk takes a part of a second for it.
+constexpr size_t kPart = size_t{16} << 20;
 
 // Consecutive items, cut so that no file but one with a single large tensor passes the limit.
 std::vector<std::vector<ExportItem>> split_files(const std::vector<ExportItem>& items,
@@ -93,8 +99,9 @@ class FolderWriter {
   }
 
   // All files; `fetch` is called for every item in order, on ranks that do not write as well, and
-  // goes on after a failed write: it is collective, so the other ranks are waiting in it.
-  void write(bool writes, const Fetch& fetch) const {
+  // goes on after a failed write: it is collective, so the other ranks are waiting in it. So is
+  // `between`, which may end it all.
+  void write(bool writes, const Fetch& fetch, const Between& between) const {
     std::optional<Error> failed;
     for (size_t i = 0; i < files_.size(); ++i) {
       std::unique_ptr<formats::SafetensorsWriter> writer;
@@ -108,10 +115,15 @@ class FolderWriter {
       };
       attempt([&] { writer = open(i); });
       for (const auto& item : files_[i]) {
+        if (between) between();
         const at::Tensor value = fetch(item.name).to(item.dtype).cpu().contiguous();
-        attempt([&] {
-          writer->write({static_cast<const std::byte*>(value.data_ptr()), value.nbytes()});
-        });
+        std::span rest(static_cast<const std::byte*>(value.data_ptr()), value.nbytes());
+        while (!rest.empty()) {
+          const auto part = rest.first(std::min(rest.size(), kPart));
+          attempt([&] { writer->write(part); });
+          rest = rest.subspan(part.size());
+          if (between) between();
+        }
       }
       attempt([&] { writer->close(); });
     }
@@ -139,7 +151,7 @@ class FolderWriter {
   }
 
   void write_index() const {
-    Json map = Json::object();
+    SortedJson map = SortedJson::object();
     int64_t bytes = 0;
     for (size_t i = 0; i < files_.size(); ++i) {
       for (const auto& item : files_[i]) {
@@ -147,7 +159,7 @@ class FolderWriter {
         bytes += item.bytes();
       }
     }
-    const Json index = {{"metadata", {{"total_size", bytes}}}, {"weight_map", map}};
+    const SortedJson index = {{"metadata", {{"total_size", bytes}}}, {"weight_map", map}};
     write_file_atomically(partial_ / "model.safetensors.index.json", index.dump(2) + "\n");
   }
 
@@ -159,7 +171,8 @@ class FolderWriter {
 }  // namespace
 
 void export_hf(const fs::path& folder, parallel::ParallelModel& model,
-               std::optional<at::ScalarType> dtype, int64_t max_file_bytes) {
+               std::optional<at::ScalarType> dtype, int64_t max_file_bytes,
+               const std::function<void()>& between) {
   const runtime::Group& world = model.mesh().group("world");
   const bool first = world.index() == 0;
   const auto stored = model.data_parallel().groups().front()->flat().scalar_type();
@@ -179,7 +192,8 @@ void export_hf(const fs::path& folder, parallel::ParallelModel& model,
         if (first) writer.begin(model.config().text, written);
       });
   collective_step(world, clean, [&] {
-    writer.write(first, [&](const std::string& name) { return model.full_parameter(name); });
+    writer.write(
+        first, [&](const std::string& name) { return model.full_parameter(name); }, between);
   });
   collective_step(world, clean, [&] {
     if (first) writer.finish();
@@ -187,7 +201,8 @@ void export_hf(const fs::path& folder, parallel::ParallelModel& model,
 }
 
 void export_hf(const fs::path& folder, const TensorSource& source,
-               std::optional<at::ScalarType> dtype, int64_t max_file_bytes) {
+               std::optional<at::ScalarType> dtype, int64_t max_file_bytes,
+               const std::function<void()>& between) {
   if (source.config_file().empty()) {
     throw Error(ErrorKind::kIo, cat(source.path().string(), ": has no config.json beside it"),
                 "transformers needs one to load the export");
@@ -208,7 +223,8 @@ void export_hf(const fs::path& folder, const TensorSource& source,
   collective_step(
       alone, [] {}, [&] { writer.begin(read_file(source.config_file()), items.front().dtype); });
   collective_step(alone, clean, [&] {
-    writer.write(true, [&](const std::string& name) { return source.read_all(name); });
+    writer.write(
+        true, [&](const std::string& name) { return source.read_all(name); }, between);
     writer.finish();
   });
 }

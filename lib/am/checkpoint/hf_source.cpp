@@ -4,13 +4,15 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "am/base/error.h"
-#include "am/base/file.h"
-#include "am/base/json.h"
 #include "am/base/text.h"
 #include "am/checkpoint/mapped_tensor.h"
+#include "am/checkpoint/shard_table.h"
+#include "am/checkpoint/weight_index.h"
 #include "am/tensor/dtype.h"
 #include "am/tensor/redistribute.h"
 
@@ -27,41 +29,24 @@ bool is_safetensors(const fs::path& path) {
   return fs::is_regular_file(path) && path.extension() == ".safetensors";
 }
 
-// The files that an index names, each once. The index must be an object whose weight_map names
-// files beside it.
-std::vector<fs::path> indexed_files(const fs::path& folder) {
-  const fs::path index = folder / kIndexName;
-  Diagnostics found;
-  const auto json = parse_json(read_file(index), index.string(), found);
-  const auto* map = json && json->contains("weight_map") ? &(*json)["weight_map"] : nullptr;
-  if (map == nullptr || !map->is_object()) {
-    throw Error(ErrorKind::kFormat, cat(index.string(), ": not an index of safetensors files"),
-                "expected {\"weight_map\": {name: file, ..}}");
-  }
+// The files that an index names, each once.
+std::vector<fs::path> indexed_files(const fs::path& index, const WeightIndex& weights) {
   std::set<std::string> names;
-  for (const auto& [name, file] : map->items()) {
-    if (!file.is_string() || file.get<std::string>().find('/') != std::string::npos) {
-      throw Error(ErrorKind::kFormat, cat(index.string(), ": ", name, " names no file beside it"));
-    }
-    names.insert(file.get<std::string>());
-  }
+  for (const auto& [name, file] : weights) names.insert(file);
   std::vector<fs::path> files;
   for (const auto& name : names) {
-    if (!fs::exists(folder / name)) {
+    const fs::path file = index.parent_path() / name;
+    if (!fs::exists(file)) {
       throw Error(ErrorKind::kIo, cat(index.string(), ": names ", name, ", which is not there"));
     }
-    files.push_back(folder / name);
+    files.push_back(file);
   }
   return files;
 }
 
-// In transformers' order: model.safetensors, else the index; without either, whatever is there.
-std::vector<fs::path> safetensors_files(const fs::path& path) {
-  if (!fs::is_directory(path)) return {path};
-  if (fs::exists(path / kSingleName)) return {path / kSingleName};
-  if (fs::exists(path / kIndexName)) return indexed_files(path);
+std::vector<fs::path> all_files(const fs::path& folder) {
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(path)) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
     if (is_safetensors(entry.path())) files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());
@@ -71,12 +56,16 @@ std::vector<fs::path> safetensors_files(const fs::path& path) {
 class HfSource : public TensorSource {
  public:
   explicit HfSource(fs::path path) : path_(std::move(path)) {
-    for (const auto& file : safetensors_files(path_)) {
-      files_.push_back(formats::SafetensorsFile::open(file));
-    }
+    open_files();
+    size_t tensors = 0;
+    for (const auto& file : files_) tensors += file.entries().size();
+    places_.reserve(tensors);
+    tensors_.reserve(tensors);
     for (const auto& file : files_) {
+      refuse_part(file);
       for (const auto& entry : file.entries()) add(file, entry);
     }
+    check_index();
     std::sort(tensors_.begin(), tensors_.end(),
               [](const auto& a, const auto& b) { return natural_less(a.name, b.name); });
   }
@@ -95,6 +84,7 @@ class HfSource : public TensorSource {
     const Shape origin(box.shape.size(), 0);
     const at::NoGradGuard no_grad;
     out.copy_(tensor::view_box(mapped, origin, box));
+    found->second.file->require_whole();
   }
 
   fs::path config_file() const override {
@@ -108,6 +98,48 @@ class HfSource : public TensorSource {
     const formats::SafetensorsFile* file;
     const formats::SafetensorsEntry* entry;
   };
+
+  // In transformers' order: model.safetensors, else the index; without either, whatever is there.
+  void open_files() {
+    const fs::path index = path_ / kIndexName;
+    std::vector<fs::path> paths = {path_};
+    if (fs::is_directory(path_)) {
+      if (fs::exists(path_ / kSingleName)) {
+        paths = {path_ / kSingleName};
+      } else if (fs::exists(index)) {
+        index_ = read_weight_index(index);
+        paths = indexed_files(index, index_);
+      } else {
+        paths = all_files(path_);
+      }
+    }
+    for (const fs::path& path : paths) files_.push_back(formats::SafetensorsFile::open(path));
+  }
+
+  // A file of one rank holds pieces, which would pass for whole tensors here.
+  void refuse_part(const formats::SafetensorsFile& file) const {
+    if (!is_rank_file(file)) return;
+    throw Error(
+        ErrorKind::kFormat,
+        cat(file.path().string(), ": one rank's part of an am-run checkpoint: what it holds ",
+            "are pieces of tensors"),
+        "open the checkpoint's folder, which has a checkpoint.json and the files of all "
+        "ranks");
+  }
+
+  // Each tensor is where the index says; what the files hold beyond it is shown as well.
+  void check_index() const {
+    for (const auto& [name, file] : index_) {
+      const auto place = places_.find(name);
+      if (place != places_.end() && place->second.file->path().filename() == file) continue;
+      throw Error(ErrorKind::kFormat,
+                  cat((path_ / kIndexName).string(), ": says that ", name, " is in ", file,
+                      place == places_.end()
+                          ? ", which has no such tensor"
+                          : cat(", but it is in ", place->second.file->path().filename().string())),
+                  "the index belongs to other files; fetch all of them again");
+    }
+  }
 
   void add(const formats::SafetensorsFile& file, const formats::SafetensorsEntry& entry) {
     const auto [place, fresh] = places_.emplace(entry.name, Place{&file, &entry});
@@ -125,7 +157,8 @@ class HfSource : public TensorSource {
 
   fs::path path_;
   std::vector<formats::SafetensorsFile> files_;
-  std::map<std::string, Place, std::less<>> places_;
+  WeightIndex index_;                                   // empty without an index
+  std::unordered_map<std::string_view, Place> places_;  // names are the entries'
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> none_;
 };

@@ -10,7 +10,7 @@ namespace am::checkpoint {
 
 namespace {
 
-bool is_shape(const Json& json) {
+bool is_shape(const SortedJson& json) {
   if (!json.is_array()) return false;
   for (const auto& item : json) {
     if (!item.is_number_integer() || item.get<int64_t>() < 0) return false;
@@ -36,11 +36,15 @@ std::string rank_file_name(int64_t rank) {
 }
 
 std::string to_metadata(const ShardTable& table) {
-  Json json = Json::object();
+  SortedJson json = SortedJson::object();
   for (const auto& [name, row] : table) {
     json[name] = {{"shape", row.shape}, {"offset", row.offset}};
   }
   return json.dump();
+}
+
+bool is_rank_file(const formats::SafetensorsFile& file) {
+  return file.metadata().contains(kShardsKey);
 }
 
 ShardTable read_shard_table(const formats::SafetensorsFile& file) {
@@ -51,7 +55,7 @@ ShardTable read_shard_table(const formats::SafetensorsFile& file) {
   const auto metadata = file.metadata().find(kShardsKey);
   if (metadata == file.metadata().end()) throw lying("the header has no shard table");
   Diagnostics found;
-  const auto json = parse_json(metadata->second, file.path().string(), found);
+  const auto json = parse_sorted_json(metadata->second, file.path().string(), found);
   if (!json || !json->is_object()) throw lying("the header's shard table is no JSON object");
   ShardTable table;
   for (const auto& entry : file.entries()) {

@@ -24,6 +24,8 @@ using ShardTable = std::map<std::string, ShardRow, std::less<>>;
 // "rank-00003.safetensors"
 std::string rank_file_name(int64_t rank);
 std::string to_metadata(const ShardTable& table);
+// Whether a rank of am-run wrote it: its tensors are boxes of larger ones.
+bool is_rank_file(const formats::SafetensorsFile& file);
 // Checks that there is a row for each entry, and that the boxes lie inside their shapes. Throws
 // Error(kFormat).
 ShardTable read_shard_table(const formats::SafetensorsFile& file);

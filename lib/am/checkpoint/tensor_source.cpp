@@ -17,9 +17,11 @@ namespace fs = std::filesystem;
 namespace {
 
 const StoredTensor* find_in(const std::vector<StoredTensor>& tensors, std::string_view name) {
-  const auto found = std::find_if(tensors.begin(), tensors.end(),
-                                  [&](const StoredTensor& tensor) { return tensor.name == name; });
-  return found == tensors.end() ? nullptr : &*found;
+  const auto found = std::lower_bound(tensors.begin(), tensors.end(), name,
+                                      [](const StoredTensor& tensor, std::string_view key) {
+                                        return natural_less(tensor.name, key);
+                                      });
+  return found == tensors.end() || found->name != name ? nullptr : &*found;
 }
 
 }  // namespace

@@ -47,7 +47,8 @@ class TensorSource {
   virtual std::filesystem::path path() const = 0;
   // The model's parameters, in natural order of their names.
   virtual const std::vector<StoredTensor>& tensors() const = 0;
-  // Optimizer state, keyed "optim.state.NAME.exp_avg"; empty for a Hugging Face folder.
+  // Optimizer state, keyed "optim.state.NAME.exp_avg", in natural order too; empty for a Hugging
+  // Face folder.
   virtual const std::vector<StoredTensor>& optimizer_tensors() const = 0;
   // Null when there is none of that name.
   const StoredTensor* find(std::string_view name) const;

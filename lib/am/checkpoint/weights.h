@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -25,14 +26,19 @@ void load(parallel::ParallelModel& model, const TensorSource& source);
 // "initialised, seed 0" or a path.
 std::string load_or_initialize(parallel::ParallelModel& model, const config::Plan& plan);
 
+inline constexpr int64_t kExportFileBytes = 5'000'000'000;
+
 // Writes a folder that transformers loads: config.json and model.safetensors (several files with an
 // index past `max_file_bytes`), in `dtype` (absent: as stored). Collective: parameters are gathered
 // one at a time and written by rank 0. The folder appears whole or not at all; an existing one that
-// is not empty is an Error(kIo).
+// is not empty is an Error(kIo). `between` is called before each parameter and within large
+// ones, on every rank: what it throws, on all of them, ends the export.
 void export_hf(const std::filesystem::path& folder, parallel::ParallelModel& model,
-               std::optional<at::ScalarType> dtype, int64_t max_file_bytes = 5'000'000'000);
+               std::optional<at::ScalarType> dtype, int64_t max_file_bytes = kExportFileBytes,
+               const std::function<void()>& between = {});
 // The same from tensors at rest; needs no model and no second copy in memory.
 void export_hf(const std::filesystem::path& folder, const TensorSource& source,
-               std::optional<at::ScalarType> dtype, int64_t max_file_bytes = 5'000'000'000);
+               std::optional<at::ScalarType> dtype, int64_t max_file_bytes = kExportFileBytes,
+               const std::function<void()>& between = {});
 
 }  // namespace am::checkpoint

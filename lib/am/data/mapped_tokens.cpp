@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "am/base/error.h"
+#include "am/base/map_guard.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/data/file_format.h"
@@ -133,6 +134,7 @@ void MappedTokens::read(int64_t first, std::span<int64_t> out) const {
     const int64_t within = first - starts_[at];
     const size_t count = std::min(out.size(), static_cast<size_t>(file.size - within));
     read_tokens(file, within, out.first(count));
+    require_whole(file.path, file.map.bytes());
     check_ids(file, within, out.first(count), vocab_size_);
     out = out.subspan(count);
     first += static_cast<int64_t>(count);

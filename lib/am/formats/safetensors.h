@@ -10,6 +10,8 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -35,19 +37,25 @@ class SafetensorsFile {
   // Throws Error(kIo) when it cannot be read, Error(kFormat) when the header lies: the message
   // names the file and what is wrong (truncated, overlapping, wrong size, unknown dtype).
   static SafetensorsFile open(const std::filesystem::path& path);
+  SafetensorsFile(SafetensorsFile&&) = default;
+  SafetensorsFile& operator=(SafetensorsFile&&) = default;
 
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }  // by offset
   const SafetensorsEntry* find(std::string_view name) const;
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   std::span<const std::byte> data(const SafetensorsEntry& entry) const;
+  // After data was read: throws Error(kIo) when the file has become smaller meanwhile.
+  void require_whole() const;
   std::shared_ptr<const MappedFile> file() const { return file_; }
   const std::filesystem::path& path() const { return path_; }
 
  private:
+  SafetensorsFile() = default;
+
   std::filesystem::path path_;
   std::shared_ptr<const MappedFile> file_;
   std::vector<SafetensorsEntry> entries_;
-  std::map<std::string, size_t, std::less<>> by_name_;
+  std::unordered_map<std::string_view, const SafetensorsEntry*> by_name_;  // into entries_
   std::map<std::string, std::string> metadata_;
   size_t data_begin_ = 0;
 };

@@ -35,13 +35,15 @@ const Option* find_option(const Command& command, std::string_view name) {
 }
 
 // `--name value` and `--name=value` are options until a lone `--`; everything else is a word.
-Arguments parse_arguments(const Command& command, std::vector<std::string> words) {
+Arguments parse_arguments(const Command& command, std::vector<std::string> words,
+                          const std::vector<bool>& quoted) {
   Arguments arguments;
   bool options_end = false;
   for (size_t i = 1; i < words.size(); ++i) {
     std::string& word = words[i];
     if (options_end || !starts_with(word, "--")) {
       arguments.words.push_back(std::move(word));
+      arguments.quoted.push_back(quoted[i]);
       continue;
     }
     if (word == "--") {
@@ -52,7 +54,13 @@ Arguments parse_arguments(const Command& command, std::vector<std::string> words
     const std::string name = word.substr(0, equals);
     const Option* option = find_option(command, name);
     if (option == nullptr) unknown_option(command, name);
-    if (equals != std::string::npos) {
+    if (option->value.empty()) {
+      if (equals != std::string::npos) {
+        throw Error(ErrorKind::kUsage, cat(name, " takes no value"),
+                    cat("usage: ", command.usage()));
+      }
+      arguments.options[name] = "";
+    } else if (equals != std::string::npos) {
       arguments.options[name] = word.substr(equals + 1);
     } else if (++i < words.size()) {
       arguments.options[name] = words[i];
@@ -112,7 +120,9 @@ double Arguments::number(std::string_view option, double fallback, double low, d
 std::string Command::usage() const {
   std::string text(name);
   if (!operands.empty()) text += cat(" ", operands);
-  for (const Option& option : options) text += cat(" [", option.name, " ", option.value, "]");
+  for (const Option& option : options) {
+    text += cat(" [", option.name, option.value.empty() ? "" : " ", option.value, "]");
+  }
   return text;
 }
 
@@ -127,12 +137,13 @@ Outcome execute(Session& session, const std::string& input) {
   Outcome outcome;
   outcome.input = input;
   try {
-    std::vector<std::string> words = split_words(input);
+    std::vector<bool> quoted;
+    std::vector<std::string> words = split_words(input, &quoted);
     if (words.empty()) return outcome;
     outcome.command = words.front();
     const Command* command = find_command(outcome.command);
     if (command == nullptr) unknown_command(outcome.command);
-    outcome.result = command->run(session, parse_arguments(*command, std::move(words)));
+    outcome.result = command->run(session, parse_arguments(*command, std::move(words), quoted));
   } catch (const Error& error) {
     outcome.error = {error.kind(), error.what(), error.hint()};
   } catch (const std::exception& error) {

@@ -26,17 +26,19 @@ enum class Operand { kNone, kParameter, kModule, kText, kPath, kCommand, kSettin
 
 struct Option {
   std::string_view name;   // "--tokens"
-  std::string_view value;  // "N"
+  std::string_view value;  // "N"; empty: it takes none
   std::string_view help;
 };
 
 // A command line after its name.
 struct Arguments {
   std::vector<std::string> words;
+  std::vector<bool> quoted;  // of each word: it stood in quotes
   std::map<std::string, std::string, std::less<>> options;
 
   // The words joined by single spaces.
   std::string text() const;
+  bool has(std::string_view option) const { return options.find(option) != options.end(); }
   // The option's value. Throw Error(kUsage) that names the option for what is no number or outside
   // of [low, high].
   int64_t integer(std::string_view option, int64_t fallback, int64_t low,

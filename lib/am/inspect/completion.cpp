@@ -5,6 +5,7 @@
 #include <set>
 
 #include "am/base/error.h"
+#include "am/base/home.h"
 #include "am/base/text.h"
 #include "am/inspect/words.h"
 
@@ -29,7 +30,9 @@ void add_paths(std::string_view word, std::set<std::string>& out) {
   const std::string folder(slash == std::string_view::npos ? "" : word.substr(0, slash + 1));
   const std::string_view start = slash == std::string_view::npos ? word : word.substr(slash + 1);
   std::error_code problem;
-  for (fs::directory_iterator entry(folder.empty() ? "." : folder, problem), end;
+  // What was typed stays as it was typed.
+  const fs::path there = begins_with_home(folder) ? expand_home(folder) : fs::path(folder);
+  for (fs::directory_iterator entry(there.empty() ? "." : there, problem), end;
        !problem && entry != end; entry.increment(problem)) {
     const std::string name = entry->path().filename().string();
     if (!starts_with(name, start) || (start.empty() && name.front() == '.')) continue;

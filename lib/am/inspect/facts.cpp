@@ -10,6 +10,12 @@ namespace am::inspect {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+constexpr int64_t kByteIds = 256;
+
+}  // namespace
+
 std::string first_error(const Diagnostics& found) {
   for (const Diagnostic& item : found.items()) {
     if (item.severity != Severity::kError) continue;
@@ -61,13 +67,28 @@ void add_mesh(const mesh::MeshLayout& mesh, Json& json) {
   json["mesh"] = {{"dims", dims}, {"sizes", sizes}};
 }
 
-std::string tokenizer_of(const config::Plan& plan) {
-  if (plan.data.tokenizer != "bytes") return plan.resolve(plan.data.tokenizer).string();
-  if (plan.data.kind == "text") return "bytes";
+DefaultTokenizer tokenizer_beside(const fs::path& folder, int64_t vocab_size) {
+  const fs::path json = folder / "tokenizer.json";
+  if (fs::exists(json)) return {json.string(), {}};
+  std::vector<std::string> others;
+  for (const char* name : {"tokenizer.model", "vocab.json", "merges.txt", "vocab.txt",
+                           "spiece.model", "tokenizer_config.json"}) {
+    if (fs::exists(folder / name)) others.emplace_back(name);
+  }
+  if (others.empty() && vocab_size <= kByteIds) return {"bytes", {}};
+  const std::string there =
+      others.empty() ? std::string()
+                     : cat("; there is ", join(others, ", "), ", which is not read here");
+  return {{},
+          cat(folder.string(), ": no tokenizer.json says how texts become this model's ",
+              vocab_size, " tokens", there)};
+}
+
+DefaultTokenizer tokenizer_of(const config::Plan& plan, int64_t vocab_size) {
+  if (plan.data.tokenizer != "bytes") return {plan.resolve(plan.data.tokenizer).string(), {}};
+  if (plan.data.kind == "text") return {"bytes", {}};
   const fs::path model = plan.resolve(plan.model.path);
-  const fs::path beside =
-      (fs::is_directory(model) ? model : model.parent_path()) / "tokenizer.json";
-  return fs::exists(beside) ? beside.string() : "bytes";
+  return tokenizer_beside(fs::is_directory(model) ? model : model.parent_path(), vocab_size);
 }
 
 }  // namespace am::inspect

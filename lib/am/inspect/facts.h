@@ -1,6 +1,7 @@
 // Small facts that both holders state alike: titles, totals, the mesh, the tokenizer of a plan.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,11 @@ void add_totals(const std::vector<HeldParameter>& parameters, Json& json);
 // "world_size" and "mesh": {"dims", "sizes"}, as am-plan show.
 void add_mesh(const mesh::MeshLayout& mesh, Json& json);
 
-// What the plan's data was cut by: data.tokenizer; for data that came as tokens, the tokenizer.json
-// beside the model's config; else "bytes".
-std::string tokenizer_of(const config::Plan& plan);
+// What the plan's data was cut by: data.tokenizer; for data that came as tokens, what is beside the
+// model's config.
+DefaultTokenizer tokenizer_of(const config::Plan& plan, int64_t vocab_size);
+// The folder's tokenizer.json; without one bytes, where a vocabulary of that size can be bytes and
+// no other tokenizer lies there.
+DefaultTokenizer tokenizer_beside(const std::filesystem::path& folder, int64_t vocab_size);
 
 }  // namespace am::inspect

@@ -11,6 +11,7 @@ SessionFacts facts_of(const Session& session) {
     facts.parameters.push_back(parameter.name);
   }
   facts.modules = module_names(session.holder().parameters());
+  facts.note = session.holder().note();
   return facts;
 }
 

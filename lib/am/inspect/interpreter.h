@@ -17,6 +17,7 @@ struct SessionFacts {
   std::string title;                    // "llama step-300 [dp_shard 2]"
   std::vector<std::string> parameters;  // names
   std::vector<std::string> modules;
+  std::string note;  // what is worth saying at the beginning; may be empty
 };
 
 SessionFacts facts_of(const Session& session);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "am/base/error.h"
+#include "am/base/number.h"
 #include "am/base/random.h"
 #include "am/base/text.h"
 #include "am/inspect/render.h"
@@ -19,6 +20,24 @@ at::Tensor as_batch(const parallel::ParallelModel& model, std::span<const int64_
       at::empty({1, static_cast<int64_t>(ids.size())}, at::TensorOptions(at::kLong));
   std::copy(ids.begin(), ids.end(), tensor.data_ptr<int64_t>());
   return tensor.to(model.mesh().device());
+}
+
+// Ids as the model's layout takes them: sequence parallelism asks for a multiple of tp. What is put
+// behind the text changes nothing before it, and nobody looks at it.
+at::Tensor as_padded_batch(Session& session, const parallel::ParallelModel& model,
+                           std::span<const int64_t> ids) {
+  const int64_t multiple = session.holder().length_multiple();
+  const auto length = static_cast<int64_t>(ids.size());
+  std::vector<int64_t> padded(ids.begin(), ids.end());
+  padded.resize(static_cast<size_t>(ceil_div(length, multiple) * multiple), ids.back());
+  return as_batch(model, padded);
+}
+
+// Logits of those ids, and of no more.
+at::Tensor logits_of(Session& session, parallel::ParallelModel& model,
+                     std::span<const int64_t> ids) {
+  const at::Tensor logits = model.forward(as_padded_batch(session, model, ids));
+  return logits.narrow(1, 0, static_cast<int64_t>(ids.size())).contiguous();
 }
 
 void require_two(const std::vector<int64_t>& ids) {
@@ -54,7 +73,7 @@ void for_each_window(Session& session, const std::vector<int64_t>& ids, const Vi
     for (size_t first = 0; first + 1 < ids.size(); first += window) {
       session.check_interrupt();
       const size_t count = std::min(window, ids.size() - 1 - first);
-      const at::Tensor logits = model.forward(as_batch(model, all.subspan(first, count)));
+      const at::Tensor logits = logits_of(session, model, all.subspan(first, count));
       visit(model, logits, as_batch(model, all.subspan(first + 1, count)));
     }
   });
@@ -138,8 +157,7 @@ std::vector<int64_t> generate(Session& session, const std::vector<int64_t>& prom
     for (int64_t i = 0; i < options.tokens; ++i) {
       session.check_interrupt();
       const size_t seen = std::min(window, ids.size());
-      const at::Tensor logits =
-          model.forward(as_batch(model, std::span<const int64_t>(ids).last(seen)));
+      const at::Tensor logits = logits_of(session, model, std::span<const int64_t>(ids).last(seen));
       const at::Tensor last =
           model.full_logits(logits.narrow(1, static_cast<int64_t>(seen) - 1, 1));
       const int64_t own = sample(last.reshape({-1}), options, uniform(options.seed, i));

@@ -40,10 +40,11 @@ double Moments::std() const {
 
 double Moments::norm() const { return std::sqrt(squares); }
 
-void Moments::add(const at::Tensor& tensor) {
+void Moments::add(const at::Tensor& tensor, const std::function<bool()>& stopped) {
   const at::NoGradGuard no_grad;
   const at::Tensor flat = tensor.reshape({-1});
   for (int64_t first = 0; first < flat.numel(); first += kBlock) {
+    if (stopped && stopped()) return;
     merge(of_block(flat.narrow(0, first, std::min(kBlock, flat.numel() - first))));
   }
 }

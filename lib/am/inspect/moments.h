@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <limits>
 
 namespace am::inspect {
@@ -28,8 +29,9 @@ struct Moments {
   double std() const;
   double norm() const;
 
-  // Adds a tensor's values; any dtype that converts to double.
-  void add(const at::Tensor& tensor);
+  // Adds a tensor's values; any dtype that converts to double. Once `stopped` says so the rest is
+  // left out.
+  void add(const at::Tensor& tensor, const std::function<bool()>& stopped = {});
   // Chan, Golub and LeVeque's update of mean and squared deviations.
   void merge(const Moments& other);
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,14 +15,16 @@
 #include <thread>
 
 #include "am/base/error.h"
+#include "am/base/memory_file.h"
 #include "am/base/text.h"
 #include "am/inspect/messages.h"
 #include "am/launch/cores.h"
 #include "am/launch/environment.h"
 #include "am/launch/first_cause.h"
-#include "am/launch/port.h"
 #include "am/launch/process.h"
+#include "am/launch/process_state.h"
 #include "am/launch/torchrun.h"
+#include "am/runtime/store.h"
 
 namespace am::inspect {
 namespace {
@@ -33,11 +34,16 @@ namespace {
 constexpr auto kSettle = std::chrono::milliseconds(500);
 constexpr int kPollMilliseconds = 100;
 constexpr int kTailLines = 20;
+// After so long without an answer ranks are named that others wait for; and so long ranks have to
+// end a command that was interrupted.
+constexpr auto kPatience = std::chrono::seconds(2);
+
+using Clock = std::chrono::steady_clock;
 
 // A rank's output, in memory: only its end is ever shown, and nothing is left behind however
 // am-repl ends.
 launch::RankLog make_log() {
-  const int fd = ::memfd_create("am-repl-rank", MFD_CLOEXEC);
+  const int fd = open_memory_file("am-repl-rank");
   if (fd < 0) {
     throw Error(ErrorKind::kRuntime, cat("cannot make a log in memory: ", std::strerror(errno)));
   }
@@ -90,12 +96,14 @@ bool reap(pid_t pid, launch::RankExit& exit, bool wait) {
 }  // namespace
 
 RankProcesses::RankProcesses(const std::vector<std::string>& argv, const WorkerSetup& setup,
-                             int64_t ranks)
-    : interrupted_(setup.session.interrupted) {
+                             int64_t ranks, WaitOptions wait)
+    : wait_(std::move(wait)) {
   try {
     start(argv, ranks);
     send_all(to_json(setup));
-    const std::vector<Json> ready = receive_all();
+    begin("the start");
+    if (!receive_all()) throw SessionLost(cat("given up: ", missing_text(), "\n"));
+    const std::vector<Json> ready = take_replies();
     for (const Json& message : ready) {
       if (!message.contains("error")) continue;
       const CommandError error = *unpack(message).error;
@@ -104,6 +112,7 @@ RankProcesses::RankProcesses(const std::vector<std::string>& argv, const WorkerS
     facts_.title = ready.front().at("title").get<std::string>();
     facts_.parameters = ready.front().at("parameters").get<std::vector<std::string>>();
     facts_.modules = ready.front().at("modules").get<std::vector<std::string>>();
+    facts_.note = ready.front().at("note").get<std::string>();
   } catch (...) {
     end_ranks();
     throw;
@@ -113,8 +122,9 @@ RankProcesses::RankProcesses(const std::vector<std::string>& argv, const WorkerS
 RankProcesses::~RankProcesses() { end_ranks(); }
 
 void RankProcesses::start(const std::vector<std::string>& argv, int64_t ranks) {
-  const int port = launch::free_port();
+  store_ = std::make_unique<runtime::StoreServer>(0, runtime::Reach::kThisMachine);
   launch::TorchrunOptions options;
+  options.agent_store = true;
   options.cores = launch::usable_cores();
   options.omp_num_threads_given = launch::process_environment()("OMP_NUM_THREADS").has_value();
   for (int64_t rank = 0; rank < ranks; ++rank) {
@@ -123,7 +133,8 @@ void RankProcesses::start(const std::vector<std::string>& argv, int64_t ranks) {
     launch::ProcessSpec process;
     process.argv = argv;
     process.argv.push_back(std::to_string(sockets.theirs));
-    process.environment = launch::torchrun_variables(environment_of(rank, ranks, port), options);
+    process.environment =
+        launch::torchrun_variables(environment_of(rank, ranks, store_->port()), options);
     process.output_fd = started.log.fd();
     try {
       started.pid = launch::spawn(process);
@@ -142,35 +153,93 @@ void RankProcesses::send_all(const Json& message) {
   for (const Rank& rank : ranks_) send_message(rank.socket, message);
 }
 
-std::vector<Json> RankProcesses::receive_all() {
-  std::vector<std::optional<Json>> replies(ranks_.size());
-  size_t missing = ranks_.size();
-  bool passed_on = false;
-  while (missing > 0) {
+void RankProcesses::begin(const std::string& input) {
+  pending_.emplace();
+  pending_->input = input;
+  pending_->since = Clock::now();
+}
+
+bool RankProcesses::receive_all() {
+  std::vector<std::optional<Json>>& replies = pending_->replies;
+  replies.resize(ranks_.size());
+  while (!missing(false).empty()) {
     std::vector<pollfd> sockets;
     for (size_t i = 0; i < ranks_.size(); ++i) {
       sockets.push_back({replies[i] ? -1 : ranks_[i].socket, POLLIN, 0});  // poll passes over -1
     }
     ::poll(sockets.data(), sockets.size(), kPollMilliseconds);
-    pass_on_interrupt(passed_on);
     for (size_t i = 0; i < ranks_.size(); ++i) {
       if (sockets[i].revents == 0) continue;
       replies[i] = receive_message(ranks_[i].socket);
-      if (!replies[i]) fail(replies);
+      if (!replies[i]) fail();
       const bool fatal = replies[i]->contains("error") && unpack(*replies[i]).error->fatal();
-      if (fatal) fail(replies);
-      --missing;
+      if (fatal) fail();
     }
+    if (!obey_interrupt()) return false;
+    name_missing();
   }
+  return true;
+}
+
+std::vector<Json> RankProcesses::take_replies() {
   std::vector<Json> messages;
-  for (auto& reply : replies) messages.push_back(*std::move(reply));
+  for (auto& reply : pending_->replies) messages.push_back(*std::move(reply));
+  pending_.reset();
   return messages;
 }
 
-void RankProcesses::pass_on_interrupt(bool& passed_on) {
-  if (passed_on || !interrupted_ || !interrupted_()) return;
-  for (const Rank& rank : ranks_) ::kill(rank.pid, SIGINT);
-  passed_on = true;
+// The ranks that have not answered.
+std::vector<size_t> RankProcesses::missing(bool stopped_only) const {
+  std::vector<size_t> found;
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    if (i < pending_->replies.size() && pending_->replies[i]) continue;
+    const bool stopped =
+        stopped_only && launch::process_state(ranks_[i].pid) == launch::ProcessState::kStopped;
+    if (stopped || !stopped_only) found.push_back(i);
+  }
+  return found;
+}
+
+// "rank 1 (stopped, pid 123)": those that the others wait for, as far as that can be seen.
+std::string RankProcesses::missing_text() const {
+  std::vector<size_t> named = missing(true);
+  if (named.empty()) named = missing(false);
+  std::vector<std::string> texts;
+  for (const size_t rank : named) {
+    const pid_t pid = ranks_[rank].pid;
+    texts.push_back(
+        cat("rank ", rank, " (", to_string(launch::process_state(pid)), ", pid ", pid, ")"));
+  }
+  return join(texts, ", ");
+}
+
+// Ranks that work without an end in sight are no news; one that is stopped is, and so is one that
+// others have finished without.
+void RankProcesses::name_missing() {
+  if (!wait_.notice || Clock::now() - pending_->since < kPatience) return;
+  const std::vector<size_t> all = missing(false);
+  if (all.empty() || (all.size() == ranks_.size() && missing(true).empty())) return;
+  std::string text = missing_text();
+  if (text == pending_->named) return;
+  wait_.notice(cat("waiting for ", text));
+  pending_->named = std::move(text);
+}
+
+bool RankProcesses::obey_interrupt() {
+  if (wait_.interrupted && wait_.interrupted()) {
+    if (wait_.forget_interrupt) wait_.forget_interrupt();
+    if (pending_->interrupted) {
+      const std::string report =
+          cat("ended while `", pending_->input, "` waited for ", missing_text(), "\n");
+      end_ranks();
+      throw SessionLost(report);
+    }
+    pending_->interrupted = Clock::now();
+    for (const Rank& rank : ranks_) ::kill(rank.pid, SIGINT);
+  }
+  const bool waits = !pending_->interrupted || pending_->given_up || missing(false).empty();
+  if (waits) return true;
+  return missing(true).empty() && Clock::now() - *pending_->interrupted < kPatience;
 }
 
 // How one rank ended; it is killed when it has not. `reply` is what it sent last.
@@ -191,7 +260,9 @@ launch::RankExit RankProcesses::end_rank(int64_t index, std::optional<Json> repl
   }
   if (reply && reply->contains("error")) {
     const CommandError error = *unpack(*reply).error;
-    exit.error = launch::rank_error(Error(error.kind, error.message, error.hint), index);
+    // Hints about peers name logs: there are none here, and the end of each rank's is shown.
+    const std::string hint = error.kind == ErrorKind::kPeer ? std::string() : error.hint;
+    exit.error = launch::rank_error(Error(error.kind, error.message, hint), index);
     if (exit.stopped) {  // it had failed by itself, and waited for the next command
       exit.stopped = false;
       exit.signal = 0;
@@ -202,12 +273,18 @@ launch::RankExit RankProcesses::end_rank(int64_t index, std::optional<Json> repl
   return exit;
 }
 
-void RankProcesses::fail(const std::vector<std::optional<Json>>& replies) {
+void RankProcesses::fail() {
+  // Whoever waits for a stopped rank gives up first: it is the other that is to be named.
+  if (!missing(true).empty()) {
+    const std::string stopped = missing_text();
+    end_ranks();
+    throw SessionLost(cat(stopped, " did not answer, and the others waited in vain\n"));
+  }
   std::this_thread::sleep_for(kSettle);
   launch::JobResult job;
   job.exit_status = 1;
   for (size_t i = 0; i < ranks_.size(); ++i) {
-    job.ranks.push_back(end_rank(static_cast<int64_t>(i), replies[i]));
+    job.ranks.push_back(end_rank(static_cast<int64_t>(i), pending_->replies[i]));
   }
   job.cause = launch::find_cause(job.ranks);
   const std::string report = launch::describe(job);
@@ -234,12 +311,30 @@ void RankProcesses::end_ranks() {
     rank.pid = 0;
   }
   ranks_.clear();
+  pending_.reset();
 }
 
 Outcome RankProcesses::run(const std::string& input) {
   if (ranks_.empty()) throw SessionLost("the session is over: its ranks have gone\n");
+  const auto given_up = [&] {
+    Outcome outcome;
+    outcome.input = input;
+    outcome.error = {ErrorKind::kUsage,
+                     cat("given up: ", missing_text(), " has not finished `", pending_->input, "`"),
+                     "the next command waits for it; Ctrl-C then ends the session"};
+    return outcome;
+  };
+  if (pending_) {  // given up, and the ranks may still be at it
+    pending_->given_up = true;
+    pending_->since = Clock::now();
+    pending_->named.clear();
+    if (!receive_all()) return given_up();
+    take_replies();
+  }
   send_all({{"input", input}});
-  const std::vector<Json> replies = receive_all();
+  begin(input);
+  if (!receive_all()) return given_up();
+  const std::vector<Json> replies = take_replies();
   Outcome outcome = unpack(replies.front());
   for (size_t i = 1; i < replies.size(); ++i) {
     const Outcome other = unpack(replies[i]);

@@ -8,15 +8,22 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "am/inspect/interpreter.h"
 #include "am/inspect/rank_worker.h"
+#include "am/inspect/wait_options.h"
 #include "am/launch/job_result.h"
 #include "am/launch/rank_log.h"
+
+namespace am::runtime {
+class StoreServer;
+}  // namespace am::runtime
 
 namespace am::inspect {
 
@@ -24,12 +31,16 @@ class RankProcesses : public Interpreter {
  public:
   // Starts `ranks` processes of `argv` with a socket's number appended, and waits until all hold
   // the model. Throws what a rank threw while it opened the plan, or SessionLost.
-  RankProcesses(const std::vector<std::string>& argv, const WorkerSetup& setup, int64_t ranks);
+  RankProcesses(const std::vector<std::string>& argv, const WorkerSetup& setup, int64_t ranks,
+                WaitOptions wait);
   RankProcesses(const RankProcesses&) = delete;
   RankProcesses& operator=(const RankProcesses&) = delete;
   ~RankProcesses() override;
 
   const SessionFacts& facts() const override { return facts_; }
+  // A rank that does not answer is named after two seconds. The first interrupt is passed on to the
+  // ranks; when they do not end the command then, it is given up: it goes on behind the prompt, and
+  // the next command waits for it. Another interrupt ends the session.
   Outcome run(const std::string& input) override;
 
  private:
@@ -41,16 +52,34 @@ class RankProcesses : public Interpreter {
 
   void start(const std::vector<std::string>& argv, int64_t ranks);
   void send_all(const Json& message);
-  // One message from every rank, by rank.
-  std::vector<Json> receive_all();
-  void pass_on_interrupt(bool& passed_on);
+  void begin(const std::string& input);
+  // One message from every rank to `pending_`. False when the user gave the command up before.
+  bool receive_all();
+  std::vector<Json> take_replies();
+  // False when the command is given up. Throws SessionLost when the user ends the session.
+  bool obey_interrupt();
+  void name_missing();
+  std::string missing_text() const;
+  std::vector<size_t> missing(bool stopped_only) const;
   launch::RankExit end_rank(int64_t index, std::optional<Json> reply);
-  // Ends the session: says which rank failed first. `replies` as far as they came.
-  [[noreturn]] void fail(const std::vector<std::optional<Json>>& replies);
+  // Ends the session: says which rank failed first.
+  [[noreturn]] void fail();
   void end_ranks();
 
+  // Through which the ranks meet. It is served here, on loopback: there is no password.
+  std::unique_ptr<runtime::StoreServer> store_;
   std::vector<Rank> ranks_;
-  std::function<bool()> interrupted_;
+  WaitOptions wait_;
+  // The command that the ranks are at.
+  struct Pending {
+    std::string input;
+    std::vector<std::optional<Json>> replies;
+    std::chrono::steady_clock::time_point since;
+    std::optional<std::chrono::steady_clock::time_point> interrupted;
+    bool given_up = false;
+    std::string named;  // what was last said of ranks that do not answer
+  };
+  std::optional<Pending> pending_;
   SessionFacts facts_;
 };
 

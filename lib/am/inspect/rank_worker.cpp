@@ -48,7 +48,10 @@ Session open_session(const WorkerSetup& setup) {
 
 Json ready_message(const Session& session) {
   const SessionFacts facts = facts_of(session);
-  return {{"title", facts.title}, {"parameters", facts.parameters}, {"modules", facts.modules}};
+  return {{"title", facts.title},
+          {"parameters", facts.parameters},
+          {"modules", facts.modules},
+          {"note", facts.note}};
 }
 
 int serve(int socket) {
@@ -72,13 +75,10 @@ Json to_json(const WorkerSetup& setup) {
   Json overrides = Json::array();
   for (const config::Override& item : setup.overrides) overrides.push_back(item.text);
   const term::Style& style = setup.session.style;
-  return {{"plan", setup.plan.string()},
-          {"overrides", overrides},
-          {"color", style.color},
-          {"unicode", style.unicode},
-          {"width", style.width},
-          {"for_programs", setup.session.for_programs},
-          {"tokenizer", setup.session.tokenizer}};
+  return {{"plan", setup.plan.string()},  {"overrides", overrides},
+          {"color", style.color},         {"unicode", style.unicode},
+          {"width", style.width},         {"for_programs", setup.session.for_programs},
+          {"force", setup.session.force}, {"tokenizer", setup.session.tokenizer}};
 }
 
 WorkerSetup worker_setup(const Json& json) {
@@ -90,6 +90,7 @@ WorkerSetup worker_setup(const Json& json) {
   setup.session.style.unicode = json.at("unicode").get<bool>();
   setup.session.style.width = json.at("width").get<int>();
   setup.session.for_programs = json.at("for_programs").get<bool>();
+  setup.session.force = json.at("force").get<bool>();
   setup.session.tokenizer = json.at("tokenizer").get<std::string>();
   return setup;
 }

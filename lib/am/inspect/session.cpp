@@ -3,7 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <set>
+#include <filesystem>
+#include <string_view>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
@@ -24,6 +25,18 @@ std::string suggest(std::string_view word, const std::vector<std::string>& names
       containing.size() > shown ? cat(" and ", containing.size() - shown, " more") : "";
   containing.resize(shown);
   return cat("there are ", join(containing, ", "), more);
+}
+
+// A pipe or a device would be waited for, or read without an end.
+void require_file_or_folder(const std::string& name) {
+  std::error_code ignored;
+  const auto status = std::filesystem::status(name, ignored);
+  if (!std::filesystem::exists(status) || std::filesystem::is_regular_file(status) ||
+      std::filesystem::is_directory(status)) {
+    return;
+  }
+  throw Error(ErrorKind::kIo, cat(name, ": no regular file"),
+              "a tokenizer is a tokenizer.json, or a folder with one");
 }
 
 std::vector<std::string> names_of(const std::vector<HeldParameter>& parameters) {
@@ -95,34 +108,68 @@ std::vector<const HeldParameter*> Session::matching(std::string_view pattern) co
 }
 
 const data::Tokenizer& Session::tokenizer() {
-  if (!tokenizer_) {
-    set_tokenizer(options_.tokenizer.empty() ? holder_->default_tokenizer() : options_.tokenizer);
+  if (tokenizer_) return *tokenizer_;
+  std::string name = options_.tokenizer;
+  if (name.empty()) {
+    const DefaultTokenizer own = holder_->default_tokenizer();
+    if (own.name.empty()) {
+      throw Error(ErrorKind::kPlan, own.problem,
+                  "`set tokenizer PATH` names a tokenizer.json; `set tokenizer bytes` takes each "
+                  "byte for a token");
+    }
+    name = own.name;
   }
+  set_tokenizer(name);
   return *tokenizer_;
 }
 
-void Session::set_tokenizer(const std::string& name) { tokenizer_ = data::make_tokenizer(name); }
+void Session::set_tokenizer(const std::string& name) {
+  if (name != "bytes") require_file_or_folder(name);
+  tokenizer_ = data::make_tokenizer(name);
+}
+
+Between Session::between() {
+  return [this] { check_interrupt(); };
+}
+
+void Session::require_memory(int64_t bytes, const std::string& what, bool forced) {
+  if (forced || options_.force || bytes == 0) return;
+  const launch::Space own = options_.memory ? options_.memory() : launch::memory_of_machine();
+  // All ranks judge by the same numbers.
+  const at::Tensor rows =
+      holder_->gather(at::tensor({own.total, own.available}, at::TensorOptions(at::kLong)));
+  const at::Tensor least = std::get<0>(rows.min(0));
+  const launch::Space memory{least[0].item<int64_t>(), least[1].item<int64_t>()};
+  const auto shortage = launch::memory_shortage(bytes, memory);
+  if (shortage) {
+    throw Error(ErrorKind::kPlan, cat(what, " ", *shortage), "--force tries it all the same");
+  }
+}
 
 void Session::check_interrupt() {
-  const bool here = options_.interrupted && options_.interrupted();
-  const at::Tensor flag = at::full({1}, here ? 1 : 0, at::TensorOptions(at::kLong));
+  const at::Tensor flag = at::full({1}, is_interrupted() ? 1 : 0, at::TensorOptions(at::kLong));
   if (holder_->gather(flag).max().item<int64_t>() != 0) {
     throw Error(ErrorKind::kUsage, "interrupted");
   }
 }
 
 std::vector<std::string> module_names(const std::vector<HeldParameter>& parameters) {
-  std::set<std::string> names;
+  std::vector<std::string> names;
+  std::string_view last;  // what both share was named with it
   for (const HeldParameter& parameter : parameters) {
-    for (size_t dot = parameter.name.find('.'); dot != std::string::npos;
-         dot = parameter.name.find('.', dot + 1)) {
-      names.insert(parameter.name.substr(0, dot));
+    const std::string& name = parameter.name;
+    const auto [end, ignored] = std::mismatch(name.begin(), name.end(), last.begin(), last.end());
+    const auto shared = static_cast<size_t>(end - name.begin());
+    for (size_t dot = name.find('.', shared); dot != std::string::npos;
+         dot = name.find('.', dot + 1)) {
+      names.push_back(name.substr(0, dot));
     }
+    last = name;
   }
-  std::vector<std::string> sorted(names.begin(), names.end());
-  std::sort(sorted.begin(), sorted.end(),
+  std::sort(names.begin(), names.end(),
             [](const std::string& a, const std::string& b) { return natural_less(a, b); });
-  return sorted;
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
 }
 
 }  // namespace am::inspect

@@ -15,6 +15,7 @@
 
 #include "am/data/tokenizer.h"
 #include "am/inspect/holder.h"
+#include "am/launch/memory_fit.h"
 #include "am/term/style.h"
 
 namespace am::inspect {
@@ -22,7 +23,9 @@ namespace am::inspect {
 struct SessionOptions {
   term::Style style;
   bool for_programs = false;  // --json: `Result::json` is read, not its text
+  bool force = false;         // what this machine's memory cannot hold is tried all the same
   std::string tokenizer;      // empty: the holder's own
+  std::function<launch::Space()> memory;  // of this machine; empty: as it is
   std::function<bool()>
       interrupted;  // did the user ask to stop the command that runs? May be empty
 };
@@ -54,6 +57,14 @@ class Session {
 
   // Throws Error(kUsage) when the user interrupted any rank. Collective: call it in long loops.
   void check_interrupt();
+  // check_interrupt, for work that is done elsewhere. This session must outlive it.
+  Between between();
+  // Whether this rank was told to stop: work that no peer waits for can be left undone until the
+  // next check_interrupt().
+  bool is_interrupted() const { return options_.interrupted && options_.interrupted(); }
+  // Throws Error(kPlan) with both numbers when `what` takes more than this machine has available,
+  // unless forced. Collective.
+  void require_memory(int64_t bytes, const std::string& what, bool forced);
 
  private:
   std::unique_ptr<Holder> holder_;

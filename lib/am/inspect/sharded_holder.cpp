@@ -20,6 +20,7 @@ ShardedHolder::ShardedHolder(const config::Plan& plan, const model::ModelConfig&
       mesh_(world, layout.mesh),
       model_(parallel::ParallelModel::build(plan, config, layout, mesh_)) {
   weights_ = checkpoint::load_or_initialize(*model_, plan);
+  fresh_ = starts_with(weights_, "initialised");
   add_parameters();
 }
 
@@ -60,7 +61,8 @@ Json ShardedHolder::info() {
   json["weights"] = weights_;
   json["strategy"] = config::strategy_name(plan_.strategy);
   add_mesh(mesh(), json);
-  json["tokenizer"] = default_tokenizer();
+  const DefaultTokenizer tokenizer = default_tokenizer();
+  json["tokenizer"] = tokenizer.name.empty() ? Json(nullptr) : Json(tokenizer.name);
   return json;
 }
 
@@ -70,8 +72,7 @@ at::Tensor ShardedHolder::read(const HeldParameter& parameter, const mesh::Box& 
   return tensor::view_box(full, Shape(parameter.shape.size(), 0), box).cpu();
 }
 
-void ShardedHolder::visit_own(const HeldParameter& parameter,
-                              const std::function<void(const at::Tensor&)>& visit) {
+void ShardedHolder::visit_own(const HeldParameter& parameter, const Visit& visit) {
   const Place place = places_.at(parameter.name);
   const parallel::OwnedParameter& owned = group(place.group).owned().at(place.index);
   if (owned.first_replica) visit(owned.value);
@@ -100,8 +101,13 @@ std::vector<HeldBytes> ShardedHolder::held_bytes() {
 }
 
 std::vector<HeldShard> ShardedHolder::usable_boxes(const HeldParameter& parameter) {
-  const planner::ParameterLayout& layout = *layouts_.at(parameter.name);
   if (!group(places_.at(parameter.name).group).is_unsharded()) return parameter.shards;
+  return gathered_boxes(parameter);
+}
+
+// What each rank holds while the parameter is gathered.
+std::vector<HeldShard> ShardedHolder::gathered_boxes(const HeldParameter& parameter) const {
+  const planner::ParameterLayout& layout = *layouts_.at(parameter.name);
   std::vector<HeldShard> boxes;
   for (int64_t rank = 0; rank < mesh().world_size(); ++rank) {
     std::vector<mesh::Cut> cuts = layout.cuts(mesh(), rank);
@@ -133,13 +139,41 @@ std::vector<std::string> ShardedHolder::names_in(const std::vector<size_t>& grou
   return names;
 }
 
-std::vector<std::string> ShardedHolder::unshard(std::span<const HeldParameter* const> parameters) {
+std::vector<std::string> ShardedHolder::unshard(std::span<const HeldParameter* const> parameters,
+                                                const Between& between) {
   const std::vector<size_t> groups = groups_of(parameters);
-  for (const size_t index : groups) {
-    group(index).unshard();
-    unsharded_.insert(index);
+  std::vector<size_t> fresh;
+  try {
+    for (const size_t index : groups) {
+      if (between) between();
+      group(index).unshard();
+      if (unsharded_.insert(index).second) fresh.push_back(index);
+    }
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kUsage) {  // all ranks are here; after others the session ends
+      for (const size_t index : fresh) {
+        unsharded_.erase(index);
+        group(index).reshard();
+      }
+    }
+    throw;
   }
   return names_in(groups);
+}
+
+int64_t ShardedHolder::unshard_bytes(std::span<const HeldParameter* const> parameters) const {
+  if (mesh().group_size("dp_shard_cp") == 1) return 0;
+  const std::vector<size_t> groups = groups_of(parameters);
+  int64_t bytes = 0;
+  for (const HeldParameter& parameter : parameters_) {
+    const size_t group = places_.at(parameter.name).group;
+    const bool gathered = std::find(groups.begin(), groups.end(), group) != groups.end();
+    if (!gathered || unsharded_.contains(group)) continue;
+    for (const HeldShard& whole : gathered_boxes(parameter)) {
+      bytes += whole.box.numel() * static_cast<int64_t>(c10::elementSize(parameter.dtype));
+    }
+  }
+  return bytes;
 }
 
 std::vector<std::string> ShardedHolder::reshard(std::span<const HeldParameter* const> parameters) {
@@ -177,11 +211,25 @@ void ShardedHolder::set_compute_dtype(at::ScalarType) {
       "start am-repl with --set model.dtype=... or --set strategy.mp_policy.param_dtype=...");
 }
 
-std::string ShardedHolder::default_tokenizer() const { return tokenizer_of(plan_); }
+DefaultTokenizer ShardedHolder::default_tokenizer() const {
+  return tokenizer_of(plan_, model_->config().vocab_size);
+}
+
+std::string ShardedHolder::note() const {
+  if (!fresh_) return {};
+  return cat(std::filesystem::path(plan_.file).filename().string(), ": its weights are ", weights_,
+             ": nothing has trained them");
+}
+
+// Sequence parallelism cuts a text's tokens into equal pieces.
+int64_t ShardedHolder::length_multiple() const {
+  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan_.strategy);
+  return fsdp2 != nullptr && fsdp2->sequence_parallel ? mesh().sizes().tp : 1;
+}
 
 void ShardedHolder::export_hf(const std::filesystem::path& folder,
-                              std::optional<at::ScalarType> dtype) {
-  checkpoint::export_hf(folder, *model_, dtype);
+                              std::optional<at::ScalarType> dtype, const Between& between) {
+  checkpoint::export_hf(folder, *model_, dtype, checkpoint::kExportFileBytes, between);
 }
 
 }  // namespace am::inspect

@@ -28,20 +28,24 @@ class ShardedHolder : public Holder {
   const std::vector<HeldParameter>& parameters() const override { return parameters_; }
   const mesh::MeshLayout& mesh() const override { return mesh_.layout(); }
   int64_t rank() const override { return mesh_.rank(); }
+  std::string note() const override;
   at::Tensor read(const HeldParameter& parameter, const mesh::Box& box) override;
-  void visit_own(const HeldParameter& parameter,
-                 const std::function<void(const at::Tensor&)>& visit) override;
+  void visit_own(const HeldParameter& parameter, const Visit& visit) override;
   at::Tensor gather(const at::Tensor& row) override;
   std::vector<HeldBytes> held_bytes() override;
   std::vector<HeldShard> usable_boxes(const HeldParameter& parameter) override;
-  std::vector<std::string> unshard(std::span<const HeldParameter* const> parameters) override;
+  std::vector<std::string> unshard(std::span<const HeldParameter* const> parameters,
+                                   const Between& between) override;
+  int64_t unshard_bytes(std::span<const HeldParameter* const> parameters) const override;
   std::vector<std::string> reshard(std::span<const HeldParameter* const> parameters) override;
   std::string unshard_note() const override;
-  parallel::ParallelModel& runnable() override { return *model_; }
+  parallel::ParallelModel& runnable(const Between& /*between*/) override { return *model_; }
+  int64_t length_multiple() const override;
   void after_forward() override;
   void set_compute_dtype(at::ScalarType dtype) override;
-  std::string default_tokenizer() const override;
-  void export_hf(const std::filesystem::path& folder, std::optional<at::ScalarType> dtype) override;
+  DefaultTokenizer default_tokenizer() const override;
+  void export_hf(const std::filesystem::path& folder, std::optional<at::ScalarType> dtype,
+                 const Between& between) override;
 
  private:
   struct Place {
@@ -50,6 +54,7 @@ class ShardedHolder : public Holder {
   };
 
   void add_parameters();
+  std::vector<HeldShard> gathered_boxes(const HeldParameter& parameter) const;
   std::vector<size_t> groups_of(std::span<const HeldParameter* const> parameters) const;
   std::vector<std::string> names_in(const std::vector<size_t>& groups) const;
   parallel::ParamGroup& group(size_t index) { return *model_->data_parallel().groups().at(index); }
@@ -58,6 +63,7 @@ class ShardedHolder : public Holder {
   runtime::DeviceMesh mesh_;
   std::unique_ptr<parallel::ParallelModel> model_;
   std::string weights_;  // where the values came from
+  bool fresh_ = false;   // nothing has trained them
   std::vector<HeldParameter> parameters_;
   std::map<std::string, Place> places_;
   std::map<std::string, const planner::ParameterLayout*> layouts_;

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
@@ -19,6 +20,31 @@ namespace am::inspect {
 namespace fs = std::filesystem;
 
 namespace {
+
+// A source whose reads are the places where loading can be stopped.
+class StoppableSource : public checkpoint::TensorSource {
+ public:
+  StoppableSource(const checkpoint::TensorSource& source, const Between& between)
+      : source_(source), between_(between) {}
+
+  std::string format() const override { return source_.format(); }
+  fs::path path() const override { return source_.path(); }
+  const std::vector<checkpoint::StoredTensor>& tensors() const override {
+    return source_.tensors();
+  }
+  const std::vector<checkpoint::StoredTensor>& optimizer_tensors() const override {
+    return source_.optimizer_tensors();
+  }
+  void read(std::string_view name, const mesh::Box& box, at::Tensor out) const override {
+    if (between_) between_();
+    source_.read(name, box, std::move(out));
+  }
+  fs::path config_file() const override { return source_.config_file(); }
+
+ private:
+  const checkpoint::TensorSource& source_;
+  const Between& between_;
+};
 
 // Elements that visit_own reads at once: 32 MiB of float32.
 constexpr int64_t kBlock = int64_t{8} << 20;
@@ -39,7 +65,7 @@ config::Plan plan_of_one(at::ScalarType dtype) {
 }  // namespace
 
 StoredHolder::StoredHolder(std::unique_ptr<checkpoint::TensorSource> source)
-    : source_(std::move(source)), mesh_(mesh::MeshSizes{}), tokenizer_("bytes") {
+    : source_(std::move(source)), mesh_(mesh::MeshSizes{}) {
   const fs::path folder = folder_of(*source_);
   const fs::path config_file = source_->config_file();
   if (config_file.empty()) {
@@ -50,7 +76,7 @@ StoredHolder::StoredHolder(std::unique_ptr<checkpoint::TensorSource> source)
     if (config_) nn::check_runnable(*config_, found);
     if (!found.ok()) config_problem_ = first_error(found);
   }
-  if (fs::exists(folder / "tokenizer.json")) tokenizer_ = (folder / "tokenizer.json").string();
+  tokenizer_ = tokenizer_beside(folder, config_ ? config_->vocab_size : 0);
   if (source_->format() == "automesh") read_checkpoint_facts();
   add_parameters();
   title_ = make_title(config_ ? config_->model_type : "weights",
@@ -67,7 +93,7 @@ void StoredHolder::read_checkpoint_facts() {
   if (!config_ || !fs::exists(folder / "plan.toml")) return;
   const auto plan = config::load_plan(folder / "plan.toml", {}, found);
   if (!plan) return;
-  if (tokenizer_ == "bytes") tokenizer_ = tokenizer_of(*plan);
+  if (!fs::exists(folder / "tokenizer.json")) tokenizer_ = tokenizer_of(*plan, config_->vocab_size);
   const auto layout = planner::build_layout(*plan, *config_, info.mesh, found);
   if (!layout) return;
   for (const planner::ParameterLayout& parameter : layout->parameters) {
@@ -99,7 +125,7 @@ Json StoredHolder::info() {
   json["optimizer_tensors"] = source_->optimizer_tensors().size();
   add_mesh(mesh_, json);
   json["compute_dtype"] = tensor::dtype_name(compute_dtype_);
-  json["tokenizer"] = tokenizer_;
+  json["tokenizer"] = tokenizer_.name.empty() ? Json(nullptr) : Json(tokenizer_.name);
   if (!config_problem_.empty()) json["cannot_run"] = config_problem_;
   return json;
 }
@@ -114,8 +140,7 @@ at::Tensor StoredHolder::read(const HeldParameter& parameter, const mesh::Box& b
   return out;
 }
 
-void StoredHolder::visit_own(const HeldParameter& parameter,
-                             const std::function<void(const at::Tensor&)>& visit) {
+void StoredHolder::visit_own(const HeldParameter& parameter, const Visit& visit) {
   mesh::Box box = mesh::Box::whole(parameter.shape);
   if (box.numel() <= kBlock || parameter.shape.empty()) {
     visit(read(parameter, box));
@@ -126,7 +151,7 @@ void StoredHolder::visit_own(const HeldParameter& parameter,
   for (int64_t row = 0; row < parameter.shape.front(); row += rows) {
     box.offset.front() = row;
     box.shape.front() = std::min(rows, parameter.shape.front() - row);
-    visit(read(parameter, box));
+    if (!visit(read(parameter, box))) return;
   }
 }
 
@@ -154,15 +179,32 @@ std::vector<HeldShard> StoredHolder::usable_boxes(const HeldParameter& parameter
   return boxes;
 }
 
-std::vector<std::string> StoredHolder::unshard(std::span<const HeldParameter* const> parameters) {
+std::vector<std::string> StoredHolder::unshard(std::span<const HeldParameter* const> parameters,
+                                               const Between& between) {
   std::vector<std::string> names;
-  for (const HeldParameter* parameter : parameters) {
-    if (!assembled_.contains(parameter->name)) {
-      assembled_[parameter->name] = source_->read_all(parameter->name);
+  std::vector<std::string> fresh;
+  try {
+    for (const HeldParameter* parameter : parameters) {
+      if (between) between();
+      if (!assembled_.contains(parameter->name)) {
+        assembled_[parameter->name] = source_->read_all(parameter->name);
+        fresh.push_back(parameter->name);
+      }
+      names.push_back(parameter->name);
     }
-    names.push_back(parameter->name);
+  } catch (...) {
+    for (const std::string& name : fresh) assembled_.erase(name);
+    throw;
   }
   return names;
+}
+
+int64_t StoredHolder::unshard_bytes(std::span<const HeldParameter* const> parameters) const {
+  int64_t bytes = 0;
+  for (const HeldParameter* parameter : parameters) {
+    if (!assembled_.contains(parameter->name)) bytes += parameter->bytes();
+  }
+  return bytes;
 }
 
 std::vector<std::string> StoredHolder::reshard(std::span<const HeldParameter* const> parameters) {
@@ -179,7 +221,14 @@ std::string StoredHolder::unshard_note() const {
          "process, counted at rank 0";
 }
 
-parallel::ParallelModel& StoredHolder::runnable() {
+int64_t StoredHolder::runnable_bytes() const {
+  if (model_ || !config_problem_.empty()) return 0;
+  int64_t elements = 0;
+  for (const HeldParameter& parameter : parameters_) elements += parameter.numel();
+  return elements * static_cast<int64_t>(c10::elementSize(compute_dtype_));
+}
+
+parallel::ParallelModel& StoredHolder::runnable(const Between& between) {
   if (model_) return *model_;
   if (!config_problem_.empty()) {
     throw Error(ErrorKind::kPlan, cat("the model cannot be run: ", config_problem_),
@@ -194,7 +243,7 @@ parallel::ParallelModel& StoredHolder::runnable() {
                                                          mesh::MeshLayout(mesh::MeshSizes{}));
   }
   auto model = parallel::ParallelModel::build(plan, *config_, *layout, *single_mesh_);
-  checkpoint::load(*model, *source_);
+  checkpoint::load(*model, StoppableSource(*source_, between));
   model_ = std::move(model);
   return *model_;
 }
@@ -204,8 +253,9 @@ void StoredHolder::set_compute_dtype(at::ScalarType dtype) {
   compute_dtype_ = dtype;
 }
 
-void StoredHolder::export_hf(const fs::path& folder, std::optional<at::ScalarType> dtype) {
-  checkpoint::export_hf(folder, *source_, dtype);
+void StoredHolder::export_hf(const fs::path& folder, std::optional<at::ScalarType> dtype,
+                             const Between& between) {
+  checkpoint::export_hf(folder, *source_, dtype, checkpoint::kExportFileBytes, between);
 }
 
 }  // namespace am::inspect

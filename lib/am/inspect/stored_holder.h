@@ -29,20 +29,24 @@ class StoredHolder : public Holder {
   Json info() override;
   const std::vector<HeldParameter>& parameters() const override { return parameters_; }
   const mesh::MeshLayout& mesh() const override { return mesh_; }
+  bool at_rest() const override { return true; }
   at::Tensor read(const HeldParameter& parameter, const mesh::Box& box) override;
-  void visit_own(const HeldParameter& parameter,
-                 const std::function<void(const at::Tensor&)>& visit) override;
+  void visit_own(const HeldParameter& parameter, const Visit& visit) override;
   at::Tensor gather(const at::Tensor& row) override { return row.unsqueeze(0); }
   std::vector<HeldBytes> held_bytes() override;
   std::vector<HeldShard> usable_boxes(const HeldParameter& parameter) override;
-  std::vector<std::string> unshard(std::span<const HeldParameter* const> parameters) override;
+  std::vector<std::string> unshard(std::span<const HeldParameter* const> parameters,
+                                   const Between& between) override;
+  int64_t unshard_bytes(std::span<const HeldParameter* const> parameters) const override;
   std::vector<std::string> reshard(std::span<const HeldParameter* const> parameters) override;
   std::string unshard_note() const override;
-  parallel::ParallelModel& runnable() override;
+  parallel::ParallelModel& runnable(const Between& between) override;
+  int64_t runnable_bytes() const override;
   void after_forward() override {}
   void set_compute_dtype(at::ScalarType dtype) override;
-  std::string default_tokenizer() const override { return tokenizer_; }
-  void export_hf(const std::filesystem::path& folder, std::optional<at::ScalarType> dtype) override;
+  DefaultTokenizer default_tokenizer() const override { return tokenizer_; }
+  void export_hf(const std::filesystem::path& folder, std::optional<at::ScalarType> dtype,
+                 const Between& between) override;
 
  private:
   void read_checkpoint_facts();
@@ -55,7 +59,7 @@ class StoredHolder : public Holder {
   mesh::MeshLayout mesh_;
   std::map<std::string, std::vector<std::pair<std::string, mesh::Placement>>> placements_;
   std::string title_;
-  std::string tokenizer_;
+  DefaultTokenizer tokenizer_;
   std::vector<HeldParameter> parameters_;
   std::map<std::string, at::Tensor> assembled_;
 

@@ -1,5 +1,7 @@
 #include "am/inspect/target.h"
 
+#include <utility>
+
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/checkpoint/tensor_source.h"
@@ -9,7 +11,9 @@
 #include "am/launch/run_folder.h"
 #include "am/nn/runnable.h"
 #include "am/parallel/parallel_model.h"
+#include "am/planner/host_memory.h"
 #include "am/planner/rules.h"
+#include "am/runtime/engine.h"
 
 namespace am::inspect {
 
@@ -30,6 +34,18 @@ std::optional<Target> latest_in(const fs::path& folder) {
       cat(folder.string(), ": opening its latest checkpoint, ", latest->path.filename().string())};
 }
 
+// A run's own plan says how its model began, and not what it has become.
+std::string run_note(const fs::path& plan) {
+  const fs::path folder = fs::absolute(plan).parent_path();
+  const fs::path checkpoints = folder / "checkpoints";
+  const auto latest =
+      fs::is_directory(checkpoints) ? launch::latest_checkpoint(checkpoints) : std::nullopt;
+  if (!latest) return {};
+  return cat(plan.string(), ": the plan of a run; what was trained is in ",
+             (plan.parent_path() / "checkpoints").string(), ", the latest is ",
+             latest->path.filename().string());
+}
+
 Target recognize(const fs::path& path) {
   if (!fs::exists(path)) {
     throw Error(ErrorKind::kIo, cat(path.string(), ": no such file or folder"));
@@ -41,7 +57,7 @@ Target recognize(const fs::path& path) {
     throw Error(ErrorKind::kFormat, cat(path.string(), ": nothing in this folder can be opened"),
                 kKinds);
   }
-  if (path.extension() == ".toml") return {TargetKind::kPlan, path, {}};
+  if (path.extension() == ".toml") return {TargetKind::kPlan, path, run_note(path)};
   if (checkpoint::is_tensor_source(path)) return {TargetKind::kWeights, path, {}};
   throw Error(ErrorKind::kFormat, cat(path.string(), ": neither a plan nor weights"), kKinds);
 }
@@ -71,12 +87,39 @@ std::optional<OpenedPlan> open_plan(const fs::path& file,
   return OpenedPlan{*std::move(plan), *std::move(checked.model), *std::move(layout)};
 }
 
+namespace {
+
+std::unique_ptr<Interpreter> open_weights(const fs::path& path, const OpenOptions& options) {
+  for (const auto& [given, flag] :
+       {std::pair{!options.overrides.empty(), "--set"}, {options.nproc > 0, "--nproc"}}) {
+    if (!given) continue;
+    throw Error(ErrorKind::kUsage,
+                cat(flag, ": ", path.string(), " is no plan, but weights at rest"),
+                "a plan whose model.weights names them takes --set and --nproc");
+  }
+  auto holder = std::make_unique<StoredHolder>(checkpoint::open_tensor_source(path));
+  return std::make_unique<LocalInterpreter>(Session(std::move(holder), options.session));
+}
+
+// Before a byte of it is allocated. GPUs' memory is not this machine's.
+void require_memory(const OpenedPlan& opened, const OpenOptions& options) {
+  if (options.session.force) return;
+  if (!runtime::parse_backend(parallel::backend_of(opened.plan)).cuda.empty()) return;
+  const int64_t ranks = opened.layout.mesh.world_size();
+  const int64_t wanted = planner::inspection_bytes(opened.plan, opened.model, opened.layout,
+                                                   {.first = 0, .count = ranks});
+  const auto& ask = options.session.memory;
+  const auto shortage = launch::memory_shortage(wanted, ask ? ask() : launch::memory_of_machine());
+  if (!shortage) return;
+  throw Error(ErrorKind::kPlan, cat(opened.plan.file, ": its model ", *shortage),
+              "am-plan shows layouts without a model; --force opens it all the same");
+}
+
+}  // namespace
+
 std::unique_ptr<Interpreter> open_target(const Target& target, const OpenOptions& options,
                                          Diagnostics& found) {
-  if (target.kind == TargetKind::kWeights) {
-    auto holder = std::make_unique<StoredHolder>(checkpoint::open_tensor_source(target.path));
-    return std::make_unique<LocalInterpreter>(Session(std::move(holder), options.session));
-  }
+  if (target.kind == TargetKind::kWeights) return open_weights(target.path, options);
   const auto opened = open_plan(target.path, options.overrides, options.nproc, found);
   if (!opened) return nullptr;
   const int64_t ranks = opened->layout.mesh.world_size();
@@ -86,6 +129,7 @@ std::unique_ptr<Interpreter> open_target(const Target& target, const OpenOptions
                     " that am-repl starts on one machine"),
                 "am-plan shows layouts of any size; --set mesh.dp_size=.. makes this one smaller");
   }
+  require_memory(*opened, options);
   if (ranks == 1) {
     auto holder = std::make_unique<ShardedHolder>(opened->plan, opened->model, opened->layout,
                                                   runtime::World::single());
@@ -95,7 +139,7 @@ std::unique_ptr<Interpreter> open_target(const Target& target, const OpenOptions
   setup.plan = target.path;
   setup.overrides = options.overrides;
   setup.session = options.session;
-  return std::make_unique<RankProcesses>(options.worker_argv, setup, ranks);
+  return std::make_unique<RankProcesses>(options.worker_argv, setup, ranks, options.wait);
 }
 
 }  // namespace am::inspect

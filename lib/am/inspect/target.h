@@ -16,6 +16,7 @@
 #include "am/base/diagnostic.h"
 #include "am/config/plan.h"
 #include "am/inspect/interpreter.h"
+#include "am/inspect/wait_options.h"
 #include "am/model/config.h"
 #include "am/planner/layout.h"
 
@@ -50,6 +51,7 @@ struct OpenOptions {
   SessionOptions session;
   std::vector<config::Override> overrides;  // of a plan
   int64_t nproc = 0;                        // ranks of a plan; 0: the plan's own
+  WaitOptions wait;                         // for a plan of several ranks
   // The program and arguments that start one rank, which calls run_rank_worker(); a socket's number
   // is appended.
   std::vector<std::string> worker_argv;
@@ -59,7 +61,7 @@ struct OpenOptions {
 inline constexpr int64_t kMostRanks = 64;
 
 // Nothing when a plan is wrong; `found` then says why. Throws Error for what cannot be read or
-// started.
+// started, and for ranks that this machine's memory cannot hold.
 std::unique_ptr<Interpreter> open_target(const Target& target, const OpenOptions& options,
                                          Diagnostics& found);
 

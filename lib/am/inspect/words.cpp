@@ -61,33 +61,70 @@ char escape_in_double_quotes(char c) {
 
 }  // namespace
 
-SplitCommands split_commands(std::string_view text, bool at_end) {
-  SplitCommands result;
+struct CommandReader::State {
   Scanner scanner;
   std::string current;
-  for (const char c : text) {
+};
+
+CommandReader::CommandReader() : state_(std::make_unique<State>()) {}
+CommandReader::~CommandReader() = default;
+
+std::vector<std::string> CommandReader::add(std::string_view piece) {
+  std::vector<std::string> commands;
+  Scanner& scanner = state_->scanner;
+  std::string& current = state_->current;
+  for (const char c : piece) {
     const bool ends = scanner.step(c);
     if (ends) {
-      add_command(result.commands, current);
+      add_command(commands, current);
       current.clear();
     } else if (!scanner.in_comment) {
       current += c;
     }
+    if (current.size() > kLongest) {
+      throw Error(ErrorKind::kUsage, cat("a command is longer than ", kLongest, " bytes"),
+                  "commands end at a newline or a semicolon; `loss FILE` reads a file");
+    }
   }
-  result.open_quote = scanner.quote != 0;
-  if (at_end && !result.open_quote) {
-    add_command(result.commands, current);
-  } else {
-    result.rest = current;
+  return commands;
+}
+
+std::vector<std::string> CommandReader::finish() {
+  std::vector<std::string> commands;
+  if (open_quote()) return commands;
+  add_command(commands, std::exchange(state_->current, {}));
+  return commands;
+}
+
+const std::string& CommandReader::rest() const { return state_->current; }
+
+bool CommandReader::open_quote() const { return state_->scanner.quote != 0; }
+
+SplitCommands split_commands(std::string_view text, bool at_end) {
+  CommandReader reader;
+  SplitCommands result;
+  result.commands = reader.add(text);
+  result.open_quote = reader.open_quote();
+  if (at_end) {
+    for (std::string& last : reader.finish()) result.commands.push_back(std::move(last));
   }
+  result.rest = reader.rest();
   return result;
 }
 
-std::vector<std::string> split_words(std::string_view command) {
+std::vector<std::string> split_words(std::string_view command, std::vector<bool>* quoted) {
   std::vector<std::string> words;
   std::string word;
   bool in_word = false;
+  bool in_quotes = false;  // a part of the word
   char quote = 0;
+  const auto end_word = [&] {
+    if (in_word) {
+      words.push_back(std::exchange(word, {}));
+      if (quoted != nullptr) quoted->push_back(in_quotes);
+    }
+    in_word = in_quotes = false;
+  };
   for (size_t i = 0; i < command.size(); ++i) {
     const char c = command[i];
     if (c == '\\' && quote != '\'' && i + 1 < command.size()) {
@@ -102,10 +139,9 @@ std::vector<std::string> split_words(std::string_view command) {
       }
     } else if (c == '\'' || c == '"') {
       quote = c;
-      in_word = true;  // '' is a word without characters
+      in_word = in_quotes = true;  // '' is a word without characters
     } else if (is_space(c)) {
-      if (in_word) words.push_back(std::exchange(word, {}));
-      in_word = false;
+      end_word();
     } else {
       word += c;
       in_word = true;
@@ -116,7 +152,7 @@ std::vector<std::string> split_words(std::string_view command) {
         ErrorKind::kUsage, cat("the quote ", quote, " is not closed"),
         quote == '\'' ? "an apostrophe in a text: put \"double quotes\" around it" : std::string());
   }
-  if (in_word) words.push_back(word);
+  end_word();
   return words;
 }
 

@@ -9,9 +9,6 @@
 namespace am::launch {
 namespace {
 
-// Resident memory of a rank before it has a model: libtorch and the connections.
-constexpr int64_t kRankBytes = 200LL << 20;
-
 Check check_memory(const JobNeeds& needs, const Machine& machine) {
   if (needs.backend == "nccl") return skipped("the plan's tensors are on the GPUs");
   const int64_t wanted = needs.ranks_here * (needs.peak_bytes + kRankBytes);

@@ -9,8 +9,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
-#include <fstream>
-#include <sstream>
 
 #include "am/base/text.h"
 #include "am/launch/port.h"
@@ -55,45 +53,6 @@ int64_t cores_of_process() {
   CPU_ZERO(&set);
   if (::sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
   return std::max(1, CPU_COUNT(&set));
-}
-
-// The first number of a file; nothing when it has none ("max").
-std::optional<int64_t> number_in(const fs::path& path) {
-  std::ifstream file(path);
-  int64_t value = 0;
-  if (!(file >> value)) return std::nullopt;
-  return value;
-}
-
-// "MemTotal:  16318440 kB"
-Space memory_of(const fs::path& meminfo) {
-  Space memory;
-  std::ifstream file(meminfo);
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream words(line);
-    std::string name;
-    int64_t kilobytes = 0;
-    if (!(words >> name >> kilobytes)) continue;
-    if (name == "MemTotal:") memory.total = kilobytes * 1024;
-    if (name == "MemAvailable:") memory.available = kilobytes * 1024;
-  }
-  return memory;
-}
-
-// A container's memory limit: of version 2 of control groups, or of version 1.
-Space memory_of_machine(const fs::path& root) {
-  Space memory = memory_of(root / "proc/meminfo");
-  const fs::path group = root / "sys/fs/cgroup";
-  for (const auto& [limit, used] : {std::pair{group / "memory.max", group / "memory.current"},
-                                    std::pair{group / "memory/memory.limit_in_bytes",
-                                              group / "memory/memory.usage_in_bytes"}}) {
-    const auto most = number_in(limit);
-    if (!most || *most >= memory.total) continue;
-    memory.total = *most;
-    memory.available =
-        std::min(memory.available, std::max<int64_t>(0, *most - number_in(used).value_or(0)));
-  }
-  return memory;
 }
 
 int64_t entries_of(const fs::path& folder) {

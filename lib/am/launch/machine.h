@@ -13,15 +13,10 @@
 #include <vector>
 
 #include "am/launch/environment.h"
+#include "am/launch/memory_fit.h"
 #include "am/launch/nvml.h"
 
 namespace am::launch {
-
-// Bytes.
-struct Space {
-  int64_t total = 0;
-  int64_t available = 0;
-};
 
 // The soft limits of a process; nothing: unlimited.
 struct Limits {

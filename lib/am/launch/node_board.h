@@ -40,7 +40,8 @@ struct JobTerms {
 // Where one node's launcher writes its beat.
 std::string beat_key(const std::string& run_id, int64_t node);
 
-// All functions throw Error(kPeer) when the board cannot be reached.
+// All functions throw Error(kPeer) when the board cannot be reached, or says what no launcher
+// writes.
 class NodeBoard {
  public:
   NodeBoard(Board& board, const std::string& run_id, int64_t attempt, int64_t node_rank,
@@ -72,6 +73,8 @@ class NodeBoard {
 
  private:
   std::string key(const std::string& what) const { return prefix_ + what; }
+  // The number under that key. Throws Error(kPeer) for what is none from `low` to `high`.
+  std::optional<int64_t> number(const std::string& what, int64_t low, int64_t high);
 
   Board& board_;
   std::string run_id_;

@@ -16,6 +16,7 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/launch/cores.h"
+#include "am/launch/process_state.h"
 #include "am/launch/torchrun.h"
 #include "am/launch/wall_time.h"
 
@@ -34,25 +35,6 @@ std::string attempt_line(const JobSpec& spec) {
   return cat("--- restart ", spec.restart_count, " of ", spec.max_restarts, ", ", when, " ---\n");
 }
 
-// What /proc/PID/stat says of a process.
-struct ProcessState {
-  char state = 'Z';  // as in proc(5)
-  pid_t group = 0;
-};
-
-ProcessState state_of(const std::filesystem::path& process) {
-  std::ifstream file(process / "stat");
-  std::string text;
-  std::getline(file, text);  // "pid (name) state parent group ..."; the name may hold anything
-  ProcessState found;
-  const size_t end = text.rfind(')');
-  if (end == std::string::npos) return found;
-  std::istringstream fields(text.substr(end + 1));
-  pid_t parent = 0;
-  fields >> found.state >> parent >> found.group;
-  return found;
-}
-
 // Calls `visit` for every process that has not ended, until it returns true; whether it did.
 template <typename Visit>
 bool any_process(Visit visit) {
@@ -60,7 +42,7 @@ bool any_process(Visit visit) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
     const std::string name = entry.path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    const ProcessState process = state_of(entry.path());
+    const ProcessStat process = process_stat(entry.path());
     // Zombies stay for ever below a first process that does not reap, as in many containers.
     if (process.state != 'Z' && process.state != 'X' && visit(process)) return true;
   }
@@ -69,7 +51,7 @@ bool any_process(Visit visit) {
 
 bool is_empty(pid_t group) {
   if (::kill(-group, 0) != 0 && errno == ESRCH) return true;
-  return !any_process([&](const ProcessState& process) { return process.group == group; });
+  return !any_process([&](const ProcessStat& process) { return process.group == group; });
 }
 
 }  // namespace
@@ -209,7 +191,7 @@ void RankChildren::forget_group(RankChild& child) {
 
 std::vector<RankChild*> RankChildren::suspended() {
   std::set<pid_t> groups;
-  any_process([&](const ProcessState& process) {
+  any_process([&](const ProcessStat& process) {
     if (process.state == 'T' || process.state == 't') groups.insert(process.group);
     return false;
   });

@@ -1,6 +1,7 @@
 // Rooms: who gets one, how far peers are, and peers whose process dies.
 #include "am/runtime/shared_memory/room.h"
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,8 @@
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
+#include "am/base/file.h"
+#include "am/base/text.h"
 #include "am/runtime/shared_memory/lane.h"
 #include "am/runtime/world.h"
 #include "support/rank_check.h"
@@ -52,6 +55,37 @@ TEST_CASE("a segment is opened only where it is the same memory", "[shared_memor
   made->close_address();
   CHECK_FALSE(Segment::open(address, 4096));
   CHECK(same->data()[17] == std::byte{42});
+}
+
+TEST_CASE("an address opens a segment and nothing else", "[shared_memory]") {
+  auto made = Segment::create(4096);
+  REQUIRE(made);
+  const std::string address = made->address();
+  const std::string host = address.substr(0, address.rfind(' ') + 1);
+  const TemporaryFolder folder;
+  const auto victim = folder / "victim";
+  write_file_atomically(victim, std::string(4096, 'x'));
+  const int file = ::open(victim.c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(file >= 0);
+  for (const std::string& name :
+       {cat("../..", victim.string()), cat(::getpid(), "/root", victim.string()),
+        cat(::getpid(), "/fd/", file), cat("self/fd/", file), cat(::getpid(), "/fd/-1"),
+        cat(::getpid(), "/fd//", file), cat(::getpid(), "/fd/", file, "/"), std::string("/fd/"),
+        std::string()}) {
+    INFO(name);
+    CHECK_FALSE(Segment::open(host + name, 4096));
+  }
+  ::close(file);
+  CHECK(Segment::open(address, 4096));
+}
+
+TEST_CASE("nobody can take memory from a segment that is in use", "[shared_memory]") {
+  auto made = Segment::create(4096);
+  REQUIRE(made);
+  const std::string address = made->address();
+  const std::string file = cat("/proc/", address.substr(address.rfind(' ') + 1));
+  CHECK(::truncate(file.c_str(), 0) != 0);
+  CHECK(made->data()[4095] == std::byte{0});
 }
 
 TEST_CASE("what a peer wrote before a stage is there after the wait for it", "[shared_memory]") {

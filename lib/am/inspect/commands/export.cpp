@@ -1,9 +1,10 @@
 #include <filesystem>
 
+#include "am/base/home.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/inspect/commands/registry.h"
-#include "am/tensor/dtype.h"
+#include "am/inspect/weight_dtype.h"
 
 namespace am::inspect {
 namespace {
@@ -13,7 +14,7 @@ namespace fs = std::filesystem;
 std::optional<at::ScalarType> dtype_option(const Arguments& arguments) {
   const auto found = arguments.options.find("--dtype");
   if (found == arguments.options.end()) return std::nullopt;
-  return tensor::parse_dtype(found->second);
+  return parse_weight_dtype(found->second);
 }
 
 Result run_export(Session& session, const Arguments& arguments) {
@@ -22,8 +23,8 @@ Result run_export(Session& session, const Arguments& arguments) {
     throw Error(ErrorKind::kUsage, cat("unknown format `", format->second, "`"),
                 "formats: hf (Hugging Face safetensors)");
   }
-  const fs::path folder = arguments.words.front();
-  session.holder().export_hf(folder, dtype_option(arguments));
+  const fs::path folder = expand_home(arguments.words.front());
+  session.holder().export_hf(folder, dtype_option(arguments), session.between());
   Json files = Json::array();
   int64_t bytes = 0;
   std::vector<fs::path> paths;
@@ -44,7 +45,7 @@ Result run_export(Session& session, const Arguments& arguments) {
 
 constexpr Option kExportOptions[] = {
     {"--format", "hf", "Hugging Face safetensors; the only one"},
-    {"--dtype", "D", "float32, bfloat16 or float16; as stored when left out"}};
+    {"--dtype", "D", "float32 (fp32), bfloat16 (bf16) or float16 (fp16); as stored when left out"}};
 
 const Command kExportCommand = {
     .name = "export",
@@ -53,7 +54,7 @@ const Command kExportCommand = {
     .help =
         "Parameters are gathered one at a time. The folder appears whole or not at all; one that "
         "is there already\n"
-        "must be empty.\n"
+        "must be empty. Ctrl-C ends it, and leaves nothing.\n"
         "Example:  export llama-hf --dtype bfloat16\n"
         "JSON: path, files, bytes.",
     .completes = Operand::kPath,

@@ -1,54 +1,52 @@
 // `loss`, `logprob` and `generate`.
 #include "am/inspect/language.h"
 
-#include <filesystem>
 #include <numeric>
 
-#include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/inspect/commands/registry.h"
 #include "am/inspect/render.h"
+#include "am/inspect/text_argument.h"
 #include "am/term/table.h"
 
 namespace am::inspect {
 namespace {
 
-namespace fs = std::filesystem;
+// The model in memory, ready to run, unless it takes more than there is.
+void prepare_model(Session& session, const Arguments& arguments) {
+  Holder& holder = session.holder();
+  session.require_memory(holder.runnable_bytes(), "the model to run", arguments.has("--force"));
+  holder.runnable(session.between());
+}
 
-// What is a file is read; what looks like one and is none is an error, not a text.
-std::string text_or_file(const Arguments& arguments) {
-  std::string text = arguments.text();
-  std::error_code ignored;
-  if (arguments.words.size() == 1) {
-    if (fs::is_regular_file(text, ignored)) return read_file(text);
-    const bool like_a_path =
-        text.find(' ') == std::string::npos && text.find('/') != std::string::npos;
-    if (like_a_path) {
-      throw Error(ErrorKind::kIo, cat(text, ": no such file"),
-                  "a text with a slash and no space is taken for a file; write it with a space");
-    }
-  }
-  return text;
+Json file_or_null(const TextArgument& argument) {
+  return argument.file.empty() ? Json(nullptr) : Json(argument.file);
 }
 
 Result run_loss(Session& session, const Arguments& arguments) {
-  const std::vector<int64_t> ids = encode(session, text_or_file(arguments));
+  const TextArgument argument = text_or_file(arguments);
+  prepare_model(session, arguments);
+  const std::vector<int64_t> ids = encode(session, argument.text);
   const double loss = mean_loss(session, ids);
   Result result;
   result.json = {{"loss", loss},
                  {"tokens", ids.size()},
                  {"predictions", ids.size() - 1},
-                 {"perplexity", std::exp(loss)}};
+                 {"perplexity", std::exp(loss)},
+                 {"file", file_or_null(argument)}};
   result.text =
       cat("loss ", format_fixed(loss, 4), "  perplexity ", format_general(std::exp(loss), 4),
           "  over ", format_count(static_cast<int64_t>(ids.size()) - 1), " predictions of ",
-          format_count(static_cast<int64_t>(ids.size())), " tokens\n");
+          format_count(static_cast<int64_t>(ids.size())), " tokens of ",
+          argument.file.empty() ? "the text" : term::printable(argument.file), "\n");
   return result;
 }
 
 Result run_logprob(Session& session, const Arguments& arguments) {
-  const std::vector<int64_t> ids = encode(session, arguments.text());
+  const TextArgument argument = text_or_file(arguments);
+  prepare_model(session, arguments);
+  const std::vector<int64_t> ids = encode(session, argument.text);
   const std::vector<double> logs = log_probabilities(session, ids);
   const double total = std::accumulate(logs.begin(), logs.end(), 0.0);
   Json list = Json::array({nullptr});
@@ -62,7 +60,8 @@ Result run_logprob(Session& session, const Arguments& arguments) {
   table.add_rule();
   table.add({"", "total", format_fixed(total, 4)});
   Result result;
-  result.json = {{"tokens", ids}, {"logprobs", list}, {"total", total}};
+  result.json = {
+      {"tokens", ids}, {"logprobs", list}, {"total", total}, {"file", file_or_null(argument)}};
   result.text = table.text(session.style());
   return result;
 }
@@ -73,6 +72,7 @@ Result run_generate(Session& session, const Arguments& arguments) {
   options.temperature = arguments.number("--temperature", options.temperature, 0.0, 100.0);
   options.top_k = arguments.integer("--top-k", options.top_k, 0);
   options.seed = arguments.integer("--seed", options.seed, 0);
+  prepare_model(session, arguments);
   const std::string prompt = arguments.text();
   const std::vector<int64_t> ids = generate(session, encode(session, prompt), options);
   const std::string text = session.tokenizer().decode(ids);
@@ -86,6 +86,10 @@ Result run_generate(Session& session, const Arguments& arguments) {
 
 }  // namespace
 
+constexpr Option kForceOption = {"--force", "",
+                                 "also where this machine's memory cannot hold the model"};
+constexpr Option kTextOptions[] = {kForceOption};
+
 const Command kLossCommand = {
     .name = "loss",
     .operands = "TEXT|FILE",
@@ -95,36 +99,43 @@ const Command kLossCommand = {
         "model's\n"
         "max_position_embeddings, or 2048, are cut into windows of that length. Text is cut by the "
         "tokenizer that the\n"
-        "plan or the folder names, or `set tokenizer`; else one token a byte.\n"
+        "plan or the folder names, or `set tokenizer`. A word without quotes that looks like a "
+        "file's name is one;\n"
+        "files may have 64 MiB.\n"
         "Examples:  loss \"The licenses for most software\"\n"
         "           loss /usr/share/common-licenses/GPL-3\n"
-        "JSON: loss (natural logarithm), tokens, predictions (tokens - 1), perplexity.",
+        "JSON: loss (natural logarithm), tokens, predictions (tokens - 1), perplexity, file (null "
+        "for a text).",
     .completes = Operand::kPath,
     .min_words = 1,
     .max_words = Command::kAnyNumber,
+    .options = kTextOptions,
     .run = run_loss,
 };
 
 const Command kLogprobCommand = {
     .name = "logprob",
-    .operands = "TEXT",
+    .operands = "TEXT|FILE",
     .summary = "each token's log-probability given those before it",
     .help =
         "Natural logarithms. The first token has nothing before it: `-`, in JSON null. Works "
         "between unshard and\n"
         "reshard as well as outside.\n"
         "Example:  logprob \"The GNU General Public License\"\n"
-        "JSON: tokens (ids), logprobs (as long, null first), total (their sum).",
-    .completes = Operand::kText,
+        "JSON: tokens (ids), logprobs (as long, null first), total (their sum), file (null for a "
+        "text).",
+    .completes = Operand::kPath,
     .min_words = 1,
     .max_words = Command::kAnyNumber,
+    .options = kTextOptions,
     .run = run_logprob,
 };
 
 constexpr Option kGenerateOptions[] = {{"--tokens", "N", "how many; 100"},
                                        {"--temperature", "T", "0: always the likeliest; 0.8"},
                                        {"--top-k", "K", "sample among the K likeliest; 0: all"},
-                                       {"--seed", "S", "0"}};
+                                       {"--seed", "S", "0"},
+                                       kForceOption};
 
 const Command kGenerateCommand = {
     .name = "generate",

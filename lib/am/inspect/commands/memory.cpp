@@ -19,8 +19,15 @@ namespace {
 Result run_memory(Session& session, const Arguments&) {
   const std::vector<HeldBytes> ranks = session.holder().held_bytes();
   Result result;
+  const bool at_rest = session.holder().at_rest();
   result.json["ranks"] = to_json(ranks);
+  result.json["at_rest"] = at_rest;
   result.text = draw_held_bytes({}, ranks, session.style());
+  if (at_rest && session.holder().mesh().world_size() > 1) {
+    result.text += session.style().paint(
+        term::Role::kDim,
+        "in the files that each rank wrote: of replicas only the first is saved\n");
+  }
   return result;
 }
 
@@ -31,9 +38,10 @@ const Command kMemoryCommand = {
     .operands = "",
     .summary = "what each rank holds: shards, and full tensors beside them",
     .help =
-        "Sharded bytes include FSDP's padding. At rest they are the bytes in the files that each "
-        "rank wrote.\n"
-        "JSON: ranks, each with rank, sharded_bytes, unsharded_bytes.",
+        "Sharded bytes include FSDP's padding. At rest they are the bytes of parameters in the "
+        "files that each rank\n"
+        "wrote, not those that it held in the job: of replicas only the first is saved.\n"
+        "JSON: ranks, each with rank, sharded_bytes, unsharded_bytes; at_rest.",
     .run = run_memory,
 };
 

@@ -1,8 +1,9 @@
 
+#include "am/base/home.h"
 #include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/inspect/commands/registry.h"
-#include "am/tensor/dtype.h"
+#include "am/inspect/weight_dtype.h"
 
 namespace am::inspect {
 namespace {
@@ -22,13 +23,17 @@ void set_digits(Session& session, const std::string& value) {
 }
 
 void set_dtype(Session& session, const std::string& value) {
-  session.holder().set_compute_dtype(tensor::parse_dtype(value));
+  session.holder().set_compute_dtype(parse_weight_dtype(value));
 }
 
-void set_tokenizer(Session& session, const std::string& value) { session.set_tokenizer(value); }
+void set_tokenizer(Session& session, const std::string& value) {
+  session.set_tokenizer(value == "bytes" ? value : expand_home(value).string());
+}
 
 constexpr Setting kSettings[] = {
-    {"dtype", "float32, bfloat16 or float16: what a checkpoint's model computes in", set_dtype},
+    {"dtype",
+     "float32 (fp32), bfloat16 (bf16) or float16 (fp16): what a checkpoint's model computes in",
+     set_dtype},
     {"tokenizer", "bytes, or a tokenizer.json", set_tokenizer},
     {"digits", "1 to 17: significant digits of printed values", set_digits},
 };
@@ -55,7 +60,8 @@ const Command kSetCommand = {
     .operands = "KEY VALUE",
     .summary = "change a setting of this session: dtype, tokenizer, digits",
     .help =
-        "dtype      float32, bfloat16 or float16: what a checkpoint's model computes in; float32\n"
+        "dtype      float32 (fp32), bfloat16 (bf16) or float16 (fp16): what a checkpoint's model "
+        "computes in; float32\n"
         "tokenizer  bytes, or a tokenizer.json\n"
         "digits     significant digits of printed values; 4\n"
         "Example:  set tokenizer models/llama/tokenizer.json",

@@ -1,3 +1,4 @@
+#include "am/base/ranks.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/inspect/commands/registry.h"
@@ -7,6 +8,16 @@
 namespace am::inspect {
 namespace {
 
+// Of replicas a checkpoint has the first: what the others held is not known.
+std::string placement_text(const Session& session, const HeldParameter& parameter,
+                           const mesh::Placement& placement) {
+  const std::string text = mesh::to_string(placement);
+  if (!session.holder().at_rest() || placement != mesh::Placement::replicate()) return text;
+  std::vector<int64_t> ranks;
+  for (const HeldShard& shard : parameter.shards) ranks.push_back(shard.rank);
+  return cat(text, ", saved once (by ", ranks_text(ranks), ")");
+}
+
 Result run_show(Session& session, const Arguments& arguments) {
   const HeldParameter& parameter = session.parameter(arguments.words.front());
   Result result;
@@ -14,7 +25,7 @@ Result run_show(Session& session, const Arguments& arguments) {
   std::vector<std::string> placed;
   for (const auto& [axis, placement] : parameter.placements) {
     placements[axis] = mesh::to_string(placement);
-    placed.push_back(cat(axis, ": ", mesh::to_string(placement)));
+    placed.push_back(cat(axis, ": ", placement_text(session, parameter, placement)));
   }
   Json shards = Json::array();
   for (const HeldShard& shard : parameter.shards) {

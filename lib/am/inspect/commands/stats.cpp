@@ -11,10 +11,16 @@
 namespace am::inspect {
 namespace {
 
-// Each rank looks at its own shard; only eight numbers a parameter travel.
+// Each rank looks at its own shard; only eight numbers a parameter travel. A rank that is
+// interrupted leaves the rest undone, and all hear of it at the next place where they meet.
 Moments moments_of(Session& session, const HeldParameter& parameter) {
   Moments own;
-  session.holder().visit_own(parameter, [&](const at::Tensor& part) { own.add(part); });
+  const auto stopped = [&] { return session.is_interrupted(); };
+  session.holder().visit_own(parameter, [&](const at::Tensor& part) {
+    own.add(part, stopped);
+    return !stopped();
+  });
+  session.check_interrupt();
   at::Tensor row = at::empty({Moments::kWords}, at::TensorOptions(at::kDouble));
   const auto packed = own.pack();
   std::copy(packed.begin(), packed.end(), row.data_ptr<double>());
@@ -58,7 +64,6 @@ Result run_stats(Session& session, const Arguments& arguments) {
   const int digits = session.digits();
   for (const HeldParameter* parameter :
        session.matching(arguments.words.empty() ? "" : arguments.words.front())) {
-    session.check_interrupt();
     const Moments moments = moments_of(session, *parameter);
     list.push_back(to_json(parameter->name, moments));
     const auto number = [&](double value) {

@@ -64,16 +64,19 @@ Result measured(Session& session, const Parameters& parameters, const char* done
     const std::vector<HeldShard> boxes_after = holder.usable_boxes(*parameters.front());
     result.json["boxes_before"] = boxes_json(boxes_before);
     result.json["boxes_after"] = boxes_json(boxes_after);
-    result.text += cat("\n", parameters.front()->name, " ", shape_text(parameters.front()->shape),
-                       "\n", draw_boxes(boxes_before, boxes_after, session.style()));
+    result.text += cat("\n", term::printable(parameters.front()->name), " ",
+                       shape_text(parameters.front()->shape), "\n",
+                       draw_boxes(boxes_before, boxes_after, session.style()));
   }
   return result;
 }
 
 Result run_unshard(Session& session, const Arguments& arguments) {
   const Parameters parameters = session.matching(arguments.words.front());
+  session.require_memory(session.holder().unshard_bytes(parameters), "unsharding this",
+                         arguments.has("--force"));
   Result result = measured(session, parameters, "unsharded", [&](const Parameters& chosen) {
-    return session.holder().unshard(chosen);
+    return session.holder().unshard(chosen, session.between());
   });
   result.json["note"] = session.holder().unshard_note();
   result.text += session.style().paint(term::Role::kDim, session.holder().unshard_note()) + "\n";
@@ -88,6 +91,9 @@ Result run_reshard(Session& session, const Arguments& arguments) {
 }
 
 }  // namespace
+
+constexpr Option kUnshardOptions[] = {
+    {"--force", "", "also where this machine's memory cannot hold it"}};
 
 const Command kUnshardCommand = {
     .name = "unshard",
@@ -106,6 +112,7 @@ const Command kUnshardCommand = {
     .completes = Operand::kModule,
     .min_words = 1,
     .max_words = 1,
+    .options = kUnshardOptions,
     .run = run_unshard,
 };
 

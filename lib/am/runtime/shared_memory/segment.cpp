@@ -6,10 +6,13 @@
 #include <unistd.h>
 
 #include <array>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "am/base/host.h"
+#include "am/base/memory_file.h"
+#include "am/base/number.h"
 #include "am/base/text.h"
 
 namespace am::runtime::shared_memory {
@@ -29,6 +32,23 @@ std::string host_identity() {
   return text;
 }
 
+bool is_number(std::string_view text) {
+  return !text.empty() && text.front() != '-' && parse_integer(text).has_value();
+}
+
+// "PID/fd/FD", and nothing else: whoever writes to the store does not choose what is opened here.
+bool names_descriptor(const std::string& file) {
+  const std::vector<std::string> parts = split(file, '/');
+  return parts.size() == 3 && is_number(parts[0]) && parts[1] == "fd" && is_number(parts[2]);
+}
+
+// A segment of this size, and no other file that happens to be as large.
+bool is_segment(int fd, size_t bytes) {
+  struct stat status = {};
+  return ::fstat(fd, &status) == 0 && status.st_size == static_cast<off_t>(bytes) &&
+         has_fixed_size(fd);
+}
+
 }  // namespace
 
 std::optional<Segment> Segment::map(int fd, size_t bytes) {
@@ -43,8 +63,8 @@ std::optional<Segment> Segment::map(int fd, size_t bytes) {
 
 std::optional<Segment> Segment::create(size_t bytes) {
   if (host_identity().empty()) return std::nullopt;
-  const int fd = ::memfd_create("automesh", MFD_CLOEXEC);
-  if (fd >= 0 && ::ftruncate(fd, static_cast<off_t>(bytes)) != 0) {
+  const int fd = open_memory_file("automesh", FileSize::kFixed);
+  if (fd >= 0 && !fix_size(fd, static_cast<long>(bytes))) {
     ::close(fd);
     return std::nullopt;
   }
@@ -54,10 +74,10 @@ std::optional<Segment> Segment::create(size_t bytes) {
 std::optional<Segment> Segment::open(const std::string& address, size_t bytes) {
   const std::string here = host_identity() + " ";
   if (here.size() < 2 || !starts_with(address, here)) return std::nullopt;
-  const std::string file = cat("/proc/", address.substr(here.size()));
-  const int fd = ::open(file.c_str(), O_RDWR | O_CLOEXEC);
-  struct stat status = {};
-  if (fd >= 0 && (::fstat(fd, &status) != 0 || status.st_size != static_cast<off_t>(bytes))) {
+  const std::string file = address.substr(here.size());
+  if (!names_descriptor(file)) return std::nullopt;
+  const int fd = ::open(cat("/proc/", file).c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+  if (fd >= 0 && !is_segment(fd, bytes)) {
     ::close(fd);
     return std::nullopt;
   }

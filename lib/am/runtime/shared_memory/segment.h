@@ -7,7 +7,8 @@
 //
 // It is a memfd that others open as /proc/PID/fd/FD. Whether two processes are on one host is not
 // believed but tried: the same boot, the same namespaces of process ids and of networks, and the
-// segment opens.
+// segment opens. Its size is fixed for ever, so that no process can take memory from another that
+// uses it; and only memory of a fixed size is ever opened, whatever an address names.
 #pragma once
 
 #include <cstddef>

@@ -1,0 +1,30 @@
+#include "memory.h"
+
+#include <algorithm>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/parallel/parallel_model.h"
+#include "am/planner/host_memory.h"
+#include "am/runtime/engine.h"
+
+namespace am_run {
+
+using namespace am;
+
+void require_memory(const Options& options, const JobPlan& job, const launch::Space& memory) {
+  if (options.force) return;
+  if (!runtime::parse_backend(parallel::backend_of(job.plan)).cuda.empty()) return;
+  Diagnostics found;
+  const auto layout = planner::build_layout(job.plan, job.model, job.mesh, found);
+  if (!layout) return;  // the ranks say why
+  const int64_t here = std::max<int64_t>(1, job.mesh.world_size() / options.nnodes);
+  const planner::RankRange ranks{options.node_rank * here, here};
+  const int64_t wanted = planner::training_bytes(job.plan, job.model, *layout, ranks);
+  const auto shortage = launch::memory_shortage(wanted, memory);
+  if (!shortage) return;
+  throw Error(ErrorKind::kPlan, cat("the job ", *shortage, "; no rank was started"),
+              "am-plan memory shows what takes it; --force starts the job all the same");
+}
+
+}  // namespace am_run

@@ -1,0 +1,132 @@
+#include "am/base/map_guard.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <mutex>
+#include <system_error>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+
+namespace am {
+namespace {
+
+// Read by a signal handler, in whatever thread: atomics that never wait, and never freed.
+struct MapSlot {
+  std::atomic<uintptr_t> begin = 0;  // 0: free
+  std::atomic<size_t> size = 0;
+  std::atomic<bool> cut = false;
+};
+
+static_assert(std::atomic<uintptr_t>::is_always_lock_free &&
+              std::atomic<bool>::is_always_lock_free);
+
+struct SlotBlock {
+  std::array<MapSlot, 256> slots;
+  std::atomic<SlotBlock*> next = nullptr;
+};
+
+// What a signal handler needs has no other place than the process.
+SlotBlock first_block;
+std::mutex taking;
+struct sigaction before;
+uintptr_t page_size = 4096;
+
+template <typename Visit>
+MapSlot* find_slot(Visit visit) {
+  for (SlotBlock* block = &first_block; block != nullptr; block = block->next.load()) {
+    for (MapSlot& slot : block->slots) {
+      if (visit(slot)) return &slot;
+    }
+  }
+  return nullptr;
+}
+
+uintptr_t address_of(std::span<const std::byte> map) {
+  return reinterpret_cast<uintptr_t>(map.data());
+}
+
+MapSlot* slot_of(std::span<const std::byte> map) {
+  if (map.empty()) return nullptr;
+  return find_slot([&](const MapSlot& slot) { return slot.begin.load() == address_of(map); });
+}
+
+void take_slot(uintptr_t begin, size_t size) {
+  const std::lock_guard lock(taking);
+  const auto is_free = [](const MapSlot& slot) { return slot.begin.load() == 0; };
+  MapSlot* slot = find_slot(is_free);
+  if (slot == nullptr) {
+    SlotBlock* last = &first_block;
+    while (last->next.load() != nullptr) last = last->next.load();
+    last->next = new SlotBlock;
+    slot = find_slot(is_free);
+  }
+  slot->cut = false;
+  slot->size = size;
+  slot->begin = begin;
+}
+
+// From here to the end of the map there is no file: zeros take its place, so that the look goes on.
+// mmap is a bare system call, and safe here.
+bool replace_rest(uintptr_t address) {
+  MapSlot* slot = find_slot([&](const MapSlot& candidate) {
+    const uintptr_t begin = candidate.begin.load();
+    return begin != 0 && address >= begin && address - begin < candidate.size.load();
+  });
+  if (slot == nullptr) return false;
+  const uintptr_t page = address / page_size * page_size;
+  const size_t rest = slot->begin.load() + slot->size.load() - page;
+  auto* at = reinterpret_cast<void*>(page);  // NOLINT(performance-no-int-to-ptr)
+  slot->cut = true;
+  return ::mmap(at, rest, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
+void on_bus_error(int /*signal*/, siginfo_t* info, void* /*context*/) {
+  const int code = errno;
+  if (!replace_rest(reinterpret_cast<uintptr_t>(info->si_addr))) {
+    ::sigaction(SIGBUS, &before, nullptr);  // the same look again, and what happened without us
+  }
+  errno = code;
+}
+
+}  // namespace
+
+void guard_mapped_files() {
+  page_size = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  struct sigaction action = {};
+  action.sa_sigaction = on_bus_error;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  struct sigaction old = {};
+  ::sigaction(SIGBUS, &action, &old);
+  const bool again = (old.sa_flags & SA_SIGINFO) != 0 && old.sa_sigaction == on_bus_error;
+  if (!again) before = old;
+}
+
+void begin_guard(std::span<const std::byte> map) {
+  if (!map.empty()) take_slot(address_of(map), map.size());
+}
+
+void end_guard(std::span<const std::byte> map) {
+  if (MapSlot* slot = slot_of(map)) slot->begin = 0;
+}
+
+void require_whole(const std::filesystem::path& path, std::span<const std::byte> map) {
+  const MapSlot* slot = slot_of(map);
+  if (slot == nullptr || !slot->cut.load()) return;
+  std::error_code none;
+  const auto now = std::filesystem::file_size(path, none);
+  const bool smaller = !none && now < map.size();
+  throw Error(ErrorKind::kIo,
+              smaller ? cat(path.string(), ": became smaller while it was open: ", map.size(),
+                            " bytes before, ", now, " now")
+                      : cat(path.string(), ": can no longer be read where it was mapped"),
+              "another program writes to it, or its disk fails; open it again when it is whole");
+}
+
+}  // namespace am

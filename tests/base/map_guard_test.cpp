@@ -1,0 +1,86 @@
+#include "am/base/map_guard.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <thread>
+#include <vector>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "support/temporary_folder.h"
+
+using namespace am;
+
+namespace {
+
+constexpr size_t kSize = size_t{1} << 20;
+
+int sum(const MappedFile& file) {
+  int total = 0;
+  for (const std::byte byte : file.bytes()) total += std::to_integer<int>(byte);
+  return total;
+}
+
+// What became of a process of its own that ran `body`.
+template <typename Body>
+int status_of(Body body) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    body();
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  return status;
+}
+
+}  // namespace
+
+TEST_CASE("a mapped file that becomes smaller is an error with its name") {
+  guard_mapped_files();
+  const TemporaryFolder folder;
+  const auto path = folder / "data";
+  write_file_atomically(path, std::string(kSize, '\1'));
+  const MappedFile file(path);
+  CHECK(sum(file) == kSize);
+  CHECK_NOTHROW(require_whole(path, file.bytes()));
+  std::filesystem::resize_file(path, 8192);
+  CHECK(sum(file) == 8192);
+  CHECK_THROWS_WITH(require_whole(path, file.bytes()), Catch::Contains(path.string()) &&
+                                                           Catch::Contains("became smaller") &&
+                                                           Catch::Contains("8192 now"));
+  // Another map of the same place knows nothing of it.
+  write_file_atomically(path, std::string(kSize, '\1'));
+  MappedFile other(path);
+  CHECK(sum(other) == kSize);
+  MappedFile moved(std::move(other));
+  CHECK_NOTHROW(require_whole(path, moved.bytes()));
+}
+
+TEST_CASE("many maps are guarded at once, in all threads") {
+  guard_mapped_files();
+  const TemporaryFolder folder;
+  const auto path = folder / "data";
+  write_file_atomically(path, std::string(kSize, '\1'));
+  std::vector<MappedFile> files;
+  for (int i = 0; i < 600; ++i) files.emplace_back(path);
+  std::filesystem::resize_file(path, 0);
+  std::vector<std::thread> threads;
+  for (size_t first = 0; first < 3; ++first) {
+    threads.emplace_back([&, first] {
+      for (size_t i = first; i < files.size(); i += 3) sum(files[i]);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const MappedFile& file : files) CHECK_THROWS_AS(require_whole(path, file.bytes()), Error);
+}
+
+TEST_CASE("SIGBUS elsewhere ends the process as before") {
+  guard_mapped_files();
+  const int status = status_of([] { ::raise(SIGBUS); });
+  CHECK(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGBUS);
+}

@@ -1,0 +1,348 @@
+"""am-repl and files that are not what they seem: mistyped, lying, too large, no files at all, or changed under it."""
+
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+BIN = Path(os.environ["AM_BIN_DIR"])
+HF = Path(os.environ["AM_SOURCE_DIR"]) / "tests" / "data" / "hf"
+
+
+def safetensors(path, tensors, metadata=None, data=None):
+    """Writes float32 tensors, {name: shape}; their data are zeros that take no space, unless given."""
+    header, end = {}, 0
+    if metadata:
+        header["__metadata__"] = metadata
+    for name, shape in tensors.items():
+        size = 4
+        for dim in shape:
+            size *= dim
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [end, end + size]}
+        end += size
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + (data or b""))
+        file.truncate(8 + len(text) + end)
+
+
+class FilesCase(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="am-repl-test-")
+        self.addCleanup(self.folder.cleanup)
+        self.path = Path(self.folder.name)
+        self.model = self.path / "llama"
+        self.model.mkdir()
+        for name in ("config.json", "model.safetensors"):
+            shutil.copy(HF / "llama" / name, self.model / name)
+
+    def repl(self, *arguments, **more):
+        environment = {**os.environ, "HOME": str(self.path), "NO_COLOR": "1", "OMP_NUM_THREADS": "1"}
+        return subprocess.run(
+            [BIN / "am-repl", *map(str, arguments)], capture_output=True, cwd=self.path, text=True,
+            env=environment, timeout=more.pop("timeout", 30), **{"input": "", **more})
+
+    def answer(self, target, commands):
+        done = self.repl(target, "-c", commands, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)["results"]
+
+    def refuse(self, *arguments, status=None, says=()):
+        done = self.repl(*arguments)
+        self.assertIn(done.returncode, (1, 2) if status is None else (status,), done.stdout + done.stderr)
+        for text in says:
+            self.assertIn(text, done.stderr)
+        return done
+
+
+class DtypeTest(FilesCase):
+    def test_only_dtypes_that_hold_weights_are_exported(self):
+        for dtype in ("int8", "uint8", "bool", "float8_e4m3fn", "float64", "no"):
+            self.refuse(self.model, "-c", f"export out --dtype {dtype}",
+                        says=(dtype, "float32 (fp32), bfloat16 (bf16) or float16 (fp16)"))
+            self.assertFalse((self.path / "out").exists())
+
+    def test_only_dtypes_that_hold_weights_are_computed_in(self):
+        for dtype in ("int8", "float8_e4m3fn", "float64"):
+            self.refuse(self.model, "-c", f"set dtype {dtype}", says=(dtype, "bfloat16 (bf16)"))
+
+    def test_short_names(self):
+        exported, info = self.answer(self.model, "export out --dtype bf16; info")
+        self.assertEqual(self.answer("out", "info")[0]["dtype"], "bfloat16")
+        self.assertEqual(self.answer(self.model, "set dtype fp16; info")[1]["compute_dtype"], "float16")
+
+
+class TextOrFileTest(FilesCase):
+    def setUp(self):
+        super().setUp()
+        (self.path / "notes.txt").write_text("ABC DEF")
+
+    def test_a_mistyped_file_is_no_text(self):
+        for command in ("loss", "logprob"):
+            for name in ("notes.tx", "gone/notes", "~/gone"):
+                self.refuse(self.model, "-c", f"{command} {name}", says=("no such file", "quotes make it a text"))
+
+    def test_loss_and_logprob_read_the_same(self):
+        for name in ("notes.txt", "~/notes.txt", "'notes.txt'"):
+            loss, logprob = self.answer(self.model, f"loss {name}; logprob {name}")
+            self.assertEqual((loss["tokens"], len(logprob["tokens"])), (7, 7))
+            self.assertEqual(Path(loss["file"]).name, "notes.txt")
+            self.assertAlmostEqual(-logprob["total"] / 6, loss["loss"], places=4)
+
+    def test_quotes_make_a_text(self):
+        loss, logprob = self.answer(self.model, "loss 'NOTES.TX'; logprob 'A/B'")
+        self.assertEqual((loss["tokens"], loss["file"]), (8, None))
+        self.assertEqual(len(logprob["tokens"]), 3)
+
+    def test_words_with_a_point_are_a_text(self):
+        for text in ("E.G", "HELLO.", "3.14159", "A.B C.DE"):
+            (loss,) = self.answer(self.model, f"loss {text}")
+            self.assertIsNone(loss["file"])
+
+    def test_what_is_no_regular_file_is_said(self):
+        os.mkfifo(self.path / "pipe")
+        for name, kind in (("/dev/zero", "is a device"), ("pipe", "is a pipe"), ("llama", "is a folder")):
+            self.refuse(self.model, "-c", f"loss {name}", says=(kind,))
+
+    def test_a_text_without_an_end_is_not_read(self):
+        with open(self.path / "big.txt", "wb") as file:
+            file.truncate(8 << 30)
+        self.refuse(self.model, "-c", "loss big.txt", says=("8.00 GiB", "64.00 MiB"))
+
+    def test_commands_without_an_end_are_not_kept(self):
+        self.assertEqual(self.repl(self.model, input="loss '" + "x" * (20 << 20)).returncode, 2)
+
+    def test_long_input_is_looked_at_once(self):
+        # Quadratic work on 12 MB takes minutes.
+        done = self.repl(self.model, input="# " + "x" * (12 << 20) + "\n" + " " * (12 << 20) + "mesh\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+class TokenizerTest(FilesCase):
+    def large_vocabulary(self, *others):
+        """A model of 600 tokens without weights."""
+        config = json.loads((self.model / "config.json").read_text())
+        config["vocab_size"] = 600
+        (self.model / "config.json").write_text(json.dumps(config))
+        width = config["hidden_size"]
+        tensors = {name: shape for name, shape in self.shapes().items()}
+        for name in ("model.embed_tokens.weight", "lm_head.weight"):
+            tensors[name] = [600, width]
+        safetensors(self.model / "model.safetensors", tensors)
+        for other in others:
+            (self.model / other).write_bytes(b"x")
+
+    def shapes(self):
+        with open(HF / "llama" / "model.safetensors", "rb") as file:
+            (length,) = struct.unpack("<Q", file.read(8))
+            header = json.loads(file.read(length))
+        return {name: entry["shape"] for name, entry in header.items() if name != "__metadata__"}
+
+    def test_bytes_do_not_stand_in_for_another_tokenizer(self):
+        self.large_vocabulary("tokenizer.model")
+        for command in ("loss 'some text'", "logprob AB", "generate AB"):
+            self.refuse(self.model, "-c", command,
+                        says=("600 tokens", "tokenizer.model", "`set tokenizer PATH`"))
+        loss = self.answer(self.model, "set tokenizer bytes; loss 'some text'")[1]
+        self.assertEqual(loss["tokens"], 9)
+        self.assertIsNone(self.answer(self.model, "info")[0]["tokenizer"])
+
+    def test_a_vocabulary_too_large_for_bytes(self):
+        self.large_vocabulary()
+        self.refuse(self.model, "-c", "loss 'some text'", says=("no tokenizer.json",))
+
+    def test_a_pipe_is_no_tokenizer(self):
+        os.mkfifo(self.model / "tokenizer.json")
+        self.refuse(self.model, "-c", "loss 'AB C'", says=("no regular file",))
+        self.refuse(self.model, "-c", "set tokenizer llama/tokenizer.json", says=("no regular file",))
+
+
+class HomeTest(FilesCase):
+    def test_exports_go_home(self):
+        (exported,) = self.answer("~/llama", "export ~/out")
+        self.assertEqual(exported["path"], str(self.path / "out"))
+        self.assertTrue((self.path / "out" / "config.json").exists())
+        self.assertFalse((self.path / "~").exists())
+
+    def test_other_users_homes_are_not_guessed(self):
+        self.refuse(self.model, "-c", "export ~you/out", says=("~you/out", "./~you/out"))
+        self.assertFalse((self.path / "~you").exists())
+
+    def test_scripts_and_tokenizers_at_home(self):
+        (self.path / "commands").write_text("mesh\n")
+        self.assertEqual(self.repl("~/llama", "-f", "~/commands").returncode, 0)
+        self.refuse(self.model, "-c", "set tokenizer ~/none.json", says=(str(self.path / "none.json"),))
+
+
+class LyingFoldersTest(FilesCase):
+    def sharded(self, weight_map):
+        folder = self.path / "sharded"
+        folder.mkdir()
+        safetensors(folder / "a.safetensors", {"x": [2]})
+        safetensors(folder / "b.safetensors", {"y": [2], "extra": [3]})
+        (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
+        return folder
+
+    def test_an_index_that_tells_the_truth(self):
+        (ls,) = self.answer(self.sharded({"x": "a.safetensors", "y": "b.safetensors"}), "ls")
+        self.assertEqual([each["name"] for each in ls["parameters"]], ["extra", "x", "y"])
+
+    def test_an_index_that_names_what_its_file_lacks(self):
+        self.refuse(self.sharded({"x": "a.safetensors", "z": "a.safetensors"}), "-c", "ls",
+                    status=2, says=("z is in a.safetensors", "no such tensor"))
+
+    def test_an_index_that_names_another_file(self):
+        self.refuse(self.sharded({"x": "b.safetensors", "y": "a.safetensors"}), "-c", "ls",
+                    status=2, says=("x is in b.safetensors", "it is in a.safetensors"))
+
+    def test_an_index_that_names_a_pipe(self):
+        folder = self.sharded({"x": "pipe.safetensors"})
+        os.mkfifo(folder / "pipe.safetensors")
+        self.refuse(folder, "-c", "ls", status=2, says=("pipe.safetensors",))
+
+    def test_one_rank_s_file_is_no_model(self):
+        table = {"shards": json.dumps({"w": {"shape": [192], "offset": [96]}})}
+        safetensors(self.path / "rank-00001.safetensors", {"w": [96]}, metadata=table)
+        self.refuse("rank-00001.safetensors", "-c", "ls", status=2,
+                    says=("one rank's part", "open the checkpoint's folder"))
+
+    def test_a_tensor_of_too_many_dims(self):
+        safetensors(self.path / "dims.safetensors", {"w": [1] * 100_000})
+        self.refuse("dims.safetensors", "-c", "stats", status=2, says=("more than 64 dims",))
+
+    def test_flags_of_a_plan_are_refused_where_there_is_none(self):
+        self.refuse(self.model, "--set", "nonsense", "-c", "mesh", status=2, says=("--set", "no plan"))
+        self.refuse(self.model, "--nproc", "2", "-c", "mesh", status=2, says=("--nproc", "no plan"))
+
+    def test_names_reach_the_terminal_without_their_control_characters(self):
+        safetensors(self.path / "w.safetensors", {"a\x1b[2Jb": [2]})
+        done = self.repl("w.safetensors", "-c", "unshard all")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("\x1b", done.stdout)
+
+
+class ShrinkingTest(FilesCase):
+    def test_a_file_that_becomes_smaller_is_named(self):
+        weights = self.model / "model.safetensors"
+        process = subprocess.Popen(
+            [BIN / "am-repl", self.model], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
+        process.stdin.write("stats model.norm.weight\n")
+        process.stdin.flush()
+        for _ in range(3):  # it has opened the file
+            process.stdout.readline()
+        os.truncate(weights, 4000)
+        out, err = process.communicate("stats\n", timeout=30)
+        self.assertEqual(process.returncode, 1, (out, err))
+        self.assertIn("model.safetensors: became smaller while it was open", err)
+        self.assertIn("4000 now", err)
+
+
+class FitTest(FilesCase):
+    """A machine that could hold these models has 6 TB of memory."""
+
+    PLAN = """
+[model]
+path = "{model}"
+weights = "none"
+[mesh]
+world_size = 1
+[strategy]
+name = "ddp"
+[train]
+seq_len = 16
+[data]
+kind = "synthetic"
+"""
+
+    def setUp(self):
+        super().setUp()
+        config = json.loads((self.model / "config.json").read_text())
+        config.update(hidden_size=65536, intermediate_size=262144, num_hidden_layers=24)
+        config.update(num_attention_heads=512, num_key_value_heads=512, head_dim=128)
+        large = self.path / "large"
+        large.mkdir()
+        (large / "config.json").write_text(json.dumps(config))
+        self.plan = self.path / "plan.toml"
+        self.plan.write_text(self.PLAN.format(model=large))
+
+    def test_a_session_that_cannot_fit_is_not_begun(self):
+        self.refuse(self.plan, "-c", "mesh", status=1, says=("TiB of memory", "available", "--force"))
+
+    def test_a_job_that_cannot_fit_is_not_begun(self):
+        done = subprocess.run(
+            [BIN / "am-run", self.plan, "--run-dir", self.path / "run"], capture_output=True, text=True,
+            timeout=60)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        for text in ("TiB of memory", "available", "no rank was started", "--force"):
+            self.assertIn(text, done.stderr)
+        self.assertFalse((self.path / "run").exists())
+
+    def test_force_goes_on(self):
+        # No memory is at stake: of the address space that this process may have nothing is left.
+        command = f"ulimit -v 8000000; exec {BIN}/am-repl {self.plan} -c mesh --force"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertNotIn("are available here", done.stderr)
+        self.assertIn("allocate", done.stderr)
+
+
+class RunFolderTest(FilesCase):
+    """What is said of a job's own files."""
+
+    def setUp(self):
+        super().setUp()
+        self.plan = self.path / "plan.toml"
+        self.plan.write_text(f"""
+[model]
+path = "{self.model}"
+weights = "none"
+[mesh]
+world_size = 2
+[strategy]
+name = "ddp"
+[train]
+seq_len = 16
+max_steps = 1
+[data]
+kind = "synthetic"
+""")
+        self.run_folder = self.path / "run"
+        done = subprocess.run(
+            [BIN / "am-run", self.plan, "--run-dir", self.run_folder], capture_output=True, text=True,
+            timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_replicas_are_said_to_be_saved_once(self):
+        done = self.repl(self.run_folder, "-c", "show model.norm.weight; memory")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("dp_replicate: Replicate, saved once (by rank 0)", done.stdout)
+        self.assertIn("of replicas only the first is saved", done.stdout)
+        show, memory = self.answer(self.run_folder, "show model.norm.weight; memory")
+        self.assertEqual(show["placements"], {"dp_replicate": "Replicate"})
+        self.assertTrue(memory["at_rest"])
+
+    def test_a_run_s_own_plan_has_fresh_weights(self):
+        done = self.repl(self.run_folder / "plan.toml", "-c", "mesh")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("initialised with seed 0", done.stderr)
+        self.assertIn(str(self.run_folder / "checkpoints"), done.stderr)
+        self.assertIn("step-1", done.stderr)
+
+    def test_a_part_of_it_is_refused(self):
+        part = self.run_folder / "checkpoints" / "step-1" / "rank-00000.safetensors"
+        self.refuse(part, "-c", "ls", status=2, says=("one rank's part",))
+
+    def test_a_step_below_zero_is_refused(self):
+        info = self.run_folder / "checkpoints" / "step-1" / "checkpoint.json"
+        info.write_text(info.read_text().replace('"step": 1', '"step": -7'))
+        self.refuse(info.parent, "-c", "info", status=2, says=("step -7",))
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())

@@ -1,0 +1,120 @@
+"""am-repl at a terminal while work is long, or a rank does not answer: who is named, and what Ctrl-C ends."""
+
+import json
+import os
+import re
+import signal
+import struct
+import time
+from pathlib import Path
+
+from repl_plan_test import children_of, is_alive, plan_text
+from repl_prompt_test import BIN, PromptTest as Prompt
+
+import unittest
+
+WAITING = r"waiting for rank 1 \(stopped, pid (\d+)\)"
+
+
+class StuckTest(unittest.TestCase):
+    setUp, open, end = Prompt.setUp, Prompt.open, Prompt.end
+
+    def session(self):
+        plan = Path(self.folder.name) / "plan.toml"
+        plan.write_text(plan_text())
+        terminal = self.open(plan, "llama plan.toml [dp_shard 2]> ")
+        ranks = children_of(terminal.pid)
+        self.assertEqual(len(ranks), 2)
+        return terminal, ranks
+
+    def prompt(self, terminal, timeout=20):
+        return terminal.expect(re.escape("llama plan.toml [dp_shard 2]> "), timeout)
+
+    def test_a_stopped_rank_is_named_and_the_command_given_up(self):
+        terminal, ranks = self.session()
+        os.kill(ranks[1], signal.SIGSTOP)
+        began = time.time()
+        terminal.type("stats\r")
+        terminal.expect(WAITING, timeout=10)
+        self.assertLess(time.time() - began, 6)
+        terminal.type("\x03")
+        terminal.expect(r"given up: rank 1 \(stopped, pid \d+\) has not finished `stats`", timeout=5)
+        self.prompt(terminal)
+        # It goes on where it was, and the session with it.
+        os.kill(ranks[1], signal.SIGCONT)
+        terminal.type("mesh\r")
+        terminal.expect("2 ranks")
+        self.prompt(terminal)
+        self.end(terminal)
+
+    def test_a_second_interrupt_ends_the_session(self):
+        terminal, ranks = self.session()
+        os.kill(ranks[1], signal.SIGSTOP)
+        terminal.type("stats\r")
+        terminal.expect(WAITING, timeout=10)
+        terminal.type("\x03")
+        self.prompt(terminal)
+        terminal.type("mesh\r")
+        terminal.expect(WAITING, timeout=10)
+        terminal.type("\x03")
+        terminal.expect(r"ended while `stats` waited for rank 1 \(stopped, pid \d+\)", timeout=10)
+        self.assertEqual(terminal.wait(), 1)
+        self.assertFalse(any(is_alive(rank) for rank in ranks))
+
+    def test_a_rank_that_died_at_the_prompt_is_the_one_that_is_named(self):
+        terminal, ranks = self.session()
+        os.kill(ranks[1], signal.SIGKILL)
+        terminal.type("stats\r")
+        said = terminal.expect("rank 1 on node 0 failed: signal SIGKILL", timeout=10)
+        self.assertNotIn("look at", said + terminal.text)
+        self.assertEqual(terminal.wait(), 1)
+        self.assertNotIn("look at", terminal.text)
+
+
+class LongWorkTest(unittest.TestCase):
+    """Two billion zeros that take no space: each command would need many seconds."""
+
+    setUp, open, end = Prompt.setUp, Prompt.open, Prompt.end
+
+    def session(self):
+        folder = Path(self.folder.name) / "large"
+        folder.mkdir()
+        header, end = {}, 0
+        for i in range(8):
+            header[f"w{i}"] = {"dtype": "F32", "shape": [16384, 16384], "data_offsets": [end, end + (1 << 30)]}
+            end += 1 << 30
+        text = json.dumps(header).encode()
+        with open(folder / "model.safetensors", "wb") as file:
+            file.write(struct.pack("<Q", len(text)) + text)
+            file.truncate(8 + len(text) + end)
+        (folder / "config.json").write_text("{}")
+        return self.open(folder, "weights large> ")
+
+    def interrupt(self, command, after=0.5):
+        terminal = self.session()
+        terminal.type(command + "\r")
+        time.sleep(after)
+        began = time.time()
+        terminal.type("\x03")
+        terminal.expect("error: interrupted", timeout=8)
+        self.assertLess(time.time() - began, 6)
+        terminal.expect("weights large> ")
+        self.end(terminal)
+
+    def test_stats(self):
+        self.interrupt("stats")
+
+    def test_hist(self):
+        self.interrupt("hist w0 --bins 1000")
+
+    def test_unshard(self):
+        self.interrupt("unshard all --force", after=0.2)
+
+    def test_export_leaves_nothing(self):
+        self.interrupt(f"export {self.folder.name}/out")
+        left = {entry.name for entry in Path(self.folder.name).iterdir()}
+        self.assertEqual(left - {"am"}, {"large"})
+
+
+if __name__ == "__main__":
+    unittest.main()

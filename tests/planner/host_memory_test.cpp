@@ -1,0 +1,64 @@
+#include "am/planner/host_memory.h"
+
+#include <catch2/catch.hpp>
+
+#include "am/launch/memory_fit.h"
+#include "am/planner/layout.h"
+#include "am/planner/memory.h"
+#include "plan_text.h"
+
+using namespace am;
+using namespace am::planner;
+using am::test::model_of;
+using am::test::plan_of;
+
+namespace {
+
+struct Case {
+  explicit Case(const std::string& text) : plan(plan_of(text)), model(model_of("llama-3.1-8b")) {
+    Diagnostics found;
+    const auto sizes = resolve_mesh(plan, 0, found);
+    REQUIRE(sizes);
+    auto made = build_layout(plan, model, *sizes, found);
+    REQUIRE(made);
+    layout = *std::move(made);
+  }
+  int64_t training(RankRange ranks) const { return training_bytes(plan, model, layout, ranks); }
+  int64_t inspection(RankRange ranks) const { return inspection_bytes(plan, model, layout, ranks); }
+
+  config::Plan plan;
+  model::ModelConfig model;
+  Layout layout;
+};
+
+constexpr int64_t kParameters = 8'030'261'248;
+
+}  // namespace
+
+TEST_CASE("what a machine's ranks take is the sum of their predicted peaks") {
+  const Case fsdp2(
+      "[mesh]\nworld_size = 8\n[strategy]\nname = \"fsdp2\"\n[train]\nseq_len = 128\n");
+  int64_t sum = 0;
+  for (int64_t rank = 0; rank < 8; ++rank) {
+    sum += estimate_memory(fsdp2.plan, fsdp2.model, fsdp2.layout, rank).components.total();
+  }
+  CHECK(fsdp2.training({0, 8}) == sum + 8 * launch::kRankBytes);
+  CHECK(fsdp2.training({0, 4}) + fsdp2.training({4, 4}) == fsdp2.training({0, 8}));
+}
+
+TEST_CASE("a session takes its parameters and no states of training") {
+  const Case fsdp2(
+      "[mesh]\nworld_size = 8\n[strategy]\nname = \"fsdp2\"\n[train]\nseq_len = 128\n");
+  const int64_t stored = 4 * kParameters;  // float32
+  const int64_t wanted = fsdp2.inspection({0, 8});
+  CHECK(wanted > stored);
+  CHECK(wanted < fsdp2.training({0, 8}) / 2);
+}
+
+TEST_CASE("offloaded states are in the machine's memory") {
+  const std::string head = "[mesh]\nworld_size = 8\n[strategy]\nname = \"fsdp2\"\n";
+  const Case here(head + "[train]\nseq_len = 128\n");
+  const Case offloaded(head + "offload_policy = { pin_memory = false }\n[train]\nseq_len = 128\n");
+  CHECK(offloaded.training({0, 8}) > 4 * 4 * kParameters);
+  CHECK(offloaded.inspection({0, 8}) >= 4 * kParameters);
+}
