@@ -8,9 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <fstream>
 #include <set>
-#include <sstream>
 #include <utility>
 
 #include "am/base/error.h"
