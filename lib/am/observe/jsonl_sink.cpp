@@ -42,7 +42,7 @@ std::string kept_lines(const std::string& text, int64_t resumed_step) {
 JsonlSink::JsonlSink(const std::filesystem::path& path, int64_t resumed_step) : path_(path) {
   std::string kept;
   if (std::filesystem::exists(path)) {
-    const std::string text = read_file(path);
+    const std::string text = read_file(path, kAnySize);
     if (resumed_step > 0) kept = kept_lines(text, resumed_step);
     // Replaced by a rename: a reader holds either the old file or the new one.
     if (kept != text) write_file_atomically(path, kept);
