@@ -6,6 +6,7 @@
 #include "am/planner/rules.h"
 #include "am/planner/rules/dialects/dialect.h"
 #include "am/term/caret.h"
+#include "am/term/printable.h"
 #include "commands.h"
 #include "text.h"
 
@@ -49,7 +50,7 @@ std::string summary_line(const std::string& path, const Verdict& verdict,
   const bool ok = verdict.found.ok();
   const am::term::Role role = ok ? am::term::Role::kAccent : am::term::Role::kError;
   std::string line = style.unicode ? style.paint(role, ok ? "✓ " : "✗ ") : "";
-  line += am::cat(am::term::printable(path), ": ");
+  line += am::cat(am::term::echo(path), ": ");
   if (!ok || !verdict.found.empty()) line += am::term::summary(verdict.found);
   if (!ok) return line + "\n";
   if (verdict.found.empty()) line += "ok";

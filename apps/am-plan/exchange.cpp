@@ -7,6 +7,7 @@
 
 #include "am/base/file.h"
 #include "am/base/text.h"
+#include "am/term/printable.h"
 #include "am/term/table.h"
 #include "commands.h"
 #include "plan_input.h"
@@ -23,7 +24,7 @@ using am::planner::Lost;
 void print_notes(const std::vector<std::string>& notes, const Output& output) {
   for (const std::string& note : notes) {
     std::cerr << output.err.paint(am::term::Role::kNote, "note") << ": "
-              << am::term::printable(note) << "\n";
+              << am::term::echo(note) << "\n";
   }
 }
 
@@ -125,7 +126,7 @@ int run_export(const ExportOptions& options, const Output& output) {
     am_apps::print(to_json(exported, framework));
     return am_apps::kFine;
   }
-  if (options.output.empty()) am_apps::print(exported.text);
+  if (options.output.empty()) am_apps::print_file(exported.text);
   print_notes(exported.notes, output);
   if (!exported.lost.empty()) std::cerr << lost_table(exported, output.err);
   return am_apps::kFine;
@@ -144,7 +145,7 @@ int run_import(const ImportOptions& options, const Output& output) {
     am_apps::print(to_json(*imported));
     return am_apps::kFine;
   }
-  if (options.output.empty()) am_apps::print(imported->toml());
+  if (options.output.empty()) am_apps::print_file(imported->toml());
   print_notes(imported->notes, output);
   std::cerr << ignored_table(*imported, output.err);
   return am_apps::kFine;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "am/base/text.h"
+#include "am/term/printable.h"
 
 namespace am_plan {
 
@@ -35,7 +36,7 @@ std::optional<PlanInput> load_input(const PlanOptions& options, const Output& ou
   am_apps::print_diagnostics(others, output);
   if (left_to_check > 0) {
     std::cerr << output.err.paint(am::term::Role::kNote, "note") << ": `am-plan check "
-              << options.files.front() << "` reports " << left_to_check
+              << am::term::echo(options.files.front()) << "` reports " << left_to_check
               << (left_to_check == 1 ? " error" : " errors")
               << " that this answer does not depend on\n";
   }

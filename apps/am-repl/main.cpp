@@ -17,6 +17,7 @@
 #include "am/inspect/completion.h"
 #include "am/inspect/rank_worker.h"
 #include "am/inspect/target.h"
+#include "am/term/printable.h"
 #include "common/output.h"
 #include "line_editor.h"
 #include "options.h"
@@ -81,7 +82,7 @@ int run(const Options& options, Json* report) {
   std::optional<Source> script;
   if (!interactive) script = script_of(options);
   const inspect::Target target = inspect::find_target(options.target);
-  if (!target.note.empty()) std::cerr << target.note << "\n";
+  if (!target.note.empty()) std::cerr << term::echo(target.note) << "\n";
   Diagnostics found;
   const auto interpreter = inspect::open_target(target, open_options(options), found);
   am_apps::print_diagnostics(found, options.output);
@@ -113,7 +114,7 @@ int run_and_report(const Options& options) {
   try {
     return options.output.json ? run_for_programs(options) : run(options, nullptr);
   } catch (const inspect::SessionLost& lost) {
-    std::cerr << "am-repl: " << lost.report();
+    std::cerr << "am-repl: " << term::printable_lines(lost.report());
     return am_apps::kInvalid;
   }
 }

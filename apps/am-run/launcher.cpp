@@ -6,6 +6,7 @@
 #include "am/launch/own_checkpoints.h"
 #include "am/launch/run_folder.h"
 #include "am/term/caret.h"
+#include "am/term/printable.h"
 #include "am/train/setup.h"
 #include "job.h"
 #include "plan_file.h"
@@ -54,7 +55,7 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
     return am_apps::kInvalid;
   }
   const auto run = launch::RunFolder::create(run_folder(options));
-  std::cerr << "run folder  " << run.root().string() << "\n";
+  std::cerr << "run folder  " << term::echo(run.root().string()) << "\n";
   return supervise_and_report(options, job_spec(options, arguments, job->mesh.world_size(), run),
                               restart_policy(train::checkpoint_folder(job->plan, run)), run);
 }

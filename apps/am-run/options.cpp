@@ -8,6 +8,7 @@
 
 #include "am/base/text.h"
 #include "am/runtime/engine_plugin.h"
+#include "am/term/printable.h"
 #include "common/command_line.h"
 
 namespace am_run {
@@ -95,7 +96,7 @@ std::string rendezvous_problem(const Options& options) {
 }
 
 int complain(const std::string& problem) {
-  std::cerr << "am-run: error: " << problem << "\n";
+  std::cerr << "am-run: error: " << am::term::echo(problem) << "\n";
   return am_apps::kUnusable;
 }
 

@@ -23,6 +23,7 @@
 #include "am/runtime/torch_error.h"
 #include "am/runtime/watchdog.h"
 #include "am/tensor/block_cache.h"
+#include "am/term/printable.h"
 #include "am/train/trainer.h"
 #include "job.h"
 #include "plan_file.h"
@@ -151,8 +152,9 @@ int Rank::report(const std::exception& error) {
   launch::report_error(launch::process_environment(), told);
   // Under our own launcher the launcher prints it; under another one this is all there is.
   if (!launch::process_environment()(launch::kErrorFileVariable)) {
-    std::cerr << "am-run: rank " << here_.rank << ": " << told.message << "\n";
-    if (!told.hint.empty()) std::cerr << "help: " << told.hint << "\n";
+    std::cerr << "am-run: rank " << here_.rank << ": " << term::printable_lines(told.message)
+              << "\n";
+    if (!told.hint.empty()) std::cerr << "help: " << term::printable_lines(told.hint) << "\n";
   }
   if (watchdog_ && told.kind != launch::kHangError && told.kind != launch::kPeerError) {
     dist_.world().progress().set_failed(told.message);

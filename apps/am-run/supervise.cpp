@@ -6,6 +6,7 @@
 #include "am/base/json.h"
 #include "am/base/text.h"
 #include "am/observe/metrics.h"
+#include "am/term/printable.h"
 #include "rendezvous.h"
 
 namespace am_run {
@@ -23,7 +24,7 @@ void say(const launch::JobEvent& event) {
 
 void report_failure(const Options& options, const launch::JobResult& result) {
   const std::string block = launch::describe(result);
-  std::cerr << options.output.err.paint(term::Role::kError, block);
+  std::cerr << options.output.err.paint(term::Role::kError, term::printable_lines(block));
 }
 
 void say_restart(const Options& options, int64_t restart, std::optional<int64_t> step) {

@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "am/base/text.h"
+#include "am/term/printable.h"
 #include "common/output.h"
 
 namespace am_apps {
@@ -37,8 +38,8 @@ std::string usage_hint(const CLI::App& app, const CLI::App& command) {
 }
 
 int complain(const CLI::App& app, const std::string& message, const std::string& help) {
-  std::cerr << app.get_name() << ": error: " << am::term::printable(message) << "\n";
-  if (!help.empty()) std::cerr << "help: " << am::term::printable(help) << "\n";
+  std::cerr << app.get_name() << ": error: " << am::term::echo(message) << "\n";
+  if (!help.empty()) std::cerr << "help: " << am::term::echo(help) << "\n";
   return kUnusable;
 }
 

@@ -26,9 +26,12 @@ struct Output {
   static Output of(bool json, am::term::ColorMode color);
 };
 
-// A result for people, or the one JSON object.
+// A result for people, or the one JSON object. Whatever a user's file brought into it, a terminal
+// gets no control character but our own colours.
 void print(const std::string& text);
 void print(const am::Json& json);
+// What is to become a file: as it stands, unless stdout is a terminal.
+void print_file(const std::string& text);
 // Diagnostics on stderr, as a compiler prints them.
 void print_diagnostics(const am::Diagnostics& found, const Output& output);
 
