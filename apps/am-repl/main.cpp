@@ -52,6 +52,7 @@ inspect::OpenOptions open_options(const Options& options) {
   open.session.interrupted = [] { return interrupted.load(); };
   open.overrides = options.overrides;
   open.nproc = options.nproc;
+  open.plugins = options.plugins;
   open.worker_argv = {"/proc/self/exe", "--worker"};
   return open;
 }

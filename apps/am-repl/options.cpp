@@ -53,11 +53,13 @@ std::optional<int> parse_options(int argc, char** argv, Options& options) {
   app.add_option("--tokenizer", options.tokenizer,
                  "bytes, or a tokenizer.json (default: the plan's or the folder's own)")
       ->type_name("NAME");
+  am_apps::add_plugins(app, flags);
   am_apps::add_color(app, flags);
   if (const auto status = am_apps::parse(app, argc, argv)) return status;
   if (inline_commands->count() > 0) options.commands = commands;
   if (from_file->count() > 0) options.script = script;
   options.overrides = am_apps::overrides_of(sets);
+  options.plugins = flags.plugins();
   options.output = am_apps::Output::of(flags.json, flags.color_mode());
   return std::nullopt;
 }

@@ -18,6 +18,7 @@ struct Options {
   std::string tokenizer;
   std::vector<am::config::Override> overrides;
   int64_t nproc = 0;
+  am::config::Plugins plugins = am::config::Plugins::kRefused;
   am_apps::Output output;
 };
 

@@ -155,6 +155,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& status) {
   app.add_option("--rank", options.rank, "The rank of --dry-run (default: 0)")
       ->check(CLI::NonNegativeNumber)
       ->needs(dry_run);
+  am_apps::add_plugins(app, flags);
   am_apps::add_json(app, flags, "One JSON object about the finished job on stdout");
   am_apps::add_color(app, flags);
   app.set_version_flag("--version", version_text());
@@ -173,6 +174,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& status) {
   if (!resume.empty()) {
     options.overrides.push_back({"checkpoint.resume=" + quoted(resume_value(resume))});
   }
+  options.plugins = flags.plugins();
   options.output = am_apps::Output::of(flags.json, flags.color_mode());
   return options;
 }

@@ -24,6 +24,7 @@ struct Options {
   std::string rdzv;  // HOST:PORT, needed with nnodes > 1
   int64_t max_restarts = 0;
   int64_t timeout_seconds = 600;
+  am::config::Plugins plugins = am::config::Plugins::kRefused;
   bool dry_run = false;
   int64_t rank = 0;  // of --dry-run
   am_apps::Output output;

@@ -72,6 +72,7 @@ int refuse(const am::Diagnostics& found, const Output& output) {
 int status_of(const am::Diagnostics& found) {
   for (const am::Diagnostic& item : found.items()) {
     if (item.rule == "plan.syntax" && item.span.file == "--set") return kUnusable;
+    if (item.rule == "plan.file") return kUnusable;
   }
   return found.ok() ? kFine : kInvalid;
 }

@@ -39,7 +39,7 @@ void print_diagnostics(const am::Diagnostics& found, const Output& output);
 am::Json failure(const am::Diagnostics& found);
 
 // The status of these: kUnusable when one is about the command line's own form (`--set` without a
-// value), kInvalid when there are errors, else kFine.
+// value) or a plan that cannot be read, kInvalid when there are errors, else kFine.
 int status_of(const am::Diagnostics& found);
 
 // Prints diagnostics where they belong (stderr; with --json in the object on stdout) and gives

@@ -32,7 +32,8 @@ Session open_session(const WorkerSetup& setup) {
   Diagnostics found;
   const auto here = launch::detect_environment(launch::process_environment(), found);
   if (!here) throw Error(ErrorKind::kInternal, "a worker was started without a rank's variables");
-  const auto opened = open_plan(setup.plan, setup.overrides, here->world_size, found);
+  const auto opened =
+      open_plan(setup.plan, setup.overrides, here->world_size, setup.plugins, found);
   if (!opened) {
     throw Error(ErrorKind::kPlan,
                 cat(setup.plan.string(), ": the plan was changed while ranks started"));
@@ -73,6 +74,7 @@ Json to_json(const WorkerSetup& setup) {
   const term::Style& style = setup.session.style;
   return {{"plan", setup.plan.string()},
           {"overrides", overrides},
+          {"allow_plugins", setup.plugins == config::Plugins::kAllowed},
           {"color", style.color},
           {"unicode", style.unicode},
           {"width", style.width},
@@ -85,6 +87,7 @@ WorkerSetup worker_setup(const Json& json) {
   setup.plan = json.at("plan").get<std::string>();
   for (const Json& item : json.at("overrides"))
     setup.overrides.push_back({item.get<std::string>()});
+  if (json.at("allow_plugins").get<bool>()) setup.plugins = config::Plugins::kAllowed;
   setup.session.style.color = json.at("color").get<bool>();
   setup.session.style.unicode = json.at("unicode").get<bool>();
   setup.session.style.width = json.at("width").get<int>();
