@@ -4,9 +4,10 @@
 
 #include "am/base/text.h"
 #include "am/planner/rules.h"
-#include "am/planner/rules/dialects/dialect.h"
 #include "am/term/caret.h"
+#include "am/term/printable.h"
 #include "commands.h"
+#include "plan_input.h"
 #include "text.h"
 
 namespace am_plan {
@@ -15,24 +16,12 @@ namespace {
 struct Verdict {
   am::Diagnostics found;
   am::planner::CheckedFile file;
-  bool readable = true;
 };
 
 Verdict judge(const std::string& path, const PlanOptions& options) {
   Verdict verdict;
-  try {
-    const auto* dialect = am::planner::find_dialect(options.dialect);
-    verdict.file =
-        dialect == nullptr
-            ? am::planner::check_file(path, options.overrides, options.world_size, verdict.found)
-            : am::planner::check_file_as(*dialect, path, options.overrides, options.world_size,
-                                         verdict.found);
-  } catch (const am::Error& error) {
-    am::Span whole;
-    whole.file = path;
-    verdict.found.error("plan.file", whole, error.what(), error.hint());
-    verdict.readable = false;
-  }
+  auto file = check_plan(path, options, verdict.found);
+  if (file) verdict.file = *std::move(file);
   return verdict;
 }
 
@@ -49,7 +38,7 @@ std::string summary_line(const std::string& path, const Verdict& verdict,
   const bool ok = verdict.found.ok();
   const am::term::Role role = ok ? am::term::Role::kAccent : am::term::Role::kError;
   std::string line = style.unicode ? style.paint(role, ok ? "✓ " : "✗ ") : "";
-  line += am::cat(am::term::printable(path), ": ");
+  line += am::cat(am::term::echo(path), ": ");
   if (!ok || !verdict.found.empty()) line += am::term::summary(verdict.found);
   if (!ok) return line + "\n";
   if (verdict.found.empty()) line += "ok";
@@ -79,8 +68,7 @@ int run_check(const PlanOptions& options, const Output& output) {
   for (const std::string& path : options.files) {
     const Verdict verdict = judge(path, options);
     ok = ok && verdict.found.ok();
-    status =
-        std::max(status, verdict.readable ? am_apps::status_of(verdict.found) : am_apps::kUnusable);
+    status = std::max(status, am_apps::status_of(verdict.found));
     if (output.json) {
       plans.push_back(to_json(path, verdict));
       continue;

@@ -62,6 +62,7 @@ class CommandLine {
       return std::nullopt;
     }
     plan_.overrides = am_apps::overrides_of(sets_);
+    plan_.plugins = flags_.plugins();
     shards_.plan = memory_.plan = schedule_.plan = export_.plan = diff_.plan = plan_;
     if (shards_rank_->count() > 0) shards_.rank = rank_;
     if (memory_rank_->count() > 0) memory_.rank = rank_;
@@ -90,6 +91,7 @@ class CommandLine {
                     "Number of ranks, as a launcher would give it")
         ->check(am_apps::integer_from(1))
         ->type_name("N");
+    am_apps::add_plugins(command, flags_);
     am_apps::add_json(command, flags_, "One JSON object on stdout");
   }
 
@@ -286,6 +288,8 @@ class CommandLine {
                     "The plan's model.path: a Hugging Face config.json, or its folder")
         ->type_name("CONFIG");
     command.add_option("-o,--output", import_.output, "Write the plan here")->type_name("FILE");
+    command.add_flag("--force", import_.force,
+                     "Leave out what a plan cannot say, though the layout or the numbers change");
     am_apps::add_json(command, flags_, "One JSON object on stdout");
   }
 

@@ -18,7 +18,8 @@ struct PlanOptions {
   std::vector<std::string> files;  // one, but for `check`
   std::vector<am::config::Override> overrides;
   int64_t world_size = 0;  // 0: the plan's
-  std::string dialect;     // of `check`: whose rules; empty: our own
+  am::config::Plugins plugins = am::config::Plugins::kRefused;
+  std::string dialect;  // of `check`: whose rules; empty: our own
 };
 
 struct ModelOptions {
@@ -64,6 +65,7 @@ struct ImportOptions {
   std::string framework;
   std::string model;   // model.path of the plan; empty: the file's, or "."
   std::string output;  // empty: stdout
+  bool force = false;  // what cannot be said in a plan is left out
 };
 
 struct DiffOptions {

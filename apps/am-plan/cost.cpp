@@ -4,6 +4,7 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/model/flops.h"
+#include "am/planner/cost/evidence.h"
 #include "am/planner/cost/prediction.h"
 #include "am/term/bars.h"
 #include "am/term/table.h"
@@ -58,12 +59,19 @@ double mfu_of(const Prediction& prediction, double flops) {
          am::planner::peak_flops(prediction.job, prediction.assumptions.gpu);
 }
 
+int64_t global_batch(const am::planner::Workload& job) {
+  return std::llround(job.micro_batch * job.micro_batches * job.dp());
+}
+
 am::Json to_json(const NearestRun& near) {
   return {{"id", near.run.id},
           {"source", near.run.source},
           {"model", near.run.model},
           {"gpu", near.run.gpu.name},
           {"ranks", static_cast<int64_t>(near.run.job.world())},
+          {"precision", am::planner::name_of(near.run.job.format)},
+          {"seq_len", static_cast<int64_t>(near.run.job.sequence)},
+          {"global_batch_size", global_batch(near.run.job)},
           {"step_seconds", *near.run.seconds},
           {"predicted_seconds", near.predicted},
           {"distance", near.distance}};
@@ -74,7 +82,12 @@ am::Json result(const PlanInput& input, const Prediction& prediction) {
   const auto bytes = [](double value) { return static_cast<int64_t>(std::llround(value)); };
   am::Json json = am::Json::object();
   json["step_seconds"] = time.seconds;
-  json["interval_seconds"] = {prediction.low, prediction.high};
+  json["interval_seconds"] = nullptr;
+  if (prediction.interval) {
+    json["interval_seconds"] = {prediction.interval->low, prediction.interval->high};
+  }
+  if (!prediction.basis.empty()) json["basis"] = prediction.basis;
+  json["precision"] = am::planner::name_of(prediction.job.format);
   json["tokens_per_second_per_gpu"] = prediction.tokens_per_second_per_gpu;
   json["model_flops_per_token"] = prediction.flops_per_token;
   json["mfu"] = prediction.mfu;
@@ -102,6 +115,9 @@ std::string nearest_table(const Prediction& prediction, const am::term::Style& s
   am::term::Table table({{"nearest measured runs"},
                          {"gpu"},
                          {"ranks", am::term::Align::kRight},
+                         {"in"},
+                         {"seq", am::term::Align::kRight},
+                         {"batch", am::term::Align::kRight},
                          {"measured", am::term::Align::kRight},
                          {"predicted", am::term::Align::kRight},
                          {"source"}});
@@ -109,12 +125,20 @@ std::string nearest_table(const Prediction& prediction, const am::term::Style& s
     const double error = near.predicted / *near.run.seconds - 1.0;
     table.add({near.run.model.substr(0, 28), near.run.gpu.name,
                am::cat(static_cast<int64_t>(near.run.job.world())),
-               am::format_duration(*near.run.seconds),
+               std::string(am::planner::name_of(near.run.job.format)),
+               am::cat(static_cast<int64_t>(near.run.job.sequence)),
+               am::cat(global_batch(near.run.job)), am::format_duration(*near.run.seconds),
                am::cat(am::format_duration(near.predicted), error < 0 ? " (-" : " (+",
                        am::format_fixed(std::abs(100.0 * error), 0), " %)"),
                near.run.source.substr(0, 40)});
   }
   return table.text(style);
+}
+
+std::string interval_text(const Prediction& prediction) {
+  if (!prediction.interval) return ", with an error that is not known";
+  return am::cat(", between ", am::format_duration(prediction.interval->low), " and ",
+                 am::format_duration(prediction.interval->high));
 }
 
 std::string report(const PlanInput& input, const Prediction& prediction,
@@ -123,10 +147,10 @@ std::string report(const PlanInput& input, const Prediction& prediction,
   std::string text = am::cat(
       mesh_text(input.layout.mesh.sizes(), style), " of ", prediction.assumptions.gpu.name, ", ",
       prediction.job.implementation->name, ": ",
-      style.paint(am::term::Role::kBold, am::format_duration(time.seconds)), " a step, between ",
-      am::format_duration(prediction.low), " and ", am::format_duration(prediction.high), "\n",
-      am::format_short_count(prediction.tokens_per_second_per_gpu), " tokens/s a GPU, MFU ",
-      percent(prediction.mfu), "\n\n");
+      style.paint(am::term::Role::kBold, am::format_duration(time.seconds)), " a step",
+      interval_text(prediction), "\n", am::format_short_count(prediction.tokens_per_second_per_gpu),
+      " tokens/s a GPU, MFU ", percent(prediction.mfu), " of the ",
+      am::planner::name_of(prediction.job.format), " peak\n\n");
   std::vector<am::term::Bar> bars;
   std::vector<const char*> reasons;
   for (const Part& part : parts_of(time)) {
@@ -162,11 +186,7 @@ std::string report(const PlanInput& input, const Prediction& prediction,
   if (prediction.assumptions.gpu_is_assumed) {
     text += "\n[cluster] gpu names no GPU: an H100 is assumed.\n";
   }
-  if (!prediction.measured_implementation) {
-    text +=
-        am::cat("\nNo run of ", prediction.job.implementation->name,
-                " was measured: the interval is that of implementations left out of the fit.\n");
-  }
+  if (!prediction.basis.empty()) text += am::cat("\n", prediction.basis, ".\n");
   return text;
 }
 

@@ -7,6 +7,7 @@
 
 #include "am/base/file.h"
 #include "am/base/text.h"
+#include "am/term/printable.h"
 #include "am/term/table.h"
 #include "commands.h"
 #include "plan_input.h"
@@ -22,8 +23,8 @@ using am::planner::Lost;
 
 void print_notes(const std::vector<std::string>& notes, const Output& output) {
   for (const std::string& note : notes) {
-    std::cerr << output.err.paint(am::term::Role::kNote, "note") << ": "
-              << am::term::printable(note) << "\n";
+    std::cerr << output.err.paint(am::term::Role::kNote, "note") << ": " << am::term::echo(note)
+              << "\n";
   }
 }
 
@@ -73,15 +74,19 @@ am::Json to_json(const Exported& exported, const Framework& framework) {
   return json;
 }
 
-am::Json to_json(const Imported& imported) {
-  am::Json ignored = am::Json::array();
-  for (const Ignored& item : imported.ignored) {
-    ignored.push_back(
-        {{"key", item.key}, {"value", am::Json::parse(item.value)}, {"why", item.why}});
+am::Json to_json(const std::vector<Ignored>& items) {
+  am::Json list = am::Json::array();
+  for (const Ignored& item : items) {
+    list.push_back({{"key", item.key}, {"value", am::Json::parse(item.value)}, {"why", item.why}});
   }
+  return list;
+}
+
+am::Json to_json(const Imported& imported) {
   am::Json json = am::Json::object();
   json["plan"] = am::config::to_json(imported.plan);
-  json["ignored"] = std::move(ignored);
+  json["ignored"] = to_json(imported.ignored);
+  json["lost"] = to_json(imported.lost);
   json["notes"] = imported.notes;
   return json;
 }
@@ -107,6 +112,18 @@ void set_model(const ImportOptions& options, Imported& imported) {
   }
 }
 
+// Holds the sizes that the file repeats against the model that --model names.
+void compare_model(const ImportOptions& options, Imported& imported, am::Diagnostics& found) {
+  if (imported.geometry.empty() || options.model.empty()) return;
+  try {
+    const auto model = am::model::load_config(options.model, found);
+    if (model) am::planner::compare_geometry(imported, *model, found, options.force);
+  } catch (const am::Error& error) {
+    imported.notes.push_back(
+        am::cat("the model's sizes in the file were not compared: ", error.what()));
+  }
+}
+
 }  // namespace
 
 int run_export(const ExportOptions& options, const Output& output) {
@@ -125,7 +142,7 @@ int run_export(const ExportOptions& options, const Output& output) {
     am_apps::print(to_json(exported, framework));
     return am_apps::kFine;
   }
-  if (options.output.empty()) am_apps::print(exported.text);
+  if (options.output.empty()) am_apps::print_file(exported.text);
   print_notes(exported.notes, output);
   if (!exported.lost.empty()) std::cerr << lost_table(exported, output.err);
   return am_apps::kFine;
@@ -134,9 +151,10 @@ int run_export(const ExportOptions& options, const Output& output) {
 int run_import(const ImportOptions& options, const Output& output) {
   const Framework& framework = framework_of(options.framework);
   am::Diagnostics found;
-  auto imported =
-      am::planner::import_plan(framework, am::read_file(options.file), options.file, found);
-  if (!imported.has_value()) return am_apps::refuse(found, output);
+  auto imported = am::planner::import_plan(framework, am::read_file(options.file), options.file,
+                                           found, options.force);
+  if (imported.has_value()) compare_model(options, *imported, found);
+  if (!found.ok() || !imported.has_value()) return am_apps::refuse(found, output);
   set_model(options, *imported);
   am_apps::print_diagnostics(found, output);
   if (!options.output.empty()) am::write_file_atomically(options.output, imported->toml());
@@ -144,7 +162,7 @@ int run_import(const ImportOptions& options, const Output& output) {
     am_apps::print(to_json(*imported));
     return am_apps::kFine;
   }
-  if (options.output.empty()) am_apps::print(imported->toml());
+  if (options.output.empty()) am_apps::print_file(imported->toml());
   print_notes(imported->notes, output);
   std::cerr << ignored_table(*imported, output.err);
   return am_apps::kFine;

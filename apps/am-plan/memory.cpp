@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "am/base/text.h"
+#include "am/planner/cost/evidence.h"
 #include "am/planner/cost/stage_memory.h"
 #include "am/planner/precision.h"
 #include "am/term/bars.h"
@@ -135,6 +136,19 @@ std::string text_of(const OnDevice& device, const ByteColumn& bytes) {
   return text;
 }
 
+// What is known of the error of a formula's figure.
+std::string how_far_off(const PlanInput& input, const OnDevice& device) {
+  const am::planner::Workload job =
+      am::planner::workload_of(input.plan, input.model, input.layout.mesh.sizes());
+  const am::planner::Gpu* gpu = device.gpu ? &*device.gpu : nullptr;
+  if (am::planner::memory_evidence(am::planner::built_in_runs(), job, gpu).of_this > 0) {
+    return "nine in ten such figures are within 15 % of what is measured.";
+  }
+  return am::cat("no memory of ", am::planner::kind_of_model(job),
+                 gpu != nullptr ? am::cat(" on ", gpu->name) : std::string(),
+                 " that it ran was measured; how far this is off is not known.");
+}
+
 am::Json result(const PlanInput& input, const RankMemory& peak,
                 const std::vector<RankMemory>& stages, const OnDevice& device) {
   am::Json list = am::Json::array();
@@ -223,8 +237,8 @@ std::string report(const PlanInput& input, const RankMemory& peak,
   if (am::planner::runs_automesh(input.plan)) {
     return text + "States are exact; activations, logits and buffers are formulas.\n";
   }
-  return text + am::cat("By formula, for ", am::planner::implementation_of(input.plan).name,
-                        ": nine in ten such figures are within 15 % of what is measured.\n");
+  return text + am::cat("By formula, for ", am::planner::implementation_of(input.plan).name, ": ",
+                        how_far_off(input, device), "\n");
 }
 
 }  // namespace
@@ -245,6 +259,12 @@ int run_memory(const MemoryOptions& options, const Output& output) {
                                : am::planner::memory_of_stages(input->plan, input->model, layout);
   const RankMemory& peak = am::planner::fullest(stages);
   am::Diagnostics found;
+  if (!peak.components.is_in_range()) {
+    found.error("predict.range", am::Span{input->plan.file, 0, 0, 1, {}},
+                "the memory of a rank is out of range: it is more than can be counted",
+                "smaller train.seq_len or train.micro_batch_size");
+    return am_apps::refuse(found, output);
+  }
   const OnDevice device = on_device(*input, peak.components.total(), found);
   am_apps::print_diagnostics(found, output);
   if (output.json) {

@@ -3,7 +3,10 @@
 #include <iostream>
 #include <utility>
 
+#include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/planner/rules/dialects/dialect.h"
+#include "am/term/printable.h"
 
 namespace am_plan {
 
@@ -12,10 +15,25 @@ bool concerns_only_the_job(const std::string& rule) {
          am::starts_with(rule, "checkpoint.") || rule == "model.weights";
 }
 
+std::optional<am::planner::CheckedFile> check_plan(const std::string& path,
+                                                   const PlanOptions& options,
+                                                   am::Diagnostics& found) {
+  try {
+    if (const auto* dialect = am::planner::find_dialect(options.dialect)) {
+      return am::planner::check_file_as(*dialect, path, options.overrides, options.world_size,
+                                        found);
+    }
+    return am::planner::check_file(path, options.overrides, options.world_size, found,
+                                   options.plugins);
+  } catch (const am::Error& error) {
+    found.error("plan.file", am::Span{path, 0, 0, 1, {}}, error.what(), error.hint());
+    return std::nullopt;
+  }
+}
+
 std::optional<PlanInput> load_input(const PlanOptions& options, const Output& output, int& status) {
   am::Diagnostics found;
-  auto file =
-      am::planner::check_file(options.files.front(), options.overrides, options.world_size, found);
+  auto file = check_plan(options.files.front(), options, found);
   am::Diagnostics fatal;
   am::Diagnostics others;
   int left_to_check = 0;
@@ -28,19 +46,19 @@ std::optional<PlanInput> load_input(const PlanOptions& options, const Output& ou
       fatal.add(item);
     }
   }
-  if (!fatal.ok() || !file.checked.layout.has_value()) {
+  if (!fatal.ok() || !file || !file->checked.layout.has_value()) {
     status = am_apps::refuse(found, output);
     return std::nullopt;
   }
   am_apps::print_diagnostics(others, output);
   if (left_to_check > 0) {
     std::cerr << output.err.paint(am::term::Role::kNote, "note") << ": `am-plan check "
-              << options.files.front() << "` reports " << left_to_check
+              << am::term::echo(options.files.front()) << "` reports " << left_to_check
               << (left_to_check == 1 ? " error" : " errors")
               << " that this answer does not depend on\n";
   }
-  return PlanInput{*std::move(file.plan), *std::move(file.checked.model),
-                   *std::move(file.checked.layout)};
+  return PlanInput{*std::move(file->plan), *std::move(file->checked.model),
+                   *std::move(file->checked.layout)};
 }
 
 }  // namespace am_plan

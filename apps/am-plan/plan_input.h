@@ -15,6 +15,12 @@ struct PlanInput {
   am::planner::Layout layout;
 };
 
+// What planner::check_file finds in the plan (or by the rules of options.dialect). A file that
+// cannot be read is a diagnostic as well, "plan.file", and gives nothing.
+std::optional<am::planner::CheckedFile> check_plan(const std::string& path,
+                                                   const PlanOptions& options,
+                                                   am::Diagnostics& found);
+
 // Loads and checks. Nothing, and `status` set, when the plan has an error that would make the
 // answer wrong; it has been printed then. Files that only the job needs (data, weights,
 // checkpoints) may be missing: planning is done elsewhere. Warnings go to stderr.

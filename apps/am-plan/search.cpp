@@ -2,12 +2,14 @@
 #include "am/planner/search.h"
 
 #include <filesystem>
+#include <iostream>
 
 #include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/planner/layout.h"
 #include "am/planner/memory.h"
+#include "am/planner/precision.h"
 #include "am/planner/rules.h"
 #include "am/term/table.h"
 #include "commands.h"
@@ -24,6 +26,7 @@ am::Json to_json(const FoundLayout& layout) {
                    {"peak_bytes", layout.peak_bytes},
                    {"step_seconds", layout.step_seconds},
                    {"mfu", layout.mfu},
+                   {"precision", am::planner::resolve_precision(layout.plan).compute},
                    {"tokens_per_second_per_gpu", layout.tokens_per_second_per_gpu},
                    {"bubble_fraction", layout.time.bubble_fraction},
                    {"pareto", layout.pareto}};
@@ -45,9 +48,24 @@ am::Json to_json(const SearchResult& result) {
   return json;
 }
 
+// Rows that compute in float32 cannot be compared with rows in bfloat16, nor their MFU, which is of
+// another peak. Empty: all compute in 16 bits.
+std::string precision_warning(const SearchResult& result) {
+  int float32 = 0;
+  for (const FoundLayout& layout : result.layouts) {
+    float32 += am::planner::resolve_precision(layout.plan).compute == "float32" ? 1 : 0;
+  }
+  if (float32 == 0) return {};
+  return am::cat(
+      float32 == static_cast<int>(result.layouts.size()) ? "all" : am::cat(float32),
+      " of these layouts compute in float32, as ddp and megatron_fsdp have no mp_policy: "
+      "their steps and MFU do not compare with those of fsdp2 in bfloat16");
+}
+
 // "fsdp2, SP, selective recompute"
 std::string options_text(const am::config::Plan& plan) {
-  std::string text = am::config::strategy_name(plan.strategy);
+  std::string text = am::cat(am::config::strategy_name(plan.strategy), " in ",
+                             am::planner::resolve_precision(plan).compute);
   if (const auto* fsdp2 = std::get_if<am::config::FSDP2Config>(&plan.strategy)) {
     using Checkpointing = am::config::ActivationCheckpointing;
     if (fsdp2->sequence_parallel) text += ", SP";
@@ -146,10 +164,16 @@ int run_search(const SearchOptions& options, const Output& output) {
   request.calibration = options.calibration;
   request.top = options.top;
   const SearchResult result = am::planner::search(request, calibration);
+  const std::string warning = precision_warning(result);
   if (output.json) {
-    am_apps::print(to_json(result));
+    am::Json json = to_json(result);
+    if (!warning.empty()) json["warnings"] = am::Json::array({warning});
+    am_apps::print(json);
   } else {
     am_apps::print(report(result, request, output.out));
+    if (!warning.empty()) {
+      std::cerr << output.err.paint(am::term::Role::kWarning, "warning") << ": " << warning << "\n";
+    }
   }
   if (result.layouts.empty()) return am_apps::kInvalid;
   if (!options.write.empty()) {

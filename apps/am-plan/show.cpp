@@ -11,6 +11,7 @@
 #include "am/term/shard_map.h"
 #include "am/term/table.h"
 #include "commands.h"
+#include "plan_input.h"
 #include "text.h"
 
 namespace am_plan {
@@ -240,13 +241,12 @@ std::string picture(const MeshLayout& mesh, int64_t ranks_per_node, const am::te
 
 int run_show(const PlanOptions& options, const Output& output) {
   am::Diagnostics found;
-  const auto file =
-      am::planner::check_file(options.files.front(), options.overrides, options.world_size, found);
+  const auto file = check_plan(options.files.front(), options, found);
   // A mesh needs nothing but its sizes: what is wrong elsewhere in a readable plan is not asked
   // about here.
-  if (!file.checked.mesh.has_value()) return am_apps::refuse(found, output);
-  const MeshLayout mesh(*file.checked.mesh);
-  const int64_t ranks_per_node = file.plan->mesh.ranks_per_node;
+  if (!file || !file->checked.mesh.has_value()) return am_apps::refuse(found, output);
+  const MeshLayout mesh(*file->checked.mesh);
+  const int64_t ranks_per_node = file->plan->mesh.ranks_per_node;
   if (output.json) {
     am_apps::print(to_json(mesh, ranks_per_node));
     return am_apps::kFine;

@@ -7,6 +7,7 @@
 #include "am/planner/rules.h"
 #include "am/term/table.h"
 #include "commands.h"
+#include "plan_input.h"
 #include "text.h"
 
 namespace am_plan {
@@ -122,24 +123,23 @@ am::Diagnostics relevant(const am::Diagnostics& found) {
 
 int run_tp(const PlanOptions& options, const Output& output) {
   am::Diagnostics found;
-  const auto file =
-      am::planner::check_file(options.files.front(), options.overrides, options.world_size, found);
-  if (!file.checked.model.has_value() || !file.checked.mesh.has_value()) {
+  const auto file = check_plan(options.files.front(), options, found);
+  if (!file || !file->checked.model.has_value() || !file->checked.mesh.has_value()) {
     return am_apps::refuse(found, output);
   }
   am::Diagnostics selecting;
-  auto plan = am::planner::select_tp_plan(*file.plan, *file.checked.model, selecting);
+  auto plan = am::planner::select_tp_plan(*file->plan, *file->checked.model, selecting);
   if (!plan.has_value()) return am_apps::refuse(selecting, output);
   Answer answer;
   answer.plan = *std::move(plan);
-  answer.inventory = am::model::build_inventory(*file.checked.model);
-  answer.tp = file.checked.mesh->tp;
+  answer.inventory = am::model::build_inventory(*file->checked.model);
+  answer.tp = file->checked.mesh->tp;
   // A plan with mistakes is shown too: seeing what each line matches is how they are found.
   am::Diagnostics ignored;
   answer.resolved =
-      am::model::resolve_tp_plan(answer.plan, answer.inventory, *file.checked.model, {}, ignored);
+      am::model::resolve_tp_plan(answer.plan, answer.inventory, *file->checked.model, {}, ignored);
   am::Diagnostics about = relevant(found);
-  note_head_norms(answer, file.plan->span("mesh.tp_size"), about);
+  note_head_norms(answer, file->plan->span("mesh.tp_size"), about);
   if (output.json) {
     am_apps::print(to_json(answer, about));
   } else {

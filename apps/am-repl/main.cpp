@@ -19,6 +19,7 @@
 #include "am/inspect/target.h"
 #include "am/launch/signal_thread.h"
 #include "am/runtime/torch_version.h"
+#include "am/term/printable.h"
 #include "common/output.h"
 #include "interrupts.h"
 #include "line_editor.h"
@@ -44,6 +45,7 @@ inspect::OpenOptions open_options(const Options& options, Interrupts& interrupts
   open.session.interrupted = [&interrupts] { return interrupts.came(); };
   open.overrides = options.overrides;
   open.nproc = options.nproc;
+  open.plugins = options.plugins;
   open.worker_argv = {"/proc/self/exe", "--worker"};
   open.wait.interrupted = open.session.interrupted;
   open.wait.forget_interrupt = [&interrupts] { interrupts.clear(); };
@@ -77,7 +79,7 @@ int run(const Options& options, Json* report) {
   std::optional<Source> script;
   if (!interactive) script = script_of(options);
   const inspect::Target target = inspect::find_target(expand_home(options.target));
-  if (!target.note.empty()) std::cerr << target.note << "\n";
+  if (!target.note.empty()) std::cerr << term::echo(target.note) << "\n";
   Diagnostics found;
   Interrupts interrupts;
   const auto interpreter = inspect::open_target(target, open_options(options, interrupts), found);
@@ -113,7 +115,7 @@ int run_and_report(const Options& options) {
   try {
     return options.output.json ? run_for_programs(options) : run(options, nullptr);
   } catch (const inspect::SessionLost& lost) {
-    std::cerr << "am-repl: " << lost.report();
+    std::cerr << "am-repl: " << term::printable_lines(lost.report());
     return am_apps::kInvalid;
   }
 }

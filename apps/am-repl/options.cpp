@@ -57,6 +57,7 @@ std::optional<int> parse_options(int argc, char** argv, Options& options) {
       ->type_name("NAME");
   app.add_flag("--force", options.force,
                "Try what needs more memory than this machine has available");
+  am_apps::add_plugins(app, flags);
   am_apps::add_color(app, flags);
   if (const auto status = am_apps::parse(app, argc, argv)) return status;
   if (inline_commands->count() > 0) options.commands = commands;
@@ -65,6 +66,7 @@ std::optional<int> parse_options(int argc, char** argv, Options& options) {
     options.tokenizer = am::expand_home(options.tokenizer).string();
   }
   options.overrides = am_apps::overrides_of(sets);
+  options.plugins = flags.plugins();
   options.output = am_apps::Output::of(flags.json, flags.color_mode());
   return std::nullopt;
 }

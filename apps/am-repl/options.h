@@ -19,6 +19,7 @@ struct Options {
   std::vector<am::config::Override> overrides;
   int64_t nproc = 0;
   bool force = false;  // what does not fit into this machine's memory is tried all the same
+  am::config::Plugins plugins = am::config::Plugins::kRefused;
   am_apps::Output output;
 };
 

@@ -12,6 +12,7 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/inspect/words.h"
+#include "am/term/printable.h"
 
 namespace am_repl {
 
@@ -22,10 +23,10 @@ using am::inspect::SplitCommands;
 namespace {
 
 void print_error(const am::inspect::CommandError& error, const am::term::Style& style) {
-  std::cerr << style.paint(am::term::Role::kError, "error") << ": "
-            << am::term::printable(error.message) << "\n";
+  std::cerr << style.paint(am::term::Role::kError, "error") << ": " << am::term::echo(error.message)
+            << "\n";
   if (error.hint.empty()) return;
-  std::cerr << style.paint(am::term::Role::kHelp, "help") << ": " << am::term::printable(error.hint)
+  std::cerr << style.paint(am::term::Role::kHelp, "help") << ": " << am::term::echo(error.hint)
             << "\n";
 }
 

@@ -38,6 +38,7 @@ std::optional<Options> parse_doctor(int argc, char** argv, int& status) {
   am_apps::add_set(app, sets);
   app.add_option("--run-dir", options.run_dir, "The run folder (default: runs/NAME-OF-PLAN)");
   add_placement(app, options);
+  am_apps::add_plugins(app, flags);
   am_apps::add_json(app, flags,
                     "{\"ok\", \"checks\": [{\"name\", \"status\", \"message\", \"help\"}]}");
   am_apps::add_color(app, flags);
@@ -50,6 +51,7 @@ std::optional<Options> parse_doctor(int argc, char** argv, int& status) {
     return std::nullopt;
   }
   options.overrides = am_apps::overrides_of(sets);
+  options.plugins = flags.plugins();
   options.output = am_apps::Output::of(flags.json, flags.color_mode());
   return options;
 }
@@ -204,8 +206,9 @@ int refuse_plan(const Diagnostics& found, const am_apps::Output& output) {
 
 int examine_machine(const Options& options) {
   Diagnostics found;
-  const auto plan = config::load_plan(options.plan, options.overrides, found);
+  auto plan = config::load_plan(options.plan, options.overrides, found);
   if (!plan) return refuse_plan(found, options.output);
+  plan->plugins = options.plugins;
   Diagnostics variables;  // judged by a check
   const auto here = launch::detect_environment(launch::process_environment(), variables);
   const int64_t given_world = here ? here->world_size : options.nproc * options.nnodes;

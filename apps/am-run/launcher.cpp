@@ -7,6 +7,7 @@
 #include "am/checkpoint/step_folders.h"
 #include "am/launch/run_folder.h"
 #include "am/term/caret.h"
+#include "am/term/printable.h"
 #include "am/train/setup.h"
 #include "job.h"
 #include "locks.h"
@@ -65,7 +66,7 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
   const std::string job_id = unique_id();
   std::vector<launch::RunLock> locks;
   if (options.node_rank == 0) locks = take_locks(run, checkpoints, job_id);
-  std::cerr << "run folder  " << run.root().string() << "\n";
+  std::cerr << "run folder  " << term::echo(run.root().string()) << "\n";
   if (options.max_restarts > 0 && job->plan.checkpoint.every == 0) {
     std::cerr << "note        checkpoint.every = 0 saves at the end alone: a restart would begin "
                  "where this job begins\n";

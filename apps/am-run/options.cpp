@@ -9,6 +9,7 @@
 #include "am/base/text.h"
 #include "am/runtime/engine_plugin.h"
 #include "am/runtime/torch_version.h"
+#include "am/term/printable.h"
 #include "common/command_line.h"
 
 namespace am_run {
@@ -96,7 +97,7 @@ std::string rendezvous_problem(const Options& options) {
 }
 
 int complain(const std::string& problem) {
-  std::cerr << "am-run: error: " << problem << "\n";
+  std::cerr << "am-run: error: " << am::term::echo(problem) << "\n";
   return am_apps::kUnusable;
 }
 
@@ -161,6 +162,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& status) {
   app.add_option("--rank", options.rank, "The rank of --dry-run (default: 0)")
       ->check(CLI::NonNegativeNumber)
       ->needs(dry_run);
+  am_apps::add_plugins(app, flags);
   am_apps::add_json(app, flags, "One JSON object about the finished job on stdout");
   am_apps::add_color(app, flags);
   app.set_version_flag("--version", version_text());
@@ -179,6 +181,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& status) {
   if (!resume.empty()) {
     options.overrides.push_back({"checkpoint.resume=" + quoted(resume_value(resume))});
   }
+  options.plugins = flags.plugins();
   options.output = am_apps::Output::of(flags.json, flags.color_mode());
   return options;
 }

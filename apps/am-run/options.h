@@ -25,7 +25,8 @@ struct Options {
   int64_t max_restarts = 0;
   int64_t timeout_seconds = 600;
   int stopped_status = 0;  // exit status of a job that was stopped before its last step
-  bool force = false;  // a job that does not fit into this machine's memory starts all the same
+  bool force = false;      // a job that does not fit into this machine's memory starts all the same
+  am::config::Plugins plugins = am::config::Plugins::kRefused;
   bool dry_run = false;
   int64_t rank = 0;  // of --dry-run
   am_apps::Output output;

@@ -10,10 +10,11 @@ std::optional<JobPlan> load_job_plan(const Options& options, int64_t world_size,
                                      am::Diagnostics& found) {
   auto plan = am::config::load_plan(options.plan, options.overrides, found);
   if (!plan) return std::nullopt;
+  plan->plugins = options.plugins;
   am::planner::CheckedPlan checked = am::planner::check(*plan, world_size, found);
   if (checked.mesh) am::parallel::check_supported(*plan, *checked.mesh, found);
   if (!options.dry_run) am::parallel::check_backend(*plan, found);
-  if (checked.model) am::nn::check_runnable(*checked.model, found);
+  if (checked.model) am::nn::check_trainable(*checked.model, found);
   if (!found.ok() || !checked.mesh || !checked.model) return std::nullopt;
   return JobPlan{*std::move(plan), *std::move(checked.model), *checked.mesh};
 }

@@ -8,6 +8,7 @@
 #include "am/base/text.h"
 #include "am/launch/environment.h"
 #include "am/launch/run_folder.h"
+#include "am/term/printable.h"
 #include "job.h"
 #include "plan_file.h"
 #include "supervise.h"
@@ -18,7 +19,7 @@ using namespace am;
 
 int run_program(const Options& options) {
   const auto run = launch::RunFolder::create(run_folder(options));
-  std::cerr << "run folder  " << run.root().string() << "\n";
+  std::cerr << "run folder  " << term::echo(run.root().string()) << "\n";
   launch::JobSpec spec = node_spec(options, options.nproc > 0 ? options.nproc : 1, run);
   spec.argv = options.command;
   // As torchrun does. A plan's ranks choose for themselves (runtime/nccl_environment.h).

@@ -27,6 +27,7 @@
 #include "am/runtime/torch_error.h"
 #include "am/runtime/watchdog.h"
 #include "am/tensor/block_cache.h"
+#include "am/term/printable.h"
 #include "am/train/setup.h"
 #include "am/train/trainer.h"
 #include "job.h"
@@ -175,8 +176,8 @@ int Rank::report(const std::exception& error) {
   // Our own launcher prints what it is told. Under another one, or on a full disk, this is all
   // there is.
   if (!launcher_knows && !silent_) {
-    out_.write(cat("am-run: rank ", here_.rank, ": ", told.message, "\n"));
-    if (!told.hint.empty()) out_.write(cat("help: ", told.hint, "\n"));
+    out_.write(cat("am-run: rank ", here_.rank, ": ", term::printable_lines(told.message), "\n"));
+    if (!told.hint.empty()) out_.write(cat("help: ", term::printable_lines(told.hint), "\n"));
   }
   out_.flush(kReaderPatience);
   if (watchdog_ && told.kind != launch::kHangError && told.kind != launch::kPeerError) {

@@ -9,6 +9,7 @@
 #include "am/base/json.h"
 #include "am/base/text.h"
 #include "am/launch/background_output.h"
+#include "am/term/printable.h"
 #include "am/train/job_record.h"
 #include "locks.h"
 #include "rendezvous.h"
@@ -49,7 +50,8 @@ void Voice::event(const launch::JobEvent& event) {
 }
 
 void Voice::failure(const launch::JobResult& result) {
-  out_.write(options_.output.err.paint(term::Role::kError, launch::describe(result)));
+  out_.write(options_.output.err.paint(term::Role::kError,
+                                       term::printable_lines(launch::describe(result))));
 }
 
 void Voice::restart(int64_t restart, std::optional<int64_t> step) {

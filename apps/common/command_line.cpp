@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <iostream>
+#include <string_view>
 
+#include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/term/printable.h"
 #include "common/output.h"
 
 namespace am_apps {
@@ -36,27 +39,46 @@ std::string usage_hint(const CLI::App& app, const CLI::App& command) {
   return am::cat("`", name, " --help` shows what it takes");
 }
 
-int complain(const CLI::App& app, const std::string& message, const std::string& help) {
-  std::cerr << app.get_name() << ": error: " << am::term::printable(message) << "\n";
-  if (!help.empty()) std::cerr << "help: " << am::term::printable(help) << "\n";
+// A line that is wrong says on stderr what is; with --json anywhere on it stdout has its object
+// too, whose diagnostic is about no file.
+struct WrongLine {
+  const CLI::App& app;
+  bool json;
+};
+
+bool asks_for_json(int argc, char** argv) {
+  return std::any_of(argv + 1, argv + argc,
+                     [](const char* word) { return std::string_view(word) == "--json"; });
+}
+
+int complain(const WrongLine& line, const std::string& message, const std::string& help) {
+  const CLI::App& app = line.app;
+  if (line.json) {
+    am::Diagnostics found;
+    found.error(am::to_string(am::ErrorKind::kUsage), {}, message, help);
+    print(failure(found));
+  }
+  std::cerr << app.get_name() << ": error: " << am::term::echo(message) << "\n";
+  if (!help.empty()) std::cerr << "help: " << am::term::echo(help) << "\n";
   return kUnusable;
 }
 
-int unknown_flag(const CLI::App& app, const CLI::App& command, const std::string& word) {
+int unknown_flag(const WrongLine& line, const CLI::App& command, const std::string& word) {
+  const CLI::App& app = line.app;
   const std::string flag = word.substr(0, word.find('='));
   std::vector<std::string> names;
   add_flag_names(command, names);
   if (&command != &app) add_flag_names(app, names);
   const auto near = am::nearest(flag, names);
   return complain(
-      app, am::cat("unknown option ", flag),
+      line, am::cat("unknown option ", flag),
       near.has_value() ? am::cat("did you mean ", *near, "?") : usage_hint(app, command));
 }
 
-int unknown_command(const CLI::App& app, const std::string& word) {
-  const auto names = command_names(app);
+int unknown_command(const WrongLine& line, const std::string& word) {
+  const auto names = command_names(line.app);
   const auto near = am::nearest(word, names);
-  return complain(app, am::cat("unknown command \"", word, "\""),
+  return complain(line, am::cat("unknown command \"", word, "\""),
                   am::cat(near.has_value() ? am::cat("did you mean ", *near, "? ") : std::string(),
                           "commands: ", am::join(names, ", ")));
 }
@@ -79,16 +101,17 @@ std::optional<int> check_command(const CLI::App& app, int argc, char** argv) {
   if (!word.has_value() || std::find(names.begin(), names.end(), *word) != names.end()) {
     return std::nullopt;
   }
-  return unknown_command(app, *word);
+  return unknown_command({app, asks_for_json(argc, argv)}, *word);
 }
 
-int explain_extras(const CLI::App& app) {
+int explain_extras(const WrongLine& line) {
+  const CLI::App& app = line.app;
   const CLI::App& command = active_command(app);
   const auto extras = app.remaining(true);
   for (const std::string& word : extras) {
-    if (am::starts_with(word, "-")) return unknown_flag(app, command, word);
+    if (am::starts_with(word, "-")) return unknown_flag(line, command, word);
   }
-  return complain(app,
+  return complain(line,
                   am::cat("unexpected argument \"", extras.empty() ? "" : extras.front(), "\""),
                   usage_hint(app, command));
 }
@@ -97,6 +120,10 @@ int explain_extras(const CLI::App& app) {
 
 am::term::ColorMode CommonFlags::color_mode() const {
   return am::term::parse_color_mode(color).value_or(am::term::ColorMode::kAuto);
+}
+
+am::config::Plugins CommonFlags::plugins() const {
+  return allow_plugins ? am::config::Plugins::kAllowed : am::config::Plugins::kRefused;
 }
 
 void add_color(CLI::App& app, CommonFlags& flags) {
@@ -118,6 +145,12 @@ void add_set(CLI::App& app, std::vector<std::string>& texts) {
       ->type_name("SECTION.KEY=VALUE");
 }
 
+void add_plugins(CLI::App& app, CommonFlags& flags) {
+  app.add_flag("--allow-plugins", flags.allow_plugins,
+               "Let the plan load \"libmine.so:symbol\", whose code then runs here")
+      ->envname("AM_ALLOW_PLUGINS");
+}
+
 std::function<std::string(const std::string&)> integer_from(int64_t low) {
   return [low](const std::string& text) -> std::string {
     int64_t value = 0;
@@ -136,21 +169,22 @@ std::vector<am::config::Override> overrides_of(const std::vector<std::string>& t
 
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   if (const auto status = check_command(app, argc, argv)) return status;
+  const WrongLine line{app, asks_for_json(argc, argv)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ExtrasError&) {
-    return explain_extras(app);
+    return explain_extras(line);
   } catch (const CLI::Success& success) {  // help and version
     app.exit(success, std::cout, std::cerr);
     return kFine;
   } catch (const CLI::RequiredError& error) {
     const auto names = command_names(app);
     if (names.empty() || !app.get_subcommands().empty()) {
-      return complain(app, error.what(), usage_hint(app, active_command(app)));
+      return complain(line, error.what(), usage_hint(app, active_command(app)));
     }
-    return complain(app, "a command is required", am::cat("commands: ", am::join(names, ", ")));
+    return complain(line, "a command is required", am::cat("commands: ", am::join(names, ", ")));
   } catch (const CLI::ParseError& error) {
-    return complain(app, error.what(), usage_hint(app, active_command(app)));
+    return complain(line, error.what(), usage_hint(app, active_command(app)));
   }
   return std::nullopt;
 }

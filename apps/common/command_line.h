@@ -15,8 +15,10 @@ namespace am_apps {
 struct CommonFlags {
   bool json = false;
   std::string color = "auto";
+  bool allow_plugins = false;
 
   am::term::ColorMode color_mode() const;
+  am::config::Plugins plugins() const;
 };
 
 void add_color(CLI::App& app, CommonFlags& flags);
@@ -25,11 +27,15 @@ void add_json(CLI::App& app, CommonFlags& flags, const std::string& help);
 void add_set(CLI::App& app, std::vector<std::string>& texts);
 std::vector<am::config::Override> overrides_of(const std::vector<std::string>& texts);
 
+// `--allow-plugins`, or AM_ALLOW_PLUGINS=1.
+void add_plugins(CLI::App& app, CommonFlags& flags);
+
 // A check for options: an integer of at least `low`, said in words.
 std::function<std::string(const std::string&)> integer_from(int64_t low);
 
 // Parses. Nothing: go on. Otherwise the exit status: 0 after help or version, 2 after a wrong line,
-// about which a message with the nearest known name stands on stderr. CLI11's own statuses never
+// about which a message with the nearest known name stands on stderr, and with --json in the object
+// on stdout. CLI11's own statuses never
 // get out.
 std::optional<int> parse(CLI::App& app, int argc, char** argv);
 

@@ -7,6 +7,7 @@
 
 #include "am/base/text.h"
 #include "am/term/caret.h"
+#include "am/term/printable.h"
 
 namespace am_apps {
 namespace {
@@ -21,9 +22,10 @@ am::Diagnostics as_diagnostics(const am::Error& error) {
 int report(const char* tool, const Output& output, const am::Error& error) {
   if (output.json) print(failure(as_diagnostics(error)));
   std::cerr << tool << ": " << output.err.paint(am::term::Role::kError, "error") << ": "
-            << am::term::printable(error.what()) << "\n";
+            << am::term::echo(error.what()) << "\n";
   if (!error.hint().empty()) {
-    std::cerr << output.err.paint(am::term::Role::kHelp, "help") << ": " << error.hint() << "\n";
+    std::cerr << output.err.paint(am::term::Role::kHelp, "help") << ": "
+              << am::term::echo(error.hint()) << "\n";
   }
   return error.exit_status();
 }
@@ -36,9 +38,16 @@ Output Output::of(bool json, am::term::ColorMode color) {
 }
 
 // Flushed, so that results and diagnostics keep their order on a terminal.
-void print(const std::string& text) { std::cout << text << std::flush; }
+void print(const std::string& text) { std::cout << am::term::printable_lines(text) << std::flush; }
 
-void print(const am::Json& json) { std::cout << am::dump_json(json, 1) << "\n"; }
+void print_file(const std::string& text) {
+  if (::isatty(STDOUT_FILENO) == 1) return print(text);
+  std::cout << text << std::flush;
+}
+
+void print(const am::Json& json) {
+  std::cout << am::term::printable_json(am::dump_json(json, 1)) << "\n";
+}
 
 void print_diagnostics(const am::Diagnostics& found, const Output& output) {
   std::cerr << am::term::render(found, output.err);
@@ -63,6 +72,7 @@ int refuse(const am::Diagnostics& found, const Output& output) {
 int status_of(const am::Diagnostics& found) {
   for (const am::Diagnostic& item : found.items()) {
     if (item.rule == "plan.syntax" && item.span.file == "--set") return kUnusable;
+    if (item.rule == "plan.file") return kUnusable;
   }
   return found.ok() ? kFine : kInvalid;
 }

@@ -26,9 +26,12 @@ struct Output {
   static Output of(bool json, am::term::ColorMode color);
 };
 
-// A result for people, or the one JSON object.
+// A result for people, or the one JSON object. Whatever a user's file brought into it, a terminal
+// gets no control character but our own colours.
 void print(const std::string& text);
 void print(const am::Json& json);
+// What is to become a file: as it stands, unless stdout is a terminal.
+void print_file(const std::string& text);
 // Diagnostics on stderr, as a compiler prints them.
 void print_diagnostics(const am::Diagnostics& found, const Output& output);
 
@@ -36,7 +39,7 @@ void print_diagnostics(const am::Diagnostics& found, const Output& output);
 am::Json failure(const am::Diagnostics& found);
 
 // The status of these: kUnusable when one is about the command line's own form (`--set` without a
-// value), kInvalid when there are errors, else kFine.
+// value) or a plan that cannot be read, kInvalid when there are errors, else kFine.
 int status_of(const am::Diagnostics& found);
 
 // Prints diagnostics where they belong (stderr; with --json in the object on stdout) and gives

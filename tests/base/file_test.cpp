@@ -1,12 +1,15 @@
 #include "am/base/file.h"
 
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <utility>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
@@ -68,8 +71,41 @@ TEST_CASE("a file that cannot be read is an error with its name and the reason")
   CHECK(message_of([&] { read_file(missing); }) ==
         missing + ": cannot read: No such file or directory");
   CHECK(message_of([&] { MappedFile map(missing); }).find(missing) == 0);
-  CHECK(message_of([&] { read_file("/tmp"); }) == "/tmp: cannot read: Is a directory");
-  CHECK(message_of([&] { MappedFile map("/tmp"); }).find("directory") != std::string::npos);
+  CHECK(message_of([&] { read_file("/tmp"); }) == "/tmp: cannot read: it is a folder");
+  CHECK(message_of([&] { MappedFile map("/tmp"); }) == "/tmp: cannot read: it is a folder");
+}
+
+TEST_CASE("what may never end is refused by its kind, without waiting") {
+  const Folder folder;
+  const fs::path pipe = folder / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  const std::string socket_name = (folder / "socket").string();
+  REQUIRE(socket_name.size() < sizeof(name.sun_path));
+  std::strcpy(name.sun_path, socket_name.c_str());
+  const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  REQUIRE(::bind(socket, reinterpret_cast<const sockaddr*>(&name), sizeof(name)) == 0);
+  for (const auto& [path, kind] : {std::pair<fs::path, const char*>{pipe, "a pipe"},
+                                   {socket_name, "a socket"},
+                                   {"/dev/zero", "a device"}}) {
+    const std::string expected = cat(path.string(), ": cannot read: it is ", kind);
+    CHECK(message_of([&] { read_file(path); }) == expected);
+    CHECK(message_of([&] { MappedFile map(path); }) == expected);
+  }
+  ::close(socket);
+}
+
+TEST_CASE("a file has a largest size, which the caller may choose") {
+  const Folder folder;
+  const fs::path file = folder / "f";
+  write_file_atomically(file, std::string(1000, 'x'));
+  CHECK(read_file(file, 1000).size() == 1000);
+  CHECK_THAT(message_of([&] { read_file(file, 999); }),
+             Catch::StartsWith(file.string()) && Catch::Contains("more than"));
+  fs::resize_file(file, kLargestText + 1);  // a hole: nothing is written
+  CHECK_THAT(message_of([&] { read_file(file); }), Catch::Contains("more than 256.00 MiB"));
+  CHECK_THAT(message_of([&] { read_file("/proc/self/status", 10); }), Catch::Contains("more than"));
 }
 
 TEST_CASE("an atomic write that fails leaves the old file and no temporary") {

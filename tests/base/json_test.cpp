@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 using namespace am;
 
@@ -34,6 +35,34 @@ TEST_CASE("text that is no JSON is an error and never a crash") {
     Diagnostics found;
     CHECK_FALSE(parse_json(text, "f", found));
     CHECK(found.errors() == 1);
+  }
+}
+
+TEST_CASE("NaN and Infinity are read as Python's json writes them") {
+  Diagnostics found;
+  const auto json = parse_json(
+      R"({"a": NaN, "b": [Infinity,-Infinity ], "c": "NaN", "d": "number NaN", "e": "\"NaN", "f": -1})",
+      "f", found);
+  REQUIRE(json);
+  CHECK(std::isnan(json->at("a").get<double>()));
+  CHECK(json->at("b")[0].get<double>() == std::numeric_limits<double>::infinity());
+  CHECK(json->at("b")[1].get<double>() == -std::numeric_limits<double>::infinity());
+  CHECK(json->at("c") == "NaN");
+  CHECK(json->at("d") == "number NaN");
+  CHECK(json->at("e") == "\"NaN");
+  CHECK(json->at("f") == -1);
+  CHECK(parse_sorted_json("[NaN]", "f", found)->at(0).is_number_float());
+
+  for (const auto& [text, column] : {std::pair{R"({"a": NaN, "b": -Infinity,, "c": 1})", 27},
+                                     {"{NaN: 1}", 2},
+                                     {"[NaNs]", 5},
+                                     {"[--Infinity]", 3},
+                                     {"[Infinit]", 2}}) {
+    INFO(text);
+    Diagnostics wrong;
+    CHECK_FALSE(parse_json(text, "f", wrong));
+    REQUIRE(wrong.items().size() == 1);
+    CHECK(wrong.items()[0].span.column == column);
   }
 }
 

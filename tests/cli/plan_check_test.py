@@ -1,5 +1,6 @@
 """am-plan check: every violated rule, each at its place, in one run."""
 
+import os
 import unittest
 
 from cli_support import SOURCE, PlanCase
@@ -231,6 +232,41 @@ class BadFilesTest(PlanCase):
         plan = self.write("plan.toml", b'[model]\npath = "\\u001b[31mred"\n"\x1b[2J" = 1\n')
         result = self.am_plan("check", plan, status=1)
         self.assertNotIn("\x1b", result.err + result.out)
+
+    def test_characters_that_reorder_a_line_do_not_reach_the_terminal(self):
+        plan = self.write("plan.toml", '[model]\npath = "\u202eabc\u2066\u009b31m"\n[mesh]\nworld_size = 1\n')
+        for arguments in (["check", plan], ["memory", plan], ["check", plan, "--json"],
+                          ["check", "\u202enone"], ["model", "\u202enone"], ["model", "\u202enone", "--json"]):
+            status = 1 if plan in arguments else 2
+            result = self.am_plan(*arguments, status=status)
+            self.assertFalse(set("\u202e\u2066\u009b\x1b") & set(result.out + result.err), result)
+        message = self.json("model", "\u202enone", status=2)["diagnostics"][0]["message"]
+        self.assertIn("\u202enone", message)  # a program gets the name as it is
+
+    def test_what_never_ends_is_refused_by_its_kind(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        (self.folder / "piped").mkdir()
+        os.mkfifo(self.folder / "piped" / "config.json")
+        for path, kind in ((pipe, "a pipe"), ("/dev/zero", "a device"), (self.folder, "a folder")):
+            result = self.am_plan("check", path, status=2, timeout=20)
+            self.assertIn(f"{path}: cannot read: it is {kind}", result.err)
+            result = self.am_plan("import", path, "--from", "deepspeed", status=2, timeout=20)
+            self.assertIn(f"{path}: cannot read: it is {kind}", result.err)
+        for path, kind in (("/dev/zero", "a device"), ("piped", "a pipe")):
+            plan = self.write("plan.toml", f'[model]\npath = "{path}"\n[mesh]\nworld_size = 1\n')
+            item = self.diagnostics(plan)[0]
+            self.assertEqual((item["rule"], item["line"]), ("model.path", 2))
+            self.assertIn(f"cannot read: it is {kind}", item["message"])
+
+    def test_thousands_of_errors_are_counted_and_long_words_cut(self):
+        plan = self.write("plan.toml", "[mesh]\n" + "".join(f"k{i} = 1\n" for i in range(3000)))
+        err = self.am_plan("check", plan, status=1).err
+        self.assertEqual(err.count("error["), 100)
+        self.assertIn("\nand 2902 more, among them 2902 errors\n", err)
+        self.assertEqual(len(self.rules(plan)), 3002)
+        plan = self.write("plan.toml", f'[model]\npath = "{"x" * 5000000}"\n[mesh]\nworld_size = 1\n')
+        self.assertLess(len(self.am_plan("check", plan, status=1).err), 10000)
 
     def test_huge_values(self):
         plan = self.plan("[mesh]\nworld_size = 8\n")

@@ -31,6 +31,80 @@ class CostTest(PlanCase):
         self.assertIn("nearest measured runs", text)
         self.assertIn("MFU as counted by", text)
 
+    def test_what_nobody_has_measured_has_no_interval(self):
+        def cost(gpu, implementation, model):
+            plan = self.plan(MESH + f'[cluster]\ngpu = "{gpu}"\nimplementation = "{implementation}"\n',
+                             model=model)
+            return self.json("cost", plan), self.am_plan("cost", plan).out
+        answer, text = cost("h100-sxm", "torchtitan", "llama-3.1-70b")
+        self.assertNotIn("basis", answer)
+        self.assertIn(", between ", text)
+        answer, text = cost("mi300x", "torchtitan", "llama-3.1-70b")
+        self.assertIsNone(answer["interval_seconds"])
+        self.assertIn("No run of a dense model on mi300x was measured", answer["basis"])
+        self.assertIn("No run of a dense model on mi300x was measured", text)
+        self.assertNotIn(", between ", text)
+        known, _ = cost("h100-sxm", "torchtitan", "llama-3.1-70b")
+        unseen, text = cost("h100-sxm", "automesh", "llama-3.1-70b")
+        self.assertIn("No run of automesh was measured", text)
+        ratio = lambda answer: answer["interval_seconds"][1] / answer["interval_seconds"][0]
+        self.assertGreater(ratio(unseen), ratio(known))
+
+    def test_nearest_runs_say_precision_sequence_and_batch(self):
+        plan = self.plan(MESH + '[cluster]\ngpu = "h100-sxm"\nimplementation = "torchtitan"\n',
+                         model="llama-3.1-70b")
+        for near in self.json("cost", plan)["nearest_runs"]:
+            self.assertIn(near["precision"], ("fp32", "fp16", "bf16", "fp8", "fp4"))
+            self.assertGreater(near["seq_len"], 0)
+            self.assertGreater(near["global_batch_size"], 0)
+
+    def test_memory_says_what_was_measured(self):
+        def text(implementation):
+            plan = self.plan(MESH + '[cluster]\ngpu = "h100-sxm"\n'
+                             f'implementation = "{implementation}"\n', model="llama-3.1-70b")
+            return self.am_plan("memory", plan).out
+        self.assertIn("nine in ten", text("torchtitan"))
+        self.assertNotIn("nine in ten", text("maxtext"))
+        self.assertIn("no memory of a dense model on h100-sxm that it ran was measured", text("maxtext"))
+
+    def test_a_strategy_that_computes_in_float32_says_so(self):
+        text = MESH.replace("tp_size = 4\n", "")
+        text += '[cluster]\ngpu = "h100-sxm"\n[strategy]\nname = "ddp"\n'
+        plan = self.plan(text)
+        found = self.diagnostics(plan, status=0)
+        self.assertEqual([(item["rule"], item["severity"]) for item in found
+                          if item["rule"] == "strategy.float32"], [("strategy.float32", "warning")])
+        result = self.am_plan("cost", plan)
+        self.assertIn("of the fp32 peak", result.out)
+        self.assertIn("strategy.float32", result.err)
+        self.assertEqual(self.json("cost", plan)["precision"], "fp32")
+        half = ["--set", 'model.dtype="bfloat16"']
+        self.assertEqual(self.json("cost", plan, *half)["precision"], "bf16")
+        self.assertNotIn("strategy.float32", self.am_plan("check", plan, *half).err)
+
+    def test_search_says_which_precision_a_layout_computes_in(self):
+        common = ["search", "--model", MODELS / "llama-3.2-1b", "--gpus", "8", "--gpu", "h100-sxm",
+                  "--seq-len", "2048", "--top", "3"]
+        answer = self.json(*common)
+        self.assertEqual({row["precision"] for row in answer["layouts"]}, {"bfloat16"})
+        self.assertNotIn("warnings", answer)
+        answer = self.json(*common, "--strategy", "ddp")
+        self.assertEqual({row["precision"] for row in answer["layouts"]}, {"float32"})
+        self.assertIn("float32", answer["warnings"][0])
+        result = self.am_plan(*common, "--strategy", "ddp")
+        self.assertIn("ddp in float32", result.out)
+        self.assertIn("warning: ", result.err)
+
+    def test_sizes_that_no_figure_holds_are_out_of_range(self):
+        plan = self.plan(MESH + '[cluster]\ngpu = "h100-sxm"\n', model="llama-3.1-405b")
+        sizes = ["--set", f"train.seq_len={2**27}", "--set", f"train.micro_batch_size={2**20}",
+                 "--set", "train.global_batch_size=0"]
+        for command in ("cost", "memory", "report"):
+            extra = ["-o", self.folder / "x.html"] if command == "report" else []
+            result = self.am_plan(command, plan, *sizes, *extra, status=1)
+            self.assertIn("error[predict.range]", result.err)
+            self.assertIn("out of range", result.err)
+
     def test_unknown_gpu_and_implementation(self):
         plan = self.plan(MESH + '[cluster]\ngpu = "h1000"\nimplementation = "megatrom"\n')
         self.assertEqual(self.rules(plan), ["cluster.gpu", "cluster.implementation"])

@@ -137,8 +137,38 @@ class Import(PlanCase):
         self.assertEqual(sorted(found), [("exchange.type", 3, 12), ("exchange.value", 2, 12)])
 
     def test_rules_are_in_the_catalogue(self):
-        for rule in ("exchange.syntax", "exchange.type", "exchange.value"):
+        for rule in ("exchange.syntax", "exchange.type", "exchange.value", "exchange.framework",
+                     "exchange.lost", "exchange.model"):
             self.am_plan("explain", rule)
+
+    def test_what_would_be_lost_needs_force(self):
+        path = self.write("old.toml", "[training]\nsteps = 5\ntensor_parallel_degree = 8\n"
+                          "[metrics]\nnote = 1\n")
+        ours = self.folder / "ours.toml"
+        result = self.am_plan("import", path, "--from", "torchtitan", "-o", ours, status=1)
+        self.assertIn(f"{path}:3:26: error[exchange.lost]: training.tensor_parallel_degree = 8",
+                      result.err)
+        self.assertFalse(ours.exists())
+        result = self.am_plan("import", path, "--from", "torchtitan", "-o", ours, "--force")
+        self.assertIn("warning[exchange.lost]", result.err)
+        self.assertIn("ignored: a plan has no key for it: metrics.note", result.err)
+        self.assertTrue(ours.exists())
+        answer = self.json("import", path, "--from", "torchtitan", "--force")
+        self.assertEqual([item["key"] for item in answer["lost"]],
+                         ["training.tensor_parallel_degree"])
+        self.assertEqual([item["key"] for item in answer["ignored"]], ["metrics.note"])
+
+    def test_a_file_for_another_model_is_refused(self):
+        path = self.write("run.sh", "pretrain_gpt.py --num-layers 32 --num-experts 8 --bf16")
+        command = ["import", path, "--from", "megatron", "--model", MODELS / "llama-3.1-8b"]
+        found = self.json(*command, status=1)["diagnostics"]
+        self.assertEqual([item["rule"] for item in found], ["exchange.model"])
+        self.assertIn("--num-experts 8", found[0]["message"])
+        self.am_plan(*command, "--force")
+
+    def test_any_file_is_not_megatrons(self):
+        answer = self.json("import", "/etc/passwd", "--from", "megatron", status=1)
+        self.assertFalse(answer["ok"])
 
     def test_no_file(self):
         self.am_plan("import", self.folder / "none", "--from", "megatron", status=2)

@@ -73,6 +73,27 @@ class UsageTest(PlanCase):
                 answer = self.json(*arguments, status=status)
                 self.assertTrue(answer.get("diagnostics") or answer.get("plans"))
 
+    def test_a_wrong_line_has_its_object_too(self):
+        plan = self.plan(GOOD)
+        for arguments in (["chek", plan], ["check", plan, "--jsn"], ["memory", plan, "--rank", "x"],
+                          ["check"], []):
+            with self.subTest(arguments):
+                result = self.am_plan(*arguments, "--json", status=2)
+                self.assertFalse(result.json["ok"])
+                self.assertEqual([item["rule"] for item in result.json["diagnostics"]], ["usage"])
+                self.assertIn("am-plan: error: ", result.err)
+                self.assertEqual(self.am_plan(*arguments, status=2).out, "")
+
+    def test_a_plan_that_cannot_be_read_is_one_rule_of_every_command(self):
+        missing = self.folder / "none.toml"
+        for command in ("show", "shards", "tp", "memory", "cost", "schedule"):
+            with self.subTest(command):
+                found = self.json(command, missing, status=2)["diagnostics"]
+                self.assertEqual([(item["rule"], item["file"]) for item in found],
+                                 [("plan.file", str(missing))])
+        found = self.json("check", missing, status=2)["plans"][0]["diagnostics"]
+        self.assertEqual(found[0]["rule"], "plan.file")
+
     def test_a_full_disk_is_noticed(self):
         with open("/dev/full", "w") as full:
             process = subprocess.run([BIN / "am-plan", "rules"], stdout=full,

@@ -210,7 +210,8 @@ class BadInput(RunTest):
         changes = [({"model_type": "mixtral"}, "model_type \"mixtral\""),
                    ({"model_type": "qwen4"}, "model_type \"qwen4\""),
                    ({"rope_scaling": {"rope_type": "yarn", "factor": 2.0}}, "\"yarn\""),
-                   ({"hidden_act": "gelu"}, "hidden_act \"gelu\"")]
+                   ({"hidden_act": "gelu"}, "hidden_act \"gelu\""),
+                   ({"attention_dropout": 0.1}, "attention_dropout = 0.1")]
         for change, named in changes:
             with self.subTest(change):
                 (self.path / "config.json").write_text(json.dumps({**config, **change}, indent=1))

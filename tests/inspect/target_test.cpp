@@ -2,8 +2,10 @@
 #include "am/inspect/target.h"
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <fstream>
 
+#include "am/base/file.h"
 #include "am/checkpoint/checkpoint.h"
 #include "inspect/session_fixture.h"
 #include "support/temporary_folder.h"
@@ -71,6 +73,33 @@ TEST_CASE("a checkpoint of two ranks shows who wrote what", "[inspect]") {
   CHECK(change["boxes_after"][0]["shape"] == Json{97, 32});
   CHECK(change["boxes_after"][1]["shape"] == Json{48, 32});
   CHECK(execute(session, "stats").result.json == execute(original, "stats").result.json);
+}
+
+TEST_CASE("a plugin that a checkpoint's plan names is never loaded", "[inspect]") {
+  const TemporaryFolder temporary;
+  const fs::path folder = temporary.path() / "step-7";
+  write_checkpoint(folder, 7);
+  fs::copy_file(AM_TEST_PLUGINS "/leaves_a_file.so", folder / "libmine.so");
+  std::string text = read_file(folder / "plan.toml");
+  const std::string written = "tp_plan = \"auto\"";
+  REQUIRE(text.find(written) != std::string::npos);
+  text.replace(text.find(written), written.size(), "tp_plan = \"./libmine.so:feed_forward\"");
+  write_file_atomically(folder / "plan.toml", text);
+  const fs::path mark = temporary.path() / "loaded";
+  ::setenv("AM_TEST_MARK", mark.c_str(), 1);
+
+  Diagnostics found;
+  const auto opened =
+      open_target(find_target(folder), {.plugins = config::Plugins::kAllowed}, found);
+  REQUIRE(opened != nullptr);
+  ::unsetenv("AM_TEST_MARK");
+  CHECK_FALSE(fs::exists(mark));
+  CHECK(found.empty());
+  const Json info = opened->run("info").result.json;
+  CHECK_THAT(info.at("note").get<std::string>(),
+             Catch::Contains("./libmine.so:feed_forward") && Catch::Contains("not loaded"));
+  const Json shown = opened->run("show lm_head.weight").result.json;
+  CHECK(shown["shards"].size() == 2);
 }
 
 TEST_CASE("a run folder stands for its latest checkpoint", "[inspect]") {

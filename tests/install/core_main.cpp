@@ -11,9 +11,10 @@ namespace {
 // The rules of the plan that tp_plan.c gives.
 size_t rules_of_plugin() {
   am::Diagnostics found;
-  const auto plan = am::config::parse_plan(
+  auto plan = am::config::parse_plan(
       "[model]\npath = \"nowhere\"\n[strategy]\ntp_plan = \"" CONSUMER_PLAN "\"\n", "plan.toml", {},
       found);
+  plan->plugins = am::config::Plugins::kAllowed;
   const auto rules = am::planner::select_tp_plan(*plan, {}, found);
   return found.ok() && rules ? rules->rules.size() : 0;
 }

@@ -225,6 +225,63 @@ TEST_CASE("an unknown model_type of another shape is an error that lists the kno
   CHECK(rules(with(llama(), {{"model_type", ""}})) == Ids{"model.family"});
 }
 
+TEST_CASE("an unknown model_type with a key that nobody understands is refused by the key") {
+  const Json other = with(llama(), {{"model_type", "mine"}});
+  const auto refusal = [&](const Json& changes) {
+    Diagnostics found;
+    CHECK_FALSE(am::model::parse_config(with(other, changes).dump(2), "f", found).has_value());
+    REQUIRE(found.items().size() == 1);
+    CHECK(found.items()[0].rule == "model.family");
+    return found.items()[0].message;
+  };
+  CHECK_THAT(refusal({{"moe_num_experts", 64}, {"moe_k", 6}}),
+             Catch::Contains("it has moe_num_experts, moe_k, keys"));
+  CHECK_THAT(refusal({{"mamba_d_state", 16}}), Catch::Contains("mamba_d_state"));
+  CHECK_THAT(refusal({{"use_bias", true}}), Catch::Contains("use_bias"));
+  CHECK_THAT(refusal({{"hidden_act", "relu2"}}), Catch::Contains("hidden_act is \"relu2\""));
+  CHECK_THAT(refusal({{"layer_types", {"conv", "full_attention"}}}),
+             Catch::Contains("layer_types has \"conv\""));
+  CHECK_THAT(refusal({{"model_type", "olmo3"}}), Catch::Contains("no key says so"));
+  Json many;
+  for (int i = 0; i < 12; ++i) many["k" + std::to_string(i)] = 1;
+  CHECK_THAT(refusal(many), Catch::Contains("and 4 more"));
+}
+
+TEST_CASE("an unknown model_type may have keys that change no shape") {
+  const Json harmless = {{"model_type", "mine"},           {"bos_token_id", 1},
+                         {"attention_dropout", 0.0},       {"use_bias", false},
+                         {"logits_scaling", 8.0},          {"num_experts", nullptr},
+                         {"id2label", {{"0", "LABEL_0"}}}, {"_attn_implementation_autoset", true}};
+  CHECK(parse(with(llama(), harmless)).model_type == "mine");
+}
+
+TEST_CASE("the window of an unknown model_type is in the layers that it names") {
+  const int64_t layers = llama().at("num_hidden_layers").get<int64_t>();
+  Json types = Json::array();
+  for (int64_t i = 0; i < layers; ++i) types.push_back("full_attention");
+  types[0] = "sliding_attention";
+  const Json json =
+      with(llama(), {{"model_type", "mine"}, {"sliding_window", 128}, {"layer_types", types}});
+  const auto config = parse(json);
+  CHECK(am::model::window_of(config, 0) == 128);
+  CHECK_FALSE(am::model::window_of(config, 1).has_value());
+  CHECK_FALSE(
+      am::model::window_of(parse(with(json, {{"use_sliding_window", false}})), 0).has_value());
+}
+
+TEST_CASE("a size that is Infinity is out of range, not a syntax error") {
+  std::string text = with(llama(), {{"rms_norm_eps", 0.5}}).dump();
+  const std::string eps = "\"rms_norm_eps\":";
+  const size_t at = text.find(eps);
+  REQUIRE(at != std::string::npos);
+  text.replace(at, text.find_first_of(",}", at) - at, eps + "Infinity");
+  Diagnostics found;
+  CHECK_FALSE(am::model::parse_config(text, "f", found).has_value());
+  REQUIRE(found.items().size() == 1);
+  CHECK(found.items()[0].rule == "model.value");
+  CHECK_THAT(found.items()[0].message, Catch::Contains("rms_norm_eps = inf"));
+}
+
 TEST_CASE("all violations are reported at once") {
   Json json = with(llama(), {{"hidden_act", 3},
                              {"num_hidden_layers", 0},

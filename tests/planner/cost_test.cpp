@@ -293,14 +293,47 @@ TEST_CASE("a prediction has an interval and the runs that are nearest") {
   const auto mesh = resolve_mesh(plan, 0, found);
   const auto prediction = predict(plan, model_of("llama-3.1-8b"), *mesh, 3, found);
   REQUIRE(prediction.has_value());
-  CHECK(prediction->measured_implementation);
-  CHECK(prediction->low < prediction->time.seconds);
-  CHECK(prediction->high > prediction->time.seconds);
+  REQUIRE(prediction->interval.has_value());
+  CHECK(prediction->basis.empty());
+  CHECK(prediction->interval->low < prediction->time.seconds);
+  CHECK(prediction->interval->high > prediction->time.seconds);
   REQUIRE(prediction->nearest.size() == 3);
   CHECK(prediction->nearest[0].run.source == "torchtitan benchmarks 2024-12");
   CHECK(prediction->nearest[0].distance <= prediction->nearest[1].distance);
   // Measured: 6667 tokens/s a GPU, compiled.
   CHECK(prediction->tokens_per_second_per_gpu == Approx(6667.0).epsilon(0.2));
+}
+
+TEST_CASE("an interval needs runs of that GPU and of that kind of model") {
+  const auto predicted = [](const std::string& cluster, const std::string& model) {
+    const auto plan = plan_of("[mesh]\nworld_size = 8\n[cluster]\n" + cluster, model);
+    Diagnostics found;
+    const auto mesh = resolve_mesh(plan, 0, found);
+    auto prediction = predict(plan, model_of(model), *mesh, 1, found);
+    REQUIRE(prediction.has_value());
+    return *std::move(prediction);
+  };
+  const auto width = [](const Prediction& prediction) {
+    return prediction.interval->high / prediction.interval->low;
+  };
+  const Prediction known =
+      predicted("gpu = \"h100-sxm\"\nimplementation = \"nemo\"\n", "llama-3.1-8b");
+  REQUIRE(known.interval.has_value());
+  CHECK(known.basis.empty());
+
+  const Prediction unseen = predicted("gpu = \"h100-sxm\"\n", "llama-3.1-8b");
+  REQUIRE(unseen.interval.has_value());
+  CHECK(width(unseen) > width(known));
+  CHECK_THAT(unseen.basis, Catch::Contains("No run of automesh was measured"));
+
+  const Prediction elsewhere =
+      predicted("gpu = \"mi300x\"\nimplementation = \"nemo\"\n", "llama-3.1-8b");
+  CHECK_FALSE(elsewhere.interval.has_value());
+  CHECK_THAT(elsewhere.basis, Catch::Contains("on mi300x was measured"));
+
+  const Prediction experts =
+      predicted("gpu = \"h100-sxm\"\nimplementation = \"maxtext\"\n", "mixtral-8x7b-v0.1");
+  CHECK_THAT(experts.basis, Catch::Contains("with experts"));
 }
 
 }  // namespace

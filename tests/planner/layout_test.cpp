@@ -1,6 +1,7 @@
 #include "am/planner/layout.h"
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -241,17 +242,41 @@ TEST_CASE("an inline plan, a file and a registered name") {
 TEST_CASE("a plan from a shared library") {
   const std::string mesh = "[mesh]\nworld_size = 2\ntp_size = 2\n[strategy]\ntp_plan = \"";
   const std::string library = AM_TEST_PLUGINS "/tp_plan.so:";
-  const Layout layout = layout_of(mesh + library + "good\"\n");
+  auto trusted = plan_of(mesh + library + "good\"\n");
+  trusted.plugins = am::config::Plugins::kAllowed;
+  const Layout layout = layout_of(trusted, model_of("llama-3.1-8b"));
   CHECK(at(layout, "model.layers.3.mlp.up_proj.weight").tp_dim == 0);
   CHECK_FALSE(at(layout, "model.layers.3.self_attn.q_proj.weight").tp_dim.has_value());
   for (const auto& [symbol, rule] :
        {std::pair{"nothing", "tp.plan"}, {"absent", "tp.plan"}, {"no_toml", "plan.syntax"}}) {
     INFO(symbol);
     Diagnostics found;
-    const auto plan = plan_of(am::cat(mesh, library, symbol, "\"\n"));
+    auto plan = plan_of(am::cat(mesh, library, symbol, "\"\n"));
+    plan.plugins = am::config::Plugins::kAllowed;
     CHECK_FALSE(am::planner::select_tp_plan(plan, model_of("llama-3.1-8b"), found).has_value());
     CHECK(ids(found) == Ids{rule});
   }
+}
+
+TEST_CASE("a plugin is not even opened unless the reader of the plan allows it") {
+  const TemporaryFolder folder;
+  const std::filesystem::path mark = folder.path() / "loaded";
+  ::setenv("AM_TEST_MARK", mark.c_str(), 1);
+  const std::string text = am::cat("[mesh]\nworld_size = 2\ntp_size = 2\n[strategy]\ntp_plan = \"",
+                                   AM_TEST_PLUGINS, "/leaves_a_file.so:feed_forward\"\n");
+  auto plan = plan_of(text);
+  Diagnostics found;
+  CHECK_FALSE(am::planner::select_tp_plan(plan, model_of("llama-3.1-8b"), found).has_value());
+  CHECK_FALSE(std::filesystem::exists(mark));
+  REQUIRE(ids(found) == Ids{"tp.plugin"});
+  CHECK(found.items()[0].span.line == 7);
+  CHECK_THAT(found.items()[0].help, Catch::Contains("--allow-plugins"));
+
+  plan.plugins = am::config::Plugins::kAllowed;
+  Diagnostics none;
+  CHECK(am::planner::select_tp_plan(plan, model_of("llama-3.1-8b"), none).has_value());
+  CHECK(std::filesystem::exists(mark));
+  ::unsetenv("AM_TEST_MARK");
 }
 
 TEST_CASE("a tp_plan that cannot be had is an error at its key") {
@@ -259,7 +284,8 @@ TEST_CASE("a tp_plan that cannot be had is an error at its key") {
   for (const char* text : {"nowhere/plan.toml", "lama", "nowhere/libmine.so:plan", "libc.so.6:x"}) {
     INFO(text);
     Diagnostics found;
-    const auto plan = plan_of(am::cat(mesh, "tp_plan = \"", text, "\"\n"));
+    auto plan = plan_of(am::cat(mesh, "tp_plan = \"", text, "\"\n"));
+    plan.plugins = am::config::Plugins::kAllowed;
     CHECK_FALSE(am::planner::select_tp_plan(plan, model_of("llama-3.1-8b"), found).has_value());
     REQUIRE(ids(found) == Ids{"tp.plan"});
     CHECK(found.items()[0].span.line == 7);

@@ -48,6 +48,16 @@ constexpr Case kCases[] = {
      "[mesh]|world_size = 8|dp_replicate_size = 2"},
     {"strategy.reshard", "[mesh]|world_size = 8|[strategy]|reshard_after_forward = 3",
      "[mesh]|world_size = 8|[strategy]|reshard_after_forward = 4"},
+    {"strategy.float32",
+     "[mesh]|world_size = 8|[strategy]|name = \"ddp\"|[cluster]|gpu = \"h100-sxm\"",
+     "[mesh]|world_size = 8|[strategy]|name = \"ddp\"", "llama-3.1-8b", kWarning},
+    {"strategy.float32",
+     "[mesh]|world_size = 8|[strategy]|name = \"megatron_fsdp\"|backend = \"nccl\"",
+     "dtype = \"bfloat16\"|[mesh]|world_size = 8|[strategy]|name = \"megatron_fsdp\"|"
+     "backend = \"nccl\"",
+     "llama-3.1-8b", kWarning},
+    {"tp.plugin", "[mesh]|world_size = 2|[strategy]|tp_plan = \"libmine.so:plan\"",
+     "[mesh]|world_size = 2|[strategy]|tp_plan = \"llama\""},
     {"model.freeze_params", "freeze_params = [\"model.embed.*\"]|[mesh]|world_size = 8",
      "freeze_params = [\"model.embed*\"]|[mesh]|world_size = 8"},
     {"model.freeze_params", "freeze_params = [\"model.*\", \"lm_head.*\"]|[mesh]|world_size = 8",
@@ -264,8 +274,8 @@ Diagnostics check(const Case& one, bool failing) {
 // or the loader has settled it before the rules see the plan.
 bool is_reported_elsewhere(std::string_view id) {
   for (const std::string_view topic :
-       {"plan.", "json.", "schedule.", "runtime.", "launch.", "csv.", "exchange.", "torchtitan.",
-        "megatron.", "nemo-automodel."}) {
+       {"plan.", "json.", "schedule.", "runtime.", "launch.", "csv.", "exchange.", "predict.",
+        "torchtitan.", "megatron.", "nemo-automodel."}) {
     if (am::starts_with(id, topic)) return true;
   }
   if (id == "model.weights" || id == "model.freeze_params") return false;

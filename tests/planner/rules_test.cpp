@@ -90,7 +90,7 @@ TEST_CASE("what strategies do not do") {
   CHECK(check(megatron + "tp_size = 2\ncp_size = 2\n").empty());
   const auto reshard =
       only("strategy.reshard", "[mesh]\nworld_size = 8\n[strategy]\nreshard_after_forward = 3\n");
-  CHECK_THAT(reshard.help, Catch::Contains("reshard_after_forward = 1, 2, 4 or 8"));
+  CHECK_THAT(reshard.help, Catch::Contains("reshard_after_forward = 2, 4 or 8"));
 }
 
 TEST_CASE("tensor-parallel groups across nodes are a warning") {
@@ -197,6 +197,19 @@ TEST_CASE("models and weights") {
   std::sort(rules.begin(), rules.end());
   CHECK(rules == Ids{"model.path", "model.weights"});
   for (const auto& item : found.items()) CHECK_THAT(item.message, Catch::Contains("no/such/"));
+}
+
+TEST_CASE("dropout in attention is a note: predictions leave it out") {
+  const auto notes_of = [](double dropout) {
+    am::model::ModelConfig model = am::test::model_of("llama-3.1-8b");
+    model.attention_dropout = dropout;
+    Diagnostics found;
+    am::planner::check_model(plan_of("[mesh]\nworld_size = 1\n"), model, found);
+    CHECK(found.ok());
+    return ids(found);
+  };
+  CHECK(notes_of(0.1) == Ids{"model.dropout"});
+  CHECK(notes_of(0.0).empty());
 }
 
 TEST_CASE("all violations come at once, in the file's order") {

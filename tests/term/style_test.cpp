@@ -48,14 +48,6 @@ TEST_CASE("paint adds escapes only with colour, and never around nothing") {
   }
 }
 
-TEST_CASE("control characters of a user's text do not reach the terminal") {
-  CHECK(printable("a\tb\x1b[31m\r\n\x7f") == "a b?[31m???");
-  CHECK(printable("\xC2\x9B"
-                  "31mé") == "?31mé");  // the one-character form of ESC [
-  CHECK(printable("größe ┌") == "größe ┌");
-  CHECK(printable("\xC2") == "\xC2");
-}
-
 TEST_CASE("padding counts what is seen") {
   CHECK(pad_right("é", 3) == "é  ");
   CHECK(pad_left("ab", 3) == " ab");

@@ -13,6 +13,7 @@
 #include "am/base/error.h"
 #include "am/base/map_guard.h"
 #include "am/base/text.h"
+#include "am/base/units.h"
 
 namespace am {
 namespace {
@@ -28,6 +29,7 @@ namespace fs = std::filesystem;
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   ~Descriptor() {
@@ -47,16 +49,35 @@ int open_retrying(const fs::path& path, int flags, mode_t mode = 0) {
   return fd;
 }
 
-// Opened for reading; folders are refused here, where open() alone accepts them.
-int open_to_read(const fs::path& path, struct stat& info) {
-  const int fd = open_retrying(path, O_RDONLY);
-  if (fd < 0) fail(path, "cannot read", errno);
-  const int code = ::fstat(fd, &info) != 0 ? errno : S_ISDIR(info.st_mode) ? EISDIR : 0;
-  if (code != 0) {
-    ::close(fd);
-    fail(path, "cannot read", code);
-  }
+const char* kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
+  return "no file";
+}
+
+void demand_regular(const fs::path& path, const struct stat& info) {
+  if (S_ISREG(info.st_mode)) return;
+  throw Error(ErrorKind::kIo, cat(path.string(), ": cannot read: it is ", kind_of(info.st_mode)),
+              "a regular file is expected");
+}
+
+// Opened for reading. Asked for its kind before, as opening some devices does something; and again
+// after, as another file may have come in its place: O_NONBLOCK, lest a pipe wait for its writer.
+Descriptor open_to_read(const fs::path& path, struct stat& info) {
+  if (::stat(path.c_str(), &info) != 0) fail(path, "cannot read", errno);
+  demand_regular(path, info);
+  Descriptor fd(open_retrying(path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+  if (fd.get() < 0 || ::fstat(fd.get(), &info) != 0) fail(path, "cannot read", errno);
+  demand_regular(path, info);
   return fd;
+}
+
+[[noreturn]] void refuse_size(const fs::path& path, size_t most) {
+  throw Error(ErrorKind::kIo,
+              cat(path.string(), ": cannot read: it has more than ",
+                  format_bytes(static_cast<int64_t>(most)), ", the most that is read at once"));
 }
 
 void write_all(int fd, const fs::path& path, const void* data, size_t size) {
@@ -93,12 +114,14 @@ fs::path behind_links(const fs::path& path) {
 
 }  // namespace
 
-std::string read_file(const fs::path& path) {
+std::string read_file(const fs::path& path, size_t most) {
   struct stat info {};
-  const Descriptor fd(open_to_read(path, info));
+  const Descriptor fd = open_to_read(path, info);
+  const auto said = static_cast<size_t>(info.st_size);
+  if (said > most) refuse_size(path, most);
   std::string text;
-  // The size is a hint only: pipes and /proc report none.
-  text.resize(info.st_size > 0 ? static_cast<size_t>(info.st_size) + 1 : 1 << 16);
+  // The size is a hint only: files of /proc have none, and a log may grow meanwhile.
+  text.resize(said > 0 ? said + 1 : 1 << 16);
   size_t used = 0;
   while (true) {
     if (used == text.size()) text.resize(text.size() * 2);
@@ -107,6 +130,7 @@ std::string read_file(const fs::path& path) {
     if (got < 0) fail(path, "cannot read", errno);
     if (got == 0) break;
     used += static_cast<size_t>(got);
+    if (used > most) refuse_size(path, most);
   }
   text.resize(used);
   return text;
@@ -140,8 +164,7 @@ void write_file_atomically(const fs::path& path, std::string_view text) {
 
 MappedFile::MappedFile(const fs::path& path) {
   struct stat info {};
-  const Descriptor fd(open_to_read(path, info));
-  if (!S_ISREG(info.st_mode)) fail(path, "cannot map", ENODEV);
+  const Descriptor fd = open_to_read(path, info);
   if (info.st_size == 0) return;
   const auto size = static_cast<size_t>(info.st_size);
   void* mapped = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -9,8 +10,16 @@
 
 namespace am {
 
-// The whole file. Throws Error(kIo) that names it and the reason.
-std::string read_file(const std::filesystem::path& path);
+// The most bytes of a text that is read at once: configs, tokenizers, tables and indices, whose
+// largest that are known (tokenizer.json of 256,000 tokens) have 40 MB.
+inline constexpr size_t kLargestText = size_t{256} << 20;
+// For files that we write ourselves and that grow with a job.
+inline constexpr size_t kAnySize = SIZE_MAX;
+
+// The whole of a regular file. Throws Error(kIo) that names it and the reason: it is missing, has
+// more than `most` bytes, or is a folder, a pipe, a socket or a device, which might never end. A
+// pipe without a writer does not make it wait.
+std::string read_file(const std::filesystem::path& path, size_t most = kLargestText);
 
 // Writes `path` through a temporary sibling, fsync and rename. Throws Error(kIo); on failure the
 // old file, if any, is untouched and the temporary is removed. Links are followed; what is no
@@ -18,8 +27,8 @@ std::string read_file(const std::filesystem::path& path);
 // (/dev/stdout, a pipe) is written directly.
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
-// A read-only memory map of a whole file; movable, unmapped on destruction. An empty file maps to
-// an empty span.
+// A read-only memory map of a whole regular file; movable, unmapped on destruction. An empty file
+// maps to an empty span.
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);

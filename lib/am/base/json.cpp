@@ -1,6 +1,8 @@
 #include "am/base/json.h"
 
 #include <algorithm>
+#include <array>
+#include <limits>
 
 #include "am/base/text.h"
 
@@ -51,6 +53,91 @@ size_t too_deep(std::string_view text) {
   return std::string_view::npos;
 }
 
+// Python's json writes NaN, Infinity and -Infinity, which JSON has not and nlohmann does not read.
+// Each becomes a text that the file has nowhere, and that text a number again when it is parsed.
+class PythonNumbers {
+ public:
+  explicit PythonNumbers(std::string_view text) {
+    while (text.find(mark_) != std::string_view::npos) mark_ += '_';
+    size_t copied = 0;
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (text[i] == '"') {
+        for (++i; i < text.size() && text[i] != '"'; ++i) i += text[i] == '\\' ? 1 : 0;
+        continue;
+      }
+      const Name* name = name_at(text, i);
+      if (name == nullptr) continue;
+      text_.append(text.substr(copied, i - copied));
+      text_ += cat('"', mark_, name->text, '"');
+      copied = i + name->text.size();
+      shifts_.push_back({text_.size(), copied});
+      i = copied - 1;
+    }
+    if (shifts_.empty()) return;
+    text_.append(text.substr(copied));
+  }
+
+  bool any() const { return !shifts_.empty(); }
+  const std::string& text() const { return text_; }
+  // Where a place in text() stands in the file.
+  size_t offset_in_file(size_t offset) const {
+    size_t in_file = offset;
+    for (const Shift& shift : shifts_) {
+      if (offset >= shift.end) in_file = shift.end_in_file + (offset - shift.end);
+    }
+    return in_file;
+  }
+  template <typename AnyJson>
+  void restore(AnyJson& value) const {
+    if (!value.is_string()) return;
+    const auto& text = value.template get_ref<const std::string&>();
+    if (!starts_with(text, mark_)) return;
+    for (const Name& name : kNames) {
+      if (std::string_view(text).substr(mark_.size()) == name.text) {
+        value = name.value;
+        return;
+      }
+    }
+  }
+
+ private:
+  struct Name {
+    std::string_view text;
+    double value;
+  };
+  struct Shift {
+    size_t end;  // in text_
+    size_t end_in_file;
+  };
+  static constexpr std::array<Name, 3> kNames = {
+      {{"NaN", std::numeric_limits<double>::quiet_NaN()},
+       {"Infinity", std::numeric_limits<double>::infinity()},
+       {"-Infinity", -std::numeric_limits<double>::infinity()}}};
+
+  static const Name* name_at(std::string_view text, size_t at) {
+    for (const Name& name : kNames) {
+      if (!starts_with(text.substr(at), name.text)) continue;
+      const size_t next = text.find_first_not_of(" \t\r\n", at + name.text.size());
+      return next != std::string_view::npos && text[next] == ':' ? nullptr : &name;  // no key
+    }
+    return nullptr;
+  }
+
+  std::string mark_ = "number ";
+  std::string text_;
+  std::vector<Shift> shifts_;
+};
+
+template <typename AnyJson>
+AnyJson parse_python(std::string_view text, const PythonNumbers& numbers) {
+  if (!numbers.any()) return AnyJson::parse(text);
+  using Event = typename AnyJson::parse_event_t;
+  return AnyJson::parse(numbers.text(), [&](int, Event event, AnyJson& value) {
+    if (event == Event::value) numbers.restore(value);
+    return true;
+  });
+}
+
 template <typename AnyJson>
 std::optional<AnyJson> parse(std::string_view text, const std::string& file, Diagnostics& found) {
   if (const size_t at = too_deep(text); at != std::string_view::npos) {
@@ -58,11 +145,12 @@ std::optional<AnyJson> parse(std::string_view text, const std::string& file, Dia
                 "brackets nest more than " + std::to_string(kDeepest) + " levels deep");
     return std::nullopt;
   }
+  const PythonNumbers numbers(text);
   try {
-    return AnyJson::parse(text);
+    return parse_python<AnyJson>(text, numbers);
   } catch (const typename AnyJson::parse_error& error) {
     // `byte` counts from 1 and stands on the last byte that was read.
-    const size_t offset = error.byte == 0 ? 0 : error.byte - 1;
+    const size_t offset = numbers.offset_in_file(error.byte == 0 ? 0 : error.byte - 1);
     found.error("json.syntax", span_at(text, file, offset, 1), reason_of(error.what()));
   } catch (const typename AnyJson::exception& error) {  // a number out of range
     found.error("json.syntax", Span{file, 0, 0, 1, {}}, error.what());

@@ -17,9 +17,9 @@ using Json = nlohmann::ordered_json;
 // walking.
 using SortedJson = nlohmann::json;
 
-// Parses a user's file. On a syntax error adds one diagnostic (rule "json.syntax") with line and
-// column. More than 100 levels of brackets are an error too: code that walks values may be
-// recursive.
+// Parses a user's file. NaN, Infinity and -Infinity, as Python's json writes them, are numbers. On
+// a syntax error adds one diagnostic (rule "json.syntax") with line and column. More than 100
+// levels of brackets are an error too: code that walks values may be recursive.
 std::optional<Json> parse_json(std::string_view text, const std::string& file, Diagnostics& found);
 std::optional<SortedJson> parse_sorted_json(std::string_view text, const std::string& file,
                                             Diagnostics& found);

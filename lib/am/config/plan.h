@@ -99,6 +99,11 @@ struct ClusterSection {
   std::string calibration;  // a file of `am-plan calibrate`; empty: the built-in one
 };
 
+// Whether "libmine.so:symbol" in a plan may be loaded, which runs the library's code. A plan may be
+// somebody else's, so that no file can say it: whoever reads one does (the tools'
+// --allow-plugins).
+enum class Plugins { kRefused, kAllowed };
+
 struct Plan {
   ModelSection model;
   MeshSection mesh;
@@ -111,6 +116,8 @@ struct Plan {
   CheckpointSection checkpoint;
   MetricsSection metrics;
   ClusterSection cluster;
+
+  Plugins plugins = Plugins::kRefused;
 
   std::string file;
   std::map<std::string, Span, std::less<>>

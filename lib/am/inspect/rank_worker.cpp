@@ -33,7 +33,8 @@ Session open_session(const WorkerSetup& setup) {
   Diagnostics found;
   const auto here = launch::detect_environment(launch::process_environment(), found);
   if (!here) throw Error(ErrorKind::kInternal, "a worker was started without a rank's variables");
-  const auto opened = open_plan(setup.plan, setup.overrides, here->world_size, found);
+  const auto opened =
+      open_plan(setup.plan, setup.overrides, here->world_size, setup.plugins, found);
   if (!opened) {
     throw Error(ErrorKind::kPlan,
                 cat(setup.plan.string(), ": the plan was changed while ranks started"));
@@ -75,10 +76,15 @@ Json to_json(const WorkerSetup& setup) {
   Json overrides = Json::array();
   for (const config::Override& item : setup.overrides) overrides.push_back(item.text);
   const term::Style& style = setup.session.style;
-  return {{"plan", setup.plan.string()},  {"overrides", overrides},
-          {"color", style.color},         {"unicode", style.unicode},
-          {"width", style.width},         {"for_programs", setup.session.for_programs},
-          {"force", setup.session.force}, {"tokenizer", setup.session.tokenizer}};
+  return {{"plan", setup.plan.string()},
+          {"overrides", overrides},
+          {"allow_plugins", setup.plugins == config::Plugins::kAllowed},
+          {"color", style.color},
+          {"unicode", style.unicode},
+          {"width", style.width},
+          {"for_programs", setup.session.for_programs},
+          {"force", setup.session.force},
+          {"tokenizer", setup.session.tokenizer}};
 }
 
 WorkerSetup worker_setup(const Json& json) {
@@ -86,6 +92,7 @@ WorkerSetup worker_setup(const Json& json) {
   setup.plan = json.at("plan").get<std::string>();
   for (const Json& item : json.at("overrides"))
     setup.overrides.push_back({item.get<std::string>()});
+  if (json.at("allow_plugins").get<bool>()) setup.plugins = config::Plugins::kAllowed;
   setup.session.style.color = json.at("color").get<bool>();
   setup.session.style.unicode = json.at("unicode").get<bool>();
   setup.session.style.width = json.at("width").get<int>();

@@ -15,6 +15,7 @@ namespace am::inspect {
 struct WorkerSetup {
   std::filesystem::path plan;
   std::vector<config::Override> overrides;
+  config::Plugins plugins = config::Plugins::kRefused;
   SessionOptions session;  // `interrupted` does not travel
 };
 

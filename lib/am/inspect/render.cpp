@@ -6,6 +6,7 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/term/mesh_view.h"
+#include "am/term/printable.h"
 #include "am/term/shard_map.h"
 #include "am/term/table.h"
 
@@ -16,41 +17,6 @@ using term::Align;
 using term::Cell;
 using term::Role;
 using term::Style;
-
-// Length of the UTF-8 sequence at the front of `text`; 0 when there is none. Overlong forms,
-// surrogates and values past U+10FFFF are none.
-size_t utf8_length(std::string_view text) {
-  const auto byte = [&](size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
-  const auto continues = [&](size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead <= 0xDF) return continues(1) ? 2 : 0;
-  if (lead >= 0xE0 && lead <= 0xEF) {
-    const bool overlong = lead == 0xE0 && byte(1) < 0xA0;
-    const bool surrogate = lead == 0xED && byte(1) >= 0xA0;
-    return continues(1) && continues(2) && !overlong && !surrogate ? 3 : 0;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4) {
-    const bool overlong = lead == 0xF0 && byte(1) < 0x90;
-    const bool too_large = lead == 0xF4 && byte(1) >= 0x90;
-    return continues(1) && continues(2) && continues(3) && !overlong && !too_large ? 4 : 0;
-  }
-  return 0;
-}
-
-// DEL, the C1 controls (U+0080 to U+009F) and what bidirectional text uses to reorder a line are
-// controls too.
-bool is_control(std::string_view sequence) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(sequence[i]); };
-  if (sequence.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7F;
-  if (sequence.size() == 2) return byte(0) == 0xC2 && byte(1) < 0xA0;
-  if (sequence.size() != 3 || byte(0) != 0xE2) return false;
-  const bool embedding = byte(1) == 0x80 && byte(2) >= 0xAA && byte(2) <= 0xAE;  // U+202A to U+202E
-  const bool isolate = byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9;    // U+2066 to U+2069
-  return embedding || isolate;
-}
 
 // "dp_shard 0", with the outer axes where they have several indices.
 std::string row_title(const mesh::MeshLayout& mesh, const std::array<int64_t, 5>& coordinate) {
@@ -153,10 +119,10 @@ std::string printable_text(std::string_view text, const Style& style) {
   const char* replacement = style.unicode ? "\uFFFD" : "?";
   std::string out;
   while (!text.empty()) {
-    const size_t length = utf8_length(text);
+    const size_t length = term::utf8_length(text);
     const std::string_view sequence = text.substr(0, std::max<size_t>(1, length));
     const bool keep = length > 0 &&
-                      (sequence == "\n" || sequence == "\t" || !is_control(sequence)) &&
+                      (sequence == "\n" || sequence == "\t" || !term::is_control(sequence)) &&
                       (style.unicode || length == 1);
     if (keep) {
       out += sequence;

@@ -83,7 +83,8 @@ StoredHolder::StoredHolder(std::unique_ptr<checkpoint::TensorSource> source)
                       fs::absolute(source_->path()).lexically_normal().filename().string(), mesh_);
 }
 
-// An am-run checkpoint also says how it was laid out, and which tokenizer made its data.
+// An am-run checkpoint also says how it was laid out, and which tokenizer made its data. Its plan
+// is data: a plugin that it names is not loaded, whatever the command line allows.
 void StoredHolder::read_checkpoint_facts() {
   const fs::path folder = folder_of(*source_);
   const checkpoint::CheckpointInfo info = checkpoint::read_checkpoint_info(folder);
@@ -95,7 +96,11 @@ void StoredHolder::read_checkpoint_facts() {
   if (!plan) return;
   if (!fs::exists(folder / "tokenizer.json")) tokenizer_ = tokenizer_of(*plan, config_->vocab_size);
   const auto layout = planner::build_layout(*plan, *config_, info.mesh, found);
-  if (!layout) return;
+  if (!layout) {
+    note_ =
+        cat("placements are not named, shards are those of the shard table: ", first_error(found));
+    return;
+  }
   for (const planner::ParameterLayout& parameter : layout->parameters) {
     placements_[parameter.name] = parameter.placements(mesh_);
   }
@@ -126,6 +131,7 @@ Json StoredHolder::info() {
   add_mesh(mesh_, json);
   json["compute_dtype"] = tensor::dtype_name(compute_dtype_);
   json["tokenizer"] = tokenizer_.name.empty() ? Json(nullptr) : Json(tokenizer_.name);
+  if (!note_.empty()) json["note"] = note_;
   if (!config_problem_.empty()) json["cannot_run"] = config_problem_;
   return json;
 }

@@ -58,6 +58,7 @@ class StoredHolder : public Holder {
   std::optional<int64_t> step_;
   mesh::MeshLayout mesh_;
   std::map<std::string, std::vector<std::pair<std::string, mesh::Placement>>> placements_;
+  std::string note_;  // why no placements are named; empty: they are, or there is no plan
   std::string title_;
   DefaultTokenizer tokenizer_;
   std::vector<HeldParameter> parameters_;

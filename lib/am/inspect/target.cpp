@@ -74,13 +74,15 @@ Target find_target(const fs::path& path) {
 
 std::optional<OpenedPlan> open_plan(const fs::path& file,
                                     const std::vector<config::Override>& overrides,
-                                    int64_t world_size, Diagnostics& found) {
+                                    int64_t world_size, config::Plugins plugins,
+                                    Diagnostics& found) {
   auto plan = config::load_plan(file, overrides, found);
   if (!plan) return std::nullopt;
+  plan->plugins = plugins;
   planner::CheckedPlan checked = planner::check(*plan, world_size, found);
   if (checked.mesh) parallel::check_supported(*plan, *checked.mesh, found);
   parallel::check_backend(*plan, found);
-  if (checked.model) nn::check_runnable(*checked.model, found);
+  if (checked.model) nn::check_trainable(*checked.model, found);
   if (!found.ok() || !checked.mesh || !checked.model) return std::nullopt;
   auto layout = planner::build_layout(*plan, *checked.model, *checked.mesh, found);
   if (!layout) return std::nullopt;
@@ -120,7 +122,8 @@ void require_memory(const OpenedPlan& opened, const OpenOptions& options) {
 std::unique_ptr<Interpreter> open_target(const Target& target, const OpenOptions& options,
                                          Diagnostics& found) {
   if (target.kind == TargetKind::kWeights) return open_weights(target.path, options);
-  const auto opened = open_plan(target.path, options.overrides, options.nproc, found);
+  const auto opened =
+      open_plan(target.path, options.overrides, options.nproc, options.plugins, found);
   if (!opened) return nullptr;
   const int64_t ranks = opened->layout.mesh.world_size();
   if (ranks > kMostRanks) {
@@ -138,6 +141,7 @@ std::unique_ptr<Interpreter> open_target(const Target& target, const OpenOptions
   WorkerSetup setup;
   setup.plan = target.path;
   setup.overrides = options.overrides;
+  setup.plugins = options.plugins;
   setup.session = options.session;
   return std::make_unique<RankProcesses>(options.worker_argv, setup, ranks, options.wait);
 }

@@ -45,13 +45,15 @@ struct OpenedPlan {
 // wrong; `found` says all of it. `world_size`: 0 for the plan's own.
 std::optional<OpenedPlan> open_plan(const std::filesystem::path& file,
                                     const std::vector<config::Override>& overrides,
-                                    int64_t world_size, Diagnostics& found);
+                                    int64_t world_size, config::Plugins plugins,
+                                    Diagnostics& found);
 
 struct OpenOptions {
   SessionOptions session;
-  std::vector<config::Override> overrides;  // of a plan
-  int64_t nproc = 0;                        // ranks of a plan; 0: the plan's own
-  WaitOptions wait;                         // for a plan of several ranks
+  std::vector<config::Override> overrides;              // of a plan
+  int64_t nproc = 0;                                    // ranks of a plan; 0: the plan's own
+  config::Plugins plugins = config::Plugins::kRefused;  // of a plan; a checkpoint's is never asked
+  WaitOptions wait;                                     // for a plan of several ranks
   // The program and arguments that start one rank, which calls run_rank_worker(); a socket's number
   // is appended.
   std::vector<std::string> worker_argv;

@@ -10,7 +10,9 @@
 #include "am/base/text.h"
 #include "am/model/config_common.h"
 #include "am/model/config_reader.h"
+#include "am/model/families/blocks.h"
 #include "am/model/family.h"
+#include "am/model/llama_shape.h"
 
 namespace am::model {
 namespace {
@@ -42,23 +44,6 @@ std::string family_help(const std::string& model_type) {
   const auto near = nearest(model_type, family_names());
   return near.has_value() ? cat("did you mean \"", *near, "\"? ", known_families())
                           : known_families();
-}
-
-// Why a config of an unknown model_type cannot be read as Llama's; empty: it can.
-std::string why_not_llama(const ConfigReader& reader) {
-  std::vector<std::string> missing;
-  for (const std::string_view key : {"vocab_size", "hidden_size", "intermediate_size",
-                                     "num_hidden_layers", "num_attention_heads"}) {
-    if (reader.raw(key).is_null()) missing.emplace_back(key);
-  }
-  if (!missing.empty()) return cat("it has no ", join(missing, ", "));
-  for (const std::string_view key :
-       {"num_experts", "num_local_experts", "n_routed_experts", "kv_lora_rank", "text_config",
-        "layer_norm_eps", "layer_norm_epsilon"}) {
-    if (!reader.raw(key).is_null()) return cat("it has ", key);
-  }
-  if (reader.raw("is_encoder_decoder") == true) return "it is an encoder and a decoder";
-  return {};
 }
 
 // The family that the config is read as; null after an error.
@@ -94,12 +79,21 @@ const Family* read_family(ConfigReader& reader, std::string_view fallback, Model
   return &family_of(config);
 }
 
+// Of a model that is planned as Llama: a window over all layers, or over those that layer_types
+// names.
+void read_unknown_window(ConfigReader& reader, ModelConfig& config) {
+  if (!reader.boolean("use_sliding_window").value_or(true)) return;
+  read_window(reader, config, 0);
+  if (!reader.raw("layer_types").is_null()) read_window_layers(reader, config, 1);
+}
+
 void read_model(ConfigReader& reader, std::string_view fallback, ModelConfig& config) {
   const Family* family = read_family(reader, fallback, config);
   if (family == nullptr) return;
   read_sizes(reader, *family, /*class_sizes=*/!fallback.empty(), config);
   read_common(reader, *family, config);
   family->read_config(reader, config);
+  if (find_family(config.model_type) == nullptr) read_unknown_window(reader, config);
 }
 
 // The text part of a multimodal config. `tie_word_embeddings` may stand beside it.

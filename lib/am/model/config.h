@@ -73,6 +73,7 @@ struct ModelConfig {
   bool parallel_block = false;       // attention and MLP side by side, not one after the other
   int hidden_norms = 2;              // norms over hidden_size in a layer
   std::string hidden_act = "silu";
+  double attention_dropout = 0.0;  // in training
   RopeConfig rope;
   // Attention looks back at most this many positions, itself included, in layers >=
   // window_first_layer; absent: full causal.

@@ -79,7 +79,8 @@ std::optional<double> ConfigReader::number(std::string_view key, double low, dou
   }
   const double number = value.get<double>();
   if (!std::isfinite(number) || number < low || number > high) {
-    error("model.value", key, cat(full_name(key), " = ", value.dump(), " is out of range"),
+    const std::string written = std::isfinite(number) ? value.dump() : cat(number);
+    error("model.value", key, cat(full_name(key), " = ", written, " is out of range"),
           cat("legal values: ", format_general(low, 6), " to ", format_general(high, 6)));
     return std::nullopt;
   }

@@ -35,6 +35,8 @@ class ConfigReader {
   bool has(std::string_view key) const { return json_.contains(std::string(key)); }
   // The value, or null when it is absent.
   const Json& raw(std::string_view key) const;
+  // All keys, with their values.
+  auto items() const { return json_.items(); }
   // A reader of a nested object whose diagnostics point at `key` and name "key.inner".
   ConfigReader nested(std::string_view key) const;
 

@@ -67,4 +67,13 @@ void check_runnable(const model::ModelConfig& config, Diagnostics& found) {
   }
 }
 
+void check_trainable(const model::ModelConfig& config, Diagnostics& found) {
+  check_runnable(config, found);
+  if (config.attention_dropout <= 0.0) return;
+  found.error("runtime.unsupported", find_json_key(config.text, config.file, "attention_dropout"),
+              cat("attention_dropout = ", config.attention_dropout,
+                  " in training: this version of am-run has no dropout in attention"),
+              "attention_dropout = 0.0 trains, without it");
+}
+
 }  // namespace am::nn

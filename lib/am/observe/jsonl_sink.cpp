@@ -54,7 +54,7 @@ std::optional<std::filesystem::path> set_aside(const std::filesystem::path& path
 JsonlSink::JsonlSink(const std::filesystem::path& path, int64_t resumed_step) : path_(path) {
   std::string kept;
   if (std::filesystem::exists(path)) {
-    const std::string text = read_file(path);
+    const std::string text = read_file(path, kAnySize);
     if (resumed_step > 0) kept = kept_lines(text, resumed_step);
     // Replaced by a rename: a reader holds either the old file or the new one.
     if (kept != text) write_file_atomically(path, kept);

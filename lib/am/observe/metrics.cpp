@@ -58,7 +58,7 @@ void fill_rates(StepMetrics& metrics, int64_t world_size) {
 std::string to_json_line(const StepMetrics& metrics) { return to_json(metrics).dump(); }
 
 std::vector<StepMetrics> read_metrics(const std::filesystem::path& path) {
-  const std::string text = read_file(path);
+  const std::string text = read_file(path, kAnySize);
   std::vector<StepMetrics> records;
   int number = 1;
   for (size_t at = 0; at < text.size(); ++number) {

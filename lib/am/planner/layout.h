@@ -33,8 +33,8 @@ struct MeshDraft {
 MeshDraft draft_mesh(const config::Plan& plan, int64_t world_size, Diagnostics& found);
 
 // The TP plan that the strategy's key asks for: "auto" (the family's), an inline table, a TOML file
-// with such a table, a family's name, or "libmine.so:symbol". Adds "tp.plan" and "tp.style". ddp
-// has an empty one.
+// with such a table, a family's name, or "libmine.so:symbol", which is loaded where `plan.plugins`
+// allows it. Adds "tp.plan", "tp.plugin" and "tp.style". ddp has an empty one.
 std::optional<model::TpPlan> select_tp_plan(const config::Plan& plan,
                                             const model::ModelConfig& config, Diagnostics& found);
 

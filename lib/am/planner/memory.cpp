@@ -20,8 +20,7 @@ namespace {
 
 // Formulas run in double and end as integers. Absurd plans saturate instead of overflowing.
 int64_t to_bytes(double bytes) {
-  constexpr double kMost = 4.0e18;
-  return static_cast<int64_t>(std::llround(std::min(bytes, kMost)));
+  return std::llround(std::min(bytes, static_cast<double>(kMostBytes)));
 }
 
 class Walk {

@@ -16,6 +16,9 @@
 
 namespace am::planner {
 
+// Where a component saturates: then it is no prediction.
+inline constexpr int64_t kMostBytes = 4'000'000'000'000'000'000;
+
 // Bytes. Sources of the formulas stand at each in memory.cpp and activations.cpp.
 struct MemoryComponents {
   int64_t parameters = 0;  // sharded storage, padding included
@@ -30,6 +33,7 @@ struct MemoryComponents {
   int64_t host = 0;  // parameters, gradients and optimizer with offload_policy: in host memory
 
   int64_t total() const;  // without `host`
+  bool is_in_range() const { return total() < kMostBytes; }
 };
 
 struct RankMemory {

@@ -8,6 +8,7 @@
 
 #include "am/base/text.h"
 #include "am/base/units.h"
+#include "am/planner/cost/evidence.h"
 
 namespace am::planner {
 namespace {
@@ -181,6 +182,12 @@ std::string memory_section(const ReportInput& input) {
   return stacked(rows, [](double bytes) { return format_bytes(static_cast<int64_t>(bytes)); });
 }
 
+std::string between(const Prediction& prediction) {
+  if (!prediction.interval) return {};
+  return cat(", between ", format_duration(prediction.interval->low), " and ",
+             format_duration(prediction.interval->high));
+}
+
 std::string time_section(const Prediction& prediction) {
   const StepTime& t = prediction.time;
   const std::vector<Part> parts = {{"matrix products", t.products},
@@ -192,11 +199,11 @@ std::string time_section(const Prediction& prediction) {
                                    {"optimizer", t.optimizer},
                                    {"fixed", t.fixed}};
   std::string text =
-      cat("<p>", format_duration(t.seconds), " a step, between ", format_duration(prediction.low),
-          " and ", format_duration(prediction.high), "; ",
+      cat("<p>", format_duration(t.seconds), " a step", between(prediction), "; ",
           format_short_count(prediction.tokens_per_second_per_gpu), " tokens/s a GPU, MFU ",
           format_fixed(100.0 * prediction.mfu, 1), " % of ", prediction.assumptions.gpu.name,
-          ", run by ", prediction.job.implementation->name, ".</p>\n");
+          ", run by ", prediction.job.implementation->name, " in ", name_of(prediction.job.format),
+          ".", prediction.basis.empty() ? "" : cat(" ", prediction.basis, "."), "</p>\n");
   text += stacked({{"step", parts}}, [](double seconds) { return format_duration(seconds); });
   if (prediction.nearest.empty()) return text;
   text += "<table><tr><th>nearest measured runs<th>GPU<th>ranks<th>measured<th>predicted</tr>\n";

@@ -61,6 +61,6 @@ struct CheckedFile {
 };
 CheckedFile check_file(const std::filesystem::path& file,
                        const std::vector<config::Override>& overrides, int64_t world_size,
-                       Diagnostics& found);
+                       Diagnostics& found, config::Plugins plugins = config::Plugins::kRefused);
 
 }  // namespace am::planner

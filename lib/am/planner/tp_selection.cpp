@@ -55,6 +55,13 @@ std::optional<model::TpPlan> read_plugin(const config::Plan& plan, const std::st
                                          const PluginName& plugin, bool sequence_parallel,
                                          Diagnostics& found) {
   const Span where = plan.span("strategy.tp_plan");
+  if (plan.plugins == config::Plugins::kRefused) {
+    found.error("tp.plugin", where,
+                cat("\"", name, "\" is a plugin: it is not loaded unless that is allowed"),
+                "--allow-plugins (or AM_ALLOW_PLUGINS=1) where you trust the library, whose code "
+                "then runs; a table or a .toml file needs no code");
+    return std::nullopt;
+  }
   try {
     const std::string text = call_tp_plugin(plan.resolve(plugin.library), plugin.symbol);
     return from_table(config::parse_tp_table(text, name, where, found), name, sequence_parallel,

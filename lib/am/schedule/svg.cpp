@@ -7,7 +7,7 @@
 
 #include "am/base/text.h"
 #include "am/base/units.h"
-#include "am/term/style.h"
+#include "am/term/printable.h"
 
 namespace am::schedule {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "am/base/text.h"
 #include "am/base/units.h"
+#include "am/term/printable.h"
 
 namespace am::term {
 namespace {

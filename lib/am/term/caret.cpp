@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "am/base/text.h"
+#include "am/term/printable.h"
 
 namespace am::term {
 namespace {
@@ -22,7 +23,7 @@ Role role_of(Severity severity) {
 
 std::string place(const Span& span) {
   if (span.file.empty()) return {};
-  const std::string file = printable(span.file);
+  const std::string file = echo(span.file);
   if (span.line <= 0) return cat(file, ": ");
   return cat(file, ":", span.line, ":", std::max(1, span.column), ": ");
 }
@@ -77,7 +78,7 @@ std::string source_lines(const Span& span, Severity severity, const Style& style
 // "error[rule]: message", further lines of the text indented under it.
 std::string indented(const std::string& text) {
   std::vector<std::string> lines = split(text, '\n');
-  for (std::string& line : lines) line = printable(line);
+  for (std::string& line : lines) line = echo(line);
   return join(lines, "\n      ");
 }
 
@@ -100,9 +101,19 @@ std::string render(const Diagnostic& diagnostic, const Style& style) {
 }
 
 std::string render(const Diagnostics& diagnostics, const Style& style) {
+  const std::vector<Diagnostic>& all = diagnostics.items();
   std::string out;
-  for (const Diagnostic& diagnostic : diagnostics.items()) out += render(diagnostic, style);
-  return out;
+  Diagnostics left_out;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (i < kMostShown) {
+      out += render(all[i], style);
+    } else {
+      left_out.add(all[i]);
+    }
+  }
+  if (left_out.empty()) return out;
+  return cat(out, style.paint(Role::kBold, cat("and ", left_out.items().size(), " more")),
+             left_out.ok() ? "" : cat(", among them ", summary(left_out)), "\n");
 }
 
 std::string summary(const Diagnostics& diagnostics) {

@@ -13,8 +13,12 @@
 
 namespace am::term {
 
+// Of more diagnostics than these the rest is only counted: nobody reads twenty thousand.
+inline constexpr size_t kMostShown = 100;
+
 // Each ends with a newline. A span without a line prints `FILE: error[RULE]: ...`, one without a
-// file only `error[RULE]: ...`. Control characters of the file are not passed on.
+// file only `error[RULE]: ...`. Control characters of the file are not passed on, and of a very
+// long word or line only both ends are.
 std::string render(const Diagnostic& diagnostic, const Style& style);
 std::string render(const Diagnostics& diagnostics, const Style& style);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "am/base/text.h"
+#include "am/term/printable.h"
 
 namespace am::term {
 namespace {

@@ -85,26 +85,6 @@ std::string Style::paint(Role role, std::string_view text) const {
   return cat(code(role), text, "\x1b[0m");
 }
 
-std::string printable(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    // U+0080..U+009F are control characters too: two bytes, C2 80..9F.
-    const bool is_c1 = byte == 0xC2 && i + 1 < text.size() &&
-                       static_cast<unsigned char>(text[i + 1]) >= 0x80 &&
-                       static_cast<unsigned char>(text[i + 1]) < 0xA0;
-    if (byte == '\t') {
-      out += ' ';
-    } else if (byte < 0x20 || byte == 0x7F || is_c1) {
-      out += '?';
-      i += is_c1 ? 1 : 0;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
-
 int visible_width(std::string_view text) {
   int width = 0;
   while (!text.empty()) {

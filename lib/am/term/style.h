@@ -38,10 +38,6 @@ struct Style {
 bool wants_color(ColorMode mode, bool is_terminal, const char* no_color, const char* term);
 bool is_utf8_locale(const char* lc_all, const char* lc_ctype, const char* lang);
 
-// `text` from a user's file for a terminal: control characters become '?', tabs one space, so that
-// it can neither move the cursor nor shift columns. The number of characters stays.
-std::string printable(std::string_view text);
-
 // Terminal columns of text that paint() may have decorated.
 int visible_width(std::string_view text);
 

@@ -5,6 +5,7 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/term/printable.h"
 
 namespace am::term {
 namespace {

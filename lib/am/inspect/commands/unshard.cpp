@@ -5,6 +5,7 @@
 #include "am/inspect/commands/held_bytes.h"
 #include "am/inspect/commands/registry.h"
 #include "am/inspect/render.h"
+#include "am/term/printable.h"
 #include "am/term/table.h"
 
 namespace am::inspect {
@@ -64,9 +65,9 @@ Result measured(Session& session, const Parameters& parameters, const char* done
     const std::vector<HeldShard> boxes_after = holder.usable_boxes(*parameters.front());
     result.json["boxes_before"] = boxes_json(boxes_before);
     result.json["boxes_after"] = boxes_json(boxes_after);
-    result.text += cat("\n", term::printable(parameters.front()->name), " ",
-                       shape_text(parameters.front()->shape), "\n",
-                       draw_boxes(boxes_before, boxes_after, session.style()));
+    result.text +=
+        cat("\n", term::echo(parameters.front()->name), " ", shape_text(parameters.front()->shape),
+            "\n", draw_boxes(boxes_before, boxes_after, session.style()));
   }
   return result;
 }

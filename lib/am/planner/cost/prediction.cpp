@@ -4,8 +4,10 @@
 #include <cmath>
 #include <utility>
 
+#include "am/base/text.h"
 #include "am/model/flops.h"
 #include "am/planner/cost/calibrate.h"
+#include "am/planner/cost/evidence.h"
 
 namespace am::planner {
 namespace {
@@ -20,9 +22,8 @@ double parameters_of(const Workload& job) {
   return sum;
 }
 
-std::vector<NearestRun> nearest_runs(const Workload& job, const Gpu& gpu,
+std::vector<NearestRun> nearest_runs(const MeasuredRuns& runs, const Workload& job, const Gpu& gpu,
                                      const CostConstants& constants, int how_many) {
-  const MeasuredRuns runs = built_in_runs();
   std::vector<std::pair<double, const MeasuredRun*>> sorted;
   for (const MeasuredRun* run : timed(runs)) {
     if (!run->test_job) sorted.emplace_back(distance(job, gpu, run->job, run->gpu), run);
@@ -39,6 +40,48 @@ std::vector<NearestRun> nearest_runs(const Workload& job, const Gpu& gpu,
     nearest.push_back({*run, far, estimate_step_time(run->job, run->gpu, constants).seconds});
   }
   return nearest;
+}
+
+bool is_in_range(const StepTime& time) {
+  constexpr double kMost = 4.0e18;  // an int64, with room
+  const AxisBytes& bytes = time.bytes;
+  for (const double value : {time.seconds, bytes.tp, bytes.cp, bytes.ep, bytes.pp, bytes.dp}) {
+    if (!std::isfinite(value) || value > kMost) return false;
+  }
+  return true;
+}
+
+// The calibration's figures of error hold for what its runs were. Those of a file of the user's own
+// are not known but by implementation.
+void set_interval(const MeasuredRuns& runs, bool own_calibration, Prediction& prediction) {
+  const Workload& job = prediction.job;
+  const Calibration& calibration = prediction.assumptions.calibration;
+  const bool fitted = calibration.constants.implementations.contains(job.implementation->name);
+  const std::string_view who = job.implementation->name;
+  const std::string& gpu = prediction.assumptions.gpu.name;
+  bool known = fitted;
+  if (!own_calibration) {
+    const Evidence evidence = timed_evidence(runs, job, prediction.assumptions.gpu);
+    known = fitted && evidence.of_this > 0;
+    if (evidence.on_gpu == 0) {
+      prediction.basis = cat("No run of ", kind_of_model(job), " on ", gpu,
+                             " was measured: how far this is off is not known");
+      return;
+    }
+    if (!known && evidence.of_implementation > 0) {
+      prediction.basis = cat("No run of ", who, " with ", kind_of_model(job), " on ", gpu,
+                             " was measured: the interval is that of implementations left out of "
+                             "the fit");
+    }
+  }
+  if (!known && prediction.basis.empty()) {
+    prediction.basis = cat("No run of ", who,
+                           " was measured: the interval is that of implementations left out of "
+                           "the fit");
+  }
+  const double spread = known ? calibration.time_90 : calibration.time_90_unseen;
+  const double seconds = prediction.time.seconds;
+  prediction.interval = Interval{seconds * std::exp(-spread), seconds * std::exp(spread)};
 }
 
 }  // namespace
@@ -104,18 +147,20 @@ std::optional<Prediction> predict(const config::Plan& plan, const model::ModelCo
   prediction.job = workload_of(plan, config, mesh);
   const Workload& job = prediction.job;
   prediction.time = estimate_step_time(job, gpu, calibration.constants);
-  prediction.measured_implementation =
-      calibration.constants.implementations.contains(job.implementation->name);
-  const double spread =
-      prediction.measured_implementation ? calibration.time_90 : calibration.time_90_unseen;
-  prediction.low = prediction.time.seconds * std::exp(-spread);
-  prediction.high = prediction.time.seconds * std::exp(spread);
+  if (!is_in_range(prediction.time)) {
+    found.error("predict.range", Span{plan.file, 0, 0, 1, {}},
+                "the step is out of range: its seconds or bytes are more than can be counted",
+                "smaller train.seq_len, train.micro_batch_size or train.global_batch_size");
+    return std::nullopt;
+  }
   prediction.tokens_per_second_per_gpu = job.step_tokens() / prediction.time.seconds / job.world();
   prediction.flops_per_token = model::train_flops_per_token(config, plan.train.seq_len);
   prediction.mfu =
       prediction.flops_per_token * prediction.tokens_per_second_per_gpu / peak_flops(job, gpu);
   if (how_many > 0) {
-    prediction.nearest = nearest_runs(job, gpu, calibration.constants, how_many);
+    const MeasuredRuns runs = built_in_runs();
+    set_interval(runs, !plan.cluster.calibration.empty(), prediction);
+    prediction.nearest = nearest_runs(runs, job, gpu, calibration.constants, how_many);
   }
   return prediction;
 }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "am/config/plan.h"
@@ -34,19 +35,28 @@ struct NearestRun {
   double predicted = 0.0;  // seconds, by the same constants
 };
 
+// Seconds; nine runs in ten lie between.
+struct Interval {
+  double low = 0.0;
+  double high = 0.0;
+};
+
 struct Prediction {
   Assumptions assumptions;
   Workload job;
   StepTime time;
-  double low = 0.0, high = 0.0;          // seconds; nine runs in ten lie between
-  bool measured_implementation = false;  // some run of it was
+  // Nothing where no run on such a GPU, of such a kind of model, was measured: how far the
+  // prediction is off is then not known.
+  std::optional<Interval> interval;
+  std::string basis;  // a sentence on what was not measured; empty: runs of this very kind were
   std::vector<NearestRun> nearest;
   double tokens_per_second_per_gpu = 0.0;
   double flops_per_token = 0.0;  // model::train_flops_per_token
   double mfu = 0.0;              // of the format's peak
 };
 
-// `how_many` nearest runs; 0 saves reading them.
+// `how_many` nearest runs; 0 saves reading them, and there is no interval. Adds "predict.range" for
+// sizes that no figure can hold.
 std::optional<Prediction> predict(const config::Plan& plan, const model::ModelConfig& config,
                                   const mesh::MeshSizes& mesh, int how_many, Diagnostics& found);
 

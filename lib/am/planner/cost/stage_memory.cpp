@@ -6,7 +6,9 @@
 namespace am::planner {
 namespace {
 
-int64_t whole(double bytes) { return static_cast<int64_t>(std::llround(bytes)); }
+int64_t whole(double bytes) {
+  return std::llround(std::min(bytes, static_cast<double>(kMostBytes)));
+}
 
 // By formula all ranks of a position are equal.
 RankMemory formula(const Workload& job, int64_t position, int64_t rank) {

@@ -91,10 +91,42 @@ std::string distributed_type(Source& source) {
   if (*type == "FSDP" || *type == "MULTI_GPU" || *type == "MULTI_CPU" || *type == "NO") {
     return *type;
   }
+  if (*type == "DEEPSPEED" && source.has("deepspeed_config.zero_stage")) return *type;
   source.refuse("distributed_type", cat("a plan has no ", *type),
-                *type == "DEEPSPEED" ? "import DeepSpeed's own file with --from deepspeed"
-                                     : "FSDP, MULTI_GPU, MULTI_CPU or NO");
+                *type == "DEEPSPEED"
+                    ? "import the file of deepspeed_config_file with --from deepspeed"
+                    : "FSDP, MULTI_GPU, MULTI_CPU or NO");
   return "";
+}
+
+// DeepSpeed's settings inside of accelerate's file: ZeRO's stage names the strategy.
+std::string_view strategy_of(Source& source, const std::string& type) {
+  if (type == "FSDP") return "fsdp2";
+  if (type != "DEEPSPEED") return "ddp";
+  constexpr const char* kStage = "deepspeed_config.zero_stage";
+  const int64_t stage = source.integer(kStage, 0).value_or(0);
+  if (stage > 3) source.refuse(kStage, cat("zero_stage = ", stage), "0 to 3");
+  return stage == 0 ? "ddp" : stage >= 3 ? "fsdp2" : "megatron_fsdp";
+}
+
+void read_deepspeed(Draft& draft) {
+  Source& source = draft.source();
+  const auto path = [](const char* key) { return cat("deepspeed_config.", key); };
+  if (draft.knows("strategy.zero_dp_strategy")) {
+    draft.copy(path("zero_stage"), "strategy.zero_dp_strategy");
+  }
+  draft.copy(path("gradient_clipping"), "train.max_grad_norm");
+  const std::string offload = path("offload_param_device");
+  if (draft.knows("strategy.offload_policy") && source.find(offload) != nullptr &&
+      source.find(offload)->text == "cpu") {
+    source.skip(offload);
+    source.skip(path("offload_optimizer_device"));
+    draft.set_offload(true, offload);
+  }
+  for (const char* key : {"zero3_init_flag", "zero3_save_16bit_model",
+                          "deepspeed_multinode_launcher", "gradient_accumulation_steps"}) {
+    source.skip(path(key));
+  }
 }
 
 void read_precision(Draft& draft) {
@@ -111,6 +143,10 @@ void read_precision(Draft& draft) {
     return;
   }
   const std::string dtype = mixed == "bf16" ? "bfloat16" : mixed == "fp16" ? "float16" : "float32";
+  if (draft.knows("strategy.zero_dp_strategy")) {
+    if (mixed != "no") draft.set("model.dtype", dtype, "mixed_precision");
+    return;
+  }
   if (!draft.knows("strategy.mp_policy")) {
     if (mixed != "no") draft.note("mixed_precision under ddp is autocast; a plan's ddp has none");
     return;
@@ -177,10 +213,11 @@ std::optional<Imported> read(std::string_view text, const std::string& file, Dia
   const std::string type = distributed_type(source);
   if (type.empty()) return std::nullopt;
   const bool fsdp = type == "FSDP";
-  Draft draft(source, fsdp ? "fsdp2" : "ddp");
+  Draft draft(source, strategy_of(source, type));
   read_mesh(draft, fsdp);
   read_precision(draft);
   if (fsdp) read_fsdp(draft);
+  if (type == "DEEPSPEED") read_deepspeed(draft);
   if (source.boolean("use_cpu").value_or(false)) draft.set("strategy.backend", "gloo", "use_cpu");
   const std::string compiler = source.text("dynamo_config.dynamo_backend").value_or("NO");
   if (compiler != "NO" && draft.knows("strategy.enable_compile")) {

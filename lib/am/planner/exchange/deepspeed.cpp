@@ -105,17 +105,9 @@ void read_batches(Draft& draft, int64_t tp) {
   constexpr const char* kBatch = "train_batch_size";
   constexpr const char* kMicro = "train_micro_batch_size_per_gpu";
   constexpr const char* kSteps = "gradient_accumulation_steps";
-  const auto positive = [&](const char* key) -> std::optional<int64_t> {
-    const config::Value* value = source.find(key);
-    if (value != nullptr && value->kind == config::Value::Kind::kText && value->text == "auto") {
-      source.skip(key);  // the Trainer of transformers fills it in
-      return std::nullopt;
-    }
-    return source.integer(key, 1);
-  };
-  const auto batch = positive(kBatch);
-  const auto micro = positive(kMicro);
-  const auto steps = positive(kSteps);
+  const auto batch = source.integer(kBatch, 1);
+  const auto micro = source.integer(kMicro, 1);
+  const auto steps = source.integer(kSteps, 1);
   if (micro.has_value()) draft.set("train.micro_batch_size", *micro, kMicro);
   if (batch.has_value()) draft.set("train.global_batch_size", *batch, kBatch);
   if (!batch || !micro || !steps) {
@@ -165,8 +157,10 @@ void read_zero(Draft& draft) {
     draft.copy(kSecond, "strategy.reshard_after_forward");
   }
   constexpr const char* kOffload = "zero_optimization.offload_param";
-  const std::string device = source.text(cat(kOffload, ".device")).value_or("none");
-  if (device == "cpu" && draft.knows("strategy.offload_policy")) {
+  // Left alone where it is another device, or a plan has no place for it: then it is lost.
+  const config::Value* device = source.find(cat(kOffload, ".device"));
+  if (device != nullptr && device->text == "cpu" && draft.knows("strategy.offload_policy")) {
+    source.skip(cat(kOffload, ".device"));
     draft.set_offload(source.boolean(cat(kOffload, ".pin_memory")).value_or(false), kOffload);
     source.skip("zero_optimization.offload_optimizer");
   }
@@ -181,15 +175,27 @@ void read_training(Draft& draft) {
     draft.note(cat("the optimizer is ", optimizer, "; a plan has AdamW"));
   }
   for (const char* key : {"lr", "betas", "eps", "weight_decay"}) {
-    const std::string path = cat("optimizer.params.", key);
-    const config::Value* value = source.find(path);
-    if (value != nullptr && value->kind == config::Value::Kind::kText && value->text == "auto") {
-      source.skip(path);
-    } else {
-      draft.copy(path, cat("optimizer.", key));
-    }
+    draft.copy(cat("optimizer.params.", key), cat("optimizer.", key));
   }
   draft.copy("steps_per_print", "metrics.every");
+}
+
+// "auto" is what the Trainer of transformers fills in from its own arguments: such settings are as
+// good as absent. Their paths.
+std::vector<std::string> drop_auto(config::Value& value, const std::string& path) {
+  std::vector<std::string> dropped;
+  std::vector<config::Member> kept;
+  for (config::Member& member : value.members) {
+    const std::string own = path.empty() ? member.key : cat(path, ".", member.key);
+    if (member.value.kind == config::Value::Kind::kText && member.value.text == "auto") {
+      dropped.push_back(own);
+      continue;
+    }
+    for (std::string& inner : drop_auto(member.value, own)) dropped.push_back(std::move(inner));
+    kept.push_back(std::move(member));
+  }
+  value.members = std::move(kept);
+  return dropped;
 }
 
 std::optional<Imported> read(std::string_view text, const std::string& file, Diagnostics& found) {
@@ -202,7 +208,15 @@ std::optional<Imported> read(std::string_view text, const std::string& file, Dia
   }
   auto root = read_yaml(text, file, found);
   if (!root.has_value()) return std::nullopt;
+  const std::vector<std::string> left_to_trainer = drop_auto(*root, "");
   Source source(std::move(*root), file, found);
+  if (left_to_trainer.empty() &&
+      !source.has_any({"zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu",
+                       "gradient_accumulation_steps", "tensor_parallel", "bf16", "fp16"})) {
+    source.refuse_framework("DeepSpeed",
+                            "zero_optimization, train_batch_size, bf16, fp16 and their like");
+    return std::nullopt;
+  }
   constexpr const char* kStage = "zero_optimization.stage";
   const int64_t stage = source.integer(kStage, 0).value_or(0);
   if (stage > 3) {
@@ -217,6 +231,12 @@ std::optional<Imported> read(std::string_view text, const std::string& file, Dia
   read_zero(draft);
   read_precision(draft);
   read_training(draft);
+  if (!left_to_trainer.empty()) {
+    draft.note(
+        cat("\"auto\" is filled in by the Trainer of transformers, and the plan has its own "
+            "defaults for: ",
+            join(left_to_trainer, ", ")));
+  }
   return draft.done(source.ignored("a plan has no key for it"));
 }
 

@@ -99,7 +99,11 @@ void Draft::set_mesh(int64_t dp_replicate, int64_t dp_shard, int64_t tp, int64_t
 }
 
 Imported Draft::done(std::vector<Ignored> ignored) {
-  return {std::move(plan_), std::move(keys_), std::move(ignored), std::move(notes_)};
+  Imported imported{.plan = std::move(plan_)};
+  imported.keys = std::move(keys_);
+  imported.ignored = std::move(ignored);
+  imported.notes = std::move(notes_);
+  return imported;
 }
 
 int64_t saturating_product(std::initializer_list<int64_t> factors) {

@@ -44,12 +44,23 @@ struct Ignored {
   std::string key;    // by its own name
   std::string value;  // as JSON
   std::string why;
+  Span span = {};
+};
+
+// A size of the model that the other side's file repeats.
+struct Geometry {
+  std::string key;  // by its own name: "--num-layers"
+  std::string_view config_key;
+  int64_t value = 0;
+  Span span;
 };
 
 struct Imported {
   config::Plan plan;
   std::vector<std::string> keys;  // those that the file decides: "mesh.tp_size"
-  std::vector<Ignored> ignored;
+  std::vector<Ignored> ignored;   // harmless
+  std::vector<Ignored> lost;      // what would change the layout or the numbers
+  std::vector<Geometry> geometry;
   std::vector<std::string> notes;
 
   // Only `keys`, so that a short file stays a short plan.
@@ -90,7 +101,15 @@ Exported export_plan(const Framework& framework, const ExportInput& input);
 // Any bytes are safe. Adds "exchange.*", "plan.*" and "json.syntax" diagnostics with file, line and
 // column; nothing when one is an error. The plan's model.path is "." unless the file names one;
 // what the rules say about the plan is not asked here.
+//
+// What is lost is an error each ("exchange.lost"): a plan without it is another job's. With `force`
+// it is a warning.
 std::optional<Imported> import_plan(const Framework& framework, std::string_view text,
-                                    const std::string& file, Diagnostics& found);
+                                    const std::string& file, Diagnostics& found,
+                                    bool force = false);
+
+// Adds "exchange.model" where the file repeats a size that the model does not have.
+void compare_geometry(const Imported& imported, const model::ModelConfig& model, Diagnostics& found,
+                      bool force = false);
 
 }  // namespace am::planner

@@ -90,7 +90,9 @@ class Reader {
     if (pp_ > 1) read_stages(draft);
     read_training(draft);
     read_scheduler(draft);
-    return draft.done(ignored());
+    Imported imported = draft.done(ignored());
+    imported.geometry = geometry();
+    return imported;
   }
 
  private:
@@ -285,6 +287,31 @@ class Reader {
     draft.copy(style == "wsd" ? "lr-wsd-decay-iters" : "lr-decay-iters", "scheduler.decay_steps");
   }
 
+  // Sizes that the model's config.json has too.
+  std::vector<Geometry> geometry() const {
+    static constexpr std::pair<const char*, std::string_view> kKeys[] = {
+        {"num-layers", "num_hidden_layers"},
+        {"hidden-size", "hidden_size"},
+        {"ffn-hidden-size", "intermediate_size"},
+        {"num-attention-heads", "num_attention_heads"},
+        {"num-query-groups", "num_key_value_heads"},
+        {"kv-channels", "head_dim"},
+        {"num-experts", "num_experts"},
+        {"moe-router-topk", "num_experts_per_tok"},
+        {"moe-ffn-hidden-size", "moe_intermediate_size"}};
+    std::vector<Geometry> sizes;
+    for (const auto& [flag, key] : kKeys) {
+      const config::Value* value = source_.find(flag);
+      if (value == nullptr || value->kind != config::Value::Kind::kInteger) continue;
+      // Without the switch Megatron does not look at it.
+      if (key == "num_key_value_heads" && !source_.has("group-query-attention")) continue;
+      // With experts it is their width where no other is given.
+      if (key == "intermediate_size" && source_.has("num-experts")) continue;
+      sizes.push_back({cat("--", flag), key, value->integer, value->span});
+    }
+    return sizes;
+  }
+
   std::vector<Ignored> ignored() const {
     static const std::set<std::string, std::less<>> kModel = {"num-layers",
                                                               "hidden-size",
@@ -321,13 +348,34 @@ class Reader {
   bool distributed_optimizer_ = false;
 };
 
+// "--num-layers: 24" is a line of a YAML file.
+bool has_flags_of_a_shell(const config::Value& root, Diagnostics& found) {
+  for (const config::Member& member : root.members) {
+    if (!ends_with(member.key, ":")) continue;
+    found.error("exchange.syntax", member.key_span, "arguments in YAML are not read",
+                "the command line: --num-layers 24");
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::optional<Imported> read_megatron(std::string_view text, const std::string& file,
                                       Diagnostics& found) {
   auto root = read_flags(text, file, {}, found);
   if (!root.has_value()) return std::nullopt;
+  if (!has_flags_of_a_shell(*root, found)) return std::nullopt;
   Source source(std::move(*root), file, found);
+  if (!source.has_any({"tensor-model-parallel-size", "pipeline-model-parallel-size",
+                       "context-parallel-size", "expert-model-parallel-size", "num-layers",
+                       "hidden-size", "num-attention-heads", "micro-batch-size",
+                       "global-batch-size", "seq-length", "train-iters", "train-samples",
+                       "use-distributed-optimizer", "use-megatron-fsdp", "use-torch-fsdp2"})) {
+    source.refuse_framework("Megatron-LM",
+                            "--tensor-model-parallel-size, --num-layers, --micro-batch-size, ...");
+    return std::nullopt;
+  }
   source.skip("ckpt-format");
   return Reader(source).run();
 }

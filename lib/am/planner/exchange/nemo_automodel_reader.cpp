@@ -95,11 +95,22 @@ void read_pipeline(Draft& draft, int64_t pp) {
 
 void read_distributed(Draft& draft) {
   Source& source = draft.source();
-  const auto size = [&](const char* key) { return source.size(cat("distributed.", key), 1); };
+  // Its recipes write `none` for a size that follows from the others; to YAML that is a word.
+  const auto is_none = [&](const std::string& path) {
+    const config::Value* value = source.find(path);
+    if (value == nullptr || value->kind != config::Value::Kind::kText) return false;
+    return value->text == "none" || value->text == "None";
+  };
+  const auto size = [&](const char* key) {
+    const std::string path = cat("distributed.", key);
+    if (is_none(path)) source.skip(path);
+    return is_none(path) ? 1 : source.size(path, 1);
+  };
   const int64_t pp = size("pp_size");
   const int64_t replicas = size("dp_replicate_size");
   constexpr const char* kDp = "distributed.dp_size";
-  const bool given = source.has(kDp) && source.integer(kDp).value_or(0) > 0;
+  if (is_none(kDp)) source.skip(kDp);
+  const bool given = source.has(kDp) && !is_none(kDp) && source.integer(kDp).value_or(0) > 0;
   const int64_t dp = given ? source.size(kDp, 1) : 0;
   draft.set_mesh(1, dp, size("tp_size"), pp, size("cp_size"), size("ep_size"), kDp);
   if (replicas > 1) {
@@ -199,6 +210,12 @@ std::optional<Imported> read_nemo_automodel(std::string_view text, const std::st
   auto root = read_yaml(text, file, found);
   if (!root.has_value()) return std::nullopt;
   Source source(std::move(*root), file, found);
+  if (!source.has_any({"recipe", "distributed", "step_scheduler", "dist_env", "model._target_",
+                       "model.pretrained_model_name_or_path"})) {
+    source.refuse_framework("NeMo AutoModel",
+                            "recipe, distributed, step_scheduler, dist_env and a model's _target_");
+    return std::nullopt;
+  }
   constexpr const char* kStrategy = "distributed.strategy";
   std::string strategy = source.text(kStrategy).value_or("fsdp2");
   if (strategy == "megatron-fsdp" || strategy == "mfsdp") strategy = "megatron_fsdp";

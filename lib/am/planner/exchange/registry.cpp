@@ -6,6 +6,7 @@
 #include "am/config/write.h"
 #include "am/planner/exchange/exchange.h"
 #include "am/planner/exchange/frameworks.h"
+#include "am/planner/exchange/losses.h"
 #include "am/planner/plan_difference.h"
 
 namespace am::planner {
@@ -64,6 +65,25 @@ bool is_readable(std::string_view text, const std::string& file, Diagnostics& fo
   return false;
 }
 
+// Takes out of what is ignored what changes the job.
+void split_losses(Imported& imported) {
+  std::vector<Ignored> harmless;
+  for (Ignored& item : imported.ignored) {
+    const auto what = what_is_lost(item.key, Json::parse(item.value));
+    if (what.has_value()) item.why = *what;
+    (what.has_value() ? imported.lost : harmless).push_back(std::move(item));
+  }
+  imported.ignored = std::move(harmless);
+}
+
+void report_losses(const Imported& imported, bool force, Diagnostics& found) {
+  for (const Ignored& item : imported.lost) {
+    found.add({"exchange.lost", force ? Severity::kWarning : Severity::kError, item.span,
+               cat(item.key, " = ", item.value, " has no place in a plan, and changes ", item.why),
+               force ? "" : "--force makes the plan without it"});
+  }
+}
+
 }  // namespace
 
 std::string Imported::toml() const { return config::to_toml(plan, keys); }
@@ -94,10 +114,12 @@ Exported export_plan(const Framework& framework, const ExportInput& input) {
 }
 
 std::optional<Imported> import_plan(const Framework& framework, std::string_view text,
-                                    const std::string& file, Diagnostics& found) {
+                                    const std::string& file, Diagnostics& found, bool force) {
   const int before = found.errors();
   if (!is_readable(text, file, found)) return std::nullopt;
   auto imported = framework.read(text, file, found);
+  if (imported) split_losses(*imported);
+  if (imported) report_losses(*imported, force, found);
   if (found.errors() > before) return std::nullopt;
   return imported;
 }

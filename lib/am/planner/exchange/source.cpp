@@ -1,5 +1,6 @@
 #include "am/planner/exchange/source.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "am/base/text.h"
@@ -112,6 +113,17 @@ void Source::refuse(std::string_view path, const std::string& message, const std
   found_.error("exchange.value", span(path), message, help);
 }
 
+bool Source::has_any(std::initializer_list<std::string_view> paths) const {
+  return std::any_of(paths.begin(), paths.end(),
+                     [this](std::string_view path) { return has(path); });
+}
+
+void Source::refuse_framework(std::string_view title, std::string_view expected) {
+  found_.error("exchange.framework", Span{file_, 0, 0, 1, {}},
+               cat("this is no file of ", title, ": it has none of ", expected),
+               "--from names the framework that the file was written for");
+}
+
 void Source::skip(std::string_view path) {
   if (has(path)) used_.emplace(path);
 }
@@ -126,7 +138,7 @@ void Source::collect(const Value& value, const std::string& path, const std::str
                      std::vector<Ignored>& out) const {
   if (!path.empty() && used_.count(path) > 0) return;
   if (!value.is_table()) {
-    out.push_back({path, dump_json(to_json(value), -1), why});
+    out.push_back({path, dump_json(to_json(value), -1), why, value.span});
     return;
   }
   for (const config::Member& member : value.members) {

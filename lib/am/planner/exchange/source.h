@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <set>
@@ -46,6 +47,11 @@ class Source {
 
   // Settings that mean the same by default, or that are none of the plan's business.
   void skip(std::string_view path);
+  // Whether one of these is there: a file without any is not of this framework.
+  bool has_any(std::initializer_list<std::string_view> paths) const;
+  // "exchange.framework" for the file as a whole.
+  void refuse_framework(std::string_view title, std::string_view expected);
+
   // All that was not used, in the file's order.
   std::vector<Ignored> ignored(const std::string& why) const;
 

@@ -75,9 +75,13 @@ void read_training(Draft& draft) {
   const int64_t global = source.integer(kGlobal).value_or(-1);
   if (global >= 0) {
     draft.set("train.global_batch_size", global, kGlobal);
+  } else if (pp > 1 && draft.plan().mesh.dp_size > 0) {
+    draft.set("train.global_batch_size", saturating_product({local, draft.plan().mesh.dp_size}),
+              kLocal);
   } else if (pp > 1) {
-    draft.set("train.global_batch_size",
-              saturating_product({local, std::max<int64_t>(1, draft.plan().mesh.dp_size)}), kLocal);
+    draft.note(cat("torchtitan's global batch is local_batch_size = ", local,
+                   " for each data-parallel rank, and their number is the launcher's: add "
+                   "global_batch_size to [train]"));
   }
   draft.set("train.seq_len", source.integer("training.seq_len").value_or(2048), "training.seq_len");
   draft.set("train.max_steps", source.integer("training.steps").value_or(10000), "training.steps");
@@ -212,6 +216,10 @@ std::optional<Imported> read_torchtitan(std::string_view text, const std::string
   if (!root.has_value()) return std::nullopt;
   if (flags) settle_flags(*root);
   Source source(std::move(*root), file, found);
+  if (!source.has_any({"parallelism", "training", "job"})) {
+    source.refuse_framework("torchtitan", "[parallelism], [training] and [job]");
+    return std::nullopt;
+  }
   const bool replicas = source.size("parallelism.data_parallel_replicate_degree", 1) > 1;
   const auto shard = source.integer("parallelism.data_parallel_shard_degree");
   const bool alone = source.size("parallelism.tensor_parallel_degree", 1) == 1 &&

@@ -39,7 +39,7 @@ void check_nodes(const RuleContext& context, Diagnostics& found) {
                 cat("nodes = ", (world + per_node - 1) / per_node, " or more, or 0"));
 }
 
-constexpr std::array<Rule, 6> kRules = {{
+constexpr std::array<Rule, 7> kRules = {{
     {.id = "cluster.gpu",
      .summary = "[cluster] gpu is a known GPU, or a file that describes one",
      .explain = "Predictions of time need the peaks of the GPU, its memory's bandwidth and the "
@@ -67,6 +67,13 @@ constexpr std::array<Rule, 6> kRules = {{
      .explain = "[cluster] nodes times [mesh] ranks_per_node is the number of GPUs that are "
                 "assumed. 0 takes as many nodes as the ranks need.",
      .check = check_nodes},
+    {.id = "predict.range",
+     .summary = "a plan's step has seconds and bytes that can be counted",
+     .explain =
+         "Every size is legal by itself, and their product can be more than any figure holds: "
+         "sequences of 2^27 tokens in micro-batches of 2^20 of a model with 405 billion "
+         "parameters. Time and memory of such a plan are not predicted.",
+     .check = nullptr},
     {.id = "csv.syntax",
      .summary = "a table of measured runs is well-formed CSV with a header",
      .explain = "The columns are those of plans/measured/runs.csv, in any order; a cell with a "

@@ -6,7 +6,7 @@
 namespace am::planner {
 namespace {
 
-constexpr std::array<Rule, 12> kRules = {{
+constexpr std::array<Rule, 15> kRules = {{
     {.id = "plan.file",
      .summary = "the plan's file can be read",
      .explain = "`am-plan check` goes on with the other plans when one of them is not there, is a "
@@ -80,6 +80,27 @@ constexpr std::array<Rule, 12> kRules = {{
          "variables and redirections are.\n\n"
          "Write the value out at that place, or import the file that the framework itself prints "
          "after resolving it.",
+     .check = nullptr},
+    {.id = "exchange.framework",
+     .summary = "a file to import is of the framework that --from names",
+     .explain = "Each framework's file has settings by which it is known: a file without any of "
+                "them would import as a plan of nothing but defaults, so it is refused.",
+     .check = nullptr},
+    {.id = "exchange.lost",
+     .summary = "what an import leaves out changes neither the layout nor the numbers",
+     .explain =
+         "A setting without a place in a plan is ignored, and listed, where it is about logging, "
+         "data or speed. A degree of parallelism under a name that is not understood, products in "
+         "8 bits, or state on the host or on a disk make another job: they are errors, each at its "
+         "place. `am-plan import --force` makes the plan without them and warns.",
+     .check = nullptr},
+    {.id = "exchange.model",
+     .summary = "an imported file is for the model that --model names",
+     .explain =
+         "Megatron's command line repeats the model's geometry (--num-layers, --hidden-size, "
+         "--num-experts, ...). It is held against the config.json of --model; where they differ "
+         "the "
+         "plan would be that of another model. --force imports it with warnings.",
      .check = nullptr},
     {.id = "exchange.type",
      .summary = "every setting of an imported file is of the kind that its framework wants",

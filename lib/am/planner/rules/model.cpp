@@ -2,6 +2,7 @@
 #include <array>
 #include <filesystem>
 
+#include "am/base/json.h"
 #include "am/base/text.h"
 #include "am/planner/rules/catalogue.h"
 
@@ -19,7 +20,16 @@ void check_weights(const RuleContext& context, Diagnostics& found) {
               "give a safetensors file or a folder of them, \"auto\" or \"none\"");
 }
 
-constexpr std::array<Rule, 11> kRules = {{
+void note_dropout(const RuleContext& context, Diagnostics& found) {
+  if (context.model == nullptr || context.model->attention_dropout <= 0.0) return;
+  found.add({"model.dropout", Severity::kNote,
+             find_json_key(context.model->text, context.model->file, "attention_dropout"),
+             cat("attention_dropout = ", context.model->attention_dropout,
+                 ": predictions leave its mask and its kernel out"),
+             "am-run refuses to train it; attention_dropout = 0.0 is what large models use"});
+}
+
+constexpr std::array<Rule, 12> kRules = {{
     {.id = "model.path",
      .summary = "model.path leads to a readable config.json",
      .explain =
@@ -55,8 +65,11 @@ constexpr std::array<Rule, 11> kRules = {{
      .explain =
          "A family knows how a config becomes parameters and how they are cut over tensor-parallel "
          "ranks. llama covers every model that took over Llama's config (Yi, SmolLM2, ...). A "
-         "config of another model_type that has Llama's keys, and none that show another shape "
-         "(experts, latent attention, an encoder), is planned as Llama with a warning.\n\n"
+         "config of another model_type is planned as Llama, with a warning, where each of its keys "
+         "is one of Llama's or known not to change a shape (token ids, dropout, constants, what "
+         "concerns generation). One key that is not understood may stand for experts, other "
+         "attention or other norms, so the config is refused and the key named; likewise a "
+         "hidden_act other than silu, and types known to differ without a key.\n\n"
          "am-run computes llama, mistral, qwen2 and qwen3; it refuses the others with "
          "runtime.unsupported. A new family is one file in lib/am/model/families.",
      .check = nullptr},
@@ -97,6 +110,14 @@ constexpr std::array<Rule, 11> kRules = {{
          "model otherwise; \"none\" always initialises; anything else is a path, relative to the "
          "plan, which must exist. A wrong path must not turn into a freshly initialised model.",
      .check = check_weights},
+    {.id = "model.dropout",
+     .summary = "attention_dropout of the config is not predicted, and not trained",
+     .explain =
+         "Dropout in attention keeps a mask of all scores, or has its kernel make it twice. Memory "
+         "and time are predicted without. am-run has no dropout: it refuses to train such a config "
+         "rather than train another model (runtime.unsupported). The pretraining of the known "
+         "families has none.",
+     .check = note_dropout},
     {.id = "model.freeze_params",
      .summary = "every glob of freeze_params matches a parameter, and some are left to train",
      .explain =

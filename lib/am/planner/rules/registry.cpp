@@ -117,10 +117,13 @@ CheckedPlan check_model(const config::Plan& plan, const model::ModelConfig& mode
 
 CheckedFile check_file(const std::filesystem::path& file,
                        const std::vector<config::Override>& overrides, int64_t world_size,
-                       Diagnostics& found) {
+                       Diagnostics& found, config::Plugins plugins) {
   return check_draft(
       file, overrides,
-      [&](const config::Plan& plan, Diagnostics& ruled) { return check(plan, world_size, ruled); },
+      [&](config::Plan& plan, Diagnostics& ruled) {
+        plan.plugins = plugins;
+        return check(plan, world_size, ruled);
+      },
       found);
 }
 

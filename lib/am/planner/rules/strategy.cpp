@@ -4,6 +4,7 @@
 
 #include "am/base/text.h"
 #include "am/planner/legal_values.h"
+#include "am/planner/precision.h"
 #include "am/planner/rules/catalogue.h"
 
 namespace am::planner {
@@ -88,11 +89,29 @@ void check_reshard(const RuleContext& context, Diagnostics& found) {
   if (size == nullptr) return;
   const int64_t shards = context.mesh->dp_shard * context.mesh->cp;
   if (*size >= 1 && shards % *size == 0) return;
-  found.error("strategy.reshard", context.plan.span("strategy.reshard_after_forward"),
-              cat("reshard_after_forward = ", *size, " does not divide the ", shards,
-                  " ranks that parameters are sharded over"),
-              cat(assignment("reshard_after_forward", nearest_values(divisors(shards), *size)),
-                  ", true or false"));
+  std::vector<int64_t> legal = divisors(shards);
+  legal.erase(legal.begin());  // a group of one rank is `false`
+  const std::string sizes = assignment("reshard_after_forward", nearest_values(legal, *size));
+  found.error(
+      "strategy.reshard", context.plan.span("strategy.reshard_after_forward"),
+      cat("reshard_after_forward = ", *size, " does not divide the ", shards,
+          " ranks that parameters are sharded over"),
+      sizes.empty() ? "reshard_after_forward = true or false" : cat(sizes, ", true or false"));
+}
+
+// Only fsdp2 has a mixed-precision policy. That the others compute in the dtype that they store
+// shows nowhere in a plan, and costs a factor of two to eight on a GPU.
+void check_float32(const RuleContext& context, Diagnostics& found) {
+  const config::Plan& plan = context.plan;
+  const bool nccl =
+      std::visit([](const auto& one) { return one.backend == "nccl"; }, plan.strategy);
+  if ((plan.cluster.gpu.empty() && !nccl) || fsdp2(context) != nullptr) return;
+  if (resolve_precision(plan).compute != "float32") return;
+  const std::string name = config::strategy_name(plan.strategy);
+  found.warning("strategy.float32", plan.span("strategy.name"),
+                cat(name, " has no mp_policy: it computes in model.dtype = \"float32\""),
+                "model.dtype = \"bfloat16\" computes and stores in bfloat16; fsdp2 computes in "
+                "bfloat16 and stores float32");
 }
 
 void check_autocast(const RuleContext& context, Diagnostics& found) {
@@ -103,7 +122,7 @@ void check_autocast(const RuleContext& context, Diagnostics& found) {
               "autocast_dtype = \"bfloat16\", or remove the key");
 }
 
-constexpr std::array<Rule, 10> kRules = {{
+constexpr std::array<Rule, 11> kRules = {{
     {.id = "tp.strategy",
      .summary = "ddp does not support tensor parallelism",
      .explain =
@@ -156,6 +175,15 @@ constexpr std::array<Rule, 10> kRules = {{
          "it is. torch.autocast takes float32 for a mistake and turns itself off. To compute in "
          "float32, leave the key out and set mp_policy.param_dtype.",
      .check = check_autocast},
+    {.id = "strategy.float32",
+     .summary = "a strategy without a mixed-precision policy computes in float32 (a warning)",
+     .explain =
+         "fsdp2 has mp_policy, by default bfloat16 with reductions in float32. ddp and "
+         "megatron_fsdp "
+         "compute in the dtype that they store, model.dtype, which is float32 unless the plan says "
+         "otherwise: on a GPU a fraction of the speed, and a prediction that is not comparable "
+         "with fsdp2's. The warning comes where [cluster] gpu or the backend says that it is one.",
+     .check = check_float32},
     {.id = "strategy.ignored_params",
      .summary = "every glob of ignored_params matches a parameter",
      .explain =

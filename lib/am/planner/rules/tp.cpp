@@ -136,7 +136,7 @@ void check_experts(const RuleContext& context, Diagnostics& found) {
                 "sequence_parallel = true (fsdp2), or tp_size = 1 and ep_size > 1");
 }
 
-constexpr std::array<Rule, 12> kRules = {{
+constexpr std::array<Rule, 13> kRules = {{
     {.id = "tp.heads",
      .summary = "tp_size divides num_attention_heads",
      .explain =
@@ -198,8 +198,18 @@ constexpr std::array<Rule, 12> kRules = {{
          "tp_plan takes \"auto\" (the family's own plan), an inline table of pattern = style, a "
          "TOML file with such a table (at its top level, or in a section [tp_plan]), a registered "
          "family's name, or \"libmine.so:symbol\": a C function without arguments that returns the "
-         "table as TOML text.\n\nPaths are relative to the plan. `am-plan tp PLAN` shows the plan "
+         "table as TOML text (see tp.plugin).\n\nPaths are relative to the plan. `am-plan tp PLAN` "
+         "shows the plan "
          "that is used, and what each line matches.",
+     .check = nullptr},
+    {.id = "tp.plugin",
+     .summary = "a plan loads a plugin only where that is allowed",
+     .explain =
+         "Loading a library runs its code, with all that its user may do. A plan is often somebody "
+         "else's, so \"libmine.so:symbol\" in one is loaded only with --allow-plugins on the "
+         "command "
+         "line, or AM_ALLOW_PLUGINS=1 in the environment; no file can allow it. The plan that lies "
+         "in a checkpoint or a run folder is data: from it no plugin is ever loaded.",
      .check = nullptr},
     {.id = "tp.sequence",
      .summary = "sequence_parallel = true has an effect",

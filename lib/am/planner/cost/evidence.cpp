@@ -1,0 +1,73 @@
+#include "am/planner/cost/evidence.h"
+
+#include <algorithm>
+
+#include "am/base/text.h"
+
+namespace am::planner {
+namespace {
+
+bool has_experts(const Workload& job) {
+  const auto& layers = job.model.layers;
+  return std::any_of(layers.begin(), layers.end(), [](const LayerGroup& group) {
+    return group.profile.feed_forward.experts > 0;
+  });
+}
+
+// "h100-sxm" and "h100-sxm-96g-500w" are of one product: what a kernel reaches of the peak is
+// much the same. "h200", "gh200" and "b200" are others, and by its power limit so is "h100-pcie".
+std::string_view product_of(const Gpu& gpu) {
+  const std::string_view name = gpu.name;
+  return ends_with(name, "-pcie") ? name : name.substr(0, name.find('-'));
+}
+
+template <typename Measured>
+Evidence evidence(const MeasuredRuns& runs, const Workload& job, const Gpu* gpu,
+                  const Measured& is_measured) {
+  Evidence found;
+  for (const MeasuredRun& run : runs.runs) {
+    if (run.test_job || !is_measured(run)) continue;
+    const bool same_who = run.job.implementation == job.implementation;
+    const bool same_place = (gpu == nullptr || product_of(run.gpu) == product_of(*gpu)) &&
+                            has_experts(run.job) == has_experts(job);
+    found.of_implementation += same_who ? 1 : 0;
+    found.on_gpu += same_place ? 1 : 0;
+    found.of_this += same_who && same_place ? 1 : 0;
+  }
+  return found;
+}
+
+}  // namespace
+
+Evidence timed_evidence(const MeasuredRuns& runs, const Workload& job, const Gpu& gpu) {
+  return evidence(runs, job, &gpu, [](const MeasuredRun& run) {
+    return run.seconds.has_value() && *run.seconds > 0.0;
+  });
+}
+
+Evidence memory_evidence(const MeasuredRuns& runs, const Workload& job, const Gpu* gpu) {
+  return evidence(runs, job, gpu,
+                  [](const MeasuredRun& run) { return run.memory_bytes.has_value(); });
+}
+
+std::string_view kind_of_model(const Workload& job) {
+  return has_experts(job) ? "a model with experts" : "a dense model";
+}
+
+std::string_view name_of(ComputeFormat format) {
+  switch (format) {
+    case ComputeFormat::kFp32:
+      return "fp32";
+    case ComputeFormat::kFp16:
+      return "fp16";
+    case ComputeFormat::kBf16:
+      return "bf16";
+    case ComputeFormat::kFp8:
+      return "fp8";
+    case ComputeFormat::kFp4:
+      return "fp4";
+  }
+  return "";
+}
+
+}  // namespace am::planner

@@ -1,0 +1,142 @@
+#include "am/term/printable.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <utility>
+
+#include "am/base/text.h"
+
+namespace am::term {
+namespace {
+
+// Of a sequence that utf8_length accepts.
+char32_t decode(std::string_view sequence) {
+  const auto lead = static_cast<unsigned char>(sequence[0]);
+  if (sequence.size() == 1) return lead;
+  char32_t code = lead & (0xFFU >> (sequence.size() + 1));
+  for (const char c : sequence.substr(1))
+    code = code << 6 | (static_cast<unsigned char>(c) & 0x3FU);
+  return code;
+}
+
+constexpr std::array<std::pair<char32_t, char32_t>, 6> kControls = {{{0x00, 0x1F},
+                                                                     {0x7F, 0x9F},
+                                                                     {0x61C, 0x61C},
+                                                                     {0x200E, 0x200F},
+                                                                     {0x202A, 0x202E},
+                                                                     {0x2066, 0x2069}}};
+
+// The sequence at the front of `text`, of one byte where that is not UTF-8.
+std::string_view front(std::string_view text) {
+  return text.substr(0, std::max<size_t>(1, utf8_length(text)));
+}
+
+bool is_unsafe(std::string_view sequence) {
+  return utf8_length(sequence) == 0 || is_control(sequence);
+}
+
+// Length of the "\x1b[1;31m" at the front; 0 when there is none.
+size_t color_length(std::string_view text) {
+  if (!starts_with(text, "\x1b[")) return 0;
+  const size_t end = text.find_first_not_of("0123456789;", 2);
+  return end != std::string_view::npos && text[end] == 'm' ? end + 1 : 0;
+}
+
+}  // namespace
+
+size_t utf8_length(std::string_view text) {
+  const auto byte = [&](size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const auto continues = [&](size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) return text.empty() ? 0 : 1;
+  if (lead >= 0xC2 && lead <= 0xDF) return continues(1) ? 2 : 0;
+  if (lead >= 0xE0 && lead <= 0xEF) {
+    const bool overlong = lead == 0xE0 && byte(1) < 0xA0;
+    const bool surrogate = lead == 0xED && byte(1) >= 0xA0;
+    return continues(1) && continues(2) && !overlong && !surrogate ? 3 : 0;
+  }
+  if (lead >= 0xF0 && lead <= 0xF4) {
+    const bool overlong = lead == 0xF0 && byte(1) < 0x90;
+    const bool too_large = lead == 0xF4 && byte(1) >= 0x90;
+    return continues(1) && continues(2) && continues(3) && !overlong && !too_large ? 4 : 0;
+  }
+  return 0;
+}
+
+bool is_control(std::string_view sequence) {
+  const char32_t code = decode(sequence);
+  return std::any_of(kControls.begin(), kControls.end(), [code](const auto& range) {
+    return range.first <= code && code <= range.second;
+  });
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::string_view sequence = front(text);
+    if (sequence == "\t") {
+      out += ' ';
+    } else if (is_unsafe(sequence)) {
+      out += '?';
+    } else {
+      out += sequence;
+    }
+    text.remove_prefix(sequence.size());
+  }
+  return out;
+}
+
+std::string printable_lines(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::string_view sequence =
+        text.substr(0, std::max(front(text).size(), color_length(text)));
+    const bool keep = sequence == "\n" || sequence == "\t" || color_length(sequence) > 0;
+    if (!keep && is_unsafe(sequence)) {
+      out += '?';
+    } else {
+      out += sequence;
+    }
+    text.remove_prefix(sequence.size());
+  }
+  return out;
+}
+
+std::string shortened(std::string_view text, size_t most) {
+  if (text.size() <= most) return std::string(text);
+  const size_t head = most - most / 4;
+  // A byte within a sequence belongs to what is left out.
+  const auto within = [&](size_t i) {
+    return (static_cast<unsigned char>(text[i]) & 0xC0U) == 0x80U;
+  };
+  size_t begin = head;
+  while (begin > 0 && within(begin)) --begin;
+  size_t end = text.size() - most / 4;
+  while (end < text.size() && within(end)) ++end;
+  return cat(text.substr(0, begin), "...[", end - begin, " bytes]...", text.substr(end));
+}
+
+std::string echo(std::string_view text) { return printable(shortened(text)); }
+
+std::string printable_json(std::string_view json) {
+  std::string out;
+  while (!json.empty()) {
+    const std::string_view sequence = front(json);
+    // A newline is the indentation's: inside of a string JSON escapes it.
+    if (sequence == "\n" || !is_unsafe(sequence)) {
+      out += sequence;
+    } else {
+      std::array<char, 8> escape{};
+      std::snprintf(escape.data(), escape.size(), "\\u%04x",
+                    static_cast<unsigned>(decode(sequence)));
+      out += escape.data();
+    }
+    json.remove_prefix(sequence.size());
+  }
+  return out;
+}
+
+}  // namespace am::term

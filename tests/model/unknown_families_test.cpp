@@ -1,0 +1,35 @@
+// Every causal model of transformers whose config has Llama's sizes and another type: its total is
+// exact, or it is refused. scripts/fixtures/check_unknown_families.py writes the configs.
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "am/base/file.h"
+#include "am/base/json.h"
+#include "am/base/text.h"
+#include "am/model/config.h"
+#include "am/model/inventory.h"
+
+using namespace am;
+
+TEST_CASE("a model that is none of our families is counted exactly or refused") {
+  const Json all = Json::parse(read_file(cat(AM_TEST_DATA, "/unknown_families.json")));
+  REQUIRE(all.size() > 30);
+  std::vector<std::string> counted;
+  for (const auto& [model_type, entry] : all.items()) {
+    INFO(model_type);
+    Diagnostics found;
+    const auto config = model::parse_config(entry.at("config").dump(), model_type, found);
+    if (!config) {
+      REQUIRE(found.errors() > 0);
+      CHECK(found.items()[0].rule == "model.family");
+      continue;
+    }
+    counted.push_back(model_type);
+    CHECK(model::build_inventory(*config).total() == entry.at("parameters").get<int64_t>());
+    CHECK(found.count(Severity::kWarning) == 1);
+  }
+  for (const char* same : {"cwm", "ernie4_5", "granite", "helium", "internlm3", "ministral3"}) {
+    CHECK_THAT(counted, Catch::VectorContains(std::string(same)));
+  }
+}
