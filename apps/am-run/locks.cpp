@@ -9,11 +9,14 @@ using namespace am;
 std::vector<launch::RunLock> take_locks(const launch::RunFolder& run,
                                         const std::filesystem::path& checkpoints,
                                         const std::string& job) {
+  std::filesystem::create_directories(checkpoints);
   std::vector<std::filesystem::path> folders = {run.root()};
-  if (checkpoints != run.checkpoints()) folders.push_back(checkpoints);
+  const bool inside = checkpoints == run.checkpoints() ||
+                      std::filesystem::equivalent(checkpoints, run.checkpoints()) ||
+                      std::filesystem::equivalent(checkpoints, run.root());
+  if (!inside) folders.push_back(checkpoints);
   std::vector<launch::RunLock> locks;
   for (const auto& folder : folders) {
-    std::filesystem::create_directories(folder);
     launch::LockOptions options;
     options.job = job;
     locks.push_back(launch::RunLock::take(folder, options));

@@ -182,6 +182,17 @@ TEST_CASE("a damaged checkpoint is named, never half read") {
                     fs::file_size(folder / "rank-00001.safetensors") - 5);
     CHECK_THROWS_WITH(open_tensor_source(folder), Catch::Contains("rank-00001.safetensors"));
   }
+  SECTION("a rank's file is another save's") {
+    save_under(plan_for("llama", 2, ""), 2, temp.path() / "other/step-3");
+    fs::copy_file(temp.path() / "other/step-3/rank-00001.safetensors",
+                  folder / "rank-00001.safetensors", fs::copy_options::overwrite_existing);
+    const std::string here = read_checkpoint_info(folder).save_id;
+    const std::string there = read_checkpoint_info(temp.path() / "other/step-3").save_id;
+    REQUIRE(here != there);
+    CHECK_THROWS_WITH(open_tensor_source(folder), Catch::Contains("rank-00001.safetensors") &&
+                                                      Catch::Contains(here) &&
+                                                      Catch::Contains(there));
+  }
   SECTION("two ranks claim the same part") {
     fs::copy_file(folder / "rank-00000.safetensors", folder / "rank-00001.safetensors",
                   fs::copy_options::overwrite_existing);

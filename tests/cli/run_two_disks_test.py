@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import unittest
+from pathlib import Path
 
 from run_support import BIN, RunTest, free_port, plan_text, why_not
 
@@ -77,11 +78,11 @@ class TwoDisksTest(RunTest):
     def test_data_that_is_not_the_same(self):
         data, other = self.new_folder("data"), self.new_folder("other")
         text = plan_text(steps=2, mesh="world_size = 2\ntp_size = 2")
-        tokens = text.split('path = "')[2].split('"')[0]
-        content = open(tokens, "rb").read()
+        tokens = Path(text.split('path = "')[2].split('"')[0])
+        content = tokens.read_bytes()
         (data / "tokens.bin").write_bytes(content)
         (other / "tokens.bin").write_bytes(content[:-2] + b"\0\0")
-        plan = self.write_plan(text.replace(tokens, str(data / "tokens.bin")))
+        plan = self.write_plan(text.replace(str(tokens), str(data / "tokens.bin")))
         self.assert_refused([plan, "--run-dir", "run"], [(data, other)],
                             "rank 1 does not train what rank 0 trains", "data.fingerprint: ")
         shutil.copy(data / "tokens.bin", other / "tokens.bin")

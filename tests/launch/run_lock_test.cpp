@@ -28,6 +28,7 @@ LockOptions quick(const std::string& job) {
   options.patience = 20ms;
   options.beat = 20ms;
   options.silence = 300ms;
+  options.aftermath = 20ms;
   return options;
 }
 
@@ -97,6 +98,26 @@ TEST_CASE("the lock of a process that was killed is taken over") {
   REQUIRE_FALSE(read_file(folder / "lock").empty());
   const RunLock next = RunLock::take(folder.path(), quick("job-b"));
   CHECK(next.left_by() == cat("process ", child, " on ", host_name()));
+}
+
+TEST_CASE("the ranks of a job whose launcher was killed hold the folder until they are gone") {
+  const TemporaryFolder folder;
+  const pid_t launcher = ::fork();
+  if (launcher == 0) {
+    const RunLock held = RunLock::take(folder.path(), quick("job-a"));
+    if (::fork() == 0) {
+      ::execl("/bin/sh", "sh", "-c", "sleep 0.3", nullptr);
+      ::_exit(1);
+    }
+    ::raise(SIGKILL);
+  }
+  ::waitpid(launcher, nullptr, 0);
+  LockOptions options = quick("job-b");
+  options.aftermath = 1ms;
+  CHECK_THAT(refusal_in(folder, options), Catch::Contains(cat("process ", launcher, " on ")));
+  options.aftermath = 60s;
+  const RunLock next = RunLock::take(folder.path(), options);
+  CHECK(next.left_by() == cat("process ", launcher, " on ", host_name()));
 }
 
 TEST_CASE("another machine's lock counts as long as it shows a sign of life") {

@@ -27,13 +27,14 @@
 
 // Note [Who holds a run folder]
 // Where the kernel locks the file (flock), it says who is first, and lets go when the holder dies,
-// however it dies. Processes of one boot share a kernel: once it has given us the lock, whoever of
-// this boot is written in the file is gone. The file of a network file system may be locked for one
-// machine alone, or not at all (ENOLCK). So a holder also touches the file every few seconds, and
-// who finds the name of another machine watches for that: a time that moves is a sign of life, and
-// it is compared with itself alone, because clocks differ. A machine that was switched off costs
-// its successor that wait. What this cannot see: a job that was stopped (SIGSTOP) on another
-// machine for longer than the wait.
+// however it dies. The processes that a holder starts inherit the lock, so that a job whose
+// launcher was killed holds the folder until the last of its ranks is gone. Processes of one boot
+// share a kernel: once it has given us the lock, whoever of this boot is written in the file is
+// gone. The file of a network file system may be locked for one machine alone, or not at all
+// (ENOLCK). So a holder also touches the file every few seconds, and who finds the name of another
+// machine watches for that: a time that moves is a sign of life, and it is compared with itself
+// alone, because clocks differ. A machine that was switched off costs its successor that wait. What
+// this cannot see: a job that was stopped (SIGSTOP) on another machine for longer than the wait.
 
 namespace am::launch {
 
@@ -126,9 +127,8 @@ Error cannot(const fs::path& file, const char* what) {
 
 enum class KernelLock { kMine, kTaken, kNone };
 
-KernelLock lock_file(int fd, const LockOptions& options) {
-  if (!options.kernel_lock) return KernelLock::kNone;
-  const auto end = Clock::now() + options.patience;
+KernelLock lock_file(int fd, std::chrono::milliseconds patience) {
+  const auto end = Clock::now() + patience;
   for (;;) {
     if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return KernelLock::kMine;
     if (errno != EWOULDBLOCK && errno != EINTR) return KernelLock::kNone;
@@ -157,13 +157,28 @@ bool shows_life(const fs::path& file, std::chrono::milliseconds silence) {
   return false;
 }
 
+bool is_of_this_boot(const Holder& holder) {
+  return !holder.boot.empty() && holder.boot == boot_id();
+}
+
+// Of this boot.
+bool process_is_there(const Holder& holder) {
+  return holder.begun != 0 && process_begin(holder.pid) == holder.begun;
+}
+
+KernelLock lock_file(int fd, const fs::path& path, const LockOptions& options) {
+  if (!options.kernel_lock) return KernelLock::kNone;
+  const KernelLock lock = lock_file(fd, options.patience);
+  if (lock != KernelLock::kTaken) return lock;
+  const auto holder = holder_in(path);
+  if (!holder || !is_of_this_boot(*holder) || process_is_there(*holder)) return lock;
+  return lock_file(fd, options.aftermath);
+}
+
 bool is_alive(const fs::path& file, const Holder& holder, KernelLock lock,
               const LockOptions& options) {
-  if (!holder.boot.empty() && holder.boot == boot_id()) {
-    if (lock == KernelLock::kMine) return false;
-    return process_begin(holder.pid) == holder.begun && holder.begun != 0;
-  }
-  return shows_life(file, options.silence);
+  if (!is_of_this_boot(holder)) return shows_life(file, options.silence);
+  return lock != KernelLock::kMine && process_is_there(holder);
 }
 
 }  // namespace
@@ -231,9 +246,9 @@ void write_holder(const OpenFile& file, const fs::path& path, const std::string&
 
 RunLock RunLock::take(const fs::path& folder, const LockOptions& options) {
   const fs::path path = folder / kLockName;
-  OpenFile file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  OpenFile file(::open(path.c_str(), O_RDWR | O_CREAT, 0666));  // inherited: see the note
   if (file.fd < 0) throw cannot(path, "cannot open the lock");
-  const KernelLock kernel = lock_file(file.fd, options);
+  const KernelLock kernel = lock_file(file.fd, path, options);
   const auto holder = holder_in(path);
   if (kernel == KernelLock::kTaken) throw refusal(folder, holder);
   if (holder && is_alive(path, *holder, kernel, options)) throw refusal(folder, holder);

@@ -20,6 +20,8 @@ struct LockOptions {
   std::string job;  // for whoever meets the lock
   // How long a holder may take to go, that was asked to a moment ago.
   std::chrono::milliseconds patience = std::chrono::seconds(2);
+  // How long the ranks of a holder that was killed may take to die.
+  std::chrono::milliseconds aftermath = std::chrono::seconds(30);
   // A holder shows a sign of life so often.
   std::chrono::milliseconds beat = std::chrono::seconds(5);
   // One of another machine that shows none for so long is gone.

@@ -122,6 +122,11 @@ Json run_facts(const config::Plan& plan, const model::ModelConfig& config,
     const bool path = field.is_path != nullptr && !value.is_null();
     facts[field.name()] = path ? without_folders(value) : value;
   }
+  // Where its end follows from max_steps, another max_steps is another curve.
+  const auto& scheduler = plan.scheduler;
+  if ((scheduler.name == "cosine" || scheduler.name == "linear") && scheduler.decay_steps == 0) {
+    facts["scheduler.decay_steps"] = plan.train.max_steps;
+  }
   // Synthetic tokens follow from the vocabulary and the seed.
   if (plan.data.kind != "synthetic") {
     facts["data.tokens"] = source.size();

@@ -242,7 +242,7 @@ fs::path Trainer::save(int64_t steps) {
   info.lineage = lineage_of(beginning_, job_.id);
   info.samples = samples_before(steps);
   info.facts = facts_;
-  const fs::path folder = checkpoints_ / launch::checkpoint_name(steps);
+  fs::path folder = checkpoints_ / launch::checkpoint_name(steps);
   const auto start = std::chrono::steady_clock::now();
   checkpoint::save_checkpoint(folder, info, config::to_toml(plan_), *model_, optimizer_state());
   if (mesh_.rank() == 0) {
