@@ -14,15 +14,18 @@ using am::test::plan_of;
 
 namespace {
 
+Layout layout_of(const config::Plan& plan, const model::ModelConfig& model) {
+  Diagnostics found;
+  const auto sizes = resolve_mesh(plan, 0, found);
+  REQUIRE(sizes);
+  const auto layout = build_layout(plan, model, *sizes, found);
+  REQUIRE(layout);
+  return *layout;
+}
+
 struct Case {
-  explicit Case(const std::string& text) : plan(plan_of(text)), model(model_of("llama-3.1-8b")) {
-    Diagnostics found;
-    const auto sizes = resolve_mesh(plan, 0, found);
-    REQUIRE(sizes);
-    auto made = build_layout(plan, model, *sizes, found);
-    REQUIRE(made);
-    layout = *std::move(made);
-  }
+  explicit Case(const std::string& text)
+      : plan(plan_of(text)), model(model_of("llama-3.1-8b")), layout(layout_of(plan, model)) {}
   int64_t training(RankRange ranks) const { return training_bytes(plan, model, layout, ranks); }
   int64_t inspection(RankRange ranks) const { return inspection_bytes(plan, model, layout, ranks); }
 
