@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
 #include <map>
 #include <system_error>
 #include <utility>
@@ -25,19 +26,38 @@ constexpr const char* kFormatName = "automesh-checkpoint";
 
 std::string info_json(const CheckpointInfo& info) {
   const auto& mesh = info.mesh;
-  const Json json = {{"format", kFormatName},
-                     {"version", kCheckpointVersion},
-                     {"step", info.step},
-                     {"world_size", info.world_size},
-                     {"model_type", info.model_type},
-                     {"mesh",
-                      {{"pp", mesh.pp},
-                       {"dp_replicate", mesh.dp_replicate},
-                       {"dp_shard", mesh.dp_shard},
-                       {"cp", mesh.cp},
-                       {"tp", mesh.tp},
-                       {"ep", mesh.ep}}}};
+  Json json = {{"format", kFormatName},
+               {"version", kCheckpointVersion},
+               {"step", info.step},
+               {"world_size", info.world_size},
+               {"model_type", info.model_type},
+               {"mesh",
+                {{"pp", mesh.pp},
+                 {"dp_replicate", mesh.dp_replicate},
+                 {"dp_shard", mesh.dp_shard},
+                 {"cp", mesh.cp},
+                 {"tp", mesh.tp},
+                 {"ep", mesh.ep}}}};
+  if (info.skipped_steps > 0) json["skipped_steps"] = info.skipped_steps;
+  if (info.loss_scale) {
+    json["loss_scale"] = {{"scale", info.loss_scale->scale},
+                          {"growth_tracker", info.loss_scale->growth_tracker}};
+  }
   return json.dump(2) + "\n";
+}
+
+// Both keys are there in jobs alone that skip steps.
+void read_skipped_steps(const Json& json, CheckpointInfo& info) {
+  info.skipped_steps = json.value("skipped_steps", int64_t{0});
+  bool legal = info.skipped_steps >= 0 && info.skipped_steps <= info.step;
+  if (json.contains("loss_scale")) {
+    const auto& scale = json.at("loss_scale");
+    info.loss_scale = {scale.at("scale").get<double>(), scale.at("growth_tracker").get<int64_t>()};
+    legal = legal && std::isfinite(info.loss_scale->scale) && info.loss_scale->scale > 0.0 &&
+            info.loss_scale->growth_tracker >= 0;
+  }
+  if (legal) return;
+  throw Error(ErrorKind::kFormat, cat(kInfoFile, ": its skipped_steps or loss_scale cannot be"));
 }
 
 struct SavedBox {
@@ -130,6 +150,7 @@ CheckpointInfo read_checkpoint_info(const fs::path& folder) {
     info.step = json->at("step").get<int64_t>();
     info.world_size = json->at("world_size").get<int64_t>();
     info.model_type = json->at("model_type").get<std::string>();
+    read_skipped_steps(*json, info);
     const auto& mesh = json->at("mesh");
     info.mesh = {mesh.at("pp").get<int64_t>(),       mesh.at("dp_replicate").get<int64_t>(),
                  mesh.at("dp_shard").get<int64_t>(), mesh.at("cp").get<int64_t>(),

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,13 @@ struct CheckpointInfo {
   int64_t world_size = 1;
   mesh::MeshSizes mesh;
   std::string model_type;
+  int64_t skipped_steps = 0;  // of `step`: those without an update
+  // Of float16 training: optim::GradScaler's state.
+  struct LossScale {
+    double scale = 0.0;
+    int64_t growth_tracker = 0;
+  };
+  std::optional<LossScale> loss_scale;
 };
 
 // A tensor laid out like a parameter and saved with it: an optimizer moment.

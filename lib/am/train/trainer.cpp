@@ -61,6 +61,8 @@ Trainer::Trainer(const config::Plan& plan, const model::ModelConfig& config,
       model_(parallel::ParallelModel::build(plan, config, layout_, mesh_, strategy)) {
   optimizer_ = std::make_unique<optim::AdamW>(trained_parameters(*model_),
                                               optimizer_options(plan_, *model_));
+  guard_ = std::make_unique<StepGuard>(plan_, *model_, *optimizer_,
+                                       [this](const std::string& line) { log(line); });
   const BatchSizes sizes = batch_sizes(plan_, layout_.mesh.sizes());
   micro_batches_ = sizes.micro_batches;
   labels_per_step_ = sizes.global_batch * plan_.train.seq_len;
@@ -106,7 +108,8 @@ void Trainer::load_state(const fs::path& folder) {
   for (const auto& state : optimizer_state()) {
     source->read(state.key, state.parameter->box, state.value);
   }
-  optimizer_->set_steps(info.step);
+  optimizer_->set_steps(info.step - info.skipped_steps);
+  guard_->resume_from(info);
   first_step_ = info.step;
 }
 
@@ -165,7 +168,7 @@ double Trainer::backward(int64_t step, int64_t micro_batch, bool last) {
       model_->loss_sum(model_->forward(as_tensor(batch.inputs, batch, device), positions),
                        as_tensor(batch.labels, batch, device));
   if (last) over("forward");
-  (loss / static_cast<double>(labels_per_step_)).backward();
+  (loss / (static_cast<double>(labels_per_step_) / guard_->loss_scale())).backward();
   data_parallel.finish_backward();
   if (last) over("backward");
   return loss.item<double>();
@@ -182,19 +185,14 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   at::Tensor total = at::full({1}, loss, doubles_of(replicas));
   replicas.all_reduce(total);
 
-  const double norm = optim::global_norm(gradient_shards(*model_), mesh_.group("world"));
-  const double factor = optim::clip_factor(norm, plan_.train.max_grad_norm);
-  const std::vector<at::Tensor> gradients = trained_gradients(*model_);
-  if (factor != 1.0) {
-    for (const at::Tensor& gradient : gradients) gradient.mul_(factor);
-  }
+  const double scale = guard_->loss_scale();
   observe::StepMetrics metrics;
   metrics.step = step + 1;
   metrics.loss = total.item<double>() / static_cast<double>(labels_per_step_);
-  metrics.grad_norm = norm;
+  metrics.grad_norm = optim::global_norm(gradient_shards(*model_), mesh_.group("world")) / scale;
   metrics.lr =
       optim::learning_rate(plan_.scheduler, plan_.optimizer.lr, plan_.train.max_steps, step);
-  optimizer_->step(gradients, metrics.lr);
+  if (guard_->allows_update(loss, metrics)) update(scale, metrics);
   over("optimizer");
   metrics.tokens = labels_per_step_;
   metrics.step_seconds = seconds_since(start);
@@ -202,13 +200,25 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   return metrics;
 }
 
+void Trainer::update(double loss_scale, const observe::StepMetrics& metrics) {
+  const double factor =
+      optim::clip_factor(metrics.grad_norm, plan_.train.max_grad_norm) / loss_scale;
+  const std::vector<at::Tensor> gradients = trained_gradients(*model_);
+  if (factor != 1.0) {
+    for (const at::Tensor& gradient : gradients) gradient.mul_(factor);
+  }
+  optimizer_->step(gradients, metrics.lr);
+}
+
 bool Trainer::save_now(int64_t finished) const {
   return plan_.checkpoint.every > 0 && finished % plan_.checkpoint.every == 0;
 }
 
 fs::path Trainer::save(int64_t steps) {
+  if (!guard_->allows_writing(cat("checkpoint ", launch::checkpoint_name(steps)))) return {};
   checkpoint::CheckpointInfo info;
   info.step = steps;
+  guard_->write_to(info);
   info.world_size = layout_.mesh.world_size();
   info.mesh = layout_.mesh.sizes();
   info.model_type = model_->config().model_type;
@@ -266,12 +276,17 @@ TrainResult Trainer::run(const launch::StopSignal& stop) {
     if (first && callbacks_.step) callbacks_.step(metrics);
     if (save_now(result.steps)) {
       for (const auto& sink : sinks) sink->flush();
-      result.checkpoint = save(result.steps);
+      const fs::path saved = save(result.steps);
+      if (!saved.empty()) result.checkpoint = saved;
     }
   }
   for (const auto& sink : sinks) sink->flush();
-  if (result.last && !save_now(result.steps)) result.checkpoint = save(result.steps);
-  if (plan_.checkpoint.export_format == "hf" && !result.stopped) {
+  if (result.last && !save_now(result.steps)) {
+    const fs::path saved = save(result.steps);
+    if (!saved.empty()) result.checkpoint = saved;
+  }
+  if (plan_.checkpoint.export_format == "hf" && !result.stopped &&
+      guard_->allows_writing("the export")) {
     result.exported = run_.root() / "export" / launch::checkpoint_name(result.steps);
     if (first) fs::remove_all(result.exported);
     checkpoint::export_hf(result.exported, *model_, std::nullopt);

@@ -30,6 +30,7 @@
 #include "am/planner/layout.h"
 #include "am/runtime/device_mesh.h"
 #include "am/runtime/world.h"
+#include "am/train/nonfinite.h"
 
 namespace am::train {
 
@@ -67,6 +68,7 @@ class Trainer {
   int64_t first_step() const { return first_step_; }
   parallel::ParallelModel& model() { return *model_; }
   // Writes checkpoints/step-N for `steps` finished steps; drops old ones beyond checkpoint.keep.
+  // Empty where the state is not finite, under train.on_nonfinite = "continue".
   std::filesystem::path save(int64_t steps);
 
  private:
@@ -75,6 +77,8 @@ class Trainer {
   // Throws Error(kFormat) where a parameter that trains has none.
   void check_states(const checkpoint::TensorSource& source) const;
   double backward(int64_t step, int64_t micro_batch, bool last);
+  // The optimizer's step, with gradients that still hold the loss scale.
+  void update(double loss_scale, const observe::StepMetrics& metrics);
   std::vector<checkpoint::StateTensor> optimizer_state() const;
   void drop_old_checkpoints() const;
   std::vector<std::unique_ptr<observe::MetricSink>> open_sinks() const;
@@ -91,6 +95,7 @@ class Trainer {
   runtime::DeviceMesh mesh_;
   std::unique_ptr<parallel::ParallelModel> model_;
   std::unique_ptr<optim::AdamW> optimizer_;
+  std::unique_ptr<StepGuard> guard_;
   std::unique_ptr<data::BatchReader> reader_;
   data::BatchLayout batch_layout_;
   int64_t micro_batches_ = 1;
