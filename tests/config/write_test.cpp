@@ -66,6 +66,8 @@ micro_batch_size = 2
 global_batch_size = 16
 max_steps = 7
 max_grad_norm = 0.1
+on_nonfinite = "skip"
+loss_scale = 1024
 seed = 9
 [optimizer]
 name = "adamw"

@@ -64,8 +64,9 @@ TEST_CASE("what another attempt may mend") {
 
 TEST_CASE("what another attempt cannot mend") {
   CHECK_FALSE(worth_restarting(JobResult{}, true));
-  for (const char* kind : {"usage", "plan", "format", "io"}) {
-    const JobResult result = failure(user_error(kind, std::string(kind) == "plan" ? 1 : 2));
+  for (const char* kind : {"usage", "plan", "format", "io", "numeric"}) {
+    const bool one = std::string(kind) == "plan" || std::string(kind) == "numeric";
+    const JobResult result = failure(user_error(kind, one ? 1 : 2));
     CHECK_FALSE(worth_restarting(result, false));
     CHECK(worth_restarting(result, true));
   }

@@ -76,6 +76,27 @@ TEST_CASE("modules are gathered and freed by name") {
   });
 }
 
+TEST_CASE("resharding drops what is being gathered: the next pass sees new values") {
+  const std::string param = GENERATE("float32", "bfloat16");
+  const config::Plan plan = test::parse(plan_text(2, fsdp2(param, "float32")));
+  runtime::run_ranks(2, [&](const runtime::World& world) {
+    test::RankModel rank(plan, world);
+    checkpoint::load_or_initialize(*rank.model, plan);
+    auto& data_parallel = rank.model->data_parallel();
+    const at::NoGradGuard no_grad;
+    auto handle = data_parallel.unshard("", /*async_op=*/true);  // nobody waits
+    data_parallel.reshard("");
+    for (const auto& group : data_parallel.groups()) group->trained().mul_(2.0);
+    const at::Tensor logits = rank.model->forward(ids()).clone();
+    data_parallel.unshard("");
+    data_parallel.reshard("");
+    RANK_CHECK(at::equal(rank.model->forward(ids()), logits));
+    handle.wait();  // gathers again
+    RANK_CHECK(unsharded(*rank.model).size() == data_parallel.groups().size());
+    data_parallel.reshard("");
+  });
+}
+
 TEST_CASE("gradients are sums, divided by the factor that is set") {
   const std::string reduce = GENERATE("float32", "float16");
   const config::Plan plan = test::parse(plan_text(2, fsdp2("float32", reduce)));

@@ -50,10 +50,11 @@ config::Plan parse(const std::string& toml) {
   return *std::move(plan);
 }
 
-RankModel::RankModel(const config::Plan& plan, const runtime::World& world)
+RankModel::RankModel(const config::Plan& plan, const runtime::World& world,
+                     std::optional<c10::Device> device)
     : config(load_config(plan)),
       layout(make_layout(plan, config, world.size())),
-      mesh(world, layout.mesh),
+      mesh(world, layout.mesh, device),
       model(parallel::ParallelModel::build(plan, config, layout, mesh)) {}
 
 double relative_difference(const at::Tensor& a, const at::Tensor& b) {

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,9 @@ config::Plan parse(const std::string& toml);
 
 // A model under a plan, on one rank of a world; keeps what it stands on.
 struct RankModel {
-  RankModel(const config::Plan& plan, const runtime::World& world);
+  // `device`: see runtime::DeviceMesh.
+  RankModel(const config::Plan& plan, const runtime::World& world,
+            std::optional<c10::Device> device = std::nullopt);
 
   model::ModelConfig config;
   planner::Layout layout;

@@ -1,16 +1,42 @@
 // Blocks wait for a tensor of their size, within what was in use at most.
 #include "am/tensor/block_cache.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <fstream>
+#include <new>
 #include <thread>
 #include <vector>
 
 namespace am {
 
 namespace {
+
 constexpr size_t kMiB = size_t{1} << 20;
-}
+
+// While it lasts this process gets no more than `bytes` of address space.
+class AddressSpaceLimit {
+ public:
+  explicit AddressSpaceLimit(size_t bytes) {
+    size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    ::getrlimit(RLIMIT_AS, &before_);
+    rlimit limit = before_;
+    limit.rlim_cur = pages * static_cast<size_t>(::sysconf(_SC_PAGESIZE)) + bytes;
+    REQUIRE(::setrlimit(RLIMIT_AS, &limit) == 0);
+  }
+  ~AddressSpaceLimit() { ::setrlimit(RLIMIT_AS, &before_); }
+  AddressSpaceLimit(const AddressSpaceLimit&) = delete;
+  AddressSpaceLimit& operator=(const AddressSpaceLimit&) = delete;
+
+ private:
+  rlimit before_ = {};
+};
+
+}  // namespace
 
 TEST_CASE("a freed block serves the next of its size") {
   tensor::BlockCache cache;
@@ -71,6 +97,30 @@ TEST_CASE("a repeated step asks the system for nothing") {
   const int64_t asked = cache.counts().asked;
   step();
   CHECK(cache.counts().asked == asked);
+}
+
+TEST_CASE("a block that the system does not have is not counted") {
+  tensor::BlockCache cache;
+  void* small = cache.take(1 * kMiB);
+  CHECK_THROWS_AS(cache.take(size_t{1} << 50), std::bad_alloc);
+  CHECK(cache.counts().in_use == 1 * kMiB);
+  CHECK(cache.counts().most == 1 * kMiB);
+  cache.give(small);
+}
+
+TEST_CASE("what waits is given back before memory is said to be out") {
+  tensor::BlockCache cache;
+  std::vector<void*> blocks = {cache.take(64 * kMiB), cache.take(64 * kMiB)};
+  for (void* block : blocks) cache.give(block);
+  blocks = {cache.take(32 * kMiB)};
+  REQUIRE(cache.counts().waiting == 64 * kMiB);
+  {
+    const AddressSpaceLimit limit(8 * kMiB);
+    blocks.push_back(cache.take(32 * kMiB));  // within the budget beside what waits
+  }
+  CHECK(cache.counts().waiting == 0);
+  CHECK(cache.counts().in_use == 64 * kMiB);
+  for (void* block : blocks) cache.give(block);
 }
 
 TEST_CASE("blocks may be given back by other threads") {

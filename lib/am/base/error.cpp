@@ -16,6 +16,8 @@ const char* to_string(ErrorKind kind) {
       return "plan";
     case ErrorKind::kRuntime:
       return "runtime";
+    case ErrorKind::kNumeric:
+      return "numeric";
     case ErrorKind::kPeer:
       return "peer";
     case ErrorKind::kInternal:
@@ -35,6 +37,7 @@ int Error::exit_status() const {
       return 2;
     case ErrorKind::kPlan:
     case ErrorKind::kRuntime:
+    case ErrorKind::kNumeric:
     case ErrorKind::kPeer:
     case ErrorKind::kInternal:
       return 1;

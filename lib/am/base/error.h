@@ -18,11 +18,12 @@ enum class ErrorKind {
   kFormat,    // a file's bytes are not what its format allows        exit 2
   kPlan,      // what was asked for is not valid                      exit 1
   kRuntime,   // the job failed: a rank, a collective, a library      exit 1
+  kNumeric,   // a loss, gradient or parameter is not finite           exit 1
   kPeer,      // a collective failed: the cause is in another rank     exit 1
   kInternal,  // a bug in automesh                                    exit 1
 };
 
-// "usage", "io", "format", "plan", "runtime", "peer", "internal"
+// "usage", "io", "format", "plan", "runtime", "numeric", "peer", "internal"
 const char* to_string(ErrorKind kind);
 
 class Error : public std::runtime_error {

@@ -1,5 +1,7 @@
 #include "am/checkpoint/checkpoint_info.h"
 
+#include <cmath>
+
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/text.h"
@@ -34,6 +36,14 @@ void read_history(const Json& json, CheckpointInfo& info) {
   if (const auto facts = json.find("facts"); facts != json.end()) info.facts = *facts;
 }
 
+// Both keys are there in jobs alone that skip steps.
+void read_skipped_steps(const Json& json, CheckpointInfo& info) {
+  info.skipped_steps = json.value("skipped_steps", int64_t{0});
+  const auto scale = json.find("loss_scale");
+  if (scale == json.end()) return;
+  info.loss_scale = {scale->at("scale").get<double>(), scale->at("growth_tracker").get<int64_t>()};
+}
+
 void check(const CheckpointInfo& info, const std::string& file) {
   const auto lies = [&](const char* what) {
     return Error(ErrorKind::kFormat, cat(file, ": ", what));
@@ -45,6 +55,12 @@ void check(const CheckpointInfo& info, const std::string& file) {
   if (info.step < 0 || info.samples.value_or(0) < 0 || info.samples.value_or(0) > kMost) {
     throw lies("its step or its number of samples is out of range");
   }
+  bool legal = info.skipped_steps >= 0 && info.skipped_steps <= info.step;
+  if (const auto& scale = info.loss_scale) {
+    legal =
+        legal && std::isfinite(scale->scale) && scale->scale > 0.0 && scale->growth_tracker >= 0;
+  }
+  if (!legal) throw lies("its skipped_steps or loss_scale cannot be");
   if (!info.facts.is_null() && !info.facts.is_object()) throw lies("its facts are no object");
 }
 
@@ -67,6 +83,11 @@ std::string to_json_text(const CheckpointInfo& info) {
   if (!info.save_id.empty()) json["save"] = info.save_id;
   if (!info.lineage.empty()) json["lineage"] = lineage_json(info.lineage);
   if (info.samples) json["samples"] = *info.samples;
+  if (info.skipped_steps > 0) json["skipped_steps"] = info.skipped_steps;
+  if (info.loss_scale) {
+    json["loss_scale"] = {{"scale", info.loss_scale->scale},
+                          {"growth_tracker", info.loss_scale->growth_tracker}};
+  }
   if (!info.facts.is_null()) json["facts"] = info.facts;
   return dump_json(json) + "\n";
 }
@@ -91,6 +112,7 @@ CheckpointInfo parse_checkpoint_info(const std::string& text, const std::string&
                  mesh.at("dp_shard").get<int64_t>(), mesh.at("cp").get<int64_t>(),
                  mesh.at("tp").get<int64_t>(),       mesh.at("ep").get<int64_t>()};
     read_history(*json, info);
+    read_skipped_steps(*json, info);
     check(info, file);
     return info;
   } catch (const Json::exception& error) {

@@ -41,6 +41,13 @@ struct CheckpointInfo {
   std::vector<JobStep> lineage;
   // Sequences that training has read: the place in the data's order. Nothing: unknown.
   std::optional<int64_t> samples;
+  int64_t skipped_steps = 0;  // of `step`: those without an update
+  // Of float16 training: optim::GradScaler's state.
+  struct LossScale {
+    double scale = 0.0;
+    int64_t growth_tracker = 0;
+  };
+  std::optional<LossScale> loss_scale;
   // What was trained on what, by the plan's keys: train/run_facts.h. Null: unknown.
   Json facts;
 };

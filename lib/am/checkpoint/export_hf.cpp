@@ -20,8 +20,10 @@
 #include "am/base/json.h"
 #include "am/base/text.h"
 #include "am/checkpoint/collective_step.h"
+#include "am/checkpoint/fit.h"
 #include "am/checkpoint/weights.h"
 #include "am/formats/safetensors.h"
+#include "am/model/quantization.h"
 #include "am/tensor/dtype.h"
 
 namespace am::checkpoint {
@@ -68,8 +70,10 @@ std::string file_name(size_t index, size_t count) {
 }
 
 // The config as it was, with the dtype of the exported values under both of its spellings' names.
+// Values that are numbers are not quantised, whatever the weights were that the config came with.
 std::string config_with_dtype(const std::string& text, at::ScalarType dtype) {
   Json config = Json::parse(text);
+  model::remove_quantization(config);
   const bool old_spelling = config.contains("torch_dtype");
   config[old_spelling ? "torch_dtype" : "dtype"] = tensor::dtype_name(dtype);
   return config.dump(2) + "\n";
@@ -82,6 +86,14 @@ void refuse_existing(const fs::path& folder) {
   }
 }
 
+// The first tensor of quantised weights; null where all are numbers.
+const StoredTensor* find_codes(const TensorSource& source) {
+  const auto& all = source.tensors();
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [](const auto& each) { return !holds_values(each.dtype); });
+  return found == all.end() ? nullptr : &*found;
+}
+
 class FolderWriter {
  public:
   FolderWriter(fs::path folder, std::vector<ExportItem> items, int64_t max_file_bytes)
@@ -91,11 +103,11 @@ class FolderWriter {
 
   const fs::path& partial() const { return partial_; }
 
-  void begin(const std::string& config_text, at::ScalarType dtype) {
+  void begin(const std::string& config_text) {
     refuse_existing(folder_);
     fs::remove_all(partial_);
     fs::create_directories(partial_);
-    write_file_atomically(partial_ / "config.json", config_with_dtype(config_text, dtype));
+    write_file_atomically(partial_ / "config.json", config_text);
   }
 
   // All files; `fetch` is called for every item in order, on ranks that do not write as well, and
@@ -189,7 +201,7 @@ void export_hf(const fs::path& folder, parallel::ParallelModel& model,
   collective_step(
       world, [] {},
       [&] {
-        if (first) writer.begin(model.config().text, written);
+        if (first) writer.begin(config_with_dtype(model.config().text, written));
       });
   collective_step(world, clean, [&] {
     writer.write(
@@ -214,6 +226,14 @@ void export_hf(const fs::path& folder, const TensorSource& source,
   if (items.empty()) {
     throw Error(ErrorKind::kFormat, cat(source.path().string(), ": holds no parameters"));
   }
+  const StoredTensor* codes = find_codes(source);
+  if (codes != nullptr && dtype) {
+    throw Error(ErrorKind::kFormat,
+                cat(source.path().string(), ": ", codes->name, " is ",
+                    tensor::safetensors_name(codes->dtype), ", no number that ",
+                    tensor::dtype_name(*dtype), " could hold"),
+                "export without a dtype, which copies the tensors as they are");
+  }
   FolderWriter writer(folder, items, max_file_bytes);
   const runtime::Group alone;
   const auto clean = [&] {
@@ -221,7 +241,11 @@ void export_hf(const fs::path& folder, const TensorSource& source,
     fs::remove_all(writer.partial(), ignored);
   };
   collective_step(
-      alone, [] {}, [&] { writer.begin(read_file(source.config_file()), items.front().dtype); });
+      alone, [] {},
+      [&] {
+        const std::string config = read_file(source.config_file());
+        writer.begin(codes != nullptr ? config : config_with_dtype(config, items.front().dtype));
+      });
   collective_step(alone, clean, [&] {
     writer.write(
         true, [&](const std::string& name) { return source.read_all(name); }, between);

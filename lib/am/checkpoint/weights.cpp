@@ -2,11 +2,11 @@
 
 #include <ATen/ATen.h>
 
-#include <vector>
-
 #include "am/base/error.h"
 #include "am/base/random.h"
 #include "am/base/text.h"
+#include "am/checkpoint/fit.h"
+#include "am/formats/weight_files.h"
 
 namespace am::checkpoint {
 
@@ -57,27 +57,6 @@ void check_tied_head(const parallel::ParallelModel& model, const TensorSource& s
   }
 }
 
-void check_complete(const parallel::ParallelModel& model, const TensorSource& source) {
-  std::vector<std::string> wrong;
-  for (const auto& parameter : model.layout().parameters) {
-    const StoredTensor* stored = source.find(parameter.name);
-    if (stored == nullptr) {
-      wrong.push_back(cat(parameter.name, " is missing"));
-    } else if (stored->shape != parameter.shape) {
-      wrong.push_back(cat(parameter.name, " is ", shape_text(stored->shape),
-                          ", the config asks for ", shape_text(parameter.shape)));
-    }
-  }
-  if (wrong.empty()) return;
-  constexpr size_t kShown = 8;
-  const size_t more = wrong.size() > kShown ? wrong.size() - kShown : 0;
-  if (more > 0) wrong.resize(kShown);
-  throw Error(ErrorKind::kFormat,
-              cat(source.path().string(), ": does not fit the model: ", join(wrong, "; "),
-                  more > 0 ? cat("; and ", more, " more") : std::string()),
-              "the weights belong to another model than the config");
-}
-
 }  // namespace
 
 void initialize(parallel::ParallelModel& model, int64_t seed) {
@@ -103,7 +82,7 @@ void initialize(parallel::ParallelModel& model, int64_t seed) {
 }
 
 void load(parallel::ParallelModel& model, const TensorSource& source) {
-  check_complete(model, source);
+  check_fit(model, source);
   check_tied_head(model, source);
   model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::OwnedParameter& owned) {
     source.read(owned.name, owned.box, owned.value);
@@ -117,6 +96,13 @@ std::string load_or_initialize(parallel::ParallelModel& model, const config::Pla
     const fs::path config = plan.resolve(plan.model.path);
     const fs::path folder = fs::is_directory(config) ? config : config.parent_path();
     if (is_tensor_source(folder)) path = folder;
+    const std::string pickled = path.empty() ? formats::weight_files(folder).pickled : "";
+    if (!pickled.empty()) {
+      throw Error(ErrorKind::kPlan,
+                  cat((folder / pickled).string(), ": pickled weights are not read"),
+                  "convert them to safetensors (transformers' save_pretrained), or begin anew with "
+                  "model.weights = \"none\"");
+    }
   } else if (weights != "none") {
     path = plan.resolve(weights);
   }

@@ -16,13 +16,15 @@ namespace am::checkpoint {
 // the seed, the parameter's name and its global index alone, never on the layout.
 void initialize(parallel::ParallelModel& model, int64_t seed);
 
-// Reads this rank's boxes. Throws Error(kFormat) listing the parameters that the source lacks or
-// has in another shape. A source that spells out a tied head must hold the embedding's values in
+// Reads this rank's boxes. Throws Error(kFormat) that lists what does not fit: parameters that the
+// source lacks, or has in another shape or as codes of quantised weights, and tensors that the
+// model has no place for. A source that spells out a tied head must hold the embedding's values in
 // it.
 void load(parallel::ParallelModel& model, const TensorSource& source);
 
 // By the plan's model.weights: "auto" loads *.safetensors beside the config when there are any,
-// else initialises; "none" initialises; a path is loaded. Returns what was done, for the log:
+// else initialises, and throws Error(kPlan) where there are weights that only PyTorch's pickle
+// reads; "none" initialises; a path is loaded. Returns what was done, for the log:
 // "initialised, seed 0" or a path.
 std::string load_or_initialize(parallel::ParallelModel& model, const config::Plan& plan);
 

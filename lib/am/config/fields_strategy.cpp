@@ -100,7 +100,7 @@ void add_megatron_fsdp(std::vector<FieldSpec>& out) {
   flag("overlap_param_gather", &S::overlap_param_gather,
        "Gather the next unit's parameters while this one computes.");
   flag("check_for_nan_in_grad", &S::check_for_nan_in_grad,
-       "Stop with the parameter's name when a gradient is not finite.");
+       "Stop with the parameter's name when a gradient is not finite. Off under a loss scale.");
   flag("average_in_collective", &S::average_in_collective,
        "Let the collective average instead of scaling before it.");
   flag("disable_bucketing", &S::disable_bucketing,

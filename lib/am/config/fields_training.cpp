@@ -38,6 +38,16 @@ void add_train(std::vector<FieldSpec>& out) {
       .add("max_grad_norm", &S::max_grad_norm, Number{},
            "Gradients are scaled down to this global norm. 0: no clipping.")
       .also = {"clip_grad", "max_norm", "gradient_clipping"};
+  train.add("on_nonfinite", &S::on_nonfinite, Choice{{"stop", "skip", "continue"}},
+            "A step whose loss or gradient norm is not finite. stop: the job fails and keeps its "
+            "last checkpoint; skip: parameters and moments stay as they are; continue: update all "
+            "the same, and save nothing that is not finite.");
+  train
+      .add("loss_scale", &S::loss_scale, Number{},
+           "What the loss is multiplied with before backward where float16 computes or reduces. 0: "
+           "dynamic, from 65536; it is halved, and the step skipped, when a gradient overflows, "
+           "and doubled after 2000 steps without.")
+      .also = {"initial_loss_scale"};
   train.add("seed", &S::seed, Integer{0}, "Seed of the data order.");
 }
 

@@ -46,8 +46,10 @@ struct TrainSection {
   int64_t micro_batch_size = 1;   // sequences per rank per micro-batch
   int64_t global_batch_size = 0;  // sequences per optimizer step; 0: micro_batch_size * dp
   int64_t max_steps = 100;
-  double max_grad_norm = 1.0;  // 0: no clipping
-  int64_t seed = 0;            // data order
+  double max_grad_norm = 1.0;         // 0: no clipping
+  std::string on_nonfinite = "stop";  // stop | skip | continue: a step whose loss or norm is not
+  double loss_scale = 0.0;            // of float16; 0: dynamic
+  int64_t seed = 0;                   // data order
 };
 
 struct OptimizerSection {

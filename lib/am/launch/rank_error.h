@@ -37,7 +37,8 @@ struct RankError {
   int64_t rank = 0;
   std::string message;
   std::string hint;
-  std::string kind;  // "peer", "hang", "elastic", or usage, io, format, plan, runtime, internal
+  std::string kind;  // "peer", "hang", "elastic", or usage, io, format, plan, runtime,
+                     // numeric, internal
   int exit_status = 1;
   std::optional<int64_t> step;
   std::string

@@ -109,7 +109,9 @@ bool worth_restarting(const JobResult& result, bool any_failure) {
   if (end.signal != 0) return true;
   if (!end.error) return end.exit_status != 2;
   const std::string& kind = end.error->kind;
-  if (kind == "usage" || kind == "plan" || kind == "format") return false;
+  for (const char* certain : {"usage", "plan", "format", "numeric"}) {
+    if (kind == certain) return false;
+  }
   return end.exit_status != 2 || end.error->step.has_value();
 }
 

@@ -35,8 +35,9 @@ struct RestartPolicy {
 };
 
 // Whether another attempt can end better. Not after the user's signal; and not when the user's own
-// input is wrong (error kinds usage, plan, format; exit status 2 before the first step), for that
-// would fail again, unless `any_failure`; nor when a node's launcher is gone.
+// input is wrong (error kinds usage, plan, format; exit status 2 before the first step) or its
+// numbers are not finite (numeric), for that would fail again, unless `any_failure`; nor when a
+// node's launcher is gone.
 bool worth_restarting(const JobResult& result, bool any_failure);
 
 // The last attempt's result. Throws what supervise() and check_same_job() throw.

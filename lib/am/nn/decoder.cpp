@@ -10,6 +10,7 @@
 #include "am/nn/checkpointed_layer.h"
 #include "am/nn/fused/swiglu.h"
 #include "am/nn/runnable.h"
+#include "am/nn/token_check.h"
 #include "am/tensor/memory_meter.h"
 
 namespace am::nn {
@@ -232,6 +233,7 @@ Rotation Decoder::packed_rotation(const Rotation& table, const at::Tensor& posit
 }
 
 at::Tensor Decoder::operator()(const at::Tensor& ids_BT, const at::Tensor& positions_BT) {
+  check_tokens(ids_BT, "token id", config_.vocab_size);
   std::optional<AutocastScope> autocast;
   if (autocast_) autocast.emplace(Autocast{ids_BT.device().type(), autocast_});
   enter(embed_unit_, ids_BT);

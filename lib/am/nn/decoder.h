@@ -81,9 +81,10 @@ class Decoder {
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  // ids_BT (int64) -> logits_BTV. Under tensor parallelism the last dim may be this rank's slice of
-  // V. positions_BT (int64, below T): of the tokens, where they are not 0 to T - 1. Where they
-  // start again at 0 within a sequence several are packed into it, and attention stays inside each.
+  // ids_BT (int64; one outside the vocabulary throws Error(kUsage)) -> logits_BTV. Under tensor
+  // parallelism the last dim may be this rank's slice of V. positions_BT (int64, below T): of the
+  // tokens, where they are not 0 to T - 1. Where they start again at 0 within a sequence several
+  // are packed into it, and attention stays inside each.
   at::Tensor operator()(const at::Tensor& ids_BT, const at::Tensor& positions_BT = {});
 
   // In the inventory's order.

@@ -25,6 +25,10 @@ Json to_json(const StepMetrics& metrics) {
                {"peak_memory_bytes", metrics.peak_memory_bytes},
                {"mfu", nullptr}};
   if (metrics.mfu) json["mfu"] = *metrics.mfu;
+  if (metrics.loss_scale) json["loss_scale"] = *metrics.loss_scale;
+  if (metrics.loss_scale || metrics.skipped_steps > 0) {
+    json["skipped_steps"] = metrics.skipped_steps;
+  }
   return json;
 }
 
@@ -44,6 +48,8 @@ StepMetrics from_json(const Json& json) {
   metrics.tokens_per_second_per_rank = number("tokens_per_second_per_rank");
   metrics.peak_memory_bytes = json.at("peak_memory_bytes").get<int64_t>();
   if (!json.at("mfu").is_null()) metrics.mfu = json.at("mfu").get<double>();
+  if (json.contains("loss_scale")) metrics.loss_scale = json["loss_scale"].get<double>();
+  if (json.contains("skipped_steps")) metrics.skipped_steps = json["skipped_steps"].get<int64_t>();
   return metrics;
 }
 

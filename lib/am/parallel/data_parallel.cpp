@@ -6,6 +6,7 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/tensor/finite.h"
 
 namespace am::parallel {
 
@@ -207,15 +208,14 @@ void UnshardHandle::wait() {
 
 void DataParallel::check_gradients() const {
   for (const auto& group : groups_) {
-    // One pass: a sum over anything that is not finite is not finite.
     const at::Tensor& flat = group->flat_grad();
-    if (!flat.defined() || flat.is_meta() || at::isfinite(flat.sum()).item<bool>()) continue;
+    if (tensor::all_finite(flat)) continue;
     for (size_t i = 0; i < group->owned().size(); ++i) {
       if (!group->owned()[i].trainable) continue;
       const at::Tensor bad = at::isfinite(group->view_in(flat, i)).logical_not();
       const auto count = bad.sum().item<int64_t>();
       if (count == 0) continue;
-      throw Error(ErrorKind::kRuntime,
+      throw Error(ErrorKind::kNumeric,
                   cat("the gradient of ", group->owned()[i].name, " has ", count, " of ",
                       bad.numel(), " values that are not finite on rank ", rank_),
                   "a lower learning rate, or check_for_nan_in_grad = false to go on all the same");

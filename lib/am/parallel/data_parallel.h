@@ -71,7 +71,7 @@ class DataParallel : public nn::UnitHooks {
   // instead.
   void set_gradient_divide_factor(double factor);
   // After loss.backward(): reduces what the hooks could not, waits for everything, frees the full
-  // parameters. With check_for_nan it throws Error(kRuntime), which names parameter and rank, when
+  // parameters. With check_for_nan it throws Error(kNumeric), which names parameter and rank, when
   // a reduced gradient is not finite.
   void finish_backward();
   void zero_grad();

@@ -46,8 +46,8 @@ at::Tensor ParallelModel::loss_sum(const at::Tensor& logits_BTv,
                                    const at::Tensor& labels_BT) const {
   const tensor::MemoryUse use(tensor::TensorUse::kLogits);
   if (vocabulary_slice_.size != config_.vocab_size) {
-    return tp::cross_entropy_sum(logits_BTv, labels_BT, vocabulary_slice_, kIgnoreIndex,
-                                 mesh_.group("tp"));
+    return tp::cross_entropy_sum(logits_BTv, labels_BT, vocabulary_slice_, config_.vocab_size,
+                                 kIgnoreIndex, mesh_.group("tp"));
   }
   return nn::fused::cross_entropy_sum(logits_BTv, labels_BT, {0, kIgnoreIndex});
 }

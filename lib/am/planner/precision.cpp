@@ -16,4 +16,12 @@ StepPrecision resolve_precision(const config::Plan& plan) {
   return precision;
 }
 
+bool scales_loss(const config::Plan& plan) {
+  const StepPrecision precision = resolve_precision(plan);
+  if (precision.compute == "float16" || precision.reduce == "float16") return true;
+  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
+  return fsdp2 != nullptr &&
+         (fsdp2->autocast_dtype == "float16" || fsdp2->mp_policy.output_dtype == "float16");
+}
+
 }  // namespace am::planner

@@ -17,4 +17,8 @@ struct StepPrecision {
 // megatron_fsdp reduces in float32 when asked to.
 StepPrecision resolve_precision(const config::Plan& plan);
 
+// Whether gradients pass through float16, where most would be zero without a loss scale: something
+// computes, reduces or hands out logits in it.
+bool scales_loss(const config::Plan& plan);
+
 }  // namespace am::planner

@@ -16,9 +16,10 @@ constexpr size_t kPage = 4096;
 // Whole pages, so that tensors of nearly one size share blocks.
 size_t rounded(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
+// Null when there is none.
 void* ask_system(size_t bytes) {
   void* start = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (start == MAP_FAILED) throw std::bad_alloc();
+  if (start == MAP_FAILED) return nullptr;
 #if defined(MADV_HUGEPAGE)
   ::madvise(start, bytes, MADV_HUGEPAGE);  // a wish: fewer, larger pages to clear
 #endif
@@ -74,9 +75,11 @@ void BlockCache::drop(std::list<Block>::iterator block) {
 }
 
 // See Note [The budget].
-void BlockCache::make_room() {
-  while (!waiting_.empty() && counts_.in_use + counts_.waiting > counts_.most) {
-    const size_t excess = counts_.in_use + counts_.waiting - counts_.most;
+void BlockCache::make_room(size_t bytes) {
+  const size_t in_use = counts_.in_use + bytes;
+  const size_t most = std::max(counts_.most, in_use);
+  while (!waiting_.empty() && in_use + counts_.waiting > most) {
+    const size_t excess = in_use + counts_.waiting - most;
     auto best = waiting_.begin();
     for (auto block = waiting_.begin(); block != waiting_.end(); ++block) {
       const bool enough = block->bytes >= excess;
@@ -91,8 +94,6 @@ void BlockCache::make_room() {
 void* BlockCache::take(size_t bytes) {
   const size_t size = rounded(bytes);
   const std::lock_guard lock(mutex_);
-  counts_.in_use += size;
-  counts_.most = std::max(counts_.most, counts_.in_use);
   // The one that was freed last is the likeliest to be in the processor's caches.
   const auto found = std::find_if(waiting_.rbegin(), waiting_.rend(),
                                   [&](const Block& block) { return block.bytes == size; });
@@ -102,11 +103,18 @@ void* BlockCache::take(size_t bytes) {
     counts_.waiting -= size;
     waiting_.erase(std::prev(found.base()));
   } else {
-    make_room();
+    make_room(size);
     start = ask_system(size);
+    if (start == nullptr && !waiting_.empty()) {
+      while (!waiting_.empty()) drop(waiting_.begin());
+      start = ask_system(size);
+    }
+    if (start == nullptr) throw std::bad_alloc();
     ++counts_.asked;
   }
   sizes_[start] = size;
+  counts_.in_use += size;
+  counts_.most = std::max(counts_.most, counts_.in_use);
   return start;
 }
 

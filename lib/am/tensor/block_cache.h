@@ -11,7 +11,7 @@
 //
 // Note [The budget]: where a new block would exceed the budget, one that waits is given back: the
 // smallest that makes enough room, of several such the one that waited longest; else the largest,
-// and again.
+// and again. Where the system has none, all that wait are given back first.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -59,7 +59,7 @@ class BlockCache {
     size_t bytes;
   };
   void drop(std::list<Block>::iterator block);
-  void make_room();
+  void make_room(size_t bytes);
 
   mutable std::mutex mutex_;
   std::unordered_map<const void*, size_t> sizes_;  // of blocks in use

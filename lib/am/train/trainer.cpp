@@ -76,6 +76,8 @@ Trainer::Trainer(const config::Plan& plan, const model::ModelConfig& config,
   model_ = parallel::ParallelModel::build(plan_, config, layout_, mesh_, strategy);
   optimizer_ = std::make_unique<optim::AdamW>(trained_parameters(*model_),
                                               optimizer_options(plan_, *model_));
+  guard_ = std::make_unique<StepGuard>(plan_, *model_, *optimizer_,
+                                       [this](const std::string& line) { log(line); });
   load_or_resume();
 }
 
@@ -129,7 +131,8 @@ void Trainer::load_state(const fs::path& folder) {
   for (const auto& state : optimizer_state()) {
     source->read(state.key, state.parameter->box, state.value);
   }
-  optimizer_->set_steps(first_step_);
+  optimizer_->set_steps(first_step_ - beginning_.info.skipped_steps);
+  guard_->resume_from(beginning_.info);
 }
 
 // Parameters that were frozen have no state, and one from nothing would be corrected for the bias
@@ -188,7 +191,7 @@ double Trainer::backward(int64_t step, int64_t micro_batch, bool last) {
       model_->loss_sum(model_->forward(as_tensor(batch.inputs, batch, device), positions),
                        as_tensor(batch.labels, batch, device));
   if (last) over("forward");
-  (loss / static_cast<double>(labels_per_step_)).backward();
+  (loss / (static_cast<double>(labels_per_step_) / guard_->loss_scale())).backward();
   data_parallel.finish_backward();
   if (last) over("backward");
   return loss.item<double>();
@@ -205,24 +208,29 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   at::Tensor total = at::full({1}, loss, doubles_of(replicas));
   replicas.all_reduce(total);
 
-  const double norm = optim::global_norm(gradient_shards(*model_), mesh_.group("world"));
-  const double factor = optim::clip_factor(norm, plan_.train.max_grad_norm);
-  const std::vector<at::Tensor> gradients = trained_gradients(*model_);
-  if (factor != 1.0) {
-    for (const at::Tensor& gradient : gradients) gradient.mul_(factor);
-  }
+  const double scale = guard_->loss_scale();
   observe::StepMetrics metrics;
   metrics.step = step + 1;
   metrics.loss = total.item<double>() / static_cast<double>(labels_per_step_);
-  metrics.grad_norm = norm;
+  metrics.grad_norm = optim::global_norm(gradient_shards(*model_), mesh_.group("world")) / scale;
   metrics.lr =
       optim::learning_rate(plan_.scheduler, plan_.optimizer.lr, plan_.train.max_steps, step);
-  optimizer_->step(gradients, metrics.lr);
+  if (guard_->allows_update(loss, metrics)) update(scale, metrics);
   over("optimizer");
   metrics.tokens = labels_per_step_;
   metrics.step_seconds = seconds_since(start);
   observe::fill_rates(metrics, layout_.mesh.world_size());
   return metrics;
+}
+
+void Trainer::update(double loss_scale, const observe::StepMetrics& metrics) {
+  const double factor =
+      optim::clip_factor(metrics.grad_norm, plan_.train.max_grad_norm) / loss_scale;
+  const std::vector<at::Tensor> gradients = trained_gradients(*model_);
+  if (factor != 1.0) {
+    for (const at::Tensor& gradient : gradients) gradient.mul_(factor);
+  }
+  optimizer_->step(gradients, metrics.lr);
 }
 
 int64_t Trainer::samples_before(int64_t step) const {
@@ -234,8 +242,10 @@ bool Trainer::save_now(int64_t finished) const {
 }
 
 fs::path Trainer::save(int64_t steps) {
+  if (!guard_->allows_writing(cat("checkpoint ", launch::checkpoint_name(steps)))) return {};
   checkpoint::CheckpointInfo info;
   info.step = steps;
+  guard_->write_to(info);
   info.world_size = layout_.mesh.world_size();
   info.mesh = layout_.mesh.sizes();
   info.model_type = model_->config().model_type;
@@ -301,7 +311,8 @@ TrainResult Trainer::run(const launch::StopSignal& stop) {
   begin();
   train_to_the_end(stop, result);
   result.trained_steps = result.steps - first_step_;
-  if (plan_.checkpoint.export_format == "hf" && !result.stopped) {
+  if (plan_.checkpoint.export_format == "hf" && !result.stopped &&
+      guard_->allows_writing("the export")) {
     result.exported = run_.root() / "export" / launch::checkpoint_name(result.steps);
     if (mesh_.rank() == 0) fs::remove_all(result.exported);
     checkpoint::export_hf(result.exported, *model_, std::nullopt);
@@ -315,6 +326,10 @@ void Trainer::train_to_the_end(const launch::StopSignal& stop, TrainResult& resu
   const bool first = mesh_.rank() == 0;
   const auto sinks = open_sinks();
   bool saved = beginning_.resumes();  // after the last step
+  const auto write = [&] {
+    const fs::path folder = save(result.steps);
+    if (!folder.empty()) result.checkpoint = folder;
+  };
   // Of rank 0: the disk of the metrics is full. The job saves, and ends.
   std::optional<Error> unwritten;
   for (int64_t step = first_step_; step < plan_.train.max_steps && !result.stopped; ++step) {
@@ -341,10 +356,10 @@ void Trainer::train_to_the_end(const launch::StopSignal& stop, TrainResult& resu
       if (!unwritten) {
         for (const auto& sink : sinks) sink->flush();
       }
-      result.checkpoint = save(result.steps);
+      write();
     }
   }
-  if (!saved) result.checkpoint = save(result.steps);
+  if (!saved) write();
   if (unwritten) throw *unwritten;
   for (const auto& sink : sinks) sink->flush();
 }

@@ -32,6 +32,7 @@
 #include "am/runtime/device_mesh.h"
 #include "am/runtime/world.h"
 #include "am/train/job_record.h"
+#include "am/train/nonfinite.h"
 #include "am/train/resume.h"
 
 namespace am::train {
@@ -76,6 +77,7 @@ class Trainer {
   int64_t samples_before(int64_t step) const;
   parallel::ParallelModel& model() { return *model_; }
   // Writes checkpoints/step-N for `steps` finished steps; drops old ones beyond checkpoint.keep.
+  // Empty where the state is not finite, under train.on_nonfinite = "continue".
   std::filesystem::path save(int64_t steps);
 
  private:
@@ -86,6 +88,8 @@ class Trainer {
   // Throws Error(kFormat) where a parameter that trains has none.
   void check_states(const checkpoint::TensorSource& source) const;
   double backward(int64_t step, int64_t micro_batch, bool last);
+  // The optimizer's step, with gradients that still hold the loss scale.
+  void update(double loss_scale, const observe::StepMetrics& metrics);
   std::vector<checkpoint::StateTensor> optimizer_state() const;
   bool nothing_to_do() const { return first_step_ >= plan_.train.max_steps; }
   // Before the first step: what lies ahead of it in the run folder gives way.
@@ -109,6 +113,7 @@ class Trainer {
   Json facts_;  // run_facts.h
   std::unique_ptr<parallel::ParallelModel> model_;
   std::unique_ptr<optim::AdamW> optimizer_;
+  std::unique_ptr<StepGuard> guard_;
   std::unique_ptr<data::BatchReader> reader_;
   data::BatchLayout batch_layout_;
   int64_t micro_batches_ = 1;

@@ -3,11 +3,9 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <algorithm>
-
 #include "am/base/error.h"
-#include "am/base/text.h"
 #include "am/nn/fused/cross_entropy_rows.h"
+#include "am/nn/token_check.h"
 
 namespace am::nn::fused {
 
@@ -23,18 +21,6 @@ using torch::autograd::variable_list;
 // keeps them. The alias shares the logits' version counter: a change in place is noticed.
 bool is_alone(const at::Tensor& alias) { return alias.storage().use_count() == 1; }
 
-void check_labels(const at::Tensor& labels_N, const LabelRange& range, int64_t vocabulary) {
-  if (!labels_N.device().is_cpu()) return;  // a GPU's own kernels assert
-  const at::Tensor dense = labels_N.contiguous();
-  const auto* first = dense.const_data_ptr<int64_t>();
-  const auto* last = first + dense.numel();
-  const auto* bad = std::find_if(first, last, [&](int64_t label) {
-    return label != range.ignored && (label < 0 || label >= vocabulary);
-  });
-  if (bad == last) return;
-  throw Error(ErrorKind::kUsage, cat("label ", *bad, " is outside the vocabulary of ", vocabulary));
-}
-
 struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& logits,
                             const at::Tensor& labels, int64_t first, int64_t ignored,
@@ -43,7 +29,7 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
     const at::Tensor dense = logits.contiguous();
     const at::Tensor labels_N = labels.reshape({-1});
     const at::Tensor alias_Nv = dense.tensor_data().view({labels_N.numel(), logits.size(-1)});
-    if (!combine) check_labels(labels_N, range, logits.size(-1));
+    if (!combine) check_tokens(labels_N, "label", logits.size(-1), ignored);
     LogitSums sums = logit_sums(alias_Nv, labels_N, range);
     if (combine) combine(sums);
     const at::Tensor total_N = sums.exponentials_N.log_().add_(sums.maximum_N);

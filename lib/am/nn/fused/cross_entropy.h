@@ -30,7 +30,8 @@ using CombineSums = std::function<void(LogitSums& sums)>;
 
 // The sum of cross-entropies over the tokens whose label is not range.ignored; logits_..v, labels
 // .. (int64, of the whole vocabulary). The result has no dims and the sums' dtype. Without
-// `combine` v is the vocabulary, and a label outside it throws Error(kUsage).
+// `combine` v is the vocabulary, and a label outside it throws Error(kUsage) (nn/token_check.h);
+// who cuts the vocabulary checks before.
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
                              const LabelRange& range, const CombineSums& combine = {});
 

@@ -140,7 +140,7 @@ void ParamGradients::finish_reduce() {
   make_flat();
   if (!reduced_.is_alias_of(flat_)) {
     if (flat_valid_) {
-      flat_.add_(reduced_);
+      flat_.add_(reduced_.to(flat_.device()));  // host memory where it is offloaded
     } else {
       flat_.copy_(reduced_);
     }

@@ -21,7 +21,7 @@ using tensor::TensorUse;
 at::TensorOptions storage_options(const ParamGroupOptions& options, at::Device device) {
   const auto stored = at::TensorOptions(options.storage_dtype);
   // The meta device stands for any: there are no contents, wherever they would be.
-  if (!options.offload || !device.is_cuda()) return stored.device(device);
+  if (!options.offload || device.is_meta() || device.is_cpu()) return stored.device(device);
   return stored.device(at::kCPU).pinned_memory(options.offload->pin_memory);
 }
 
@@ -156,8 +156,6 @@ void ParamGroup::unshard() {
   unsharded_ = true;
 }
 
-// Frees the buffers at once, whoever else still holds the tensors: the thread of a collective that
-// is over.
 void ParamGroup::end_gather() {
   // Only for a backward, in which gradients are off.
   if (options_.post_forward_group != nullptr && !kept_.defined() && at::GradMode::is_enabled()) {
@@ -167,6 +165,12 @@ void ParamGroup::end_gather() {
     const int64_t rows = pieces_.ranks() / group.size();
     kept_ = gather_output_.narrow(0, group.index() * rows, rows).clone();
   }
+  free_gathered();
+}
+
+// Frees the buffers at once, whoever else still holds the tensors: the thread of a collective that
+// is over.
+void ParamGroup::free_gathered() {
   if (gather_input_.defined() && !gather_input_.is_alias_of(flat_)) {
     free_storage(gather_input_, nullptr);
   }
@@ -190,6 +194,10 @@ void ParamGroup::copy_out(const at::Tensor& ranks) {
 
 void ParamGroup::reshard() {
   kept_.reset();
+  if (gather_output_.defined()) {  // of values that may be about to change
+    gathering_.wait();
+    free_gathered();
+  }
   if (!aliased_ && unsharded_) {
     for (const auto& full : full_) free_storage(full, options_.pool);
     unsharded_ = false;

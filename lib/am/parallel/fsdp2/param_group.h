@@ -83,7 +83,7 @@ class ParamGroup {
   at::Tensor view_in(const at::Tensor& flat, size_t i) const;
 
   // Full tensors: begin gathering, wait for them, free them. unshard() = begin + wait; all are
-  // idempotent.
+  // idempotent. reshard() ends and drops a gathering that nobody waited for.
   void begin_unshard();
   void unshard();
   void reshard();
@@ -104,6 +104,7 @@ class ParamGroup {
   void make_full_tensors(const std::vector<Member>& members);
   void copy_out(const at::Tensor& ranks);
   void end_gather();
+  void free_gathered();
 
   std::string name_;
   const runtime::Group& shard_group_;

@@ -31,6 +31,8 @@ Parallelized parallelize_megatron_fsdp(const StrategyInput& input) {
   DataParallelOptions options =
       megatron_fsdp_options(config, input.layout, planner::resolve_precision(input.plan));
   options.buckets = planner::gradient_buckets(input.plan, input.layout);
+  // As in Megatron: under a loss scale a gradient that overflows is how the scale is found.
+  if (planner::scales_loss(input.plan)) options.check_for_nan = false;
   made.data_parallel = apply_fsdp_sharding_recursively(input, std::move(options));
   return made;
 }

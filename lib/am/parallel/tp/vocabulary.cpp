@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "am/nn/fused/cross_entropy.h"
+#include "am/nn/token_check.h"
 
 namespace am::parallel::tp {
 
@@ -46,8 +47,9 @@ at::Tensor lookup_slice(const at::Tensor& ids, const at::Tensor& weight,
 }
 
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
-                             const mesh::Extent& slice, int64_t ignore_index,
+                             const mesh::Extent& slice, int64_t vocabulary, int64_t ignore_index,
                              const runtime::Group& group) {
+  nn::check_tokens(labels, "label", vocabulary, ignore_index);
   return nn::fused::cross_entropy_sum(
       logits, labels, {slice.offset, ignore_index},
       [&group](nn::fused::LogitSums& sums) { combine(sums, group); });

@@ -15,11 +15,12 @@ namespace am::parallel::tp {
 // the others: a partial sum over the group.
 at::Tensor lookup_slice(const at::Tensor& ids, const at::Tensor& weight, const mesh::Extent& slice);
 
-// nn::fused::cross_entropy_sum of logits_..v, this rank's slice; labels are global ids. Same value
-// on every rank, and each rank's gradient for its own slice. Forward exchanges three numbers a
-// token: the maximum, the sum of exponentials, and the label's logit.
+// nn::fused::cross_entropy_sum of logits_..v, this rank's slice; labels are global ids
+// of `vocabulary`; one outside it throws Error(kUsage). Same value on every rank, and each rank's
+// gradient for its own slice. Forward exchanges three numbers a token: the maximum, the sum of
+// exponentials, and the label's logit.
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
-                             const mesh::Extent& slice, int64_t ignore_index,
+                             const mesh::Extent& slice, int64_t vocabulary, int64_t ignore_index,
                              const runtime::Group& group);
 
 }  // namespace am::parallel::tp

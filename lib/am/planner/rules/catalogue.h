@@ -19,7 +19,7 @@ std::span<const Rule> tp_rules();             // tp.*
 std::span<const Rule> pipeline_rules();       // pp.*
 std::span<const Rule> schedule_rules();       // schedule.*: what the reader of schedules reports
 std::span<const Rule> batch_rules();          // batch.*, seq.*
-std::span<const Rule> training_rules();       // data.*, scheduler.*, checkpoint.*
+std::span<const Rule> training_rules();       // data.*, train.*, scheduler.*, checkpoint.*
 std::span<const Rule> cluster_rules();        // cluster.*, csv.*
 std::span<const Rule> runtime_rules();        // runtime.*, launch.*: what am-run reports
 

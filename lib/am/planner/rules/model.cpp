@@ -4,14 +4,41 @@
 
 #include "am/base/json.h"
 #include "am/base/text.h"
+#include "am/formats/weight_files.h"
+#include "am/model/quantization.h"
 #include "am/planner/rules/catalogue.h"
 
 namespace am::planner {
 namespace {
 
+// "auto" must not start from noise beside weights that are there.
+void check_pickled(const RuleContext& context, Diagnostics& found) {
+  std::error_code ignored;
+  const std::filesystem::path config = context.plan.resolve(context.plan.model.path);
+  const bool is_folder = std::filesystem::is_directory(config, ignored);
+  const auto files = formats::weight_files(is_folder ? config : config.parent_path());
+  if (files.safetensors || files.pickled.empty()) return;
+  found.error(
+      "model.weights", context.plan.span("model.weights"),
+      cat("weights = \"auto\" reads safetensors, and beside the config is only ", files.pickled),
+      "convert it to safetensors (transformers' save_pretrained), or weights = \"none\" to "
+      "begin with random values");
+}
+
+void check_quantized(const RuleContext& context, Diagnostics& found) {
+  if (context.model == nullptr) return;
+  const std::string method = model::quantization_of(context.model->text);
+  if (method.empty() || context.plan.model.weights == "none") return;
+  found.add({"model.quantized", Severity::kNote, context.plan.span("model.path"),
+             cat("the config describes weights that are quantised (", method,
+                 "); the plan is that of the model itself, and am-run does not load them"),
+             "dequantised weights, or weights = \"none\""});
+}
+
 void check_weights(const RuleContext& context, Diagnostics& found) {
   const std::string& weights = context.plan.model.weights;
-  if (weights == "auto" || weights == "none") return;
+  if (weights == "auto") return check_pickled(context, found);
+  if (weights == "none") return;
   const std::filesystem::path path = context.plan.resolve(weights);
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored)) return;
@@ -29,7 +56,7 @@ void note_dropout(const RuleContext& context, Diagnostics& found) {
              "am-run refuses to train it; attention_dropout = 0.0 is what large models use"});
 }
 
-constexpr std::array<Rule, 12> kRules = {{
+constexpr std::array<Rule, 13> kRules = {{
     {.id = "model.path",
      .summary = "model.path leads to a readable config.json",
      .explain =
@@ -108,8 +135,18 @@ constexpr std::array<Rule, 12> kRules = {{
          "\"auto\" loads the *.safetensors beside the config when there are any and initialises "
          "the "
          "model otherwise; \"none\" always initialises; anything else is a path, relative to the "
-         "plan, which must exist. A wrong path must not turn into a freshly initialised model.",
+         "plan, which must exist. A wrong path must not turn into a freshly initialised model, and "
+         "neither must weights that are there in PyTorch's pickle format (pytorch_model.bin, "
+         "*.pth): reading those can run code, so they are converted to safetensors first.",
      .check = check_weights},
+    {.id = "model.quantized",
+     .summary = "weights of a quantised model are not loaded (a note)",
+     .explain =
+         "A config.json with a quantization_config comes with weights that hold codes (FP8, "
+         "integers) and scales beside them. What is planned is the model itself, in model.dtype. "
+         "am-run and am-repl refuse to load such weights: a code is not the number that it stands "
+         "for. Dequantise them first (transformers' dequantize()).",
+     .check = check_quantized},
     {.id = "model.dropout",
      .summary = "attention_dropout of the config is not predicted, and not trained",
      .explain =

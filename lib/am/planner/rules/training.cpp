@@ -3,8 +3,10 @@
 
 #include <array>
 #include <filesystem>
+#include <variant>
 
 #include "am/base/text.h"
+#include "am/planner/precision.h"
 #include "am/planner/rules/catalogue.h"
 
 namespace am::planner {
@@ -142,7 +144,36 @@ void check_resume(const RuleContext& context, Diagnostics& found) {
               cat(path.string(), ": no such checkpoint"), "\"auto\", \"none\", or a step folder");
 }
 
-constexpr std::array<Rule, 9> kRules = {{
+void check_float16(const RuleContext& context, Diagnostics& found) {
+  if (resolve_precision(context.plan).storage != "float16") return;
+  const bool megatron = std::holds_alternative<config::MegatronFSDPConfig>(context.plan.strategy);
+  found.error("train.float16", context.plan.span("model.dtype"),
+              "parameters that are stored in float16 cannot be trained: AdamW's second moment, and "
+              "its eps of 1e-8, are zero there",
+              megatron ? "preserve_fp32_weights = true in [strategy], or dtype = \"bfloat16\""
+                       : "dtype = \"float32\"; fsdp2 computes in float16 with mp_policy = { "
+                         "param_dtype = \"float16\" }");
+}
+
+void check_on_nonfinite(const RuleContext& context, Diagnostics& found) {
+  const std::string& wanted = context.plan.train.on_nonfinite;
+  const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&context.plan.strategy);
+  if (wanted == "stop" || megatron == nullptr || !megatron->check_for_nan_in_grad) return;
+  if (scales_loss(context.plan)) return;  // turns that check off
+  found.warning("train.on_nonfinite", context.plan.span("train.on_nonfinite"),
+                cat("on_nonfinite = \"", wanted, "\" comes too late: check_for_nan_in_grad = true ",
+                    "has stopped the job before"),
+                "check_for_nan_in_grad = false in [strategy]");
+}
+
+void check_loss_scale(const RuleContext& context, Diagnostics& found) {
+  if (context.plan.train.loss_scale == 0.0 || scales_loss(context.plan)) return;
+  found.warning("train.loss_scale", context.plan.span("train.loss_scale"),
+                "loss_scale has no effect: nothing computes or reduces in float16",
+                "remove the key");
+}
+
+constexpr std::array<Rule, 12> kRules = {{
     {.id = "data.path",
      .summary = "data that is read from files has a path",
      .explain = "Only kind = \"synthetic\" needs no files. text takes UTF-8 files, folders or "
@@ -172,6 +203,29 @@ constexpr std::array<Rule, 9> kRules = {{
      .explain = "A vocabulary of more than 65 536 entries does not fit 16 bits. Files of 32-bit "
                 "ids that are read as 16-bit ones give every second token as 0, without an error.",
      .check = check_token_dtype},
+    {.id = "train.float16",
+     .summary = "parameters that are trained are not stored in float16",
+     .explain =
+         "float16 holds nothing below 6e-8. The square of a gradient of 1e-4 is less, and so is "
+         "AdamW's eps: the moments, which are stored as the parameters are, become zero, and the "
+         "update a division by zero. Mixed precision is what works: parameters and moments in "
+         "float32 (model.dtype), the computation in float16 (mp_policy.param_dtype or "
+         "autocast_dtype of fsdp2; preserve_fp32_weights = true of megatron_fsdp, which computes "
+         "in model.dtype), with a loss scale (train.loss_scale) against underflow of the "
+         "gradients. bfloat16 has float32's range and needs none of it.",
+     .check = check_float16},
+    {.id = "train.on_nonfinite",
+     .summary = "on_nonfinite gets to see what it is to decide (a warning)",
+     .explain =
+         "train.on_nonfinite says what happens after a step whose loss or gradient norm is not "
+         "finite. megatron_fsdp's check_for_nan_in_grad looks at each rank's gradients as soon as "
+         "they are reduced, and ends the job. To skip such steps or to go on, turn it off.",
+     .check = check_on_nonfinite},
+    {.id = "train.loss_scale",
+     .summary = "a loss scale is for float16 (a warning)",
+     .explain = "Where neither computation nor reduction is in float16 the loss is not scaled: "
+                "bfloat16 and float32 hold the smallest gradients as they are.",
+     .check = check_loss_scale},
     {.id = "scheduler.warmup",
      .summary = "the warm-up ends within the job",
      .explain = "The learning rate rises linearly over warmup_steps. A warm-up that is longer than "

@@ -1,0 +1,127 @@
+#include "am/checkpoint/fit.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/json.h"
+#include "am/base/text.h"
+#include "am/model/quantization.h"
+#include "am/tensor/dtype.h"
+
+namespace am::checkpoint {
+
+namespace {
+
+// Tables and masks that older versions of transformers saved with a model and newer ones compute;
+// it leaves them out too when it loads.
+constexpr std::array<std::string_view, 6> kComputed = {
+    "rotary_emb.inv_freq", "rotary_emb.cos_cached", "rotary_emb.sin_cached",
+    ".attn.bias",          ".attn.masked_bias",     ".position_ids"};
+
+constexpr std::array<std::string_view, 7> kQuantized = {
+    "weight_scale", "weight_scale_inv", "input_scale", ".SCB", ".absmax", ".qzeros", ".scales"};
+
+bool ends_with_one(std::string_view name, const auto& ends) {
+  return std::any_of(ends.begin(), ends.end(),
+                     [&](std::string_view end) { return ends_with(name, end); });
+}
+
+struct Misfit {
+  std::vector<std::string> wrong;  // of the model's parameters
+  std::vector<std::string> extra;  // what it has none for
+  bool quantized = false;
+  bool adapter = false;
+};
+
+void compare_parameters(const parallel::ParallelModel& model, const TensorSource& source,
+                        Misfit& misfit) {
+  for (const auto& parameter : model.layout().parameters) {
+    const StoredTensor* stored = source.find(parameter.name);
+    if (stored == nullptr) {
+      misfit.wrong.push_back(cat(parameter.name, " is missing"));
+    } else if (stored->shape != parameter.shape) {
+      misfit.wrong.push_back(cat(parameter.name, " is ", shape_text(stored->shape),
+                                 ", the config asks for ", shape_text(parameter.shape)));
+    } else if (!holds_values(stored->dtype)) {
+      misfit.wrong.push_back(
+          cat(parameter.name, " is ", tensor::safetensors_name(stored->dtype), ", no number"));
+      misfit.quantized = true;
+    }
+  }
+}
+
+void find_extra(const parallel::ParallelModel& model, const TensorSource& source, Misfit& misfit) {
+  std::set<std::string_view> wanted;
+  for (const auto& parameter : model.layout().parameters) wanted.insert(parameter.name);
+  if (model.layout().inventory.tied_lm_head) wanted.insert("lm_head.weight");
+  for (const StoredTensor& stored : source.tensors()) {
+    if (wanted.count(stored.name) != 0 || ends_with_one(stored.name, kComputed)) continue;
+    misfit.extra.push_back(stored.name);
+    misfit.quantized = misfit.quantized || ends_with_one(stored.name, kQuantized);
+    misfit.adapter = misfit.adapter || stored.name.find(".lora_") != std::string::npos;
+  }
+}
+
+std::string first_ones(std::vector<std::string> all, const char* separator) {
+  constexpr size_t kShown = 8;
+  const size_t more = all.size() > kShown ? all.size() - kShown : 0;
+  if (more > 0) all.resize(kShown);
+  return cat(join(all, separator), more > 0 ? cat(separator, "and ", more, " more") : "");
+}
+
+std::string help_for(const Misfit& misfit) {
+  if (misfit.quantized) {
+    return "these weights are quantised: dequantise them to bfloat16 or float32 (transformers' "
+           "dequantize()) and load those";
+  }
+  if (misfit.adapter)
+    return "merge the adapter into its base model first (PEFT's merge_and_unload)";
+  return "the weights belong to another model than the config";
+}
+
+void check_quantization(const parallel::ParallelModel& model, const TensorSource& source) {
+  if (source.format() != "huggingface") return;  // am-run's own hold what it trained
+  const bool has_config = !source.config_file().empty();
+  const std::string method =
+      model::quantization_of(has_config ? read_file(source.config_file()) : model.config().text);
+  if (method.empty()) return;
+  throw Error(ErrorKind::kFormat,
+              cat(has_config ? source.config_file().string() : model.config().file,
+                  ": its quantization_config (", method, ") says that the weights are quantised"),
+              "dequantise them to bfloat16 or float32 (transformers' dequantize()) and load those; "
+              "if they are, remove the key");
+}
+
+}  // namespace
+
+bool holds_values(at::ScalarType dtype) {
+  return dtype == at::kFloat || dtype == at::kBFloat16 || dtype == at::kHalf ||
+         dtype == at::kDouble;
+}
+
+void check_fit(const parallel::ParallelModel& model, const TensorSource& source) {
+  check_quantization(model, source);
+  Misfit misfit;
+  compare_parameters(model, source, misfit);
+  find_extra(model, source, misfit);
+  std::vector<std::string> parts;
+  if (!misfit.wrong.empty()) parts.push_back(first_ones(misfit.wrong, "; "));
+  if (!misfit.extra.empty()) {
+    parts.push_back(
+        cat("the model has no place for ", misfit.extra.size(),
+            misfit.extra.size() == 1 ? " tensor: " : " tensors: ", first_ones(misfit.extra, ", ")));
+  }
+  if (parts.empty()) return;
+  throw Error(ErrorKind::kFormat,
+              cat(source.path().string(), ": does not fit the model: ", join(parts, "; ")),
+              help_for(misfit));
+}
+
+}  // namespace am::checkpoint

@@ -1,0 +1,16 @@
+// Whether stored weights are a model's: what is missing, what has another shape or dtype, and what
+// the model has no place for. Nothing is taken for something else, and nothing left out in silence.
+#pragma once
+
+#include "am/checkpoint/tensor_source.h"
+#include "am/parallel/parallel_model.h"
+
+namespace am::checkpoint {
+
+// Throws Error(kFormat) that lists what does not fit.
+void check_fit(const parallel::ParallelModel& model, const TensorSource& source);
+
+// Whether values of this dtype are numbers of a model, not codes of a quantised one.
+bool holds_values(at::ScalarType dtype);
+
+}  // namespace am::checkpoint

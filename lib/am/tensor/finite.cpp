@@ -1,0 +1,14 @@
+#include "am/tensor/finite.h"
+
+#include <ATen/ATen.h>
+
+namespace am::tensor {
+
+bool all_finite(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.is_meta() || tensor.numel() == 0) return true;
+  const at::NoGradGuard no_grad;
+  // Numbers near a dtype's largest have a sum that it cannot hold.
+  return at::isfinite(tensor.sum()).item<bool>() || at::isfinite(tensor).all().item<bool>();
+}
+
+}  // namespace am::tensor

@@ -1,0 +1,188 @@
+#include "am/train/nonfinite.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "am/base/error.h"
+#include "am/base/ranks.h"
+#include "am/base/text.h"
+#include "am/planner/precision.h"
+#include "am/tensor/finite.h"
+
+namespace am::train {
+
+namespace {
+
+using parallel::ParallelModel;
+
+std::optional<optim::GradScaler> make_scaler(const config::Plan& plan) {
+  if (!planner::scales_loss(plan)) return std::nullopt;
+  optim::GradScalerOptions options;
+  if (plan.train.loss_scale > 0.0) {
+    options.init_scale = plan.train.loss_scale;
+    options.dynamic = false;
+  }
+  return optim::GradScaler(options);
+}
+
+// The first of this rank's parameters with a value that is not finite in one of the tensors that
+// `of_group` gives for a group, laid out as it; empty where there is none.
+template <typename OfGroup>
+std::string first_broken(ParallelModel& model, bool trained_alone, const OfGroup& of_group) {
+  const auto& groups = model.data_parallel().groups();
+  for (size_t g = 0; g < groups.size(); ++g) {
+    for (const at::Tensor& flat : of_group(g)) {
+      if (tensor::all_finite(flat)) continue;
+      for (size_t i = 0; i < groups[g]->owned().size(); ++i) {
+        const auto& owned = groups[g]->owned()[i];
+        if (trained_alone && !owned.trainable) continue;
+        if (!tensor::all_finite(groups[g]->view_in(flat, i))) return owned.name;
+      }
+    }
+  }
+  return {};
+}
+
+// Of every rank's parameter (or none) the one that comes first in the model, and who has any.
+struct Broken {
+  std::string first;
+  std::vector<int64_t> ranks;
+};
+
+Broken gather(const ParallelModel& model, const std::string& mine) {
+  const std::vector<std::string> names = model.mesh().group("world").all_gather_text(mine);
+  Broken broken;
+  for (size_t rank = 0; rank < names.size(); ++rank) {
+    if (!names[rank].empty()) broken.ranks.push_back(static_cast<int64_t>(rank));
+  }
+  for (const auto& parameter : model.layout().parameters) {
+    if (std::find(names.begin(), names.end(), parameter.name) == names.end()) continue;
+    broken.first = parameter.name;
+    break;
+  }
+  return broken;
+}
+
+std::string value_text(double value) {
+  if (std::isfinite(value)) return cat(value);
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+constexpr const char* kBrokenHint =
+    "a lower optimizer.lr or a longer warm-up, from the last checkpoint";
+
+}  // namespace
+
+StepGuard::StepGuard(const config::Plan& plan, ParallelModel& model, const optim::AdamW& optimizer,
+                     std::function<void(const std::string& line)> log)
+    : on_nonfinite_(plan.train.on_nonfinite),
+      model_(model),
+      optimizer_(optimizer),
+      log_(std::move(log)),
+      scaler_(make_scaler(plan)) {}
+
+optim::GradScaler::Verdict StepGuard::judge(const observe::StepMetrics& metrics) {
+  const bool finite_norm = std::isfinite(metrics.grad_norm);
+  if (!std::isfinite(metrics.loss)) return Verdict::kExhausted;  // whatever the scale is
+  if (scaler_) return scaler_->update(!finite_norm);
+  return finite_norm ? Verdict::kStep : Verdict::kExhausted;
+}
+
+bool StepGuard::allows_update(double own_loss, observe::StepMetrics& metrics) {
+  if (scaler_) metrics.loss_scale = scaler_->scale();
+  const Verdict verdict = judge(metrics);
+  const bool update =
+      verdict == Verdict::kStep || (verdict == Verdict::kExhausted && on_nonfinite_ == "continue");
+  if (verdict == Verdict::kBackOff) {
+    skip(metrics, cat("a gradient overflows float16; the loss scale is now ", scaler_->scale()));
+  } else if (!update && on_nonfinite_ == "skip") {
+    refuse_broken_state(metrics);
+    skip(metrics,
+         cat("loss ", value_text(metrics.loss), ", gradient norm ", value_text(metrics.grad_norm)));
+  } else if (!update) {
+    throw Error(ErrorKind::kNumeric, cat("step ", metrics.step, ": ", describe(own_loss, metrics)),
+                "the last checkpoint is from before: go on from it with a lower optimizer.lr or a "
+                "longer warm-up, or leave such steps out with train.on_nonfinite = \"skip\"");
+  }
+  metrics.skipped_steps = skipped_;
+  return update;
+}
+
+// Steps with such parameters would be skipped for ever.
+void StepGuard::refuse_broken_state(const observe::StepMetrics& metrics) {
+  const std::string broken = broken_state();
+  if (broken.empty()) return;
+  throw Error(ErrorKind::kNumeric,
+              cat("step ", metrics.step, ": ", broken, " is not finite; no step can mend that"),
+              kBrokenHint);
+}
+
+void StepGuard::skip(const observe::StepMetrics& metrics, const std::string& why) {
+  ++skipped_;
+  log_(cat("skipped     step ", metrics.step, ": ", why, "; ", skipped_, " so far"));
+}
+
+std::string StepGuard::describe(double own_loss, const observe::StepMetrics& metrics) {
+  std::vector<std::string> parts;
+  const Broken losses = gather(model_, std::isfinite(own_loss) ? "" : "loss");
+  if (!std::isfinite(metrics.loss)) {
+    parts.push_back(
+        cat("the loss is ", value_text(metrics.loss), " on ", ranks_text(losses.ranks)));
+  }
+  if (!std::isfinite(metrics.grad_norm)) {
+    const auto& groups = model_.data_parallel().groups();
+    const Broken gradients = gather(model_, first_broken(model_, true, [&](size_t g) {
+                                      return std::vector<at::Tensor>{groups[g]->flat_grad()};
+                                    }));
+    parts.push_back(cat("the gradient norm is ", value_text(metrics.grad_norm)));
+    if (!gradients.ranks.empty()) {
+      parts.push_back(cat("gradients are not finite on ", ranks_text(gradients.ranks),
+                          ", first that of ", gradients.first));
+    }
+  }
+  if (scaler_) parts.push_back(cat("the loss scale is ", scaler_->scale()));
+  return join(parts, "; ");
+}
+
+std::string StepGuard::broken_state() {
+  const auto& groups = model_.data_parallel().groups();
+  const Broken parameters = gather(model_, first_broken(model_, false, [&](size_t g) {
+                                     return std::vector<at::Tensor>{groups[g]->flat()};
+                                   }));
+  if (!parameters.ranks.empty()) {
+    return cat(parameters.first, " on ", ranks_text(parameters.ranks));
+  }
+  const Broken moments =
+      gather(model_, first_broken(model_, true, [&](size_t g) {
+               return std::vector<at::Tensor>{optimizer_.exp_avg()[g], optimizer_.exp_avg_sq()[g]};
+             }));
+  if (moments.ranks.empty()) return {};
+  return cat("the optimizer state of ", moments.first, " on ", ranks_text(moments.ranks));
+}
+
+bool StepGuard::allows_writing(const std::string& what) {
+  const std::string broken = broken_state();
+  if (broken.empty()) return true;
+  const std::string message = cat(what, " is not written: ", broken, " is not finite");
+  if (on_nonfinite_ != "continue") throw Error(ErrorKind::kNumeric, message, kBrokenHint);
+  log_(cat("note        ", message));
+  return false;
+}
+
+void StepGuard::write_to(checkpoint::CheckpointInfo& info) const {
+  info.skipped_steps = skipped_;
+  if (!scaler_) return;
+  info.loss_scale = {scaler_->state().scale, scaler_->state().growth_tracker};
+}
+
+void StepGuard::resume_from(const checkpoint::CheckpointInfo& info) {
+  skipped_ = info.skipped_steps;
+  if (!scaler_ || !info.loss_scale) return;
+  scaler_->restore({info.loss_scale->scale, info.loss_scale->growth_tracker});
+}
+
+}  // namespace am::train

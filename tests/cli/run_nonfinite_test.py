@@ -1,0 +1,32 @@
+"""A job whose numbers are not finite: it fails, once, and what it had saved stays."""
+
+import unittest
+
+from run_support import RunTest, plan_text
+
+
+class NonFinite(RunTest):
+    def test_the_last_good_checkpoint_stays(self):
+        more = "[checkpoint]\nevery = 5\nkeep = 1\n"
+        self.train(self.write_plan(plan_text(more, steps=5)), "run")
+        kept = self.checkpoint_bytes("run", 5)
+        plan = self.write_plan(plan_text(more, steps=20).replace("lr = 1e-2", "lr = 1e39"))
+        result = self.am_run(plan, "--run-dir", "run", "--max-restarts", "3")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("step 7: the loss is nan on ranks 0, 1", result.stderr)
+        self.assertIn("help: the last checkpoint is from before", result.stderr)
+        self.assertNotIn("restart 1", result.stderr)
+        folders = [folder.name for folder in (self.path / "run/checkpoints").iterdir()]
+        self.assertEqual(folders, ["step-5"])
+        self.assertEqual(self.checkpoint_bytes("run", 5), kept)
+
+    def test_float16_says_its_scale(self):
+        text = plan_text(steps=3).replace('param_dtype = "float32"', 'param_dtype = "float16"')
+        self.train(self.write_plan(text), "run")
+        lines = self.metrics("run")
+        self.assertEqual([line["loss_scale"] for line in lines], [65536.0] * 3)
+        self.assertEqual([line["skipped_steps"] for line in lines], [0] * 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
