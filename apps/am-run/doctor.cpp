@@ -13,6 +13,7 @@
 #include "am/term/table.h"
 #include "am/train/setup.h"
 #include "common/command_line.h"
+#include "doctor_inputs.h"
 #include "options.h"
 #include "plan_file.h"
 
@@ -23,7 +24,9 @@ namespace {
 using namespace am;
 
 constexpr const char* kDescription =
-    "Looks at this machine and says whether the plan can run on it, before any rank starts.\n"
+    "Looks at this machine, and at what the job reads (data, tokenizer, weights, the checkpoint "
+    "that "
+    "it goes on from), and says whether the plan can run, before any rank starts.\n"
     "\n"
     "Examples:\n"
     "  am-run doctor plan.toml\n"
@@ -217,14 +220,17 @@ int examine_machine(const Options& options) {
   launch::JobNeeds needs = needs_of(options, *plan, checked, here);
   launch::MachineSources sources;
   sources.nccl = nccl_libraries();
-  const launch::RunFolder run(run_folder(options));
+  const auto checkpoints = train::checkpoint_folder(*plan, launch::RunFolder(run_folder(options)));
   const launch::Machine machine =
-      gather_machine({.run_folder = train::checkpoint_folder(*plan, run),
+      gather_machine({.run_folder = checkpoints,
                       .master_addr = needs.master_addr,
                       .master_port = needs.serves_port ? needs.master_port : 0},
                      sources);
   needs.backend = chosen_backend(*plan, machine);
-  return report(examine(needs, machine), options.output);
+  std::vector<launch::Check> checks = examine(needs, machine);
+  const auto inputs = examine_inputs(*plan, checked, checkpoints);
+  checks.insert(checks.end(), inputs.begin(), inputs.end());
+  return report(checks, options.output);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@ import json
 import socket
 import unittest
 
-from run_support import RunTest, plan_text
+from run_support import DATA, RunTest, plan_text
 
 
 class Doctor(RunTest):
@@ -36,6 +36,34 @@ class Doctor(RunTest):
         self.assertIn("ok  world size", plain)
         self.assertNotIn("\x1b", plain)
         self.assertIn("\x1b[", self.doctor("--color", "always").stdout)
+
+    def test_what_the_job_reads_is_opened(self):
+        checks = self.checks()
+        for name in ("checkpoint", "data", "weights"):
+            self.assertEqual(checks[name]["status"], "ok", checks[name])
+        self.assertIn("4 992 tokens", checks["data"]["message"])
+        for setting, name, words in (
+            ("train.seq_len=30000", "data", "tokens"),
+            ("data.path=nowhere.bin", "data", "nowhere.bin"),
+            (f"model.weights={DATA}/hf/qwen3", "weights", "does not fit the model"),
+            ("checkpoint.resume=nowhere", "checkpoint", "nowhere"),
+        ):
+            with self.subTest(setting=setting):
+                key, value = setting.split("=", 1)
+                value = value if value.isdigit() else json.dumps(value)
+                checks = self.checks("--set", f"{key}={value}")
+                self.assertEqual(checks[name]["status"], "error", checks[name])
+                self.assertIn(words, checks[name]["message"])
+
+    def test_the_checkpoint_that_the_job_would_go_on_from(self):
+        plan = self.write_plan(plan_text(steps=2))
+        self.train(plan, "runs/plan")
+        checks = self.checks("--set", "train.max_steps=4")
+        self.assertIn("step-2, step 2", checks["checkpoint"]["message"])
+        self.assertEqual(checks["the same run"]["status"], "ok", checks)
+        other = self.checks("--set", "train.seed=7")["the same run"]
+        self.assertEqual(other["status"], "error")
+        self.assertIn("train.seed: 0 there, 7 here", other["message"])
 
     def test_a_port_that_is_taken(self):
         with socket.socket() as taken:

@@ -40,9 +40,8 @@ struct Misfit {
   bool adapter = false;
 };
 
-void compare_parameters(const parallel::ParallelModel& model, const TensorSource& source,
-                        Misfit& misfit) {
-  for (const auto& parameter : model.layout().parameters) {
+void compare_parameters(const planner::Layout& layout, const TensorSource& source, Misfit& misfit) {
+  for (const auto& parameter : layout.parameters) {
     const StoredTensor* stored = source.find(parameter.name);
     if (stored == nullptr) {
       misfit.wrong.push_back(cat(parameter.name, " is missing"));
@@ -57,10 +56,10 @@ void compare_parameters(const parallel::ParallelModel& model, const TensorSource
   }
 }
 
-void find_extra(const parallel::ParallelModel& model, const TensorSource& source, Misfit& misfit) {
+void find_extra(const planner::Layout& layout, const TensorSource& source, Misfit& misfit) {
   std::set<std::string_view> wanted;
-  for (const auto& parameter : model.layout().parameters) wanted.insert(parameter.name);
-  if (model.layout().inventory.tied_lm_head) wanted.insert("lm_head.weight");
+  for (const auto& parameter : layout.parameters) wanted.insert(parameter.name);
+  if (layout.inventory.tied_lm_head) wanted.insert("lm_head.weight");
   for (const StoredTensor& stored : source.tensors()) {
     if (wanted.count(stored.name) != 0 || ends_with_one(stored.name, kComputed)) continue;
     misfit.extra.push_back(stored.name);
@@ -86,14 +85,14 @@ std::string help_for(const Misfit& misfit) {
   return "the weights belong to another model than the config";
 }
 
-void check_quantization(const parallel::ParallelModel& model, const TensorSource& source) {
+void check_quantization(const model::ModelConfig& config, const TensorSource& source) {
   if (source.format() != "huggingface") return;  // am-run's own hold what it trained
   const bool has_config = !source.config_file().empty();
   const std::string method =
-      model::quantization_of(has_config ? read_file(source.config_file()) : model.config().text);
+      model::quantization_of(has_config ? read_file(source.config_file()) : config.text);
   if (method.empty()) return;
   throw Error(ErrorKind::kFormat,
-              cat(has_config ? source.config_file().string() : model.config().file,
+              cat(has_config ? source.config_file().string() : config.file,
                   ": its quantization_config (", method, ") says that the weights are quantised"),
               "dequantise them to bfloat16 or float32 (transformers' dequantize()) and load those; "
               "if they are, remove the key");
@@ -106,11 +105,12 @@ bool holds_values(at::ScalarType dtype) {
          dtype == at::kDouble;
 }
 
-void check_fit(const parallel::ParallelModel& model, const TensorSource& source) {
-  check_quantization(model, source);
+void check_fit(const planner::Layout& layout, const model::ModelConfig& config,
+               const TensorSource& source) {
+  check_quantization(config, source);
   Misfit misfit;
-  compare_parameters(model, source, misfit);
-  find_extra(model, source, misfit);
+  compare_parameters(layout, source, misfit);
+  find_extra(layout, source, misfit);
   std::vector<std::string> parts;
   if (!misfit.wrong.empty()) parts.push_back(first_ones(misfit.wrong, "; "));
   if (!misfit.extra.empty()) {

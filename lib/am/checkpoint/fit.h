@@ -3,12 +3,14 @@
 #pragma once
 
 #include "am/checkpoint/tensor_source.h"
-#include "am/parallel/parallel_model.h"
+#include "am/model/config.h"
+#include "am/planner/layout.h"
 
 namespace am::checkpoint {
 
 // Throws Error(kFormat) that lists what does not fit.
-void check_fit(const parallel::ParallelModel& model, const TensorSource& source);
+void check_fit(const planner::Layout& layout, const model::ModelConfig& config,
+               const TensorSource& source);
 
 // Whether values of this dtype are numbers of a model, not codes of a quantised one.
 bool holds_values(at::ScalarType dtype);

@@ -82,37 +82,36 @@ void initialize(parallel::ParallelModel& model, int64_t seed) {
 }
 
 void load(parallel::ParallelModel& model, const TensorSource& source) {
-  check_fit(model, source);
+  check_fit(model.layout(), model.config(), source);
   check_tied_head(model, source);
   model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::OwnedParameter& owned) {
     source.read(owned.name, owned.box, owned.value);
   });
 }
 
-std::string load_or_initialize(parallel::ParallelModel& model, const config::Plan& plan) {
+std::optional<fs::path> weights_path(const config::Plan& plan) {
   const std::string& weights = plan.model.weights;
-  fs::path path;
-  if (weights == "auto") {
-    const fs::path config = plan.resolve(plan.model.path);
-    const fs::path folder = fs::is_directory(config) ? config : config.parent_path();
-    if (is_tensor_source(folder)) path = folder;
-    const std::string pickled = path.empty() ? formats::weight_files(folder).pickled : "";
-    if (!pickled.empty()) {
-      throw Error(ErrorKind::kPlan,
-                  cat((folder / pickled).string(), ": pickled weights are not read"),
-                  "convert them to safetensors (transformers' save_pretrained), or begin anew with "
-                  "model.weights = \"none\"");
-    }
-  } else if (weights != "none") {
-    path = plan.resolve(weights);
-  }
-  if (path.empty()) {
+  if (weights == "none") return std::nullopt;
+  if (weights != "auto") return plan.resolve(weights);
+  const fs::path config = plan.resolve(plan.model.path);
+  const fs::path folder = fs::is_directory(config) ? config : config.parent_path();
+  if (is_tensor_source(folder)) return folder;
+  const std::string pickled = formats::weight_files(folder).pickled;
+  if (pickled.empty()) return std::nullopt;
+  throw Error(ErrorKind::kPlan, cat((folder / pickled).string(), ": pickled weights are not read"),
+              "convert them to safetensors (transformers' save_pretrained), or begin anew with "
+              "model.weights = \"none\"");
+}
+
+std::string load_or_initialize(parallel::ParallelModel& model, const config::Plan& plan) {
+  const auto path = weights_path(plan);
+  if (!path) {
     initialize(model, plan.model.seed);
     return cat("initialised with seed ", plan.model.seed);
   }
-  const auto source = open_tensor_source(path);
+  const auto source = open_tensor_source(*path);
   load(model, *source);
-  return cat("loaded from ", path.string());
+  return cat("loaded from ", path->string());
 }
 
 }  // namespace am::checkpoint

@@ -22,10 +22,13 @@ void initialize(parallel::ParallelModel& model, int64_t seed);
 // it.
 void load(parallel::ParallelModel& model, const TensorSource& source);
 
-// By the plan's model.weights: "auto" loads *.safetensors beside the config when there are any,
-// else initialises, and throws Error(kPlan) where there are weights that only PyTorch's pickle
-// reads; "none" initialises; a path is loaded. Returns what was done, for the log:
-// "initialised, seed 0" or a path.
+// What the plan's model.weights stands for: "auto" is the *.safetensors beside the config when
+// there are any, "none" nothing, else a path. Nothing: the model is initialised. Throws
+// Error(kPlan) where "auto" meets weights that only PyTorch's pickle reads.
+std::optional<std::filesystem::path> weights_path(const config::Plan& plan);
+
+// Loads those, or initialises. Returns what was done, for the log: "initialised with seed 0" or
+// "loaded from PATH".
 std::string load_or_initialize(parallel::ParallelModel& model, const config::Plan& plan);
 
 inline constexpr int64_t kExportFileBytes = 5'000'000'000;
