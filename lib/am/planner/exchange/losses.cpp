@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 
 #include "am/base/text.h"
 
@@ -67,7 +68,10 @@ std::string folded(std::string_view key) {
 bool is_off(const Json& value, Off off) {
   if (value.is_null() || value == false) return true;
   if (value.is_structured()) return value.empty();
-  if (value.is_number()) return value == 0 || (off == Off::kDegree && (value == 1 || value == -1));
+  if (value.is_number()) {
+    const double size = std::abs(value.get<double>());
+    return size == 0.0 || (off == Off::kDegree && size == 1.0);
+  }
   if (!value.is_string()) return false;
   static constexpr std::array<std::string_view, 7> kWords = {"",     "none",     "no",     "off",
                                                              "null", "disabled", "default"};
