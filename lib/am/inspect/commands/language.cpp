@@ -8,6 +8,7 @@
 #include "am/inspect/commands/registry.h"
 #include "am/inspect/render.h"
 #include "am/inspect/text_argument.h"
+#include "am/term/printable.h"
 #include "am/term/table.h"
 
 namespace am::inspect {
