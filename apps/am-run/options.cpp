@@ -140,7 +140,7 @@ std::optional<Options> parse_options(int argc, char** argv, int& status) {
   app.add_option("--steps", steps, "Train to this step (train.max_steps)")
       ->check(CLI::PositiveNumber);
   app.add_option("--resume", resume,
-                 "auto: the run folder's latest checkpoint; none; or a checkpoint")
+                 "auto: the run folder's newest whole checkpoint; none; or a checkpoint")
       ->take_last();  // a restart's stands behind the user's
   app.add_option("--max-restarts", options.max_restarts,
                  "Start all ranks again after a failure, at most so often, from the newest "

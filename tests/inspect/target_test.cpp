@@ -102,16 +102,21 @@ TEST_CASE("a plugin that a checkpoint's plan names is never loaded", "[inspect]"
   CHECK(shown["shards"].size() == 2);
 }
 
-TEST_CASE("a run folder stands for its latest checkpoint", "[inspect]") {
+TEST_CASE("a run folder stands for its newest whole checkpoint", "[inspect]") {
   const TemporaryFolder temporary;
   const fs::path checkpoints = temporary.path() / "checkpoints";
+  fs::create_directories(checkpoints / "step-12");
+  CHECK_THAT(error_of(temporary.path()), Catch::Contains("no checkpoint is whole"));
   fs::create_directories(checkpoints / "step-9.tmp");
-  fs::create_directories(checkpoints / "step-2");
-  fs::create_directories(checkpoints / "step-10");
+  write_checkpoint(checkpoints / "step-2", 2);
+  write_checkpoint(checkpoints / "step-10", 10);
   const Target target = find_target(temporary.path());
   CHECK(target.path == checkpoints / "step-10");
-  CHECK_THAT(target.note, Catch::Contains("step-10"));
+  CHECK_THAT(target.note, Catch::Contains("step-10") && Catch::Contains("skipped: ") &&
+                              Catch::Contains("step-12"));
   CHECK(find_target(checkpoints).path == checkpoints / "step-10");
+  fs::remove(checkpoints / "step-10" / "rank-00001.safetensors");
+  CHECK(find_target(temporary.path()).path == checkpoints / "step-2");
 }
 
 TEST_CASE("targets that are nothing say what was looked for", "[inspect]") {

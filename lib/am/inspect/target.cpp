@@ -4,11 +4,11 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/checkpoint/step_folders.h"
 #include "am/checkpoint/tensor_source.h"
 #include "am/inspect/rank_processes.h"
 #include "am/inspect/sharded_holder.h"
 #include "am/inspect/stored_holder.h"
-#include "am/launch/run_folder.h"
 #include "am/nn/runnable.h"
 #include "am/parallel/parallel_model.h"
 #include "am/planner/host_memory.h"
@@ -26,24 +26,29 @@ constexpr const char* kKinds =
     "checkpoints/step-N (a run folder), "
     "or a plan (*.toml)";
 
-std::optional<Target> latest_in(const fs::path& folder) {
-  const auto latest = launch::latest_checkpoint(folder);
-  if (!latest) return std::nullopt;
-  return Target{
-      TargetKind::kWeights, latest->path,
-      cat(folder.string(), ": opening its latest checkpoint, ", latest->path.filename().string())};
+// The one that am-run would go on from; what it skips is said.
+std::optional<Target> newest_in(const fs::path& folder) {
+  const auto newest = checkpoint::newest_complete(folder);
+  const std::string skipped = join(newest.skipped, "; ");
+  if (newest.found) {
+    return Target{TargetKind::kWeights, newest.found->path,
+                  cat(folder.string(), ": opening its newest checkpoint, ",
+                      newest.found->path.filename().string(),
+                      skipped.empty() ? "" : cat("; skipped: ", skipped))};
+  }
+  if (skipped.empty()) return std::nullopt;
+  throw Error(ErrorKind::kFormat, cat(folder.string(), ": no checkpoint is whole: ", skipped));
 }
 
 // A run's own plan says how its model began, and not what it has become.
 std::string run_note(const fs::path& plan) {
   const fs::path folder = fs::absolute(plan).parent_path();
   const fs::path checkpoints = folder / "checkpoints";
-  const auto latest =
-      fs::is_directory(checkpoints) ? launch::latest_checkpoint(checkpoints) : std::nullopt;
-  if (!latest) return {};
+  const auto newest = checkpoint::newest_complete(checkpoints).found;
+  if (!newest) return {};
   return cat(plan.string(), ": the plan of a run; what was trained is in ",
-             (plan.parent_path() / "checkpoints").string(), ", the latest is ",
-             latest->path.filename().string());
+             (plan.parent_path() / "checkpoints").string(), ", the newest is ",
+             newest->path.filename().string());
 }
 
 Target recognize(const fs::path& path) {
@@ -52,8 +57,8 @@ Target recognize(const fs::path& path) {
   }
   if (fs::is_directory(path)) {
     if (checkpoint::is_tensor_source(path)) return {TargetKind::kWeights, path, {}};
-    if (const auto latest = latest_in(path / "checkpoints")) return *latest;
-    if (const auto latest = latest_in(path)) return *latest;
+    if (const auto newest = newest_in(path / "checkpoints")) return *newest;
+    if (const auto newest = newest_in(path)) return *newest;
     throw Error(ErrorKind::kFormat, cat(path.string(), ": nothing in this folder can be opened"),
                 kKinds);
   }

@@ -2,7 +2,7 @@
 //
 //   a Hugging Face folder, or a .safetensors file     StoredHolder
 //   an am-run checkpoint (step-N)                     StoredHolder
-//   an am-run run folder, or its checkpoints/         its latest checkpoint
+//   an am-run run folder, or its checkpoints/         its newest whole checkpoint
 //   a plan (TOML)                                     ShardedHolder: here for one rank, else in
 //   processes of its own
 #pragma once

@@ -91,10 +91,4 @@ std::vector<CheckpointFolder> list_checkpoints(const std::filesystem::path& fold
   return found;
 }
 
-std::optional<CheckpointFolder> latest_checkpoint(const std::filesystem::path& folder) {
-  std::vector<CheckpointFolder> found = list_checkpoints(folder);
-  if (found.empty()) return std::nullopt;
-  return std::move(found.back());
-}
-
 }  // namespace am::launch

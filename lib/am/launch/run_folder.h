@@ -4,7 +4,7 @@
 //   run.plan_file();                      // runs/first/plan.toml
 //   run.log(3);                           // runs/first/logs/rank-3.log
 //   run.checkpoint(200);                  // runs/first/checkpoints/step-200
-//   latest_checkpoint(run.checkpoints())  // the highest step-N, if any
+//   list_checkpoints(run.checkpoints())   // the step-N folders; which are whole: checkpoint/
 #pragma once
 
 #include <cstdint>
@@ -51,6 +51,5 @@ std::optional<int64_t> checkpoint_step(std::string_view name);
 // The folders named step-N in `folder`, by rising step; others (step-8.tmp, files) are passed over.
 // None when `folder` does not exist. Throws Error(kIo) when it cannot be read.
 std::vector<CheckpointFolder> list_checkpoints(const std::filesystem::path& folder);
-std::optional<CheckpointFolder> latest_checkpoint(const std::filesystem::path& folder);
 
 }  // namespace am::launch
