@@ -28,7 +28,7 @@ std::vector<Diagnostic> findings(const std::filesystem::path& model, const std::
   return of_rule;
 }
 
-Json config() {
+Json small_config() {
   return Json::parse(read_file(cat(AM_SOURCE_DIR, "/plans/models/llama-3.1-8b/config.json")));
 }
 
@@ -36,7 +36,7 @@ Json config() {
 
 TEST_CASE("weights in pickle format alone are no reason to begin with random ones") {
   const TemporaryFolder model;
-  std::ofstream(model / "config.json") << config().dump();
+  std::ofstream(model / "config.json") << small_config().dump();
   std::ofstream(model / "optimizer.pt") << "of an older run";
   CHECK(findings(model.path(), "model.weights").empty());
   std::ofstream(model / "pytorch_model.bin") << "pickled";
@@ -52,7 +52,7 @@ TEST_CASE("weights in pickle format alone are no reason to begin with random one
 
 TEST_CASE("a config of quantised weights gets a note") {
   const TemporaryFolder model;
-  Json quantised = config();
+  Json quantised = small_config();
   quantised["quantization_config"] = {{"quant_method", "fp8"}};
   std::ofstream(model / "config.json") << quantised.dump();
   const auto noted = findings(model.path(), "model.quantized");
@@ -60,7 +60,7 @@ TEST_CASE("a config of quantised weights gets a note") {
   CHECK(noted[0].severity == Severity::kNote);
   CHECK(noted[0].message.find("fp8") != std::string::npos);
   CHECK(findings(model.path(), "model.quantized", "none").empty());
-  std::ofstream(model / "config.json") << config().dump();
+  std::ofstream(model / "config.json") << small_config().dump();
   CHECK(findings(model.path(), "model.quantized").empty());
 }
 
