@@ -64,7 +64,7 @@ std::vector<launch::Check> examine_inputs(const config::Plan& plan,
                            : "none: training starts anew";
   }));
   checks.push_back(check("data", [&] {
-    const config::Plan full = train::with_batch(plan, checked.mesh->sizes(), begin);
+    const config::Plan full = train::with_batch(plan, *checked.mesh, begin);
     reader = std::make_unique<data::BatchReader>(
         data::open_token_source(data::data_spec(full, checked.model->vocab_size)),
         data::sampler_options(full));
@@ -72,7 +72,7 @@ std::vector<launch::Check> examine_inputs(const config::Plan& plan,
   }));
   if (begin.resumes() && reader != nullptr) {
     checks.push_back(check("the same run", [&] {
-      const config::Plan full = train::with_batch(plan, checked.mesh->sizes(), begin);
+      const config::Plan full = train::with_batch(plan, *checked.mesh, begin);
       train::check_same_run(begin, train::run_facts(full, *checked.model, reader->source()));
       return cat("goes on from step ", begin.info.step);
     }));
