@@ -89,8 +89,10 @@ bool replace_rest(uintptr_t address) {
 
 void on_bus_error(int /*signal*/, siginfo_t* info, void* /*context*/) {
   const int code = errno;
-  if (!replace_rest(reinterpret_cast<uintptr_t>(info->si_addr))) {
+  const bool sent = info->si_code <= 0;  // by a process: no address comes with it
+  if (sent || !replace_rest(reinterpret_cast<uintptr_t>(info->si_addr))) {
     ::sigaction(SIGBUS, &before, nullptr);  // the same look again, and what happened without us
+    if (sent) ::raise(SIGBUS);
   }
   errno = code;
 }

@@ -168,7 +168,10 @@ void append_others(std::string& out, const JobResult& result) {
   for (const auto& [node, error] : result.failed_launchers) {
     lines += cat("  the launcher of node ", node, " gave up: ", error.message, "\n");
   }
-  if (!lines.empty()) out += cat(result.cause ? "the others:\n" : "the ranks:\n", lines);
+  // Where nobody was named before, they are no others.
+  const bool nobody_named = !result.cause && result.silent_nodes.empty() &&
+                            result.failed_launchers.empty() && result.board_error.empty();
+  if (!lines.empty()) out += cat(nobody_named ? "the ranks:\n" : "the others:\n", lines);
 }
 
 // The best that is known is a connection that was closed.
