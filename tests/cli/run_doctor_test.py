@@ -44,9 +44,9 @@ class Doctor(RunTest):
         self.assertIn("4 992 tokens", checks["data"]["message"])
         for setting, name, words in (
             ("train.seq_len=30000", "data", "tokens"),
-            ("data.path=nowhere.bin", "data", "nowhere.bin"),
+            ("data.path=nowhere.bin", "plan", "nowhere.bin"),
             (f"model.weights={DATA}/hf/qwen3", "weights", "does not fit the model"),
-            ("checkpoint.resume=nowhere", "checkpoint", "nowhere"),
+            (f"checkpoint.resume={DATA}/loop/model", "checkpoint", "checkpoint.json"),
         ):
             with self.subTest(setting=setting):
                 key, value = setting.split("=", 1)

@@ -45,7 +45,7 @@ void read_skipped_steps(const Json& json, CheckpointInfo& info) {
 }
 
 void check(const CheckpointInfo& info, const std::string& file) {
-  const auto lies = [&](const char* what) {
+  const auto lies = [&](const std::string& what) {
     return Error(ErrorKind::kFormat, cat(file, ": ", what));
   };
   if (info.world_size < 1 || info.mesh.world_size() != info.world_size) {
@@ -53,7 +53,8 @@ void check(const CheckpointInfo& info, const std::string& file) {
   }
   constexpr int64_t kMost = int64_t{1} << 62;
   if (info.step < 0 || info.samples.value_or(0) < 0 || info.samples.value_or(0) > kMost) {
-    throw lies("its step or its number of samples is out of range");
+    throw lies(
+        cat("step ", info.step, " with ", info.samples.value_or(0), " samples is out of range"));
   }
   bool legal = info.skipped_steps >= 0 && info.skipped_steps <= info.step;
   if (const auto& scale = info.loss_scale) {
