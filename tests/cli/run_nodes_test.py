@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 import subprocess
 import unittest
 
@@ -127,6 +128,7 @@ class Faults(NodesTest):
         jobs[0].send_signal(signal.SIGSTOP)
         jobs[1].send_signal(signal.SIGTERM)
         self.wait_for_line(jobs[1], "once more to end at once")
+        time.sleep(1.1)  # within a second it would be the same request
         jobs[1].send_signal(signal.SIGTERM)
         _, errors = jobs[1].communicate(timeout=LIMIT)
         self.assertEqual(jobs[1].returncode, 1, errors)
