@@ -2,8 +2,8 @@
 
 import os
 import signal
-import time
 import subprocess
+import time
 import unittest
 
 from run_support import RunTest, free_port, plan_text
