@@ -90,8 +90,9 @@ TEST_CASE("collectives in different orders are ranks that wait for each other") 
   const Stall stall = find_stall(a, 0, {{1, waiting(1, b, {{"a", 2}})}, {0, waiting(0, a)}}, 1.0);
   CHECK(stall.missing == Ranks{1});
   CHECK(stall.text.find("wait for each other") != std::string::npos);
-  CHECK(stall.text.find("rank 1 did not arrive; last heard 0 s ago: at step 7, in all_reduce b #3") !=
-        std::string::npos);
+  CHECK(
+      stall.text.find("rank 1 did not arrive; last heard 0 s ago: at step 7, in all_reduce b #3") !=
+      std::string::npos);
 }
 
 TEST_CASE("when all have arrived nobody is missing") {

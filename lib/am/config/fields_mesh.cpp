@@ -19,7 +19,8 @@ void add_model_fields(std::vector<FieldSpec>& out) {
   path.is_path = is_any_path;
   model
       .add("weights", &S::weights, Text{Text::Empty::kRefused, "\"auto\", \"none\" or a path"},
-           "auto loads the *.safetensors beside the config when there are any, else initialises, but "
+           "auto loads the *.safetensors beside the config when there are any, else initialises, "
+           "but "
            "not beside weights in PyTorch's pickle format; none initialises; or a path.")
       .is_path = is_path_unless_auto_or_none;
   model.add("dtype", &S::dtype, dtype_choice(), "Storage dtype of the parameters.");
