@@ -131,7 +131,7 @@ void Supervisor::wait() {
     if (!deadline || when < *deadline) deadline = when;
   };
   if (settle_until_) not_after(*settle_until_);
-  if (children_.running() > 0 && !failed_) not_after(next_look_);
+  if (children_.running() > 0 && !failed_ && !killed_) not_after(next_look_);
   if (peers_) not_after(peers_->next_look());
   if (children_.lingering() > 0) not_after(after(0.05));
   int timeout = -1;
