@@ -1,5 +1,6 @@
 // The launcher: checks first, then starts this machine's ranks and stays to see how they end.
 #include <iostream>
+#include <utility>
 
 #include "am/base/error.h"
 #include "am/base/host.h"
@@ -60,12 +61,18 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
     std::cerr << "am-run: " << term::summary(found) << "; no rank was started\n";
     return am_apps::kInvalid;
   }
-  require_memory(options, *job, launch::memory_of_machine());
+  const auto require_fit = [&] { require_memory(options, *job, launch::memory_of_machine()); };
+  const bool alone = options.nnodes == 1;
+  if (alone) require_fit();  // before anything is written; other nodes have to be met first
   const auto run = launch::RunFolder::create(run_folder(options));
   const auto checkpoints = train::checkpoint_folder(job->plan, run);
   const std::string job_id = unique_id();
   std::vector<launch::RunLock> locks;
-  if (options.node_rank == 0) locks = take_locks(run, checkpoints, job_id);
+  launch::RestartPolicy policy = restart_policy(checkpoints, job_id);
+  policy.before_start = [&] {
+    if (!alone) require_fit();
+    if (options.node_rank == 0) locks = take_locks(run, checkpoints, job_id);
+  };
   std::cerr << "run folder  " << term::echo(run.root().string()) << "\n";
   if (options.max_restarts > 0 && job->plan.checkpoint.every == 0) {
     std::cerr << "note        checkpoint.every = 0 saves at the end alone: a restart would begin "
@@ -73,7 +80,7 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
   }
   return supervise_and_report(options,
                               job_spec(options, arguments, job->mesh.world_size(), run, job_id),
-                              restart_policy(checkpoints, job_id), run);
+                              std::move(policy), run);
 }
 
 }  // namespace am_run

@@ -6,19 +6,16 @@ import re
 import signal
 import struct
 import time
+import unittest
 from pathlib import Path
 
 from repl_plan_test import children_of, is_alive, plan_text
-from repl_prompt_test import BIN, PromptTest as Prompt
-
-import unittest
+from repl_terminal import TerminalCase
 
 WAITING = r"waiting for rank 1 \(stopped, pid (\d+)\)"
 
 
-class StuckTest(unittest.TestCase):
-    setUp, open, end = Prompt.setUp, Prompt.open, Prompt.end
-
+class StuckTest(TerminalCase):
     def session(self):
         plan = Path(self.folder.name) / "plan.toml"
         plan.write_text(plan_text())
@@ -39,6 +36,10 @@ class StuckTest(unittest.TestCase):
         self.assertLess(time.time() - began, 6)
         terminal.type("\x03")
         terminal.expect(r"given up: rank 1 \(stopped, pid \d+\) has not finished `stats`", timeout=5)
+        self.prompt(terminal)
+        # What needs no rank is answered meanwhile.
+        terminal.type("help stats\r")
+        terminal.expect("min, max, mean, std, norm", timeout=2)
         self.prompt(terminal)
         # It goes on where it was, and the session with it.
         os.kill(ranks[1], signal.SIGCONT)
@@ -61,6 +62,19 @@ class StuckTest(unittest.TestCase):
         self.assertEqual(terminal.wait(), 1)
         self.assertFalse(any(is_alive(rank) for rank in ranks))
 
+    def test_a_session_with_a_stopped_rank_can_be_left(self):
+        terminal, ranks = self.session()
+        os.kill(ranks[1], signal.SIGSTOP)
+        terminal.type("stats\r")
+        terminal.expect(WAITING, timeout=10)
+        terminal.type("\x03")
+        self.prompt(terminal)
+        began = time.time()
+        terminal.type("quit\r")
+        self.assertEqual(terminal.wait(), 0)
+        self.assertLess(time.time() - began, 5)
+        self.assertFalse(any(is_alive(rank) for rank in ranks))
+
     def test_a_rank_that_died_at_the_prompt_is_the_one_that_is_named(self):
         terminal, ranks = self.session()
         os.kill(ranks[1], signal.SIGKILL)
@@ -71,10 +85,8 @@ class StuckTest(unittest.TestCase):
         self.assertNotIn("look at", terminal.text)
 
 
-class LongWorkTest(unittest.TestCase):
+class LongWorkTest(TerminalCase):
     """Two billion zeros that take no space: each command would need many seconds."""
-
-    setUp, open, end = Prompt.setUp, Prompt.open, Prompt.end
 
     def session(self):
         folder = Path(self.folder.name) / "large"

@@ -175,6 +175,18 @@ class Faults(NodesTest):
                 for errors in self.ends(jobs, 2):
                     self.assertIn("cannot start no-such-program: no such program in PATH", errors)
 
+    def test_a_folder_that_another_job_holds_is_refused_on_all_nodes(self):
+        plan = self.write_plan(plan_text(steps=1000000))
+        holder = self.start(plan, "--run-dir", self.path / "run")
+        self.wait_for_training()
+        for node, job in enumerate(self.start_nodes(plan, "--timeout", TIMEOUT)):
+            _, errors = job.communicate(timeout=LIMIT)
+            self.assertEqual(job.returncode, 1, f"node {node}: {errors}")
+            self.assertIn(f"another job writes there: process {holder.pid} on ", errors)
+        holder.send_signal(signal.SIGTERM)
+        _, errors = holder.communicate(timeout=60)
+        self.assertEqual(holder.returncode, 0, errors)
+
     def test_launchers_that_were_started_differently_refuse_the_job(self):
         for option, values in (("--nproc", (1, 3)), ("--max-restarts", (1, 0))):
             with self.subTest(option=option):

@@ -133,7 +133,11 @@ const Command* find_command(std::string_view name) {
   return nullptr;
 }
 
-Outcome execute(Session& session, const std::string& input) {
+namespace {
+
+// Calls `perform` with the command that the input names and its arguments.
+template <typename Perform>
+Outcome outcome_of(const std::string& input, const Perform& perform) {
   Outcome outcome;
   outcome.input = input;
   try {
@@ -143,13 +147,39 @@ Outcome execute(Session& session, const std::string& input) {
     outcome.command = words.front();
     const Command* command = find_command(outcome.command);
     if (command == nullptr) unknown_command(outcome.command);
-    outcome.result = command->run(session, parse_arguments(*command, std::move(words), quoted));
+    outcome.result = perform(*command, parse_arguments(*command, std::move(words), quoted));
   } catch (const Error& error) {
     outcome.error = {error.kind(), error.what(), error.hint()};
   } catch (const std::exception& error) {
     outcome.error = {ErrorKind::kInternal, runtime::first_line(error), {}};
   }
   return outcome;
+}
+
+bool needs_no_session(const std::string& input) {
+  try {
+    const std::vector<std::string> words = split_words(input);
+    const Command* command = words.empty() ? nullptr : find_command(words.front());
+    return command != nullptr && command->tell != nullptr;
+  } catch (const Error&) {
+    return false;  // an open quote
+  }
+}
+
+}  // namespace
+
+Outcome execute(Session& session, const std::string& input) {
+  return outcome_of(input, [&](const Command& command, const Arguments& arguments) {
+    return command.tell != nullptr ? command.tell(session.style(), arguments)
+                                   : command.run(session, arguments);
+  });
+}
+
+std::optional<Outcome> execute_without_session(const std::string& input, const term::Style& style) {
+  if (!needs_no_session(input)) return std::nullopt;
+  return outcome_of(input, [&](const Command& command, const Arguments& arguments) {
+    return command.tell(style, arguments);
+  });
 }
 
 Json to_json(const Outcome& outcome) {

@@ -61,7 +61,10 @@ struct Command {
   size_t min_words = 0;
   size_t max_words = 0;  // kAnyNumber: words are a text
   std::span<const Option> options = {};
+  // One of the two: what the ranks do together, or what needs no session and is answered even while
+  // they are busy.
   Result (*run)(Session& session, const Arguments& arguments) = nullptr;
+  Result (*tell)(const term::Style& style, const Arguments& arguments) = nullptr;
 
   static constexpr size_t kAnyNumber = std::numeric_limits<size_t>::max();
   // "hist PARAM [--bins N]"
@@ -94,6 +97,8 @@ struct Outcome {
 
 // Runs one command. Never throws: what a command throws becomes the outcome's error. Collective.
 Outcome execute(Session& session, const std::string& input);
+// The same for a command that needs no session; nothing for any other input. Not collective.
+std::optional<Outcome> execute_without_session(const std::string& input, const term::Style& style);
 
 // One entry of --json's "results".
 Json to_json(const Outcome& outcome);

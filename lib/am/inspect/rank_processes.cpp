@@ -96,8 +96,8 @@ bool reap(pid_t pid, launch::RankExit& exit, bool wait) {
 }  // namespace
 
 RankProcesses::RankProcesses(const std::vector<std::string>& argv, const WorkerSetup& setup,
-                             int64_t ranks, WaitOptions wait)
-    : wait_(std::move(wait)) {
+                             int64_t ranks, WaitOptions wait, const term::Style& style)
+    : wait_(std::move(wait)), style_(style) {
   try {
     start(argv, ranks);
     send_all(to_json(setup));
@@ -315,13 +315,16 @@ void RankProcesses::end_ranks() {
 }
 
 Outcome RankProcesses::run(const std::string& input) {
+  if (auto outcome = execute_without_session(input, style_)) return *std::move(outcome);
   if (ranks_.empty()) throw SessionLost("the session is over: its ranks have gone\n");
   const auto given_up = [&] {
     Outcome outcome;
     outcome.input = input;
-    outcome.error = {ErrorKind::kUsage,
-                     cat("given up: ", missing_text(), " has not finished `", pending_->input, "`"),
-                     "the next command waits for it; Ctrl-C then ends the session"};
+    outcome.error = {
+        ErrorKind::kUsage,
+        cat("given up: ", missing_text(), " has not finished `", pending_->input, "`"),
+        "`help` and `quit` need no rank; any other command waits for it, and Ctrl-C then ends "
+        "the session"};
     return outcome;
   };
   if (pending_) {  // given up, and the ranks may still be at it

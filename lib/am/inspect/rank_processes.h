@@ -32,7 +32,7 @@ class RankProcesses : public Interpreter {
   // Starts `ranks` processes of `argv` with a socket's number appended, and waits until all hold
   // the model. Throws what a rank threw while it opened the plan, or SessionLost.
   RankProcesses(const std::vector<std::string>& argv, const WorkerSetup& setup, int64_t ranks,
-                WaitOptions wait);
+                WaitOptions wait, const term::Style& style);
   RankProcesses(const RankProcesses&) = delete;
   RankProcesses& operator=(const RankProcesses&) = delete;
   ~RankProcesses() override;
@@ -40,7 +40,7 @@ class RankProcesses : public Interpreter {
   const SessionFacts& facts() const override { return facts_; }
   // A rank that does not answer is named after two seconds. The first interrupt is passed on to the
   // ranks; when they do not end the command then, it is given up: it goes on behind the prompt, and
-  // the next command waits for it. Another interrupt ends the session.
+  // the next command that needs the ranks waits for it. Another interrupt ends the session.
   Outcome run(const std::string& input) override;
 
  private:
@@ -70,6 +70,7 @@ class RankProcesses : public Interpreter {
   std::unique_ptr<runtime::StoreServer> store_;
   std::vector<Rank> ranks_;
   WaitOptions wait_;
+  term::Style style_;
   // The command that the ranks are at.
   struct Pending {
     std::string input;

@@ -148,7 +148,8 @@ std::unique_ptr<Interpreter> open_target(const Target& target, const OpenOptions
   setup.overrides = options.overrides;
   setup.plugins = options.plugins;
   setup.session = options.session;
-  return std::make_unique<RankProcesses>(options.worker_argv, setup, ranks, options.wait);
+  return std::make_unique<RankProcesses>(options.worker_argv, setup, ranks, options.wait,
+                                         options.session.style);
 }
 
 }  // namespace am::inspect

@@ -6,6 +6,7 @@
 #include "am/base/error.h"
 #include "am/launch/ask.h"
 #include "am/launch/node_board.h"
+#include "am/launch/peer_nodes.h"
 #include "am/launch/same_job.h"
 
 namespace am::launch {
@@ -86,14 +87,29 @@ void leave(const JobSpec& spec, const JobResult& last) {
   }
 }
 
-// supervise(), but the board outlives a failure to start: the others have to hear of it.
+// The board outlives a failure to start: the others have to hear of it.
+void leave_refused(const JobSpec& spec) {
+  JobResult none;
+  none.restarts = spec.restart_count;
+  leave(spec, none);
+}
+
 JobResult supervise_attempt(const JobSpec& spec, const JobCallbacks& callbacks) {
   try {
     return supervise(spec, callbacks);
   } catch (...) {
-    JobResult none;
-    none.restarts = spec.restart_count;
-    leave(spec, none);
+    leave_refused(spec);
+    throw;
+  }
+}
+
+void prepare(const JobSpec& spec, const RestartPolicy& policy) {
+  if (!policy.before_start) return;
+  try {
+    policy.before_start();
+  } catch (const Error& error) {
+    if (spec.board != nullptr && spec.num_nodes > 1) tell_failure(spec, error);
+    leave_refused(spec);
     throw;
   }
 }
@@ -118,6 +134,7 @@ bool worth_restarting(const JobResult& result, bool any_failure) {
 JobResult supervise_with_restarts(const JobSpec& spec, const RestartPolicy& policy,
                                   const JobCallbacks& callbacks) {
   check_same_job(spec, policy.max_restarts);
+  prepare(spec, policy);
   JobSpec attempt = spec;
   attempt.max_restarts = policy.max_restarts;
   for (;;) {

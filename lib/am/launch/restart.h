@@ -22,6 +22,9 @@ namespace am::launch {
 
 struct RestartPolicy {
   int64_t max_restarts = 0;
+  // Called once before the first attempt, on every node, when the nodes have met. What it throws
+  // refuses the job: the other nodes are told.
+  std::function<void()> before_start;
   // Any failure is worth another attempt, also one that looks like the user's.
   bool any_failure = false;
   // The step of the newest checkpoint to go on from; nothing: none was written yet. Asked on node 0
@@ -40,7 +43,8 @@ struct RestartPolicy {
 // node's launcher is gone.
 bool worth_restarting(const JobResult& result, bool any_failure);
 
-// The last attempt's result. Throws what supervise() and check_same_job() throw.
+// The last attempt's result. Throws what supervise(), check_same_job() and before_start
+// throw.
 JobResult supervise_with_restarts(const JobSpec& spec, const RestartPolicy& policy,
                                   const JobCallbacks& callbacks);
 

@@ -29,7 +29,7 @@ std::string page(const term::Style& style, const Command& command) {
   return text + "\n" + draw_facts(options, style);
 }
 
-Result run_help(Session& session, const Arguments& arguments) {
+Result tell_help(const term::Style& style, const Arguments& arguments) {
   Result result;
   if (!arguments.words.empty()) {
     const std::string& name = arguments.words.front();
@@ -43,7 +43,7 @@ Result run_help(Session& session, const Arguments& arguments) {
     }
     result.json = describe(*command);
     result.json["command"] = kHelpCommand.name;
-    result.text = page(session.style(), *command);
+    result.text = page(style, *command);
     return result;
   }
   Json list = Json::array();
@@ -55,12 +55,12 @@ Result run_help(Session& session, const Arguments& arguments) {
   }
   result.json["commands"] = list;
   result.text =
-      draw_facts(lines, session.style()) +
+      draw_facts(lines, style) +
       "\n`help COMMAND` says more. `;` separates commands, Tab completes, quotes keep spaces.\n";
   return result;
 }
 
-Result run_quit(Session&, const Arguments&) {
+Result tell_quit(const term::Style&, const Arguments&) {
   Result result;
   result.quit = true;
   return result;
@@ -75,7 +75,7 @@ const Command kHelpCommand = {
     .help = "Example:  help unshard",
     .completes = Operand::kCommand,
     .max_words = 1,
-    .run = run_help,
+    .tell = tell_help,
 };
 
 const Command kQuitCommand = {
@@ -83,7 +83,7 @@ const Command kQuitCommand = {
     .operands = "",
     .summary = "end the session; so does Ctrl-D",
     .help = "Ends a script as well: commands behind it are not run.",
-    .run = run_quit,
+    .tell = tell_quit,
 };
 
 }  // namespace am::inspect

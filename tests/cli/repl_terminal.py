@@ -1,0 +1,88 @@
+"""am-repl on a pseudo-terminal, for tests that type."""
+
+import os
+import pty
+import re
+import select
+import signal
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+BIN = Path(os.environ["AM_BIN_DIR"])
+MODEL = Path(os.environ["AM_SOURCE_DIR"]) / "tests" / "data" / "hf" / "llama-sharded"
+PROMPT = "llama llama-sharded> "
+
+
+class Terminal:
+    """A program on a pseudo-terminal."""
+
+    def __init__(self, arguments, state):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.environ.update(TERM="xterm", XDG_STATE_HOME=str(state), LC_ALL="C.UTF-8")
+            os.environ.pop("NO_COLOR", None)
+            os.execv(arguments[0], list(map(str, arguments)))
+        self.text = ""
+
+    def read(self, timeout):
+        ready, _, _ = select.select([self.fd], [], [], timeout)
+        if not ready:
+            return False
+        try:
+            data = os.read(self.fd, 65536)
+        except OSError:  # the other side has closed
+            return False
+        self.text += data.decode(errors="replace")
+        return bool(data)
+
+    def expect(self, pattern, timeout=20):
+        """Waits for the pattern and drops everything up to its end; returns what stood before it."""
+        deadline = time.time() + timeout
+        while True:
+            plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]", "", self.text)
+            found = re.search(pattern, plain)
+            if found:
+                self.text = plain[found.end():]
+                return plain[:found.start()]
+            if time.time() > deadline:
+                raise AssertionError(f"no {pattern!r} in {plain!r}")
+            self.read(0.1)
+
+    def type(self, text):
+        os.write(self.fd, text.encode())
+
+    def wait(self):
+        deadline = time.time() + 20
+        while time.time() < deadline:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                return os.waitstatus_to_exitcode(status)
+            self.read(0.05)
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        raise AssertionError("the program did not end")
+
+
+class TerminalCase(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="am-repl-test-")
+        self.addCleanup(self.folder.cleanup)
+
+    def open(self, target=MODEL, prompt=PROMPT):
+        terminal = Terminal([BIN / "am-repl", target], self.folder.name)
+        self.addCleanup(os.close, terminal.fd)
+        terminal.expect(re.escape(prompt))
+        return terminal
+
+    def run_command(self, terminal, text, pattern):
+        """Types a line; its output must hold the pattern, and then the prompt comes back."""
+        terminal.type(text + "\r")
+        found = terminal.expect(pattern)
+        terminal.expect(re.escape(PROMPT))
+        return found
+
+    def end(self, terminal):
+        terminal.type("\x04")  # Ctrl-D
+        self.assertEqual(terminal.wait(), 0)
