@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "am/base/error.h"
+#include "am/base/text.h"
 #include "am/runtime/device_mesh.h"
 #include "am/runtime/world.h"
 #include "support/rank_check.h"
@@ -136,6 +137,18 @@ TEST_CASE("a group of all ranks has the world's connections, one of one rank has
     RANK_CHECK(world.make_group("me", {world.rank()}).communicator() == nullptr);
     const Group own = world.new_group("own", {0, 1}, {world.timeout()});
     RANK_CHECK(own.communicator() != world.group().communicator());
+  });
+}
+
+// The peers of one that is still connecting may have used the group and closed it meanwhile.
+TEST_CASE("a rank may leave a group at once, however late another one connects") {
+  run_ranks(4, [](const World& world) {
+    for (int round = 0; round < 40; ++round) {
+      const std::string name = cat("short ", round);
+      const Group group = world.new_group(name, {0, 1, 2, 3}, {world.timeout()});
+      const std::string text = group.broadcast_text(world.rank() == 0 ? name : "", 0);
+      RANK_CHECK(text == name);
+    }
   });
 }
 

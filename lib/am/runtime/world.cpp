@@ -142,6 +142,11 @@ Group World::new_group(const std::string& name, std::vector<int64_t> ranks,
                     "): ", first_line(error)),
                 "a peer rank went away or did not arrive in time; look at its log");
   }
+  // Gloo connects pair by pair: a peer that has all its connections could use the group and close
+  // it while another one still connects, and fails for it.
+  if (!state_->pretended) {
+    meet(*state_->store, cat(name, " (connected)"), rank(), members, options.timeout);
+  }
   const std::lock_guard lock(state_->mutex);
   std::erase_if(state_->communicators, [](const auto& made) { return made.expired(); });
   state_->communicators.push_back(communicator);
