@@ -77,6 +77,16 @@ class DtypeTest(FilesCase):
         self.assertEqual(self.answer(self.model, "set dtype fp16; info")[1]["compute_dtype"], "float16")
 
 
+class ExportTest(FilesCase):
+    def test_a_file_that_must_not_grow_is_an_error(self):
+        done = subprocess.run(
+            ["bash", "-c", f'ulimit -f 10; exec {BIN}/am-repl llama -c "export out"'], capture_output=True,
+            text=True, cwd=self.path, timeout=60)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("model.safetensors: cannot write: File too large", done.stderr)
+        self.assertFalse((self.path / "out").exists())
+
+
 class TextOrFileTest(FilesCase):
     def setUp(self):
         super().setUp()
