@@ -40,7 +40,7 @@ TEST_CASE("a machine where no file in memory may be executed grants ours") {
   for (const FileSize size : {FileSize::kFree, FileSize::kFixed}) {
     int fd = -1;
     bool usable = false;
-    const bool filtered = with_memfd_filter({.refused_with = false, .error = EACCES}, [&] {
+    const bool filtered = with_memfd_filter({.refused_with_seal = false, .error = EACCES}, [&] {
       fd = open_memory_file("ours", size);
       usable = fd >= 0 && (size == FileSize::kFree ? holds_bytes(fd) : fix_size(fd, 4096));
     });
@@ -56,7 +56,7 @@ TEST_CASE("a machine where no file in memory may be executed grants ours") {
 TEST_CASE("a kernel that has never heard of such files grants ours") {
   int fd = -1;
   bool usable = false;
-  const bool filtered = with_memfd_filter({.refused_with = true, .error = EINVAL}, [&] {
+  const bool filtered = with_memfd_filter({.refused_with_seal = true, .error = EINVAL}, [&] {
     fd = open_memory_file("ours");
     usable = fd >= 0 && holds_bytes(fd);
   });
