@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <csignal>
 #include <cstring>
 #include <iostream>
 #include <optional>
@@ -135,6 +136,7 @@ std::optional<int> worker_socket(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const am::launch::SignalThread signals;  // before libtorch makes threads
+  std::signal(SIGXFSZ, SIG_IGN);           // a file that must not grow is an error with its name
   am::guard_mapped_files();
   if (const auto socket = am_repl::worker_socket(argc, argv)) {
     return am::inspect::run_rank_worker(*socket);

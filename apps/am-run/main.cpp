@@ -17,6 +17,7 @@
 int main(int argc, char** argv) {
   const am::launch::SignalThread signals;  // before libtorch makes threads
   std::signal(SIGPIPE, SIG_IGN);           // whoever reads our output may go, the job goes on
+  std::signal(SIGXFSZ, SIG_IGN);           // a file that must not grow is an error with its name
   if (argc > 1 && std::string_view(argv[1]) == "doctor") {
     return am_run::run_doctor(argc - 1, argv + 1);
   }

@@ -77,6 +77,16 @@ class DtypeTest(FilesCase):
         self.assertEqual(self.answer(self.model, "set dtype fp16; info")[1]["compute_dtype"], "float16")
 
 
+class ExportTest(FilesCase):
+    def test_a_file_that_must_not_grow_is_an_error(self):
+        done = subprocess.run(
+            ["bash", "-c", f'ulimit -f 10; exec {BIN}/am-repl llama -c "export out"'], capture_output=True,
+            text=True, cwd=self.path, timeout=60)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("model.safetensors: cannot write: File too large", done.stderr)
+        self.assertFalse((self.path / "out").exists())
+
+
 class TextOrFileTest(FilesCase):
     def setUp(self):
         super().setUp()
@@ -283,13 +293,21 @@ kind = "synthetic"
             self.assertIn(text, done.stderr)
         self.assertFalse((self.path / "run").exists())
 
-    def test_force_goes_on(self):
-        # No memory is at stake: of the address space that this process may have nothing is left.
-        command = f"ulimit -v 8000000; exec {BIN}/am-repl {self.plan} -c mesh --force"
-        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    def forced(self, command):
+        # No memory is at stake: of the address space that these processes may have nothing is left.
+        done = subprocess.run(["bash", "-c", f"ulimit -v 8000000; exec {BIN}/{command} --force"],
+                              capture_output=True, text=True, timeout=60)
         self.assertNotEqual(done.returncode, 0)
         self.assertNotIn("are available here", done.stderr)
-        self.assertIn("allocate", done.stderr)
+        return done.stderr
+
+    def test_a_session_that_is_forced_goes_on(self):
+        self.assertIn("allocate", self.forced(f"am-repl {self.plan} -c mesh"))
+
+    def test_a_job_that_is_forced_goes_on(self):
+        said = self.forced(f"am-run {self.plan} --run-dir {self.path}/run")
+        self.assertIn("rank 0 on node 0 failed", said)
+        self.assertIn("bad_alloc", said)
 
 
 class RunFolderTest(FilesCase):

@@ -82,7 +82,7 @@ class KilledRank(Faults):
                 os.kill(self.rank_pid(waiting, run), signal.SIGKILL)
                 errors = self.assert_ends(job, run)
                 self.assert_killed(errors, waiting)
-                self.assertRegex(errors, r"\n  last heard [^\n]* before: at step \d+, ")
+                self.assertRegex(errors, r"\n  last heard [\d.]+ m?s before: at step \d+, ")
 
     def test_in_a_checkpoint(self):
         for rank in (0, 1):
@@ -180,6 +180,26 @@ class PortInUse(Faults):
         job = self.start_job("--rdzv", f"127.0.0.1:{self.port}")
         errors = self.assert_ends(job)
         self.assertRegex(errors, rf"{self.port}[^\n]* in use")
+
+
+class FileSizeLimit(Faults):
+    """ulimit -f, which kills by a signal whoever does not ask for an error."""
+
+    def run_limited(self, kib):
+        plan = self.write_plan(plan_text(steps=2))
+        command = [BIN / "am-run", plan, "--run-dir", self.path / "run", "--timeout", str(TIMEOUT)]
+        return subprocess.run(["bash", "-c", f'ulimit -f {kib}; exec "$@"', "bash", *command],
+                              capture_output=True, text=True, timeout=60)
+
+    def test_that_leaves_no_room_for_shared_memory_ends_nothing(self):
+        result = self.run_limited(600)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual([record["step"] for record in self.metrics("run")], [1, 2])
+
+    def test_that_leaves_no_room_for_a_checkpoint_names_the_file(self):
+        result = self.run_limited(100)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertRegex(result.stderr, r"rank-0000\d\.safetensors: cannot write: File too large")
 
 
 class AnotherPlan(Faults):

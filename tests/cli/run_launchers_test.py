@@ -41,9 +41,9 @@ class LauncherTest(RunTest):
         self.plan = SOURCE / "plans" / "quickstart.toml"
         self.options = ["--steps", str(self.STEPS), "--set", "scheduler.warmup_steps=0"]
 
-    def command(self):
-        folder = str(self.path / "run")
-        return [str(BIN / "am-run"), str(self.plan), "--run-dir", folder, "--timeout", "30", *self.options]
+    def command(self, run="run", timeout=30):
+        return [str(BIN / "am-run"), str(self.plan), "--run-dir", str(self.path / run), "--timeout",
+                str(timeout), *self.options]
 
     def start_process(self, command, env):
         process = subprocess.Popen(
@@ -67,14 +67,56 @@ class Variables(LauncherTest):
             self.assertEqual(rank.returncode, 0, errors)
         self.assert_trained()
 
-    def test_slurm(self):
+    def slurm(self, ranks):
+        """The variables of each rank under srun."""
         job = {
-            "SLURM_JOB_ID": str(100000 + os.getpid()), "SLURM_STEP_ID": "0", "SLURM_NTASKS": "2",
-            "SLURM_STEP_NUM_TASKS": "2", "SLURM_NNODES": "1", "SLURM_STEP_NUM_NODES": "1",
-            "SLURM_NODEID": "0", "SLURM_STEP_TASKS_PER_NODE": "2",
+            "SLURM_JOB_ID": str(100000 + os.getpid()), "SLURM_STEP_ID": "0", "SLURM_NTASKS": str(ranks),
+            "SLURM_STEP_NUM_TASKS": str(ranks), "SLURM_NNODES": "1", "SLURM_STEP_NUM_NODES": "1",
+            "SLURM_NODEID": "0", "SLURM_STEP_TASKS_PER_NODE": str(ranks),
             "SLURM_STEP_NODELIST": "localhost", "SLURM_JOB_NODELIST": "localhost",
         }
-        self.assert_trains([{**job, "SLURM_PROCID": r, "SLURM_LOCALID": r} for r in "01"])
+        return [{**job, "SLURM_PROCID": str(r), "SLURM_LOCALID": str(r)} for r in range(ranks)]
+
+    def test_slurm(self):
+        self.assert_trains(self.slurm(2))
+
+    def threads_of(self, cpus_per_task):
+        """How many threads a rank under srun has while it trains."""
+        self.plan, self.options = self.write_plan(plan_text(steps=1000000)), []
+        run = f"run-{cpus_per_task}"
+        command = ["env", "--unset=OMP_NUM_THREADS", *self.command(run)]
+        more = {"SLURM_CPUS_PER_TASK": str(cpus_per_task)}
+        ranks = [self.start_process(command, {**env, **more}) for env in self.slurm(2)]
+        metrics = self.path / run / "metrics.jsonl"
+        self.wait_for(lambda: metrics.exists() and metrics.stat().st_size > 2000)
+        counts = [len(os.listdir(f"/proc/{rank.pid}/task")) for rank in ranks]
+        for rank in ranks:
+            self.end(rank)
+        return counts
+
+    def test_slurm_says_how_many_threads_compute(self):
+        one, four = self.threads_of(1), self.threads_of(4)
+        for rank in (0, 1):
+            self.assertGreaterEqual(four[rank] - one[rank], 3, (one, four))
+
+    def test_a_wrong_plan_is_told_once(self):
+        self.options += ["--set", "mesh.world_size=4", "--set", "mesh.tp_size=3"]
+        ranks = [self.start_process(self.command(), env) for env in self.slurm(4)]
+        said = [rank.communicate(timeout=60)[1] for rank in ranks]
+        self.assertEqual([rank.returncode for rank in ranks], [1] * 4, said)
+        # The plan with its place by rank 0, and one line of an error for all of them.
+        self.assertEqual("".join(said).count("error[mesh."), 1, said)
+        self.assertEqual("".join(said).count("the plan is not valid"), 1, said)
+        self.assertEqual(said[1:], [""] * 3)
+
+    def test_a_plan_that_one_rank_finds_wrong_is_told_by_it(self):
+        right, wrong = self.slurm(2)
+        ranks = [self.start_process(self.command(timeout=5), right)]
+        self.options += ["--set", "mesh.tp_size=3"]
+        ranks.append(self.start_process(self.command(timeout=5), wrong))
+        said = [rank.communicate(timeout=60)[1] for rank in ranks]
+        self.assertNotIn(0, [rank.returncode for rank in ranks], said)
+        self.assertIn("am-run: rank 1: the plan is not valid", said[1])
 
     def test_open_mpi(self):
         job = {

@@ -367,6 +367,18 @@ TEST_CASE("a suspended rank is announced while the job waits, and blamed when th
   CHECK(describe(result).find("rank 1 on node 0 was suspended") == 0);
 }
 
+TEST_CASE("a rank that left early is blamed, and the job ends as the rank that missed it") {
+  const TemporaryFolder folder;
+  const JobSpec job = shell_job(folder, 2,
+                                "[ $RANK = 1 ] && exit 0; sleep 0.3; "
+                                "echo 'RuntimeError: Connection closed by peer'; exit 3");
+  const JobResult result = supervise(job, {});
+  REQUIRE(result.cause);
+  CHECK(result.cause->rank == 1);
+  CHECK(result.exit_status == 3);
+  CHECK(describe(result).find("rank 1 on node 0 left early: exit status 0") == 0);
+}
+
 TEST_CASE("SIGUSR1 reaches the ranks as it is, and stops nobody") {
   const TemporaryFolder folder;
   const JobSpec job = shell_job(

@@ -47,6 +47,17 @@ TEST_CASE("what a machine's ranks take is the sum of their predicted peaks") {
   }
   CHECK(fsdp2.training({0, 8}) == sum + 8 * launch::kRankBytes);
   CHECK(fsdp2.training({0, 4}) + fsdp2.training({4, 4}) == fsdp2.training({0, 8}));
+
+  // Of two machines with a stage each the second has the head and its logits.
+  const Case stages(
+      "[mesh]\nworld_size = 8\npp_size = 2\n[strategy]\nname = \"fsdp2\"\n[train]\n"
+      "seq_len = 4096\n");
+  int64_t second = 0;
+  for (int64_t rank = 4; rank < 8; ++rank) {
+    second += estimate_memory(stages.plan, stages.model, stages.layout, rank).components.total();
+  }
+  CHECK(stages.training({4, 4}) == second + 4 * launch::kRankBytes);
+  CHECK(stages.training({4, 4}) != stages.training({0, 4}));
 }
 
 TEST_CASE("a session takes its parameters and no states of training") {

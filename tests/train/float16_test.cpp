@@ -49,12 +49,14 @@ double norm_of_a_step(const std::filesystem::path& model, int64_t sequences,
   return curve.norms.at(0);
 }
 
+// AdamW forgets how large gradients are, but for its eps: large enough here to show a scale that
+// was not divided out.
 std::string loop_plan(const std::string& layout, int64_t micro_batch, int64_t steps,
                       const std::string& more = "") {
   return cat("[model]\npath = \"loop/model\"\n[train]\nseq_len = 16\nglobal_batch_size = 8\n",
              "micro_batch_size = ", micro_batch, "\nmax_steps = ", steps, "\n", more,
-             "[optimizer]\nlr = 1e-2\n[data]\nkind = \"tokens\"\npath = \"loop/tokens.bin\"\n",
-             "shuffle = false\n", layout);
+             "[optimizer]\nlr = 1e-2\neps = 1e-2\n[data]\nkind = \"tokens\"\n",
+             "path = \"loop/tokens.bin\"\nshuffle = false\n", layout);
 }
 
 const std::string kFloat16 = policy("float16", "float16");

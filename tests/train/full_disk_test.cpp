@@ -1,0 +1,109 @@
+// A disk on which the metrics have no more room: the limit of a file's size stands in for it, as
+// the metrics are larger here than any file of a checkpoint.
+#include <sys/resource.h>
+
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/checkpoint/step_folders.h"
+#include "am/observe/metrics.h"
+#include "am/train/trainer.h"
+#include "support/plans.h"
+#include "support/rank_check.h"
+#include "support/temporary_folder.h"
+
+namespace am {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kLongLine = size_t{2} << 20;
+
+// Lasts as long as the object: no file of this process grows beyond `bytes`.
+class FileLimit {
+ public:
+  explicit FileLimit(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit own = {bytes, before_.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &own) == 0);
+    handler_ = std::signal(SIGXFSZ, SIG_IGN);  // an error instead
+  }
+  FileLimit(const FileLimit&) = delete;
+  FileLimit& operator=(const FileLimit&) = delete;
+  ~FileLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_ = {};
+  void (*handler_)(int) = nullptr;
+};
+
+// What each rank of a job of so many steps threw; empty for one that ended well.
+std::vector<std::string> run_job(const fs::path& root, int64_t steps) {
+  constexpr int64_t kRanks = 2;
+  const config::Plan plan = test::parse(
+      cat("[model]\npath = \"loop/model\"\n[mesh]\nworld_size = 2\n[strategy]\nname = \"ddp\"\n",
+          "[train]\nseq_len = 16\nmicro_batch_size = 2\nglobal_batch_size = 8\nmax_steps = ", steps,
+          "\n[optimizer]\nlr = 1e-2\n[data]\nkind = \"tokens\"\npath = \"loop/tokens.bin\"\n"));
+  const launch::RunFolder run(root);
+  const launch::StopSignal stop;
+  std::vector<std::string> errors(kRanks);
+  runtime::run_ranks(kRanks, [&](const runtime::World& world) {
+    Diagnostics found;
+    const auto config = model::load_config(plan.resolve(plan.model.path), found);
+    train::Trainer trainer(plan, *config, world, run, {});
+    try {
+      const train::TrainResult result = trainer.run(stop);
+      RANK_CHECK(result.steps == steps || result.stopped);
+    } catch (const Error& error) {
+      RANK_CHECK(error.kind() == ErrorKind::kIo);
+      errors[static_cast<size_t>(world.rank())] = error.what();
+    }
+  });
+  return errors;
+}
+
+std::vector<int64_t> steps_of(const launch::RunFolder& run) {
+  std::vector<int64_t> steps;
+  for (const auto& metrics : observe::read_metrics(run.metrics_file())) {
+    steps.push_back(metrics.step);
+  }
+  return steps;
+}
+
+}  // namespace
+
+TEST_CASE("a job whose metrics cannot be written saves before it ends") {
+  const TemporaryFolder temporary;
+  const auto run = launch::RunFolder::create(temporary / "run");
+  CHECK(run_job(run.root(), 2) == std::vector<std::string>(2));
+  // A record as some other version may write it: long, and kept by a job that goes on.
+  const fs::path file = run.metrics_file();
+  std::string record = observe::to_json_line(observe::read_metrics(file).back());
+  record.insert(1, cat("\"note\": \"", std::string(kLongLine, 'x'), "\", "));
+  std::ofstream(file) << record << '\n';
+  {
+    const FileLimit limit(fs::file_size(file) + 20);
+    const auto errors = run_job(run.root(), 50);
+    CHECK_THAT(errors[0], Catch::Contains("metrics.jsonl: cannot write the metrics"));
+    CHECK(errors[1].empty());
+  }
+  // The step whose line was cut off and the one in which all heard of it.
+  const auto newest = checkpoint::newest_complete(run.checkpoints());
+  REQUIRE(newest.found);
+  CHECK(newest.found->step == 4);
+  CHECK(newest.skipped.empty());
+  // With room again the job goes on there.
+  CHECK(run_job(run.root(), 6) == std::vector<std::string>(2));
+  CHECK(steps_of(run) == std::vector<int64_t>{2, 5, 6});
+}
+
+}  // namespace am
