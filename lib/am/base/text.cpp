@@ -132,7 +132,11 @@ std::string_view take_number(std::string_view text, size_t& at) {
 }  // namespace
 
 bool natural_less(std::string_view a, std::string_view b) {
-  size_t i = 0, j = 0;
+  // Names of tensors begin alike: from where they differ, or the number that they differ in begins.
+  const auto differ = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first;
+  auto i = static_cast<size_t>(differ - a.begin());
+  while (i > 0 && is_digit(a[i - 1])) --i;
+  size_t j = i;
   while (i < a.size() && j < b.size()) {
     if (is_digit(a[i]) && is_digit(b[j])) {
       const std::string_view x = take_number(a, i);
