@@ -1,9 +1,9 @@
 // What one model family adds to the common decoder: reading its config, naming its parameters, and
 // how tensor parallelism cuts them.
 //
-// A family is one file in families/: a `Family` value that composes the blocks of
-// families/blocks.h. To add one, write the file and list it in families/registry.cpp. What a layer
-// computes (layer_profile.h) follows from the ModelConfig that read_config fills.
+// A family is one file in families/: a `Family` value whose layers are composed of the blocks of
+// families/blocks.h. To add one, write the file and list it in families/registry.cpp. All else
+// (the inventory, cuts, operations, memory) follows from its LayerSpecs.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,10 @@
 
 #include "am/model/config.h"
 #include "am/model/config_reader.h"
-#include "am/model/inventory.h"
+#include "am/model/spec.h"
 #include "am/model/tp_plan.h"
 
 namespace am::model {
-
-class InventoryBuilder;
 
 // The keys under which a config.json says what every decoder has.
 struct ConfigKeys {
@@ -69,15 +67,13 @@ struct Family {
   std::string_view layer_class;
   ConfigKeys keys = {};
   ConfigDefaults defaults = {};
-  bool rotary = true;            // heads are rotated, so that their width is even
-  Init norm_init = Init::kOnes;  // zeros where the norm multiplies with 1 + weight
+  bool rotary = true;  // heads are rotated, so that their width is even
+  NormKind norm = NormKind::kRms;
   ModuleNames names = {};
   // Fills what is this family's own (biases, norms, windows, experts) after the common keys.
   void (*read_config)(ConfigReader& reader, ModelConfig& config) = nullptr;
-  // Adds the parameters of one decoder layer, with names relative to it.
-  void (*add_layer)(const ModelConfig& config, int64_t layer, InventoryBuilder& builder) = nullptr;
-  // Learned positions, after the embedding; null: none.
-  void (*add_positions)(const ModelConfig& config, InventoryBuilder& builder) = nullptr;
+  // What one decoder layer, in [0, num_hidden_layers), is made of.
+  LayerSpec (*describe_layer)(const ModelConfig& config, int64_t layer) = nullptr;
   // Without a kSequenceParallel row the family has no sequence parallelism.
   std::span<const TpRow> tp_rows = {};
 };

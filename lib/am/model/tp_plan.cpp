@@ -144,7 +144,7 @@ TpPlan family_tp_plan(const ModelConfig& config, bool sequence_parallel) {
   TpPlan plan;
   plan.source = cat("family ", family.model_type);
   plan.sequence_parallel = sequence_parallel && has_sequence_parallel(config);
-  const std::vector<TpModule> modules = list_modules(sample_inventory(config).inventory);
+  const std::vector<TpModule> modules = list_modules(build_inventory(config));
   for (const TpRow& row : family.tp_rows) {
     const auto style = plan.sequence_parallel ? row.sequence : row.plain;
     if (!style.has_value()) continue;

@@ -54,23 +54,22 @@ void read_deepseek(ConfigReader& reader, ModelConfig& config, const DeepseekDefa
   }
 }
 
-void add_deepseek_layer(const ModelConfig& config, int64_t layer, bool correction_bias,
-                        InventoryBuilder& builder) {
-  add_mla(config, builder);
+LayerSpec deepseek_layer(const ModelConfig& config, int64_t layer, bool correction_bias) {
+  LayerSpec spec = start_layer(config, layer);
+  add_latent_attention(config, spec);
   if (!has_experts(config, layer)) {
-    add_gated_mlp(config, builder, "mlp", config.intermediate_size);
+    add_gated_mlp(config, spec);
   } else {
-    builder.router("mlp.gate", config.moe->experts, config.hidden_size, false);
+    add_router(config, spec, "mlp.gate");
     if (correction_bias) {
-      builder.bare("mlp.gate", "e_score_correction_bias", {config.moe->experts},
-                   ModuleKind::kRouter, Init::kZeros);
+      spec.modules.push_back(vector(Role::kRouterCorrection, "mlp.gate", "e_score_correction_bias",
+                                    config.moe->experts, Init::kZeros));
     }
-    add_experts(config, builder, "mlp.experts");
-    if (config.moe->shared_width > 0) {
-      add_gated_mlp(config, builder, "mlp.shared_experts", config.moe->shared_width);
-    }
+    add_experts(config, spec, "mlp.experts");
+    if (config.moe->shared_width > 0) add_shared_experts(config, spec, "mlp.shared_experts");
   }
-  add_norms(config, builder, {"input_layernorm", "post_attention_layernorm"});
+  add_norms(config, spec, kLlamaNorms);
+  return spec;
 }
 
 }  // namespace am::model

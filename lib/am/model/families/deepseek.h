@@ -19,8 +19,7 @@ struct DeepseekDefaults {
 void read_deepseek(ConfigReader& reader, ModelConfig& config, const DeepseekDefaults& defaults);
 // `correction_bias`: the router has V3's e_score_correction_bias, a number per expert that balances
 // their load. It is in the checkpoint and counts among the parameters, as the hub counts.
-void add_deepseek_layer(const ModelConfig& config, int64_t layer, bool correction_bias,
-                        InventoryBuilder& builder);
+LayerSpec deepseek_layer(const ModelConfig& config, int64_t layer, bool correction_bias);
 
 // Latent attention is left whole: the rotated part of the keys is one for all heads, and a rank
 // with some of the heads would have a part of its gradient only. Experts are left to expert

@@ -15,8 +15,8 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.mlp_bias = reader.boolean("mlp_bias").value_or(false);
 }
 
-void add_layer(const ModelConfig& config, int64_t layer, InventoryBuilder& builder) {
-  add_deepseek_layer(config, layer, /*correction_bias=*/false, builder);
+LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
+  return deepseek_layer(config, layer, /*correction_bias=*/false);
 }
 
 }  // namespace
@@ -29,7 +29,7 @@ const Family kDeepseekV2 = {
     .defaults = {.max_position_embeddings = 2048, .head_dim = 128 + 64},
     .rotary = false,
     .read_config = read_config,
-    .add_layer = add_layer,
+    .describe_layer = describe_layer,
     .tp_rows = kDeepseekTpRows,
 };
 

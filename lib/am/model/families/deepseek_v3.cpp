@@ -18,8 +18,8 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.mtp_layers = reader.integer("num_nextn_predict_layers", 0, kMaxMtpLayers).value_or(1);
 }
 
-void add_layer(const ModelConfig& config, int64_t layer, InventoryBuilder& builder) {
-  add_deepseek_layer(config, layer, /*correction_bias=*/true, builder);
+LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
+  return deepseek_layer(config, layer, /*correction_bias=*/true);
 }
 
 }  // namespace
@@ -32,7 +32,7 @@ const Family kDeepseekV3 = {
     .defaults = {.max_position_embeddings = 4096, .head_dim = 128 + 64},
     .rotary = false,
     .read_config = read_config,
-    .add_layer = add_layer,
+    .describe_layer = describe_layer,
     .tp_rows = kDeepseekTpRows,
 };
 

@@ -29,21 +29,30 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.hidden_norms = config.parallel_block ? static_cast<int>(norms) : 2;
 }
 
-void add_layer(const ModelConfig& config, int64_t /*layer*/, InventoryBuilder& builder) {
-  const int64_t hidden = config.hidden_size;
-  const int64_t query = config.num_attention_heads * config.head_dim;
-  const int64_t fused = query + 2 * config.num_key_value_heads * config.head_dim;
-  builder.linear("self_attention.query_key_value", fused, hidden, config.qkv_bias);
-  builder.linear("self_attention.dense", hidden, query, config.o_bias);
-  builder.linear("mlp.dense_h_to_4h", config.intermediate_size, hidden, config.mlp_bias);
-  builder.linear("mlp.dense_4h_to_h", hidden, config.intermediate_size, config.mlp_bias);
+LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
+  constexpr std::array<NamedNorm, 2> kSequential = {
+      {{Role::kPreFeedForwardNorm, "post_attention_layernorm"},
+       {Role::kInputNorm, "input_layernorm"}}};
+  constexpr std::array<NamedNorm, 2> kTwo = {
+      {{Role::kInputNorm, "ln_attn"}, {Role::kPreFeedForwardNorm, "ln_mlp"}}};
+  constexpr std::array<NamedNorm, 1> kOne = {{{Role::kInputNorm, "input_layernorm"}}};
+
+  LayerSpec spec = start_layer(config, layer);
+  spec.modules.push_back(fused_attention(config, "self_attention.query_key_value",
+                                         AttentionSpec::Fused::kByKeyHead, spec));
+  spec.modules.push_back(matrix(Role::kAttentionOut, "self_attention.dense", config.hidden_size,
+                                config.num_attention_heads * config.head_dim, config.o_bias));
+  add_plain_mlp(config, spec, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h");
   if (!config.parallel_block) {
-    add_norms(config, builder, {"post_attention_layernorm", "input_layernorm"});
+    add_norms(config, spec, kSequential);
   } else if (config.hidden_norms == 2) {
-    add_norms(config, builder, {"ln_attn", "ln_mlp"});
+    spec.residual = Residual::kParallelTwoNorms;
+    add_norms(config, spec, kTwo);
   } else {
-    add_norms(config, builder, {"input_layernorm"});
+    spec.residual = Residual::kParallelOneNorm;
+    add_norms(config, spec, kOne);
   }
+  return spec;
 }
 
 }  // namespace
@@ -63,11 +72,12 @@ const Family kFalcon = {
                  .hidden_act = "gelu",
                  .intermediate_ratio = 4},
     .rotary = false,
+    .norm = NormKind::kLayer,
     .names = {.embedding = "transformer.word_embeddings",
               .layers = "transformer.h",
               .norm = "transformer.ln_f"},
     .read_config = read_config,
-    .add_layer = add_layer,
+    .describe_layer = describe_layer,
     .tp_rows = kTpRows,
 };
 

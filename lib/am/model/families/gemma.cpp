@@ -25,9 +25,9 @@ const Family kGemma = {
                  .intermediate_size = 24576,
                  .layers = 28,
                  .heads = 16},
-    .norm_init = Init::kZeros,
+    .norm = NormKind::kRmsPlusOne,
     .read_config = read_config,
-    .add_layer = add_llama_layer,
+    .describe_layer = llama_layer,
     .tp_rows = kLlamaTpRows,
 };
 

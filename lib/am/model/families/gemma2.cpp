@@ -15,14 +15,6 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   read_window_layers(reader, config, 2);
 }
 
-void add_layer(const ModelConfig& config, int64_t /*layer*/, InventoryBuilder& builder) {
-  add_attention(config, builder);
-  add_gated_mlp(config, builder, "mlp", config.intermediate_size);
-  add_norms(config, builder,
-            {"input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm",
-             "post_feedforward_layernorm"});
-}
-
 }  // namespace
 
 const Family kGemma2 = {
@@ -35,9 +27,9 @@ const Family kGemma2 = {
                  .head_dim = 256,
                  .tie_word_embeddings = true,
                  .hidden_act = "gelu_pytorch_tanh"},
-    .norm_init = Init::kZeros,
+    .norm = NormKind::kRmsPlusOne,
     .read_config = read_config,
-    .add_layer = add_layer,
+    .describe_layer = sandwich_layer,
     .tp_rows = kLlamaTpRows,
 };
 

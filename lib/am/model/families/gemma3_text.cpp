@@ -20,14 +20,6 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   read_window_layers(reader, config, pattern);
 }
 
-void add_layer(const ModelConfig& config, int64_t /*layer*/, InventoryBuilder& builder) {
-  add_attention(config, builder);
-  add_gated_mlp(config, builder, "mlp", config.intermediate_size);
-  add_norms(config, builder,
-            {"input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm",
-             "post_feedforward_layernorm"});
-}
-
 }  // namespace
 
 const Family kGemma3Text = {
@@ -46,9 +38,9 @@ const Family kGemma3Text = {
                  .intermediate_size = 9216,
                  .layers = 26,
                  .heads = 8},
-    .norm_init = Init::kZeros,
+    .norm = NormKind::kRmsPlusOne,
     .read_config = read_config,
-    .add_layer = add_layer,
+    .describe_layer = sandwich_layer,
     .tp_rows = kLlamaTpRows,
 };
 

@@ -21,18 +21,24 @@ void read_config(ConfigReader& /*reader*/, ModelConfig& config) {
   config.gated_mlp = false;
 }
 
-void add_layer(const ModelConfig& config, int64_t /*layer*/, InventoryBuilder& builder) {
-  const int64_t hidden = config.hidden_size;
-  add_norms(config, builder, {"ln_1"});
-  builder.conv1d("attn.c_attn", 3 * hidden, hidden);
-  builder.conv1d("attn.c_proj", hidden, hidden);
-  add_norms(config, builder, {"ln_2"});
-  builder.conv1d("mlp.c_fc", config.intermediate_size, hidden);
-  builder.conv1d("mlp.c_proj", hidden, config.intermediate_size);
+ModuleSpec conv1d(ModuleSpec module) {
+  module.in_out = true;
+  return module;
 }
 
-void add_positions(const ModelConfig& config, InventoryBuilder& builder) {
-  builder.embedding("transformer.wpe", config.max_position_embeddings, config.hidden_size);
+LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
+  const int64_t hidden = config.hidden_size;
+  const int64_t width = config.intermediate_size;
+  LayerSpec spec = start_layer(config, layer);
+  spec.modules = {
+      norm(config, Role::kInputNorm, "ln_1", hidden),
+      conv1d(fused_attention(config, "attn.c_attn", AttentionSpec::Fused::kConcatenated, spec)),
+      conv1d(matrix(Role::kAttentionOut, "attn.c_proj", hidden, hidden, config.o_bias)),
+      norm(config, Role::kPreFeedForwardNorm, "ln_2", hidden),
+      conv1d(matrix(Role::kUp, "mlp.c_fc", width, hidden, config.mlp_bias)),
+      conv1d(matrix(Role::kDown, "mlp.c_proj", hidden, width, config.mlp_bias)),
+  };
+  return spec;
 }
 
 }  // namespace
@@ -56,12 +62,13 @@ const Family kGpt2 = {
                  .hidden_act = "gelu_new",
                  .intermediate_ratio = 4},
     .rotary = false,
+    .norm = NormKind::kLayer,
     .names = {.embedding = "transformer.wte",
+              .positions = "transformer.wpe",
               .layers = "transformer.h",
               .norm = "transformer.ln_f"},
     .read_config = read_config,
-    .add_layer = add_layer,
-    .add_positions = add_positions,
+    .describe_layer = describe_layer,
     .tp_rows = kTpRows,
 };
 

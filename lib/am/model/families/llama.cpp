@@ -24,7 +24,7 @@ const Family kLlama = {
                  .layers = 32,
                  .heads = 32},
     .read_config = read_config,
-    .add_layer = add_llama_layer,
+    .describe_layer = llama_layer,
     .tp_rows = kLlamaTpRows,
 };
 

@@ -27,7 +27,7 @@ const Family kMistral = {
                  .layers = 32,
                  .heads = 32},
     .read_config = read_config,
-    .add_layer = add_llama_layer,
+    .describe_layer = llama_layer,
     .tp_rows = kLlamaTpRows,
 };
 

@@ -18,12 +18,13 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
 }
 
 // The hub's names; transformers itself keeps all experts in one tensor and writes these.
-void add_layer(const ModelConfig& config, int64_t /*layer*/, InventoryBuilder& builder) {
-  add_attention(config, builder);
-  builder.router("block_sparse_moe.gate", config.moe->experts, config.hidden_size, false);
-  add_experts(config, builder, "block_sparse_moe.experts",
-              {.gate = "w1", .up = "w3", .down = "w2"});
-  add_norms(config, builder, {"input_layernorm", "post_attention_layernorm"});
+LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
+  LayerSpec spec = start_layer(config, layer);
+  add_attention(config, spec);
+  add_router(config, spec, "block_sparse_moe.gate");
+  add_experts(config, spec, "block_sparse_moe.experts", {.gate = "w1", .up = "w3", .down = "w2"});
+  add_norms(config, spec, kLlamaNorms);
+  return spec;
 }
 
 }  // namespace
@@ -37,7 +38,7 @@ const Family kMixtral = {
                  .norm_eps = 1e-5,
                  .rope_theta = 1000000.0},
     .read_config = read_config,
-    .add_layer = add_layer,
+    .describe_layer = describe_layer,
     .tp_rows = kLlamaTpRows,
 };
 

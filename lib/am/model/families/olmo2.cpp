@@ -31,10 +31,17 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.qk_norm_spans_heads = true;
 }
 
-void add_layer(const ModelConfig& config, int64_t /*layer*/, InventoryBuilder& builder) {
-  add_attention(config, builder);
-  add_gated_mlp(config, builder, "mlp", config.intermediate_size);
-  add_norms(config, builder, {"post_attention_layernorm", "post_feedforward_layernorm"});
+constexpr std::array<NamedNorm, 2> kNorms = {
+    {{Role::kPostAttentionNorm, "post_attention_layernorm"},
+     {Role::kPostFeedForwardNorm, "post_feedforward_layernorm"}}};
+
+LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
+  LayerSpec spec = start_layer(config, layer);
+  spec.residual = Residual::kPostNorm;
+  add_attention(config, spec);
+  add_gated_mlp(config, spec);
+  add_norms(config, spec, kNorms);
+  return spec;
 }
 
 }  // namespace
@@ -44,8 +51,9 @@ const Family kOlmo2 = {
     .description = "OLMo 2 decoder: Llama's with norms after attention and MLP and over all heads",
     .layer_class = "transformers.models.olmo2.modeling_olmo2.Olmo2DecoderLayer",
     .defaults = {.max_position_embeddings = 2048, .norm_eps = 1e-5},
+    .norm = NormKind::kRmsWide,
     .read_config = read_config,
-    .add_layer = add_layer,
+    .describe_layer = describe_layer,
     .tp_rows = kTpRows,
 };
 

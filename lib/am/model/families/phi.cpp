@@ -30,14 +30,18 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.qk_norm = reader.boolean("qk_layernorm").value_or(false);
 }
 
-void add_layer(const ModelConfig& config, int64_t /*layer*/, InventoryBuilder& builder) {
-  add_attention(config, builder,
+constexpr std::array<NamedNorm, 1> kNorms = {{{Role::kInputNorm, "input_layernorm"}}};
+
+LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
+  LayerSpec spec = start_layer(config, layer);
+  spec.residual = Residual::kParallelOneNorm;
+  add_attention(config, spec,
                 {.output = "self_attn.dense",
                  .query_norm = "self_attn.q_layernorm",
                  .key_norm = "self_attn.k_layernorm"});
-  builder.linear("mlp.fc1", config.intermediate_size, config.hidden_size, true);
-  builder.linear("mlp.fc2", config.hidden_size, config.intermediate_size, true);
-  add_norms(config, builder, {"input_layernorm"});
+  add_plain_mlp(config, spec, "mlp.fc1", "mlp.fc2");
+  add_norms(config, spec, kNorms);
+  return spec;
 }
 
 }  // namespace
@@ -48,9 +52,10 @@ const Family kPhi = {
     .layer_class = "transformers.models.phi.modeling_phi.PhiDecoderLayer",
     .keys = {.norm_eps = "layer_norm_eps"},
     .defaults = {.max_position_embeddings = 2048, .norm_eps = 1e-5, .hidden_act = "gelu_new"},
+    .norm = NormKind::kLayer,
     .names = {.norm = "model.final_layernorm"},
     .read_config = read_config,
-    .add_layer = add_layer,
+    .describe_layer = describe_layer,
     .tp_rows = kTpRows,
 };
 

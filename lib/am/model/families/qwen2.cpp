@@ -19,7 +19,7 @@ const Family kQwen2 = {
     .layer_class = "transformers.models.qwen2.modeling_qwen2.Qwen2DecoderLayer",
     .defaults = {.max_position_embeddings = 32768, .key_value_heads = 32},
     .read_config = read_config,
-    .add_layer = add_llama_layer,
+    .describe_layer = llama_layer,
     .tp_rows = kLlamaTpRows,
 };
 

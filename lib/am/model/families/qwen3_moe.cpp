@@ -22,15 +22,14 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   read_sparse_layers(reader, config);
 }
 
-void add_layer(const ModelConfig& config, int64_t layer, InventoryBuilder& builder) {
-  if (!has_experts(config, layer)) {
-    add_llama_layer(config, layer, builder);
-    return;
-  }
-  add_attention(config, builder);
-  builder.router("mlp.gate", config.moe->experts, config.hidden_size, false);
-  add_experts(config, builder, "mlp.experts");
-  add_norms(config, builder, {"input_layernorm", "post_attention_layernorm"});
+LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
+  if (!has_experts(config, layer)) return llama_layer(config, layer);
+  LayerSpec spec = start_layer(config, layer);
+  add_attention(config, spec);
+  add_router(config, spec, "mlp.gate");
+  add_experts(config, spec, "mlp.experts");
+  add_norms(config, spec, kLlamaNorms);
+  return spec;
 }
 
 }  // namespace
@@ -41,7 +40,7 @@ const Family kQwen3Moe = {
     .layer_class = "transformers.models.qwen3_moe.modeling_qwen3_moe.Qwen3MoeDecoderLayer",
     .defaults = {.max_position_embeddings = 32768, .key_value_heads = 4},
     .read_config = read_config,
-    .add_layer = add_layer,
+    .describe_layer = describe_layer,
     .tp_rows = kLlamaTpRows,
 };
 

@@ -38,7 +38,7 @@ const Family kSmollm3 = {
                  .rope_theta = 2000000.0,
                  .tie_word_embeddings = true},
     .read_config = read_config,
-    .add_layer = add_llama_layer,
+    .describe_layer = llama_layer,
     .tp_rows = kLlamaTpRows,
 };
 
