@@ -193,6 +193,27 @@ TEST_CASE("plans that cut experts or the slices of a fused projection are refuse
              Catch::Contains("for each head"));
   CHECK_THAT(refusals("phi-2", "model.layers.*.mlp.fc1", TpStyle::kColwise),
              Catch::Contains("tp.pair"));
+  CHECK_THAT(refusals("falcon-7b", "transformer.h.*.self_attention.dense", TpStyle::kRowwise),
+             Catch::Contains("tp.pair") && Catch::Contains("query_key_value"));
+}
+
+TEST_CASE("under sequence parallelism what reads the hidden state gathers the tokens") {
+  // Attention over a rank's own part of the sequence, and sums of products of different tokens.
+  const ModelConfig config = load("llama-3.1-8b");
+  TpPlan plan = family_tp_plan(config, true);
+  const auto drop = [&](const char* leaf) {
+    std::erase_if(plan.rules, [&](const auto& rule) { return am::ends_with(rule.pattern, leaf); });
+  };
+  for (const char* leaf : {"q_proj", "k_proj", "v_proj", "gate_proj", "up_proj"}) drop(leaf);
+  plan.rules.push_back({"model.layers.*.self_attn.o_proj", TpStyle::kRowwiseRep});
+  plan.rules.push_back({"model.layers.*.mlp.down_proj", TpStyle::kRowwiseRep});
+  Diagnostics found;
+  resolve_tp_plan(plan, build_inventory(config), config, {}, found);
+  REQUIRE(found.items().size() == 5);
+  for (const auto& item : found.items()) {
+    CHECK(item.rule == "tp.pair");
+    CHECK_THAT(item.help, Catch::Contains("give it \"colwise\""));
+  }
 }
 
 }  // namespace

@@ -121,20 +121,26 @@ struct Pair {
   std::string_view consumer;
   std::array<std::string_view, 3> producers;
 };
-constexpr std::array<Pair, 9> kPairs = {{{"o_proj", {"q_proj", "k_proj", "v_proj"}},
-                                         {"dense", {"q_proj", "k_proj", "v_proj"}},
-                                         {"o_proj", {"q_proj", "q_b_proj", "kv_b_proj"}},
-                                         {"o_proj", {"qkv_proj"}},
-                                         {"down_proj", {"gate_proj", "up_proj"}},
-                                         {"down_proj", {"gate_up_proj"}},
-                                         {"fc2", {"fc1"}},
-                                         {"c_proj", {"c_fc", "c_attn"}},
-                                         {"dense_4h_to_h", {"dense_h_to_4h"}}}};
+constexpr std::array<Pair, 10> kPairs = {{{"o_proj", {"q_proj", "k_proj", "v_proj"}},
+                                          {"dense", {"q_proj", "k_proj", "v_proj"}},
+                                          {"dense", {"query_key_value"}},
+                                          {"o_proj", {"q_proj", "q_b_proj", "kv_b_proj"}},
+                                          {"o_proj", {"qkv_proj"}},
+                                          {"down_proj", {"gate_proj", "up_proj"}},
+                                          {"down_proj", {"gate_up_proj"}},
+                                          {"fc2", {"fc1"}},
+                                          {"c_proj", {"c_fc", "c_attn"}},
+                                          {"dense_4h_to_h", {"dense_h_to_4h"}}}};
 
 bool is_consumer(std::string_view leaf) {
-  return leaf == "query_key_value" ||
-         std::any_of(kPairs.begin(), kPairs.end(),
+  return std::any_of(kPairs.begin(), kPairs.end(),
                      [&](const Pair& pair) { return pair.consumer == leaf; });
+}
+
+bool is_producer(std::string_view leaf) {
+  return std::any_of(kPairs.begin(), kPairs.end(), [&](const Pair& pair) {
+    return std::find(pair.producers.begin(), pair.producers.end(), leaf) != pair.producers.end();
+  });
 }
 
 // Producers whose outputs meet (queries, keys, values; gate and up) must all be cut or all be
@@ -221,11 +227,15 @@ void check_sequence_parallel(const TpPlan& plan, const TpModule& module, Reporte
   }
   const std::string_view leaf = leaf_name(module);
   const bool sums = module.style == TpStyle::kRowwise || module.style == TpStyle::kRowwiseRep;
+  const bool gathers = module.style == TpStyle::kColwise || module.style == TpStyle::kColwiseRep;
+  const bool in_layer =
+      module.layer >= 0 && module.kind == ModuleKind::kLinear && !in_expert_layer(module);
   const char* needed = nullptr;
   if (hidden_norm && module.style != TpStyle::kSequenceParallel) needed = "sequence_parallel";
-  if (module.kind == ModuleKind::kLinear && !in_expert_layer(module) && is_consumer(leaf) &&
-      module.layer >= 0 && !sums) {
-    needed = "rowwise";
+  if (in_layer && is_consumer(leaf) && !sums) needed = "rowwise";
+  // Attention needs the whole sequence, and what sums needs all of its input for the same tokens.
+  if (in_layer && is_producer(leaf) && !gathers) {
+    needed = is_fused_attention(module) ? "colwise_rep" : "colwise";
   }
   if (module.kind == ModuleKind::kEmbedding && !module.style.has_value()) needed = "rowwise_rep";
   const bool own_head = leaf == "lm_head" && !module.parameters.empty();
