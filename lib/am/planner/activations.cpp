@@ -1,8 +1,9 @@
 #include "am/planner/activations.h"
 
 #include <algorithm>
-#include <initializer_list>
+#include <string_view>
 #include <variant>
+#include <vector>
 
 #include "am/base/text.h"
 #include "am/model/layer_profile.h"
@@ -12,14 +13,17 @@
 namespace am::planner {
 namespace {
 
-// This rank's slice of a layer's projection: its rows (output width) or columns (input width).
+// This rank's slice of what a layer's projection gives (dim 0) or takes (dim 1). An output that is
+// gathered is whole.
 double width(const Layout& layout, int64_t rank, const model::Unit& layer, std::string_view weight,
              size_t dim) {
   for (const int index : layer.parameters) {
     const ParameterLayout& parameter = layout.parameters[static_cast<size_t>(index)];
-    if (ends_with(parameter.name, weight)) {
-      return static_cast<double>(parameter.tp_shape(layout.mesh, rank)[dim]);
-    }
+    if (!ends_with(parameter.name, weight)) continue;
+    const auto style = layout.tp.parameters[static_cast<size_t>(index)].style;
+    const bool gathered = dim == 0 && style == model::TpStyle::kColwiseRep;
+    const Shape shape = gathered ? parameter.shape : parameter.tp_shape(layout.mesh, rank);
+    return static_cast<double>(shape[dim]);
   }
   return 0.0;
 }
@@ -30,17 +34,48 @@ double hidden_bytes(const ActivationContext& context, const model::ModelConfig& 
          context.compute_bytes;
 }
 
+// Ends of the names of matrices, in all families.
+using Names = std::vector<std::string_view>;
+const Names kReadByAttention = {"self_attn.q_proj.weight",   "self_attn.k_proj.weight",
+                                "self_attn.v_proj.weight",   "self_attn.qkv_proj.weight",
+                                "self_attn.q_a_proj.weight", "self_attn.kv_a_proj_with_mqa.weight",
+                                "attn.c_attn.weight",        "query_key_value.weight"};
+const Names kReadByFeedForward = {"mlp.gate_proj.weight",
+                                  "mlp.up_proj.weight",
+                                  "mlp.gate_up_proj.weight",
+                                  "mlp.fc1.weight",
+                                  "mlp.c_fc.weight",
+                                  "mlp.dense_h_to_4h.weight",
+                                  "mlp.gate.weight",
+                                  "block_sparse_moe.gate.weight",
+                                  "mlp.router.weight",
+                                  "mlp.shared_experts.gate_proj.weight",
+                                  "mlp.shared_experts.up_proj.weight",
+                                  "mlp.shared_expert.gate_proj.weight",
+                                  "mlp.shared_expert.up_proj.weight",
+                                  "mlp.shared_expert_gate.weight"};
+const Names kAttentionOut = {"self_attn.o_proj.weight", "self_attn.dense.weight",
+                             ".attn.c_proj.weight", "self_attention.dense.weight"};
+const Names kDown = {"mlp.down_proj.weight", "mlp.fc2.weight", "mlp.c_proj.weight",
+                     "mlp.dense_4h_to_h.weight"};
+const Names kDense = {"mlp.gate_proj.weight",    "mlp.up_proj.weight", "mlp.gate_up_proj.weight",
+                      "mlp.fc1.weight",          "mlp.c_fc.weight",    "mlp.dense_h_to_4h.weight",
+                      "mlp.down_proj.weight",    "mlp.fc2.weight",     "mlp.c_proj.weight",
+                      "mlp.dense_4h_to_h.weight"};
+
+bool is_named(const ParameterLayout& parameter, const Names& weights) {
+  return std::any_of(weights.begin(), weights.end(),
+                     [&](std::string_view weight) { return ends_with(parameter.name, weight); });
+}
+
 // How many of the products with such matrices keep their input, which the matrix's gradient reads:
 // of those that read one input it is one tensor, unless autocast narrows it for each.
 double kept_inputs(const Layout& layout, const model::Unit& layer, bool casts,
-                   std::initializer_list<std::string_view> weights) {
-  double kept = static_cast<double>(weights.size());
+                   const Names& weights) {
+  double kept = 0.0;
   for (const int index : layer.parameters) {
     const ParameterLayout& parameter = layout.parameters[static_cast<size_t>(index)];
-    const bool named = std::any_of(weights.begin(), weights.end(), [&](std::string_view weight) {
-      return ends_with(parameter.name, weight);
-    });
-    if (named && !parameter.trainable) kept -= 1.0;
+    if (parameter.trainable && is_named(parameter, weights)) kept += 1.0;
   }
   return casts ? kept : std::min(kept, 1.0);
 }
@@ -76,9 +111,10 @@ Widths widths(const model::ModelConfig& config, const Layout& layout, int64_t ra
   if (w.query > 0.0 && a.kv_lora_rank == 0) {
     w.key = width(layout, rank, layer, "self_attn.k_proj.weight", 0);
     w.value = width(layout, rank, layer, "self_attn.v_proj.weight", 0);
-    w.attention_out = width(layout, rank, layer, "self_attn.o_proj.weight", 1);
+    w.attention_out = w.query;
   } else {
-    const double parts = tp_parts(layout, layer, "attn");
+    // A rank has some of the heads where latent attention is cut; a fused matrix gives all of them.
+    const double parts = tp_parts(layout, layer, "kv_b_proj");
     w.query = static_cast<double>(a.heads * a.qk_head_dim) / parts;
     w.key = static_cast<double>(a.key_value_heads * a.qk_head_dim) / parts;
     w.value = static_cast<double>(a.key_value_heads * a.v_head_dim) / parts;
@@ -178,13 +214,14 @@ void add_attention(const ActivationContext& context, const model::ModelConfig& c
   if (windowed) saved.push_back({"window mask", context.sequence * context.sequence * p});
 }
 
-// Elements of this rank's matrices in the layer whose names end so; "": all.
+// Elements of this rank's matrices in the layer whose names end so; none: all.
 double matrix_numel(const Layout& layout, int64_t rank, const model::Unit& layer,
-                    std::string_view ending) {
+                    const Names& weights) {
   double numel_all = 0.0;
   for (const int index : layer.parameters) {
     const ParameterLayout& parameter = layout.parameters[static_cast<size_t>(index)];
-    if (parameter.shape.size() < 2 || !ends_with(parameter.name, ending)) continue;
+    if (parameter.shape.size() < 2) continue;
+    if (!weights.empty() && !is_named(parameter, weights)) continue;
     numel_all += static_cast<double>(numel(parameter.tp_shape(layout.mesh, rank)));
   }
   return numel_all;
@@ -204,11 +241,8 @@ std::vector<SavedTensor> layer_tensors(const ActivationContext& context,
   const model::LayerProfile profile = model::layer_profile(config, layer.layer);
   const double other_norms = static_cast<double>(profile.hidden_norms) - 1.0;
   const bool casts = p != c;
-  const double of_attention = kept_inputs(
-      layout, layer, casts,
-      {"self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight"});
-  const double of_feed_forward =
-      kept_inputs(layout, layer, casts, {"mlp.gate_proj.weight", "mlp.up_proj.weight"});
+  const double of_attention = kept_inputs(layout, layer, casts, kReadByAttention);
+  const double of_feed_forward = kept_inputs(layout, layer, casts, kReadByFeedForward);
   std::vector<SavedTensor> saved = {
       {"input norm", norm_bytes(N / cut, D, c)},
       // Gathered over the sequence where it was cut: a linear layer saves what it multiplies.
@@ -222,7 +256,7 @@ std::vector<SavedTensor> layer_tensors(const ActivationContext& context,
       // Computed again from those two (nn/fused/swiglu.h); experts, of which am-run runs none, keep
       // it.
       {"input of down", w.gate > 0.0 && w.routed == 0.0 ? 0.0 : N * w.down_in * p},
-      {"weights as cast", cast_weights_bytes(context, matrix_numel(layout, rank, layer, ""))},
+      {"weights as cast", cast_weights_bytes(context, matrix_numel(layout, rank, layer, {}))},
   };
   add_attention(context, config, layer, w, saved);
   if (config.qk_norm) {
@@ -247,7 +281,7 @@ std::vector<SavedTensor> selective_tensors(const ActivationContext& context,
       {"sum after attention", two_sums ? hidden : 0.0},
       {"gate", N * w.gate * p},
       {"weight of o as cast",
-       cast_weights_bytes(context, matrix_numel(layout, rank, layer, "self_attn.o_proj.weight"))},
+       cast_weights_bytes(context, matrix_numel(layout, rank, layer, kAttentionOut))},
   };
   add_attention(context, config, layer, w, saved);
   if (config.qk_norm) saved.push_back({"inputs of q and k norms", N * (w.query + w.key) * p});
@@ -259,12 +293,7 @@ namespace {
 // Of the feed-forward's matrices, as autocast narrows them.
 double cast_feed_forward(const ActivationContext& context, const Layout& layout, int64_t rank,
                          const model::Unit& layer) {
-  double bytes = 0.0;
-  for (const char* weight :
-       {"mlp.gate_proj.weight", "mlp.up_proj.weight", "mlp.down_proj.weight"}) {
-    bytes += cast_weights_bytes(context, matrix_numel(layout, rank, layer, weight));
-  }
-  return bytes;
+  return cast_weights_bytes(context, matrix_numel(layout, rank, layer, kDense));
 }
 
 // All of a layer's but those inside its feed-forward, of which its input is kept.
@@ -372,7 +401,7 @@ BackwardBytes layer_backward(const ActivationContext& context, const model::Mode
   const double wide = context.tokens * (w.gate + w.up + w.down_in) * context.product_bytes;
   const bool checkpointed =
       context.checkpointing_of(layer.layer) != config::ActivationCheckpointing::kOff;
-  const bool trains = kept_inputs(layout, layer, false, {"mlp.down_proj.weight"}) > 0.0;
+  const bool trains = kept_inputs(layout, layer, false, kDown) > 0.0;
   const double copy = trains ? transposed_copy(context, w.down_in) : 0.0;
   return {hidden + gathered + wide, 2.0 * hidden + copy, checkpointed};
 }
