@@ -41,7 +41,7 @@ struct Planned {
   Planned(ModelConfig model, const Plan& plan)
       : config(std::move(model)), inventory(build_inventory(config)) {
     Diagnostics found;
-    resolved = resolve_tp_plan(plan(config), inventory, config, {}, found);
+    resolved = resolve_tp_plan(plan(config), inventory, {}, found);
     for (const auto& item : found.items()) UNSCOPED_INFO(item.rule << ": " << item.message);
     CHECK(found.empty());
   }
@@ -145,7 +145,7 @@ TEST_CASE("olmo-2 gathers its heads, because its norms span them") {
   }
   heads.rules.push_back({"model.layers.*.self_attn.o_proj", TpStyle::kRowwise});
   Diagnostics found;
-  resolve_tp_plan(heads, olmo.inventory, olmo.config, {}, found);
+  resolve_tp_plan(heads, olmo.inventory, {}, found);
   REQUIRE(found.items().size() == 2);  // q_norm and k_norm
   CHECK(found.items()[0].rule == "tp.pair");
   CHECK_THAT(found.items()[0].message, Catch::Contains("all heads"));
@@ -176,7 +176,7 @@ TEST_CASE("plans that cut experts or the slices of a fused projection are refuse
     const ModelConfig config = load(model);
     const TpPlan plan{.source = "test", .rules = {{pattern, style}}};
     Diagnostics found;
-    resolve_tp_plan(plan, build_inventory(config), config, {}, found);
+    resolve_tp_plan(plan, build_inventory(config), {}, found);
     std::string all;
     for (const auto& item : found.items()) all += am::cat(item.rule, ": ", item.message, "\n");
     return all;
@@ -208,7 +208,7 @@ TEST_CASE("under sequence parallelism what reads the hidden state gathers the to
   plan.rules.push_back({"model.layers.*.self_attn.o_proj", TpStyle::kRowwiseRep});
   plan.rules.push_back({"model.layers.*.mlp.down_proj", TpStyle::kRowwiseRep});
   Diagnostics found;
-  resolve_tp_plan(plan, build_inventory(config), config, {}, found);
+  resolve_tp_plan(plan, build_inventory(config), {}, found);
   REQUIRE(found.items().size() == 5);
   for (const auto& item : found.items()) {
     CHECK(item.rule == "tp.pair");

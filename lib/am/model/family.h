@@ -52,12 +52,10 @@ struct ConfigDefaults {
   int64_t heads = 0;
 };
 
-// One line of a family's tensor-parallel table. A row whose module this config does not have (a
-// tied head, a norm, a dense layer) is left out of the plan.
-struct TpRow {
-  std::string_view module;          // pattern: "model.layers.*.mlp.up_proj"
-  std::optional<TpStyle> plain;     // without sequence parallelism; nothing: replicated
-  std::optional<TpStyle> sequence;  // with it
+// Where a family's tensor-parallel plan is another than follows from its layers (tp_family.cpp).
+struct TpException {
+  Role role;
+  std::optional<TpStyle> style;  // nothing: whole
 };
 
 struct Family {
@@ -74,8 +72,7 @@ struct Family {
   void (*read_config)(ConfigReader& reader, ModelConfig& config) = nullptr;
   // What one decoder layer, in [0, num_hidden_layers), is made of.
   LayerSpec (*describe_layer)(const ModelConfig& config, int64_t layer) = nullptr;
-  // Without a kSequenceParallel row the family has no sequence parallelism.
-  std::span<const TpRow> tp_rows = {};
+  std::span<const TpException> tp_exceptions = {};
 };
 
 std::span<const Family* const> families();

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "am/base/error.h"
 #include "am/base/text.h"
 
 namespace am::model {
@@ -115,6 +116,15 @@ const ParameterSpec* Inventory::find(std::string_view name) const {
   return found == parameters.end() ? nullptr : &*found;
 }
 
+size_t Inventory::weight_of(Role role) const {
+  const Role owner = role == Role::kHead && tied_lm_head ? Role::kEmbedding : role;
+  const auto found =
+      std::find_if(parameters.begin(), parameters.end(),
+                   [&](const ParameterSpec& each) { return each.role == owner && !each.bias; });
+  AM_ASSERT(found != parameters.end(), "the inventory has no such module");
+  return static_cast<size_t>(found - parameters.begin());
+}
+
 Inventory build_inventory(const ModelConfig& config) {
   Inventory inventory;
   inventory.spec = describe(config);
@@ -147,9 +157,9 @@ std::string any_layer_name(std::string_view name, int layer) {
 std::vector<Unit> shard_units(const Inventory& inventory) {
   const ModuleNames& names = inventory.names;
   std::vector<Unit> units;
-  Unit embedding{.name = std::string(names.embedding), .parameters = {}, .layer = -1};
-  Unit head{.name = std::string(names.head), .parameters = {}, .layer = -1};
-  Unit root{.name = "", .parameters = {}, .layer = -1};
+  Unit embedding{.kind = UnitKind::kEmbedding, .name = std::string(names.embedding)};
+  Unit head{.kind = UnitKind::kHead, .name = std::string(names.head)};
+  Unit root{.kind = UnitKind::kRoot, .name = ""};
   std::vector<Unit> layers;
   for (size_t i = 0; i < inventory.parameters.size(); ++i) {
     const ParameterSpec& parameter = inventory.parameters[i];
@@ -158,7 +168,8 @@ std::vector<Unit> shard_units(const Inventory& inventory) {
       const auto layer = static_cast<size_t>(parameter.layer);
       while (layers.size() <= layer) {
         const auto next = static_cast<int>(layers.size());
-        layers.push_back({.name = cat(names.layers, ".", next), .parameters = {}, .layer = next});
+        layers.push_back(
+            {.kind = UnitKind::kLayer, .name = cat(names.layers, ".", next), .layer = next});
       }
       layers[layer].parameters.push_back(index);
     } else if (parameter.module_kind == ModuleKind::kEmbedding) {

@@ -37,6 +37,9 @@ struct Inventory {
 
   int64_t total() const;  // ties counted once
   const ParameterSpec* find(std::string_view name) const;
+  // Where the weight of a module outside of the layers is in `parameters`; a tied head's is the
+  // embedding's. The module must be there.
+  size_t weight_of(Role role) const;
 };
 
 Inventory build_inventory(const ModelConfig& config);
@@ -49,7 +52,9 @@ std::string any_layer_name(std::string_view name, int layer);
 // A unit is what FSDP gathers and frees as one: the embedding (with learned positions, where there
 // are), each decoder layer, the head, and last the root with everything left (the final norm). A
 // tied head belongs to the embedding's unit. Unit names are module names; the root's is "".
+enum class UnitKind : uint8_t { kEmbedding, kLayer, kHead, kRoot };
 struct Unit {
+  UnitKind kind = UnitKind::kRoot;
   std::string name;
   std::vector<int> parameters;  // indices into Inventory::parameters
   int layer = -1;

@@ -32,6 +32,11 @@ int64_t ModuleSpec::tensors() const {
   return stacked ? one : copies * one;
 }
 
+bool ModuleSpec::of_experts() const {
+  return kind == ModuleKind::kExpert || kind == ModuleKind::kRouter || role == Role::kSharedGate ||
+         role == Role::kSharedUp || role == Role::kSharedDown;
+}
+
 const ModuleSpec* LayerSpec::find(Role role) const { return find_role(modules, role); }
 
 int LayerSpec::hidden_norms() const {

@@ -127,6 +127,8 @@ struct ModuleSpec {
   int64_t bias_numel() const;
   int64_t numel() const { return weight_numel() + bias_numel(); }
   int64_t tensors() const;  // as files have them: an expert's own one by one
+  // Routed and shared experts, and what chooses and weighs them.
+  bool of_experts() const;
 
   bool operator==(const ModuleSpec&) const = default;
 };

@@ -30,7 +30,6 @@ const Family kDeepseekV2 = {
     .rotary = false,
     .read_config = read_config,
     .describe_layer = describe_layer,
-    .tp_rows = kDeepseekTpRows,
 };
 
 }  // namespace am::model

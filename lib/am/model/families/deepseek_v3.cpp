@@ -33,7 +33,6 @@ const Family kDeepseekV3 = {
     .rotary = false,
     .read_config = read_config,
     .describe_layer = describe_layer,
-    .tp_rows = kDeepseekTpRows,
 };
 
 }  // namespace am::model

@@ -2,18 +2,9 @@
 // plain MLP side by side.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
-
-// As for GPT-2: the vocabulary and the MLP are cut, the fused attention stays whole.
-constexpr std::array<TpRow, 4> kTpRows = {{
-    cut("transformer.word_embeddings", TpStyle::kRowwiseRep),
-    cut("transformer.h.*.mlp.dense_h_to_4h", TpStyle::kColwise),
-    cut("transformer.h.*.mlp.dense_4h_to_h", TpStyle::kRowwise),
-    kHeadRow,
-}};
 
 // Key/value heads are as many as written in the new architecture alone; else one, or all.
 void read_config(ConfigReader& reader, ModelConfig& config) {
@@ -78,7 +69,6 @@ const Family kFalcon = {
               .norm = "transformer.ln_f"},
     .read_config = read_config,
     .describe_layer = describe_layer,
-    .tp_rows = kTpRows,
 };
 
 }  // namespace am::model

@@ -2,7 +2,6 @@
 // the embedding as head.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
@@ -28,7 +27,6 @@ const Family kGemma = {
     .norm = NormKind::kRmsPlusOne,
     .read_config = read_config,
     .describe_layer = llama_layer,
-    .tp_rows = kLlamaTpRows,
 };
 
 }  // namespace am::model

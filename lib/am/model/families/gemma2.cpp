@@ -1,7 +1,6 @@
 // Gemma 2: Gemma with norms before and after attention and MLP, and a window in every second layer.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
@@ -30,7 +29,6 @@ const Family kGemma2 = {
     .norm = NormKind::kRmsPlusOne,
     .read_config = read_config,
     .describe_layer = sandwich_layer,
-    .tp_rows = kLlamaTpRows,
 };
 
 }  // namespace am::model

@@ -2,7 +2,6 @@
 // sixth layer only.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
@@ -41,7 +40,6 @@ const Family kGemma3Text = {
     .norm = NormKind::kRmsPlusOne,
     .read_config = read_config,
     .describe_layer = sandwich_layer,
-    .tp_rows = kLlamaTpRows,
 };
 
 }  // namespace am::model

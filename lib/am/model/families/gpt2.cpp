@@ -1,19 +1,11 @@
 // GPT-2: learned positions, LayerNorm, a plain MLP, and weights stored [in, out].
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
 
-// AutoModel has no plan for it, and the names of its fallback match nothing here. Ours cuts what is
-// the same everywhere: the vocabulary and the MLP. c_attn holds queries, keys and values one after
-// the other, so that its slices would not be heads: attention stays whole.
-constexpr std::array<TpRow, 3> kTpRows = {{
-    cut("transformer.wte", TpStyle::kRowwiseRep),
-    cut("transformer.h.*.mlp.c_fc", TpStyle::kColwise),
-    cut("transformer.h.*.mlp.c_proj", TpStyle::kRowwise),
-}};
+constexpr std::array<TpException, 1> kTpExceptions = {{{Role::kHead, std::nullopt}}};
 
 void read_config(ConfigReader& /*reader*/, ModelConfig& config) {
   config.qkv_bias = config.o_bias = config.mlp_bias = true;
@@ -69,7 +61,7 @@ const Family kGpt2 = {
               .norm = "transformer.ln_f"},
     .read_config = read_config,
     .describe_layer = describe_layer,
-    .tp_rows = kTpRows,
+    .tp_exceptions = kTpExceptions,
 };
 
 }  // namespace am::model

@@ -2,7 +2,6 @@
 // tensor.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
@@ -63,7 +62,6 @@ const Family kGptOss = {
     .norm = NormKind::kRmsWide,
     .read_config = read_config,
     .describe_layer = describe_layer,
-    .tp_rows = kLlamaTpRows,
 };
 
 }  // namespace am::model

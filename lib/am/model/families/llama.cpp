@@ -1,7 +1,6 @@
 // Llama 1 to 3.x and the many models that took over its config: Yi, SmolLM2, TinyLlama, ...
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
@@ -25,7 +24,6 @@ const Family kLlama = {
                  .heads = 32},
     .read_config = read_config,
     .describe_layer = llama_layer,
-    .tp_rows = kLlamaTpRows,
 };
 
 }  // namespace am::model

@@ -1,7 +1,6 @@
 // Mistral 7B and its kin: the Llama decoder without biases, with a window over all layers.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
@@ -28,7 +27,6 @@ const Family kMistral = {
                  .heads = 32},
     .read_config = read_config,
     .describe_layer = llama_layer,
-    .tp_rows = kLlamaTpRows,
 };
 
 }  // namespace am::model

@@ -1,7 +1,6 @@
 // Mixtral: the Mistral decoder with experts in place of the MLP.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
@@ -39,7 +38,6 @@ const Family kMixtral = {
                  .rope_theta = 1000000.0},
     .read_config = read_config,
     .describe_layer = describe_layer,
-    .tp_rows = kLlamaTpRows,
 };
 
 }  // namespace am::model

@@ -2,28 +2,9 @@
 // key heads together.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
-
-// q_norm and k_norm need all heads of a token at once, so that queries, keys and values are
-// gathered before attention. (A plan that hands out heads would normalise each rank's part for
-// itself.)
-constexpr std::array<TpRow, 12> kTpRows = {{
-    kEmbeddingRow,
-    cut("model.layers.*.self_attn.q_proj", TpStyle::kColwiseRep),
-    cut("model.layers.*.self_attn.k_proj", TpStyle::kColwiseRep),
-    cut("model.layers.*.self_attn.v_proj", TpStyle::kColwiseRep),
-    cut("model.layers.*.self_attn.o_proj", TpStyle::kRowwiseRep),
-    cut("model.layers.*.mlp.gate_proj", TpStyle::kColwise),
-    cut("model.layers.*.mlp.up_proj", TpStyle::kColwise),
-    cut("model.layers.*.mlp.down_proj", TpStyle::kRowwise),
-    sequence_norm("model.layers.*.post_attention_layernorm"),
-    sequence_norm("model.layers.*.post_feedforward_layernorm"),
-    kFinalNormRow,
-    kHeadRow,
-}};
 
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
@@ -54,7 +35,6 @@ const Family kOlmo2 = {
     .norm = NormKind::kRmsWide,
     .read_config = read_config,
     .describe_layer = describe_layer,
-    .tp_rows = kTpRows,
 };
 
 }  // namespace am::model

@@ -1,25 +1,9 @@
 // Phi-1, 1.5 and 2: attention and a plain MLP side by side after one LayerNorm, biases everywhere.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
-
-constexpr std::array<TpRow, 12> kTpRows = {{
-    kEmbeddingRow,
-    cut("model.layers.*.self_attn.q_proj", TpStyle::kColwise),
-    cut("model.layers.*.self_attn.k_proj", TpStyle::kColwise),
-    cut("model.layers.*.self_attn.v_proj", TpStyle::kColwise),
-    cut("model.layers.*.self_attn.dense", TpStyle::kRowwise),
-    cut("model.layers.*.self_attn.q_layernorm", TpStyle::kReplicatedWithGradAllreduce),
-    cut("model.layers.*.self_attn.k_layernorm", TpStyle::kReplicatedWithGradAllreduce),
-    cut("model.layers.*.mlp.fc1", TpStyle::kColwise),
-    cut("model.layers.*.mlp.fc2", TpStyle::kRowwise),
-    sequence_norm("model.layers.*.input_layernorm"),
-    sequence_norm("model.final_layernorm"),
-    kHeadRow,
-}};
 
 void read_config(ConfigReader& reader, ModelConfig& config) {
   config.qkv_bias = config.o_bias = config.mlp_bias = config.head_bias = true;
@@ -56,7 +40,6 @@ const Family kPhi = {
     .names = {.norm = "model.final_layernorm"},
     .read_config = read_config,
     .describe_layer = describe_layer,
-    .tp_rows = kTpRows,
 };
 
 }  // namespace am::model

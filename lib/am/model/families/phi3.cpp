@@ -2,22 +2,13 @@
 // and up.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
 
-// Attention works on whole heads on every rank, because the fused matrix lies as all queries, all
-// keys, all values: its slices would not be heads. The weights are cut all the same, the way that
-// needs no slice of the output. There is no sequence parallelism.
-constexpr std::array<TpRow, 6> kTpRows = {{
-    kEmbeddingRow,
-    cut("model.layers.*.self_attn.qkv_proj", TpStyle::kRowwiseRep),
-    cut("model.layers.*.self_attn.o_proj", TpStyle::kColwiseRep),
-    cut("model.layers.*.mlp.gate_up_proj", TpStyle::kColwise),
-    cut("model.layers.*.mlp.down_proj", TpStyle::kRowwise),
-    kHeadRow,
-}};
+// The weights of attention are cut all the same, the way that needs no slice of the output.
+constexpr std::array<TpException, 2> kTpExceptions = {
+    {{Role::kQkv, TpStyle::kRowwiseRep}, {Role::kAttentionOut, TpStyle::kColwiseRep}}};
 
 void read_config(ConfigReader& reader, ModelConfig& config) { read_window(reader, config, 0); }
 
@@ -46,7 +37,7 @@ const Family kPhi3 = {
     .defaults = {.max_position_embeddings = 4096, .norm_eps = 1e-5},
     .read_config = read_config,
     .describe_layer = describe_layer,
-    .tp_rows = kTpRows,
+    .tp_exceptions = kTpExceptions,
 };
 
 }  // namespace am::model

@@ -1,7 +1,6 @@
 // Qwen2 and Qwen2.5: the Llama decoder with biases on the query, key and value projections.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
@@ -20,7 +19,6 @@ const Family kQwen2 = {
     .defaults = {.max_position_embeddings = 32768, .key_value_heads = 32},
     .read_config = read_config,
     .describe_layer = llama_layer,
-    .tp_rows = kLlamaTpRows,
 };
 
 }  // namespace am::model

@@ -2,7 +2,6 @@
 // weighs.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
@@ -70,7 +69,6 @@ const Family kQwen2Moe = {
     .defaults = {.max_position_embeddings = 32768, .key_value_heads = 16},
     .read_config = read_config,
     .describe_layer = describe_layer,
-    .tp_rows = kLlamaTpRows,
 };
 
 }  // namespace am::model

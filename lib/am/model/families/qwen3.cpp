@@ -2,7 +2,6 @@
 // size.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
@@ -22,7 +21,6 @@ const Family kQwen3 = {
     .defaults = {.max_position_embeddings = 32768, .key_value_heads = 32, .head_dim = 128},
     .read_config = read_config,
     .describe_layer = llama_layer,
-    .tp_rows = kLlamaTpRows,
 };
 
 }  // namespace am::model

@@ -1,7 +1,6 @@
 // Qwen3-MoE (Qwen3-30B-A3B, Qwen3-235B-A22B): Qwen3 with experts in place of the MLP.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
@@ -41,7 +40,6 @@ const Family kQwen3Moe = {
     .defaults = {.max_position_embeddings = 32768, .key_value_heads = 4},
     .read_config = read_config,
     .describe_layer = describe_layer,
-    .tp_rows = kLlamaTpRows,
 };
 
 }  // namespace am::model

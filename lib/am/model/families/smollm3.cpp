@@ -1,7 +1,6 @@
 // SmolLM3: the Llama decoder, with every fourth layer without rotation.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
@@ -39,7 +38,6 @@ const Family kSmollm3 = {
                  .tie_word_embeddings = true},
     .read_config = read_config,
     .describe_layer = llama_layer,
-    .tp_rows = kLlamaTpRows,
 };
 
 }  // namespace am::model
