@@ -126,4 +126,29 @@ TEST_CASE("gradients are summed over tp where ranks work on different tokens or 
   }
 }
 
+// Latent attention that a plan of one's own cuts: its narrow vectors are made of a rank's tokens.
+TEST_CASE("under sequence parallelism latent attention's whole projections sum their gradients") {
+  for (ModelConfig config : family_cases("deepseek_v3")) {
+    TpPlan plan = family_tp_plan(config, false);
+    plan.sequence_parallel = true;
+    const std::string layers = "model.layers.*.";
+    const auto add = [&](Role role, TpStyle style) {
+      const LayerSpec layer = describe(config, 0);
+      const auto* module = layer.find(role);
+      if (module != nullptr) plan.rules.push_back({layers + module->name, style});
+    };
+    for (const Role role : {Role::kQuery, Role::kQueryUp, Role::kKeyValueUp}) {
+      add(role, TpStyle::kColwise);
+    }
+    add(Role::kAttentionOut, TpStyle::kRowwise);
+    for (const Role role : {Role::kInputNorm, Role::kPreFeedForwardNorm, Role::kQueryDownNorm,
+                            Role::kKeyValueDownNorm}) {
+      add(role, TpStyle::kSequenceParallel);
+    }
+    plan.rules.push_back({"model.norm", TpStyle::kSequenceParallel});
+    // Of the dense first layers only; a config may have none.
+    check_plan(config, plan);
+  }
+}
+
 }  // namespace

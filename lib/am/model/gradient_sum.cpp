@@ -28,7 +28,6 @@ bool gradient_sum(const ModuleSpec& module, bool bias, const TpUse& use) {
   const bool on_heads = module.from == Space::kHeads || module.from == Space::kKeyHeads;
   if (on_heads && module.kind == ModuleKind::kNorm) return use.heads_are_cut;
   if (use.style.has_value() && is_cut(module, bias, *use.style)) return false;
-  if (!use.style.has_value() && !module.of_experts()) return false;
   return use.sequence_parallel;
 }
 
