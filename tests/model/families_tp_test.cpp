@@ -171,6 +171,14 @@ TEST_CASE("gpt-2's weights are cut on the dim that is out or in") {
   CHECK(gpt2.cut("transformer.wpe.weight") == kWhole);
 }
 
+TEST_CASE("a head that GPT-2 does not tie is cut over the vocabulary") {
+  ModelConfig config = load("gpt2");
+  config.tie_word_embeddings = false;
+  const Planned untied(config,
+                       [](const ModelConfig& model) { return family_tp_plan(model, false); });
+  CHECK(untied.cut("lm_head.weight") == 0);
+}
+
 TEST_CASE("plans that cut experts or the slices of a fused projection are refused") {
   const auto refusals = [](const std::string& model, const char* pattern, TpStyle style) {
     const ModelConfig config = load(model);

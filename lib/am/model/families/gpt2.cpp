@@ -5,8 +5,6 @@
 namespace am::model {
 namespace {
 
-constexpr std::array<TpException, 1> kTpExceptions = {{{Role::kHead, std::nullopt}}};
-
 void read_config(ConfigReader& /*reader*/, ModelConfig& config) {
   config.qkv_bias = config.o_bias = config.mlp_bias = true;
   config.norm_bias = true;
@@ -61,7 +59,6 @@ const Family kGpt2 = {
               .norm = "transformer.ln_f"},
     .read_config = read_config,
     .describe_layer = describe_layer,
-    .tp_exceptions = kTpExceptions,
 };
 
 }  // namespace am::model
