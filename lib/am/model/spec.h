@@ -75,6 +75,7 @@ enum class Role : uint8_t {
   kSharedDown,
   kSharedWeigher,
 };
+inline constexpr size_t kRoles = static_cast<size_t>(Role::kSharedWeigher) + 1;
 
 // In which space a module's input or output lies: it decides how tp cuts the module, and which
 // ranks have its whole gradient.

@@ -6,6 +6,7 @@
 #include "am/base/text.h"
 #include "am/planner/buckets.h"
 #include "am/planner/dtype_size.h"
+#include "am/planner/layer_activations.h"
 #include "am/planner/memory.h"
 #include "am/planner/precision.h"
 #include "am/planner/units.h"
@@ -212,9 +213,10 @@ class Measure {
 
   void add_activations(const model::Unit& unit, UnitBytes& bytes) const {
     if (unit.layer >= 0) {
-      bytes.activations = layer_activations(context_, config_, layout_, rank_, unit);
-      bytes.recomputed = recomputed_activations(context_, config_, layout_, rank_, unit);
-      bytes.backward = layer_backward(context_, config_, layout_, rank_, unit);
+      const LayerActivations layer(context_, layout_, rank_, unit);
+      bytes.activations = layer.kept();
+      bytes.recomputed = layer.recomputed();
+      bytes.backward = layer.backward();
     } else if (unit.kind == model::UnitKind::kEmbedding) {
       bytes.activations = embedding_activations(context_);
       bytes.looked_up = true;
