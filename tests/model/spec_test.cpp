@@ -2,6 +2,7 @@
 #include "am/model/spec.h"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <set>
 
 #include "am/model/inventory.h"
@@ -9,6 +10,8 @@
 
 namespace {
 
+using am::Diagnostics;
+using am::model::Activation;
 using am::model::AttentionSpec;
 using am::model::DecoderSpec;
 using am::model::describe;
@@ -17,7 +20,10 @@ using am::model::LayerSpec;
 using am::model::ModelConfig;
 using am::model::ModuleKind;
 using am::model::ModuleSpec;
+using am::model::NormKind;
+using am::model::Residual;
 using am::model::Role;
+using am::model::RouterSpec;
 using am::model::Space;
 using am::test::all_cases;
 
@@ -146,6 +152,85 @@ TEST_CASE("what reads the hidden state is as long as it, and so is what writes i
       }
     }
   }
+}
+
+ModelConfig load(const std::string& name) {
+  Diagnostics found;
+  auto config = am::model::load_config(am::cat(AM_SOURCE_DIR, "/plans/models/", name), found);
+  REQUIRE(config.has_value());
+  return *std::move(config);
+}
+
+// Against the configurations and modelling code of transformers 5.23.
+TEST_CASE("families say what their layers compute beside Llama's") {
+  const DecoderSpec gemma2 = describe(load("gemma-2-2b"));
+  CHECK(gemma2.embedding_scale == std::sqrt(2304.0));
+  CHECK(gemma2.logit_softcap == 30.0);
+  CHECK(gemma2.layer(0).attention.softcap == 50.0);
+  CHECK(gemma2.layer(0).attention.scale == 1.0 / 16);
+  CHECK(gemma2.layer(0).attention.window == 4096);
+  CHECK_FALSE(gemma2.layer(1).attention.window.has_value());
+  CHECK(gemma2.layer(0).residual == Residual::kSandwich);
+  CHECK(gemma2.layer(0).activation == Activation::kGeluTanh);
+  CHECK(gemma2.layer(0).find(Role::kInputNorm)->norm == NormKind::kRmsPlusOne);
+
+  const DecoderSpec gemma3 = describe(load("gemma-3-1b-pt"));
+  REQUIRE(gemma3.ropes.size() == 2);
+  CHECK(gemma3.ropes[0].theta == 1000000.0);
+  CHECK(gemma3.ropes[1].theta == 10000.0);
+  CHECK(gemma3.layer(0).attention.rope == 1);
+  CHECK(gemma3.layer(5).attention.rope == 0);
+  CHECK_FALSE(gemma3.layer(0).attention.softcap.has_value());
+
+  const LayerSpec phi = describe(load("phi-2"), 0);
+  CHECK(phi.attention.rotated == 32);
+  CHECK(phi.residual == Residual::kParallelOneNorm);
+  CHECK(phi.find(Role::kInputNorm)->norm == NormKind::kLayer);
+  CHECK(describe(load("phi-4"), 0).attention.rotated == 128);
+
+  const LayerSpec gpt2 = describe(load("gpt2"), 3);
+  CHECK(gpt2.attention.rope == -1);
+  CHECK(gpt2.attention.scale == 0.125);
+  CHECK(gpt2.find(Role::kQkv)->in_out);
+  CHECK(describe(load("falcon-7b"), 0).attention.fused == AttentionSpec::Fused::kConcatenated);
+  CHECK(describe(load("olmo-2-1124-7b"), 0).residual == Residual::kPostNorm);
+}
+
+TEST_CASE("routers") {
+  const auto router = [](const char* name, int64_t layer) {
+    return describe(load(name), layer).router.value();
+  };
+  CHECK(router("mixtral-8x7b-v0.1", 0).normalise);
+  CHECK(router("qwen3-30b-a3b", 0).normalise);
+  CHECK_FALSE(router("deepseek-v2-lite", 1).normalise);
+  CHECK(router("deepseek-v2-lite", 1).groups == 1);
+  const RouterSpec v3 = router("deepseek-v3", 3);
+  CHECK(v3.score == RouterSpec::Score::kSigmoid);
+  CHECK(v3.groups == 8);
+  CHECK(v3.taken_groups == 4);
+  CHECK(v3.scale == 2.5);
+  CHECK(v3.normalise);
+  CHECK(v3.group_by_two_best);
+  CHECK(describe(load("deepseek-v3"), 3).find(Role::kQueryDownNorm)->eps == 1e-6);
+  const LayerSpec oss = describe(load("gpt-oss-20b"), 0);
+  CHECK(oss.router->score == RouterSpec::Score::kSoftmaxOfTaken);
+  CHECK(oss.attention.sinks);
+  CHECK(oss.activation == Activation::kClampedSilu);
+  CHECK(oss.activation_limit == 7.0);
+}
+
+TEST_CASE("SmolLM3 leaves every fourth layer without rotation, or those that its config lists") {
+  const std::string text =
+      R"({"model_type": "smollm3", "vocab_size": 64, "hidden_size": 32, "intermediate_size": 64,
+          "num_attention_heads": 4, "num_hidden_layers": 4)";
+  const DecoderSpec usual = describe(am::test::config_of(text + "}"));
+  CHECK(usual.layer(0).attention.rope == 0);
+  CHECK(usual.layer(3).attention.rope == -1);
+  CHECK(usual.kinds.size() == 2);
+  const DecoderSpec listed =
+      describe(am::test::config_of(text + R"(, "no_rope_layers": [0, 1, 1, 1]})"));
+  CHECK(listed.layer(0).attention.rope == -1);
+  CHECK(listed.layer(3).attention.rope == 0);
 }
 
 }  // namespace

@@ -67,6 +67,7 @@ struct Family {
   ConfigDefaults defaults = {};
   bool rotary = true;  // heads are rotated, so that their width is even
   NormKind norm = NormKind::kRms;
+  bool scales_embedding = false;  // by the root of hidden_size
   ModuleNames names = {};
   // Fills what is this family's own (biases, norms, windows, experts) after the common keys.
   void (*read_config)(ConfigReader& reader, ModelConfig& config) = nullptr;

@@ -1,6 +1,7 @@
 #include "am/model/spec.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "am/model/families/blocks.h"
@@ -19,6 +20,14 @@ double matrix_numel(const ModuleSpec& module) {
   return static_cast<double>(module.out) * static_cast<double>(module.in);
 }
 
+std::vector<RopeSpec> ropes_of(const ModelConfig& config) {
+  std::vector<RopeSpec> ropes = {config.rope};
+  if (config.local_rope_theta.has_value()) {
+    ropes.push_back({.theta = *config.local_rope_theta});
+  }
+  return ropes;
+}
+
 }  // namespace
 
 int64_t ModuleSpec::weight_numel() const {
@@ -30,11 +39,6 @@ int64_t ModuleSpec::bias_numel() const { return bias ? copies * out : 0; }
 int64_t ModuleSpec::tensors() const {
   const int64_t one = (stored ? 1 : 0) + (bias ? 1 : 0);
   return stacked ? one : copies * one;
-}
-
-bool ModuleSpec::of_experts() const {
-  return kind == ModuleKind::kExpert || kind == ModuleKind::kRouter || role == Role::kSharedGate ||
-         role == Role::kSharedUp || role == Role::kSharedDown;
 }
 
 const ModuleSpec* LayerSpec::find(Role role) const { return find_role(modules, role); }
@@ -58,6 +62,11 @@ DecoderSpec describe(const ModelConfig& config) {
   DecoderSpec spec;
   spec.names = family_of(config).names;
   spec.tied = config.tie_word_embeddings;
+  spec.ropes = ropes_of(config);
+  if (family_of(config).scales_embedding) {
+    spec.embedding_scale = std::sqrt(static_cast<double>(config.hidden_size));
+  }
+  spec.logit_softcap = config.logit_softcap;
   spec.before = modules_before_layers(config, spec.names);
   spec.after = modules_after_layers(config, spec.names);
   for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {

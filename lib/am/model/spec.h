@@ -128,8 +128,6 @@ struct ModuleSpec {
   int64_t bias_numel() const;
   int64_t numel() const { return weight_numel() + bias_numel(); }
   int64_t tensors() const;  // as files have them: an expert's own one by one
-  // Routed and shared experts, and what chooses and weighs them.
-  bool of_experts() const;
 
   bool operator==(const ModuleSpec&) const = default;
 };
@@ -139,9 +137,15 @@ struct AttentionSpec {
   int64_t key_heads = 0;  // as attention reads them: all of them under latent attention
   int64_t qk_width = 0;
   int64_t v_width = 0;                 // differs from qk_width under latent attention only
+  double scale = 1.0;                  // of the scores
+  std::optional<double> softcap = {};  // c: scores become c * tanh(score / c)
   std::optional<int64_t> window = {};  // looks back at most so many positions, itself included
+  bool sinks = false;
   bool latent = false;
   bool norms_span_heads = false;  // q and k norms over all heads together
+  int64_t rotated = 0;            // of qk_width
+  bool interleaved = false;       // neighbours turn together, not halves
+  int rope = 0;                   // index into DecoderSpec::ropes; -1: heads are not rotated
   // How queries, keys and values lie in one matrix.
   enum class Fused : uint8_t { kNo, kConcatenated, kByKeyHead } fused = Fused::kNo;
 
@@ -154,6 +158,15 @@ enum class Activation : uint8_t { kSilu, kGeluTanh, kGeluErf, kClampedSilu, kOth
 struct RouterSpec {
   int64_t experts = 0;
   int64_t taken = 0;  // of them by each token
+  enum class Score : uint8_t { kSoftmax, kSigmoid, kSoftmaxOfTaken } score = Score::kSoftmax;
+  // A token takes its experts out of `taken_groups` of `groups`, those with the best score: the sum
+  // of their two best experts', or their best one's.
+  int64_t groups = 1;
+  int64_t taken_groups = 1;
+  bool group_by_two_best = false;
+  bool normalise = false;  // the weights of the taken ones add up to 1
+  double normalise_eps = 0.0;
+  double scale = 1.0;  // of the weights, after that
 
   bool operator==(const RouterSpec&) const = default;
 };
@@ -171,6 +184,10 @@ struct LayerSpec {
   Residual residual = Residual::kPreNorm;
   AttentionSpec attention;
   Activation activation = Activation::kSilu;
+  // Of kClampedSilu: with g = min(gate, limit) and u = up within the limit, (u + 1) g sigmoid(alpha
+  // g).
+  double activation_alpha = 0.0;
+  double activation_limit = 0.0;
   bool gated = true;                      // gate, up and down; else up and down
   std::optional<RouterSpec> router = {};  // a layer of experts
   std::vector<ModuleSpec> modules = {};   // in the order of named_parameters()
@@ -195,12 +212,17 @@ struct ModuleNames {
   std::string_view head = "lm_head";
 };
 
+using RopeSpec = RopeConfig;
+
 struct DecoderSpec {
   std::vector<LayerSpec> kinds;    // distinct, in order of first appearance
   std::vector<int> kind_of_layer;  // by layer: index into `kinds`
   std::vector<ModuleSpec> before;  // the layers: the embedding, learned positions
   std::vector<ModuleSpec> after;   // the last norm and the head
   ModuleNames names;
+  std::vector<RopeSpec> ropes;  // all layers' first, then that of layers with a window
+  double embedding_scale = 1.0;
+  std::optional<double> logit_softcap = {};
   bool tied = false;  // the head's weight is the embedding's, and the head is not `stored`
 
   const LayerSpec& layer(int64_t layer) const {

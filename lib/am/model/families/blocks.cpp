@@ -1,5 +1,6 @@
 #include "am/model/families/blocks.h"
 
+#include <cmath>
 #include <utility>
 
 #include "am/base/text.h"
@@ -7,6 +8,8 @@
 
 namespace am::model {
 namespace {
+
+constexpr double kLatentNormEps = 1e-6;  // whatever the config's is
 
 // What follows from a role alone.
 struct Nature {
@@ -90,6 +93,19 @@ AttentionSpec attention_of(const ModelConfig& config, int64_t layer) {
   attention.key_heads = config.num_key_value_heads;
   attention.qk_width = attention.v_width = config.head_dim;
   attention.window = window_of(config, layer);
+  const double scalar = config.query_scalar.value_or(static_cast<double>(config.head_dim));
+  attention.scale = 1.0 / std::sqrt(scalar);
+  attention.softcap = config.attention_softcap;
+  const auto at = static_cast<size_t>(layer);
+  const bool rotates = at >= config.rotated_layers.size() || config.rotated_layers[at];
+  attention.rope = rotates ? 0 : -1;
+  if (rotates && attention.window.has_value() && config.local_rope_theta.has_value()) {
+    attention.rope = 1;
+  }
+  if (rotates) {
+    attention.rotated =
+        std::llround(std::floor(static_cast<double>(config.head_dim) * config.rope.rotated_part));
+  }
   return attention;
 }
 
@@ -101,6 +117,13 @@ void add_gated(const GatedNames& names, std::array<Role, 3> roles, std::string_v
 }
 
 }  // namespace
+
+std::optional<double> read_switchable(ConfigReader& reader, std::string_view key,
+                                      std::optional<double> fallback) {
+  constexpr double kLeast = 1e-9;
+  constexpr double kMost = 1e9;
+  return reader.has(key) ? reader.number(key, kLeast, kMost) : fallback;
+}
 
 ModuleSpec matrix(Role role, std::string_view name, int64_t out, int64_t in, bool bias) {
   const Nature nature = nature_of(role);
@@ -156,7 +179,13 @@ LayerSpec start_layer(const ModelConfig& config, int64_t layer) {
   spec.activation = activation_of(config.hidden_act);
   spec.gated = config.gated_mlp;
   if (has_experts(config, layer)) {
-    spec.router = RouterSpec{config.moe->experts, config.moe->experts_per_token};
+    const MoeConfig& moe = *config.moe;
+    spec.router = {.experts = moe.experts,
+                   .taken = moe.experts_per_token,
+                   .groups = moe.groups,
+                   .taken_groups = moe.taken_groups,
+                   .normalise = moe.normalise,
+                   .scale = moe.scale};
   }
   return spec;
 }
@@ -204,8 +233,10 @@ void add_latent_attention(const ModelConfig& config, LayerSpec& layer) {
   AttentionSpec& attention = layer.attention;
   attention.latent = true;
   attention.key_heads = heads;
-  attention.qk_width = mla.qk_head_dim();
+  attention.qk_width = mla.qk_head_dim();  // head_dim: the scale is that of start_layer
   attention.v_width = mla.v_head_dim;
+  attention.rotated = mla.qk_rope_head_dim;
+  attention.interleaved = true;
   std::vector<ModuleSpec>& modules = layer.modules;
   if (mla.q_lora_rank == 0) {
     modules.push_back(matrix(Role::kQuery, "self_attn.q_proj", heads * mla.qk_head_dim(), hidden));
@@ -214,6 +245,7 @@ void add_latent_attention(const ModelConfig& config, LayerSpec& layer) {
         matrix(Role::kQueryDown, "self_attn.q_a_proj", mla.q_lora_rank, hidden, config.o_bias));
     modules.push_back(
         norm(config, Role::kQueryDownNorm, "self_attn.q_a_layernorm", mla.q_lora_rank));
+    modules.back().eps = kLatentNormEps;
     modules.push_back(
         matrix(Role::kQueryUp, "self_attn.q_b_proj", heads * mla.qk_head_dim(), mla.q_lora_rank));
   }
@@ -224,6 +256,7 @@ void add_latent_attention(const ModelConfig& config, LayerSpec& layer) {
                            {Role::kKey, mla.qk_rope_head_dim}};
   modules.push_back(
       norm(config, Role::kKeyValueDownNorm, "self_attn.kv_a_layernorm", mla.kv_lora_rank));
+  modules.back().eps = kLatentNormEps;
   const int64_t of_head = mla.qk_nope_head_dim + mla.v_head_dim;
   modules.push_back(
       matrix(Role::kKeyValueUp, "self_attn.kv_b_proj", heads * of_head, mla.kv_lora_rank));

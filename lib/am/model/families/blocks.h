@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -54,6 +55,10 @@ void read_moe(ConfigReader& reader, ModelConfig& config, const MoeKeys& keys,
 // Qwen's choice of layers: every `decoder_sparse_step`-th, but for `mlp_only_layers`.
 void read_sparse_layers(ConfigReader& reader, ModelConfig& config);
 
+// A number above 0 that null switches off; a missing key means `fallback`.
+std::optional<double> read_switchable(ConfigReader& reader, std::string_view key,
+                                      std::optional<double> fallback);
+
 // Modules. A module's kind, the spaces that it stands between and how it begins follow from its
 // role.
 
@@ -69,7 +74,8 @@ std::vector<ModuleSpec> modules_after_layers(const ModelConfig& config, const Mo
 
 // Layers.
 
-// What the config alone says of a layer: its heads, its window, its activation, its router.
+// What the config alone says of a layer: its heads and their rotation, its window, its activation,
+// its router.
 LayerSpec start_layer(const ModelConfig& config, int64_t layer);
 
 struct AttentionNames {

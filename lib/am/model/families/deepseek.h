@@ -13,6 +13,9 @@ struct DeepseekDefaults {
   int64_t expert_width;
   int64_t shared_experts;
   int64_t dense_layers;
+  int64_t groups;  // of experts; 1: a token takes them out of all
+  int64_t taken_groups;
+  double scale;  // of the taken experts' weights
 };
 // config.mla, config.moe, biases and head_dim.
 void read_deepseek(ConfigReader& reader, ModelConfig& config, const DeepseekDefaults& defaults);

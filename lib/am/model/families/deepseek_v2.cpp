@@ -11,7 +11,13 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
                  .experts_per_token = 0,
                  .expert_width = 1407,
                  .shared_experts = 2,
-                 .dense_layers = 0});
+                 .dense_layers = 0,
+                 .groups = 1,
+                 .taken_groups = 1,
+                 .scale = 1.0});
+  // Every other method than this one takes the best experts of all.
+  const bool grouped = reader.text("topk_method").value_or("greedy") == "group_limited_greedy";
+  if (config.moe.has_value() && !grouped) config.moe->groups = config.moe->taken_groups = 1;
   config.mlp_bias = reader.boolean("mlp_bias").value_or(false);
 }
 

@@ -12,6 +12,9 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.qkv_bias = config.o_bias = config.mlp_bias = bias;
   config.norm_bias = true;
   config.gated_mlp = false;
+  if (reader.boolean("alibi").value_or(false)) {
+    config.rotated_layers.assign(static_cast<size_t>(config.num_hidden_layers), false);
+  }
   const bool grouped = reader.boolean("new_decoder_architecture").value_or(false);
   const bool one = reader.boolean("multi_query").value_or(true);
   if (!grouped) config.num_key_value_heads = one ? 1 : config.num_attention_heads;
@@ -29,8 +32,10 @@ LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
   constexpr std::array<NamedNorm, 1> kOne = {{{Role::kInputNorm, "input_layernorm"}}};
 
   LayerSpec spec = start_layer(config, layer);
-  spec.modules.push_back(fused_attention(config, "self_attention.query_key_value",
-                                         AttentionSpec::Fused::kByKeyHead, spec));
+  // With one key head both orders are the same.
+  const auto fused = config.num_key_value_heads == 1 ? AttentionSpec::Fused::kConcatenated
+                                                     : AttentionSpec::Fused::kByKeyHead;
+  spec.modules.push_back(fused_attention(config, "self_attention.query_key_value", fused, spec));
   spec.modules.push_back(matrix(Role::kAttentionOut, "self_attention.dense", config.hidden_size,
                                 config.num_attention_heads * config.head_dim, config.o_bias));
   add_plain_mlp(config, spec, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h");

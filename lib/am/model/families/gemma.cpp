@@ -25,6 +25,7 @@ const Family kGemma = {
                  .layers = 28,
                  .heads = 16},
     .norm = NormKind::kRmsPlusOne,
+    .scales_embedding = true,
     .read_config = read_config,
     .describe_layer = llama_layer,
 };

@@ -10,6 +10,9 @@ constexpr int64_t kDefaultWindow = 4096;
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
   config.hidden_norms = 4;
+  config.query_scalar = read_switchable(reader, "query_pre_attn_scalar", 256.0);
+  config.attention_softcap = read_switchable(reader, "attn_logit_softcapping", 50.0);
+  config.logit_softcap = read_switchable(reader, "final_logit_softcapping", 30.0);
   read_window(reader, config, kDefaultWindow);
   read_window_layers(reader, config, 2);
 }
@@ -27,6 +30,7 @@ const Family kGemma2 = {
                  .tie_word_embeddings = true,
                  .hidden_act = "gelu_pytorch_tanh"},
     .norm = NormKind::kRmsPlusOne,
+    .scales_embedding = true,
     .read_config = read_config,
     .describe_layer = sandwich_layer,
 };

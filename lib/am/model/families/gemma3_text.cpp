@@ -13,6 +13,10 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
   config.hidden_norms = 4;
   config.qk_norm = true;
+  config.query_scalar = read_switchable(reader, "query_pre_attn_scalar", 256.0);
+  config.attention_softcap = read_switchable(reader, "attn_logit_softcapping", std::nullopt);
+  config.logit_softcap = read_switchable(reader, "final_logit_softcapping", std::nullopt);
+  config.local_rope_theta = read_switchable(reader, "rope_local_base_freq", 10000.0);
   read_window(reader, config, kDefaultWindow);
   const int64_t pattern =
       reader.integer("sliding_window_pattern", 1, int64_t{1} << 20).value_or(kDefaultPattern);
@@ -38,6 +42,7 @@ const Family kGemma3Text = {
                  .layers = 26,
                  .heads = 8},
     .norm = NormKind::kRmsPlusOne,
+    .scales_embedding = true,
     .read_config = read_config,
     .describe_layer = sandwich_layer,
 };

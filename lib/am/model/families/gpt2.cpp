@@ -5,7 +5,10 @@
 namespace am::model {
 namespace {
 
-void read_config(ConfigReader& /*reader*/, ModelConfig& config) {
+void read_config(ConfigReader& reader, ModelConfig& config) {
+  config.rotated_layers.assign(static_cast<size_t>(config.num_hidden_layers), false);
+  config.scales_attention = reader.boolean("scale_attn_weights").value_or(true);
+  config.scales_by_layer = reader.boolean("scale_attn_by_inverse_layer_idx").value_or(false);
   config.qkv_bias = config.o_bias = config.mlp_bias = true;
   config.norm_bias = true;
   config.gated_mlp = false;
@@ -20,6 +23,8 @@ LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
   const int64_t hidden = config.hidden_size;
   const int64_t width = config.intermediate_size;
   LayerSpec spec = start_layer(config, layer);
+  if (!config.scales_attention) spec.attention.scale = 1.0;
+  if (config.scales_by_layer) spec.attention.scale /= static_cast<double>(layer + 1);
   spec.modules = {
       norm(config, Role::kInputNorm, "ln_1", hidden),
       conv1d(fused_attention(config, "attn.c_attn", AttentionSpec::Fused::kConcatenated, spec)),

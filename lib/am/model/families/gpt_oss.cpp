@@ -7,10 +7,13 @@ namespace am::model {
 namespace {
 
 constexpr int64_t kDefaultWindow = 128;
+constexpr double kAlpha = 1.702;
+constexpr double kDefaultLimit = 7.0;
 
 // The experts' width is intermediate_size. Every projection and every expert has a bias.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config, /*fallback=*/true);
+  config.activation_limit = read_switchable(reader, "swiglu_limit", kDefaultLimit);
   read_window(reader, config, kDefaultWindow);
   read_window_layers(reader, config, 2);
   read_moe(reader, config,
@@ -38,6 +41,10 @@ LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
   const int64_t hidden = config.hidden_size;
   LayerSpec spec = start_layer(config, layer);
   spec.activation = Activation::kClampedSilu;
+  spec.activation_alpha = kAlpha;
+  spec.activation_limit = config.activation_limit.value_or(kDefaultLimit);
+  spec.attention.sinks = true;
+  spec.router->score = RouterSpec::Score::kSoftmaxOfTaken;
   spec.modules.push_back(
       vector(Role::kSinks, "self_attn", "sinks", config.num_attention_heads, Init::kNormal));
   add_attention(config, spec);

@@ -14,6 +14,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
             .default_experts_per_token = 2,
             .width = "intermediate_size",
             .default_width = 14336});
+  if (config.moe.has_value()) config.moe->normalise = true;
 }
 
 // The hub's names; transformers itself keeps all experts in one tensor and writes these.

@@ -5,12 +5,18 @@
 namespace am::model {
 namespace {
 
+constexpr double kRotatedPart = 0.5;
+
 void read_config(ConfigReader& reader, ModelConfig& config) {
   config.qkv_bias = config.o_bias = config.mlp_bias = config.head_bias = true;
   config.norm_bias = true;
   config.gated_mlp = false;
   config.parallel_block = true;
   config.hidden_norms = 1;
+  const Json& details = reader.raw("rope_parameters");
+  const bool says_part = reader.has("partial_rotary_factor") ||
+                         (details.is_object() && details.contains("partial_rotary_factor"));
+  if (!says_part) config.rope.rotated_part = kRotatedPart;
   config.qk_norm = reader.boolean("qk_layernorm").value_or(false);
 }
 
