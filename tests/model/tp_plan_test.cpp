@@ -195,6 +195,16 @@ TEST_CASE("styles that do not fit their module") {
         Ids{"tp.style", "tp.style", "tp.style"});
 }
 
+TEST_CASE("a refused style cuts no dimension that is not there") {
+  const ModelConfig llama = load("llama-3.1-8b");
+  const Inventory inventory = build_inventory(llama);
+  const TpPlan norm{.source = "test", .rules = {{"model.norm", TpStyle::kRowwise}}};
+  Diagnostics found;
+  const auto resolved = am::model::resolve_tp_plan(norm, inventory, {}, found);
+  CHECK_FALSE(found.ok());
+  CHECK_FALSE(at(resolved, inventory, "model.norm.weight").shard_dim.has_value());
+}
+
 TEST_CASE("modules that work together must be cut alike") {
   const ModelConfig llama = load("llama-3.1-8b");
   TpPlan plan = family_tp_plan(llama, false);

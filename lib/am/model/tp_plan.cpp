@@ -76,7 +76,6 @@ void match_rules(const TpPlan& plan, std::vector<TpModule>& modules, const Span&
 
 std::optional<int> shard_dim(const TpModule& module, const ParameterSpec& parameter) {
   if (!module.style.has_value()) return std::nullopt;
-  const bool weight = parameter.leaf() == "weight";
   switch (*module.style) {
     case TpStyle::kColwise:
     case TpStyle::kColwiseRep:
@@ -85,7 +84,7 @@ std::optional<int> shard_dim(const TpModule& module, const ParameterSpec& parame
     case TpStyle::kRowwiseRep:
       if (module.kind() == ModuleKind::kEmbedding) return 0;
       // A row-wise bias is added once, after the sum over tp: every rank keeps all of it.
-      if (!weight) return std::nullopt;
+      if (parameter.bias || parameter.shape.size() != 2) return std::nullopt;
       return parameter.transposed ? 0 : 1;
     case TpStyle::kSequenceParallel:
     case TpStyle::kReplicatedWithGradAllreduce:
