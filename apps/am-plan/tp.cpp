@@ -97,8 +97,8 @@ void note_head_norms(const Answer& answer, const am::Span& where, am::Diagnostic
   std::vector<std::string> names;
   for (size_t i = 0; i < answer.inventory.parameters.size(); ++i) {
     const am::model::ParameterSpec& parameter = answer.inventory.parameters[i];
-    const bool head_norm = am::ends_with(parameter.name, ".self_attn.q_norm.weight") ||
-                           am::ends_with(parameter.name, ".self_attn.k_norm.weight");
+    const bool head_norm = parameter.role == am::model::Role::kQueryNorm ||
+                           parameter.role == am::model::Role::kKeyNorm;
     if (!head_norm || !answer.resolved.parameters[i].grad_sum_over_tp) continue;
     const std::string name = am::model::any_layer_name(parameter.name, parameter.layer);
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
@@ -136,8 +136,7 @@ int run_tp(const PlanOptions& options, const Output& output) {
   answer.tp = file->checked.mesh->tp;
   // A plan with mistakes is shown too: seeing what each line matches is how they are found.
   am::Diagnostics ignored;
-  answer.resolved =
-      am::model::resolve_tp_plan(answer.plan, answer.inventory, *file->checked.model, {}, ignored);
+  answer.resolved = am::model::resolve_tp_plan(answer.plan, answer.inventory, {}, ignored);
   am::Diagnostics about = relevant(found);
   note_head_norms(answer, file->plan->span("mesh.tp_size"), about);
   if (output.json) {

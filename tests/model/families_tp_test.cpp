@@ -41,7 +41,7 @@ struct Planned {
   Planned(ModelConfig model, const Plan& plan)
       : config(std::move(model)), inventory(build_inventory(config)) {
     Diagnostics found;
-    resolved = resolve_tp_plan(plan(config), inventory, config, {}, found);
+    resolved = resolve_tp_plan(plan(config), inventory, {}, found);
     for (const auto& item : found.items()) UNSCOPED_INFO(item.rule << ": " << item.message);
     CHECK(found.empty());
   }
@@ -145,7 +145,7 @@ TEST_CASE("olmo-2 gathers its heads, because its norms span them") {
   }
   heads.rules.push_back({"model.layers.*.self_attn.o_proj", TpStyle::kRowwise});
   Diagnostics found;
-  resolve_tp_plan(heads, olmo.inventory, olmo.config, {}, found);
+  resolve_tp_plan(heads, olmo.inventory, {}, found);
   REQUIRE(found.items().size() == 2);  // q_norm and k_norm
   CHECK(found.items()[0].rule == "tp.pair");
   CHECK_THAT(found.items()[0].message, Catch::Contains("all heads"));
@@ -171,12 +171,20 @@ TEST_CASE("gpt-2's weights are cut on the dim that is out or in") {
   CHECK(gpt2.cut("transformer.wpe.weight") == kWhole);
 }
 
+TEST_CASE("a head that GPT-2 does not tie is cut over the vocabulary") {
+  ModelConfig config = load("gpt2");
+  config.tie_word_embeddings = false;
+  const Planned untied(config,
+                       [](const ModelConfig& model) { return family_tp_plan(model, false); });
+  CHECK(untied.cut("lm_head.weight") == 0);
+}
+
 TEST_CASE("plans that cut experts or the slices of a fused projection are refused") {
   const auto refusals = [](const std::string& model, const char* pattern, TpStyle style) {
     const ModelConfig config = load(model);
     const TpPlan plan{.source = "test", .rules = {{pattern, style}}};
     Diagnostics found;
-    resolve_tp_plan(plan, build_inventory(config), config, {}, found);
+    resolve_tp_plan(plan, build_inventory(config), {}, found);
     std::string all;
     for (const auto& item : found.items()) all += am::cat(item.rule, ": ", item.message, "\n");
     return all;
@@ -193,6 +201,27 @@ TEST_CASE("plans that cut experts or the slices of a fused projection are refuse
              Catch::Contains("for each head"));
   CHECK_THAT(refusals("phi-2", "model.layers.*.mlp.fc1", TpStyle::kColwise),
              Catch::Contains("tp.pair"));
+  CHECK_THAT(refusals("falcon-7b", "transformer.h.*.self_attention.dense", TpStyle::kRowwise),
+             Catch::Contains("tp.pair") && Catch::Contains("query_key_value"));
+}
+
+TEST_CASE("under sequence parallelism what reads the hidden state gathers the tokens") {
+  // Attention over a rank's own part of the sequence, and sums of products of different tokens.
+  const ModelConfig config = load("llama-3.1-8b");
+  TpPlan plan = family_tp_plan(config, true);
+  const auto drop = [&](const char* leaf) {
+    std::erase_if(plan.rules, [&](const auto& rule) { return am::ends_with(rule.pattern, leaf); });
+  };
+  for (const char* leaf : {"q_proj", "k_proj", "v_proj", "gate_proj", "up_proj"}) drop(leaf);
+  plan.rules.push_back({"model.layers.*.self_attn.o_proj", TpStyle::kRowwiseRep});
+  plan.rules.push_back({"model.layers.*.mlp.down_proj", TpStyle::kRowwiseRep});
+  Diagnostics found;
+  resolve_tp_plan(plan, build_inventory(config), {}, found);
+  REQUIRE(found.items().size() == 5);
+  for (const auto& item : found.items()) {
+    CHECK(item.rule == "tp.pair");
+    CHECK_THAT(item.help, Catch::Contains("give it \"colwise\""));
+  }
 }
 
 }  // namespace

@@ -38,8 +38,8 @@ const TpParameter& at(const ResolvedTpPlan& resolved, const Inventory& inventory
 
 Ids resolve_errors(const TpPlan& plan, const ModelConfig& config, Diagnostics* out = nullptr) {
   Diagnostics found;
-  am::model::resolve_tp_plan(plan, build_inventory(config), config,
-                             am::Span{"plan.toml", 3, 1, 1, ""}, found);
+  am::model::resolve_tp_plan(plan, build_inventory(config), am::Span{"plan.toml", 3, 1, 1, ""},
+                             found);
   Ids ids;
   for (const auto& item : found.items()) {
     UNSCOPED_INFO(item.rule << ": " << item.message << " | " << item.help);
@@ -79,7 +79,7 @@ TEST_CASE("llama's plan cuts what the formulas say") {
   const Inventory inventory = build_inventory(config);
   Diagnostics found;
   const auto resolved =
-      am::model::resolve_tp_plan(family_tp_plan(config, false), inventory, config, {}, found);
+      am::model::resolve_tp_plan(family_tp_plan(config, false), inventory, {}, found);
   CHECK(at(resolved, inventory, "model.embed_tokens.weight").shard_dim == 0);
   for (const char* leaf : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
                            "mlp.gate_proj", "mlp.up_proj"}) {
@@ -101,8 +101,8 @@ TEST_CASE("sequence parallel sums the norms' gradients and those of row-wise bia
   const Inventory inventory = build_inventory(config);
   for (const bool sequence_parallel : {false, true}) {
     Diagnostics found;
-    const auto resolved = am::model::resolve_tp_plan(family_tp_plan(config, sequence_parallel),
-                                                     inventory, config, {}, found);
+    const auto resolved =
+        am::model::resolve_tp_plan(family_tp_plan(config, sequence_parallel), inventory, {}, found);
     for (const char* name :
          {"model.norm.weight", "model.layers.0.input_layernorm.weight",
           "model.layers.0.post_attention_layernorm.weight", "model.layers.0.self_attn.o_proj.bias",
@@ -128,7 +128,7 @@ TEST_CASE("norms over heads sum their gradients whenever heads are cut") {
       plan.rules.erase(std::remove_if(plan.rules.begin(), plan.rules.end(), drop_head_norms),
                        plan.rules.end());
     Diagnostics found;
-    const auto resolved = am::model::resolve_tp_plan(plan, inventory, config, {}, found);
+    const auto resolved = am::model::resolve_tp_plan(plan, inventory, {}, found);
     CHECK(found.empty());
     CHECK(at(resolved, inventory, "model.layers.1.self_attn.q_norm.weight").grad_sum_over_tp);
     CHECK(at(resolved, inventory, "model.layers.1.self_attn.k_norm.weight").grad_sum_over_tp);
@@ -137,7 +137,7 @@ TEST_CASE("norms over heads sum their gradients whenever heads are cut") {
                         .rules = {{"model.layers.*.mlp.{gate,up}_proj", TpStyle::kColwise},
                                   {"model.layers.*.mlp.down_proj", TpStyle::kRowwise}}};
   Diagnostics found;
-  const auto resolved = am::model::resolve_tp_plan(mlp_only, inventory, config, {}, found);
+  const auto resolved = am::model::resolve_tp_plan(mlp_only, inventory, {}, found);
   CHECK(found.empty());
   CHECK_FALSE(at(resolved, inventory, "model.layers.1.self_attn.q_norm.weight").grad_sum_over_tp);
 }
@@ -148,7 +148,7 @@ TEST_CASE("the last matching rule wins") {
   TpPlan plan = family_tp_plan(config, false);
   plan.rules.push_back({"lm_head", TpStyle::kColwiseRep});
   Diagnostics found;
-  const auto resolved = am::model::resolve_tp_plan(plan, inventory, config, {}, found);
+  const auto resolved = am::model::resolve_tp_plan(plan, inventory, {}, found);
   CHECK(found.empty());
   CHECK(at(resolved, inventory, "lm_head.weight").style == TpStyle::kColwiseRep);
 }
@@ -193,6 +193,16 @@ TEST_CASE("styles that do not fit their module") {
   CHECK(resolve_errors(one("lm_head", TpStyle::kRowwise), llama) == Ids{"tp.style"});
   CHECK(resolve_errors(one("model.layers.*.mlp.*", TpStyle::kReplicatedWithGradAllreduce), llama) ==
         Ids{"tp.style", "tp.style", "tp.style"});
+}
+
+TEST_CASE("a refused style cuts no dimension that is not there") {
+  const ModelConfig llama = load("llama-3.1-8b");
+  const Inventory inventory = build_inventory(llama);
+  const TpPlan norm{.source = "test", .rules = {{"model.norm", TpStyle::kRowwise}}};
+  Diagnostics found;
+  const auto resolved = am::model::resolve_tp_plan(norm, inventory, {}, found);
+  CHECK_FALSE(found.ok());
+  CHECK_FALSE(at(resolved, inventory, "model.norm.weight").shard_dim.has_value());
 }
 
 TEST_CASE("modules that work together must be cut alike") {

@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "am/base/text.h"
-#include "am/planner/activations.h"
+#include "am/planner/layer_activations.h"
 #include "support/live_bytes.h"
 #include "support/plans.h"
 
@@ -42,7 +42,7 @@ double predict(const config::Plan& plan, int64_t ranks) {
   double bytes = planner::final_norm_activations(context, *config, /*head_trains=*/true);
   for (const auto& unit : layout->units) {
     if (unit.layer < 0) continue;
-    bytes += planner::layer_activations(context, *config, *layout, 0, unit);
+    bytes += planner::layer_activations(context, *layout, 0, unit);
   }
   const double head = static_cast<double>(config->vocab_size * config->hidden_size);
   return bytes + planner::cast_weights_bytes(context, head);

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "am/planner/activations.h"
+#include "am/planner/layer_activations.h"
 #include "am/planner/legal_values.h"
 #include "am/planner/precision.h"
 #include "plan_text.h"
@@ -121,7 +121,7 @@ TEST_CASE("a layer's saved tensors, by hand") {
   REQUIRE(layout.has_value());
   const auto context = am::planner::activation_context(plan, layout->mesh);
   const double per_token = 8.0 * 4096 + 8 + 6144 * 2 + 4096 * 2 + 32 * 4 + 2 * 14336 * 2;
-  CHECK(am::planner::layer_activations(context, config, *layout, 0, layout->units[1]) ==
+  CHECK(am::planner::layer_activations(context, *layout, 0, layout->units[1]) ==
         Approx(1024 * per_token));
 }
 
@@ -134,7 +134,7 @@ TEST_CASE("what checkpointing keeps of a layer, by hand") {
     const auto layout = am::planner::build_layout(plan, config, {}, found);
     REQUIRE(layout.has_value());
     const auto context = am::planner::activation_context(plan, layout->mesh);
-    return am::planner::layer_activations(context, config, *layout, 0, layout->units[1]) / 1024;
+    return am::planner::layer_activations(context, *layout, 0, layout->units[1]) / 1024;
   };
   // The input and the sum after attention; queries, keys and values; attention; the gate.
   const std::string selective = "activation_checkpointing = \"selective\"\n";

@@ -46,6 +46,10 @@ struct MoeConfig {
   int64_t expert_width = 0;
   int64_t shared_width = 0;  // all shared experts together; 0: none
   bool shared_gate = false;  // a number per token weighs the shared experts' output
+  bool normalise = false;    // the taken experts' weights add up to 1
+  double scale = 1.0;        // ... and are multiplied with this
+  int64_t groups = 1;        // a token takes experts out of `taken_groups` of them
+  int64_t taken_groups = 1;
   std::vector<bool> layers;  // by decoder layer: experts (true) or the dense MLP
 };
 
@@ -75,6 +79,14 @@ struct ModelConfig {
   std::string hidden_act = "silu";
   double attention_dropout = 0.0;  // in training
   RopeConfig rope;
+  std::optional<double> local_rope_theta;  // of layers with a window, where it is another (Gemma 3)
+  std::vector<bool> rotated_layers;        // by layer; empty: all
+  std::optional<double> query_scalar;  // scores are divided by its root, not by that of head_dim
+  bool scales_attention = true;        // false: scores are not divided at all
+  bool scales_by_layer = false;        // ... and by the layer's number from 1
+  std::optional<double> attention_softcap;  // c: scores become c * tanh(score / c)
+  std::optional<double> logit_softcap;
+  std::optional<double> activation_limit;  // of clamped SwiGLU (gpt-oss)
   // Attention looks back at most this many positions, itself included, in layers >=
   // window_first_layer; absent: full causal.
   std::optional<int64_t> sliding_window;

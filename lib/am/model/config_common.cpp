@@ -2,8 +2,8 @@
 
 #include "am/base/text.h"
 #include "am/base/units.h"
-#include "am/model/inventory.h"
 #include "am/model/rope_config.h"
+#include "am/model/spec.h"
 
 namespace am::model {
 namespace {
@@ -109,7 +109,7 @@ void read_common(ConfigReader& reader, const Family& family, ModelConfig& config
   read_key_value_heads(reader, family, config);
   read_head_dim(reader, family, config);
   const int64_t max_positions =
-      family.add_positions == nullptr ? kMaxPositions : kMaxLearnedPositions;
+      family.names.positions.empty() ? kMaxPositions : kMaxLearnedPositions;
   config.max_position_embeddings =
       reader.integer(keys.positions, 1, max_positions).value_or(defaults.max_position_embeddings);
   config.rms_norm_eps = reader.number(keys.norm_eps, 0.0, 1.0).value_or(defaults.norm_eps);
@@ -125,17 +125,20 @@ void read_common(ConfigReader& reader, const Family& family, ModelConfig& config
 
 void check_extent(ConfigReader& reader, const ModelConfig& config) {
   const Family& family = family_of(config);
-  const InventorySample sample = sample_inventory(config);
+  const DecoderSpec spec = describe(config);
   int64_t tensors = 0;
   double parameters = 0.0;
-  for (const ParameterSpec& parameter : sample.inventory.parameters) {
-    int64_t times = 1;
-    for (size_t i = 0; i < sample.layers.size(); ++i) {
-      if (parameter.layer == sample.layers[i]) times = sample.layer_counts[i];
+  const auto count = [&](const std::vector<ModuleSpec>& modules) {
+    for (const ModuleSpec& module : modules) {
+      tensors += module.tensors();
+      parameters += static_cast<double>(module.numel());
     }
-    tensors += times;
-    parameters += static_cast<double>(times) * static_cast<double>(numel(parameter.shape));
+  };
+  count(spec.before);
+  for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+    count(spec.layer(layer).modules);
   }
+  count(spec.after);
   if (tensors > kMaxTensors) {
     reader.error("model.value", family.keys.layers,
                  cat("the model has ", tensors, " tensors, experts counted one by one"),

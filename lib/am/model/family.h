@@ -1,9 +1,9 @@
 // What one model family adds to the common decoder: reading its config, naming its parameters, and
 // how tensor parallelism cuts them.
 //
-// A family is one file in families/: a `Family` value that composes the blocks of
-// families/blocks.h. To add one, write the file and list it in families/registry.cpp. What a layer
-// computes (layer_profile.h) follows from the ModelConfig that read_config fills.
+// A family is one file in families/: a `Family` value whose layers are composed of the blocks of
+// families/blocks.h. To add one, write the file and list it in families/registry.cpp. All else
+// (the inventory, cuts, operations, memory) follows from its LayerSpecs.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,10 @@
 
 #include "am/model/config.h"
 #include "am/model/config_reader.h"
-#include "am/model/inventory.h"
+#include "am/model/spec.h"
 #include "am/model/tp_plan.h"
 
 namespace am::model {
-
-class InventoryBuilder;
 
 // The keys under which a config.json says what every decoder has.
 struct ConfigKeys {
@@ -54,12 +52,10 @@ struct ConfigDefaults {
   int64_t heads = 0;
 };
 
-// One line of a family's tensor-parallel table. A row whose module this config does not have (a
-// tied head, a norm, a dense layer) is left out of the plan.
-struct TpRow {
-  std::string_view module;          // pattern: "model.layers.*.mlp.up_proj"
-  std::optional<TpStyle> plain;     // without sequence parallelism; nothing: replicated
-  std::optional<TpStyle> sequence;  // with it
+// Where a family's tensor-parallel plan is another than follows from its layers (tp_family.cpp).
+struct TpException {
+  Role role;
+  std::optional<TpStyle> style;  // nothing: whole
 };
 
 struct Family {
@@ -69,17 +65,15 @@ struct Family {
   std::string_view layer_class;
   ConfigKeys keys = {};
   ConfigDefaults defaults = {};
-  bool rotary = true;            // heads are rotated, so that their width is even
-  Init norm_init = Init::kOnes;  // zeros where the norm multiplies with 1 + weight
+  bool rotary = true;  // heads are rotated, so that their width is even
+  NormKind norm = NormKind::kRms;
+  bool scales_embedding = false;  // by the root of hidden_size
   ModuleNames names = {};
   // Fills what is this family's own (biases, norms, windows, experts) after the common keys.
   void (*read_config)(ConfigReader& reader, ModelConfig& config) = nullptr;
-  // Adds the parameters of one decoder layer, with names relative to it.
-  void (*add_layer)(const ModelConfig& config, int64_t layer, InventoryBuilder& builder) = nullptr;
-  // Learned positions, after the embedding; null: none.
-  void (*add_positions)(const ModelConfig& config, InventoryBuilder& builder) = nullptr;
-  // Without a kSequenceParallel row the family has no sequence parallelism.
-  std::span<const TpRow> tp_rows = {};
+  // What one decoder layer, in [0, num_hidden_layers), is made of.
+  LayerSpec (*describe_layer)(const ModelConfig& config, int64_t layer) = nullptr;
+  std::span<const TpException> tp_exceptions = {};
 };
 
 std::span<const Family* const> families();

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 
-#include "am/base/text.h"
-#include "am/model/layer_profile.h"
-
 namespace am::model {
 namespace {
 
@@ -20,15 +17,18 @@ enum class Windows { kCounted, kIgnored };
 LayerSums layer_sums(const ModelConfig& config, int64_t seq_len,
                      Windows windows = Windows::kCounted) {
   LayerSums sums;
-  for (const LayerKind& kind : layer_kinds(config)) {
-    const AttentionProfile& attention = kind.profile.attention;
-    const auto layers = static_cast<double>(kind.layers.size());
+  const DecoderSpec spec = describe(config);
+  for (size_t i = 0; i < spec.kinds.size(); ++i) {
+    const LayerSpec& kind = spec.kinds[i];
+    const AttentionSpec& attention = kind.attention;
+    const auto layers = static_cast<double>(
+        std::count(spec.kind_of_layer.begin(), spec.kind_of_layer.end(), static_cast<int>(i)));
     const int64_t reach =
         windows == Windows::kCounted ? attention.window.value_or(seq_len) : seq_len;
     const auto positions = static_cast<double>(std::min(reach, seq_len));
     const double width = static_cast<double>(attention.heads) *
-                         static_cast<double>(attention.qk_head_dim + attention.v_head_dim) / 2.0;
-    sums.weights += layers * layer_matmul_parameters(kind.profile, config.hidden_size);
+                         static_cast<double>(attention.qk_width + attention.v_width) / 2.0;
+    sums.weights += layers * matmul_parameters(kind);
     sums.attention += layers * width * positions;
   }
   return sums;
@@ -58,12 +58,12 @@ int64_t active_parameters(const ModelConfig& config) {
 
 int64_t mtp_parameters(const ModelConfig& config) {
   if (config.mtp_layers == 0) return 0;
-  const InventorySample sample = sample_inventory(config);
-  const int last = sample.layers.back();  // with experts, where there are any
+  const DecoderSpec spec = describe(config);
+  const auto experts = std::find_if(spec.kinds.begin(), spec.kinds.end(),
+                                    [](const LayerSpec& kind) { return kind.router.has_value(); });
+  const LayerSpec& like = experts == spec.kinds.end() ? spec.kinds.front() : *experts;
   int64_t layer = 0;
-  for (const ParameterSpec& parameter : sample.inventory.parameters) {
-    if (parameter.layer == last) layer += numel(parameter.shape);
-  }
+  for (const ModuleSpec& module : like.modules) layer += module.numel();
   const int64_t hidden = config.hidden_size;
   return config.mtp_layers * (layer + 2 * hidden * hidden + 3 * hidden);
 }
@@ -71,10 +71,9 @@ int64_t mtp_parameters(const ModelConfig& config) {
 double train_flops_per_token(const ModelConfig& config, int64_t seq_len) {
   const Inventory inventory = build_inventory(config);
   int64_t multiplied = active_parameters(config, inventory);
-  const std::string table = cat(inventory.names.embedding, ".weight");
   for (const ParameterSpec& parameter : inventory.parameters) {
     if (parameter.module_kind != ModuleKind::kEmbedding) continue;
-    const bool is_head = config.tie_word_embeddings && parameter.name == table;
+    const bool is_head = config.tie_word_embeddings && parameter.role == Role::kEmbedding;
     if (!is_head) multiplied -= numel(parameter.shape);
   }
   return 6.0 * static_cast<double>(multiplied) +

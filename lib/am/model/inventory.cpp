@@ -4,40 +4,80 @@
 #include <charconv>
 #include <utility>
 
+#include "am/base/error.h"
 #include "am/base/text.h"
-#include "am/model/family.h"
-#include "am/model/inventory_builder.h"
 
 namespace am::model {
 namespace {
 
-void add_before_layers(const ModelConfig& config, const Family& family, InventoryBuilder& builder) {
-  builder.embedding(family.names.embedding, config.vocab_size, config.hidden_size);
-  if (family.add_positions != nullptr) family.add_positions(config, builder);
-}
+// A description's modules one after the other, as parameters.
+class Flattening {
+ public:
+  explicit Flattening(std::vector<ParameterSpec>& out) : out_(out) {}
 
-void add_after_layers(const ModelConfig& config, const Family& family, InventoryBuilder& builder) {
-  builder.norm(family.names.norm, config.hidden_size);
-  if (!config.tie_word_embeddings) {
-    builder.linear(family.names.head, config.vocab_size, config.hidden_size, config.head_bias);
-  } else if (config.head_bias) {  // only the weight is shared
-    builder.bare(family.names.head, "bias", {config.vocab_size}, ModuleKind::kLinear, Init::kZeros);
+  void add_all(const std::vector<ModuleSpec>& modules, std::string_view prefix, int layer) {
+    prefix_ = prefix;
+    layer_ = layer;
+    for (size_t i = 0; i < modules.size();) {
+      const size_t end = end_of_experts(modules, i);
+      if (end == i) {
+        add(modules[i++], std::nullopt);
+        continue;
+      }
+      // An expert has all of its matrices before the next expert has its own.
+      for (int64_t expert = 0; expert < modules[i].copies; ++expert) {
+        for (size_t each = i; each < end; ++each) add(modules[each], expert);
+      }
+      i = end;
+    }
   }
-}
 
-void add_layer(const ModelConfig& config, const Family& family, int64_t layer,
-               InventoryBuilder& builder) {
-  builder.enter_layer(family.names.layers, static_cast<int>(layer));
-  family.add_layer(config, layer, builder);
-  builder.leave_layer();
-}
+ private:
+  static bool is_one_by_one(const ModuleSpec& module) {
+    return module.kind == ModuleKind::kExpert && !module.stacked;
+  }
 
-Inventory empty_inventory(const ModelConfig& config, const Family& family) {
-  Inventory inventory;
-  inventory.tied_lm_head = config.tie_word_embeddings;
-  inventory.names = family.names;
-  return inventory;
-}
+  // Behind the last of the modules from `first` on that each expert has one of.
+  static size_t end_of_experts(const std::vector<ModuleSpec>& modules, size_t first) {
+    size_t end = first;
+    while (end < modules.size() && is_one_by_one(modules[end])) ++end;
+    return end;
+  }
+
+  void add(const ModuleSpec& module, std::optional<int64_t> expert) {
+    std::string name = cat(prefix_, module.name, ".");
+    if (expert.has_value()) name.replace(name.find('*'), 1, cat(*expert));
+    Shape shape = {module.out};
+    if (module.in > 0) shape.insert(module.in_out ? shape.begin() : shape.end(), module.in);
+    Shape bias = {module.out};
+    if (module.stacked) {
+      shape.insert(shape.begin(), module.copies);
+      bias.insert(bias.begin(), module.copies);
+    }
+    if (module.stored) {
+      push(module, cat(name, module.leaf), std::move(shape), module.init);
+      out_.back().transposed = module.in_out && !module.stacked;
+    }
+    if (!module.bias) return;
+    const bool own_leaf = module.leaf != "weight";
+    push(module, own_leaf ? cat(name, module.leaf, "_bias") : name + "bias", std::move(bias),
+         Init::kZeros);
+    out_.back().bias = true;
+  }
+
+  void push(const ModuleSpec& module, std::string name, Shape shape, Init init) {
+    out_.push_back({.name = std::move(name),
+                    .shape = std::move(shape),
+                    .module_kind = module.kind,
+                    .role = module.role,
+                    .init = init,
+                    .layer = layer_});
+  }
+
+  std::vector<ParameterSpec>& out_;
+  std::string prefix_;
+  int layer_ = -1;
+};
 
 // The digits after ".experts." in a name; empty where there are none.
 std::string_view expert_number(std::string_view name) {
@@ -76,37 +116,30 @@ const ParameterSpec* Inventory::find(std::string_view name) const {
   return found == parameters.end() ? nullptr : &*found;
 }
 
-Inventory build_inventory(const ModelConfig& config) {
-  const Family& family = family_of(config);
-  Inventory inventory = empty_inventory(config, family);
-  InventoryBuilder builder(config, family, inventory);
-  add_before_layers(config, family, builder);
-  for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
-    add_layer(config, family, layer, builder);
-  }
-  add_after_layers(config, family, builder);
-  return inventory;
+size_t Inventory::weight_of(Role role) const {
+  const Role owner = role == Role::kHead && tied_lm_head ? Role::kEmbedding : role;
+  const auto found =
+      std::find_if(parameters.begin(), parameters.end(),
+                   [&](const ParameterSpec& each) { return each.role == owner && !each.bias; });
+  AM_ASSERT(found != parameters.end(), "the inventory has no such module");
+  return static_cast<size_t>(found - parameters.begin());
 }
 
-InventorySample sample_inventory(const ModelConfig& config) {
-  const Family& family = family_of(config);
-  InventorySample sample{.inventory = empty_inventory(config, family)};
-  InventoryBuilder builder(config, family, sample.inventory);
-  add_before_layers(config, family, builder);
-  for (const bool experts : {false, true}) {
-    for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
-      if (has_experts(config, layer) != experts) continue;
-      const auto number = static_cast<int>(layer);
-      if (sample.layers.empty() || has_experts(config, sample.layers.back()) != experts) {
-        add_layer(config, family, layer, builder);
-        sample.layers.push_back(number);
-        sample.layer_counts.push_back(0);
-      }
-      ++sample.layer_counts.back();
-    }
+Inventory build_inventory(const ModelConfig& config) {
+  Inventory inventory;
+  inventory.spec = describe(config);
+  const DecoderSpec& spec = inventory.spec;
+  inventory.tied_lm_head = spec.tied;
+  inventory.names = spec.names;
+  Flattening flattening(inventory.parameters);
+  flattening.add_all(spec.before, "", -1);
+  for (size_t layer = 0; layer < spec.kind_of_layer.size(); ++layer) {
+    const auto number = static_cast<int>(layer);
+    flattening.add_all(spec.layer(number).modules, cat(spec.names.layers, ".", number, "."),
+                       number);
   }
-  add_after_layers(config, family, builder);
-  return sample;
+  flattening.add_all(spec.after, "", -1);
+  return inventory;
 }
 
 std::string any_layer_name(std::string_view name, int layer) {
@@ -124,9 +157,9 @@ std::string any_layer_name(std::string_view name, int layer) {
 std::vector<Unit> shard_units(const Inventory& inventory) {
   const ModuleNames& names = inventory.names;
   std::vector<Unit> units;
-  Unit embedding{.name = std::string(names.embedding), .parameters = {}, .layer = -1};
-  Unit head{.name = std::string(names.head), .parameters = {}, .layer = -1};
-  Unit root{.name = "", .parameters = {}, .layer = -1};
+  Unit embedding{.kind = UnitKind::kEmbedding, .name = std::string(names.embedding)};
+  Unit head{.kind = UnitKind::kHead, .name = std::string(names.head)};
+  Unit root{.kind = UnitKind::kRoot, .name = ""};
   std::vector<Unit> layers;
   for (size_t i = 0; i < inventory.parameters.size(); ++i) {
     const ParameterSpec& parameter = inventory.parameters[i];
@@ -135,12 +168,13 @@ std::vector<Unit> shard_units(const Inventory& inventory) {
       const auto layer = static_cast<size_t>(parameter.layer);
       while (layers.size() <= layer) {
         const auto next = static_cast<int>(layers.size());
-        layers.push_back({.name = cat(names.layers, ".", next), .parameters = {}, .layer = next});
+        layers.push_back(
+            {.kind = UnitKind::kLayer, .name = cat(names.layers, ".", next), .layer = next});
       }
       layers[layer].parameters.push_back(index);
     } else if (parameter.module_kind == ModuleKind::kEmbedding) {
       embedding.parameters.push_back(index);
-    } else if (starts_with(parameter.name, cat(names.head, "."))) {
+    } else if (parameter.role == Role::kHead) {
       head.parameters.push_back(index);
     } else {
       root.parameters.push_back(index);

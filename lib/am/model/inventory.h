@@ -8,26 +8,16 @@
 #include <vector>
 
 #include "am/base/shape.h"
-#include "am/model/config.h"
+#include "am/model/spec.h"
 
 namespace am::model {
-
-enum class Init { kNormal, kOnes, kZeros };
-
-// What the owning module is: it decides which parallel styles fit.
-enum class ModuleKind {
-  kEmbedding,
-  kLinear,      // shared experts too: every token passes them
-  kNorm,        // over the hidden state, or over queries and keys
-  kExpert,      // a routed expert's matrix, or one tensor with all experts' on dim 0
-  kRouter,      // what chooses experts and weighs them
-  kHeadVector,  // one value a query head (attention sinks): cut exactly as q_proj is
-};
 
 struct ParameterSpec {
   std::string name;  // as in the hub's safetensors: "model.layers.0.self_attn.q_proj.weight"
   Shape shape;       // global
   ModuleKind module_kind = ModuleKind::kLinear;
+  Role role = Role::kHead;  // its module's
+  bool bias = false;
   Init init = Init::kNormal;
   int layer = -1;           // decoder layer, -1 outside of them
   bool transposed = false;  // a linear weight stored [in, out] (GPT-2's Conv1D), not [out, in]
@@ -38,35 +28,21 @@ struct ParameterSpec {
   std::string leaf() const;  // "weight" or "bias"
 };
 
-// Where the parts that every decoder has are in this family's checkpoints.
-struct ModuleNames {
-  std::string_view embedding = "model.embed_tokens";
-  std::string_view layers = "model.layers";
-  std::string_view norm = "model.norm";
-  std::string_view head = "lm_head";
-};
-
 struct Inventory {
   std::vector<ParameterSpec> parameters;  // in the order of transformers' named_parameters()
   // lm_head.weight is the embedding's weight, and is not listed among the parameters (a bias is).
   bool tied_lm_head = false;
   ModuleNames names;
+  DecoderSpec spec;  // whose modules the parameters are
 
   int64_t total() const;  // ties counted once
   const ParameterSpec* find(std::string_view name) const;
+  // Where the weight of a module outside of the layers is in `parameters`; a tied head's is the
+  // embedding's. The module must be there.
+  size_t weight_of(Role role) const;
 };
 
 Inventory build_inventory(const ModelConfig& config);
-
-// The same with one decoder layer of each make (dense, and with experts): enough to see every
-// module's name without the layers that repeat it. `layer_counts` says for how many layers each
-// listed layer stands; parallel to `layers`.
-struct InventorySample {
-  Inventory inventory;
-  std::vector<int> layers;
-  std::vector<int64_t> layer_counts;
-};
-InventorySample sample_inventory(const ModelConfig& config);
 
 // A name with its layer's number, and its expert's, replaced by `*`: "model.layers.*.mlp.up_proj",
 // "model.layers.*.mlp.experts.*.up_proj". `layer` is -1 for what is outside of the layers, whose
@@ -76,7 +52,9 @@ std::string any_layer_name(std::string_view name, int layer);
 // A unit is what FSDP gathers and frees as one: the embedding (with learned positions, where there
 // are), each decoder layer, the head, and last the root with everything left (the final norm). A
 // tied head belongs to the embedding's unit. Unit names are module names; the root's is "".
+enum class UnitKind : uint8_t { kEmbedding, kLayer, kHead, kRoot };
 struct Unit {
+  UnitKind kind = UnitKind::kRoot;
   std::string name;
   std::vector<int> parameters;  // indices into Inventory::parameters
   int layer = -1;

@@ -5,43 +5,49 @@
 namespace am::model {
 namespace {
 
-AttentionProfile attention_profile(const ModelConfig& config, int64_t layer) {
-  AttentionProfile attention;
-  attention.heads = config.num_attention_heads;
-  attention.window = window_of(config, layer);
-  if (config.mla.has_value()) {
-    const MlaConfig& mla = *config.mla;
-    attention.key_value_heads = attention.heads;
-    attention.qk_head_dim = mla.qk_head_dim();
-    attention.v_head_dim = mla.v_head_dim;
-    attention.q_lora_rank = mla.q_lora_rank;
-    attention.kv_lora_rank = mla.kv_lora_rank;
-    attention.rope_head_dim = mla.qk_rope_head_dim;
-    attention.norm_width = mla.q_lora_rank + mla.kv_lora_rank;
-    return attention;
+int64_t out_of(const LayerSpec& layer, Role role) {
+  const ModuleSpec* module = layer.find(role);
+  return module == nullptr ? 0 : module->out;
+}
+
+int64_t slice_of(const ModuleSpec& module, Role role) {
+  for (const Slice& slice : module.slices) {
+    if (slice.role == role) return slice.length;
   }
-  attention.key_value_heads = config.num_key_value_heads;
-  attention.qk_head_dim = config.head_dim;
-  attention.v_head_dim = config.head_dim;
-  if (config.qk_norm) {
-    attention.norm_width = (attention.heads + attention.key_value_heads) * config.head_dim;
+  return 0;
+}
+
+AttentionProfile attention_profile(const LayerSpec& layer) {
+  const AttentionSpec& spec = layer.attention;
+  AttentionProfile attention;
+  attention.heads = spec.heads;
+  attention.key_value_heads = spec.key_heads;
+  attention.qk_head_dim = spec.qk_width;
+  attention.v_head_dim = spec.v_width;
+  attention.window = spec.window;
+  if (const ModuleSpec* down = layer.find(Role::kKeyValueDown)) {
+    attention.q_lora_rank = out_of(layer, Role::kQueryDown);
+    attention.kv_lora_rank = slice_of(*down, Role::kKeyValueDown);
+    attention.rope_head_dim = slice_of(*down, Role::kKey);
+    attention.norm_width = attention.q_lora_rank + attention.kv_lora_rank;
+  } else if (layer.has(Role::kQueryNorm)) {
+    attention.norm_width = (spec.heads + spec.key_heads) * spec.qk_width;
   }
   return attention;
 }
 
-FeedForwardProfile feed_forward_profile(const ModelConfig& config, int64_t layer) {
+FeedForwardProfile feed_forward_profile(const LayerSpec& layer) {
   FeedForwardProfile feed_forward;
-  feed_forward.gated = config.gated_mlp;
-  if (!has_experts(config, layer)) {
-    feed_forward.dense_width = config.intermediate_size;
-    return feed_forward;
+  feed_forward.gated = layer.gated;
+  for (const ModuleSpec& module : layer.modules) {
+    if (module.role == Role::kDown) feed_forward.dense_width = module.in;
+    if (module.role == Role::kExpertDown) feed_forward.expert_width = module.in;
+    if (module.role == Role::kSharedDown) feed_forward.shared_width = module.in;
   }
-  const MoeConfig& moe = *config.moe;
-  feed_forward.experts = moe.experts;
-  feed_forward.experts_per_token = moe.experts_per_token;
-  feed_forward.expert_width = moe.expert_width;
-  feed_forward.shared_width = moe.shared_width;
-  feed_forward.shared_gate = moe.shared_gate;
+  if (!layer.router.has_value()) return feed_forward;
+  feed_forward.experts = layer.router->experts;
+  feed_forward.experts_per_token = layer.router->taken;
+  feed_forward.shared_gate = layer.has(Role::kSharedWeigher);
   return feed_forward;
 }
 
@@ -63,19 +69,26 @@ double attention_matmul_parameters(const AttentionProfile& attention, double hid
 
 }  // namespace
 
+LayerProfile layer_profile(const LayerSpec& layer) {
+  return {.attention = attention_profile(layer),
+          .feed_forward = feed_forward_profile(layer),
+          .hidden_norms = layer.hidden_norms(),
+          .parallel_block = layer.parallel()};
+}
+
 LayerProfile layer_profile(const ModelConfig& config, int64_t layer) {
-  return {.attention = attention_profile(config, layer),
-          .feed_forward = feed_forward_profile(config, layer),
-          .hidden_norms = config.hidden_norms,
-          .parallel_block = config.parallel_block};
+  return layer_profile(describe(config, layer));
 }
 
 std::vector<LayerRun> layer_runs(const ModelConfig& config) {
+  const DecoderSpec spec = describe(config);
+  std::vector<LayerProfile> profiles;
+  for (const LayerSpec& kind : spec.kinds) profiles.push_back(layer_profile(kind));
   std::vector<LayerRun> runs;
   for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
-    const LayerProfile profile = layer_profile(config, layer);
-    if (runs.empty() || runs.back().profile != profile) {
-      runs.push_back({.first = layer, .count = 0, .profile = profile});
+    const auto kind = static_cast<size_t>(spec.kind_of_layer[static_cast<size_t>(layer)]);
+    if (runs.empty() || runs.back().profile != profiles[kind]) {
+      runs.push_back({.first = layer, .count = 0, .profile = profiles[kind]});
     }
     ++runs.back().count;
   }
@@ -87,8 +100,9 @@ std::vector<LayerKind> layer_kinds(const ModelConfig& config) {
   for (const LayerRun& run : layer_runs(config)) {
     auto kind = std::find_if(kinds.begin(), kinds.end(),
                              [&](const LayerKind& known) { return known.profile == run.profile; });
-    if (kind == kinds.end())
+    if (kind == kinds.end()) {
       kind = kinds.insert(kinds.end(), {.layers = {}, .profile = run.profile});
+    }
     for (int64_t i = 0; i < run.count; ++i) {
       kind->layers.push_back(static_cast<int>(run.first + i));
     }

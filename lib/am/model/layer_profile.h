@@ -6,15 +6,15 @@
 //     config.hidden_size);
 //   }
 //
-// Sizes count elements (heads, widths, positions). A profile follows from the config alone: every
-// family's read_config has written its shape there.
+// Sizes count elements (heads, widths, positions). A profile is what the time model needs of a
+// LayerSpec (spec.h): measured runs of models without a config have one too.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
-#include "am/model/config.h"
+#include "am/model/spec.h"
 
 namespace am::model {
 
@@ -55,6 +55,7 @@ struct LayerProfile {
   bool operator==(const LayerProfile&) const = default;
 };
 
+LayerProfile layer_profile(const LayerSpec& layer);
 // `layer` in [0, num_hidden_layers).
 LayerProfile layer_profile(const ModelConfig& config, int64_t layer);
 

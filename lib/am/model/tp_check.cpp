@@ -1,13 +1,11 @@
 #include "am/model/tp_check.h"
 
 #include <algorithm>
-#include <array>
-#include <map>
+#include <initializer_list>
 #include <set>
 #include <utility>
 
 #include "am/base/text.h"
-#include "am/model/family.h"
 
 namespace am::model {
 namespace {
@@ -15,8 +13,6 @@ namespace {
 std::string_view leaf_name(const TpModule& module) {
   return std::string_view(module.name).substr(module.name.rfind('.') + 1);
 }
-
-bool is_cut_output(const TpModule& module) { return module.style == TpStyle::kColwise; }
 
 bool takes_cut_input(const TpModule& module) { return module.style == TpStyle::kRowwise; }
 
@@ -49,12 +45,6 @@ class Reporter {
   std::set<std::string> seen_;
 };
 
-// One matrix with queries, keys and values one after the other.
-bool is_fused_attention(const TpModule& module) {
-  const std::string_view leaf = leaf_name(module);
-  return leaf == "qkv_proj" || leaf == "c_attn" || leaf == "query_key_value";
-}
-
 void check_linear(const TpModule& module, Reporter& report) {
   const std::string style = style_text(module);
   if (module.style == TpStyle::kSequenceParallel ||
@@ -62,7 +52,7 @@ void check_linear(const TpModule& module, Reporter& report) {
     report.error("tp.style", module, cat("is a linear layer and cannot be ", style),
                  "a linear layer takes \"colwise\", \"rowwise\", \"colwise_rep\" or "
                  "\"rowwise_rep\"; leave it out to replicate it");
-  } else if (is_fused_attention(module) && is_cut_output(module)) {
+  } else if (module.role() == Role::kQkv && module.has_cut_output()) {
     report.error("tp.style", module,
                  "holds queries, keys and values one after the other, and cannot be \"colwise\": "
                  "a slice of it would not be heads",
@@ -73,7 +63,7 @@ void check_linear(const TpModule& module, Reporter& report) {
 void check_style(const TpModule& module, Reporter& report) {
   if (!module.style.has_value()) return;
   const std::string style = style_text(module);
-  switch (module.kind) {
+  switch (module.kind()) {
     case ModuleKind::kEmbedding:
       if (module.style == TpStyle::kRowwise || module.style == TpStyle::kRowwiseRep) return;
       report.error("tp.style", module, cat("is an embedding and cannot be ", style),
@@ -86,7 +76,7 @@ void check_style(const TpModule& module, Reporter& report) {
     case ModuleKind::kExpert:
     case ModuleKind::kRouter:
       report.error("tp.style", module,
-                   cat(module.kind == ModuleKind::kExpert ? "is an expert" : "chooses experts",
+                   cat(module.kind() == ModuleKind::kExpert ? "is an expert" : "chooses experts",
                        " and cannot be ", style),
                    "tensor parallelism leaves experts and routers whole; leave it out");
       return;
@@ -99,42 +89,41 @@ void check_style(const TpModule& module, Reporter& report) {
       break;
   }
   const TpStyle wanted =
-      is_head_norm(module) ? TpStyle::kReplicatedWithGradAllreduce : TpStyle::kSequenceParallel;
+      module.is_head_norm() ? TpStyle::kReplicatedWithGradAllreduce : TpStyle::kSequenceParallel;
   if (module.style != wanted) {
     report.error(
         "tp.style", module,
-        cat("is a norm ", is_head_norm(module) ? "over heads " : "", "and cannot be ", style),
+        cat("is a norm ", module.is_head_norm() ? "over heads " : "", "and cannot be ", style),
         cat("it takes \"", to_string(wanted), "\"; leave it out to replicate it"));
   }
 }
 
-// Modules by name.
-using Index = std::map<std::string_view, const TpModule*>;
-
-const TpModule* find(const Index& index, const std::string& name) {
-  const auto at = index.find(name);
-  return at == index.end() ? nullptr : at->second;
+// What feeds a module: what meets in attention or in the gate before it. Nothing: it takes the
+// hidden state, or nobody has it cut.
+std::initializer_list<Role> feeders_of(Role role) {
+  static constexpr std::initializer_list<Role> kAttention = {
+      Role::kQuery, Role::kKey, Role::kValue, Role::kQueryUp, Role::kKeyValueUp, Role::kQkv};
+  static constexpr std::initializer_list<Role> kDense = {Role::kGate, Role::kUp, Role::kGateUp};
+  static constexpr std::initializer_list<Role> kShared = {Role::kSharedGate, Role::kSharedUp};
+  switch (role) {
+    case Role::kAttentionOut:
+      return kAttention;
+    case Role::kDown:
+      return kDense;
+    case Role::kSharedDown:
+      return kShared;
+    default:
+      return {};
+  }
 }
 
-// Which siblings feed which: what meets in attention or in the gate, and what takes the result.
-struct Pair {
-  std::string_view consumer;
-  std::array<std::string_view, 3> producers;
-};
-constexpr std::array<Pair, 9> kPairs = {{{"o_proj", {"q_proj", "k_proj", "v_proj"}},
-                                         {"dense", {"q_proj", "k_proj", "v_proj"}},
-                                         {"o_proj", {"q_proj", "q_b_proj", "kv_b_proj"}},
-                                         {"o_proj", {"qkv_proj"}},
-                                         {"down_proj", {"gate_proj", "up_proj"}},
-                                         {"down_proj", {"gate_up_proj"}},
-                                         {"fc2", {"fc1"}},
-                                         {"c_proj", {"c_fc", "c_attn"}},
-                                         {"dense_4h_to_h", {"dense_h_to_4h"}}}};
-
-bool is_consumer(std::string_view leaf) {
-  return leaf == "query_key_value" ||
-         std::any_of(kPairs.begin(), kPairs.end(),
-                     [&](const Pair& pair) { return pair.consumer == leaf; });
+// Whether attention's output or the dense feed-forward's last matrix takes what the module gives.
+bool feeds(Role role) {
+  for (const Role consumer : {Role::kAttentionOut, Role::kDown}) {
+    const auto feeders = feeders_of(consumer);
+    if (std::find(feeders.begin(), feeders.end(), role) != feeders.end()) return true;
+  }
+  return false;
 }
 
 // Producers whose outputs meet (queries, keys, values; gate and up) must all be cut or all be
@@ -148,55 +137,42 @@ void check_pair(const std::vector<const TpModule*>& producers, const TpModule& l
     if (module->style == TpStyle::kRowwise) {
       report.error("tp.pair", *module, "is \"rowwise\", but its input is not cut over tp",
                    "\"rowwise_rep\" takes a whole input");
-    } else if (is_cut_output(*module) != is_cut_output(first)) {
+    } else if (module->has_cut_output() != first.has_cut_output()) {
       report.error("tp.pair", *module,
                    cat("has ", style_text(*module), " while ", names.front(), " has ",
                        style_text(first), ": their outputs must be cut alike"),
                    cat("give \"colwise\" to all of ", join(names, ", "), ", or to none"));
     }
   }
-  if (is_cut_output(first) != takes_cut_input(last)) {
+  if (first.has_cut_output() != takes_cut_input(last)) {
     report.error(
         "tp.pair", last,
         cat("has ", style_text(last), " while ", names.front(), " has ", style_text(first)),
-        is_cut_output(first) ? "after \"colwise\" comes \"rowwise\", which takes the cut input"
-                             : "\"rowwise\" needs \"colwise\" before it; \"rowwise_rep\" "
-                               "takes a whole input");
-  } else if (is_cut_output(last)) {
+        first.has_cut_output() ? "after \"colwise\" comes \"rowwise\", which takes the cut input"
+                               : "\"rowwise\" needs \"colwise\" before it; \"rowwise_rep\" "
+                                 "takes a whole input");
+  } else if (last.has_cut_output()) {
     report.error("tp.pair", last, "is \"colwise\", but what follows needs its whole output",
                  "\"colwise_rep\" gathers the output");
   }
 }
 
-void check_pairs(const Index& index, const TpModule& module, Reporter& report) {
-  const std::string_view leaf = leaf_name(module);
-  if (module.layer < 0 || module.kind != ModuleKind::kLinear || !is_consumer(leaf)) return;
-  const std::string parent = module.name.substr(0, module.name.size() - leaf.size());
+void check_pairs(const TpModules& modules, const TpModule& module, Reporter& report) {
   std::vector<const TpModule*> producers;
-  for (const Pair& pair : kPairs) {
-    if (pair.consumer != leaf) continue;
-    for (const std::string_view name : pair.producers) {
-      const TpModule* producer = name.empty() ? nullptr : find(index, cat(parent, name));
-      const bool known = std::find(producers.begin(), producers.end(), producer) != producers.end();
-      if (producer != nullptr && !known) producers.push_back(producer);
-    }
+  for (const Role role : feeders_of(module.role())) {
+    const TpModule* producer = modules.find(module.layer, role);
+    if (producer != nullptr) producers.push_back(producer);
   }
   if (!producers.empty()) check_pair(producers, module, report);
 }
 
-// "...self_attn.q_norm" or "...self_attn.q_layernorm" to "...self_attn.q_proj".
-std::string projection_of(const TpModule& head_norm) {
-  return cat(head_norm.name.substr(0, head_norm.name.rfind('_')), "_proj");
-}
-
-void check_head_norm(const Index& index, const TpModule& module, const ModelConfig& config,
-                     Reporter& report) {
-  if (!is_head_norm(module)) return;
-  const TpModule* projection = find(index, projection_of(module));
+void check_head_norm(const TpModules& modules, const TpModule& module, Reporter& report) {
+  if (!module.is_head_norm()) return;
+  const TpModule* projection = modules.projection_of(module);
   if (projection == nullptr) return;
   const std::string name(leaf_name(*projection));
-  const bool cut = is_cut_output(*projection);
-  if (config.qk_norm_spans_heads && cut) {
+  const bool cut = projection->has_cut_output();
+  if (modules.attention_of(module).norms_span_heads && cut) {
     report.error(
         "tp.pair", *projection,
         cat("is \"colwise\", but ", leaf_name(module), " normalises all heads of a token together"),
@@ -211,7 +187,7 @@ void check_head_norm(const Index& index, const TpModule& module, const ModelConf
 }
 
 void check_sequence_parallel(const TpPlan& plan, const TpModule& module, Reporter& report) {
-  const bool hidden_norm = module.kind == ModuleKind::kNorm && !is_head_norm(module);
+  const bool hidden_norm = module.kind() == ModuleKind::kNorm && !module.is_head_norm();
   if (!plan.sequence_parallel) {
     if (module.style == TpStyle::kSequenceParallel) {
       report.error("tp.pair", module, "is \"sequence_parallel\", but the strategy is not",
@@ -219,16 +195,18 @@ void check_sequence_parallel(const TpPlan& plan, const TpModule& module, Reporte
     }
     return;
   }
-  const std::string_view leaf = leaf_name(module);
   const bool sums = module.style == TpStyle::kRowwise || module.style == TpStyle::kRowwiseRep;
+  const bool gathers = module.style == TpStyle::kColwise || module.style == TpStyle::kColwiseRep;
+  const bool consumes = module.role() == Role::kAttentionOut || module.role() == Role::kDown;
   const char* needed = nullptr;
   if (hidden_norm && module.style != TpStyle::kSequenceParallel) needed = "sequence_parallel";
-  if (module.kind == ModuleKind::kLinear && !in_expert_layer(module) && is_consumer(leaf) &&
-      module.layer >= 0 && !sums) {
-    needed = "rowwise";
+  if (consumes && !sums) needed = "rowwise";
+  // Attention needs the whole sequence, and what sums needs all of its input for the same tokens.
+  if (feeds(module.role()) && !gathers) {
+    needed = module.role() == Role::kQkv ? "colwise_rep" : "colwise";
   }
-  if (module.kind == ModuleKind::kEmbedding && !module.style.has_value()) needed = "rowwise_rep";
-  const bool own_head = leaf == "lm_head" && !module.parameters.empty();
+  if (module.kind() == ModuleKind::kEmbedding && !module.style.has_value()) needed = "rowwise_rep";
+  const bool own_head = module.role() == Role::kHead && !module.parameters.empty();
   if (own_head && !module.style.has_value()) needed = "colwise";
   if (needed != nullptr) {
     report.error("tp.pair", module,
@@ -239,65 +217,84 @@ void check_sequence_parallel(const TpPlan& plan, const TpModule& module, Reporte
   }
 }
 
-void check_head(const Index& index, const ModelConfig& config, Reporter& report) {
-  const ModuleNames& names = family_of(config).names;
-  const TpModule* head = find(index, std::string(names.head));
-  const TpModule* embedding = find(index, std::string(names.embedding));
+void check_head(const TpModules& modules, Reporter& report) {
+  const TpModule* head = modules.find(-1, Role::kHead);
+  const TpModule* embedding = modules.find(-1, Role::kEmbedding);
   if (head == nullptr || !head->style.has_value()) return;
   if (head->style == TpStyle::kRowwise || head->style == TpStyle::kRowwiseRep) {
     report.error("tp.style", *head, cat("cannot be ", style_text(*head)),
                  "the head is cut over the vocabulary: \"colwise\" keeps the logits cut, "
                  "\"colwise_rep\" gathers them");
-  } else if (config.tie_word_embeddings && embedding != nullptr && !embedding->style.has_value()) {
+  } else if (!head->spec->stored && !embedding->style.has_value()) {
     report.error("tp.pair", *head,
-                 cat("shares its weight with ", names.embedding, ", which is not cut"),
-                 cat("give ", names.embedding, " \"rowwise_rep\""));
+                 cat("shares its weight with ", embedding->name, ", which is not cut"),
+                 cat("give ", embedding->name, " \"rowwise_rep\""));
   }
 }
 
 }  // namespace
 
-bool in_expert_layer(const TpModule& module) {
-  return module.kind == ModuleKind::kExpert || module.kind == ModuleKind::kRouter ||
-         module.name.find(".shared_expert") != std::string::npos;
+bool TpModule::is_head_norm() const {
+  return role() == Role::kQueryNorm || role() == Role::kKeyNorm;
 }
 
-bool query_is_cut(const std::vector<TpModule>& modules, size_t at) {
-  const std::string wanted = modules[at].name + ".q_proj";
-  for (size_t i = at; i < modules.size() && modules[i].layer == modules[at].layer; ++i) {
-    if (modules[i].name == wanted) return is_cut_output(modules[i]);
+TpModules::TpModules(const Inventory& inventory) : spec_(inventory.spec) {
+  const auto add = [&](std::string name, const ModuleSpec* module, int layer) {
+    modules_.emplace_back().name = std::move(name);
+    modules_.back().spec = module;
+    modules_.back().layer = layer;
+    by_role_.emplace(std::pair(layer, module->role), modules_.size() - 1);
+  };
+  for (size_t i = 0; i < inventory.parameters.size(); ++i) {
+    const ParameterSpec& parameter = inventory.parameters[i];
+    std::string name = parameter.module();
+    if (modules_.empty() || modules_.back().name != name) {
+      const ModuleSpec* module = parameter.layer < 0
+                                     ? spec_.find(parameter.role)
+                                     : spec_.layer(parameter.layer).find(parameter.role);
+      add(std::move(name), module, parameter.layer);
+    }
+    modules_.back().parameters.push_back(static_cast<int>(i));
   }
-  return false;
+  // A tied head has a name that rules may match, and nothing of its own.
+  const ModuleSpec* head = spec_.find(Role::kHead);
+  if (head->tensors() == 0) add(head->name, head, -1);
 }
 
-bool is_head_norm(const TpModule& module) {
-  if (module.kind != ModuleKind::kNorm) return false;
-  const std::string_view leaf = leaf_name(module);
-  return leaf == "q_norm" || leaf == "k_norm" || leaf == "q_layernorm" || leaf == "k_layernorm";
+const TpModule* TpModules::find(int layer, Role role) const {
+  const auto found = by_role_.find({layer, role});
+  return found == by_role_.end() ? nullptr : &modules_[found->second];
 }
 
-bool projection_is_cut(const std::vector<TpModule>& modules, size_t at) {
-  const std::string wanted = projection_of(modules[at]);
-  for (size_t i = at; i-- > 0 && modules[i].layer == modules[at].layer;) {
-    if (modules[i].name == wanted) return is_cut_output(modules[i]);
+const TpModule* TpModules::projection_of(const TpModule& module) const {
+  switch (module.role()) {
+    case Role::kQueryNorm:
+    case Role::kSinks:
+      return find(module.layer, Role::kQuery);
+    case Role::kKeyNorm:
+      return find(module.layer, Role::kKey);
+    default:
+      return nullptr;
   }
-  return false;
 }
 
-void check_tp_modules(const TpPlan& plan, const std::vector<TpModule>& modules,
-                      const ModelConfig& config, const Span& where, Diagnostics& found) {
+bool TpModules::heads_are_cut(const TpModule& module) const {
+  const TpModule* projection = projection_of(module);
+  return projection != nullptr && projection->has_cut_output();
+}
+
+void check_tp_modules(const TpPlan& plan, const TpModules& modules, const Span& where,
+                      Diagnostics& found) {
   // A plan without rules is no tensor parallelism: everything is replicated, and nothing can clash.
   if (plan.rules.empty()) return;
   Reporter report(plan, where, found);
-  Index index;
-  for (const TpModule& module : modules) index[module.name] = &module;
-  for (const TpModule& module : modules) {
+  for (const TpModule& module : modules.all()) {
     check_style(module, report);
     check_sequence_parallel(plan, module, report);
-    check_pairs(index, module, report);
-    check_head_norm(index, module, config, report);
+    check_pairs(modules, module, report);
+    check_head_norm(modules, module, report);
   }
-  check_head(index, config, report);
+  check_head(modules, report);
 }
 
 }  // namespace am::model

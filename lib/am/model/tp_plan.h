@@ -52,9 +52,9 @@ struct TpPlan {
   bool sequence_parallel = false;
 };
 
-// The family's own plan, for the modules that this config has. The head stays cut over the
-// vocabulary (its loss is vocabulary-parallel). Where the family has no sequence parallelism the
-// plan is the one without, and its `sequence_parallel` is false.
+// The plan that follows from the family's description, for the modules that this config has. The
+// head stays cut over the vocabulary (its loss is vocabulary-parallel). Where the family has no
+// sequence parallelism the plan is the one without, and its `sequence_parallel` is false.
 TpPlan family_tp_plan(const ModelConfig& config, bool sequence_parallel);
 // Whether the family's plan can cut the hidden states over the sequence.
 bool has_sequence_parallel(const ModelConfig& config);
@@ -75,11 +75,9 @@ struct ResolvedTpPlan {
 // ("tp.pattern"), so is a style that does not fit its module ("tp.style"), so are modules whose
 // styles do not work together ("tp.pair"). `where` is the plan's place.
 //
-// A norm over query or key heads (q_norm, k_norm) sees only its rank's heads when q_proj or k_proj
-// is cut: its gradient is summed over tp whether or not a rule says so. Without the sum the
-// replicas drift apart. Likewise a value per head (attention sinks) is cut as q_proj is, and
-// experts under sequence parallelism, whose tokens are those of one rank's shard, sum theirs.
-ResolvedTpPlan resolve_tp_plan(const TpPlan& plan, const Inventory& inventory,
-                               const ModelConfig& config, const Span& where, Diagnostics& found);
+// Whose gradients are summed over tp follows from the modules (gradient_sum.h), whether or not a
+// rule says so. A value per head (attention sinks) is cut as the queries are.
+ResolvedTpPlan resolve_tp_plan(const TpPlan& plan, const Inventory& inventory, const Span& where,
+                               Diagnostics& found);
 
 }  // namespace am::model

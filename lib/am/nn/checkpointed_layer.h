@@ -14,7 +14,7 @@
 // Mlp keeps all that autograd saves outside the feed-forward, and the feed-forward's input: what
 // NeMo AutoModel's first releases wrapped.
 //
-// planner/activations.cpp counts the same tensors.
+// planner/layer_activations.cpp counts the same tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>

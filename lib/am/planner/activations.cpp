@@ -1,120 +1,12 @@
 #include "am/planner/activations.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <variant>
 
-#include "am/base/text.h"
-#include "am/model/layer_profile.h"
 #include "am/planner/dtype_size.h"
 #include "am/planner/precision.h"
 
 namespace am::planner {
-namespace {
-
-// This rank's slice of a layer's projection: its rows (output width) or columns (input width).
-double width(const Layout& layout, int64_t rank, const model::Unit& layer, std::string_view weight,
-             size_t dim) {
-  for (const int index : layer.parameters) {
-    const ParameterLayout& parameter = layout.parameters[static_cast<size_t>(index)];
-    if (ends_with(parameter.name, weight)) {
-      return static_cast<double>(parameter.tp_shape(layout.mesh, rank)[dim]);
-    }
-  }
-  return 0.0;
-}
-
-// Hidden states between layers, as this rank has them.
-double hidden_bytes(const ActivationContext& context, const model::ModelConfig& config) {
-  return context.tokens * static_cast<double>(config.hidden_size) / context.sequence_parts *
-         context.compute_bytes;
-}
-
-// How many of the products with such matrices keep their input, which the matrix's gradient reads:
-// of those that read one input it is one tensor, unless autocast narrows it for each.
-double kept_inputs(const Layout& layout, const model::Unit& layer, bool casts,
-                   std::initializer_list<std::string_view> weights) {
-  double kept = static_cast<double>(weights.size());
-  for (const int index : layer.parameters) {
-    const ParameterLayout& parameter = layout.parameters[static_cast<size_t>(index)];
-    const bool named = std::any_of(weights.begin(), weights.end(), [&](std::string_view weight) {
-      return ends_with(parameter.name, weight);
-    });
-    if (named && !parameter.trainable) kept -= 1.0;
-  }
-  return casts ? kept : std::min(kept, 1.0);
-}
-
-// Elements that one token takes on this rank.
-struct Widths {
-  double query = 0, key = 0, value = 0, attention_out = 0;
-  double latent = 0;                     // MLA's narrow vectors
-  double gate = 0, up = 0, down_in = 0;  // experts: of all that a token takes
-  double routed = 0;                     // hidden states sorted to their experts, and back
-};
-
-// Over how many tp ranks the layer's modules whose names have `part` in them are cut.
-double tp_parts(const Layout& layout, const model::Unit& layer, std::string_view part) {
-  for (const int index : layer.parameters) {
-    const ParameterLayout& parameter = layout.parameters[static_cast<size_t>(index)];
-    if (parameter.tp_dim.has_value() && parameter.name.find(part) != std::string::npos) {
-      return static_cast<double>(layout.mesh.sizes().tp);
-    }
-  }
-  return 1.0;
-}
-
-// Projections under Llama's names are measured where they are; fused ones, latent attention and
-// experts follow from the layer's profile.
-Widths widths(const model::ModelConfig& config, const Layout& layout, int64_t rank,
-              const model::Unit& layer) {
-  const model::LayerProfile profile = model::layer_profile(config, layer.layer);
-  const model::AttentionProfile& a = profile.attention;
-  const model::FeedForwardProfile& f = profile.feed_forward;
-  Widths w;
-  w.query = width(layout, rank, layer, "self_attn.q_proj.weight", 0);
-  if (w.query > 0.0 && a.kv_lora_rank == 0) {
-    w.key = width(layout, rank, layer, "self_attn.k_proj.weight", 0);
-    w.value = width(layout, rank, layer, "self_attn.v_proj.weight", 0);
-    w.attention_out = width(layout, rank, layer, "self_attn.o_proj.weight", 1);
-  } else {
-    const double parts = tp_parts(layout, layer, "attn");
-    w.query = static_cast<double>(a.heads * a.qk_head_dim) / parts;
-    w.key = static_cast<double>(a.key_value_heads * a.qk_head_dim) / parts;
-    w.value = static_cast<double>(a.key_value_heads * a.v_head_dim) / parts;
-    w.attention_out = static_cast<double>(a.heads * a.v_head_dim) / parts;
-    // Each once as a norm's input and once as its output.
-    w.latent = 2.0 * static_cast<double>(a.q_lora_rank + a.kv_lora_rank);
-  }
-  w.gate = width(layout, rank, layer, "mlp.gate_proj.weight", 0);
-  if (w.gate > 0.0 && f.experts == 0) {
-    w.up = width(layout, rank, layer, "mlp.up_proj.weight", 0);
-    w.down_in = width(layout, rank, layer, "mlp.down_proj.weight", 1);
-    return w;
-  }
-  const double parts = tp_parts(layout, layer, "mlp");
-  const auto taken = static_cast<double>(f.experts_per_token);
-  w.up = static_cast<double>(f.dense_width + f.shared_width) / parts +
-         taken * static_cast<double>(f.expert_width);
-  w.down_in = w.up;
-  w.gate = f.gated ? w.up : 0.0;
-  w.routed = 2.0 * taken * static_cast<double>(config.hidden_size);
-  return w;
-}
-
-// RMSNorm of `rows` rows, its output not counted: its input, and a number a row for the root mean
-// square (nn/fused/rms_norm.h).
-double norm_bytes(double rows, double width, double compute_bytes) {
-  return rows * (width * compute_bytes + std::max(4.0, compute_bytes));
-}
-
-// The same where the weight has another dtype than the input, as in a head's norm under autocast:
-// ATen's operators keep their input in float32, its root mean square, and the normalised values.
-double composite_norm_bytes(double rows, double width, double compute_bytes) {
-  return rows * (width * (4.0 + compute_bytes) + 4.0);
-}
-
-}  // namespace
 
 config::ActivationCheckpointing checkpointing_of(const config::Plan& plan) {
   if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) {
@@ -160,221 +52,19 @@ ActivationContext activation_context(const config::Plan& plan, const mesh::MeshL
   return context;
 }
 
-namespace {
-
-// Flash attention saves its inputs, its output, and a logarithm per token and head instead of the
-// scores (Dao et al., 2022).
-void add_attention(const ActivationContext& context, const model::ModelConfig& config,
-                   const model::Unit& layer, const Widths& w, std::vector<SavedTensor>& saved) {
-  const double N = context.tokens;
-  const double p = context.product_bytes;
-  const auto heads_width =
-      static_cast<double>(model::layer_profile(config, layer.layer).attention.qk_head_dim);
-  saved.push_back({"queries, keys, values", N * (w.query + w.key + w.value + w.latent) * p});
-  saved.push_back({"attention output", N * w.attention_out * p});
-  saved.push_back({"attention statistics", N * w.query / heads_width * 4.0});
-  const auto window = model::window_of(config, layer.layer);
-  const bool windowed = window.has_value() && static_cast<double>(*window) < context.sequence;
-  if (windowed) saved.push_back({"window mask", context.sequence * context.sequence * p});
+double hidden_bytes(const ActivationContext& context, double width) {
+  return context.tokens * width / context.sequence_parts * context.compute_bytes;
 }
 
-// Elements of this rank's matrices in the layer whose names end so; "": all.
-double matrix_numel(const Layout& layout, int64_t rank, const model::Unit& layer,
-                    std::string_view ending) {
-  double numel_all = 0.0;
-  for (const int index : layer.parameters) {
-    const ParameterLayout& parameter = layout.parameters[static_cast<size_t>(index)];
-    if (parameter.shape.size() < 2 || !ends_with(parameter.name, ending)) continue;
-    numel_all += static_cast<double>(numel(parameter.tp_shape(layout.mesh, rank)));
-  }
-  return numel_all;
+double norm_bytes(double rows, double width, double compute_bytes) {
+  return rows * (width * compute_bytes + std::max(4.0, compute_bytes));
 }
 
-}  // namespace
-
-std::vector<SavedTensor> layer_tensors(const ActivationContext& context,
-                                       const model::ModelConfig& config, const Layout& layout,
-                                       int64_t rank, const model::Unit& layer) {
-  const double N = context.tokens;
-  const double c = context.compute_bytes;
-  const double p = context.product_bytes;
-  const double D = static_cast<double>(config.hidden_size);
-  const double cut = context.sequence_parts;
-  const Widths w = widths(config, layout, rank, layer);
-  const model::LayerProfile profile = model::layer_profile(config, layer.layer);
-  const double other_norms = static_cast<double>(profile.hidden_norms) - 1.0;
-  const bool casts = p != c;
-  const double of_attention = kept_inputs(
-      layout, layer, casts,
-      {"self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight"});
-  const double of_feed_forward =
-      kept_inputs(layout, layer, casts, {"mlp.gate_proj.weight", "mlp.up_proj.weight"});
-  std::vector<SavedTensor> saved = {
-      {"input norm", norm_bytes(N / cut, D, c)},
-      // Gathered over the sequence where it was cut: a linear layer saves what it multiplies.
-      {"input of q, k, v", N * D * p * of_attention},
-      {"other norms", other_norms * norm_bytes(N / cut, D, c)},
-      // A parallel block with one norm multiplies the same input.
-      {"input of gate, up", other_norms > 0.0 ? N * D * p * of_feed_forward : 0.0},
-      {"tokens of experts", N * w.routed * p},
-      {"gate", N * w.gate * p},
-      {"up", N * w.up * p},
-      // Computed again from those two (nn/fused/swiglu.h); experts, of which am-run runs none, keep
-      // it.
-      {"input of down", w.gate > 0.0 && w.routed == 0.0 ? 0.0 : N * w.down_in * p},
-      {"weights as cast", cast_weights_bytes(context, matrix_numel(layout, rank, layer, ""))},
-  };
-  add_attention(context, config, layer, w, saved);
-  if (config.qk_norm) {
-    const auto head_width = static_cast<double>(profile.attention.qk_head_dim);
-    const double heads = N * (w.query + w.key) / head_width;
-    saved.push_back({"q and k norms", casts ? composite_norm_bytes(heads, head_width, p)
-                                            : norm_bytes(heads, head_width, p)});
-  }
-  return saved;
-}
-
-std::vector<SavedTensor> selective_tensors(const ActivationContext& context,
-                                           const model::ModelConfig& config, const Layout& layout,
-                                           int64_t rank, const model::Unit& layer) {
-  const double N = context.tokens;
-  const double hidden = hidden_bytes(context, config);
-  const double p = context.product_bytes;
-  const Widths w = widths(config, layout, rank, layer);
-  const bool two_sums = model::layer_profile(config, layer.layer).hidden_norms > 1;
-  std::vector<SavedTensor> saved = {
-      {"input", hidden},
-      {"sum after attention", two_sums ? hidden : 0.0},
-      {"gate", N * w.gate * p},
-      {"weight of o as cast",
-       cast_weights_bytes(context, matrix_numel(layout, rank, layer, "self_attn.o_proj.weight"))},
-  };
-  add_attention(context, config, layer, w, saved);
-  if (config.qk_norm) saved.push_back({"inputs of q and k norms", N * (w.query + w.key) * p});
-  return saved;
-}
-
-namespace {
-
-// Of the feed-forward's matrices, as autocast narrows them.
-double cast_feed_forward(const ActivationContext& context, const Layout& layout, int64_t rank,
-                         const model::Unit& layer) {
-  double bytes = 0.0;
-  for (const char* weight :
-       {"mlp.gate_proj.weight", "mlp.up_proj.weight", "mlp.down_proj.weight"}) {
-    bytes += cast_weights_bytes(context, matrix_numel(layout, rank, layer, weight));
-  }
-  return bytes;
-}
-
-// All of a layer's but those inside its feed-forward, of which its input is kept.
-std::vector<SavedTensor> mlp_tensors(const ActivationContext& context,
-                                     const model::ModelConfig& config, const Layout& layout,
-                                     int64_t rank, const model::Unit& layer) {
-  std::vector<SavedTensor> saved = layer_tensors(context, config, layout, rank, layer);
-  std::erase_if(saved, [](const SavedTensor& each) {
-    return each.what == "gate" || each.what == "up" || each.what == "input of down" ||
-           each.what == "input of gate, up";
-  });
-  saved.push_back({"input of the feed-forward", hidden_bytes(context, config)});
-  for (SavedTensor& each : saved) {
-    if (each.what != "weights as cast") continue;
-    each.bytes -= cast_feed_forward(context, layout, rank, layer);
-  }
-  return saved;
-}
-
-double sum_of(const std::vector<SavedTensor>& tensors) {
-  double total = 0.0;
-  for (const SavedTensor& tensor : tensors) total += tensor.bytes;
-  return total;
-}
-
-}  // namespace
-
-double layer_activations(const ActivationContext& context, const model::ModelConfig& config,
-                         const Layout& layout, int64_t rank, const model::Unit& layer) {
-  switch (context.checkpointing_of(layer.layer)) {
-    case config::ActivationCheckpointing::kFull:
-      return hidden_bytes(context, config);
-    case config::ActivationCheckpointing::kSelective:
-      return sum_of(selective_tensors(context, config, layout, rank, layer));
-    case config::ActivationCheckpointing::kMlp:
-      return sum_of(mlp_tensors(context, config, layout, rank, layer));
-    case config::ActivationCheckpointing::kOff:
-      break;
-  }
-  return sum_of(layer_tensors(context, config, layout, rank, layer));
-}
-
-namespace {
-
-// What a feed-forward that is a segment of its own computes again: under "selective" from the sum
-// before its norm, and of the gate's product; under "mlp" from the norm's output. The projections,
-// another segment under "selective", compute less.
-double recomputed_feed_forward(const ActivationContext& context, const model::ModelConfig& config,
-                               const Layout& layout, int64_t rank, const model::Unit& layer,
-                               bool selective) {
-  double bytes = cast_feed_forward(context, layout, rank, layer);
-  for (const SavedTensor& each : layer_tensors(context, config, layout, rank, layer)) {
-    const bool again = each.what == "input of gate, up" || each.what == "up" ||
-                       each.what == (selective ? "other norms" : "gate");
-    if (again) bytes += each.bytes;
-  }
-  // Gathering over the sequence, or narrowing, makes another tensor of the norm's output.
-  const bool other_input =
-      context.sequence_parts > 1.0 || context.product_bytes != context.compute_bytes;
-  if (!selective && other_input) return bytes;
-  return std::max(0.0, bytes - hidden_bytes(context, config));
-}
-
-}  // namespace
-
-double recomputed_activations(const ActivationContext& context, const model::ModelConfig& config,
-                              const Layout& layout, int64_t rank, const model::Unit& layer) {
-  const config::ActivationCheckpointing kept = context.checkpointing_of(layer.layer);
-  if (kept == config::ActivationCheckpointing::kOff) return 0.0;
-  const bool two_sums = model::layer_profile(config, layer.layer).hidden_norms > 1;
-  if (kept == config::ActivationCheckpointing::kMlp ||
-      (kept == config::ActivationCheckpointing::kSelective && two_sums)) {
-    return recomputed_feed_forward(context, config, layout, rank, layer,
-                                   kept == config::ActivationCheckpointing::kSelective);
-  }
-  ActivationContext whole = context;
-  whole.checkpointing = config::ActivationCheckpointing::kOff;
-  return std::max(0.0, layer_activations(whole, config, layout, rank, layer) -
-                           layer_activations(context, config, layout, rank, layer));
-}
-
-namespace {
-
-// The product for a weight's gradient reads its left side transposed; on the host a copy is made of
-// at most so many elements at a time.
 double transposed_copy(const ActivationContext& context, double width) {
   const bool copies = context.on_host && context.product_bytes == 4.0;
   return copies ? std::min(context.tokens * width, static_cast<double>(kMostTransposed)) *
                       context.product_bytes
                 : 0.0;
-}
-
-}  // namespace
-
-// In the feed-forward's backward: the gradient of the layer's output, which also goes past it, and
-// the gradients of the activation and of both its factors. Then those of the factors take the place
-// of what was saved of them, beside the gradient of their input. A checkpointed layer runs the down
-// projection's backward on its own, so that its weight's gradient is packed by then. Under sequence
-// parallelism that projection reads its output's gradient gathered.
-BackwardBytes layer_backward(const ActivationContext& context, const model::ModelConfig& config,
-                             const Layout& layout, int64_t rank, const model::Unit& layer) {
-  const Widths w = widths(config, layout, rank, layer);
-  const double hidden = hidden_bytes(context, config);
-  const double gathered = context.sequence_parts > 1.0 ? hidden * context.sequence_parts : 0.0;
-  const double wide = context.tokens * (w.gate + w.up + w.down_in) * context.product_bytes;
-  const bool checkpointed =
-      context.checkpointing_of(layer.layer) != config::ActivationCheckpointing::kOff;
-  const bool trains = kept_inputs(layout, layer, false, {"mlp.down_proj.weight"}) > 0.0;
-  const double copy = trains ? transposed_copy(context, w.down_in) : 0.0;
-  return {hidden + gathered + wide, 2.0 * hidden + copy, checkpointed};
 }
 
 BackwardBytes head_backward(const ActivationContext& context, const model::ModelConfig& config,
@@ -410,7 +100,7 @@ double logits_gradient_bytes(const ActivationContext& context, double vocabulary
 }
 
 double cast_weights_bytes(const ActivationContext& context, double numel) {
-  return context.product_bytes == context.compute_bytes ? 0.0 : numel * context.product_bytes;
+  return context.casts() ? numel * context.product_bytes : 0.0;
 }
 
 }  // namespace am::planner

@@ -1,18 +1,13 @@
-// What autograd keeps of one forward pass, tensor by tensor.
-//
-// The list follows the decoder of nn/decoder.cpp, operator by operator: which of their inputs and
-// outputs those of nn/fused/ and ATen's save. Legend: N tokens of one micro-batch on this rank, D
-// hidden, Q and G the widths of this rank's query and key/value heads, F its feed-forward slice, c
-// bytes of the compute dtype, p of the dtype of matrix products, which is another under autocast.
+// What autograd keeps of one forward pass outside of the decoder's layers, and what the formulas of
+// layers (layer_activations.h) share with it: the sizes of a micro-batch on a rank, norms, the copy
+// that a product makes.
 #pragma once
 
 #include <cstdint>
-#include <string_view>
-#include <vector>
 
 #include "am/config/plan.h"
+#include "am/mesh/layout.h"
 #include "am/model/config.h"
-#include "am/planner/layout.h"
 
 namespace am::planner {
 
@@ -20,11 +15,6 @@ namespace am::planner {
 config::ActivationCheckpointing checkpointing_of(const config::Plan& plan);
 // Of so many layers the last one is checkpointed.
 int64_t checkpointing_every(const config::Plan& plan);
-
-struct SavedTensor {
-  std::string_view what;
-  double bytes = 0.0;
-};
 
 struct ActivationContext {
   double tokens = 0.0;          // N: micro-batch * sequence / cp
@@ -37,34 +27,25 @@ struct ActivationContext {
   config::ActivationCheckpointing checkpointing = config::ActivationCheckpointing::kOff;
   int64_t checkpointing_every = 1;
 
+  // Matrix products have their operands narrowed first.
+  bool casts() const { return product_bytes != compute_bytes; }
   // Of one layer, from 0.
   config::ActivationCheckpointing checkpointing_of(int layer) const;
 };
 ActivationContext activation_context(const config::Plan& plan, const mesh::MeshLayout& mesh);
 
-// Of one decoder layer, given as its unit, on this rank and without recomputation.
-std::vector<SavedTensor> layer_tensors(const ActivationContext& context,
-                                       const model::ModelConfig& config, const Layout& layout,
-                                       int64_t rank, const model::Unit& layer);
-
-// Of the same layer under "selective" checkpointing, as nn/checkpointed_layer.h keeps it.
-std::vector<SavedTensor> selective_tensors(const ActivationContext& context,
-                                           const model::ModelConfig& config, const Layout& layout,
-                                           int64_t rank, const model::Unit& layer);
-
-// Of one decoder layer as the plan's activation checkpointing keeps it: all of layer_tensors(), the
-// layer's input alone ("full"), selective_tensors(), or all but the
-// feed-forward's ("mlp").
-double layer_activations(const ActivationContext& context, const model::ModelConfig& config,
-                         const Layout& layout, int64_t rank, const model::Unit& layer);
-// What is computed again while one layer's backward runs; 0 without
-// checkpointing.
-double recomputed_activations(const ActivationContext& context, const model::ModelConfig& config,
-                              const Layout& layout, int64_t rank, const model::Unit& layer);
+// Hidden states of so many elements a token between layers, as this rank has them.
+double hidden_bytes(const ActivationContext& context, double width);
+// RMSNorm of `rows` rows, its output not counted: its input, and a number a row for the root mean
+// square (nn/fused/rms_norm.h).
+double norm_bytes(double rows, double width, double compute_bytes);
 
 // Elements of a transposed matrix that a product on the host copies at a time
 // (nn/fused/product.cpp).
 inline constexpr int64_t kMostTransposed = 1 << 19;
+// The product for the gradient of a weight reads its left side, `width` a token, transposed: bytes
+// of the copy that is made of it on the host; 0 elsewhere.
+double transposed_copy(const ActivationContext& context, double width);
 
 // Gradients of activations that are alive while one layer's or the head's backward runs, at its two
 // fullest moments: `first` while all that forward saved is still there, `later` when some of it is
@@ -74,9 +55,7 @@ struct BackwardBytes {
   double later = 0.0;
   bool packed_first = false;  // the buffer is there from the first moment on
 };
-BackwardBytes layer_backward(const ActivationContext& context, const model::ModelConfig& config,
-                             const Layout& layout, int64_t rank, const model::Unit& layer);
-// `vocabulary` as in logits_bytes.
+// Of the head. `vocabulary` as in logits_bytes.
 BackwardBytes head_backward(const ActivationContext& context, const model::ModelConfig& config,
                             double vocabulary, bool head_trains);
 

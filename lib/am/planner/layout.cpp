@@ -169,7 +169,7 @@ std::optional<Layout> build_layout(const config::Plan& plan, const model::ModelC
                                                        plan.pipeline.virtual_stages),
                 .in_flight = micro_batches_in_flight(pipeline_shape(plan.pipeline, sizes.pp))};
   layout.units = model::shard_units(layout.inventory);
-  layout.tp = model::resolve_tp_plan(layout.tp_plan, layout.inventory, config,
+  layout.tp = model::resolve_tp_plan(layout.tp_plan, layout.inventory,
                                      plan.span("strategy.tp_plan"), found);
   if (found.errors() > before) return std::nullopt;
   place_parameters(plan, config, layout);

@@ -6,6 +6,7 @@
 #include "am/base/text.h"
 #include "am/planner/buckets.h"
 #include "am/planner/dtype_size.h"
+#include "am/planner/layer_activations.h"
 #include "am/planner/memory.h"
 #include "am/planner/precision.h"
 #include "am/planner/units.h"
@@ -105,7 +106,7 @@ class Measure {
 
   UnitBytes measure(const model::Unit& unit, bool reshards) const {
     UnitBytes bytes = measure(layout_.gathered(unit), reshards);
-    bytes.name = unit.name.empty() ? "the root" : unit.name;
+    bytes.name = unit.kind == model::UnitKind::kRoot ? "the root" : unit.name;
     bytes.layer = unit.layer;
     bytes.gradient = elements_of(unit.parameters, /*trainable_alone=*/true).largest * compute_;
     bytes.fills_buckets = elements_of(layout_.ignored_of(unit), /*trainable_alone=*/true).full > 0;
@@ -125,8 +126,9 @@ class Measure {
     std::vector<size_t> order;
     for (size_t i = 0; i < layout_.units.size(); ++i) order.push_back(i);
     const size_t count = order.size();
-    if (count >= 2 && layout_.units[count - 2].name == "lm_head")
+    if (count >= 2 && layout_.units[count - 2].kind == model::UnitKind::kHead) {
       std::swap(order[count - 2], order[count - 1]);
+    }
     bool trains = false;  // what came before, on any stage
     for (const size_t i : order) {
       trains = trains || has_trainable(layout_.units[i]);
@@ -156,13 +158,7 @@ class Measure {
   }
 
   bool head_trains() const {
-    const model::ModuleNames& names = layout_.inventory.names;
-    const std::string weight =
-        cat(config_.tie_word_embeddings ? names.embedding : names.head, ".weight");
-    return std::any_of(layout_.parameters.begin(), layout_.parameters.end(),
-                       [&](const ParameterLayout& parameter) {
-                         return parameter.name == weight && parameter.trainable;
-                       });
+    return layout_.parameters[layout_.inventory.weight_of(model::Role::kHead)].trainable;
   }
 
   bool has_trainable(const model::Unit& unit) const {
@@ -217,13 +213,14 @@ class Measure {
 
   void add_activations(const model::Unit& unit, UnitBytes& bytes) const {
     if (unit.layer >= 0) {
-      bytes.activations = layer_activations(context_, config_, layout_, rank_, unit);
-      bytes.recomputed = recomputed_activations(context_, config_, layout_, rank_, unit);
-      bytes.backward = layer_backward(context_, config_, layout_, rank_, unit);
-    } else if (unit.name == layout_.inventory.names.embedding) {
+      const LayerActivations layer(context_, layout_, rank_, unit);
+      bytes.activations = layer.kept();
+      bytes.recomputed = layer.recomputed();
+      bytes.backward = layer.backward();
+    } else if (unit.kind == model::UnitKind::kEmbedding) {
       bytes.activations = embedding_activations(context_);
       bytes.looked_up = true;
-    } else if (unit.name.empty()) {
+    } else if (unit.kind == model::UnitKind::kRoot) {
       bytes.activations = final_norm_activations(context_, config_, out_.head_trains);
     }
   }

@@ -51,7 +51,7 @@ struct StepUnits {
   int64_t trained_numel = 0;
 };
 
-// Formulas run in double. Sources stand at each in the source file and in activations.cpp.
+// Formulas run in double. Sources stand at each in the source file and in layer_activations.cpp.
 StepUnits measure_units(const config::Plan& plan, const model::ModelConfig& config,
                         const Layout& layout, int64_t rank, const ActivationContext& context);
 

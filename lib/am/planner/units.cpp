@@ -13,8 +13,9 @@ std::vector<bool> fsdp2_reshards(const config::FSDP2Config& config,
   for (const auto& unit : units) last_layer = std::max(last_layer, unit.layer);
   std::vector<bool> reshard;
   for (const auto& unit : units) {
-    const bool root = unit.name.empty();
-    bool wanted = !root && (unit.layer < 0 || unit.layer != last_layer) && unit.name != "lm_head";
+    const bool root = unit.kind == model::UnitKind::kRoot;
+    const bool head = unit.kind == model::UnitKind::kHead;
+    bool wanted = !root && !head && (unit.layer < 0 || unit.layer != last_layer);
     if (config.reshard_after_forward && !root) {
       const auto* flag = std::get_if<bool>(&*config.reshard_after_forward);
       wanted = flag == nullptr || *flag;

@@ -1,71 +1,323 @@
 #include "am/model/families/blocks.h"
 
+#include <cmath>
+#include <utility>
+
 #include "am/base/text.h"
+#include "am/model/family.h"
 
 namespace am::model {
+namespace {
 
-void add_attention(const ModelConfig& config, InventoryBuilder& builder,
-                   const AttentionNames& names) {
+constexpr double kLatentNormEps = 1e-6;  // whatever the config's is
+
+// What follows from a role alone.
+struct Nature {
+  ModuleKind kind;
+  Space from;
+  Space to;
+};
+
+Nature nature_of(Role role) {
+  using enum Role;
+  using enum Space;
+  constexpr ModuleKind kDense = ModuleKind::kLinear;
+  switch (role) {
+    case kEmbedding:
+    case kPositions:
+      return {ModuleKind::kEmbedding, kIds, kHidden};
+    case kFinalNorm:
+    case kInputNorm:
+    case kPostAttentionNorm:
+    case kPreFeedForwardNorm:
+    case kPostFeedForwardNorm:
+      return {ModuleKind::kNorm, kHidden, kHidden};
+    case kHead:
+      return {kDense, kHidden, kVocabulary};
+    case kQuery:
+    case kQkv:
+      return {kDense, kHidden, kHeads};
+    case kKey:
+    case kValue:
+      return {kDense, kHidden, kKeyHeads};
+    case kQueryDown:
+    case kKeyValueDown:
+      return {kDense, kHidden, kLatent};
+    case kQueryDownNorm:
+    case kKeyValueDownNorm:
+      return {ModuleKind::kNorm, kLatent, kLatent};
+    case kQueryUp:
+    case kKeyValueUp:
+      return {kDense, kLatent, kHeads};
+    case kQueryNorm:
+      return {ModuleKind::kNorm, kHeads, kHeads};
+    case kKeyNorm:
+      return {ModuleKind::kNorm, kKeyHeads, kKeyHeads};
+    case kSinks:
+      return {ModuleKind::kHeadVector, kHeads, kHeads};
+    case kAttentionOut:
+      return {kDense, kHeads, kHidden};
+    case kGate:
+    case kUp:
+    case kGateUp:
+    case kSharedGate:
+    case kSharedUp:
+      return {kDense, kHidden, kWide};
+    case kDown:
+    case kSharedDown:
+      return {kDense, kWide, kHidden};
+    case kRouter:
+    case kRouterCorrection:
+    case kSharedWeigher:
+      return {ModuleKind::kRouter, kHidden, kScores};
+    case kExpertGate:
+    case kExpertUp:
+    case kExpertGateUp:
+      return {ModuleKind::kExpert, kRouted, kWide};
+    case kExpertDown:
+      return {ModuleKind::kExpert, kWide, kRouted};
+  }
+  return {kDense, kHidden, kHidden};
+}
+
+Activation activation_of(const std::string& name) {
+  if (name == "silu") return Activation::kSilu;
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Activation::kGeluTanh;
+  if (name == "gelu") return Activation::kGeluErf;
+  return Activation::kOther;
+}
+
+AttentionSpec attention_of(const ModelConfig& config, int64_t layer) {
+  AttentionSpec attention;
+  attention.heads = config.num_attention_heads;
+  attention.key_heads = config.num_key_value_heads;
+  attention.qk_width = attention.v_width = config.head_dim;
+  attention.window = window_of(config, layer);
+  const double scalar = config.query_scalar.value_or(static_cast<double>(config.head_dim));
+  attention.scale = 1.0 / std::sqrt(scalar);
+  attention.softcap = config.attention_softcap;
+  const auto at = static_cast<size_t>(layer);
+  const bool rotates = at >= config.rotated_layers.size() || config.rotated_layers[at];
+  attention.rope = rotates ? 0 : -1;
+  if (rotates && attention.window.has_value() && config.local_rope_theta.has_value()) {
+    attention.rope = 1;
+  }
+  if (rotates) {
+    attention.rotated =
+        std::llround(std::floor(static_cast<double>(config.head_dim) * config.rope.rotated_part));
+  }
+  return attention;
+}
+
+void add_gated(const GatedNames& names, std::array<Role, 3> roles, std::string_view prefix,
+               int64_t width, int64_t hidden, bool bias, LayerSpec& layer) {
+  layer.modules.push_back(matrix(roles[0], cat(prefix, ".", names.gate), width, hidden, bias));
+  layer.modules.push_back(matrix(roles[1], cat(prefix, ".", names.up), width, hidden, bias));
+  layer.modules.push_back(matrix(roles[2], cat(prefix, ".", names.down), hidden, width, bias));
+}
+
+}  // namespace
+
+std::optional<double> read_switchable(ConfigReader& reader, std::string_view key,
+                                      std::optional<double> fallback) {
+  constexpr double kLeast = 1e-9;
+  constexpr double kMost = 1e9;
+  return reader.has(key) ? reader.number(key, kLeast, kMost) : fallback;
+}
+
+ModuleSpec matrix(Role role, std::string_view name, int64_t out, int64_t in, bool bias) {
+  const Nature nature = nature_of(role);
+  ModuleSpec module;
+  module.role = role;
+  module.name = name;
+  module.kind = nature.kind;
+  module.out = out;
+  module.in = in;
+  module.bias = bias;
+  module.from = nature.from;
+  module.to = nature.to;
+  return module;
+}
+
+ModuleSpec vector(Role role, std::string_view name, std::string_view leaf, int64_t size,
+                  Init init) {
+  ModuleSpec module = matrix(role, name, size, 0);
+  module.leaf = leaf;
+  module.init = init;
+  return module;
+}
+
+ModuleSpec norm(const ModelConfig& config, Role role, std::string_view name, int64_t size) {
+  ModuleSpec module = matrix(role, name, size, 0, config.norm_bias);
+  module.norm = family_of(config).norm;
+  module.eps = config.rms_norm_eps;
+  module.init = module.norm == NormKind::kRmsPlusOne ? Init::kZeros : Init::kOnes;
+  return module;
+}
+
+std::vector<ModuleSpec> modules_before_layers(const ModelConfig& config, const ModuleNames& names) {
+  const int64_t hidden = config.hidden_size;
+  std::vector<ModuleSpec> modules = {
+      matrix(Role::kEmbedding, names.embedding, config.vocab_size, hidden)};
+  if (!names.positions.empty()) {
+    modules.push_back(
+        matrix(Role::kPositions, names.positions, config.max_position_embeddings, hidden));
+  }
+  return modules;
+}
+
+std::vector<ModuleSpec> modules_after_layers(const ModelConfig& config, const ModuleNames& names) {
+  ModuleSpec head =
+      matrix(Role::kHead, names.head, config.vocab_size, config.hidden_size, config.head_bias);
+  head.stored = !config.tie_word_embeddings;
+  return {norm(config, Role::kFinalNorm, names.norm, config.hidden_size), std::move(head)};
+}
+
+LayerSpec start_layer(const ModelConfig& config, int64_t layer) {
+  LayerSpec spec;
+  spec.attention = attention_of(config, layer);
+  spec.activation = activation_of(config.hidden_act);
+  spec.gated = config.gated_mlp;
+  if (has_experts(config, layer)) {
+    const MoeConfig& moe = *config.moe;
+    spec.router = {.experts = moe.experts,
+                   .taken = moe.experts_per_token,
+                   .groups = moe.groups,
+                   .taken_groups = moe.taken_groups,
+                   .normalise = moe.normalise,
+                   .scale = moe.scale};
+  }
+  return spec;
+}
+
+void add_attention(const ModelConfig& config, LayerSpec& layer, const AttentionNames& names) {
   const int64_t hidden = config.hidden_size;
   const int64_t query = config.num_attention_heads * config.head_dim;
   const int64_t key_value = config.num_key_value_heads * config.head_dim;
-  builder.linear("self_attn.q_proj", query, hidden, config.qkv_bias);
-  builder.linear("self_attn.k_proj", key_value, hidden, config.qkv_bias);
-  builder.linear("self_attn.v_proj", key_value, hidden, config.qkv_bias);
-  builder.linear(names.output, hidden, query, config.o_bias);
+  const auto project = [&](Role role, std::string_view name, int64_t width) {
+    layer.modules.push_back(matrix(role, name, width, hidden, config.qkv_bias));
+    layer.modules.back().grain = config.head_dim;
+  };
+  project(Role::kQuery, "self_attn.q_proj", query);
+  project(Role::kKey, "self_attn.k_proj", key_value);
+  project(Role::kValue, "self_attn.v_proj", key_value);
+  layer.modules.push_back(matrix(Role::kAttentionOut, names.output, hidden, query, config.o_bias));
   if (!config.qk_norm) return;
-  const bool wide = config.qk_norm_spans_heads;
-  builder.norm(names.query_norm, wide ? query : config.head_dim);
-  builder.norm(names.key_norm, wide ? key_value : config.head_dim);
+  const bool wide = layer.attention.norms_span_heads = config.qk_norm_spans_heads;
+  layer.modules.push_back(
+      norm(config, Role::kQueryNorm, names.query_norm, wide ? query : config.head_dim));
+  layer.modules.push_back(
+      norm(config, Role::kKeyNorm, names.key_norm, wide ? key_value : config.head_dim));
 }
 
-void add_mla(const ModelConfig& config, InventoryBuilder& builder) {
+ModuleSpec fused_attention(const ModelConfig& config, std::string_view name,
+                           AttentionSpec::Fused fused, LayerSpec& layer) {
+  layer.attention.fused = fused;
+  const int64_t query = config.num_attention_heads * config.head_dim;
+  const int64_t key_value = config.num_key_value_heads * config.head_dim;
+  ModuleSpec module =
+      matrix(Role::kQkv, name, query + 2 * key_value, config.hidden_size, config.qkv_bias);
+  if (fused == AttentionSpec::Fused::kConcatenated) {
+    module.slices = {{Role::kQuery, query}, {Role::kKey, key_value}, {Role::kValue, key_value}};
+    module.grain = config.head_dim;
+  } else {
+    module.grain = module.out / config.num_key_value_heads;  // a key head with its query heads
+  }
+  return module;
+}
+
+void add_latent_attention(const ModelConfig& config, LayerSpec& layer) {
   const MlaConfig& mla = *config.mla;
   const int64_t hidden = config.hidden_size;
   const int64_t heads = config.num_attention_heads;
+  AttentionSpec& attention = layer.attention;
+  attention.latent = true;
+  attention.key_heads = heads;
+  attention.qk_width = mla.qk_head_dim();  // head_dim: the scale is that of start_layer
+  attention.v_width = mla.v_head_dim;
+  attention.rotated = mla.qk_rope_head_dim;
+  attention.interleaved = true;
+  std::vector<ModuleSpec>& modules = layer.modules;
   if (mla.q_lora_rank == 0) {
-    builder.linear("self_attn.q_proj", heads * mla.qk_head_dim(), hidden, false);
+    modules.push_back(matrix(Role::kQuery, "self_attn.q_proj", heads * mla.qk_head_dim(), hidden));
   } else {
-    builder.linear("self_attn.q_a_proj", mla.q_lora_rank, hidden, config.o_bias);
-    builder.norm("self_attn.q_a_layernorm", mla.q_lora_rank);
-    builder.linear("self_attn.q_b_proj", heads * mla.qk_head_dim(), mla.q_lora_rank, false);
+    modules.push_back(
+        matrix(Role::kQueryDown, "self_attn.q_a_proj", mla.q_lora_rank, hidden, config.o_bias));
+    modules.push_back(
+        norm(config, Role::kQueryDownNorm, "self_attn.q_a_layernorm", mla.q_lora_rank));
+    modules.back().eps = kLatentNormEps;
+    modules.push_back(
+        matrix(Role::kQueryUp, "self_attn.q_b_proj", heads * mla.qk_head_dim(), mla.q_lora_rank));
   }
-  builder.linear("self_attn.kv_a_proj_with_mqa", mla.kv_lora_rank + mla.qk_rope_head_dim, hidden,
-                 config.o_bias);
-  builder.norm("self_attn.kv_a_layernorm", mla.kv_lora_rank);
-  builder.linear("self_attn.kv_b_proj", heads * (mla.qk_nope_head_dim + mla.v_head_dim),
-                 mla.kv_lora_rank, false);
-  builder.linear("self_attn.o_proj", hidden, heads * mla.v_head_dim, config.o_bias);
+  modules.back().grain = mla.qk_head_dim();
+  modules.push_back(matrix(Role::kKeyValueDown, "self_attn.kv_a_proj_with_mqa",
+                           mla.kv_lora_rank + mla.qk_rope_head_dim, hidden, config.o_bias));
+  modules.back().slices = {{Role::kKeyValueDown, mla.kv_lora_rank},
+                           {Role::kKey, mla.qk_rope_head_dim}};
+  modules.push_back(
+      norm(config, Role::kKeyValueDownNorm, "self_attn.kv_a_layernorm", mla.kv_lora_rank));
+  modules.back().eps = kLatentNormEps;
+  const int64_t of_head = mla.qk_nope_head_dim + mla.v_head_dim;
+  modules.push_back(
+      matrix(Role::kKeyValueUp, "self_attn.kv_b_proj", heads * of_head, mla.kv_lora_rank));
+  modules.back().grain = of_head;
+  modules.push_back(matrix(Role::kAttentionOut, "self_attn.o_proj", hidden, heads * mla.v_head_dim,
+                           config.o_bias));
 }
 
-void add_gated_mlp(const ModelConfig& config, InventoryBuilder& builder, std::string_view module,
-                   int64_t width) {
-  const GatedNames names;
-  builder.linear(cat(module, ".", names.gate), width, config.hidden_size, config.mlp_bias);
-  builder.linear(cat(module, ".", names.up), width, config.hidden_size, config.mlp_bias);
-  builder.linear(cat(module, ".", names.down), config.hidden_size, width, config.mlp_bias);
+void add_gated_mlp(const ModelConfig& config, LayerSpec& layer) {
+  add_gated({}, {Role::kGate, Role::kUp, Role::kDown}, "mlp", config.intermediate_size,
+            config.hidden_size, config.mlp_bias, layer);
 }
 
-void add_experts(const ModelConfig& config, InventoryBuilder& builder, std::string_view module,
+void add_plain_mlp(const ModelConfig& config, LayerSpec& layer, std::string_view up,
+                   std::string_view down) {
+  const int64_t width = config.intermediate_size;
+  layer.modules.push_back(matrix(Role::kUp, up, width, config.hidden_size, config.mlp_bias));
+  layer.modules.push_back(matrix(Role::kDown, down, config.hidden_size, width, config.mlp_bias));
+}
+
+void add_router(const ModelConfig& config, LayerSpec& layer, std::string_view name, bool bias) {
+  layer.modules.push_back(
+      matrix(Role::kRouter, name, config.moe->experts, config.hidden_size, bias));
+}
+
+void add_experts(const ModelConfig& config, LayerSpec& layer, std::string_view name,
                  const GatedNames& names) {
-  const int64_t width = config.moe->expert_width;
-  for (int64_t expert = 0; expert < config.moe->experts; ++expert) {
-    const std::string prefix = cat(module, ".", expert, ".");
-    builder.expert(cat(prefix, names.gate), width, config.hidden_size);
-    builder.expert(cat(prefix, names.up), width, config.hidden_size);
-    builder.expert(cat(prefix, names.down), config.hidden_size, width);
+  const size_t first = layer.modules.size();
+  add_gated(names, {Role::kExpertGate, Role::kExpertUp, Role::kExpertDown}, cat(name, ".*"),
+            config.moe->expert_width, config.hidden_size, false, layer);
+  for (size_t i = first; i < layer.modules.size(); ++i) {
+    layer.modules[i].copies = config.moe->experts;
   }
 }
 
-void add_norms(const ModelConfig& config, InventoryBuilder& builder,
-               std::initializer_list<std::string_view> modules) {
-  for (const std::string_view module : modules) builder.norm(module, config.hidden_size);
+void add_shared_experts(const ModelConfig& config, LayerSpec& layer, std::string_view name) {
+  add_gated({}, {Role::kSharedGate, Role::kSharedUp, Role::kSharedDown}, name,
+            config.moe->shared_width, config.hidden_size, config.mlp_bias, layer);
 }
 
-void add_llama_layer(const ModelConfig& config, int64_t /*layer*/, InventoryBuilder& builder) {
-  add_attention(config, builder);
-  add_gated_mlp(config, builder, "mlp", config.intermediate_size);
-  add_norms(config, builder, {"input_layernorm", "post_attention_layernorm"});
+void add_norms(const ModelConfig& config, LayerSpec& layer, std::span<const NamedNorm> norms) {
+  for (const NamedNorm& each : norms) {
+    layer.modules.push_back(norm(config, each.role, each.name, config.hidden_size));
+  }
+}
+
+LayerSpec llama_layer(const ModelConfig& config, int64_t layer) {
+  LayerSpec spec = start_layer(config, layer);
+  add_attention(config, spec);
+  add_gated_mlp(config, spec);
+  add_norms(config, spec, kLlamaNorms);
+  return spec;
+}
+
+LayerSpec sandwich_layer(const ModelConfig& config, int64_t layer) {
+  LayerSpec spec = start_layer(config, layer);
+  spec.residual = Residual::kSandwich;
+  add_attention(config, spec);
+  add_gated_mlp(config, spec);
+  add_norms(config, spec, kSandwichNorms);
+  return spec;
 }
 
 }  // namespace am::model

@@ -1,20 +1,25 @@
 // The building blocks that families are composed of: what their layers hold, and how it is read.
 //
-//   void add_layer(const ModelConfig& config, int64_t, InventoryBuilder& builder) {
-//     add_attention(config, builder);
-//     add_gated_mlp(config, builder, "mlp", config.intermediate_size);
-//     add_norms(config, builder, {"input_layernorm", "post_attention_layernorm"});
+//   LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
+//     LayerSpec spec = start_layer(config, layer);
+//     add_attention(config, spec);
+//     add_gated_mlp(config, spec);
+//     add_norms(config, spec, kLlamaNorms);
+//     return spec;
 //   }
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "am/model/config_reader.h"
-#include "am/model/inventory_builder.h"
+#include "am/model/spec.h"
 
 namespace am::model {
 
@@ -50,7 +55,28 @@ void read_moe(ConfigReader& reader, ModelConfig& config, const MoeKeys& keys,
 // Qwen's choice of layers: every `decoder_sparse_step`-th, but for `mlp_only_layers`.
 void read_sparse_layers(ConfigReader& reader, ModelConfig& config);
 
-// Parameters of one layer.
+// A number above 0 that null switches off; a missing key means `fallback`.
+std::optional<double> read_switchable(ConfigReader& reader, std::string_view key,
+                                      std::optional<double> fallback);
+
+// Modules. A module's kind, the spaces that it stands between and how it begins follow from its
+// role.
+
+// A matrix [out, in].
+ModuleSpec matrix(Role role, std::string_view name, int64_t out, int64_t in, bool bias = false);
+// A vector that is a parameter `leaf` of its module, as attention sinks are.
+ModuleSpec vector(Role role, std::string_view name, std::string_view leaf, int64_t size, Init init);
+// A norm as the config's family has them.
+ModuleSpec norm(const ModelConfig& config, Role role, std::string_view name, int64_t size);
+
+std::vector<ModuleSpec> modules_before_layers(const ModelConfig& config, const ModuleNames& names);
+std::vector<ModuleSpec> modules_after_layers(const ModelConfig& config, const ModuleNames& names);
+
+// Layers.
+
+// What the config alone says of a layer: its heads and their rotation, its window, its activation,
+// its router.
+LayerSpec start_layer(const ModelConfig& config, int64_t layer);
 
 struct AttentionNames {
   std::string_view output = "self_attn.o_proj";
@@ -58,28 +84,49 @@ struct AttentionNames {
   std::string_view key_norm = "self_attn.k_norm";
 };
 // self_attn.q_proj, k_proj, v_proj, the output, and norms over queries and keys.
-void add_attention(const ModelConfig& config, InventoryBuilder& builder,
-                   const AttentionNames& names = {});
+void add_attention(const ModelConfig& config, LayerSpec& layer, const AttentionNames& names = {});
+// One matrix of queries, keys and values.
+ModuleSpec fused_attention(const ModelConfig& config, std::string_view name,
+                           AttentionSpec::Fused fused, LayerSpec& layer);
 // Multi-head latent attention (DeepSeek). config.o_bias: biases of q_a_proj, of
 // kv_a_proj_with_mqa and of o_proj.
-void add_mla(const ModelConfig& config, InventoryBuilder& builder);
+void add_latent_attention(const ModelConfig& config, LayerSpec& layer);
 
+// mlp.gate_proj, up_proj and down_proj with config.mlp_bias.
+void add_gated_mlp(const ModelConfig& config, LayerSpec& layer);
+// Up and down without a gate, with config.mlp_bias.
+void add_plain_mlp(const ModelConfig& config, LayerSpec& layer, std::string_view up,
+                   std::string_view down);
 struct GatedNames {
   std::string_view gate = "gate_proj";
   std::string_view up = "up_proj";
   std::string_view down = "down_proj";
 };
-// gate, up and down with config.mlp_bias.
-void add_gated_mlp(const ModelConfig& config, InventoryBuilder& builder, std::string_view module,
-                   int64_t width);
-// Routed experts, each with its own gate, up and down: "mlp.experts.7.gate_proj".
-void add_experts(const ModelConfig& config, InventoryBuilder& builder, std::string_view module,
+// A router, and routed experts, each with its own gate, up and down: "mlp.experts.7.gate_proj".
+void add_router(const ModelConfig& config, LayerSpec& layer, std::string_view name,
+                bool bias = false);
+void add_experts(const ModelConfig& config, LayerSpec& layer, std::string_view name,
                  const GatedNames& names = {});
-// Norms over the hidden state.
-void add_norms(const ModelConfig& config, InventoryBuilder& builder,
-               std::initializer_list<std::string_view> modules);
+// The shared experts as one gated MLP, with config.mlp_bias.
+void add_shared_experts(const ModelConfig& config, LayerSpec& layer, std::string_view name);
 
-// The whole Llama layer.
-void add_llama_layer(const ModelConfig& config, int64_t layer, InventoryBuilder& builder);
+// Norms over the hidden state, in the order of named_parameters().
+struct NamedNorm {
+  Role role;
+  std::string_view name;
+};
+inline constexpr std::array<NamedNorm, 2> kLlamaNorms = {
+    {{Role::kInputNorm, "input_layernorm"},
+     {Role::kPreFeedForwardNorm, "post_attention_layernorm"}}};
+inline constexpr std::array<NamedNorm, 4> kSandwichNorms = {
+    {{Role::kInputNorm, "input_layernorm"},
+     {Role::kPostAttentionNorm, "post_attention_layernorm"},
+     {Role::kPreFeedForwardNorm, "pre_feedforward_layernorm"},
+     {Role::kPostFeedForwardNorm, "post_feedforward_layernorm"}}};
+void add_norms(const ModelConfig& config, LayerSpec& layer, std::span<const NamedNorm> norms);
+
+// The whole Llama layer, and Gemma 2's with its four norms.
+LayerSpec llama_layer(const ModelConfig& config, int64_t layer);
+LayerSpec sandwich_layer(const ModelConfig& config, int64_t layer);
 
 }  // namespace am::model

@@ -1,5 +1,7 @@
 #include "am/model/families/deepseek.h"
 
+#include <algorithm>
+
 #include "am/model/families/blocks.h"
 
 namespace am::model {
@@ -8,6 +10,7 @@ namespace {
 constexpr int64_t kMaxRank = int64_t{1} << 20;
 constexpr int64_t kMaxHeadPart = int64_t{1} << 14;
 constexpr int64_t kMaxShared = int64_t{1} << 10;
+constexpr int64_t kMaxGroups = int64_t{1} << 14;
 
 // null: no such part; a missing key means the class's default.
 int64_t read_nullable(ConfigReader& reader, std::string_view key, int64_t high, int64_t fallback) {
@@ -47,30 +50,36 @@ void read_deepseek(ConfigReader& reader, ModelConfig& config, const DeepseekDefa
       read_nullable(reader, "n_shared_experts", kMaxShared, defaults.shared_experts);
   const int64_t dense =
       reader.integer("first_k_dense_replace", 0, int64_t{1} << 20).value_or(defaults.dense_layers);
+  const int64_t groups = read_nullable(reader, "n_group", kMaxGroups, defaults.groups);
+  const int64_t taken = read_nullable(reader, "topk_group", kMaxGroups, defaults.taken_groups);
+  const double scale =
+      read_switchable(reader, "routed_scaling_factor", defaults.scale).value_or(1.0);
   if (!config.moe.has_value()) return;
+  config.moe->groups = std::max<int64_t>(groups, 1);
+  config.moe->taken_groups = std::max<int64_t>(taken, 1);
+  config.moe->scale = scale;
   config.moe->shared_width = shared * config.moe->expert_width;
   for (size_t i = 0; i < config.moe->layers.size(); ++i) {
     config.moe->layers[i] = static_cast<int64_t>(i) >= dense;
   }
 }
 
-void add_deepseek_layer(const ModelConfig& config, int64_t layer, bool correction_bias,
-                        InventoryBuilder& builder) {
-  add_mla(config, builder);
+LayerSpec deepseek_layer(const ModelConfig& config, int64_t layer, bool correction_bias) {
+  LayerSpec spec = start_layer(config, layer);
+  add_latent_attention(config, spec);
   if (!has_experts(config, layer)) {
-    add_gated_mlp(config, builder, "mlp", config.intermediate_size);
+    add_gated_mlp(config, spec);
   } else {
-    builder.router("mlp.gate", config.moe->experts, config.hidden_size, false);
+    add_router(config, spec, "mlp.gate");
     if (correction_bias) {
-      builder.bare("mlp.gate", "e_score_correction_bias", {config.moe->experts},
-                   ModuleKind::kRouter, Init::kZeros);
+      spec.modules.push_back(vector(Role::kRouterCorrection, "mlp.gate", "e_score_correction_bias",
+                                    config.moe->experts, Init::kZeros));
     }
-    add_experts(config, builder, "mlp.experts");
-    if (config.moe->shared_width > 0) {
-      add_gated_mlp(config, builder, "mlp.shared_experts", config.moe->shared_width);
-    }
+    add_experts(config, spec, "mlp.experts");
+    if (config.moe->shared_width > 0) add_shared_experts(config, spec, "mlp.shared_experts");
   }
-  add_norms(config, builder, {"input_layernorm", "post_attention_layernorm"});
+  add_norms(config, spec, kLlamaNorms);
+  return spec;
 }
 
 }  // namespace am::model

@@ -1,9 +1,8 @@
 // What DeepSeek V2 and V3 share: latent attention, dense first layers, routed and shared experts.
 #pragma once
 
-#include <array>
-
-#include "am/model/families/tp_rows.h"
+#include "am/model/config_reader.h"
+#include "am/model/spec.h"
 
 namespace am::model {
 
@@ -14,23 +13,14 @@ struct DeepseekDefaults {
   int64_t expert_width;
   int64_t shared_experts;
   int64_t dense_layers;
+  int64_t groups;  // of experts; 1: a token takes them out of all
+  int64_t taken_groups;
+  double scale;  // of the taken experts' weights
 };
 // config.mla, config.moe, biases and head_dim.
 void read_deepseek(ConfigReader& reader, ModelConfig& config, const DeepseekDefaults& defaults);
 // `correction_bias`: the router has V3's e_score_correction_bias, a number per expert that balances
 // their load. It is in the checkpoint and counts among the parameters, as the hub counts.
-void add_deepseek_layer(const ModelConfig& config, int64_t layer, bool correction_bias,
-                        InventoryBuilder& builder);
-
-// Latent attention is left whole: the rotated part of the keys is one for all heads, and a rank
-// with some of the heads would have a part of its gradient only. Experts are left to expert
-// parallelism. Attention needs the whole sequence, so that there is no sequence parallelism.
-inline constexpr std::array<TpRow, 5> kDeepseekTpRows = {{
-    kEmbeddingRow,
-    cut("model.layers.*.mlp.gate_proj", TpStyle::kColwise),
-    cut("model.layers.*.mlp.up_proj", TpStyle::kColwise),
-    cut("model.layers.*.mlp.down_proj", TpStyle::kRowwise),
-    kHeadRow,
-}};
+LayerSpec deepseek_layer(const ModelConfig& config, int64_t layer, bool correction_bias);
 
 }  // namespace am::model

@@ -11,12 +11,18 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
                  .experts_per_token = 0,
                  .expert_width = 1407,
                  .shared_experts = 2,
-                 .dense_layers = 0});
+                 .dense_layers = 0,
+                 .groups = 1,
+                 .taken_groups = 1,
+                 .scale = 1.0});
+  // Every other method than this one takes the best experts of all.
+  const bool grouped = reader.text("topk_method").value_or("greedy") == "group_limited_greedy";
+  if (config.moe.has_value() && !grouped) config.moe->groups = config.moe->taken_groups = 1;
   config.mlp_bias = reader.boolean("mlp_bias").value_or(false);
 }
 
-void add_layer(const ModelConfig& config, int64_t layer, InventoryBuilder& builder) {
-  add_deepseek_layer(config, layer, /*correction_bias=*/false, builder);
+LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
+  return deepseek_layer(config, layer, /*correction_bias=*/false);
 }
 
 }  // namespace
@@ -29,8 +35,7 @@ const Family kDeepseekV2 = {
     .defaults = {.max_position_embeddings = 2048, .head_dim = 128 + 64},
     .rotary = false,
     .read_config = read_config,
-    .add_layer = add_layer,
-    .tp_rows = kDeepseekTpRows,
+    .describe_layer = describe_layer,
 };
 
 }  // namespace am::model

@@ -7,6 +7,7 @@ namespace am::model {
 namespace {
 
 constexpr int64_t kMaxMtpLayers = 100;
+constexpr double kNormaliseEps = 1e-20;
 
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_deepseek(reader, config,
@@ -14,12 +15,23 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
                  .experts_per_token = 8,
                  .expert_width = 2048,
                  .shared_experts = 1,
-                 .dense_layers = 3});
+                 .dense_layers = 3,
+                 .groups = 8,
+                 .taken_groups = 4,
+                 .scale = 2.5});
+  const bool normalise = reader.boolean("norm_topk_prob").value_or(true);
+  if (config.moe.has_value()) config.moe->normalise = normalise;
   config.mtp_layers = reader.integer("num_nextn_predict_layers", 0, kMaxMtpLayers).value_or(1);
 }
 
-void add_layer(const ModelConfig& config, int64_t layer, InventoryBuilder& builder) {
-  add_deepseek_layer(config, layer, /*correction_bias=*/true, builder);
+LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
+  LayerSpec spec = deepseek_layer(config, layer, /*correction_bias=*/true);
+  if (spec.router.has_value()) {
+    spec.router->score = RouterSpec::Score::kSigmoid;
+    spec.router->group_by_two_best = true;
+    spec.router->normalise_eps = kNormaliseEps;
+  }
+  return spec;
 }
 
 }  // namespace
@@ -32,8 +44,7 @@ const Family kDeepseekV3 = {
     .defaults = {.max_position_embeddings = 4096, .head_dim = 128 + 64},
     .rotary = false,
     .read_config = read_config,
-    .add_layer = add_layer,
-    .tp_rows = kDeepseekTpRows,
+    .describe_layer = describe_layer,
 };
 
 }  // namespace am::model

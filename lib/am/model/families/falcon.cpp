@@ -2,18 +2,9 @@
 // plain MLP side by side.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
-
-// As for GPT-2: the vocabulary and the MLP are cut, the fused attention stays whole.
-constexpr std::array<TpRow, 4> kTpRows = {{
-    cut("transformer.word_embeddings", TpStyle::kRowwiseRep),
-    cut("transformer.h.*.mlp.dense_h_to_4h", TpStyle::kColwise),
-    cut("transformer.h.*.mlp.dense_4h_to_h", TpStyle::kRowwise),
-    kHeadRow,
-}};
 
 // Key/value heads are as many as written in the new architecture alone; else one, or all.
 void read_config(ConfigReader& reader, ModelConfig& config) {
@@ -21,6 +12,9 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.qkv_bias = config.o_bias = config.mlp_bias = bias;
   config.norm_bias = true;
   config.gated_mlp = false;
+  if (reader.boolean("alibi").value_or(false)) {
+    config.rotated_layers.assign(static_cast<size_t>(config.num_hidden_layers), false);
+  }
   const bool grouped = reader.boolean("new_decoder_architecture").value_or(false);
   const bool one = reader.boolean("multi_query").value_or(true);
   if (!grouped) config.num_key_value_heads = one ? 1 : config.num_attention_heads;
@@ -29,21 +23,32 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.hidden_norms = config.parallel_block ? static_cast<int>(norms) : 2;
 }
 
-void add_layer(const ModelConfig& config, int64_t /*layer*/, InventoryBuilder& builder) {
-  const int64_t hidden = config.hidden_size;
-  const int64_t query = config.num_attention_heads * config.head_dim;
-  const int64_t fused = query + 2 * config.num_key_value_heads * config.head_dim;
-  builder.linear("self_attention.query_key_value", fused, hidden, config.qkv_bias);
-  builder.linear("self_attention.dense", hidden, query, config.o_bias);
-  builder.linear("mlp.dense_h_to_4h", config.intermediate_size, hidden, config.mlp_bias);
-  builder.linear("mlp.dense_4h_to_h", hidden, config.intermediate_size, config.mlp_bias);
+LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
+  constexpr std::array<NamedNorm, 2> kSequential = {
+      {{Role::kPreFeedForwardNorm, "post_attention_layernorm"},
+       {Role::kInputNorm, "input_layernorm"}}};
+  constexpr std::array<NamedNorm, 2> kTwo = {
+      {{Role::kInputNorm, "ln_attn"}, {Role::kPreFeedForwardNorm, "ln_mlp"}}};
+  constexpr std::array<NamedNorm, 1> kOne = {{{Role::kInputNorm, "input_layernorm"}}};
+
+  LayerSpec spec = start_layer(config, layer);
+  // With one key head both orders are the same.
+  const auto fused = config.num_key_value_heads == 1 ? AttentionSpec::Fused::kConcatenated
+                                                     : AttentionSpec::Fused::kByKeyHead;
+  spec.modules.push_back(fused_attention(config, "self_attention.query_key_value", fused, spec));
+  spec.modules.push_back(matrix(Role::kAttentionOut, "self_attention.dense", config.hidden_size,
+                                config.num_attention_heads * config.head_dim, config.o_bias));
+  add_plain_mlp(config, spec, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h");
   if (!config.parallel_block) {
-    add_norms(config, builder, {"post_attention_layernorm", "input_layernorm"});
+    add_norms(config, spec, kSequential);
   } else if (config.hidden_norms == 2) {
-    add_norms(config, builder, {"ln_attn", "ln_mlp"});
+    spec.residual = Residual::kParallelTwoNorms;
+    add_norms(config, spec, kTwo);
   } else {
-    add_norms(config, builder, {"input_layernorm"});
+    spec.residual = Residual::kParallelOneNorm;
+    add_norms(config, spec, kOne);
   }
+  return spec;
 }
 
 }  // namespace
@@ -63,12 +68,12 @@ const Family kFalcon = {
                  .hidden_act = "gelu",
                  .intermediate_ratio = 4},
     .rotary = false,
+    .norm = NormKind::kLayer,
     .names = {.embedding = "transformer.word_embeddings",
               .layers = "transformer.h",
               .norm = "transformer.ln_f"},
     .read_config = read_config,
-    .add_layer = add_layer,
-    .tp_rows = kTpRows,
+    .describe_layer = describe_layer,
 };
 
 }  // namespace am::model

@@ -2,7 +2,6 @@
 // the embedding as head.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
@@ -25,10 +24,10 @@ const Family kGemma = {
                  .intermediate_size = 24576,
                  .layers = 28,
                  .heads = 16},
-    .norm_init = Init::kZeros,
+    .norm = NormKind::kRmsPlusOne,
+    .scales_embedding = true,
     .read_config = read_config,
-    .add_layer = add_llama_layer,
-    .tp_rows = kLlamaTpRows,
+    .describe_layer = llama_layer,
 };
 
 }  // namespace am::model

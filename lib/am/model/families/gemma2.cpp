@@ -1,7 +1,6 @@
 // Gemma 2: Gemma with norms before and after attention and MLP, and a window in every second layer.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
@@ -11,16 +10,11 @@ constexpr int64_t kDefaultWindow = 4096;
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
   config.hidden_norms = 4;
+  config.query_scalar = read_switchable(reader, "query_pre_attn_scalar", 256.0);
+  config.attention_softcap = read_switchable(reader, "attn_logit_softcapping", 50.0);
+  config.logit_softcap = read_switchable(reader, "final_logit_softcapping", 30.0);
   read_window(reader, config, kDefaultWindow);
   read_window_layers(reader, config, 2);
-}
-
-void add_layer(const ModelConfig& config, int64_t /*layer*/, InventoryBuilder& builder) {
-  add_attention(config, builder);
-  add_gated_mlp(config, builder, "mlp", config.intermediate_size);
-  add_norms(config, builder,
-            {"input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm",
-             "post_feedforward_layernorm"});
 }
 
 }  // namespace
@@ -35,10 +29,10 @@ const Family kGemma2 = {
                  .head_dim = 256,
                  .tie_word_embeddings = true,
                  .hidden_act = "gelu_pytorch_tanh"},
-    .norm_init = Init::kZeros,
+    .norm = NormKind::kRmsPlusOne,
+    .scales_embedding = true,
     .read_config = read_config,
-    .add_layer = add_layer,
-    .tp_rows = kLlamaTpRows,
+    .describe_layer = sandwich_layer,
 };
 
 }  // namespace am::model

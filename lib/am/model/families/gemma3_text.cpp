@@ -2,7 +2,6 @@
 // sixth layer only.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
@@ -14,18 +13,14 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
   config.hidden_norms = 4;
   config.qk_norm = true;
+  config.query_scalar = read_switchable(reader, "query_pre_attn_scalar", 256.0);
+  config.attention_softcap = read_switchable(reader, "attn_logit_softcapping", std::nullopt);
+  config.logit_softcap = read_switchable(reader, "final_logit_softcapping", std::nullopt);
+  config.local_rope_theta = read_switchable(reader, "rope_local_base_freq", 10000.0);
   read_window(reader, config, kDefaultWindow);
   const int64_t pattern =
       reader.integer("sliding_window_pattern", 1, int64_t{1} << 20).value_or(kDefaultPattern);
   read_window_layers(reader, config, pattern);
-}
-
-void add_layer(const ModelConfig& config, int64_t /*layer*/, InventoryBuilder& builder) {
-  add_attention(config, builder);
-  add_gated_mlp(config, builder, "mlp", config.intermediate_size);
-  add_norms(config, builder,
-            {"input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm",
-             "post_feedforward_layernorm"});
 }
 
 }  // namespace
@@ -46,10 +41,10 @@ const Family kGemma3Text = {
                  .intermediate_size = 9216,
                  .layers = 26,
                  .heads = 8},
-    .norm_init = Init::kZeros,
+    .norm = NormKind::kRmsPlusOne,
+    .scales_embedding = true,
     .read_config = read_config,
-    .add_layer = add_layer,
-    .tp_rows = kLlamaTpRows,
+    .describe_layer = sandwich_layer,
 };
 
 }  // namespace am::model

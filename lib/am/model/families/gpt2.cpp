@@ -1,38 +1,39 @@
 // GPT-2: learned positions, LayerNorm, a plain MLP, and weights stored [in, out].
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
 
-// AutoModel has no plan for it, and the names of its fallback match nothing here. Ours cuts what is
-// the same everywhere: the vocabulary and the MLP. c_attn holds queries, keys and values one after
-// the other, so that its slices would not be heads: attention stays whole.
-constexpr std::array<TpRow, 3> kTpRows = {{
-    cut("transformer.wte", TpStyle::kRowwiseRep),
-    cut("transformer.h.*.mlp.c_fc", TpStyle::kColwise),
-    cut("transformer.h.*.mlp.c_proj", TpStyle::kRowwise),
-}};
-
-void read_config(ConfigReader& /*reader*/, ModelConfig& config) {
+void read_config(ConfigReader& reader, ModelConfig& config) {
+  config.rotated_layers.assign(static_cast<size_t>(config.num_hidden_layers), false);
+  config.scales_attention = reader.boolean("scale_attn_weights").value_or(true);
+  config.scales_by_layer = reader.boolean("scale_attn_by_inverse_layer_idx").value_or(false);
   config.qkv_bias = config.o_bias = config.mlp_bias = true;
   config.norm_bias = true;
   config.gated_mlp = false;
 }
 
-void add_layer(const ModelConfig& config, int64_t /*layer*/, InventoryBuilder& builder) {
-  const int64_t hidden = config.hidden_size;
-  add_norms(config, builder, {"ln_1"});
-  builder.conv1d("attn.c_attn", 3 * hidden, hidden);
-  builder.conv1d("attn.c_proj", hidden, hidden);
-  add_norms(config, builder, {"ln_2"});
-  builder.conv1d("mlp.c_fc", config.intermediate_size, hidden);
-  builder.conv1d("mlp.c_proj", hidden, config.intermediate_size);
+ModuleSpec conv1d(ModuleSpec module) {
+  module.in_out = true;
+  return module;
 }
 
-void add_positions(const ModelConfig& config, InventoryBuilder& builder) {
-  builder.embedding("transformer.wpe", config.max_position_embeddings, config.hidden_size);
+LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
+  const int64_t hidden = config.hidden_size;
+  const int64_t width = config.intermediate_size;
+  LayerSpec spec = start_layer(config, layer);
+  if (!config.scales_attention) spec.attention.scale = 1.0;
+  if (config.scales_by_layer) spec.attention.scale /= static_cast<double>(layer + 1);
+  spec.modules = {
+      norm(config, Role::kInputNorm, "ln_1", hidden),
+      conv1d(fused_attention(config, "attn.c_attn", AttentionSpec::Fused::kConcatenated, spec)),
+      conv1d(matrix(Role::kAttentionOut, "attn.c_proj", hidden, hidden, config.o_bias)),
+      norm(config, Role::kPreFeedForwardNorm, "ln_2", hidden),
+      conv1d(matrix(Role::kUp, "mlp.c_fc", width, hidden, config.mlp_bias)),
+      conv1d(matrix(Role::kDown, "mlp.c_proj", hidden, width, config.mlp_bias)),
+  };
+  return spec;
 }
 
 }  // namespace
@@ -56,13 +57,13 @@ const Family kGpt2 = {
                  .hidden_act = "gelu_new",
                  .intermediate_ratio = 4},
     .rotary = false,
+    .norm = NormKind::kLayer,
     .names = {.embedding = "transformer.wte",
+              .positions = "transformer.wpe",
               .layers = "transformer.h",
               .norm = "transformer.ln_f"},
     .read_config = read_config,
-    .add_layer = add_layer,
-    .add_positions = add_positions,
-    .tp_rows = kTpRows,
+    .describe_layer = describe_layer,
 };
 
 }  // namespace am::model

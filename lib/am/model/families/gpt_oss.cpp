@@ -2,16 +2,18 @@
 // tensor.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
 
 constexpr int64_t kDefaultWindow = 128;
+constexpr double kAlpha = 1.702;
+constexpr double kDefaultLimit = 7.0;
 
 // The experts' width is intermediate_size. Every projection and every expert has a bias.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config, /*fallback=*/true);
+  config.activation_limit = read_switchable(reader, "swiglu_limit", kDefaultLimit);
   read_window(reader, config, kDefaultWindow);
   read_window_layers(reader, config, 2);
   read_moe(reader, config,
@@ -23,22 +25,34 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
             .default_width = 2880});
 }
 
-void add_layer(const ModelConfig& config, int64_t /*layer*/, InventoryBuilder& builder) {
+// One tensor [experts, in, out] of all experts' matrices, and one of their biases.
+ModuleSpec stacked(Role role, std::string_view leaf, int64_t out, int64_t in, int64_t experts) {
+  ModuleSpec module = matrix(role, "mlp.experts", out, in, /*bias=*/true);
+  module.leaf = leaf;
+  module.in_out = true;
+  module.copies = experts;
+  module.stacked = true;
+  return module;
+}
+
+LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
   const int64_t experts = config.moe->experts;
   const int64_t width = config.moe->expert_width;
   const int64_t hidden = config.hidden_size;
-  const auto fused = [&](std::string_view leaf, Shape shape, Init init) {
-    builder.bare("mlp.experts", leaf, std::move(shape), ModuleKind::kExpert, init);
-  };
-  builder.bare("self_attn", "sinks", {config.num_attention_heads}, ModuleKind::kHeadVector,
-               Init::kNormal);
-  add_attention(config, builder);
-  builder.router("mlp.router", experts, hidden, true);
-  fused("gate_up_proj", {experts, hidden, 2 * width}, Init::kNormal);
-  fused("gate_up_proj_bias", {experts, 2 * width}, Init::kZeros);
-  fused("down_proj", {experts, width, hidden}, Init::kNormal);
-  fused("down_proj_bias", {experts, hidden}, Init::kZeros);
-  add_norms(config, builder, {"input_layernorm", "post_attention_layernorm"});
+  LayerSpec spec = start_layer(config, layer);
+  spec.activation = Activation::kClampedSilu;
+  spec.activation_alpha = kAlpha;
+  spec.activation_limit = config.activation_limit.value_or(kDefaultLimit);
+  spec.attention.sinks = true;
+  spec.router->score = RouterSpec::Score::kSoftmaxOfTaken;
+  spec.modules.push_back(
+      vector(Role::kSinks, "self_attn", "sinks", config.num_attention_heads, Init::kNormal));
+  add_attention(config, spec);
+  add_router(config, spec, "mlp.router", /*bias=*/true);
+  spec.modules.push_back(stacked(Role::kExpertGateUp, "gate_up_proj", 2 * width, hidden, experts));
+  spec.modules.push_back(stacked(Role::kExpertDown, "down_proj", hidden, width, experts));
+  add_norms(config, spec, kLlamaNorms);
+  return spec;
 }
 
 }  // namespace
@@ -52,9 +66,9 @@ const Family kGptOss = {
                  .head_dim = 64,
                  .norm_eps = 1e-5,
                  .rope_theta = 150000.0},
+    .norm = NormKind::kRmsWide,
     .read_config = read_config,
-    .add_layer = add_layer,
-    .tp_rows = kLlamaTpRows,
+    .describe_layer = describe_layer,
 };
 
 }  // namespace am::model

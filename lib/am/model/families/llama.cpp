@@ -1,7 +1,6 @@
 // Llama 1 to 3.x and the many models that took over its config: Yi, SmolLM2, TinyLlama, ...
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
@@ -24,8 +23,7 @@ const Family kLlama = {
                  .layers = 32,
                  .heads = 32},
     .read_config = read_config,
-    .add_layer = add_llama_layer,
-    .tp_rows = kLlamaTpRows,
+    .describe_layer = llama_layer,
 };
 
 }  // namespace am::model

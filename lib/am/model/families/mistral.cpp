@@ -1,7 +1,6 @@
 // Mistral 7B and its kin: the Llama decoder without biases, with a window over all layers.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
@@ -27,8 +26,7 @@ const Family kMistral = {
                  .layers = 32,
                  .heads = 32},
     .read_config = read_config,
-    .add_layer = add_llama_layer,
-    .tp_rows = kLlamaTpRows,
+    .describe_layer = llama_layer,
 };
 
 }  // namespace am::model

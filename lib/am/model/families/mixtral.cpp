@@ -1,7 +1,6 @@
 // Mixtral: the Mistral decoder with experts in place of the MLP.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
@@ -15,15 +14,17 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
             .default_experts_per_token = 2,
             .width = "intermediate_size",
             .default_width = 14336});
+  if (config.moe.has_value()) config.moe->normalise = true;
 }
 
 // The hub's names; transformers itself keeps all experts in one tensor and writes these.
-void add_layer(const ModelConfig& config, int64_t /*layer*/, InventoryBuilder& builder) {
-  add_attention(config, builder);
-  builder.router("block_sparse_moe.gate", config.moe->experts, config.hidden_size, false);
-  add_experts(config, builder, "block_sparse_moe.experts",
-              {.gate = "w1", .up = "w3", .down = "w2"});
-  add_norms(config, builder, {"input_layernorm", "post_attention_layernorm"});
+LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
+  LayerSpec spec = start_layer(config, layer);
+  add_attention(config, spec);
+  add_router(config, spec, "block_sparse_moe.gate");
+  add_experts(config, spec, "block_sparse_moe.experts", {.gate = "w1", .up = "w3", .down = "w2"});
+  add_norms(config, spec, kLlamaNorms);
+  return spec;
 }
 
 }  // namespace
@@ -37,8 +38,7 @@ const Family kMixtral = {
                  .norm_eps = 1e-5,
                  .rope_theta = 1000000.0},
     .read_config = read_config,
-    .add_layer = add_layer,
-    .tp_rows = kLlamaTpRows,
+    .describe_layer = describe_layer,
 };
 
 }  // namespace am::model

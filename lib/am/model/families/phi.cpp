@@ -1,25 +1,11 @@
 // Phi-1, 1.5 and 2: attention and a plain MLP side by side after one LayerNorm, biases everywhere.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
 
-constexpr std::array<TpRow, 12> kTpRows = {{
-    kEmbeddingRow,
-    cut("model.layers.*.self_attn.q_proj", TpStyle::kColwise),
-    cut("model.layers.*.self_attn.k_proj", TpStyle::kColwise),
-    cut("model.layers.*.self_attn.v_proj", TpStyle::kColwise),
-    cut("model.layers.*.self_attn.dense", TpStyle::kRowwise),
-    cut("model.layers.*.self_attn.q_layernorm", TpStyle::kReplicatedWithGradAllreduce),
-    cut("model.layers.*.self_attn.k_layernorm", TpStyle::kReplicatedWithGradAllreduce),
-    cut("model.layers.*.mlp.fc1", TpStyle::kColwise),
-    cut("model.layers.*.mlp.fc2", TpStyle::kRowwise),
-    sequence_norm("model.layers.*.input_layernorm"),
-    sequence_norm("model.final_layernorm"),
-    kHeadRow,
-}};
+constexpr double kRotatedPart = 0.5;
 
 void read_config(ConfigReader& reader, ModelConfig& config) {
   config.qkv_bias = config.o_bias = config.mlp_bias = config.head_bias = true;
@@ -27,17 +13,25 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.gated_mlp = false;
   config.parallel_block = true;
   config.hidden_norms = 1;
+  const Json& details = reader.raw("rope_parameters");
+  const bool says_part = reader.has("partial_rotary_factor") ||
+                         (details.is_object() && details.contains("partial_rotary_factor"));
+  if (!says_part) config.rope.rotated_part = kRotatedPart;
   config.qk_norm = reader.boolean("qk_layernorm").value_or(false);
 }
 
-void add_layer(const ModelConfig& config, int64_t /*layer*/, InventoryBuilder& builder) {
-  add_attention(config, builder,
+constexpr std::array<NamedNorm, 1> kNorms = {{{Role::kInputNorm, "input_layernorm"}}};
+
+LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
+  LayerSpec spec = start_layer(config, layer);
+  spec.residual = Residual::kParallelOneNorm;
+  add_attention(config, spec,
                 {.output = "self_attn.dense",
                  .query_norm = "self_attn.q_layernorm",
                  .key_norm = "self_attn.k_layernorm"});
-  builder.linear("mlp.fc1", config.intermediate_size, config.hidden_size, true);
-  builder.linear("mlp.fc2", config.hidden_size, config.intermediate_size, true);
-  add_norms(config, builder, {"input_layernorm"});
+  add_plain_mlp(config, spec, "mlp.fc1", "mlp.fc2");
+  add_norms(config, spec, kNorms);
+  return spec;
 }
 
 }  // namespace
@@ -48,10 +42,10 @@ const Family kPhi = {
     .layer_class = "transformers.models.phi.modeling_phi.PhiDecoderLayer",
     .keys = {.norm_eps = "layer_norm_eps"},
     .defaults = {.max_position_embeddings = 2048, .norm_eps = 1e-5, .hidden_act = "gelu_new"},
+    .norm = NormKind::kLayer,
     .names = {.norm = "model.final_layernorm"},
     .read_config = read_config,
-    .add_layer = add_layer,
-    .tp_rows = kTpRows,
+    .describe_layer = describe_layer,
 };
 
 }  // namespace am::model

@@ -2,33 +2,29 @@
 // and up.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
 
-// Attention works on whole heads on every rank, because the fused matrix lies as all queries, all
-// keys, all values: its slices would not be heads. The weights are cut all the same, the way that
-// needs no slice of the output. There is no sequence parallelism.
-constexpr std::array<TpRow, 6> kTpRows = {{
-    kEmbeddingRow,
-    cut("model.layers.*.self_attn.qkv_proj", TpStyle::kRowwiseRep),
-    cut("model.layers.*.self_attn.o_proj", TpStyle::kColwiseRep),
-    cut("model.layers.*.mlp.gate_up_proj", TpStyle::kColwise),
-    cut("model.layers.*.mlp.down_proj", TpStyle::kRowwise),
-    kHeadRow,
-}};
+// The weights of attention are cut all the same, the way that needs no slice of the output.
+constexpr std::array<TpException, 2> kTpExceptions = {
+    {{Role::kQkv, TpStyle::kRowwiseRep}, {Role::kAttentionOut, TpStyle::kColwiseRep}}};
 
 void read_config(ConfigReader& reader, ModelConfig& config) { read_window(reader, config, 0); }
 
-void add_layer(const ModelConfig& config, int64_t /*layer*/, InventoryBuilder& builder) {
-  const int64_t query = config.num_attention_heads * config.head_dim;
-  const int64_t key_value = config.num_key_value_heads * config.head_dim;
-  builder.linear("self_attn.o_proj", config.hidden_size, query, false);
-  builder.linear("self_attn.qkv_proj", query + 2 * key_value, config.hidden_size, false);
-  builder.linear("mlp.gate_up_proj", 2 * config.intermediate_size, config.hidden_size, false);
-  builder.linear("mlp.down_proj", config.hidden_size, config.intermediate_size, false);
-  add_norms(config, builder, {"input_layernorm", "post_attention_layernorm"});
+LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
+  const int64_t hidden = config.hidden_size;
+  const int64_t width = config.intermediate_size;
+  LayerSpec spec = start_layer(config, layer);
+  spec.modules.push_back(matrix(Role::kAttentionOut, "self_attn.o_proj", hidden,
+                                config.num_attention_heads * config.head_dim));
+  spec.modules.push_back(
+      fused_attention(config, "self_attn.qkv_proj", AttentionSpec::Fused::kConcatenated, spec));
+  spec.modules.push_back(matrix(Role::kGateUp, "mlp.gate_up_proj", 2 * width, hidden));
+  spec.modules.back().slices = {{Role::kGate, width}, {Role::kUp, width}};
+  spec.modules.push_back(matrix(Role::kDown, "mlp.down_proj", hidden, width));
+  add_norms(config, spec, kLlamaNorms);
+  return spec;
 }
 
 }  // namespace
@@ -40,8 +36,8 @@ const Family kPhi3 = {
     .layer_class = "transformers.models.phi3.modeling_phi3.Phi3DecoderLayer",
     .defaults = {.max_position_embeddings = 4096, .norm_eps = 1e-5},
     .read_config = read_config,
-    .add_layer = add_layer,
-    .tp_rows = kTpRows,
+    .describe_layer = describe_layer,
+    .tp_exceptions = kTpExceptions,
 };
 
 }  // namespace am::model

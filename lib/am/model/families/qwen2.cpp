@@ -1,7 +1,6 @@
 // Qwen2 and Qwen2.5: the Llama decoder with biases on the query, key and value projections.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
@@ -19,8 +18,7 @@ const Family kQwen2 = {
     .layer_class = "transformers.models.qwen2.modeling_qwen2.Qwen2DecoderLayer",
     .defaults = {.max_position_embeddings = 32768, .key_value_heads = 32},
     .read_config = read_config,
-    .add_layer = add_llama_layer,
-    .tp_rows = kLlamaTpRows,
+    .describe_layer = llama_layer,
 };
 
 }  // namespace am::model

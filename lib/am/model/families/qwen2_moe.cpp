@@ -2,7 +2,6 @@
 // weighs.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
@@ -45,20 +44,22 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
     config.moe->shared_width = shared;
     config.moe->shared_gate = true;
   }
+  const bool normalise = reader.boolean("norm_topk_prob").value_or(false);
+  if (config.moe.has_value()) config.moe->normalise = normalise;
   read_sparse_layers(reader, config);
 }
 
-void add_layer(const ModelConfig& config, int64_t layer, InventoryBuilder& builder) {
-  if (!has_experts(config, layer)) {
-    add_llama_layer(config, layer, builder);
-    return;
-  }
-  add_attention(config, builder);
-  builder.router("mlp.gate", config.moe->experts, config.hidden_size, false);
-  add_experts(config, builder, "mlp.experts");
-  add_gated_mlp(config, builder, "mlp.shared_expert", config.moe->shared_width);
-  builder.router("mlp.shared_expert_gate", 1, config.hidden_size, false);
-  add_norms(config, builder, {"input_layernorm", "post_attention_layernorm"});
+LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
+  if (!has_experts(config, layer)) return llama_layer(config, layer);
+  LayerSpec spec = start_layer(config, layer);
+  add_attention(config, spec);
+  add_router(config, spec, "mlp.gate");
+  add_experts(config, spec, "mlp.experts");
+  add_shared_experts(config, spec, "mlp.shared_expert");
+  spec.modules.push_back(
+      matrix(Role::kSharedWeigher, "mlp.shared_expert_gate", 1, config.hidden_size));
+  add_norms(config, spec, kLlamaNorms);
+  return spec;
 }
 
 }  // namespace
@@ -69,8 +70,7 @@ const Family kQwen2Moe = {
     .layer_class = "transformers.models.qwen2_moe.modeling_qwen2_moe.Qwen2MoeDecoderLayer",
     .defaults = {.max_position_embeddings = 32768, .key_value_heads = 16},
     .read_config = read_config,
-    .add_layer = add_layer,
-    .tp_rows = kLlamaTpRows,
+    .describe_layer = describe_layer,
 };
 
 }  // namespace am::model

@@ -2,7 +2,6 @@
 // size.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
@@ -21,8 +20,7 @@ const Family kQwen3 = {
     .layer_class = "transformers.models.qwen3.modeling_qwen3.Qwen3DecoderLayer",
     .defaults = {.max_position_embeddings = 32768, .key_value_heads = 32, .head_dim = 128},
     .read_config = read_config,
-    .add_layer = add_llama_layer,
-    .tp_rows = kLlamaTpRows,
+    .describe_layer = llama_layer,
 };
 
 }  // namespace am::model

@@ -1,7 +1,6 @@
 // Qwen3-MoE (Qwen3-30B-A3B, Qwen3-235B-A22B): Qwen3 with experts in place of the MLP.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
@@ -19,18 +18,19 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
             .width = "moe_intermediate_size",
             .default_width = 768},
            /*may_be_dense=*/true);
+  const bool normalise = reader.boolean("norm_topk_prob").value_or(false);
+  if (config.moe.has_value()) config.moe->normalise = normalise;
   read_sparse_layers(reader, config);
 }
 
-void add_layer(const ModelConfig& config, int64_t layer, InventoryBuilder& builder) {
-  if (!has_experts(config, layer)) {
-    add_llama_layer(config, layer, builder);
-    return;
-  }
-  add_attention(config, builder);
-  builder.router("mlp.gate", config.moe->experts, config.hidden_size, false);
-  add_experts(config, builder, "mlp.experts");
-  add_norms(config, builder, {"input_layernorm", "post_attention_layernorm"});
+LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
+  if (!has_experts(config, layer)) return llama_layer(config, layer);
+  LayerSpec spec = start_layer(config, layer);
+  add_attention(config, spec);
+  add_router(config, spec, "mlp.gate");
+  add_experts(config, spec, "mlp.experts");
+  add_norms(config, spec, kLlamaNorms);
+  return spec;
 }
 
 }  // namespace
@@ -41,8 +41,7 @@ const Family kQwen3Moe = {
     .layer_class = "transformers.models.qwen3_moe.modeling_qwen3_moe.Qwen3MoeDecoderLayer",
     .defaults = {.max_position_embeddings = 32768, .key_value_heads = 4},
     .read_config = read_config,
-    .add_layer = add_layer,
-    .tp_rows = kLlamaTpRows,
+    .describe_layer = describe_layer,
 };
 
 }  // namespace am::model

@@ -1,21 +1,32 @@
 // SmolLM3: the Llama decoder, with every fourth layer without rotation.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
-#include "am/model/families/tp_rows.h"
 
 namespace am::model {
 namespace {
 
 constexpr int64_t kNoRopeInterval = 4;
 
+// 1 in no_rope_layers: the layer is rotated.
+void read_rotated_layers(ConfigReader& reader, int64_t interval, ModelConfig& config) {
+  const Json& listed = reader.raw("no_rope_layers");
+  const auto layers = static_cast<size_t>(config.num_hidden_layers);
+  const bool fits = listed.is_array() && listed.size() == layers;
+  for (size_t layer = 0; layer < layers; ++layer) {
+    const bool fourth = (static_cast<int64_t>(layer) + 1) % interval == 0;
+    config.rotated_layers.push_back(fits ? listed[layer] != 0 : !fourth);
+  }
+}
+
 // A window, where there is one, is over the layers without rotation.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
   config.mlp_bias = reader.boolean("mlp_bias").value_or(false);
-  if (!reader.boolean("use_sliding_window").value_or(false)) return;
-  read_window(reader, config, 0);
   const int64_t interval =
       reader.integer("no_rope_layer_interval", 1, int64_t{1} << 20).value_or(kNoRopeInterval);
+  read_rotated_layers(reader, interval, config);
+  if (!reader.boolean("use_sliding_window").value_or(false)) return;
+  read_window(reader, config, 0);
   if (!reader.raw("layer_types").is_null()) {
     read_window_layers(reader, config, 1);
     return;
@@ -38,8 +49,7 @@ const Family kSmollm3 = {
                  .rope_theta = 2000000.0,
                  .tie_word_embeddings = true},
     .read_config = read_config,
-    .add_layer = add_llama_layer,
-    .tp_rows = kLlamaTpRows,
+    .describe_layer = llama_layer,
 };
 
 }  // namespace am::model

@@ -1,0 +1,36 @@
+#include "am/model/gradient_sum.h"
+
+namespace am::model {
+namespace {
+
+bool is_cut(const ModuleSpec& module, bool bias, TpStyle style) {
+  switch (style) {
+    case TpStyle::kColwise:
+    case TpStyle::kColwiseRep:
+      return true;
+    case TpStyle::kRowwise:
+    case TpStyle::kRowwiseRep:
+      // A row-wise bias is added once, after the sum over tp: every rank has all of it.
+      return !bias || module.kind == ModuleKind::kEmbedding;
+    case TpStyle::kSequenceParallel:
+    case TpStyle::kReplicatedWithGradAllreduce:
+      break;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool gradient_sum(const ModuleSpec& module, bool bias, const TpUse& use) {
+  if (use.style == TpStyle::kSequenceParallel) return true;
+  if (use.style == TpStyle::kReplicatedWithGradAllreduce) return true;
+  // Projections gather the tokens before they are split into heads. A head vector is cut as the
+  // heads are, so that its piece is nobody else's.
+  if (module.kind == ModuleKind::kHeadVector) return false;
+  const bool on_heads = module.from == Space::kHeads || module.from == Space::kKeyHeads;
+  if (on_heads && module.kind == ModuleKind::kNorm) return use.heads_are_cut;
+  if (use.style.has_value() && is_cut(module, bias, *use.style)) return false;
+  return use.sequence_parallel;
+}
+
+}  // namespace am::model

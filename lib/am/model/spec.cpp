@@ -1,0 +1,90 @@
+#include "am/model/spec.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "am/model/families/blocks.h"
+#include "am/model/family.h"
+
+namespace am::model {
+namespace {
+
+const ModuleSpec* find_role(const std::vector<ModuleSpec>& modules, Role role) {
+  const auto found = std::find_if(modules.begin(), modules.end(),
+                                  [&](const ModuleSpec& module) { return module.role == role; });
+  return found == modules.end() ? nullptr : &*found;
+}
+
+double matrix_numel(const ModuleSpec& module) {
+  return static_cast<double>(module.out) * static_cast<double>(module.in);
+}
+
+std::vector<RopeSpec> ropes_of(const ModelConfig& config) {
+  std::vector<RopeSpec> ropes = {config.rope};
+  if (config.local_rope_theta.has_value()) {
+    ropes.push_back({.theta = *config.local_rope_theta});
+  }
+  return ropes;
+}
+
+}  // namespace
+
+int64_t ModuleSpec::weight_numel() const {
+  return stored ? copies * out * std::max<int64_t>(in, 1) : 0;
+}
+
+int64_t ModuleSpec::bias_numel() const { return bias ? copies * out : 0; }
+
+int64_t ModuleSpec::tensors() const {
+  const int64_t one = (stored ? 1 : 0) + (bias ? 1 : 0);
+  return stacked ? one : copies * one;
+}
+
+const ModuleSpec* LayerSpec::find(Role role) const { return find_role(modules, role); }
+
+int LayerSpec::hidden_norms() const {
+  return static_cast<int>(std::count_if(modules.begin(), modules.end(), [](const ModuleSpec& each) {
+    return each.kind == ModuleKind::kNorm && each.from == Space::kHidden;
+  }));
+}
+
+const ModuleSpec* DecoderSpec::find(Role role) const {
+  const ModuleSpec* found = find_role(before, role);
+  return found != nullptr ? found : find_role(after, role);
+}
+
+LayerSpec describe(const ModelConfig& config, int64_t layer) {
+  return family_of(config).describe_layer(config, layer);
+}
+
+DecoderSpec describe(const ModelConfig& config) {
+  DecoderSpec spec;
+  spec.names = family_of(config).names;
+  spec.tied = config.tie_word_embeddings;
+  spec.ropes = ropes_of(config);
+  if (family_of(config).scales_embedding) {
+    spec.embedding_scale = std::sqrt(static_cast<double>(config.hidden_size));
+  }
+  spec.logit_softcap = config.logit_softcap;
+  spec.before = modules_before_layers(config, spec.names);
+  spec.after = modules_after_layers(config, spec.names);
+  for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+    LayerSpec made = describe(config, layer);
+    auto kind = std::find(spec.kinds.begin(), spec.kinds.end(), made);
+    if (kind == spec.kinds.end()) kind = spec.kinds.insert(kind, std::move(made));
+    spec.kind_of_layer.push_back(static_cast<int>(std::distance(spec.kinds.begin(), kind)));
+  }
+  return spec;
+}
+
+double matmul_parameters(const LayerSpec& layer) {
+  double weights = 0.0;
+  for (const ModuleSpec& module : layer.modules) {
+    const bool taken = module.kind == ModuleKind::kExpert;
+    weights += matrix_numel(module) * (taken ? static_cast<double>(layer.router->taken) : 1.0);
+  }
+  return weights;
+}
+
+}  // namespace am::model

@@ -1,0 +1,249 @@
+#include "am/planner/layer_activations.h"
+
+#include <algorithm>
+
+namespace am::planner {
+namespace {
+
+using config::ActivationCheckpointing;
+using model::Role;
+
+double as_double(int64_t value) { return static_cast<double>(value); }
+
+double out_of(const LocalLayer& layer, Role role) {
+  const model::ModuleSpec* module = layer.spec().find(role);
+  return module == nullptr ? 0.0 : as_double(module->out);
+}
+
+double experts_taken(const LocalLayer& layer) {
+  const auto& router = layer.spec().router;
+  return router.has_value() ? as_double(router->taken) : 0.0;
+}
+
+// Elements that one token takes on this rank between the first and the last projections of
+// attention.
+struct HeadWidths {
+  double query = 0.0, key = 0.0, value = 0.0, out = 0.0;
+  double latent = 0.0;  // the narrow vectors, each once as a norm's input and once as its output
+};
+
+HeadWidths head_widths(const LocalLayer& layer) {
+  const model::AttentionSpec& attention = layer.spec().attention;
+  HeadWidths widths;
+  if (layer.has(Role::kKey)) {
+    widths.query = layer[Role::kQuery].out;
+    widths.key = layer[Role::kKey].out;
+    widths.value = layer[Role::kValue].out;
+    widths.out = widths.query;
+    return widths;
+  }
+  // A rank has some of the heads where latent attention is cut; a fused matrix gives all of them.
+  const LocalModule& up = layer[Role::kKeyValueUp];
+  const double parts = up.spec != nullptr ? as_double(up.spec->out) / up.out : 1.0;
+  widths.query = as_double(attention.heads * attention.qk_width) / parts;
+  widths.key = as_double(attention.key_heads * attention.qk_width) / parts;
+  widths.value = as_double(attention.key_heads * attention.v_width) / parts;
+  widths.out = as_double(attention.heads * attention.v_width) / parts;
+  widths.latent =
+      2.0 * (out_of(layer, Role::kQueryDownNorm) + out_of(layer, Role::kKeyValueDownNorm));
+  return widths;
+}
+
+// The same inside of the feed-forward; of experts all that a token takes.
+struct WideWidths {
+  double gate = 0.0, up = 0.0, down_in = 0.0;
+};
+
+WideWidths wide_widths(const LocalLayer& layer) {
+  const double taken = experts_taken(layer);
+  WideWidths widths;
+  widths.gate = layer[Role::kGate].out + layer[Role::kGateUp].out / 2.0 +
+                layer[Role::kSharedGate].out +
+                taken * (layer[Role::kExpertGate].out + layer[Role::kExpertGateUp].out / 2.0);
+  widths.up = layer[Role::kUp].out + layer[Role::kGateUp].out / 2.0 + layer[Role::kSharedUp].out +
+              taken * (layer[Role::kExpertUp].out + layer[Role::kExpertGateUp].out / 2.0);
+  widths.down_in =
+      layer[Role::kDown].in + layer[Role::kSharedDown].in + taken * layer[Role::kExpertDown].in;
+  return widths;
+}
+
+// The same where the weight has another dtype than the input, as in a head's norm under autocast:
+// ATen's operators keep their input in float32, its root mean square, and the normalised values.
+double composite_norm_bytes(double rows, double width, double compute_bytes) {
+  return rows * (width * (4.0 + compute_bytes) + 4.0);
+}
+
+}  // namespace
+
+LayerActivations::LayerActivations(const ActivationContext& context, const Layout& layout,
+                                   int64_t rank, const model::Unit& layer)
+    : context_(context),
+      layer_(layout, rank, layer),
+      mode_(context.checkpointing_of(layer.layer)),
+      hidden_(out_of(layer_, Role::kAttentionOut)) {
+  at(Saved::kLayerInput) = hidden_bytes(context_, hidden_);
+  measure_attention();
+  measure_feed_forward();
+  measure_casts();
+}
+
+void LayerActivations::measure_attention() {
+  const double N = context_.tokens;
+  const double p = context_.product_bytes;
+  const double rows = N / context_.sequence_parts;
+  const model::AttentionSpec& attention = layer_.spec().attention;
+  const auto head_width = as_double(attention.qk_width);
+  const HeadWidths w = head_widths(layer_);
+  at(Saved::kInputNorm) = norm_bytes(rows, hidden_, context_.compute_bytes);
+  // Gathered over the sequence where it was cut: a linear layer saves what it multiplies.
+  at(Saved::kAttentionInput) = N * hidden_ * p * kept_inputs(layer_.trained_readers(true));
+  // Flash attention saves its inputs, its output, and a logarithm per token and head instead of the
+  // scores (Dao et al., 2022).
+  at(Saved::kHeads) = N * (w.query + w.key + w.value + w.latent) * p;
+  at(Saved::kAttentionOutput) = N * w.out * p;
+  at(Saved::kAttentionStatistics) = N * w.query / head_width * 4.0;
+  const bool windowed =
+      attention.window.has_value() && as_double(*attention.window) < context_.sequence;
+  if (windowed) at(Saved::kWindowMask) = context_.sequence * context_.sequence * p;
+  if (!layer_.has(Role::kQueryNorm)) return;
+  const double heads = N * (w.query + w.key) / head_width;
+  at(Saved::kHeadNorms) = context_.casts() ? composite_norm_bytes(heads, head_width, p)
+                                           : norm_bytes(heads, head_width, p);
+  at(Saved::kHeadNormInputs) = N * (w.query + w.key) * p;
+}
+
+void LayerActivations::measure_feed_forward() {
+  const double N = context_.tokens;
+  const double p = context_.product_bytes;
+  const double rows = N / context_.sequence_parts;
+  const double other_norms = layer_.spec().hidden_norms() - 1.0;
+  const WideWidths w = wide_widths(layer_);
+  at(Saved::kOtherNorms) = other_norms * norm_bytes(rows, hidden_, context_.compute_bytes);
+  at(Saved::kFeedForwardNormOutput) = hidden_bytes(context_, hidden_);
+  // A parallel block with one norm multiplies the same input as attention, and has one sum.
+  if (other_norms > 0.0) {
+    at(Saved::kSumAfterAttention) = hidden_bytes(context_, hidden_);
+    at(Saved::kFeedForwardInput) = N * hidden_ * p * kept_inputs(layer_.trained_readers(false));
+  }
+  at(Saved::kRoutedTokens) = N * 2.0 * experts_taken(layer_) * hidden_ * p;
+  at(Saved::kGate) = N * w.gate * p;
+  at(Saved::kUp) = N * w.up * p;
+  // Computed again from those two (nn/fused/swiglu.h); experts, of which am-run runs none, keep it.
+  const bool fused = w.gate > 0.0 && !layer_.spec().router.has_value();
+  at(Saved::kDownInput) = fused ? 0.0 : N * w.down_in * p;
+}
+
+void LayerActivations::measure_casts() {
+  const double out = layer_.numel({Role::kAttentionOut});
+  const double dense = layer_.numel({Role::kGate, Role::kUp, Role::kGateUp, Role::kDown});
+  at(Saved::kCastAttentionOut) = cast_weights_bytes(context_, out);
+  at(Saved::kCastFeedForward) = cast_weights_bytes(context_, dense);
+  at(Saved::kCastOthers) = cast_weights_bytes(context_, layer_.numel() - out - dense);
+}
+
+// Of the products that read one input how many keep it, which the matrix's gradient reads: it is
+// one tensor, unless autocast narrows it for each.
+double LayerActivations::kept_inputs(double trained) const {
+  return context_.casts() ? trained : std::min(trained, 1.0);
+}
+
+std::initializer_list<Saved> LayerActivations::kept_under(ActivationCheckpointing mode) {
+  using enum Saved;
+  static constexpr std::initializer_list<Saved> kAll = {kInputNorm,
+                                                        kAttentionInput,
+                                                        kOtherNorms,
+                                                        kHeads,
+                                                        kHeadNorms,
+                                                        kAttentionOutput,
+                                                        kAttentionStatistics,
+                                                        kWindowMask,
+                                                        kFeedForwardInput,
+                                                        kRoutedTokens,
+                                                        kGate,
+                                                        kUp,
+                                                        kDownInput,
+                                                        kCastAttentionOut,
+                                                        kCastFeedForward,
+                                                        kCastOthers};
+  // All but what is inside of the feed-forward, of which the input is kept.
+  static constexpr std::initializer_list<Saved> kAllButMlp = {kInputNorm,
+                                                              kAttentionInput,
+                                                              kOtherNorms,
+                                                              kHeads,
+                                                              kHeadNorms,
+                                                              kAttentionOutput,
+                                                              kAttentionStatistics,
+                                                              kWindowMask,
+                                                              kFeedForwardNormOutput,
+                                                              kRoutedTokens,
+                                                              kCastAttentionOut,
+                                                              kCastOthers};
+  // The inputs of both halves, attention's whole core, and the gate (nn/checkpointed_layer.h).
+  static constexpr std::initializer_list<Saved> kSelected = {
+      kLayerInput,          kHeads,      kHeadNormInputs,    kAttentionOutput,
+      kAttentionStatistics, kWindowMask, kSumAfterAttention, kGate,
+      kCastAttentionOut};
+  static constexpr std::initializer_list<Saved> kInputAlone = {kLayerInput};
+  switch (mode) {
+    case ActivationCheckpointing::kFull:
+      return kInputAlone;
+    case ActivationCheckpointing::kSelective:
+      return kSelected;
+    case ActivationCheckpointing::kMlp:
+      return kAllButMlp;
+    case ActivationCheckpointing::kOff:
+      break;
+  }
+  return kAll;
+}
+
+double LayerActivations::sum(std::initializer_list<Saved> saved) const {
+  double total = 0.0;
+  for (const Saved each : saved) total += bytes(each);
+  return total;
+}
+
+// What a feed-forward that is a segment of its own computes again: under "selective" from the sum
+// before its norm, and of the gate's product; under "mlp" from the norm's output. The projections,
+// another segment under "selective", compute less.
+double LayerActivations::recomputed_feed_forward() const {
+  const bool selective = mode_ == ActivationCheckpointing::kSelective;
+  const double again = sum({Saved::kCastFeedForward, Saved::kFeedForwardInput, Saved::kUp,
+                            selective ? Saved::kOtherNorms : Saved::kGate});
+  // Gathering over the sequence, or narrowing, makes another tensor of the norm's output.
+  const bool other_input = context_.sequence_parts > 1.0 || context_.casts();
+  if (!selective && other_input) return again;
+  return std::max(0.0, again - hidden_bytes(context_, hidden_));
+}
+
+double LayerActivations::recomputed() const {
+  if (mode_ == ActivationCheckpointing::kOff) return 0.0;
+  const bool two_sums = layer_.spec().hidden_norms() > 1;
+  const bool own_segment = mode_ == ActivationCheckpointing::kMlp ||
+                           (mode_ == ActivationCheckpointing::kSelective && two_sums);
+  if (own_segment) return recomputed_feed_forward();
+  return std::max(0.0, sum(kept_under(ActivationCheckpointing::kOff)) - kept());
+}
+
+// In the feed-forward's backward: the gradient of the layer's output, which also goes past it, and
+// the gradients of the activation and of both its factors. Then those of the factors take the place
+// of what was saved of them, beside the gradient of their input. A checkpointed layer runs the down
+// projection's backward on its own, so that its weight's gradient is packed by then. Under sequence
+// parallelism that projection reads its output's gradient gathered.
+BackwardBytes LayerActivations::backward() const {
+  const WideWidths w = wide_widths(layer_);
+  const double hidden = hidden_bytes(context_, hidden_);
+  const double gathered = context_.sequence_parts > 1.0 ? hidden * context_.sequence_parts : 0.0;
+  const double wide = context_.tokens * (w.gate + w.up + w.down_in) * context_.product_bytes;
+  const bool trains = layer_[Role::kDown].trains || layer_[Role::kSharedDown].trains ||
+                      layer_[Role::kExpertDown].trains;
+  const double copy = trains ? transposed_copy(context_, w.down_in) : 0.0;
+  return {hidden + gathered + wide, 2.0 * hidden + copy, mode_ != ActivationCheckpointing::kOff};
+}
+
+double layer_activations(const ActivationContext& context, const Layout& layout, int64_t rank,
+                         const model::Unit& layer) {
+  return LayerActivations(context, layout, rank, layer).kept();
+}
+
+}  // namespace am::planner

@@ -1,0 +1,81 @@
+// What autograd keeps of one decoder layer's forward pass, tensor by tensor, and which of it the
+// checkpointing modes keep.
+//
+// The list follows the decoder of nn/decoder.cpp, operator by operator: which of their inputs and
+// outputs those of nn/fused/ and ATen's save. Each entry is a sum over the layer's modules by role,
+// so that it holds for every family. Legend: N tokens of one micro-batch on this rank, D hidden, c
+// bytes of the compute dtype, p of the dtype of matrix products, which is another under autocast.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+
+#include "am/planner/activations.h"
+#include "am/planner/local_layer.h"
+
+namespace am::planner {
+
+enum class Saved : uint8_t {
+  kLayerInput,
+  kInputNorm,
+  kAttentionInput,  // what the first projections multiply
+  kOtherNorms,
+  kHeads,  // queries, keys, values
+  kHeadNormInputs,
+  kHeadNorms,
+  kAttentionOutput,
+  kAttentionStatistics,  // a logarithm for each token and head
+  kWindowMask,
+  kSumAfterAttention,
+  kFeedForwardNormOutput,
+  kFeedForwardInput,  // what gate and up multiply
+  kRoutedTokens,
+  kGate,
+  kUp,
+  kDownInput,
+  // Weights as autocast narrowed them.
+  kCastAttentionOut,
+  kCastFeedForward,
+  kCastOthers,
+};
+inline constexpr size_t kSavedKinds = static_cast<size_t>(Saved::kCastOthers) + 1;
+
+class LayerActivations {
+ public:
+  // Of one decoder layer, given as its unit, on this rank.
+  LayerActivations(const ActivationContext& context, const Layout& layout, int64_t rank,
+                   const model::Unit& layer);
+
+  // Bytes of one thing, whether or not a mode keeps it.
+  double bytes(Saved saved) const { return bytes_[static_cast<size_t>(saved)]; }
+  // Of what the plan's checkpointing keeps of this layer.
+  double kept() const { return sum(kept_under(mode_)); }
+  // Of what is computed again while this layer's backward runs; 0 without checkpointing.
+  double recomputed() const;
+  BackwardBytes backward() const;
+
+  // What a mode keeps.
+  static std::initializer_list<Saved> kept_under(config::ActivationCheckpointing mode);
+
+ private:
+  double& at(Saved saved) { return bytes_[static_cast<size_t>(saved)]; }
+  double sum(std::initializer_list<Saved> saved) const;
+  void measure_attention();
+  void measure_feed_forward();
+  void measure_casts();
+  double recomputed_feed_forward() const;
+  double kept_inputs(double trained) const;
+
+  const ActivationContext& context_;
+  LocalLayer layer_;
+  config::ActivationCheckpointing mode_;
+  double hidden_ = 0.0;  // width of the residual stream
+  std::array<double, kSavedKinds> bytes_{};
+};
+
+// LayerActivations::kept().
+double layer_activations(const ActivationContext& context, const Layout& layout, int64_t rank,
+                         const model::Unit& layer);
+
+}  // namespace am::planner

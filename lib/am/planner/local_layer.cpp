@@ -1,0 +1,70 @@
+#include "am/planner/local_layer.h"
+
+#include <algorithm>
+
+namespace am::planner {
+namespace {
+
+using model::Role;
+using model::Space;
+
+double as_double(int64_t value) { return static_cast<double>(value); }
+
+// Of the weight [out, in], or [in, out]; experts in one tensor have their number before that.
+struct Widths {
+  double out = 0.0;
+  double in = 0.0;
+};
+
+Widths widths(const model::ModuleSpec& module, const Shape& shape) {
+  if (module.in == 0) return {as_double(shape.back()), 0.0};
+  const auto last = as_double(shape[shape.size() - 1]);
+  const auto before = as_double(shape[shape.size() - 2]);
+  return module.in_out ? Widths{last, before} : Widths{before, last};
+}
+
+}  // namespace
+
+LocalLayer::LocalLayer(const Layout& layout, int64_t rank, const model::Unit& unit)
+    : spec_(layout.inventory.spec.layer(unit.layer)) {
+  for (const int index : unit.parameters) {
+    const auto at = static_cast<size_t>(index);
+    const model::ParameterSpec& parameter = layout.inventory.parameters[at];
+    const ParameterLayout& placed = layout.parameters[at];
+    LocalModule& module = modules_[static_cast<size_t>(parameter.role)];
+    const Shape shape = placed.tp_shape(layout.mesh, rank);
+    if (shape.size() >= 2) module.numel += as_double(am::numel(shape));
+    // Experts are alike.
+    if (parameter.bias || module.spec != nullptr) continue;
+    module.spec = spec_.find(parameter.role);
+    module.trains = placed.trainable;
+    const Widths local = widths(*module.spec, shape);
+    const bool gathers = layout.tp.parameters[at].style == model::TpStyle::kColwiseRep;
+    module.out = gathers ? as_double(module.spec->out) : local.out;
+    module.in = local.in;
+  }
+}
+
+double LocalLayer::numel(std::initializer_list<Role> roles) const {
+  double sum = 0.0;
+  for (const Role role : roles) sum += (*this)[role].numel;
+  return sum;
+}
+
+double LocalLayer::numel() const {
+  double sum = 0.0;
+  for (const LocalModule& module : modules_) sum += module.numel;
+  return sum;
+}
+
+double LocalLayer::trained_readers(bool attention) const {
+  return as_double(std::count_if(modules_.begin(), modules_.end(), [&](const LocalModule& each) {
+    if (each.spec == nullptr || each.spec->in == 0 || each.spec->from != Space::kHidden)
+      return false;
+    const Space to = each.spec->to;
+    const bool to_attention = to == Space::kHeads || to == Space::kKeyHeads || to == Space::kLatent;
+    return each.trains && to_attention == attention;
+  }));
+}
+
+}  // namespace am::planner

@@ -1,0 +1,44 @@
+// Configs of every family: the odd ones of tests/data/families and those of plans/models.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "am/base/file.h"
+#include "am/base/json.h"
+#include "am/base/text.h"
+#include "am/model/config.h"
+#include "am/model/family.h"
+
+namespace am::test {
+
+inline model::ModelConfig config_of(const std::string& text) {
+  Diagnostics found;
+  auto config = model::parse_config(text, "config.json", found);
+  for (const auto& item : found.items()) UNSCOPED_INFO(item.rule << ": " << item.message);
+  REQUIRE(config.has_value());
+  return *std::move(config);
+}
+
+// 20 random ones a family.
+inline std::vector<model::ModelConfig> family_cases(std::string_view model_type) {
+  const std::string file = cat(AM_TEST_DATA, "/families/", model_type, ".json");
+  std::vector<model::ModelConfig> configs;
+  const Json saved = Json::parse(read_file(file));
+  for (const Json& sample : saved["cases"]) {
+    configs.push_back(config_of(sample["config"].dump(1)));
+  }
+  return configs;
+}
+
+inline std::vector<model::ModelConfig> all_cases() {
+  std::vector<model::ModelConfig> configs;
+  for (const model::Family* family : model::families()) {
+    for (auto& config : family_cases(family->model_type)) configs.push_back(std::move(config));
+  }
+  return configs;
+}
+
+}  // namespace am::test
