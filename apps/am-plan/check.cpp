@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "am/base/text.h"
+#include "am/config/batch.h"
 #include "am/planner/rules.h"
 #include "am/term/caret.h"
 #include "am/term/printable.h"
@@ -26,10 +27,10 @@ Verdict judge(const std::string& path, const PlanOptions& options) {
 }
 
 std::string batch_text(const Verdict& verdict) {
-  const am::config::TrainSection& train = verdict.file.plan->train;
-  const int64_t one = train.micro_batch_size * verdict.file.checked.mesh->dp();
-  const int64_t global = train.global_batch_size > 0 ? train.global_batch_size : one;
-  return am::cat(global, global == 1 ? " sequence" : " sequences", " of ", train.seq_len,
+  const am::config::Plan& plan = *verdict.file.plan;
+  const int64_t sequences =
+      am::config::batch_shape(plan, verdict.file.checked.mesh->dp()).sequences;
+  return am::cat(sequences, sequences == 1 ? " sequence" : " sequences", " of ", plan.train.seq_len,
                  " tokens a step");
 }
 

@@ -37,6 +37,7 @@ std::vector<Part> parts_of(const StepTime& time) {
       {"pp", time.pp, "exposed hops between stages"},
       {"bubble", time.bubble, "waiting for other stages"},
       {"dp", time.dp, "exposed gathers and reductions"},
+      {"offload", time.offload, "exposed copies from and to the host"},
       {"optimizer", time.optimizer, "AdamW"},
       {"fixed", time.fixed, "of every step, and stragglers"},
   };
@@ -199,7 +200,7 @@ int run_cost(const PlanOptions& options, const Output& output) {
   if (!input.has_value()) return status;
   am::Diagnostics found;
   const auto prediction =
-      am::planner::predict(input->plan, input->model, input->layout.mesh.sizes(), kNearest, found);
+      am::planner::predict(input->plan, input->model, input->layout, kNearest, found);
   if (!prediction) return am_apps::refuse(found, output);
   if (output.json) {
     am_apps::print(result(*input, *prediction));

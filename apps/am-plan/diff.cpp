@@ -72,8 +72,8 @@ std::vector<Pair> memory_of(const PlanInput& a, const PlanInput& b) {
 }
 
 bool add_cost(const PlanInput& a, const PlanInput& b, Both& out, am::Diagnostics& found) {
-  const auto x = am::planner::predict(a.plan, a.model, a.layout.mesh.sizes(), 0, found);
-  const auto y = am::planner::predict(b.plan, b.model, b.layout.mesh.sizes(), 0, found);
+  const auto x = am::planner::predict(a.plan, a.model, a.layout, 0, found);
+  const auto y = am::planner::predict(b.plan, b.model, b.layout, 0, found);
   if (!x.has_value() || !y.has_value()) return false;
   const auto& p = x->time.bytes;
   const auto& q = y->time.bytes;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "am/base/text.h"
+#include "am/config/batch.h"
 #include "am/planner/cost/evidence.h"
 #include "am/planner/cost/stage_memory.h"
 #include "am/planner/precision.h"
@@ -62,7 +63,8 @@ std::vector<Part> parts_of(const PlanInput& input, const MemoryComponents& memor
   const auto precision = am::planner::resolve_precision(input.plan);
   const std::string sharding = sharding_text(input);
   const am::config::TrainSection& train = input.plan.train;
-  const int64_t batches = am::planner::micro_batches(input.plan, input.layout.mesh.sizes());
+  const int64_t batches =
+      am::config::batch_shape(input.plan, input.layout.mesh.sizes().dp()).micro_batches;
   const bool whole = am::planner::keeps_whole_gradients(input.plan, input.layout.mesh.sizes());
   return {
       {"parameters", memory.parameters, am::cat(precision.storage, ", ", sharding)},
@@ -138,8 +140,7 @@ std::string text_of(const OnDevice& device, const ByteColumn& bytes) {
 
 // What is known of the error of a formula's figure.
 std::string how_far_off(const PlanInput& input, const OnDevice& device) {
-  const am::planner::Workload job =
-      am::planner::workload_of(input.plan, input.model, input.layout.mesh.sizes());
+  const am::planner::Workload job = am::planner::workload_of(input.plan, input.model, input.layout);
   const am::planner::Gpu* gpu = device.gpu ? &*device.gpu : nullptr;
   if (am::planner::memory_evidence(am::planner::built_in_runs(), job, gpu).of_this > 0) {
     return "nine in ten such figures are within 15 % of what is measured.";

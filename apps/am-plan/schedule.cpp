@@ -4,6 +4,7 @@
 #include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
+#include "am/config/batch.h"
 #include "am/planner/memory.h"
 #include "am/planner/stages.h"
 #include "am/schedule/csv.h"
@@ -63,7 +64,8 @@ std::optional<Schedule> read_schedule(const std::string& file, int64_t pp, am::D
 std::optional<Answer> find_answer(const ScheduleOptions& options, const PlanInput& input,
                                   am::Diagnostics& found) {
   const int64_t pp = input.layout.mesh.sizes().pp;
-  const int64_t per_step = am::planner::micro_batches(input.plan, input.layout.mesh.sizes());
+  const int64_t per_step =
+      am::config::batch_shape(input.plan, input.layout.mesh.sizes().dp()).micro_batches;
   Answer answer;
   std::optional<Schedule> schedule;
   if (!options.from_csv.empty()) {

@@ -109,13 +109,10 @@ std::string layouts_table(const std::vector<FoundLayout>& layouts, const char* t
 
 std::string report(const SearchResult& result, const am::planner::SearchRequest& request,
                    const am::term::Style& style) {
-  const int64_t batch = result.layouts.empty()
-                            ? request.global_batch_size
-                            : result.layouts.front().plan.train.global_batch_size;
   std::string text =
-      am::cat(request.gpus, " x ", request.gpu.name, ", ", batch, " sequences of ", request.seq_len,
-              " tokens a step; ", result.considered, " layouts considered, ", result.feasible,
-              " fit, in ", am::format_duration(result.seconds), "\n\n");
+      am::cat(request.gpus, " x ", request.gpu.name, ", ", result.batch, " sequences of ",
+              request.seq_len, " tokens a step; ", result.considered, " layouts considered, ",
+              result.feasible, " fit, in ", am::format_duration(result.seconds), "\n\n");
   if (!result.layouts.empty()) {
     text += layouts_table(result.layouts, "fastest", style);
     text += "\n" + layouts_table(result.pareto, "smallest, then faster", style);

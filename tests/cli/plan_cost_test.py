@@ -31,6 +31,35 @@ class CostTest(PlanCase):
         self.assertIn("nearest measured runs", text)
         self.assertIn("MFU as counted by", text)
 
+    def test_every_key_that_changes_the_step_changes_the_prediction(self):
+        def seconds(text):
+            return self.json("cost", self.plan(text, model="llama-3.1-8b"))["step_seconds"]
+        stages = "[mesh]\nworld_size = 8\npp_size = 4\n[train]\nglobal_batch_size = 32\n" \
+                 "[pipeline]\nmicrobatches = 16\n"
+        even = seconds(stages)
+        self.assertGreater(seconds(stages + "split_points = [29, 30, 31]\n"), 1.5 * even)
+        # Two rounds of half as many micro-batches drain the pipeline twice.
+        self.assertGreater(seconds(stages.replace("microbatches = 16", "microbatches = 8")), even)
+
+        one = "[mesh]\nworld_size = 8\n[train]\nseq_len = 4096\n[strategy]\n"
+        off, full = seconds(one), seconds(one + 'activation_checkpointing = "full"\n')
+        mlp = seconds(one + 'activation_checkpointing = "mlp"\n')
+        every = seconds(one + 'activation_checkpointing = "full"\nactivation_checkpointing_every = 4\n')
+        self.assertTrue(off < mlp < full)
+        self.assertTrue(off < every < full)
+        self.assertAlmostEqual((every - off) / (full - off), 0.25, delta=0.02)
+
+        wide = "mp_policy = { param_dtype = \"float32\" }\n"
+        self.assertLess(seconds(one + wide + 'autocast_dtype = "bfloat16"\n'), 0.5 * seconds(one + wide))
+        self.assertGreater(seconds(one + "offload_policy = { pin_memory = true }\n"), 1.2 * off)
+
+    def test_tensor_parallelism_leaves_small_nodes(self):
+        plan = self.plan("[mesh]\nworld_size = 64\ntp_size = 8\n[train]\nglobal_batch_size = 64\n",
+                         model="llama-3.1-8b")
+        near = self.json("cost", plan)["seconds"]["tp"]
+        for narrow in ("mesh.ranks_per_node=1", "cluster.nodes=64"):
+            self.assertGreater(self.json("cost", plan, "--set", narrow)["seconds"]["tp"], 3 * near)
+
     def test_what_nobody_has_measured_has_no_interval(self):
         def cost(gpu, implementation, model):
             plan = self.plan(MESH + f'[cluster]\ngpu = "{gpu}"\nimplementation = "{implementation}"\n',

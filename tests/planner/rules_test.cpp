@@ -131,7 +131,7 @@ TEST_CASE("pipelines") {
   only("pp.split_points", mesh + "[pipeline]\nsplit_points = [4, 8]\n");
   const auto micro =
       only("pp.microbatches", mesh + "[pipeline]\nschedule = \"gpipe\"\nmicrobatches = 3\n");
-  CHECK(micro.help == "microbatches = 1, 2, 4 or 8");
+  CHECK(micro.help == "microbatches = 1, 2, 4 or 8; or train.global_batch_size = 6 or 9");
   const auto few = only("pp.schedule", mesh + "[pipeline]\nmicrobatches = 2\n");
   CHECK(few.help == "microbatches = 4 or 8, or schedule = \"gpipe\"");
   CHECK(few.span.line > 0);

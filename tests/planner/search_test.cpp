@@ -33,7 +33,7 @@ TEST_CASE("what is found passes the rules and costs what cost and memory say") {
       Diagnostics found;
       const CheckedPlan checked = check(layout.plan, 0, found);
       REQUIRE(found.ok());
-      const auto prediction = predict(layout.plan, *checked.model, *checked.mesh, 0, found);
+      const auto prediction = predict(layout.plan, *checked.model, *checked.layout, 0, found);
       REQUIRE(prediction.has_value());
       CHECK(layout.step_seconds == Approx(prediction->time.seconds));
       CHECK(layout.mfu == Approx(prediction->mfu));

@@ -8,10 +8,10 @@
 #include <variant>
 
 #include "am/base/text.h"
+#include "am/config/batch.h"
 #include "am/planner/activations.h"
 #include "am/planner/dtype_size.h"
 #include "am/planner/precision.h"
-#include "am/planner/rules/catalogue.h"
 #include "am/planner/step_units.h"
 #include "am/planner/units.h"
 
@@ -234,13 +234,8 @@ int64_t MemoryComponents::total() const {
   return total;
 }
 
-int64_t micro_batches(const config::Plan& plan, const mesh::MeshSizes& sizes) {
-  const int64_t one = plan.train.micro_batch_size * sizes.dp();
-  return std::max<int64_t>(1, global_batch_size(plan, sizes) / one);
-}
-
 bool keeps_whole_gradients(const config::Plan& plan, const mesh::MeshSizes& sizes) {
-  if (micro_batches(plan, sizes) == 1) return false;
+  if (config::batch_shape(plan, sizes.dp()).micro_batches == 1) return false;
   return defers_gradient_sync(plan.strategy);
 }
 

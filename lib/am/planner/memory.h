@@ -46,9 +46,6 @@ struct RankMemory {
 RankMemory estimate_memory(const config::Plan& plan, const model::ModelConfig& config,
                            const Layout& layout, int64_t rank);
 
-// Micro-batches of one optimizer step on each data-parallel rank, at least 1.
-int64_t micro_batches(const config::Plan& plan, const mesh::MeshSizes& sizes);
-
 // Whether gradients stay whole between micro-batches, because their reduction waits for the last
 // one (config::defers_gradient_sync).
 bool keeps_whole_gradients(const config::Plan& plan, const mesh::MeshSizes& sizes);

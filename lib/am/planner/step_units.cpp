@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "am/base/text.h"
+#include "am/config/batch.h"
 #include "am/planner/buckets.h"
 #include "am/planner/dtype_size.h"
-#include "am/planner/memory.h"
 #include "am/planner/precision.h"
 #include "am/planner/units.h"
 
@@ -30,8 +30,8 @@ class Measure {
     reduce_ = static_cast<double>(dtype_size(precision.reduce));
     post_forward_ = post_forward_size(plan.strategy, layout.mesh.sizes());
     offloaded_ = offloads_to_host(plan.strategy);
-    adds_reductions_ =
-        micro_batches(plan, layout.mesh.sizes()) > 1 && !defers_gradient_sync(plan.strategy);
+    adds_reductions_ = config::batch_shape(plan, layout.mesh.sizes().dp()).micro_batches > 1 &&
+                       !defers_gradient_sync(plan.strategy);
   }
 
   StepUnits run() {

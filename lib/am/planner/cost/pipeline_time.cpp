@@ -36,6 +36,33 @@ double computing(const schedule::Schedule& order,
 
 }  // namespace
 
+double least_seconds(const PipelineShape& shape,
+                     const std::vector<schedule::StageDurations>& stages) {
+  const auto owners = schedule::stage_owners(shape.schedule, shape.pp, shape.virtual_stages);
+  // Where the gradients of weights are made apart, they may be all that is left to do.
+  const bool whole_backwards =
+      shape.schedule.find("zero_bubble") == std::string::npos && shape.schedule != "dual_pipe_v";
+  double least = 0.0;
+  for (int64_t rank = 0; rank < shape.pp; ++rank) {
+    double before = 0.0;
+    double after = 0.0;
+    double own = 0.0;
+    bool reached = false;
+    for (size_t stage = 0; stage < stages.size(); ++stage) {
+      const schedule::StageDurations& one = stages[stage];
+      if (owners[stage] == rank) {
+        reached = true;
+        own += one.forward + one.backward_input + one.backward_weight;
+      } else if (!reached) {
+        before += one.forward;
+        if (whole_backwards) after += one.backward_input;
+      }
+    }
+    least = std::max(least, before + own * static_cast<double>(shape.microbatches) + after);
+  }
+  return least;
+}
+
 PipelineOrder::PipelineOrder(const PipelineShape& shape)
     : microbatches_(static_cast<double>(shape.microbatches)) {
   constexpr int64_t kRounds = 2;  // warm-up and cool-down are over

@@ -23,9 +23,4 @@ std::span<const Rule> training_rules();       // data.*, train.*, scheduler.*, c
 std::span<const Rule> cluster_rules();        // cluster.*, csv.*
 std::span<const Rule> runtime_rules();        // runtime.*, launch.*: what am-run reports
 
-// Sequences in one optimizer step: train.global_batch_size, or one micro-batch per data-parallel
-// rank.
-int64_t global_batch_size(const config::Plan& plan, int64_t dp);
-int64_t global_batch_size(const config::Plan& plan, const mesh::MeshSizes& mesh);
-
 }  // namespace am::planner

@@ -143,6 +143,7 @@ constexpr std::array<Rule, 13> kRules = {{
          "Attention is computed head by head, and a tensor-parallel rank computes some of the "
          "heads. q_proj is cut by rows into tp_size parts, and a part must hold whole heads.\n\n"
          "A plan of one's own that does not cut q_proj, k_proj and v_proj is free of this rule.",
+     .needs = Needs::kLayout,
      .check = check_heads},
     {.id = "tp.kv_heads",
      .summary = "tp_size divides num_key_value_heads",
@@ -150,6 +151,7 @@ constexpr std::array<Rule, 13> kRules = {{
          "With grouped-query attention there are fewer key/value heads than query heads, and each "
          "rank needs the key/value heads of its own query heads. They are handed out whole, so "
          "tp_size is limited by num_key_value_heads: 8 for Llama 3, 2 for Qwen2.5-0.5B.",
+     .needs = Needs::kLayout,
      .check = check_kv_heads},
     {.id = "tp.ffn",
      .summary = "tp_size divides intermediate_size (a warning)",
@@ -158,6 +160,7 @@ constexpr std::array<Rule, 13> kRules = {{
          "divide them the last ranks get a smaller piece or none: the result is right, the ranks "
          "with whole pieces set the time, and matrices of odd sizes are slow. Megatron refuses "
          "it; torch's DTensor, and with it torchtitan and NeMo AutoModel, pads.",
+     .needs = Needs::kLayout,
      .check = check_ffn},
     {.id = "tp.vocab",
      .summary = "tp_size divides vocab_size (a warning)",
@@ -166,6 +169,7 @@ constexpr std::array<Rule, 13> kRules = {{
          "GPT-2's 50257 is 29 * 1733; uneven pieces are padded for the collectives. "
          "Megatron pads the table itself, to a multiple of 128 * tp_size. A model that is trained "
          "from scratch is better off with a vocab_size rounded up in its config.",
+     .needs = Needs::kLayout,
      .check = check_vocabulary},
     {.id = "tp.hidden",
      .summary = "tp_size divides hidden_size, where a plan cuts it (a warning)",
@@ -173,6 +177,7 @@ constexpr std::array<Rule, 13> kRules = {{
          "Most plans cut heads, feed-forward and vocabulary and leave the hidden state whole. "
          "Some cut a projection along the hidden state, phi3's attention for one: there uneven "
          "pieces cost time and padding.",
+     .needs = Needs::kLayout,
      .check = check_hidden},
     {.id = "tp.experts",
      .summary = "tensor parallelism of a model with experts comes with sequence parallelism (a "
