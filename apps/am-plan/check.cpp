@@ -26,6 +26,12 @@ Verdict judge(const std::string& path, const PlanOptions& options) {
   return verdict;
 }
 
+std::vector<std::string> lacks_of(const Verdict& verdict) {
+  const am::planner::CheckedPlan& checked = verdict.file.checked;
+  if (!verdict.found.ok() || !verdict.file.plan || !checked.mesh || !checked.model) return {};
+  return what_am_run_lacks(*verdict.file.plan, &*checked.model, *checked.mesh);
+}
+
 std::string batch_text(const Verdict& verdict) {
   const am::config::Plan& plan = *verdict.file.plan;
   const int64_t sequences =
@@ -49,7 +55,11 @@ std::string summary_line(const std::string& path, const Verdict& verdict,
     line += am::cat("; ", model_text(*checked.model, checked.layout->inventory.total()), "; ",
                     mesh_text(*checked.mesh, style), "; ", batch_text(verdict));
   }
-  return line + "\n";
+  line += "\n";
+  if (const auto lacks = lacks_of(verdict); !lacks.empty() && dialect.empty()) {
+    line += am::cat("  this version of am-run does not run it: ", am::join(lacks, ", "), "\n");
+  }
+  return line;
 }
 
 am::Json to_json(const std::string& path, const Verdict& verdict) {
@@ -57,6 +67,8 @@ am::Json to_json(const std::string& path, const Verdict& verdict) {
   json["file"] = path;
   json["ok"] = verdict.found.ok();
   json["diagnostics"] = am::to_json(verdict.found);
+  // Of plans that am-run runs as well nothing is said.
+  if (const auto lacks = lacks_of(verdict); !lacks.empty()) json["unsupported"] = lacks;
   return json;
 }
 
@@ -75,7 +87,7 @@ int run_check(const PlanOptions& options, const Output& output) {
       continue;
     }
     am_apps::print_diagnostics(verdict.found, output);
-    am_apps::print(summary_line(path, verdict, options.dialect, output.out));
+    print_folded(summary_line(path, verdict, options.dialect, output.out), output.out);
   }
   if (!output.json) return status;
   am::Json answer{{"ok", ok}, {"plans", std::move(plans)}};

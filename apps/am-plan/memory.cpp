@@ -9,6 +9,7 @@
 #include "am/planner/precision.h"
 #include "am/term/bars.h"
 #include "am/term/table.h"
+#include "am/term/wrap.h"
 #include "commands.h"
 #include "plan_input.h"
 #include "text.h"
@@ -186,7 +187,7 @@ std::string stage_table(const std::vector<RankMemory>& stages, const ByteColumn&
   am::term::Table table({{"stage", am::term::Align::kRight},
                          {"worst rank", am::term::Align::kRight},
                          {"peak", am::term::Align::kRight},
-                         {"reached in"}});
+                         {"reached in", am::term::Align::kWrap}});
   for (const RankMemory& stage : stages) {
     table.add({am::cat(stage.stage), am::cat(stage.rank), bytes.text(stage.components.total()),
                stage.moment});
@@ -226,7 +227,7 @@ std::string report(const PlanInput& input, const RankMemory& peak,
                              peak.moment, "\n\n");
   const auto lines = am::split(am::term::bars(bars, 24, style), '\n');
   for (size_t i = 0; i < parts.size(); ++i) {
-    text += am::cat(lines[i], "  ", style.paint(am::term::Role::kDim, parts[i].why), "\n");
+    text += am::term::beside(lines[i], parts[i].why, style, am::term::Role::kDim) + "\n";
   }
   if (peak.components.host > 0) {
     text += am::cat("and ", bytes.text(peak.components.host),
@@ -271,7 +272,8 @@ int run_memory(const MemoryOptions& options, const Output& output) {
   if (output.json) {
     am_apps::print(result(*input, peak, stages, device));
   } else {
-    am_apps::print(report(*input, peak, stages, device, !options.rank.has_value(), output.out));
+    print_folded(report(*input, peak, stages, device, !options.rank.has_value(), output.out),
+                 output.out);
   }
   return am_apps::kFine;
 }

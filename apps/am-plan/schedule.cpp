@@ -15,6 +15,7 @@
 #include "am/term/table.h"
 #include "commands.h"
 #include "plan_input.h"
+#include "text.h"
 
 namespace am_plan {
 namespace {
@@ -136,7 +137,7 @@ std::string stages_of(const Schedule& schedule, size_t rank) {
 std::string rank_table(const Answer& answer, const am::term::Style& style) {
   constexpr size_t kMostRows = 32;
   am::term::Table table({{"rank", am::term::Align::kRight},
-                         {"stages"},
+                         {"stages", am::term::Align::kWrap},
                          {"most in flight", am::term::Align::kRight},
                          {"idle", am::term::Align::kRight}});
   const size_t ranks = answer.schedule.ranks.size();
@@ -196,7 +197,7 @@ int run_schedule(const ScheduleOptions& options, const Output& output) {
   if (output.json) {
     am_apps::print(to_json(*answer));
   } else {
-    am_apps::print(report(*answer, output.out));
+    print_folded(report(*answer, output.out), output.out);
   }
   return am_apps::kFine;
 }

@@ -4,14 +4,18 @@
 #include <array>
 #include <chrono>
 #include <limits>
+#include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 
+#include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/model/flops.h"
 #include "am/planner/cost/prediction.h"
 #include "am/planner/cost/stage_memory.h"
+#include "am/planner/runs.h"
 #include "am/planner/search_space.h"
 
 namespace am::planner {
@@ -52,7 +56,10 @@ std::string reason(const StepTime& fast, const StepTime& slow) {
 class Search {
  public:
   Search(const SearchRequest& request, const Calibration& calibration)
-      : request_(request), calibration_(calibration), space_(request, calibration.constants) {}
+      : request_(request),
+        calibration_(calibration),
+        space_(request, calibration.constants),
+        flops_per_token_(model::train_flops_per_token(request.model, request.seq_len)) {}
 
   SearchResult run() {
     const auto start = std::chrono::steady_clock::now();
@@ -136,8 +143,8 @@ class Search {
     std::reverse(result_.pareto.begin(), result_.pareto.end());
   }
 
-  // The plan with the figures of the other commands, where the rules accept it, it fits, and it is
-  // not slower than `slowest`.
+  // The plan with the figures of the other commands, where it fits and is not slower than
+  // `slowest`.
   std::optional<FoundLayout> verify(const Candidate& candidate, double slowest) {
     const Workload& job = space_.workload_of(candidate);
     FoundLayout found;
@@ -145,23 +152,33 @@ class Search {
     found.step_seconds = found.time.seconds;
     if (found.step_seconds > slowest) return std::nullopt;
     found.tokens_per_second_per_gpu = job.step_tokens() / found.step_seconds / job.world();
-    found.mfu = model::train_flops_per_token(request_.model, request_.seq_len) *
-                found.tokens_per_second_per_gpu / peak_flops(job, request_.gpu);
+    found.mfu = flops_per_token_ * found.tokens_per_second_per_gpu / peak_flops(job, request_.gpu);
     found.plan = space_.plan_of(candidate);
-    Diagnostics diagnostics;
-    const CheckedPlan checked = check_model(found.plan, request_.model, diagnostics);
-    if (!diagnostics.ok() || !checked.layout) return std::nullopt;
-    if (!fits(*checked.layout, found)) return std::nullopt;
+    found.runs = limits_of(found.plan, request_.model, candidate.mesh).empty();
+    const bool by_formula = !runs_automesh(found.plan);
+    const auto stages = by_formula
+                            ? formula_of_stages(job)
+                            : worst_of_stages(found.plan, request_.model, layout_of(candidate));
+    found.peak_bytes = fullest(stages).components.total();
+    if (by_formula) return found;
+    const auto bytes = static_cast<double>(found.peak_bytes);
+    if (fit_into(*job.implementation, bytes, request_.gpu) != Fit::kFits) return std::nullopt;
     return found;
   }
 
-  // The peak as `am-plan memory` has it; whether it fits.
-  bool fits(const Layout& layout, FoundLayout& found) {
-    for (const RankMemory& stage : memory_of_stages(found.plan, request_.model, layout)) {
-      found.peak_bytes = std::max(found.peak_bytes, stage.components.total());
-    }
-    const auto bytes = static_cast<double>(found.peak_bytes);
-    return fit_into(implementation_of(found.plan), bytes, request_.gpu) == Fit::kFits;
+  // Candidates of one layout differ in what is kept and how often gradients are reduced.
+  const Layout& layout_of(const Candidate& candidate) {
+    const std::tuple key{candidate.strategy, candidate.mesh.pp,       candidate.mesh.dp_replicate,
+                         candidate.mesh.cp,  candidate.mesh.tp,       candidate.mesh.ep,
+                         candidate.schedule, candidate.micro_batches, candidate.sequence_parallel};
+    const auto known = layouts_.find(key);
+    if (known != layouts_.end()) return known->second;
+    constexpr size_t kMostKept = 16;
+    if (layouts_.size() >= kMostKept) layouts_.clear();
+    Diagnostics found;
+    auto layout = build_layout(space_.plan_of(candidate), request_.model, candidate.mesh, found);
+    AM_ASSERT(layout.has_value(), "a sample of the layers has shown that this layout exists");
+    return layouts_.emplace(key, *std::move(layout)).first->second;
   }
 
   static constexpr double kForever = std::numeric_limits<double>::infinity();
@@ -169,6 +186,9 @@ class Search {
   const SearchRequest& request_;
   const Calibration& calibration_;
   SearchSpace space_;
+  double flops_per_token_;
+  std::map<std::tuple<int, int64_t, int64_t, int64_t, int64_t, int64_t, int, int64_t, bool>, Layout>
+      layouts_;
   std::vector<Candidate> candidates_;
   SearchResult result_;
 };

@@ -39,6 +39,7 @@ struct SearchRequest {
   const Implementation* implementation = &automesh_implementation();
   std::string calibration;  // as the found plans write it
   int64_t top = 10;
+  bool runnable = false;  // only what am-run runs (runs.h)
 
   // Sequences of a step: as asked for, or default_batch_size.
   int64_t batch() const;
@@ -57,6 +58,7 @@ struct FoundLayout {
   StepTime time;
   std::string why;      // it beats the next one
   bool pareto = false;  // no other found layout is both faster and smaller
+  bool runs = false;    // this version of am-run runs it
 };
 
 struct SearchResult {

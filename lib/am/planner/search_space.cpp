@@ -8,6 +8,7 @@
 #include "am/planner/cost/peak_memory.h"
 #include "am/planner/cost/step_time.h"
 #include "am/planner/legal_values.h"
+#include "am/planner/runs.h"
 
 namespace am::planner {
 namespace {
@@ -83,6 +84,12 @@ SearchSpace::SearchSpace(const SearchRequest& request, const CostConstants& cons
 
 std::vector<Candidate> SearchSpace::walk(SearchResult& result) {
   result_ = &result;
+  const bool runs =
+      limits_of_model(request_.model).empty() && limits_of_training(request_.model).empty();
+  if (request_.runnable && !runs) {
+    refuse("runtime.unsupported");
+    return {};
+  }
   for (size_t i = 0; i < strategies_.size(); ++i) walk_meshes(static_cast<int>(i));
   return std::move(candidates_);
 }
@@ -129,10 +136,12 @@ void SearchSpace::walk_data_parallel(Candidate candidate) {
       mesh.ep = ep;
       set_mesh(candidate, scratch_);
       Diagnostics found;
-      if (resolve_mesh(scratch_, 0, found)) {
-        walk_options(candidate);
-      } else {
+      if (!resolve_mesh(scratch_, 0, found)) {
         refuse(first_error(found));
+      } else if (request_.runnable && !limits_of_plan(scratch_, mesh).empty()) {
+        refuse("runtime.unsupported");
+      } else {
+        walk_options(candidate);
       }
     }
   }

@@ -69,8 +69,19 @@ LayerElements elements_of(const Figures& f, const LayerProfile& layer) {
   return of;
 }
 
-// A published run's layout, as far as its row tells it: stages as planner::stage_of_layers makes
-// them, the first layers first.
+// Megatron and torchtitan count the embedding and the head as a layer each where that divides and
+// the layers alone do not.
+config::PipelineSection stages_of(int64_t layers, int64_t stages) {
+  config::PipelineSection pipeline;
+  if (stages < 2 || layers % stages == 0 || (layers + 2) % stages != 0) return pipeline;
+  const int64_t share = (layers + 2) / stages;
+  for (int64_t stage = 1; stage < stages; ++stage) {
+    pipeline.split_points.push_back(stage * share - 1);
+  }
+  return pipeline;
+}
+
+// A published run's layout, as far as its row tells it; the first layers come first.
 void sketch_run(const Figures& f, Workload& job, double checkpointed) {
   LayoutSketch& layout = job.layout = {};
   for (const LayerGroup& group : job.model.layers) {
@@ -88,7 +99,8 @@ void sketch_run(const Figures& f, Workload& job, double checkpointed) {
   }
   int64_t layers = 0;
   for (const LayerGroup& group : job.model.layers) layers += whole(group.count);
-  const auto stage_of = stage_of_layers({}, layers, static_cast<int64_t>(owners.size()));
+  const auto stages = static_cast<int64_t>(owners.size());
+  const auto stage_of = stage_of_layers(stages_of(layers, stages), layers, stages);
   size_t layer = 0;
   for (size_t kind = 0; kind < kinds; ++kind) {
     for (int64_t i = 0; i < whole(job.model.layers[kind].count); ++i, ++layer) {

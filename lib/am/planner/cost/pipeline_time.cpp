@@ -42,23 +42,25 @@ double least_seconds(const PipelineShape& shape,
   // Where the gradients of weights are made apart, they may be all that is left to do.
   const bool whole_backwards =
       shape.schedule.find("zero_bubble") == std::string::npos && shape.schedule != "dual_pipe_v";
-  double least = 0.0;
-  for (int64_t rank = 0; rank < shape.pp; ++rank) {
-    double before = 0.0;
-    double after = 0.0;
-    double own = 0.0;
+  struct Rank {
     bool reached = false;
-    for (size_t stage = 0; stage < stages.size(); ++stage) {
-      const schedule::StageDurations& one = stages[stage];
-      if (owners[stage] == rank) {
-        reached = true;
-        own += one.forward + one.backward_input + one.backward_weight;
-      } else if (!reached) {
-        before += one.forward;
-        if (whole_backwards) after += one.backward_input;
-      }
-    }
-    least = std::max(least, before + own * static_cast<double>(shape.microbatches) + after);
+    double before = 0.0, own = 0.0, after = 0.0;
+  };
+  std::vector<Rank> ranks(static_cast<size_t>(shape.pp));
+  double forward = 0.0;
+  double backward = 0.0;
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const schedule::StageDurations& stage = stages[i];
+    Rank& rank = ranks[static_cast<size_t>(owners[i])];
+    if (!rank.reached) rank = {.reached = true, .before = forward, .after = backward};
+    rank.own += stage.forward + stage.backward_input + stage.backward_weight;
+    forward += stage.forward;
+    if (whole_backwards) backward += stage.backward_input;
+  }
+  double least = 0.0;
+  for (const Rank& rank : ranks) {
+    const double passes = rank.own * static_cast<double>(shape.microbatches);
+    least = std::max(least, rank.before + passes + rank.after);
   }
   return least;
 }

@@ -48,12 +48,15 @@ const RankMemory& fullest(const std::vector<RankMemory>& ranks) {
 std::vector<RankMemory> memory_of_stages(const config::Plan& plan, const model::ModelConfig& config,
                                          const Layout& layout) {
   if (runs_automesh(plan)) return worst_of_stages(plan, config, layout);
-  const mesh::MeshSizes& sizes = layout.mesh.sizes();
-  const Workload job = workload_of(plan, config, layout);
+  return formula_of_stages(workload_of(plan, config, layout));
+}
+
+std::vector<RankMemory> formula_of_stages(const Workload& job) {
+  const auto positions = static_cast<int64_t>(job.pp);
+  const int64_t in_each = static_cast<int64_t>(job.world()) / positions;  // pp is outermost
   std::vector<RankMemory> stages;
-  for (int64_t position = 0; position < sizes.pp; ++position) {
-    const int64_t first_rank = position * (layout.mesh.world_size() / sizes.pp);  // pp is outermost
-    stages.push_back(formula(job, position, first_rank));
+  for (int64_t position = 0; position < positions; ++position) {
+    stages.push_back(formula(job, position, position * in_each));
   }
   return stages;
 }

@@ -23,17 +23,16 @@ bool cuts_heads(const RuleContext& context) {
   return false;
 }
 
-// Sizes that divide both kinds of heads, and of those the ones that also divide the world.
-std::string legal_tp(const RuleContext& context) {
-  const int64_t heads =
-      std::gcd(context.model->num_attention_heads, context.model->num_key_value_heads);
-  const int64_t world = context.mesh != nullptr ? context.mesh->world_size() : 0;
-  std::vector<int64_t> fitting;
-  for (const int64_t tp : divisors(heads)) {
-    if (world % (tp * context.axes->cp * context.axes->pp) == 0) fitting.push_back(tp);
+// Whether other rules accept the size too: whole heads where they are cut, and a world that it
+// divides.
+bool is_legal_tp(const RuleContext& context, int64_t tp) {
+  if (context.mesh != nullptr) {
+    const int64_t replica = tp * context.axes->cp * context.axes->pp;
+    if (context.mesh->world_size() % replica != 0) return false;
   }
-  if (fitting.empty()) fitting = divisors(heads);
-  return assignment("tp_size", nearest_values(fitting, context.axes->tp));
+  if (context.model == nullptr || !cuts_heads(context)) return true;
+  return context.model->num_attention_heads % tp == 0 &&
+         context.model->num_key_value_heads % tp == 0;
 }
 
 void check_divides(const RuleContext& context, const char* rule, const char* key, int64_t heads,
@@ -42,7 +41,9 @@ void check_divides(const RuleContext& context, const char* rule, const char* key
   const int64_t tp = context.axes->tp;
   if (heads % tp == 0) return;
   found.error(rule, context.plan.span("mesh.tp_size"),
-              cat("tp_size = ", tp, " does not divide ", key, " = ", heads), legal_tp(context));
+              cat("tp_size = ", tp, " does not divide ", key, " = ", heads),
+              tp_sizes_help(context, std::gcd(context.model->num_attention_heads,
+                                              context.model->num_key_value_heads)));
 }
 
 void check_heads(const RuleContext& context, Diagnostics& found) {
@@ -75,12 +76,16 @@ void warn_uneven(const RuleContext& context, const char* rule, const char* key, 
   if (length % tp == 0) return;
   const int64_t piece = (length + tp - 1) / tp;
   const int64_t last = std::max<int64_t>(0, length - piece * (tp - 1));
+  std::vector<std::string> ways;
+  if (std::string sizes = tp_sizes_help(context, length); !sizes.empty()) {
+    ways.push_back(std::move(sizes));
+  }
+  ways.push_back(cat(assignment(key, nearest_multiples(tp, length)), " in the model's config"));
   found.warning(
       rule, context.plan.span("mesh.tp_size"),
       cat("tp_size = ", tp, " does not divide ", key, " = ", length, ": pieces of ", piece,
           ", and ", last, " on the last rank (", piece * tp - length, " of padding)"),
-      cat(assignment("tp_size", nearest_values(divisors(length), tp)), "; or ",
-          assignment(key, nearest_multiples(tp, length)), " in the model's config"));
+      join(ways, "; or "));
 }
 
 void check_ffn(const RuleContext& context, Diagnostics& found) {
@@ -256,6 +261,12 @@ constexpr std::array<Rule, 13> kRules = {{
 }};
 
 }  // namespace
+
+std::string tp_sizes_help(const RuleContext& context, int64_t length) {
+  std::vector<int64_t> fitting = divisors(length);
+  std::erase_if(fitting, [&](int64_t tp) { return !is_legal_tp(context, tp); });
+  return assignment("tp_size", nearest_values(std::move(fitting), context.axes->tp));
+}
 
 std::span<const Rule> tp_rules() { return kRules; }
 
