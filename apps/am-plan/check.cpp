@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "am/base/text.h"
+#include "am/config/batch.h"
 #include "am/planner/rules.h"
 #include "am/term/caret.h"
 #include "am/term/printable.h"
@@ -25,11 +26,17 @@ Verdict judge(const std::string& path, const PlanOptions& options) {
   return verdict;
 }
 
+std::vector<std::string> lacks_of(const Verdict& verdict) {
+  const am::planner::CheckedPlan& checked = verdict.file.checked;
+  if (!verdict.found.ok() || !verdict.file.plan || !checked.mesh || !checked.model) return {};
+  return what_am_run_lacks(*verdict.file.plan, &*checked.model, *checked.mesh);
+}
+
 std::string batch_text(const Verdict& verdict) {
-  const am::config::TrainSection& train = verdict.file.plan->train;
-  const int64_t one = train.micro_batch_size * verdict.file.checked.mesh->dp();
-  const int64_t global = train.global_batch_size > 0 ? train.global_batch_size : one;
-  return am::cat(global, global == 1 ? " sequence" : " sequences", " of ", train.seq_len,
+  const am::config::Plan& plan = *verdict.file.plan;
+  const int64_t sequences =
+      am::config::batch_shape(plan, verdict.file.checked.mesh->dp()).sequences;
+  return am::cat(sequences, sequences == 1 ? " sequence" : " sequences", " of ", plan.train.seq_len,
                  " tokens a step");
 }
 
@@ -48,7 +55,11 @@ std::string summary_line(const std::string& path, const Verdict& verdict,
     line += am::cat("; ", model_text(*checked.model, checked.layout->inventory.total()), "; ",
                     mesh_text(*checked.mesh, style), "; ", batch_text(verdict));
   }
-  return line + "\n";
+  line += "\n";
+  if (const auto lacks = lacks_of(verdict); !lacks.empty() && dialect.empty()) {
+    line += am::cat("  this version of am-run does not run it: ", am::join(lacks, ", "), "\n");
+  }
+  return line;
 }
 
 am::Json to_json(const std::string& path, const Verdict& verdict) {
@@ -56,6 +67,8 @@ am::Json to_json(const std::string& path, const Verdict& verdict) {
   json["file"] = path;
   json["ok"] = verdict.found.ok();
   json["diagnostics"] = am::to_json(verdict.found);
+  // Of plans that am-run runs as well nothing is said.
+  if (const auto lacks = lacks_of(verdict); !lacks.empty()) json["unsupported"] = lacks;
   return json;
 }
 
@@ -74,7 +87,7 @@ int run_check(const PlanOptions& options, const Output& output) {
       continue;
     }
     am_apps::print_diagnostics(verdict.found, output);
-    am_apps::print(summary_line(path, verdict, options.dialect, output.out));
+    print_folded(summary_line(path, verdict, options.dialect, output.out), output.out);
   }
   if (!output.json) return status;
   am::Json answer{{"ok", ok}, {"plans", std::move(plans)}};

@@ -183,7 +183,7 @@ class CommandLine {
   void add_search() {
     CLI::App& command =
         add("search", "Find the fastest layouts of a model on a number of GPUs",
-            "am-plan search --model plans/models/llama-3.1-70b --gpus 64 --gpu h100-sxm",
+            "am-plan search --model plans/models/llama-3.1-8b --gpus 8 --gpu h100-sxm --runnable",
             [this](const Output& output) { return run_search(search_, output); });
     const auto positive = am_apps::integer_from(1);
     command.add_option("--model", search_.model, "A Hugging Face config.json, or its folder")
@@ -193,15 +193,21 @@ class CommandLine {
         ->required()
         ->check(positive)
         ->type_name("N");
-    command.add_option("--gpu", search_.gpu, "Which: a file of plans/clusters, or one's path")
+    command
+        .add_option("--gpu", search_.gpu,
+                    "Which: a file of plans/clusters, or one's path (default: h100-sxm)")
         ->type_name("NAME");
-    command.add_option("--seq-len", search_.seq_len, "Tokens of a sequence")
+    command
+        .add_option("--seq-len", search_.seq_len,
+                    "Tokens of a sequence (default: 4096, or what the model was made for)")
         ->check(positive)
         ->type_name("S");
-    command.add_option("--global-batch-size", search_.global_batch_size, "Sequences of a step")
+    command
+        .add_option("--global-batch-size", search_.global_batch_size,
+                    "Sequences of a step (default: about 4 Mi tokens)")
         ->check(positive)
         ->type_name("B");
-    command.add_option("--top", search_.top, "How many layouts to show")
+    command.add_option("--top", search_.top, "How many layouts to show (default: 10)")
         ->check(positive)
         ->type_name("K");
     command.add_option("--strategy", search_.strategy, "Data-parallel strategy")
@@ -215,6 +221,7 @@ class CommandLine {
         ->type_name("FILE");
     command.add_option("--write", search_.write, "Write the first layout as a plan")
         ->type_name("FILE");
+    command.add_flag("--runnable", search_.runnable, "Only what this version of am-run runs");
     am_apps::add_json(command, flags_, "One JSON object on stdout");
   }
 

@@ -90,6 +90,7 @@ struct SearchOptions {
   std::string implementation = "automesh";
   std::string calibration;
   std::string write;
+  bool runnable = false;
 };
 
 int run_check(const PlanOptions& options, const Output& output);

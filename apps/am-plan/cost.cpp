@@ -1,4 +1,5 @@
 // am-plan cost PLAN: how long a step will take, and on what.
+#include <algorithm>
 #include <cmath>
 
 #include "am/base/text.h"
@@ -7,7 +8,9 @@
 #include "am/planner/cost/evidence.h"
 #include "am/planner/cost/prediction.h"
 #include "am/term/bars.h"
+#include "am/term/printable.h"
 #include "am/term/table.h"
+#include "am/term/wrap.h"
 #include "commands.h"
 #include "plan_input.h"
 #include "text.h"
@@ -37,6 +40,7 @@ std::vector<Part> parts_of(const StepTime& time) {
       {"pp", time.pp, "exposed hops between stages"},
       {"bubble", time.bubble, "waiting for other stages"},
       {"dp", time.dp, "exposed gathers and reductions"},
+      {"offload", time.offload, "exposed copies from and to the host"},
       {"optimizer", time.optimizer, "AdamW"},
       {"fixed", time.fixed, "of every step, and stragglers"},
   };
@@ -111,16 +115,25 @@ am::Json result(const PlanInput& input, const Prediction& prediction) {
 
 std::string percent(double share) { return am::format_fixed(100.0 * share, 1) + " %"; }
 
+// From 1; a source that is new is added.
+size_t number_of(const std::string& source, std::vector<std::string>& sources) {
+  const auto known = std::find(sources.begin(), sources.end(), source);
+  const auto number = static_cast<size_t>(known - sources.begin()) + 1;
+  if (known == sources.end()) sources.push_back(source);
+  return number;
+}
+
 std::string nearest_table(const Prediction& prediction, const am::term::Style& style) {
-  am::term::Table table({{"nearest measured runs"},
-                         {"gpu"},
+  am::term::Table table({{"nearest runs", am::term::Align::kWrap},
+                         {"gpu", am::term::Align::kWrap},
                          {"ranks", am::term::Align::kRight},
-                         {"in"},
+                         {"in", am::term::Align::kWrap},
                          {"seq", am::term::Align::kRight},
                          {"batch", am::term::Align::kRight},
                          {"measured", am::term::Align::kRight},
                          {"predicted", am::term::Align::kRight},
-                         {"source"}});
+                         {""}});
+  std::vector<std::string> sources;
   for (const NearestRun& near : prediction.nearest) {
     const double error = near.predicted / *near.run.seconds - 1.0;
     table.add({near.run.model.substr(0, 28), near.run.gpu.name,
@@ -130,9 +143,13 @@ std::string nearest_table(const Prediction& prediction, const am::term::Style& s
                am::cat(global_batch(near.run.job)), am::format_duration(*near.run.seconds),
                am::cat(am::format_duration(near.predicted), error < 0 ? " (-" : " (+",
                        am::format_fixed(std::abs(100.0 * error), 0), " %)"),
-               near.run.source.substr(0, 40)});
+               am::cat("[", number_of(near.run.source, sources), "]")});
   }
-  return table.text(style);
+  std::string text = table.text(style);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    text += am::cat("[", i + 1, "] ", am::term::printable(sources[i]), "\n");
+  }
+  return text;
 }
 
 std::string interval_text(const Prediction& prediction) {
@@ -162,7 +179,7 @@ std::string report(const PlanInput& input, const Prediction& prediction,
   }
   const auto lines = am::split(am::term::bars(bars, 24, style), '\n');
   for (size_t i = 0; i < reasons.size(); ++i) {
-    text += am::cat(lines[i], "  ", style.paint(am::term::Role::kDim, reasons[i]), "\n");
+    text += am::term::beside(lines[i], reasons[i], style, am::term::Role::kDim) + "\n";
   }
   am::term::Table sent({{"sent by a rank in a step"}, {"", am::term::Align::kRight}});
   const std::array<std::pair<const char*, double>, 5> axes = {{{"tp", time.bytes.tp},
@@ -199,12 +216,12 @@ int run_cost(const PlanOptions& options, const Output& output) {
   if (!input.has_value()) return status;
   am::Diagnostics found;
   const auto prediction =
-      am::planner::predict(input->plan, input->model, input->layout.mesh.sizes(), kNearest, found);
+      am::planner::predict(input->plan, input->model, input->layout, kNearest, found);
   if (!prediction) return am_apps::refuse(found, output);
   if (output.json) {
     am_apps::print(result(*input, *prediction));
   } else {
-    am_apps::print(report(*input, *prediction, output.out));
+    print_folded(report(*input, *prediction, output.out), output.out);
   }
   return am_apps::kFine;
 }

@@ -72,8 +72,8 @@ std::vector<Pair> memory_of(const PlanInput& a, const PlanInput& b) {
 }
 
 bool add_cost(const PlanInput& a, const PlanInput& b, Both& out, am::Diagnostics& found) {
-  const auto x = am::planner::predict(a.plan, a.model, a.layout.mesh.sizes(), 0, found);
-  const auto y = am::planner::predict(b.plan, b.model, b.layout.mesh.sizes(), 0, found);
+  const auto x = am::planner::predict(a.plan, a.model, a.layout, 0, found);
+  const auto y = am::planner::predict(b.plan, b.model, b.layout, 0, found);
   if (!x.has_value() || !y.has_value()) return false;
   const auto& p = x->time.bytes;
   const auto& q = y->time.bytes;
@@ -198,13 +198,13 @@ std::string cost_text(const Both& both, const am::term::Style& style) {
 }
 
 std::string shard_text(const Both& both, const am::term::Style& style) {
-  am::term::Table table({{"parameter"},
+  am::term::Table table({{"parameter", am::term::Align::kWrap},
                          {"times", am::term::Align::kRight},
-                         {"shape"},
-                         {"local shape in a"},
-                         {"in b"},
-                         {"placements in a"},
-                         {"in b"}});
+                         {"shape", am::term::Align::kWrap},
+                         {"local shape in a", am::term::Align::kWrap},
+                         {"in b", am::term::Align::kWrap},
+                         {"placements in a", am::term::Align::kWrap},
+                         {"in b", am::term::Align::kWrap}});
   for (const auto& item : both.shards) {
     table.add({item.pattern, item.times > 1 ? am::cat(item.times) : "", am::shape_text(item.shape),
                am::shape_text(item.a.local), am::shape_text(item.b.local), item.a.placed,
@@ -216,7 +216,9 @@ std::string shard_text(const Both& both, const am::term::Style& style) {
 std::string report(const Both& both, const DiffOptions& options, const am::term::Style& style) {
   std::string text = am::cat("a: ", options.a, "\nb: ", options.b, "\n\n");
   const size_t head = text.size();
-  am::term::Table keys({{"key"}, {"a"}, {"b"}});
+  am::term::Table keys({{"key", am::term::Align::kWrap},
+                        {"a", am::term::Align::kWrap},
+                        {"b", am::term::Align::kWrap}});
   for (const auto& item : both.plan) keys.add({item.key, json_text(item.a), json_text(item.b)});
   if (!keys.empty()) text += keys.text(style) + "\n";
   am::term::Table mesh = numbers("mesh");
@@ -252,7 +254,7 @@ int run_diff(const DiffOptions& options, const Output& output) {
   if (output.json) {
     am_apps::print(to_json(*both));
   } else {
-    am_apps::print(report(*both, options, output.out));
+    print_folded(report(*both, options, output.out), output.out);
   }
   return am_apps::kFine;
 }

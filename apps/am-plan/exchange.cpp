@@ -40,7 +40,9 @@ std::string shortened(const std::string& value) {
 }
 
 std::string lost_table(const Exported& exported, const am::term::Style& style) {
-  am::term::Table table({{"not exported"}, {"value"}, {"why"}});
+  am::term::Table table({{"not exported", am::term::Align::kWrap},
+                         {"value", am::term::Align::kWrap},
+                         {"why", am::term::Align::kWrap}});
   for (const Lost& item : exported.lost) table.add({item.key, shortened(item.value), item.why});
   return table.text(style);
 }

@@ -3,11 +3,13 @@
 #include <utility>
 
 #include "am/base/text.h"
+#include "am/config/batch.h"
 #include "am/planner/cost/evidence.h"
 #include "am/planner/cost/stage_memory.h"
 #include "am/planner/precision.h"
 #include "am/term/bars.h"
 #include "am/term/table.h"
+#include "am/term/wrap.h"
 #include "commands.h"
 #include "plan_input.h"
 #include "text.h"
@@ -62,7 +64,8 @@ std::vector<Part> parts_of(const PlanInput& input, const MemoryComponents& memor
   const auto precision = am::planner::resolve_precision(input.plan);
   const std::string sharding = sharding_text(input);
   const am::config::TrainSection& train = input.plan.train;
-  const int64_t batches = am::planner::micro_batches(input.plan, input.layout.mesh.sizes());
+  const int64_t batches =
+      am::config::batch_shape(input.plan, input.layout.mesh.sizes().dp()).micro_batches;
   const bool whole = am::planner::keeps_whole_gradients(input.plan, input.layout.mesh.sizes());
   return {
       {"parameters", memory.parameters, am::cat(precision.storage, ", ", sharding)},
@@ -138,8 +141,7 @@ std::string text_of(const OnDevice& device, const ByteColumn& bytes) {
 
 // What is known of the error of a formula's figure.
 std::string how_far_off(const PlanInput& input, const OnDevice& device) {
-  const am::planner::Workload job =
-      am::planner::workload_of(input.plan, input.model, input.layout.mesh.sizes());
+  const am::planner::Workload job = am::planner::workload_of(input.plan, input.model, input.layout);
   const am::planner::Gpu* gpu = device.gpu ? &*device.gpu : nullptr;
   if (am::planner::memory_evidence(am::planner::built_in_runs(), job, gpu).of_this > 0) {
     return "nine in ten such figures are within 15 % of what is measured.";
@@ -185,7 +187,7 @@ std::string stage_table(const std::vector<RankMemory>& stages, const ByteColumn&
   am::term::Table table({{"stage", am::term::Align::kRight},
                          {"worst rank", am::term::Align::kRight},
                          {"peak", am::term::Align::kRight},
-                         {"reached in"}});
+                         {"reached in", am::term::Align::kWrap}});
   for (const RankMemory& stage : stages) {
     table.add({am::cat(stage.stage), am::cat(stage.rank), bytes.text(stage.components.total()),
                stage.moment});
@@ -225,7 +227,7 @@ std::string report(const PlanInput& input, const RankMemory& peak,
                              peak.moment, "\n\n");
   const auto lines = am::split(am::term::bars(bars, 24, style), '\n');
   for (size_t i = 0; i < parts.size(); ++i) {
-    text += am::cat(lines[i], "  ", style.paint(am::term::Role::kDim, parts[i].why), "\n");
+    text += am::term::beside(lines[i], parts[i].why, style, am::term::Role::kDim) + "\n";
   }
   if (peak.components.host > 0) {
     text += am::cat("and ", bytes.text(peak.components.host),
@@ -270,7 +272,8 @@ int run_memory(const MemoryOptions& options, const Output& output) {
   if (output.json) {
     am_apps::print(result(*input, peak, stages, device));
   } else {
-    am_apps::print(report(*input, peak, stages, device, !options.rank.has_value(), output.out));
+    print_folded(report(*input, peak, stages, device, !options.rank.has_value(), output.out),
+                 output.out);
   }
   return am_apps::kFine;
 }

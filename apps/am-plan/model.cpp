@@ -111,8 +111,9 @@ std::string geometry(const am::model::ModelConfig& config) {
 std::string report(const am::model::ModelConfig& config, const am::model::Inventory& inventory,
                    int64_t seq_len, const am::term::Style& style) {
   const int64_t total = inventory.total();
-  am::term::Table table(
-      {{"module"}, {"parameters", am::term::Align::kRight}, {"share", am::term::Align::kRight}});
+  am::term::Table table({{"module", am::term::Align::kWrap},
+                         {"parameters", am::term::Align::kRight},
+                         {"share", am::term::Align::kRight}});
   for (const auto& [module, count] : by_module(inventory)) {
     const double share = 100.0 * static_cast<double>(count) / static_cast<double>(total);
     table.add({module, am::format_count(count), am::format_fixed(share, 1) + " %"});
@@ -152,7 +153,7 @@ int run_model(const ModelOptions& options, const Output& output) {
   if (output.json) {
     am_apps::print(to_json(*config, inventory, seq_len));
   } else {
-    am_apps::print(report(*config, inventory, seq_len, output.out));
+    print_folded(report(*config, inventory, seq_len, output.out), output.out);
   }
   return am_apps::kFine;
 }

@@ -46,7 +46,7 @@ int run_report(const ReportOptions& options, const Output& output) {
   if (!input.has_value()) return status;
   am::Diagnostics found;
   const auto prediction =
-      am::planner::predict(input->plan, input->model, input->layout.mesh.sizes(), kNearest, found);
+      am::planner::predict(input->plan, input->model, input->layout, kNearest, found);
   if (!prediction) return am_apps::refuse(found, output);
   const auto stages = am::planner::memory_of_stages(input->plan, input->model, input->layout);
   const auto search = other_layouts(*input, *prediction);

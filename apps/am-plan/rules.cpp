@@ -11,7 +11,7 @@ namespace am_plan {
 
 int run_rules(const Output& output) {
   am::Json list = am::Json::array();
-  am::term::Table table({{"rule"}, {"what it asks for"}});
+  am::term::Table table({{"rule"}, {"what it asks for", am::term::Align::kWrap}});
   for (const am::planner::Rule* rule : am::planner::rules()) {
     list.push_back({{"id", rule->id}, {"summary", rule->summary}});
     table.add({{std::string(rule->id), am::term::Role::kBold}, std::string(rule->summary)});

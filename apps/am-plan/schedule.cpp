@@ -4,6 +4,7 @@
 #include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
+#include "am/config/batch.h"
 #include "am/planner/memory.h"
 #include "am/planner/stages.h"
 #include "am/schedule/csv.h"
@@ -14,6 +15,7 @@
 #include "am/term/table.h"
 #include "commands.h"
 #include "plan_input.h"
+#include "text.h"
 
 namespace am_plan {
 namespace {
@@ -63,7 +65,8 @@ std::optional<Schedule> read_schedule(const std::string& file, int64_t pp, am::D
 std::optional<Answer> find_answer(const ScheduleOptions& options, const PlanInput& input,
                                   am::Diagnostics& found) {
   const int64_t pp = input.layout.mesh.sizes().pp;
-  const int64_t per_step = am::planner::micro_batches(input.plan, input.layout.mesh.sizes());
+  const int64_t per_step =
+      am::config::batch_shape(input.plan, input.layout.mesh.sizes().dp()).micro_batches;
   Answer answer;
   std::optional<Schedule> schedule;
   if (!options.from_csv.empty()) {
@@ -134,7 +137,7 @@ std::string stages_of(const Schedule& schedule, size_t rank) {
 std::string rank_table(const Answer& answer, const am::term::Style& style) {
   constexpr size_t kMostRows = 32;
   am::term::Table table({{"rank", am::term::Align::kRight},
-                         {"stages"},
+                         {"stages", am::term::Align::kWrap},
                          {"most in flight", am::term::Align::kRight},
                          {"idle", am::term::Align::kRight}});
   const size_t ranks = answer.schedule.ranks.size();
@@ -194,7 +197,7 @@ int run_schedule(const ScheduleOptions& options, const Output& output) {
   if (output.json) {
     am_apps::print(to_json(*answer));
   } else {
-    am_apps::print(report(*answer, output.out));
+    print_folded(report(*answer, output.out), output.out);
   }
   return am_apps::kFine;
 }

@@ -1,6 +1,7 @@
 // am-plan search: the best layouts of a number of GPUs for a model.
 #include "am/planner/search.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 
@@ -29,7 +30,8 @@ am::Json to_json(const FoundLayout& layout) {
                    {"precision", am::planner::resolve_precision(layout.plan).compute},
                    {"tokens_per_second_per_gpu", layout.tokens_per_second_per_gpu},
                    {"bubble_fraction", layout.time.bubble_fraction},
-                   {"pareto", layout.pareto}};
+                   {"pareto", layout.pareto},
+                   {"runs", layout.runs}};
   if (!layout.why.empty()) json["why"] = layout.why;
   return json;
 }
@@ -62,33 +64,64 @@ std::string precision_warning(const SearchResult& result) {
       "their steps and MFU do not compare with those of fsdp2 in bfloat16");
 }
 
-// "fsdp2, SP, selective recompute"
-std::string options_text(const am::config::Plan& plan) {
-  std::string text = am::cat(am::config::strategy_name(plan.strategy), " in ",
-                             am::planner::resolve_precision(plan).compute);
+// Layouts for am-run of which it runs none would send the user away empty-handed.
+std::string runs_text(const SearchResult& result, const am::planner::SearchRequest& request) {
+  if (request.implementation != &am::planner::automesh_implementation()) return {};
+  const auto runs = std::count_if(result.layouts.begin(), result.layouts.end(),
+                                  [](const FoundLayout& layout) { return layout.runs; });
+  const auto all = static_cast<int64_t>(result.layouts.size());
+  if (runs == all) return {};
+  return am::cat("\nThis version of am-run runs ", runs == 0 ? "none" : am::cat(runs), " of these ",
+                 all, "; --runnable keeps to those that it runs.\n");
+}
+
+// "fsdp2 in bfloat16"
+std::string strategy_text(const am::config::Plan& plan) {
+  return am::cat(am::config::strategy_name(plan.strategy), " in ",
+                 am::planner::resolve_precision(plan).compute);
+}
+
+// What all have in common, where they do.
+std::string common_strategy(const SearchResult& result) {
+  const std::string first = strategy_text(result.layouts.front().plan);
+  for (const auto* layouts : {&result.layouts, &result.pareto}) {
+    for (const FoundLayout& layout : *layouts) {
+      if (strategy_text(layout.plan) != first) return {};
+    }
+  }
+  return first;
+}
+
+// "SP, selective AC, 1f1b"
+std::string options_text(const am::config::Plan& plan, bool names_strategy) {
+  std::vector<std::string> parts;
+  if (names_strategy) parts.push_back(strategy_text(plan));
   if (const auto* fsdp2 = std::get_if<am::config::FSDP2Config>(&plan.strategy)) {
     using Checkpointing = am::config::ActivationCheckpointing;
-    if (fsdp2->sequence_parallel) text += ", SP";
-    if (fsdp2->activation_checkpointing == Checkpointing::kFull) text += ", full AC";
-    if (fsdp2->activation_checkpointing == Checkpointing::kSelective) text += ", selective AC";
-    if (!fsdp2->defer_fsdp_grad_sync) text += ", reduces each micro-batch";
+    if (fsdp2->sequence_parallel) parts.emplace_back("SP");
+    if (fsdp2->activation_checkpointing == Checkpointing::kFull) parts.emplace_back("full AC");
+    if (fsdp2->activation_checkpointing == Checkpointing::kSelective) {
+      parts.emplace_back("selective AC");
+    }
+    if (!fsdp2->defer_fsdp_grad_sync) parts.emplace_back("reduces each micro-batch");
   }
   if (plan.mesh.pp_size > 1) {
-    text += am::cat(", ", plan.pipeline.schedule);
-    if (plan.pipeline.virtual_stages > 1) text += am::cat(" x", plan.pipeline.virtual_stages);
+    const int64_t stages = plan.pipeline.virtual_stages;
+    parts.push_back(
+        am::cat(plan.pipeline.schedule, stages > 1 ? am::cat(" x", stages) : std::string()));
   }
-  return text;
+  return am::join(parts, ", ");
 }
 
 std::string layouts_table(const std::vector<FoundLayout>& layouts, const char* title,
-                          const am::term::Style& style) {
-  am::term::Table table({{title},
+                          bool names_strategy, const am::term::Style& style) {
+  am::term::Table table({{title, am::term::Align::kWrap},
                          {"mbs", am::term::Align::kRight},
                          {"step", am::term::Align::kRight},
                          {"MFU", am::term::Align::kRight},
                          {"peak", am::term::Align::kRight},
-                         {"options"},
-                         {"beats the next by"}});
+                         {"options", am::term::Align::kWrap},
+                         {"beats the next by", am::term::Align::kWrap}});
   for (const FoundLayout& layout : layouts) {
     am::Diagnostics ignored;
     const auto mesh = am::planner::resolve_mesh(layout.plan, 0, ignored);
@@ -102,28 +135,29 @@ std::string layouts_table(const std::vector<FoundLayout>& layouts, const char* t
     table.add({axes.empty() ? "1 rank" : axes, am::cat(layout.plan.train.micro_batch_size),
                am::format_duration(layout.step_seconds),
                am::format_fixed(100.0 * layout.mfu, 1) + " %", am::format_bytes(layout.peak_bytes),
-               options_text(layout.plan), layout.why});
+               options_text(layout.plan, names_strategy), layout.why});
   }
   return table.text(style);
 }
 
 std::string report(const SearchResult& result, const am::planner::SearchRequest& request,
                    const am::term::Style& style) {
-  const int64_t batch = result.layouts.empty()
-                            ? request.global_batch_size
-                            : result.layouts.front().plan.train.global_batch_size;
   std::string text =
-      am::cat(request.gpus, " x ", request.gpu.name, ", ", batch, " sequences of ", request.seq_len,
-              " tokens a step; ", result.considered, " layouts considered, ", result.feasible,
-              " fit, in ", am::format_duration(result.seconds), "\n\n");
+      am::cat(request.gpus, " x ", request.gpu.name, ", ", result.batch, " sequences of ",
+              request.seq_len, " tokens a step; ", result.considered, " layouts considered, ",
+              result.feasible, " fit, in ", am::format_duration(result.seconds), "\n\n");
   if (!result.layouts.empty()) {
-    text += layouts_table(result.layouts, "fastest", style);
-    text += "\n" + layouts_table(result.pareto, "smallest, then faster", style);
+    const std::string common = common_strategy(result);
+    if (!common.empty()) text += am::cat("All are ", common, ".\n\n");
+    text += layouts_table(result.layouts, "fastest", common.empty(), style);
+    text += runs_text(result, request);
+    text += "\n" + layouts_table(result.pareto, "smallest, then faster", common.empty(), style);
   } else {
     text += "No layout fits.\n";
   }
   if (result.dropped.empty()) return text;
-  am::term::Table dropped({{"dropped", am::term::Align::kRight}, {"because"}});
+  am::term::Table dropped(
+      {{"dropped", am::term::Align::kRight}, {"because", am::term::Align::kWrap}});
   for (const auto& [reason, count] : result.dropped) dropped.add({am::cat(count), reason});
   return text + "\n" + dropped.text(style);
 }
@@ -163,6 +197,7 @@ int run_search(const SearchOptions& options, const Output& output) {
   request.implementation = implementation;
   request.calibration = options.calibration;
   request.top = options.top;
+  request.runnable = options.runnable;
   const SearchResult result = am::planner::search(request, calibration);
   const std::string warning = precision_warning(result);
   if (output.json) {
@@ -170,7 +205,7 @@ int run_search(const SearchOptions& options, const Output& output) {
     if (!warning.empty()) json["warnings"] = am::Json::array({warning});
     am_apps::print(json);
   } else {
-    am_apps::print(report(result, request, output.out));
+    print_folded(report(result, request, output.out), output.out);
     if (!warning.empty()) {
       std::cerr << output.err.paint(am::term::Role::kWarning, "warning") << ": " << warning << "\n";
     }

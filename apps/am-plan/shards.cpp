@@ -98,12 +98,12 @@ std::string table_of(const std::vector<Shard>& shards, const Layout& layout,
       ++rows[at->second].times;
     }
   }
-  am::term::Table table({{"parameter"},
+  am::term::Table table({{"parameter", am::term::Align::kWrap},
                          {"times", am::term::Align::kRight},
-                         {"shape"},
-                         {"placements"},
-                         {"local shape"},
-                         {"offset"}});
+                         {"shape", am::term::Align::kWrap},
+                         {"placements", am::term::Align::kWrap},
+                         {"local shape", am::term::Align::kWrap},
+                         {"offset", am::term::Align::kWrap}});
   for (const Row& row : rows) {
     const bool in_layers = row.name != row.first;
     table.add({row.times == 1 ? row.first : row.name,
@@ -163,7 +163,7 @@ int run_shards(const ShardOptions& options, const Output& output) {
   std::string text = am::cat(who, mesh_text(layout.mesh.sizes(), output.out), "\n\n",
                              table_of(shards, layout, output.out));
   if (shards.size() == 1) text += map_of(shards.front(), layout, output.out);
-  am_apps::print(text);
+  print_folded(text, output.out);
   return am_apps::kFine;
 }
 

@@ -210,8 +210,8 @@ std::string group_table(const MeshLayout& mesh, int64_t ranks_per_node,
                          {"size", am::term::Align::kRight},
                          {"groups", am::term::Align::kRight},
                          {"nodes", am::term::Align::kRight},
-                         {"what it does"},
-                         {"ranks"}});
+                         {"what it does", am::term::Align::kWrap},
+                         {"ranks", am::term::Align::kWrap}});
   for (const auto& [name, role] : kRoles) {
     const int64_t size = mesh.group_size(name);
     const bool expert = std::string_view(name).substr(0, 2) == "ep";
@@ -247,16 +247,26 @@ int run_show(const PlanOptions& options, const Output& output) {
   if (!file || !file->checked.mesh.has_value()) return am_apps::refuse(found, output);
   const MeshLayout mesh(*file->checked.mesh);
   const int64_t ranks_per_node = file->plan->mesh.ranks_per_node;
+  const am::planner::CheckedPlan& checked = file->checked;
+  const auto lacks = what_am_run_lacks(
+      *file->plan, checked.model.has_value() ? &*checked.model : nullptr, mesh.sizes());
   if (output.json) {
-    am_apps::print(to_json(mesh, ranks_per_node));
+    am::Json json = to_json(mesh, ranks_per_node);
+    if (!lacks.empty()) json["unsupported"] = lacks;
+    am_apps::print(json);
     return am_apps::kFine;
   }
   const int64_t nodes = (mesh.world_size() + ranks_per_node - 1) / ranks_per_node;
   const std::string crossing = crossing_text(mesh, ranks_per_node);
-  am_apps::print(am::cat(
-      mesh_text(mesh.sizes(), output.out), ", ", nodes, nodes == 1 ? " node" : " nodes", " of ",
-      ranks_per_node, crossing.empty() ? "" : "; ", crossing, "\n\n",
-      picture(mesh, ranks_per_node, output.out), group_table(mesh, ranks_per_node, output.out)));
+  print_folded(
+      am::cat(
+          mesh_text(mesh.sizes(), output.out), ", ", nodes, nodes == 1 ? " node" : " nodes", " of ",
+          ranks_per_node, crossing.empty() ? "" : "; ", crossing, "\n\n",
+          picture(mesh, ranks_per_node, output.out), group_table(mesh, ranks_per_node, output.out),
+          lacks.empty()
+              ? std::string()
+              : am::cat("\nThis version of am-run does not run it: ", am::join(lacks, ", "), "\n")),
+      output.out);
   return am_apps::kFine;
 }
 

@@ -4,6 +4,9 @@
 
 #include "am/base/text.h"
 #include "am/base/units.h"
+#include "am/planner/runs.h"
+#include "am/term/wrap.h"
+#include "common/output.h"
 
 namespace am_plan {
 
@@ -64,6 +67,20 @@ std::string wrap(const std::string& paragraphs, int width) {
     flush();
   }
   return out;
+}
+
+void print_folded(const std::string& text, const am::term::Style& style) {
+  am_apps::print(am::term::fold(text, style));
+}
+
+std::vector<std::string> what_am_run_lacks(const am::config::Plan& plan,
+                                           const am::model::ModelConfig* model,
+                                           const am::mesh::MeshSizes& mesh) {
+  const auto limits = model != nullptr ? am::planner::limits_of(plan, *model, mesh)
+                                       : am::planner::limits_of_plan(plan, mesh);
+  std::vector<std::string> lacks;
+  for (const am::planner::Limit& limit : limits) lacks.push_back(limit.what);
+  return lacks;
 }
 
 }  // namespace am_plan

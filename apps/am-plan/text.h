@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "am/config/plan.h"
 #include "am/mesh/layout.h"
 #include "am/model/config.h"
 #include "am/term/style.h"
@@ -31,5 +32,13 @@ class ByteColumn {
 
 // Paragraphs (separated by empty lines) broken at blanks to lines of at most `width` columns.
 std::string wrap(const std::string& paragraphs, int width);
+
+// On stdout, with lines that are too wide for it broken between words.
+void print_folded(const std::string& text, const am::term::Style& style);
+
+// What of the plan this version of am-run does not run, in a few words each.
+std::vector<std::string> what_am_run_lacks(const am::config::Plan& plan,
+                                           const am::model::ModelConfig* model,
+                                           const am::mesh::MeshSizes& mesh);
 
 }  // namespace am_plan

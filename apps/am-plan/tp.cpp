@@ -76,7 +76,9 @@ std::string report(const Answer& answer, const am::term::Style& style) {
   std::string text = am::cat("plan of ", answer.plan.source, ", tp_size = ", answer.tp,
                              answer.plan.sequence_parallel ? ", sequence parallel" : "", "\n\n");
   if (answer.plan.rules.empty()) return text + "nothing is cut over tp\n";
-  am::term::Table rules({{"pattern"}, {"style"}, {"matches"}});
+  am::term::Table rules({{"pattern", am::term::Align::kWrap},
+                         {"style", am::term::Align::kWrap},
+                         {"matches", am::term::Align::kWrap}});
   for (size_t i = 0; i < answer.plan.rules.size(); ++i) {
     const auto& modules = answer.resolved.matches[i];
     const auto role = modules.empty() ? am::term::Role::kError : am::term::Role::kPlain;
@@ -84,7 +86,8 @@ std::string report(const Answer& answer, const am::term::Style& style) {
                {to_string(answer.plan.rules[i].style), am::term::Role::kAccent},
                {matches_text(modules), role}});
   }
-  am::term::Table rest({{"replicated"}, {"its gradient"}});
+  am::term::Table rest(
+      {{"replicated", am::term::Align::kWrap}, {"its gradient", am::term::Align::kWrap}});
   for (const Replicated& parameter : replicated(answer)) {
     rest.add({parameter.name, parameter.grad_sum ? "summed over tp" : "the same on every tp rank"});
   }
@@ -143,7 +146,7 @@ int run_tp(const PlanOptions& options, const Output& output) {
     am_apps::print(to_json(answer, about));
   } else {
     am_apps::print_diagnostics(about, output);
-    am_apps::print(report(answer, output.out));
+    print_folded(report(answer, output.out), output.out);
   }
   return about.ok() ? am_apps::kFine : am_apps::kInvalid;
 }

@@ -70,9 +70,8 @@ planner::CheckedPlan check_plan(const config::Plan& plan, int64_t given_world, D
 
 int64_t worst_peak(const config::Plan& plan, const planner::CheckedPlan& checked) {
   int64_t worst = 0;
-  for (const int64_t rank : planner::distinct_ranks(checked.layout->mesh)) {
-    const auto memory = planner::estimate_memory(plan, *checked.model, *checked.layout, rank);
-    worst = std::max(worst, memory.components.total());
+  for (const auto& stage : planner::worst_of_stages(plan, *checked.model, *checked.layout)) {
+    worst = std::max(worst, stage.components.total());
   }
   return worst;
 }

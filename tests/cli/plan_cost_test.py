@@ -28,8 +28,37 @@ class CostTest(PlanCase):
         rate = answer["tokens_per_second_per_gpu"]
         self.assertAlmostEqual(rate * 64 * answer["step_seconds"] / tokens, 1.0, places=9)
         text = self.am_plan("cost", plan).out
-        self.assertIn("nearest measured runs", text)
+        self.assertIn("nearest runs", text)
         self.assertIn("MFU as counted by", text)
+
+    def test_every_key_that_changes_the_step_changes_the_prediction(self):
+        def seconds(text):
+            return self.json("cost", self.plan(text, model="llama-3.1-8b"))["step_seconds"]
+        stages = "[mesh]\nworld_size = 8\npp_size = 4\n[train]\nglobal_batch_size = 32\n" \
+                 "[pipeline]\nmicrobatches = 16\n"
+        even = seconds(stages)
+        self.assertGreater(seconds(stages + "split_points = [29, 30, 31]\n"), 1.5 * even)
+        # Two rounds of half as many micro-batches drain the pipeline twice.
+        self.assertGreater(seconds(stages.replace("microbatches = 16", "microbatches = 8")), even)
+
+        one = "[mesh]\nworld_size = 8\n[train]\nseq_len = 4096\n[strategy]\n"
+        off, full = seconds(one), seconds(one + 'activation_checkpointing = "full"\n')
+        mlp = seconds(one + 'activation_checkpointing = "mlp"\n')
+        every = seconds(one + 'activation_checkpointing = "full"\nactivation_checkpointing_every = 4\n')
+        self.assertTrue(off < mlp < full)
+        self.assertTrue(off < every < full)
+        self.assertAlmostEqual((every - off) / (full - off), 0.25, delta=0.02)
+
+        wide = "mp_policy = { param_dtype = \"float32\" }\n"
+        self.assertLess(seconds(one + wide + 'autocast_dtype = "bfloat16"\n'), 0.5 * seconds(one + wide))
+        self.assertGreater(seconds(one + "offload_policy = { pin_memory = true }\n"), 1.2 * off)
+
+    def test_tensor_parallelism_leaves_small_nodes(self):
+        plan = self.plan("[mesh]\nworld_size = 64\ntp_size = 8\n[train]\nglobal_batch_size = 64\n",
+                         model="llama-3.1-8b")
+        near = self.json("cost", plan)["seconds"]["tp"]
+        for narrow in ("mesh.ranks_per_node=1", "cluster.nodes=64"):
+            self.assertGreater(self.json("cost", plan, "--set", narrow)["seconds"]["tp"], 3 * near)
 
     def test_what_nobody_has_measured_has_no_interval(self):
         def cost(gpu, implementation, model):
@@ -155,9 +184,42 @@ class CostTest(PlanCase):
         self.assertGreaterEqual(text.count("<svg"), 5)
         self.am_plan("report", plan, "-o", "/nonexistent/x.html", status=2)
 
+    def test_search_looks_where_the_rules_allow_it(self):
+        def search(model, *more):
+            return self.json("search", "--model", MODELS / model, "--gpu", "h100-sxm", *more)
+        odd = search("llama-3.1-8b", "--gpus", 8, "--seq-len", 4097)
+        self.assertTrue(odd["layouts"])
+        self.assertTrue(all(each["plan"]["mesh"]["cp_size"] == 1 for each in odd["layouts"]))
+        # Falcon's plan leaves attention whole, so that any tp divides its 71 heads.
+        falcon = search("falcon-7b", "--gpus", 8, "--seq-len", 2048, "--top", 1000)
+        self.assertIn(8, {each["plan"]["mesh"]["tp_size"] for each in falcon["layouts"]})
+        tied = search("gemma-2-27b", "--gpus", 64, "--seq-len", 4096, "--global-batch-size", 1024,
+                      "--implementation", "torchtitan", "--top", 1)
+        self.assertEqual(len(tied["layouts"]), 1)
+        self.assertTrue(tied["pareto"])
+        self.assertTrue(any("pp.tied" in reason for reason in tied["dropped"]))
+
+    def test_search_says_what_am_run_runs(self):
+        arguments = ["search", "--model", MODELS / "llama-3.1-70b", "--gpus", 64, "--top", 5]
+        answer = self.json(*arguments)
+        self.assertFalse(any(each["runs"] for each in answer["layouts"]))
+        self.assertIn("runs none of these 5; --runnable keeps to", self.am_plan(*arguments).out)
+        arguments.append("--runnable")
+        plan = self.folder / "found.toml"
+        answer = self.json(*arguments, "--write", plan)
+        self.assertTrue(answer["layouts"])
+        self.assertTrue(all(each["runs"] for each in answer["layouts"]))
+        self.assertNotIn("unsupported", self.json("check", plan)["plans"][0])
+        # No layout of a model that it does not compute.
+        answer = self.json("search", "--model", MODELS / "falcon-7b", "--gpus", 8, "--runnable", status=1)
+        self.assertEqual(answer["layouts"], [])
+
     def test_search_that_finds_nothing(self):
         answer = self.json("search", "--model", MODELS / "llama-3.1-405b", "--gpus", "1", status=1)
         self.assertEqual(answer["layouts"], [])
+        text = self.am_plan("search", "--model", MODELS / "llama-3.1-405b", "--gpus", "1", status=1).out
+        self.assertIn("1024 sequences of 4096 tokens a step", text)
+        self.assertIn("No layout fits.", text)
 
     def test_calibrate_own_rows(self):
         header = ("id,source,model,gpu,num_gpus,framework,precision,zero_stage,dp,tp,pp,seq_len,"

@@ -131,7 +131,7 @@ class ShardsTest(PlanCase):
         self.assertIn("rank 3", result.out)
 
     def test_layers_share_a_row(self):
-        result = self.am_plan("shards", self.plan(FOUR))
+        result = self.am_plan("shards", self.plan(FOUR), env={"COLUMNS": "140"})
         self.assertIn("model.layers.*.mlp.up_proj.weight", result.out)
         self.assertLess(len(result.out.splitlines()), 20)
 

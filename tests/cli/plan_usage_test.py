@@ -27,6 +27,20 @@ class UsageTest(PlanCase):
             self.assertIn(f"Example:\n  am-plan {command}", result.out)
             self.assertEqual(result.err, "")
 
+    def test_no_line_is_wider_than_the_terminal(self):
+        plan = SOURCE / "plans" / "llama-3.1-405b-512gpu.toml"
+        cluster = ("--set", 'cluster.gpu="h100-sxm"')
+        search = ("search", "--model", SOURCE / "plans/models/llama-3.1-70b", "--gpus", "64")
+        wide = []
+        for columns in (80, 100):
+            for arguments in [("check", plan), ("show", plan), ("cost", plan, *cluster),
+                              ("memory", plan, *cluster), ("tp", plan), ("shards", plan), search,
+                              ("rules",), ("model", SOURCE / "plans/models/deepseek-v3")]:
+                result = self.am_plan(*arguments, env={"COLUMNS": str(columns)})
+                wide += [(columns, arguments[0], line) for line in result.out.splitlines()
+                         if len(line) > columns]
+        self.assertEqual(wide, [])
+
     def test_version(self):
         self.assertRegex(self.am_plan("--version").out, r"^am-plan \d+\.\d+\.\d+\n$")
 

@@ -13,15 +13,13 @@
 namespace am::planner {
 namespace {
 
+using test::layout_of;
 using test::model_of;
 using test::plan_of;
 
 Workload job_of(const std::string& text, const std::string& model) {
   const auto plan = plan_of(text, model);
-  Diagnostics found;
-  const auto mesh = resolve_mesh(plan, 0, found);
-  REQUIRE(mesh.has_value());
-  return workload_of(plan, model_of(model), *mesh);
+  return workload_of(plan, model_of(model), layout_of(plan, model_of(model)));
 }
 
 Gpu gpu(const std::string& name) {
@@ -69,33 +67,6 @@ TEST_CASE("CSV: quotes, empty cells, long rows") {
   CHECK(found.items().size() == 2);
 }
 
-TEST_CASE("parameters by kinds of layers are the inventory's") {
-  for (const char* name : {"llama-3.1-8b", "mixtral-8x7b-v0.1", "deepseek-v3", "qwen3-30b-a3b",
-                           "deepseek-v2-lite", "mistral-7b-v0.1"}) {
-    INFO(name);
-    const auto config = model_of(name);
-    Workload job;
-    job.model = shape_of(config);
-    const LocalParameters all = position_parameters(job, 0);
-    const auto total = static_cast<double>(model::build_inventory(config).total());
-    CHECK(all.dense + all.experts == Approx(total).epsilon(1e-3));  // less q and k norms, biases
-  }
-}
-
-TEST_CASE("layers are dealt to stages whole") {
-  Workload job;
-  job.model = shape_of(model_of("llama-3.1-405b"));
-  job.pp = 8;
-  job.virtual_stages = 4;
-  double sum = 0.0;
-  for (size_t stage = 0; stage < 32; ++stage) sum += deal_layers(job).at(stage, 0);
-  CHECK(sum == 126.0);
-  // 126 and the embedding and the head are 128 = 32 * 4.
-  CHECK(deal_layers(job).at(0, 0) == 3.0);
-  CHECK(deal_layers(job).at(31, 0) == 3.0);
-  CHECK(deal_layers(job).at(1, 0) == 4.0);
-}
-
 TEST_CASE("a pipeline's time is that of all its events") {
   std::mt19937 random(7);
   std::uniform_real_distribution<double> near_one(0.8, 1.2);
@@ -139,7 +110,7 @@ TEST_CASE("the parts of a step add up to it") {
     const Workload job = job_of(mesh, "llama-3.1-8b");
     const StepTime t = estimate_step_time(job, h100, CostConstants());
     const double sum = t.products + t.attention + t.memory_bound + t.launching + t.tp + t.cp +
-                       t.ep + t.pp + t.bubble + t.dp + t.optimizer + t.fixed;
+                       t.ep + t.pp + t.bubble + t.dp + t.offload + t.optimizer + t.fixed;
     CHECK(sum == Approx(t.seconds));
     CHECK((t.bubble > 0.0) == (job.pp > 1.0));
     CHECK((t.bytes.tp > 0.0) == (job.tp > 1.0));
@@ -266,7 +237,7 @@ TEST_CASE("Megatron's states are 18 bytes a parameter, 6 and 12 over dp when cut
   Workload job =
       job_of("[mesh]\nworld_size = 8\n[cluster]\nimplementation = \"megatron\"\n", "llama-3.1-8b");
   job.sharding = Sharding::kReplicated;
-  const double parameters = position_parameters(job, 0).dense;
+  const double parameters = job.layout.parameters_of(0).dense;
   CHECK(estimate_peak_memory(job, 0).states() == Approx(18.0 * parameters));
   job.sharding = Sharding::kOptimizer;
   CHECK(estimate_peak_memory(job, 0).states() == Approx((6.0 + 12.0 / 8.0) * parameters));
@@ -290,8 +261,8 @@ TEST_CASE("a prediction has an interval and the runs that are nearest") {
       "implementation = \"torchtitan\"\n",
       "llama-3.1-8b");
   Diagnostics found;
-  const auto mesh = resolve_mesh(plan, 0, found);
-  const auto prediction = predict(plan, model_of("llama-3.1-8b"), *mesh, 3, found);
+  const auto model = model_of("llama-3.1-8b");
+  const auto prediction = predict(plan, model, layout_of(plan, model), 3, found);
   REQUIRE(prediction.has_value());
   REQUIRE(prediction->interval.has_value());
   CHECK(prediction->basis.empty());
@@ -308,8 +279,8 @@ TEST_CASE("an interval needs runs of that GPU and of that kind of model") {
   const auto predicted = [](const std::string& cluster, const std::string& model) {
     const auto plan = plan_of("[mesh]\nworld_size = 8\n[cluster]\n" + cluster, model);
     Diagnostics found;
-    const auto mesh = resolve_mesh(plan, 0, found);
-    auto prediction = predict(plan, model_of(model), *mesh, 1, found);
+    const auto config = model_of(model);
+    auto prediction = predict(plan, config, layout_of(plan, config), 1, found);
     REQUIRE(prediction.has_value());
     return *std::move(prediction);
   };

@@ -9,19 +9,11 @@
 
 using namespace am;
 using namespace am::planner;
+using am::test::layout_of;
 using am::test::model_of;
 using am::test::plan_of;
 
 namespace {
-
-Layout layout_of(const config::Plan& plan, const model::ModelConfig& model) {
-  Diagnostics found;
-  const auto sizes = resolve_mesh(plan, 0, found);
-  REQUIRE(sizes);
-  const auto layout = build_layout(plan, model, *sizes, found);
-  REQUIRE(layout);
-  return *layout;
-}
 
 struct Case {
   explicit Case(const std::string& text)

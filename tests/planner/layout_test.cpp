@@ -18,23 +18,14 @@ using am::mesh::Placement;
 using am::planner::Layout;
 using am::planner::ParameterLayout;
 using am::test::ids;
+using am::test::layout_of;
 using am::test::model_of;
 using am::test::plan_of;
 using Ids = std::vector<std::string>;
 using Placements = std::vector<std::pair<std::string, Placement>>;
 
-Layout layout_of(const am::config::Plan& plan, const am::model::ModelConfig& config) {
-  Diagnostics found;
-  const auto sizes = am::planner::resolve_mesh(plan, 0, found);
-  REQUIRE(sizes.has_value());
-  auto layout = am::planner::build_layout(plan, config, *sizes, found);
-  for (const auto& item : found.items()) UNSCOPED_INFO(item.rule << ": " << item.message);
-  REQUIRE(layout.has_value());
-  return *layout;
-}
-
 Layout layout_of(const std::string& text, const std::string& model = "llama-3.1-8b") {
-  return layout_of(plan_of(text, model), model_of(model));
+  return am::test::layout_of(plan_of(text, model), model_of(model));
 }
 
 const ParameterLayout& at(const Layout& layout, const std::string& name) {

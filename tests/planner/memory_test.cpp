@@ -6,6 +6,7 @@
 #include "am/planner/legal_values.h"
 #include "am/planner/precision.h"
 #include "plan_text.h"
+#include "random_plan.h"
 
 namespace {
 
@@ -209,10 +210,24 @@ TEST_CASE("absurd sizes saturate") {
   CHECK(huge.components.total() > 0);
 }
 
-TEST_CASE("the ranks that can differ") {
-  const am::mesh::MeshLayout mesh({.pp = 2, .dp_replicate = 4, .dp_shard = 8, .tp = 2});
-  CHECK(am::planner::distinct_ranks(mesh).size() == 8);
-  CHECK(am::planner::distinct_ranks(am::mesh::MeshLayout({})) == std::vector<int64_t>{0});
+TEST_CASE("the first rank of a pipeline position is its worst") {
+  am::test::RandomPlans plans(18);
+  for (int i = 0; i < 40; ++i) {
+    const am::test::ValidPlan valid = plans.next();
+    const auto worst = am::planner::worst_of_stages(valid.plan, valid.model, valid.layout);
+    const am::mesh::MeshSizes& sizes = valid.layout.mesh.sizes();
+    INFO(am::config::to_toml(valid.plan));
+    for (int64_t pp = 0; pp < sizes.pp; ++pp) {
+      for (const int64_t shard : {int64_t{0}, sizes.dp_shard / 2, sizes.dp_shard - 1}) {
+        for (const int64_t tp : {int64_t{0}, sizes.tp / 2, sizes.tp - 1}) {
+          const int64_t rank = valid.layout.mesh.rank({pp, 0, shard, sizes.cp - 1, tp});
+          const auto one =
+              am::planner::estimate_memory(valid.plan, valid.model, valid.layout, rank);
+          CHECK(one.components.total() <= worst[static_cast<size_t>(pp)].components.total());
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("legal values") {

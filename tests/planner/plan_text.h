@@ -8,6 +8,7 @@
 #include "am/base/text.h"
 #include "am/config/plan.h"
 #include "am/model/config.h"
+#include "am/planner/layout.h"
 
 namespace am::test {
 
@@ -26,6 +27,15 @@ inline model::ModelConfig model_of(const std::string& name) {
   const auto config = model::load_config(cat(AM_SOURCE_DIR, "/plans/models/", name), found);
   REQUIRE(config.has_value());
   return *config;
+}
+
+inline planner::Layout layout_of(const config::Plan& plan, const model::ModelConfig& model) {
+  Diagnostics found;
+  const auto sizes = planner::resolve_mesh(plan, 0, found);
+  REQUIRE(sizes.has_value());
+  auto layout = planner::build_layout(plan, model, *sizes, found);
+  REQUIRE(layout.has_value());
+  return *std::move(layout);
 }
 
 inline std::vector<std::string> ids(const Diagnostics& found) {

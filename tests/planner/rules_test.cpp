@@ -12,6 +12,7 @@ namespace {
 using am::Diagnostic;
 using am::Diagnostics;
 using am::test::ids;
+using am::test::model_of;
 using am::test::plan_of;
 using Ids = std::vector<std::string>;
 
@@ -121,6 +122,54 @@ TEST_CASE("sequences fit") {
   CHECK(cp.help == "seq_len = 1000 or 1008");
 }
 
+TEST_CASE("a rule that needs only the mesh finds the same without a layout") {
+  for (const char* text :
+       {"[mesh]\nworld_size = 6\ntp_size = 3\n", "[mesh]\nworld_size = 16\npp_size = 16\n",
+        "[mesh]\nworld_size = 8\ncp_size = 8\n[train]\nseq_len = 4097\n",
+        "[mesh]\nworld_size = 8\nep_size = 4\n[train]\nglobal_batch_size = 7\n"}) {
+    const auto plan = plan_of(text);
+    const auto model = model_of("llama-3.1-8b");
+    Diagnostics ignored;
+    const auto sizes = am::planner::resolve_mesh(plan, 0, ignored);
+    REQUIRE(sizes.has_value());
+    const auto layout = am::planner::build_layout(plan, model, *sizes, ignored);
+    am::planner::RuleContext with{.plan = plan,
+                                  .model = &model,
+                                  .axes = &*sizes,
+                                  .dp = sizes->dp(),
+                                  .mesh = &*sizes,
+                                  .layout = layout ? &*layout : nullptr};
+    am::planner::RuleContext without = with;
+    without.layout = nullptr;
+    for (const am::planner::Rule* rule : am::planner::rules()) {
+      if (rule->check == nullptr || rule->needs != am::planner::Needs::kMesh) continue;
+      Diagnostics a, b;
+      rule->check(with, a);
+      rule->check(without, b);
+      INFO(rule->id);
+      CHECK(ids(a) == ids(b));
+    }
+  }
+}
+
+TEST_CASE("a pipeline without a batch takes one round of its micro-batches") {
+  CHECK(check("[mesh]\nworld_size = 16\npp_size = 2\n").empty());
+  const auto few = only("pp.microbatches",
+                        "[mesh]\nworld_size = 16\npp_size = 2\n[train]\nglobal_batch_size = 8\n");
+  CHECK(few.message ==
+        "a step has 1 micro-batch for each rank, which is not a multiple of microbatches = 2");
+  CHECK(few.help == "train.global_batch_size = 16");
+}
+
+TEST_CASE("sizes that a help names are refused by no other rule") {
+  Diagnostics found;
+  am::planner::check(plan_of("[mesh]\nworld_size = 56\ntp_size = 7\n"), 0, found);
+  REQUIRE(ids(found) == Ids{"mesh.tp_node", "tp.heads", "tp.kv_heads", "tp.vocab"});
+  for (const auto& item : found.items()) {
+    CHECK(item.help.substr(0, item.help.find(';')) == "tp_size = 1, 2, 4 or 8");
+  }
+}
+
 TEST_CASE("pipelines") {
   const std::string mesh = "[mesh]\nworld_size = 4\npp_size = 4\n[train]\nglobal_batch_size = 8\n";
   CHECK(check(mesh).empty());
@@ -131,7 +180,7 @@ TEST_CASE("pipelines") {
   only("pp.split_points", mesh + "[pipeline]\nsplit_points = [4, 8]\n");
   const auto micro =
       only("pp.microbatches", mesh + "[pipeline]\nschedule = \"gpipe\"\nmicrobatches = 3\n");
-  CHECK(micro.help == "microbatches = 1, 2, 4 or 8");
+  CHECK(micro.help == "microbatches = 1, 2, 4 or 8; or train.global_batch_size = 6 or 9");
   const auto few = only("pp.schedule", mesh + "[pipeline]\nmicrobatches = 2\n");
   CHECK(few.help == "microbatches = 4 or 8, or schedule = \"gpipe\"");
   CHECK(few.span.line > 0);

@@ -33,17 +33,12 @@ TEST_CASE("what is found passes the rules and costs what cost and memory say") {
       Diagnostics found;
       const CheckedPlan checked = check(layout.plan, 0, found);
       REQUIRE(found.ok());
-      const auto prediction = predict(layout.plan, *checked.model, *checked.mesh, 0, found);
+      const auto prediction = predict(layout.plan, *checked.model, *checked.layout, 0, found);
       REQUIRE(prediction.has_value());
       CHECK(layout.step_seconds == Approx(prediction->time.seconds));
       CHECK(layout.mfu == Approx(prediction->mfu));
-      int64_t peak = 0;
-      for (const int64_t rank : distinct_ranks(checked.layout->mesh)) {
-        peak = std::max(
-            peak,
-            estimate_memory(layout.plan, *checked.model, *checked.layout, rank).components.total());
-      }
-      CHECK(layout.peak_bytes == peak);
+      const auto stages = memory_of_stages(layout.plan, *checked.model, *checked.layout);
+      CHECK(layout.peak_bytes == fullest(stages).components.total());
       CHECK(layout.step_seconds >= before);
       before = layout.step_seconds;
     }

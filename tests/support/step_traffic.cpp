@@ -1,6 +1,7 @@
 #include "support/step_traffic.h"
 
 #include "am/base/text.h"
+#include "am/config/batch.h"
 #include "am/planner/dtype_size.h"
 #include "am/planner/memory.h"
 #include "am/planner/precision.h"
@@ -37,7 +38,7 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
                      const planner::Layout& layout, int64_t rank) {
   const mesh::MeshSizes& sizes = layout.mesh.sizes();
   const planner::StepPrecision precision = planner::resolve_precision(plan);
-  const int64_t micro_batches = planner::micro_batches(plan, sizes);
+  const int64_t micro_batches = config::batch_shape(plan, sizes.dp()).micro_batches;
   const int64_t reductions = config::defers_gradient_sync(plan.strategy) ? 1 : micro_batches;
   const int64_t shards = layout.mesh.group_size("dp_shard_cp");
   const int64_t replicas = layout.mesh.group_size("dp_replicate");

@@ -47,3 +47,19 @@ TEST_CASE("a row with too many cells is a bug that is caught") {
   Table table({{"a"}});
   CHECK_THROWS_AS(table.add({"1", "2"}), Error);
 }
+TEST_CASE("columns that wrap are broken between words where the table is too wide") {
+  Table table({{"name", Align::kWrap}, {"bytes", Align::kRight}, {"why", Align::kWrap}});
+  table.add({"short", "1 KiB", "one two three four five"});
+  table.add({"a_name_without_blanks", "12 KiB", "six"});
+  Style narrow;
+  narrow.width = 42;
+  CHECK(table.text(narrow) ==
+        "name                    bytes  why\n"
+        "------------------------------------------\n"
+        "short                   1 KiB  one two\n"
+        "                               three four\n"
+        "                               five\n"
+        "a_name_without_blanks  12 KiB  six\n");
+  narrow.width = 10;  // words too, behind their marks
+  CHECK(table.text(narrow).find("a_name_\n") != std::string::npos);
+}

@@ -1,5 +1,6 @@
 // [pipeline], [train], [optimizer], [scheduler], [data], [checkpoint], [metrics], [cluster].
 #include "am/config/field_builder.h"
+#include "am/config/schedule_names.h"
 
 namespace am::config {
 namespace {
@@ -9,8 +10,7 @@ void add_pipeline(std::vector<FieldSpec>& out) {
       "pipeline", [](auto& plan) -> auto& { return plan.pipeline; }, out);
   using S = PipelineSection;
   pipeline.add("schedule", &S::schedule,
-               Choice{{"gpipe", "1f1b", "interleaved_1f1b", "looped_bfs", "interleaved_zero_bubble",
-                       "zbv_zero_bubble", "dual_pipe_v"}},
+               Choice{{kScheduleNames.begin(), kScheduleNames.end()}},
                "The order of forwards and backwards.");
   pipeline.add("microbatches", &S::microbatches, Integer{0, 1 << 20},
                "Micro-batches of one optimizer step. 0: one for each stage.");
@@ -31,7 +31,7 @@ void add_train(std::vector<FieldSpec>& out) {
       .also = {"local_batch_size", "batch_size"};
   train.add("global_batch_size", &S::global_batch_size, Integer{0, 1 << 30},
             "Sequences of one optimizer step. 0: the checkpoint's where one is resumed, else one "
-            "micro-batch of each data parallel rank.");
+            "micro-batch of each data parallel rank, or one round of the pipeline's.");
   train.add("max_steps", &S::max_steps, Integer{0, int64_t{1} << 40}, "Optimizer steps of the job.")
       .also = {"steps", "train_iters", "num_steps"};
   train

@@ -152,22 +152,23 @@ std::vector<int> Layout::ignored() const {
   return indices;
 }
 
-std::optional<Layout> build_layout(const config::Plan& plan, const model::ModelConfig& config,
-                                   const mesh::MeshSizes& sizes, Diagnostics& found) {
+namespace {
+
+std::optional<Layout> place(const config::Plan& plan, const model::ModelConfig& config,
+                            const mesh::MeshSizes& sizes, model::Inventory inventory,
+                            Diagnostics& found) {
   const int before = found.errors();
-  // More stages than any schedule can have: the rules say so ("pp.schedule").
-  if (sizes.pp > schedule::kLargestSchedule / plan.pipeline.virtual_stages) return std::nullopt;
   auto tp_plan = select_tp_plan(plan, config, found);
   if (!tp_plan.has_value()) return std::nullopt;
   Layout layout{.mesh = mesh::MeshLayout(sizes),
-                .inventory = model::build_inventory(config),
+                .inventory = std::move(inventory),
                 .parameters = {},
                 .units = {},
                 .tp_plan = std::move(*tp_plan),
                 .tp = {},
                 .stage_owners = schedule::stage_owners(plan.pipeline.schedule, sizes.pp,
                                                        plan.pipeline.virtual_stages),
-                .in_flight = micro_batches_in_flight(pipeline_shape(plan.pipeline, sizes.pp))};
+                .in_flight = {}};
   layout.units = model::shard_units(layout.inventory);
   layout.tp = model::resolve_tp_plan(layout.tp_plan, layout.inventory,
                                      plan.span("strategy.tp_plan"), found);
@@ -176,6 +177,24 @@ std::optional<Layout> build_layout(const config::Plan& plan, const model::ModelC
   choose_parameters(plan, layout, found);
   if (found.errors() > before) return std::nullopt;
   return layout;
+}
+
+}  // namespace
+
+std::optional<Layout> build_layout(const config::Plan& plan, const model::ModelConfig& config,
+                                   const mesh::MeshSizes& sizes, Diagnostics& found) {
+  // More stages than any schedule can have: the rules say so ("pp.schedule").
+  if (sizes.pp > schedule::kLargestSchedule / plan.pipeline.virtual_stages) return std::nullopt;
+  auto layout = place(plan, config, sizes, model::build_inventory(config), found);
+  if (!layout.has_value()) return std::nullopt;
+  layout->in_flight = micro_batches_in_flight(pipeline_shape(plan.pipeline, sizes.pp));
+  return layout;
+}
+
+std::optional<Layout> build_sample_layout(const config::Plan& plan,
+                                          const model::ModelConfig& config,
+                                          const mesh::MeshSizes& sizes, Diagnostics& found) {
+  return place(plan, config, sizes, model::sample_inventory(config).inventory, found);
 }
 
 }  // namespace am::planner

@@ -98,4 +98,11 @@ struct Layout {
 std::optional<Layout> build_layout(const config::Plan& plan, const model::ModelConfig& config,
                                    const mesh::MeshSizes& sizes, Diagnostics& found);
 
+// The same of one decoder layer of each make (model::sample_inventory), without `in_flight`: enough
+// to see how every module is cut, in a time that does not depend on the number of layers. Globs
+// over parameters' names may miss their layer.
+std::optional<Layout> build_sample_layout(const config::Plan& plan,
+                                          const model::ModelConfig& config,
+                                          const mesh::MeshSizes& sizes, Diagnostics& found);
+
 }  // namespace am::planner

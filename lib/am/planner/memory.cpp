@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
 #include <utility>
 #include <variant>
 
 #include "am/base/text.h"
+#include "am/config/batch.h"
 #include "am/planner/activations.h"
 #include "am/planner/dtype_size.h"
 #include "am/planner/precision.h"
-#include "am/planner/rules/catalogue.h"
 #include "am/planner/step_units.h"
 #include "am/planner/units.h"
 
@@ -86,7 +85,9 @@ class Walk {
     double communication = 0;
   };
 
-  void look(std::string name, const Moment& moment) {
+  // Named `what` + `of` + `how`.
+  void look(std::string_view what, std::string_view of, std::string_view how,
+            const Moment& moment) {
     MemoryComponents now = base_;
     now.activations = to_bytes(moment.activations);
     now.logits = to_bytes(moment.logits);
@@ -94,7 +95,7 @@ class Walk {
     now.communication = to_bytes(moment.communication);
     if (now.total() <= peak_.components.total()) return;
     peak_.components = now;
-    peak_.moment = std::move(name);
+    peak_.moment = cat(what, of, how);
   }
 
   // Gathers that are under way for units [from, from + count), or those before them where count is
@@ -126,19 +127,19 @@ class Walk {
       Moment gathering = now_;
       gathering.communication +=
           unit.gather_buffer + gathering_ahead(i + 1, std::max<int64_t>(0, depth - 1), false);
-      look(cat("forward of ", unit.name, ", gathering"), gathering);
+      look("forward of ", unit.name, ", gathering", gathering);
       Moment computing = now_;
       computing.activations += unit.activations;
       // Without a graph each tensor goes when the next one is there.
       if (unit.backward_runs) now_.activations = computing.activations;
       computing.communication += gathering_ahead(i + 1, depth, false);
-      look(cat("forward of ", unit.name), computing);
+      look("forward of ", unit.name, "", computing);
       if (unit.reshards) now_.unsharded -= unit.full - unit.kept;
     }
     const double head = vocabulary() * static_cast<double>(config_.hidden_size);
     now_.activations += cast_weights_bytes(context_, head);
     now_.logits = logits_bytes(context_, vocabulary());
-    look("backward of the loss", now_);
+    look("backward of the loss", "", "", now_);
     now_.logits = logits_gradient_bytes(context_, vocabulary());
   }
 
@@ -157,7 +158,7 @@ class Walk {
         now_.unsharded += unit.full;
         Moment gathering = now_;
         gathering.communication += unit.gather_buffer + pending;
-        look(cat("backward of ", unit.name, ", gathering"), gathering);
+        look("backward of ", unit.name, ", gathering", gathering);
       }
       const bool is_head = unit.layer < 0 && i + 1 == units_.size();  // no stage but the last one
       const BackwardBytes gradients =
@@ -174,7 +175,7 @@ class Walk {
       } else {
         first.unsharded += unit.gradient;
       }
-      look(cat("backward of ", unit.name), first);
+      look("backward of ", unit.name, "", first);
       if (unit.fills_buckets && !unit.waits_for_end && !accumulates() && !bucketed) {
         bucketed = true;
         now_.communication += step_.bucket_buffers;
@@ -184,7 +185,7 @@ class Walk {
       computing.unsharded += unit.gradient;
       computing.communication += buffer;
       computing.activations += gradients.later - gradients.first;
-      look(cat("backward of ", unit.name), computing);
+      look("backward of ", unit.name, "", computing);
       now_.logits = 0;
       now_.activations -= unit.activations;
       if (unit.waits_for_end) {
@@ -201,7 +202,7 @@ class Walk {
       Moment reducing = now_;
       reducing.communication += pending + unit.reduced;
       if (!accumulates()) reducing.communication += unit.reduce_buffer;
-      look(cat("backward of ", unit.name, ", reducing"), reducing);
+      look("backward of ", unit.name, ", reducing", reducing);
       if (accumulates()) now_.communication -= unit.reduce_buffer;
       pending = unit.pending();
     }
@@ -234,13 +235,8 @@ int64_t MemoryComponents::total() const {
   return total;
 }
 
-int64_t micro_batches(const config::Plan& plan, const mesh::MeshSizes& sizes) {
-  const int64_t one = plan.train.micro_batch_size * sizes.dp();
-  return std::max<int64_t>(1, global_batch_size(plan, sizes) / one);
-}
-
 bool keeps_whole_gradients(const config::Plan& plan, const mesh::MeshSizes& sizes) {
-  if (micro_batches(plan, sizes) == 1) return false;
+  if (config::batch_shape(plan, sizes.dp()).micro_batches == 1) return false;
   return defers_gradient_sync(plan.strategy);
 }
 
@@ -249,28 +245,11 @@ RankMemory estimate_memory(const config::Plan& plan, const model::ModelConfig& c
   return Walk(plan, config, layout, rank).run();
 }
 
-std::vector<int64_t> distinct_ranks(const mesh::MeshLayout& mesh) {
-  const mesh::MeshSizes& sizes = mesh.sizes();
-  std::set<int64_t> ranks;
-  for (int64_t pp = 0; pp < sizes.pp; ++pp) {
-    for (const int64_t shard : {int64_t{0}, sizes.dp_shard - 1}) {
-      for (const int64_t cp : {int64_t{0}, sizes.cp - 1}) {
-        for (const int64_t tp : {int64_t{0}, sizes.tp - 1}) {
-          ranks.insert(mesh.rank({pp, 0, shard, cp, tp}));
-        }
-      }
-    }
-  }
-  return {ranks.begin(), ranks.end()};
-}
-
 std::vector<RankMemory> worst_of_stages(const config::Plan& plan, const model::ModelConfig& config,
                                         const Layout& layout) {
-  std::vector<RankMemory> worst(static_cast<size_t>(layout.mesh.sizes().pp));
-  for (const int64_t rank : distinct_ranks(layout.mesh)) {
-    RankMemory memory = estimate_memory(plan, config, layout, rank);
-    RankMemory& known = worst[static_cast<size_t>(memory.stage)];
-    if (memory.components.total() > known.components.total()) known = std::move(memory);
+  std::vector<RankMemory> worst;
+  for (int64_t pp = 0; pp < layout.mesh.sizes().pp; ++pp) {
+    worst.push_back(estimate_memory(plan, config, layout, layout.mesh.rank({pp, 0, 0, 0, 0})));
   }
   return worst;
 }

@@ -46,19 +46,12 @@ struct RankMemory {
 RankMemory estimate_memory(const config::Plan& plan, const model::ModelConfig& config,
                            const Layout& layout, int64_t rank);
 
-// Micro-batches of one optimizer step on each data-parallel rank, at least 1.
-int64_t micro_batches(const config::Plan& plan, const mesh::MeshSizes& sizes);
-
 // Whether gradients stay whole between micro-batches, because their reduction waits for the last
 // one (config::defers_gradient_sync).
 bool keeps_whole_gradients(const config::Plan& plan, const mesh::MeshSizes& sizes);
 
-// The ranks that can differ from each other, one of each kind: enough to find the worst without
-// walking a thousand equal ones. Pieces shrink along an axis, so the first and the last index of
-// each are looked at.
-std::vector<int64_t> distinct_ranks(const mesh::MeshLayout& mesh);
-
-// The worst rank of each pipeline position, by position.
+// The worst rank of each pipeline position, by position. It is the first: no piece of a parameter
+// is longer than that of index 0 along its axis.
 std::vector<RankMemory> worst_of_stages(const config::Plan& plan, const model::ModelConfig& config,
                                         const Layout& layout);
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "am/base/text.h"
+#include "am/config/batch.h"
 #include "am/config/field.h"
 #include "am/planner/layout.h"
 #include "am/planner/rules/catalogue.h"
@@ -100,7 +101,7 @@ void settle_strategy(Plan& plan, const mesh::MeshSizes& sizes) {
 }
 
 void settle_training(Plan& plan, const mesh::MeshSizes& sizes) {
-  plan.train.global_batch_size = global_batch_size(plan, sizes);
+  plan.train.global_batch_size = config::batch_shape(plan, sizes.dp()).sequences;
   config::SchedulerSection& scheduler = plan.scheduler;
   if (scheduler.name == "constant") {
     scheduler.min_lr = 0.0;

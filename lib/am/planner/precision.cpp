@@ -5,9 +5,11 @@
 namespace am::planner {
 
 StepPrecision resolve_precision(const config::Plan& plan) {
-  StepPrecision precision{plan.model.dtype, plan.model.dtype, plan.model.dtype};
+  const std::string& dtype = plan.model.dtype;
+  StepPrecision precision{.storage = dtype, .compute = dtype, .products = dtype, .reduce = dtype};
   if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) {
     precision.compute = fsdp2->mp_policy.param_dtype.value_or(precision.storage);
+    precision.products = fsdp2->autocast_dtype.value_or(precision.compute);
     precision.reduce = fsdp2->mp_policy.reduce_dtype.value_or(precision.compute);
   } else if (const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&plan.strategy)) {
     if (megatron->preserve_fp32_weights) precision.storage = "float32";
@@ -18,10 +20,11 @@ StepPrecision resolve_precision(const config::Plan& plan) {
 
 bool scales_loss(const config::Plan& plan) {
   const StepPrecision precision = resolve_precision(plan);
-  if (precision.compute == "float16" || precision.reduce == "float16") return true;
+  for (const std::string& dtype : {precision.compute, precision.products, precision.reduce}) {
+    if (dtype == "float16") return true;
+  }
   const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
-  return fsdp2 != nullptr &&
-         (fsdp2->autocast_dtype == "float16" || fsdp2->mp_policy.output_dtype == "float16");
+  return fsdp2 != nullptr && fsdp2->mp_policy.output_dtype == "float16";
 }
 
 }  // namespace am::planner

@@ -8,9 +8,10 @@
 namespace am::planner {
 
 struct StepPrecision {
-  std::string storage;  // parameters, gradients and optimizer states
-  std::string compute;  // gathered parameters and activations
-  std::string reduce;   // gradient reduction
+  std::string storage;   // parameters, gradients and optimizer states
+  std::string compute;   // gathered parameters and activations
+  std::string products;  // matrix products and attention: autocast's dtype, or as computed
+  std::string reduce;    // gradient reduction
 };
 
 // fsdp2: the mixed-precision policy over the plan's dtype. The others compute with what they store;

@@ -28,10 +28,18 @@ struct RuleContext {
   const Layout* layout = nullptr;
 };
 
+// What a rule's check reads. A search asks those that are content with the least of each candidate.
+enum class Needs {
+  kMesh,    // the plan, the sizes of its model, the mesh
+  kLayout,  // the layout too, though not the number of its layers
+  kFiles,   // what stands in files: data, weights, clusters, the config's own text
+};
+
 struct Rule {
   std::string_view id;       // "tp.heads"
   std::string_view summary;  // one line
   std::string_view explain;  // why it exists and how to satisfy it; a few paragraphs
+  Needs needs = Needs::kMesh;
   // Adds what it finds. Null for rules that a loader reports ("plan.key", "json.syntax", ...).
   void (*check)(const RuleContext& context, Diagnostics& found);
 };

@@ -5,10 +5,12 @@
 //   const SearchResult result = search(request, calibration);
 //   result.layouts[0].plan; result.layouts[0].step_seconds;
 //
-// Note [How search is fast]: a candidate's memory and time are closed forms over its kinds of
-// layers (cost/), microseconds each. Only the candidates at the head of that ranking become plans,
-// which the rules check, whose memory is walked through and whose schedule is simulated: what is
-// returned has the figures that `am-plan memory` and `am-plan cost` print for the same plan.
+// Note [How search is fast]: a candidate is asked the rules that need no layout, and becomes a
+// sketch of one (layout_sketch.h), from which memory and a time that its schedule cannot undercut
+// follow in microseconds. From the least time on, candidates become plans: their schedule is
+// simulated and their memory is walked through, so that they have the figures that `am-plan memory`
+// and `am-plan cost` print. It ends where the next least time is above what has been found: nothing
+// that is left can be faster.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +39,10 @@ struct SearchRequest {
   const Implementation* implementation = &automesh_implementation();
   std::string calibration;  // as the found plans write it
   int64_t top = 10;
+  bool runnable = false;  // only what am-run runs (runs.h)
+
+  // Sequences of a step: as asked for, or default_batch_size.
+  int64_t batch() const;
 };
 
 // Sequences of a step where nobody says: 4 Mi tokens, or 1,024 tokens a GPU when that is more; a
@@ -52,12 +58,14 @@ struct FoundLayout {
   StepTime time;
   std::string why;      // it beats the next one
   bool pareto = false;  // no other found layout is both faster and smaller
+  bool runs = false;    // this version of am-run runs it
 };
 
 struct SearchResult {
   std::vector<FoundLayout> layouts;  // fastest first
-  std::vector<FoundLayout>
-      pareto;  // by memory, the smallest first: each is faster than those before
+  // By memory, the smallest first: each is faster than those before.
+  std::vector<FoundLayout> pareto;
+  int64_t batch = 0;  // sequences of a step
   int64_t considered = 0;
   int64_t feasible = 0;
   std::map<std::string, int64_t, std::less<>> dropped;  // by reason

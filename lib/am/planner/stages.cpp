@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "am/config/batch.h"
 #include "am/schedule/schedule.h"
 
 namespace am::planner {
@@ -40,12 +41,10 @@ std::vector<int> stage_of_layers(const config::PipelineSection& pipeline, int64_
 }
 
 schedule::PipelineShape pipeline_shape(const config::PipelineSection& pipeline, int64_t pp) {
-  schedule::PipelineShape shape{.schedule = pipeline.schedule,
-                                .pp = pp,
-                                .virtual_stages = pipeline.virtual_stages,
-                                .microbatches = pipeline.microbatches};
-  if (shape.microbatches == 0) shape.microbatches = shape.stages();
-  return shape;
+  return {.schedule = pipeline.schedule,
+          .pp = pp,
+          .virtual_stages = pipeline.virtual_stages,
+          .microbatches = config::microbatches_of_round(pipeline, pp)};
 }
 
 std::vector<int64_t> micro_batches_in_flight(const schedule::PipelineShape& shape) {

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "am/base/text.h"
+#include "am/config/batch.h"
 #include "am/planner/buckets.h"
 #include "am/planner/dtype_size.h"
 #include "am/planner/layer_activations.h"
-#include "am/planner/memory.h"
 #include "am/planner/precision.h"
 #include "am/planner/units.h"
 
@@ -31,14 +31,18 @@ class Measure {
     reduce_ = static_cast<double>(dtype_size(precision.reduce));
     post_forward_ = post_forward_size(plan.strategy, layout.mesh.sizes());
     offloaded_ = offloads_to_host(plan.strategy);
-    adds_reductions_ =
-        micro_batches(plan, layout.mesh.sizes()) > 1 && !defers_gradient_sync(plan.strategy);
+    adds_reductions_ = config::batch_shape(plan, layout.mesh.sizes().dp()).micro_batches > 1 &&
+                       !defers_gradient_sync(plan.strategy);
   }
 
   StepUnits run() {
+    held_.reserve(layout_.parameters.size());
     for (const ParameterLayout& parameter : layout_.parameters) {
+      Held& held = held_.emplace_back();
       if (!is_mine(parameter)) continue;
       const int64_t stored = parameter.stored_numel(layout_.mesh, rank_);
+      held = {true, static_cast<double>(numel(parameter.tp_shape(layout_.mesh, rank_))),
+              static_cast<double>(stored)};
       out_.stored_numel += stored;
       if (parameter.trainable) out_.trained_numel += stored;
     }
@@ -57,6 +61,13 @@ class Measure {
            (!parameter.ep_owner.has_value() || *parameter.ep_owner == ep_);
   }
 
+  // Elements of one parameter on this rank: before data parallelism cuts it, and stored.
+  struct Held {
+    bool mine = false;
+    double whole = 0;
+    double stored = 0;
+  };
+
   // Elements of some parameters on this rank, of those that train alone, or of all.
   struct Elements {
     double full = 0;
@@ -69,14 +80,13 @@ class Measure {
     Elements all;
     for (const int index : indices) {
       const ParameterLayout& parameter = layout_.parameters[static_cast<size_t>(index)];
-      if (!is_mine(parameter) || (trainable_alone && !parameter.trainable)) continue;
-      const auto whole = static_cast<double>(numel(parameter.tp_shape(layout_.mesh, rank_)));
-      all.full += whole;
-      all.largest = std::max(all.largest, whole);
-      const auto stored = static_cast<double>(parameter.stored_numel(layout_.mesh, rank_));
+      const Held& held = held_[static_cast<size_t>(index)];
+      if (!held.mine || (trainable_alone && !parameter.trainable)) continue;
+      all.full += held.whole;
+      all.largest = std::max(all.largest, held.whole);
       const int64_t pieces = parameter.fsdp ? layout_.mesh.group_size(parameter.shard_group) : 1;
-      all.stored += stored;
-      all.padded += stored * static_cast<double>(pieces);
+      all.stored += held.stored;
+      all.padded += held.stored * static_cast<double>(pieces);
       all.sharded = all.sharded || parameter.fsdp;
     }
     return all;
@@ -152,9 +162,8 @@ class Measure {
   }
 
   bool is_here(const model::Unit& unit) const {
-    return std::any_of(unit.parameters.begin(), unit.parameters.end(), [this](int index) {
-      return is_mine(layout_.parameters[static_cast<size_t>(index)]);
-    });
+    return std::any_of(unit.parameters.begin(), unit.parameters.end(),
+                       [this](int index) { return held_[static_cast<size_t>(index)].mine; });
   }
 
   bool head_trains() const {
@@ -205,7 +214,7 @@ class Measure {
     int64_t most = 1;
     for (const int index : unit.parameters) {
       const ParameterLayout& parameter = layout_.parameters[static_cast<size_t>(index)];
-      if (!is_mine(parameter)) continue;
+      if (!held_[static_cast<size_t>(index)].mine) continue;
       most = std::max(most, layout_.in_flight[static_cast<size_t>(parameter.stage)]);
     }
     return most;
@@ -238,6 +247,7 @@ class Measure {
   int64_t post_forward_ = 0;      // see post_forward_size
   bool offloaded_ = false;        // see offloads_to_host
   bool adds_reductions_ = false;  // each micro-batch's gradients are reduced, and added up
+  std::vector<Held> held_;        // by parameter
   StepUnits out_;
 };
 

@@ -1,16 +1,12 @@
 #include "am/schedule/shape.h"
 
 #include <algorithm>
-#include <array>
 
 #include "am/base/text.h"
+#include "am/config/schedule_names.h"
 
 namespace am::schedule {
 namespace {
-
-constexpr std::array<std::string_view, 7> kNames = {
-    "gpipe",           "1f1b",       "looped_bfs", "interleaved_1f1b", "interleaved_zero_bubble",
-    "zbv_zero_bubble", "dual_pipe_v"};
 
 bool has_one_stage(std::string_view schedule) { return schedule == "gpipe" || schedule == "1f1b"; }
 
@@ -103,7 +99,7 @@ std::optional<Demand> size_demand(const PipelineShape& shape) {
 
 }  // namespace
 
-std::span<const std::string_view> schedule_names() { return kNames; }
+std::span<const std::string_view> schedule_names() { return config::kScheduleNames; }
 
 bool is_v_shaped(std::string_view schedule) {
   return schedule == "zbv_zero_bubble" || schedule == "dual_pipe_v";
@@ -119,7 +115,7 @@ std::vector<int64_t> stage_owners(std::string_view schedule, int64_t pp, int64_t
 }
 
 std::optional<Demand> violated_demand(const PipelineShape& shape) {
-  if (std::find(kNames.begin(), kNames.end(), shape.schedule) == kNames.end()) {
+  if (std::find(config::kScheduleNames.begin(), config::kScheduleNames.end(), shape.schedule) == config::kScheduleNames.end()) {
     return Demand{"schedule", cat("there is no schedule \"", shape.schedule, "\""), {}, "1f1b"};
   }
   if (shape.pp < 1 || shape.virtual_stages < 1) {

@@ -12,7 +12,8 @@
 
 namespace am::term {
 
-enum class Align { kLeft, kRight };
+// kWrap: to the left, and broken between words where the table is wider than the style's width.
+enum class Align { kLeft, kRight, kWrap };
 
 struct Column {
   std::string title;
@@ -45,7 +46,9 @@ class Table {
   std::string text(const Style& style, int indent = 0) const;
 
  private:
-  std::vector<int> widths() const;
+  std::vector<int> widths(int most) const;
+  std::string lines(const std::vector<Cell>& cells, const std::vector<int>& widths,
+                    const std::string& margin, const Style& style) const;
   std::string line(const std::vector<Cell>& cells, const std::vector<int>& widths,
                    const Style& style) const;
 

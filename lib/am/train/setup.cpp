@@ -1,16 +1,14 @@
 #include "am/train/setup.h"
 
 #include "am/base/error.h"
+#include "am/config/batch.h"
 
 namespace am::train {
 
 BatchSizes batch_sizes(const config::Plan& plan, const mesh::MeshSizes& sizes) {
-  const int64_t per_round = plan.train.micro_batch_size * sizes.dp();
-  BatchSizes batch;
-  batch.global_batch = plan.train.global_batch_size > 0 ? plan.train.global_batch_size : per_round;
-  AM_ASSERT(batch.global_batch % per_round == 0, "the plan was not checked: batch.divide");
-  batch.micro_batches = batch.global_batch / per_round;
-  return batch;
+  const config::BatchShape batch = config::batch_shape(plan, sizes.dp());
+  AM_ASSERT(batch.divides_over_ranks(), "the plan was not checked: batch.divide");
+  return {.global_batch = batch.sequences, .micro_batches = batch.micro_batches};
 }
 
 planner::Layout make_layout(const config::Plan& plan, const model::ModelConfig& config,

@@ -33,7 +33,7 @@ struct NumberKey {
   bool required;
 };
 
-constexpr std::array<NumberKey, 10> kNumbers = {{
+constexpr std::array<NumberKey, 11> kNumbers = {{
     {"bf16_tflops", &Gpu::bf16_flops, kTera, true},
     {"fp8_tflops", &Gpu::fp8_flops, kTera, false},
     {"fp4_tflops", &Gpu::fp4_flops, kTera, false},
@@ -44,6 +44,7 @@ constexpr std::array<NumberKey, 10> kNumbers = {{
     {"link_domain", &Gpu::link_domain, 1.0, false},
     {"gpus_per_node", &Gpu::gpus_per_node, 1.0, false},
     {"nic_gbit_per_s", &Gpu::nic_bandwidth, kGigabit, true},
+    {"host_gb_per_s", &Gpu::host_bandwidth, kGiga, false},
 }};
 
 class Reader {

@@ -36,7 +36,8 @@ struct Gpu {
   double link_bandwidth = 0.0;    // to the GPUs of its domain, bytes a second, one direction
   double link_domain = 1.0;       // GPUs that these links join
   double gpus_per_node = 8.0;
-  double nic_bandwidth = 0.0;  // its share of its node's network, bytes a second
+  double nic_bandwidth = 0.0;    // its share of its node's network, bytes a second
+  double host_bandwidth = 32e9;  // to its host's memory, bytes a second, one direction
 
   GpuGeneration generation() const;
 };

@@ -9,6 +9,7 @@
 #include "am/planner/cost/csv.h"
 #include "am/planner/cost/facts.h"
 #include "am/planner/cost/peak_memory.h"
+#include "am/planner/stages.h"
 
 namespace am::planner {
 namespace {
@@ -39,6 +40,89 @@ int64_t whole(double value) {
   return std::isfinite(value) ? std::llround(std::clamp(value, -1e12, 1e12)) : 0;
 }
 
+// Of one layer's matrices, in elements: what tp cuts, the rest, and the experts, all of them.
+struct LayerElements {
+  double cut = 0.0, whole = 0.0, experts = 0.0;
+};
+LayerElements elements_of(const Figures& f, const LayerProfile& layer) {
+  const double h = f.hidden;
+  LayerElements of{.cut = f.heads * f.v * h, .whole = 2.0 * h};
+  if (f.kv_rank > 0.0) {
+    of.whole += h * (f.q_rank + f.kv_rank + f.rope) + f.q_rank + f.kv_rank;
+    of.cut += (f.q_rank > 0.0 ? f.q_rank : h) * f.heads * f.qk +
+              f.kv_rank * f.heads * (f.qk - f.rope + f.v);
+  } else {
+    of.cut += h * (f.heads * f.qk + f.kv_heads * (f.qk + f.v));
+  }
+  const model::FeedForwardProfile& mlp = layer.feed_forward;
+  const double matrices = f.gated ? 3.0 : 2.0;
+  of.cut += matrices * h * static_cast<double>(mlp.dense_width + mlp.shared_width);
+  if (mlp.experts > 0) {
+    of.experts = f.experts * matrices * h * f.expert_width;
+    of.whole += h * f.experts;
+  }
+  if (f.biases) {
+    of.cut += (f.heads + 2.0 * f.kv_heads) * f.qk +
+              (matrices - 1.0) * static_cast<double>(mlp.dense_width);
+    of.whole += 4.0 * h;
+  }
+  return of;
+}
+
+// Megatron and torchtitan count the embedding and the head as a layer each where that divides and
+// the layers alone do not.
+config::PipelineSection stages_of(int64_t layers, int64_t stages) {
+  config::PipelineSection pipeline;
+  if (stages < 2 || layers % stages == 0 || (layers + 2) % stages != 0) return pipeline;
+  const int64_t share = (layers + 2) / stages;
+  for (int64_t stage = 1; stage < stages; ++stage) {
+    pipeline.split_points.push_back(stage * share - 1);
+  }
+  return pipeline;
+}
+
+// A published run's layout, as far as its row tells it; the first layers come first.
+void sketch_run(const Figures& f, Workload& job, double checkpointed) {
+  LayoutSketch& layout = job.layout = {};
+  for (const LayerGroup& group : job.model.layers) {
+    const LayerElements of = elements_of(f, group.profile);
+    layout.of_layer.push_back({of.cut / job.tp + of.whole, of.experts / (job.ep * job.expert_tp)});
+  }
+  layout.table = local_vocabulary(job) * f.hidden;
+  const auto owners =
+      schedule::stage_owners(job.schedule, whole(job.pp), whole(job.virtual_stages));
+  const size_t kinds = job.model.layers.size();
+  for (const int64_t owner : owners) {
+    layout.stages.push_back({.owner = owner,
+                             .layers = std::vector<double>(kinds, 0.0),
+                             .checkpointed = std::vector<double>(kinds, 0.0)});
+  }
+  int64_t layers = 0;
+  for (const LayerGroup& group : job.model.layers) layers += whole(group.count);
+  const auto stages = static_cast<int64_t>(owners.size());
+  const auto stage_of = stage_of_layers(stages_of(layers, stages), layers, stages);
+  size_t layer = 0;
+  for (size_t kind = 0; kind < kinds; ++kind) {
+    for (int64_t i = 0; i < whole(job.model.layers[kind].count); ++i, ++layer) {
+      StageSketch& stage = layout.stages[static_cast<size_t>(stage_of[layer])];
+      stage.layers[kind] += 1.0;
+      stage.checkpointed[kind] += checkpointed;
+      stage.parameters.add(layout.of_layer[kind]);
+    }
+  }
+  const int64_t last = owners.back();
+  layout.stages.front().parameters.dense += layout.table + f.learned_positions * f.hidden;
+  // A tied head on another rank than the embedding is a copy of it.
+  const bool has_head = !f.tied || last != owners.front();
+  layout.stages.back().parameters.dense += f.hidden + (has_head ? layout.table : 0.0);
+
+  layout.dense = {.shards = job.dp_shard * job.cp, .replicas = job.dp_replicate, .stride = job.tp};
+  const double expert_stride = job.ep * job.expert_tp;
+  layout.experts = {.shards = std::max(1.0, job.dp_shard * job.cp * job.tp / expert_stride),
+                    .replicas = job.dp_replicate,
+                    .stride = expert_stride};
+}
+
 ModelShape shape_of(const Figures& f) {
   LayerProfile dense;
   dense.attention = {.heads = whole(f.heads),
@@ -58,9 +142,6 @@ ModelShape shape_of(const Figures& f) {
   ModelShape shape;
   shape.hidden = f.hidden;
   shape.vocabulary = f.vocabulary;
-  shape.learned_positions = f.learned_positions;
-  shape.tied_head = f.tied;
-  shape.biases = f.biases;
   if (f.layers > f.moe_layers) shape.layers.push_back({f.layers - f.moe_layers, dense});
   if (f.moe_layers > 0) shape.layers.push_back({f.moe_layers, moe});
   return shape;
@@ -148,11 +229,11 @@ std::optional<Figures> figures_of_notes(const std::map<std::string, std::string>
   return f;
 }
 
-Recompute recompute_of(const std::string& text) {
-  if (starts_with(text, "full")) return Recompute::kFull;
-  if (contains(text, "every")) return Recompute::kAlternate;
-  if (starts_with(text, "selective(op)")) return Recompute::kSelective;
-  return Recompute::kNone;
+// "every": of two layers one is.
+config::ActivationCheckpointing recompute_of(const std::string& text) {
+  using Mode = config::ActivationCheckpointing;
+  if (starts_with(text, "full") || contains(text, "every")) return Mode::kFull;
+  return starts_with(text, "selective(op)") ? Mode::kSelective : Mode::kOff;
 }
 
 ComputeFormat format_of(const std::string& precision) {
@@ -214,6 +295,7 @@ class RowReader {
     if (!read_layout()) return fail(why, "the layout is incomplete");
     if (!is_possible()) return fail(why, "sizes that no job has");
     read_numerics();
+    sketch();
     read_results();
     infer_recomputation();
     return std::move(run_);
@@ -238,12 +320,13 @@ class RowReader {
       auto figures = figures_of_notes(notes_);
       if (!figures) return false;
       if (figures->learned_positions > 0.0) figures->learned_positions = number("seq_len", 0.0);
-      run_.job.model = shape_of(*figures);
-      return true;
+      figures_ = *figures;
+    } else if (const Figures* figures = models_.find(run_.model)) {
+      figures_ = *figures;
+    } else {
+      return false;
     }
-    const Figures* figures = models_.find(run_.model);
-    if (figures == nullptr) return false;
-    run_.job.model = shape_of(*figures);
+    run_.job.model = shape_of(figures_);
     return true;
   }
 
@@ -338,10 +421,10 @@ class RowReader {
                             note_is("impl", "local") || unfused_container();
     const double zero = number("zero_stage", contains(row_.text("strategy"), "zero2") ? 3.0 : 0.0);
     job.sharding = static_cast<Sharding>(std::clamp(whole(zero), int64_t{0}, int64_t{3}));
-    if (job.sharding == Sharding::kParameters && job.pp > 1.0) {
-      job.reshards = false;  // FSDP2 under a pipeline: gathered once a step, reduced at its end
-      job.defers_reduction = true;
-    }
+    // FSDP2 under a pipeline: gathered once a step, reduced at its end.
+    const bool once = job.sharding == Sharding::kParameters && job.pp > 1.0;
+    job.reshards = !once;
+    job.defers_reduction = once || job.sharding != Sharding::kParameters;
     if (contains(row_.text("notes"), "extra 4 B/param")) job.more_gradient_bytes = 4.0;
     if (const auto at = row_.text("strategy").find("group "); at != std::string::npos) {
       read_shard_group(row_.text("strategy").substr(at + 6));
@@ -364,6 +447,11 @@ class RowReader {
     if (size < 1.0 || size > dp) return;
     job.dp_shard = size;
     job.dp_replicate = dp / size;
+  }
+
+  void sketch() {
+    const bool every_second = contains(row_.text("ac"), "every");
+    sketch_run(figures_, run_.job, every_second ? 0.5 : 1.0);
   }
 
   void read_results() {
@@ -397,7 +485,8 @@ class RowReader {
   void infer_recomputation() {
     if (!row_.text("ac").empty() || !run_.seconds) return;
     Workload& job = run_.job;
-    for (const Recompute mode : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+    using Mode = config::ActivationCheckpointing;
+    for (const Mode mode : {Mode::kOff, Mode::kSelective, Mode::kFull}) {
       job.recompute = mode;
       if (fit_into(*job.implementation, worst_peak_memory(job).total(), run_.gpu) != Fit::kTooLarge)
         return;
@@ -408,6 +497,7 @@ class RowReader {
   const Models& models_;
   Gpus& gpus_;
   std::map<std::string, std::string> notes_;
+  Figures figures_;
   MeasuredRun run_;
   bool gpu_known_ = false;
 };

@@ -11,9 +11,28 @@ double at_least(double value, double floor) {
   return std::sqrt(std::sqrt(value * value * value * value + floor * floor * floor * floor));
 }
 
+// Launching takes the rest of its floor where there is too little work to fill it.
+void add_launching(double floor, Pass& pass) {
+  const double work = pass.products + pass.attention + pass.memory_bound;
+  pass.launching = at_least(work, floor) - work;
+}
+
 bool is_aligned(double width) { return std::fmod(width, 64.0) == 0.0; }
 
 }  // namespace
+
+Repeated repeated_by(config::ActivationCheckpointing mode) {
+  switch (mode) {
+    case config::ActivationCheckpointing::kFull:
+      return {.attention = 1.0, .feed_forward = 1.0};
+    case config::ActivationCheckpointing::kMlp:
+      return {.attention = 0.0, .feed_forward = 1.0};
+    case config::ActivationCheckpointing::kSelective:  // operators, and no message
+    case config::ActivationCheckpointing::kOff:
+      break;
+  }
+  return {};
+}
 
 PassTimes::PassTimes(const Workload& job, const Gpu& gpu, const CostConstants& constants)
     : job_(job),
@@ -57,12 +76,14 @@ void PassTimes::set_links() {
   const bool ampere = gpu_.generation() == GpuGeneration::kAmpere;
   link_ = c(ampere ? Constant::kLinkAmpere : Constant::kLink) * gpu_.link_bandwidth;
   network_ = c(Constant::kNetwork) * gpu_.nic_bandwidth;
+  // A plan that uses a part of each node's GPUs uses that part of the links' domain.
+  const double used = job_.ranks_per_node > 0.0 ? job_.ranks_per_node / gpu_.gpus_per_node : 1.0;
+  domain_ = std::max(1.0, gpu_.link_domain * std::min(1.0, used));
 }
 
 double PassTimes::bandwidth(double ranks, double stride) const {
-  const double domain = std::max(1.0, gpu_.link_domain);
-  if (ranks * stride <= domain) return link_;
-  const double in_domain = std::max(1.0, std::min(ranks, std::min(domain, job_.world()) / stride));
+  if (ranks * stride <= domain_) return link_;
+  const double in_domain = std::max(1.0, std::min(ranks, std::min(domain_, job_.world()) / stride));
   return std::min(link_, network_ * in_domain);
 }
 
@@ -125,7 +146,8 @@ double PassTimes::expert_tokens(const model::FeedForwardProfile& f) const {
          (job_.sequence_parallel ? job_.expert_tp : 1.0);
 }
 
-void PassTimes::add_feed_forward(const model::FeedForwardProfile& f, Pass& pass) const {
+Pass PassTimes::feed_forward(const model::FeedForwardProfile& f) const {
+  Pass pass;
   const double T = job_.local_tokens();
   const double h = job_.model.hidden;
   const double matrices = f.gated ? 2.0 : 1.0;
@@ -136,7 +158,7 @@ void PassTimes::add_feed_forward(const model::FeedForwardProfile& f, Pass& pass)
     pass.products += product(T, h, matrices * F) + product(T, F, h);
     pass.memory_bound += wide * T * F;
   }
-  if (f.experts == 0) return;
+  if (f.experts == 0) return pass;
   const double F = static_cast<double>(f.expert_width) / job_.expert_tp;
   const double mine = expert_tokens(f);
   const double each = job_.local_tokens() * job_.ep * static_cast<double>(f.experts_per_token) /
@@ -145,6 +167,7 @@ void PassTimes::add_feed_forward(const model::FeedForwardProfile& f, Pass& pass)
                       c(Constant::kHalfOutput) / std::max(F, 1.0);
   pass.products += 2.0 * mine * (matrices + 1.0) * h * F / rate_ * slow * own_.compute;
   pass.memory_bound += wide * mine * (F + 2.0 * h);  // sorted to experts and back
+  return pass;
 }
 
 double PassTimes::launch_floor(bool experts) const {
@@ -156,41 +179,52 @@ double PassTimes::launch_floor(bool experts) const {
 Passes PassTimes::layer(const model::LayerProfile& profile) const {
   const double T = job_.local_tokens();
   const double h = job_.model.hidden;
-  Pass forward;
-  forward.products = projections(profile.attention);
+  Pass forward = feed_forward(profile.feed_forward);
+  forward.products += projections(profile.attention);
   forward.attention = attention(profile.attention);
-  forward.memory_bound = c(Constant::kHiddenTraffic) * T * h * traffic_ * own_.compute *
-                         (0.5 / job_.sequence_parts() + 0.5 / job_.tp);
-  add_feed_forward(profile.feed_forward, forward);
+  forward.memory_bound += c(Constant::kHiddenTraffic) * T * h * traffic_ * own_.compute *
+                          (0.5 / job_.sequence_parts() + 0.5 / job_.tp);
 
-  Passes passes{forward, {}};
+  Passes passes{forward, {}, {}};
   // As much for the gradients of inputs as for those of weights that train.
-  const double trained = std::min(1.0, job_.trained / std::max(job_.backward_layers, 1e-9));
+  const double trained =
+      std::min(1.0, job_.layout.trained / std::max(job_.layout.backward_layers, 1e-9));
   passes.backward.products = (1.0 + trained) * forward.products;
   passes.backward.attention = (job_.unfused_attention ? 2.0 : 2.5) * forward.attention;
   passes.backward.memory_bound = 2.0 * forward.memory_bound;
   const double floor = launch_floor(profile.feed_forward.experts > 0);
-  for (Pass* pass : {&passes.forward, &passes.backward}) {
-    const double work = pass->products + pass->attention + pass->memory_bound;
-    pass->launching = at_least(work, pass == &passes.forward ? floor : 2.0 * floor) - work;
-  }
+  add_launching(floor, passes.forward);
+  add_launching(2.0 * floor, passes.backward);
   add_communication(profile, passes);
-  const double repeated = job_.recompute == Recompute::kFull        ? 1.0
-                          : job_.recompute == Recompute::kAlternate ? 0.5
-                                                                    : 0.0;
-  if (repeated > 0.0) passes.backward.add(passes.forward, repeated);
-  if (job_.recompute == Recompute::kSelective) {
-    // Every second product's output is kept; what lies between them is computed again.
-    passes.backward.products += 0.5 * forward.products;
-    passes.backward.memory_bound += forward.memory_bound;
-  }
+  add_recomputation(profile, passes);
   return passes;
+}
+
+void PassTimes::add_recomputation(const model::LayerProfile& profile, Passes& passes) const {
+  switch (job_.recompute) {
+    case config::ActivationCheckpointing::kOff:
+      return;
+    case config::ActivationCheckpointing::kFull:
+      passes.again = passes.forward;
+      return;
+    case config::ActivationCheckpointing::kSelective:
+      // Every second product's output is kept; what lies between them is computed again.
+      passes.again.products = 0.5 * passes.forward.products;
+      passes.again.memory_bound = passes.forward.memory_bound;
+      return;
+    case config::ActivationCheckpointing::kMlp:
+      passes.again = feed_forward(profile.feed_forward);
+      add_launching(0.5 * launch_floor(profile.feed_forward.experts > 0), passes.again);
+      passes.again.tp = 0.5 * passes.forward.tp;
+      passes.again.ep = passes.forward.ep;
+      return;
+  }
 }
 
 void PassTimes::add_communication(const model::LayerProfile& profile, Passes& passes) const {
   const double T = job_.local_tokens();
   const double h = job_.model.hidden;
-  const double bytes = job_.compute_bytes;
+  const double bytes = job_.product_bytes;
   if (job_.tp > 1.0) {
     const double sent = 2.0 * 2.0 * T * h * bytes * (job_.tp - 1.0) / job_.tp;
     const double waiting = 2.0 * c(Constant::kTpLatency) * std::log2(job_.tp);
@@ -207,7 +241,7 @@ void PassTimes::add_communication(const model::LayerProfile& profile, Passes& pa
   }
   if (job_.ep > 1.0 && profile.feed_forward.experts > 0) {
     const double sent = expert_bytes(profile.feed_forward);
-    const double outside = job_.ep <= gpu_.link_domain ? 0.0 : 1.0 - gpu_.link_domain / job_.ep;
+    const double outside = job_.ep <= domain_ ? 0.0 : 1.0 - domain_ / job_.ep;
     const double seconds =
         sent * ((1.0 - outside) / link_ + outside / network_) * c(Constant::kEpExposed);
     passes.forward.ep += seconds;
@@ -220,7 +254,7 @@ double PassTimes::key_value_width(const model::AttentionProfile& a) const {
 }
 
 double PassTimes::expert_bytes(const model::FeedForwardProfile& f) const {
-  return 2.0 * expert_tokens(f) * job_.model.hidden * job_.compute_bytes * (job_.ep - 1.0) /
+  return 2.0 * expert_tokens(f) * job_.model.hidden * job_.product_bytes * (job_.ep - 1.0) /
          job_.ep;
 }
 

@@ -31,7 +31,16 @@ struct Pass {
 
 struct Passes {
   Pass forward, backward;
+  Pass again;  // what backward computes and sends once more of a checkpointed layer
 };
+
+// How many times a mode of checkpointing runs a layer's parts again in backward, with their
+// messages.
+struct Repeated {
+  double attention = 0.0;
+  double feed_forward = 0.0;
+};
+Repeated repeated_by(config::ActivationCheckpointing mode);
 
 class PassTimes {
  public:
@@ -42,6 +51,8 @@ class PassTimes {
   // Logits and the loss.
   Passes head() const;
 
+  // GPUs that fast links join, of those that this job uses.
+  double link_domain() const { return domain_; }
   // Bytes a second of a collective among `ranks` ranks that stand `stride` apart.
   double bandwidth(double ranks, double stride) const;
   // Elements of keys and values of one token on one rank.
@@ -61,7 +72,8 @@ class PassTimes {
   double projections(const model::AttentionProfile& a) const;
   double attention(const model::AttentionProfile& a) const;
   double expert_tokens(const model::FeedForwardProfile& f) const;
-  void add_feed_forward(const model::FeedForwardProfile& f, Pass& pass) const;
+  Pass feed_forward(const model::FeedForwardProfile& f) const;
+  void add_recomputation(const model::LayerProfile& profile, Passes& passes) const;
   double launch_floor(bool experts) const;
   void add_communication(const model::LayerProfile& profile, Passes& passes) const;
 
@@ -74,6 +86,7 @@ class PassTimes {
   double traffic_ = 0;  // seconds an element of memory-bound operators
   double host_ = 1;
   double link_ = 0, network_ = 0;  // bytes a second
+  double domain_ = 1;
 };
 
 }  // namespace am::planner

@@ -20,16 +20,17 @@ struct StateBytes {
 
 StateBytes state_bytes(const Workload& job) {
   const Implementation& who = *job.implementation;
-  if (job.format == ComputeFormat::kFp32) return {4.0, 4.0, 8.0};
+  if (job.format == ComputeFormat::kFp32 || job.compute_bytes == 4.0) return {4.0, 4.0, 8.0};
   if (who.states_in_storage) return {job.storage_bytes, job.storage_bytes, 2.0 * job.storage_bytes};
   // fp16 reduces in fp16, and its master gradients are float32 copies.
   if (job.format == ComputeFormat::kFp16) return {2.0, 2.0, 16.0};
   return {who.parameter_bytes, who.gradient_bytes + job.more_gradient_bytes, who.optimizer_bytes};
 }
 
-// Adds `numel` parameters whose states `shards` ranks share.
-void add_states(const Workload& job, double numel, double shards, PeakMemory& peak) {
+// Adds `numel` parameters whose states a group of ranks shares.
+void add_states(const Workload& job, double numel, const ShardGroup& group, PeakMemory& peak) {
   const StateBytes bytes = state_bytes(job);
+  const double shards = state_shards(job, group);
   const auto part = [&](Sharding from) { return job.sharding >= from ? shards : 1.0; };
   peak.parameters += numel * bytes.parameter / part(Sharding::kParameters);
   peak.gradients += numel * bytes.gradient / part(Sharding::kGradients);
@@ -50,22 +51,35 @@ double selective_bytes(const Workload& job, const model::LayerProfile& layer) {
   const double width = static_cast<double>(f.dense_width + f.shared_width) +
                        static_cast<double>(f.experts_per_token * f.expert_width);
   const double products = n * qk + k * (qk + v) + matrices * width;
-  return job.compute_bytes * (2.0 * h / job.sequence_parts() + (n * v + 0.5 * products) / job.tp);
+  return 2.0 * h / job.sequence_parts() * job.compute_bytes +
+         (n * v + 0.5 * products) / job.tp * job.product_bytes;
 }
 
-// Of one layer after recomputation has its way: what stays until backward.
+// Inside one layer's feed-forward, bytes that one token keeps.
+double feed_forward_bytes(const Workload& job, const model::FeedForwardProfile& f) {
+  const Implementation& who = *job.implementation;
+  const double wide = f.gated ? who.gated_bytes : who.plain_bytes;
+  double bytes = wide * static_cast<double>(f.dense_width + f.shared_width) / job.tp;
+  if (f.experts > 0) {
+    const double taken = static_cast<double>(f.experts_per_token) / job.sequence_parts();
+    bytes += taken * (wide * static_cast<double>(f.expert_width) + 4.0 * job.model.hidden);
+  }
+  return bytes * job.product_bytes / 2.0;  // the table's bytes are those of bf16
+}
+
+// Of one checkpointed layer: what stays until backward.
 double kept_bytes(const Workload& job, const model::LayerProfile& layer) {
   const double whole = layer_activation_bytes(job, layer);
   const double input = job.model.hidden * job.compute_bytes / job.sequence_parts();
   switch (job.recompute) {
-    case Recompute::kNone:
-      return whole;
-    case Recompute::kSelective:
+    case config::ActivationCheckpointing::kSelective:
       return std::min(whole, selective_bytes(job, layer));
-    case Recompute::kAlternate:
-      return 0.5 * (whole + input);
-    case Recompute::kFull:
+    case config::ActivationCheckpointing::kMlp:
+      return std::min(whole, whole - feed_forward_bytes(job, layer.feed_forward) + input);
+    case config::ActivationCheckpointing::kFull:
       return input;
+    case config::ActivationCheckpointing::kOff:
+      break;
   }
   return whole;
 }
@@ -108,8 +122,6 @@ std::vector<int64_t> in_flight(const Workload& job, int64_t position) {
 }  // namespace
 
 double layer_activation_bytes(const Workload& job, const model::LayerProfile& layer) {
-  const Implementation& who = *job.implementation;
-  const double scale = job.compute_bytes / 2.0;  // the table's bytes are those of bf16
   const double h = job.model.hidden;
   const model::AttentionProfile& a = layer.attention;
   const auto n = static_cast<double>(a.heads);
@@ -118,57 +130,72 @@ double layer_activation_bytes(const Workload& job, const model::LayerProfile& la
   const auto v = static_cast<double>(a.v_head_dim);
   double cut = 2.0 * (n * qk + k * (qk + v)) + 2.0 * n * v;
   if (job.unfused_attention) cut += 5.0 * n * job.sequence;
-  const model::FeedForwardProfile& f = layer.feed_forward;
-  const double wide = f.gated ? who.gated_bytes : who.plain_bytes;
-  cut += wide * static_cast<double>(f.dense_width + f.shared_width);
-  double bytes = who.hidden_bytes * h / job.sequence_parts() + cut / job.tp;
-  if (f.experts > 0) {
-    const double taken = static_cast<double>(f.experts_per_token) / job.sequence_parts();
-    bytes += taken * (wide * static_cast<double>(f.expert_width) + 4.0 * h);
-  }
-  return bytes * scale;
+  const double hidden = job.implementation->hidden_bytes * h / job.sequence_parts();
+  // The table's bytes are those of bf16.
+  return (hidden * job.compute_bytes + cut / job.tp * job.product_bytes) / 2.0 +
+         feed_forward_bytes(job, layer.feed_forward);
 }
+
+namespace {
+
+void add_activations(const Workload& job, const StageSketch& stage, double flying,
+                     PeakMemory& peak) {
+  const double T = job.local_tokens();
+  for (size_t group = 0; group < job.model.layers.size(); ++group) {
+    if (stage.layers[group] == 0.0) continue;
+    const model::LayerProfile& layer = job.model.layers[group].profile;
+    const double whole = layer_activation_bytes(job, layer);
+    const double kept = kept_bytes(job, layer);
+    const double checkpointed = stage.checkpointed[group];
+    peak.activations +=
+        T * (whole * (stage.layers[group] - checkpointed) + kept * checkpointed) * flying;
+    if (checkpointed > 0.0) peak.recomputed = std::max(peak.recomputed, T * (whole - kept));
+  }
+}
+
+// The layer that computes and the one that is gathered next, the gradients of one and those in
+// flight; and one table of the vocabulary. `mine`: the rank's, before data parallelism cuts them.
+double unsharded_bytes(const Workload& job, const LocalParameters& mine, double largest_layer,
+                       bool has_table) {
+  double bytes = 2.0 * largest_layer * (job.compute_bytes + job.reduce_bytes) +
+                 (has_table ? job.layout.table * job.compute_bytes : 0.0);
+  if (!job.reshards) bytes += mine.total() * job.compute_bytes;
+  if (job.defers_reduction) bytes += mine.total() * job.reduce_bytes;
+  return bytes;
+}
+
+}  // namespace
 
 PeakMemory estimate_peak_memory(const Workload& job, int64_t position) {
   PeakMemory peak;
-  const LocalParameters mine = position_parameters(job, position);
-  add_states(job, mine.dense, dense_shards(job), peak);
-  add_states(job, mine.experts, expert_shards(job), peak);
-  const double T = job.local_tokens();
-  const auto owners = schedule::stage_owners(job.schedule, static_cast<int64_t>(job.pp),
-                                             static_cast<int64_t>(job.virtual_stages));
-  const auto dealt = deal_layers(job);
+  const LayoutSketch& layout = job.layout;
+  const LocalParameters mine = layout.parameters_of(position);
+  add_states(job, mine.dense, layout.dense, peak);
+  add_states(job, mine.experts, layout.experts, peak);
+  if (job.offloads) {
+    peak.host = peak.states();
+    peak.parameters = peak.gradients = peak.optimizer = 0.0;
+  }
   const std::vector<int64_t> flying = in_flight(job, position);
   double largest_layer = 0.0;
-  for (size_t stage = 0; stage < dealt.stages(); ++stage) {
-    if (owners[stage] != position) continue;
-    for (size_t group = 0; group < job.model.layers.size(); ++group) {
-      const model::LayerProfile& layer = job.model.layers[group].profile;
-      peak.activations +=
-          T * kept_bytes(job, layer) * dealt.at(stage, group) * static_cast<double>(flying[stage]);
-      if (dealt.at(stage, group) == 0.0) continue;
-      const LocalParameters unit = layer_parameters(job, layer);
-      largest_layer = std::max(largest_layer, unit.dense + unit.experts);
-      if (job.recompute != Recompute::kNone) {
-        peak.recomputed = std::max(
-            peak.recomputed, T * (layer_activation_bytes(job, layer) - kept_bytes(job, layer)));
-      }
+  for (size_t i = 0; i < layout.stages.size(); ++i) {
+    const StageSketch& stage = layout.stages[i];
+    if (stage.owner != position) continue;
+    add_activations(job, stage, static_cast<double>(flying[i]), peak);
+    for (size_t group = 0; group < stage.layers.size(); ++group) {
+      if (stage.layers[group] == 0.0) continue;
+      largest_layer = std::max(largest_layer, layout.of_layer[group].total());
     }
   }
-  const bool last = owners.back() == position;
+  const double T = job.local_tokens();
+  const bool last = layout.stages.back().owner == position;
   if (last) {
-    const double words = T * padded_vocabulary(job) / job.tp;
+    const double words = T * local_vocabulary(job);
     peak.logits = words * job.implementation->logits_bytes;
     peak.loss = words * job.implementation->logits_gradient_bytes;
   }
   if (job.sharding == Sharding::kParameters) {
-    // The layer that computes and the one that is gathered next, the gradients of one and those in
-    // flight; and one table of the vocabulary.
-    const double table = padded_vocabulary(job) / job.tp * job.model.hidden;
-    peak.unsharded = 2.0 * largest_layer * (job.compute_bytes + job.reduce_bytes) +
-                     (position == 0 || last ? table * job.compute_bytes : 0.0);
-    if (!job.reshards) peak.unsharded += (mine.dense + mine.experts) * job.compute_bytes;
-    if (job.defers_reduction) peak.unsharded += (mine.dense + mine.experts) * job.reduce_bytes;
+    peak.unsharded = unsharded_bytes(job, mine, largest_layer, position == 0 || last);
   }
   constexpr double kWorkspace = 96.0 * kMiB;  // cuBLAS and the batch, as Megatron's tests show
   peak.workspace = kWorkspace + job.implementation->mask_bytes * T * job.sequence;
@@ -176,10 +203,14 @@ PeakMemory estimate_peak_memory(const Workload& job, int64_t position) {
 }
 
 PeakMemory worst_peak_memory(const Workload& job) {
-  const PeakMemory first = estimate_peak_memory(job, 0);
-  if (job.pp <= 1.0) return first;
-  const PeakMemory last = estimate_peak_memory(job, static_cast<int64_t>(job.pp) - 1);
-  return first.total() > last.total() ? first : last;
+  PeakMemory worst = estimate_peak_memory(job, 0);
+  const int64_t positions = job.layout.positions();
+  for (const int64_t position : {job.layout.fullest_position(), positions - 1}) {
+    if (position == 0) continue;
+    const PeakMemory one = estimate_peak_memory(job, position);
+    if (one.total() > worst.total()) worst = one;
+  }
+  return worst;
 }
 
 double reserved_bytes(const Implementation& who, double allocated) {

@@ -22,6 +22,7 @@ struct PeakMemory {
   double parameters = 0;   // as they are kept
   double gradients = 0;    // as they are kept
   double optimizer = 0;    // with its master copies
+  double host = 0;         // all three, where they are offloaded: of the host's memory
   double unsharded = 0;    // gathered parameters and their gradients
   double activations = 0;  // kept for backward, of all micro-batches in flight
   double recomputed = 0;   // of the layer whose backward runs
@@ -37,7 +38,7 @@ struct PeakMemory {
 
 // `position`: an index along pp.
 PeakMemory estimate_peak_memory(const Workload& job, int64_t position);
-// The worst position, which is the first or the last.
+// The worst position: the first, the last, or the one that holds most.
 PeakMemory worst_peak_memory(const Workload& job);
 
 // What the caching allocator reserves for a peak of `allocated` bytes, and what the process holds

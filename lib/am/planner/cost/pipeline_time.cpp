@@ -36,6 +36,35 @@ double computing(const schedule::Schedule& order,
 
 }  // namespace
 
+double least_seconds(const PipelineShape& shape,
+                     const std::vector<schedule::StageDurations>& stages) {
+  const auto owners = schedule::stage_owners(shape.schedule, shape.pp, shape.virtual_stages);
+  // Where the gradients of weights are made apart, they may be all that is left to do.
+  const bool whole_backwards =
+      shape.schedule.find("zero_bubble") == std::string::npos && shape.schedule != "dual_pipe_v";
+  struct Rank {
+    bool reached = false;
+    double before = 0.0, own = 0.0, after = 0.0;
+  };
+  std::vector<Rank> ranks(static_cast<size_t>(shape.pp));
+  double forward = 0.0;
+  double backward = 0.0;
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const schedule::StageDurations& stage = stages[i];
+    Rank& rank = ranks[static_cast<size_t>(owners[i])];
+    if (!rank.reached) rank = {.reached = true, .before = forward, .after = backward};
+    rank.own += stage.forward + stage.backward_input + stage.backward_weight;
+    forward += stage.forward;
+    if (whole_backwards) backward += stage.backward_input;
+  }
+  double least = 0.0;
+  for (const Rank& rank : ranks) {
+    const double passes = rank.own * static_cast<double>(shape.microbatches);
+    least = std::max(least, rank.before + passes + rank.after);
+  }
+  return least;
+}
+
 PipelineOrder::PipelineOrder(const PipelineShape& shape)
     : microbatches_(static_cast<double>(shape.microbatches)) {
   constexpr int64_t kRounds = 2;  // warm-up and cool-down are over

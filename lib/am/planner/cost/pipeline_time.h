@@ -18,6 +18,11 @@ struct PipelineTime {
   double bubble_fraction = 0.0;  // of all ranks' time
 };
 
+// A time that no schedule of this shape undercuts: of each rank, its passes, what has to come to it
+// first, and what has to go on from it.
+double least_seconds(const schedule::PipelineShape& shape,
+                     const std::vector<schedule::StageDurations>& stages);
+
 // A schedule is periodic between its ends. So a short run is simulated, one that is pp
 // micro-batches longer, and the rest is extrapolated; short schedules are simulated as they are.
 class PipelineOrder {

@@ -137,14 +137,14 @@ double distance(const Workload& a, const Gpu& gpu_a, const Workload& b, const Gp
 }
 
 std::optional<Prediction> predict(const config::Plan& plan, const model::ModelConfig& config,
-                                  const mesh::MeshSizes& mesh, int how_many, Diagnostics& found) {
+                                  const Layout& layout, int how_many, Diagnostics& found) {
   auto assumptions = assumptions_of(plan, found);
   if (!assumptions) return std::nullopt;
   Prediction prediction;
   prediction.assumptions = *std::move(assumptions);
   const Gpu& gpu = prediction.assumptions.gpu;
   const Calibration& calibration = prediction.assumptions.calibration;
-  prediction.job = workload_of(plan, config, mesh);
+  prediction.job = workload_of(plan, config, layout);
   const Workload& job = prediction.job;
   prediction.time = estimate_step_time(job, gpu, calibration.constants);
   if (!is_in_range(prediction.time)) {

@@ -1,6 +1,6 @@
 // The predicted step of a plan, with an interval and the measured runs that are nearest to it.
 //
-//   const auto prediction = predict(plan, config, mesh, found);
+//   const auto prediction = predict(plan, config, layout, 5, found);
 //   prediction->time.seconds; prediction->low; prediction->nearest[0].run.source;
 #pragma once
 
@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "am/config/plan.h"
-#include "am/mesh/layout.h"
 #include "am/model/config.h"
 #include "am/planner/cost/constants.h"
 #include "am/planner/cost/hardware.h"
@@ -58,7 +57,7 @@ struct Prediction {
 // `how_many` nearest runs; 0 saves reading them, and there is no interval. Adds "predict.range" for
 // sizes that no figure can hold.
 std::optional<Prediction> predict(const config::Plan& plan, const model::ModelConfig& config,
-                                  const mesh::MeshSizes& mesh, int how_many, Diagnostics& found);
+                                  const Layout& layout, int how_many, Diagnostics& found);
 
 // How far two jobs are apart: differences of the logarithms of their sizes, and of their kinds.
 double distance(const Workload& a, const Gpu& gpu_a, const Workload& b, const Gpu& gpu_b);

@@ -24,6 +24,7 @@ RankMemory formula(const Workload& job, int64_t position, int64_t rank) {
   memory.components.logits = whole(peak.logits + peak.loss);
   memory.components.unsharded = whole(peak.unsharded);
   memory.components.other = whole(peak.workspace);
+  memory.components.host = whole(peak.host);
   return memory;
 }
 
@@ -47,12 +48,15 @@ const RankMemory& fullest(const std::vector<RankMemory>& ranks) {
 std::vector<RankMemory> memory_of_stages(const config::Plan& plan, const model::ModelConfig& config,
                                          const Layout& layout) {
   if (runs_automesh(plan)) return worst_of_stages(plan, config, layout);
-  const mesh::MeshSizes& sizes = layout.mesh.sizes();
-  const Workload job = workload_of(plan, config, sizes);
+  return formula_of_stages(workload_of(plan, config, layout));
+}
+
+std::vector<RankMemory> formula_of_stages(const Workload& job) {
+  const auto positions = static_cast<int64_t>(job.pp);
+  const int64_t in_each = static_cast<int64_t>(job.world()) / positions;  // pp is outermost
   std::vector<RankMemory> stages;
-  for (int64_t position = 0; position < sizes.pp; ++position) {
-    const int64_t first_rank = position * (layout.mesh.world_size() / sizes.pp);  // pp is outermost
-    stages.push_back(formula(job, position, first_rank));
+  for (int64_t position = 0; position < positions; ++position) {
+    stages.push_back(formula(job, position, position * in_each));
   }
   return stages;
 }
@@ -60,7 +64,7 @@ std::vector<RankMemory> memory_of_stages(const config::Plan& plan, const model::
 RankMemory memory_of_rank(const config::Plan& plan, const model::ModelConfig& config,
                           const Layout& layout, int64_t rank) {
   if (runs_automesh(plan)) return estimate_memory(plan, config, layout, rank);
-  const Workload job = workload_of(plan, config, layout.mesh.sizes());
+  const Workload job = workload_of(plan, config, layout);
   return formula(job, layout.mesh.coordinate(rank)[0], rank);
 }
 

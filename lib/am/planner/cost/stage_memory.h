@@ -15,6 +15,8 @@ namespace am::planner {
 // The plan must have passed the rules. The worst rank of each pipeline position, by position.
 std::vector<RankMemory> memory_of_stages(const config::Plan& plan, const model::ModelConfig& config,
                                          const Layout& layout);
+// The same by formula, for an implementation other than automesh.
+std::vector<RankMemory> formula_of_stages(const Workload& job);
 RankMemory memory_of_rank(const config::Plan& plan, const model::ModelConfig& config,
                           const Layout& layout, int64_t rank);
 

@@ -14,15 +14,16 @@ class Model {
   Model(const Workload& job, const Gpu& gpu, const CostConstants& constants)
       : job_(job), gpu_(gpu), c_(constants), times_(job, gpu, constants) {}
 
-  // Null: no simulation.
-  using Pipeline = std::function<PipelineTime(const std::vector<schedule::StageDurations>&)>;
+  // Seconds of one run of the schedule.
+  using Pipeline = std::function<double(const std::vector<schedule::StageDurations>&)>;
 
   StepTime run(const Pipeline& pipeline) {
-    std::vector<Passes> groups;
-    for (const LayerGroup& group : job_.model.layers) groups.push_back(times_.layer(group.profile));
-    run_pipeline(groups, times_.head(), pipeline);
-    add_data_parallel(groups);
+    for (const LayerGroup& group : job_.model.layers)
+      groups_.push_back(times_.layer(group.profile));
+    run_pipeline(pipeline);
+    add_data_parallel();
     add_optimizer();
+    add_messages();
     time_.fixed = c_[Constant::kStepSeconds] * times_.own_host();
     finish();
     return time_;
@@ -31,19 +32,21 @@ class Model {
  private:
   double c(Constant constant) const { return c_[constant]; }
 
-  void run_pipeline(const std::vector<Passes>& groups, const Passes& head,
-                    const Pipeline& simulate) {
-    const auto stages = deal_layers(job_);
+  void run_pipeline(const Pipeline& simulate) {
+    const auto& stages = job_.layout.stages;
     const double hop = job_.pp > 1.0 ? hop_seconds() : 0.0;
+    const Passes head = times_.head();
     std::vector<schedule::StageDurations> durations;
     Pass all;
-    for (size_t stage = 0; stage < stages.stages(); ++stage) {
+    for (size_t stage = 0; stage < stages.size(); ++stage) {
       Pass forward, backward;
-      for (size_t group = 0; group < groups.size(); ++group) {
-        forward.add(groups[group].forward, stages.at(stage, group));
-        backward.add(groups[group].backward, stages.at(stage, group) * job_.backward_layers);
+      for (size_t group = 0; group < groups_.size(); ++group) {
+        const double through = job_.layout.backward_layers;
+        forward.add(groups_[group].forward, stages[stage].layers[group]);
+        backward.add(groups_[group].backward, stages[stage].layers[group] * through);
+        backward.add(groups_[group].again, stages[stage].checkpointed[group] * through);
       }
-      if (stage + 1 == stages.stages()) {
+      if (stage + 1 == stages.size()) {
         forward.add(head.forward, 1.0);
         backward.add(head.backward, 1.0);
       }
@@ -60,12 +63,10 @@ class Model {
     time_.tp = all.tp * per_rank;
     time_.cp = all.cp * per_rank;
     time_.ep = all.ep * per_rank;
-    time_.pp = 2.0 * hop * static_cast<double>(stages.stages()) * per_rank;
+    time_.pp = 2.0 * hop * static_cast<double>(stages.size()) * per_rank;
     computing_ = all.seconds() * per_rank + time_.pp;
     if (job_.pp <= 1.0) return;
-    const double one = computing_ / job_.micro_batches;
-    const double seconds = simulate ? simulate(durations).seconds
-                                    : computing_ + (job_.pp - 1.0) * one / job_.virtual_stages;
+    const double seconds = job_.rounds * simulate(durations);
     time_.bubble = std::max(0.0, seconds - computing_);
     time_.bubble_fraction = seconds > 0.0 ? time_.bubble / seconds : 0.0;
   }
@@ -79,112 +80,178 @@ class Model {
     return hop_bytes() / times_.bandwidth(2.0, stride) * c(Constant::kPpExposed);
   }
 
-  // Elements of this rank's parameters, before they are cut over the data-parallel ranks.
-  LocalParameters largest_stage() const {
-    LocalParameters sum;
-    for (const LayerGroup& group : job_.model.layers) {
-      const LocalParameters one = layer_parameters(job_, group.profile);
-      sum.dense += one.dense * group.count / job_.pp;
-      sum.experts += one.experts * group.count / job_.pp;
+  // What a rank of the fullest position sends where it gathers or reduces its parameters, with
+  // `each` bytes for each element.
+  struct Sent {
+    double bytes = 0, seconds = 0;
+
+    void add(const Sent& other, double times) {
+      bytes += other.bytes * times;
+      seconds += other.seconds * times;
     }
-    sum.dense += embedding_parameters(job_);
-    if (job_.pp <= 1.0) sum.dense += head_parameters(job_);
+  };
+  Sent over(double ranks, double stride, double bytes) const {
+    if (ranks <= 1.0) return {};
+    const double sent = bytes * (ranks - 1.0) / ranks;
+    return {sent, sent / times_.bandwidth(ranks, stride)};
+  }
+  Sent gathered(double each) const {
+    const bool sharded = job_.sharding == Sharding::kParameters;
+    const auto of = [&](double numel, const ShardGroup& group) {
+      return over(sharded ? group.shards : group.ranks(), group.stride, numel * cut_ * each);
+    };
+    Sent sum = of(mine_.dense, job_.layout.dense);
+    sum.add(of(mine_.experts, job_.layout.experts), 1.0);
+    return sum;
+  }
+  // HSDP: the shards' gradients are summed over the replicas.
+  Sent summed_over_replicas(double each) const {
+    const auto of = [&](double numel, const ShardGroup& group) {
+      return over(group.replicas, group.stride * group.shards,
+                  2.0 * each * cut_ * numel / group.shards);
+    };
+    Sent sum = of(mine_.dense, job_.layout.dense);
+    sum.add(of(mine_.experts, job_.layout.experts), 1.0);
     return sum;
   }
 
-  void add_data_parallel(const std::vector<Passes>& groups) {
-    const LocalParameters mine = largest_stage();
-    const bool sharded = job_.sharding == Sharding::kParameters;
-    const double ranks = (sharded ? job_.dp_shard : job_.dp()) * job_.cp;
-    const double expert_ranks = std::max(1.0, ranks * job_.tp / (job_.ep * job_.expert_tp));
-    const double grad = job_.reduce_bytes * job_.trained;
-    const double gather = job_.compute_bytes;
-    const double dense_bandwidth = times_.bandwidth(ranks, job_.tp);
-    const double expert_bandwidth = times_.bandwidth(expert_ranks, job_.ep * job_.expert_tp);
-    const double part = (ranks - 1.0) / ranks;
-    const double expert_part = (expert_ranks - 1.0) / expert_ranks;
-    const double cut = sharded ? 1.0 - job_.ignored : 1.0;
-    const double dense = mine.dense * part * cut;
-    const double experts = mine.experts * expert_part * cut;
-    double step_bytes = 0.0;
-    double seconds = 0.0;
-    if (sharded) {
-      const double gathers = job_.reshards ? 1.0 + job_.backward_layers : 1.0;
-      const double one = (gathers * gather + (job_.defers_reduction ? 0.0 : grad));
-      const double each = one * (dense / dense_bandwidth + experts / expert_bandwidth);
-      const double work = computing_ / job_.micro_batches;
-      const double hidden = c(Constant::kFsdpExposed);
-      seconds = job_.micro_batches *
-                (std::max(0.0, each - (1.0 - hidden) * work) + 0.5 * hidden * std::min(each, work));
-      step_bytes = one * (dense + experts) * job_.micro_batches;
-      if (job_.defers_reduction) {
-        seconds += grad * (dense / dense_bandwidth + experts / expert_bandwidth);
-        step_bytes += grad * (dense + experts);
-      }
-      // HSDP: the shards' gradients are summed over the replicas, once a step.
-      const double replicas = job_.dp_replicate;
-      const double shard =
-          cut * (mine.dense / dense_shards(job_) + mine.experts / expert_shards(job_));
-      const double summed = 2.0 * (replicas - 1.0) / replicas * grad * shard;
-      seconds += summed / times_.bandwidth(replicas, job_.tp * ranks);
-      step_bytes += summed;
+  void add_data_parallel() {
+    mine_ = job_.layout.parameters_of(job_.layout.fullest_position());
+    const double grad = job_.reduce_bytes * job_.layout.trained;
+    const double reductions = job_.defers_reduction ? 1.0 : job_.micro_batches;
+    Sent sent;
+    if (job_.sharding == Sharding::kParameters) {
+      cut_ = 1.0 - job_.layout.ignored;
+      sent = gather_and_reduce(grad);
+      sent.add(summed_over_replicas(grad), 1.0);  // once a step
       // What is whole is summed over all data-parallel ranks.
-      const double all = job_.dp() * job_.cp;
-      const double whole = 2.0 * (all - 1.0) / all * grad * job_.ignored *
-                           (mine.dense + mine.experts) *
-                           (job_.defers_reduction ? 1.0 : job_.micro_batches);
-      seconds += whole / times_.bandwidth(all, job_.tp);
-      step_bytes += whole;
+      sent.add(over(job_.dp() * job_.cp, job_.tp, 2.0 * grad * job_.layout.ignored * mine_.total()),
+               reductions);
     } else {
-      // An all-reduce is a reduce-scatter and an all-gather of gradients; with the optimizer's
-      // states cut, the gather is that of parameters.
-      const double back = job_.sharding == Sharding::kReplicated ? grad : gather * job_.trained;
-      step_bytes = (grad + back) * (dense + experts);
-      const double all = (grad + back) * (dense / dense_bandwidth + experts / expert_bandwidth);
-      double backward = 0.0;
-      for (size_t i = 0; i < groups.size(); ++i) {
-        backward += groups[i].backward.seconds() * job_.model.layers[i].count / job_.pp;
-      }
-      seconds = std::max(c(Constant::kDdpExposed) * all, all - 0.8 * backward);
+      sent = reduce_whole(grad, job_.sharding == Sharding::kGradients ? reductions : 1.0);
     }
-    time_.dp = job_.dp() * job_.cp > 1.0 || expert_ranks > 1.0 ? seconds : 0.0;
-    add_bytes(step_bytes);
+    time_.dp = sent.seconds;
+    time_.bytes.dp = sent.bytes;
   }
 
-  void add_bytes(double dp_bytes) {
-    AxisBytes& bytes = time_.bytes;
-    bytes.dp = dp_bytes;
+  // Units are gathered for forward and backward of every micro-batch, while others compute.
+  Sent gather_and_reduce(double grad) {
+    const double gathers = job_.reshards ? 1.0 + job_.layout.backward_layers : 1.0;
+    const double reduced = job_.defers_reduction ? 0.0 : 1.0;
+    const Sent each = gathered(gathers * job_.compute_bytes + reduced * grad);
+    Sent sent;
+    sent.add(each, job_.micro_batches);
+    sent.seconds = job_.micro_batches * exposed(each.seconds);
+    if (job_.defers_reduction) sent.add(gathered(grad), 1.0);
+    if (!job_.offloads) return sent;
+    // Shards come from the host before each gather, and their gradients go there.
+    const double moved = held() * job_.storage_bytes;
+    const double copies = moved * (gathers + reduced * job_.layout.trained) / host_bandwidth();
+    time_.offload =
+        job_.micro_batches *
+        (job_.pins_memory ? exposed(each.seconds + copies) - exposed(each.seconds) : copies);
+    if (job_.defers_reduction) time_.offload += moved * job_.layout.trained / host_bandwidth();
+    return sent;
+  }
+
+  // Of `seconds` of messages in one micro-batch: what its computing does not hide.
+  double exposed(double seconds) const {
+    const double work = computing_ / job_.micro_batches;
+    const double share = c(Constant::kFsdpExposed);
+    return std::max(0.0, seconds - (1.0 - share) * work) + 0.5 * share * std::min(seconds, work);
+  }
+
+  // An all-reduce is a reduce-scatter and an all-gather of gradients; with the optimizer's states
+  // cut, the gather is that of parameters.
+  Sent reduce_whole(double grad, double reductions) const {
+    const double back =
+        job_.sharding == Sharding::kReplicated ? grad : job_.compute_bytes * job_.layout.trained;
+    Sent sent = gathered(grad * reductions + back);
+    double backward = 0.0;
+    for (size_t i = 0; i < groups_.size(); ++i) {
+      const LayerGroup& group = job_.model.layers[i];
+      backward += (groups_[i].backward.seconds() * group.count +
+                   groups_[i].again.seconds() * checkpointed(i)) /
+                  job_.pp;
+    }
+    sent.seconds = std::max(c(Constant::kDdpExposed) * sent.seconds, sent.seconds - 0.8 * backward);
+    return sent;
+  }
+
+  // Layers of a group, over all stages.
+  double checkpointed(size_t group) const {
+    double count = 0.0;
+    for (const StageSketch& stage : job_.layout.stages) count += stage.checkpointed[group];
+    return count;
+  }
+
+  // Elements whose optimizer's states this rank holds.
+  double held() const {
+    const LayoutSketch& layout = job_.layout;
+    return cut_ * (mine_.dense / state_shards(job_, layout.dense) +
+                   mine_.experts / state_shards(job_, layout.experts)) +
+           (1.0 - cut_) * mine_.total();
+  }
+
+  double host_bandwidth() const {
+    constexpr double kShare = 0.8;  // of the link, as large copies reach it
+    return kShare * gpu_.host_bandwidth;
+  }
+
+  // Of the pipeline position that sends most along each axis.
+  void add_messages() {
+    const auto positions = static_cast<size_t>(job_.layout.positions());
+    std::vector<AxisBytes> sent(positions);
+    for (const StageSketch& stage : job_.layout.stages) {
+      AxisBytes& bytes = sent[static_cast<size_t>(stage.owner)];
+      for (size_t group = 0; group < groups_.size(); ++group) {
+        add_layers(job_.model.layers[group].profile, stage.layers[group], stage.checkpointed[group],
+                   bytes);
+      }
+    }
+    for (const AxisBytes& bytes : sent) {
+      time_.bytes.tp = std::max(time_.bytes.tp, bytes.tp);
+      time_.bytes.cp = std::max(time_.bytes.cp, bytes.cp);
+      time_.bytes.ep = std::max(time_.bytes.ep, bytes.ep);
+    }
+    if (job_.pp > 1.0) {
+      time_.bytes.pp = 2.0 * job_.micro_batches * job_.virtual_stages * hop_bytes();
+    }
+  }
+
+  void add_layers(const model::LayerProfile& profile, double layers, double checkpointed_layers,
+                  AxisBytes& bytes) const {
     const double T = job_.local_tokens();
-    // Forward, backward, and forward again.
-    const double backward = job_.backward_layers * (job_.recompute == Recompute::kFull ? 2.0 : 1.0);
-    for (const LayerGroup& group : job_.model.layers) {
-      const double times = group.count / job_.pp * job_.micro_batches;
-      bytes.tp += times * (1.0 + backward) * 4.0 * T * job_.model.hidden * job_.compute_bytes *
-                  (job_.tp - 1.0) / job_.tp;
-      bytes.cp += times * (1.0 + backward + job_.backward_layers) * (job_.cp - 1.0) * T *
-                  times_.key_value_width(group.profile.attention) * job_.compute_bytes;
-      if (group.profile.feed_forward.experts > 0) {
-        bytes.ep += times * (1.0 + backward) * times_.expert_bytes(group.profile.feed_forward);
-      }
+    const double through = job_.layout.backward_layers;
+    const Repeated again = repeated_by(job_.recompute);
+    // Passes through all these layers, whose backward sends `backward` times what forward does.
+    const auto passes = [&](double backward, double repeated) {
+      return job_.micro_batches *
+             (layers * (1.0 + through * backward) + checkpointed_layers * through * repeated);
+    };
+    bytes.tp += passes(1.0, 0.5 * (again.attention + again.feed_forward)) * 4.0 * T *
+                job_.model.hidden * job_.product_bytes * (job_.tp - 1.0) / job_.tp;
+    bytes.cp += passes(2.0, again.attention) * (job_.cp - 1.0) * T *
+                times_.key_value_width(profile.attention) * job_.product_bytes;
+    if (profile.feed_forward.experts > 0) {
+      bytes.ep += passes(1.0, again.feed_forward) * times_.expert_bytes(profile.feed_forward);
     }
-    if (job_.pp > 1.0) bytes.pp = 2.0 * job_.micro_batches * job_.virtual_stages * hop_bytes();
   }
 
-  // Reads and writes of AdamW: parameter, gradient, two moments and a copy, float32.
+  // Reads and writes of AdamW: parameter, gradient, two moments and a copy, float32. On the host a
+  // rank has about as much of the memory's bandwidth as its GPU's link carries.
   void add_optimizer() {
     constexpr double kBytes = 28.0;
-    const LocalParameters mine = largest_stage();
-    const double whole = mine.dense + mine.experts;
-    const double shards = mine.dense / dense_shards(job_) + mine.experts / expert_shards(job_);
-    const bool cut = job_.sharding != Sharding::kReplicated;
-    const double held = cut ? job_.ignored * whole + (1.0 - job_.ignored) * shards : whole;
-    time_.optimizer = kBytes * held * job_.trained / gpu_.memory_bandwidth;
+    const double bandwidth = job_.offloads ? host_bandwidth() : gpu_.memory_bandwidth;
+    time_.optimizer = kBytes * held() * job_.layout.trained / bandwidth;
   }
 
   void finish() {
-    const double nodes = std::max(1.0, job_.world() / 8.0);
+    const double ranks_per_node = job_.ranks_per_node > 0.0 ? job_.ranks_per_node : 8.0;
+    const double nodes = std::max(1.0, job_.world() / ranks_per_node);
     const double slower = c(Constant::kJitter) * std::log2(nodes);
-    double sum = computing_ + time_.bubble + time_.dp + time_.optimizer + time_.fixed;
+    double sum =
+        computing_ + time_.bubble + time_.dp + time_.offload + time_.optimizer + time_.fixed;
     time_.fixed += sum * slower;
     time_.seconds = sum * (1.0 + slower);
   }
@@ -193,7 +260,10 @@ class Model {
   const Gpu& gpu_;
   const CostConstants& c_;
   const PassTimes times_;
-  double computing_ = 0;  // a rank's seconds without waiting, averaged over stages
+  std::vector<Passes> groups_;  // by kind of layer
+  LocalParameters mine_;        // of the fullest position, before data parallelism cuts them
+  double cut_ = 1.0;            // share of them that it cuts
+  double computing_ = 0;        // a rank's seconds without waiting, averaged over stages
   StepTime time_;
 };
 
@@ -203,19 +273,22 @@ schedule::PipelineShape pipeline_shape(const Workload& job) {
   return {.schedule = job.schedule,
           .pp = static_cast<int64_t>(job.pp),
           .virtual_stages = static_cast<int64_t>(job.virtual_stages),
-          .microbatches = static_cast<int64_t>(job.micro_batches)};
+          .microbatches = static_cast<int64_t>(job.micro_batches / job.rounds)};
 }
 
 StepTime estimate_step_time(const Workload& job, const Gpu& gpu, const CostConstants& constants,
                             const PipelineOrder* order) {
   return Model(job, gpu, constants).run([&](const std::vector<schedule::StageDurations>& stages) {
-    return order != nullptr ? order->run(stages) : PipelineOrder(pipeline_shape(job)).run(stages);
+    const auto time =
+        order != nullptr ? order->run(stages) : PipelineOrder(pipeline_shape(job)).run(stages);
+    return time.seconds;
   });
 }
 
-StepTime estimate_ideal_step_time(const Workload& job, const Gpu& gpu,
-                                  const CostConstants& constants) {
-  return Model(job, gpu, constants).run(nullptr);
+StepTime least_step_time(const Workload& job, const Gpu& gpu, const CostConstants& constants) {
+  return Model(job, gpu, constants).run([&](const std::vector<schedule::StageDurations>& stages) {
+    return least_seconds(pipeline_shape(job), stages);
+  });
 }
 
 }  // namespace am::planner

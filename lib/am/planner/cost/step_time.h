@@ -9,6 +9,7 @@
 //   attention         4 T S n d / tp operations forward, half of them when causal, 2.5 times
 //   backward memory-bound      norms, activations, residuals: bytes over the memory's bandwidth
 //   launching         a floor under all of it
+//   recomputation     what a layer's checkpointing runs again, in its backward
 //   communication     volumes over the bandwidth of the group's links (below), less what is hidden
 // The pipeline's schedule is simulated with these durations; then gradients are reduced and the
 // optimizer runs. Volumes: Megatron-LM's tensor parallelism (2 all-reduces of T h forward, 2
@@ -34,6 +35,7 @@ struct StepTime {
   double products = 0, attention = 0, memory_bound = 0, launching = 0;
   double tp = 0, cp = 0, ep = 0, pp = 0, dp = 0;  // exposed communication
   double bubble = 0;                              // waiting for other stages
+  double offload = 0;                             // exposed copies from and to the host
   double optimizer = 0;
   double fixed = 0;
   double bubble_fraction = 0;  // of the pipeline's time
@@ -44,11 +46,11 @@ struct StepTime {
 StepTime estimate_step_time(const Workload& job, const Gpu& gpu, const CostConstants& constants,
                             const PipelineOrder* order = nullptr);
 
-// The same with the textbook's bubble, (pp - 1) of one micro-batch's time over the virtual stages,
-// in place of a simulation: microseconds instead of milliseconds.
-StepTime estimate_ideal_step_time(const Workload& job, const Gpu& gpu,
-                                  const CostConstants& constants);
+// The same with least_seconds() in place of a simulation: never more than the above, in
+// microseconds instead of milliseconds.
+StepTime least_step_time(const Workload& job, const Gpu& gpu, const CostConstants& constants);
 
+// One run of the job's schedule.
 schedule::PipelineShape pipeline_shape(const Workload& job);
 
 }  // namespace am::planner

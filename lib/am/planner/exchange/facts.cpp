@@ -6,6 +6,7 @@
 
 #include "am/base/number.h"
 #include "am/base/text.h"
+#include "am/config/batch.h"
 #include "am/planner/rules/catalogue.h"
 #include "am/planner/stages.h"
 
@@ -84,7 +85,7 @@ Facts::Facts(const ExportInput& input)
       fsdp2(std::get_if<config::FSDP2Config>(&plan.strategy)),
       megatron(std::get_if<config::MegatronFSDPConfig>(&plan.strategy)),
       ddp(std::get_if<config::DDPConfig>(&plan.strategy)),
-      global_batch(global_batch_size(plan, mesh)),
+      global_batch(config::batch_shape(plan, mesh.dp()).sequences),
       microbatches(mesh.pp > 1 ? pipeline_shape(plan.pipeline, mesh.pp).microbatches : 1),
       checkpoints(checkpoints_layers(plan)),
       model(folder_of_model(plan)) {

@@ -1,4 +1,6 @@
 // Rules on batch sizes and the sequence.
+#include "am/config/batch.h"
+
 #include <algorithm>
 #include <array>
 #include <variant>
@@ -14,8 +16,9 @@ void check_size(const RuleContext& context, Diagnostics& found) {
   if (!context.dp.has_value()) return;
   const int64_t dp = *context.dp;
   const config::TrainSection& train = context.plan.train;
-  const int64_t one = train.micro_batch_size * dp;
-  const int64_t global = global_batch_size(context.plan, dp);
+  const config::BatchShape batch = config::batch_shape(context.plan, dp);
+  const int64_t one = batch.one_each;
+  const int64_t global = batch.sequences;
   if (global >= one) return;
   found.error("batch.size", context.plan.span("train.global_batch_size"),
               cat("global_batch_size = ", global, " is less than one micro-batch on each of the ",
@@ -27,9 +30,10 @@ void check_divide(const RuleContext& context, Diagnostics& found) {
   if (!context.dp.has_value()) return;
   const int64_t dp = *context.dp;
   const config::TrainSection& train = context.plan.train;
-  const int64_t one = train.micro_batch_size * dp;
-  const int64_t global = global_batch_size(context.plan, dp);
-  if (global < one || global % one == 0) return;
+  const config::BatchShape batch = config::batch_shape(context.plan, dp);
+  const int64_t one = batch.one_each;
+  const int64_t global = batch.sequences;
+  if (global < one || batch.divides_over_ranks()) return;
   std::string help = assignment("global_batch_size", nearest_multiples(one, global));
   if (global % dp == 0) {
     const auto fitting = divisors(global / dp);
@@ -117,6 +121,7 @@ constexpr std::array<Rule, 5> kRules = {{
          "config.json, and usually rope_theta or the scaling with it.\n\n"
          "A model with learned positions (GPT-2) has one row for each and no more: there it is an "
          "error.",
+     .needs = Needs::kLayout,
      .check = check_length},
     {.id = "seq.sp",
      .summary = "with sequence_parallel, tp_size divides the sequence",
@@ -135,15 +140,6 @@ constexpr std::array<Rule, 5> kRules = {{
 }};
 
 }  // namespace
-
-int64_t global_batch_size(const config::Plan& plan, int64_t dp) {
-  if (plan.train.global_batch_size > 0) return plan.train.global_batch_size;
-  return plan.train.micro_batch_size * dp;
-}
-
-int64_t global_batch_size(const config::Plan& plan, const mesh::MeshSizes& mesh) {
-  return global_batch_size(plan, mesh.dp());
-}
 
 std::span<const Rule> batch_rules() { return kRules; }
 

@@ -23,9 +23,8 @@ std::span<const Rule> training_rules();       // data.*, train.*, scheduler.*, c
 std::span<const Rule> cluster_rules();        // cluster.*, csv.*
 std::span<const Rule> runtime_rules();        // runtime.*, launch.*: what am-run reports
 
-// Sequences in one optimizer step: train.global_batch_size, or one micro-batch per data-parallel
-// rank.
-int64_t global_batch_size(const config::Plan& plan, int64_t dp);
-int64_t global_batch_size(const config::Plan& plan, const mesh::MeshSizes& mesh);
+// "tp_size = 2, 4 or 8": of the sizes that divide `length` those nearest to the plan's that no other
+// rule refuses. Empty when there is none.
+std::string tp_sizes_help(const RuleContext& context, int64_t length);
 
 }  // namespace am::planner

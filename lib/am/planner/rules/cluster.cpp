@@ -45,6 +45,7 @@ constexpr std::array<Rule, 7> kRules = {{
      .explain = "Predictions of time need the peaks of the GPU, its memory's bandwidth and the "
                 "links around it. The known ones are the files of plans/clusters; write a file of "
                 "the same form for another machine and name it: gpu = \"./mine.toml\".",
+     .needs = Needs::kFiles,
      .check = check_gpu},
     {.id = "cluster.key",
      .summary = "a cluster's file has the keys of plans/clusters/h100-sxm.toml",

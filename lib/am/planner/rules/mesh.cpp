@@ -2,21 +2,32 @@
 #include <array>
 
 #include "am/base/text.h"
-#include "am/planner/legal_values.h"
+#include "am/planner/cost/hardware.h"
+#include "am/planner/cost/workload.h"
 #include "am/planner/rules/catalogue.h"
 
 namespace am::planner {
 namespace {
 
+// Links of some GPUs join more of them than one node has.
+bool is_joined(const config::Plan& plan, int64_t tp) {
+  if (plan.cluster.gpu.empty()) return false;
+  Diagnostics ignored;  // "cluster.gpu" has said what is wrong
+  const auto gpu = find_gpu(plan.cluster.gpu, plan.resolve("."), {}, ignored);
+  return gpu.has_value() && gpu->link_domain > gpu->gpus_per_node &&
+         static_cast<double>(tp) <= gpu->link_domain;
+}
+
 void check_tp_node(const RuleContext& context, Diagnostics& found) {
   if (context.mesh == nullptr) return;
   const int64_t tp = context.mesh->tp;
-  const int64_t node = context.plan.mesh.ranks_per_node;
-  if (context.mesh->world_size() <= node || node % tp == 0) return;
+  const int64_t world = context.mesh->world_size();
+  const int64_t node = ranks_of_node(context.plan, world);
+  if (world <= node || node % tp == 0 || is_joined(context.plan, tp)) return;
   found.warning("mesh.tp_node", context.plan.span("mesh.tp_size"),
                 cat("tensor-parallel groups of ", tp, " ranks cross the border of nodes with ",
                     node, " ranks"),
-                assignment("tp_size", nearest_values(divisors(node), tp)));
+                tp_sizes_help(context, node));
 }
 
 constexpr std::array<Rule, 7> kRules = {{
@@ -73,6 +84,7 @@ constexpr std::array<Rule, 7> kRules = {{
          "ten times slower, and the step waits for it.\n\n"
          "tp is the innermost axis, so groups stay inside a node when tp_size divides "
          "mesh.ranks_per_node. Use pp, or more dp_shard, between nodes.",
+     .needs = Needs::kFiles,
      .check = check_tp_node},
 }};
 

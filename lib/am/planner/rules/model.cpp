@@ -138,6 +138,7 @@ constexpr std::array<Rule, 13> kRules = {{
          "plan, which must exist. A wrong path must not turn into a freshly initialised model, and "
          "neither must weights that are there in PyTorch's pickle format (pytorch_model.bin, "
          "*.pth): reading those can run code, so they are converted to safetensors first.",
+     .needs = Needs::kFiles,
      .check = check_weights},
     {.id = "model.quantized",
      .summary = "weights of a quantised model are not loaded (a note)",
@@ -146,6 +147,7 @@ constexpr std::array<Rule, 13> kRules = {{
          "integers) and scales beside them. What is planned is the model itself, in model.dtype. "
          "am-run and am-repl refuse to load such weights: a code is not the number that it stands "
          "for. Dequantise them first (transformers' dequantize()).",
+     .needs = Needs::kFiles,
      .check = check_quantized},
     {.id = "model.dropout",
      .summary = "attention_dropout of the config is not predicted, and not trained",
@@ -154,6 +156,7 @@ constexpr std::array<Rule, 13> kRules = {{
          "and time are predicted without. am-run has no dropout: it refuses to train such a config "
          "rather than train another model (runtime.unsupported). The pretraining of the known "
          "families has none.",
+     .needs = Needs::kFiles,
      .check = note_dropout},
     {.id = "model.freeze_params",
      .summary = "every glob of freeze_params matches a parameter, and some are left to train",

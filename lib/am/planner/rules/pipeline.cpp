@@ -2,6 +2,7 @@
 #include <array>
 
 #include "am/base/text.h"
+#include "am/config/batch.h"
 #include "am/planner/legal_values.h"
 #include "am/planner/rules/catalogue.h"
 #include "am/planner/stages.h"
@@ -83,23 +84,43 @@ void check_tied(const RuleContext& context, Diagnostics& found) {
               "pp_size = 1, or a model with tie_word_embeddings = false");
 }
 
+// Divisors of a step's micro-batches that the schedule runs with, and batches that make whole
+// rounds of those that it was given.
+std::string legal_rounds(const config::BatchShape& batch, const schedule::PipelineShape& given) {
+  std::vector<int64_t> fitting;
+  schedule::PipelineShape shape = given;
+  for (const int64_t count : divisors(batch.micro_batches)) {
+    shape.microbatches = count;
+    if (!schedule::violated_demand(shape).has_value()) fitting.push_back(count);
+  }
+  std::vector<std::string> ways;
+  if (!fitting.empty()) {
+    ways.push_back(assignment("microbatches", nearest_values(fitting, given.microbatches)));
+  }
+  if (!schedule::violated_demand(given).has_value()) {
+    ways.push_back(cat(
+        "train.global_batch_size = ",
+        join(nearest_multiples(batch.one_each * batch.in_round, batch.sequences), ", ", " or ")));
+  }
+  return join(ways, "; or ");
+}
+
 void check_microbatches(const RuleContext& context, Diagnostics& found) {
   if (!has_pipeline(context) || !context.dp.has_value()) return;
   const config::Plan& plan = context.plan;
-  const int64_t per_step =
-      global_batch_size(plan, *context.dp) / (plan.train.micro_batch_size * *context.dp);
+  const config::BatchShape batch = config::batch_shape(plan, *context.dp);
   const schedule::PipelineShape shape = pipeline_shape(plan.pipeline, context.axes->pp);
-  const int64_t wanted = shape.microbatches;
   if (plan.pipeline.microbatches == 0) {
     // One for each stage, of which there may be a wrong number.
     const auto demand = schedule::violated_demand(shape);
     if (demand.has_value() && demand->key == "virtual_stages") return;
   }
-  if (per_step < 1 || per_step % wanted == 0) return;
+  if (batch.sequences < batch.one_each || batch.divides_into_rounds()) return;
   found.error("pp.microbatches", plan.span("pipeline.microbatches"),
-              cat("a step has ", per_step, " micro-batches for each rank, which is no multiple of ",
-                  "microbatches = ", wanted),
-              assignment("microbatches", nearest_values(divisors(per_step), wanted)));
+              cat("a step has ", batch.micro_batches,
+                  batch.micro_batches == 1 ? " micro-batch" : " micro-batches",
+                  " for each rank, which is not a multiple of microbatches = ", batch.in_round),
+              legal_rounds(batch, shape));
 }
 
 // A note: nothing is wrong, but every rank waits for the fullest one.

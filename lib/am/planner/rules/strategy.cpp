@@ -90,7 +90,7 @@ void check_reshard(const RuleContext& context, Diagnostics& found) {
   const int64_t shards = context.mesh->dp_shard * context.mesh->cp;
   if (*size >= 1 && shards % *size == 0) return;
   std::vector<int64_t> legal = divisors(shards);
-  legal.erase(legal.begin());  // a group of one rank is `false`
+  legal.erase(legal.begin());  // a group of one rank is written as `false`
   const std::string sizes = assignment("reshard_after_forward", nearest_values(legal, *size));
   found.error(
       "strategy.reshard", context.plan.span("strategy.reshard_after_forward"),

@@ -23,17 +23,16 @@ bool cuts_heads(const RuleContext& context) {
   return false;
 }
 
-// Sizes that divide both kinds of heads, and of those the ones that also divide the world.
-std::string legal_tp(const RuleContext& context) {
-  const int64_t heads =
-      std::gcd(context.model->num_attention_heads, context.model->num_key_value_heads);
-  const int64_t world = context.mesh != nullptr ? context.mesh->world_size() : 0;
-  std::vector<int64_t> fitting;
-  for (const int64_t tp : divisors(heads)) {
-    if (world % (tp * context.axes->cp * context.axes->pp) == 0) fitting.push_back(tp);
+// Whether other rules accept the size too: whole heads where they are cut, and a world that it
+// divides.
+bool is_legal_tp(const RuleContext& context, int64_t tp) {
+  if (context.mesh != nullptr) {
+    const int64_t replica = tp * context.axes->cp * context.axes->pp;
+    if (context.mesh->world_size() % replica != 0) return false;
   }
-  if (fitting.empty()) fitting = divisors(heads);
-  return assignment("tp_size", nearest_values(fitting, context.axes->tp));
+  if (context.model == nullptr || !cuts_heads(context)) return true;
+  return context.model->num_attention_heads % tp == 0 &&
+         context.model->num_key_value_heads % tp == 0;
 }
 
 void check_divides(const RuleContext& context, const char* rule, const char* key, int64_t heads,
@@ -42,7 +41,9 @@ void check_divides(const RuleContext& context, const char* rule, const char* key
   const int64_t tp = context.axes->tp;
   if (heads % tp == 0) return;
   found.error(rule, context.plan.span("mesh.tp_size"),
-              cat("tp_size = ", tp, " does not divide ", key, " = ", heads), legal_tp(context));
+              cat("tp_size = ", tp, " does not divide ", key, " = ", heads),
+              tp_sizes_help(context, std::gcd(context.model->num_attention_heads,
+                                              context.model->num_key_value_heads)));
 }
 
 void check_heads(const RuleContext& context, Diagnostics& found) {
@@ -75,12 +76,16 @@ void warn_uneven(const RuleContext& context, const char* rule, const char* key, 
   if (length % tp == 0) return;
   const int64_t piece = (length + tp - 1) / tp;
   const int64_t last = std::max<int64_t>(0, length - piece * (tp - 1));
+  std::vector<std::string> ways;
+  if (std::string sizes = tp_sizes_help(context, length); !sizes.empty()) {
+    ways.push_back(std::move(sizes));
+  }
+  ways.push_back(cat(assignment(key, nearest_multiples(tp, length)), " in the model's config"));
   found.warning(
       rule, context.plan.span("mesh.tp_size"),
       cat("tp_size = ", tp, " does not divide ", key, " = ", length, ": pieces of ", piece,
           ", and ", last, " on the last rank (", piece * tp - length, " of padding)"),
-      cat(assignment("tp_size", nearest_values(divisors(length), tp)), "; or ",
-          assignment(key, nearest_multiples(tp, length)), " in the model's config"));
+      join(ways, "; or "));
 }
 
 void check_ffn(const RuleContext& context, Diagnostics& found) {
@@ -143,6 +148,7 @@ constexpr std::array<Rule, 13> kRules = {{
          "Attention is computed head by head, and a tensor-parallel rank computes some of the "
          "heads. q_proj is cut by rows into tp_size parts, and a part must hold whole heads.\n\n"
          "A plan of one's own that does not cut q_proj, k_proj and v_proj is free of this rule.",
+     .needs = Needs::kLayout,
      .check = check_heads},
     {.id = "tp.kv_heads",
      .summary = "tp_size divides num_key_value_heads",
@@ -150,6 +156,7 @@ constexpr std::array<Rule, 13> kRules = {{
          "With grouped-query attention there are fewer key/value heads than query heads, and each "
          "rank needs the key/value heads of its own query heads. They are handed out whole, so "
          "tp_size is limited by num_key_value_heads: 8 for Llama 3, 2 for Qwen2.5-0.5B.",
+     .needs = Needs::kLayout,
      .check = check_kv_heads},
     {.id = "tp.ffn",
      .summary = "tp_size divides intermediate_size (a warning)",
@@ -158,6 +165,7 @@ constexpr std::array<Rule, 13> kRules = {{
          "divide them the last ranks get a smaller piece or none: the result is right, the ranks "
          "with whole pieces set the time, and matrices of odd sizes are slow. Megatron refuses "
          "it; torch's DTensor, and with it torchtitan and NeMo AutoModel, pads.",
+     .needs = Needs::kLayout,
      .check = check_ffn},
     {.id = "tp.vocab",
      .summary = "tp_size divides vocab_size (a warning)",
@@ -166,6 +174,7 @@ constexpr std::array<Rule, 13> kRules = {{
          "GPT-2's 50257 is 29 * 1733; uneven pieces are padded for the collectives. "
          "Megatron pads the table itself, to a multiple of 128 * tp_size. A model that is trained "
          "from scratch is better off with a vocab_size rounded up in its config.",
+     .needs = Needs::kLayout,
      .check = check_vocabulary},
     {.id = "tp.hidden",
      .summary = "tp_size divides hidden_size, where a plan cuts it (a warning)",
@@ -173,6 +182,7 @@ constexpr std::array<Rule, 13> kRules = {{
          "Most plans cut heads, feed-forward and vocabulary and leave the hidden state whole. "
          "Some cut a projection along the hidden state, phi3's attention for one: there uneven "
          "pieces cost time and padding.",
+     .needs = Needs::kLayout,
      .check = check_hidden},
     {.id = "tp.experts",
      .summary = "tensor parallelism of a model with experts comes with sequence parallelism (a "
@@ -251,6 +261,12 @@ constexpr std::array<Rule, 13> kRules = {{
 }};
 
 }  // namespace
+
+std::string tp_sizes_help(const RuleContext& context, int64_t length) {
+  std::vector<int64_t> fitting = divisors(length);
+  std::erase_if(fitting, [&](int64_t tp) { return !is_legal_tp(context, tp); });
+  return assignment("tp_size", nearest_values(std::move(fitting), context.axes->tp));
+}
 
 std::span<const Rule> tp_rules() { return kRules; }
 

@@ -184,6 +184,7 @@ constexpr std::array<Rule, 12> kRules = {{
      .summary = "the data's files exist",
      .explain = "Every path of [data] is looked up before any rank starts. Relative paths start at "
                 "the plan file's folder, not at the current one.",
+     .needs = Needs::kFiles,
      .check = check_missing},
     {.id = "data.documents",
      .summary = "documents that are packed into sequences end with a known token",
@@ -197,6 +198,7 @@ constexpr std::array<Rule, 12> kRules = {{
      .summary = "the tokenizer exists and fits the model's vocabulary",
      .explain = "\"bytes\" makes one token of each byte, so vocab_size must be 256 or more. "
                 "Anything else is the path of a tokenizer.json.",
+     .needs = Needs::kFiles,
      .check = check_tokenizer},
     {.id = "data.token_dtype",
      .summary = "token files are wide enough for the vocabulary (a warning)",
@@ -247,6 +249,7 @@ constexpr std::array<Rule, 12> kRules = {{
      .explain = "\"auto\" takes the newest finished checkpoint and starts anew when there is none; "
                 "\"none\" always starts anew. A path must exist: a slip must not restart a job "
                 "from step 0.",
+     .needs = Needs::kFiles,
      .check = check_resume},
 }};
 

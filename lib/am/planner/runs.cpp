@@ -1,0 +1,158 @@
+#include "am/planner/runs.h"
+
+#include <algorithm>
+#include <array>
+#include <variant>
+
+#include "am/base/json.h"
+#include "am/base/text.h"
+
+namespace am::planner {
+namespace {
+
+using std::string_view_literals::operator""sv;
+
+constexpr std::array kFamilies = {"llama"sv, "mistral"sv, "qwen2"sv, "qwen3"sv};
+constexpr std::array kRopeTypes = {"default"sv, "linear"sv, "llama3"sv};
+
+template <typename Names>
+bool contains(const Names& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+template <typename Names>
+std::string listed(const Names& names) {
+  return join(std::vector<std::string>(names.begin(), names.end()), ", ");
+}
+
+// Each at the key that asks for it.
+class ModelLimits {
+ public:
+  explicit ModelLimits(const model::ModelConfig& config) : config_(config) {}
+
+  void add(std::string_view key, std::string what, std::string help) {
+    limits_.push_back(
+        {find_json_key(config_.text, config_.file, key), std::move(what), std::move(help)});
+  }
+  std::vector<Limit> take() { return std::move(limits_); }
+
+ private:
+  const model::ModelConfig& config_;
+  std::vector<Limit> limits_;
+};
+
+class PlanLimits {
+ public:
+  explicit PlanLimits(const config::Plan& plan) : plan_(plan) {}
+
+  void add(bool asked, const std::string& key, const char* what, const char* help) {
+    if (asked) limits_.push_back({plan_.span(key), what, help});
+  }
+  std::vector<Limit> take() { return std::move(limits_); }
+
+ private:
+  const config::Plan& plan_;
+  std::vector<Limit> limits_;
+};
+
+// The key that the config spells its rotary embedding with.
+std::string_view rope_key(const model::ModelConfig& config) {
+  for (const std::string_view key : {"rope_scaling", "rope_parameters"}) {
+    if (find_json_key(config.text, config.file, key).line > 0) return key;
+  }
+  return "model_type";
+}
+
+void add_limits(const config::FSDP2Config& config, PlanLimits& limits) {
+  // Measured: lib/decisions/0010-fused-operators-and-memory-on-the-host.md.
+  limits.add(config.enable_compile, "strategy.enable_compile", "compilation",
+             "set it to false: what a compiler would fuse of a layer is fused already");
+  limits.add(config.enable_async_tensor_parallel, "strategy.enable_async_tensor_parallel",
+             "asynchronous tensor parallelism",
+             "set it to false: products and the messages of tensor parallelism take turns");
+  const bool custom_plan = !config.tp_plan.table.empty() || config.tp_plan.text != "auto";
+  limits.add(config.sequence_parallel && custom_plan, "strategy.tp_plan",
+             "a custom tp_plan together with sequence_parallel",
+             "use tp_plan = \"auto\", or sequence_parallel = false");
+}
+
+void add_limits(const config::MegatronFSDPConfig& config, PlanLimits& limits) {
+  limits.add(config.nccl_ub, "strategy.nccl_ub", "registering buffers with NCCL",
+             "set it to false");
+  limits.add(config.keep_fp8_transpose_cache, "strategy.keep_fp8_transpose_cache",
+             "a cache of FP8 transposes", "set it to false");
+}
+
+void add_limits(const config::DDPConfig&, PlanLimits&) {}
+
+}  // namespace
+
+std::span<const std::string_view> runnable_families() { return kFamilies; }
+
+std::vector<Limit> limits_of_model(const model::ModelConfig& config) {
+  ModelLimits limits(config);
+  const std::string families = cat("model types that run: ", listed(kFamilies));
+  if (!contains(kFamilies, config.model_type)) {
+    limits.add("model_type", cat("model_type \"", config.model_type, "\""), families);
+    return limits.take();
+  }
+  if (!config.wrapped_in.empty()) {
+    limits.add("model_type", cat("the text part of a ", config.wrapped_in, " model"), families);
+    return limits.take();
+  }
+  const model::RopeConfig& rope = config.rope;
+  if (!contains(kRopeTypes, rope.type)) {
+    limits.add(rope_key(config), cat("a rotary embedding of type \"", rope.type, "\""),
+               cat("types that run: ", listed(kRopeTypes)));
+  }
+  if (rope.rotated_part != 1.0) {
+    limits.add("partial_rotary_factor",
+               cat("a rotary embedding of a part of the head (", rope.rotated_part, ")"),
+               "partial_rotary_factor = 1 runs");
+  }
+  if (config.hidden_act != "silu") {
+    limits.add("hidden_act", cat("hidden_act \"", config.hidden_act, "\""), "silu runs");
+  }
+  return limits.take();
+}
+
+std::vector<Limit> limits_of_training(const model::ModelConfig& config) {
+  ModelLimits limits(config);
+  if (config.attention_dropout > 0.0) {
+    limits.add("attention_dropout",
+               cat("training with attention_dropout = ", config.attention_dropout),
+               "attention_dropout = 0.0 trains, without it");
+  }
+  return limits.take();
+}
+
+std::vector<Limit> limits_of_plan(const config::Plan& plan, const mesh::MeshSizes& sizes) {
+  PlanLimits limits(plan);
+  limits.add(sizes.pp > 1, "mesh.pp_size", "pipeline parallelism", "use pp_size = 1");
+  limits.add(sizes.cp > 1, "mesh.cp_size", "context parallelism", "use cp_size = 1");
+  limits.add(sizes.ep > 1, "mesh.ep_size", "expert parallelism", "use ep_size = 1");
+  std::visit([&](const auto& config) { add_limits(config, limits); }, plan.strategy);
+  limits.add(plan.metrics.trace, "metrics.trace", "tracing", "set it to false");
+  limits.add(plan.checkpoint.async, "checkpoint.async", "asynchronous checkpointing",
+             "set it to false");
+  return limits.take();
+}
+
+std::vector<Limit> limits_of(const config::Plan& plan, const model::ModelConfig& config,
+                             const mesh::MeshSizes& sizes) {
+  std::vector<Limit> all = limits_of_model(config);
+  for (const auto& more : {limits_of_training(config), limits_of_plan(plan, sizes)}) {
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
+}
+
+void refuse(const std::vector<Limit>& limits, std::string_view subject, Diagnostics& found) {
+  for (const Limit& limit : limits) {
+    found.error("runtime.unsupported", limit.where,
+                cat(limit.what, " ", subject, ", but this version of am-run cannot run it"),
+                limit.help);
+  }
+}
+
+}  // namespace am::planner

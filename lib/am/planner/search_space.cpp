@@ -1,0 +1,337 @@
+#include "am/planner/search_space.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "am/base/text.h"
+#include "am/planner/cost/peak_memory.h"
+#include "am/planner/cost/step_time.h"
+#include "am/planner/legal_values.h"
+#include "am/planner/runs.h"
+
+namespace am::planner {
+namespace {
+
+using Checkpointing = config::ActivationCheckpointing;
+
+constexpr std::array<int64_t, 4> kMicroBatches = {1, 2, 4, 8};
+
+std::vector<config::DistributedConfig> strategies_named(const std::string& name) {
+  std::vector<config::DistributedConfig> all;
+  const bool every = name == "all";
+  if (every || name == "fsdp2") all.emplace_back(config::FSDP2Config{});
+  if (every || name == "megatron_fsdp") {
+    for (const int64_t stage : {1, 2, 3}) {
+      config::MegatronFSDPConfig megatron;
+      megatron.zero_dp_strategy = stage;
+      all.emplace_back(megatron);
+    }
+  }
+  if (every || name == "ddp") all.emplace_back(config::DDPConfig{});
+  return all;
+}
+
+bool is_fsdp2(const config::DistributedConfig& strategy) {
+  return std::holds_alternative<config::FSDP2Config>(strategy);
+}
+
+void set_checkpointing(Checkpointing mode, config::DistributedConfig& strategy) {
+  if (auto* fsdp2 = std::get_if<config::FSDP2Config>(&strategy)) {
+    fsdp2->activation_checkpointing = mode;
+  } else if (auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy)) {
+    megatron->activation_checkpointing = mode != Checkpointing::kOff;
+  } else {
+    std::get<config::DDPConfig>(strategy).activation_checkpointing = mode != Checkpointing::kOff;
+  }
+}
+
+std::string first_error(const Diagnostics& found) {
+  for (const Diagnostic& item : found.items()) {
+    if (item.severity == Severity::kError) return item.rule;
+  }
+  return {};
+}
+
+}  // namespace
+
+const std::vector<SearchSpace::ScheduleChoice>& SearchSpace::schedules() {
+  static const std::vector<ScheduleChoice> kSchedules = {{"1f1b", 1},
+                                                         {"interleaved_1f1b", 2},
+                                                         {"interleaved_1f1b", 4},
+                                                         {"interleaved_zero_bubble", 2},
+                                                         {"zbv_zero_bubble", 2}};
+  return kSchedules;
+}
+
+SearchSpace::SearchSpace(const SearchRequest& request, const CostConstants& constants)
+    : request_(request),
+      constants_(constants),
+      strategies_(strategies_named(request.strategy)),
+      batch_(request.batch()) {
+  base_.model.path = request.model_path;
+  base_.train.seq_len = request.seq_len;
+  base_.train.global_batch_size = batch_;
+  base_.cluster.gpu = request.gpu_name;
+  base_.cluster.implementation = std::string(request.implementation->name);
+  base_.cluster.calibration = request.calibration;
+  base_.mesh.world_size = request.gpus;
+  base_.mesh.ranks_per_node = static_cast<int64_t>(request.gpu.gpus_per_node);
+  base_.file = "search.toml";
+  scratch_ = base_;
+  job_.model = shape_of(request.model);
+}
+
+std::vector<Candidate> SearchSpace::walk(SearchResult& result) {
+  result_ = &result;
+  const bool runs =
+      limits_of_model(request_.model).empty() && limits_of_training(request_.model).empty();
+  if (request_.runnable && !runs) {
+    refuse("runtime.unsupported");
+    return {};
+  }
+  for (size_t i = 0; i < strategies_.size(); ++i) walk_meshes(static_cast<int>(i));
+  return std::move(candidates_);
+}
+
+// ---- enumeration
+// ---------------------------------------------------------------------------------
+
+void SearchSpace::walk_meshes(int strategy) {
+  constexpr int64_t kWidestTp = 64;
+  constexpr int64_t kWidestCp = 16;
+  const auto& kind = strategies_[static_cast<size_t>(strategy)];
+  const bool ddp = std::holds_alternative<config::DDPConfig>(kind);
+  const int64_t widest = std::min(static_cast<int64_t>(request_.gpu.link_domain), kWidestTp);
+  for (const int64_t tp : divisors(request_.gpus)) {
+    if (tp > widest || (ddp && tp > 1)) break;
+    for (const int64_t pp : divisors(request_.gpus / tp)) {
+      if (pp > request_.model.num_hidden_layers || (!is_fsdp2(kind) && pp > 1)) break;
+      for (const int64_t cp : divisors(request_.gpus / tp / pp)) {
+        if (cp > kWidestCp || (ddp && cp > 1)) break;
+        Candidate candidate{.mesh = {.pp = pp, .cp = cp, .tp = tp}, .strategy = strategy};
+        walk_data_parallel(candidate);
+      }
+    }
+  }
+}
+
+void SearchSpace::walk_data_parallel(Candidate candidate) {
+  const auto& strategy = strategies_[static_cast<size_t>(candidate.strategy)];
+  mesh::MeshSizes& mesh = candidate.mesh;
+  const int64_t dp = request_.gpus / mesh.tp / mesh.pp / mesh.cp;
+  std::vector<int64_t> replicas = {1};
+  if (std::holds_alternative<config::DDPConfig>(strategy)) {
+    replicas = {dp};
+  } else if (is_fsdp2(strategy)) {
+    // HSDP: shards within a node, or a few nodes.
+    for (const int64_t shards : {8, 16, 32, 64, 128}) {
+      if (shards < dp && dp % shards == 0) replicas.push_back(dp / shards);
+    }
+  }
+  for (const int64_t replicate : replicas) {
+    mesh.dp_replicate = replicate;
+    mesh.dp_shard = dp / replicate;
+    for (const int64_t ep : expert_sizes(mesh)) {
+      mesh.ep = ep;
+      set_mesh(candidate, scratch_);
+      Diagnostics found;
+      if (!resolve_mesh(scratch_, 0, found)) {
+        refuse(first_error(found));
+      } else if (request_.runnable && !limits_of_plan(scratch_, mesh).empty()) {
+        refuse("runtime.unsupported");
+      } else {
+        walk_options(candidate);
+      }
+    }
+  }
+}
+
+std::vector<int64_t> SearchSpace::expert_sizes(const mesh::MeshSizes& mesh) const {
+  if (!request_.model.moe) return {1};
+  std::vector<int64_t> sizes;
+  const int64_t stage = mesh.dp() * mesh.cp * mesh.tp;
+  for (const int64_t ep : divisors(request_.model.moe->experts)) {
+    if (stage % ep == 0) sizes.push_back(ep);
+  }
+  return sizes;
+}
+
+void SearchSpace::walk_options(Candidate candidate) {
+  const bool fsdp2 = is_fsdp2(strategies_[static_cast<size_t>(candidate.strategy)]);
+  for (const bool sequence_parallel : {false, true}) {
+    if (sequence_parallel && (candidate.mesh.tp == 1 || !fsdp2)) continue;
+    candidate.sequence_parallel = sequence_parallel;
+    const Cut& cut = cut_of(candidate);
+    if (!cut.refused_by.empty()) {
+      refuse(cut.refused_by);
+      continue;
+    }
+    if (sequence_parallel && !cut.sample.tp_plan.sequence_parallel) continue;  // it changes nothing
+    for (const int64_t micro_batch : kMicroBatches) {
+      if (micro_batch > 1 && batch_ % (micro_batch * candidate.mesh.dp()) != 0) continue;
+      candidate.micro_batch = micro_batch;
+      candidate.micro_batches = std::max<int64_t>(1, batch_ / (candidate.mesh.dp() * micro_batch));
+      walk_schedules(candidate);
+    }
+  }
+}
+
+void SearchSpace::walk_schedules(Candidate candidate) {
+  for (size_t i = 0; i < schedules().size(); ++i) {
+    if (i > 0 && candidate.mesh.pp == 1) break;
+    candidate.schedule = static_cast<int>(i);
+    set_options(candidate, scratch_);
+    const std::string refused_by = refusal(candidate.mesh, nullptr, Needs::kMesh);
+    if (!refused_by.empty()) {
+      refuse(refused_by);
+      continue;
+    }
+    set_stages(candidate);
+    walk_checkpointing(candidate);
+  }
+}
+
+// From the least memory to the most: what follows one that does not fit fits neither.
+void SearchSpace::walk_checkpointing(Candidate candidate) {
+  const bool fsdp2 = is_fsdp2(strategies_[static_cast<size_t>(candidate.strategy)]);
+  const bool accumulates = candidate.micro_batches > 1;
+  bool fits = true;
+  for (const auto mode : {Checkpointing::kFull, Checkpointing::kSelective, Checkpointing::kOff}) {
+    if (!fsdp2 && mode == Checkpointing::kSelective) continue;
+    candidate.checkpointing = mode;
+    candidate.defers_reduction = fsdp2 && !accumulates;  // its default, where it changes nothing
+    fits = consider(candidate, fits);
+    if (!fsdp2 || !accumulates) continue;
+    candidate.defers_reduction = true;
+    consider(candidate, fits);
+  }
+}
+
+// ---- sizing up
+// -----------------------------------------------------------------------------------
+
+void SearchSpace::set_mesh(const Candidate& candidate, config::Plan& plan) const {
+  const auto& strategy = strategies_[static_cast<size_t>(candidate.strategy)];
+  const bool ddp = std::holds_alternative<config::DDPConfig>(strategy);
+  plan.mesh.dp_replicate_size = ddp ? 1 : candidate.mesh.dp_replicate;
+  plan.mesh.tp_size = candidate.mesh.tp;
+  plan.mesh.pp_size = candidate.mesh.pp;
+  plan.mesh.cp_size = candidate.mesh.cp;
+  plan.mesh.ep_size = candidate.mesh.ep;
+  if (plan.strategy.index() != strategy.index() || !is_fsdp2(strategy)) plan.strategy = strategy;
+}
+
+void SearchSpace::set_options(const Candidate& candidate, config::Plan& plan) const {
+  const ScheduleChoice& schedule = schedules()[static_cast<size_t>(candidate.schedule)];
+  plan.train.micro_batch_size = candidate.micro_batch;
+  plan.pipeline.schedule = schedule.name;
+  plan.pipeline.virtual_stages = schedule.virtual_stages;
+  plan.pipeline.microbatches = candidate.mesh.pp > 1 ? candidate.micro_batches : 0;
+  set_checkpointing(candidate.checkpointing, plan.strategy);
+  if (auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) {
+    fsdp2->sequence_parallel = candidate.sequence_parallel;
+    fsdp2->defer_fsdp_grad_sync = candidate.defers_reduction;
+  }
+}
+
+config::Plan SearchSpace::plan_of(const Candidate& candidate) const {
+  config::Plan plan = base_;
+  set_mesh(candidate, plan);
+  set_options(candidate, plan);
+  return plan;
+}
+
+std::string SearchSpace::refusal(const mesh::MeshSizes& mesh, const Layout* layout,
+                                 Needs needs) const {
+  const RuleContext context{.plan = scratch_,
+                            .model = &request_.model,
+                            .axes = &mesh,
+                            .dp = mesh.dp(),
+                            .mesh = &mesh,
+                            .layout = layout};
+  for (const Rule* rule : rules()) {
+    if (rule->check == nullptr || rule->needs != needs) continue;
+    Diagnostics found;
+    rule->check(context, found);
+    if (!found.ok()) return std::string(rule->id);
+  }
+  return {};
+}
+
+// Rules that look at a layout are asked of the sample: they see modules, of which layers have the
+// same.
+const SearchSpace::Cut& SearchSpace::cut_of(const Candidate& candidate) {
+  const std::tuple key{candidate.strategy, candidate.mesh.tp, candidate.mesh.ep,
+                       candidate.sequence_parallel};
+  const auto known = cuts_.find(key);
+  if (known != cuts_.end()) return known->second;
+  set_options(candidate, scratch_);
+  Diagnostics found;
+  mesh::MeshSizes sizes{.dp_shard = candidate.mesh.ep, .tp = candidate.mesh.tp};
+  sizes.ep = candidate.mesh.ep;
+  auto sample = build_sample_layout(scratch_, request_.model, sizes, found);
+  Cut cut{.sample = Layout{.mesh = mesh::MeshLayout(sizes)}, .cuts = {}, .refused_by = {}};
+  if (sample.has_value()) {
+    cut.sample = *std::move(sample);
+    cut.cuts = local_cuts(request_.model, cut.sample);
+    cut.refused_by = refusal(sizes, &cut.sample, Needs::kLayout);
+  } else {
+    cut.refused_by = first_error(found);
+  }
+  return cuts_.emplace(key, std::move(cut)).first->second;
+}
+
+void SearchSpace::set_stages(const Candidate& candidate) {
+  const Cut& cut = cut_of(candidate);
+  set_options(candidate, scratch_);
+  job_.layout = sketch_stages(scratch_, request_.model, candidate.mesh, cut.cuts);
+  // Of all layers, where any is: the mode is chosen later.
+  for (StageSketch& stage : job_.layout.stages) stage.checkpointed = stage.layers;
+  fill_workload(job_, scratch_, cut.sample, candidate.mesh);
+}
+
+const Workload& SearchSpace::workload_of(const Candidate& candidate) {
+  set_mesh(candidate, scratch_);
+  set_stages(candidate);
+  return job_;
+}
+
+// Whether it fits; `possible`: false when one that takes less does not.
+bool SearchSpace::consider(Candidate candidate, bool possible) {
+  ++result_->considered;
+  if (!possible) {
+    drop(last_misfit_);
+    return false;
+  }
+  job_.recompute = candidate.checkpointing;
+  if (is_fsdp2(strategies_[static_cast<size_t>(candidate.strategy)])) {
+    job_.defers_reduction = candidate.defers_reduction && candidate.micro_batches > 1;
+  }
+  const PeakMemory peak = worst_peak_memory(job_);
+  if (fit_into(*job_.implementation, peak.total(), request_.gpu) != Fit::kFits) {
+    last_misfit_ = peak.states() + peak.unsharded > 0.7 * request_.gpu.memory_bytes
+                       ? "parameters, gradients and optimizer do not fit"
+                       : "activations and logits do not fit";
+    drop(last_misfit_);
+    return false;
+  }
+  candidate.bytes = peak.total();
+  candidate.least_seconds = least_step_time(job_, request_.gpu, constants_).seconds;
+  ++result_->feasible;
+  candidates_.push_back(candidate);
+  return true;
+}
+
+void SearchSpace::refuse(std::string_view rule) {
+  ++result_->considered;
+  const Rule* known = find_rule(rule);
+  drop(cat("rule ", rule, known != nullptr ? cat(": ", known->summary) : std::string()));
+}
+
+void SearchSpace::drop(std::string_view reason) {
+  const auto known = result_->dropped.find(reason);
+  ++(known != result_->dropped.end() ? known : result_->dropped.emplace(reason, 0).first)->second;
+}
+
+}  // namespace am::planner

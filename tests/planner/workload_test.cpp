@@ -1,0 +1,230 @@
+// What predictions of time and memory are made from is the layout: held for random plans.
+#include "am/planner/cost/workload.h"
+
+#include <catch2/catch.hpp>
+
+#include "am/config/batch.h"
+#include "am/planner/cost/peak_memory.h"
+#include "am/planner/cost/prediction.h"
+#include "am/planner/dtype_size.h"
+#include "am/planner/precision.h"
+#include "random_plan.h"
+
+namespace am::planner {
+namespace {
+
+using test::layout_of;
+using test::model_of;
+using test::plan_of;
+using test::RandomPlans;
+using test::ValidPlan;
+
+constexpr int kPlans = 300;
+
+// ---- the same sums from the layout's own parameters --------------------------------------------
+
+int64_t first_rank(const Layout& layout, int64_t position) {
+  return position * (layout.mesh.world_size() / layout.mesh.sizes().pp);  // pp is outermost
+}
+
+// Elements of one stage on the first rank that runs it, before data parallelism cuts them.
+double elements_of_stage(const Layout& layout, int stage) {
+  const int64_t rank = first_rank(layout, layout.stage_owners[static_cast<size_t>(stage)]);
+  double sum = 0.0;
+  for (const ParameterLayout& parameter : layout.parameters) {
+    if (parameter.stage != stage || !layout.holds(rank, parameter)) continue;
+    sum += static_cast<double>(numel(parameter.tp_shape(layout.mesh, rank)));
+  }
+  return sum;
+}
+
+std::vector<double> layers_of_stages(const Layout& layout) {
+  std::vector<double> layers(layout.stage_owners.size(), 0.0);
+  for (const model::Unit& unit : layout.units) {
+    if (unit.layer < 0) continue;
+    const int stage = layout.parameters[static_cast<size_t>(unit.parameters.front())].stage;
+    layers[static_cast<size_t>(stage)] += 1.0;
+  }
+  return layers;
+}
+
+// What FSDP sends in a step of the rank with most parameters: each unit is gathered for forward and
+// for backward of each micro-batch, and its gradients are reduced.
+double fsdp_bytes(const ValidPlan& valid) {
+  const Layout& layout = valid.layout;
+  const StepPrecision precision = resolve_precision(valid.plan);
+  const auto compute = static_cast<double>(dtype_size(precision.compute));
+  const auto reduce = static_cast<double>(dtype_size(precision.reduce));
+  const auto micro_batches =
+      static_cast<double>(config::batch_shape(valid.plan, layout.mesh.sizes().dp()).micro_batches);
+  const double reductions = config::defers_gradient_sync(valid.plan.strategy) ? 1.0 : micro_batches;
+  const auto replicas = static_cast<double>(layout.mesh.sizes().dp_replicate);
+  double most = 0.0;
+  for (int64_t position = 0; position < layout.mesh.sizes().pp; ++position) {
+    const int64_t rank = first_rank(layout, position);
+    double sent = 0.0;
+    for (const ParameterLayout& parameter : layout.parameters) {
+      if (!layout.holds(rank, parameter)) continue;
+      const auto whole = static_cast<double>(numel(parameter.tp_shape(layout.mesh, rank)));
+      const auto ranks = static_cast<double>(layout.mesh.group_size(parameter.shard_group));
+      const double passed = whole * (ranks - 1.0) / ranks;
+      sent += passed * (2.0 * compute * micro_batches + reduce * reductions);
+      const double copies = parameter.expert_parallel() ? 1.0 : replicas;
+      sent += whole / ranks * 2.0 * (copies - 1.0) / copies * reduce;
+    }
+    most = std::max(most, sent);
+  }
+  return most;
+}
+
+// ---- the tests
+// -----------------------------------------------------------------------------------
+
+TEST_CASE("cost's layers and parameters of each stage are the layout's") {
+  RandomPlans plans(14);
+  for (int i = 0; i < kPlans; ++i) {
+    const ValidPlan valid = plans.next();
+    const Workload job = workload_of(valid.plan, valid.model, valid.layout);
+    INFO(config::to_toml(valid.plan));
+    const std::vector<double> layers = layers_of_stages(valid.layout);
+    REQUIRE(job.layout.stages.size() == layers.size());
+    for (size_t stage = 0; stage < layers.size(); ++stage) {
+      const StageSketch& sketch = job.layout.stages[stage];
+      CHECK(sketch.owner == valid.layout.stage_owners[stage]);
+      double count = 0.0;
+      for (const double of_kind : sketch.layers) count += of_kind;
+      CHECK(count == layers[stage]);
+      CHECK(sketch.parameters.total() == elements_of_stage(valid.layout, static_cast<int>(stage)));
+    }
+  }
+}
+
+TEST_CASE("the layout of a sample of the layers has the same sums") {
+  RandomPlans plans(15);
+  for (int i = 0; i < kPlans; ++i) {
+    ValidPlan valid = plans.next();
+    if (auto* fsdp2 = std::get_if<config::FSDP2Config>(&valid.plan.strategy)) {
+      fsdp2->shard_placement.clear();
+    }
+    Diagnostics found;
+    const auto sample =
+        build_sample_layout(valid.plan, valid.model, valid.layout.mesh.sizes(), found);
+    REQUIRE(sample.has_value());
+    const LayoutSketch whole = sketch_of(valid.plan, valid.model, valid.layout);
+    const LayoutSketch sketch = sketch_of(valid.plan, valid.model, *sample);
+    REQUIRE(sketch.stages.size() == whole.stages.size());
+    for (size_t stage = 0; stage < whole.stages.size(); ++stage) {
+      CHECK(sketch.stages[stage].layers == whole.stages[stage].layers);
+      CHECK(sketch.stages[stage].checkpointed == whole.stages[stage].checkpointed);
+      CHECK(sketch.stages[stage].parameters.dense == whole.stages[stage].parameters.dense);
+      CHECK(sketch.stages[stage].parameters.experts == whole.stages[stage].parameters.experts);
+    }
+    CHECK(sketch.table == whole.table);
+  }
+}
+
+TEST_CASE("cost's messages are those of the layout's parameters") {
+  RandomPlans plans(16);
+  const Gpu gpu = *[] {
+    Diagnostics found;
+    return find_gpu("h100-sxm", {}, {}, found);
+  }();
+  int held = 0;
+  for (int i = 0; i < kPlans; ++i) {
+    ValidPlan valid = plans.next();
+    auto* fsdp2 = std::get_if<config::FSDP2Config>(&valid.plan.strategy);
+    const bool chosen = fsdp2 != nullptr && !fsdp2->ignored_params.empty();
+    const bool kept = fsdp2 == nullptr || fsdp2->reshard_after_forward.has_value();
+    if (chosen || kept || !valid.plan.model.freeze_params.empty()) continue;
+    ++held;
+    const Workload job = workload_of(valid.plan, valid.model, valid.layout);
+    const AxisBytes bytes = estimate_step_time(job, gpu, CostConstants()).bytes;
+    INFO(config::to_toml(valid.plan));
+    CHECK(bytes.dp == Approx(fsdp_bytes(valid)).epsilon(1e-9).margin(1.0));
+    CHECK((bytes.pp > 0.0) == (valid.layout.mesh.sizes().pp > 1));
+  }
+  CHECK(held > 20);
+}
+
+// Of other implementations, whose states are cut as the layout cuts parameters.
+TEST_CASE("memory by formula holds the states that the layout's ranks hold") {
+  RandomPlans plans(17);
+  for (int i = 0; i < kPlans; ++i) {
+    ValidPlan valid = plans.next();
+    auto* fsdp2 = std::get_if<config::FSDP2Config>(&valid.plan.strategy);
+    if (fsdp2 == nullptr || !fsdp2->ignored_params.empty()) continue;
+    valid.plan.cluster.implementation = "torchtitan";
+    if (resolve_precision(valid.plan).compute == "float32") continue;
+    const Workload job = workload_of(valid.plan, valid.model, valid.layout);
+    const auto element = static_cast<double>(dtype_size(resolve_precision(valid.plan).storage));
+    INFO(config::to_toml(valid.plan));
+    for (int64_t position = 0; position < valid.layout.mesh.sizes().pp; ++position) {
+      const int64_t rank = first_rank(valid.layout, position);
+      double stored = 0.0;
+      for (const ParameterLayout& parameter : valid.layout.parameters) {
+        if (!valid.layout.holds(rank, parameter)) continue;
+        stored += static_cast<double>(parameter.stored_numel(valid.layout.mesh, rank));
+      }
+      const PeakMemory peak = estimate_peak_memory(job, position);
+      const double states = fsdp2->offload_policy ? peak.host : peak.states();
+      // But for the padding of the last pieces.
+      CHECK(states == Approx(stored * 4.0 * element).epsilon(0.01));
+      if (fsdp2->offload_policy) CHECK(peak.states() == 0.0);
+    }
+  }
+}
+
+TEST_CASE("126 layers on 16 stages are dealt as the layout deals them") {
+  const auto config = model_of("llama-3.1-405b");
+  const auto plan = plan_of(
+      "[mesh]\nworld_size = 16\npp_size = 16\n[pipeline]\nmicrobatches = 16\n"
+      "[train]\nglobal_batch_size = 16\n",
+      "llama-3.1-405b");
+  const Workload job = workload_of(plan, config, layout_of(plan, config));
+  for (size_t stage = 0; stage < 16; ++stage) {
+    CHECK(job.layout.stages[stage].layers[0] == (stage < 14 ? 8.0 : 7.0));
+  }
+}
+
+TEST_CASE("every N-th layer is checkpointed, and memory by formula keeps the others whole") {
+  const auto peak = [](const std::string& strategy) {
+    const auto plan = plan_of(cat("[mesh]\nworld_size = 8\n[strategy]\n", strategy,
+                                  "[cluster]\nimplementation = \"torchtitan\"\n"));
+    const auto model = model_of("llama-3.1-8b");
+    return estimate_peak_memory(workload_of(plan, model, layout_of(plan, model)), 0).activations;
+  };
+  const double off = peak("");
+  const double full = peak("activation_checkpointing = \"full\"\n");
+  const double fourth =
+      peak("activation_checkpointing = \"full\"\nactivation_checkpointing_every = 4\n");
+  const double mlp = peak("activation_checkpointing = \"mlp\"\n");
+  CHECK(fourth == Approx(0.75 * off + 0.25 * full));
+  CHECK(full < mlp);
+  CHECK(mlp < off);
+}
+
+TEST_CASE("no schedule is faster than its least time") {
+  std::mt19937 random(3);
+  std::uniform_real_distribution<double> some(0.5, 2.0);
+  for (const std::string_view name : schedule::schedule_names()) {
+    for (const int64_t pp : {2, 4, 8}) {
+      for (const int64_t virtual_stages : {1, 2, 4}) {
+        for (const int64_t microbatches : {pp, 2 * pp, 5 * pp, 20 * pp}) {
+          const schedule::PipelineShape shape{std::string(name), pp, virtual_stages, microbatches};
+          if (schedule::violated_demand(shape)) continue;
+          std::vector<schedule::StageDurations> stages;
+          for (int64_t i = 0; i < shape.stages(); ++i) {
+            const double backward = some(random);
+            stages.push_back({some(random), backward, backward});
+          }
+          INFO(name << " pp " << pp << " v " << virtual_stages << " m " << microbatches);
+          CHECK(least_seconds(shape, stages) <=
+                1.000001 * PipelineOrder(shape).run(stages).seconds);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace am::planner
