@@ -90,6 +90,26 @@ std::string_view expert_number(std::string_view name) {
   return name.substr(first, last - first);
 }
 
+// `takes(layer)`: whether the layer's modules are parameters of the inventory.
+template <typename Takes>
+Inventory flatten(DecoderSpec described, const Takes& takes) {
+  Inventory inventory;
+  inventory.spec = std::move(described);
+  const DecoderSpec& spec = inventory.spec;
+  inventory.tied_lm_head = spec.tied;
+  inventory.names = spec.names;
+  Flattening flattening(inventory.parameters);
+  flattening.add_all(spec.before, "", -1);
+  for (size_t layer = 0; layer < spec.kind_of_layer.size(); ++layer) {
+    const auto number = static_cast<int>(layer);
+    if (!takes(number)) continue;
+    flattening.add_all(spec.layer(number).modules, cat(spec.names.layers, ".", number, "."),
+                       number);
+  }
+  flattening.add_all(spec.after, "", -1);
+  return inventory;
+}
+
 }  // namespace
 
 std::string ParameterSpec::module() const { return name.substr(0, name.rfind('.')); }
@@ -126,20 +146,19 @@ size_t Inventory::weight_of(Role role) const {
 }
 
 Inventory build_inventory(const ModelConfig& config) {
-  Inventory inventory;
-  inventory.spec = describe(config);
-  const DecoderSpec& spec = inventory.spec;
-  inventory.tied_lm_head = spec.tied;
-  inventory.names = spec.names;
-  Flattening flattening(inventory.parameters);
-  flattening.add_all(spec.before, "", -1);
-  for (size_t layer = 0; layer < spec.kind_of_layer.size(); ++layer) {
-    const auto number = static_cast<int>(layer);
-    flattening.add_all(spec.layer(number).modules, cat(spec.names.layers, ".", number, "."),
-                       number);
-  }
-  flattening.add_all(spec.after, "", -1);
-  return inventory;
+  return flatten(describe(config), [](int /*layer*/) { return true; });
+}
+
+Inventory sample_inventory(const ModelConfig& config) {
+  DecoderSpec spec = describe(config);
+  std::vector<bool> seen(spec.kinds.size(), false);
+  const std::vector<int> kinds = spec.kind_of_layer;
+  return flatten(std::move(spec), [&](int layer) {
+    const auto kind = static_cast<size_t>(kinds[static_cast<size_t>(layer)]);
+    if (seen[kind]) return false;
+    seen[kind] = true;
+    return true;
+  });
 }
 
 std::string any_layer_name(std::string_view name, int layer) {

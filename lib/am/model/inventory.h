@@ -43,6 +43,8 @@ struct Inventory {
 };
 
 Inventory build_inventory(const ModelConfig& config);
+// The same with the first layer of each kind alone (DecoderSpec::kinds).
+Inventory sample_inventory(const ModelConfig& config);
 
 // A name with its layer's number, and its expert's, replaced by `*`: "model.layers.*.mlp.up_proj",
 // "model.layers.*.mlp.experts.*.up_proj". `layer` is -1 for what is outside of the layers, whose

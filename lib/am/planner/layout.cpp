@@ -194,7 +194,7 @@ std::optional<Layout> build_layout(const config::Plan& plan, const model::ModelC
 std::optional<Layout> build_sample_layout(const config::Plan& plan,
                                           const model::ModelConfig& config,
                                           const mesh::MeshSizes& sizes, Diagnostics& found) {
-  return place(plan, config, sizes, model::sample_inventory(config).inventory, found);
+  return place(plan, config, sizes, model::sample_inventory(config), found);
 }
 
 }  // namespace am::planner

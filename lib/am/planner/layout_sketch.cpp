@@ -28,13 +28,13 @@ LocalParameters sum_of(const Layout& layout, const std::vector<int>& indices) {
   return sum;
 }
 
-// A layer of the layout that has experts where `layer` has: those are made alike.
-const model::Unit* layer_like(const model::ModelConfig& config, const Layout& layout, int layer) {
-  const bool experts = model::has_experts(config, layer);
+// A layer of the layout that is made as `layer` is.
+const model::Unit* layer_like(const Layout& layout, int layer) {
+  const std::vector<int>& kinds = layout.inventory.spec.kind_of_layer;
+  const auto kind = [&](int of) { return kinds[static_cast<size_t>(of)]; };
   const auto found =
       std::find_if(layout.units.begin(), layout.units.end(), [&](const model::Unit& unit) {
-        return unit.layer >= 0 && !unit.parameters.empty() &&
-               model::has_experts(config, unit.layer) == experts;
+        return unit.layer >= 0 && !unit.parameters.empty() && kind(unit.layer) == kind(layer);
       });
   return found == layout.units.end() ? nullptr : &*found;
 }
@@ -96,16 +96,16 @@ LocalCuts local_cuts(const model::ModelConfig& config, const Layout& layout) {
   LocalCuts cuts;
   cuts.kinds = model::layer_kinds(config);
   for (const model::LayerKind& kind : cuts.kinds) {
-    const model::Unit* unit = layer_like(config, layout, kind.layers.front());
+    const model::Unit* unit = layer_like(layout, kind.layers.front());
     cuts.of_layer.push_back(unit != nullptr ? sum_of(layout, unit->parameters) : LocalParameters{});
   }
   for (const model::Unit& unit : layout.units) {
     if (unit.layer >= 0) continue;
-    const bool embedding = unit.name == layout.inventory.names.embedding;
+    const bool embedding = unit.kind == model::UnitKind::kEmbedding;
     (embedding ? cuts.first : cuts.last).add(sum_of(layout, unit.parameters));
     for (const int index : unit.parameters) {
       const auto i = static_cast<size_t>(index);
-      if (layout.inventory.parameters[i].module() == layout.inventory.names.embedding) {
+      if (layout.inventory.parameters[i].role == model::Role::kEmbedding) {
         cuts.table = elements(layout, layout.parameters[i]);
       }
     }
