@@ -59,7 +59,9 @@ void compare_parameters(const planner::Layout& layout, const TensorSource& sourc
 void find_extra(const planner::Layout& layout, const TensorSource& source, Misfit& misfit) {
   std::set<std::string_view> wanted;
   for (const auto& parameter : layout.parameters) wanted.insert(parameter.name);
-  if (layout.inventory.tied_lm_head) wanted.insert("lm_head.weight");
+  // A file may spell out the head that is the embedding.
+  const std::string head = cat(layout.inventory.names.head, ".weight");
+  if (layout.inventory.tied_lm_head) wanted.insert(head);
   for (const StoredTensor& stored : source.tensors()) {
     if (wanted.count(stored.name) != 0 || ends_with_one(stored.name, kComputed)) continue;
     misfit.extra.push_back(stored.name);

@@ -45,15 +45,18 @@ const model::ParameterSpec& spec_of(const parallel::ParallelModel& model, const 
 // A checkpoint may spell out a tied head. transformers would then use both; our model has one, so
 // they must agree.
 void check_tied_head(const parallel::ParallelModel& model, const TensorSource& source) {
-  if (!model.layout().inventory.tied_lm_head || source.find("lm_head.weight") == nullptr) return;
-  const at::Tensor head = source.read_all("lm_head.weight");
-  const at::Tensor embedding = source.read_all("model.embed_tokens.weight");
+  const model::Inventory& inventory = model.layout().inventory;
+  const std::string head_name = cat(inventory.names.head, ".weight");
+  if (!inventory.tied_lm_head || source.find(head_name) == nullptr) return;
+  const std::string& embedding_name =
+      inventory.parameters[inventory.weight_of(model::Role::kHead)].name;
+  const at::Tensor head = source.read_all(head_name);
+  const at::Tensor embedding = source.read_all(embedding_name);
   if (head.sizes() != embedding.sizes() || !at::equal(head, embedding)) {
-    throw Error(
-        ErrorKind::kFormat,
-        cat(source.path().string(), ": lm_head.weight differs from model.embed_tokens.weight, ",
-            "but the config ties them"),
-        "set tie_word_embeddings to false in config.json");
+    throw Error(ErrorKind::kFormat,
+                cat(source.path().string(), ": ", head_name, " differs from ", embedding_name,
+                    ", but the config ties them"),
+                "set tie_word_embeddings to false in config.json");
   }
 }
 

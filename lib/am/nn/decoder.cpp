@@ -7,6 +7,7 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/nn/autocast.h"
+#include "am/nn/build.h"
 #include "am/nn/checkpointed_layer.h"
 #include "am/nn/fused/swiglu.h"
 #include "am/nn/runnable.h"
@@ -112,70 +113,48 @@ Decoder::Decoder(const model::ModelConfig& config, const model::Inventory& inven
 }
 
 void Decoder::bind(const model::Inventory& inventory) {
-  embed_tokens_.name = "model.embed_tokens";
-  embed_tokens_.weight = parameter("model.embed_tokens.weight");
+  const model::DecoderSpec& spec = inventory.spec;
+  const model::ModuleSpec& embedding = *spec.find(model::Role::kEmbedding);
+  embed_tokens_.name = embedding.name;
+  embed_tokens_.weight = parameters_[inventory.weight_of(model::Role::kEmbedding)];
   for (int64_t i = 0; i < config_.num_hidden_layers; ++i) {
-    const std::string prefix = cat("model.layers.", i, ".");
-    DecoderLayer layer;
-    layer.input_layernorm = norm(prefix + "input_layernorm");
-    layer.post_attention_layernorm = norm(prefix + "post_attention_layernorm");
-    layer.self_attn.q_proj = linear(prefix + "self_attn.q_proj");
-    layer.self_attn.k_proj = linear(prefix + "self_attn.k_proj");
-    layer.self_attn.v_proj = linear(prefix + "self_attn.v_proj");
-    layer.self_attn.o_proj = linear(prefix + "self_attn.o_proj");
-    if (config_.qk_norm) {
-      layer.self_attn.q_norm = norm(prefix + "self_attn.q_norm");
-      layer.self_attn.k_norm = norm(prefix + "self_attn.k_norm");
-    }
-    layer.self_attn.head_dim = config_.head_dim;
-    if (const auto window = model::window_of(config_, i)) layer.self_attn.window = *window;
-    layer.mlp.gate_proj = linear(prefix + "mlp.gate_proj");
-    layer.mlp.up_proj = linear(prefix + "mlp.up_proj");
-    layer.mlp.down_proj = linear(prefix + "mlp.down_proj");
-    layers_.push_back(std::move(layer));
+    layers_.push_back(build_layer(spec.layer(i), cat(spec.names.layers, ".", i, "."), by_name_));
   }
-  norm_ = norm("model.norm");
-  lm_head_ = inventory.tied_lm_head ? Linear{"lm_head", embed_tokens_.weight, {}, {}, {}, false}
-                                    : linear("lm_head");
-  for (auto& layer : layers_) {
-    for (Linear* each : {&layer.self_attn.q_proj, &layer.self_attn.k_proj, &layer.self_attn.v_proj,
-                         &layer.self_attn.o_proj, &layer.mlp.gate_proj, &layer.mlp.up_proj,
-                         &layer.mlp.down_proj}) {
-      linears_[each->name] = each;
-    }
+  norm_ = build_norm(*spec.find(model::Role::kFinalNorm), "", by_name_);
+  const model::ModuleSpec& head = *spec.find(model::Role::kHead);
+  if (head.stored) {
+    lm_head_ = build_linear(head, "", by_name_);
+  } else {
+    lm_head_.name = head.name;
+    lm_head_.weight = embed_tokens_.weight;
+  }
+  for (DecoderLayer& layer : layers_) {
+    for (Linear* each : linears_of(layer)) linears_[each->name] = each;
   }
   linears_[lm_head_.name] = &lm_head_;
+  bind_units(model::shard_units(inventory));
+  if (spec.tied) head_unit_ = embed_unit_;
+}
 
-  const auto units = model::shard_units(inventory);
+void Decoder::bind_units(const std::vector<model::Unit>& units) {
   layer_units_.resize(layers_.size());
   for (size_t i = 0; i < units.size(); ++i) {
     const int unit = static_cast<int>(i);
-    if (units[i].layer >= 0) layer_units_.at(static_cast<size_t>(units[i].layer)) = unit;
-    if (units[i].name == "model.embed_tokens") embed_unit_ = unit;
-    if (units[i].name == "lm_head") head_unit_ = unit;
-    if (units[i].name.empty()) root_unit_ = unit;
+    switch (units[i].kind) {
+      case model::UnitKind::kEmbedding:
+        embed_unit_ = unit;
+        break;
+      case model::UnitKind::kLayer:
+        layer_units_.at(static_cast<size_t>(units[i].layer)) = unit;
+        break;
+      case model::UnitKind::kHead:
+        head_unit_ = unit;
+        break;
+      case model::UnitKind::kRoot:
+        root_unit_ = unit;
+        break;
+    }
   }
-  if (inventory.tied_lm_head) head_unit_ = embed_unit_;
-}
-
-ParameterPtr Decoder::parameter(const std::string& name) const {
-  const auto found = by_name_.find(name);
-  AM_ASSERT(found != by_name_.end(), cat("the inventory lacks ", name));
-  return found->second;
-}
-
-Linear Decoder::linear(const std::string& module) const {
-  const auto bias = by_name_.find(module + ".bias");
-  return {module,
-          parameter(module + ".weight"),
-          bias == by_name_.end() ? nullptr : bias->second,
-          {},
-          {},
-          false};
-}
-
-RMSNorm Decoder::norm(const std::string& module) const {
-  return {module, parameter(module + ".weight"), config_.rms_norm_eps};
 }
 
 at::Tensor Decoder::enter(int unit, const at::Tensor& x) const {

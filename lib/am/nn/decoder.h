@@ -114,9 +114,7 @@ class Decoder {
  private:
   void bind(const model::Inventory& inventory);
   at::Tensor run_layer(size_t layer, const at::Tensor& x_BTD, const Rotation& rotation) const;
-  ParameterPtr parameter(const std::string& name) const;
-  Linear linear(const std::string& module) const;
-  RMSNorm norm(const std::string& module) const;
+  void bind_units(const std::vector<model::Unit>& units);
   at::Tensor enter(int unit, const at::Tensor& x) const;
   at::Tensor leave(int unit, const at::Tensor& x) const;
   // In the dtype and on the device of `like`.
