@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "am/planner/cost/prediction.h"
-#include "am/planner/memory.h"
+#include "am/planner/cost/stage_memory.h"
 #include "am/planner/rules.h"
 #include "plan_text.h"
 

@@ -6,8 +6,10 @@
 #include "am/config/batch.h"
 #include "am/planner/cost/peak_memory.h"
 #include "am/planner/cost/prediction.h"
+#include "am/planner/cost/stage_memory.h"
 #include "am/planner/dtype_size.h"
 #include "am/planner/precision.h"
+#include "am/planner/sampled_memory.h"
 #include "random_plan.h"
 
 namespace am::planner {
@@ -172,6 +174,54 @@ TEST_CASE("memory by formula holds the states that the layout's ranks hold") {
       if (fsdp2->offload_policy) CHECK(peak.states() == 0.0);
     }
   }
+}
+
+// The search walks through the memory of those alone that its sieve lets pass.
+TEST_CASE("the walk through a step takes no less than the sieve presumes") {
+  RandomPlans plans(19);
+  double least = 1.0;
+  for (int i = 0; i < kPlans; ++i) {
+    const ValidPlan valid = plans.next();
+    const auto* fsdp2 = std::get_if<config::FSDP2Config>(&valid.plan.strategy);
+    const bool special =
+        fsdp2 != nullptr && (fsdp2->offload_policy || !fsdp2->ignored_params.empty());
+    if (special || !valid.plan.model.freeze_params.empty()) continue;  // no candidate has such keys
+    const Workload job = workload_of(valid.plan, valid.model, valid.layout);
+    const auto stages = worst_of_stages(valid.plan, valid.model, valid.layout);
+    const auto walked = static_cast<double>(fullest(stages).components.total());
+    INFO(config::to_toml(valid.plan));
+    CHECK(walked >= kLeastOfFormula * worst_peak_memory(job).total());
+    least = std::min(least, walked / worst_peak_memory(job).total());
+  }
+  CHECK(least < kLeastOfFormula + 0.15);  // and presumes not much less than it could
+}
+
+TEST_CASE("a sample of the layers has the memory of all") {
+  RandomPlans plans(20);
+  int held = 0;
+  for (int i = 0; i < kPlans; ++i) {
+    ValidPlan valid = plans.next();
+    auto* fsdp2 = std::get_if<config::FSDP2Config>(&valid.plan.strategy);
+    if (fsdp2 == nullptr || !fsdp2->ignored_params.empty()) continue;
+    if (!fsdp2->shard_placement.empty() || !valid.plan.model.freeze_params.empty()) continue;
+    fsdp2->activation_checkpointing_every = 1;
+    ++held;
+    Diagnostics found;
+    const mesh::MeshSizes& sizes = valid.layout.mesh.sizes();
+    const auto sample = build_sample_layout(valid.plan, valid.model, sizes, found);
+    REQUIRE(sample.has_value());
+    const SampledLayout sampled(valid.plan, valid.model, *sample, sizes);
+    const auto a = sampled.worst_of_stages(valid.plan, valid.layout.in_flight);
+    const auto b = worst_of_stages(valid.plan, valid.model, valid.layout);
+    INFO(config::to_toml(valid.plan));
+    REQUIRE(a.size() == b.size());
+    for (size_t stage = 0; stage < a.size(); ++stage) {
+      CHECK(a[stage].rank == b[stage].rank);
+      CHECK(a[stage].components.total() == b[stage].components.total());
+      CHECK(a[stage].components.parameters == b[stage].components.parameters);
+    }
+  }
+  CHECK(held > 30);
 }
 
 TEST_CASE("126 layers on 16 stages are dealt as the layout deals them") {

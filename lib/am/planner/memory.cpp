@@ -25,15 +25,17 @@ int64_t to_bytes(double bytes) {
 class Walk {
  public:
   Walk(const config::Plan& plan, const model::ModelConfig& config, const Layout& layout,
-       int64_t rank)
+       const ActivationContext& context, StepUnits step, const WalkedRank& who)
       : plan_(plan),
         config_(config),
         layout_(layout),
-        rank_(rank),
-        stage_(layout.mesh.index(rank, "pp")),
-        context_(activation_context(plan, layout.mesh)),
-        step_(measure_units(plan, config, layout, rank, context_)),
-        units_(step_.units) {}
+        context_(context),
+        step_(std::move(step)),
+        units_(step_.units) {
+    peak_.rank = who.rank;
+    peak_.stage = who.stage;
+    if (who.has_head) vocabulary_ = head_rows(who.in_layout);
+  }
 
   RankMemory run() {
     fill_states();
@@ -61,19 +63,16 @@ class Walk {
     }
     const double table = 2.0 * context_.sequence * static_cast<double>(config_.head_dim);
     base_.other = to_bytes(table * static_cast<double>(dtype_size(precision.compute)));
-    peak_.rank = rank_;
-    peak_.stage = stage_;
   }
 
-  // This rank's slice of the vocabulary at the head; 0 on stages without it.
-  double vocabulary() const {
-    if (stage_ != layout_.stage_owners.back()) return 0.0;
+  // The slice of the vocabulary that a rank of the last stage has.
+  double head_rows(int64_t rank) const {
     const model::ModuleNames& names = layout_.inventory.names;
     const std::string weight =
         cat(config_.tie_word_embeddings ? names.embedding : names.head, ".weight");
     for (const ParameterLayout& parameter : layout_.parameters) {
       if (parameter.name != weight) continue;
-      return static_cast<double>(parameter.tp_shape(layout_.mesh, rank_)[0]);
+      return static_cast<double>(parameter.tp_shape(layout_.mesh, rank)[0]);
     }
     return 0.0;
   }
@@ -136,11 +135,11 @@ class Walk {
       look("forward of ", unit.name, "", computing);
       if (unit.reshards) now_.unsharded -= unit.full - unit.kept;
     }
-    const double head = vocabulary() * static_cast<double>(config_.hidden_size);
+    const double head = vocabulary_ * static_cast<double>(config_.hidden_size);
     now_.activations += cast_weights_bytes(context_, head);
-    now_.logits = logits_bytes(context_, vocabulary());
+    now_.logits = logits_bytes(context_, vocabulary_);
     look("backward of the loss", "", "", now_);
-    now_.logits = logits_gradient_bytes(context_, vocabulary());
+    now_.logits = logits_gradient_bytes(context_, vocabulary_);
   }
 
   // From the last unit to the first. The reduction of one unit is in flight while the next
@@ -162,7 +161,7 @@ class Walk {
       }
       const bool is_head = unit.layer < 0 && i + 1 == units_.size();  // no stage but the last one
       const BackwardBytes gradients =
-          is_head ? head_backward(context_, config_, vocabulary(), step_.head_trains)
+          is_head ? head_backward(context_, config_, vocabulary_, step_.head_trains)
                   : unit.backward;
       Moment computing = now_;
       computing.activations += unit.recomputed + gradients.first;
@@ -213,9 +212,8 @@ class Walk {
   const config::Plan& plan_;
   const model::ModelConfig& config_;
   const Layout& layout_;
-  int64_t rank_;
-  int64_t stage_;  // index along pp
   ActivationContext context_;
+  double vocabulary_ = 0.0;  // this rank's slice at the head; 0 on stages without it
   StepUnits step_;
   const std::vector<UnitBytes>& units_;
   MemoryComponents base_;
@@ -242,7 +240,20 @@ bool keeps_whole_gradients(const config::Plan& plan, const mesh::MeshSizes& size
 
 RankMemory estimate_memory(const config::Plan& plan, const model::ModelConfig& config,
                            const Layout& layout, int64_t rank) {
-  return Walk(plan, config, layout, rank).run();
+  const ActivationContext context = activation_context(plan, layout.mesh);
+  const int64_t stage = layout.mesh.index(rank, "pp");
+  return walk_step(plan, config, layout, context,
+                   measure_units(plan, config, layout, rank, context),
+                   {.rank = rank,
+                    .stage = stage,
+                    .in_layout = rank,
+                    .has_head = stage == layout.stage_owners.back()});
+}
+
+RankMemory walk_step(const config::Plan& plan, const model::ModelConfig& config,
+                     const Layout& layout, const ActivationContext& context, StepUnits step,
+                     const WalkedRank& who) {
+  return Walk(plan, config, layout, context, std::move(step), who).run();
 }
 
 std::vector<RankMemory> worst_of_stages(const config::Plan& plan, const model::ModelConfig& config,

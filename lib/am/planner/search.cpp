@@ -5,6 +5,7 @@
 #include <chrono>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -16,7 +17,9 @@
 #include "am/planner/cost/prediction.h"
 #include "am/planner/cost/stage_memory.h"
 #include "am/planner/runs.h"
+#include "am/planner/sampled_memory.h"
 #include "am/planner/search_space.h"
+#include "am/planner/stages.h"
 
 namespace am::planner {
 namespace {
@@ -156,9 +159,7 @@ class Search {
     found.plan = space_.plan_of(candidate);
     found.runs = limits_of(found.plan, request_.model, candidate.mesh).empty();
     const bool by_formula = !runs_automesh(found.plan);
-    const auto stages = by_formula
-                            ? formula_of_stages(job)
-                            : worst_of_stages(found.plan, request_.model, layout_of(candidate));
+    const auto stages = by_formula ? formula_of_stages(job) : walked_stages(candidate, found.plan);
     found.peak_bytes = fullest(stages).components.total();
     if (by_formula) return found;
     const auto bytes = static_cast<double>(found.peak_bytes);
@@ -166,19 +167,43 @@ class Search {
     return found;
   }
 
-  // Candidates of one layout differ in what is kept and how often gradients are reduced.
-  const Layout& layout_of(const Candidate& candidate) {
-    const std::tuple key{candidate.strategy, candidate.mesh.pp,       candidate.mesh.dp_replicate,
-                         candidate.mesh.cp,  candidate.mesh.tp,       candidate.mesh.ep,
-                         candidate.schedule, candidate.micro_batches, candidate.sequence_parallel};
-    const auto known = layouts_.find(key);
-    if (known != layouts_.end()) return known->second;
-    constexpr size_t kMostKept = 16;
-    if (layouts_.size() >= kMostKept) layouts_.clear();
+  // Only fsdp2 can be asked of a sample; the others have no pipeline, and few candidates.
+  std::vector<RankMemory> walked_stages(const Candidate& candidate, const config::Plan& plan) {
+    if (std::holds_alternative<config::FSDP2Config>(plan.strategy)) {
+      return sampled_of(candidate, plan).worst_of_stages(plan, in_flight_of(plan));
+    }
     Diagnostics found;
-    auto layout = build_layout(space_.plan_of(candidate), request_.model, candidate.mesh, found);
+    const auto layout = build_layout(plan, request_.model, candidate.mesh, found);
     AM_ASSERT(layout.has_value(), "a sample of the layers has shown that this layout exists");
-    return layouts_.emplace(key, *std::move(layout)).first->second;
+    return worst_of_stages(plan, request_.model, *layout);
+  }
+
+  // Neighbours in the order of time often share their mesh.
+  const SampledLayout& sampled_of(const Candidate& candidate, const config::Plan& plan) {
+    const mesh::MeshSizes& mesh = candidate.mesh;
+    const std::tuple key{mesh.pp,
+                         mesh.dp_replicate,
+                         mesh.cp,
+                         mesh.tp,
+                         mesh.ep,
+                         candidate.schedule,
+                         candidate.sequence_parallel};
+    constexpr size_t kMostKept = 64;
+    if (sampled_.size() >= kMostKept && !sampled_.contains(key)) sampled_.clear();
+    const auto [known, is_new] = sampled_.try_emplace(key, nullptr);
+    if (is_new) {
+      known->second =
+          std::make_unique<SampledLayout>(plan, request_.model, space_.sample_of(candidate), mesh);
+    }
+    return *known->second;
+  }
+
+  const std::vector<int64_t>& in_flight_of(const config::Plan& plan) {
+    const schedule::PipelineShape shape = pipeline_shape(plan.pipeline, plan.mesh.pp_size);
+    const auto [known, is_new] = in_flight_.try_emplace(
+        std::tuple{shape.schedule, shape.pp, shape.virtual_stages, shape.microbatches});
+    if (is_new) known->second = micro_batches_in_flight(shape);
+    return known->second;
   }
 
   static constexpr double kForever = std::numeric_limits<double>::infinity();
@@ -187,8 +212,10 @@ class Search {
   const Calibration& calibration_;
   SearchSpace space_;
   double flops_per_token_;
-  std::map<std::tuple<int, int64_t, int64_t, int64_t, int64_t, int64_t, int, int64_t, bool>, Layout>
-      layouts_;
+  std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int, bool>,
+           std::unique_ptr<SampledLayout>>
+      sampled_;
+  std::map<std::tuple<std::string, int64_t, int64_t, int64_t>, std::vector<int64_t>> in_flight_;
   std::vector<Candidate> candidates_;
   SearchResult result_;
 };

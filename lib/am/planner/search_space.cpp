@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "am/base/text.h"
-#include "am/planner/cost/peak_memory.h"
+#include "am/planner/cost/stage_memory.h"
 #include "am/planner/cost/step_time.h"
 #include "am/planner/legal_values.h"
 #include "am/planner/runs.h"
@@ -309,7 +309,9 @@ bool SearchSpace::consider(Candidate candidate, bool possible) {
     job_.defers_reduction = candidate.defers_reduction && candidate.micro_batches > 1;
   }
   const PeakMemory peak = worst_peak_memory(job_);
-  if (fit_into(*job_.implementation, peak.total(), request_.gpu) != Fit::kFits) {
+  const bool is_walked = request_.implementation == &automesh_implementation();
+  const double least = peak.total() * (is_walked ? kLeastOfFormula : 1.0);
+  if (fit_into(*job_.implementation, least, request_.gpu) != Fit::kFits) {
     last_misfit_ = peak.states() + peak.unsharded > 0.7 * request_.gpu.memory_bytes
                        ? "parameters, gradients and optimizer do not fit"
                        : "activations and logits do not fit";

@@ -43,6 +43,8 @@ class SearchSpace {
   config::Plan plan_of(const Candidate& candidate) const;
   // Until the next call.
   const Workload& workload_of(const Candidate& candidate);
+  // A layout of a sample of the layers, with the candidate's tp and ep.
+  const Layout& sample_of(const Candidate& candidate) { return cut_of(candidate).sample; }
 
  private:
   struct ScheduleChoice {

@@ -118,6 +118,12 @@ class Measure {
     UnitBytes bytes = measure(layout_.gathered(unit), reshards);
     bytes.name = unit.kind == model::UnitKind::kRoot ? "the root" : unit.name;
     bytes.layer = unit.layer;
+    for (const int index : unit.parameters) {
+      const auto stored = static_cast<int64_t>(held_[static_cast<size_t>(index)].stored);
+      bytes.stored_numel += stored;
+      const bool trains = layout_.parameters[static_cast<size_t>(index)].trainable;
+      bytes.trained_numel += trains ? stored : 0;
+    }
     bytes.gradient = elements_of(unit.parameters, /*trainable_alone=*/true).largest * compute_;
     bytes.fills_buckets = elements_of(layout_.ignored_of(unit), /*trainable_alone=*/true).full > 0;
     return bytes;
@@ -153,6 +159,7 @@ class Measure {
       // The embedding's unit is gathered again for the head, and freed after it.
       UnitBytes head = measure(layout_.units.front(), reshard.front());
       head.name = "the tied head";
+      head.stored_numel = head.trained_numel = 0;
       head.waits_for_end = true;
       if (!head.reshards) head.full = head.gather_buffer = 0;  // it never went away
       head.kept = 0;

@@ -10,6 +10,7 @@
 #include "am/model/config.h"
 #include "am/planner/activations.h"
 #include "am/planner/layout.h"
+#include "am/planner/memory.h"
 
 namespace am::planner {
 
@@ -32,6 +33,9 @@ struct UnitBytes {
   double activations = 0;    // saved in forward
   double recomputed = 0;     // live in this unit's backward only
   BackwardBytes backward;    // likewise
+  // Elements that the rank stores of it, and of those that train.
+  int64_t stored_numel = 0;
+  int64_t trained_numel = 0;
 
   // In flight while the next unit computes.
   double pending() const { return reduce_buffer + reduced; }
@@ -50,6 +54,18 @@ struct StepUnits {
   int64_t stored_numel = 0;
   int64_t trained_numel = 0;
 };
+
+// Whose step is walked through.
+struct WalkedRank {
+  int64_t rank = 0;
+  int64_t stage = 0;      // index along pp
+  int64_t in_layout = 0;  // the rank's number in the layout, which may be that of one stage
+  bool has_head = true;
+};
+// The peak of a rank with these units (memory.h).
+RankMemory walk_step(const config::Plan& plan, const model::ModelConfig& config,
+                     const Layout& layout, const ActivationContext& context, StepUnits step,
+                     const WalkedRank& who);
 
 // Formulas run in double. Sources stand at each in the source file and in layer_activations.cpp.
 StepUnits measure_units(const config::Plan& plan, const model::ModelConfig& config,

@@ -20,6 +20,9 @@ std::vector<RankMemory> formula_of_stages(const Workload& job);
 RankMemory memory_of_rank(const config::Plan& plan, const model::ModelConfig& config,
                           const Layout& layout, int64_t rank);
 
+// Of a peak by formula, the part that automesh's own step takes at least.
+inline constexpr double kLeastOfFormula = 0.6;
+
 // The fullest, the first of equals. There must be one.
 const RankMemory& fullest(const std::vector<RankMemory>& ranks);
 

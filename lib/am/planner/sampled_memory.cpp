@@ -1,0 +1,108 @@
+#include "am/planner/sampled_memory.h"
+
+#include <algorithm>
+
+#include "am/model/layer_profile.h"
+#include "am/planner/stages.h"
+#include "am/planner/step_units.h"
+#include "am/planner/units.h"
+
+namespace am::planner {
+namespace {
+
+const model::Unit& unit_like(const model::ModelConfig& config, const Layout& sample, int layer) {
+  const bool experts = model::has_experts(config, layer);
+  return *std::find_if(sample.units.begin(), sample.units.end(), [&](const model::Unit& unit) {
+    return unit.layer >= 0 && !unit.parameters.empty() &&
+           model::has_experts(config, unit.layer) == experts;
+  });
+}
+
+void add(const UnitBytes& unit, int64_t in_flight, StepUnits& step) {
+  step.units.push_back(unit);
+  step.units.back().activations *= static_cast<double>(in_flight);
+  step.stored_numel += unit.stored_numel;
+  step.trained_numel += unit.trained_numel;
+}
+
+}  // namespace
+
+SampledLayout::SampledLayout(const config::Plan& plan, const model::ModelConfig& config,
+                             const Layout& sample, const mesh::MeshSizes& sizes)
+    : config_(config),
+      owners_(
+          schedule::stage_owners(plan.pipeline.schedule, sizes.pp, plan.pipeline.virtual_stages)),
+      stage_of_(stage_of_layers(plan.pipeline, config.num_hidden_layers,
+                                static_cast<int64_t>(owners_.size()))),
+      kind_of_(static_cast<size_t>(config.num_hidden_layers), 0),
+      one_(sample) {
+  mesh::MeshSizes stage = sizes;
+  stage.pp = 1;
+  one_.mesh = mesh::MeshLayout(stage);
+  one_.stage_owners = {0};
+  one_.in_flight = {1};
+  for (ParameterLayout& parameter : one_.parameters) {
+    parameter.stage = 0;
+    parameter.fsdp = one_.mesh.group_size(parameter.shard_group) > 1;
+  }
+  const std::vector<model::LayerKind> kinds = model::layer_kinds(config);
+  std::vector<model::Unit> units, all;
+  for (const model::Unit& unit : sample.units) {
+    if (unit.layer > 0) continue;  // in the place of the first one stand all
+    if (unit.layer < 0) {
+      units.push_back(unit);
+      all.push_back(unit);
+      continue;
+    }
+    for (size_t kind = 0; kind < kinds.size(); ++kind) {
+      units.push_back(unit_like(config, sample, kinds[kind].layers.front()));
+      units.back().layer = kinds[kind].layers.front();
+      for (const int layer : kinds[kind].layers) kind_of_[static_cast<size_t>(layer)] = kind;
+    }
+    for (int layer = 0; layer < config.num_hidden_layers; ++layer) {
+      all.push_back(unit);
+      all.back().layer = layer;
+    }
+  }
+  one_.units = std::move(units);
+  const std::vector<bool> reshards = reshard_after_forward(plan.strategy, all);
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].layer >= 0) layer_reshards_.push_back(reshards[i]);
+  }
+}
+
+std::vector<RankMemory> SampledLayout::worst_of_stages(
+    const config::Plan& plan, const std::vector<int64_t>& in_flight) const {
+  const ActivationContext context = activation_context(plan, one_.mesh);
+  const StepUnits one = measure_units(plan, config_, one_, /*rank=*/0, context);
+  const auto first_layer = std::find_if(one.units.begin(), one.units.end(),
+                                        [](const UnitBytes& unit) { return unit.layer >= 0; });
+  const auto positions = *std::max_element(owners_.begin(), owners_.end()) + 1;
+  std::vector<RankMemory> worst;
+  for (int64_t position = 0; position < positions; ++position) {
+    StepUnits step = one;
+    step.units.clear();
+    step.stored_numel = step.trained_numel = 0;
+    const bool last = owners_.back() == position;
+    auto unit = one.units.begin();
+    for (; unit != first_layer; ++unit) {
+      if (owners_.front() == position) add(*unit, in_flight.front(), step);
+    }
+    for (size_t layer = 0; layer < stage_of_.size(); ++layer) {
+      const auto stage = static_cast<size_t>(stage_of_[layer]);
+      if (owners_[stage] != position) continue;
+      add(*(first_layer + static_cast<int64_t>(kind_of_[layer])), in_flight[stage], step);
+      step.units.back().layer = static_cast<int>(layer);
+      step.units.back().reshards = layer_reshards_[layer];
+    }
+    for (; unit != one.units.end(); ++unit) {
+      if (unit->layer < 0 && last) add(*unit, in_flight.back(), step);
+    }
+    const int64_t rank = position * one_.mesh.world_size();  // pp is outermost
+    worst.push_back(walk_step(plan, config_, one_, context, std::move(step),
+                              {.rank = rank, .stage = position, .in_layout = 0, .has_head = last}));
+  }
+  return worst;
+}
+
+}  // namespace am::planner
