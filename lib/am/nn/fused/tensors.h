@@ -2,8 +2,8 @@
 //
 // Each operator has two forms. On the host, in float32, float64 and bfloat16, kernels; on other
 // devices and in other dtypes, ATen's operators. Both keep the same tensors until backward, so a
-// device's memory is predicted by one formula (planner/layer_activations.h). The meta device follows the
-// host: the same allocations, and no kernel runs.
+// device's memory is predicted by one formula (planner/layer_activations.h). The meta device
+// follows the host: the same allocations, and no kernel runs.
 #pragma once
 
 #include <ATen/Parallel.h>
