@@ -9,8 +9,7 @@ void add_pipeline(std::vector<FieldSpec>& out) {
   FieldBuilder pipeline(
       "pipeline", [](auto& plan) -> auto& { return plan.pipeline; }, out);
   using S = PipelineSection;
-  pipeline.add("schedule", &S::schedule,
-               Choice{{kScheduleNames.begin(), kScheduleNames.end()}},
+  pipeline.add("schedule", &S::schedule, Choice{{kScheduleNames.begin(), kScheduleNames.end()}},
                "The order of forwards and backwards.");
   pipeline.add("microbatches", &S::microbatches, Integer{0, 1 << 20},
                "Micro-batches of one optimizer step. 0: one for each stage.");

@@ -115,7 +115,8 @@ std::vector<int64_t> stage_owners(std::string_view schedule, int64_t pp, int64_t
 }
 
 std::optional<Demand> violated_demand(const PipelineShape& shape) {
-  if (std::find(config::kScheduleNames.begin(), config::kScheduleNames.end(), shape.schedule) == config::kScheduleNames.end()) {
+  if (std::find(config::kScheduleNames.begin(), config::kScheduleNames.end(), shape.schedule) ==
+      config::kScheduleNames.end()) {
     return Demand{"schedule", cat("there is no schedule \"", shape.schedule, "\""), {}, "1f1b"};
   }
   if (shape.pp < 1 || shape.virtual_stages < 1) {

@@ -23,8 +23,8 @@ std::span<const Rule> training_rules();       // data.*, train.*, scheduler.*, c
 std::span<const Rule> cluster_rules();        // cluster.*, csv.*
 std::span<const Rule> runtime_rules();        // runtime.*, launch.*: what am-run reports
 
-// "tp_size = 2, 4 or 8": of the sizes that divide `length` those nearest to the plan's that no other
-// rule refuses. Empty when there is none.
+// "tp_size = 2, 4 or 8": of the sizes that divide `length` those nearest to the plan's that no
+// other rule refuses. Empty when there is none.
 std::string tp_sizes_help(const RuleContext& context, int64_t length);
 
 }  // namespace am::planner
