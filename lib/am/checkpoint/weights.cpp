@@ -17,7 +17,7 @@ namespace {
 // Fills `out` (contiguous float32, [box.shape]) with the stream's values at the box's global
 // indices: runs along the last dim are contiguous in both.
 void fill_normal(const NormalStream& stream, const Shape& shape, const mesh::Box& box,
-                 double stddev, at::Tensor out) {
+                 double stddev, const at::Tensor& out) {
   const size_t dims = shape.size();
   const int64_t run = dims == 0 ? 1 : box.shape[dims - 1];
   const int64_t runs = run == 0 ? 0 : box.numel() / run;
