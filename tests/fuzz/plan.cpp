@@ -17,6 +17,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto checked = am::planner::check_model(*plan, model, ruled);
   if (!found.ok() || !ruled.ok() || !checked.layout) return 0;
   am::planner::estimate_memory(*plan, model, *checked.layout, 0);
-  am::planner::predict(*plan, model, *checked.mesh, 0, ruled);
+  am::planner::predict(*plan, model, *checked.layout, 0, ruled);
   return 0;
 }
