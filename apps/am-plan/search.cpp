@@ -83,7 +83,7 @@ std::string strategy_text(const am::config::Plan& plan) {
 
 // What all have in common, where they do.
 std::string common_strategy(const SearchResult& result) {
-  const std::string first = strategy_text(result.layouts.front().plan);
+  std::string first = strategy_text(result.layouts.front().plan);
   for (const auto* layouts : {&result.layouts, &result.pareto}) {
     for (const FoundLayout& layout : *layouts) {
       if (strategy_text(layout.plan) != first) return {};
