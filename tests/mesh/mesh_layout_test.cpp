@@ -1,10 +1,9 @@
-#include "am/mesh/layout.h"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <numeric>
 
 #include "am/base/error.h"
+#include "am/mesh/layout.h"
 
 namespace {
 

@@ -1,6 +1,4 @@
 // A checkpointed decoder in one process: same gradients to the bit, and fewer bytes until backward.
-#include "am/nn/checkpoint.h"
-
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -9,6 +7,7 @@
 #include "am/base/text.h"
 #include "am/model/config.h"
 #include "am/model/inventory.h"
+#include "am/nn/checkpoint.h"
 #include "am/nn/decoder.h"
 #include "support/live_bytes.h"
 

@@ -1,4 +1,6 @@
 // Collectives through shared memory: the results of Gloo, and what goes wrong.
+#include "am/runtime/shared_memory/shared_memory_group.h"
+
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -9,7 +11,6 @@
 #include <random>
 #include <thread>
 
-#include "am/runtime/shared_memory/shared_memory_group.h"
 #include "am/runtime/world.h"
 #include "support/rank_check.h"
 

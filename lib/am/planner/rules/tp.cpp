@@ -17,7 +17,8 @@ bool cuts_heads(const RuleContext& context) {
   if (context.layout == nullptr) return false;
   const Layout& layout = *context.layout;
   for (size_t i = 0; i < layout.parameters.size(); ++i) {
-    const bool query = ends_with(layout.parameters[i].name, ".self_attn.q_proj.weight");
+    const model::ParameterSpec& parameter = layout.inventory.parameters[i];
+    const bool query = parameter.role == model::Role::kQuery && !parameter.bias;
     if (query && layout.tp.parameters[i].style == model::TpStyle::kColwise) return true;
   }
   return false;
