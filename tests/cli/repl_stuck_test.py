@@ -27,6 +27,14 @@ class StuckTest(TerminalCase):
     def prompt(self, terminal, timeout=20):
         return terminal.expect(re.escape("llama plan.toml [dp_shard 2]> "), timeout)
 
+    def give_up_stats(self, terminal, rank):
+        """Stops the rank, and gives up a command that waits for it."""
+        os.kill(rank, signal.SIGSTOP)
+        terminal.type("stats\r")
+        terminal.expect(WAITING, timeout=10)
+        terminal.type("\x03")
+        self.prompt(terminal)
+
     def test_a_stopped_rank_is_named_and_the_command_given_up(self):
         terminal, ranks = self.session()
         os.kill(ranks[1], signal.SIGSTOP)
@@ -50,11 +58,7 @@ class StuckTest(TerminalCase):
 
     def test_a_second_interrupt_ends_the_session(self):
         terminal, ranks = self.session()
-        os.kill(ranks[1], signal.SIGSTOP)
-        terminal.type("stats\r")
-        terminal.expect(WAITING, timeout=10)
-        terminal.type("\x03")
-        self.prompt(terminal)
+        self.give_up_stats(terminal, ranks[1])
         terminal.type("mesh\r")
         terminal.expect(WAITING, timeout=10)
         terminal.type("\x03")
@@ -64,11 +68,7 @@ class StuckTest(TerminalCase):
 
     def test_a_session_with_a_stopped_rank_can_be_left(self):
         terminal, ranks = self.session()
-        os.kill(ranks[1], signal.SIGSTOP)
-        terminal.type("stats\r")
-        terminal.expect(WAITING, timeout=10)
-        terminal.type("\x03")
-        self.prompt(terminal)
+        self.give_up_stats(terminal, ranks[1])
         began = time.time()
         terminal.type("quit\r")
         self.assertEqual(terminal.wait(), 0)

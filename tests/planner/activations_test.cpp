@@ -24,18 +24,8 @@ struct Planned {
   Planned(const std::string& model, const std::string& text)
       : plan(plan_of(text, model)),
         config(model_of(model)),
-        layout(layout_of(plan, config)),
+        layout(am::test::layout_of(plan, config)),
         context(am::planner::activation_context(plan, layout.mesh)) {}
-
-  static am::planner::Layout layout_of(const am::config::Plan& plan,
-                                       const am::model::ModelConfig& config) {
-    Diagnostics found;
-    const auto sizes = am::planner::resolve_mesh(plan, 0, found);
-    REQUIRE(sizes.has_value());
-    auto layout = am::planner::build_layout(plan, config, *sizes, found);
-    REQUIRE(layout.has_value());
-    return *std::move(layout);
-  }
 
   LayerActivations layer() const { return {context, layout, 0, layout.units.at(1)}; }
   double bytes(Saved saved) const { return layer().bytes(saved); }

@@ -19,12 +19,7 @@ RankMemory memory(const std::string& text, const std::string& model = "llama-3.2
                   int64_t rank = 0) {
   const auto plan = plan_of(text, model);
   const auto config = model_of(model);
-  Diagnostics found;
-  const auto sizes = am::planner::resolve_mesh(plan, 0, found);
-  REQUIRE(sizes.has_value());
-  const auto layout = am::planner::build_layout(plan, config, *sizes, found);
-  REQUIRE(layout.has_value());
-  return am::planner::estimate_memory(plan, config, *layout, rank);
+  return am::planner::estimate_memory(plan, config, am::test::layout_of(plan, config), rank);
 }
 
 const std::string kFloat32 =

@@ -36,12 +36,7 @@ Layout layout_of(const char* model, int64_t tp) {
   config.num_hidden_layers = std::min<int64_t>(config.num_hidden_layers, 4);
   const auto plan =
       am::test::plan_of(am::cat("[mesh]\nworld_size = ", tp, "\ntp_size = ", tp, "\n"), model);
-  Diagnostics found;
-  const auto sizes = am::planner::resolve_mesh(plan, 0, found);
-  REQUIRE(sizes.has_value());
-  auto layout = am::planner::build_layout(plan, config, *sizes, found);
-  REQUIRE(layout.has_value());
-  return *std::move(layout);
+  return am::test::layout_of(plan, config);
 }
 
 // Along the dim that is cut the ranks' boxes follow each other from end to end; along all others,

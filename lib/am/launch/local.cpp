@@ -341,16 +341,13 @@ JobResult supervise(const JobSpec& spec, const JobCallbacks& callbacks) {
           "the node's rank must be below the number of nodes");
   require(spec.master_port != 0 || spec.num_nodes == 1 || spec.board != nullptr,
           "several machines need a rendezvous address and port that all of them know");
-  const auto tell = [&](const Error& error) {
-    if (spec.board != nullptr && spec.num_nodes > 1) tell_failure(spec, error);
-  };
   try {
     return Supervisor(spec, callbacks).run();
   } catch (const Error& error) {
-    tell(error);
+    tell_failure(spec, error);
     throw;
   } catch (const std::exception& error) {
-    tell(Error(ErrorKind::kInternal, error.what()));
+    tell_failure(spec, Error(ErrorKind::kInternal, error.what()));
     throw;
   }
 }

@@ -144,6 +144,7 @@ void PeerNodes::add_to(JobResult& result) const {
 }
 
 void tell_failure(const JobSpec& spec, const Error& error) {
+  if (spec.board == nullptr || spec.num_nodes == 1) return;
   try {
     NodeBoard board(*spec.board, spec.run_id, spec.restart_count, spec.node_rank, spec.num_nodes);
     NodeReport report;

@@ -71,7 +71,7 @@ class PeerNodes {
   Clock::time_point next_look_ = Clock::now();
 };
 
-// This launcher gives up: the others stop their ranks, and say why. Best effort.
+// This launcher gives up: the others, if there are any, stop their ranks and say why. Best effort.
 void tell_failure(const JobSpec& spec, const Error& error);
 
 }  // namespace am::launch

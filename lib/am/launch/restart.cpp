@@ -108,7 +108,7 @@ void prepare(const JobSpec& spec, const RestartPolicy& policy) {
   try {
     policy.before_start();
   } catch (const Error& error) {
-    if (spec.board != nullptr && spec.num_nodes > 1) tell_failure(spec, error);
+    tell_failure(spec, error);
     leave_refused(spec);
     throw;
   }

@@ -28,17 +28,6 @@ LocalParameters sum_of(const Layout& layout, const std::vector<int>& indices) {
   return sum;
 }
 
-// A layer of the layout that is made as `layer` is.
-const model::Unit* layer_like(const Layout& layout, int layer) {
-  const std::vector<int>& kinds = layout.inventory.spec.kind_of_layer;
-  const auto kind = [&](int of) { return kinds[static_cast<size_t>(of)]; };
-  const auto found =
-      std::find_if(layout.units.begin(), layout.units.end(), [&](const model::Unit& unit) {
-        return unit.layer >= 0 && !unit.parameters.empty() && kind(unit.layer) == kind(layer);
-      });
-  return found == layout.units.end() ? nullptr : &*found;
-}
-
 bool is_checkpointed(const config::Plan& plan, int layer) {
   return checkpointing_of(plan) != config::ActivationCheckpointing::kOff &&
          (layer + 1) % checkpointing_every(plan) == 0;
@@ -69,6 +58,25 @@ void count_choices(const model::ModelConfig& config, const Layout& layout, Layou
 }
 
 }  // namespace
+
+const model::Unit* layer_like(const Layout& layout, int layer) {
+  const std::vector<int>& kinds = layout.inventory.spec.kind_of_layer;
+  const auto kind = [&](int of) { return kinds[static_cast<size_t>(of)]; };
+  const auto found =
+      std::find_if(layout.units.begin(), layout.units.end(), [&](const model::Unit& unit) {
+        return unit.layer >= 0 && !unit.parameters.empty() && kind(unit.layer) == kind(layer);
+      });
+  return found == layout.units.end() ? nullptr : &*found;
+}
+
+std::vector<StageSketch> empty_stages(const std::vector<int64_t>& owners, size_t kinds) {
+  const std::vector<double> none(kinds, 0.0);
+  std::vector<StageSketch> stages;
+  for (const int64_t owner : owners) {
+    stages.push_back({.owner = owner, .layers = none, .checkpointed = none, .parameters = {}});
+  }
+  return stages;
+}
 
 int64_t LayoutSketch::positions() const {
   int64_t most = 0;
@@ -121,11 +129,7 @@ LayoutSketch sketch_stages(const config::Plan& plan, const model::ModelConfig& c
   const auto owners =
       schedule::stage_owners(plan.pipeline.schedule, sizes.pp, plan.pipeline.virtual_stages);
   const size_t kinds = cuts.of_layer.size();
-  for (const int64_t owner : owners) {
-    sketch.stages.push_back({.owner = owner,
-                             .layers = std::vector<double>(kinds, 0.0),
-                             .checkpointed = std::vector<double>(kinds, 0.0)});
-  }
+  sketch.stages = empty_stages(owners, kinds);
   const std::vector<int> stage_of =
       stage_of_layers(plan.pipeline, config.num_hidden_layers, static_cast<int64_t>(owners.size()));
   for (size_t kind = 0; kind < kinds; ++kind) {

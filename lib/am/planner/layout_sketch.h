@@ -45,6 +45,9 @@ struct StageSketch {
   LocalParameters parameters;        // embedding, norm and head included
 };
 
+// A stage for each owner (schedule::stage_owners), without layers yet.
+std::vector<StageSketch> empty_stages(const std::vector<int64_t>& owners, size_t kinds);
+
 struct LayoutSketch {
   std::vector<StageSketch> stages;
   std::vector<LocalParameters> of_layer;  // by kind
@@ -61,6 +64,9 @@ struct LayoutSketch {
   LocalParameters parameters_of(int64_t position) const;
   int64_t fullest_position() const;
 };
+
+// The unit of a layer of the layout, or of a sample, that is made as `layer` is. Null: it has none.
+const model::Unit* layer_like(const Layout& layout, int layer);
 
 // `layout` may be that of a sample (build_sample_layout), where the plan's globs choose nothing.
 LayoutSketch sketch_of(const config::Plan& plan, const model::ModelConfig& config,

@@ -3,20 +3,13 @@
 #include <algorithm>
 
 #include "am/model/layer_profile.h"
+#include "am/planner/layout_sketch.h"
 #include "am/planner/stages.h"
 #include "am/planner/step_units.h"
 #include "am/planner/units.h"
 
 namespace am::planner {
 namespace {
-
-const model::Unit& unit_like(const model::ModelConfig& config, const Layout& sample, int layer) {
-  const bool experts = model::has_experts(config, layer);
-  return *std::find_if(sample.units.begin(), sample.units.end(), [&](const model::Unit& unit) {
-    return unit.layer >= 0 && !unit.parameters.empty() &&
-           model::has_experts(config, unit.layer) == experts;
-  });
-}
 
 void add(const UnitBytes& unit, int64_t in_flight, StepUnits& step) {
   step.units.push_back(unit);
@@ -55,7 +48,7 @@ SampledLayout::SampledLayout(const config::Plan& plan, const model::ModelConfig&
       continue;
     }
     for (size_t kind = 0; kind < kinds.size(); ++kind) {
-      units.push_back(unit_like(config, sample, kinds[kind].layers.front()));
+      units.push_back(*layer_like(sample, kinds[kind].layers.front()));
       units.back().layer = kinds[kind].layers.front();
       for (const int layer : kinds[kind].layers) kind_of_[static_cast<size_t>(layer)] = kind;
     }

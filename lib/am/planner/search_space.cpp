@@ -94,8 +94,7 @@ std::vector<Candidate> SearchSpace::walk(SearchResult& result) {
   return std::move(candidates_);
 }
 
-// ---- enumeration
-// ---------------------------------------------------------------------------------
+// ---- enumeration --------------------------------------------------------------------------------
 
 void SearchSpace::walk_meshes(int strategy) {
   constexpr int64_t kWidestTp = 64;
@@ -208,8 +207,7 @@ void SearchSpace::walk_checkpointing(Candidate candidate) {
   }
 }
 
-// ---- sizing up
-// -----------------------------------------------------------------------------------
+// ---- sizing up ----------------------------------------------------------------------------------
 
 void SearchSpace::set_mesh(const Candidate& candidate, config::Plan& plan) const {
   const auto& strategy = strategies_[static_cast<size_t>(candidate.strategy)];

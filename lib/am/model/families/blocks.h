@@ -52,6 +52,8 @@ struct MoeKeys {
 // Zero experts, where `may_be_dense`: a dense model, and no config.moe.
 void read_moe(ConfigReader& reader, ModelConfig& config, const MoeKeys& keys,
               bool may_be_dense = false);
+// norm_topk_prob; without it `fallback`.
+void read_normalisation(ConfigReader& reader, ModelConfig& config, bool fallback);
 // Qwen's choice of layers: every `decoder_sparse_step`-th, but for `mlp_only_layers`.
 void read_sparse_layers(ConfigReader& reader, ModelConfig& config);
 

@@ -1,5 +1,6 @@
 // DeepSeek V3 and R1, Kimi, Moonlight: DeepSeek V2 with a bias that balances the experts, and
 // layers that predict further tokens.
+#include "am/model/families/blocks.h"
 #include "am/model/families/deepseek.h"
 #include "am/model/families/families.h"
 
@@ -19,8 +20,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
                  .groups = 8,
                  .taken_groups = 4,
                  .scale = 2.5});
-  const bool normalise = reader.boolean("norm_topk_prob").value_or(true);
-  if (config.moe.has_value()) config.moe->normalise = normalise;
+  read_normalisation(reader, config, true);
   config.mtp_layers = reader.integer("num_nextn_predict_layers", 0, kMaxMtpLayers).value_or(1);
 }
 

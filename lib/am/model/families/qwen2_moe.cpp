@@ -44,8 +44,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
     config.moe->shared_width = shared;
     config.moe->shared_gate = true;
   }
-  const bool normalise = reader.boolean("norm_topk_prob").value_or(false);
-  if (config.moe.has_value()) config.moe->normalise = normalise;
+  read_normalisation(reader, config, false);
   read_sparse_layers(reader, config);
 }
 

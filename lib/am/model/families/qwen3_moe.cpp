@@ -18,8 +18,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
             .width = "moe_intermediate_size",
             .default_width = 768},
            /*may_be_dense=*/true);
-  const bool normalise = reader.boolean("norm_topk_prob").value_or(false);
-  if (config.moe.has_value()) config.moe->normalise = normalise;
+  read_normalisation(reader, config, false);
   read_sparse_layers(reader, config);
 }
 

@@ -47,6 +47,11 @@ void read_moe(ConfigReader& reader, ModelConfig& config, const MoeKeys& keys, bo
   config.moe = std::move(moe);
 }
 
+void read_normalisation(ConfigReader& reader, ModelConfig& config, bool fallback) {
+  const bool normalise = reader.boolean("norm_topk_prob").value_or(fallback);
+  if (config.moe.has_value()) config.moe->normalise = normalise;
+}
+
 void read_sparse_layers(ConfigReader& reader, ModelConfig& config) {
   const int64_t layers = config.num_hidden_layers;
   const int64_t step = reader.integer("decoder_sparse_step", 1, int64_t{1} << 20).value_or(1);

@@ -161,11 +161,7 @@ void sketch_layout(const Figures& f, double checkpointed, Workload& job) {
   const auto owners =
       schedule::stage_owners(job.schedule, whole(job.pp), whole(job.virtual_stages));
   const size_t kinds = job.model.layers.size();
-  for (const int64_t owner : owners) {
-    layout.stages.push_back({.owner = owner,
-                             .layers = std::vector<double>(kinds, 0.0),
-                             .checkpointed = std::vector<double>(kinds, 0.0)});
-  }
+  layout.stages = empty_stages(owners, kinds);
   int64_t layers = 0;
   for (const LayerGroup& group : job.model.layers) layers += whole(group.count);
   const auto stages = static_cast<int64_t>(owners.size());
