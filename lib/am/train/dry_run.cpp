@@ -4,16 +4,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
 
 #include "am/optim/adamw.h"
-#include "am/optim/clip.h"
 #include "am/parallel/parallel_model.h"
-#include "am/parallel/sync_ctx.h"
 #include "am/runtime/device_mesh.h"
 #include "am/runtime/world.h"
 #include "am/tensor/meta_operators.h"
 #include "am/train/setup.h"
+#include "am/train/step.h"
 
 namespace am::train {
 
@@ -32,60 +30,21 @@ void count(std::vector<CollectiveCount>& counts, const runtime::Collective& coll
   ++found->count;
 }
 
-class Step {
+// Batches of the plan's sizes without contents.
+class MetaBatches : public BatchSource {
  public:
-  Step(const config::Plan& plan, const model::ModelConfig& config, const runtime::World& world)
-      : plan_(plan),
-        layout_(make_layout(plan, config, world.size())),
-        mesh_(world, layout_.mesh, c10::Device(c10::kMeta)),
-        model_(parallel::ParallelModel::build(plan, config, layout_, mesh_)),
-        optimizer_(trained_parameters(*model_), optimizer_options(plan, *model_)) {}
+  explicit MetaBatches(const config::Plan& plan) : plan_(plan) {}
 
-  // `over` is told of each phase that ends.
-  void run(const std::function<void(const char* phase)>& over) {
-    model_->data_parallel().zero_grad();
-    const BatchSizes sizes = batch_sizes(plan_, layout_.mesh.sizes());
-    for (int64_t m = 0; m < sizes.micro_batches; ++m) {
-      const bool last = m + 1 == sizes.micro_batches;
-      const at::Tensor loss = forward();
-      if (last) over("forward");
-      backward(loss, last);
-      if (last) over("backward");
-    }
-    at::Tensor loss = at::empty({1}, at::TensorOptions(at::kDouble).device(at::kMeta));
-    mesh_.group("dp_cp").all_reduce(loss);
-    clip();
-    optimizer_.step(trained_gradients(*model_), plan_.optimizer.lr);
-    over("optimizer");
+  MicroBatch read(int64_t /*step*/, int64_t /*micro_batch*/) override {
+    MicroBatch batch;
+    batch.ids_BT = at::empty({plan_.train.micro_batch_size, plan_.train.seq_len},
+                             at::TensorOptions(at::kLong).device(at::kMeta));
+    batch.labels_BT = at::empty_like(batch.ids_BT);
+    return batch;
   }
 
  private:
-  at::Tensor forward() {
-    const auto on_meta = at::TensorOptions(at::kLong).device(at::kMeta);
-    const at::Tensor ids_BT =
-        at::empty({plan_.train.micro_batch_size, plan_.train.seq_len}, on_meta);
-    return model_->loss_sum(model_->forward(ids_BT), at::empty_like(ids_BT));
-  }
-
-  void backward(const at::Tensor& loss, bool last) {
-    auto& data_parallel = model_->data_parallel();
-    const auto sync = parallel::get_sync_ctx(data_parallel, plan_.strategy, last,
-                                             config::defers_gradient_sync(plan_.strategy));
-    (loss / 1.0).backward();
-    data_parallel.finish_backward();
-  }
-
-  void clip() {
-    optim::squared_norm(gradient_shards(*model_), mesh_.group("world"));
-    if (plan_.train.max_grad_norm <= 0.0) return;
-    for (const at::Tensor& gradient : trained_gradients(*model_)) gradient.mul_(0.5);
-  }
-
   const config::Plan& plan_;
-  planner::Layout layout_;
-  runtime::DeviceMesh mesh_;
-  std::unique_ptr<parallel::ParallelModel> model_;
-  optim::AdamW optimizer_;
 };
 
 }  // namespace
@@ -101,13 +60,20 @@ DryRun dry_run(const config::Plan& plan, const model::ModelConfig& config, int64
     count(report.collectives, collective, bytes);
   };
   const tensor::MemoryMeter meter;
-  Step step(plan, config, world);
-  step.run([](const char* /*phase*/) {});
-  report.collectives.clear();
-  const auto note = [&](const char* phase) {
+  const planner::Layout layout = make_layout(plan, config, world_size);
+  const runtime::DeviceMesh mesh(world, layout.mesh, c10::Device(c10::kMeta));
+  const auto model = parallel::ParallelModel::build(plan, config, layout, mesh);
+  optim::AdamW optimizer(trained_parameters(*model), optimizer_options(plan, *model));
+  MetaBatches batches(plan);
+  Step step(plan, *model, optimizer, [&](const char* phase) {
     report.phases.push_back({phase, meter.live().total()});
-  };
-  step.run(note);  // gradients stay from step to step, so the second one is full from its start
+  });
+  for (const int64_t index : {0, 1}) {
+    // Gradients stay from step to step, so the second one is full from its start.
+    report.collectives.clear();
+    report.phases.clear();
+    step.update(step.backward(batches, index), /*loss_scale=*/1.0, plan.optimizer.lr);
+  }
   report.peak = meter.peak();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   report.seconds = took.count();

@@ -92,7 +92,7 @@ optim::GradScaler::Verdict StepGuard::judge(const observe::StepMetrics& metrics)
   return finite_norm ? Verdict::kStep : Verdict::kExhausted;
 }
 
-bool StepGuard::allows_update(double own_loss, observe::StepMetrics& metrics) {
+bool StepGuard::allows_update(const at::Tensor& own_loss, observe::StepMetrics& metrics) {
   if (scaler_) metrics.loss_scale = scaler_->scale();
   const Verdict verdict = judge(metrics);
   const bool update =
@@ -126,9 +126,9 @@ void StepGuard::skip(const observe::StepMetrics& metrics, const std::string& why
   log_(cat("skipped     step ", metrics.step, ": ", why, "; ", skipped_, " so far"));
 }
 
-std::string StepGuard::describe(double own_loss, const observe::StepMetrics& metrics) {
+std::string StepGuard::describe(const at::Tensor& own_loss, const observe::StepMetrics& metrics) {
   std::vector<std::string> parts;
-  const Broken losses = gather(model_, std::isfinite(own_loss) ? "" : "loss");
+  const Broken losses = gather(model_, std::isfinite(own_loss.item<double>()) ? "" : "loss");
   if (!std::isfinite(metrics.loss)) {
     parts.push_back(
         cat("the loss is ", value_text(metrics.loss), " on ", ranks_text(losses.ranks)));

@@ -8,6 +8,8 @@
 // overflow at a scale of 1.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -31,9 +33,10 @@ class StepGuard {
   // What the loss is multiplied with before backward; the gradients hold it until the update.
   double loss_scale() const { return scaler_ ? scaler_->scale() : 1.0; }
   // Whether the step's update is made. Takes the step's loss and norm from `metrics`, and writes
-  // its scale and what was skipped so far there; `own_loss` is this rank's. Collective where it
+  // its scale and what was skipped so far there; `own_loss` is this
+  // rank's, one value. Collective where it
   // throws Error(kNumeric), which names the step, the ranks and the first parameter.
-  bool allows_update(double own_loss, observe::StepMetrics& metrics);
+  bool allows_update(const at::Tensor& own_loss, observe::StepMetrics& metrics);
   // Whether the parameters and the optimizer's state are finite, so that `what` may be written. If
   // not: throws Error(kNumeric), or says so under on_nonfinite = "continue". Collective.
   bool allows_writing(const std::string& what);
@@ -48,7 +51,7 @@ class StepGuard {
   Verdict judge(const observe::StepMetrics& metrics);
   void refuse_broken_state(const observe::StepMetrics& metrics);
   void skip(const observe::StepMetrics& metrics, const std::string& why);
-  std::string describe(double own_loss, const observe::StepMetrics& metrics);
+  std::string describe(const at::Tensor& own_loss, const observe::StepMetrics& metrics);
   // "model.norm.weight on rank 1" of what is stored; empty where all is finite. Collective.
   std::string broken_state();
 

@@ -16,9 +16,7 @@
 #include "am/data/from_plan.h"
 #include "am/observe/process_memory.h"
 #include "am/observe/tensorboard_sink.h"
-#include "am/optim/clip.h"
 #include "am/optim/schedule.h"
-#include "am/parallel/sync_ctx.h"
 #include "am/train/run_facts.h"
 #include "am/train/setup.h"
 
@@ -27,18 +25,6 @@ namespace am::train {
 namespace fs = std::filesystem;
 
 namespace {
-
-at::Tensor as_tensor(const std::vector<int64_t>& values, const data::Batch& batch,
-                     at::Device device) {
-  at::Tensor tensor = at::empty({batch.rows, batch.seq_len}, at::kLong);
-  std::copy(values.begin(), values.end(), tensor.data_ptr<int64_t>());
-  return tensor.to(device);
-}
-
-// For numbers that the group's ranks share.
-at::TensorOptions doubles_of(const runtime::Group& group) {
-  return at::TensorOptions(at::kDouble).device(group.device());
-}
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -76,6 +62,7 @@ Trainer::Trainer(const config::Plan& plan, const model::ModelConfig& config,
   model_ = parallel::ParallelModel::build(plan_, config, layout_, mesh_, strategy);
   optimizer_ = std::make_unique<optim::AdamW>(trained_parameters(*model_),
                                               optimizer_options(plan_, *model_));
+  step_ = std::make_unique<Step>(plan_, *model_, *optimizer_, callbacks_.phase);
   guard_ = std::make_unique<StepGuard>(plan_, *model_, *optimizer_,
                                        [this](const std::string& line) { log(line); });
   load_or_resume();
@@ -85,33 +72,25 @@ void Trainer::log(const std::string& line) const {
   if (mesh_.rank() == 0 && callbacks_.log) callbacks_.log(line);
 }
 
-void Trainer::over(const char* phase) const {
-  if (callbacks_.phase) callbacks_.phase(phase);
-}
-
 void Trainer::choose_beginning(const model::ModelConfig& config) {
   const bool batch_given = plan_.train.global_batch_size > 0;
   beginning_ = train::choose_beginning(plan_, checkpoints_, world_);
   plan_ = with_batch(std::move(plan_), layout_.mesh.sizes(), beginning_);
-  const BatchSizes sizes = batch_sizes(plan_, layout_.mesh.sizes());
-  micro_batches_ = sizes.micro_batches;
-  labels_per_step_ = sizes.global_batch * plan_.train.seq_len;
-  batch_layout_ = {plan_.train.micro_batch_size, mesh_.group("dp").size(),
-                   mesh_.group("dp").index()};
-  reader_ = std::make_unique<data::BatchReader>(
+  auto reader = std::make_unique<data::BatchReader>(
       data::open_token_source(data::data_spec(plan_, config.vocab_size)),
       data::sampler_options(plan_));
-  log(cat("data        ", reader_->source().description()));
+  log(cat("data        ", reader->source().description()));
   if (!batch_given) {
-    log(cat("batch       ", sizes.global_batch, " sequences a step, ",
+    log(cat("batch       ", plan_.train.global_batch_size, " sequences a step, ",
             beginning_.resumes() ? "as in the checkpoint"
                                  : "one micro-batch of each data-parallel rank"));
   }
-  facts_ = run_facts(plan_, config, reader_->source());
+  facts_ = run_facts(plan_, config, reader->source());
   agree_on_facts(facts_, world_);
   check_same_run(beginning_, facts_);
   first_step_ = beginning_.info.step;
-  first_sample_ = first_sample(beginning_, plan_);
+  batches_ = std::make_unique<DataBatches>(plan_, std::move(reader), mesh_, first_step_,
+                                           first_sample(beginning_, plan_));
 }
 
 void Trainer::load_or_resume() {
@@ -174,67 +153,26 @@ std::vector<checkpoint::StateTensor> Trainer::optimizer_state() const {
   return state;
 }
 
-// Forward and backward of one micro-batch; the sum of its label cross-entropies.
-double Trainer::backward(int64_t step, int64_t micro_batch, bool last) {
-  const data::Batch batch =
-      reader_->read_micro_batch(samples_before(step), micro_batch, batch_layout_);
-  auto& data_parallel = model_->data_parallel();
-  const auto sync = parallel::get_sync_ctx(data_parallel, plan_.strategy, /*is_optim_step=*/last,
-                                           config::defers_gradient_sync(plan_.strategy));
-  const at::Device device = mesh_.device();
-  at::Tensor positions;
-  if (plan_.data.reset_position_ids) {
-    positions = as_tensor(data::document_positions(batch, *plan_.data.eod_token), batch, device);
-  }
-  // The logits are the loss's alone: held here they would outlive their use.
-  const at::Tensor loss =
-      model_->loss_sum(model_->forward(as_tensor(batch.inputs, batch, device), positions),
-                       as_tensor(batch.labels, batch, device));
-  if (last) over("forward");
-  (loss / (static_cast<double>(labels_per_step_) / guard_->loss_scale())).backward();
-  data_parallel.finish_backward();
-  if (last) over("backward");
-  return loss.item<double>();
-}
-
 observe::StepMetrics Trainer::train_step(int64_t step) {
   const auto start = std::chrono::steady_clock::now();
   world_.progress().set_step(step + 1);
-  auto& data_parallel = model_->data_parallel();
-  data_parallel.zero_grad();
-  double loss = 0.0;
-  for (int64_t m = 0; m < micro_batches_; ++m) loss += backward(step, m, m + 1 == micro_batches_);
-  const runtime::Group& replicas = mesh_.group("dp_cp");
-  at::Tensor total = at::full({1}, loss, doubles_of(replicas));
-  replicas.all_reduce(total);
-
   const double scale = guard_->loss_scale();
+  const StepNumbers numbers = step_->backward(*batches_, step, scale);
   observe::StepMetrics metrics;
   metrics.step = step + 1;
-  metrics.loss = total.item<double>() / static_cast<double>(labels_per_step_);
-  metrics.grad_norm = optim::global_norm(gradient_shards(*model_), mesh_.group("world")) / scale;
+  metrics.loss = numbers.loss_sum / static_cast<double>(step_->labels());
+  metrics.grad_norm = numbers.grad_norm / scale;
   metrics.lr =
       optim::learning_rate(plan_.scheduler, plan_.optimizer.lr, plan_.train.max_steps, step);
-  if (guard_->allows_update(loss, metrics)) update(scale, metrics);
-  over("optimizer");
-  metrics.tokens = labels_per_step_;
+  if (guard_->allows_update(numbers.own_loss_sum, metrics)) {
+    step_->update(numbers, scale, metrics.lr);
+  } else {
+    step_->leave_out_update();
+  }
+  metrics.tokens = step_->labels();
   metrics.step_seconds = seconds_since(start);
   observe::fill_rates(metrics, layout_.mesh.world_size());
   return metrics;
-}
-
-void Trainer::update(double loss_scale, const observe::StepMetrics& metrics) {
-  const double factor =
-      optim::clip_factor(metrics.grad_norm, plan_.train.max_grad_norm) / loss_scale;
-  const std::vector<at::Tensor> gradients = trained_gradients(*model_);
-  if (factor != 1.0) {
-    for (const at::Tensor& gradient : gradients) gradient.mul_(factor);
-  }
-  optimizer_->step(gradients, metrics.lr);
-}
-
-int64_t Trainer::samples_before(int64_t step) const {
-  return first_sample_ + (step - first_step_) * plan_.train.global_batch_size;
 }
 
 bool Trainer::save_now(int64_t finished) const {
@@ -250,7 +188,7 @@ fs::path Trainer::save(int64_t steps) {
   info.mesh = layout_.mesh.sizes();
   info.model_type = model_->config().model_type;
   info.lineage = lineage_of(beginning_, job_.id);
-  info.samples = samples_before(steps);
+  info.samples = batches_->samples_before(steps);
   info.facts = facts_;
   fs::path folder = checkpoints_ / launch::checkpoint_name(steps);
   const auto start = std::chrono::steady_clock::now();

@@ -20,7 +20,6 @@
 #include "am/checkpoint/checkpoint.h"
 #include "am/checkpoint/tensor_source.h"
 #include "am/config/plan.h"
-#include "am/data/batch.h"
 #include "am/launch/run_folder.h"
 #include "am/launch/stop_signal.h"
 #include "am/mesh/layout.h"
@@ -31,9 +30,11 @@
 #include "am/planner/layout.h"
 #include "am/runtime/device_mesh.h"
 #include "am/runtime/world.h"
+#include "am/train/data_batches.h"
 #include "am/train/job_record.h"
 #include "am/train/nonfinite.h"
 #include "am/train/resume.h"
+#include "am/train/step.h"
 
 namespace am::train {
 
@@ -74,7 +75,7 @@ class Trainer {
   // With its batch filled in.
   const config::Plan& plan() const { return plan_; }
   // How many sequences come before those of `step`.
-  int64_t samples_before(int64_t step) const;
+  int64_t samples_before(int64_t step) const { return batches_->samples_before(step); }
   parallel::ParallelModel& model() { return *model_; }
   // Writes checkpoints/step-N for `steps` finished steps; drops old ones beyond checkpoint.keep.
   // Empty where the state is not finite, under train.on_nonfinite = "continue".
@@ -87,9 +88,6 @@ class Trainer {
   void load_state(const std::filesystem::path& folder);
   // Throws Error(kFormat) where a parameter that trains has none.
   void check_states(const checkpoint::TensorSource& source) const;
-  double backward(int64_t step, int64_t micro_batch, bool last);
-  // The optimizer's step, with gradients that still hold the loss scale.
-  void update(double loss_scale, const observe::StepMetrics& metrics);
   std::vector<checkpoint::StateTensor> optimizer_state() const;
   bool nothing_to_do() const { return first_step_ >= plan_.train.max_steps; }
   // Before the first step: what lies ahead of it in the run folder gives way.
@@ -99,7 +97,6 @@ class Trainer {
   std::vector<std::unique_ptr<observe::MetricSink>> open_sinks() const;
   bool save_now(int64_t finished) const;
   void log(const std::string& line) const;
-  void over(const char* phase) const;
 
   config::Plan plan_;
   launch::RunFolder run_;
@@ -114,12 +111,9 @@ class Trainer {
   std::unique_ptr<parallel::ParallelModel> model_;
   std::unique_ptr<optim::AdamW> optimizer_;
   std::unique_ptr<StepGuard> guard_;
-  std::unique_ptr<data::BatchReader> reader_;
-  data::BatchLayout batch_layout_;
-  int64_t micro_batches_ = 1;
-  int64_t labels_per_step_ = 1;
+  std::unique_ptr<DataBatches> batches_;
+  std::unique_ptr<Step> step_;
   int64_t first_step_ = 0;
-  int64_t first_sample_ = 0;
   JobRecord record_;  // on rank 0
 };
 

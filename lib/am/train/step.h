@@ -1,0 +1,76 @@
+// One training step: forward and backward of its micro-batches, what the ranks tell each other
+// about it, and the update. The trainer runs it on data, the dry run on the meta device.
+//
+//   Step step(plan, model, optimizer);
+//   const StepNumbers numbers = step.backward(batches, index, loss_scale);
+//   step.update(numbers, loss_scale, learning_rate);
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+
+#include "am/config/plan.h"
+#include "am/optim/adamw.h"
+#include "am/parallel/parallel_model.h"
+#include "am/train/setup.h"
+
+namespace am::train {
+
+// int64, on the model's device.
+struct MicroBatch {
+  at::Tensor ids_BT;
+  at::Tensor labels_BT;
+  at::Tensor positions_BT;  // undefined: 0, 1, .. in every row
+};
+
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+  // This rank's micro-batch of an optimizer step (both from 0).
+  virtual MicroBatch read(int64_t step, int64_t micro_batch) = 0;
+};
+
+// The same on every rank, but for own_loss_sum.
+struct StepNumbers {
+  double loss_sum = 0.0;    // cross-entropies of the global batch's labels
+  double grad_norm = 0.0;   // 2-norm of the gradients as they are stored: times the loss scale
+  at::Tensor own_loss_sum;  // of this rank's labels: [1], float64, on the model's device
+};
+
+class Step {
+ public:
+  // What part of a step is over: "forward" and "backward" of its last micro-batch, "optimizer".
+  using PhaseObserver = std::function<void(const char* phase)>;
+
+  // `plan` with its batch filled in. All three must outlive it.
+  Step(const config::Plan& plan, parallel::ParallelModel& model, optim::AdamW& optimizer,
+       PhaseObserver on_phase = {});
+
+  // Labels of the global batch: what the loss is divided by.
+  int64_t labels() const { return sizes_.global_batch * plan_.train.seq_len; }
+
+  // Gradients of all micro-batches, reduced over the ranks and multiplied by `loss_scale`;
+  // collective. On the meta device the norm is one that update() clips.
+  StepNumbers backward(BatchSource& batches, int64_t step, double loss_scale = 1.0);
+
+  // Clips to train.max_grad_norm, takes the loss scale out, and steps the optimizer.
+  void update(const StepNumbers& numbers, double loss_scale, double learning_rate);
+
+  // The end of a step whose update was left out.
+  void leave_out_update() const { over("optimizer"); }
+
+ private:
+  at::Tensor run(MicroBatch batch, double loss_scale, bool last);
+  StepNumbers share(const at::Tensor& own_loss_sum);
+  void over(const char* phase) const;
+
+  const config::Plan& plan_;
+  parallel::ParallelModel& model_;
+  optim::AdamW& optimizer_;
+  PhaseObserver on_phase_;
+  BatchSizes sizes_;
+};
+
+}  // namespace am::train
