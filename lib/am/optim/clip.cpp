@@ -6,7 +6,7 @@
 
 namespace am::optim {
 
-at::Tensor squared_norm(const std::vector<GradientShard>& shards, const runtime::Group& world) {
+at::Tensor squared_norm(const std::vector<GradientShard>& shards) {
   const at::NoGradGuard no_grad;
   at::Tensor sum;  // on the gradients' device: a GPU is asked for one number, not one a shard
   for (const auto& shard : shards) {
@@ -16,15 +16,13 @@ at::Tensor squared_norm(const std::vector<GradientShard>& shards, const runtime:
     sum = sum.defined() ? sum + norm * norm : norm * norm;
   }
   if (!sum.defined()) sum = at::zeros({}, at::kDouble);
-  sum = sum.reshape({1});
-  if (world.size() == 1) return sum;
-  sum = sum.to(world.device());
-  world.all_reduce(sum);
-  return sum;
+  return sum.reshape({1});
 }
 
 double global_norm(const std::vector<GradientShard>& shards, const runtime::Group& world) {
-  return std::sqrt(squared_norm(shards, world).item<double>());
+  const at::Tensor square = squared_norm(shards).to(world.device());
+  world.all_reduce(square);
+  return std::sqrt(square.item<double>());
 }
 
 double clip_factor(double norm, double max_norm) {

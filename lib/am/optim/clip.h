@@ -15,8 +15,9 @@ struct GradientShard {
   bool counted = true;
 };
 
-// The square of the 2-norm over all shards of all ranks of `world`, [1] in float64; collective.
-at::Tensor squared_norm(const std::vector<GradientShard>& shards, const runtime::Group& world);
+// This rank's part of the norm's square: [1], float64, on the gradients' device. Sums over all
+// ranks to the square of the 2-norm.
+at::Tensor squared_norm(const std::vector<GradientShard>& shards);
 
 // 2-norm over all shards of all ranks of `world`; collective. Sums of squares run in float64, so
 // the result does not depend on how the tensors are cut beyond the last bits.

@@ -5,7 +5,7 @@
 //   checkpoint::load_or_initialize(*model, ...);
 //   at::Tensor logits = model->forward(ids);
 //   (model->loss_sum(logits, labels) / labels_in_global_batch).backward();
-//   model->finish_backward();
+//   model->data_parallel().finish_backward();
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -47,6 +47,19 @@ class MetaBatches : public BatchSource {
   const config::Plan& plan_;
 };
 
+// What is alive when a phase is over.
+class PhaseMemories : public StepObserver {
+ public:
+  PhaseMemories(const tensor::MemoryMeter& meter, std::vector<PhaseMemory>& phases)
+      : meter_(meter), phases_(phases) {}
+
+  void phase_over(const char* phase) override { phases_.push_back({phase, meter_.live().total()}); }
+
+ private:
+  const tensor::MemoryMeter& meter_;
+  std::vector<PhaseMemory>& phases_;
+};
+
 }  // namespace
 
 DryRun dry_run(const config::Plan& plan, const model::ModelConfig& config, int64_t world_size,
@@ -65,9 +78,8 @@ DryRun dry_run(const config::Plan& plan, const model::ModelConfig& config, int64
   const auto model = parallel::ParallelModel::build(plan, config, layout, mesh);
   optim::AdamW optimizer(trained_parameters(*model), optimizer_options(plan, *model));
   MetaBatches batches(plan);
-  Step step(plan, *model, optimizer, [&](const char* phase) {
-    report.phases.push_back({phase, meter.live().total()});
-  });
+  PhaseMemories observer(meter, report.phases);
+  Step step(plan, *model, optimizer, observer);
   for (const int64_t index : {0, 1}) {
     // Gradients stay from step to step, so the second one is full from its start.
     report.collectives.clear();

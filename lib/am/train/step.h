@@ -9,7 +9,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <functional>
 
 #include "am/config/plan.h"
 #include "am/optim/adamw.h"
@@ -32,44 +31,58 @@ class BatchSource {
   virtual MicroBatch read(int64_t step, int64_t micro_batch) = 0;
 };
 
+// What a rank tells the others with every step.
+struct StepReport {
+  int64_t peak_memory_bytes = 0;
+  bool stop = false;  // asks for the end of the job after this step
+  bool save = false;  // asks for a checkpoint after this step
+};
+
+class StepObserver {
+ public:
+  virtual ~StepObserver() = default;
+  // What part of a step is over: "forward" and "backward" of its last micro-batch, "optimizer".
+  virtual void phase_over(const char* /*phase*/) {}
+  // Asked when the gradients are there.
+  virtual StepReport report() { return {}; }
+};
+
 // The same on every rank, but for own_loss_sum.
 struct StepNumbers {
   double loss_sum = 0.0;    // cross-entropies of the global batch's labels
   double grad_norm = 0.0;   // 2-norm of the gradients as they are stored: times the loss scale
+  StepReport of_any_rank;   // the largest peak; what any rank asks for
   at::Tensor own_loss_sum;  // of this rank's labels: [1], float64, on the model's device
 };
 
 class Step {
  public:
-  // What part of a step is over: "forward" and "backward" of its last micro-batch, "optimizer".
-  using PhaseObserver = std::function<void(const char* phase)>;
-
-  // `plan` with its batch filled in. All three must outlive it.
+  // `plan` with its batch filled in. All four must outlive it.
   Step(const config::Plan& plan, parallel::ParallelModel& model, optim::AdamW& optimizer,
-       PhaseObserver on_phase = {});
+       StepObserver& observer);
 
   // Labels of the global batch: what the loss is divided by.
   int64_t labels() const { return sizes_.global_batch * plan_.train.seq_len; }
 
-  // Gradients of all micro-batches, reduced over the ranks and multiplied by `loss_scale`;
-  // collective. On the meta device the norm is one that update() clips.
+  // Gradients of all micro-batches, reduced over the ranks and multiplied by `loss_scale`, and one
+  // message about them; collective. The host waits for the device once, for that message. On the
+  // meta device the norm is one that update() clips.
   StepNumbers backward(BatchSource& batches, int64_t step, double loss_scale = 1.0);
 
   // Clips to train.max_grad_norm, takes the loss scale out, and steps the optimizer.
   void update(const StepNumbers& numbers, double loss_scale, double learning_rate);
 
   // The end of a step whose update was left out.
-  void leave_out_update() const { over("optimizer"); }
+  void leave_out_update() { observer_.phase_over("optimizer"); }
 
  private:
   at::Tensor run(MicroBatch batch, double loss_scale, bool last);
   StepNumbers share(const at::Tensor& own_loss_sum);
-  void over(const char* phase) const;
 
   const config::Plan& plan_;
   parallel::ParallelModel& model_;
   optim::AdamW& optimizer_;
-  PhaseObserver on_phase_;
+  StepObserver& observer_;
   BatchSizes sizes_;
 };
 

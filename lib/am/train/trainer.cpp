@@ -62,7 +62,8 @@ Trainer::Trainer(const config::Plan& plan, const model::ModelConfig& config,
   model_ = parallel::ParallelModel::build(plan_, config, layout_, mesh_, strategy);
   optimizer_ = std::make_unique<optim::AdamW>(trained_parameters(*model_),
                                               optimizer_options(plan_, *model_));
-  step_ = std::make_unique<Step>(plan_, *model_, *optimizer_, callbacks_.phase);
+  StepObserver& observer = *this;
+  step_ = std::make_unique<Step>(plan_, *model_, *optimizer_, observer);
   guard_ = std::make_unique<StepGuard>(plan_, *model_, *optimizer_,
                                        [this](const std::string& line) { log(line); });
   load_or_resume();
@@ -70,6 +71,20 @@ Trainer::Trainer(const config::Plan& plan, const model::ModelConfig& config,
 
 void Trainer::log(const std::string& line) const {
   if (mesh_.rank() == 0 && callbacks_.log) callbacks_.log(line);
+}
+
+void Trainer::phase_over(const char* phase) {
+  if (callbacks_.phase) callbacks_.phase(phase);
+}
+
+// Any rank's wish is everybody's: all stop or save after the same step.
+StepReport Trainer::report() {
+  StepReport report;
+  report.peak_memory_bytes = observe::peak_memory_bytes(mesh_.device());
+  if (stop_ == nullptr) return report;
+  report.stop = stop_->requested() || unwritten_;
+  report.save = stop_->take_save_request();
+  return report;
 }
 
 void Trainer::choose_beginning(const model::ModelConfig& config) {
@@ -169,6 +184,8 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   } else {
     step_->leave_out_update();
   }
+  asked_ = numbers.of_any_rank;
+  metrics.peak_memory_bytes = asked_.peak_memory_bytes;
   metrics.tokens = step_->labels();
   metrics.step_seconds = seconds_since(start);
   observe::fill_rates(metrics, layout_.mesh.world_size());
@@ -247,7 +264,9 @@ TrainResult Trainer::run(const launch::StopSignal& stop) {
   TrainResult result;
   result.steps = first_step_;
   begin();
-  train_to_the_end(stop, result);
+  stop_ = &stop;
+  train_to_the_end(result);
+  stop_ = nullptr;
   result.trained_steps = result.steps - first_step_;
   if (plan_.checkpoint.export_format == "hf" && !result.stopped &&
       guard_->allows_writing("the export")) {
@@ -260,7 +279,7 @@ TrainResult Trainer::run(const launch::StopSignal& stop) {
   return result;
 }
 
-void Trainer::train_to_the_end(const launch::StopSignal& stop, TrainResult& result) {
+void Trainer::train_to_the_end(TrainResult& result) {
   const bool first = mesh_.rank() == 0;
   const auto sinks = open_sinks();
   bool saved = beginning_.resumes();  // after the last step
@@ -268,37 +287,23 @@ void Trainer::train_to_the_end(const launch::StopSignal& stop, TrainResult& resu
     const fs::path folder = save(result.steps);
     if (!folder.empty()) result.checkpoint = folder;
   };
-  // Of rank 0: the disk of the metrics is full. The job saves, and ends.
-  std::optional<Error> unwritten;
   for (int64_t step = first_step_; step < plan_.train.max_steps && !result.stopped; ++step) {
-    observe::StepMetrics metrics = train_step(step);
-    // The largest memory of all ranks, and whether any was asked to stop or to save: they do so
-    // after the same step.
-    const runtime::Group& world = mesh_.group("world");
-    at::Tensor shared = at::zeros({3}, at::kDouble);
-    shared[0] = static_cast<double>(observe::peak_memory_bytes(mesh_.device()));
-    shared[1] = stop.requested() || unwritten ? 1.0 : 0.0;
-    shared[2] = stop.take_save_request() ? 1.0 : 0.0;
-    shared = shared.to(world.device());
-    world.all_reduce(shared, runtime::ReduceOp::kMax);
-    shared = shared.cpu();
-    metrics.peak_memory_bytes = static_cast<int64_t>(shared[0].item<double>());
-    result.stopped = shared[1].item<double>() > 0.0 && step + 1 < plan_.train.max_steps;
+    const observe::StepMetrics metrics = train_step(step);
+    result.stopped = asked_.stop && step + 1 < plan_.train.max_steps;
     result.steps = step + 1;
     result.last = metrics;
-    if (!unwritten) unwritten = write_metrics(sinks, metrics);
+    if (!unwritten_) unwritten_ = write_metrics(sinks, metrics);
     if (first && callbacks_.step) callbacks_.step(metrics);
-    const bool asked = shared[2].item<double>() > 0.0;
-    saved = save_now(result.steps) || asked;
+    saved = save_now(result.steps) || asked_.save;
     if (saved) {
-      if (!unwritten) {
+      if (!unwritten_) {
         for (const auto& sink : sinks) sink->flush();
       }
       write();
     }
   }
   if (!saved) write();
-  if (unwritten) throw *unwritten;
+  if (unwritten_) throw *unwritten_;
   for (const auto& sink : sinks) sink->flush();
 }
 

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "am/base/error.h"
 #include "am/base/json.h"
 #include "am/checkpoint/checkpoint.h"
 #include "am/checkpoint/tensor_source.h"
@@ -57,7 +58,7 @@ struct TrainResult {
   std::filesystem::path exported;
 };
 
-class Trainer {
+class Trainer : private StepObserver {
  public:
   // Collective: builds the model under the plan's layout, loads or resumes it, opens the data.
   // `plan` was checked. `strategy`: in place of the plan's own, one of parallel/strategy.h by name.
@@ -69,7 +70,7 @@ class Trainer {
   // Collective: trains to max_steps, or until a rank is asked to stop; saves at the end.
   TrainResult run(const launch::StopSignal& stop);
 
-  // One optimizer step (from 0); what metrics.jsonl says about it, without the memory.
+  // One optimizer step (from 0); what metrics.jsonl says about it.
   observe::StepMetrics train_step(int64_t step);
   int64_t first_step() const { return first_step_; }
   // With its batch filled in.
@@ -82,6 +83,9 @@ class Trainer {
   std::filesystem::path save(int64_t steps);
 
  private:
+  void phase_over(const char* phase) override;
+  StepReport report() override;
+
   // The checkpoint, if any, and what is trained from there on; the model is not there yet.
   void choose_beginning(const model::ModelConfig& config);
   void load_or_resume();
@@ -93,7 +97,7 @@ class Trainer {
   // Before the first step: what lies ahead of it in the run folder gives way.
   void begin();
   void end(const TrainResult& result) const;
-  void train_to_the_end(const launch::StopSignal& stop, TrainResult& result);
+  void train_to_the_end(TrainResult& result);
   std::vector<std::unique_ptr<observe::MetricSink>> open_sinks() const;
   bool save_now(int64_t finished) const;
   void log(const std::string& line) const;
@@ -113,6 +117,9 @@ class Trainer {
   std::unique_ptr<StepGuard> guard_;
   std::unique_ptr<DataBatches> batches_;
   std::unique_ptr<Step> step_;
+  const launch::StopSignal* stop_ = nullptr;  // of run()
+  StepReport asked_;                          // by any rank, with the last step
+  std::optional<Error> unwritten_;            // of rank 0: the disk of the metrics is full
   int64_t first_step_ = 0;
   JobRecord record_;  // on rank 0
 };
