@@ -4,7 +4,7 @@
     scripts/check_layers.py               checks this repository; prints FILE:LINE for each violation, exit status 1
     scripts/check_layers.py --self-test   checks the check on a small wrong tree
 
-The numbers are the layers of lib/README.md. Third-party headers have one seam each, so that they can be replaced and
+The layers are those of the map in lib/README.md; a folder that is missing there, or in the tree, is a violation too. Third-party headers have one seam each, so that they can be replaced and
 cost compile time once.
 """
 
@@ -14,20 +14,31 @@ import re
 import sys
 import tempfile
 
-LAYERS = {
-    "base": 0, "term": 0.5,
-    "config": 1, "mesh": 1, "model": 1, "formats": 1,
-    "launch": 2, "schedule": 2,
-    "planner": 3,
-    "runtime": 4,
-    "tensor": 5,
-    "nn": 6,
-    "parallel": 7,
-    "checkpoint": 8, "data": 8, "optim": 8, "observe": 8,
-    "train": 9, "inspect": 9,
-    "cuda": 10,  # the plugin: it may include all, nobody includes it
-}
-LAST_CORE_LAYER = 3  # up to here nothing knows of libtorch
+MAP = "lib/README.md"
+# A row of the map: its layer, its folders (up to four, in columns), from column 51 on what they are for.
+MAP_ROW = re.compile(r"^(\d+)\s+(.*)$")
+FOLDERS_END = 51
+CORE_LINE = re.compile(r"^-+ +-+ libautomesh_core$")  # the layers below it know nothing of libtorch
+PLUGIN = "cuda"  # libautomesh_cuda.so: it may include all, nobody includes it
+
+
+def read_map(root):
+    """{folder: layer} of the map in lib/README.md, and the highest layer of libautomesh_core."""
+    layers, last_core, below = {}, -1, False
+    for line in (root / MAP).read_text(encoding="utf-8").splitlines():
+        below = below or CORE_LINE.match(line) is not None
+        row = MAP_ROW.match(line[:FOLDERS_END].rstrip())
+        if not row:
+            continue
+        for folder in row[2].split():
+            layers[folder] = int(row[1])
+        if below:
+            last_core = max(last_core, int(row[1]))
+        if row[1] == "0":
+            break
+    layers[PLUGIN] = max(layers.values(), default=0) + 1
+    return layers, last_core
+
 
 # Tools that must run without libtorch.
 TORCH_FREE_APPS = {"am-plan", "common"}
@@ -53,21 +64,21 @@ def sources(root):
                 yield path
 
 
-def judge(place, quote, header):
+def judge(place, quote, header, layers, last_core):
     """The violations of one include; place is the path of the including file, relative to the repository."""
     parts = place.split("/")
     in_lib = parts[:2] == ["lib", "am"]
     folder = parts[2] if in_lib and len(parts) > 3 else None
     app = parts[1] if parts[0] == "apps" and len(parts) > 2 else None
-    torch_free = (in_lib and LAYERS.get(folder, 0) <= LAST_CORE_LAYER) or app in TORCH_FREE_APPS
+    torch_free = (in_lib and layers.get(folder, 0) <= last_core) or app in TORCH_FREE_APPS
 
     if header.startswith("am/"):
         target = header.split("/")[1]
-        if target not in LAYERS:
-            yield f"{header}: the folder am/{target} has no layer (add it to scripts/check_layers.py and lib/README.md)"
-        elif folder in LAYERS and target != folder and LAYERS[target] >= LAYERS[folder]:
-            yield f"am/{folder} (layer {LAYERS[folder]:g}) includes {header} (layer {LAYERS[target]:g}): only lower layers are allowed"
-        elif app in TORCH_FREE_APPS and LAYERS[target] > LAST_CORE_LAYER:
+        if target not in layers:
+            yield f"{header}: the folder am/{target} is not on the map in {MAP}"
+        elif folder in layers and target != folder and layers[target] >= layers[folder]:
+            yield f"am/{folder} (layer {layers[folder]}) includes {header} (layer {layers[target]}): only lower layers are allowed"
+        elif app in TORCH_FREE_APPS and layers[target] > last_core:
             yield f"apps/{app} includes {header}, which needs libtorch"
     elif quote == '"' and in_lib:
         yield f'"{header}": write the path from lib/, as "am/{folder or "<folder>"}/..."'
@@ -80,15 +91,19 @@ def judge(place, quote, header):
 
 
 def violations(root):
+    layers, last_core = read_map(root)
+    for folder in sorted(layers):
+        if not (root / "lib/am" / folder).is_dir():
+            yield MAP, 1, f"the map has the folder {folder}, and there is no lib/am/{folder}"
     for path in sources(root):
         place = path.relative_to(root).as_posix()
         parts = place.split("/")
-        if parts[:2] == ["lib", "am"] and len(parts) > 3 and parts[2] not in LAYERS:
-            yield place, 1, f"the folder lib/am/{parts[2]} has no layer (add it to scripts/check_layers.py and lib/README.md)"
+        if parts[:2] == ["lib", "am"] and len(parts) > 3 and parts[2] not in layers:
+            yield place, 1, f"the folder lib/am/{parts[2]} is not on the map in {MAP}"
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             match = INCLUDE.match(line)
             if match:
-                for message in judge(place, *match.groups()):
+                for message in judge(place, *match.groups(), layers, last_core):
                     yield place, number, message
 
 
@@ -104,15 +119,20 @@ def report(root):
 
 
 def self_test():
+    rows = [f"{'6  train inspect':<{FOLDERS_END}}what they do", "5  runtime", "-- -- libautomesh_core", "4  planner gone", "3  launch pipeline",
+            "2  config mesh model", "1  term", "0  base", "9  beyond the map"]
     tree = {  # file: (text, the lines that must be reported)
+        MAP: ("\n".join(rows), [1]),  # "gone" is not there
         "lib/am/base/error.h": ("#pragma once\n#include <string>\n", []),
         "lib/am/base/json.h": ("#include <nlohmann/json.hpp>\n", []),
         "lib/am/base/low.cpp": ('#include "am/term/table.h"\n', [1]),
         "lib/am/term/table.h": ('#include "am/base/error.h"\n', []),
+        "lib/am/launch/env.h": ("", []),
+        "lib/am/pipeline/order.h": ("", []),
         "lib/am/config/plan.cpp": ('#include <toml++/toml.h>\n#include "am/config/plan.h"\n#include "am/mesh/layout.h"\n', [3]),
         "lib/am/mesh/layout.cpp": ("#include <ATen/ATen.h>\n#include <toml++/toml.h>\n", [1, 2]),
         "lib/am/model/families/llama.cpp": ('#include "am/model/family.h"\n#  include <nlohmann/json.hpp>\n', [2]),
-        "lib/am/planner/rules/fsdp2.cpp": ('#include "am/schedule/order.h"\n#include "am/runtime/group.h"\n', [2]),
+        "lib/am/planner/rules/fsdp2.cpp": ('#include "am/pipeline/order.h"\n#include "am/runtime/group.h"\n', [2]),
         "lib/am/runtime/group.cpp": ('#include <torch/torch.h>\n#include "am/launch/env.h"\n#include "group.h"\n', [3]),
         "lib/am/inspect/repl.cpp": ("#include <CLI/CLI.hpp>\n// #include <nlohmann/json.hpp>\n", [1]),
         "lib/am/cuda/engine.cpp": ('#include <nccl.h>\n#include "am/runtime/group.h"\n', []),

@@ -1,12 +1,12 @@
 // am-plan report PLAN -o plan.html: one page with all of it.
-#include "am/planner/report.h"
+#include "am/draw/report.h"
 
 #include "am/base/file.h"
 #include "am/base/text.h"
+#include "am/draw/timeline_svg.h"
+#include "am/pipeline/timeline.h"
 #include "am/planner/cost/stage_memory.h"
 #include "am/planner/stages.h"
-#include "am/schedule/svg.h"
-#include "am/schedule/timeline.h"
 #include "commands.h"
 #include "plan_input.h"
 
@@ -17,9 +17,9 @@ std::string timeline_of(const PlanInput& input) {
   const int64_t pp = input.layout.mesh.sizes().pp;
   if (pp == 1) return {};
   const auto shape = am::planner::pipeline_shape(input.plan.pipeline, pp);
-  const auto schedule = am::schedule::make_schedule(shape);
-  return am::schedule::to_svg(
-      am::schedule::simulate(schedule, am::schedule::Durations::even(schedule.stages(), pp)),
+  const auto schedule = am::pipeline::make_schedule(shape);
+  return am::draw::timeline_svg(
+      am::pipeline::simulate(schedule, am::pipeline::Durations::even(schedule.stages(), pp)),
       schedule.name);
 }
 
@@ -51,13 +51,13 @@ int run_report(const ReportOptions& options, const Output& output) {
   const auto stages = am::planner::memory_of_stages(input->plan, input->model, input->layout);
   const auto search = other_layouts(*input, *prediction);
   am::write_file_atomically(options.output,
-                            am::planner::html_report({.plan = input->plan,
-                                                      .model = input->model,
-                                                      .layout = input->layout,
-                                                      .stages = stages,
-                                                      .prediction = *prediction,
-                                                      .search = &search,
-                                                      .timeline_svg = timeline_of(*input)}));
+                            am::draw::html_report({.plan = input->plan,
+                                                   .model = input->model,
+                                                   .layout = input->layout,
+                                                   .stages = stages,
+                                                   .prediction = *prediction,
+                                                   .search = &search,
+                                                   .timeline_svg = timeline_of(*input)}));
   if (output.json) {
     am_apps::print(am::Json{{"written", options.output}});
   } else {

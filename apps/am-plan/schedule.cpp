@@ -1,17 +1,17 @@
 // am-plan schedule PLAN: the pipeline's timeline, drawn and as files.
-#include "am/schedule/schedule.h"
+#include "am/pipeline/schedule.h"
 
 #include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/config/batch.h"
+#include "am/draw/timeline_svg.h"
+#include "am/draw/timeline_text.h"
+#include "am/draw/timeline_trace.h"
+#include "am/pipeline/csv.h"
+#include "am/pipeline/timeline.h"
 #include "am/planner/memory.h"
 #include "am/planner/stages.h"
-#include "am/schedule/csv.h"
-#include "am/schedule/draw.h"
-#include "am/schedule/svg.h"
-#include "am/schedule/timeline.h"
-#include "am/schedule/trace.h"
 #include "am/term/table.h"
 #include "commands.h"
 #include "plan_input.h"
@@ -20,8 +20,8 @@
 namespace am_plan {
 namespace {
 
-using am::schedule::Schedule;
-using am::schedule::Timeline;
+using am::pipeline::Schedule;
+using am::pipeline::Timeline;
 
 struct Answer {
   Schedule schedule;
@@ -32,14 +32,14 @@ struct Answer {
 
 // Without a pipeline: each micro-batch's backward right behind its forward.
 std::optional<Schedule> micro_batches_in_order(int64_t count, am::Diagnostics& found) {
-  if (count > am::schedule::kLargestSchedule) {
+  if (count > am::pipeline::kLargestSchedule) {
     found.error("pp.schedule", {},
                 am::cat("a step of ", count, " micro-batches is too long to list"),
                 "a smaller train.global_batch_size, or a larger train.micro_batch_size");
     return std::nullopt;
   }
-  using am::schedule::Action;
-  using am::schedule::Kind;
+  using am::pipeline::Action;
+  using am::pipeline::Kind;
   Schedule schedule{.name = "none", .microbatches = count, .owners = {0}, .ranks = {{}}};
   for (int32_t m = 0; m < count; ++m) {
     schedule.ranks[0].emplace_back(Action{Kind::kForward, 0, m});
@@ -49,7 +49,7 @@ std::optional<Schedule> micro_batches_in_order(int64_t count, am::Diagnostics& f
 }
 
 std::optional<Schedule> read_schedule(const std::string& file, int64_t pp, am::Diagnostics& found) {
-  auto csv = am::schedule::parse_csv(am::read_file(file), file, found);
+  auto csv = am::pipeline::parse_csv(am::read_file(file), file, found);
   if (!csv.has_value()) return std::nullopt;
   if (csv->schedule.pp() != pp) {
     found.error(
@@ -75,13 +75,13 @@ std::optional<Answer> find_answer(const ScheduleOptions& options, const PlanInpu
     answer.has_pipeline = false;
     schedule = micro_batches_in_order(per_step, found);
   } else {
-    schedule = am::schedule::make_schedule(am::planner::pipeline_shape(input.plan.pipeline, pp));
+    schedule = am::pipeline::make_schedule(am::planner::pipeline_shape(input.plan.pipeline, pp));
   }
   if (!schedule.has_value()) return std::nullopt;
   answer.schedule = *std::move(schedule);
   answer.rounds = std::max<int64_t>(1, per_step / answer.schedule.microbatches);
-  answer.timeline = am::schedule::simulate(
-      answer.schedule, am::schedule::Durations::even(answer.schedule.stages(), pp));
+  answer.timeline = am::pipeline::simulate(
+      answer.schedule, am::pipeline::Durations::even(answer.schedule.stages(), pp));
   return answer;
 }
 
@@ -156,7 +156,7 @@ std::string rank_table(const Answer& answer, const am::term::Style& style) {
 std::string report(const Answer& answer, const am::term::Style& style) {
   std::string text =
       am::cat(style.paint(am::term::Role::kBold, title(answer)), "\n\n",
-              am::schedule::draw(answer.timeline, style), "\n", rank_table(answer, style),
+              am::draw::timeline_text(answer.timeline, style), "\n", rank_table(answer, style),
               "\nbubble ", percent(answer.timeline.bubble_fraction, 1.0), ", makespan ",
               am::format_general(answer.timeline.makespan, 6),
               ": one unit is the forward of a rank's layers, and a backward takes "
@@ -174,13 +174,13 @@ std::string report(const Answer& answer, const am::term::Style& style) {
 // Files first: the report on the screen says that they are there.
 void write_files(const ScheduleOptions& options, const Answer& answer) {
   if (!options.svg.empty()) {
-    am::write_file_atomically(options.svg, am::schedule::to_svg(answer.timeline, title(answer)));
+    am::write_file_atomically(options.svg, am::draw::timeline_svg(answer.timeline, title(answer)));
   }
   if (!options.trace.empty()) {
-    am::write_file_atomically(options.trace, am::schedule::to_chrome_trace(answer.timeline));
+    am::write_file_atomically(options.trace, am::draw::to_chrome_trace(answer.timeline));
   }
   if (!options.csv.empty()) {
-    am::write_file_atomically(options.csv, am::schedule::to_csv(answer.schedule));
+    am::write_file_atomically(options.csv, am::pipeline::to_csv(answer.schedule));
   }
 }
 

@@ -13,6 +13,8 @@
 #include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
+#include "am/compat/distributed.h"
+#include "am/compat/init_utils.h"
 #include "am/launch/background_output.h"
 #include "am/launch/cores.h"
 #include "am/launch/rank_error.h"
@@ -21,8 +23,6 @@
 #include "am/observe/step_line.h"
 #include "am/parallel/parallel_model.h"
 #include "am/planner/parameter_choice.h"
-#include "am/runtime/distributed.h"
-#include "am/runtime/init_utils.h"
 #include "am/runtime/nccl_environment.h"
 #include "am/runtime/torch_error.h"
 #include "am/runtime/watchdog.h"
@@ -83,14 +83,14 @@ class Rank {
   const launch::RankEnvironment& here_;
   launch::BackgroundOutput out_{STDERR_FILENO};  // no reader of it may hold up the job
   bool silent_ = false;                          // rank 0 says the same
-  runtime::Distributed dist_;
+  compat::Distributed dist_;
   std::unique_ptr<runtime::Watchdog> watchdog_;
 };
 
 void Rank::join(const config::Plan& plan) {
   runtime::set_nccl_defaults(launch::RunFolder(run_folder(options_)).logs());
-  runtime::initialize_distributed(dist_, parallel::backend_of(plan),
-                                  std::chrono::seconds(options_.timeout_seconds));
+  compat::initialize_distributed(dist_, parallel::backend_of(plan),
+                                 std::chrono::seconds(options_.timeout_seconds));
   runtime::WatchdogOptions watch;
   watch.on_stall = [this](const runtime::CollectiveError& error) {
     std::_Exit(report(error));  // the main thread does not return

@@ -37,7 +37,7 @@ TEST_CASE("full tensors that do not fit are not assembled", "[inspect]") {
   const Outcome refused = execute(session, "unshard all");
   CHECK_THAT(message(refused), Catch::Contains("takes 84.88 KiB of memory") &&
                                    Catch::Contains("1000 B of 1.00 TiB are available"));
-  CHECK(session.holder().held_bytes().front().unsharded == 0);
+  CHECK(session.view().held_bytes().front().unsharded == 0);
   CHECK(execute(session, "unshard model.norm").ok());
   CHECK(execute(session, "unshard all --force").ok());
   CHECK(execute(session, "unshard all").ok());  // nothing more is needed
@@ -73,7 +73,7 @@ TEST_CASE("an interrupt ends long commands wherever they are", "[inspect]") {
       if (command == "hist lm_head.weight" && asked == 3) continue;  // it is over before
       CHECK(message(outcome) == "interrupted");
       CHECK_FALSE(outcome.error->fatal());
-      CHECK(session.holder().held_bytes().front().unsharded == 0);
+      CHECK(session.view().held_bytes().front().unsharded == 0);
       CHECK(std::filesystem::is_empty(temporary.path()));
     }
   }
@@ -96,10 +96,10 @@ TEST_CASE("an interrupt of one rank ends a command on all", "[inspect]") {
       options.interrupted = [&world, count = std::make_shared<int>(0)] {
         return world.rank() == 1 && ++*count > 2;
       };
-      Session session(std::make_unique<ShardedHolder>(*opened, *config, *layout, world), options);
+      Session session(std::make_unique<ShardedView>(*opened, *config, *layout, world), options);
       const auto rank = static_cast<size_t>(world.rank());
       messages[rank] = message(execute(session, command));
-      left[rank] = session.holder().held_bytes()[rank].unsharded;
+      left[rank] = session.view().held_bytes()[rank].unsharded;
     });
     INFO(command);
     CHECK(messages == std::vector<std::string>{"interrupted", "interrupted"});

@@ -13,8 +13,8 @@
 #include "am/checkpoint/tensor_source.h"
 #include "am/checkpoint/weights.h"
 #include "am/inspect/command.h"
-#include "am/inspect/sharded_holder.h"
-#include "am/inspect/stored_holder.h"
+#include "am/inspect/sharded_view.h"
+#include "am/inspect/stored_view.h"
 #include "am/runtime/world.h"
 
 namespace am::inspect::test {
@@ -24,7 +24,7 @@ inline std::string fixture(const std::string& family) {
 }
 
 inline Session stored_session(const std::string& path, SessionOptions options = {}) {
-  return Session(std::make_unique<StoredHolder>(checkpoint::open_tensor_source(path)), options);
+  return Session(std::make_unique<StoredView>(checkpoint::open_tensor_source(path)), options);
 }
 
 // A plan in float32 with the fixture's weights. `mesh` is TOML for [mesh], `strategy` for
@@ -56,7 +56,7 @@ inline std::vector<Outcome> run_on_ranks(int64_t ranks, const std::string& plan_
   runtime::run_ranks(ranks, [&](const runtime::World& world) {
     SessionOptions options;
     options.for_programs = true;
-    Session session(std::make_unique<ShardedHolder>(*plan, *config, *layout, world), options);
+    Session session(std::make_unique<ShardedView>(*plan, *config, *layout, world), options);
     for (const std::string& input : inputs) {
       outcomes[static_cast<size_t>(world.rank())].push_back(execute(session, input));
     }

@@ -74,7 +74,7 @@ TEST_CASE("info counts elements", "[inspect]") {
   CHECK(info["parameters"] == elements);
   CHECK(info["model_type"] == "llama");
   CHECK(info["world_size"] == 1);
-  CHECK(session.holder().title() == "llama llama-sharded");
+  CHECK(session.view().title() == "llama llama-sharded");
 }
 
 TEST_CASE("stats and print give the file's own values", "[inspect]") {

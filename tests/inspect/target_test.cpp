@@ -56,7 +56,7 @@ TEST_CASE("a checkpoint of two ranks shows who wrote what", "[inspect]") {
   write_checkpoint(folder, 7);
   REQUIRE(find_target(folder).kind == TargetKind::kWeights);
   Session session = stored_session(folder.string());
-  CHECK(session.holder().title() == "llama step-7 [dp_shard 2]");
+  CHECK(session.view().title() == "llama step-7 [dp_shard 2]");
   const Json shown = execute(session, "show lm_head.weight").result.json;
   CHECK(shown["placements"] == Json{{"dp_shard_cp", "Shard(0)"}});
   REQUIRE(shown["shards"].size() == 2);

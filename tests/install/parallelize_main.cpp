@@ -2,7 +2,7 @@
 // own, on two ranks of this process.
 #include <ATen/ATen.h>
 #include <am/checkpoint/weights.h>
-#include <am/parallel/parallelizer.h>
+#include <am/compat/parallelizer.h>
 #include <am/parallel/strategy.h>
 #include <am/parallel/unshard.h>
 #include <am/planner/rules.h>
@@ -55,7 +55,7 @@ int main() {
   std::vector<double> losses;
   runtime::run_ranks(2, [&](const runtime::World& world) {
     const runtime::DeviceMesh mesh(world, mesh::MeshLayout({.dp_shard = 2}));
-    const auto fsdp2 = parallel::fsdp2_strategy_parallelize(*config, mesh, full_precision());
+    const auto fsdp2 = compat::fsdp2_strategy_parallelize(*config, mesh, full_precision());
 
     config::Plan plan;
     plan.mesh.world_size = 2;

@@ -117,7 +117,8 @@ TEST_CASE("overlap_param_gather gathers the next unit while one computes") {
       int64_t mine = 0;
       world.context()->on_collective = [&](const runtime::Collective& /*collective*/,
                                            int64_t /*bytes*/) { ++mine; };
-      rank.model->data_parallel().before_unit(0, at::zeros({1, 8}, at::kLong));
+      at::Tensor ids = at::zeros({1, 8}, at::kLong);
+      rank.model->data_parallel().before_unit(0, {&ids, 1});
       world.context()->on_collective = nullptr;
       rank.model->data_parallel().finish_backward();
       if (world.rank() == 0) sent = mine;
@@ -135,7 +136,8 @@ TEST_CASE("mp_policy casts inputs and outputs where it says so") {
     runtime::run_ranks(1, [&](const runtime::World& world) {
       test::RankModel rank(plan, world);
       auto& data_parallel = rank.model->data_parallel();
-      const at::Tensor x = data_parallel.before_unit(1, at::zeros({1, 8, 128}));
+      at::Tensor x = at::zeros({1, 8, 128});
+      data_parallel.before_unit(1, {&x, 1});
       found.first = x.scalar_type();
       data_parallel.finish_backward();
       found.second = rank.model->forward(at::zeros({1, 8}, at::kLong)).scalar_type();
@@ -157,7 +159,8 @@ TEST_CASE("cast_forward_inputs = false leaves a unit's input as it comes") {
       plan_text(1, "mp_policy = { param_dtype = \"bfloat16\", cast_forward_inputs = false }\n"));
   runtime::run_ranks(1, [&](const runtime::World& world) {
     test::RankModel rank(plan, world);
-    const at::Tensor x = rank.model->data_parallel().before_unit(1, at::zeros({1, 8, 128}));
+    at::Tensor x = at::zeros({1, 8, 128});
+    rank.model->data_parallel().before_unit(1, {&x, 1});
     RANK_CHECK(x.scalar_type() == at::kFloat);
     rank.model->data_parallel().finish_backward();
   });

@@ -8,8 +8,8 @@
 #include <map>
 
 #include "am/base/error.h"
+#include "am/compat/imports.h"
 #include "am/model/layer_class.h"
-#include "am/parallel/imports.h"
 #include "am/planner/tp_plugin.h"
 #include "am/train/trainer.h"
 #include "support/model_step.h"
@@ -184,28 +184,29 @@ TEST_CASE("a plugin that is none, or of another automesh, says so") {
 TEST_CASE("import_class_from_path: layers, strategies and plugins", "[parity]") {
   const std::string path = "transformers.models.qwen3.modeling_qwen3.Qwen3DecoderLayer";
   for (const std::string& name : {path, std::string("Qwen3DecoderLayer")}) {
-    const auto layer = std::get<ImportedLayer>(import_class_from_path(name));
+    const auto layer = std::get<compat::ImportedLayer>(compat::import_class_from_path(name));
     CHECK(layer.family->model_type == "qwen3");
   }
-  const auto strategy = std::get<ImportedStrategy>(import_class_from_path("megatron_fsdp"));
+  const auto strategy =
+      std::get<compat::ImportedStrategy>(compat::import_class_from_path("megatron_fsdp"));
   CHECK(strategy.name == "megatron_fsdp");
   CHECK(static_cast<bool>(strategy.strategy));
-  const auto symbol =
-      std::get<ImportedSymbol>(import_class_from_path(AM_TEST_PLUGINS "/tp_plan.so:good"));
+  const auto symbol = std::get<compat::ImportedSymbol>(
+      compat::import_class_from_path(AM_TEST_PLUGINS "/tp_plan.so:good"));
   CHECK_THAT(reinterpret_cast<const char* (*)()>(symbol.address)(), Catch::Contains("down_proj"));
   CHECK(symbol.symbol == "good");
-  const auto [what, help] = error_of([] { import_class_from_path("LamaDecoderLayer"); });
+  const auto [what, help] = error_of([] { compat::import_class_from_path("LamaDecoderLayer"); });
   CHECK_THAT(what, Catch::Contains("\"LamaDecoderLayer\""));
   CHECK_THAT(help, Catch::Contains("did you mean \"LlamaDecoderLayer\"?"));
 }
 
 TEST_CASE("import_classes_from_paths reports every failure", "[parity]") {
   const std::vector<std::string> good = {"LlamaDecoderLayer", "fsdp2"};
-  CHECK(import_classes_from_paths(good).size() == 2);
-  CHECK(import_classes_from_paths({}).empty());
+  CHECK(compat::import_classes_from_paths(good).size() == 2);
+  CHECK(compat::import_classes_from_paths({}).empty());
   const std::vector<std::string> bad = {"LlamaDecoderLayer", "nodots", "torch.nn.Linear",
                                         "/nowhere/libmine.so:x"};
-  const auto [what, help] = error_of([&] { import_classes_from_paths(bad); });
+  const auto [what, help] = error_of([&] { compat::import_classes_from_paths(bad); });
   CHECK_THAT(what, Catch::Contains("3 of 4 classes cannot be imported") &&
                        Catch::Contains("\"nodots\": ") &&
                        Catch::Contains("\"torch.nn.Linear\": ") &&

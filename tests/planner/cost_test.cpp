@@ -70,14 +70,14 @@ TEST_CASE("CSV: quotes, empty cells, long rows") {
 TEST_CASE("a pipeline's time is that of all its events") {
   std::mt19937 random(7);
   std::uniform_real_distribution<double> near_one(0.8, 1.2);
-  for (const std::string_view name : schedule::schedule_names()) {
+  for (const std::string_view name : pipeline::schedule_names()) {
     for (const int64_t pp : {2, 4, 8}) {
       for (const int64_t virtual_stages : {1, 2, 4}) {
-        const schedule::PipelineShape shape{std::string(name), pp, virtual_stages, pp * 10};
-        if (schedule::violated_demand(shape)) continue;
+        const pipeline::PipelineShape shape{std::string(name), pp, virtual_stages, pp * 10};
+        if (pipeline::violated_demand(shape)) continue;
         INFO(name << " pp " << pp << " v " << virtual_stages);
-        schedule::Durations even;
-        schedule::Durations uneven;
+        pipeline::Durations even;
+        pipeline::Durations uneven;
         for (int64_t i = 0; i < pp * virtual_stages; ++i) {
           // The last stage has the head.
           const double more = i + 1 == pp * virtual_stages ? 1.3 : 1.0;
@@ -85,19 +85,19 @@ TEST_CASE("a pipeline's time is that of all its events") {
           uneven.stages.push_back({more, more, more * near_one(random)});
         }
         const PipelineOrder order(shape);
-        const auto whole = schedule::make_schedule(shape);
+        const auto whole = pipeline::make_schedule(shape);
         CHECK(order.run(even.stages).seconds ==
-              Approx(schedule::simulate(whole, even).makespan).epsilon(1e-9));
+              Approx(pipeline::simulate(whole, even).makespan).epsilon(1e-9));
         CHECK(order.run(uneven.stages).seconds ==
-              Approx(schedule::simulate(whole, uneven).makespan).epsilon(0.02));
+              Approx(pipeline::simulate(whole, uneven).makespan).epsilon(0.02));
       }
     }
   }
 }
 
 TEST_CASE("bubble of 1f1b is the textbook's") {
-  const schedule::PipelineShape shape{"1f1b", 4, 1, 32};
-  const std::vector<schedule::StageDurations> stages(4, {1.0, 1.0, 1.0});
+  const pipeline::PipelineShape shape{"1f1b", 4, 1, 32};
+  const std::vector<pipeline::StageDurations> stages(4, {1.0, 1.0, 1.0});
   CHECK(PipelineOrder(shape).run(stages).bubble_fraction == Approx(3.0 / 35.0));
 }
 

@@ -292,8 +292,8 @@ TEST_CASE("layers are dealt to stages, extra ones to the first") {
   CHECK_FALSE(am::planner::split_points_fit({4, 1}, 5, 3));
   CHECK_FALSE(am::planner::split_points_fit({1, 5}, 5, 3));
   CHECK_FALSE(am::planner::split_points_fit({1}, 5, 3));
-  CHECK(am::schedule::stage_owners("looped_bfs", 2, 2) == std::vector<int64_t>{0, 1, 0, 1});
-  CHECK(am::schedule::stage_owners("zbv_zero_bubble", 2, 2) == std::vector<int64_t>{0, 1, 1, 0});
+  CHECK(am::pipeline::stage_owners("looped_bfs", 2, 2) == std::vector<int64_t>{0, 1, 0, 1});
+  CHECK(am::pipeline::stage_owners("zbv_zero_bubble", 2, 2) == std::vector<int64_t>{0, 1, 1, 0});
 }
 
 TEST_CASE("a pipeline's schedule, as the plan has it") {

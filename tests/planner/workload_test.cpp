@@ -256,13 +256,13 @@ TEST_CASE("every N-th layer is checkpointed, and memory by formula keeps the oth
 TEST_CASE("no schedule is faster than its least time") {
   std::mt19937 random(3);
   std::uniform_real_distribution<double> some(0.5, 2.0);
-  for (const std::string_view name : schedule::schedule_names()) {
+  for (const std::string_view name : pipeline::schedule_names()) {
     for (const int64_t pp : {2, 4, 8}) {
       for (const int64_t virtual_stages : {1, 2, 4}) {
         for (const int64_t microbatches : {pp, 2 * pp, 5 * pp, 20 * pp}) {
-          const schedule::PipelineShape shape{std::string(name), pp, virtual_stages, microbatches};
-          if (schedule::violated_demand(shape)) continue;
-          std::vector<schedule::StageDurations> stages;
+          const pipeline::PipelineShape shape{std::string(name), pp, virtual_stages, microbatches};
+          if (pipeline::violated_demand(shape)) continue;
+          std::vector<pipeline::StageDurations> stages;
           for (int64_t i = 0; i < shape.stages(); ++i) {
             const double backward = some(random);
             stages.push_back({some(random), backward, backward});

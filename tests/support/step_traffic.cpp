@@ -101,9 +101,9 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
   if (layout.mesh.group_size("dp_cp") > 1) {
     const int64_t ignored = in_reduce_dtype(stored(layout.ignored(), true));
     if (ignored > 0) send("all_reduce dp_cp", ignored, reductions);
-    send("all_reduce dp_cp", 8, 1);
   }
-  if (layout.mesh.world_size() > 1) send("all_reduce world", 8, 1);
+  const int64_t ranks = layout.mesh.world_size();
+  if (ranks > 1) send("all_reduce world", 8 * (4 + ranks), 1);
   return traffic;
 }
 

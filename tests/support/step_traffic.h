@@ -12,8 +12,7 @@
 //   all_reduce      each unit's piece over the replicas; R > 1. What FSDP ignores, whole, over all
 //                   data-parallel ranks.
 // Frozen parameters are gathered and not reduced; units before the first one that trains have no
-// way back. Per step: the loss (one double over dp_cp) and the gradients' norm (one over all
-// ranks).
+// way back. Per step one message of all ranks (train/step.h): 4 doubles, and one a rank.
 #pragma once
 
 #include <cstdint>

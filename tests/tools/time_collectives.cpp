@@ -13,7 +13,7 @@
 #include <numeric>
 #include <vector>
 
-#include "am/runtime/distributed.h"
+#include "am/compat/distributed.h"
 
 namespace {
 
@@ -66,7 +66,7 @@ void compare(const Group& gloo, const Group& shared, int64_t bytes) {
 int main() {
   try {
     at::set_num_threads(1);
-    Distributed dist;
+    am::compat::Distributed dist;
     dist.join({.timeout = std::chrono::seconds(60)});
     const World& world = dist.world();
     // An engine reads the variable as it is made.

@@ -1,4 +1,4 @@
-// Small facts that both holders state alike: titles, totals, the mesh, the tokenizer of a plan.
+// Small facts that both views state alike: titles, totals, the mesh, the tokenizer of a plan.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 #include "am/base/diagnostic.h"
 #include "am/base/json.h"
 #include "am/config/plan.h"
-#include "am/inspect/holder.h"
+#include "am/inspect/parameter_view.h"
 
 namespace am::inspect {
 

@@ -6,12 +6,12 @@ namespace am::inspect {
 
 SessionFacts facts_of(const Session& session) {
   SessionFacts facts;
-  facts.title = session.holder().title();
-  for (const HeldParameter& parameter : session.holder().parameters()) {
+  facts.title = session.view().title();
+  for (const HeldParameter& parameter : session.view().parameters()) {
     facts.parameters.push_back(parameter.name);
   }
-  facts.modules = module_names(session.holder().parameters());
-  facts.note = session.holder().note();
+  facts.modules = module_names(session.view().parameters());
+  facts.note = session.view().note();
   return facts;
 }
 

@@ -26,7 +26,7 @@ at::Tensor as_batch(const parallel::ParallelModel& model, std::span<const int64_
 // behind the text changes nothing before it, and nobody looks at it.
 at::Tensor as_padded_batch(Session& session, const parallel::ParallelModel& model,
                            std::span<const int64_t> ids) {
-  const int64_t multiple = session.holder().length_multiple();
+  const int64_t multiple = session.view().length_multiple();
   const auto length = static_cast<int64_t>(ids.size());
   std::vector<int64_t> padded(ids.begin(), ids.end());
   padded.resize(static_cast<size_t>(ceil_div(length, multiple) * multiple), ids.back());
@@ -51,14 +51,14 @@ void require_two(const std::vector<int64_t>& ids) {
 // ranks see at the same place. Any other error ends the session.
 void run_forward(Session& session, const std::function<void(parallel::ParallelModel&)>& body) {
   const at::NoGradGuard no_grad;
-  parallel::ParallelModel& model = session.holder().runnable();
+  parallel::ParallelModel& model = session.view().runnable();
   try {
     body(model);
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::kUsage) session.holder().after_forward();
+    if (error.kind() == ErrorKind::kUsage) session.view().after_forward();
     throw;
   }
-  session.holder().after_forward();
+  session.view().after_forward();
 }
 
 using VisitWindow = std::function<void(const parallel::ParallelModel& model,
@@ -91,7 +91,7 @@ double uniform(int64_t seed, int64_t position) {
 std::vector<int64_t> encode(Session& session, const std::string& text) {
   const data::Tokenizer& tokenizer = session.tokenizer();
   std::vector<int64_t> ids = tokenizer.encode(text);
-  const int64_t vocabulary = session.holder().runnable().config().vocab_size;
+  const int64_t vocabulary = session.view().runnable().config().vocab_size;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < vocabulary) continue;
     const std::string token = tokenizer.decode(std::span<const int64_t>(&ids[i], 1));
@@ -106,7 +106,7 @@ std::vector<int64_t> encode(Session& session, const std::string& text) {
 }
 
 int64_t window_length(Session& session) {
-  const int64_t longest = session.holder().runnable().config().max_position_embeddings;
+  const int64_t longest = session.view().runnable().config().max_position_embeddings;
   return longest > 0 ? std::min(longest, kLongestWindow) : kLongestWindow;
 }
 
@@ -163,7 +163,7 @@ std::vector<int64_t> generate(Session& session, const std::vector<int64_t>& prom
       const int64_t own = sample(last.reshape({-1}), options, uniform(options.seed, i));
       // Rank 0 decides: no rounding can lead two ranks apart.
       const at::Tensor choices =
-          session.holder().gather(at::full({1}, own, at::TensorOptions(at::kLong)));
+          session.view().gather(at::full({1}, own, at::TensorOptions(at::kLong)));
       ids.push_back(choices[0][0].item<int64_t>());
     }
   });

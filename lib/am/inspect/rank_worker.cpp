@@ -9,7 +9,7 @@
 #include "am/base/text.h"
 #include "am/inspect/interpreter.h"
 #include "am/inspect/messages.h"
-#include "am/inspect/sharded_holder.h"
+#include "am/inspect/sharded_view.h"
 #include "am/inspect/target.h"
 #include "am/launch/environment.h"
 #include "am/launch/signal_thread.h"
@@ -28,7 +28,7 @@ std::atomic<bool> interrupt_requested{
 
 void on_interrupt(int) { interrupt_requested = true; }
 
-// The holder refers to nothing of the plan but its own copy.
+// The view refers to nothing of the plan but its own copy.
 Session open_session(const WorkerSetup& setup) {
   Diagnostics found;
   const auto here = launch::detect_environment(launch::process_environment(), found);
@@ -41,10 +41,10 @@ Session open_session(const WorkerSetup& setup) {
   }
   const runtime::World world = runtime::World::connect(
       *here, {.timeout = kTimeout, .backend = parallel::backend_of(opened->plan)});
-  auto holder = std::make_unique<ShardedHolder>(opened->plan, opened->model, opened->layout, world);
+  auto view = std::make_unique<ShardedView>(opened->plan, opened->model, opened->layout, world);
   SessionOptions options = setup.session;
   options.interrupted = [] { return interrupt_requested.load(); };
-  return Session(std::move(holder), options);
+  return Session(std::move(view), options);
 }
 
 Json ready_message(const Session& session) {
@@ -59,7 +59,7 @@ int serve(int socket) {
   const auto setup = receive_message(socket);
   if (!setup) return 0;
   Session session = open_session(worker_setup(*setup));
-  const bool first = session.holder().rank() == 0;
+  const bool first = session.view().rank() == 0;
   send_message(socket, first ? ready_message(session) : Json::object());
   while (const auto request = receive_message(socket)) {
     interrupt_requested = false;

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "am/inspect/holder.h"
+#include "am/inspect/parameter_view.h"
 #include "am/term/style.h"
 
 namespace am::inspect {

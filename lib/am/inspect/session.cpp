@@ -47,11 +47,11 @@ std::vector<std::string> names_of(const std::vector<HeldParameter>& parameters) 
 
 }  // namespace
 
-Session::Session(std::unique_ptr<Holder> holder, SessionOptions options)
-    : holder_(std::move(holder)), options_(std::move(options)) {}
+Session::Session(std::unique_ptr<ParameterView> view, SessionOptions options)
+    : view_(std::move(view)), options_(std::move(options)) {}
 
 const HeldParameter& Session::parameter(std::string_view name) const {
-  const std::vector<HeldParameter>& all = holder_->parameters();
+  const std::vector<HeldParameter>& all = view_->parameters();
   const HeldParameter* found = nullptr;
   int endings = 0;
   for (const HeldParameter& candidate : all) {
@@ -81,7 +81,7 @@ std::vector<const HeldParameter*> Session::matching(std::string_view pattern) co
   const bool all = pattern.empty() || pattern == "all";
   const std::string as_module = cat(pattern, ".");
   std::vector<const HeldParameter*> found;
-  for (const HeldParameter& candidate : holder_->parameters()) {
+  for (const HeldParameter& candidate : view_->parameters()) {
     if (all || candidate.name == pattern || starts_with(candidate.name, as_module) ||
         glob_match(pattern, candidate.name)) {
       found.push_back(&candidate);
@@ -92,8 +92,8 @@ std::vector<const HeldParameter*> Session::matching(std::string_view pattern) co
     throw Error(ErrorKind::kUsage, cat("no parameter matches `", pattern, "`"),
                 "`*` also matches dots: *.q_proj.weight");
   }
-  std::vector<std::string> names = names_of(holder_->parameters());
-  for (const std::string& module : module_names(holder_->parameters())) names.push_back(module);
+  std::vector<std::string> names = names_of(view_->parameters());
+  for (const std::string& module : module_names(view_->parameters())) names.push_back(module);
   const auto ending = std::count_if(names.begin(), names.end(), [&](const std::string& name) {
     return ends_with(name, cat(".", pattern));
   });
@@ -111,7 +111,7 @@ const data::Tokenizer& Session::tokenizer() {
   if (tokenizer_) return *tokenizer_;
   std::string name = options_.tokenizer;
   if (name.empty()) {
-    const DefaultTokenizer own = holder_->default_tokenizer();
+    const DefaultTokenizer own = view_->default_tokenizer();
     if (own.name.empty()) {
       throw Error(ErrorKind::kPlan, own.problem,
                   "`set tokenizer PATH` names a tokenizer.json; `set tokenizer bytes` takes each "
@@ -137,7 +137,7 @@ void Session::require_memory(int64_t bytes, const std::string& what, bool forced
   const launch::Space own = options_.memory ? options_.memory() : launch::memory_of_machine();
   // All ranks judge by the same numbers.
   const at::Tensor rows =
-      holder_->gather(at::tensor({own.total, own.available}, at::TensorOptions(at::kLong)));
+      view_->gather(at::tensor({own.total, own.available}, at::TensorOptions(at::kLong)));
   const at::Tensor least = std::get<0>(rows.min(0));
   const launch::Space memory{least[0].item<int64_t>(), least[1].item<int64_t>()};
   const auto shortage = launch::memory_shortage(bytes, memory);
@@ -148,7 +148,7 @@ void Session::require_memory(int64_t bytes, const std::string& what, bool forced
 
 void Session::check_interrupt() {
   const at::Tensor flag = at::full({1}, is_interrupted() ? 1 : 0, at::TensorOptions(at::kLong));
-  if (holder_->gather(flag).max().item<int64_t>() != 0) {
+  if (view_->gather(flag).max().item<int64_t>() != 0) {
     throw Error(ErrorKind::kUsage, "interrupted");
   }
 }

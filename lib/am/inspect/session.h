@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "am/data/tokenizer.h"
-#include "am/inspect/holder.h"
+#include "am/inspect/parameter_view.h"
 #include "am/launch/memory_fit.h"
 #include "am/term/style.h"
 
@@ -24,7 +24,7 @@ struct SessionOptions {
   term::Style style;
   bool for_programs = false;  // --json: `Result::json` is read, not its text
   bool force = false;         // what this machine's memory cannot hold is tried all the same
-  std::string tokenizer;      // empty: the holder's own
+  std::string tokenizer;      // empty: the view's own
   std::function<launch::Space()> memory;  // of this machine; empty: as it is
   std::function<bool()>
       interrupted;  // did the user ask to stop the command that runs? May be empty
@@ -32,10 +32,10 @@ struct SessionOptions {
 
 class Session {
  public:
-  Session(std::unique_ptr<Holder> holder, SessionOptions options);
+  Session(std::unique_ptr<ParameterView> view, SessionOptions options);
 
-  Holder& holder() { return *holder_; }
-  const Holder& holder() const { return *holder_; }
+  ParameterView& view() { return *view_; }
+  const ParameterView& view() const { return *view_; }
   const term::Style& style() const { return options_.style; }
 
   bool for_programs() const { return options_.for_programs; }
@@ -67,7 +67,7 @@ class Session {
   void require_memory(int64_t bytes, const std::string& what, bool forced);
 
  private:
-  std::unique_ptr<Holder> holder_;
+  std::unique_ptr<ParameterView> view_;
   SessionOptions options_;
   std::unique_ptr<data::Tokenizer> tokenizer_;
   int digits_ = 4;

@@ -7,8 +7,8 @@
 #include "am/checkpoint/step_folders.h"
 #include "am/checkpoint/tensor_source.h"
 #include "am/inspect/rank_processes.h"
-#include "am/inspect/sharded_holder.h"
-#include "am/inspect/stored_holder.h"
+#include "am/inspect/sharded_view.h"
+#include "am/inspect/stored_view.h"
 #include "am/nn/runnable.h"
 #include "am/parallel/parallel_model.h"
 #include "am/planner/host_memory.h"
@@ -104,8 +104,8 @@ std::unique_ptr<Interpreter> open_weights(const fs::path& path, const OpenOption
                 cat(flag, ": ", path.string(), " is no plan, but weights at rest"),
                 "a plan whose model.weights names them takes --set and --nproc");
   }
-  auto holder = std::make_unique<StoredHolder>(checkpoint::open_tensor_source(path));
-  return std::make_unique<LocalInterpreter>(Session(std::move(holder), options.session));
+  auto view = std::make_unique<StoredView>(checkpoint::open_tensor_source(path));
+  return std::make_unique<LocalInterpreter>(Session(std::move(view), options.session));
 }
 
 // Before a byte of it is allocated. GPUs' memory is not this machine's.
@@ -139,9 +139,9 @@ std::unique_ptr<Interpreter> open_target(const Target& target, const OpenOptions
   }
   require_memory(*opened, options);
   if (ranks == 1) {
-    auto holder = std::make_unique<ShardedHolder>(opened->plan, opened->model, opened->layout,
-                                                  runtime::World::single());
-    return std::make_unique<LocalInterpreter>(Session(std::move(holder), options.session));
+    auto view = std::make_unique<ShardedView>(opened->plan, opened->model, opened->layout,
+                                              runtime::World::single());
+    return std::make_unique<LocalInterpreter>(Session(std::move(view), options.session));
   }
   WorkerSetup setup;
   setup.plan = target.path;

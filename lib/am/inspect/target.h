@@ -1,9 +1,9 @@
 // What am-repl's TARGET is, and how it is opened.
 //
-//   a Hugging Face folder, or a .safetensors file     StoredHolder
-//   an am-run checkpoint (step-N)                     StoredHolder
+//   a Hugging Face folder, or a .safetensors file     StoredView
+//   an am-run checkpoint (step-N)                     StoredView
 //   an am-run run folder, or its checkpoints/         its newest whole checkpoint
-//   a plan (TOML)                                     ShardedHolder: here for one rank, else in
+//   a plan (TOML)                                     ShardedView: here for one rank, else in
 //   processes of its own
 #pragma once
 

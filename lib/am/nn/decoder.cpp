@@ -2,7 +2,9 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
@@ -132,37 +134,34 @@ void Decoder::bind(const model::Inventory& inventory) {
     for (Linear* each : linears_of(layer)) linears_[each->name] = each;
   }
   linears_[lm_head_.name] = &lm_head_;
-  bind_units(model::shard_units(inventory));
-  if (spec.tied) head_unit_ = embed_unit_;
+  bind_units(model::shard_units(inventory), spec.tied);
 }
 
-void Decoder::bind_units(const std::vector<model::Unit>& units) {
-  layer_units_.resize(layers_.size());
-  for (size_t i = 0; i < units.size(); ++i) {
-    const int unit = static_cast<int>(i);
-    switch (units[i].kind) {
-      case model::UnitKind::kEmbedding:
-        embed_unit_ = unit;
-        break;
-      case model::UnitKind::kLayer:
-        layer_units_.at(static_cast<size_t>(units[i].layer)) = unit;
-        break;
-      case model::UnitKind::kHead:
-        head_unit_ = unit;
-        break;
-      case model::UnitKind::kRoot:
-        root_unit_ = unit;
-        break;
-    }
+void Decoder::bind_units(const std::vector<model::Unit>& units, bool tied) {
+  const auto unit_of = [&](model::UnitKind kind, int64_t layer = -1) {
+    const auto found = std::find_if(units.begin(), units.end(), [&](const model::Unit& unit) {
+      return unit.kind == kind && (kind != model::UnitKind::kLayer || unit.layer == layer);
+    });
+    AM_ASSERT(found != units.end(), "a decoder has a unit of each kind");
+    return static_cast<int>(found - units.begin());
+  };
+  const int embedding = unit_of(model::UnitKind::kEmbedding);
+  unit_uses_.push_back({embedding, /*backward_reads_parameters=*/false});
+  for (int64_t i = 0; i < config_.num_hidden_layers; ++i) {
+    unit_uses_.push_back({unit_of(model::UnitKind::kLayer, i)});
   }
+  unit_uses_.push_back({unit_of(model::UnitKind::kRoot)});
+  unit_uses_.push_back({tied ? embedding : unit_of(model::UnitKind::kHead)});
 }
 
-at::Tensor Decoder::enter(int unit, const at::Tensor& x) const {
-  return hooks_ != nullptr ? hooks_->before_unit(unit, x) : x;
+at::Tensor Decoder::enter(size_t use, at::Tensor x) const {
+  if (hooks_ != nullptr) hooks_->before_unit(use, {&x, 1});
+  return x;
 }
 
-at::Tensor Decoder::leave(int unit, const at::Tensor& x) const {
-  return hooks_ != nullptr ? hooks_->after_unit(unit, x) : x;
+at::Tensor Decoder::leave(size_t use, at::Tensor x) const {
+  if (hooks_ != nullptr) hooks_->after_unit(use, {&x, 1});
+  return x;
 }
 
 const Rotation& Decoder::rotation(int64_t length, const at::Tensor& like) {
@@ -175,14 +174,6 @@ const Rotation& Decoder::rotation(int64_t length, const at::Tensor& like) {
     rotation_ = {made.cos_TK.to(like.device()), made.sin_TK.to(like.device())};
   }
   return rotation_;
-}
-
-std::vector<int> Decoder::forward_units() const {
-  std::vector<int> units = {embed_unit_};
-  units.insert(units.end(), layer_units_.begin(), layer_units_.end());
-  units.push_back(root_unit_);
-  units.push_back(head_unit_);
-  return units;
 }
 
 at::Tensor Decoder::run_layer(size_t index, const at::Tensor& x_BTD,
@@ -215,19 +206,20 @@ at::Tensor Decoder::operator()(const at::Tensor& ids_BT, const at::Tensor& posit
   check_tokens(ids_BT, "token id", config_.vocab_size);
   std::optional<AutocastScope> autocast;
   if (autocast_) autocast.emplace(Autocast{ids_BT.device().type(), autocast_});
-  enter(embed_unit_, ids_BT);
-  at::Tensor x_BTD = leave(embed_unit_, embed_tokens_(ids_BT));
+  size_t use = 0;
+  at::Tensor x_BTD = leave(use, embed_tokens_(enter(use, ids_BT)));
   const Rotation& table = rotation(ids_BT.size(1), x_BTD);
   if (positions_BT.defined()) packed_ = packed_rotation(table, positions_BT);
   const Rotation& positions = positions_BT.defined() ? packed_ : table;
   for (size_t i = 0; i < layers_.size(); ++i) {
-    x_BTD = enter(layer_units_[i], x_BTD);
-    x_BTD = leave(layer_units_[i], run_layer(i, x_BTD, positions));
+    x_BTD = enter(++use, x_BTD);
+    x_BTD = leave(use, run_layer(i, x_BTD, positions));
   }
-  x_BTD = leave(root_unit_, norm_(enter(root_unit_, x_BTD)));
-  const at::Tensor head_input = enter(head_unit_, x_BTD);
-  const tensor::MemoryUse use(tensor::TensorUse::kLogits);
-  return leave(head_unit_, lm_head_(head_input));
+  ++use;
+  x_BTD = leave(use, norm_(enter(use, x_BTD)));
+  const at::Tensor head_input = enter(++use, x_BTD);
+  const tensor::MemoryUse memory(tensor::TensorUse::kLogits);
+  return leave(use, lm_head_(head_input));
 }
 
 }  // namespace am::nn

@@ -1,13 +1,14 @@
 // The decoder that llama, mistral, qwen2 and qwen3 share: pre-norm attention and SwiGLU blocks.
 //
 // Written for one device. Strategies act through three seams: the parameters' values, the layers'
-// transforms, and `UnitHooks` around each FSDP unit (model/inventory.h says what a unit is).
+// transforms, and `UnitHooks` around each FSDP unit (hooks.h).
 // Legend: B batch, T sequence, D hidden, H query heads, G key/value heads, K head_dim, V
 // vocabulary, F feed-forward.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -16,19 +17,11 @@
 
 #include "am/model/config.h"
 #include "am/model/inventory.h"
+#include "am/nn/hooks.h"
 #include "am/nn/layers.h"
 #include "am/nn/rope.h"
 
 namespace am::nn {
-
-// Called around each unit's computation, forward. Either may return its argument or a tensor in its
-// place.
-class UnitHooks {
- public:
-  virtual ~UnitHooks() = default;
-  virtual at::Tensor before_unit(int unit, const at::Tensor& input) = 0;
-  virtual at::Tensor after_unit(int unit, const at::Tensor& output) = 0;
-};
 
 struct Attention {
   Linear q_proj, k_proj, v_proj, o_proj;
@@ -108,15 +101,16 @@ class Decoder {
   Embedding& embedding() { return embed_tokens_; }
   Linear& head() { return lm_head_; }
   void set_hooks(UnitHooks* hooks) { hooks_ = hooks; }
-  // Units in the order of the forward pass; a tied head's is there twice, first and last.
-  std::vector<int> forward_units() const;
+  // The units in the order in which the forward pass uses them.
+  const std::vector<UnitUse>& unit_uses() const { return unit_uses_; }
 
  private:
   void bind(const model::Inventory& inventory);
   at::Tensor run_layer(size_t layer, const at::Tensor& x_BTD, const Rotation& rotation) const;
-  void bind_units(const std::vector<model::Unit>& units);
-  at::Tensor enter(int unit, const at::Tensor& x) const;
-  at::Tensor leave(int unit, const at::Tensor& x) const;
+  void bind_units(const std::vector<model::Unit>& units, bool tied);
+  // The hooks of the unit that is used next; of the one that was.
+  at::Tensor enter(size_t use, at::Tensor x) const;
+  at::Tensor leave(size_t use, at::Tensor x) const;
   // In the dtype and on the device of `like`.
   const Rotation& rotation(int64_t length, const at::Tensor& like);
   // The same at `positions_BT`.
@@ -135,8 +129,7 @@ class Decoder {
   int64_t checkpointing_every_ = 1;
   std::optional<at::ScalarType> autocast_;
   bool ignores_packing_ = false;
-  int embed_unit_ = 0, head_unit_ = 0, root_unit_ = 0;
-  std::vector<int> layer_units_;
+  std::vector<UnitUse> unit_uses_;  // the embedding, the layers, the final norm, the head
   at::Tensor inverse_frequencies_;
   Rotation rotation_;
   Rotation packed_;  // of the last batch with positions of its own

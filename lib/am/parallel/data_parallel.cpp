@@ -6,63 +6,43 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/parallel/gradient_buckets.h"
+#include "am/parallel/sharded_units.h"
 #include "am/tensor/finite.h"
 
 namespace am::parallel {
 
-DataParallel::DataParallel(nn::Decoder& decoder, const planner::Layout& layout,
-                           const runtime::DeviceMesh& mesh, DataParallelOptions options)
-    : options_(std::move(options)),
-      rank_(mesh.rank()),
-      reduce_at_end_(layout.units.size(), false),
-      gathers_in_backward_(layout.units.size(), false) {
-  AM_ASSERT(options_.reshard_after_forward.size() == layout.units.size(), "an option per unit");
+std::unique_ptr<DataParallel> DataParallel::make(nn::Decoder& decoder,
+                                                 const planner::Layout& layout,
+                                                 const runtime::DeviceMesh& mesh,
+                                                 DataParallelOptions options) {
+  std::unique_ptr<DataParallel> made;
+  if (options.buckets.empty()) {
+    made = std::make_unique<ShardedUnits>(decoder, layout, mesh, std::move(options));
+  } else {
+    made = std::make_unique<GradientBuckets>(decoder, layout, mesh, std::move(options));
+  }
+  decoder.set_hooks(made.get());
+  return made;
+}
+
+DataParallel::DataParallel(const runtime::DeviceMesh& mesh, DataParallelOptions options)
+    : options_(std::move(options)), rank_(mesh.rank()) {
   if (mesh.device().is_cpu()) options_.offload.reset();
+}
+
+ParamGroupOptions DataParallel::group_options() const {
   ParamGroupOptions group;
   group.storage_dtype = options_.storage_dtype;
   group.precision = options_.precision;
   group.offload = options_.offload;
-  if (options_.post_forward_size > 0 &&
-      options_.post_forward_size < mesh.group("dp_shard_cp").size()) {
-    post_forward_group_ = mesh.split("dp_shard_cp", options_.post_forward_size);
-    group.post_forward_group = &*post_forward_group_;
-  }
-  add_groups(decoder, layout, mesh, group);
-  forward_order_ = decoder.forward_units();
-  decoder.set_hooks(this);
+  return group;
 }
 
-void DataParallel::add_groups(const nn::Decoder& decoder, const planner::Layout& layout,
-                              const runtime::DeviceMesh& mesh, ParamGroupOptions options) {
-  const ReductionGroups groups = {&mesh.group("dp_shard_cp"), &mesh.group("dp_replicate"),
-                                  &mesh.group("tp")};
-  for (const auto& bucket : options_.buckets) {
-    add_group(decoder, layout, cat("bucket ", groups_.size()), bucket, mesh, groups, options);
-    if (!options_.overlap_reduction) continue;
-    ParamGroup& added = *groups_.back();
-    added.gradients().on_complete([this, &added] {
-      if (sync_) reduce(added);
-    });
-  }
-  if (!options_.buckets.empty()) return;
-  for (const auto& unit : layout.units) {
-    options.pool = options_.reuse_buffers && unit.layer >= 0 ? &pool_ : nullptr;
-    add_group(decoder, layout, unit.name, layout.gathered(unit), mesh, groups, options);
-  }
-  const std::vector<int> ignored = layout.ignored();
-  if (ignored.empty()) return;
-  options.pool = nullptr;
-  options.post_forward_group = nullptr;
-  alone_ = mesh.split("dp_cp", 1);
-  add_group(decoder, layout, "ignored", ignored, mesh,
-            {&*alone_, &mesh.group("dp_cp"), &mesh.group("tp")}, options);
-  ignored_ = groups_.back().get();
-}
-
-void DataParallel::add_group(const nn::Decoder& decoder, const planner::Layout& layout,
-                             std::string name, const std::vector<int>& parameters,
-                             const runtime::DeviceMesh& mesh, const ReductionGroups& groups,
-                             const ParamGroupOptions& options) {
+ParamGroup& DataParallel::add_group(const nn::Decoder& decoder, const planner::Layout& layout,
+                                    std::string name, const std::vector<int>& parameters,
+                                    const runtime::DeviceMesh& mesh, const ReductionGroups& groups,
+                                    const ParamGroupOptions& options) {
   std::vector<ParamGroup::Member> members;
   for (const int index : parameters) {
     members.push_back({decoder.parameters().at(static_cast<size_t>(index)),
@@ -70,81 +50,20 @@ void DataParallel::add_group(const nn::Decoder& decoder, const planner::Layout& 
   }
   groups_.push_back(
       std::make_unique<ParamGroup>(std::move(name), std::move(members), mesh, groups, options));
+  return *groups_.back();
 }
 
-at::Tensor DataParallel::cast_input(const at::Tensor& x) const {
+void DataParallel::cast_inputs(std::span<at::Tensor> inputs) const {
   const auto& dtype = options_.precision.param_dtype;
-  const bool cast = options_.cast_forward_inputs && dtype && x.is_floating_point();
-  return cast ? x.to(*dtype) : x;
-}
-
-at::Tensor DataParallel::before_unit(int unit, const at::Tensor& input) {
-  if (!options_.buckets.empty()) {
-    for (auto& group : groups_) group->unshard();
-    return cast_input(input);
-  }
-  inside_lookup_ = !input.is_floating_point();
-  if (ignored_ != nullptr) ignored_->unshard();
-  groups_[static_cast<size_t>(unit)]->unshard();
-  prefetch(unit, +1, options_.prefetch.forward);
-  at::Tensor x = cast_input(input);
-  if (!at::GradMode::is_enabled()) return x;
-  if (!x.requires_grad()) {
-    // Nothing will flow back through this input, so no hook can tell when the unit's backward is
-    // over.
-    reduce_at_end_[static_cast<size_t>(unit)] = true;
-    return x;
-  }
-  // The view's own gradient is complete when every use of it inside the unit has been through
-  // backward; autograd runs the accumulation of leaves before any other ready node, so the
-  // parameters' gradients are there too.
-  x = x.view_as(x);
-  x.register_hook([this, unit](const at::Tensor&) { post_backward(unit); });
-  return x;
-}
-
-at::Tensor DataParallel::after_unit(int unit, const at::Tensor& output) {
-  if (!options_.buckets.empty()) return output;
-  // A look-up's backward reads no parameter, so it gathers none.
-  if (at::GradMode::is_enabled() && output.requires_grad() && !inside_lookup_) {
-    gathers_in_backward_[static_cast<size_t>(unit)] = true;
-    output.register_hook([this, unit](const at::Tensor&) { pre_backward(unit); });
-  }
-  if (options_.reshard_after_forward[static_cast<size_t>(unit)]) {
-    groups_[static_cast<size_t>(unit)]->reshard_after_forward();
-  }
-  return output;
-}
-
-// Gathers the next `depth` units in the forward order's direction `step`.
-void DataParallel::prefetch(int unit, int step, int64_t depth) {
-  if (depth == 0) return;
-  // The embedding's look-up comes first; its use as a head, the only one with a backward, last.
-  const auto at = std::find(forward_order_.rbegin(), forward_order_.rend(), unit);
-  int64_t position = step > 0 && inside_lookup_ ? 0 : forward_order_.rend() - at - 1;
-  for (int64_t i = 0; i < depth; ++i) {
-    position += step;
-    if (position < 0 || position >= static_cast<int64_t>(forward_order_.size())) return;
-    const auto next = static_cast<size_t>(forward_order_[static_cast<size_t>(position)]);
-    if (step > 0 || gathers_in_backward_[next]) groups_[next]->begin_unshard();
+  if (!options_.cast_forward_inputs || !dtype) return;
+  for (at::Tensor& input : inputs) {
+    if (input.is_floating_point()) input = input.to(*dtype);
   }
 }
 
-void DataParallel::pre_backward(int unit) {
-  groups_[static_cast<size_t>(unit)]->unshard();
-  prefetch(unit, -1, options_.prefetch.backward);
-}
-
-void DataParallel::post_backward(int unit) {
-  if (reduce_at_end_[static_cast<size_t>(unit)]) return;
-  if (!options_.overlap_reduction) return;
-  reduce(*groups_[static_cast<size_t>(unit)]);
-}
-
-// One unit's shards are under way while the next unit computes, and one's replicas.
+// One group's shards are under way while the next unit computes, and one's replicas.
 void DataParallel::reduce(ParamGroup& group) {
-  ParamGradients& gradients = group.gradients();
-  if (options_.buckets.empty()) group.reshard();
+  GradientReducer& gradients = group.gradients();
   if (!sync_) {
     gradients.keep();
     return;
@@ -160,13 +79,12 @@ void DataParallel::reduce(ParamGroup& group) {
 
 void DataParallel::finish_backward() {
   for (auto& group : groups_) {
-    if (group->gradients().any_new()) reduce(*group);
+    finish(*group);
     group->reshard();
   }
-  std::fill(reduce_at_end_.begin(), reduce_at_end_.end(), false);
-  std::fill(gathers_in_backward_.begin(), gathers_in_backward_.end(), false);
+  forget_pass();
   if (!last_backward_) return;
-  for (ParamGradients* gradients : reducing_) gradients->finish_reduce();
+  for (GradientReducer* gradients : reducing_) gradients->finish_reduce();
   reducing_.clear();
   if (options_.check_for_nan && sync_) check_gradients();
 }

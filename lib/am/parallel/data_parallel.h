@@ -1,8 +1,9 @@
-// Data parallelism over units: when to gather, free and reduce each ParamGroup during forward and
-// backward.
+// Data parallelism over groups of parameters: when each is gathered, freed and reduced.
 //
-// FSDP2, HSDP, Megatron-FSDP and DDP differ in the mesh they are given and in these options alone;
-// see fsdp2/fsdp2.h, megatron_fsdp/megatron_fsdp.h and ddp/ddp.h for how each is set up.
+// FSDP2, HSDP, Megatron-FSDP and DDP differ in the mesh they are given, in these options, and in
+// what their groups are: units that come and go (sharded_units.h), or buckets that stay
+// (gradient_buckets.h). See fsdp2/fsdp2.h, megatron_fsdp/megatron_fsdp.h and ddp/ddp.h for how each
+// is set up.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,11 +11,14 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "am/nn/decoder.h"
-#include "am/parallel/fsdp2/param_group.h"
+#include "am/nn/hooks.h"
+#include "am/parallel/param_group/param_group.h"
 #include "am/planner/layout.h"
 #include "am/planner/units.h"
 #include "am/runtime/device_mesh.h"
@@ -28,11 +32,11 @@ struct DataParallelOptions {
   bool cast_forward_inputs = true;
   // Per unit: free the full parameters after forward and gather them again in backward.
   std::vector<bool> reshard_after_forward;
-  // Parameters (indices into the layout's) that travel together; empty: each unit's. Buckets are
+  // Parameters (indices into the layout's) that are one message; empty: each unit's. Buckets are
   // whole from the first unit's forward until backward is over, and reduced when they are full.
   std::vector<std::vector<int>> buckets;
-  // The ranks that keep such a unit whole between them until then: blocks of the shard group. 0:
-  // every rank keeps its shard alone.
+  // After forward such a unit is cut over groups of this many ranks instead of the whole shard
+  // group (PyTorch: reshard_after_forward = N). 0: every rank keeps its shard alone.
   int64_t post_forward_size = 0;
   planner::PrefetchDepths prefetch;
   bool overlap_reduction = true;  // false: all units are reduced when backward is over
@@ -52,8 +56,11 @@ class UnshardHandle {
 
 class DataParallel : public nn::UnitHooks {
  public:
-  DataParallel(nn::Decoder& decoder, const planner::Layout& layout, const runtime::DeviceMesh& mesh,
-               DataParallelOptions options);
+  // Buckets where the options have some, else units. The decoder's hooks are what it returns, which
+  // must outlive its use.
+  static std::unique_ptr<DataParallel> make(nn::Decoder& decoder, const planner::Layout& layout,
+                                            const runtime::DeviceMesh& mesh,
+                                            DataParallelOptions options);
 
   std::vector<std::unique_ptr<ParamGroup>>& groups() { return groups_; }
   const std::vector<std::unique_ptr<ParamGroup>>& groups() const { return groups_; }
@@ -82,35 +89,33 @@ class DataParallel : public nn::UnitHooks {
   UnshardHandle unshard(std::string_view module, bool async_op = false);
   void reshard(std::string_view module);
 
-  at::Tensor before_unit(int unit, const at::Tensor& input) override;
-  at::Tensor after_unit(int unit, const at::Tensor& output) override;
+ protected:
+  DataParallel(const runtime::DeviceMesh& mesh, DataParallelOptions options);
+
+  const DataParallelOptions& options() const { return options_; }
+  // Of all groups, before their own differences.
+  ParamGroupOptions group_options() const;
+  ParamGroup& add_group(const nn::Decoder& decoder, const planner::Layout& layout, std::string name,
+                        const std::vector<int>& parameters, const runtime::DeviceMesh& mesh,
+                        const ReductionGroups& groups, const ParamGroupOptions& options);
+  // To the dtype of the computation, where the options say so and it is floating-point.
+  void cast_inputs(std::span<at::Tensor> inputs) const;
+  // Sends the group's gradients, or keeps them until a backward pass with sync.
+  void reduce(ParamGroup& group);
 
  private:
-  void pre_backward(int unit);
-  void post_backward(int unit);
-  void prefetch(int unit, int step, int64_t depth);
-  void reduce(ParamGroup& group);
-  void add_group(const nn::Decoder& decoder, const planner::Layout& layout, std::string name,
-                 const std::vector<int>& parameters, const runtime::DeviceMesh& mesh,
-                 const ReductionGroups& groups, const ParamGroupOptions& options);
-  void add_groups(const nn::Decoder& decoder, const planner::Layout& layout,
-                  const runtime::DeviceMesh& mesh, ParamGroupOptions options);
-  at::Tensor cast_input(const at::Tensor& x) const;
+  // What is still to be done for a group when the loss's backward is over, in the groups' order.
+  virtual void finish(ParamGroup& group) = 0;
+  // After that: the next forward pass begins anew.
+  virtual void forget_pass() {}
+
   std::vector<ParamGroup*> groups_of(std::string_view module) const;
   void check_gradients() const;
 
   DataParallelOptions options_;
   int64_t rank_;
-  BufferPool pool_;
-  std::optional<runtime::Group> post_forward_group_;
-  std::optional<runtime::Group> alone_;              // this rank
-  std::vector<std::unique_ptr<ParamGroup>> groups_;  // by unit and what is ignored, or by bucket
-  ParamGroup* ignored_ = nullptr;                    // whole parameters outside of any unit
-  std::vector<int> forward_order_;                   // units as the forward pass meets them
-  std::vector<bool> reduce_at_end_;                  // units whose input carries no gradient
-  std::vector<bool> gathers_in_backward_;            // units whose backward reads parameters
-  bool inside_lookup_ = false;                       // the unit being computed takes token ids
-  std::deque<ParamGradients*> reducing_;             // in flight, oldest first
+  std::vector<std::unique_ptr<ParamGroup>> groups_;
+  std::deque<GradientReducer*> reducing_;  // in flight, oldest first
   bool sync_ = true;
   bool last_backward_ = true;
 };

@@ -131,8 +131,7 @@ std::unique_ptr<DataParallel> apply_fsdp_sharding_recursively(const StrategyInpu
     options.reshard_after_forward =
         planner::reshard_after_forward(config::FSDP2Config{}, input.layout.units);
   }
-  return std::make_unique<DataParallel>(input.decoder, input.layout, input.mesh,
-                                        std::move(options));
+  return DataParallel::make(input.decoder, input.layout, input.mesh, std::move(options));
 }
 
 }  // namespace am::parallel

@@ -166,7 +166,7 @@ std::optional<Layout> place(const config::Plan& plan, const model::ModelConfig& 
                 .units = {},
                 .tp_plan = std::move(*tp_plan),
                 .tp = {},
-                .stage_owners = schedule::stage_owners(plan.pipeline.schedule, sizes.pp,
+                .stage_owners = pipeline::stage_owners(plan.pipeline.schedule, sizes.pp,
                                                        plan.pipeline.virtual_stages),
                 .in_flight = {}};
   layout.units = model::shard_units(layout.inventory);
@@ -184,7 +184,7 @@ std::optional<Layout> place(const config::Plan& plan, const model::ModelConfig& 
 std::optional<Layout> build_layout(const config::Plan& plan, const model::ModelConfig& config,
                                    const mesh::MeshSizes& sizes, Diagnostics& found) {
   // More stages than any schedule can have: the rules say so ("pp.schedule").
-  if (sizes.pp > schedule::kLargestSchedule / plan.pipeline.virtual_stages) return std::nullopt;
+  if (sizes.pp > pipeline::kLargestSchedule / plan.pipeline.virtual_stages) return std::nullopt;
   auto layout = place(plan, config, sizes, model::build_inventory(config), found);
   if (!layout.has_value()) return std::nullopt;
   layout->in_flight = micro_batches_in_flight(pipeline_shape(plan.pipeline, sizes.pp));

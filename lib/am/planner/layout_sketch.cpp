@@ -127,7 +127,7 @@ LayoutSketch sketch_stages(const config::Plan& plan, const model::ModelConfig& c
   sketch.of_layer = cuts.of_layer;
   sketch.table = cuts.table;
   const auto owners =
-      schedule::stage_owners(plan.pipeline.schedule, sizes.pp, plan.pipeline.virtual_stages);
+      pipeline::stage_owners(plan.pipeline.schedule, sizes.pp, plan.pipeline.virtual_stages);
   const size_t kinds = cuts.of_layer.size();
   sketch.stages = empty_stages(owners, kinds);
   const std::vector<int> stage_of =

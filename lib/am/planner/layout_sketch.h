@@ -45,7 +45,7 @@ struct StageSketch {
   LocalParameters parameters;        // embedding, norm and head included
 };
 
-// A stage for each owner (schedule::stage_owners), without layers yet.
+// A stage for each owner (pipeline::stage_owners), without layers yet.
 std::vector<StageSketch> empty_stages(const std::vector<int64_t>& owners, size_t kinds);
 
 struct LayoutSketch {

@@ -11,16 +11,16 @@ using model::Space;
 double as_double(int64_t value) { return static_cast<double>(value); }
 
 // Of the weight [out, in], or [in, out]; experts in one tensor have their number before that.
-struct Widths {
+struct LocalWidths {
   double out = 0.0;
   double in = 0.0;
 };
 
-Widths widths(const model::ModuleSpec& module, const Shape& shape) {
+LocalWidths widths(const model::ModuleSpec& module, const Shape& shape) {
   if (module.in == 0) return {as_double(shape.back()), 0.0};
   const auto last = as_double(shape[shape.size() - 1]);
   const auto before = as_double(shape[shape.size() - 2]);
-  return module.in_out ? Widths{last, before} : Widths{before, last};
+  return module.in_out ? LocalWidths{last, before} : LocalWidths{before, last};
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ LocalLayer::LocalLayer(const Layout& layout, int64_t rank, const model::Unit& un
     if (parameter.bias || module.spec != nullptr) continue;
     module.spec = spec_.find(parameter.role);
     module.trains = placed.trainable;
-    const Widths local = widths(*module.spec, shape);
+    const LocalWidths local = widths(*module.spec, shape);
     const bool gathers = layout.tp.parameters[at].style == model::TpStyle::kColwiseRep;
     module.out = gathers ? as_double(module.spec->out) : local.out;
     module.in = local.in;

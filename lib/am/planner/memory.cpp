@@ -85,8 +85,8 @@ class Walk {
   };
 
   // Named `what` + `of` + `how`.
-  void look(std::string_view what, std::string_view of, std::string_view how,
-            const Moment& moment) {
+  void record_moment(std::string_view what, std::string_view of, std::string_view how,
+                     const Moment& moment) {
     MemoryComponents now = base_;
     now.activations = to_bytes(moment.activations);
     now.logits = to_bytes(moment.logits);
@@ -126,19 +126,19 @@ class Walk {
       Moment gathering = now_;
       gathering.communication +=
           unit.gather_buffer + gathering_ahead(i + 1, std::max<int64_t>(0, depth - 1), false);
-      look("forward of ", unit.name, ", gathering", gathering);
+      record_moment("forward of ", unit.name, ", gathering", gathering);
       Moment computing = now_;
       computing.activations += unit.activations;
       // Without a graph each tensor goes when the next one is there.
       if (unit.backward_runs) now_.activations = computing.activations;
       computing.communication += gathering_ahead(i + 1, depth, false);
-      look("forward of ", unit.name, "", computing);
+      record_moment("forward of ", unit.name, "", computing);
       if (unit.reshards) now_.unsharded -= unit.full - unit.kept;
     }
     const double head = vocabulary_ * static_cast<double>(config_.hidden_size);
     now_.activations += cast_weights_bytes(context_, head);
     now_.logits = logits_bytes(context_, vocabulary_);
-    look("backward of the loss", "", "", now_);
+    record_moment("backward of the loss", "", "", now_);
     now_.logits = logits_gradient_bytes(context_, vocabulary_);
   }
 
@@ -157,7 +157,7 @@ class Walk {
         now_.unsharded += unit.full;
         Moment gathering = now_;
         gathering.communication += unit.gather_buffer + pending;
-        look("backward of ", unit.name, ", gathering", gathering);
+        record_moment("backward of ", unit.name, ", gathering", gathering);
       }
       const bool is_head = unit.layer < 0 && i + 1 == units_.size();  // no stage but the last one
       const BackwardBytes gradients =
@@ -174,7 +174,7 @@ class Walk {
       } else {
         first.unsharded += unit.gradient;
       }
-      look("backward of ", unit.name, "", first);
+      record_moment("backward of ", unit.name, "", first);
       if (unit.fills_buckets && !unit.waits_for_end && !accumulates() && !bucketed) {
         bucketed = true;
         now_.communication += step_.bucket_buffers;
@@ -184,7 +184,7 @@ class Walk {
       computing.unsharded += unit.gradient;
       computing.communication += buffer;
       computing.activations += gradients.later - gradients.first;
-      look("backward of ", unit.name, "", computing);
+      record_moment("backward of ", unit.name, "", computing);
       now_.logits = 0;
       now_.activations -= unit.activations;
       if (unit.waits_for_end) {
@@ -201,7 +201,7 @@ class Walk {
       Moment reducing = now_;
       reducing.communication += pending + unit.reduced;
       if (!accumulates()) reducing.communication += unit.reduce_buffer;
-      look("backward of ", unit.name, ", reducing", reducing);
+      record_moment("backward of ", unit.name, ", reducing", reducing);
       if (accumulates()) now_.communication -= unit.reduce_buffer;
       pending = unit.pending();
     }

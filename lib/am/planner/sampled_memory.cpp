@@ -24,7 +24,7 @@ SampledLayout::SampledLayout(const config::Plan& plan, const model::ModelConfig&
                              const Layout& sample, const mesh::MeshSizes& sizes)
     : config_(config),
       owners_(
-          schedule::stage_owners(plan.pipeline.schedule, sizes.pp, plan.pipeline.virtual_stages)),
+          pipeline::stage_owners(plan.pipeline.schedule, sizes.pp, plan.pipeline.virtual_stages)),
       stage_of_(stage_of_layers(plan.pipeline, config.num_hidden_layers,
                                 static_cast<int64_t>(owners_.size()))),
       kind_of_(static_cast<size_t>(config.num_hidden_layers), 0),

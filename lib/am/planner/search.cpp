@@ -199,7 +199,7 @@ class Search {
   }
 
   const std::vector<int64_t>& in_flight_of(const config::Plan& plan) {
-    const schedule::PipelineShape shape = pipeline_shape(plan.pipeline, plan.mesh.pp_size);
+    const pipeline::PipelineShape shape = pipeline_shape(plan.pipeline, plan.mesh.pp_size);
     const auto [known, is_new] = in_flight_.try_emplace(
         std::tuple{shape.schedule, shape.pp, shape.virtual_stages, shape.microbatches});
     if (is_new) known->second = micro_batches_in_flight(shape);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "am/config/batch.h"
-#include "am/schedule/schedule.h"
+#include "am/pipeline/schedule.h"
 
 namespace am::planner {
 
@@ -40,21 +40,21 @@ std::vector<int> stage_of_layers(const config::PipelineSection& pipeline, int64_
   return stage_of;
 }
 
-schedule::PipelineShape pipeline_shape(const config::PipelineSection& pipeline, int64_t pp) {
+pipeline::PipelineShape pipeline_shape(const config::PipelineSection& pipeline, int64_t pp) {
   return {.schedule = pipeline.schedule,
           .pp = pp,
           .virtual_stages = pipeline.virtual_stages,
           .microbatches = config::microbatches_of_round(pipeline, pp)};
 }
 
-std::vector<int64_t> micro_batches_in_flight(const schedule::PipelineShape& shape) {
+std::vector<int64_t> micro_batches_in_flight(const pipeline::PipelineShape& shape) {
   const auto stages = static_cast<size_t>(shape.stages());
   if (shape.pp == 1) return std::vector<int64_t>(stages, 1);
-  if (schedule::violated_demand(shape)) return std::vector<int64_t>(stages, shape.microbatches);
+  if (pipeline::violated_demand(shape)) return std::vector<int64_t>(stages, shape.microbatches);
   std::vector<int64_t> in_flight(stages, 0);
   for (int64_t rank = 0; rank < shape.pp; ++rank) {
     const auto own =
-        schedule::in_flight_by_stage(schedule::make_rank_order(shape, rank), shape.stages());
+        pipeline::in_flight_by_stage(pipeline::make_rank_order(shape, rank), shape.stages());
     for (size_t stage = 0; stage < stages; ++stage) in_flight[stage] += own[stage];
   }
   return in_flight;

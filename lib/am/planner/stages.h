@@ -1,14 +1,14 @@
 // Which pipeline stage holds which layer, and the plan's pipeline as schedules see it.
 //
 // Stages count over the whole pipeline, virtual ones included: pp * virtual_stages of them. Who
-// runs which is schedule::stage_owners().
+// runs which is pipeline::stage_owners().
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "am/config/plan.h"
-#include "am/schedule/shape.h"
+#include "am/pipeline/shape.h"
 
 namespace am::planner {
 
@@ -19,11 +19,11 @@ std::vector<int> stage_of_layers(const config::PipelineSection& pipeline, int64_
                                  int64_t stages);
 
 // The schedule and its sizes; without `microbatches` in the plan there is one for each stage.
-schedule::PipelineShape pipeline_shape(const config::PipelineSection& pipeline, int64_t pp);
+pipeline::PipelineShape pipeline_shape(const config::PipelineSection& pipeline, int64_t pp);
 
 // By stage: the micro-batches whose activations live at once when most do on that stage's rank. One
 // with pp = 1. When the schedule's demands are violated, all micro-batches.
-std::vector<int64_t> micro_batches_in_flight(const schedule::PipelineShape& shape);
+std::vector<int64_t> micro_batches_in_flight(const pipeline::PipelineShape& shape);
 
 // Whether split points name the first layer of each stage after the first: ascending, inside the
 // model.

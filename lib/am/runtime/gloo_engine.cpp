@@ -89,8 +89,8 @@ class GlooEngine : public Engine {
   GlooEngine(std::vector<Device> devices, const launch::RankEnvironment& here)
       : devices_(std::move(devices)) {
     const char* wanted = std::getenv("AM_SHARED_MEMORY");
-    room_.wanted = wanted == nullptr || std::string_view(wanted) != "0";
-    room_.spin = usable_cores() >= here.local_world_size;
+    channel_.wanted = wanted == nullptr || std::string_view(wanted) != "0";
+    channel_.spin = usable_cores() >= here.local_world_size;
   }
 
   std::string name() const override { return "gloo"; }
@@ -105,17 +105,17 @@ class GlooEngine : public Engine {
     gloo->devices = devices_;
     gloo->threads = 1;
     c10d::PrefixStore in_memory("memory", store);
-    shared_memory::RoomOptions wishes = room_;
+    shared_memory::ChannelOptions wishes = channel_;
     wishes.ranks = group.ranks;
-    if (auto room = shared_memory::Room::meet(in_memory, index, size, wishes)) {
+    if (auto channel = shared_memory::Channel::meet(in_memory, index, size, wishes)) {
       return c10::make_intrusive<shared_memory::SharedMemoryGroup>(
-          std::move(room), std::move(store), rank, size, std::move(gloo));
+          std::move(channel), std::move(store), rank, size, std::move(gloo));
     }
     return c10::make_intrusive<GlooGroup>(std::move(store), rank, size, std::move(gloo));
   }
 
  private:
-  shared_memory::RoomOptions room_;
+  shared_memory::ChannelOptions channel_;
   std::vector<Device> devices_;  // their threads and sockets serve all groups
 };
 

@@ -1,6 +1,6 @@
 // Changing how a tensor lies over a group: DTensor's redistributions, without autograd.
 //
-// Pieces are torch.chunk's (mesh/shard.h): trailing ones may be shorter or empty. Legend: R
+// FlatLayout are torch.chunk's (mesh/shard.h): trailing ones may be shorter or empty. Legend: R
 // replicated, S(d) cut on dim d, P partial sums.
 #pragma once
 

@@ -66,7 +66,8 @@ std::vector<at::Tensor> results(const Group& group, int64_t numel, at::ScalarTyp
   return found;
 }
 
-constexpr auto kSlotFloats = static_cast<int64_t>(shared_memory::Room::kSlotBytes / sizeof(float));
+constexpr auto kSlotFloats =
+    static_cast<int64_t>(shared_memory::Channel::kSlotBytes / sizeof(float));
 
 using Cases = std::vector<std::pair<int64_t, at::ScalarType>>;
 

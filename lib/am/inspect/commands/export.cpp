@@ -24,7 +24,7 @@ Result run_export(Session& session, const Arguments& arguments) {
                 "formats: hf (Hugging Face safetensors)");
   }
   const fs::path folder = expand_home(arguments.words.front());
-  session.holder().export_hf(folder, dtype_option(arguments), session.between());
+  session.view().export_hf(folder, dtype_option(arguments), session.between());
   Json files = Json::array();
   int64_t bytes = 0;
   std::vector<fs::path> paths;

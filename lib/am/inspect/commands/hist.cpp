@@ -22,7 +22,7 @@ constexpr int64_t kBlock = int64_t{1} << 20;
 // A rank that is interrupted leaves the rest undone; then all end here.
 void for_each_finite_block(Session& session, const HeldParameter& parameter,
                            const std::function<void(const at::Tensor&)>& visit) {
-  session.holder().visit_own(parameter, [&](const at::Tensor& part) {
+  session.view().visit_own(parameter, [&](const at::Tensor& part) {
     const at::Tensor flat = part.reshape({-1});
     for (int64_t first = 0; first < flat.numel(); first += kBlock) {
       if (session.is_interrupted()) return false;
@@ -44,7 +44,7 @@ Range range_of(Session& session, const HeldParameter& parameter) {
   });
   // One reduction for both ends.
   const at::Tensor row = at::tensor({-own.low, own.high}, at::TensorOptions(at::kDouble));
-  const at::Tensor ends = std::get<0>(session.holder().gather(row).max(0));
+  const at::Tensor ends = std::get<0>(session.view().gather(row).max(0));
   Range range{-ends[0].item<double>(), ends[1].item<double>()};
   if (range.low == range.high) {  // as torch.histogram: a constant gets a bin around it
     range.low -= 0.5;
@@ -65,7 +65,7 @@ Result run_hist(Session& session, const Arguments& arguments) {
   for_each_finite_block(session, parameter, [&](const at::Tensor& block) {
     own += at::histc(block, bins, range.low, range.high).cpu();
   });
-  const at::Tensor total = session.holder().gather(own).sum(0);
+  const at::Tensor total = session.view().gather(own).sum(0);
   std::vector<int64_t> counts;
   std::vector<double> edges;
   int64_t finite = 0;

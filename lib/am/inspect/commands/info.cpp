@@ -17,11 +17,11 @@ std::string fact_text(const std::string& key, const Json& value) {
 
 Result run_info(Session& session, const Arguments&) {
   Result result;
-  result.json = session.holder().info();
+  result.json = session.view().info();
   std::vector<std::pair<std::string, std::string>> facts;
   for (const auto& [key, value] : result.json.items()) {
     if (key == "mesh") {
-      const std::string axes = mesh_text(session.holder().mesh());
+      const std::string axes = mesh_text(session.view().mesh());
       facts.emplace_back("mesh", axes.empty() ? "one rank" : axes);
     } else {
       std::string label = key;

@@ -16,9 +16,9 @@ namespace {
 
 // The model in memory, ready to run, unless it takes more than there is.
 void prepare_model(Session& session, const Arguments& arguments) {
-  Holder& holder = session.holder();
-  session.require_memory(holder.runnable_bytes(), "the model to run", arguments.has("--force"));
-  holder.runnable(session.between());
+  ParameterView& view = session.view();
+  session.require_memory(view.runnable_bytes(), "the model to run", arguments.has("--force"));
+  view.runnable(session.between());
 }
 
 Json file_or_null(const TextArgument& argument) {

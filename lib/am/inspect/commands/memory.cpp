@@ -17,13 +17,13 @@ Json to_json(const std::vector<HeldBytes>& ranks) {
 namespace {
 
 Result run_memory(Session& session, const Arguments&) {
-  const std::vector<HeldBytes> ranks = session.holder().held_bytes();
+  const std::vector<HeldBytes> ranks = session.view().held_bytes();
   Result result;
-  const bool at_rest = session.holder().at_rest();
+  const bool at_rest = session.view().at_rest();
   result.json["ranks"] = to_json(ranks);
   result.json["at_rest"] = at_rest;
   result.text = draw_held_bytes({}, ranks, session.style());
-  if (at_rest && session.holder().mesh().world_size() > 1) {
+  if (at_rest && session.view().mesh().world_size() > 1) {
     result.text += session.style().paint(
         term::Role::kDim,
         "in the files that each rank wrote: of replicas only the first is saved\n");

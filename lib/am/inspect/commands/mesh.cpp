@@ -6,7 +6,7 @@ namespace am::inspect {
 namespace {
 
 Result run_mesh(Session& session, const Arguments&) {
-  const mesh::MeshLayout& layout = session.holder().mesh();
+  const mesh::MeshLayout& layout = session.view().mesh();
   Result result;
   add_mesh(layout, result.json);
   Json groups = Json::object();

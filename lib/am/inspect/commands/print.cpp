@@ -107,8 +107,7 @@ Result run_print(Session& session, const Arguments& arguments) {
                 "print a slice of it, or `export` the model");
   }
   const at::NoGradGuard no_grad;
-  const at::Tensor values =
-      session.holder().read(parameter, selection.box).reshape(selection.shape);
+  const at::Tensor values = session.view().read(parameter, selection.box).reshape(selection.shape);
   Result result;
   result.json = {{"name", parameter.name},
                  {"shape", selection.shape},

@@ -23,7 +23,7 @@ void set_digits(Session& session, const std::string& value) {
 }
 
 void set_dtype(Session& session, const std::string& value) {
-  session.holder().set_compute_dtype(parse_weight_dtype(value));
+  session.view().set_compute_dtype(parse_weight_dtype(value));
 }
 
 void set_tokenizer(Session& session, const std::string& value) {

@@ -12,7 +12,7 @@ namespace {
 std::string placement_text(const Session& session, const HeldParameter& parameter,
                            const mesh::Placement& placement) {
   const std::string text = mesh::to_string(placement);
-  if (!session.holder().at_rest() || placement != mesh::Placement::replicate()) return text;
+  if (!session.view().at_rest() || placement != mesh::Placement::replicate()) return text;
   std::vector<int64_t> ranks;
   for (const HeldShard& shard : parameter.shards) ranks.push_back(shard.rank);
   return cat(text, ", saved once (by ", ranks_text(ranks), ")");

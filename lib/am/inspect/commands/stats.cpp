@@ -16,7 +16,7 @@ namespace {
 Moments moments_of(Session& session, const HeldParameter& parameter) {
   Moments own;
   const auto stopped = [&] { return session.is_interrupted(); };
-  session.holder().visit_own(parameter, [&](const at::Tensor& part) {
+  session.view().visit_own(parameter, [&](const at::Tensor& part) {
     own.add(part, stopped);
     return !stopped();
   });
@@ -24,7 +24,7 @@ Moments moments_of(Session& session, const HeldParameter& parameter) {
   at::Tensor row = at::empty({Moments::kWords}, at::TensorOptions(at::kDouble));
   const auto packed = own.pack();
   std::copy(packed.begin(), packed.end(), row.data_ptr<double>());
-  const at::Tensor all = session.holder().gather(row).contiguous();
+  const at::Tensor all = session.view().gather(row).contiguous();
   Moments total;
   for (int64_t rank = 0; rank < all.size(0); ++rank) {
     total.merge(Moments::unpack(all.const_data_ptr<double>() + rank * Moments::kWords));

@@ -47,13 +47,13 @@ std::string draw_boxes(const std::vector<HeldShard>& before, const std::vector<H
 // Runs `change` between two looks at the memory; of a single parameter, at its boxes too.
 template <typename Change>
 Result measured(Session& session, const Parameters& parameters, const char* done, Change change) {
-  Holder& holder = session.holder();
+  ParameterView& view = session.view();
   const bool single = parameters.size() == 1;
-  const std::vector<HeldBytes> before = holder.held_bytes();
+  const std::vector<HeldBytes> before = view.held_bytes();
   std::vector<HeldShard> boxes_before;
-  if (single) boxes_before = holder.usable_boxes(*parameters.front());
+  if (single) boxes_before = view.usable_boxes(*parameters.front());
   const std::vector<std::string> names = change(parameters);
-  const std::vector<HeldBytes> after = holder.held_bytes();
+  const std::vector<HeldBytes> after = view.held_bytes();
 
   Result result;
   result.json = {{"parameters", names}, {"before", to_json(before)}, {"after", to_json(after)}};
@@ -62,7 +62,7 @@ Result measured(Session& session, const Parameters& parameters, const char* done
                     " of full tensors over all ranks\n");
   result.text += draw_held_bytes(before, after, session.style());
   if (single) {
-    const std::vector<HeldShard> boxes_after = holder.usable_boxes(*parameters.front());
+    const std::vector<HeldShard> boxes_after = view.usable_boxes(*parameters.front());
     result.json["boxes_before"] = boxes_json(boxes_before);
     result.json["boxes_after"] = boxes_json(boxes_after);
     result.text +=
@@ -74,13 +74,13 @@ Result measured(Session& session, const Parameters& parameters, const char* done
 
 Result run_unshard(Session& session, const Arguments& arguments) {
   const Parameters parameters = session.matching(arguments.words.front());
-  session.require_memory(session.holder().unshard_bytes(parameters), "unsharding this",
+  session.require_memory(session.view().unshard_bytes(parameters), "unsharding this",
                          arguments.has("--force"));
   Result result = measured(session, parameters, "unsharded", [&](const Parameters& chosen) {
-    return session.holder().unshard(chosen, session.between());
+    return session.view().unshard(chosen, session.between());
   });
-  result.json["note"] = session.holder().unshard_note();
-  result.text += session.style().paint(term::Role::kDim, session.holder().unshard_note()) + "\n";
+  result.json["note"] = session.view().unshard_note();
+  result.text += session.style().paint(term::Role::kDim, session.view().unshard_note()) + "\n";
   return result;
 }
 
@@ -88,7 +88,7 @@ Result run_reshard(Session& session, const Arguments& arguments) {
   const Parameters parameters =
       session.matching(arguments.words.empty() ? "all" : arguments.words.front());
   return measured(session, parameters, "resharded",
-                  [&](const Parameters& chosen) { return session.holder().reshard(chosen); });
+                  [&](const Parameters& chosen) { return session.view().reshard(chosen); });
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 //
 // At level 3 a unit is freed after forward and gathered again for backward.
 //
-// A unit is one flat buffer that travels in one collective, as in fsdp2/param_group.h. What a rank
-// stores is the part that its optimizer updates; at levels 1 and 2 the whole parameters are
+// A unit is one flat buffer that travels in one collective, as in param_group/param_group.h. What a
+// rank stores is the part that its optimizer updates; at levels 1 and 2 the whole parameters are
 // gathered from it for forward and freed after backward, so that between steps no rank holds them.
 #pragma once
 

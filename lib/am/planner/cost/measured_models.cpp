@@ -159,7 +159,7 @@ void sketch_layout(const Figures& f, double checkpointed, Workload& job) {
   }
   layout.table = local_vocabulary(job) * f.hidden;
   const auto owners =
-      schedule::stage_owners(job.schedule, whole(job.pp), whole(job.virtual_stages));
+      pipeline::stage_owners(job.schedule, whole(job.pp), whole(job.virtual_stages));
   const size_t kinds = job.model.layers.size();
   layout.stages = empty_stages(owners, kinds);
   int64_t layers = 0;

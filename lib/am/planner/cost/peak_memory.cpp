@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "am/base/units.h"
+#include "am/pipeline/schedule.h"
 #include "am/planner/cost/step_time.h"
-#include "am/schedule/schedule.h"
 
 namespace am::planner {
 namespace {
@@ -84,15 +84,15 @@ double kept_bytes(const Workload& job, const model::LayerProfile& layer) {
   return whole;
 }
 
-std::vector<int64_t> count_in_flight(schedule::PipelineShape shape, int64_t position) {
-  if (schedule::violated_demand(shape)) {
+std::vector<int64_t> count_in_flight(pipeline::PipelineShape shape, int64_t position) {
+  if (pipeline::violated_demand(shape)) {
     // Megatron takes any count; the nearest whole round holds as much.
     shape.microbatches = (shape.microbatches + shape.pp - 1) / shape.pp * shape.pp;
   }
-  if (schedule::violated_demand(shape)) {
+  if (pipeline::violated_demand(shape)) {
     return std::vector<int64_t>(static_cast<size_t>(shape.stages()), shape.pp);
   }
-  return schedule::in_flight_by_stage(schedule::make_rank_order(shape, position), shape.stages());
+  return pipeline::in_flight_by_stage(pipeline::make_rank_order(shape, position), shape.stages());
 }
 
 // Micro-batches of each stage that are in flight at once on this position, [stage]. A search asks
@@ -102,7 +102,7 @@ std::vector<int64_t> in_flight(const Workload& job, int64_t position) {
   constexpr size_t kMostRemembered = 4096;
   thread_local std::map<Key, std::vector<int64_t>> remembered;
 
-  schedule::PipelineShape shape = pipeline_shape(job);
+  pipeline::PipelineShape shape = pipeline_shape(job);
   if (shape.pp <= 1) return std::vector<int64_t>(static_cast<size_t>(shape.stages()), 1);
   // Later micro-batches change nothing.
   const int64_t enough = 4 * shape.stages();

@@ -5,30 +5,30 @@
 namespace am::planner {
 namespace {
 
-using schedule::PipelineShape;
+using pipeline::PipelineShape;
 
 // The largest number of micro-batches up to `wanted` that the schedule accepts, at least one round
 // of the pipeline.
 int64_t legal_microbatches(PipelineShape shape, int64_t wanted) {
   for (int64_t count = wanted; count > shape.pp; --count) {
     shape.microbatches = count;
-    if (!schedule::violated_demand(shape)) return count;
+    if (!pipeline::violated_demand(shape)) return count;
   }
   for (int64_t rounds = 1;; ++rounds) {
     shape.microbatches = rounds * shape.pp;
-    if (rounds == 8 || !schedule::violated_demand(shape)) return shape.microbatches;
+    if (rounds == 8 || !pipeline::violated_demand(shape)) return shape.microbatches;
   }
 }
 
-schedule::Schedule make(PipelineShape shape, int64_t microbatches) {
+pipeline::Schedule make(PipelineShape shape, int64_t microbatches) {
   shape.microbatches = microbatches;
-  return schedule::make_schedule(shape);
+  return pipeline::make_schedule(shape);
 }
 
-double computing(const schedule::Schedule& order,
-                 const std::vector<schedule::StageDurations>& stages) {
+double computing(const pipeline::Schedule& order,
+                 const std::vector<pipeline::StageDurations>& stages) {
   double total = 0.0;
-  for (const schedule::StageDurations& stage : stages) {
+  for (const pipeline::StageDurations& stage : stages) {
     total += stage.forward + stage.backward_input + stage.backward_weight;
   }
   return total * static_cast<double>(order.microbatches);
@@ -37,8 +37,8 @@ double computing(const schedule::Schedule& order,
 }  // namespace
 
 double least_seconds(const PipelineShape& shape,
-                     const std::vector<schedule::StageDurations>& stages) {
-  const auto owners = schedule::stage_owners(shape.schedule, shape.pp, shape.virtual_stages);
+                     const std::vector<pipeline::StageDurations>& stages) {
+  const auto owners = pipeline::stage_owners(shape.schedule, shape.pp, shape.virtual_stages);
   // Where the gradients of weights are made apart, they may be all that is left to do.
   const bool whole_backwards =
       shape.schedule.find("zero_bubble") == std::string::npos && shape.schedule != "dual_pipe_v";
@@ -50,7 +50,7 @@ double least_seconds(const PipelineShape& shape,
   double forward = 0.0;
   double backward = 0.0;
   for (size_t i = 0; i < stages.size(); ++i) {
-    const schedule::StageDurations& stage = stages[i];
+    const pipeline::StageDurations& stage = stages[i];
     Rank& rank = ranks[static_cast<size_t>(owners[i])];
     if (!rank.reached) rank = {.reached = true, .before = forward, .after = backward};
     rank.own += stage.forward + stage.backward_input + stage.backward_weight;
@@ -77,14 +77,14 @@ PipelineOrder::PipelineOrder(const PipelineShape& shape)
   }
 }
 
-PipelineTime PipelineOrder::run(const std::vector<schedule::StageDurations>& stages) const {
-  schedule::Durations durations;
+PipelineTime PipelineOrder::run(const std::vector<pipeline::StageDurations>& stages) const {
+  pipeline::Durations durations;
   durations.stages = stages;
-  const double base = schedule::simulate(short_, durations).makespan;
+  const double base = pipeline::simulate(short_, durations).makespan;
   const auto done = static_cast<double>(short_.microbatches);
   PipelineTime time{base, 0.0};
   if (longer_) {
-    const double longer = schedule::simulate(*longer_, durations).makespan;
+    const double longer = pipeline::simulate(*longer_, durations).makespan;
     const double period = (longer - base) / (static_cast<double>(longer_->microbatches) - done);
     time.seconds = std::max(base + period * (microbatches_ - done), base / done);
   } else if (done != microbatches_) {

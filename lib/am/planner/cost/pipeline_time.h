@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "am/schedule/schedule.h"
-#include "am/schedule/timeline.h"
+#include "am/pipeline/schedule.h"
+#include "am/pipeline/timeline.h"
 
 namespace am::planner {
 
@@ -20,23 +20,23 @@ struct PipelineTime {
 
 // A time that no schedule of this shape undercuts: of each rank, its passes, what has to come to it
 // first, and what has to go on from it.
-double least_seconds(const schedule::PipelineShape& shape,
-                     const std::vector<schedule::StageDurations>& stages);
+double least_seconds(const pipeline::PipelineShape& shape,
+                     const std::vector<pipeline::StageDurations>& stages);
 
 // A schedule is periodic between its ends. So a short run is simulated, one that is pp
 // micro-batches longer, and the rest is extrapolated; short schedules are simulated as they are.
 class PipelineOrder {
  public:
   // Micro-batches that the schedule does not accept are taken between those that it does.
-  explicit PipelineOrder(const schedule::PipelineShape& shape);
+  explicit PipelineOrder(const pipeline::PipelineShape& shape);
 
   // Seconds by stage, pp * virtual_stages of them.
-  PipelineTime run(const std::vector<schedule::StageDurations>& stages) const;
+  PipelineTime run(const std::vector<pipeline::StageDurations>& stages) const;
 
  private:
   double microbatches_;
-  schedule::Schedule short_;
-  std::optional<schedule::Schedule> longer_;
+  pipeline::Schedule short_;
+  std::optional<pipeline::Schedule> longer_;
 };
 
 }  // namespace am::planner

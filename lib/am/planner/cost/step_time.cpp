@@ -15,7 +15,7 @@ class Model {
       : job_(job), gpu_(gpu), c_(constants), times_(job, gpu, constants) {}
 
   // Seconds of one run of the schedule.
-  using Pipeline = std::function<double(const std::vector<schedule::StageDurations>&)>;
+  using Pipeline = std::function<double(const std::vector<pipeline::StageDurations>&)>;
 
   StepTime run(const Pipeline& pipeline) {
     for (const LayerGroup& group : job_.model.layers)
@@ -36,7 +36,7 @@ class Model {
     const auto& stages = job_.layout.stages;
     const double hop = job_.pp > 1.0 ? hop_seconds() : 0.0;
     const Passes head = times_.head();
-    std::vector<schedule::StageDurations> durations;
+    std::vector<pipeline::StageDurations> durations;
     Pass all;
     for (size_t stage = 0; stage < stages.size(); ++stage) {
       Pass forward, backward;
@@ -269,7 +269,7 @@ class Model {
 
 }  // namespace
 
-schedule::PipelineShape pipeline_shape(const Workload& job) {
+pipeline::PipelineShape pipeline_shape(const Workload& job) {
   return {.schedule = job.schedule,
           .pp = static_cast<int64_t>(job.pp),
           .virtual_stages = static_cast<int64_t>(job.virtual_stages),
@@ -278,7 +278,7 @@ schedule::PipelineShape pipeline_shape(const Workload& job) {
 
 StepTime estimate_step_time(const Workload& job, const Gpu& gpu, const CostConstants& constants,
                             const PipelineOrder* order) {
-  return Model(job, gpu, constants).run([&](const std::vector<schedule::StageDurations>& stages) {
+  return Model(job, gpu, constants).run([&](const std::vector<pipeline::StageDurations>& stages) {
     const auto time =
         order != nullptr ? order->run(stages) : PipelineOrder(pipeline_shape(job)).run(stages);
     return time.seconds;
@@ -286,7 +286,7 @@ StepTime estimate_step_time(const Workload& job, const Gpu& gpu, const CostConst
 }
 
 StepTime least_step_time(const Workload& job, const Gpu& gpu, const CostConstants& constants) {
-  return Model(job, gpu, constants).run([&](const std::vector<schedule::StageDurations>& stages) {
+  return Model(job, gpu, constants).run([&](const std::vector<pipeline::StageDurations>& stages) {
     return least_seconds(pipeline_shape(job), stages);
   });
 }

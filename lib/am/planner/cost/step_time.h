@@ -51,6 +51,6 @@ StepTime estimate_step_time(const Workload& job, const Gpu& gpu, const CostConst
 StepTime least_step_time(const Workload& job, const Gpu& gpu, const CostConstants& constants);
 
 // One run of the job's schedule.
-schedule::PipelineShape pipeline_shape(const Workload& job);
+pipeline::PipelineShape pipeline_shape(const Workload& job);
 
 }  // namespace am::planner

@@ -55,7 +55,7 @@ struct Workload {
   bool offloads = false;
   bool pins_memory = true;
 
-  std::string schedule = "1f1b";  // a name of schedule::schedule_names(); with pp > 1
+  std::string schedule = "1f1b";  // a name of pipeline::schedule_names(); with pp > 1
   double virtual_stages = 1;
 
   double sequence = 0.0;       // positions of one sequence

@@ -35,7 +35,7 @@ void report_demand(const RuleContext& context, const char* rule, const std::stri
                    Diagnostics& found) {
   if (!has_pipeline(context)) return;
   const auto demand =
-      schedule::violated_demand(pipeline_shape(context.plan.pipeline, context.axes->pp));
+      pipeline::violated_demand(pipeline_shape(context.plan.pipeline, context.axes->pp));
   if (!demand.has_value() || demand->key != key) return;
   std::vector<std::string> help;
   if (!demand->nearest.empty()) help.push_back(assignment(key, demand->nearest));
@@ -86,18 +86,18 @@ void check_tied(const RuleContext& context, Diagnostics& found) {
 
 // Divisors of a step's micro-batches that the schedule runs with, and batches that make whole
 // rounds of those that it was given.
-std::string legal_rounds(const config::BatchShape& batch, const schedule::PipelineShape& given) {
+std::string legal_rounds(const config::BatchShape& batch, const pipeline::PipelineShape& given) {
   std::vector<int64_t> fitting;
-  schedule::PipelineShape shape = given;
+  pipeline::PipelineShape shape = given;
   for (const int64_t count : divisors(batch.micro_batches)) {
     shape.microbatches = count;
-    if (!schedule::violated_demand(shape).has_value()) fitting.push_back(count);
+    if (!pipeline::violated_demand(shape).has_value()) fitting.push_back(count);
   }
   std::vector<std::string> ways;
   if (!fitting.empty()) {
     ways.push_back(assignment("microbatches", nearest_values(fitting, given.microbatches)));
   }
-  if (!schedule::violated_demand(given).has_value()) {
+  if (!pipeline::violated_demand(given).has_value()) {
     ways.push_back(cat(
         "train.global_batch_size = ",
         join(nearest_multiples(batch.one_each * batch.in_round, batch.sequences), ", ", " or ")));
@@ -109,10 +109,10 @@ void check_microbatches(const RuleContext& context, Diagnostics& found) {
   if (!has_pipeline(context) || !context.dp.has_value()) return;
   const config::Plan& plan = context.plan;
   const config::BatchShape batch = config::batch_shape(plan, *context.dp);
-  const schedule::PipelineShape shape = pipeline_shape(plan.pipeline, context.axes->pp);
+  const pipeline::PipelineShape shape = pipeline_shape(plan.pipeline, context.axes->pp);
   if (plan.pipeline.microbatches == 0) {
     // One for each stage, of which there may be a wrong number.
-    const auto demand = schedule::violated_demand(shape);
+    const auto demand = pipeline::violated_demand(shape);
     if (demand.has_value() && demand->key == "virtual_stages") return;
   }
   if (batch.sequences < batch.one_each || batch.divides_into_rounds()) return;

@@ -1,4 +1,4 @@
-// Rules that the reader of schedule files reports (am/schedule/csv.h).
+// Rules that the reader of schedule files reports (am/pipeline/csv.h).
 #include <array>
 
 #include "am/planner/rules/catalogue.h"

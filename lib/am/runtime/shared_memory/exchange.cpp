@@ -56,51 +56,52 @@ void copy_bytes(void* to, const void* from, int64_t bytes) {
 
 void Exchange::guarded(uint64_t label, const std::function<void()>& body) {
   if (!broken_.empty()) throw std::runtime_error(broken_);
-  if (room_.has_left()) throw std::runtime_error("the group was aborted");
+  if (channel_.has_left()) throw std::runtime_error("the group was aborted");
   label_ = label;
   try {
     body();
   } catch (const std::exception& error) {
     broken_ = error.what();
-    room_.leave();
+    channel_.leave();
     throw;
   }
 }
 
 std::byte* Exchange::begin(Deadline deadline) {
-  for (int64_t peer = 0; peer < room_.size(); ++peer) {
-    if (peer != room_.index()) room_.wait_for(peer, done_stage(round_ - Room::kSlots), deadline);
+  for (int64_t peer = 0; peer < channel_.size(); ++peer) {
+    if (peer != channel_.index())
+      channel_.wait_for(peer, done_stage(round_ - Channel::kSlots), deadline);
   }
-  room_.set_label(round_, label_);
-  return room_.slot(room_.index(), round_);
+  channel_.set_label(round_, label_);
+  return channel_.slot(channel_.index(), round_);
 }
 
-void Exchange::show() { room_.reach(shown_stage(round_)); }
+void Exchange::show() { channel_.reach(shown_stage(round_)); }
 
 const std::byte* Exchange::shown(int64_t peer, Deadline deadline) {
-  room_.wait_for(peer, shown_stage(round_), deadline);
-  const uint64_t theirs = room_.label(peer, round_);
+  channel_.wait_for(peer, shown_stage(round_), deadline);
+  const uint64_t theirs = channel_.label(peer, round_);
   if (theirs != label_) {
-    throw std::runtime_error(cat(room_.name(peer), " is in another collective: ", text_of(theirs),
-                                 ", and this rank in ", text_of(label_)));
+    throw std::runtime_error(cat(channel_.name(peer), " is in another collective: ",
+                                 text_of(theirs), ", and this rank in ", text_of(label_)));
   }
-  return room_.slot(peer, round_);
+  return channel_.slot(peer, round_);
 }
 
-void Exchange::end() { room_.reach(done_stage(round_++)); }
+void Exchange::end() { channel_.reach(done_stage(round_++)); }
 
 void Exchange::all_gather(void* out, const void* in, int64_t bytes, Deadline deadline) {
   guarded(label_of(Kind::kAllGather, 0, bytes), [&] {
     const auto* from = static_cast<const std::byte*>(in);
     auto* to = static_cast<std::byte*>(out);
-    const int64_t size = room_.size();
-    for (int64_t at = 0; at < bytes; at += Room::kSlotBytes) {
-      const int64_t some = std::min<int64_t>(Room::kSlotBytes, bytes - at);
+    const int64_t size = channel_.size();
+    for (int64_t at = 0; at < bytes; at += Channel::kSlotBytes) {
+      const int64_t some = std::min<int64_t>(Channel::kSlotBytes, bytes - at);
       copy_bytes(begin(deadline), from + at, some);
       show();
-      copy_bytes(to + room_.index() * bytes + at, from + at, some);
+      copy_bytes(to + channel_.index() * bytes + at, from + at, some);
       for (int64_t step = 1; step < size; ++step) {
-        const int64_t peer = (room_.index() + step) % size;
+        const int64_t peer = (channel_.index() + step) % size;
         copy_bytes(to + peer * bytes + at, shown(peer, deadline), some);
       }
       end();
@@ -114,22 +115,22 @@ void Exchange::reduce_scatter(void* out, const void* in, int64_t count, c10::Sca
     const auto* from = static_cast<const std::byte*>(in);
     auto* to = static_cast<std::byte*>(out);
     const auto width = static_cast<int64_t>(c10::elementSize(dtype));
-    const int64_t size = room_.size();
+    const int64_t size = channel_.size();
     // The slot's part for each rank: whole cache lines.
-    const int64_t part = static_cast<int64_t>(Room::kSlotBytes) / size / 64 * 64;
+    const int64_t part = static_cast<int64_t>(Channel::kSlotBytes) / size / 64 * 64;
     std::vector<const void*> rows(static_cast<size_t>(size));
     for (int64_t at = 0; at < count; at += part / width) {
       const int64_t some = std::min(part / width, count - at);
       std::byte* const mine = begin(deadline);
       for (int64_t peer = 0; peer < size; ++peer) {
         const auto* theirs = from + (peer * count + at) * width;
-        if (peer != room_.index()) copy_bytes(mine + peer * part, theirs, some * width);
+        if (peer != channel_.index()) copy_bytes(mine + peer * part, theirs, some * width);
       }
       show();
       for (int64_t peer = 0; peer < size; ++peer) {
-        rows[static_cast<size_t>(peer)] = peer == room_.index()
+        rows[static_cast<size_t>(peer)] = peer == channel_.index()
                                               ? from + (peer * count + at) * width
-                                              : shown(peer, deadline) + room_.index() * part;
+                                              : shown(peer, deadline) + channel_.index() * part;
       }
       combine(dtype, operation, to + at * width, rows, some);
       end();
@@ -141,11 +142,11 @@ void Exchange::all_reduce(void* data, int64_t count, c10::ScalarType dtype, Oper
                           Deadline deadline) {
   guarded(label_of(Kind::kAllReduce, detail_of(dtype, operation), count), [&] {
     const auto width = static_cast<int64_t>(c10::elementSize(dtype));
-    const int64_t most = static_cast<int64_t>(Room::kSlotBytes) / width;
+    const int64_t most = static_cast<int64_t>(Channel::kSlotBytes) / width;
     for (int64_t at = 0; at < count; at += most) {
       auto* const here = static_cast<std::byte*>(data) + at * width;
       const int64_t some = std::min(most, count - at);
-      if (room_.size() == 2 || some * width <= kSmall) {
+      if (channel_.size() == 2 || some * width <= kSmall) {
         reduce_round_for_all(here, some, dtype, operation, deadline);
       } else {
         reduce_round_in_parts(here, some, dtype, operation, deadline);
@@ -158,11 +159,11 @@ void Exchange::all_reduce(void* data, int64_t count, c10::ScalarType dtype, Oper
 void Exchange::reduce_round_for_all(std::byte* data, int64_t count, c10::ScalarType dtype,
                                     Operation operation, Deadline deadline) {
   const auto width = static_cast<int64_t>(c10::elementSize(dtype));
-  std::vector<const void*> rows(static_cast<size_t>(room_.size()));
+  std::vector<const void*> rows(static_cast<size_t>(channel_.size()));
   copy_bytes(begin(deadline), data, count * width);
   show();
-  for (int64_t peer = 0; peer < room_.size(); ++peer) {
-    rows[static_cast<size_t>(peer)] = peer == room_.index() ? data : shown(peer, deadline);
+  for (int64_t peer = 0; peer < channel_.size(); ++peer) {
+    rows[static_cast<size_t>(peer)] = peer == channel_.index() ? data : shown(peer, deadline);
   }
   combine(dtype, operation, data, rows, count);
   end();
@@ -172,39 +173,40 @@ void Exchange::reduce_round_for_all(std::byte* data, int64_t count, c10::ScalarT
 void Exchange::reduce_round_in_parts(std::byte* data, int64_t count, c10::ScalarType dtype,
                                      Operation operation, Deadline deadline) {
   const auto width = static_cast<int64_t>(c10::elementSize(dtype));
-  const int64_t size = room_.size();
+  const int64_t size = channel_.size();
   const auto begin_of = [&](int64_t rank) { return part_begin(count, rank, size) * width; };
   const auto bytes_of = [&](int64_t rank) { return begin_of(rank + 1) - begin_of(rank); };
-  const int64_t own = begin_of(room_.index());
-  const int64_t own_end = own + bytes_of(room_.index());
+  const int64_t own = begin_of(channel_.index());
+  const int64_t own_end = own + bytes_of(channel_.index());
   std::byte* const mine = begin(deadline);
   copy_bytes(mine, data, own);
   copy_bytes(mine + own_end, data + own_end, count * width - own_end);
   show();
   std::vector<const void*> rows(static_cast<size_t>(size));
   for (int64_t peer = 0; peer < size; ++peer) {
-    rows[static_cast<size_t>(peer)] = (peer == room_.index() ? data : shown(peer, deadline)) + own;
+    rows[static_cast<size_t>(peer)] =
+        (peer == channel_.index() ? data : shown(peer, deadline)) + own;
   }
-  combine(dtype, operation, data + own, rows, bytes_of(room_.index()) / width);
+  combine(dtype, operation, data + own, rows, bytes_of(channel_.index()) / width);
   copy_bytes(mine + own, data + own, own_end - own);
-  room_.reach(reduced_stage(round_));
+  channel_.reach(reduced_stage(round_));
   for (int64_t step = 1; step < size; ++step) {
-    const int64_t peer = (room_.index() + step) % size;
-    room_.wait_for(peer, reduced_stage(round_), deadline);
-    copy_bytes(data + begin_of(peer), room_.slot(peer, round_) + begin_of(peer), bytes_of(peer));
+    const int64_t peer = (channel_.index() + step) % size;
+    channel_.wait_for(peer, reduced_stage(round_), deadline);
+    copy_bytes(data + begin_of(peer), channel_.slot(peer, round_) + begin_of(peer), bytes_of(peer));
   }
   end();
 }
 
 void Exchange::broadcast(void* data, int64_t bytes, int64_t root, Deadline deadline) {
   guarded(label_of(Kind::kBroadcast, static_cast<uint64_t>(root), bytes), [&] {
-    for (int64_t at = 0; at < bytes; at += Room::kSlotBytes) {
+    for (int64_t at = 0; at < bytes; at += Channel::kSlotBytes) {
       auto* const here = static_cast<std::byte*>(data) + at;
-      const int64_t some = std::min<int64_t>(Room::kSlotBytes, bytes - at);
+      const int64_t some = std::min<int64_t>(Channel::kSlotBytes, bytes - at);
       std::byte* const mine = begin(deadline);
-      if (room_.index() == root) copy_bytes(mine, here, some);
+      if (channel_.index() == root) copy_bytes(mine, here, some);
       show();
-      if (room_.index() != root) copy_bytes(here, shown(root, deadline), some);
+      if (channel_.index() != root) copy_bytes(here, shown(root, deadline), some);
       end();
     }
   });

@@ -1,12 +1,12 @@
-// The collectives of a Room: bytes through its slots, a slot's worth at a time, so that a tensor of
-// any size needs no more memory than the slots.
+// The collectives of a Channel: bytes through its slots, a slot's worth at a time, so that a tensor
+// of any size needs no more memory than the slots.
 //
-//   Exchange exchange(*room);
+//   Exchange exchange(*channel);
 //   exchange.all_gather(out, in, bytes, deadline);
 //
 // Every rank calls the same ones in the same order, with the same sizes, one at a time. What goes
-// wrong is a std::runtime_error, after which the rank has left the room and all that follow fail:
-// the wait for a peer (Room::wait_for), or a peer that is in another collective.
+// wrong is a std::runtime_error, after which the rank has left the channel and all that follow
+// fail: the wait for a peer (Channel::wait_for), or a peer that is in another collective.
 //
 // Note [Rounds]: a collective is cut into rounds, of which each rank counts the same number. In a
 // round a rank writes its slot number round % 2, says so (shown), reads the slots of the others,
@@ -21,16 +21,16 @@
 #include <string>
 #include <vector>
 
+#include "am/runtime/shared_memory/channel.h"
 #include "am/runtime/shared_memory/combine.h"
-#include "am/runtime/shared_memory/room.h"
 
 namespace am::runtime::shared_memory {
 
 class Exchange {
  public:
-  using Deadline = Room::Clock::time_point;
+  using Deadline = Channel::Clock::time_point;
 
-  explicit Exchange(const Room& room) : room_(room) {}
+  explicit Exchange(const Channel& channel) : channel_(channel) {}
 
   // `out` holds size() parts of `bytes`; `in` may be this rank's part of it.
   void all_gather(void* out, const void* in, int64_t bytes, Deadline deadline);
@@ -44,7 +44,7 @@ class Exchange {
   void broadcast(void* data, int64_t bytes, int64_t root, Deadline deadline);
 
  private:
-  // Runs `body`; when it throws, leaves the room.
+  // Runs `body`; when it throws, leaves the channel.
   void guarded(uint64_t label, const std::function<void()>& body);
   void reduce_round_for_all(std::byte* data, int64_t count, c10::ScalarType dtype,
                             Operation operation, Deadline deadline);
@@ -56,7 +56,7 @@ class Exchange {
   const std::byte* shown(int64_t peer, Deadline deadline);  // the peer's slot, when it is written
   void end();
 
-  const Room& room_;
+  const Channel& channel_;
   uint32_t round_ = 0;
   uint64_t label_ = 0;  // of the collective under way; peers must have the same
   std::string broken_;  // why nothing goes on here

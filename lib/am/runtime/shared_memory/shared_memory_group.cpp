@@ -30,20 +30,20 @@ int64_t bytes_of(const at::Tensor& tensor) { return static_cast<int64_t>(tensor.
 
 }  // namespace
 
-SharedMemoryGroup::SharedMemoryGroup(std::unique_ptr<Room> room,
+SharedMemoryGroup::SharedMemoryGroup(std::unique_ptr<Channel> channel,
                                      c10::intrusive_ptr<c10d::Store> store, int rank, int size,
                                      c10::intrusive_ptr<Options> options)
     : GlooGroup(std::move(store), rank, size, options),
-      room_(std::move(room)),
+      channel_(std::move(channel)),
       timeout_(options->timeout),
-      exchange_(*room_) {}
+      exchange_(*channel_) {}
 
 SharedMemoryGroup::~SharedMemoryGroup() {
-  if (std::uncaught_exceptions() > 0) room_->leave();
+  if (std::uncaught_exceptions() > 0) channel_->leave();
 }
 
 Exchange::Deadline SharedMemoryGroup::deadline() const {
-  return timeout_.count() > 0 ? Room::Clock::now() + timeout_ : Exchange::Deadline::max();
+  return timeout_.count() > 0 ? Channel::Clock::now() + timeout_ : Exchange::Deadline::max();
 }
 
 SharedMemoryGroup::Work SharedMemoryGroup::allreduce(std::vector<at::Tensor>& tensors,
@@ -53,7 +53,7 @@ SharedMemoryGroup::Work SharedMemoryGroup::allreduce(std::vector<at::Tensor>& te
       !can_combine(tensors[0].scalar_type(), *operation)) {
     return GlooGroup::allreduce(tensors, options);
   }
-  return lane_.add([this, tensor = tensors[0], operation] {
+  return tasks_.add([this, tensor = tensors[0], operation] {
     exchange_.all_reduce(tensor.data_ptr(), tensor.numel(), tensor.scalar_type(), *operation,
                          deadline());
   });
@@ -65,7 +65,7 @@ SharedMemoryGroup::Work SharedMemoryGroup::_allgather_base(at::Tensor& out, at::
       out.numel() != in.numel() * getSize()) {
     return GlooGroup::_allgather_base(out, in, options);
   }
-  return lane_.add([this, out, in] {
+  return tasks_.add([this, out, in] {
     exchange_.all_gather(out.data_ptr(), in.data_ptr(), bytes_of(in), deadline());
   });
 }
@@ -77,7 +77,7 @@ SharedMemoryGroup::Work SharedMemoryGroup::_reduce_scatter_base(
       !can_combine(in.scalar_type(), Operation::kSumFromZero)) {
     return GlooGroup::_reduce_scatter_base(out, in, options);
   }
-  return lane_.add([this, out, in] {
+  return tasks_.add([this, out, in] {
     exchange_.reduce_scatter(out.data_ptr(), in.data_ptr(), out.numel(), out.scalar_type(),
                              Operation::kSumFromZero, deadline());
   });
@@ -86,13 +86,13 @@ SharedMemoryGroup::Work SharedMemoryGroup::_reduce_scatter_base(
 SharedMemoryGroup::Work SharedMemoryGroup::broadcast(std::vector<at::Tensor>& tensors,
                                                      const c10d::BroadcastOptions& options) {
   if (tensors.size() != 1 || !plain(tensors[0])) return GlooGroup::broadcast(tensors, options);
-  return lane_.add([this, tensor = tensors[0], root = options.rootRank] {
+  return tasks_.add([this, tensor = tensors[0], root = options.rootRank] {
     exchange_.broadcast(tensor.data_ptr(), bytes_of(tensor), root, deadline());
   });
 }
 
 void SharedMemoryGroup::abort() {
-  room_->leave();
+  channel_->leave();
   GlooGroup::abort();
 }
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "am/runtime/gloo_group.h"
+#include "am/runtime/shared_memory/channel.h"
 #include "am/runtime/shared_memory/exchange.h"
-#include "am/runtime/shared_memory/lane.h"
-#include "am/runtime/shared_memory/room.h"
+#include "am/runtime/shared_memory/task_queue.h"
 
 namespace am::runtime::shared_memory {
 
@@ -22,9 +22,9 @@ class SharedMemoryGroup final : public GlooGroup {
  public:
   using Work = c10::intrusive_ptr<c10d::Work>;
 
-  // As GlooGroup; `room` is that of the same ranks.
-  SharedMemoryGroup(std::unique_ptr<Room> room, c10::intrusive_ptr<c10d::Store> store, int rank,
-                    int size, c10::intrusive_ptr<Options> options);
+  // As GlooGroup; `channel` is that of the same ranks.
+  SharedMemoryGroup(std::unique_ptr<Channel> channel, c10::intrusive_ptr<c10d::Store> store,
+                    int rank, int size, c10::intrusive_ptr<Options> options);
   // Finishes what is under way, unless an error is: then it leaves, and peers get an error.
   ~SharedMemoryGroup() override;
 
@@ -39,10 +39,10 @@ class SharedMemoryGroup final : public GlooGroup {
  private:
   Exchange::Deadline deadline() const;
 
-  const std::unique_ptr<Room> room_;
+  const std::unique_ptr<Channel> channel_;
   const std::chrono::milliseconds timeout_;
   Exchange exchange_;
-  Lane lane_;  // ends first: its tasks use the others
+  TaskQueue tasks_;  // ends first: its tasks use the others
 };
 
 }  // namespace am::runtime::shared_memory

@@ -10,7 +10,7 @@
 
 #include "am/config/plan.h"
 #include "am/model/config.h"
-#include "am/schedule/shape.h"
+#include "am/pipeline/shape.h"
 
 namespace am::planner {
 
@@ -30,7 +30,7 @@ struct DialectLayout {
   int64_t seq_len = 0;
   int64_t micro_batch = 1;           // sequences of one forward
   int64_t global_batch = 0;          // sequences of one step; 0: the least that the framework takes
-  schedule::PipelineShape pipeline;  // microbatches: one for each stage where the plan is silent
+  pipeline::PipelineShape pipeline;  // microbatches: one for each stage where the plan is silent
   bool split_points = false;         // stages are listed, not dealt
 
   bool fsdp2() const { return !ddp && megatron_fsdp == nullptr; }

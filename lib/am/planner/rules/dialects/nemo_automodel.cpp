@@ -133,7 +133,7 @@ void check_pipeline_batch(const DialectLayout& layout, Found& found) {
 
 void check_schedule(const DialectLayout& layout, Found& found) {
   if (layout.pp == 1) return;
-  const auto demand = schedule::violated_demand(layout.pipeline);
+  const auto demand = pipeline::violated_demand(layout.pipeline);
   if (!demand.has_value()) return;
   found.push_back(
       {cat("pipeline.", demand->key), demand->message, assignment(demand->key, demand->nearest)});

@@ -1,0 +1,81 @@
+#include "am/compat/hf_tp_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/model/family.h"
+
+namespace am::compat {
+namespace {
+
+using model::TpStyle;
+
+struct Absent {
+  std::string_view family;
+  std::string_view why;
+};
+
+constexpr std::string_view kNoPlan = "transformers has no tensor-parallel plan for it";
+constexpr std::string_view kLatent =
+    "the one in transformers cuts latent attention and shared experts, which automesh keeps whole";
+
+constexpr std::array<Absent, 5> kAbsent = {{
+    {"gpt2", kNoPlan},
+    {"falcon", kNoPlan},
+    {"gpt_oss", kNoPlan},
+    {"deepseek_v2", kLatent},
+    {"deepseek_v3", kLatent},
+}};
+
+// Where transformers says otherwise than the family's own plan. It gathers what a fused projection
+// gives, because a rank's slice of it is not a slice of each part. Phi's norms of heads are not in
+// its plan; their gradients are summed all the same (model/tp_plan.h).
+struct OwnStyle {
+  std::string_view family;
+  std::string_view module;
+  std::optional<TpStyle> style;  // nothing: not in the plan
+};
+
+constexpr std::array<OwnStyle, 6> kOwnStyles = {{
+    {"phi3", "model.layers.*.self_attn.qkv_proj", TpStyle::kColwiseRep},
+    {"phi3", "model.layers.*.self_attn.o_proj", TpStyle::kRowwiseRep},
+    {"phi3", "model.layers.*.mlp.gate_up_proj", TpStyle::kColwiseRep},
+    {"phi3", "model.layers.*.mlp.down_proj", TpStyle::kRowwiseRep},
+    {"phi", "model.layers.*.self_attn.q_layernorm", std::nullopt},
+    {"phi", "model.layers.*.self_attn.k_layernorm", std::nullopt},
+}};
+
+const OwnStyle* own_style(std::string_view family, std::string_view module) {
+  const auto own = std::find_if(kOwnStyles.begin(), kOwnStyles.end(), [&](const OwnStyle& each) {
+    return each.family == family && each.module == module;
+  });
+  return own == kOwnStyles.end() ? nullptr : &*own;
+}
+
+}  // namespace
+
+model::TpPlan get_hf_tp_shard_plan(const model::ModelConfig& config) {
+  const std::string_view family = model::family_of(config).model_type;
+  for (const Absent& absent : kAbsent) {
+    if (absent.family != family) continue;
+    throw Error(ErrorKind::kPlan,
+                cat("no Hugging Face tensor-parallel plan for ", family, ": ", absent.why),
+                "tp_plan = \"auto\" or a table of one's own, or tp_size = 1");
+  }
+  model::TpPlan plan;
+  plan.source = cat("Hugging Face's plan of ", family);
+  for (model::TpRule& rule : model::family_tp_plan(config, false).rules) {
+    const OwnStyle* own = own_style(family, rule.pattern);
+    if (own != nullptr && !own->style) continue;
+    if (own != nullptr) rule.style = *own->style;
+    plan.rules.push_back(std::move(rule));
+  }
+  return plan;
+}
+
+}  // namespace am::compat

@@ -1,0 +1,234 @@
+#include "am/inspect/sharded_view.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/checkpoint/weights.h"
+#include "am/inspect/facts.h"
+#include "am/tensor/dtype.h"
+#include "am/tensor/redistribute.h"
+
+namespace am::inspect {
+
+ShardedView::ShardedView(const config::Plan& plan, const model::ModelConfig& config,
+                         const planner::Layout& layout, const runtime::World& world)
+    : plan_(plan),
+      mesh_(world, layout.mesh),
+      model_(parallel::ParallelModel::build(plan, config, layout, mesh_)) {
+  weights_ = checkpoint::load_or_initialize(*model_, plan);
+  fresh_ = starts_with(weights_, "initialised");
+  add_parameters();
+}
+
+void ShardedView::add_parameters() {
+  const planner::Layout& layout = model_->layout();
+  const at::ScalarType dtype = tensor::parse_dtype(plan_.model.dtype);
+  for (const planner::ParameterLayout& from : layout.parameters) {
+    layouts_[from.name] = &from;
+    HeldParameter parameter;
+    parameter.name = from.name;
+    parameter.shape = from.shape;
+    parameter.dtype = dtype;
+    parameter.placements = from.placements(layout.mesh);
+    for (int64_t rank = 0; rank < layout.mesh.world_size(); ++rank) {
+      parameter.shards.push_back({rank, from.box(layout.mesh, rank)});
+    }
+    parameters_.push_back(std::move(parameter));
+  }
+  std::sort(parameters_.begin(), parameters_.end(),
+            [](const auto& a, const auto& b) { return natural_less(a.name, b.name); });
+  const auto& groups = model_->data_parallel().groups();
+  for (size_t i = 0; i < groups.size(); ++i) {
+    for (size_t k = 0; k < groups[i]->owned().size(); ++k) {
+      places_[groups[i]->owned()[k].name] = {i, k};
+    }
+  }
+}
+
+std::string ShardedView::title() const {
+  return make_title(model_->config().model_type,
+                    std::filesystem::path(plan_.file).filename().string(), mesh());
+}
+
+Json ShardedView::info() {
+  Json json = {{"target", plan_.file}, {"kind", "plan"}};
+  json["model_type"] = model_->config().model_type;
+  add_totals(parameters_, json);
+  json["weights"] = weights_;
+  json["strategy"] = config::strategy_name(plan_.strategy);
+  add_mesh(mesh(), json);
+  const DefaultTokenizer tokenizer = default_tokenizer();
+  json["tokenizer"] = tokenizer.name.empty() ? Json(nullptr) : Json(tokenizer.name);
+  return json;
+}
+
+at::Tensor ShardedView::read(const HeldParameter& parameter, const mesh::Box& box) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor full = model_->full_parameter(parameter.name);
+  return tensor::view_box(full, Shape(parameter.shape.size(), 0), box).cpu();
+}
+
+void ShardedView::visit_own(const HeldParameter& parameter, const Visit& visit) {
+  const Place place = places_.at(parameter.name);
+  const parallel::OwnedParameter& owned = group(place.group).owned().at(place.index);
+  if (owned.first_replica) visit(owned.value);
+}
+
+at::Tensor ShardedView::gather(const at::Tensor& row) {
+  const runtime::Group& world = mesh_.group("world");
+  at::Tensor all = at::empty({world.size(), row.numel()}, row.options().device(world.device()));
+  world.all_gather(all, row.to(world.device()).contiguous());
+  return all.cpu();
+}
+
+std::vector<HeldBytes> ShardedView::held_bytes() {
+  at::Tensor row = at::zeros({2}, at::TensorOptions(at::kLong));
+  for (const auto& group : model_->data_parallel().groups()) {
+    row[0] += static_cast<int64_t>(group->flat().nbytes());
+    row[1] += group->unsharded_bytes();
+  }
+  const at::Tensor all = gather(row);
+  const auto values = all.accessor<int64_t, 2>();
+  std::vector<HeldBytes> ranks;
+  for (int64_t rank = 0; rank < all.size(0); ++rank) {
+    ranks.push_back({rank, values[rank][0], values[rank][1]});
+  }
+  return ranks;
+}
+
+std::vector<HeldShard> ShardedView::usable_boxes(const HeldParameter& parameter) {
+  if (!group(places_.at(parameter.name).group).is_unsharded()) return parameter.shards;
+  return gathered_boxes(parameter);
+}
+
+// What each rank holds while the parameter is gathered.
+std::vector<HeldShard> ShardedView::gathered_boxes(const HeldParameter& parameter) const {
+  const planner::ParameterLayout& layout = *layouts_.at(parameter.name);
+  std::vector<HeldShard> boxes;
+  for (int64_t rank = 0; rank < mesh().world_size(); ++rank) {
+    std::vector<mesh::Cut> cuts = layout.cuts(mesh(), rank);
+    cuts.resize(layout.tp_dim ? 1 : 0);  // the first cut is tp's
+    boxes.push_back({rank, mesh::cut_box(layout.shape, cuts)});
+  }
+  return boxes;
+}
+
+// Rising, so that every rank gathers in the same order.
+std::vector<size_t> ShardedView::groups_of(std::span<const HeldParameter* const> parameters) const {
+  std::set<size_t> groups;
+  for (const HeldParameter* parameter : parameters) {
+    // What FSDP ignores is whole as it is.
+    if (!layouts_.at(parameter->name)->ignored) groups.insert(places_.at(parameter->name).group);
+  }
+  return {groups.begin(), groups.end()};
+}
+
+std::vector<std::string> ShardedView::names_in(const std::vector<size_t>& groups) const {
+  std::vector<std::string> names;
+  for (const HeldParameter& parameter : parameters_) {
+    const size_t group = places_.at(parameter.name).group;
+    if (std::find(groups.begin(), groups.end(), group) != groups.end()) {
+      names.push_back(parameter.name);
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> ShardedView::unshard(std::span<const HeldParameter* const> parameters,
+                                              const Between& between) {
+  const std::vector<size_t> groups = groups_of(parameters);
+  std::vector<size_t> fresh;
+  try {
+    for (const size_t index : groups) {
+      if (between) between();
+      group(index).unshard();
+      if (unsharded_.insert(index).second) fresh.push_back(index);
+    }
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kUsage) {  // all ranks are here; after others the session ends
+      for (const size_t index : fresh) {
+        unsharded_.erase(index);
+        group(index).reshard();
+      }
+    }
+    throw;
+  }
+  return names_in(groups);
+}
+
+int64_t ShardedView::unshard_bytes(std::span<const HeldParameter* const> parameters) const {
+  if (mesh().group_size("dp_shard_cp") == 1) return 0;
+  const std::vector<size_t> groups = groups_of(parameters);
+  int64_t bytes = 0;
+  for (const HeldParameter& parameter : parameters_) {
+    const size_t group = places_.at(parameter.name).group;
+    const bool gathered = std::find(groups.begin(), groups.end(), group) != groups.end();
+    if (!gathered || unsharded_.contains(group)) continue;
+    for (const HeldShard& whole : gathered_boxes(parameter)) {
+      bytes += whole.box.numel() * static_cast<int64_t>(c10::elementSize(parameter.dtype));
+    }
+  }
+  return bytes;
+}
+
+std::vector<std::string> ShardedView::reshard(std::span<const HeldParameter* const> parameters) {
+  std::vector<size_t> freed;
+  for (const size_t index : groups_of(parameters)) {
+    if (unsharded_.erase(index) > 0) freed.push_back(index);
+    group(index).reshard();
+  }
+  return names_in(freed);
+}
+
+std::string ShardedView::unshard_note() const {
+  const std::string tp = mesh().sizes().tp > 1 ? "; what tp cuts stays cut" : "";
+  if (mesh().group_size("dp_shard_cp") == 1) {
+    return cat("dp_shard is 1: there is nothing to gather, each rank computes with what it stores",
+               tp);
+  }
+  return cat("parameters are gathered over dp_shard_cp, with all others of their FSDP unit", tp);
+}
+
+// A forward pass leaves units gathered, or frees them, by the rules of training.
+void ShardedView::after_forward() {
+  for (size_t index = 0; index < model_->data_parallel().groups().size(); ++index) {
+    if (unsharded_.contains(index)) {
+      group(index).unshard();
+    } else {
+      group(index).reshard();
+    }
+  }
+}
+
+void ShardedView::set_compute_dtype(at::ScalarType) {
+  throw Error(
+      ErrorKind::kUsage, "the plan says in which dtype its model computes",
+      "start am-repl with --set model.dtype=... or --set strategy.mp_policy.param_dtype=...");
+}
+
+DefaultTokenizer ShardedView::default_tokenizer() const {
+  return tokenizer_of(plan_, model_->config().vocab_size);
+}
+
+std::string ShardedView::note() const {
+  if (!fresh_) return {};
+  return cat(std::filesystem::path(plan_.file).filename().string(), ": its weights are ", weights_,
+             ": nothing has trained them");
+}
+
+// Sequence parallelism cuts a text's tokens into equal pieces.
+int64_t ShardedView::length_multiple() const {
+  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan_.strategy);
+  return fsdp2 != nullptr && fsdp2->sequence_parallel ? mesh().sizes().tp : 1;
+}
+
+void ShardedView::export_hf(const std::filesystem::path& folder,
+                            std::optional<at::ScalarType> dtype, const Between& between) {
+  checkpoint::export_hf(folder, *model_, dtype, checkpoint::kExportFileBytes, between);
+}
+
+}  // namespace am::inspect

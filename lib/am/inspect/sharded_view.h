@@ -1,0 +1,73 @@
+// A model under a plan's layout, as a session on one of its ranks sees it.
+//
+// `unshard` is FSDP's: it gathers a unit's parameters over dp_shard_cp with the same collective
+// that training uses, in the dtype of the computation. What tensor parallelism cuts stays cut.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "am/config/plan.h"
+#include "am/inspect/parameter_view.h"
+#include "am/runtime/device_mesh.h"
+
+namespace am::inspect {
+
+class ShardedView : public ParameterView {
+ public:
+  // Collective. Builds the model and gives it its first values as the plan says. `plan` was
+  // checked.
+  ShardedView(const config::Plan& plan, const model::ModelConfig& config,
+              const planner::Layout& layout, const runtime::World& world);
+
+  std::string title() const override;
+  Json info() override;
+  const std::vector<HeldParameter>& parameters() const override { return parameters_; }
+  const mesh::MeshLayout& mesh() const override { return mesh_.layout(); }
+  int64_t rank() const override { return mesh_.rank(); }
+  std::string note() const override;
+  at::Tensor read(const HeldParameter& parameter, const mesh::Box& box) override;
+  void visit_own(const HeldParameter& parameter, const Visit& visit) override;
+  at::Tensor gather(const at::Tensor& row) override;
+  std::vector<HeldBytes> held_bytes() override;
+  std::vector<HeldShard> usable_boxes(const HeldParameter& parameter) override;
+  std::vector<std::string> unshard(std::span<const HeldParameter* const> parameters,
+                                   const Between& between) override;
+  int64_t unshard_bytes(std::span<const HeldParameter* const> parameters) const override;
+  std::vector<std::string> reshard(std::span<const HeldParameter* const> parameters) override;
+  std::string unshard_note() const override;
+  parallel::ParallelModel& runnable(const Between& /*between*/) override { return *model_; }
+  int64_t length_multiple() const override;
+  void after_forward() override;
+  void set_compute_dtype(at::ScalarType dtype) override;
+  DefaultTokenizer default_tokenizer() const override;
+  void export_hf(const std::filesystem::path& folder, std::optional<at::ScalarType> dtype,
+                 const Between& between) override;
+
+ private:
+  struct Place {
+    size_t group = 0;
+    size_t index = 0;  // among the group's owned parameters
+  };
+
+  void add_parameters();
+  std::vector<HeldShard> gathered_boxes(const HeldParameter& parameter) const;
+  std::vector<size_t> groups_of(std::span<const HeldParameter* const> parameters) const;
+  std::vector<std::string> names_in(const std::vector<size_t>& groups) const;
+  parallel::ParamGroup& group(size_t index) { return *model_->data_parallel().groups().at(index); }
+
+  config::Plan plan_;
+  runtime::DeviceMesh mesh_;
+  std::unique_ptr<parallel::ParallelModel> model_;
+  std::string weights_;  // where the values came from
+  bool fresh_ = false;   // nothing has trained them
+  std::vector<HeldParameter> parameters_;
+  std::map<std::string, Place> places_;
+  std::map<std::string, const planner::ParameterLayout*> layouts_;
+  std::set<size_t> unsharded_;  // groups that the user unsharded
+};
+
+}  // namespace am::inspect

@@ -1,0 +1,76 @@
+// Where a unit's parameters lie in its flat tensors.
+//
+// Each parameter is cut by torch.chunk over the shard group; every piece is padded to the first
+// one's length, so that ranks hold equal amounts. On dimension 0 pieces may differ; on another they
+// are equal, and lie across the full tensor. A rank's pieces lie one after the other:
+// `flat` [flat_numel]; the flat tensors of all ranks, `ranks` [ranks, flat_numel], are what an
+// all-gather gives and a reduce-scatter takes.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "am/base/shape.h"
+#include "am/mesh/layout.h"
+#include "am/planner/layout.h"
+
+namespace am::parallel {
+
+struct Piece {
+  int64_t flat_offset = 0;  // in the flat shard
+  int64_t flat_length = 0;  // padding included
+  Shape full_shape;         // tp-local
+  int64_t full_numel = 0;
+  int64_t outer = 1;              // elements of the dimensions before the one that is cut
+  bool grad_sum_over_tp = false;  // the gradients of tp's ranks are parts of a sum
+};
+
+class FlatLayout {
+ public:
+  FlatLayout(const std::vector<const planner::ParameterLayout*>& layouts,
+             const mesh::MeshLayout& mesh, int64_t rank, int64_t ranks);
+
+  size_t size() const { return pieces_.size(); }
+  const Piece& operator[](size_t i) const { return pieces_[i]; }
+  int64_t flat_numel() const { return flat_numel_; }
+  int64_t ranks() const { return ranks_; }
+
+  // Calls `visit(of_full, of_ranks)` with the parts of a full tensor, which is given flat, and
+  // where they are in `ranks`, views of one shape: all whole pieces at once, then the one that is
+  // shorter. FlatLayout after it are empty.
+  template <typename Visit>
+  void for_each_part(size_t i, const at::Tensor& full, const at::Tensor& ranks,
+                     const Visit& visit) const;
+  // Writes zeros wherever `ranks` holds no part of a parameter.
+  void zero_padding(const at::Tensor& ranks) const;
+
+ private:
+  std::vector<Piece> pieces_;
+  int64_t flat_numel_ = 0;
+  int64_t ranks_ = 1;
+};
+
+template <typename Visit>
+void FlatLayout::for_each_part(size_t i, const at::Tensor& full, const at::Tensor& ranks,
+                               const Visit& visit) const {
+  const Piece& piece = pieces_[i];
+  if (piece.full_numel == 0) return;
+  const int64_t length = piece.flat_length;
+  if (piece.outer > 1) {
+    const int64_t inner = length / piece.outer;
+    visit(full.view({piece.outer, ranks_, inner}).transpose(0, 1),
+          ranks.narrow(1, piece.flat_offset, length).unflatten(1, {piece.outer, inner}));
+    return;
+  }
+  const int64_t whole = piece.full_numel / length;
+  if (whole > 0) {
+    visit(full.narrow(0, 0, whole * length).view({whole, length}),
+          ranks.narrow(0, 0, whole).narrow(1, piece.flat_offset, length));
+  }
+  const int64_t rest = piece.full_numel - whole * length;
+  if (rest == 0) return;
+  visit(full.narrow(0, whole * length, rest), ranks[whole].narrow(0, piece.flat_offset, rest));
+}
+
+}  // namespace am::parallel

@@ -1,0 +1,170 @@
+#include "am/parallel/param_group/gradient_reducer.h"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+
+#include "am/tensor/memory_meter.h"
+
+namespace am::parallel {
+
+using tensor::MemoryUse;
+using tensor::TensorUse;
+
+GradientReducer::GradientReducer(const FlatLayout& pieces, const ReductionGroups& groups,
+                                 const Options& options)
+    : pieces_(pieces),
+      shard_group_(*groups.shard),
+      replicate_group_(*groups.replicate),
+      tp_group_(*groups.tp),
+      options_(options),
+      direct_(!options.offloaded &&
+              options.reduce_dtype == c10::typeMetaToScalarType(options.storage.dtype())),
+      arrived_(pieces.size(), false) {
+  if (pieces.size() == 0) make_flat();
+}
+
+void GradientReducer::make_flat() {
+  if (flat_.defined()) return;
+  const MemoryUse use(options_.offloaded ? TensorUse::kHost : TensorUse::kGradients);
+  flat_ = at::empty({pieces_.flat_numel()}, options_.storage);
+}
+
+void GradientReducer::make_buffer() {
+  if (shard_group_.size() == 1 && direct_ && !flat_valid_) {
+    make_flat();
+    buffer_ = flat_.view({1, -1});
+    return;
+  }
+  const MemoryUse use(TensorUse::kCommunication);
+  buffer_ = empty_storage({pieces_.ranks(), pieces_.flat_numel()},
+                          options_.compute.dtype(options_.reduce_dtype));
+  fill_storage(buffer_, options_.pool);
+  pieces_.zero_padding(buffer_);
+}
+
+void GradientReducer::take(size_t i, const at::Tensor& gradient) {
+  if (!gradient.defined()) return;
+  const at::NoGradGuard no_grad;
+  finish_reduce();  // the buffer may be on its way
+  if (!buffer_.defined()) make_buffer();
+  const bool first = !arrived_[i];
+  pieces_.for_each_part(i, gradient.reshape({-1}), buffer_,
+                        [first](const at::Tensor& of_full, const at::Tensor& of_ranks) {
+                          if (first) {
+                            of_ranks.copy_(of_full);
+                          } else {
+                            of_ranks.add_(of_full);
+                          }
+                        });
+  arrived_[i] = true;
+  ++new_;
+  if (new_ == pieces_.size() && complete_) complete_();
+}
+
+void GradientReducer::zero_missing() {
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    if (!arrived_[i]) {
+      buffer_.narrow(1, pieces_[i].flat_offset, pieces_[i].flat_length).zero_();
+    }
+    arrived_[i] = false;
+  }
+}
+
+// One message for all that the unit has of them.
+void GradientReducer::sum_over_tp() {
+  if (tp_group_.size() == 1) return;
+  std::vector<at::Tensor> parts;
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    if (!pieces_[i].grad_sum_over_tp) continue;
+    parts.push_back(buffer_.narrow(1, pieces_[i].flat_offset, pieces_[i].flat_length));
+  }
+  if (parts.empty()) return;
+  at::Tensor sums = at::cat(parts, 1);
+  tp_group_.all_reduce(sums);
+  int64_t offset = 0;
+  for (const at::Tensor& part : parts) {
+    part.copy_(sums.narrow(1, offset, part.size(1)));
+    offset += part.size(1);
+  }
+}
+
+// PyTorch's split for float16: the first is the power of two about the factor's root.
+std::pair<double, double> GradientReducer::divisors() const {
+  if (!divide_factor_) return {1.0, 1.0};
+  if (options_.reduce_dtype != at::kHalf) return {1.0, *divide_factor_};
+  double before = 1.0;
+  while (*divide_factor_ / before > before) before *= 2.0;
+  return {before, *divide_factor_ / before};
+}
+
+bool GradientReducer::begin_reduce() {
+  new_ = 0;
+  if (!buffer_.defined() || stage_ != Stage::kIdle) return false;
+  const at::NoGradGuard no_grad;
+  const MemoryUse use(TensorUse::kCommunication);
+  zero_missing();
+  sum_over_tp();
+  if (const double before = divisors().first; before != 1.0) buffer_.div_(before);
+  if (shard_group_.size() == 1) {
+    reduced_ = buffer_.view({-1});
+    stage_ = Stage::kAllReducing;
+    pending_ = replicate_group_.all_reduce_async(reduced_);
+    return true;
+  }
+  if (direct_ && !flat_valid_) {
+    make_flat();
+    reduced_ = flat_;
+  } else {
+    reduced_ = at::empty({pieces_.flat_numel()}, buffer_.options());
+  }
+  stage_ = Stage::kScattering;
+  pending_ = shard_group_.reduce_scatter_async(reduced_, buffer_);
+  return true;
+}
+
+void GradientReducer::advance_reduce() {
+  if (stage_ != Stage::kScattering) return;
+  pending_.wait();
+  release_buffer();
+  stage_ = Stage::kAllReducing;
+  pending_ = replicate_group_.all_reduce_async(reduced_);
+}
+
+void GradientReducer::finish_reduce() {
+  if (stage_ == Stage::kIdle) return;
+  const at::NoGradGuard no_grad;
+  advance_reduce();
+  pending_.wait();
+  if (const double after = divisors().second; after != 1.0) reduced_.div_(after);
+  make_flat();
+  if (!reduced_.is_alias_of(flat_)) {
+    if (flat_valid_) {
+      flat_.add_(reduced_.to(flat_.device()));  // host memory where it is offloaded
+    } else {
+      flat_.copy_(reduced_);
+    }
+  }
+  flat_valid_ = true;
+  reduced_.reset();
+  release_buffer();
+  stage_ = Stage::kIdle;
+}
+
+// At once, whoever else still holds the tensor: the thread of a collective that is over.
+void GradientReducer::release_buffer() {
+  if (!buffer_.defined()) return;
+  const bool is_flat = flat_.defined() && buffer_.is_alias_of(flat_);
+  if (!is_flat) free_storage(buffer_, options_.pool);
+  buffer_.reset();
+}
+
+void GradientReducer::zero() {
+  finish_reduce();
+  release_buffer();
+  arrived_.assign(pieces_.size(), false);
+  new_ = 0;
+  flat_valid_ = false;
+}
+
+}  // namespace am::parallel

@@ -1,0 +1,228 @@
+#include "am/parallel/param_group/param_group.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/tensor/memory_meter.h"
+
+namespace am::parallel {
+
+namespace {
+
+using tensor::MemoryUse;
+using tensor::TensorUse;
+
+// Of the flat parameters and their gradients.
+at::TensorOptions storage_options(const ParamGroupOptions& options, at::Device device) {
+  const auto stored = at::TensorOptions(options.storage_dtype);
+  // The meta device stands for any: there are no contents, wherever they would be.
+  if (!options.offload || device.is_meta() || device.is_cpu()) return stored.device(device);
+  return stored.device(at::kCPU).pinned_memory(options.offload->pin_memory);
+}
+
+at::ScalarType param_dtype(const ParamGroupOptions& options) {
+  return options.precision.param_dtype.value_or(options.storage_dtype);
+}
+
+GradientReducer::Options gradient_options(const ParamGroupOptions& options, at::Device device) {
+  GradientReducer::Options gradients;
+  gradients.reduce_dtype = options.precision.reduce_dtype.value_or(param_dtype(options));
+  gradients.storage = storage_options(options, device);
+  gradients.compute = at::TensorOptions(device);
+  gradients.pool = options.pool;
+  gradients.offloaded = options.offload.has_value();
+  return gradients;
+}
+
+using Layouts = std::vector<const planner::ParameterLayout*>;
+
+Layouts layouts_of(const std::vector<ParamGroup::Member>& members, bool trained_alone) {
+  Layouts layouts;
+  for (const auto& member : members) {
+    if (member.layout->trainable || !trained_alone) layouts.push_back(member.layout);
+  }
+  return layouts;
+}
+
+// Puts the members in the order in which the group keeps them.
+Layouts trained_first(std::vector<ParamGroup::Member>& members) {
+  std::stable_partition(members.begin(), members.end(),
+                        [](const auto& member) { return member.layout->trainable; });
+  return layouts_of(members, /*trained_alone=*/false);
+}
+
+}  // namespace
+
+// Takes a leaf's gradient the moment that autograd has it whole.
+class ParamGroup::TakeGradient : public torch::autograd::PostAccumulateGradHook {
+ public:
+  TakeGradient(GradientReducer& gradients, size_t i) : gradients_(gradients), i_(i) {}
+  void operator()(const at::Tensor& leaf) override {
+    gradients_.take(i_, std::exchange(leaf.mutable_grad(), at::Tensor()));
+  }
+
+ private:
+  GradientReducer& gradients_;
+  size_t i_;
+};
+
+ParamGroup::ParamGroup(std::string name, std::vector<Member> members,
+                       const runtime::DeviceMesh& mesh, const ReductionGroups& groups,
+                       const ParamGroupOptions& options)
+    : name_(std::move(name)),
+      shard_group_(*groups.shard),
+      pieces_(trained_first(members), mesh.layout(), mesh.rank(), shard_group_.size()),
+      trained_(layouts_of(members, /*trained_alone=*/true), mesh.layout(), mesh.rank(),
+               shard_group_.size()),
+      compute_(at::TensorOptions(param_dtype(options)).device(mesh.device())),
+      options_(options),
+      aliased_(members.empty() ||
+               (shard_group_.size() == 1 && param_dtype(options) == options.storage_dtype &&
+                !options.offload)),
+      gradients_(trained_, groups, gradient_options(options, mesh.device())) {
+  {
+    const MemoryUse use(options_.offload ? TensorUse::kHost : TensorUse::kParameters);
+    flat_ = at::zeros({pieces_.flat_numel()}, storage_options(options_, mesh.device()));
+  }
+  for (const Member& member : members) {
+    const planner::ParameterLayout& layout = *member.layout;
+    OwnedParameter owned;
+    owned.name = layout.name;
+    owned.shape = layout.shape;
+    owned.box = layout.box(mesh.layout(), mesh.rank());
+    owned.first_replica =
+        groups.replicate->index() == 0 && (layout.tp_dim.has_value() || groups.tp->index() == 0);
+    owned.trainable = layout.trainable;
+    owned_.push_back(std::move(owned));
+    owned_.back().value = view_in(flat_, owned_.size() - 1);
+  }
+  make_full_tensors(members);
+}
+
+// The leaves outlive the group where a layer holds them.
+ParamGroup::~ParamGroup() {
+  for (const auto& full : full_) torch::autograd::impl::set_post_acc_grad_hooks(full, nullptr);
+}
+
+void ParamGroup::make_full_tensors(const std::vector<Member>& members) {
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    at::Tensor full =
+        aliased_ ? owned_[i].value.detach() : empty_storage(pieces_[i].full_shape, compute_);
+    if (owned_[i].trainable) {
+      full.set_requires_grad(true);
+      torch::autograd::impl::set_post_acc_grad_hooks(full,
+                                                     std::make_unique<TakeGradient>(gradients_, i));
+    }
+    members[i].parameter->value = full;
+    full_.push_back(std::move(full));
+  }
+  unsharded_ = aliased_;
+}
+
+at::Tensor ParamGroup::view_in(const at::Tensor& flat, size_t i) const {
+  return flat.narrow(0, pieces_[i].flat_offset, owned_[i].box.numel()).view(owned_[i].box.shape);
+}
+
+void ParamGroup::begin_unshard() {
+  if (unsharded_ || gather_output_.defined() || shard_group_.size() == 1) return;
+  const at::NoGradGuard no_grad;
+  const MemoryUse use(TensorUse::kCommunication);
+  gather_output_ = empty_storage({pieces_.ranks(), pieces_.flat_numel()}, compute_);
+  fill_storage(gather_output_, options_.pool);
+  if (kept_.defined()) {
+    gathering_ = options_.post_forward_group->all_gather_async(gather_output_, kept_);
+  } else {
+    gather_input_ =
+        flat_.to(compute_, /*non_blocking=*/true, /*copy=*/options_.offload.has_value());
+    gathering_ = shard_group_.all_gather_async(gather_output_, gather_input_);
+  }
+}
+
+void ParamGroup::unshard() {
+  if (unsharded_) return;
+  if (shard_group_.size() == 1) {
+    copy_out(flat_.view({1, -1}));
+  } else {
+    begin_unshard();
+    gathering_.wait();
+    copy_out(gather_output_);
+    end_gather();
+  }
+  unsharded_ = true;
+}
+
+void ParamGroup::end_gather() {
+  // Only for a backward, in which gradients are off.
+  if (options_.post_forward_group != nullptr && !kept_.defined() && at::GradMode::is_enabled()) {
+    const at::NoGradGuard no_grad;
+    const MemoryUse use(TensorUse::kUnsharded);
+    const runtime::Group& group = *options_.post_forward_group;
+    const int64_t rows = pieces_.ranks() / group.size();
+    kept_ = gather_output_.narrow(0, group.index() * rows, rows).clone();
+  }
+  free_gathered();
+}
+
+// Frees the buffers at once, whoever else still holds the tensors: the thread of a collective that
+// is over.
+void ParamGroup::free_gathered() {
+  if (gather_input_.defined() && !gather_input_.is_alias_of(flat_)) {
+    free_storage(gather_input_, nullptr);
+  }
+  free_storage(gather_output_, options_.pool);
+  gather_input_.reset();
+  gather_output_.reset();
+}
+
+// ranks: [ranks, flat]. Rank r's part of a piece holds rows r*length .. of the full tensor.
+void ParamGroup::copy_out(const at::Tensor& ranks) {
+  const at::NoGradGuard no_grad;
+  const MemoryUse use(TensorUse::kUnsharded);
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    fill_storage(full_[i], options_.pool);
+    pieces_.for_each_part(i, untracked_alias(full_[i]).view({-1}), ranks,
+                          [](const at::Tensor& of_full, const at::Tensor& of_ranks) {
+                            of_full.copy_(of_ranks, /*non_blocking=*/true);
+                          });
+  }
+}
+
+void ParamGroup::reshard() {
+  kept_.reset();
+  if (gather_output_.defined()) {  // of values that may be about to change
+    gathering_.wait();
+    free_gathered();
+  }
+  if (!aliased_ && unsharded_) {
+    for (const auto& full : full_) free_storage(full, options_.pool);
+    unsharded_ = false;
+  }
+}
+
+void ParamGroup::reshard_after_forward() {
+  at::Tensor kept = std::exchange(kept_, at::Tensor());
+  reshard();
+  kept_ = std::move(kept);
+}
+
+int64_t ParamGroup::unsharded_bytes() const {
+  int64_t bytes = 0;
+  if (!aliased_ && unsharded_) {
+    for (const auto& full : full_)
+      bytes += full.numel() * static_cast<int64_t>(full.element_size());
+  }
+  return bytes;
+}
+
+void ParamGroup::zero_grad() {
+  for (auto& full : full_) full.mutable_grad().reset();
+  gradients_.zero();
+  kept_.reset();
+}
+
+}  // namespace am::parallel

@@ -1,0 +1,92 @@
+// interleaved_1f1b (Narayanan et al., 2021) and interleaved_zero_bubble (ZB1P of Qi et al., 2023).
+//
+// Micro-batches go in rounds of about pp. Within a round a rank runs its first stage on all of
+// them, then its second, and so on; backwards the other way round. So the k-th forward of a rank is
+// known without looking at the others, and the schedules differ only in how many forwards go ahead
+// of the first backward and in where the weights' gradients go.
+#include <algorithm>
+
+#include "am/pipeline/orders.h"
+
+namespace am::pipeline {
+namespace {
+
+class Interleaved {
+ public:
+  // `lead`: forwards that a rank goes ahead of the next one.
+  Interleaved(const PipelineShape& shape, int64_t rank, int64_t lead)
+      : shape_(shape),
+        rank_(rank),
+        round_(shape.microbatches / std::max<int64_t>(1, shape.microbatches / shape.pp)),
+        count_(shape.virtual_stages * shape.microbatches),
+        ahead_(
+            std::min((shape.virtual_stages - 1) * round_ + lead * (shape.pp - 1 - rank), count_)) {}
+
+  int64_t count() const { return count_; }
+  int64_t ahead() const { return ahead_; }
+
+  // The k-th forward or backward of this rank.
+  Slot pass(Kind kind, int64_t k) const {
+    const int64_t turn = k / round_ % shape_.virtual_stages;
+    const int64_t lap = kind == Kind::kForward ? turn : shape_.virtual_stages - 1 - turn;
+    const int64_t micro_batch = k / (round_ * shape_.virtual_stages) * round_ + k % round_;
+    return Action{kind, static_cast<int32_t>(lap * shape_.pp + rank_),
+                  static_cast<int32_t>(micro_batch)};
+  }
+
+  SlotList start() const {
+    SlotList order(static_cast<size_t>(rank_));
+    for (int64_t k = 0; k < ahead_; ++k) order.push_back(pass(Kind::kForward, k));
+    return order;
+  }
+
+ private:
+  const PipelineShape& shape_;
+  int64_t rank_;
+  int64_t round_;  // micro-batches of a round
+  int64_t count_;  // forwards of a rank
+  int64_t ahead_;  // forwards before the first backward's own
+};
+
+void add_bubbles(SlotList& order, int64_t count) {
+  if (count > 0) order.resize(order.size() + static_cast<size_t>(count));
+}
+
+}  // namespace
+
+SlotList interleaved_1f1b_order(const PipelineShape& shape, int64_t rank) {
+  const Interleaved passes(shape, rank, 2);
+  SlotList order = passes.start();
+  if (passes.ahead() > 0) {
+    // The first gradient comes back to this rank in this slot.
+    const int64_t arrives = shape.stages() + 2 * (shape.pp - 1 - rank);
+    add_bubbles(order, arrives - static_cast<int64_t>(order.size()));
+  }
+  for (int64_t k = 0; k < passes.count(); ++k) {
+    const int64_t forward = passes.ahead() + k;
+    // Where forwards have run out, their slots stay empty: the ranks behind still have some.
+    order.push_back(forward < passes.count() ? passes.pass(Kind::kForward, forward) : Slot());
+    order.push_back(passes.pass(Kind::kBackward, k));
+  }
+  return order;
+}
+
+// The gradients of the weights follow their own backward at a distance of `rank` passes, which
+// fills the bubbles that grow with the distance from the first rank.
+SlotList interleaved_zero_bubble_order(const PipelineShape& shape, int64_t rank) {
+  const Interleaved passes(shape, rank, 1);
+  SlotList order = passes.start();
+  if (passes.ahead() > 0) add_bubbles(order, shape.pp - 1 - rank);
+  for (int64_t k = 0; k < passes.count(); ++k) {
+    const int64_t forward = passes.ahead() + k;
+    if (forward < passes.count()) order.push_back(passes.pass(Kind::kForward, forward));
+    order.push_back(passes.pass(Kind::kBackwardInput, k));
+    if (k >= rank) order.push_back(passes.pass(Kind::kBackwardWeight, k - rank));
+  }
+  for (int64_t k = std::max<int64_t>(0, passes.count() - rank); k < passes.count(); ++k) {
+    order.push_back(passes.pass(Kind::kBackwardWeight, k));
+  }
+  return order;
+}
+
+}  // namespace am::pipeline

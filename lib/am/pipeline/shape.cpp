@@ -1,0 +1,130 @@
+#include "am/pipeline/shape.h"
+
+#include <algorithm>
+
+#include "am/base/text.h"
+#include "am/config/schedule_names.h"
+
+namespace am::pipeline {
+namespace {
+
+bool has_one_stage(std::string_view schedule) { return schedule == "gpipe" || schedule == "1f1b"; }
+
+bool runs_in_rounds(std::string_view schedule) {
+  return schedule == "interleaved_1f1b" || schedule == "interleaved_zero_bubble";
+}
+
+// Whether micro-batches can be dealt to rounds of one size, each of at least pp where there are as
+// many.
+bool fills_rounds(int64_t microbatches, int64_t pp) {
+  return microbatches % std::max<int64_t>(1, microbatches / pp) == 0;
+}
+
+std::string stages_text(int64_t count) { return cat(count, count == 1 ? " stage" : " stages"); }
+
+std::optional<Demand> virtual_stages_demand(const PipelineShape& shape) {
+  Demand demand{"virtual_stages",
+                cat("schedule \"", shape.schedule, "\" does not run with ",
+                    stages_text(shape.virtual_stages), " on each rank"),
+                {},
+                {}};
+  if (has_one_stage(shape.schedule)) {
+    if (shape.virtual_stages == 1) return std::nullopt;
+    demand.nearest = {1};
+    demand.instead = "interleaved_1f1b";
+  } else if (is_v_shaped(shape.schedule)) {
+    if (shape.virtual_stages == 2) return std::nullopt;
+    demand.nearest = {2};
+  } else {
+    if (shape.virtual_stages >= 2) return std::nullopt;
+    demand.nearest = {2, 3, 4};
+    demand.instead = "1f1b";
+  }
+  return demand;
+}
+
+std::optional<Demand> rounds_demand(const PipelineShape& shape) {
+  if (fills_rounds(shape.microbatches, shape.pp)) return std::nullopt;
+  const int64_t rounds = shape.microbatches / shape.pp;
+  Demand demand{"microbatches",
+                cat("schedule \"", shape.schedule, "\" deals micro-batches to ", rounds,
+                    " equal rounds (microbatches / pp_size, rounded down), and microbatches = ",
+                    shape.microbatches, " is no multiple of ", rounds),
+                {},
+                "looped_bfs"};
+  // Multiples of pp always fit, so both walks end soon.
+  int64_t below = shape.microbatches - 1;
+  while (!fills_rounds(below, shape.pp)) --below;
+  int64_t above = shape.microbatches + 1;
+  while (!fills_rounds(above, shape.pp)) ++above;
+  demand.nearest = {below, above};
+  return demand;
+}
+
+std::optional<Demand> microbatches_demand(const PipelineShape& shape) {
+  if (shape.microbatches < 1) {
+    return Demand{"microbatches", "a schedule needs a micro-batch", {1}, {}};
+  }
+  if (runs_in_rounds(shape.schedule)) return rounds_demand(shape);
+  const bool fills = shape.schedule == "1f1b" || shape.schedule == "dual_pipe_v";
+  if (!fills || shape.microbatches >= shape.stages()) return std::nullopt;
+  return Demand{
+      "microbatches",
+      cat("schedule \"", shape.schedule, "\" needs at least one micro-batch for each of its ",
+          shape.stages(), " stages, and microbatches = ", shape.microbatches),
+      {shape.stages(), shape.stages() * 2},
+      shape.schedule == "1f1b" ? "gpipe" : "zbv_zero_bubble"};
+}
+
+// The most micro-batches whose schedule is not too large to be listed; less than 1: none.
+int64_t most_microbatches(const PipelineShape& shape) {
+  if (shape.pp > kLargestSchedule / shape.virtual_stages) return 0;
+  return kLargestSchedule / shape.stages() - shape.pp;
+}
+
+std::optional<Demand> size_demand(const PipelineShape& shape) {
+  const int64_t most = most_microbatches(shape);
+  if (shape.microbatches <= most) return std::nullopt;
+  Demand demand{"microbatches",
+                cat("the schedule is too large to be listed: ", shape.pp, " ranks * ",
+                    shape.virtual_stages, " stages * ", shape.microbatches, " micro-batches"),
+                {},
+                {}};
+  // A multiple of pp fills every round.
+  PipelineShape smaller = shape;
+  smaller.microbatches = most / shape.pp * shape.pp;
+  if (most > 0 && !microbatches_demand(smaller)) demand.nearest = {smaller.microbatches};
+  return demand;
+}
+
+}  // namespace
+
+std::span<const std::string_view> schedule_names() { return config::kScheduleNames; }
+
+bool is_v_shaped(std::string_view schedule) {
+  return schedule == "zbv_zero_bubble" || schedule == "dual_pipe_v";
+}
+
+std::vector<int64_t> stage_owners(std::string_view schedule, int64_t pp, int64_t virtual_stages) {
+  std::vector<int64_t> owners;
+  for (int64_t lap = 0; lap < virtual_stages; ++lap) {
+    const bool comes_back = is_v_shaped(schedule) && lap % 2 == 1;
+    for (int64_t at = 0; at < pp; ++at) owners.push_back(comes_back ? pp - 1 - at : at);
+  }
+  return owners;
+}
+
+std::optional<Demand> violated_demand(const PipelineShape& shape) {
+  if (std::find(config::kScheduleNames.begin(), config::kScheduleNames.end(), shape.schedule) ==
+      config::kScheduleNames.end()) {
+    return Demand{"schedule", cat("there is no schedule \"", shape.schedule, "\""), {}, "1f1b"};
+  }
+  if (shape.pp < 1 || shape.virtual_stages < 1) {
+    return Demand{"virtual_stages", "a pipeline has at least one stage on each rank", {1}, {}};
+  }
+  if (auto demand = virtual_stages_demand(shape)) return demand;
+  if (auto demand = size_demand(shape)) return demand;
+  return microbatches_demand(shape);
+}
+
+}  // namespace am::pipeline

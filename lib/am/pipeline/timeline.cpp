@@ -1,0 +1,213 @@
+#include "am/pipeline/timeline.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+
+namespace am::pipeline {
+namespace {
+
+constexpr double kNotYet = -1.0;
+
+// What is summed up about a rank while it runs.
+struct Sums {
+  double computing = 0.0;
+  double until = 0.0;  // end of its last pass; the halves of an overlapped pair count once
+  int64_t in_flight = 0;
+  int64_t peak = 0;
+};
+
+// Runs each rank as far as it can go; who makes what another rank's next slot waits for wakes it.
+// So every slot is looked at once, and once more for each input that it had to wait for.
+class Simulation {
+ public:
+  Simulation(const Schedule& schedule, const Durations& durations)
+      : schedule_(schedule),
+        durations_(durations),
+        forward_end_(static_cast<size_t>(schedule.stages() * schedule.microbatches), kNotYet),
+        backward_end_(forward_end_),
+        next_(schedule.ranks.size(), 0),
+        free_at_(schedule.ranks.size(), 0.0),
+        awake_(schedule.ranks.size(), 1),
+        sums_(schedule.ranks.size()) {
+    timeline_.ranks.resize(schedule.ranks.size());
+    for (size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+      timeline_.ranks[rank].reserve(schedule.ranks[rank].size());
+    }
+  }
+
+  // True when all lists came to their end.
+  bool run() {
+    std::vector<size_t> ready(schedule_.ranks.size());
+    std::iota(ready.rbegin(), ready.rend(), size_t{0});
+    bool complete = true;
+    while (!ready.empty()) {
+      const size_t rank = ready.back();
+      ready.pop_back();
+      awake_[rank] = 0;
+      const std::vector<Slot>& list = schedule_.ranks[rank];
+      while (next_[rank] < list.size() && try_slot(rank, list[next_[rank]], ready)) ++next_[rank];
+    }
+    for (size_t rank = 0; rank < next_.size(); ++rank) {
+      complete = complete && next_[rank] == schedule_.ranks[rank].size();
+    }
+    return complete;
+  }
+
+  const std::vector<size_t>& next() const { return next_; }
+
+  Timeline take() {
+    double idle = 0.0;
+    for (const Sums& sums : sums_) timeline_.makespan = std::max(timeline_.makespan, sums.until);
+    for (const Sums& sums : sums_) {
+      timeline_.idle.push_back(timeline_.makespan - sums.computing);
+      timeline_.peak_in_flight.push_back(sums.peak);
+      idle += timeline_.idle.back();
+    }
+    const double all = timeline_.makespan * static_cast<double>(sums_.size());
+    timeline_.bubble_fraction = all > 0.0 ? idle / all : 0.0;
+    return std::move(timeline_);
+  }
+
+ private:
+  size_t index(int64_t stage, int32_t micro_batch) const {
+    return static_cast<size_t>(stage * schedule_.microbatches + micro_batch);
+  }
+  int64_t owner(int64_t stage) const { return schedule_.owners[static_cast<size_t>(stage)]; }
+
+  // When the input of a pass is there; kNotYet when it has not been made.
+  double input_at(const Action& action) const {
+    int64_t from = action.stage;
+    double made = 0.0;
+    if (action.kind == Kind::kForward && action.stage > 0) {
+      made = forward_end_[index(--from, action.micro_batch)];
+    } else if (makes_input_gradient(action.kind) && action.stage + 1 < schedule_.stages()) {
+      made = backward_end_[index(++from, action.micro_batch)];
+    }
+    const bool travels = made >= 0.0 && owner(from) != owner(action.stage);
+    return travels ? made + durations_.hop_latency + durations_.hop_transfer : made;
+  }
+
+  double length(const Action& action) const {
+    const StageDurations& stage = durations_.stages[static_cast<size_t>(action.stage)];
+    switch (action.kind) {
+      case Kind::kForward:
+        return stage.forward;
+      case Kind::kBackwardInput:
+        return stage.backward_input;
+      case Kind::kBackwardWeight:
+        return stage.backward_weight;
+      default:
+        return stage.backward_input + stage.backward_weight;
+    }
+  }
+
+  bool try_slot(size_t rank, const Slot& slot, std::vector<size_t>& ready) {
+    double start = free_at_[rank];
+    double total = 0.0;
+    double shorter = 0.0;
+    for (const Action& action : slot.actions()) {
+      const double input = input_at(action);
+      if (input < 0.0) return false;
+      start = std::max(start, input);
+      shorter = total == 0.0 ? length(action) : std::min(shorter, length(action));
+      total += length(action);
+    }
+    const bool overlaps = slot.is_pair() && durations_.pair_overlap > 0.0;
+    if (overlaps) {
+      const double end = start + total - durations_.pair_overlap * shorter;
+      for (const Action& action : slot.actions()) finish(rank, action, start, end, true, ready);
+      return true;
+    }
+    for (const Action& action : slot.actions()) {
+      start = std::max(start, free_at_[rank]);
+      finish(rank, action, start, start + length(action), slot.is_pair(), ready);
+    }
+    return true;
+  }
+
+  void finish(size_t rank, const Action& action, double start, double end, bool paired,
+              std::vector<size_t>& ready) {
+    timeline_.ranks[rank].push_back({action, paired, start, end});
+    sum_up(sums_[rank], action, start, end);
+    free_at_[rank] = std::max(free_at_[rank], end);
+    int64_t to = action.stage;
+    if (action.kind == Kind::kForward) {
+      forward_end_[index(action.stage, action.micro_batch)] = end;
+      ++to;
+    } else if (makes_input_gradient(action.kind)) {
+      backward_end_[index(action.stage, action.micro_batch)] = end;
+      --to;
+    }
+    if (to == action.stage || to < 0 || to == schedule_.stages()) return;
+    const auto receiver = static_cast<size_t>(owner(to));
+    if (receiver == rank) return;
+    if (durations_.hops_occupy) free_at_[rank] += durations_.hop_transfer;
+    if (awake_[receiver] != 0 || !waits_for(receiver, action, to)) return;
+    awake_[receiver] = 1;
+    ready.push_back(receiver);
+  }
+
+  static void sum_up(Sums& sums, const Action& action, double start, double end) {
+    sums.computing += std::max(0.0, end - std::max(start, sums.until));
+    sums.until = std::max(sums.until, end);
+    if (action.kind == Kind::kForward) sums.peak = std::max(sums.peak, ++sums.in_flight);
+    if (ends_micro_batch(action.kind)) --sums.in_flight;
+  }
+
+  // Whether the next slot of a rank takes what `made` sends to stage `to`.
+  bool waits_for(size_t rank, const Action& made, int64_t to) const {
+    const std::vector<Slot>& list = schedule_.ranks[rank];
+    if (next_[rank] == list.size()) return false;
+    const auto actions = list[next_[rank]].actions();
+    return std::any_of(actions.begin(), actions.end(), [&](const Action& action) {
+      return action.stage == to && action.micro_batch == made.micro_batch &&
+             (action.kind == Kind::kForward) == (made.kind == Kind::kForward);
+    });
+  }
+
+  const Schedule& schedule_;
+  const Durations& durations_;
+  std::vector<double> forward_end_;   // by stage and micro-batch
+  std::vector<double> backward_end_;  // of the input's gradient
+  std::vector<size_t> next_;          // by rank: slots that have run
+  std::vector<double> free_at_;       // by rank
+  std::vector<char> awake_;           // by rank: 1 while it stands in the queue
+  std::vector<Sums> sums_;            // by rank
+  Timeline timeline_;
+};
+
+}  // namespace
+
+Durations Durations::even(int64_t stages, int64_t ranks) {
+  const double one = static_cast<double>(ranks) / static_cast<double>(stages);
+  Durations durations;
+  durations.stages.assign(static_cast<size_t>(stages), {one, one, one});
+  return durations;
+}
+
+Timeline simulate(const Schedule& schedule, const Durations& durations) {
+  AM_ASSERT(durations.stages.size() == schedule.owners.size(), "durations of another pipeline");
+  Simulation simulation(schedule, durations);
+  if (!simulation.run()) {
+    throw Error(ErrorKind::kPlan,
+                cat("schedule ", schedule.name, " makes ranks wait for each ", "other for ever"));
+  }
+  return simulation.take();
+}
+
+std::vector<Stuck> find_deadlock(const Schedule& schedule) {
+  const Durations durations = Durations::even(schedule.stages(), schedule.pp());
+  Simulation simulation(schedule, durations);
+  simulation.run();
+  std::vector<Stuck> stuck;
+  for (size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+    const size_t slot = simulation.next()[rank];
+    if (slot < schedule.ranks[rank].size()) stuck.push_back({static_cast<int64_t>(rank), slot});
+  }
+  return stuck;
+}
+
+}  // namespace am::pipeline

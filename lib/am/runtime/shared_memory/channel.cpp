@@ -1,0 +1,199 @@
+#include "am/runtime/shared_memory/channel.h"
+
+#include <linux/futex.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <ctime>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "am/base/text.h"
+
+namespace am::runtime::shared_memory {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+// A sleeper looks up so often: at a peer that ended without a word, at the time, at an abort whose
+// wake-up it missed.
+constexpr milliseconds kNap{50};
+constexpr int kSpins = 400;  // some microseconds
+
+using Word = std::atomic<uint32_t>;
+static_assert(Word::is_always_lock_free && sizeof(Word) == 4, "the kernel waits for 32-bit words");
+
+void sleep_while(const Word& word, uint32_t value, milliseconds most) {
+  const timespec nap = {0, static_cast<int64_t>(most.count()) * 1000000};
+  ::syscall(SYS_futex, &word, FUTEX_WAIT, value, &nap, nullptr, 0);
+}
+
+void wake_all(const Word& word) {
+  ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+bool has_come(const Word& word, uint32_t stage) {
+  return static_cast<int32_t>(word.load(std::memory_order_acquire) - stage) >= 0;
+}
+
+bool yes(const std::string& text) { return text == "yes"; }
+
+int open_process(int32_t process) {
+  return static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
+}
+
+// Linux 5.3, and no sandbox that forbids it.
+bool can_watch_processes() {
+  const int fd = open_process(::getpid());
+  if (fd >= 0) ::close(fd);
+  return fd >= 0;
+}
+
+}  // namespace
+
+// Each rank writes its own; on cache lines of its own.
+struct alignas(128) Channel::Line {
+  Word stage{0};
+  Word sleepers{0};  // that wait for `stage`
+  Word left{0};
+  std::atomic<int32_t> process{0};
+  std::atomic<uint64_t> labels[kSlots] = {};
+};
+
+size_t Channel::bytes_for(int64_t size) {
+  return static_cast<size_t>(size) * (sizeof(Line) + kSlots * kSlotBytes);
+}
+
+Channel::Channel(Segment segment, int64_t index, int64_t size, ChannelOptions options)
+    : segment_(std::move(segment)), index_(index), size_(size), options_(std::move(options)) {
+  line(index).process = ::getpid();
+}
+
+Channel::~Channel() {
+  leave();
+  for (const int process : processes_) {
+    if (process >= 0) ::close(process);
+  }
+}
+
+// Zeroed memory is a Line that nobody has touched.
+Channel::Line& Channel::line(int64_t rank) const {
+  return reinterpret_cast<Line*>(segment_.data() +
+                                 static_cast<size_t>(size_) * kSlots * kSlotBytes)[rank];
+}
+
+std::byte* Channel::slot(int64_t rank, uint32_t number) const {
+  return segment_.data() + (static_cast<size_t>(rank) * kSlots + number % kSlots) * kSlotBytes;
+}
+
+uint64_t Channel::label(int64_t rank, uint32_t number) const {
+  return line(rank).labels[number % kSlots].load(std::memory_order_relaxed);
+}
+
+void Channel::set_label(uint32_t number, uint64_t label) const {
+  line(index_).labels[number % kSlots].store(label, std::memory_order_relaxed);
+}
+
+std::unique_ptr<Channel> Channel::meet(c10d::Store& store, int64_t index, int64_t size,
+                                       const ChannelOptions& options) {
+  const bool possible = options.wanted && can_watch_processes();
+  std::optional<Segment> segment;
+  if (index == 0) {
+    if (possible) segment = Segment::create(bytes_for(size));
+    store.set("offer", segment ? segment->address() : std::string());
+  } else {
+    const std::string offer = store.get_to_str("offer");
+    if (possible) segment = Segment::open(offer, bytes_for(size));
+  }
+  std::unique_ptr<Channel> channel;
+  if (segment) channel.reset(new Channel(std::move(*segment), index, size, options));
+  if (index != 0) {
+    store.set(cat("answer/", index), std::string(channel ? "yes" : "no"));
+    if (!yes(store.get_to_str("decision"))) return nullptr;
+  } else {
+    bool all = channel != nullptr;
+    for (int64_t i = 1; i < size; ++i) all = yes(store.get_to_str(cat("answer/", i))) && all;
+    store.set("decision", std::string(all ? "yes" : "no"));
+    if (!all) return nullptr;
+  }
+  channel->segment_.close_address();
+  channel->watch_peers();
+  return channel;
+}
+
+// Note [A peer that dies]: a connection that breaks tells its other end at once; memory stays. So
+// each rank holds a descriptor of each peer's process. It is ready when the process has ended, even
+// while its parent has not asked how.
+void Channel::watch_peers() {
+  processes_.assign(static_cast<size_t>(size_), -1);
+  for (int64_t i = 0; i < size_; ++i) {
+    const int32_t process = line(i).process;
+    if (process == ::getpid()) continue;  // a rank in another thread, or this one
+    const int fd = open_process(process);
+    if (fd < 0) throw std::runtime_error(cat("cannot watch the process of ", name(i)));
+    processes_[static_cast<size_t>(i)] = fd;
+  }
+}
+
+void Channel::reach(uint32_t stage) const {
+  Line& mine = line(index_);
+  mine.stage.store(stage, std::memory_order_seq_cst);
+  if (mine.sleepers.load(std::memory_order_seq_cst) > 0) wake_all(mine.stage);
+}
+
+// Why there is no use in waiting for the peer any longer, unless it has come meanwhile; else empty.
+std::string Channel::hopeless(int64_t peer, Clock::time_point deadline, bool ask_system) const {
+  if (has_left()) return "the group was aborted";
+  if (line(peer).left.load() != 0) return cat(name(peer), " left the group");
+  if (Clock::now() >= deadline) return cat("timed out waiting for ", name(peer));
+  if (!ask_system) return {};
+  pollfd process = {processes_[static_cast<size_t>(peer)], POLLIN, 0};
+  const bool ended = process.fd >= 0 && ::poll(&process, 1, 0) > 0;
+  return ended ? cat("the process of ", name(peer), " ended") : std::string();
+}
+
+void Channel::wait_for(int64_t peer, uint32_t stage, Clock::time_point deadline) const {
+  Line& other = line(peer);
+  for (int i = 0; options_.spin && i < kSpins && !has_come(other.stage, stage); ++i) pause();
+  for (int naps = 0; !has_come(other.stage, stage); ++naps) {
+    const std::string reason = hopeless(peer, deadline, naps > 0);
+    if (!reason.empty()) {
+      if (has_come(other.stage, stage)) return;  // the last that it did
+      throw std::runtime_error(reason);
+    }
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
+    other.sleepers.fetch_add(1, std::memory_order_seq_cst);
+    const uint32_t seen = other.stage.load(std::memory_order_seq_cst);
+    if (static_cast<int32_t>(seen - stage) < 0) {
+      sleep_while(other.stage, seen, std::clamp(left, milliseconds(1), kNap));
+    }
+    other.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+  }
+}
+
+bool Channel::has_left() const { return line(index_).left.load() != 0; }
+
+std::string Channel::name(int64_t peer) const {
+  const auto number = static_cast<size_t>(peer);
+  return cat("rank ", number < options_.ranks.size() ? options_.ranks[number] : peer);
+}
+
+void Channel::leave() const {
+  if (line(index_).left.exchange(1) != 0) return;
+  for (int64_t i = 0; i < size_; ++i) wake_all(line(i).stage);
+}
+
+}  // namespace am::runtime::shared_memory

@@ -1,0 +1,185 @@
+// One rank of each node first: on one node, on two and three, on one process without any variables.
+#include "am/compat/first_rank_per_node.h"
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/compat/distributed_utils.h"
+#include "compat/job.h"
+#include "support/rank_check.h"
+
+namespace am::compat {
+
+using test::Logs;
+using test::run_job;
+using test::run_unjoined;
+
+namespace {
+
+const std::vector<std::vector<int64_t>> kPlaces = {{1},    {2},    {3},       {5},      {1, 1},
+                                                   {2, 2}, {3, 2}, {2, 2, 2}, {1, 2, 1}};
+
+// Who ran the body, and whether as first, in the order of running.
+struct Runs {
+  std::mutex mutex;
+  std::vector<std::pair<int64_t, bool>> order;  // node, first
+
+  void add(const Distributed& dist, bool first) {
+    const std::lock_guard lock(mutex);
+    order.emplace_back(dist.is_initialized() ? dist.world().environment().node_rank : 0, first);
+  }
+};
+
+void check_order(const Runs& runs, const std::vector<int64_t>& nodes) {
+  int64_t ranks = 0;
+  for (const int64_t size : nodes) ranks += size;
+  REQUIRE(static_cast<int64_t>(runs.order.size()) == ranks);
+  // The first ranks of all nodes, each node's once, before anybody else.
+  std::set<int64_t> seen;
+  for (size_t i = 0; i < runs.order.size(); ++i) {
+    CHECK(runs.order[i].second == (i < nodes.size()));
+    if (runs.order[i].second) seen.insert(runs.order[i].first);
+  }
+  CHECK(seen.size() == nodes.size());
+}
+
+}  // namespace
+
+TEST_CASE("the first rank of every node goes first", "[parity]") {
+  for (const auto& nodes : kPlaces) {
+    Runs runs;
+    run_job(nodes, [&](Distributed& dist) {
+      const int64_t value = first_rank_per_node(dist, [&](bool first) {
+        runs.add(dist, first);
+        return get_rank(dist);
+      });
+      RANK_CHECK(value == get_rank(dist));
+    });
+    check_order(runs, nodes);
+  }
+}
+
+TEST_CASE("as a scope, as a decorator, and twice", "[parity]") {
+  for (const auto& nodes : kPlaces) {
+    Runs left, destroyed, decorated;
+    run_job(nodes, [&](Distributed& dist) {
+      {
+        FirstRankPerNode scope(dist);
+        left.add(dist, scope.is_first());
+        scope.leave();
+      }
+      {
+        const FirstRankPerNode scope(dist);
+        destroyed.add(dist, scope.is_first());
+      }
+      barrier(dist);
+      const auto load = FirstRankPerNode::decorate(dist, [&](bool first) {
+        decorated.add(dist, first);
+        return 5;
+      });
+      RANK_CHECK(load() == 5);
+    });
+    check_order(left, nodes);
+    check_order(destroyed, nodes);
+    check_order(decorated, nodes);
+  }
+}
+
+TEST_CASE("one process without variables is first", "[parity]") {
+  Distributed dist(compat::Variables::of({}));
+  const FirstRankPerNode scope(dist);
+  CHECK(scope.is_first());
+  CHECK_FALSE(is_distributed(dist));
+}
+
+TEST_CASE("ranks that have not joined are joined, and leave again", "[parity]") {
+  for (const auto& nodes : kPlaces) {
+    Runs runs;
+    run_unjoined(nodes, [&](Distributed& dist) {
+      first_rank_per_node(dist, [&](bool first) { runs.add(dist, first); });
+      RANK_CHECK(!is_distributed(dist));
+      initialize_distributed(dist, "gloo");
+      barrier(dist);
+    });
+    check_order(runs, nodes);
+  }
+}
+
+TEST_CASE("a failure of a first rank is everybody's, and no other rank runs the body", "[parity]") {
+  for (const auto& nodes : kPlaces) {
+    std::atomic<int64_t> others = 0, own = 0, told = 0;
+    int64_t ranks = 0;
+    for (const int64_t size : nodes) ranks += size;
+    run_job(nodes, [&](Distributed& dist) {
+      try {
+        first_rank_per_node(dist, [&](bool first) {
+          if (!first) ++others;
+          if (get_rank(dist) == 0) throw std::runtime_error("no such host");
+        });
+      } catch (const Error& error) {
+        const std::string text = error.what();
+        told += text.find("rank 0: no such host") != std::string::npos ? 1 : 0;
+      } catch (const std::runtime_error& error) {
+        own += std::string(error.what()) == "no such host" ? 1 : 0;
+      }
+    });
+    CHECK(others == 0);
+    CHECK(own == 1);
+    CHECK(told == ranks - 1);
+  }
+}
+
+TEST_CASE("an exception that passes through a scope is told too", "[parity]") {
+  std::atomic<int> told = 0;
+  run_job({2, 2}, [&](Distributed& dist) {
+    try {
+      const FirstRankPerNode scope(dist);
+      if (get_rank(dist) == 2) throw std::runtime_error("full disk");
+    } catch (const Error& error) {
+      told += std::string(error.what()).find("rank 2: its body threw") != std::string::npos ? 1 : 0;
+    } catch (const std::runtime_error&) {
+      RANK_CHECK(get_rank(dist) == 2);
+    }
+  });
+  CHECK(told == 2);  // ranks 1 and 3; rank 0's scope cannot throw, and logs
+}
+
+TEST_CASE("a failure of another rank is its own affair", "[parity]") {
+  std::atomic<int> failed = 0;
+  run_job({3}, [&](Distributed& dist) {
+    try {
+      first_rank_per_node(dist, [&](bool first) {
+        if (!first && get_rank(dist) == 1) throw std::runtime_error("mine");
+      });
+    } catch (const std::runtime_error& error) {
+      failed += std::string(error.what()) == "mine" ? 1 : 0;
+    }
+    barrier(dist);
+  });
+  CHECK(failed == 1);
+}
+
+TEST_CASE("a first rank that takes too long is an error on those that wait") {
+  std::atomic<bool> waited = false;
+  std::atomic<bool> ran = false;
+  run_job({2}, [&](Distributed& dist) {
+    try {
+      FirstRankPerNode scope(dist, std::chrono::milliseconds(300));
+      ran = ran || !scope.is_first();
+      while (!waited) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      scope.fail("late");
+    } catch (const Error& error) {
+      RANK_CHECK(error.kind() == ErrorKind::kPeer && get_rank(dist) == 1);
+      waited = true;
+    }
+  });
+  CHECK(waited);
+  CHECK_FALSE(ran);
+}
+
+}  // namespace am::compat

@@ -1,0 +1,161 @@
+// Rooms: who gets one, how far peers are, and peers whose process dies.
+#include "am/runtime/shared_memory/channel.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <cstring>
+#include <stdexcept>
+#include <thread>
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+
+#include "am/base/file.h"
+#include "am/base/text.h"
+#include "am/runtime/shared_memory/task_queue.h"
+#include "am/runtime/world.h"
+#include "support/rank_check.h"
+#include "support/temporary_folder.h"
+
+namespace am::runtime::shared_memory {
+
+namespace {
+
+Channel::Clock::time_point in(std::chrono::milliseconds time) {
+  return Channel::Clock::now() + time;
+}
+
+}  // namespace
+
+TEST_CASE("one rank that does not want a channel: nobody has one", "[shared_memory]") {
+  for (const int64_t unwilling : {-1, 0, 2}) {
+    c10d::HashStore store;
+    std::atomic<int> channels = 0;
+    run_threads(3, [&](int64_t rank) {
+      const auto channel = Channel::meet(store, rank, 3, {.wanted = rank != unwilling});
+      channels += channel ? 1 : 0;
+    });
+    CHECK(channels == (unwilling == -1 ? 3 : 0));
+  }
+}
+
+TEST_CASE("a segment is opened only where it is the same memory", "[shared_memory]") {
+  auto made = Segment::create(4096);
+  REQUIRE(made);
+  const std::string address = made->address();
+  auto same = Segment::open(address, 4096);
+  REQUIRE(same);
+  made->data()[17] = std::byte{42};
+  CHECK(same->data()[17] == std::byte{42});
+  CHECK_FALSE(Segment::open(address, 8192));  // another size
+  CHECK_FALSE(Segment::open("another-boot " + address.substr(address.find(' ') + 1), 4096));
+  CHECK_FALSE(Segment::open("", 4096));
+  made->close_address();
+  CHECK_FALSE(Segment::open(address, 4096));
+  CHECK(same->data()[17] == std::byte{42});
+}
+
+TEST_CASE("an address opens a segment and nothing else", "[shared_memory]") {
+  auto made = Segment::create(4096);
+  REQUIRE(made);
+  const std::string address = made->address();
+  const std::string host = address.substr(0, address.rfind(' ') + 1);
+  const TemporaryFolder folder;
+  const auto victim = folder / "victim";
+  write_file_atomically(victim, std::string(4096, 'x'));
+  const int file = ::open(victim.c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(file >= 0);
+  for (const std::string& name :
+       {cat("../..", victim.string()), cat(::getpid(), "/root", victim.string()),
+        cat(::getpid(), "/fd/", file), cat("self/fd/", file), cat(::getpid(), "/fd/-1"),
+        cat(::getpid(), "/fd//", file), cat(::getpid(), "/fd/", file, "/"), std::string("/fd/"),
+        std::string()}) {
+    INFO(name);
+    CHECK_FALSE(Segment::open(host + name, 4096));
+  }
+  ::close(file);
+  CHECK(Segment::open(address, 4096));
+}
+
+TEST_CASE("nobody can take memory from a segment that is in use", "[shared_memory]") {
+  auto made = Segment::create(4096);
+  REQUIRE(made);
+  const std::string address = made->address();
+  const std::string file = cat("/proc/", address.substr(address.rfind(' ') + 1));
+  CHECK(::truncate(file.c_str(), 0) != 0);
+  CHECK(made->data()[4095] == std::byte{0});
+}
+
+TEST_CASE("what a peer wrote before a stage is there after the wait for it", "[shared_memory]") {
+  c10d::HashStore store;
+  for (const bool spin : {false, true}) {
+    run_threads(2, [&](int64_t rank) {
+      const auto channel = Channel::meet(store, rank, 2, {.spin = spin});
+      RANK_CHECK(channel != nullptr);
+      for (uint32_t i = 1; i != 1000; ++i) {
+        channel->set_label(i, i + static_cast<uint32_t>(rank));
+        std::memset(channel->slot(rank, i), static_cast<int>(i % 251), 64);
+        channel->reach(i);
+        channel->wait_for(1 - rank, i, in(std::chrono::seconds(20)));
+        const auto* theirs = channel->slot(1 - rank, i);
+        // One that is a stage ahead writes the other slot.
+        RANK_CHECK(theirs[63] == std::byte(i % 251));
+        RANK_CHECK(channel->label(1 - rank, i) == i + static_cast<uint32_t>(1 - rank));
+      }
+    });
+    store.deleteKey("offer");
+    store.deleteKey("answer/1");
+    store.deleteKey("decision");
+  }
+}
+
+TEST_CASE("a peer's process that is killed ends the wait for it", "[shared_memory]") {
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "store").string();
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    c10d::FileStore store(file, 2);
+    const auto channel = Channel::meet(store, 1, 2, {});
+    if (channel) channel->reach(1);
+    ::raise(SIGKILL);
+  }
+  c10d::FileStore store(file, 2);
+  const auto channel = Channel::meet(store, 0, 2, {});
+  REQUIRE(channel);
+  channel->wait_for(1, 1, in(std::chrono::seconds(20)));
+  // Nobody has asked the system how it ended: it is still there as a zombie.
+  CHECK_THROWS_WITH(channel->wait_for(1, 2, in(std::chrono::seconds(20))),
+                    Catch::Contains("the process of rank 1 ended"));
+  CHECK_NOTHROW(channel->wait_for(1, 1, in(std::chrono::seconds(20))));
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST_CASE("a queue runs tasks in order, once, and passes on what they throw", "[shared_memory]") {
+  std::vector<int> ran;
+  c10::intrusive_ptr<c10d::Work> last;
+  {
+    TaskQueue queue;
+    std::vector<c10::intrusive_ptr<c10d::Work>> works;
+    for (int i = 0; i < 200; ++i) {
+      works.push_back(queue.add([&ran, i] {
+        ran.push_back(i);
+        if (i == 7) throw std::runtime_error("seven");
+      }));
+    }
+    works[199]->wait();
+    CHECK_THROWS_WITH(works[7]->wait(), "seven");
+    CHECK_THROWS_WITH(works[7]->wait(), "seven");
+    works[8]->wait();
+    last = queue.add([&ran] { ran.push_back(200); });
+  }
+  last->wait();
+  REQUIRE(ran.size() == 201);
+  for (int i = 0; i <= 200; ++i) CHECK(ran[static_cast<size_t>(i)] == i);
+}
+
+}  // namespace am::runtime::shared_memory
