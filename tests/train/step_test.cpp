@@ -91,8 +91,7 @@ TEST_CASE("a step's loss, norm, memory and requests are everybody's after one me
   const Told alone = run_step(1, "");
   CHECK(alone.world_messages == 0);
   CHECK(alone.numbers.of_any_rank.peak_memory_bytes == 1000);
-  const std::string mesh =
-      GENERATE("", "tp_size = 2\n", "dp_replicate_size = 2\n");
+  const std::string mesh = GENERATE("", "tp_size = 2\n", "dp_replicate_size = 2\n");
   INFO(mesh);
   const Told four = run_step(4, mesh);
   CHECK(four.world_messages == 1);
