@@ -125,7 +125,8 @@ class Reader {
   Span span() { return span(event().start_mark); }
 
   [[noreturn]] void fail(const std::string& message, const Span& where) {
-    found_.error("exchange.syntax", where, message, "YAML or JSON of mappings, lists and scalars is read");
+    found_.error("exchange.syntax", where, message,
+                 "YAML or JSON of mappings, lists and scalars is read");
     throw Stop{};
   }
 
