@@ -243,8 +243,6 @@ class CommandLine {
             [this](const Output& output) { return run_calibrate(calibrate_, output); });
     command.add_option("ROWS", calibrate_.rows, "Measured runs (default: the built-in ones)")
         ->type_name("CSV");
-    command.add_option("--models", calibrate_.models, "Shapes of the models that ROWS name")
-        ->type_name("CSV");
     command.add_option("-o,--output", calibrate_.output, "Write the constants here")
         ->type_name("FILE");
     command.add_flag("--evaluate", calibrate_.evaluate,
