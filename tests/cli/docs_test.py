@@ -40,6 +40,10 @@ UNSTEADY = [
 ]
 
 
+# What a command shows that is meant to fail.
+FAILURE = re.compile(r"\berror\b|\bfailed\b")
+
+
 def steady(line):
     for pattern, name in UNSTEADY:
         line = pattern.sub(name, line)
@@ -83,10 +87,12 @@ class Docs(PlanCase):
         """The lines of the block as they are today."""
         now = []
         for command, shown in commands(block.text):
-            _, printed = self.run_command(command)
+            status, printed = self.run_command(command)
             now += ["$ " + command, *printed]
             while shown and not shown[-1]:  # a blank line before the next command
                 shown.pop()
+            if status != 0 and not any(FAILURE.search(line) for line in shown):
+                self.fail(f"{block.place}: $ {command}\nexit status {status}\n" + "\n".join(printed))
             if not RECORD and not matches(shown, printed):
                 self.fail(f"{block.place}: $ {command}\n--- shown\n" + "\n".join(shown) +
                           "\n--- printed\n" + "\n".join(printed))
