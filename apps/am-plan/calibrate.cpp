@@ -14,6 +14,7 @@
 #include "am/planner/cost/peak_memory.h"
 #include "am/term/table.h"
 #include "commands.h"
+#include "text.h"
 
 namespace am_plan {
 namespace {
@@ -165,7 +166,7 @@ int run_calibrate(const CalibrateOptions& options, const Output& output) {
   report += am::cat("runs that fitted and are called impossible: ", impossible,
                     "\nruns that ran out of memory and are called fitting: ", fitting, "\n");
   if (!options.output.empty()) report += am::cat("\nwritten: ", options.output, "\n");
-  am_apps::print(report);
+  print_folded(report, output.out);
   return am_apps::kFine;
 }
 

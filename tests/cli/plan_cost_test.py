@@ -157,7 +157,7 @@ class CostTest(PlanCase):
         self.assertEqual(len(answer["layouts"]), 3)
         best = answer["layouts"][0]
         self.assertGreaterEqual(answer["considered"], answer["feasible"])
-        self.json("check", self.folder / "best.toml")
+        self.assertEqual(self.diagnostics(self.folder / "best.toml", status=0), [])
         cost = self.json("cost", self.folder / "best.toml")
         self.assertAlmostEqual(cost["step_seconds"], best["step_seconds"], places=9)
         memory = self.json("memory", self.folder / "best.toml")
