@@ -16,21 +16,22 @@ import tempfile
 
 LAYERS = {
     "base": 0, "term": 0.5,
-    "config": 1, "mesh": 1, "model": 1, "formats": 1,
+    "config": 1, "mesh": 1, "model": 1, "formats": 1, "observe": 1,
+    "run_folder": 1.5,
     "launch": 2, "schedule": 2,
     "planner": 3,
     "runtime": 4,
     "tensor": 5,
     "nn": 6,
     "parallel": 7,
-    "checkpoint": 8, "data": 8, "optim": 8, "observe": 8,
+    "checkpoint": 8, "data": 8, "optim": 8,
     "train": 9, "inspect": 9,
     "cuda": 10,  # the plugin: it may include all, nobody includes it
 }
 LAST_CORE_LAYER = 3  # up to here nothing knows of libtorch
 
 # Tools that must run without libtorch.
-TORCH_FREE_APPS = {"am-plan", "common"}
+TORCH_FREE_APPS = {"am-plan", "am-run", "common", "job"}
 
 # (what the include begins with, its name, the places that may include it as regular expressions on the path, what to use elsewhere)
 SEAMS = [
@@ -119,7 +120,8 @@ def self_test():
         "lib/am/train/loop.cpp": ('#include <cuda_runtime_api.h>\n#include "am/cuda/engine.h"\n', [1, 2]),
         "lib/am/odd/new.cpp": ("#include <vector>\n", [1]),
         "apps/am-plan/main.cpp": ('#include <CLI/CLI.hpp>\n#include "am/planner/memory.h"\n#include "am/runtime/group.h"\n', [3]),
-        "apps/am-run/main.cpp": ('#include <ATen/ATen.h>\n#include "am/train/loop.h"\n#include "common/options.h"\n', []),
+        "apps/am-run/main.cpp": ('#include "am/launch/local.h"\n#include "am/train/loop.h"\n#include "job/options.h"\n', [2]),
+        "apps/am-run-rank/main.cpp": ('#include <ATen/ATen.h>\n#include "am/train/loop.h"\n#include "job/options.h"\n', []),
     }
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
