@@ -41,7 +41,7 @@ def read_map(root):
 
 
 # Tools that must run without libtorch.
-TORCH_FREE_APPS = {"am-plan", "common"}
+TORCH_FREE_APPS = {"am-plan", "am-run", "common", "job"}
 
 # (what the include begins with, its name, the places that may include it as regular expressions on the path, what to use elsewhere)
 SEAMS = [
@@ -142,7 +142,8 @@ def self_test():
         "lib/am/planner/exchange/yaml_writer.cpp": ("#include <yaml.h>\n", [1]),
         "lib/am/odd/new.cpp": ("#include <vector>\n", [1]),
         "apps/am-plan/main.cpp": ('#include <CLI/CLI.hpp>\n#include "am/planner/memory.h"\n#include "am/runtime/group.h"\n', [3]),
-        "apps/am-run/main.cpp": ('#include <ATen/ATen.h>\n#include "am/train/loop.h"\n#include "common/options.h"\n', []),
+        "apps/am-run/main.cpp": ('#include "am/launch/local.h"\n#include "am/train/loop.h"\n#include "job/options.h"\n', [2]),
+        "apps/am-run-rank/main.cpp": ('#include <ATen/ATen.h>\n#include "am/train/loop.h"\n#include "job/options.h"\n', []),
     }
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)

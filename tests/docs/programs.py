@@ -26,7 +26,7 @@ HEADERS = {
 ALSO = {
     "checkpoint/tensor_source.h": ["ATen/ATen.h"],
     "parallel/parallel_model.h": ["am/checkpoint/weights.h"],
-    "inspect/session.h": ["am/inspect/command.h", "am/inspect/stored_holder.h"],
+    "inspect/session.h": ["am/inspect/command.h", "am/inspect/stored_view.h"],
     "inspect/command.h": ["iostream"],
 }
 
