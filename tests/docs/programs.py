@@ -18,7 +18,7 @@ HEADERS = {
     "parallel/parallel_model.h": LAYOUT + ", const at::Tensor& ids, const at::Tensor& labels, "
                                           "int64_t labels_in_global_batch",
     "train/trainer.h": "const config::Plan& plan, const model::ModelConfig& config, const runtime::World& world, "
-                       "const launch::RunFolder& run, const launch::StopSignal& stop",
+                       "const run_folder::RunFolder& run, const launch::StopSignal& stop",
     "checkpoint/tensor_source.h": "",
     "inspect/session.h": "std::unique_ptr<checkpoint::TensorSource> source, const term::Style& style",
     "inspect/command.h": "Session& session",

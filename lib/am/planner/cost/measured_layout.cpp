@@ -63,7 +63,7 @@ void sketch_layout(const ModelExtras& extras, double checkpointed, Workload& job
   }
   layout.table = local_vocabulary(job) * model.hidden;
   const auto owners =
-      schedule::stage_owners(job.schedule, std::llround(job.pp), std::llround(job.virtual_stages));
+      pipeline::stage_owners(job.schedule, std::llround(job.pp), std::llround(job.virtual_stages));
   const size_t kinds = model.layers.size();
   layout.stages = empty_stages(owners, kinds);
   const auto stages = static_cast<int64_t>(owners.size());
