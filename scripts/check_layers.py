@@ -41,13 +41,14 @@ def read_map(root):
 
 
 # Tools that must run without libtorch.
-TORCH_FREE_APPS = {"am-plan", "common"}
+TORCH_FREE_APPS = {"am-plan", "am-run", "common", "job"}
 
 # (what the include begins with, its name, the places that may include it as regular expressions on the path, what to use elsewhere)
 SEAMS = [
     (("CLI/",), "CLI11", [r"apps/"], "parse command lines in apps/"),
     (("toml++/",), "toml++", [r"lib/am/(config|model)/"], "read TOML through am/config/"),
     (("nlohmann/",), "nlohmann-json", [r"lib/am/base/json\.(h|cpp)$"], "include am/base/json.h"),
+    (("yaml.h",), "libyaml", [r"lib/am/planner/exchange/yaml_reader\.cpp$"], "read YAML through am/planner/exchange/yaml_reader.h"),
     (("cuda", "nccl.h", "ATen/cuda/", "c10/cuda/", "torch/csrc/distributed/c10d/ProcessGroupNCCL"), "CUDA", [r"lib/am/cuda/"],
      "the CPU build links none of it; go through am/runtime/engine.h"),
 ]
@@ -137,9 +138,12 @@ def self_test():
         "lib/am/inspect/repl.cpp": ("#include <CLI/CLI.hpp>\n// #include <nlohmann/json.hpp>\n", [1]),
         "lib/am/cuda/engine.cpp": ('#include <nccl.h>\n#include "am/runtime/group.h"\n', []),
         "lib/am/train/loop.cpp": ('#include <cuda_runtime_api.h>\n#include "am/cuda/engine.h"\n', [1, 2]),
+        "lib/am/planner/exchange/yaml_reader.cpp": ("#include <yaml.h>\n", []),
+        "lib/am/planner/exchange/yaml_writer.cpp": ("#include <yaml.h>\n", [1]),
         "lib/am/odd/new.cpp": ("#include <vector>\n", [1]),
         "apps/am-plan/main.cpp": ('#include <CLI/CLI.hpp>\n#include "am/planner/memory.h"\n#include "am/runtime/group.h"\n', [3]),
-        "apps/am-run/main.cpp": ('#include <ATen/ATen.h>\n#include "am/train/loop.h"\n#include "common/options.h"\n', []),
+        "apps/am-run/main.cpp": ('#include "am/launch/local.h"\n#include "am/train/loop.h"\n#include "job/options.h"\n', [2]),
+        "apps/am-run-rank/main.cpp": ('#include <ATen/ATen.h>\n#include "am/train/loop.h"\n#include "job/options.h"\n', []),
     }
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)

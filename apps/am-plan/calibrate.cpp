@@ -14,6 +14,7 @@
 #include "am/planner/cost/peak_memory.h"
 #include "am/term/table.h"
 #include "commands.h"
+#include "text.h"
 
 namespace am_plan {
 namespace {
@@ -57,42 +58,23 @@ std::string kind_of(const MeasuredRun& run) {
   return am::cat(run.job.implementation->name, " ", run.gpu.architecture);
 }
 
-const char* metric_name(am::planner::MemoryMetric metric) {
-  using am::planner::MemoryMetric;
-  switch (metric) {
-    case MemoryMetric::kAllocated:
-      return "allocated";
-    case MemoryMetric::kReserved:
-      return "reserved";
-    case MemoryMetric::kProcess:
-      return "process";
-    case MemoryMetric::kModelStates:
-      return "states";
-    case MemoryMetric::kHeldActivations:
-      return "held activations";
-    case MemoryMetric::kActivationPeak:
-      return "activation peak";
-  }
-  return "";
-}
-
 Section memory_section(const am::planner::MeasuredRuns& runs) {
   RunList list;
   std::vector<double> errors;
-  for (const MeasuredRun& run : runs.runs) {
+  for (const MeasuredRun& run : runs) {
     if (!run.memory_bytes || run.out_of_memory) continue;
     list.push_back(&run);
     errors.push_back(std::log(am::planner::predicted_memory(run) / *run.memory_bytes));
   }
   return by_part("peak memory", list, errors, [](const MeasuredRun& run) {
-    return am::cat(run.job.implementation->name, ", ", metric_name(run.metric));
+    return am::cat(run.job.implementation->name, ", ", am::planner::name_of(run.metric));
   });
 }
 
 // Runs that fitted and are called impossible; runs that ran out of memory and are called fitting.
 std::pair<int, int> wrong_verdicts(const am::planner::MeasuredRuns& runs) {
   std::pair<int, int> wrong = {0, 0};
-  for (const MeasuredRun& run : runs.runs) {
+  for (const MeasuredRun& run : runs) {
     const auto peak = am::planner::worst_peak_memory(run.job);
     const auto verdict = am::planner::fit_into(*run.job.implementation, peak.total(), run.gpu);
     if (run.out_of_memory) {
@@ -136,15 +118,12 @@ int run_calibrate(const CalibrateOptions& options, const Output& output) {
   const bool own = !options.rows.empty();
   const std::string text =
       own ? am::read_file(options.rows) : std::string(am::planner::measured_fact("runs.csv"));
-  const std::string models = options.models.empty()
-                                 ? std::string(am::planner::measured_fact("models.csv"))
-                                 : am::read_file(options.models);
-  const auto runs = am::planner::read_measured_runs(
-      text, own ? options.rows : "plans/measured/runs.csv", models, found);
+  const auto runs =
+      am::planner::read_measured_runs(text, own ? options.rows : "plans/measured/runs.csv", found);
   const RunList timed = am::planner::timed(runs);
   if (found.ok() && timed.empty() && options.output.size() > 0) {
     found.error("csv.syntax", am::Span{.file = options.rows}, "no row has a time to fit to",
-                "columns step_time_s or tok_s_gpu, model, gpu, num_gpus, seq_len; the header of "
+                "columns step_seconds or tokens_per_second_per_gpu; the header of "
                 "plans/measured/runs.csv names all");
   }
   if (!found.ok()) return am_apps::refuse(found, output);
@@ -174,25 +153,20 @@ int run_calibrate(const CalibrateOptions& options, const Output& output) {
   }
   if (output.json) {
     am::Json json = am::Json::object();
-    json["runs"] = runs.runs.size();
+    json["runs"] = runs.size();
     json["timed"] = timed.size();
-    for (const auto& [why, count] : runs.left_out) json["left_out"][why] = count;
     for (const Section& section : sections) json["tables"].push_back(to_json(section));
     json["fitted_but_called_impossible"] = impossible;
     json["out_of_memory_but_called_fitting"] = fitting;
     am_apps::print(json);
     return am_apps::kFine;
   }
-  std::string report = am::cat(runs.runs.size(), " runs, ", timed.size(), " of them timed\n");
-  for (const auto& [why, count] : runs.left_out) {
-    report += am::cat("  left out ", count, ": ", why, "\n");
-  }
-  report += "\n";
+  std::string report = am::cat(runs.size(), " runs, ", timed.size(), " of them timed\n\n");
   for (const Section& section : sections) report += to_text(section, output.out);
   report += am::cat("runs that fitted and are called impossible: ", impossible,
                     "\nruns that ran out of memory and are called fitting: ", fitting, "\n");
   if (!options.output.empty()) report += am::cat("\nwritten: ", options.output, "\n");
-  am_apps::print(report);
+  print_folded(report, output.out);
   return am_apps::kFine;
 }
 

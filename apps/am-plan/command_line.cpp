@@ -16,9 +16,8 @@ namespace {
 
 constexpr const char* kDescription =
     "Plans parallel training: checks a plan, draws its mesh, shows who holds which shard and how "
-    "much "
-    "memory it takes.\nIt needs the plan and the model's config.json: no GPU, no weights, no "
-    "network.";
+    "much memory it takes.\n"
+    "It needs the plan and the model's config.json: no GPU, no weights, no network.";
 
 constexpr const char* kExamples =
     "Examples:\n"
@@ -181,10 +180,9 @@ class CommandLine {
   }
 
   void add_search() {
-    CLI::App& command =
-        add("search", "Find the fastest layouts of a model on a number of GPUs",
-            "am-plan search --model plans/models/llama-3.1-8b --gpus 8 --gpu h100-sxm --runnable",
-            [this](const Output& output) { return run_search(search_, output); });
+    CLI::App& command = add("search", "Find the fastest layouts of a model on a number of GPUs",
+                            "am-plan search --model plans/models/llama-3.1-8b --gpus 8 --runnable",
+                            [this](const Output& output) { return run_search(search_, output); });
     const auto positive = am_apps::integer_from(1);
     command.add_option("--model", search_.model, "A Hugging Face config.json, or its folder")
         ->required()
@@ -243,12 +241,10 @@ class CommandLine {
             [this](const Output& output) { return run_calibrate(calibrate_, output); });
     command.add_option("ROWS", calibrate_.rows, "Measured runs (default: the built-in ones)")
         ->type_name("CSV");
-    command.add_option("--models", calibrate_.models, "Shapes of the models that ROWS name")
-        ->type_name("CSV");
     command.add_option("-o,--output", calibrate_.output, "Write the constants here")
         ->type_name("FILE");
     command.add_flag("--evaluate", calibrate_.evaluate,
-                     "Do not fit: only hold the constants as they are against ROWS");
+                     "Do not fit: compare the constants as they are with ROWS");
     am_apps::add_json(command, flags_, "One JSON object on stdout");
   }
 
@@ -286,7 +282,7 @@ class CommandLine {
   void add_import() {
     CLI::App& command =
         add("import", "Make a plan of another framework's configuration",
-            "am-plan import train.yaml --from nemo-automodel --model plans/models/llama-3.1-8b",
+            "am-plan import train.yaml --from nemo-automodel --model models/llama-3.1-8b",
             [this](const Output& output) { return run_import(import_, output); });
     command.add_option("FILE", import_.file, "The configuration")->required();
     add_framework(command, "--from", import_.framework, "Whose configuration it is");

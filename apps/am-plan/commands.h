@@ -48,7 +48,6 @@ struct ScheduleOptions {
 
 struct CalibrateOptions {
   std::string rows;       // empty: the built-in runs
-  std::string models;     // empty: the built-in table
   std::string output;     // empty: nothing is written
   bool evaluate = false;  // no fit
 };

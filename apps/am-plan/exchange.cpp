@@ -9,6 +9,7 @@
 #include "am/base/text.h"
 #include "am/term/printable.h"
 #include "am/term/table.h"
+#include "am/term/wrap.h"
 #include "commands.h"
 #include "plan_input.h"
 
@@ -23,8 +24,9 @@ using am::planner::Lost;
 
 void print_notes(const std::vector<std::string>& notes, const Output& output) {
   for (const std::string& note : notes) {
-    std::cerr << output.err.paint(am::term::Role::kNote, "note") << ": " << am::term::echo(note)
-              << "\n";
+    std::cerr << am::term::fold(
+        am::cat(output.err.paint(am::term::Role::kNote, "note"), ": ", am::term::echo(note), "\n"),
+        output.err);
   }
 }
 
@@ -60,7 +62,7 @@ std::string ignored_table(const Imported& imported, const am::term::Style& style
     text += am::cat(style.paint(am::term::Role::kNote, "ignored"), ": ", why, ": ",
                     am::term::printable(am::join(keys[why], ", ")), "\n");
   }
-  return text;
+  return am::term::fold(text, style);
 }
 
 am::Json to_json(const Exported& exported, const Framework& framework) {

@@ -40,8 +40,10 @@ int run_explain(const std::string& rule, const Output& output) {
     return am_apps::kFine;
   }
   const int width = std::min(output.out.width, 88);
-  am_apps::print(am::cat(output.out.paint(am::term::Role::kBold, known->id), ": ", known->summary,
-                         "\n\n", wrap(std::string(known->explain), width)));
+  const std::string title = wrap(am::cat(known->id, ": ", known->summary), width);
+  am_apps::print(am::cat(output.out.paint(am::term::Role::kBold, known->id),
+                         title.substr(known->id.size()), "\n",
+                         wrap(std::string(known->explain), width)));
   return am_apps::kFine;
 }
 

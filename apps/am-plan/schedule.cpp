@@ -166,7 +166,7 @@ std::string report(const Answer& answer, const am::term::Style& style) {
                     " micro-batches, so it runs this ", answer.rounds, " times\n");
   }
   if (!answer.has_pipeline) {
-    text += "pp_size = 1 is no pipeline: every rank takes its micro-batches one after the other\n";
+    text += "no pipeline (pp_size = 1): every rank takes its micro-batches one after the other\n";
   }
   return text;
 }

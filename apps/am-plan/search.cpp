@@ -8,6 +8,7 @@
 #include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
+#include "am/config/write.h"
 #include "am/planner/layout.h"
 #include "am/planner/memory.h"
 #include "am/planner/precision.h"
@@ -212,7 +213,8 @@ int run_search(const SearchOptions& options, const Output& output) {
   }
   if (result.layouts.empty()) return am_apps::kInvalid;
   if (!options.write.empty()) {
-    am::write_file_atomically(options.write, am::config::to_toml(result.layouts.front().plan));
+    am::write_file_atomically(options.write,
+                              am::config::to_short_toml(result.layouts.front().plan));
   }
   return am_apps::kFine;
 }

@@ -179,7 +179,7 @@ constexpr std::pair<const char*, const char*> kRoles[] = {
     {"dp", "reads different samples"},
     {"dp_replicate", "holds copies of the shards"},
     {"dp_shard_cp", "shards parameters and states"},
-    {"dp_cp", "sums loss and gradients"},
+    {"dp_cp", "sums gradients"},
     {"ep", "holds different experts"},
     {"ep_shard", "shards the experts"},
 };

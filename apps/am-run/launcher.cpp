@@ -5,15 +5,16 @@
 #include "am/base/error.h"
 #include "am/base/host.h"
 #include "am/base/text.h"
-#include "am/checkpoint/step_folders.h"
-#include "am/launch/run_folder.h"
+#include "am/run_folder/checkpoint_folder.h"
+#include "am/run_folder/run_folder.h"
+#include "am/run_folder/step_folders.h"
 #include "am/term/caret.h"
 #include "am/term/printable.h"
-#include "am/train/setup.h"
 #include "job.h"
-#include "locks.h"
+#include "job/locks.h"
+#include "job/plan_file.h"
 #include "memory.h"
-#include "plan_file.h"
+#include "rank_program.h"
 #include "supervise.h"
 
 namespace am_run {
@@ -22,15 +23,15 @@ namespace {
 
 using namespace am;
 
-launch::JobSpec job_spec(const Options& options, const std::vector<std::string>& arguments,
-                         int64_t world_size, const launch::RunFolder& run,
-                         const std::string& job_id) {
+launch::JobSpec job_spec(const Options& options, const std::filesystem::path& program,
+                         const std::vector<std::string>& arguments, int64_t world_size,
+                         const run_folder::RunFolder& run, const std::string& job_id) {
   if (world_size % options.nnodes != 0) {
     throw Error(ErrorKind::kPlan, cat("the plan's ", world_size, " ranks cannot be shared by ",
                                       options.nnodes, " machines evenly"));
   }
   launch::JobSpec spec = node_spec(options, world_size / options.nnodes, run);
-  spec.argv = {"/proc/self/exe"};
+  spec.argv = {program};
   spec.argv.insert(spec.argv.end(), arguments.begin(), arguments.end());
   spec.environment.emplace_back(kJobVariable, job_id);
   return spec;
@@ -40,11 +41,11 @@ launch::JobSpec job_spec(const Options& options, const std::vector<std::string>&
 launch::RestartPolicy restart_policy(const std::filesystem::path& checkpoints,
                                      const std::string& job_id) {
   launch::RestartPolicy policy;
-  policy.newest_step = [=] { return checkpoint::newest_of_job(checkpoints, job_id); };
+  policy.newest_step = [=] { return run_folder::newest_of_job(checkpoints, job_id); };
   policy.resume = [checkpoints](launch::JobSpec& spec, std::optional<int64_t> step) {
     if (!step) return;
     spec.argv.push_back("--resume");
-    spec.argv.push_back(checkpoints / launch::checkpoint_name(*step));
+    spec.argv.push_back(checkpoints / run_folder::checkpoint_name(*step));
   };
   return policy;
 }
@@ -53,7 +54,7 @@ launch::RestartPolicy restart_policy(const std::filesystem::path& checkpoints,
 
 int run_launcher(const Options& options, const std::vector<std::string>& arguments) {
   Diagnostics found;
-  const auto job = load_job_plan(options, options.nproc * options.nnodes, found);
+  const auto job = load_job_plan(options, options.nproc * options.nnodes, &why_no_cuda, found);
   found.sort();
   am_apps::print_diagnostics(found, options.output);
   if (!job) {
@@ -62,12 +63,13 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
     return am_apps::kInvalid;
   }
   const auto require_fit = [&] { require_memory(options, *job, launch::memory_of_machine()); };
+  const auto program = rank_program();
   const bool alone = options.nnodes == 1;
   if (alone) require_fit();  // before anything is written; other nodes have to be met first
-  const auto run = launch::RunFolder::create(run_folder(options));
-  const auto checkpoints = train::checkpoint_folder(job->plan, run);
+  const auto run = run_folder::RunFolder::create(run_root(options));
+  const auto checkpoints = run_folder::checkpoint_folder(job->plan, run);
   const std::string job_id = unique_id();
-  std::vector<launch::RunLock> locks;
+  std::vector<run_folder::RunLock> locks;
   launch::RestartPolicy policy = restart_policy(checkpoints, job_id);
   policy.before_start = [&] {
     if (!alone) require_fit();
@@ -78,9 +80,9 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
     std::cerr << "note        checkpoint.every = 0 saves at the end alone: a restart would begin "
                  "where this job begins\n";
   }
-  return supervise_and_report(options,
-                              job_spec(options, arguments, job->mesh.world_size(), run, job_id),
-                              std::move(policy), run);
+  return supervise_and_report(
+      options, job_spec(options, program, arguments, job->mesh.world_size(), run, job_id),
+      std::move(policy), run);
 }
 
 }  // namespace am_run

@@ -4,9 +4,10 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
-#include "am/parallel/parallel_model.h"
+#include "am/config/backend.h"
+#include "am/planner/backend_choice.h"
 #include "am/planner/host_memory.h"
-#include "am/runtime/engine.h"
+#include "rank_program.h"
 
 namespace am_run {
 
@@ -14,7 +15,8 @@ using namespace am;
 
 void require_memory(const Options& options, const JobPlan& job, const launch::Space& memory) {
   if (options.force) return;
-  if (!runtime::parse_backend(parallel::backend_of(job.plan)).cuda.empty()) return;
+  const std::string backend = planner::backend_of(job.plan, &why_no_cuda);
+  if (!config::parse_backend(backend).cuda.empty()) return;
   Diagnostics found;
   const auto layout = planner::build_layout(job.plan, job.model, job.mesh, found);
   if (!layout) return;  // the ranks say why

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "am/launch/memory_fit.h"
-#include "options.h"
-#include "plan_file.h"
+#include "job/options.h"
+#include "job/plan_file.h"
 
 namespace am_run {
 

@@ -7,10 +7,10 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/launch/environment.h"
-#include "am/launch/run_folder.h"
+#include "am/run_folder/run_folder.h"
 #include "am/term/printable.h"
 #include "job.h"
-#include "plan_file.h"
+#include "job/plan_file.h"
 #include "supervise.h"
 
 namespace am_run {
@@ -18,7 +18,7 @@ namespace am_run {
 using namespace am;
 
 int run_program(const Options& options) {
-  const auto run = launch::RunFolder::create(run_folder(options));
+  const auto run = run_folder::RunFolder::create(run_root(options));
   std::cerr << "run folder  " << term::echo(run.root().string()) << "\n";
   launch::JobSpec spec = node_spec(options, options.nproc > 0 ? options.nproc : 1, run);
   spec.argv = options.command;

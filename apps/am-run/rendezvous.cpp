@@ -6,8 +6,10 @@
 #include <tuple>
 #include <utility>
 
+#include "am/base/json.h"
 #include "am/launch/node_board.h"
-#include "am/runtime/watchdog.h"
+#include "am/launch/nodes/store_boards.h"
+#include "am/launch/rank_state.h"
 
 namespace am_run {
 
@@ -18,11 +20,14 @@ namespace {
 // Machines of one job do not start at the same moment.
 constexpr auto kNodePatience = std::chrono::minutes(15);
 
-std::optional<launch::LastWord> last_word(c10d::Store& served, int64_t rank, int64_t restart) {
+// What a rank published last, of one that died without a word.
+std::optional<launch::LastWord> last_word(const launch::StoreServer& store, int64_t rank,
+                                          int64_t restart) {
+  const auto text = store.get(launch::state_key_in_store(restart, rank));
+  if (!text) return std::nullopt;
   try {
-    const auto state = runtime::last_published(served, restart, rank);
-    if (!state) return std::nullopt;
-    return launch::LastWord{state->step, state->whereabouts(), state->time};
+    const auto state = launch::RankState::from_json(Json::parse(*text));
+    return launch::LastWord{state.step, state.whereabouts(), state.time};
   } catch (const std::exception&) {
     return std::nullopt;  // it only adds to what is known
   }
@@ -39,19 +44,23 @@ Rendezvous::Rendezvous(const Options& options, launch::JobSpec& spec) {
   spec.agent_store = !options.exec();
   if (!several_nodes && options.exec()) return;
   if (options.node_rank == 0) {
-    server_ = std::make_unique<runtime::StoreServer>(
-        spec.master_port, several_nodes ? runtime::Reach::kNetwork : runtime::Reach::kThisMachine);
+    server_ = std::make_unique<launch::StoreServer>(
+        spec.master_port, several_nodes ? launch::Reach::kNetwork : launch::Reach::kThisMachine);
     spec.master_port = server_->port();
   }
   if (server_ && !options.exec()) {
-    spec.last_word = [store = server_->store()](int64_t rank, int64_t restart) {
-      return last_word(*store, rank, restart);
+    spec.last_word = [this](int64_t rank, int64_t restart) {
+      return last_word(*server_, rank, restart);
     };
   }
   if (!several_nodes) return;
-  std::shared_ptr<launch::Board> store =
-      server_ ? std::make_unique<runtime::StoreBoard>(server_->store())
-              : runtime::StoreBoard::connect(spec.master_addr, spec.master_port, kNodePatience);
+  std::shared_ptr<launch::Board> store;
+  if (server_) {
+    store = std::make_shared<launch::ServedBoard>(*server_);
+  } else {
+    store =
+        std::make_shared<launch::RemoteBoard>(spec.master_addr, spec.master_port, kNodePatience);
+  }
   board_ = std::make_unique<launch::BackgroundBoard>(std::move(store),
                                                      launch::beat_key(spec.run_id, spec.node_rank));
   spec.board = board_.get();

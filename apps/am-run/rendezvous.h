@@ -11,8 +11,8 @@
 
 #include "am/launch/background_board.h"
 #include "am/launch/job_spec.h"
-#include "am/runtime/store.h"
-#include "options.h"
+#include "am/launch/nodes/store_server.h"
+#include "job/options.h"
 
 namespace am_run {
 
@@ -21,9 +21,11 @@ class Rendezvous {
   // Serves or reaches the store and fills the spec's address, port and board. Throws Error(kPeer):
   // the port is in use, or node 0's launcher cannot be reached.
   Rendezvous(const Options& options, am::launch::JobSpec& spec);
+  Rendezvous(const Rendezvous&) = delete;
+  Rendezvous& operator=(const Rendezvous&) = delete;
 
  private:
-  std::unique_ptr<am::runtime::StoreServer> server_;
+  std::unique_ptr<am::launch::StoreServer> server_;
   std::unique_ptr<am::launch::BackgroundBoard> board_;
 };
 

@@ -9,9 +9,9 @@
 #include "am/base/json.h"
 #include "am/base/text.h"
 #include "am/launch/background_output.h"
+#include "am/run_folder/job_record.h"
 #include "am/term/printable.h"
-#include "am/train/job_record.h"
-#include "locks.h"
+#include "job/locks.h"
 #include "rendezvous.h"
 
 namespace am_run {
@@ -72,17 +72,17 @@ std::string job_id(const launch::JobSpec& spec) {
 // A job that was stopped in time has not failed; who started it may want to tell it from one that
 // has finished.
 int exit_status(const Options& options, const launch::JobResult& result,
-                const launch::RunFolder& run, const std::string& job) {
+                const run_folder::RunFolder& run, const std::string& job) {
   const bool may_be_stopped = result.exit_status == 0 && options.stopped_status != 0;
   if (!may_be_stopped || options.exec()) return result.exit_status;
-  return train::read_outcome(run, job).stopped ? options.stopped_status : 0;
+  return run_folder::read_outcome(run, job).stopped ? options.stopped_status : 0;
 }
 
 void print_result(const Options& options, const launch::JobResult& result, int status,
-                  const launch::RunFolder& run, const std::string& job) {
+                  const run_folder::RunFolder& run, const std::string& job) {
   Json json = {{"ok", result.exit_status == 0}, {"exit_status", status}};
   if (!options.exec()) {
-    const train::JobOutcome outcome = train::read_outcome(run, job);
+    const run_folder::JobOutcome outcome = run_folder::read_outcome(run, job);
     json["steps"] = outcome.steps ? Json(*outcome.steps) : Json();
     json["trained_steps"] = outcome.trained_steps;
     json["loss"] = outcome.loss ? Json(*outcome.loss) : Json();
@@ -97,7 +97,7 @@ void print_result(const Options& options, const launch::JobResult& result, int s
 }  // namespace
 
 launch::JobSpec node_spec(const Options& options, int64_t ranks_per_node,
-                          const launch::RunFolder& run) {
+                          const run_folder::RunFolder& run) {
   launch::JobSpec spec;
   spec.nproc = ranks_per_node;
   spec.node_rank = options.node_rank;
@@ -107,7 +107,7 @@ launch::JobSpec node_spec(const Options& options, int64_t ranks_per_node,
 }
 
 int supervise_and_report(const Options& options, launch::JobSpec spec, launch::RestartPolicy policy,
-                         const launch::RunFolder& run) {
+                         const run_folder::RunFolder& run) {
   const Rendezvous rendezvous(options, spec);
   Voice voice(options);
   launch::JobCallbacks callbacks;

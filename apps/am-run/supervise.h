@@ -6,18 +6,18 @@
 
 #include "am/launch/job_spec.h"
 #include "am/launch/restart.h"
-#include "am/launch/run_folder.h"
-#include "options.h"
+#include "am/run_folder/run_folder.h"
+#include "job/options.h"
 
 namespace am_run {
 
 // `ranks_per_node` ranks of this node; argv is left to the caller, where they meet to a Rendezvous.
 am::launch::JobSpec node_spec(const Options& options, int64_t ranks_per_node,
-                              const am::launch::RunFolder& run);
+                              const am::run_folder::RunFolder& run);
 
 // Runs the job to its end, restarts included; rank 0's output, the launcher's words and the block
 // about a failure go to stderr, with --json one object about the job to stdout. The exit status.
 int supervise_and_report(const Options& options, am::launch::JobSpec spec,
-                         am::launch::RestartPolicy policy, const am::launch::RunFolder& run);
+                         am::launch::RestartPolicy policy, const am::run_folder::RunFolder& run);
 
 }  // namespace am_run

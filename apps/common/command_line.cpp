@@ -8,6 +8,7 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/term/printable.h"
+#include "common/help.h"
 #include "common/output.h"
 
 namespace am_apps {
@@ -169,6 +170,7 @@ std::vector<am::config::Override> overrides_of(const std::vector<std::string>& t
 
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   if (const auto status = check_command(app, argc, argv)) return status;
+  fold_help(app);
   const WrongLine line{app, asks_for_json(argc, argv)};
   try {
     app.parse(argc, argv);

@@ -19,6 +19,13 @@ am_header_library(tomlplusplus toml++/toml.h libtomlplusplus-dev)
 am_header_library(nlohmann_json nlohmann/json.hpp nlohmann-json3-dev)
 am_header_library(cli11 CLI/CLI.hpp libcli11-dev)
 
+# Other frameworks' YAML. am/planner/exchange/yaml_reader.cpp alone includes it.
+am_header_library(yaml yaml.h libyaml-dev)
+find_library(AM_YAML_LIBRARY yaml REQUIRED)
+mark_as_advanced(AM_YAML_LIBRARY)
+cmake_path(GET AM_YAML_LIBRARY PARENT_PATH AM_YAML_LIBRARY_DIR)  # where an installed automesh looks first
+target_link_libraries(am_yaml INTERFACE ${AM_YAML_LIBRARY})
+
 if(AM_WITH_TORCH)
   include(automesh-libtorch)
   message(STATUS "automesh: libtorch ${AM_TORCH_VERSION} in ${AM_TORCH_DIR}")

@@ -64,7 +64,7 @@ void save_under(const config::Plan& plan, int64_t ranks, const fs::path& folder)
   runtime::run_ranks(ranks, [&](const runtime::World& world) {
     test::RankModel rank(plan, world);
     load_or_initialize(*rank.model, plan);
-    CheckpointInfo info;
+    run_folder::CheckpointInfo info;
     info.step = 3;
     info.world_size = world.size();
     info.mesh = rank.layout.mesh.sizes();
@@ -102,7 +102,7 @@ TEST_CASE("a checkpoint of any layout is read by any other") {
   const TemporaryFolder temp;
   const fs::path folder = temp.path() / "step-3";
   save_under(plan_for("qwen3", 4, "tp_size = 2\n"), 4, folder);
-  CHECK(read_checkpoint_info(folder).step == 3);
+  CHECK(run_folder::read_checkpoint_info(folder).step == 3);
   CHECK_FALSE(fs::exists(folder.string() + ".tmp"));
   const auto source = open_tensor_source(folder);
   CHECK(source->format() == "automesh");
@@ -186,8 +186,9 @@ TEST_CASE("a damaged checkpoint is named, never half read") {
     save_under(plan_for("llama", 2, ""), 2, temp.path() / "other/step-3");
     fs::copy_file(temp.path() / "other/step-3/rank-00001.safetensors",
                   folder / "rank-00001.safetensors", fs::copy_options::overwrite_existing);
-    const std::string here = read_checkpoint_info(folder).save_id;
-    const std::string there = read_checkpoint_info(temp.path() / "other/step-3").save_id;
+    const std::string here = run_folder::read_checkpoint_info(folder).save_id;
+    const std::string there =
+        run_folder::read_checkpoint_info(temp.path() / "other/step-3").save_id;
     REQUIRE(here != there);
     CHECK_THROWS_WITH(open_tensor_source(folder), Catch::Contains("rank-00001.safetensors") &&
                                                       Catch::Contains(here) &&

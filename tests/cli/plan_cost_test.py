@@ -157,7 +157,7 @@ class CostTest(PlanCase):
         self.assertEqual(len(answer["layouts"]), 3)
         best = answer["layouts"][0]
         self.assertGreaterEqual(answer["considered"], answer["feasible"])
-        self.json("check", self.folder / "best.toml")
+        self.assertEqual(self.diagnostics(self.folder / "best.toml", status=0), [])
         cost = self.json("cost", self.folder / "best.toml")
         self.assertAlmostEqual(cost["step_seconds"], best["step_seconds"], places=9)
         memory = self.json("memory", self.folder / "best.toml")
@@ -222,10 +222,11 @@ class CostTest(PlanCase):
         self.assertIn("No layout fits.", text)
 
     def test_calibrate_own_rows(self):
-        header = ("id,source,model,gpu,num_gpus,framework,precision,zero_stage,dp,tp,pp,seq_len,"
-                  "mbs,grad_accum,gbs,ac,tok_s_gpu,group\n")
-        rows = "".join(f"r{n},mine,llama3.1-8b,H100-80G,{n},torchtitan,bf16,3,{n},1,1,8192,1,1,{n},"
-                       f"full,{4000 - n},g{n}\n" for n in (8, 16, 32, 64))
+        header = ("id,source,config,gpu,implementation,zero_stage,dp_shard,seq_len,recompute,"
+                  "tokens_per_second_per_gpu,group\n")
+        config = MODELS / "llama-3.1-8b"
+        rows = "".join(f"r{n},mine,{config},H100-80G,torchtitan,3,{n},8192,full,{4000 - n},g{n}\n"
+                       for n in (8, 16, 32, 64))
         table = self.write("rows.csv", header + rows)
         answer = self.json("calibrate", table, "-o", self.folder / "mine.toml")
         self.assertEqual(answer["timed"], 4)
@@ -245,6 +246,17 @@ class CostTest(PlanCase):
         self.assertLess(tables["peak memory"]["median"], 0.08)
         self.assertEqual(answer["fitted_but_called_impossible"], 0)
         self.assertEqual(answer["out_of_memory_but_called_fitting"], 0)
+
+    def test_rows_say_which_cell_is_wrong(self):
+        table = self.write("rows.csv", "config,gpu,implementation,seq_len,format,tp\n"
+                                       f"{MODELS / 'llama-3.1-8b'},h100-sxm,megatron,8192,bf16,0\n"
+                                       ",h1000,megatrn,,bf17,x\n")
+        found = self.json("calibrate", table, status=1)["diagnostics"]
+        self.assertEqual({item["line"] for item in found if item["rule"] == "csv.syntax"}, {2, 3})
+        said = "\n".join(item["message"] for item in found)
+        for message in ('tp = "0"', "hidden is missing", 'implementation = "megatrn"', "seq_len is missing",
+                        'format = "bf17"', 'tp = "x"', 'no GPU is called "h1000"'):
+            self.assertIn(message, said)
 
     def test_bad_rows(self):
         table = self.write("rows.csv", 'a,b\n1,2,3\n"open\n')

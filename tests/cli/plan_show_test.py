@@ -45,7 +45,7 @@ group        size  groups  nodes  what it does                  ranks
 tp              2       2      1  cuts each layer's matrices    {0, 1} {2, 3}
 dp              2       2      2  reads different samples       {0, 2} {1, 3}
 dp_shard_cp     2       2      2  shards parameters and states  {0, 2} {1, 3}
-dp_cp           2       2      2  sums loss and gradients       {0, 2} {1, 3}
+dp_cp           2       2      2  sums gradients                {0, 2} {1, 3}
 """)
 
     def test_which_axes_cross_nodes(self):

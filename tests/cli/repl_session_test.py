@@ -1,48 +1,35 @@
-"""Recorded sessions: the commands of sessions/*.session answer as they did when they were recorded.
+"""Recorded sessions of am-repl: see recorded_sessions.py.
 
-A session names its target, relative to tests/data, in the first line; lines that begin with "> " are commands, and what
-follows each is its answer, errors included. To record one anew after a wanted change:
-
-    AM_RECORD=1 AM_BIN_DIR=build/bin AM_SOURCE_DIR=. python3 tests/cli/repl_session_test.py
+A session of sessions/repl names its target, relative to tests/data, in the first line; lines that begin with "> " are
+commands, and what follows each is its answer, errors included.
 """
 
 import os
 import subprocess
 import unittest
-from pathlib import Path
 
-BIN = Path(os.environ["AM_BIN_DIR"])
-TESTS = Path(os.environ["AM_SOURCE_DIR"]) / "tests"
-SESSIONS = sorted((TESTS / "cli" / "sessions").glob("*.session"))
+from cli_support import BIN, SOURCE
+from recorded_sessions import hold
+
+SESSIONS = sorted((SOURCE / "tests" / "cli" / "sessions" / "repl").glob("*.session"))
 
 
 def answer(target, command):
     environment = {**os.environ, "LC_ALL": "C", "NO_COLOR": "1"}
+    environment.pop("COLUMNS", None)
     done = subprocess.run(
-        [BIN / "am-repl", target], input=command + "\n", cwd=TESTS / "data", env=environment,
+        [BIN / "am-repl", target], input=command + "\n", cwd=SOURCE / "tests" / "data", env=environment,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
     return done.stdout
 
 
 class SessionTest(unittest.TestCase):
-    maxDiff = None
-
     def test_recorded_sessions(self):
         self.assertTrue(SESSIONS)
         for session in SESSIONS:
             with self.subTest(session.name):
-                recorded = session.read_text()
-                first, *lines = recorded.splitlines()
-                target = first.removeprefix("# target: ")
-                again = [first]
-                for line in lines:
-                    if line.startswith("> "):
-                        again += [line, *answer(target, line[2:]).splitlines()]
-                text = "\n".join(again) + "\n"
-                if os.environ.get("AM_RECORD"):
-                    session.write_text(text)
-                else:
-                    self.assertEqual(text, recorded)
+                target = session.read_text().splitlines()[0].removeprefix("# target: ")
+                hold(self, session, "> ", lambda command, target=target: answer(target, command))
 
 
 if __name__ == "__main__":

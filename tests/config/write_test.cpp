@@ -1,3 +1,5 @@
+#include "am/config/write.h"
+
 #include <catch2/catch.hpp>
 #include <set>
 
@@ -150,6 +152,7 @@ TEST_CASE("a plan with every key set is the same plan after writing and reading"
     const Plan again = load(to_toml(plan));
     CHECK(to_json(again) == to_json(plan));
     CHECK(to_toml(again) == to_toml(plan));
+    CHECK(to_json(load(to_short_toml(plan))) == to_json(plan));
     const Plan defaults = default_plan(strategy_name(plan.strategy));
     for (const FieldSpec& field : fields()) {
       const bool its_own = field.strategy == strategy_name(plan.strategy);
@@ -177,6 +180,12 @@ TEST_CASE("defaults are written out and read back") {
             2 * std::string::npos);
     }
   }
+}
+
+TEST_CASE("a short plan holds what differs from the defaults") {
+  const Plan plan = load("model.path = \"/m\"\nmesh = { world_size = 8, tp_size = 1 }");
+  CHECK(to_short_toml(plan) ==
+        "[model]\npath = \"/m\"\n\n[mesh]\nworld_size = 8\n\n[strategy]\nname = \"fsdp2\"\n");
 }
 
 TEST_CASE("paths in a written plan are absolute, names stay") {

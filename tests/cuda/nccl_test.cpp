@@ -9,8 +9,8 @@
 #include <cstdio>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
+#include "am/launch/gpu_driver.h"
 #include "am/runtime/engine_plugin.h"
-#include "am/runtime/gpu_driver.h"
 #include "am/runtime/nccl_environment.h"
 #include "am/runtime/world.h"
 #include "support/rank_check.h"
@@ -38,7 +38,7 @@ struct OneRank {
   c10::intrusive_ptr<c10d::Backend> backend;
 };
 
-int64_t gpus() { return std::min(visible_gpus().count, 4); }
+int64_t gpus() { return std::min(launch::visible_gpus().count, 4); }
 
 void on_every_gpu(const std::string& backend, const std::function<void(const World&)>& body,
                   std::chrono::milliseconds timeout = kTimeout) {
@@ -143,7 +143,7 @@ TEST_CASE("user buffers are memory like any other") {
 
 TEST_CASE("a local rank without a GPU is an error that names both") {
   launch::RankEnvironment here;
-  here.local_rank = visible_gpus().count;
+  here.local_rank = launch::visible_gpus().count;
   CHECK_THROWS_WITH(load_cuda_plugin().make_nccl_engine(here),
                     Catch::Contains(std::to_string(here.local_rank)));
 }

@@ -1,7 +1,6 @@
-// Any text as a table of measured runs, and as the table of their models.
+// Any text as a table of measured runs.
 #include "am/planner/cost/measured_runs.h"
 
-#include "am/planner/cost/facts.h"
 #include "am/planner/cost/peak_memory.h"
 #include "am/planner/cost/step_time.h"
 #include "target.h"
@@ -9,12 +8,9 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text = am::fuzz::text_of(data, size);
   am::Diagnostics found;
-  const auto runs = am::planner::read_measured_runs(
-      text, "runs.csv", am::planner::measured_fact("models.csv"), found);
-  for (const auto& run : runs.runs) {
+  for (const auto& run : am::planner::read_measured_runs(text, "runs.csv", found)) {
     am::planner::predicted_memory(run);
     am::planner::estimate_step_time(run.job, run.gpu, am::planner::CostConstants());
   }
-  am::planner::read_measured_runs("model,gpu\nx,h100\n", "runs.csv", text, found);
   return 0;
 }

@@ -54,15 +54,15 @@ TEST_CASE("an unknown GPU names the nearest") {
 }
 
 TEST_CASE("CSV: quotes, empty cells, long rows") {
+  using Cells = std::map<std::string, std::string, std::less<>>;
   Diagnostics found;
   const CsvTable table = parse_csv("a,b,c\r\n1,\"x, \"\"y\"\"\",\n\n2,,3.5\n", "t.csv", found);
   CHECK(found.ok());
   REQUIRE(table.rows.size() == 2);
-  CHECK(table.rows[0].text("b") == "x, \"y\"");
-  CHECK(!table.rows[0].number("c"));
-  CHECK(table.rows[1].number("c") == 3.5);
-  CHECK(table.rows[1].line() == 4);
-  CHECK(table.rows[1].text("nothing").empty());
+  CHECK(table.columns == std::vector<std::string>{"a", "b", "c"});
+  CHECK(table.rows[0].cells == Cells{{"a", "1"}, {"b", "x, \"y\""}});
+  CHECK(table.rows[1].cells == Cells{{"a", "2"}, {"c", "3.5"}});
+  CHECK(table.rows[1].line == 4);
   parse_csv("a\n1,2\n\"open\n", "t.csv", found);
   CHECK(found.items().size() == 2);
 }
@@ -188,7 +188,7 @@ TEST_CASE("fitting finds the constants that made the runs") {
   truth.values[static_cast<size_t>(Constant::kHiddenTraffic)] = 31.0;
   truth.implementations["nemo"] = {0.9, 1.0};
   std::vector<MeasuredRun> made;
-  for (const MeasuredRun& run : measured.runs) {
+  for (const MeasuredRun& run : measured) {
     if (!run.seconds || run.job.pp > 1.0 || made.size() >= 150) continue;
     made.push_back(run);
     made.back().seconds = estimate_step_time(run.job, run.gpu, truth).seconds;
@@ -208,7 +208,7 @@ TEST_CASE("the constants that are built in predict the runs that are built in") 
   CHECK(time.median < 0.08);
   CHECK(time.mean < 0.12);
   std::vector<double> memory;
-  for (const MeasuredRun& run : runs.runs) {
+  for (const MeasuredRun& run : runs) {
     if (!run.memory_bytes || run.out_of_memory) continue;
     memory.push_back(std::log(predicted_memory(run) / *run.memory_bytes));
   }
@@ -219,7 +219,7 @@ TEST_CASE("the constants that are built in predict the runs that are built in") 
 
 TEST_CASE("no run that fitted is called impossible, none that did not is called fitting") {
   int out_of_memory = 0;
-  for (const MeasuredRun& run : built_in_runs().runs) {
+  for (const MeasuredRun& run : built_in_runs()) {
     const Fit verdict =
         fit_into(*run.job.implementation, worst_peak_memory(run.job).total(), run.gpu);
     INFO(run.id);

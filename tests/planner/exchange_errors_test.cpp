@@ -48,9 +48,13 @@ TEST_CASE("importers say where a file is wrong", "[exchange]") {
       {"megatron",
        "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 't*99999999|t'",
        "exchange.value", 1, 67},
-      {"nemo-automodel", "distributed:\n  tp_size: 2\n   cp_size: 1\n", "exchange.syntax", 3, 4},
-      {"nemo-automodel", "a: &x 1\n", "exchange.syntax", 1, 4},
-      {"nemo-automodel", "a: |\n  text\n", "exchange.syntax", 1, 4},
+      {"nemo-automodel", "distributed:\n  tp_size: 2\n   cp_size: 1\n", "exchange.syntax", 3, 11},
+      {"nemo-automodel", "a: *x\nb: &x 1\n", "exchange.syntax", 1, 4},
+      {"nemo-automodel", "a: &x {b: *x}\n", "exchange.syntax", 1, 11},
+      {"nemo-automodel", "a: !!int 1\n", "exchange.syntax", 1, 4},
+      {"nemo-automodel", "? [a]\n: 1\n", "exchange.syntax", 1, 3},
+      {"nemo-automodel", "a: 1\n<<: 2\n", "exchange.syntax", 2, 1},
+      {"nemo-automodel", "\xC3\xA4: 1\nb: {\xC3\xA4: !x 1}\n", "exchange.syntax", 2, 8},
       {"nemo-automodel", "a: 1\na: 2\n", "exchange.syntax", 2, 1},
       {"nemo-automodel", "a: 'x\n", "exchange.syntax", 1, 4},
       {"nemo-automodel", "distributed:\n  strategy: zero\n", "exchange.value", 2, 13},
@@ -63,14 +67,14 @@ TEST_CASE("importers say where a file is wrong", "[exchange]") {
        "distributed_type: FSDP\nnum_processes: 8\nparallelism_config:\n"
        "  parallelism_config_tp_size: 3\n",
        "exchange.value", 2, 16},
-      {"deepspeed", "{\"train_batch_size\": 10,\n", "json.syntax", 2, 1},
-      {"deepspeed", "[1]", "exchange.type", 1, 1},
+      {"deepspeed", "{\"train_batch_size\": 10,\n", "exchange.syntax", 2, 1},
+      {"deepspeed", "[1]", "exchange.syntax", 1, 1},
       {"deepspeed",
        "{\"train_batch_size\": 10,\n \"train_micro_batch_size_per_gpu\": 3,\n"
        " \"gradient_accumulation_steps\": 1}",
        "exchange.value", 1, 22},
       {"deepspeed", "{\"zero_optimization\": {\"stage\": 4}}", "exchange.value", 1, 33},
-      {"deepspeed", "{\"a\": 1\x01}", "json.syntax", 1, 8},
+      {"deepspeed", "{\"a\": 1\x01}", "exchange.syntax", 1, 8},
       {"accelerate", "distributed_type: \xFF\n", "exchange.syntax", 0, 0},
   };
   for (const Case& one : cases) {
@@ -114,7 +118,9 @@ TEST_CASE("importers take any bytes", "[exchange]") {
                                     "\"\\u12",
                                     "\"\\ud800\"",
                                     std::string(300000, 'x'),
-                                    "a: " + std::string(2000, '[')};
+                                    "a: " + std::string(2000, '['),
+                                    "a: &a [&b [&c [x, *a], *b]]",
+                                    "<<: [{a: 1}, [{b: 2}]]"};
   std::string deep;
   for (int i = 0; i < 400; ++i) deep += std::string(static_cast<size_t>(i), ' ') + "k:\n";
   texts.push_back(deep);

@@ -173,3 +173,22 @@ TEST_CASE("deepspeed: stages, batches and what they make of dp", "[exchange]") {
   REQUIRE(in.ignored.size() == 1);
   CHECK(in.ignored[0].key == "zero_optimization.overlap_comm");
 }
+
+TEST_CASE("nemo-automodel: a recipe of anchors, merges and text blocks", "[exchange]") {
+  const Imported in = imported(framework("nemo-automodel"),
+                               "base: &base {tp_size: &two 2, sequence_parallel: true, note: x}\n"
+                               "distributed:\n  <<: *base\n  strategy: fsdp2\n  dp_size: 4\n"
+                               "  cp_size: *two\n"
+                               "model:\n  pretrained_model_name_or_path: >-\n    org/name\n"
+                               "comment: |\n  two\n  lines\n");
+  CHECK(in.plan.mesh.world_size == 16);
+  CHECK(in.plan.mesh.tp_size == 2);
+  CHECK(in.plan.mesh.cp_size == 2);
+  CHECK(std::get<config::FSDP2Config>(in.plan.strategy).sequence_parallel);
+  CHECK(in.plan.model.path == "org/name");
+  // What a merge took from the base is not lost there.
+  CHECK(in.lost.empty());
+  std::vector<std::string> ignored;
+  for (const Ignored& item : in.ignored) ignored.push_back(item.key);
+  CHECK(ignored == std::vector<std::string>{"base.note", "distributed.note", "comment"});
+}

@@ -8,8 +8,8 @@
 #include <stdexcept>
 
 #include "am/base/error.h"
+#include "am/launch/gpu_driver.h"
 #include "am/runtime/engine_plugin.h"
-#include "am/runtime/gpu_driver.h"
 #include "am/runtime/nccl_environment.h"
 #include "am/runtime/world.h"
 
@@ -80,7 +80,8 @@ TEST_CASE("a wrong backend string is an error that names the legal ones") {
 }
 
 TEST_CASE("without a GPU nccl is an error that says what is missing and what to write") {
-  if (visible_gpus().count > 0) return;  // set CUDA_VISIBLE_DEVICES= to test this on a GPU machine
+  if (launch::visible_gpus().count > 0)
+    return;  // set CUDA_VISIBLE_DEVICES= to test this on a GPU machine
   const auto problem = why_no_cuda();
   REQUIRE(problem);
   CHECK_THAT(problem->what, Catch::Contains("GPU") || Catch::Contains("driver"));

@@ -135,7 +135,7 @@ Trained train(const config::Plan& plan, int64_t world_size) {
     callbacks.phase = [&](const char* phase) {
       if (noting) mine.phases.push_back({phase, meter.live().total()});
     };
-    train::Trainer trainer(plan, *config, world, launch::RunFolder(nowhere), callbacks);
+    train::Trainer trainer(plan, *config, world, run_folder::RunFolder(nowhere), callbacks);
     for (int64_t step = 0; step < kSteps; ++step) {
       if (step == 1) {
         noting = true;

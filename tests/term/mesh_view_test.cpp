@@ -88,3 +88,29 @@ TEST_CASE("colour does not change the picture") {
   }
   CHECK(out == draw_grid(stacks, Style::plain()));
 }
+
+TEST_CASE("a box that is too wide says the columns' common word once, then leaves columns out") {
+  GridBox box;
+  box.title = "nodes 0-1";
+  box.rows = {"node 0: replica 0", "node 1: replica 1"};
+  for (int i = 0; i < 6; ++i) box.columns.push_back(cat("shard ", i));
+  for (int first : {0, 6}) {
+    auto& cells = box.cells.emplace_back();
+    for (int i = 0; i < 6; ++i) cells.push_back(cat(first + i));
+  }
+  Style style;
+  style.width = 50;
+  CHECK(draw_grid(std::vector<GridStack>{{"", {box}}}, style) ==
+        "+ nodes 0-1 --------------------------------+\n"
+        "| shard               0   1   2   3   4   5 |\n"
+        "| node 0: replica 0   0   1   2   3   4   5 |\n"
+        "| node 1: replica 1   6   7   8   9  10  11 |\n"
+        "+-------------------------------------------+\n");
+  style.width = 40;
+  CHECK(draw_grid(std::vector<GridStack>{{"", {box}}}, style) ==
+        "+ nodes 0-1 ------------------------+\n"
+        "| shard               0   1  ..   5 |\n"
+        "| node 0: replica 0   0   1  ..   5 |\n"
+        "| node 1: replica 1   6   7  ..  11 |\n"
+        "+-----------------------------------+\n");
+}

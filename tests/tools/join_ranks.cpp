@@ -12,6 +12,7 @@
 #include <numeric>
 #include <vector>
 
+#include "am/launch/nodes/store_server.h"
 #include "am/runtime/store.h"
 
 namespace {
@@ -61,7 +62,7 @@ int main(int argc, char** argv) {
       std::_Exit(join(rank, ranks, start[0], limit));
     }
   }
-  const runtime::StoreServer server(0, runtime::Reach::kThisMachine);
+  const launch::StoreServer server(0, launch::Reach::kThisMachine);
   const int port = server.port();
   const auto begin = std::chrono::steady_clock::now();
   for (int64_t i = 0; i < size; ++i) {

@@ -35,7 +35,7 @@ std::map<int64_t, Seen> real_step(const config::Plan& plan, int64_t ranks) {
     const auto config = model::load_config(plan.resolve(plan.model.path), found);
     Seen mine;
     const tensor::MemoryMeter meter;
-    train::Trainer trainer(plan, *config, world, launch::RunFolder(nowhere), {});
+    train::Trainer trainer(plan, *config, world, run_folder::RunFolder(nowhere), {});
     trainer.train_step(0);
     world.context()->on_collective = [&](const runtime::Collective& collective, int64_t bytes) {
       auto& [sum, count] = mine.counts[cat(collective.op, " ", collective.group)];

@@ -11,8 +11,8 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
-#include "am/checkpoint/step_folders.h"
 #include "am/observe/metrics.h"
+#include "am/run_folder/step_folders.h"
 #include "am/train/trainer.h"
 #include "support/plans.h"
 #include "support/rank_check.h"
@@ -53,7 +53,7 @@ std::vector<std::string> run_job(const fs::path& root, int64_t steps) {
       cat("[model]\npath = \"loop/model\"\n[mesh]\nworld_size = 2\n[strategy]\nname = \"ddp\"\n",
           "[train]\nseq_len = 16\nmicro_batch_size = 2\nglobal_batch_size = 8\nmax_steps = ", steps,
           "\n[optimizer]\nlr = 1e-2\n[data]\nkind = \"tokens\"\npath = \"loop/tokens.bin\"\n"));
-  const launch::RunFolder run(root);
+  const run_folder::RunFolder run(root);
   const launch::StopSignal stop;
   std::vector<std::string> errors(kRanks);
   runtime::run_ranks(kRanks, [&](const runtime::World& world) {
@@ -71,7 +71,7 @@ std::vector<std::string> run_job(const fs::path& root, int64_t steps) {
   return errors;
 }
 
-std::vector<int64_t> steps_of(const launch::RunFolder& run) {
+std::vector<int64_t> steps_of(const run_folder::RunFolder& run) {
   std::vector<int64_t> steps;
   for (const auto& metrics : observe::read_metrics(run.metrics_file())) {
     steps.push_back(metrics.step);
@@ -83,7 +83,7 @@ std::vector<int64_t> steps_of(const launch::RunFolder& run) {
 
 TEST_CASE("a job whose metrics cannot be written saves before it ends") {
   const TemporaryFolder temporary;
-  const auto run = launch::RunFolder::create(temporary / "run");
+  const auto run = run_folder::RunFolder::create(temporary / "run");
   CHECK(run_job(run.root(), 2) == std::vector<std::string>(2));
   // A record as some other version may write it: long, and kept by a job that goes on.
   const fs::path file = run.metrics_file();
@@ -97,7 +97,7 @@ TEST_CASE("a job whose metrics cannot be written saves before it ends") {
     CHECK(errors[1].empty());
   }
   // The step whose line was cut off and the one in which all heard of it.
-  const auto newest = checkpoint::newest_complete(run.checkpoints());
+  const auto newest = run_folder::newest_complete(run.checkpoints());
   REQUIRE(newest.found);
   CHECK(newest.found->step == 4);
   CHECK(newest.skipped.empty());

@@ -53,7 +53,7 @@ const std::vector<test::LayoutCase>& layouts() {
 // A trainer whose gradients `rank` loses in step number `step` (from 1).
 class Victim {
  public:
-  Victim(const config::Plan& plan, const runtime::World& world, const launch::RunFolder& run,
+  Victim(const config::Plan& plan, const runtime::World& world, const run_folder::RunFolder& run,
          int64_t step, int64_t rank)
       : here_(world.rank() == rank), step_(step) {
     Diagnostics found;
@@ -114,7 +114,7 @@ TEST_CASE("a step that is not finite stops the job before it changes anything") 
       const int64_t broken = replicas ? 0 : layout.ranks - 1;
       const launch::StopSignal stop;
       runtime::run_ranks(layout.ranks, [&](const runtime::World& world) {
-        const launch::RunFolder run(temp.path());
+        const run_folder::RunFolder run(temp.path());
         Victim victim(plan, world, run, /*step=*/3, broken);
         std::string said;
         try {
@@ -143,7 +143,7 @@ TEST_CASE("on_nonfinite = \"skip\" leaves parameters, moments and AdamW's step a
       const config::Plan plan = test::parse(plan_text(
           layout.toml, "max_steps = 4\non_nonfinite = \"skip\"", "[checkpoint]\nevery = 3\n"));
       runtime::run_ranks(layout.ranks, [&](const runtime::World& world) {
-        const launch::RunFolder run(temp.path());
+        const run_folder::RunFolder run(temp.path());
         Victim victim(plan, world, run, /*step=*/2, 0);
         train::Trainer& trainer = *victim.trainer;
         RANK_CHECK(trainer.train_step(0).skipped_steps == 0);
@@ -172,7 +172,7 @@ TEST_CASE("a skipped step is as if its batch had not been") {
       test::parse(plan_text(fsdp2(1), "max_steps = 3\non_nonfinite = \"skip\""));
   const TemporaryFolder temp;
   runtime::run_ranks(1, [&](const runtime::World& world) {
-    const launch::RunFolder run(temp.path());
+    const run_folder::RunFolder run(temp.path());
     Victim victim(plan, world, run, /*step=*/2, 0);
     Victim other(plan, world, run, 0, 0);
     for (const int64_t step : {0, 1, 2}) victim.trainer->train_step(step);
@@ -188,7 +188,7 @@ TEST_CASE("on_nonfinite = \"continue\" never saves over what is whole") {
                             "[checkpoint]\nevery = 1\nkeep = 1\nexport = \"hf\"\n"));
   const launch::StopSignal stop;
   runtime::run_ranks(2, [&](const runtime::World& world) {
-    const launch::RunFolder run(temp.path());
+    const run_folder::RunFolder run(temp.path());
     Victim victim(plan, world, run, /*step=*/3, 1);
     const train::TrainResult result = victim.trainer->run(stop);
     RANK_CHECK(result.steps == 4);
@@ -196,7 +196,7 @@ TEST_CASE("on_nonfinite = \"continue\" never saves over what is whole") {
     RANK_CHECK(result.exported.empty());
     RANK_CHECK(world.rank() != 0 ||
                victim.log.find("checkpoint step-3 is not written") != std::string::npos);
-    RANK_CHECK(launch::list_checkpoints(run.checkpoints()).size() == 1);
+    RANK_CHECK(run_folder::list_checkpoints(run.checkpoints()).size() == 1);
   });
 }
 
@@ -208,7 +208,7 @@ TEST_CASE("parameters that an update has broken are not saved, though its norm w
   const config::Plan plan = test::parse(text);
   const launch::StopSignal stop;
   runtime::run_ranks(2, [&](const runtime::World& world) {
-    const launch::RunFolder run(temp.path());
+    const run_folder::RunFolder run(temp.path());
     Victim victim(plan, world, run, 0, 0);
     std::string said;
     try {
@@ -218,7 +218,7 @@ TEST_CASE("parameters that an update has broken are not saved, though its norm w
       said = error.what();
     }
     RANK_CHECK(said.find("checkpoint step-1 is not written: model.embed_tokens.weight") == 0);
-    RANK_CHECK(launch::list_checkpoints(run.checkpoints()).empty());
+    RANK_CHECK(run_folder::list_checkpoints(run.checkpoints()).empty());
     RANK_CHECK(!std::filesystem::exists(run.checkpoints() / "step-1.tmp"));
   });
 }
@@ -228,7 +228,7 @@ TEST_CASE("moments that overflow are not saved, though the parameters are finite
   const config::Plan plan = test::parse(plan_text(fsdp2(2), "max_steps = 2\nmax_grad_norm = 0.0"));
   const launch::StopSignal stop;
   runtime::run_ranks(2, [&](const runtime::World& world) {
-    const launch::RunFolder run(temp.path());
+    const run_folder::RunFolder run(temp.path());
     Victim victim(plan, world, run, /*step=*/2, 1);
     victim.value = 1e25;  // its square is beyond float32
     std::string said;
@@ -240,7 +240,7 @@ TEST_CASE("moments that overflow are not saved, though the parameters are finite
     RANK_CHECK(said ==
                "checkpoint step-2 is not written: the optimizer state of "
                "model.layers.1.mlp.up_proj.weight on rank 1 is not finite");
-    RANK_CHECK(launch::list_checkpoints(run.checkpoints()).empty());
+    RANK_CHECK(run_folder::list_checkpoints(run.checkpoints()).empty());
   });
 }
 
@@ -249,7 +249,7 @@ TEST_CASE("skipping ends where the parameters themselves are broken") {
       test::parse(plan_text(fsdp2(2), "max_steps = 2\non_nonfinite = \"skip\""));
   const TemporaryFolder temp;
   runtime::run_ranks(2, [&](const runtime::World& world) {
-    Victim victim(plan, world, launch::RunFolder(temp.path()), 0, 0);
+    Victim victim(plan, world, run_folder::RunFolder(temp.path()), 0, 0);
     for (const auto& group : victim.trainer->model().data_parallel().groups()) {
       if (world.rank() == 1) group->trained().fill_(kNan);
     }
@@ -268,7 +268,7 @@ TEST_CASE("a loss that is not finite names the ranks that have it") {
       plan_text("[mesh]\nworld_size = 2\n[strategy]\nname = \"ddp\"\n", "max_steps = 2"));
   const TemporaryFolder temp;
   runtime::run_ranks(2, [&](const runtime::World& world) {
-    Victim victim(plan, world, launch::RunFolder(temp.path()), 0, 0);
+    Victim victim(plan, world, run_folder::RunFolder(temp.path()), 0, 0);
     // Copies that have come apart: the loss of rank 1 alone.
     for (const auto& group : victim.trainer->model().data_parallel().groups()) {
       if (world.rank() == 1) group->trained().fill_(kNan);

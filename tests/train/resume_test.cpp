@@ -58,7 +58,7 @@ struct Ran {
 
 class Runs {
  public:
-  Runs() { launch::RunFolder::create(folder().root()); }
+  Runs() { run_folder::RunFolder::create(folder().root()); }
 
   Ran run(const Job& job) {
     const config::Plan plan = test::parse(plan_text(job));
@@ -70,8 +70,8 @@ class Runs {
       train::TrainerCallbacks callbacks;
       callbacks.log = [&](const std::string& line) { ran.said.push_back(line); };
       callbacks.step = [&](const observe::StepMetrics& m) { ran.losses.push_back(m.loss); };
-      const train::JobIdentity identity =
-          job.id.empty() ? train::JobIdentity{} : train::JobIdentity{job.id, {job.id}};
+      const run_folder::JobIdentity identity =
+          job.id.empty() ? run_folder::JobIdentity{} : run_folder::JobIdentity{job.id, {job.id}};
       train::Trainer trainer(plan, *config, world, folder(), std::move(callbacks), {}, identity);
       const auto result = trainer.run(stop);
       if (world.rank() != 0) return;
@@ -99,7 +99,7 @@ class Runs {
     }
     return names;
   }
-  launch::RunFolder folder() const { return launch::RunFolder(temporary_ / "run"); }
+  run_folder::RunFolder folder() const { return run_folder::RunFolder(temporary_ / "run"); }
   fs::path step(int64_t number) const { return folder().checkpoint(number); }
 
  private:
@@ -224,7 +224,7 @@ TEST_CASE("data goes on where it stood on another number of ranks") {
   job.steps = 6;
   CHECK(broken.run(job).first_sample == 0);
   CHECK_THAT(read_file(broken.step(6) / "plan.toml"), Catch::Contains("global_batch_size = 2\n"));
-  CHECK(checkpoint::read_checkpoint_info(broken.step(6)).samples == 12);
+  CHECK(run_folder::read_checkpoint_info(broken.step(6)).samples == 12);
   Job rest = job;
   rest.steps = 12;
   rest.ranks = 2;
@@ -250,7 +250,7 @@ TEST_CASE("data goes on where it stood on another number of ranks") {
     rest.checkpoint = resume_from(broken.step(6));
     rest.steps = 8;
     CHECK(broken.run(rest).first_sample == 12);
-    CHECK(checkpoint::read_checkpoint_info(broken.step(8)).samples == 12 + 2 * 4);
+    CHECK(run_folder::read_checkpoint_info(broken.step(8)).samples == 12 + 2 * 4);
   }
   SECTION("in sequences of another length, behind the tokens that were read") {
     rest.micro_batch = 1;
@@ -265,11 +265,11 @@ TEST_CASE("a checkpoint of an older am-run is taken, and nothing compared") {
   Job job;
   job.steps = 2;
   runs.run(job);
-  auto info = checkpoint::read_checkpoint_info(runs.step(2));
+  auto info = run_folder::read_checkpoint_info(runs.step(2));
   info.lineage.clear();
   info.samples.reset();
   info.facts = nullptr;
-  write_file_atomically(runs.step(2) / checkpoint::kInfoFile, checkpoint::to_json_text(info));
+  write_file_atomically(runs.step(2) / run_folder::kInfoFile, run_folder::to_json_text(info));
   job.steps = 3;
   job.seeds = "7";
   const Ran ran = runs.run(job);
@@ -389,8 +389,8 @@ TEST_CASE("a checkpoint says which jobs led to it") {
   job.checkpoint = resume_from(runs.step(3));  // a restart of the same job
   job.steps = 5;
   runs.run(job);
-  const std::vector<checkpoint::JobStep> wanted = {{"first", 0}, {"second", 2}};
-  CHECK((checkpoint::read_checkpoint_info(runs.step(5)).lineage == wanted));
+  const std::vector<run_folder::JobStep> wanted = {{"first", 0}, {"second", 2}};
+  CHECK((run_folder::read_checkpoint_info(runs.step(5)).lineage == wanted));
   CHECK_FALSE(fs::exists(runs.step(4)));
 }
 

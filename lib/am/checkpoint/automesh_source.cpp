@@ -8,7 +8,8 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/checkpoint/mapped_tensor.h"
-#include "am/checkpoint/shard_table.h"
+#include "am/run_folder/rank_files.h"
+#include "am/run_folder/shard_table.h"
 #include "am/tensor/dtype.h"
 #include "am/tensor/redistribute.h"
 
@@ -21,8 +22,8 @@ namespace {
 class AutomeshSource : public TensorSource {
  public:
   explicit AutomeshSource(fs::path folder) : folder_(std::move(folder)) {
-    const CheckpointInfo info = read_checkpoint_info(folder_);
-    files_ = open_rank_files(folder_, info);
+    const run_folder::CheckpointInfo info = run_folder::read_checkpoint_info(folder_);
+    files_ = run_folder::open_rank_files(folder_, info);
     for (int64_t rank = 0; rank < info.world_size; ++rank) add_file(rank);
     places_.clear();
     for (const auto& [name, parts] : parts_) check_covered(name, parts);
@@ -63,10 +64,10 @@ class AutomeshSource : public TensorSource {
 
   void add_file(int64_t rank) {
     const auto& file = files_[static_cast<size_t>(rank)];
-    const ShardTable table = read_shard_table(file);
+    const run_folder::ShardTable table = run_folder::read_shard_table(file);
     for (const auto& entry : file.entries()) {
       const auto& row = table.at(entry.name);
-      auto& list = starts_with(entry.name, kOptimizerPrefix) ? optimizer_ : tensors_;
+      auto& list = starts_with(entry.name, run_folder::kOptimizerPrefix) ? optimizer_ : tensors_;
       const auto [place, fresh] = places_.emplace(entry.name, list.size());
       if (fresh) {
         list.push_back({entry.name, row.shape, tensor::from_safetensors(entry.dtype), {}});
@@ -110,24 +111,6 @@ class AutomeshSource : public TensorSource {
 };
 
 }  // namespace
-
-std::vector<formats::SafetensorsFile> open_rank_files(const fs::path& folder,
-                                                      const CheckpointInfo& info) {
-  std::vector<formats::SafetensorsFile> files;
-  for (int64_t rank = 0; rank < info.world_size; ++rank) {
-    files.push_back(formats::SafetensorsFile::open(folder / rank_file_name(rank)));
-    if (info.save_id.empty()) continue;
-    const auto& metadata = files.back().metadata();
-    const auto found = metadata.find(kSaveKey);
-    const std::string theirs = found == metadata.end() ? "none" : found->second;
-    if (theirs == info.save_id) continue;
-    throw Error(ErrorKind::kFormat,
-                cat(files.back().path().string(), ": it belongs to another save than ", kInfoFile,
-                    " beside it: ", theirs, " and ", info.save_id),
-                "files of several checkpoints were mixed here; copy the folder anew");
-  }
-  return files;
-}
 
 std::unique_ptr<TensorSource> open_automesh_source(const fs::path& folder) {
   return std::make_unique<AutomeshSource>(folder);

@@ -8,8 +8,8 @@
 #include "am/base/file.h"
 #include "am/base/host.h"
 #include "am/checkpoint/collective_step.h"
-#include "am/checkpoint/shard_table.h"
-#include "am/checkpoint/step_folders.h"
+#include "am/run_folder/shard_table.h"
+#include "am/run_folder/step_folders.h"
 #include "am/tensor/dtype.h"
 
 namespace am::checkpoint {
@@ -25,7 +25,8 @@ struct SavedBox {
 
 // This rank's boxes: parameters first, then optimizer state; empty ones and replicas left out.
 std::vector<SavedBox> collect_boxes(parallel::ParallelModel& model,
-                                    const std::vector<StateTensor>& state, ShardTable& table) {
+                                    const std::vector<StateTensor>& state,
+                                    run_folder::ShardTable& table) {
   std::vector<SavedBox> boxes;
   const auto add = [&](const std::string& key, const parallel::OwnedParameter& parameter,
                        const at::Tensor& value) {
@@ -43,13 +44,14 @@ std::vector<SavedBox> collect_boxes(parallel::ParallelModel& model,
 
 void write_rank_file(const fs::path& folder, int64_t rank, const std::string& save_id,
                      parallel::ParallelModel& model, const std::vector<StateTensor>& state) {
-  ShardTable table;
+  run_folder::ShardTable table;
   const std::vector<SavedBox> boxes = collect_boxes(model, state, table);
   std::vector<formats::SafetensorsItem> items;
   for (const auto& box : boxes) items.push_back(box.item);
-  formats::SafetensorsWriter writer(
-      folder / rank_file_name(rank), items,
-      {{"format", "pt"}, {kShardsKey, to_metadata(table)}, {kSaveKey, save_id}});
+  formats::SafetensorsWriter writer(folder / run_folder::rank_file_name(rank), items,
+                                    {{"format", "pt"},
+                                     {run_folder::kShardsKey, run_folder::to_metadata(table)},
+                                     {run_folder::kSaveKey, save_id}});
   for (const auto& box : boxes) {
     const at::Tensor value = box.value.cpu();  // a copy where it is a GPU's
     writer.write({static_cast<const std::byte*>(value.data_ptr()), value.nbytes()});
@@ -59,12 +61,13 @@ void write_rank_file(const fs::path& folder, int64_t rank, const std::string& sa
 
 }  // namespace
 
-void save_checkpoint(const fs::path& folder, CheckpointInfo info, const std::string& plan_toml,
-                     parallel::ParallelModel& model, const std::vector<StateTensor>& state) {
+void save_checkpoint(const fs::path& folder, run_folder::CheckpointInfo info,
+                     const std::string& plan_toml, parallel::ParallelModel& model,
+                     const std::vector<StateTensor>& state) {
   const runtime::Group& world = model.mesh().group("world");
   const bool first = world.index() == 0;
   info.save_id = world.broadcast_text(first ? unique_id() : "");
-  const fs::path partial = folder.string() + kPartialSuffix;
+  const fs::path partial = folder.string() + run_folder::kPartialSuffix;
   const auto clean = [&] {
     std::error_code ignored;
     if (first) fs::remove_all(partial, ignored);
@@ -80,9 +83,9 @@ void save_checkpoint(const fs::path& folder, CheckpointInfo info, const std::str
                   [&] { write_rank_file(partial, world.index(), info.save_id, model, state); });
   collective_step(world, clean, [&] {
     if (!first) return;
-    write_file_atomically(partial / kInfoFile, to_json_text(info));
+    write_file_atomically(partial / run_folder::kInfoFile, run_folder::to_json_text(info));
     sync_folder(partial);
-    publish(partial, folder);
+    run_folder::publish(partial, folder);
   });
 }
 

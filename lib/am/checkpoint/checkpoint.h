@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "am/checkpoint/checkpoint_info.h"
 #include "am/parallel/parallel_model.h"
+#include "am/run_folder/checkpoint_info.h"
 
 namespace am::checkpoint {
 
@@ -31,7 +31,7 @@ struct StateTensor {
 // Collective over the mesh's world. `folder` is checkpoints/step-N; the save's id is drawn here.
 // Throws Error(kIo) on every rank when one could not write; then nothing is left but the old
 // checkpoints.
-void save_checkpoint(const std::filesystem::path& folder, CheckpointInfo info,
+void save_checkpoint(const std::filesystem::path& folder, run_folder::CheckpointInfo info,
                      const std::string& plan_toml, parallel::ParallelModel& model,
                      const std::vector<StateTensor>& state);
 

@@ -11,8 +11,8 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/checkpoint/mapped_tensor.h"
-#include "am/checkpoint/shard_table.h"
 #include "am/checkpoint/weight_index.h"
+#include "am/run_folder/shard_table.h"
 #include "am/tensor/dtype.h"
 #include "am/tensor/redistribute.h"
 
@@ -118,7 +118,7 @@ class HfSource : public TensorSource {
 
   // A file of one rank holds pieces, which would pass for whole tensors here.
   void refuse_part(const formats::SafetensorsFile& file) const {
-    if (!is_rank_file(file)) return;
+    if (!run_folder::is_rank_file(file)) return;
     throw Error(
         ErrorKind::kFormat,
         cat(file.path().string(), ": one rank's part of an am-run checkpoint: what it holds ",

@@ -41,13 +41,15 @@ at::Tensor TensorSource::read_all(std::string_view name) const {
   return out;
 }
 
-bool is_tensor_source(const fs::path& path) { return is_checkpoint(path) || is_hf_source(path); }
+bool is_tensor_source(const fs::path& path) {
+  return run_folder::is_checkpoint(path) || is_hf_source(path);
+}
 
 std::unique_ptr<TensorSource> open_tensor_source(const fs::path& path) {
   if (!fs::exists(path)) {
     throw Error(ErrorKind::kIo, cat(path.string(), ": no such file or folder"));
   }
-  if (is_checkpoint(path)) return open_automesh_source(path);
+  if (run_folder::is_checkpoint(path)) return open_automesh_source(path);
   if (is_hf_source(path)) return open_hf_source(path);
   throw Error(
       ErrorKind::kFormat, cat(path.string(), ": holds no weights that can be opened"),

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 
 #include "am/base/text.h"
 #include "am/config/field.h"
@@ -90,41 +91,49 @@ bool is_written(const FieldSpec& field, const Plan& plan) {
   return field.strategy.empty() || field.strategy == strategy_name(plan.strategy);
 }
 
-}  // namespace
+struct Form {
+  bool absolute = false;      // paths
+  bool names_absent = false;  // a key without a value in a comment, for TOML has no null
+};
 
-std::string to_toml(const Plan& plan) {
+// The keys of the plan's strategy that are `wanted`, by section.
+std::string written(const Plan& plan, const Form& form,
+                    const std::function<bool(const FieldSpec&, const Json&)>& wanted) {
   std::string out;
   std::string_view section;
   for (const FieldSpec& field : fields()) {
     if (!is_written(field, plan)) continue;
+    Json value = field.get(plan);
+    if (!wanted(field, value) || (value.is_null() && !form.names_absent)) continue;
     if (field.section != section) {
       out += cat(section.empty() ? "" : "\n", "[", field.section, "]\n");
       section = field.section;
     }
-    Json value = field.get(plan);
-    make_absolute(plan, field, value);
-    // TOML has no null: a key that is absent is named in a comment.
+    if (form.absolute) make_absolute(plan, field, value);
     out += value.is_null() ? cat("# ", field.key, " is absent\n")
                            : cat(field.key, " = ", toml_value(value), "\n");
   }
   return out;
 }
 
+}  // namespace
+
+std::string to_toml(const Plan& plan) {
+  return written(plan, {.absolute = true, .names_absent = true},
+                 [](const FieldSpec&, const Json&) { return true; });
+}
+
+std::string to_short_toml(const Plan& plan) {
+  const Plan defaults = default_plan(strategy_name(plan.strategy));
+  return written(plan, {.absolute = true}, [&](const FieldSpec& field, const Json& value) {
+    return field.required || field.name() == "strategy.name" || value != field.get(defaults);
+  });
+}
+
 std::string to_toml(const Plan& plan, std::span<const std::string> keys) {
-  std::string out;
-  std::string_view section;
-  for (const FieldSpec& field : fields()) {
-    if (!is_written(field, plan)) continue;
-    if (std::find(keys.begin(), keys.end(), field.name()) == keys.end()) continue;
-    const Json value = field.get(plan);
-    if (value.is_null()) continue;
-    if (field.section != section) {
-      out += cat(section.empty() ? "" : "\n", "[", field.section, "]\n");
-      section = field.section;
-    }
-    out += cat(field.key, " = ", toml_value(value), "\n");
-  }
-  return out;
+  return written(plan, {}, [&](const FieldSpec& field, const Json&) {
+    return std::find(keys.begin(), keys.end(), field.name()) != keys.end();
+  });
 }
 
 Json to_json(const Plan& plan) {

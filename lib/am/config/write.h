@@ -13,6 +13,10 @@
 
 namespace am::config {
 
+// The plan as a person would write it: its model, and every key whose value is not the default.
+// Paths become absolute. It loads to the same plan.
+std::string to_short_toml(const Plan& plan);
+
 // These keys of a plan alone ("mesh.tp_size"), in the field table's order; paths as they are
 // written in the plan. Names that the plan's strategy does not have, and absent values, are left
 // out.

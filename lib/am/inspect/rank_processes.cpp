@@ -24,7 +24,6 @@
 #include "am/launch/process.h"
 #include "am/launch/process_state.h"
 #include "am/launch/torchrun.h"
-#include "am/runtime/store.h"
 
 namespace am::inspect {
 namespace {
@@ -122,7 +121,7 @@ RankProcesses::RankProcesses(const std::vector<std::string>& argv, const WorkerS
 RankProcesses::~RankProcesses() { end_ranks(); }
 
 void RankProcesses::start(const std::vector<std::string>& argv, int64_t ranks) {
-  store_ = std::make_unique<runtime::StoreServer>(0, runtime::Reach::kThisMachine);
+  store_ = std::make_unique<launch::StoreServer>(0, launch::Reach::kThisMachine);
   launch::TorchrunOptions options;
   options.agent_store = true;
   options.cores = launch::usable_cores();

@@ -19,6 +19,7 @@
 #include "am/inspect/rank_worker.h"
 #include "am/inspect/wait_options.h"
 #include "am/launch/job_result.h"
+#include "am/launch/nodes/store_server.h"
 #include "am/launch/rank_log.h"
 
 namespace am::runtime {
@@ -67,7 +68,7 @@ class RankProcesses : public Interpreter {
   void end_ranks();
 
   // Through which the ranks meet. It is served here, on loopback: there is no password.
-  std::unique_ptr<runtime::StoreServer> store_;
+  std::unique_ptr<launch::StoreServer> store_;
   std::vector<Rank> ranks_;
   WaitOptions wait_;
   term::Style style_;

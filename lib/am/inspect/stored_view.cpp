@@ -87,7 +87,7 @@ StoredView::StoredView(std::unique_ptr<checkpoint::TensorSource> source)
 // is data: a plugin that it names is not loaded, whatever the command line allows.
 void StoredView::read_checkpoint_facts() {
   const fs::path folder = folder_of(*source_);
-  const checkpoint::CheckpointInfo info = checkpoint::read_checkpoint_info(folder);
+  const run_folder::CheckpointInfo info = run_folder::read_checkpoint_info(folder);
   step_ = info.step;
   mesh_ = mesh::MeshLayout(info.mesh);
   Diagnostics found;

@@ -4,7 +4,6 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
-#include "am/checkpoint/step_folders.h"
 #include "am/checkpoint/tensor_source.h"
 #include "am/inspect/rank_processes.h"
 #include "am/inspect/sharded_view.h"
@@ -13,6 +12,7 @@
 #include "am/parallel/parallel_model.h"
 #include "am/planner/host_memory.h"
 #include "am/planner/rules.h"
+#include "am/run_folder/step_folders.h"
 #include "am/runtime/engine.h"
 
 namespace am::inspect {
@@ -28,7 +28,7 @@ constexpr const char* kKinds =
 
 // The one that am-run would go on from; what it skips is said.
 std::optional<Target> newest_in(const fs::path& folder) {
-  const auto newest = checkpoint::newest_complete(folder);
+  const auto newest = run_folder::newest_complete(folder);
   const std::string skipped = join(newest.skipped, "; ");
   if (newest.found) {
     return Target{TargetKind::kWeights, newest.found->path,
@@ -44,7 +44,7 @@ std::optional<Target> newest_in(const fs::path& folder) {
 std::string run_note(const fs::path& plan) {
   const fs::path folder = fs::absolute(plan).parent_path();
   const fs::path checkpoints = folder / "checkpoints";
-  const auto newest = checkpoint::newest_complete(checkpoints).found;
+  const auto newest = run_folder::newest_complete(checkpoints).found;
   if (!newest) return {};
   return cat(plan.string(), ": the plan of a run; what was trained is in ",
              (plan.parent_path() / "checkpoints").string(), ", the newest is ",

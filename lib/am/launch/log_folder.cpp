@@ -7,10 +7,9 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/run_folder/run_folder.h"
 
 namespace am::launch {
-
-std::string rank_log_name(int64_t rank) { return cat("rank-", rank, ".log"); }
 
 LogFolder::LogFolder(const std::filesystem::path& wanted) : path_(wanted) {
   std::error_code reason;
@@ -33,7 +32,9 @@ LogFolder::~LogFolder() {
   if (temporary_) std::filesystem::remove_all(path_, ignored);
 }
 
-std::filesystem::path LogFolder::log(int64_t rank) const { return path_ / rank_log_name(rank); }
+std::filesystem::path LogFolder::log(int64_t rank) const {
+  return path_ / run_folder::rank_log_name(rank);
+}
 
 std::filesystem::path LogFolder::error_file(int64_t rank) const {
   return path_ / cat("rank-", rank, ".error.json");

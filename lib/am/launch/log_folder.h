@@ -7,9 +7,6 @@
 
 namespace am::launch {
 
-// "rank-3.log"
-std::string rank_log_name(int64_t rank);
-
 class LogFolder {
  public:
   // Made when missing. Empty: a temporary folder that goes away with this object. Throws

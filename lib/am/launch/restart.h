@@ -3,7 +3,7 @@
 //
 //   launch::RestartPolicy policy;
 //   policy.max_restarts = 3;
-//   policy.newest_step = [&] { return checkpoint::newest_of_job(folder, job); };
+//   policy.newest_step = [&] { return run_folder::newest_of_job(folder, job); };
 //   policy.resume = [](launch::JobSpec& spec, std::optional<int64_t> step) { ... --resume ... };
 //   launch::JobResult result = launch::supervise_with_restarts(spec, policy, callbacks);
 //

@@ -2,7 +2,7 @@
 // hold.
 //
 //   auto model = ParallelModel::build(plan, config, layout, mesh);
-//   checkpoint::load_or_initialize(*model, ...);
+//   checkpoint::load_or_initialize(*model, plan);
 //   at::Tensor logits = model->forward(ids);
 //   (model->loss_sum(logits, labels) / labels_in_global_batch).backward();
 //   model->data_parallel().finish_backward();

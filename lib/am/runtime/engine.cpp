@@ -7,44 +7,6 @@
 
 namespace am::runtime {
 
-namespace {
-
-constexpr const char* kLegal = "gloo, nccl, or cpu:gloo,cuda:nccl";
-
-[[noreturn]] void refuse(const std::string& backend, const std::string& reason) {
-  throw Error(ErrorKind::kUsage, cat("backend \"", backend, "\": ", reason),
-              cat("legal: ", kLegal));
-}
-
-void place(BackendSpec& spec, const std::string& backend, std::string_view device,
-           const std::string& engine) {
-  std::string& slot = device == "cuda" ? spec.cuda : spec.cpu;
-  if (!slot.empty()) refuse(backend, cat("two engines for ", device));
-  slot = engine;
-}
-
-}  // namespace
-
-BackendSpec parse_backend(const std::string& backend) {
-  BackendSpec spec;
-  for (const std::string& part : split(backend, ',')) {
-    const std::string word(trim(part));
-    const size_t colon = word.find(':');
-    const std::string engine = colon == std::string::npos ? word : word.substr(colon + 1);
-    if (engine != "gloo" && engine != "nccl") {
-      refuse(backend, cat("unknown engine \"", engine, "\""));
-    }
-    const std::string own = engine == "gloo" ? "cpu" : "cuda";
-    const std::string device = colon == std::string::npos ? own : word.substr(0, colon);
-    if (device != "cpu" && device != "cuda") {
-      refuse(backend, cat("unknown device \"", device, "\""));
-    }
-    if (device != own) refuse(backend, cat(engine, " serves ", own, " tensors"));
-    place(spec, backend, device, engine);
-  }
-  return spec;
-}
-
 Engines make_engines(const std::string& backend, const launch::RankEnvironment& here) {
   const BackendSpec spec = parse_backend(backend);
   Engines engines;

@@ -21,6 +21,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include "am/config/backend.h"
 #include "am/launch/environment.h"
 #include "am/runtime/progress.h"
 
@@ -56,17 +57,8 @@ class Engine {
   }
 };
 
-// Which engine serves which kind of device; empty: none.
-struct BackendSpec {
-  std::string cpu;
-  std::string cuda;
-
-  bool operator==(const BackendSpec&) const = default;
-};
-
-// Reads PyTorch's backend string. Throws Error(kUsage) that names the legal values for an unknown
-// engine or device, or one given twice.
-BackendSpec parse_backend(const std::string& backend);
+using config::BackendSpec;
+using config::parse_backend;
 
 // The engines that a backend string asks for, ready for this rank. Null where it asks for none.
 struct Engines {

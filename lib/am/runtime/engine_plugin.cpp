@@ -8,13 +8,12 @@
 #include "am/base/error.h"
 #include "am/base/shared_library.h"
 #include "am/base/text.h"
-#include "am/runtime/gpu_driver.h"
 
 namespace am::runtime {
 
 namespace {
 
-constexpr const char* kUseGloo = "use backend = \"gloo\"";
+using launch::kUseGloo;
 
 // Why this build made no plugin; empty where it did.
 constexpr std::string_view kNotBuilt = AM_CUDA_MISSING;
@@ -69,8 +68,7 @@ const CudaPlugin& load_cuda_plugin() {
 }
 
 std::optional<CudaProblem> why_no_cuda() {
-  const VisibleGpus& gpus = visible_gpus();
-  if (gpus.count == 0) return CudaProblem{gpus.problem, kUseGloo};
+  if (auto problem = launch::why_no_gpu()) return problem;
   try {
     load_cuda_plugin();
     return std::nullopt;

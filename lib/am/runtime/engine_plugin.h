@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "am/launch/gpu_driver.h"
 #include "am/runtime/engine.h"
 
 namespace am::runtime {
@@ -32,11 +33,7 @@ struct CudaPlugin {
 // version.
 const CudaPlugin& load_cuda_plugin();
 
-// What keeps NCCL from running here, and what to write or do instead.
-struct CudaProblem {
-  std::string what;  // "this machine has no NVIDIA driver (libcuda.so.1)"
-  std::string help;
-};
+using launch::CudaProblem;
 
 // Nothing: it can run. Without a GPU this is a look for the driver; with one it loads the plugin.
 std::optional<CudaProblem> why_no_cuda();

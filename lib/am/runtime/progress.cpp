@@ -39,63 +39,15 @@ std::string Collective::describe() const {
   return cat(name(), " (", ranks_text(communicator->ranks), ")");
 }
 
-std::string RankState::whereabouts() const {
-  std::string text;
-  if (step) text = cat("at step ", *step, ", ");
-  if (waiting_op.empty()) return text + "in no collective";
-  return cat(text, "in ", waiting_op, " ", waiting_group, " #", waiting_sequence, " for ",
-             format_duration(waiting_seconds));
-}
-
-void RankState::set_waiting(const Collective& collective, double seconds) {
-  waiting_op = collective.op;
-  waiting_group = collective.group;
-  waiting_communicator = collective.communicator->name;
-  waiting_sequence = collective.sequence;
-  waiting_ranks = collective.communicator->ranks;
-  waiting_seconds = seconds;
-  uint64_t& last = issued[waiting_communicator];
+void set_waiting(RankState& state, const Collective& collective, double seconds) {
+  state.waiting_op = collective.op;
+  state.waiting_group = collective.group;
+  state.waiting_communicator = collective.communicator->name;
+  state.waiting_sequence = collective.sequence;
+  state.waiting_ranks = collective.communicator->ranks;
+  state.waiting_seconds = seconds;
+  uint64_t& last = state.issued[state.waiting_communicator];
   last = std::max(last, collective.sequence);
-}
-
-Json RankState::to_json() const {
-  Json json = {{"rank", rank}, {"beat", beat}, {"time", time}, {"issued", Json::object()}};
-  for (const auto& [communicator, count] : issued) json["issued"][communicator] = count;
-  if (step) json["step"] = *step;
-  if (!failed.empty()) json["failed"] = failed;
-  if (!waiting_op.empty()) {
-    json["waiting"] = {{"op", waiting_op},
-                       {"group", waiting_group},
-                       {"communicator", waiting_communicator},
-                       {"sequence", waiting_sequence},
-                       {"ranks", waiting_ranks},
-                       {"seconds", waiting_seconds}};
-  }
-  return json;
-}
-
-RankState RankState::from_json(const Json& json) {
-  RankState state;
-  try {
-    state.rank = json.at("rank").get<int64_t>();
-    state.beat = json.at("beat").get<uint64_t>();
-    state.time = json.at("time").get<double>();
-    state.issued = json.at("issued").get<std::map<std::string, uint64_t>>();
-    if (json.contains("step")) state.step = json.at("step").get<int64_t>();
-    state.failed = json.value("failed", "");
-    if (json.contains("waiting")) {
-      const Json& waiting = json.at("waiting");
-      state.waiting_op = waiting.at("op").get<std::string>();
-      state.waiting_group = waiting.at("group").get<std::string>();
-      state.waiting_communicator = waiting.at("communicator").get<std::string>();
-      state.waiting_sequence = waiting.at("sequence").get<uint64_t>();
-      state.waiting_ranks = waiting.at("ranks").get<std::vector<int64_t>>();
-      state.waiting_seconds = waiting.at("seconds").get<double>();
-    }
-  } catch (const Json::exception& error) {
-    throw Error(ErrorKind::kFormat, cat("a rank's published state: ", error.what()));
-  }
-  return state;
 }
 
 void Progress::set_step(int64_t step) {
@@ -190,7 +142,7 @@ RankState Progress::state(int64_t rank) {
   state.issued = issued_;
   state.failed = failed_;
   if (const auto waiting = waiting_locked()) {
-    state.set_waiting(waiting->collective, seconds_since(waiting->since));
+    set_waiting(state, waiting->collective, seconds_since(waiting->since));
   }
   return state;
 }

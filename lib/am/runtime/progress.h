@@ -21,7 +21,7 @@
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <vector>
 
-#include "am/base/json.h"
+#include "am/launch/rank_state.h"
 
 namespace am::runtime {
 
@@ -45,29 +45,10 @@ struct Collective {
   std::string describe() const;
 };
 
-// What a rank publishes about itself.
-struct RankState {
-  int64_t rank = 0;
-  std::optional<int64_t> step;
-  uint64_t beat = 0;                       // grows while the process runs
-  double time = 0.0;                       // when this was so, in seconds since the epoch
-  std::map<std::string, uint64_t> issued;  // by communicator: collectives issued
-  std::string waiting_op;                  // empty: in no collective
-  std::string waiting_group, waiting_communicator;
-  uint64_t waiting_sequence = 0;
-  std::vector<int64_t> waiting_ranks;
-  double waiting_seconds = 0.0;
-  std::string failed;  // the rank's own error, when it has one
+using launch::RankState;
 
-  // "at step 7, in all_reduce world #5 for 3.0 s"
-  std::string whereabouts() const;
-
-  // Waits in `collective`, and so has issued it.
-  void set_waiting(const Collective& collective, double seconds);
-
-  Json to_json() const;
-  static RankState from_json(const Json& json);  // throws Error(kFormat)
-};
+// `state` waits in `collective`, and so has issued it.
+void set_waiting(RankState& state, const Collective& collective, double seconds);
 
 class Progress {
  public:

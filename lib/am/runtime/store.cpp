@@ -1,11 +1,7 @@
 #include "am/runtime/store.h"
 
-#include <netinet/in.h>
 #include <resolv.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <future>
 #include <stdexcept>
 #include <system_error>
@@ -16,6 +12,7 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/launch/rank_state.h"
 #include "am/runtime/collective_error.h"
 #include "am/runtime/torch_error.h"
 
@@ -56,62 +53,9 @@ c10::intrusive_ptr<c10d::Store> connect_client(const std::string& host,
   return result.get();
 }
 
-struct ListeningSocket {
-  int fd = -1;
-  int port = 0;
-};
-
-// Not on the network: what is in the store is nobody else's. And by IPv4: c10d's server asks the
-// name service about every client that it does not find in the hosts file, one after the other, and
-// 127.0.0.1 is there.
-ListeningSocket listen_on_loopback(int port) {
-  ListeningSocket socket;
-  socket.fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const int yes = 1;
-  ::setsockopt(socket.fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  socklen_t size = sizeof(address);
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  if (socket.fd < 0 || ::bind(socket.fd, generic, size) != 0 || ::listen(socket.fd, 4096) != 0 ||
-      ::getsockname(socket.fd, generic, &size) != 0) {
-    const int reason = errno;
-    if (socket.fd >= 0) ::close(socket.fd);
-    throw std::system_error(reason, std::generic_category());
-  }
-  socket.port = ntohs(address.sin_port);
-  return socket;
-}
-
 std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 
 }  // namespace
-
-StoreServer::StoreServer(int port, Reach reach) {
-  c10d::TCPStoreOptions options;
-  options.port = static_cast<uint16_t>(port);
-  options.isServer = true;
-  options.waitWorkers = false;
-  try {
-    if (reach == Reach::kThisMachine) {
-      const ListeningSocket socket = listen_on_loopback(port);
-      options.port = static_cast<uint16_t>(socket.port);
-      options.masterListenFd = socket.fd;
-      options.useLibUV = false;  // which takes no socket that is there already
-    }
-    auto store = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
-    port_ = store->getPort();
-    store_ = std::move(store);
-  } catch (const std::exception& error) {
-    if (is_in_use(error)) {
-      throw Error(ErrorKind::kPeer, cat("port ", port, " of this machine is in use"),
-                  "another job may have it: choose another port");
-    }
-    throw Error(ErrorKind::kPeer, cat("cannot serve port ", port, ": ", first_line(error)));
-  }
-}
 
 c10::intrusive_ptr<c10d::Store> connect_store(const launch::RankEnvironment& here,
                                               std::chrono::milliseconds timeout) {
@@ -128,7 +72,7 @@ c10::intrusive_ptr<c10d::Store> connect_store(const launch::RankEnvironment& her
     } else {
       store = connect_client(here.master_addr, options);
     }
-    return c10::make_intrusive<c10d::PrefixStore>(attempt_prefix(here.restart_count),
+    return c10::make_intrusive<c10d::PrefixStore>(launch::attempt_prefix(here.restart_count),
                                                   std::move(store));
   } catch (const std::exception& error) {
     if (is_in_use(error)) {
@@ -143,41 +87,6 @@ c10::intrusive_ptr<c10d::Store> connect_store(const launch::RankEnvironment& her
         "check MASTER_ADDR and MASTER_PORT, and that rank 0 was started");
   }
 }
-
-std::unique_ptr<StoreBoard> StoreBoard::connect(const std::string& host, int port,
-                                                std::chrono::milliseconds timeout) {
-  c10d::TCPStoreOptions options;
-  options.port = static_cast<uint16_t>(port);
-  options.waitWorkers = false;
-  options.timeout = timeout;
-  try {
-    return std::make_unique<StoreBoard>(connect_client(host, options));
-  } catch (const std::exception& error) {
-    throw Error(ErrorKind::kPeer,
-                cat("cannot reach node 0's launcher at ", host, ":", port, ": ", first_line(error)),
-                "start am-run with --node-rank 0 on that machine, and check --rdzv");
-  }
-}
-
-void StoreBoard::set(const std::string& key, const std::string& value) {
-  try {
-    store_set(*store_, key, value);
-  } catch (const std::exception& error) {
-    throw Error(ErrorKind::kPeer, cat("the launchers' board is gone: ", first_line(error)));
-  }
-}
-
-std::optional<std::string> StoreBoard::get(const std::string& key) {
-  try {
-    return store_get(*store_, key);
-  } catch (const std::exception& error) {
-    throw Error(ErrorKind::kPeer, cat("the launchers' board is gone: ", first_line(error)));
-  }
-}
-
-// As torch.distributed names it for torchrun's store, so that restarts do not meet the keys of the
-// attempt before.
-std::string attempt_prefix(int64_t restart_count) { return cat("/worker/attempt_", restart_count); }
 
 std::optional<std::string> store_get(c10d::Store& store, const std::string& key) {
   if (!store.check({key})) return std::nullopt;

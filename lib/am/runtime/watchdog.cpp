@@ -27,8 +27,6 @@ milliseconds interval_for(milliseconds timeout) {
   return std::clamp(timeout / 20, milliseconds(100), milliseconds(2000));
 }
 
-std::string key_of(int64_t rank) { return cat("watch/", rank); }
-
 double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 }  // namespace
@@ -99,7 +97,7 @@ struct Watchdog::Shared {
 
   bool publish() {
     try {
-      store_set(*store, key_of(rank),
+      store_set(*store, launch::state_key(rank),
                 dump_json(context->progress.state(rank).to_json(), /*indent=*/-1));
       return true;
     } catch (const std::exception&) {
@@ -120,7 +118,7 @@ struct Watchdog::Shared {
     try {
       for (const int64_t peer :
            ranks_to_ask(waiting->collective, rank, views(waiting->collective))) {
-        const auto text = store_get(*store, key_of(peer));
+        const auto text = store_get(*store, launch::state_key(peer));
         if (text) hear(RankState::from_json(Json::parse(*text)));
       }
       return true;
@@ -142,7 +140,7 @@ struct Watchdog::Shared {
   // What the peers said, and this rank: it waits in `waiting`.
   std::map<int64_t, PeerView> views(const Collective& waiting) {
     RankState own = context->progress.state(rank);
-    own.set_waiting(waiting, own.waiting_seconds);
+    set_waiting(own, waiting, own.waiting_seconds);
     std::map<int64_t, PeerView> views = {{rank, {std::move(own), 0.0}}};
     const std::lock_guard lock(mutex);
     for (const auto& [peer, entry] : heard) {
@@ -233,13 +231,6 @@ Watchdog::~Watchdog() {
   }
   if (judge_.joinable()) judge_.join();
   shared_->context->explain = nullptr;
-}
-
-std::optional<RankState> last_published(c10d::Store& served, int64_t restart_count, int64_t rank) {
-  // A rank of am-run joins once: see Distributed::join.
-  const auto text = store_get(served, cat(attempt_prefix(restart_count), "/join/0/", key_of(rank)));
-  if (!text) return std::nullopt;
-  return RankState::from_json(Json::parse(*text));
 }
 
 void Watchdog::publish() {

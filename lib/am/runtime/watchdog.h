@@ -50,9 +50,4 @@ class Watchdog {
   std::thread judge_;  // calls on_stall
 };
 
-// What a rank of a job published last, asked from outside: by the launcher, of the store that it
-// serves, about a rank that died without a word. Nothing where it published nothing. Throws what
-// the store throws.
-std::optional<RankState> last_published(c10d::Store& served, int64_t restart_count, int64_t rank);
-
 }  // namespace am::runtime

@@ -30,7 +30,7 @@ int widest(const Lines& lines) {
 
 // Rows of a box with their titles, all cells of one width; a gap in the middle of a long box.
 Lines box_rows(const GridBox& box, const Style& style, int limit) {
-  int title_width = 0, cell_width = 0;
+  int title_width = display_width(box.corner), cell_width = 0;
   for (const std::string& title : box.rows)
     title_width = std::max(title_width, display_width(title));
   for (const std::string& title : box.columns)
@@ -47,7 +47,7 @@ Lines box_rows(const GridBox& box, const Style& style, int limit) {
     return out;
   };
   Lines lines;
-  if (!box.columns.empty()) lines.push_back(row_text("", box.columns, Role::kDim));
+  if (!box.columns.empty()) lines.push_back(row_text(box.corner, box.columns, Role::kDim));
   const int count = static_cast<int>(box.cells.size());
   limit = std::max(3, limit);  // a first row, the gap, the last row
   const int head = count <= limit ? count : limit - 2;
@@ -63,9 +63,47 @@ Lines box_rows(const GridBox& box, const Style& style, int limit) {
   return lines;
 }
 
+// "shard 0", "shard 1" -> "shard" in the column of the rows' titles, above 0, 1.
+GridBox with_short_titles(GridBox box) {
+  if (box.columns.empty()) return box;
+  const std::string& first = box.columns.front();
+  const std::string word = first.substr(0, first.find_last_of(' ') + 1);
+  const auto has_word = [&](const std::string& title) { return starts_with(title, word); };
+  if (word.empty() || !std::all_of(box.columns.begin(), box.columns.end(), has_word)) return box;
+  for (std::string& title : box.columns) title.erase(0, word.size());
+  box.corner = word.substr(0, word.size() - 1);
+  return box;
+}
+
+// The first `head` cells, a gap, the last.
+void leave_out_middle(Lines& cells, size_t head) {
+  if (cells.size() <= head + 2) return;
+  cells.erase(cells.begin() + static_cast<std::ptrdiff_t>(head), cells.end() - 1);
+  cells.insert(cells.end() - 1, "..");
+}
+
+// The box's rows, no wider than the style: with short titles of the columns, then with fewer
+// columns.
+Lines fitting_rows(const GridBox& box, const Style& style, int row_limit) {
+  constexpr int kFrame = 4;
+  const auto fits = [&](const Lines& rows) { return widest(rows) + kFrame <= style.width; };
+  Lines rows = box_rows(box, style, row_limit);
+  if (fits(rows)) return rows;
+  const GridBox narrow = with_short_titles(box);
+  rows = box_rows(narrow, style, row_limit);
+  const size_t columns = narrow.cells.empty() ? 0 : narrow.cells.front().size();
+  for (size_t head = columns; head-- > 1 && !fits(rows);) {
+    GridBox cut = narrow;
+    leave_out_middle(cut.columns, head);
+    for (Lines& cells : cut.cells) leave_out_middle(cells, head);
+    rows = box_rows(cut, style, row_limit);
+  }
+  return rows;
+}
+
 Lines draw_box(const GridBox& box, const Style& style, int row_limit) {
   const Pen& pen = style.unicode ? kUnicodePen : kAsciiPen;
-  const Lines rows = box_rows(box, style, row_limit);
+  const Lines rows = fitting_rows(box, style, row_limit);
   const std::string title = box.title.empty() ? "" : cat(" ", printable(box.title), " ");
   const int inner = std::max(widest(rows) + 2, display_width(title) + 1);
   const auto dim = [&](const std::string& text) { return style.paint(Role::kDim, text); };

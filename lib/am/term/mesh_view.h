@@ -23,6 +23,7 @@ struct GridBox {
   std::vector<std::string> columns;             // titles; may be empty
   std::vector<std::string> rows;                // titles; may be empty
   std::vector<std::vector<std::string>> cells;  // [row][column]
+  std::string corner = {};                      // above the rows' titles
 };
 
 // Boxes that stand one under another.
@@ -37,8 +38,9 @@ struct GridLimits {
   int stacks = 16;
 };
 
-// The stacks side by side, as many as fit in the style's width, further ones below. What was left
-// out is counted in a line of its own.
+// The stacks side by side, as many as fit in the style's width, further ones below. A box that is
+// wider says the common word of its columns' titles once, then shows fewer columns. What was left
+// out below is counted in a line of its own.
 std::string draw_grid(std::span<const GridStack> stacks, const Style& style,
                       const GridLimits& limits = {});
 

@@ -173,13 +173,13 @@ bool StepGuard::allows_writing(const std::string& what) {
   return false;
 }
 
-void StepGuard::write_to(checkpoint::CheckpointInfo& info) const {
+void StepGuard::write_to(run_folder::CheckpointInfo& info) const {
   info.skipped_steps = skipped_;
   if (!scaler_) return;
   info.loss_scale = {scaler_->state().scale, scaler_->state().growth_tracker};
 }
 
-void StepGuard::resume_from(const checkpoint::CheckpointInfo& info) {
+void StepGuard::resume_from(const run_folder::CheckpointInfo& info) {
   skipped_ = info.skipped_steps;
   if (!scaler_ || !info.loss_scale) return;
   scaler_->restore({info.loss_scale->scale, info.loss_scale->growth_tracker});

@@ -42,8 +42,8 @@ class StepGuard {
   bool allows_writing(const std::string& what);
 
   // The steps without an update, of resumed runs too, and the loss scale.
-  void write_to(checkpoint::CheckpointInfo& info) const;
-  void resume_from(const checkpoint::CheckpointInfo& info);
+  void write_to(run_folder::CheckpointInfo& info) const;
+  void resume_from(const run_folder::CheckpointInfo& info);
 
  private:
   using Verdict = optim::GradScaler::Verdict;

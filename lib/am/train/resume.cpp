@@ -8,7 +8,7 @@
 #include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/checkpoint/collective_step.h"
-#include "am/checkpoint/step_folders.h"
+#include "am/run_folder/step_folders.h"
 #include "am/train/run_facts.h"
 
 namespace am::train {
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 namespace {
 
 fs::path newest_whole(const fs::path& checkpoints, std::vector<std::string>& notes) {
-  const auto newest = checkpoint::newest_complete(checkpoints);
+  const auto newest = run_folder::newest_complete(checkpoints);
   if (!newest.found && !newest.skipped.empty()) {
     throw Error(
         ErrorKind::kFormat,
@@ -37,7 +37,7 @@ struct Choice {
 
 Choice choose(const config::Plan& plan, const fs::path& checkpoints) {
   Choice choice;
-  choice.notes = checkpoint::clean_up(checkpoints);
+  choice.notes = run_folder::clean_up(checkpoints);
   const std::string& wanted = plan.checkpoint.resume;
   if (wanted == "auto") {
     choice.folder = newest_whole(checkpoints, choice.notes);
@@ -45,7 +45,7 @@ Choice choose(const config::Plan& plan, const fs::path& checkpoints) {
     choice.folder = fs::absolute(plan.resolve(wanted)).lexically_normal();
     if (!choice.folder.has_filename()) choice.folder = choice.folder.parent_path();
   }
-  if (!choice.folder.empty()) choice.info = read_file(choice.folder / checkpoint::kInfoFile);
+  if (!choice.folder.empty()) choice.info = read_file(choice.folder / run_folder::kInfoFile);
   return choice;
 }
 
@@ -62,7 +62,7 @@ Choice choice_from(const std::string& text) {
 
 // Empty: this rank sees what rank 0 has read.
 std::string why_not_seen(const Choice& choice) {
-  const fs::path file = choice.folder / checkpoint::kInfoFile;
+  const fs::path file = choice.folder / run_folder::kInfoFile;
   std::string reason;
   // A network file system may show a new file to other machines late.
   constexpr int kTries = 50;
@@ -116,8 +116,8 @@ Beginning choose_beginning(const config::Plan& plan, const fs::path& checkpoints
       cat(" does not see the checkpoint that rank 0 goes on from, ", choice.folder.string(), ": "),
       "all machines need the same checkpoint folder, on a file system that they share");
   begin.folder = choice.folder;
-  begin.info = checkpoint::parse_checkpoint_info(choice.info,
-                                                 (choice.folder / checkpoint::kInfoFile).string());
+  begin.info = run_folder::parse_checkpoint_info(choice.info,
+                                                 (choice.folder / run_folder::kInfoFile).string());
   return begin;
 }
 
@@ -182,8 +182,8 @@ int64_t first_sample(const Beginning& begin, const config::Plan& plan) {
          ceil_div(samples % train.seq_len * length, train.seq_len);
 }
 
-std::vector<checkpoint::JobStep> lineage_of(const Beginning& begin, const std::string& job) {
-  std::vector<checkpoint::JobStep> lineage = begin.info.lineage;
+std::vector<run_folder::JobStep> lineage_of(const Beginning& begin, const std::string& job) {
+  std::vector<run_folder::JobStep> lineage = begin.info.lineage;
   if (lineage.empty() || lineage.back().job != job) lineage.push_back({job, begin.info.step});
   return lineage;
 }

@@ -14,16 +14,16 @@
 #include <vector>
 
 #include "am/base/json.h"
-#include "am/checkpoint/checkpoint_info.h"
 #include "am/config/plan.h"
 #include "am/mesh/layout.h"
+#include "am/run_folder/checkpoint_info.h"
 #include "am/runtime/world.h"
 
 namespace am::train {
 
 struct Beginning {
   std::filesystem::path folder;     // the checkpoint; empty: none
-  checkpoint::CheckpointInfo info;  // what it says of itself; step 0 without one
+  run_folder::CheckpointInfo info;  // what it says of itself; step 0 without one
   bool insisted = false;            // the user has named it
   std::vector<std::string> notes;   // for the log
 
@@ -54,6 +54,6 @@ void check_same_run(Beginning& begin, const Json& facts);
 int64_t first_sample(const Beginning& begin, const config::Plan& plan);
 
 // The checkpoint's jobs and this one.
-std::vector<checkpoint::JobStep> lineage_of(const Beginning& begin, const std::string& job);
+std::vector<run_folder::JobStep> lineage_of(const Beginning& begin, const std::string& job);
 
 }  // namespace am::train

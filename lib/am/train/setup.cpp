@@ -52,8 +52,4 @@ std::vector<optim::GradientShard> gradient_shards(parallel::ParallelModel& model
   return shards;
 }
 
-std::filesystem::path checkpoint_folder(const config::Plan& plan, const launch::RunFolder& run) {
-  return plan.checkpoint.dir.empty() ? run.checkpoints() : plan.resolve(plan.checkpoint.dir);
-}
-
 }  // namespace am::train

@@ -1,15 +1,12 @@
-// What a job's plan means before the first step: sizes of batches, the layout, where checkpoints
-// go.
+// What a job's plan means before the first step: sizes of batches, the layout.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <vector>
 
 #include "am/config/plan.h"
-#include "am/launch/run_folder.h"
 #include "am/mesh/layout.h"
 #include "am/model/config.h"
 #include "am/optim/adamw.h"
@@ -41,8 +38,5 @@ std::vector<at::Tensor> trained_parameters(const parallel::ParallelModel& model)
 std::vector<at::Tensor> trained_gradients(const parallel::ParallelModel& model);
 // The same gradients by parameter, for their norm.
 std::vector<optim::GradientShard> gradient_shards(parallel::ParallelModel& model);
-
-// checkpoint.dir relative to the plan, or RUN/checkpoints.
-std::filesystem::path checkpoint_folder(const config::Plan& plan, const launch::RunFolder& run);
 
 }  // namespace am::train

@@ -10,13 +10,14 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/checkpoint/collective_step.h"
-#include "am/checkpoint/shard_table.h"
-#include "am/checkpoint/step_folders.h"
 #include "am/checkpoint/weights.h"
 #include "am/data/from_plan.h"
-#include "am/observe/process_memory.h"
 #include "am/observe/tensorboard_sink.h"
 #include "am/optim/schedule.h"
+#include "am/run_folder/checkpoint_folder.h"
+#include "am/run_folder/shard_table.h"
+#include "am/run_folder/step_folders.h"
+#include "am/tensor/process_memory.h"
 #include "am/train/run_facts.h"
 #include "am/train/setup.h"
 
@@ -42,17 +43,18 @@ std::optional<Error> write_metrics(const std::vector<std::unique_ptr<observe::Me
 
 // "optim.state.NAME."
 std::string state_prefix(const std::string& parameter) {
-  return cat(checkpoint::kOptimizerPrefix, parameter, ".");
+  return cat(run_folder::kOptimizerPrefix, parameter, ".");
 }
 
 }  // namespace
 
 Trainer::Trainer(const config::Plan& plan, const model::ModelConfig& config,
-                 const runtime::World& world, const launch::RunFolder& run,
-                 TrainerCallbacks callbacks, const std::string& strategy, const JobIdentity& job)
+                 const runtime::World& world, const run_folder::RunFolder& run,
+                 TrainerCallbacks callbacks, const std::string& strategy,
+                 const run_folder::JobIdentity& job)
     : plan_(plan),
       run_(run),
-      checkpoints_(checkpoint_folder(plan, run)),
+      checkpoints_(run_folder::checkpoint_folder(plan, run)),
       callbacks_(std::move(callbacks)),
       layout_(make_layout(plan, config, world.size())),
       world_(world),
@@ -80,7 +82,7 @@ void Trainer::phase_over(const char* phase) {
 // Any rank's wish is everybody's: all stop or save after the same step.
 StepReport Trainer::report() {
   StepReport report;
-  report.peak_memory_bytes = observe::peak_memory_bytes(mesh_.device());
+  report.peak_memory_bytes = tensor::peak_memory_bytes(mesh_.device());
   if (stop_ == nullptr) return report;
   report.stop = stop_->requested() || unwritten_;
   report.save = stop_->take_save_request();
@@ -197,8 +199,8 @@ bool Trainer::save_now(int64_t finished) const {
 }
 
 fs::path Trainer::save(int64_t steps) {
-  if (!guard_->allows_writing(cat("checkpoint ", launch::checkpoint_name(steps)))) return {};
-  checkpoint::CheckpointInfo info;
+  if (!guard_->allows_writing(cat("checkpoint ", run_folder::checkpoint_name(steps)))) return {};
+  run_folder::CheckpointInfo info;
   info.step = steps;
   guard_->write_to(info);
   info.world_size = layout_.mesh.world_size();
@@ -207,11 +209,11 @@ fs::path Trainer::save(int64_t steps) {
   info.lineage = lineage_of(beginning_, job_.id);
   info.samples = batches_->samples_before(steps);
   info.facts = facts_;
-  fs::path folder = checkpoints_ / launch::checkpoint_name(steps);
+  fs::path folder = checkpoints_ / run_folder::checkpoint_name(steps);
   const auto start = std::chrono::steady_clock::now();
   checkpoint::save_checkpoint(folder, info, config::to_toml(plan_), *model_, optimizer_state());
   if (mesh_.rank() == 0) {
-    checkpoint::drop_old(checkpoints_, plan_.checkpoint.keep, info.lineage);
+    run_folder::drop_old(checkpoints_, plan_.checkpoint.keep, info.lineage);
   }
   log(cat("checkpoint  ", folder.string(), " in ", format_duration(seconds_since(start))));
   return folder;
@@ -225,11 +227,11 @@ void Trainer::begin() {
       world_.group(), [] {},
       [&] {
         if (mesh_.rank() != 0) return;
-        const auto before = read_record(run_);
+        const auto before = run_folder::read_record(run_);
         const bool restarted = before && before->job.id == job_.id;
-        record_ = begin_record(run_, job_, first_step_);
+        record_ = run_folder::begin_record(run_, job_, first_step_);
         if (nothing_to_do()) return;
-        for (const std::string& name : checkpoint::set_aside(checkpoints_, first_step_)) {
+        for (const std::string& name : run_folder::set_aside(checkpoints_, first_step_)) {
           log(cat("note        set aside: ", name, " lies beyond step ", first_step_));
         }
         if (first_step_ > 0 || restarted) return;
@@ -240,12 +242,12 @@ void Trainer::begin() {
 
 void Trainer::end(const TrainResult& result) const {
   if (mesh_.rank() != 0) return;
-  JobRecord record = record_;
+  run_folder::JobRecord record = record_;
   record.steps = result.steps;
   if (result.last) record.loss = result.last->loss;
   record.stopped = result.stopped;
   record.ended = true;
-  write_record(run_, record);
+  run_folder::write_record(run_, record);
 }
 
 // On rank 0; the others have none.
@@ -270,7 +272,7 @@ TrainResult Trainer::run(const launch::StopSignal& stop) {
   result.trained_steps = result.steps - first_step_;
   if (plan_.checkpoint.export_format == "hf" && !result.stopped &&
       guard_->allows_writing("the export")) {
-    result.exported = run_.root() / "export" / launch::checkpoint_name(result.steps);
+    result.exported = run_.root() / "export" / run_folder::checkpoint_name(result.steps);
     if (mesh_.rank() == 0) fs::remove_all(result.exported);
     checkpoint::export_hf(result.exported, *model_, std::nullopt);
     log(cat("exported    ", result.exported.string()));

@@ -21,7 +21,6 @@
 #include "am/checkpoint/checkpoint.h"
 #include "am/checkpoint/tensor_source.h"
 #include "am/config/plan.h"
-#include "am/launch/run_folder.h"
 #include "am/launch/stop_signal.h"
 #include "am/mesh/layout.h"
 #include "am/model/config.h"
@@ -29,10 +28,12 @@
 #include "am/optim/adamw.h"
 #include "am/parallel/parallel_model.h"
 #include "am/planner/layout.h"
+#include "am/run_folder/job_record.h"
+#include "am/run_folder/run_folder.h"
 #include "am/runtime/device_mesh.h"
 #include "am/runtime/world.h"
 #include "am/train/data_batches.h"
-#include "am/train/job_record.h"
+#include "am/train/job_identity.h"
 #include "am/train/nonfinite.h"
 #include "am/train/resume.h"
 #include "am/train/step.h"
@@ -62,10 +63,10 @@ class Trainer : private StepObserver {
  public:
   // Collective: builds the model under the plan's layout, loads or resumes it, opens the data.
   // `plan` was checked. `strategy`: in place of the plan's own, one of parallel/strategy.h by name.
-  // `job`: job_record.h; one of its own where none is given. Throws as train/resume.h does.
+  // `job`: job_identity.h; one of its own where none is given. Throws as train/resume.h does.
   Trainer(const config::Plan& plan, const model::ModelConfig& config, const runtime::World& world,
-          const launch::RunFolder& run, TrainerCallbacks callbacks,
-          const std::string& strategy = {}, const JobIdentity& job = {});
+          const run_folder::RunFolder& run, TrainerCallbacks callbacks,
+          const std::string& strategy = {}, const run_folder::JobIdentity& job = {});
 
   // Collective: trains to max_steps, or until a rank is asked to stop; saves at the end.
   TrainResult run(const launch::StopSignal& stop);
@@ -103,13 +104,13 @@ class Trainer : private StepObserver {
   void log(const std::string& line) const;
 
   config::Plan plan_;
-  launch::RunFolder run_;
+  run_folder::RunFolder run_;
   std::filesystem::path checkpoints_;
   TrainerCallbacks callbacks_;
   planner::Layout layout_;
   runtime::World world_;
   runtime::DeviceMesh mesh_;
-  JobIdentity job_;
+  run_folder::JobIdentity job_;
   Beginning beginning_;
   Json facts_;  // run_facts.h
   std::unique_ptr<parallel::ParallelModel> model_;
@@ -121,7 +122,7 @@ class Trainer : private StepObserver {
   StepReport asked_;                          // by any rank, with the last step
   std::optional<Error> unwritten_;            // of rank 0: the disk of the metrics is full
   int64_t first_step_ = 0;
-  JobRecord record_;  // on rank 0
+  run_folder::JobRecord record_;  // on rank 0
 };
 
 }  // namespace am::train

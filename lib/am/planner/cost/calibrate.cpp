@@ -277,7 +277,7 @@ double quantile(std::vector<double> values, double share) {
 
 RunList timed(const MeasuredRuns& runs) {
   RunList list;
-  for (const MeasuredRun& run : runs.runs) {
+  for (const MeasuredRun& run : runs) {
     if (run.seconds && *run.seconds > 0.0) list.push_back(&run);
   }
   return list;

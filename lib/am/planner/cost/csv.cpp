@@ -1,7 +1,5 @@
 #include "am/planner/cost/csv.h"
 
-#include <charconv>
-#include <cmath>
 #include <utility>
 
 #include "am/base/text.h"
@@ -67,46 +65,28 @@ class Reader {
 
 }  // namespace
 
-const std::string& CsvRow::text(std::string_view column) const {
-  static const std::string kNothing;
-  const auto found = columns_->find(column);
-  return found == columns_->end() || found->second >= cells_.size() ? kNothing
-                                                                    : cells_[found->second];
-}
-
-std::optional<double> CsvRow::number(std::string_view column) const {
-  const std::string_view cell = trim(text(column));
-  double value = 0.0;
-  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  if (cell.empty() || error != std::errc() || end != cell.data() + cell.size() ||
-      !std::isfinite(value)) {
-    return std::nullopt;
-  }
-  return value;
-}
-
 CsvTable parse_csv(std::string_view text, const std::string& file, Diagnostics& found) {
   CsvTable table;
   Reader reader(text, file, found);
-  auto columns = std::make_shared<std::map<std::string, size_t, std::less<>>>();
   while (!reader.at_end()) {
-    const int line = reader.line();
-    std::vector<std::string> cells = reader.next();
+    CsvRow row{.line = reader.line()};
+    const std::vector<std::string> cells = reader.next();
     if (cells.empty()) continue;
     if (table.columns.empty()) {
-      table.columns = std::move(cells);
-      for (size_t i = 0; i < table.columns.size(); ++i) {
-        columns->emplace(std::string(trim(table.columns[i])), i);
-      }
+      for (const std::string& cell : cells) table.columns.emplace_back(trim(cell));
       continue;
     }
     if (cells.size() > table.columns.size()) {
-      found.error("csv.syntax", Span{.file = file, .line = line},
+      found.error("csv.syntax", Span{.file = file, .line = row.line},
                   cat("the row has ", cells.size(), " cells, the header ", table.columns.size()),
                   "quote cells that have commas in them");
       continue;
     }
-    table.rows.emplace_back(columns, std::move(cells), line);
+    for (size_t i = 0; i < cells.size(); ++i) {
+      const std::string cell(trim(cells[i]));
+      if (!cell.empty()) row.cells.emplace(table.columns[i], cell);
+    }
+    table.rows.push_back(std::move(row));
   }
   return table;
 }

@@ -25,7 +25,7 @@ template <typename Measured>
 Evidence evidence(const MeasuredRuns& runs, const Workload& job, const Gpu* gpu,
                   const Measured& is_measured) {
   Evidence found;
-  for (const MeasuredRun& run : runs.runs) {
+  for (const MeasuredRun& run : runs) {
     if (run.test_job || !is_measured(run)) continue;
     const bool same_who = run.job.implementation == job.implementation;
     const bool same_place = (gpu == nullptr || product_of(run.gpu) == product_of(*gpu)) &&
@@ -52,22 +52,6 @@ Evidence memory_evidence(const MeasuredRuns& runs, const Workload& job, const Gp
 
 std::string_view kind_of_model(const Workload& job) {
   return has_experts(job) ? "a model with experts" : "a dense model";
-}
-
-std::string_view name_of(ComputeFormat format) {
-  switch (format) {
-    case ComputeFormat::kFp32:
-      return "fp32";
-    case ComputeFormat::kFp16:
-      return "fp16";
-    case ComputeFormat::kBf16:
-      return "bf16";
-    case ComputeFormat::kFp8:
-      return "fp8";
-    case ComputeFormat::kFp4:
-      return "fp4";
-  }
-  return "";
 }
 
 }  // namespace am::planner

@@ -30,7 +30,4 @@ Evidence memory_evidence(const MeasuredRuns& runs, const Workload& job, const Gp
 // "a dense model", "a model with experts"
 std::string_view kind_of_model(const Workload& job);
 
-// "bf16", "fp8", ...
-std::string_view name_of(ComputeFormat format);
-
 }  // namespace am::planner

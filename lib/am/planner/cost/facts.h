@@ -14,8 +14,8 @@ struct Fact {
 
 // plans/clusters/*.toml, sorted by name.
 std::span<const Fact> cluster_facts();
-// plans/measured/NAME: "runs.csv", "models.csv", "constants.toml". Throws Error(kInternal) for
-// another name.
+// plans/measured/NAME: "runs.csv", "implementations.toml", "constants.toml". Throws
+// Error(kInternal) for another name.
 std::string_view measured_fact(std::string_view name);
 
 }  // namespace am::planner

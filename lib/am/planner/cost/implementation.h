@@ -1,17 +1,17 @@
 // Who runs the step: what an implementation fuses, overlaps and keeps. The time and the memory
-// model read this one table; `[cluster] implementation` chooses a row.
+// model read this one table, plans/measured/implementations.toml; `[cluster] implementation`
+// chooses a row.
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
-#include <vector>
 
 namespace am::planner {
 
 struct Implementation {
-  std::string_view name;
-  std::string_view description;
-  std::vector<std::string_view> also = {};  // what published runs call it
+  std::string name;
+  std::string description;
 
   bool overlaps_tp = false;        // tensor-parallel collectives run beside matrix products
   bool unfused_attention = false;  // scores in memory, and without causal skipping
@@ -39,8 +39,9 @@ struct Implementation {
   bool pads_vocabulary = false;  // to a multiple of 128 * tp
 };
 
+// automesh is the first.
 std::span<const Implementation> implementations();
-// By name or by what published runs call it ("NeMo/Megatron-Core"); null when unknown.
+// Null when unknown.
 const Implementation* find_implementation(std::string_view name);
 const Implementation& automesh_implementation();
 

@@ -1,72 +1,124 @@
 #include "am/planner/cost/measured_runs.h"
 
-#include <algorithm>
-#include <cctype>
+#include <array>
+#include <charconv>
 #include <cmath>
+#include <map>
+#include <span>
 #include <utility>
 
+#include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/planner/cost/csv.h"
 #include "am/planner/cost/facts.h"
-#include "am/planner/cost/measured_models.h"
+#include "am/planner/cost/measured_layout.h"
 #include "am/planner/cost/peak_memory.h"
 
 namespace am::planner {
 namespace {
 
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
+constexpr double kMostRanks = 1 << 20;
+constexpr double kWidest = 1e7;
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
+// What an empty cell means, and what is legal.
+struct Legal {
+  double least = 0.0;
+  double most = 1.0;
+  std::optional<double> absent = 0.0;  // nothing: the cell must be there
+};
+constexpr Legal kRanks = {.least = 1.0, .most = kMostRanks, .absent = 1.0};
+constexpr Legal kWidth = {.most = kWidest};
 
-// "L=32 h=6144 heads=48 ...": Megatron's own test jobs describe themselves.
-std::map<std::string, std::string> notes_of(const std::string& text) {
-  std::map<std::string, std::string> notes;
-  for (const std::string& word : split(text, ' ')) {
-    const size_t equals = word.find('=');
-    if (equals != std::string::npos) notes[word.substr(0, equals)] = word.substr(equals + 1);
+template <typename Owner, typename T>
+struct Column {
+  std::string_view name;
+  T Owner::*member;
+  Legal legal;
+};
+
+// Whole quantities may be fractions where a source gives only their product.
+constexpr std::array<Column<Workload, double>, 14> kOfJob = {{
+    {"dp_replicate", &Workload::dp_replicate, kRanks},
+    {"dp_shard", &Workload::dp_shard, {.least = 0.01, .most = kMostRanks, .absent = 1.0}},
+    {"cp", &Workload::cp, kRanks},
+    {"tp", &Workload::tp, kRanks},
+    {"ep", &Workload::ep, kRanks},
+    {"expert_tp", &Workload::expert_tp, kRanks},
+    {"pp", &Workload::pp, {.least = 1.0, .most = 1024.0, .absent = 1.0}},
+    {"virtual_stages", &Workload::virtual_stages, {.least = 1.0, .most = 64.0, .absent = 1.0}},
+    {"seq_len", &Workload::sequence, {.least = 1.0, .most = 1e9, .absent = {}}},
+    {"micro_batch", &Workload::micro_batch, {.least = 1e-3, .most = 1e6, .absent = 1.0}},
+    {"micro_batches", &Workload::micro_batches, {.least = 1.0, .most = 1e7, .absent = 1.0}},
+    {"ranks_per_node", &Workload::ranks_per_node, {.most = kMostRanks}},
+    {"more_gradient_bytes", &Workload::more_gradient_bytes, {.most = 8.0}},
+    {"reduce_bytes", &Workload::reduce_bytes, {.least = 1.0, .most = 8.0, .absent = 4.0}},
+}};
+
+using model::AttentionProfile;
+using model::FeedForwardProfile;
+constexpr Legal kSize = {.least = 1.0, .most = kWidest, .absent = {}};
+constexpr std::array<Column<AttentionProfile, int64_t>, 7> kOfAttention = {{
+    {"heads", &AttentionProfile::heads, kSize},
+    {"key_value_heads", &AttentionProfile::key_value_heads, kSize},
+    {"qk_head_dim", &AttentionProfile::qk_head_dim, kSize},
+    {"v_head_dim", &AttentionProfile::v_head_dim, kSize},
+    {"q_lora_rank", &AttentionProfile::q_lora_rank, kWidth},
+    {"kv_lora_rank", &AttentionProfile::kv_lora_rank, kWidth},
+    {"rope_head_dim", &AttentionProfile::rope_head_dim, kWidth},
+}};
+constexpr std::array<Column<FeedForwardProfile, int64_t>, 4> kOfExperts = {{
+    {"experts", &FeedForwardProfile::experts, kWidth},
+    {"experts_per_token", &FeedForwardProfile::experts_per_token, kWidth},
+    {"expert_width", &FeedForwardProfile::expert_width, kWidth},
+    {"shared_width", &FeedForwardProfile::shared_width, kWidth},
+}};
+
+template <typename T>
+using Names = std::span<const std::pair<std::string_view, T>>;
+
+constexpr std::array<std::pair<std::string_view, ComputeFormat>, 5> kFormats = {{
+    {"bf16", ComputeFormat::kBf16},
+    {"fp16", ComputeFormat::kFp16},
+    {"fp32", ComputeFormat::kFp32},
+    {"fp8", ComputeFormat::kFp8},
+    {"fp4", ComputeFormat::kFp4},
+}};
+using Mode = config::ActivationCheckpointing;
+constexpr std::array<std::pair<std::string_view, Mode>, 3> kModes = {{
+    {"off", Mode::kOff},
+    {"selective", Mode::kSelective},
+    {"full", Mode::kFull},
+}};
+constexpr std::array<std::pair<std::string_view, MemoryMetric>, 6> kMetrics = {{
+    {"allocated", MemoryMetric::kAllocated},
+    {"reserved", MemoryMetric::kReserved},
+    {"process", MemoryMetric::kProcess},
+    {"states", MemoryMetric::kModelStates},
+    {"held activations", MemoryMetric::kHeldActivations},
+    {"activation peak", MemoryMetric::kActivationPeak},
+}};
+enum class Stage { kWorst, kFirst, kLast };
+constexpr std::array<std::pair<std::string_view, Stage>, 3> kStages = {{
+    {"worst", Stage::kWorst},
+    {"first", Stage::kFirst},
+    {"last", Stage::kLast},
+}};
+
+template <typename T>
+std::string_view name_in(Names<T> names, T value) {
+  for (const auto& [name, one] : names) {
+    if (one == value) return name;
   }
-  return notes;
-}
-
-// "every": of two layers one is.
-config::ActivationCheckpointing recompute_of(const std::string& text) {
-  using Mode = config::ActivationCheckpointing;
-  if (starts_with(text, "full") || contains(text, "every")) return Mode::kFull;
-  return starts_with(text, "selective(op)") ? Mode::kSelective : Mode::kOff;
-}
-
-ComputeFormat format_of(const std::string& precision) {
-  const std::string text = lower(precision);
-  if (contains(text, "nvfp4")) return ComputeFormat::kFp4;
-  if (contains(text, "fp8") || contains(text, "float8")) return ComputeFormat::kFp8;
-  if (text == "fp32") return ComputeFormat::kFp32;
-  return text == "fp16" ? ComputeFormat::kFp16 : ComputeFormat::kBf16;
-}
-
-std::optional<MemoryMetric> metric_of(const std::string& text) {
-  if (contains(text, "allocated")) return MemoryMetric::kAllocated;
-  if (contains(text, "reserved")) return MemoryMetric::kReserved;
-  if (contains(text, "nvidia-smi")) return MemoryMetric::kProcess;
-  if (starts_with(text, "model states")) return MemoryMetric::kModelStates;
-  if (starts_with(text, "forward-held")) return MemoryMetric::kHeldActivations;
-  if (starts_with(text, "activation peak")) return MemoryMetric::kActivationPeak;
-  return std::nullopt;
+  return "";
 }
 
 // Each GPU's file is read once.
 class Gpus {
  public:
-  const Gpu* find(const std::string& name) {
-    const auto [entry, is_new] = known_.try_emplace(name);
-    Diagnostics ignored;
-    if (is_new) entry->second = find_gpu(name, {}, {}, ignored);
-    return entry->second ? &*entry->second : nullptr;
+  std::optional<Gpu> find(const std::string& name, const Span& where, Diagnostics& found) {
+    const auto known = known_.find(name);
+    if (known != known_.end()) return known->second;
+    return known_[name] = find_gpu(name, {}, where, found);
   }
 
  private:
@@ -75,261 +127,200 @@ class Gpus {
 
 class RowReader {
  public:
-  RowReader(const CsvRow& row, const MeasuredModels& models, Gpus& gpus)
-      : row_(row), models_(models), gpus_(gpus) {}
+  RowReader(const CsvRow& row, const std::string& file, Gpus& gpus, Diagnostics& found)
+      : row_(row), where_{.file = file, .line = row.line}, gpus_(gpus), found_(found) {}
 
-  // Nothing, with the reason in `why`.
-  std::optional<MeasuredRun> read(std::string& why) {
-    run_.id = row_.text("id");
-    run_.source = row_.text("source");
-    run_.model = row_.text("model");
-    run_.group = row_.text("group");
-    notes_ = notes_of(row_.text("notes"));
-    if (!read_model()) return fail(why, cat("the shape of ", run_.model, " is not known"));
-    if (const std::string& task = row_.text("task"); task == "sft" || task == "lora") {
-      return fail(why, "fine-tuning");
-    }
-    run_.test_job = row_.text("task") == "pretrain CI";
-    if (run_.test_job) {
-      // Tiny models are as fast as their hosts launch: those of one pool are alike.
-      const auto env = notes_.find("env");
-      run_.job.site = cat("test ", env == notes_.end() ? std::string("?") : env->second,
-                          ends_with(run_.model, "_1node") ? " 1node" : "");
-    }
-    if (!read_gpu()) return fail(why, cat("GPU \"", row_.text("gpu"), "\" is not known"));
-    if (!read_layout()) return fail(why, "the layout is incomplete");
-    if (!is_possible()) return fail(why, "sizes that no job has");
+  std::optional<MeasuredRun> read() {
+    const int before = found_.errors();
+    run_.id = text("id");
+    run_.source = text("source");
+    run_.group = text("group");
+    run_.model = text("model");
+    run_.test_job = flag("test_job");
+    run_.job.site = text("site");
+    read_gpu();
+    read_model();
     read_numerics();
-    sketch();
+    read(kOfJob, run_.job);
+    job_.schedule = job_.virtual_stages > 1.0 ? "interleaved_1f1b" : "1f1b";
+    const double checkpointed = number("recomputed_layers", {.absent = 1.0});
+    // What follows counts with these.
+    if (found_.errors() > before) return std::nullopt;
+    sketch_layout(extras_, checkpointed, job_);
     read_results();
-    infer_recomputation();
+    if (found_.errors() > before) return std::nullopt;
     return std::move(run_);
   }
 
  private:
-  static std::optional<MeasuredRun> fail(std::string& why, std::string reason) {
-    why = std::move(reason);
-    return std::nullopt;
+  const std::string& text(std::string_view column) const {
+    static const std::string kNothing;
+    const auto cell = row_.cells.find(column);
+    return cell == row_.cells.end() ? kNothing : cell->second;
   }
 
-  double number(const char* column, double otherwise) const {
-    return row_.number(column).value_or(otherwise);
-  }
-  bool note_is(const char* key, std::string_view value) const {
-    const auto found = notes_.find(key);
-    return found != notes_.end() && found->second == value;
+  void wrong(std::string_view column, const std::string& legal) {
+    const std::string& cell = text(column);
+    const std::string what = cell.empty() ? std::string(" is missing") : cat(" = \"", cell, "\"");
+    found_.error("csv.syntax", where_, cat(column, what), legal);
   }
 
-  bool read_model() {
-    if (contains(run_.model, ":")) {
-      auto figures = figures_of_notes(notes_);
-      if (!figures) return false;
-      if (figures->learned_positions > 0.0) figures->learned_positions = number("seq_len", 0.0);
-      figures_ = *figures;
-    } else if (const Figures* figures = models_.find(run_.model)) {
-      figures_ = *figures;
-    } else {
-      return false;
+  std::optional<double> given(std::string_view column) const {
+    const std::string& cell = text(column);
+    double value = 0.0;
+    const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+    const bool whole = error == std::errc() && end == cell.data() + cell.size();
+    return whole && !cell.empty() ? std::optional(value) : std::nullopt;
+  }
+
+  double number(std::string_view column, const Legal& legal) {
+    const auto value = text(column).empty() ? legal.absent : given(column);
+    if (value && *value >= legal.least && *value <= legal.most) return *value;  // false for NaN
+    wrong(column, cat("a number from ", legal.least, " to ", legal.most));
+    return legal.least;
+  }
+  bool flag(std::string_view column) { return number(column, {}) > 0.0; }
+
+  template <typename Owner, typename T, size_t N>
+  void read(const std::array<Column<Owner, T>, N>& columns, Owner& owner) {
+    for (const auto& column : columns) {
+      owner.*column.member = static_cast<T>(number(column.name, column.legal));
     }
-    run_.job.model = shape_of(figures_);
-    return true;
   }
 
-  // Without a GPU a row of memory is still of use: bytes do not depend on it.
-  bool read_gpu() {
-    const std::string& name = row_.text("gpu");
-    const bool unnamed = name.empty() || name == "unknown";
-    if (unnamed && !row_.number("peak_mem_gib")) return false;
-    const Gpu* gpu = gpus_.find(unnamed ? "a100-sxm" : name);
-    if (gpu == nullptr) return false;
+  // The value of a word; of an empty cell the first one.
+  template <typename T>
+  T word(std::string_view column, Names<T> names) {
+    const std::string& cell = text(column);
+    std::vector<std::string> known;
+    for (const auto& [name, value] : names) {
+      if (cell.empty() || cell == name) return value;
+      known.emplace_back(name);
+    }
+    wrong(column, join(known, ", "));
+    return names.front().second;
+  }
+
+  void read_gpu() {
+    const auto gpu = gpus_.find(text("gpu"), where_, found_);
+    if (!gpu) return wrong("gpu", "a name of plans/clusters, or a file of the same form");
     run_.gpu = *gpu;
-    gpu_known_ = !unnamed;
-    if (const auto nic = row_.number("internode_gbps_per_gpu")) {
-      run_.gpu.nic_bandwidth = *nic * 1e9 / 8.0;
+    constexpr Legal kAny = {.least = 1.0, .most = 1e6};
+    if (!text("nic_gbps").empty()) run_.gpu.nic_bandwidth = number("nic_gbps", kAny) * 1e9 / 8.0;
+    if (!text("gpu_memory_gb").empty()) {
+      run_.gpu.memory_bytes = number("gpu_memory_gb", kAny) * 1e9;
     }
-    if (const auto size = row_.number("gpu_mem_gb")) run_.gpu.memory_bytes = *size * 1e9;
-    return true;
   }
 
-  bool read_layout() {
-    Workload& job = run_.job;
-    const auto axis = [&](const char* column) {
-      return std::max(1.0, std::floor(number(column, 1.0)));
-    };
-    job.tp = axis("tp");
-    job.pp = axis("pp");
-    job.cp = axis("cp");
-    job.ep = axis("ep");
-    job.virtual_stages = axis("vpp");
-    job.sequence_parallel = number("sp", 0.0) > 0.0;
-    const double replica = job.tp * job.pp * job.cp;
-    const double ranks = number("num_gpus", run_.test_job ? std::max(8.0, replica) : 0.0);
-    job.sequence = number("seq_len", 0.0);
-    if (ranks < replica || job.sequence <= 0.0) return false;
-    // Cut over nobody says how many ranks.
-    const bool cut = number("zero_stage", 0.0) > 0.0;
-    if (cut && !row_.number("num_gpus") && !row_.number("dp")) return false;
-    const double dp = number("dp", ranks / replica);
-    job.dp_replicate = number("dp_replicate", 1.0);
-    job.dp_shard = dp / job.dp_replicate;
-    const bool experts = job.model.layers.back().profile.feed_forward.experts > 0;
-    job.expert_tp = number("etp", experts ? 1.0 : job.tp);
-    job.schedule = job.virtual_stages > 1.0 ? "interleaved_1f1b" : "1f1b";
-    return read_batch(dp);
+  // A config.json's, or that of the sizes in the row.
+  void read_model() {
+    ModelShape& shape = job_.model;
+    extras_.learned_positions = number("positions", {.most = 1e9});
+    if (!text("config").empty()) return read_config();
+    extras_.tied = flag("tied");
+    extras_.biases = flag("biases");
+    shape.hidden = number("hidden", kSize);
+    shape.vocabulary = number("vocabulary", {.least = 1.0, .most = 1e9, .absent = {}});
+    model::LayerProfile dense;
+    read(kOfAttention, dense.attention);
+    model::LayerProfile moe = dense;
+    dense.feed_forward.gated = moe.feed_forward.gated = flag("gated");
+    dense.feed_forward.dense_width = static_cast<int64_t>(number("mlp_width", kWidth));
+    read(kOfExperts, moe.feed_forward);
+    const double layers = std::floor(number("layers", {.least = 1.0, .most = 1e5, .absent = {}}));
+    const double moe_layers = std::floor(number("moe_layers", {.most = layers}));
+    if (layers > moe_layers) shape.layers.push_back({layers - moe_layers, dense});
+    if (moe_layers > 0.0) shape.layers.push_back({moe_layers, moe});
   }
 
-  // What the models may count with: whole pipelines, finite and not absurd.
-  bool is_possible() const {
-    const Workload& job = run_.job;
-    const auto between = [](double value, double least, double most) {
-      return value >= least && value <= most;  // false for NaN
-    };
-    constexpr double kMostRanks = 1 << 20;
-    for (const LayerGroup& group : job.model.layers) {
-      const model::AttentionProfile& a = group.profile.attention;
-      if (!between(group.count, 1.0, 1e5) || a.qk_head_dim < 1 || a.v_head_dim < 1) return false;
+  void read_config() {
+    try {
+      const auto config = model::load_config(text("config"), found_);
+      if (!config) return;
+      job_.model = shape_of(*config);
+      extras_.tied = config->tie_word_embeddings;
+      extras_.biases = config->mlp_bias;
+    } catch (const Error& error) {
+      found_.error("csv.syntax", where_, error.what(), "config: a config.json or its folder");
     }
-    return between(job.model.hidden, 1.0, 1e7) && between(job.model.vocabulary, 1.0, 1e9) &&
-           between(job.tp, 1.0, kMostRanks) && between(job.cp, 1.0, kMostRanks) &&
-           between(job.ep, 1.0, kMostRanks) && between(job.expert_tp, 1.0, kMostRanks) &&
-           between(job.dp_replicate, 1.0, kMostRanks) && between(job.dp_shard, 0.01, kMostRanks) &&
-           between(job.pp * job.virtual_stages, 1.0, 4096.0) && between(job.sequence, 1.0, 1e9) &&
-           between(job.micro_batch, 1e-3, 1e6) && between(job.micro_batches, 1.0, 1e7);
-  }
-
-  bool read_batch(double dp) {
-    Workload& job = run_.job;
-    const auto size = row_.number("mbs");
-    const auto count = row_.number("grad_accum");
-    const auto global = row_.number("gbs");
-    job.micro_batch = size.value_or(1.0);
-    job.micro_batches = count.value_or(1.0);
-    if (!count && global) {
-      // A pipeline's local batch is cut into single sequences where nothing else is said.
-      job.micro_batches = std::max(1.0, std::round(*global / (job.micro_batch * dp)));
-    }
-    return size || count || global || row_.number("peak_mem_gib");
   }
 
   void read_numerics() {
-    Workload& job = run_.job;
-    const std::string& framework = row_.text("framework");
-    const Implementation* named = find_implementation(framework);
-    const bool eager = framework == "torchtitan" && row_.text("compile") == "0";
-    if (eager) named = find_implementation("pytorch");
-    if (named != nullptr) job.implementation = named;
-    job.format = format_of(row_.text("precision"));
-    job.reduce_bytes = job.implementation->reduce_bytes;
-    if (contains(row_.text("precision"), "PURE")) job.reduce_bytes = 2.0;
-    job.recompute = recompute_of(row_.text("ac"));
-    job.unfused_attention = job.implementation->unfused_attention || note_is("attn", "unfused") ||
-                            note_is("impl", "local") || unfused_container();
-    const double zero = number("zero_stage", contains(row_.text("strategy"), "zero2") ? 3.0 : 0.0);
-    const double level = std::isfinite(zero) ? std::clamp(zero, 0.0, 3.0) : 0.0;
-    job.sharding = static_cast<Sharding>(std::llround(level));
-    // FSDP2 under a pipeline: gathered once a step, reduced at its end.
-    const bool once = job.sharding == Sharding::kParameters && job.pp > 1.0;
-    job.reshards = !once;
-    job.defers_reduction = once || job.sharding != Sharding::kParameters;
-    if (contains(row_.text("notes"), "extra 4 B/param")) job.more_gradient_bytes = 4.0;
-    if (const auto at = row_.text("strategy").find("group "); at != std::string::npos) {
-      read_shard_group(row_.text("strategy").substr(at + 6));
+    if (const Implementation* named = find_implementation(text("implementation"))) {
+      job_.implementation = named;
+    } else {
+      std::vector<std::string> known;
+      for (const Implementation& row : implementations()) known.emplace_back(row.name);
+      wrong("implementation", join(known, ", "));
     }
-  }
-
-  // A container of Megatron's tests without fused attention: where nothing was asked for, its runs
-  // take the very bytes of those that ask for unfused attention.
-  bool unfused_container() const {
-    const auto env = notes_.find("env");
-    return env != notes_.end() && contains(env->second, "dracooci") &&
-           (note_is("attn", "") || notes_.find("attn") == notes_.end());
-  }
-
-  // "ZeRO-1 group 8": states are cut over 8 ranks and replicated over the rest.
-  void read_shard_group(const std::string& text) {
-    const double size = std::strtod(text.c_str(), nullptr);
-    Workload& job = run_.job;
-    const double dp = job.dp();
-    if (size < 1.0 || size > dp) return;
-    job.dp_shard = size;
-    job.dp_replicate = dp / size;
-  }
-
-  void sketch() {
-    const bool every_second = contains(row_.text("ac"), "every");
-    sketch_layout(figures_, every_second ? 0.5 : 1.0, run_.job);
+    job_.format = word<ComputeFormat>("format", kFormats);
+    job_.recompute = word<Mode>("recompute", kModes);
+    job_.unfused_attention = job_.implementation->unfused_attention || flag("unfused_attention");
+    job_.sequence_parallel = flag("sequence_parallel");
+    job_.sharding = static_cast<Sharding>(std::llround(number("zero_stage", {.most = 3.0})));
   }
 
   void read_results() {
-    run_.seconds = row_.number("step_time_s");
-    const auto rate = row_.number("tok_s_gpu");
-    if (!run_.seconds && rate && *rate > 0.0) {
-      const Workload& job = run_.job;
-      const double tokens =
-          row_.number("gbs").value_or(job.micro_batch * job.micro_batches * job.dp()) *
-          job.sequence;
-      run_.seconds = tokens / (*rate * job.world());
+    // FSDP2 under a pipeline: gathered once a step, reduced at its end.
+    const bool once = job_.sharding == Sharding::kParameters && job_.pp > 1.0;
+    job_.reshards = !once;
+    job_.defers_reduction = once || job_.sharding != Sharding::kParameters;
+    if (text("reduce_bytes").empty()) job_.reduce_bytes = job_.implementation->reduce_bytes;
+    constexpr Legal kPositive = {.least = 1e-9, .most = 1e12};
+    if (!text("step_seconds").empty()) {
+      run_.seconds = number("step_seconds", kPositive);
+    } else if (!text("tokens_per_second_per_gpu").empty()) {
+      run_.seconds =
+          job_.step_tokens() / (number("tokens_per_second_per_gpu", kPositive) * job_.world());
     }
-    // Without the number of ranks that of micro-batches is a guess.
-    const bool counted = row_.number("num_gpus") || row_.number("dp");
-    if (!gpu_known_ || !counted) run_.seconds.reset();
-    const auto metric = metric_of(row_.text("mem_metric"));
-    const auto peak = row_.number("peak_mem_gib");
-    if (metric && peak) {
-      run_.memory_bytes = *peak * 1024.0 * 1024.0 * 1024.0;
-      run_.metric = *metric;
+    if (!text("memory_gib").empty()) {
+      run_.memory_bytes = number("memory_gib", kPositive) * 1024.0 * 1024.0 * 1024.0;
+      run_.metric = word<MemoryMetric>("memory_metric", kMetrics);
     }
-    const std::string& rank = row_.text("mem_rank");
-    run_.last_stage = contains(rank, "last") && !contains(rank, "first");
-    run_.last_stage = run_.last_stage || rank == "rank7";
-    run_.first_stage = rank == "rank0";
-    run_.out_of_memory = row_.text("peak_mem_gib") == "OOM";
+    const Stage stage = word<Stage>("memory_stage", kStages);
+    run_.first_stage = stage == Stage::kFirst;
+    run_.last_stage = stage == Stage::kLast;
+    run_.out_of_memory = flag("out_of_memory");
+    if (text("recompute").empty() && run_.seconds) infer_recomputation();
   }
 
   // A run that was timed did fit. Where its source does not say what was computed again, it is the
   // least with which it fits.
   void infer_recomputation() {
-    if (!row_.text("ac").empty() || !run_.seconds) return;
-    Workload& job = run_.job;
-    using Mode = config::ActivationCheckpointing;
     for (const Mode mode : {Mode::kOff, Mode::kSelective, Mode::kFull}) {
-      job.recompute = mode;
-      if (fit_into(*job.implementation, worst_peak_memory(job).total(), run_.gpu) != Fit::kTooLarge)
-        return;
+      job_.recompute = mode;
+      const double bytes = worst_peak_memory(job_).total();
+      if (fit_into(*job_.implementation, bytes, run_.gpu) != Fit::kTooLarge) return;
     }
   }
 
   const CsvRow& row_;
-  const MeasuredModels& models_;
+  Span where_;
   Gpus& gpus_;
-  std::map<std::string, std::string> notes_;
-  Figures figures_;
+  Diagnostics& found_;
   MeasuredRun run_;
-  bool gpu_known_ = false;
+  Workload& job_ = run_.job;
+  ModelExtras extras_;
 };
 
 }  // namespace
 
+std::string_view name_of(MemoryMetric metric) { return name_in<MemoryMetric>(kMetrics, metric); }
+std::string_view name_of(ComputeFormat format) { return name_in<ComputeFormat>(kFormats, format); }
+
 MeasuredRuns read_measured_runs(std::string_view text, const std::string& file,
-                                std::string_view models, Diagnostics& found) {
-  const MeasuredModels known(models, found);
+                                Diagnostics& found) {
   Gpus gpus;
   MeasuredRuns runs;
   for (const CsvRow& row : parse_csv(text, file, found).rows) {
-    std::string why;
-    if (auto run = RowReader(row, known, gpus).read(why)) {
-      runs.runs.push_back(std::move(*run));
-    } else {
-      ++runs.left_out[why];
-    }
+    if (auto run = RowReader(row, file, gpus, found).read()) runs.push_back(std::move(*run));
   }
   return runs;
 }
 
 MeasuredRuns built_in_runs() {
   Diagnostics found;
-  return read_measured_runs(measured_fact("runs.csv"), "plans/measured/runs.csv",
-                            measured_fact("models.csv"), found);
+  return read_measured_runs(measured_fact("runs.csv"), "plans/measured/runs.csv", found);
 }
 
 }  // namespace am::planner

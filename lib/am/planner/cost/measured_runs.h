@@ -1,12 +1,11 @@
 // Published training runs: how they were cut, how long a step took, how much memory was used.
 //
-//   const auto runs = read_measured_runs(text, "runs.csv", models, found);
+//   const MeasuredRuns runs = read_measured_runs(text, "runs.csv", found);
 //
-// Columns are those of plans/measured/runs.csv; its header is the schema. A row whose model or GPU
-// is not known, or that says too little about its layout, is left out and counted by reason.
+// lib/docs/predictions.md lists the columns. The built-in runs are plans/measured/runs.csv, which
+// scripts/clean_measurements.py makes of what their sources say.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +26,9 @@ enum class MemoryMetric {
   kHeldActivations,  // alive when forward ends
   kActivationPeak,   // the peak less the states
 };
+// As in the columns memory_metric and format: "allocated", "bf16".
+std::string_view name_of(MemoryMetric metric);
+std::string_view name_of(ComputeFormat format);
 
 struct MeasuredRun {
   std::string id;
@@ -44,14 +46,10 @@ struct MeasuredRun {
   bool out_of_memory = false;  // did not run
 };
 
-struct MeasuredRuns {
-  std::vector<MeasuredRun> runs;
-  std::map<std::string, int> left_out;  // by reason
-};
+using MeasuredRuns = std::vector<MeasuredRun>;
 
-// `models`: a table of plans/measured/models.csv's form.
-MeasuredRuns read_measured_runs(std::string_view text, const std::string& file,
-                                std::string_view models, Diagnostics& found);
+// Adds "csv.syntax" with the line for a cell that is wrong or missing; such rows are left out.
+MeasuredRuns read_measured_runs(std::string_view text, const std::string& file, Diagnostics& found);
 // Those that are built in.
 MeasuredRuns built_in_runs();
 

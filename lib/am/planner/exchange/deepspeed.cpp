@@ -199,13 +199,7 @@ std::vector<std::string> drop_auto(config::Value& value, const std::string& path
 }
 
 std::optional<Imported> read(std::string_view text, const std::string& file, Diagnostics& found) {
-  // JSON first, strictly; then once more as YAML's flow style, for the places.
-  const auto json = parse_json(text, file, found);
-  if (!json.has_value()) return std::nullopt;
-  if (!json->is_object()) {
-    found.error("exchange.type", Span{file, 1, 1, 1, {}}, "the file is no JSON object");
-    return std::nullopt;
-  }
+  // JSON is YAML in braces. DeepSpeed too takes more than JSON: comments, and words without quotes.
   auto root = read_yaml(text, file, found);
   if (!root.has_value()) return std::nullopt;
   const std::vector<std::string> left_to_trainer = drop_auto(*root, "");

@@ -98,8 +98,7 @@ const Framework* find_framework(std::string_view name);
 
 Exported export_plan(const Framework& framework, const ExportInput& input);
 
-// Any bytes are safe. Adds "exchange.*", "plan.*" and "json.syntax" diagnostics with file, line and
-// column; nothing when one is an error. The plan's model.path is "." unless the file names one;
+// Any bytes are safe. Adds "exchange.*" and "plan.*" diagnostics with file, line and column;
 // what the rules say about the plan is not asked here.
 //
 // What is lost is an error each ("exchange.lost"): a plan without it is another job's. With `force`

@@ -19,8 +19,6 @@ size_t Places::line_of(size_t at) const {
   return static_cast<size_t>(after - lines_.begin()) - 1;
 }
 
-size_t Places::line_begin(size_t at) const { return lines_[line_of(at)]; }
-
 Span Places::span(size_t at, int length) const {
   constexpr size_t kLongest = 300;
   const size_t line = line_of(at);

@@ -17,8 +17,6 @@ class Places {
   // The character at this offset. Of very long lines (machines write those) the source is not
   // kept, and columns count bytes: thousands of values on one line stay cheap.
   Span span(size_t at, int length = 1) const;
-  // The offset of the first character of its line.
-  size_t line_begin(size_t at) const;
 
  private:
   size_t line_of(size_t at) const;

@@ -129,20 +129,24 @@ void Source::skip(std::string_view path) {
 }
 
 std::vector<Ignored> Source::ignored(const std::string& why) const {
+  std::set<std::pair<int, int>> used_places;
+  walk(root_, "", false, [&](const Value& value, const std::string&, bool used) {
+    if (used) used_places.emplace(value.span.line, value.span.column);
+  });
   std::vector<Ignored> out;
-  collect(root_, "", why, out);
+  walk(root_, "", false, [&](const Value& value, const std::string& path, bool used) {
+    if (used || used_places.count({value.span.line, value.span.column}) > 0) return;
+    out.push_back({path, dump_json(to_json(value), -1), why, value.span});
+  });
   return out;
 }
 
-void Source::collect(const Value& value, const std::string& path, const std::string& why,
-                     std::vector<Ignored>& out) const {
-  if (!path.empty() && used_.count(path) > 0) return;
-  if (!value.is_table()) {
-    out.push_back({path, dump_json(to_json(value), -1), why, value.span});
-    return;
-  }
+template <typename Seen>
+void Source::walk(const Value& value, const std::string& path, bool used, const Seen& seen) const {
+  used = used || (!path.empty() && used_.count(path) > 0);
+  if (!value.is_table()) return seen(value, path, used);
   for (const config::Member& member : value.members) {
-    collect(member.value, path.empty() ? member.key : cat(path, ".", member.key), why, out);
+    walk(member.value, path.empty() ? member.key : cat(path, ".", member.key), used, seen);
   }
 }
 

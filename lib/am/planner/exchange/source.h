@@ -52,7 +52,7 @@ class Source {
   // "exchange.framework" for the file as a whole.
   void refuse_framework(std::string_view title, std::string_view expected);
 
-  // All that was not used, in the file's order.
+  // All that was not used, in the file's order. What an alias repeats is used where either is.
   std::vector<Ignored> ignored(const std::string& why) const;
 
   Diagnostics& found() { return found_; }
@@ -60,8 +60,9 @@ class Source {
 
  private:
   void wrong_type(std::string_view path, const config::Value& value, std::string_view wanted);
-  void collect(const config::Value& value, const std::string& path, const std::string& why,
-               std::vector<Ignored>& out) const;
+  // Calls `seen(value, path, used)` for every value that holds no others, in the file's order.
+  template <typename Seen>
+  void walk(const config::Value& value, const std::string& path, bool used, const Seen& seen) const;
 
   config::Value root_;
   std::string file_;

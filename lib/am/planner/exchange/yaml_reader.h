@@ -1,11 +1,11 @@
-// The part of YAML that configuration files are written in: block mappings and lists, plain and
-// quoted scalars on one line, brackets and braces (so JSON too), comments.
+// YAML files as plain values that remember where they were written. libyaml stays behind this
+// header.
 //
 //   read_yaml("a:\n  - 1\n  - b: [x, 'y']\n", "a.yaml", found);
 //
-// Anchors, aliases, tags, text blocks (| and >), scalars over several lines, several documents and
-// tabs as indentation are errors that say so: what is read is never guessed. Words become values
-// as PyYAML makes them (yes and on are true; ~ and null leave the key out), and 1e-4 is a number.
+// Words become values as PyYAML makes them (yes and on are true; ~ and null leave the key out), and
+// 1e-4 is a number. Anchors, aliases and merges (<<) are followed as far as they expand to a
+// configuration's size. Tags, keys that are not text and several documents are errors that say so.
 #pragma once
 
 #include <optional>

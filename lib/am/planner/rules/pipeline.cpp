@@ -24,7 +24,7 @@ void check_section(const RuleContext& context, Diagnostics& found) {
     const std::string name = cat("pipeline.", key);
     if (!context.plan.given(name)) continue;
     found.warning("pp.section", context.plan.span(name),
-                  cat(key, " has no effect: pp_size = 1 is no pipeline"),
+                  cat(key, " has no effect with pp_size = 1"),
                   "remove [pipeline], or set pp_size in [mesh]");
     return;
   }

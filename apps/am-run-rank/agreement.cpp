@@ -1,0 +1,110 @@
+#include "agreement.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/host.h"
+#include "am/base/text.h"
+#include "am/checkpoint/collective_step.h"
+#include "job/locks.h"
+
+namespace am_run {
+
+using namespace am;
+
+namespace {
+
+// The first line of a text that another has otherwise: "max_steps = 3, there max_steps = 2".
+std::string first_difference(const std::string& there, const std::string& here) {
+  const auto theirs = split(there, '\n');
+  const auto own = split(here, '\n');
+  for (size_t i = 0; i < std::max(theirs.size(), own.size()); ++i) {
+    const std::string a = i < theirs.size() ? theirs[i] : "nothing";
+    const std::string b = i < own.size() ? own[i] : "nothing";
+    if (a != b) return cat(trim(b), ", rank 0: ", trim(a));
+  }
+  return "another text";
+}
+
+// Throws Error(kPlan) on every rank when one does not see there what rank 0 writes.
+void share_folder(const std::filesystem::path& folder, const std::string& name,
+                  const std::string& help, const runtime::World& world) {
+  std::string token;
+  checkpoint::collective_step(
+      world.group(), [] {},
+      [&] {
+        if (world.rank() != 0) return;
+        token = cat(".shared-", unique_id());
+        write_file_atomically(folder / token, "seen by every rank of the job?\n");
+      });
+  token = world.group().broadcast_text(token);
+  // A network file system may show a new file to other machines late.
+  constexpr int kTries = 50;
+  bool seen = std::filesystem::exists(folder / token);
+  for (int i = 0; i < kTries && !seen; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    seen = std::filesystem::exists(folder / token);
+  }
+  const auto blind = world.group().all_gather_text(seen ? "" : folder.string());
+  if (world.rank() == 0) std::filesystem::remove(folder / token);
+  for (size_t rank = 0; rank < blind.size(); ++rank) {
+    if (blind[rank].empty()) continue;
+    throw Error(ErrorKind::kPlan,
+                cat(name, " is not shared: what rank 0 wrote there, rank ", rank,
+                    " does not find in ", blind[rank]),
+                cat(help, ", on a file system that all machines share"));
+  }
+}
+
+}  // namespace
+
+void compare_plans(const config::Plan& plan, const runtime::World& world) {
+  const std::string own = config::to_toml(plan);
+  const std::string first = world.group().broadcast_text(own);
+  std::string verdict;
+  if (own != first) verdict = first_difference(first, own);
+  const auto verdicts = world.group().all_gather_text(verdict);
+  for (size_t rank = 0; rank < verdicts.size(); ++rank) {
+    if (verdicts[rank].empty()) continue;
+    throw Error(ErrorKind::kPlan,
+                cat("rank ", rank, " has another plan than rank 0: ", verdicts[rank]),
+                "start every rank with the same plan file, --set and --steps");
+  }
+}
+
+void share_folders(const run_folder::RunFolder& run, const std::filesystem::path& checkpoints,
+                   const runtime::World& world) {
+  checkpoint::collective_step(
+      world.group(), [] {},
+      [&] {
+        if (world.rank() != 0) return;
+        run_folder::RunFolder::create(run.root());
+        std::filesystem::create_directories(checkpoints);
+      });
+  share_folder(run.root(), "the run folder", "give all ranks the same --run-dir", world);
+  if (checkpoints == run.checkpoints()) return;
+  share_folder(checkpoints, "the checkpoint folder", "give all ranks the same checkpoint.dir",
+               world);
+}
+
+std::vector<run_folder::RunLock> lock_folders(const run_folder::RunFolder& run,
+                                              const std::filesystem::path& checkpoints,
+                                              const run_folder::JobIdentity& job,
+                                              const runtime::World& world) {
+  std::vector<run_folder::RunLock> locks;
+  checkpoint::collective_step(
+      world.group(), [] {},
+      [&] {
+        if (world.rank() == 0 && job.launchers.empty()) {
+          locks = take_locks(run, checkpoints, job.id);
+        }
+      });
+  return locks;
+}
+
+}  // namespace am_run

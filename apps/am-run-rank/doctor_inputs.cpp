@@ -1,0 +1,91 @@
+#include "doctor_inputs.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/checkpoint/fit.h"
+#include "am/checkpoint/tensor_source.h"
+#include "am/checkpoint/weights.h"
+#include "am/data/batch.h"
+#include "am/data/from_plan.h"
+#include "am/run_folder/step_folders.h"
+#include "am/train/resume.h"
+#include "am/train/run_facts.h"
+
+namespace am_run {
+
+using namespace am;
+
+namespace {
+
+// What the job's own code says of it: ok with its words, or its error.
+launch::Check check(const char* name, const std::function<std::string()>& open) {
+  try {
+    return {name, launch::CheckStatus::kOk, open(), {}};
+  } catch (const Error& error) {
+    return {name, launch::CheckStatus::kError, error.what(), error.hint()};
+  }
+}
+
+train::Beginning beginning_of(const config::Plan& plan, const std::filesystem::path& checkpoints) {
+  train::Beginning begin;
+  const std::string& wanted = plan.checkpoint.resume;
+  if (wanted == "auto") {
+    const auto newest = run_folder::newest_complete(checkpoints);
+    if (newest.found) begin.folder = newest.found->path;
+    if (!newest.found && !newest.skipped.empty()) {
+      throw Error(ErrorKind::kFormat, cat("no checkpoint is whole: ", newest.skipped.front()),
+                  "--resume none starts anew");
+    }
+  } else if (wanted != "none") {
+    begin.folder = plan.resolve(wanted);
+    begin.insisted = true;
+  }
+  if (begin.resumes()) begin.info = run_folder::read_checkpoint_info(begin.folder);
+  return begin;
+}
+
+}  // namespace
+
+std::vector<launch::Check> examine_inputs(const config::Plan& plan,
+                                          const planner::CheckedPlan& checked,
+                                          const std::filesystem::path& checkpoints) {
+  std::vector<launch::Check> checks;
+  train::Beginning begin;
+  std::unique_ptr<data::BatchReader> reader;
+  checks.push_back(check("checkpoint", [&]() -> std::string {
+    begin = beginning_of(plan, checkpoints);
+    return begin.resumes() ? cat(begin.folder.string(), ", step ", begin.info.step)
+                           : "none: training starts anew";
+  }));
+  checks.push_back(check("data", [&] {
+    const config::Plan full = train::with_batch(plan, *checked.mesh, begin);
+    reader = std::make_unique<data::BatchReader>(
+        data::open_token_source(data::data_spec(full, checked.model->vocab_size)),
+        data::sampler_options(full));
+    return reader->source().description();
+  }));
+  if (begin.resumes() && reader != nullptr) {
+    checks.push_back(check("the same run", [&] {
+      const config::Plan full = train::with_batch(plan, *checked.mesh, begin);
+      train::check_same_run(begin, train::run_facts(full, *checked.model, reader->source()));
+      return cat("goes on from step ", begin.info.step);
+    }));
+    return checks;  // its weights are the checkpoint's
+  }
+  checks.push_back(check("weights", [&]() -> std::string {
+    const auto path = checkpoint::weights_path(plan);
+    if (!path) return cat("initialised with seed ", plan.model.seed);
+    const auto source = checkpoint::open_tensor_source(*path);
+    checkpoint::check_fit(*checked.layout, *checked.model, *source);
+    return path->string();
+  }));
+  return checks;
+}
+
+}  // namespace am_run

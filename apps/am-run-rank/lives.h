@@ -1,0 +1,15 @@
+// What am-run-rank does, in one of two lives: it is a rank of a job, or takes one rank's step
+// without a job.
+#pragma once
+
+#include "am/launch/environment.h"
+#include "job/options.h"
+
+namespace am_run {
+
+// One rank, under whatever launcher; the exit status.
+int run_rank(const Options& options, const am::launch::RankEnvironment& here);
+// One rank's part of a step, without the job; the exit status.
+int run_dry(const Options& options);
+
+}  // namespace am_run

@@ -1,0 +1,85 @@
+// am-run-rank ...: what am-run does on libtorch, by am-run's own command line: one rank of a plan,
+// the step of --dry-run, `doctor`. am-run starts it, and becomes it where another launcher starts
+// am-run as a rank.
+//
+//   am-run-rank --answer torch|cuda     for am-run, which has no libtorch: one line of JSON
+#include <csignal>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "am/base/error.h"
+#include "am/base/json.h"
+#include "am/base/map_guard.h"
+#include "am/base/text.h"
+#include "am/launch/environment.h"
+#include "am/launch/signal_thread.h"
+#include "am/runtime/engine_plugin.h"
+#include "am/runtime/torch_version.h"
+#include "common/output.h"
+#include "doctor.h"
+#include "job/options.h"
+#include "lives.h"
+
+namespace am_run {
+
+namespace {
+
+using namespace am;
+
+Json answer(std::string_view question) {
+  Json json = Json::object();
+  if (question == "torch") {
+    json["libraries"] = cat(runtime::torch_version_text(), runtime::nccl_version_text());
+    try {
+      runtime::require_compiled_torch();
+    } catch (const Error& error) {
+      json["problem"] = {{"what", error.what()}, {"help", error.hint()}};
+    }
+  } else if (const auto problem = runtime::why_no_cuda()) {
+    json["problem"] = {{"what", problem->what}, {"help", problem->help}};
+  }
+  return json;
+}
+
+int run(const Options& options) {
+  runtime::require_compiled_torch();
+  if (options.dry_run) return run_dry(options);
+  Diagnostics found;
+  const auto here = launch::detect_environment(launch::process_environment(), found);
+  if (!found.ok()) {
+    am_apps::refuse(found, options.output);
+    return am_apps::kUnusable;
+  }
+  if (!here) {
+    throw Error(ErrorKind::kUsage, "no launcher has started this rank: RANK is not set",
+                "start the job with am-run");
+  }
+  guard_mapped_files();
+  return run_rank(options, *here);
+}
+
+}  // namespace
+
+}  // namespace am_run
+
+int main(int argc, char** argv) {
+  const am::launch::SignalThread signals;  // before libtorch makes threads
+  std::signal(SIGPIPE, SIG_IGN);           // whoever reads our output may go, the job goes on
+  std::signal(SIGXFSZ, SIG_IGN);           // a file that must not grow is an error with its name
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  if (first == "--answer" && argc == 3) {
+    // One line, whatever a library has said.
+    std::puts(
+        am_run::answer(argv[2]).dump(-1, ' ', true, am::Json::error_handler_t::replace).c_str());
+    return 0;
+  }
+  if (first == "doctor") return am_run::run_doctor(argc - 1, argv + 1);
+  int status = 0;
+  const auto libraries = [] {
+    return am::cat(am::runtime::torch_version_text(), am::runtime::nccl_version_text());
+  };
+  const auto options = am_run::parse_options(argc, argv, libraries, status);
+  if (!options) return status;
+  return am_apps::guarded("am-run", options->output, [&] { return am_run::run(*options); });
+}

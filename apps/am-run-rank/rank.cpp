@@ -1,0 +1,205 @@
+// One rank: joins the job, trains, and leaves word of its own error.
+#include <ATen/Parallel.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+#include "agreement.h"
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/compat/distributed.h"
+#include "am/compat/init_utils.h"
+#include "am/launch/background_output.h"
+#include "am/launch/cores.h"
+#include "am/launch/rank_error.h"
+#include "am/launch/stop_signal.h"
+#include "am/observe/step_line.h"
+#include "am/parallel/parallel_model.h"
+#include "am/planner/parameter_choice.h"
+#include "am/run_folder/checkpoint_folder.h"
+#include "am/run_folder/run_folder.h"
+#include "am/runtime/engine_plugin.h"
+#include "am/runtime/nccl_environment.h"
+#include "am/runtime/torch_error.h"
+#include "am/runtime/watchdog.h"
+#include "am/tensor/block_cache.h"
+#include "am/term/printable.h"
+#include "am/train/trainer.h"
+#include "job/locks.h"
+#include "job/plan_file.h"
+#include "lives.h"
+#include "one_voice.h"
+
+namespace am_run {
+
+namespace {
+
+using namespace am;
+
+std::string announcement(const JobPlan& job) {
+  const auto& mesh = job.mesh;
+  std::string axes;
+  for (const mesh::Axis axis : mesh::kAxes) {
+    if (mesh.size(axis) > 1)
+      axes += cat(axes.empty() ? "" : " x ", to_string(axis), " ", mesh.size(axis));
+  }
+  int64_t all = 0;
+  int64_t trained = 0;
+  for (const auto& parameter : model::build_inventory(job.model).parameters) {
+    const int64_t elements = numel(parameter.shape);
+    all += elements;
+    if (!planner::is_frozen(job.plan, parameter.name)) trained += elements;
+  }
+  const auto short_count = [](int64_t n) { return format_short_count(static_cast<double>(n)); };
+  return cat("model       ", job.model.model_type, ", ", short_count(all), " parameters, ",
+             trained == all ? "" : cat(short_count(trained), " of them trained, "),
+             job.model.num_hidden_layers, " layers\nmesh        ", mesh.world_size(),
+             mesh.world_size() == 1 ? " rank" : " ranks", axes.empty() ? "" : " = ", axes, ", ",
+             config::strategy_name(job.plan.strategy), ", ", parallel::backend_of(job.plan), "\n");
+}
+
+// How long the end of a rank waits for whoever reads its last words.
+constexpr auto kReaderPatience = std::chrono::seconds(5);
+
+class Rank {
+ public:
+  Rank(const Options& options, const launch::RankEnvironment& here)
+      : options_(options), here_(here) {}
+
+  int train();
+  // Leaves word of the error, for the launcher and for the ranks that wait for this one.
+  int report(const std::exception& error);
+
+ private:
+  void join(const config::Plan& plan);
+  launch::RankError describe(const std::exception& error) const;
+
+  const Options& options_;
+  const launch::RankEnvironment& here_;
+  launch::BackgroundOutput out_{STDERR_FILENO};  // no reader of it may hold up the job
+  bool silent_ = false;                          // rank 0 says the same
+  compat::Distributed dist_;
+  std::unique_ptr<runtime::Watchdog> watchdog_;
+};
+
+void Rank::join(const config::Plan& plan) {
+  runtime::set_nccl_defaults(run_folder::RunFolder(run_root(options_)).logs());
+  compat::initialize_distributed(dist_, parallel::backend_of(plan),
+                                  std::chrono::seconds(options_.timeout_seconds));
+  runtime::WatchdogOptions watch;
+  watch.on_stall = [this](const runtime::CollectiveError& error) {
+    std::_Exit(report(error));  // the main thread does not return
+  };
+  watchdog_ = std::make_unique<runtime::Watchdog>(dist_.world(), std::move(watch));
+  compare_plans(plan, dist_.world());
+}
+
+int Rank::train() {
+  Diagnostics found;
+  const auto job = load_job_plan(options_, here_.world_size, &runtime::why_no_cuda, found);
+  if (!job) {
+    if (here_.rank == 0) am_apps::print_diagnostics(found, options_.output);
+    silent_ = !speaks_for_all(here_);
+    // Whichever rank the launcher sees first must say why: it may end the others at once.
+    const auto is_error = [](const Diagnostic& one) { return one.severity == Severity::kError; };
+    const auto first = std::find_if(found.items().begin(), found.items().end(), is_error);
+    throw Error(ErrorKind::kPlan, cat("the plan is not valid: ", first->message), first->help);
+  }
+  const bool first = here_.rank == 0;
+  if (const auto threads =
+          launch::own_threads(here_, launch::process_environment(), launch::usable_cores())) {
+    at::set_num_threads(static_cast<int>(*threads));
+  }
+  // Never destroyed: a signal that comes while the process ends must not make a failure of it.
+  const launch::StopSignal& stop = *new launch::StopSignal;
+  join(job->plan);
+  const run_folder::RunFolder run(run_root(options_));
+  const auto checkpoints = run_folder::checkpoint_folder(job->plan, run);
+  share_folders(run, checkpoints, dist_.world());
+  const auto identity =
+      train::agree_on_job(dist_.world(), launch::process_environment()(kJobVariable).value_or(""));
+  const auto locks = lock_folders(run, checkpoints, identity, dist_.world());
+  if (first) out_.write(announcement(*job));
+  observe::StepLine line(job->plan.train.max_steps);
+  const int64_t every = std::max<int64_t>(1, job->plan.metrics.every);
+  train::TrainerCallbacks callbacks;
+  callbacks.log = [this](const std::string& text) { out_.write(text + "\n"); };
+  callbacks.step = [&](const observe::StepMetrics& metrics) {
+    const std::string text = line.format(metrics);
+    const bool last = metrics.step == job->plan.train.max_steps;
+    if (metrics.step % every == 0 || metrics.step == 1 || last) out_.write(text + "\n");
+  };
+  tensor::BlockCache::install();  // this process is ours alone, and steps repeat their sizes
+  train::Trainer trainer(job->plan, job->model, dist_.world(), run, std::move(callbacks), {},
+                         identity);
+  if (first) write_file_atomically(run.plan_file(), config::to_toml(trainer.plan()));
+  const train::TrainResult result = trainer.run(stop);
+  if (first && result.stopped) out_.write(cat("stopped at step ", result.steps, " as asked\n"));
+  out_.flush(kReaderPatience);
+  // Our own launcher says how the job ended.
+  const bool alone = !launch::process_environment()(launch::kErrorFileVariable);
+  return result.stopped && alone ? options_.stopped_status : 0;
+}
+
+launch::RankError Rank::describe(const std::exception& error) const {
+  launch::RankError told;
+  if (const auto* own = dynamic_cast<const Error*>(&error)) {
+    told = launch::rank_error(*own, here_.rank);
+  } else {
+    told = launch::rank_error(Error(ErrorKind::kRuntime, runtime::first_line(error)), here_.rank);
+  }
+  if (dist_.is_initialized()) {
+    told.step = dist_.world().progress().step();
+    told.last_collective = dist_.world().progress().last_collective();
+  }
+  if (const auto* failed = dynamic_cast<const runtime::CollectiveError*>(&error)) {
+    told.last_collective = failed->collective().name();
+    told.missing = failed->missing();
+    if (failed->timed_out()) told.kind = launch::kHangError;
+  }
+  if (const auto* absent = dynamic_cast<const runtime::MissingRanks*>(&error)) {
+    told.missing = absent->missing();
+    told.kind = launch::kHangError;
+  }
+  return told;
+}
+
+int Rank::report(const std::exception& error) {
+  const launch::RankError told = describe(error);
+  const bool launcher_knows = launch::report_error(launch::process_environment(), told) &&
+                              launch::process_environment()(launch::kErrorFileVariable).has_value();
+  // Our own launcher prints what it is told. Under another one, or on a full disk, this is all
+  // there is.
+  if (!launcher_knows && !silent_) {
+    out_.write(cat("am-run: rank ", here_.rank, ": ", term::printable_lines(told.message), "\n"));
+    if (!told.hint.empty()) out_.write(cat("help: ", term::printable_lines(told.hint), "\n"));
+  }
+  out_.flush(kReaderPatience);
+  if (watchdog_ && told.kind != launch::kHangError && told.kind != launch::kPeerError) {
+    dist_.world().progress().set_failed(told.message);
+    watchdog_->publish();
+  }
+  return told.exit_status;
+}
+
+}  // namespace
+
+int run_rank(const Options& options, const launch::RankEnvironment& here) {
+  auto rank = std::make_unique<Rank>(options, here);
+  try {
+    return rank->train();
+  } catch (const std::exception& error) {
+    const int status = rank->report(error);
+    // Connections with collectives under way close only when these time out: what is to be said is
+    // said, so the process ends without them.
+    std::_Exit(status);
+  }
+}
+
+}  // namespace am_run

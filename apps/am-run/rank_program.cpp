@@ -1,0 +1,151 @@
+#include "rank_program.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "am/base/error.h"
+#include "am/base/json.h"
+#include "am/base/text.h"
+#include "am/launch/process.h"
+
+namespace am_run {
+
+using namespace am;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Of the build, relative to the folder of am-run as it is laid out in the build folder and when it
+// is installed.
+constexpr std::string_view kRankProgram = AM_RANK_PROGRAM;
+constexpr std::string_view kTorchPlaces = AM_TORCH_PLACES;    // folders, a colon between them
+constexpr std::string_view kPluginPlaces = AM_PLUGIN_PLACES;  // the same
+
+fs::path own_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
+
+// Files of this name in these folders, in their order.
+std::vector<fs::path> find_in(std::string_view folders, const char* name) {
+  std::vector<fs::path> files;
+  for (const std::string& folder : split(std::string(folders), ':')) {
+    const fs::path file = own_folder() / folder / name;
+    std::error_code ignored;
+    if (!folder.empty() && fs::exists(file, ignored)) files.push_back(file);
+  }
+  return files;
+}
+
+// Whether ranks surely load the libtorch of the build, told without loading it: none was preloaded,
+// and what the dynamic linker can find is of the same size, to the byte. False: one has to look.
+bool has_compiled_torch() {
+  if (::dlsym(RTLD_DEFAULT, "aoti_torch_abi_version") != nullptr) return false;  // LD_PRELOAD
+  const char* given = std::getenv("LD_LIBRARY_PATH");
+  std::vector<fs::path> found = find_in(given == nullptr ? "" : given, "libtorch_cpu.so");
+  const std::vector<fs::path> own = find_in(kTorchPlaces, "libtorch_cpu.so");
+  found.insert(found.end(), own.begin(), own.end());
+  for (const fs::path& file : found) {
+    std::error_code failed;
+    if (fs::file_size(file, failed) != AM_TORCH_FILE_SIZE || failed) return false;
+  }
+  return !found.empty();
+}
+
+std::string read_all(int fd) {
+  std::string text;
+  std::array<char, 4096> bytes;
+  for (;;) {
+    const ssize_t size = ::read(fd, bytes.data(), bytes.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) return text;
+    text.append(bytes.data(), static_cast<size_t>(size));
+  }
+}
+
+// The line of JSON with which am-run-rank answers. Throws Error(kRuntime) with its own words when
+// it cannot: libtorch may lack what it needs.
+Json ask(const char* question) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    throw Error(ErrorKind::kRuntime, cat("no pipe can be made: ", std::strerror(errno)));
+  }
+  launch::ProcessSpec spec;
+  spec.argv = {rank_program(), "--answer", question};
+  spec.output_fd = ends[1];
+  const pid_t child = launch::spawn(spec);
+  ::close(ends[1]);
+  const std::string text(trim(read_all(ends[0])));
+  ::close(ends[0]);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  // Libraries may have said something before.
+  const Json answer = Json::parse(text.substr(text.rfind('\n') + 1), nullptr, false);
+  if (status == 0 && answer.is_object()) return answer;
+  throw Error(ErrorKind::kRuntime, cat(kRankProgram, " does not start: ", text));
+}
+
+std::optional<launch::CudaProblem> ask_about_cuda() {
+  if (auto problem = launch::why_no_gpu()) return problem;
+  const Json answer = ask("cuda");
+  if (!answer.contains("problem")) return std::nullopt;
+  const Json& problem = answer.at("problem");
+  return launch::CudaProblem{problem.at("what").get<std::string>(),
+                             problem.at("help").get<std::string>()};
+}
+
+}  // namespace
+
+fs::path rank_program() {
+  fs::path program = (own_folder() / kRankProgram).lexically_normal();
+  if (::access(program.c_str(), X_OK) == 0) return program;
+  throw Error(
+      ErrorKind::kRuntime,
+      cat("the program of the ranks cannot be run: ", program.string(), ": ", std::strerror(errno)),
+      "am-run is installed together with it: build or install automesh anew");
+}
+
+void become_rank_program(char** argv) {
+  const fs::path program = rank_program();
+  ::execv(program.c_str(), argv);
+  throw Error(ErrorKind::kRuntime,
+              cat("cannot run ", program.string(), ": ", std::strerror(errno)));
+}
+
+std::string library_versions() {
+  if (!has_compiled_torch()) {
+    try {
+      return ask("torch").at("libraries").get<std::string>();
+    } catch (const Error& error) {
+      return cat("libtorch: ", error.what());
+    }
+  }
+  const bool plugin = !find_in(kPluginPlaces, "libautomesh_cuda.so").empty();
+  return cat("libtorch ", AM_TORCH_VERSION, "\n",
+             plugin ? "nccl " AM_NCCL_VERSION " (plugin)" : "nccl: no plugin");
+}
+
+void require_compiled_torch() {
+  if (has_compiled_torch()) return;
+  const Json answer = ask("torch");
+  if (!answer.contains("problem")) return;
+  const Json& problem = answer.at("problem");
+  throw Error(ErrorKind::kRuntime, problem.at("what").get<std::string>(),
+              problem.at("help").get<std::string>());
+}
+
+std::optional<launch::CudaProblem> why_no_cuda() {
+  static const std::optional<launch::CudaProblem> problem = ask_about_cuda();
+  return problem;
+}
+
+}  // namespace am_run

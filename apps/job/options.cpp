@@ -1,0 +1,184 @@
+#include "job/options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <string_view>
+
+#include "am/base/text.h"
+#include "am/term/printable.h"
+#include "common/command_line.h"
+
+namespace am_run {
+
+namespace {
+
+constexpr const char* kDescription =
+    "Launches the training that a plan describes, and trains; or launches any other program.\n"
+    "\n"
+    "Examples:\n"
+    "  am-run plans/quickstart.toml                          start this machine's ranks\n"
+    "  am-run plan.toml --steps 20 --set optimizer.lr=3e-4   override the plan\n"
+    "  am-run plan.toml --max-restarts 3                     go on after a failure\n"
+    "  am-run plan.toml --nnodes 2 --node-rank 0 --rdzv host0:29500\n"
+    "  srun am-run plan.toml                                 under a launcher each process is a "
+    "rank\n"
+    "  am-run --nproc 8 --exec python train.py --lr 3e-4     any program that torchrun can start\n"
+    "  am-run doctor plan.toml                               is this machine fit for the plan?";
+
+constexpr const char* kExecHelp =
+    "Start this program on every rank, with torchrun's variables, in the place of a plan (--nproc: "
+    "1 unless given); all that follows is its command line";
+
+bool is_host_and_port(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == text.size()) return false;
+  const std::string port = text.substr(colon + 1);
+  return port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos &&
+         std::stoi(port) > 0 && std::stoi(port) <= 65535;
+}
+
+// A path on the command line is relative to here; in a plan it would be relative to the plan.
+std::string resume_value(const std::string& text) {
+  if (text == "auto" || text == "none") return text;
+  return std::filesystem::absolute(text).lexically_normal().string();
+}
+
+std::string quoted(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+// --exec ends our own line: what follows belongs to the program.
+int own_arguments(int argc, char** argv) {
+  return static_cast<int>(
+      std::find_if(argv, argv + argc,
+                   [](const char* word) { return std::string_view(word) == "--exec"; }) -
+      argv);
+}
+
+std::string program_problem(const Options& options, const CLI::App& app, bool exec) {
+  if (!exec) return {};
+  if (options.command.empty()) {
+    return "--exec: a program is expected, e.g. --exec python train.py";
+  }
+  if (!options.plan.empty()) {
+    return am::cat("PLAN (", options.plan,
+                   ") and --exec exclude each other: ", "what follows --exec is the program");
+  }
+  for (const char* flag : {"--set", "--steps", "--resume", "--timeout", "--stopped-status"}) {
+    if (app.count(flag) > 0) return am::cat(flag, ": only a PLAN takes it, not a program");
+  }
+  return {};
+}
+
+// What CLI11's own checks cannot say: how the flags for several machines fit together.
+std::string rendezvous_problem(const Options& options) {
+  if (!options.rdzv.empty() && !is_host_and_port(options.rdzv)) {
+    return "--rdzv: expected HOST:PORT, e.g. node0:29500";
+  }
+  if (options.nnodes > 1 && options.rdzv.empty()) {
+    return "--nnodes: several machines need --rdzv HOST:PORT";
+  }
+  if (options.node_rank >= options.nnodes) return "--node-rank: must be below --nnodes";
+  return {};
+}
+
+int complain(const std::string& problem) {
+  std::cerr << "am-run: error: " << am::term::echo(problem) << "\n";
+  return am_apps::kUnusable;
+}
+
+}  // namespace
+
+void add_placement(CLI::App& app, Options& options) {
+  app.add_option("--nproc", options.nproc, "Ranks on this machine (default: the plan's)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--nnodes", options.nnodes, "Machines")->check(CLI::PositiveNumber);
+  app.add_option("--node-rank", options.node_rank, "Which machine this is, from 0")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--rdzv", options.rdzv, "HOST:PORT of machine 0, for several machines");
+}
+
+bool placement_is_possible(const Options& options) {
+  const std::string problem = rendezvous_problem(options);
+  if (!problem.empty()) complain(problem);
+  return problem.empty();
+}
+
+std::pair<std::string, int> host_and_port(const std::string& rdzv) {
+  const size_t colon = rdzv.rfind(':');
+  return {rdzv.substr(0, colon), std::stoi(rdzv.substr(colon + 1))};
+}
+
+std::optional<Options> parse_options(int argc, char** argv,
+                                     const std::function<std::string()>& libraries, int& status) {
+  Options options;
+  const int own = own_arguments(argc, argv);
+  const bool exec = own < argc;
+  if (exec) options.command.assign(argv + own + 1, argv + argc);
+  am_apps::CommonFlags flags;
+  std::vector<std::string> sets;
+  std::string resume;
+  int64_t steps = 0;
+  CLI::App app(kDescription, "am-run");
+  app.add_option("PLAN", options.plan, "The plan file (TOML)")->required(!exec);
+  am_apps::add_set(app, sets);
+  app.add_option("--run-dir", options.run_dir, "The run folder (default: runs/NAME-OF-PLAN)");
+  app.add_option("--exec", options.command, kExecHelp)->type_name("PROGRAM ARGS...");
+  app.add_option("--steps", steps, "Train to this step (train.max_steps)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--resume", resume,
+                 "auto: the run folder's newest whole checkpoint; none; or a checkpoint")
+      ->take_last();  // a restart's stands behind the user's
+  app.add_option("--max-restarts", options.max_restarts,
+                 "Start all ranks again after a failure, at most so often, from the newest "
+                 "checkpoint of this job (default: 0)")
+      ->check(CLI::NonNegativeNumber);
+  add_placement(app, options);
+  app.add_option("--timeout", options.timeout_seconds,
+                 "Seconds that a rank waits for its peers in a collective (default: 600)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--stopped-status", options.stopped_status,
+                 "Exit status of a job that a signal stopped before its last step, e.g. 75 for a "
+                 "script that requeues it (default: 0)")
+      ->check(CLI::Range(0, 255));
+  app.add_flag("--force", options.force,
+               "Start ranks that need more memory than this machine has available");
+  auto* dry_run = app.add_flag("--dry-run", options.dry_run,
+                               "Make one rank's step on the meta device, in a pretended world, and "
+                               "print its memory and its collectives");
+  app.add_option("--rank", options.rank, "The rank of --dry-run (default: 0)")
+      ->check(CLI::NonNegativeNumber)
+      ->needs(dry_run);
+  am_apps::add_plugins(app, flags);
+  am_apps::add_json(app, flags, "One JSON object about the finished job on stdout");
+  am_apps::add_color(app, flags);
+  app.set_version_flag("--version",
+                       [&] { return am::cat("am-run ", AM_VERSION, "\n", libraries()); });
+  if (const auto ended = am_apps::parse(app, own, argv)) {
+    status = *ended;
+    return std::nullopt;
+  }
+  const std::string problem = program_problem(options, app, exec);
+  if (!problem.empty() || !placement_is_possible(options)) {
+    if (!problem.empty()) complain(problem);
+    status = am_apps::kUnusable;
+    return std::nullopt;
+  }
+  options.overrides = am_apps::overrides_of(sets);
+  if (steps > 0) options.overrides.push_back({am::cat("train.max_steps=", steps)});
+  if (!resume.empty()) {
+    options.overrides.push_back({"checkpoint.resume=" + quoted(resume_value(resume))});
+  }
+  options.plugins = flags.plugins();
+  options.output = am_apps::Output::of(flags.json, flags.color_mode());
+  return options;
+}
+
+}  // namespace am_run

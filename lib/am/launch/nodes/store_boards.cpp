@@ -1,0 +1,157 @@
+#include "am/launch/nodes/store_boards.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/launch/nodes/store_protocol.h"
+
+namespace am::launch {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A call on the socket returns after so long at the latest; 0: never.
+void limit_calls(int fd, std::chrono::milliseconds limit) {
+  timeval time = {};
+  time.tv_sec = limit.count() / 1000;
+  time.tv_usec = limit.count() % 1000 * 1000;
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time));
+  ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time));
+}
+
+// Tries every address of the host once; the socket, or -1 and why.
+int connect_once(const std::string& host, int port, std::chrono::milliseconds limit,
+                 std::string& problem) {
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* addresses = nullptr;
+  const int status = ::getaddrinfo(host.c_str(), cat(port).c_str(), &hints, &addresses);
+  if (status != 0) {
+    problem = ::gai_strerror(status);
+    return -1;
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(addresses, &::freeaddrinfo);
+  for (const addrinfo* each = addresses; each != nullptr; each = each->ai_next) {
+    const int fd = ::socket(each->ai_family, each->ai_socktype | SOCK_CLOEXEC, each->ai_protocol);
+    if (fd < 0) continue;
+    limit_calls(fd, limit);
+    if (::connect(fd, each->ai_addr, each->ai_addrlen) == 0) return fd;
+    problem = std::strerror(errno == EINPROGRESS ? ETIMEDOUT : errno);
+    ::close(fd);
+  }
+  return -1;
+}
+
+Error unreachable(const std::string& host, int port, const std::string& problem) {
+  return {ErrorKind::kPeer,
+          cat("cannot reach node 0's launcher at ", host, ":", port, ": ", problem),
+          "start am-run with --node-rank 0 on that machine, and check --rdzv"};
+}
+
+Error lost(const std::string& problem) {
+  return {ErrorKind::kPeer, cat("the launchers' board is gone: ", problem)};
+}
+
+}  // namespace
+
+RemoteBoard::RemoteBoard(const std::string& host, int port, std::chrono::milliseconds timeout) {
+  const auto end = Clock::now() + timeout;
+  const auto left = [&] {
+    const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+    return std::max(rest, std::chrono::milliseconds(1));
+  };
+  std::string problem;
+  for (;;) {
+    fd_ = connect_once(host, port, left(), problem);
+    if (fd_ >= 0) break;
+    if (Clock::now() >= end) throw unreachable(host, port, problem);
+    std::this_thread::sleep_for(std::min(left(), std::chrono::milliseconds(200)));
+  }
+  const int yes = 1;
+  ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+  // Whoever listens there may be another program: it does not give the number back.
+  constexpr uint32_t kNumber = 7;
+  uint32_t answer = 0;
+  std::string greeting;
+  store::append(greeting, store::Query::kValidate);
+  store::append(greeting, store::kMagic);
+  store::append(greeting, store::Query::kPing);
+  store::append(greeting, kNumber);
+  try {
+    limit_calls(fd_, left());
+    send(greeting);
+    receive(&answer, sizeof(answer));
+  } catch (const Error&) {
+  }
+  if (answer != kNumber) {
+    ::close(fd_);
+    throw unreachable(host, port,
+                      "who listens there does not answer: another program has the port");
+  }
+  limit_calls(fd_, std::chrono::milliseconds(0));
+}
+
+RemoteBoard::~RemoteBoard() { ::close(fd_); }
+
+void RemoteBoard::set(const std::string& key, const std::string& value) {
+  std::string message;
+  store::append(message, store::Query::kSet);
+  store::append_text(message, store::kKeyPrefix + key);
+  store::append_text(message, value);
+  send(message);
+}
+
+std::optional<std::string> RemoteBoard::get(const std::string& key) {
+  std::string message;
+  store::append(message, store::Query::kCheck);
+  store::append(message, uint64_t{1});
+  store::append_text(message, store::kKeyPrefix + key);
+  send(message);
+  store::CheckAnswer there;
+  receive(&there, sizeof(there));
+  if (there != store::CheckAnswer::kReady) return std::nullopt;
+  message.clear();
+  store::append(message, store::Query::kGet);
+  store::append_text(message, store::kKeyPrefix + key);
+  send(message);
+  uint64_t size = 0;
+  receive(&size, sizeof(size));
+  if (size > store::kLongestText) throw lost("it answers what no store answers");
+  std::string value(size, '\0');
+  receive(value.data(), size);
+  return value;
+}
+
+void RemoteBoard::send(const std::string& message) const {
+  for (size_t sent = 0; sent < message.size();) {
+    const ssize_t size = ::send(fd_, message.data() + sent, message.size() - sent, MSG_NOSIGNAL);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) throw lost(std::strerror(errno));
+    sent += static_cast<size_t>(size);
+  }
+}
+
+void RemoteBoard::receive(void* out, size_t size) const {
+  for (size_t received = 0; received < size;) {
+    const ssize_t got = ::recv(fd_, static_cast<char*>(out) + received, size - received, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got == 0) throw lost("its connection was closed");
+    if (got < 0) throw lost(std::strerror(errno));
+    received += static_cast<size_t>(got);
+  }
+}
+
+}  // namespace am::launch

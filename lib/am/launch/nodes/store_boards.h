@@ -1,0 +1,44 @@
+// The board of the launchers of several machines, on the store that node 0's launcher serves.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "am/launch/board.h"
+#include "am/launch/nodes/store_server.h"
+
+namespace am::launch {
+
+// Node 0's own, in its process.
+class ServedBoard : public Board {
+ public:
+  explicit ServedBoard(StoreServer& server) : server_(server) {}
+
+  void set(const std::string& key, const std::string& value) override { server_.set(key, value); }
+  std::optional<std::string> get(const std::string& key) override { return server_.get(key); }
+
+ private:
+  StoreServer& server_;  // outlives this
+};
+
+// The other nodes': a connection. A call waits as long as whoever serves the store does not answer:
+// launchers ask through a BackgroundBoard.
+class RemoteBoard : public Board {
+ public:
+  // Throws Error(kPeer) that names the address when nobody serves a store there within `timeout`.
+  RemoteBoard(const std::string& host, int port, std::chrono::milliseconds timeout);
+  ~RemoteBoard() override;
+
+  void set(const std::string& key, const std::string& value) override;
+  std::optional<std::string> get(const std::string& key) override;
+
+ private:
+  void send(const std::string& message) const;
+  void receive(void* out, size_t size) const;
+
+  int fd_ = -1;
+};
+
+}  // namespace am::launch

@@ -1,0 +1,131 @@
+#include "am/run_folder/checkpoint_info.h"
+
+#include <cmath>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/text.h"
+
+namespace am::run_folder {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kFormatName = "automesh-checkpoint";
+
+Json lineage_json(const std::vector<JobStep>& lineage) {
+  Json list = Json::array();
+  for (const JobStep& each : lineage) {
+    list.push_back({{"job", each.job}, {"from_step", each.from_step}});
+  }
+  return list;
+}
+
+void read_history(const Json& json, CheckpointInfo& info) {
+  info.save_id = json.value("save", "");
+  if (const auto lineage = json.find("lineage"); lineage != json.end()) {
+    for (const Json& each : *lineage) {
+      info.lineage.push_back(
+          {each.at("job").get<std::string>(), each.at("from_step").get<int64_t>()});
+    }
+  }
+  if (const auto samples = json.find("samples"); samples != json.end()) {
+    info.samples = samples->get<int64_t>();
+  }
+  if (const auto facts = json.find("facts"); facts != json.end()) info.facts = *facts;
+}
+
+// Both keys are there in jobs alone that skip steps.
+void read_skipped_steps(const Json& json, CheckpointInfo& info) {
+  info.skipped_steps = json.value("skipped_steps", int64_t{0});
+  const auto scale = json.find("loss_scale");
+  if (scale == json.end()) return;
+  info.loss_scale = {scale->at("scale").get<double>(), scale->at("growth_tracker").get<int64_t>()};
+}
+
+void check(const CheckpointInfo& info, const std::string& file) {
+  const auto lies = [&](const std::string& what) {
+    return Error(ErrorKind::kFormat, cat(file, ": ", what));
+  };
+  if (info.world_size < 1 || info.mesh.world_size() != info.world_size) {
+    throw lies("its mesh does not make its world");
+  }
+  constexpr int64_t kMost = int64_t{1} << 62;
+  if (info.step < 0 || info.samples.value_or(0) < 0 || info.samples.value_or(0) > kMost) {
+    throw lies(
+        cat("step ", info.step, " with ", info.samples.value_or(0), " samples is out of range"));
+  }
+  bool legal = info.skipped_steps >= 0 && info.skipped_steps <= info.step;
+  if (const auto& scale = info.loss_scale) {
+    legal =
+        legal && std::isfinite(scale->scale) && scale->scale > 0.0 && scale->growth_tracker >= 0;
+  }
+  if (!legal) throw lies("its skipped_steps or loss_scale cannot be");
+  if (!info.facts.is_null() && !info.facts.is_object()) throw lies("its facts are no object");
+}
+
+}  // namespace
+
+std::string to_json_text(const CheckpointInfo& info) {
+  const auto& mesh = info.mesh;
+  Json json = {{"format", kFormatName},
+               {"version", kCheckpointVersion},
+               {"step", info.step},
+               {"world_size", info.world_size},
+               {"model_type", info.model_type},
+               {"mesh",
+                {{"pp", mesh.pp},
+                 {"dp_replicate", mesh.dp_replicate},
+                 {"dp_shard", mesh.dp_shard},
+                 {"cp", mesh.cp},
+                 {"tp", mesh.tp},
+                 {"ep", mesh.ep}}}};
+  if (!info.save_id.empty()) json["save"] = info.save_id;
+  if (!info.lineage.empty()) json["lineage"] = lineage_json(info.lineage);
+  if (info.samples) json["samples"] = *info.samples;
+  if (info.skipped_steps > 0) json["skipped_steps"] = info.skipped_steps;
+  if (info.loss_scale) {
+    json["loss_scale"] = {{"scale", info.loss_scale->scale},
+                          {"growth_tracker", info.loss_scale->growth_tracker}};
+  }
+  if (!info.facts.is_null()) json["facts"] = info.facts;
+  return dump_json(json) + "\n";
+}
+
+CheckpointInfo parse_checkpoint_info(const std::string& text, const std::string& file) {
+  Diagnostics found;
+  const auto json = parse_json(text, file, found);
+  try {
+    if (!json || json->at("format") != kFormatName) {
+      throw Error(ErrorKind::kFormat, cat(file, ": not an am-run checkpoint"));
+    }
+    if (json->at("version") != kCheckpointVersion) {
+      throw Error(ErrorKind::kFormat, cat(file, ": version ", json->at("version").dump(),
+                                          " is not known; this is version ", kCheckpointVersion));
+    }
+    CheckpointInfo info;
+    info.step = json->at("step").get<int64_t>();
+    info.world_size = json->at("world_size").get<int64_t>();
+    info.model_type = json->at("model_type").get<std::string>();
+    const auto& mesh = json->at("mesh");
+    info.mesh = {mesh.at("pp").get<int64_t>(),       mesh.at("dp_replicate").get<int64_t>(),
+                 mesh.at("dp_shard").get<int64_t>(), mesh.at("cp").get<int64_t>(),
+                 mesh.at("tp").get<int64_t>(),       mesh.at("ep").get<int64_t>()};
+    read_history(*json, info);
+    read_skipped_steps(*json, info);
+    check(info, file);
+    return info;
+  } catch (const Json::exception& error) {
+    throw Error(ErrorKind::kFormat, cat(file, ": ", error.what()));
+  }
+}
+
+bool is_checkpoint(const fs::path& folder) { return fs::exists(folder / kInfoFile); }
+
+CheckpointInfo read_checkpoint_info(const fs::path& folder) {
+  const fs::path file = folder / kInfoFile;
+  return parse_checkpoint_info(read_file(file), file.string());
+}
+
+}  // namespace am::run_folder

@@ -1,0 +1,58 @@
+// The run folder: where a job keeps what it was, what it did, and how to go on.
+//
+//   RunFolder run = RunFolder::create("runs/first");
+//   run.plan_file();                      // runs/first/plan.toml
+//   run.log(3);                           // runs/first/logs/rank-3.log
+//   run.checkpoint(200);                  // runs/first/checkpoints/step-200
+//   list_checkpoints(run.checkpoints())   // the step-N folders; which are whole: checkpoint/
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace am::run_folder {
+
+// "rank-3.log"
+std::string rank_log_name(int64_t rank);
+
+class RunFolder {
+ public:
+  // Names the paths; touches nothing.
+  explicit RunFolder(std::filesystem::path root);
+  // Makes the folder, its logs/ and checkpoints/, and proves by a small synced file that it can be
+  // written. Throws Error(kIo) that names the path and the reason: no permission, a file in its
+  // place, a full disk.
+  static RunFolder create(const std::filesystem::path& root);
+
+  const std::filesystem::path& root() const { return root_; }
+  std::filesystem::path plan_file() const { return root_ / "plan.toml"; }
+  std::filesystem::path metrics_file() const { return root_ / "metrics.jsonl"; }
+  std::filesystem::path result_file() const { return root_ / "result.json"; }
+  std::filesystem::path control_socket() const { return root_ / "control.sock"; }
+  std::filesystem::path logs() const { return root_ / "logs"; }
+  std::filesystem::path log(int64_t rank) const;
+  std::filesystem::path checkpoints() const { return root_ / "checkpoints"; }
+  std::filesystem::path checkpoint(int64_t step) const;
+
+ private:
+  std::filesystem::path root_;
+};
+
+struct CheckpointFolder {
+  int64_t step = 0;  // finished steps
+  std::filesystem::path path;
+};
+
+// "step-200"
+std::string checkpoint_name(int64_t step);
+// 200 of "step-200"; nothing for any other name.
+std::optional<int64_t> checkpoint_step(std::string_view name);
+// The folders named step-N in `folder`, by rising step; others (step-8.tmp, files) are passed over.
+// None when `folder` does not exist. Throws Error(kIo) when it cannot be read.
+std::vector<CheckpointFolder> list_checkpoints(const std::filesystem::path& folder);
+
+}  // namespace am::run_folder

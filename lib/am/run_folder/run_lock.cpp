@@ -1,0 +1,271 @@
+#include "am/run_folder/run_lock.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <condition_variable>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <mutex>
+#include <optional>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/host.h"
+#include "am/base/json.h"
+#include "am/base/text.h"
+
+// Note [Who holds a run folder]
+// Where the kernel locks the file (flock), it says who is first, and lets go when the holder dies,
+// however it dies. The processes that a holder starts inherit the lock, so that a job whose
+// launcher was killed holds the folder until the last of its ranks is gone. Processes of one boot
+// share a kernel: once it has given us the lock, whoever of this boot is written in the file is
+// gone. The file of a network file system may be locked for one machine alone, or not at all
+// (ENOLCK). So a holder also touches the file every few seconds, and who finds the name of another
+// machine watches for that: a time that moves is a sign of life, and it is compared with itself
+// alone, because clocks differ. A machine that was switched off costs its successor that wait. What
+// this cannot see: a job that was stopped (SIGSTOP) on another machine for longer than the wait.
+
+namespace am::run_folder {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr const char* kLockName = "lock";
+
+struct ParameterView {
+  std::string host;
+  int64_t pid = 0;
+  std::string boot;
+  int64_t begun = 0;  // of the process, in the kernel's ticks: process ids come back
+  std::string since;
+  std::string job;
+};
+
+// A process's start in ticks since the boot; 0 when there is none of that id.
+int64_t process_begin(int64_t pid) {
+  std::ifstream file(cat("/proc/", pid, "/stat"));
+  std::string text;
+  std::getline(file, text);
+  const size_t name_end = text.rfind(')');  // a process may be called anything
+  if (name_end == std::string::npos) return 0;
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string field;
+  constexpr int kStartTime = 20;  // field 22, counted from the state, which is the third
+  for (int i = 0; i < kStartTime && fields >> field; ++i) {
+  }
+  return fields ? std::strtoll(field.c_str(), nullptr, 10) : 0;
+}
+
+std::string time_text() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local = {};
+  ::localtime_r(&now, &local);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
+  return text;
+}
+
+ParameterView myself(const std::string& job) {
+  return {host_name(), ::getpid(), boot_id(), process_begin(::getpid()), time_text(), job};
+}
+
+std::string to_text(const ParameterView& holder) {
+  const Json json = {{"host", holder.host},   {"pid", holder.pid},     {"boot_id", holder.boot},
+                     {"begun", holder.begun}, {"since", holder.since}, {"job", holder.job}};
+  return dump_json(json, -1) + "\n";
+}
+
+// Nothing for an empty file. What no am-run wrote, or half, is a holder of whom nothing is known.
+std::optional<ParameterView> holder_in(const fs::path& file) {
+  const std::string text = read_file(file);
+  if (trim(text).empty()) return std::nullopt;
+  ParameterView holder;
+  try {
+    const Json json = Json::parse(text);
+    holder.host = json.at("host").get<std::string>();
+    holder.pid = json.at("pid").get<int64_t>();
+    holder.boot = json.at("boot_id").get<std::string>();
+    holder.begun = json.at("begun").get<int64_t>();
+    holder.since = json.at("since").get<std::string>();
+    holder.job = json.at("job").get<std::string>();
+  } catch (const Json::exception&) {
+    return ParameterView{};
+  }
+  return holder;
+}
+
+std::string name_of(const ParameterView& holder) {
+  if (holder.pid == 0) return "a process that has not said who it is";
+  return cat("process ", holder.pid, " on ", holder.host);
+}
+
+Error refusal(const fs::path& folder, const std::optional<ParameterView>& holder) {
+  const ParameterView who = holder.value_or(ParameterView{});
+  const std::string details =
+      who.pid == 0 ? "" : cat(", since ", who.since, who.job.empty() ? "" : cat(", job ", who.job));
+  return Error(ErrorKind::kPlan,
+               cat(folder.string(), ": another job writes there: ", name_of(who), details),
+               "let it end, or end it; or give this job a folder of its own with --run-dir");
+}
+
+Error cannot(const fs::path& file, const char* what) {
+  return Error(ErrorKind::kIo, cat(file.string(), ": ", what, ": ", std::strerror(errno)));
+}
+
+enum class KernelLock { kMine, kTaken, kNone };
+
+KernelLock lock_file(int fd, std::chrono::milliseconds patience) {
+  const auto end = Clock::now() + patience;
+  for (;;) {
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return KernelLock::kMine;
+    if (errno != EWOULDBLOCK && errno != EINTR) return KernelLock::kNone;
+    if (Clock::now() >= end) return KernelLock::kTaken;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
+// What moves while a holder lives. Opened anew each time: a network file system looks at the
+// server then.
+std::string sign_of_life(const fs::path& file) {
+  struct stat info = {};
+  const std::string text = read_file(file);
+  if (::stat(file.c_str(), &info) != 0) return "gone";
+  return cat(info.st_ino, " ", info.st_mtim.tv_sec, " ", info.st_mtim.tv_nsec, " ", text);
+}
+
+bool shows_life(const fs::path& file, std::chrono::milliseconds silence) {
+  const std::string first = sign_of_life(file);
+  const auto end = Clock::now() + silence;
+  while (Clock::now() < end) {
+    std::this_thread::sleep_for(
+        std::min<std::chrono::milliseconds>(silence / 10, std::chrono::seconds(1)));
+    if (sign_of_life(file) != first) return true;
+  }
+  return false;
+}
+
+bool is_of_this_boot(const ParameterView& holder) {
+  return !holder.boot.empty() && holder.boot == boot_id();
+}
+
+// Of this boot.
+bool process_is_there(const ParameterView& holder) {
+  return holder.begun != 0 && process_begin(holder.pid) == holder.begun;
+}
+
+KernelLock lock_file(int fd, const fs::path& path, const LockOptions& options) {
+  if (!options.kernel_lock) return KernelLock::kNone;
+  const KernelLock lock = lock_file(fd, options.patience);
+  if (lock != KernelLock::kTaken) return lock;
+  const auto holder = holder_in(path);
+  if (!holder || !is_of_this_boot(*holder) || process_is_there(*holder)) return lock;
+  return lock_file(fd, options.aftermath);
+}
+
+bool is_alive(const fs::path& file, const ParameterView& holder, KernelLock lock,
+              const LockOptions& options) {
+  if (!is_of_this_boot(holder)) return shows_life(file, options.silence);
+  return lock != KernelLock::kMine && process_is_there(holder);
+}
+
+}  // namespace
+
+struct RunLock::Held {
+  Held(int descriptor, std::chrono::milliseconds beat) : fd(descriptor) {
+    // No handler of the process may run on this thread.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread = std::thread([this, beat] { live(beat); });
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  ~Held() {
+    {
+      const std::lock_guard lock(mutex);
+      ending = true;
+    }
+    changed.notify_all();
+    thread.join();
+    if (::ftruncate(fd, 0) != 0) {
+      // The next job then finds the name of a process that is gone.
+    }
+    ::close(fd);
+  }
+
+  void live(std::chrono::milliseconds beat) {
+    std::unique_lock lock(mutex);
+    while (!changed.wait_for(lock, beat, [this] { return ending; })) ::futimens(fd, nullptr);
+  }
+
+  int fd;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool ending = false;
+  std::thread thread;
+};
+
+namespace {
+
+// Closes unless it was handed on.
+struct OpenFile {
+  explicit OpenFile(int descriptor) : fd(descriptor) {}
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile() {
+    if (fd >= 0) ::close(fd);
+  }
+  int fd;
+};
+
+void write_holder(const OpenFile& file, const fs::path& path, const std::string& text) {
+  // In place: the kernel's lock is on this file, not on its name.
+  const bool written =
+      ::ftruncate(file.fd, 0) == 0 &&
+      ::pwrite(file.fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&
+      (::fsync(file.fd) == 0 || errno == EINVAL);
+  if (!written) throw cannot(path, "cannot write the lock");
+}
+
+}  // namespace
+
+RunLock RunLock::take(const fs::path& folder, const LockOptions& options) {
+  const fs::path path = folder / kLockName;
+  OpenFile file(::open(path.c_str(), O_RDWR | O_CREAT, 0666));  // inherited: see the note
+  if (file.fd < 0) throw cannot(path, "cannot open the lock");
+  const KernelLock kernel = lock_file(file.fd, path, options);
+  const auto holder = holder_in(path);
+  if (kernel == KernelLock::kTaken) throw refusal(folder, holder);
+  if (holder && is_alive(path, *holder, kernel, options)) throw refusal(folder, holder);
+  const std::string own = to_text(myself(options.job));
+  write_holder(file, path, own);
+  if (kernel == KernelLock::kNone) {
+    // Of two that came at once the last to write stays.
+    std::this_thread::sleep_for(options.patience);
+    if (read_file(path) != own) throw refusal(folder, holder_in(path));
+  }
+  auto held = std::make_unique<Held>(std::exchange(file.fd, -1), options.beat);
+  return RunLock(std::move(held), holder ? name_of(*holder) : "");
+}
+
+RunLock::RunLock(std::unique_ptr<Held> held, std::string left_by)
+    : held_(std::move(held)), left_by_(std::move(left_by)) {}
+RunLock::RunLock(RunLock&& other) noexcept = default;
+RunLock::~RunLock() = default;
+
+}  // namespace am::run_folder

@@ -1,0 +1,197 @@
+#include "am/run_folder/step_folders.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/text.h"
+#include "am/run_folder/rank_files.h"
+
+namespace am::run_folder {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kDroppedSuffix = ".dropped";
+constexpr const char* kOldSuffix = ".old";
+constexpr const char* kSupersededSuffix = ".superseded";
+
+fs::path with_suffix(const fs::path& folder, const std::string& suffix) {
+  return folder.string() + suffix;
+}
+
+// `from` loses its name in one moment, and its files after that. `step`: checkpoints/step-N.
+void drop(const fs::path& from, const fs::path& step) {
+  const fs::path dropped = with_suffix(step, kDroppedSuffix);
+  fs::remove_all(dropped);
+  fs::rename(from, dropped);
+  sync_folder(step.parent_path());
+  fs::remove_all(dropped);
+}
+
+// One that cannot be removed is no reason to stop.
+void try_to_drop(const fs::path& from, const fs::path& step) {
+  try {
+    drop(from, step);
+  } catch (const fs::filesystem_error&) {
+  } catch (const Error&) {
+  }
+}
+
+// False where the file system cannot do it.
+bool exchange(const fs::path& a, const fs::path& b) {
+  if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0) return true;
+  const int code = errno;
+  if (code == EINVAL || code == ENOSYS || code == ENOTSUP) return false;
+  throw fs::filesystem_error("cannot exchange", a, b,
+                             std::error_code(code, std::generic_category()));
+}
+
+// The entries that begin with a step's name and have this suffix: "step-9" for "step-9.tmp".
+std::vector<fs::path> steps_with_suffix(const fs::path& checkpoints, const std::string& suffix) {
+  std::vector<fs::path> found;
+  std::error_code ignored;
+  for (fs::directory_iterator entry(checkpoints, ignored), end; entry != end;
+       entry.increment(ignored)) {
+    const std::string name = entry->path().filename().string();
+    if (!ends_with(name, suffix)) continue;
+    const std::string step = name.substr(0, name.size() - suffix.size());
+    if (checkpoint_step(step)) found.push_back(checkpoints / step);
+  }
+  return found;
+}
+
+void remove_left_over(const fs::path& checkpoints, const std::string& suffix,
+                      std::vector<std::string>& done) {
+  for (const fs::path& step : steps_with_suffix(checkpoints, suffix)) {
+    std::error_code failed;
+    const fs::path left = with_suffix(step, suffix);
+    fs::remove_all(left, failed);
+    done.push_back(failed ? cat("cannot remove ", left.string(), ": ", failed.message())
+                          : cat("removed ", left.filename().string(),
+                                ", which a job that was killed had left"));
+  }
+}
+
+// Killed between the two renames of a replaced step.
+void restore_old(const fs::path& checkpoints, std::vector<std::string>& done) {
+  for (const fs::path& step : steps_with_suffix(checkpoints, kOldSuffix)) {
+    const fs::path old = with_suffix(step, kOldSuffix);
+    std::error_code failed;
+    if (fs::exists(step, failed)) {
+      try_to_drop(old, step);
+    } else if (!why_incomplete(old)) {
+      fs::rename(old, step);
+      done.push_back(cat("restored ", step.filename().string(), " from ", old.filename().string(),
+                         ": its successor was never finished"));
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> why_incomplete(const fs::path& folder) {
+  try {
+    open_rank_files(folder, read_checkpoint_info(folder));
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error.what();
+  } catch (const fs::filesystem_error& error) {
+    return cat(error.path1().string(), ": ", error.code().message());
+  }
+}
+
+NewestCheckpoint newest_complete(const fs::path& checkpoints) {
+  NewestCheckpoint newest;
+  const auto all = list_checkpoints(checkpoints);
+  for (auto each = all.rbegin(); each != all.rend(); ++each) {
+    const auto reason = why_incomplete(each->path);
+    if (!reason) {
+      newest.found = *each;
+      break;
+    }
+    newest.skipped.push_back(cat(each->path.filename().string(), " is not whole: ", *reason));
+  }
+  return newest;
+}
+
+std::optional<int64_t> newest_of_job(const fs::path& checkpoints, const std::string& job) {
+  const auto all = list_checkpoints(checkpoints);
+  for (auto each = all.rbegin(); each != all.rend(); ++each) {
+    if (why_incomplete(each->path)) continue;
+    const CheckpointInfo info = read_checkpoint_info(each->path);
+    if (!info.lineage.empty() && info.lineage.back().job == job) return each->step;
+  }
+  return std::nullopt;
+}
+
+void publish(const fs::path& partial, const fs::path& folder) {
+  if (!fs::exists(folder)) {
+    fs::rename(partial, folder);
+    sync_folder(folder.parent_path());
+    return;
+  }
+  fs::path replaced = partial;
+  if (!exchange(partial, folder)) {
+    replaced = with_suffix(folder, kOldSuffix);
+    fs::remove_all(replaced);
+    fs::rename(folder, replaced);
+    fs::rename(partial, folder);
+  }
+  sync_folder(folder.parent_path());
+  try_to_drop(replaced, folder);
+}
+
+std::vector<std::string> clean_up(const fs::path& checkpoints) {
+  std::vector<std::string> done;
+  remove_left_over(checkpoints, kDroppedSuffix, done);
+  restore_old(checkpoints, done);
+  remove_left_over(checkpoints, kPartialSuffix, done);
+  return done;
+}
+
+std::vector<std::string> set_aside(const fs::path& checkpoints, int64_t step) {
+  std::vector<std::string> names;
+  for (const auto& each : list_checkpoints(checkpoints)) {
+    if (each.step <= step) continue;
+    fs::path aside = with_suffix(each.path, kSupersededSuffix);
+    for (int number = 2; fs::exists(aside); ++number) {
+      aside = with_suffix(each.path, cat(kSupersededSuffix, ".", number));
+    }
+    fs::rename(each.path, aside);
+    names.push_back(aside.filename().string());
+  }
+  if (!names.empty()) sync_folder(checkpoints);
+  return names;
+}
+
+bool is_ancestor(const CheckpointInfo& info, const std::vector<JobStep>& lineage) {
+  if (info.lineage.empty()) return false;
+  for (size_t i = 0; i < lineage.size(); ++i) {
+    if (lineage[i].job != info.lineage.back().job) continue;
+    return i + 1 == lineage.size() || info.step <= lineage[i + 1].from_step;
+  }
+  return false;
+}
+
+void drop_old(const fs::path& checkpoints, int64_t keep, const std::vector<JobStep>& lineage) {
+  if (keep == 0) return;
+  std::vector<fs::path> own;
+  for (const auto& each : list_checkpoints(checkpoints)) {
+    try {
+      if (is_ancestor(read_checkpoint_info(each.path), lineage)) own.push_back(each.path);
+    } catch (const Error&) {
+      // Not readable: not known to be this job's.
+    }
+  }
+  for (size_t i = 0; i + static_cast<size_t>(keep) < own.size(); ++i) {
+    try_to_drop(own[i], own[i]);
+  }
+}
+
+}  // namespace am::run_folder

@@ -1,0 +1,38 @@
+#include "am/tensor/process_memory.h"
+
+#include <c10/core/CachingDeviceAllocator.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include "am/base/text.h"
+
+namespace am::tensor {
+namespace {
+
+// A line such as "VmHWM:     12345 kB".
+int64_t status_bytes(std::string_view field) {
+  std::ifstream status("/proc/self/status");
+  std::string line;
+  while (std::getline(status, line)) {
+    if (!starts_with(line, field)) continue;
+    return 1024 * std::strtoll(line.c_str() + field.size(), nullptr, 10);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int64_t resident_bytes() { return status_bytes("VmRSS:"); }
+int64_t peak_resident_bytes() { return status_bytes("VmHWM:"); }
+
+int64_t peak_memory_bytes(c10::Device device) {
+  if (device.is_cpu()) return peak_resident_bytes();
+  const auto stats = c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
+  constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  return stats.allocated_bytes.at(kAll).peak;
+}
+
+}  // namespace am::tensor

@@ -1,0 +1,18 @@
+// What this process takes of the machine's memory, from /proc/self/status, and of a GPU's.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+
+namespace am::tensor {
+
+// Bytes resident now (VmRSS) and at most so far (VmHWM); 0 where the kernel does not say.
+int64_t resident_bytes();
+int64_t peak_resident_bytes();
+
+// At most so far where tensors live: on a GPU what its allocator has given out, on the host
+// peak_resident_bytes.
+int64_t peak_memory_bytes(c10::Device device);
+
+}  // namespace am::tensor

@@ -1,0 +1,172 @@
+"""The documents' blocks do what they say: commands print what is shown, plans pass, programs compile (see tests/docs).
+
+A document's commands run in one folder, in order; plans/ there is a copy of the repository's. An output line `...`
+stands for any lines. Times, speeds, losses and memory of the process are not compared. After a wanted change
+
+    AM_RECORD=1 ctest --test-dir build -R docs_test
+
+writes the outputs that have no `...` anew.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+from cli_support import BIN, ENVIRONMENT, SOURCE, PlanCase
+from recorded_sessions import RECORD
+
+sys.path.insert(0, str(SOURCE / "tests" / "docs"))
+from blocks import LANGUAGES, blocks, documents  # noqa: E402
+
+PROGRAMS = BIN.parent / "docs"
+WIDTH = 80
+
+# What differs between machines and runs, and what stands in its place.
+UNSTEADY = [
+    (re.compile(r"\d+:\d\d:\d\d"), "TIME"),
+    (re.compile(r"\b\d+(\.\d+)? [mu]?s\b"), "TIME"),
+    (re.compile(r"\b\d+(\.\d+)?[kM]?(?= tok/s|/rank\))"), "SPEED"),
+    (re.compile(r"(?<=\bloss )-?\d+(\.\d+)?"), "LOSS"),
+    (re.compile(r"(?<=\bnorm )\d+(\.\d+)?"), "NORM"),
+    (re.compile(r"(?<=\bmem )\d+\.\d+ [KMG]iB"), "MEMORY"),
+    (re.compile(r"\bpid \d+"), "PID"),
+    (re.compile(r"text: .* tokens"), "TEXT"),
+    (re.compile(r"─+"), "─"),
+    (re.compile(r" +"), " "),
+]
+
+
+# What a command shows that is meant to fail.
+FAILURE = re.compile(r"\berror\b|\bfailed\b")
+
+
+def steady(line):
+    for pattern, name in UNSTEADY:
+        line = pattern.sub(name, line)
+    return line.rstrip()
+
+
+def matches(shown, printed):
+    """Whether the printed lines are the shown ones, of which `...` stands for any number."""
+    if not shown:
+        return not printed
+    if shown[0].strip() == "...":
+        return any(matches(shown[1:], printed[start:]) for start in range(len(printed) + 1))
+    return bool(printed) and steady(shown[0]) == steady(printed[0]) and matches(shown[1:], printed[1:])
+
+
+def commands(text):
+    """[command, lines shown] of a console block."""
+    found, continues = [], False
+    for line in text.splitlines():
+        if line.startswith("$ "):
+            found.append([line[2:], []])
+        elif continues:
+            found[-1][0] += "\n" + line
+        else:
+            found[-1][1].append(line)
+        continues = (line.startswith("$ ") or continues) and line.endswith("\\")
+    return found
+
+
+class Docs(PlanCase):
+    maxDiff = None
+
+    def run_command(self, command):
+        environment = {**ENVIRONMENT, "PATH": f"{BIN}:{os.environ['PATH']}", "COLUMNS": str(WIDTH),
+                       "HOME": str(self.folder), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+        done = subprocess.run(["bash", "-c", command], cwd=self.folder, env=environment, timeout=120,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return done.returncode, done.stdout.replace(str(self.folder), "/home/me").rstrip("\n").splitlines()
+
+    def hold_console(self, block):
+        """The lines of the block as they are today."""
+        now = []
+        for command, shown in commands(block.text):
+            status, printed = self.run_command(command)
+            now += ["$ " + command, *printed]
+            while shown and not shown[-1]:  # a blank line before the next command
+                shown.pop()
+            if status != 0 and not any(FAILURE.search(line) for line in shown):
+                self.fail(f"{block.place}: $ {command}\nexit status {status}\n" + "\n".join(printed))
+            if not RECORD and not matches(shown, printed):
+                self.fail(f"{block.place}: $ {command}\n--- shown\n" + "\n".join(shown) +
+                          "\n--- printed\n" + "\n".join(printed))
+        return "\n".join(now) + "\n"
+
+    def hold_toml(self, block):
+        """A whole plan passes; of a part, the keys and values are legal."""
+        text = block.text
+        if not re.search(r"^path = ", text, re.MULTILINE):
+            section = '[model]\npath = "plans/models/llama-3.1-8b"\n'
+            text = section + text.replace("[model]\n", "", 1) if text.startswith("[model]") else section + text
+        self.write("block.toml", text)
+        found = self.json("check", "block.toml", cwd=self.folder, status=None)["plans"][0]["diagnostics"]
+        whole = text is block.text
+        wrong = [item for item in found if whole and item["severity"] == "error" or item["rule"].startswith("plan.")]
+        self.assertEqual(wrong, [], block.place)
+
+    def am_plan(self, *arguments, status=0, **options):
+        if status is None:
+            from cli_support import run_tool
+            return run_tool("am-plan", *arguments, **options)
+        return super().am_plan(*arguments, status=status, **options)
+
+    def hold(self, block):
+        self.assertIn(block.language, LANGUAGES, block.place)
+        if "not run" in block.notes:
+            self.assertTrue(block.notes["not run"], f"{block.place}: why?")
+            return
+        name, _, wrong = block.notes.get("file", "").partition(", ")
+        if name:
+            self.write(name, block.text)
+        if block.language == "console":
+            now = self.hold_console(block)
+            if RECORD and now != block.text and "\n...\n" not in block.text:
+                text = block.document.read_text()
+                assert text.count(block.text) == 1, block.place
+                block.document.write_text(text.replace(block.text, now))
+        elif block.language == "sh":
+            status, printed = self.run_command("set -e\n" + block.text)
+            self.assertEqual(status, 0, f"{block.place}\n" + "\n".join(printed))
+        elif block.language == "toml" and not wrong:
+            self.hold_toml(block)
+        elif block.language == "cpp":
+            program = PROGRAMS / block.notes.get("program", "")  # the rest is compiled by am_docs_examples
+            self.assertTrue(program.exists(), f"{block.place}: {program} is not built")
+        else:
+            self.assertIn(block.language, ("toml", "json", "python", "cmake", "text"), block.place)
+
+    def run_document(self, document):
+        shutil.copytree(SOURCE / "plans", self.folder / "plans")
+        for program in PROGRAMS.glob("*"):
+            (self.folder / program.name).symlink_to(program)
+        for block in blocks(document):
+            self.hold(block)
+
+
+def add_tests():
+    for document in documents(SOURCE):
+        name = "test_" + re.sub(r"\W", "_", Path(document).stem.lower())
+        setattr(Docs, name, lambda self, document=document: self.run_document(document))
+
+
+add_tests()
+
+
+class Readme(unittest.TestCase):
+    def test_is_short(self):
+        self.assertLessEqual(len((SOURCE / "README.md").read_text().splitlines()), 180)
+
+    def test_links_lead_somewhere(self):
+        for document in documents(SOURCE) + [SOURCE / "lib" / "README.md"]:
+            for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text()):
+                self.assertTrue((document.parent / target).exists(), f"{document.name}: {target}")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,170 @@
+// The launcher's store, asked by the launchers of other nodes and by strangers. c10d's own clients:
+// tests/runtime/store_server_test.cpp.
+#include "am/launch/nodes/store_server.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/launch/nodes/store_boards.h"
+#include "am/launch/nodes/store_table.h"
+
+namespace am::launch {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+int connect_to(int port) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  REQUIRE(::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0);
+  return fd;
+}
+
+std::string greeting() {
+  std::string bytes;
+  store::append(bytes, store::Query::kValidate);
+  store::append(bytes, store::kMagic);
+  return bytes;
+}
+
+std::string set_message(const std::string& key, const std::string& value) {
+  std::string bytes;
+  store::append(bytes, store::Query::kSet);
+  store::append_text(bytes, key);
+  store::append_text(bytes, value);
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("two boards on one store read each other's words") {
+  StoreServer server(0, Reach::kThisMachine);
+  ServedBoard here(server);
+  RemoteBoard there("127.0.0.1", server.port(), seconds(5));
+  CHECK_FALSE(there.get("bell"));
+  here.set("bell", "1");
+  CHECK(there.get("bell") == "1");
+  const std::string long_text(300'000, 'x');
+  there.set("report", long_text);
+  CHECK(there.get("report") == long_text);
+  CHECK(here.get("report") == long_text);
+  there.set("empty", "");
+  CHECK(there.get("empty") == "");
+}
+
+TEST_CASE("a board whose server is gone says so") {
+  auto server = std::make_unique<StoreServer>(0, Reach::kThisMachine);
+  const int port = server->port();
+  RemoteBoard board("127.0.0.1", port, seconds(5));
+  board.set("a", "1");
+  CHECK(board.get("a") == "1");
+  server.reset();
+  CHECK_THROWS_WITH(board.get("a"), Catch::StartsWith("the launchers' board is gone: "));
+  CHECK_THROWS_WITH(RemoteBoard("127.0.0.1", port, milliseconds(300)),
+                    Catch::StartsWith(cat("cannot reach node 0's launcher at 127.0.0.1:", port)));
+}
+
+TEST_CASE("a port in use is named") {
+  const StoreServer server(0, Reach::kThisMachine);
+  CHECK_THROWS_WITH(StoreServer(server.port(), Reach::kThisMachine),
+                    cat("port ", server.port(), " of this machine is in use"));
+  CHECK_THROWS_AS(StoreServer(server.port(), Reach::kNetwork), Error);
+}
+
+TEST_CASE("a board does not wait for another program that has the port") {
+  const int silent = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  REQUIRE(::bind(silent, reinterpret_cast<const sockaddr*>(&address), size) == 0);
+  REQUIRE(::listen(silent, 1) == 0);
+  REQUIRE(::getsockname(silent, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  CHECK_THROWS_WITH(RemoteBoard("127.0.0.1", ntohs(address.sin_port), milliseconds(300)),
+                    Catch::EndsWith("another program has the port"));
+  ::close(silent);
+}
+
+TEST_CASE("a store on this machine alone is not on the network") {
+  const StoreServer server(0, Reach::kThisMachine);
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(server.port()));
+  REQUIRE(::inet_pton(AF_INET, "127.0.0.2", &address.sin_addr) == 1);
+  CHECK(::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0);
+  ::close(fd);
+}
+
+TEST_CASE("a stranger is cut off and the others are served on") {
+  StoreServer server(0, Reach::kThisMachine);
+  RemoteBoard board("127.0.0.1", server.port(), seconds(5));
+  std::string too_long = greeting();
+  store::append(too_long, store::Query::kSet);
+  store::append(too_long, uint64_t{1} << 60);
+  std::string unknown = greeting();
+  store::append(unknown, uint8_t{200});
+  for (const std::string& bytes :
+       {std::string("GET / HTTP/1.1\r\n\r\n"), set_message("/a", "1"), too_long, unknown}) {
+    const int fd = connect_to(server.port());
+    REQUIRE(::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+            static_cast<ssize_t>(bytes.size()));
+    char byte;
+    CHECK(::recv(fd, &byte, 1, 0) <= 0);
+    ::close(fd);
+  }
+  board.set("b", "2");
+  CHECK(board.get("b") == "2");
+  CHECK_FALSE(server.get("a"));
+}
+
+TEST_CASE("a message may come byte by byte") {
+  std::vector<int> woken;
+  store::Table table([&](int client) { woken.push_back(client); });
+  const std::string bytes = greeting() + set_message("/key", "value");
+  std::string waiting;
+  std::string answers;
+  for (const char byte : bytes) {
+    waiting += byte;
+    const auto used = table.serve(3, waiting, answers);
+    REQUIRE(used);
+    waiting.erase(0, *used);
+  }
+  CHECK(waiting.empty());
+  CHECK(answers.empty());
+  REQUIRE(table.find("/key") != nullptr);
+  CHECK(*table.find("/key") == "value");
+}
+
+TEST_CASE("a client that went away while it waited is not woken") {
+  std::vector<int> woken;
+  store::Table table([&](int client) { woken.push_back(client); });
+  std::string wait = greeting();
+  store::append(wait, store::Query::kWait);
+  store::append(wait, uint64_t{2});
+  store::append_text(wait, "/a");
+  store::append_text(wait, "/b");
+  std::string answers;
+  for (const int client : {1, 2}) REQUIRE(table.serve(client, wait, answers) == wait.size());
+  CHECK(answers.empty());
+  table.forget(1);
+  table.set("/a", "");
+  CHECK(woken.empty());
+  table.set("/b", "");
+  CHECK(woken == std::vector<int>{2});
+}
+
+}  // namespace am::launch

@@ -1,0 +1,72 @@
+// RUN/result.json: nobody takes an earlier job's numbers for its own.
+#include "am/run_folder/job_record.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "am/observe/metrics.h"
+#include "support/temporary_folder.h"
+
+namespace am::run_folder {
+namespace {
+
+void write_metrics(const RunFolder& run, int64_t resumed, int64_t last) {
+  observe::JsonlSink sink(run.metrics_file(), resumed);
+  for (int64_t step = resumed + 1; step <= last; ++step) {
+    observe::StepMetrics metrics;
+    metrics.step = step;
+    metrics.loss = 1.0 / static_cast<double>(step);
+    sink.write(metrics);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("an outcome is told to the job's launchers alone") {
+  const TemporaryFolder folder;
+  const RunFolder run(folder.path());
+  CHECK_FALSE(read_outcome(run, "a").steps);
+  write_metrics(run, 0, 20);
+  CHECK_FALSE(read_outcome(run, "a").steps);  // an older am-run's
+  JobRecord record = begin_record(run, {"a", {"a", "b"}}, 20);
+  CHECK(read_outcome(run, "a").steps == 20);
+  CHECK(read_outcome(run, "a").trained_steps == 0);
+  CHECK_FALSE(read_outcome(run, "a").loss);
+  write_metrics(run, 20, 22);  // and then it failed
+  for (const char* launcher : {"a", "b"}) {
+    const JobOutcome outcome = read_outcome(run, launcher);
+    CHECK(outcome.steps == 22);
+    CHECK(outcome.trained_steps == 2);
+    CHECK(outcome.loss == Approx(1.0 / 22));
+  }
+  CHECK_FALSE(read_outcome(run, "c").steps);
+  record.steps = 23;
+  record.loss = 0.5;
+  record.stopped = true;
+  record.ended = true;
+  write_record(run, record);
+  const JobOutcome ended = read_outcome(run, "a");
+  CHECK(ended.steps == 23);
+  CHECK(ended.trained_steps == 3);
+  CHECK(ended.loss == 0.5);
+  CHECK(ended.stopped);
+}
+
+TEST_CASE("a restart counts from where its job began") {
+  const TemporaryFolder folder;
+  const RunFolder run(folder.path());
+  begin_record(run, {"a", {"a"}}, 10);
+  CHECK(begin_record(run, {"a", {"a"}}, 30).first_step == 10);
+  CHECK(begin_record(run, {"b", {"b"}}, 30).first_step == 30);
+}
+
+TEST_CASE("a result that is none is as good as none") {
+  const TemporaryFolder folder;
+  const RunFolder run(folder.path());
+  std::ofstream(run.result_file()) << "{\"job\": 3}";
+  CHECK_FALSE(read_record(run));
+  CHECK_FALSE(read_outcome(run, "a").steps);
+}
+
+}  // namespace am::run_folder

@@ -1,0 +1,203 @@
+// Which step folders are whole, and how they come and go.
+#include "am/run_folder/step_folders.h"
+
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <set>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/text.h"
+#include "am/run_folder/shard_table.h"
+#include "support/temporary_folder.h"
+
+namespace am::run_folder {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A step folder of two ranks, each with one value.
+void write_step(const fs::path& folder, const std::vector<JobStep>& lineage,
+                const std::string& save_id = "save-1") {
+  fs::create_directories(folder);
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    const ShardTable table = {{"w", {{2}, {rank}}}};
+    formats::SafetensorsWriter writer(folder / rank_file_name(rank), {{"w", "F32", {1}}},
+                                      {{kShardsKey, to_metadata(table)}, {kSaveKey, save_id}});
+    const float value = 1.0f;
+    writer.write({reinterpret_cast<const std::byte*>(&value), sizeof value});
+    writer.close();
+  }
+  CheckpointInfo info;
+  info.step = checkpoint_step(folder.stem().string()).value_or(0);
+  info.world_size = 2;
+  info.mesh.dp_shard = 2;
+  info.model_type = "llama";
+  info.save_id = save_id;
+  info.lineage = lineage;
+  write_file_atomically(folder / kInfoFile, to_json_text(info));
+}
+
+std::set<std::string> names_in(const TemporaryFolder& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder.path())) {
+    names.insert(entry.path().filename().string());
+  }
+  return names;
+}
+
+const std::vector<JobStep> kJobA = {{"a", 0}};
+
+}  // namespace
+
+TEST_CASE("the newest checkpoint that is whole is found, and what is newer is named") {
+  const TemporaryFolder folder;
+  CHECK_FALSE(newest_complete(folder / "missing").found);
+  for (const int64_t step : {10, 20, 30}) write_step(folder / cat("step-", step), kJobA);
+  CHECK(newest_complete(folder.path()).found->step == 30);
+  const fs::path newest = folder / "step-30";
+  std::string reason;
+  SECTION("checkpoint.json is missing") {
+    fs::remove(newest / kInfoFile);
+    reason = "checkpoint.json: cannot read";
+  }
+  SECTION("checkpoint.json is cut off") {
+    fs::resize_file(newest / kInfoFile, 20);
+    reason = "not an am-run checkpoint";
+  }
+  SECTION("a rank's file is missing") {
+    fs::remove(newest / "rank-00001.safetensors");
+    reason = "rank-00001.safetensors";
+  }
+  SECTION("a rank's file is cut off") {
+    const fs::path file = newest / "rank-00001.safetensors";
+    fs::resize_file(file, fs::file_size(file) - 1);
+    reason = "rank-00001.safetensors";
+  }
+  SECTION("a rank's file is another save's") {
+    write_step(folder / "other/step-30", kJobA, "save-2");
+    fs::copy_file(folder / "other/step-30/rank-00001.safetensors",
+                  newest / "rank-00001.safetensors", fs::copy_options::overwrite_existing);
+    reason = "another save than checkpoint.json beside it: save-2 and save-1";
+  }
+  SECTION("the folder is empty") {
+    fs::remove_all(newest);
+    fs::create_directory(newest);
+    reason = "checkpoint.json: cannot read";
+  }
+  const NewestCheckpoint found = newest_complete(folder.path());
+  CHECK(found.found->step == 20);
+  REQUIRE(found.skipped.size() == 1);
+  CHECK_THAT(found.skipped[0], Catch::StartsWith("step-30 is not whole: "));
+  CHECK_THAT(found.skipped[0], Catch::Contains(reason));
+}
+
+TEST_CASE("a checkpoint of an older am-run has no save id and is whole") {
+  const TemporaryFolder folder;
+  write_step(folder / "step-3", {}, "");
+  CHECK_FALSE(why_incomplete(folder / "step-3"));
+  const CheckpointInfo info = read_checkpoint_info(folder / "step-3");
+  CHECK(info.lineage.empty());
+  CHECK_FALSE(info.samples);
+  CHECK(info.facts.is_null());
+}
+
+TEST_CASE("checkpoint.json keeps what is put into it") {
+  CheckpointInfo info;
+  info.step = 7;
+  info.model_type = "llama";
+  info.save_id = "1234";
+  info.lineage = {{"a", 0}, {"b", 5}};
+  info.samples = 56;
+  info.facts = {{"train.seed", 3}, {"optimizer.lr", 1e-3}, {"data.path", {"x.bin"}}};
+  const CheckpointInfo read = parse_checkpoint_info(to_json_text(info), "checkpoint.json");
+  CHECK(read.save_id == info.save_id);
+  CHECK((read.lineage == info.lineage));
+  CHECK(read.samples == info.samples);
+  CHECK(read.facts == info.facts);
+  info.samples = -1;
+  CHECK_THROWS_AS(parse_checkpoint_info(to_json_text(info), "checkpoint.json"), Error);
+}
+
+TEST_CASE("a job's own checkpoints are told from those of others") {
+  const TemporaryFolder folder;
+  CHECK_FALSE(newest_of_job(folder / "missing", "b"));
+  write_step(folder / "step-10", kJobA);
+  write_step(folder / "step-300", kJobA);
+  CHECK_FALSE(newest_of_job(folder.path(), "b"));
+  write_step(folder / "step-20", {{"a", 0}, {"b", 10}});
+  CHECK(newest_of_job(folder.path(), "b") == 20);
+  write_step(folder / "step-30", {{"a", 0}, {"b", 10}});
+  fs::remove(folder / "step-30/rank-00000.safetensors");
+  CHECK(newest_of_job(folder.path(), "b") == 20);
+}
+
+TEST_CASE("a finished folder takes the place of another one") {
+  const TemporaryFolder folder;
+  write_step(folder / "step-5.tmp", kJobA, "new");
+  SECTION("there is none") {}
+  SECTION("one is there") { write_step(folder / "step-5", kJobA, "old"); }
+  publish(folder / "step-5.tmp", folder / "step-5");
+  CHECK(names_in(folder) == std::set<std::string>{"step-5"});
+  CHECK(read_checkpoint_info(folder / "step-5").save_id == "new");
+}
+
+TEST_CASE("what a killed job had begun is ended") {
+  const TemporaryFolder folder;
+  write_step(folder / "step-4", kJobA);
+  write_step(folder / "step-4.old", kJobA);  // its successor has come
+  write_step(folder / "step-6.old", kJobA);  // killed between two renames
+  write_step(folder / "step-6.tmp", kJobA);
+  write_step(folder / "step-9.tmp", kJobA);      // half written
+  write_step(folder / "step-2.dropped", kJobA);  // half deleted
+  write_step(folder / "step-8.superseded", kJobA);
+  fs::create_directory(folder / "mine.tmp");
+  const auto done = clean_up(folder.path());
+  CHECK(names_in(folder) ==
+        std::set<std::string>{"step-4", "step-6", "step-8.superseded", "mine.tmp"});
+  CHECK_FALSE(why_incomplete(folder / "step-6"));
+  CHECK_THAT(join(done, "\n"), Catch::Contains("restored step-6 from step-6.old") &&
+                                   Catch::Contains("removed step-9.tmp") &&
+                                   Catch::Contains("removed step-2.dropped"));
+  CHECK(clean_up(folder.path()).empty());
+  CHECK(clean_up(folder / "missing").empty());
+}
+
+TEST_CASE("what lies beyond a step is set aside under a name of its own") {
+  const TemporaryFolder folder;
+  for (int time = 0; time < 2; ++time) {
+    for (const int64_t step : {10, 20, 30}) write_step(folder / cat("step-", step), kJobA);
+    CHECK(set_aside(folder.path(), 10).size() == 2);
+  }
+  CHECK(names_in(folder) == std::set<std::string>{"step-10", "step-20.superseded",
+                                                  "step-20.superseded.2", "step-30.superseded",
+                                                  "step-30.superseded.2"});
+  CHECK(newest_complete(folder.path()).found->step == 10);
+}
+
+TEST_CASE("keep counts and deletes what lies on the job's own way alone") {
+  const TemporaryFolder folder;
+  const std::vector<JobStep> own = {{"a", 0}, {"b", 20}};
+  write_step(folder / "step-10", kJobA);
+  write_step(folder / "step-20", kJobA);
+  write_step(folder / "step-25", kJobA);  // beyond the step from which b went on
+  write_step(folder / "step-5", {{"stranger", 0}});
+  write_step(folder / "step-6", {}, "");    // an older am-run's
+  fs::create_directory(folder / "step-7");  // nobody's
+  const std::set<std::string> strangers = {"step-25", "step-5", "step-6", "step-7"};
+  const auto left = [&] {
+    std::set<std::string> names = names_in(folder);
+    for (const std::string& name : strangers) CHECK(names.erase(name) == 1);
+    return names;
+  };
+  drop_old(folder.path(), 0, own);
+  CHECK(left() == std::set<std::string>{"step-10", "step-20"});
+  write_step(folder / "step-30", own);
+  drop_old(folder.path(), 2, own);
+  CHECK(left() == std::set<std::string>{"step-20", "step-30"});  // the base of b is kept
+  write_step(folder / "step-40", own);
+  drop_old(folder.path(), 2, own);
+  CHECK(left() == std::set<std::string>{"step-30", "step-40"});
+}
+
+}  // namespace am::run_folder
