@@ -20,7 +20,7 @@ struct Outcome {
   int64_t live = 0;  // bytes between forward and backward
 };
 
-Outcome pass(const std::string& family, nn::Checkpointing mode,
+Outcome pass(const std::string& family, config::ActivationCheckpointing mode,
              std::optional<at::ScalarType> autocast) {
   Diagnostics found;
   const auto config = model::load_config(cat(AM_TEST_DATA, "/hf/", family), found);
@@ -55,9 +55,9 @@ TEST_CASE("a checkpointed decoder gives the same gradients from fewer bytes") {
   INFO(family << (narrow ? ", autocast" : ""));
   std::optional<at::ScalarType> autocast;
   if (narrow) autocast = at::kBFloat16;
-  const Outcome whole = pass(family, nn::Checkpointing::kOff, autocast);
-  const Outcome selective = pass(family, nn::Checkpointing::kSelective, autocast);
-  const Outcome full = pass(family, nn::Checkpointing::kFull, autocast);
+  const Outcome whole = pass(family, config::ActivationCheckpointing::kOff, autocast);
+  const Outcome selective = pass(family, config::ActivationCheckpointing::kSelective, autocast);
+  const Outcome full = pass(family, config::ActivationCheckpointing::kFull, autocast);
   for (const Outcome* each : {&selective, &full}) {
     CHECK(at::equal(each->logits, whole.logits));
     for (size_t i = 0; i < whole.gradients.size(); ++i) {

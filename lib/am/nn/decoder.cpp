@@ -180,14 +180,15 @@ at::Tensor Decoder::run_layer(size_t index, const at::Tensor& x_BTD,
                               const Rotation& rotation) const {
   const DecoderLayer& layer = layers_[index];
   if ((static_cast<int64_t>(index) + 1) % checkpointing_every_ != 0) return layer(x_BTD, rotation);
+  using config::ActivationCheckpointing;
   switch (checkpointing_) {
-    case Checkpointing::kOff:
+    case ActivationCheckpointing::kOff:
       break;
-    case Checkpointing::kFull:
+    case ActivationCheckpointing::kFull:
       return fully_checkpointed(layer, x_BTD, rotation);
-    case Checkpointing::kSelective:
+    case ActivationCheckpointing::kSelective:
       return selectively_checkpointed(layer, x_BTD, rotation);
-    case Checkpointing::kMlp:
+    case ActivationCheckpointing::kMlp:
       return mlp_checkpointed(layer, x_BTD, rotation);
   }
   return layer(x_BTD, rotation);

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "am/config/strategy_config.h"
 #include "am/model/config.h"
 #include "am/model/inventory.h"
 #include "am/nn/hooks.h"
@@ -63,10 +64,6 @@ struct DecoderLayer {
   at::Tensor operator()(const at::Tensor& x_BTD, const Rotation& rotation) const;
 };
 
-// What a layer keeps of forward: all that autograd saves, its input alone, its input and the most
-// expensive outputs, or all but the feed-forward's.
-enum class Checkpointing { kOff, kFull, kSelective, kMlp };
-
 class Decoder {
  public:
   // Parameters are made without values; a strategy gives them.
@@ -86,7 +83,7 @@ class Decoder {
 
   // What layers keep until backward (nn/checkpointed_layer.h): of `every` layers the last one, the
   // others all that autograd saves.
-  void set_checkpointing(Checkpointing checkpointing, int64_t every = 1) {
+  void set_checkpointing(config::ActivationCheckpointing checkpointing, int64_t every = 1) {
     checkpointing_ = checkpointing;
     checkpointing_every_ = every;
   }
@@ -125,7 +122,7 @@ class Decoder {
   RMSNorm norm_;
   Linear lm_head_;
   UnitHooks* hooks_ = nullptr;
-  Checkpointing checkpointing_ = Checkpointing::kOff;
+  config::ActivationCheckpointing checkpointing_ = config::ActivationCheckpointing::kOff;
   int64_t checkpointing_every_ = 1;
   std::optional<at::ScalarType> autocast_;
   bool ignores_packing_ = false;

@@ -57,20 +57,6 @@ ParallelStrategy load_strategy(const std::string& name, const PluginName& where)
   return plugin->parallelize;
 }
 
-nn::Checkpointing checkpointing_of(const config::Plan& plan) {
-  switch (planner::checkpointing_of(plan)) {
-    case config::ActivationCheckpointing::kOff:
-      break;
-    case config::ActivationCheckpointing::kFull:
-      return nn::Checkpointing::kFull;
-    case config::ActivationCheckpointing::kSelective:
-      return nn::Checkpointing::kSelective;
-    case config::ActivationCheckpointing::kMlp:
-      return nn::Checkpointing::kMlp;
-  }
-  return nn::Checkpointing::kOff;
-}
-
 }  // namespace
 
 void register_parallel_strategy(const std::string& name, ParallelStrategy strategy) {
@@ -120,7 +106,7 @@ ParallelStrategy find_parallel_strategy(const std::string& name) {
 mesh::Extent prepare_decoder(const StrategyInput& input, bool sequence_parallel) {
   const mesh::Extent slice =
       tp::apply_tensor_parallel(input.decoder, input.layout, input.mesh, sequence_parallel);
-  input.decoder.set_checkpointing(checkpointing_of(input.plan),
+  input.decoder.set_checkpointing(planner::checkpointing_of(input.plan),
                                   planner::checkpointing_every(input.plan));
   return slice;
 }
