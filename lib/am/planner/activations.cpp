@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "am/model/host_products.h"
 #include "am/planner/dtype_size.h"
 #include "am/planner/precision.h"
 
@@ -62,7 +63,7 @@ double norm_bytes(double rows, double width, double compute_bytes) {
 
 double transposed_copy(const ActivationContext& context, double width) {
   const bool copies = context.on_host && context.product_bytes == 4.0;
-  return copies ? std::min(context.tokens * width, static_cast<double>(kMostTransposed)) *
+  return copies ? std::min(context.tokens * width, static_cast<double>(model::kMostTransposed)) *
                       context.product_bytes
                 : 0.0;
 }

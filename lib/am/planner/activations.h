@@ -40,9 +40,6 @@ double hidden_bytes(const ActivationContext& context, double width);
 // square (nn/fused/rms_norm.h).
 double norm_bytes(double rows, double width, double compute_bytes);
 
-// Elements of a transposed matrix that a product on the host copies at a time
-// (nn/fused/product.cpp).
-inline constexpr int64_t kMostTransposed = 1 << 19;
 // The product for the gradient of a weight reads its left side, `width` a token, transposed: bytes
 // of the copy that is made of it on the host; 0 elsewhere.
 double transposed_copy(const ActivationContext& context, double width);

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-#include "am/planner/activations.h"
+#include "am/model/host_products.h"
 
 namespace am::nn::fused {
 
@@ -52,7 +52,7 @@ bool fits(const at::Tensor& a, const at::Tensor& b) {
 
 // The operator reads a dense left side: of a transposed one a copy is made, of at most so many
 // elements at a time.
-constexpr int64_t kMostCopied = planner::kMostTransposed;
+constexpr int64_t kMostCopied = model::kMostTransposed;
 
 // On the meta device the copy is made, and ATen knows the shape.
 at::Tensor multiply_dense(const at::Tensor& a_MK, const at::Tensor& b_KN) {
