@@ -37,7 +37,7 @@ std::vector<Part> parts_of(const StepTime& time) {
       {"tp", time.tp, "exposed collectives of tensor parallelism"},
       {"cp", time.cp, "exposed exchange of keys and values"},
       {"ep", time.ep, "exposed all-to-all to experts"},
-      {"pp", time.pp, "exposed hops between stages"},
+      {"pp", time.pp, "exposed transfers between stages"},
       {"bubble", time.bubble, "waiting for other stages"},
       {"dp", time.dp, "exposed gathers and reductions"},
       {"offload", time.offload, "exposed copies from and to the host"},
@@ -201,7 +201,7 @@ std::string report(const PlanInput& input, const Prediction& prediction,
   }
   text += "\n" + mfu.text(style) + "\n" + nearest_table(prediction, style);
   if (prediction.assumptions.gpu_is_assumed) {
-    text += "\n[cluster] gpu names no GPU: an H100 is assumed.\n";
+    text += "\n[cluster] gpu is not set: an H100 is assumed.\n";
   }
   if (!prediction.basis.empty()) text += am::cat("\n", prediction.basis, ".\n");
   return text;

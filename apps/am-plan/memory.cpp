@@ -126,7 +126,8 @@ std::string text_of(const OnDevice& device, const ByteColumn& bytes) {
   const auto show = [&](double value) { return bytes.text(static_cast<int64_t>(value)); };
   std::string text = am::cat("\nOn a GPU the allocator reserves about ", show(device.reserved),
                              ", and nvidia-smi shows ", show(device.process), ". ");
-  if (!device.gpu) return text + "[cluster] gpu names no GPU to hold that against.\n";
+  if (!device.gpu)
+    return text + "[cluster] gpu is not set, so there is no GPU to compare that with.\n";
   const std::string has = am::cat(device.gpu->name, " has ", show(device.gpu->memory_bytes), ": ");
   switch (device.fit) {
     case Fit::kFits:

@@ -35,8 +35,7 @@ std::string other_notation(const Value& value, bool wants_text) {
 
 }  // namespace
 
-// ---- what is wrong
-// -------------------------------------------------------------------------------
+// ---- what is wrong -------------------------------------------------------------------------------
 
 void Input::wrong_type(std::string_view wanted, const std::string& legal) const {
   std::string help = other_notation(value, starts_with(wanted, "text"));
@@ -57,8 +56,7 @@ Input Input::part(const Value& inner, std::string_view name) const {
   return {inner, cat(key, ".", name), found};
 }
 
-// ---- numbers
-// -------------------------------------------------------------------------------------
+// ---- numbers -------------------------------------------------------------------------------------
 
 std::optional<int64_t> Integer::read(const Input& input) const {
   if (input.value.kind != Value::Kind::kInteger) {
@@ -110,8 +108,7 @@ std::optional<bool> Boolean::read(const Input& input) const {
   return std::nullopt;
 }
 
-// ---- text
-// ----------------------------------------------------------------------------------------
+// ---- text ----------------------------------------------------------------------------------------
 
 std::optional<std::string> Text::read(const Input& input) const {
   if (input.value.kind != Value::Kind::kText) {
@@ -172,8 +169,7 @@ Choice dtype_choice() {
   return choice;
 }
 
-// ---- arrays
-// --------------------------------------------------------------------------------------
+// ---- arrays --------------------------------------------------------------------------------------
 
 namespace {
 

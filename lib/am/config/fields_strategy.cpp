@@ -29,10 +29,10 @@ void add_fsdp2(std::vector<FieldSpec>& out) {
            "pattern = style, a TOML file with such a table, a registered plan, or "
            "libmine.so:symbol.")
       .is_path = looks_like_path;
-  fsdp2.add("patch_is_packed_sequence", &S::patch_is_packed_sequence, Boolean{},
-            "Treat every batch as not packed: where positions start again within a sequence, "
-            "attention looks across all the same. Without it positions are looked at, which a GPU "
-            "waits for.");
+  fsdp2.add(
+      "patch_is_packed_sequence", &S::patch_is_packed_sequence, Boolean{},
+      "Treat every batch as not packed: attention crosses document boundaries even where positions "
+      "start again. When false, each batch's positions are inspected, which makes a GPU wait.");
   fsdp2.add("mp_policy", &S::mp_policy, MixedPrecisionCodec{},
             "Mixed precision: dtypes of gathered parameters, of gradient reduction and of each "
             "unit's output. \"none\": as stored.");
@@ -59,8 +59,8 @@ void add_fsdp2(std::vector<FieldSpec>& out) {
             "Overlap tensor parallel collectives with matrix products. It needs "
             "sequence_parallel, and sets it.");
   fsdp2.add("enable_compile", &S::enable_compile, Boolean{},
-            "Compile each layer. am-run has no Python to do it, refuses the key, and runs fused "
-            "operators always.");
+            "Compile each layer. am-run refuses the key: it has no compiler, and always runs fused "
+            "operators.");
   fsdp2.add("enable_fsdp2_prefetch", &S::enable_fsdp2_prefetch, Boolean{},
             "Gather the parameters of coming units while this one computes.");
   fsdp2.add("fsdp2_backward_prefetch_depth", &S::fsdp2_backward_prefetch_depth, Integer{0, 64},

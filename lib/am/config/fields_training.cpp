@@ -43,7 +43,7 @@ void add_train(std::vector<FieldSpec>& out) {
             "the same, and save nothing that is not finite.");
   train
       .add("loss_scale", &S::loss_scale, Number{},
-           "What the loss is multiplied with before backward where float16 computes or reduces. 0: "
+           "Factor of the loss before backward where float16 computes or reduces. 0: "
            "dynamic, from 65536; it is halved, and the step skipped, when a gradient overflows, "
            "and doubled after 2000 steps without.")
       .also = {"initial_loss_scale"};

@@ -75,7 +75,7 @@ class Loader {
     if (!member.value.is_table()) {
       const std::string homes = sections_with(name);
       found_.error(
-          "plan.key", member.key_span, cat("\"", name, "\" stands outside of any section"),
+          "plan.key", member.key_span, cat("\"", name, "\" is outside of any section"),
           homes.empty() ? "every key belongs in a section" : cat("it is a key of ", homes));
       return;
     }
@@ -151,8 +151,7 @@ class Loader {
   bool strategy_is_known_ = true;
 };
 
-// ---- what one key alone cannot know
-// --------------------------------------------------------------
+// ---- what one key alone cannot know --------------------------------------------------------------
 
 void check_data(const Plan& plan, Diagnostics& found) {
   if (plan.data.kind == "synthetic" || !plan.data.path.empty()) return;
@@ -166,7 +165,7 @@ void settle_async_tensor_parallel(Plan& plan, Diagnostics& found) {
   if (fsdp2 == nullptr || !fsdp2->enable_async_tensor_parallel || fsdp2->sequence_parallel) return;
   fsdp2->sequence_parallel = true;
   found.warning("strategy.async_tp", plan.span("strategy.enable_async_tensor_parallel"),
-                "enable_async_tensor_parallel works on sequence shards: sequence_parallel was set",
+                "enable_async_tensor_parallel needs sequence_parallel, which was turned on",
                 "write sequence_parallel = true");
 }
 

@@ -27,7 +27,7 @@ void set_source(Value& value, const std::string& text) {
   }
 }
 
-// `left=right` where right is no TOML: a bare word, unless it set out to be something else.
+// `left=right` where right is not TOML: a bare word, unless it begins like another kind of value.
 std::optional<Value> read_bare_word(const std::string& text, size_t equals,
                                     const Diagnostics& as_toml, Diagnostics& found) {
   const std::string_view right = trim(std::string_view(text).substr(equals + 1));

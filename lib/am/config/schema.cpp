@@ -8,8 +8,7 @@
 namespace am::config {
 namespace {
 
-// ---- JSON Schema
-// ---------------------------------------------------------------------------------
+// ---- JSON Schema ---------------------------------------------------------------------------------
 
 Json default_of(const FieldSpec& field) {
   if (field.required) return nullptr;
@@ -77,8 +76,7 @@ Json section_schema(const SectionSpec& section) {
   return out;
 }
 
-// ---- Markdown
-// ------------------------------------------------------------------------------------
+// ---- Markdown ------------------------------------------------------------------------------------
 
 std::string cell(const std::string& text) {
   std::string out;

@@ -57,8 +57,7 @@ Json with_default(Json schema, const Json& value) {
 
 }  // namespace
 
-// ---- mp_policy, offload_policy
-// -------------------------------------------------------------------
+// ---- mp_policy, offload_policy -------------------------------------------------------------------
 
 std::optional<MixedPrecisionPolicy> MixedPrecisionCodec::read(const Input& input) const {
   MixedPrecisionPolicy policy;
@@ -123,8 +122,7 @@ Json OffloadCodec::schema() const {
   return closed_object(std::move(properties));
 }
 
-// ---- tp_plan
-// -------------------------------------------------------------------------------------
+// ---- tp_plan -------------------------------------------------------------------------------------
 
 namespace {
 
@@ -211,8 +209,7 @@ Json TpPlanCodec::schema() const {
   return {{"anyOf", {text, {{"type", "object"}, {"additionalProperties", text}}}}};
 }
 
-// ---- activation_checkpointing, reshard_after_forward, zero_dp_strategy
-// ---------------------------
+// ---- activation_checkpointing, reshard_after_forward, zero_dp_strategy ---------------------------
 
 std::optional<ActivationCheckpointing> CheckpointingCodec::read(const Input& input) const {
   const Value& value = input.value;

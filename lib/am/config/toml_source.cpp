@@ -56,7 +56,7 @@ class Reader {
     span.line = static_cast<int>(region.begin.line);
     span.column = static_cast<int>(region.begin.column);
     const auto line = static_cast<size_t>(region.begin.line);
-    // Of a line that only machines write, with thousands of values, no copy for each of them.
+    // A generated line with thousands of values is not copied for each of them.
     constexpr size_t kLongest = 2000;
     if (line >= 1 && line <= lines_.size() && lines_[line - 1].size() <= kLongest) {
       span.source = lines_[line - 1];
@@ -151,7 +151,7 @@ bool keys_are_shallow(const std::vector<std::string>& lines, const std::string& 
 bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
 
 // Past the end of the string that begins at `at`, or of the line or text where it does not end; or
-// at a character after a backslash that is none of TOML's escapes.
+// at a character after a backslash that is not one of TOML's escapes.
 size_t skip_string(std::string_view text, size_t at) {
   const char quote = text[at];
   const std::string triple(3, quote);
@@ -167,7 +167,7 @@ size_t skip_string(std::string_view text, size_t at) {
 }
 
 // Whether a string may begin after this character; blanks do not count. Elsewhere a quote is one
-// more character of a value that is none.
+// more character of an invalid value.
 bool string_may_follow(char c) {
   return std::string_view("\n=[{,.").find(c) != std::string_view::npos;
 }
@@ -227,7 +227,7 @@ std::string help_for(std::string_view description) {
   return {};
 }
 
-// Whether the parser runs into an assertion of its own; an error that it can report is none.
+// Whether the parser runs into an assertion of its own; an error that it reports does not count.
 bool breaks_parser(std::string_view text) {
   try {
     static_cast<void>(toml::parse(text));
@@ -266,7 +266,7 @@ std::optional<Value> read_toml(std::string_view text, const std::string& file, D
     const int line = breaking_line(text);
     found.error("plan.syntax",
                 Span{file, line, 1, 1, reader.lines()[static_cast<size_t>(line) - 1]},
-                "this line is no section and no key",
+                "this line is neither a section nor a key",
                 "keys are ASCII letters, digits, - and _; anything else stands in quotes");
   }
   return std::nullopt;

@@ -59,7 +59,9 @@ class Resolver {
                                SizeKey{"world_size", std::max<int64_t>(mesh_.world_size, 1)},
                                SizeKey{"ranks_per_node", mesh_.ranks_per_node}}) {
       if (key.value >= 1 && key.value <= kMaxRanks) continue;
-      found_.error("mesh.size", span(key.name), cat(key.name, " = ", key.value, " is no size"),
+      found_.error("mesh.size", span(key.name),
+                   cat(key.name, " = ", key.value,
+                       key.value < 1 ? ": must be at least 1" : ": more ranks than are supported"),
                    cat("legal values: 1 to ", kMaxRanks));
     }
     if (found_.errors() > before) return;
@@ -71,13 +73,13 @@ class Resolver {
         continue;
       }
       found_.error("mesh.size", plan_.span("mesh"),
-                   "the sizes make more ranks than any machine has",
+                   cat("the product of the sizes is more than ", kMaxRanks, " ranks"),
                    cat("tp_size * cp_size * pp_size * dp_size must not exceed ", kMaxRanks));
       return;
     }
   }
 
-  // A plan that another number of ranks was started for is judged as it is written.
+  // Where the launcher started another number of ranks, the plan is checked as it is written.
   void find_world() {
     world_ = launched_ > 0 ? launched_ : mesh_.world_size;
     if (launched_ > 0 && mesh_.world_size > 0 && launched_ != mesh_.world_size) {

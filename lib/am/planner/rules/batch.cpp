@@ -41,7 +41,7 @@ void check_divide(const RuleContext& context, Diagnostics& found) {
                 assignment("micro_batch_size", nearest_values(fitting, train.micro_batch_size)));
   }
   found.error("batch.divide", context.plan.span("train.global_batch_size"),
-              cat("global_batch_size = ", global, " is no multiple of micro_batch_size * dp = ",
+              cat("global_batch_size = ", global, " is not a multiple of micro_batch_size * dp = ",
                   train.micro_batch_size, " * ", dp, " = ", one),
               help);
 }
@@ -66,7 +66,7 @@ void check_length(const RuleContext& context, Diagnostics& found) {
              context.plan.span("train.seq_len"),
              cat("seq_len = ", context.plan.train.seq_len, " is longer than the model's ",
                  "max_position_embeddings = ", longest,
-                 table ? ", and it has learned positions for no more" : ""),
+                 table ? ", and it has no learned positions beyond that" : ""),
              cat("seq_len = ", longest, " or less, or raise max_position_embeddings in ",
                  context.model->file)});
 }
@@ -106,36 +106,32 @@ constexpr std::array<Rule, 5> kRules = {{
      .check = check_size},
     {.id = "batch.divide",
      .summary = "global_batch_size is a multiple of micro_batch_size * dp",
-     .explain =
-         "Every data-parallel rank accumulates the same number of micro-batches, all of the same "
-         "size: global_batch_size / (micro_batch_size * dp). A remainder would give some ranks "
-         "more work than others, or silently another batch size.\n\n"
-         "dp is dp_replicate * dp_shard: world_size / (tp_size * cp_size * pp_size).",
+     .explain = "Every data-parallel rank accumulates the same number of micro-batches, all of the "
+                "same size: global_batch_size / (micro_batch_size * dp). A remainder would give "
+                "some ranks more work than others, or silently another batch size.\n\n"
+                "dp is dp_replicate * dp_shard: world_size / (tp_size * cp_size * pp_size).",
      .check = check_divide},
     {.id = "seq.length",
      .summary = "seq_len does not exceed the model's max_position_embeddings (a warning)",
-     .explain =
-         "max_position_embeddings is the length that the model was made for. The rotary embedding "
-         "can be computed beyond it, but attention there is untrained, and tools that load the "
-         "result believe the config. Training a longer context is a decision: raise the key in "
-         "config.json, and usually rope_theta or the scaling with it.\n\n"
-         "A model with learned positions (GPT-2) has one row for each and no more: there it is an "
-         "error.",
+     .explain = "max_position_embeddings is the length that the model was made for. The rotary "
+                "embedding can be computed beyond it, but attention there is untrained, and tools "
+                "that load the result believe the config. Training a longer context is a decision: "
+                "raise the key in config.json, and usually rope_theta or the scaling with it.\n\n"
+                "A model with learned positions (GPT-2) has one row for each position: there it is "
+                "an error.",
      .needs = Needs::kLayout,
      .check = check_length},
     {.id = "seq.sp",
      .summary = "with sequence_parallel, tp_size divides the sequence",
-     .explain =
-         "Between the tensor-parallel layers each tp rank holds seq_len / tp_size positions "
-         "(of its cp part, with context parallelism). The pieces are exchanged by all-gather "
-         "and reduce-scatter, which take equal pieces.",
+     .explain = "Between the tensor-parallel layers each tp rank holds seq_len / tp_size positions "
+                "(of its cp part, with context parallelism). The pieces are exchanged by "
+                "all-gather and reduce-scatter, which take equal pieces.",
      .check = check_sequence_parallel},
     {.id = "seq.cp",
      .summary = "with context parallelism, 2 * cp_size divides the sequence",
-     .explain =
-         "A causal mask gives late positions more work than early ones. The sequence is therefore "
-         "cut in 2 * cp_size chunks, and cp rank r takes chunks r and 2 * cp_size - 1 - r: one "
-         "early and one late, so that all have the same work.",
+     .explain = "A causal mask gives late positions more work than early ones. The sequence is "
+                "therefore cut in 2 * cp_size chunks, and cp rank r takes chunks r and 2 * cp_size "
+                "- 1 - r: one early and one late, so that all have the same work.",
      .check = check_context_parallel},
 }};
 

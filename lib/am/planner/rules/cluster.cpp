@@ -69,11 +69,10 @@ constexpr std::array<Rule, 7> kRules = {{
                 "assumed. 0 takes as many nodes as the ranks need.",
      .check = check_nodes},
     {.id = "predict.range",
-     .summary = "a plan's step has seconds and bytes that can be counted",
-     .explain =
-         "Every size is legal by itself, and their product can be more than any figure holds: "
-         "sequences of 2^27 tokens in micro-batches of 2^20 of a model with 405 billion "
-         "parameters. Time and memory of such a plan are not predicted.",
+     .summary = "a plan's predicted time and memory can be represented",
+     .explain = "Every size is legal by itself, and their product can be too large to represent: "
+                "sequences of 2^27 tokens in micro-batches of 2^20 of a model with 405 billion "
+                "parameters. Time and memory of such a plan are not predicted.",
      .check = nullptr},
     {.id = "csv.syntax",
      .summary = "a table of measured runs is well-formed CSV with a header",

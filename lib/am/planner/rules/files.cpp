@@ -10,52 +10,49 @@ constexpr std::array<Rule, 15> kRules = {{
     {.id = "plan.file",
      .summary = "the plan's file can be read",
      .explain = "`am-plan check` goes on with the other plans when one of them is not there, is a "
-                "folder, or may not be read. The exit status is 2 then: nothing was judged.",
+                "folder, or may not be read. The exit status is 2 then: that plan was not checked.",
      .check = nullptr},
     {.id = "plan.syntax",
      .summary = "the plan is a TOML file",
      .explain =
          "A plan is written in TOML 1.0: sections in brackets, `key = value` lines, text in "
-         "quotes. "
-         "The parser stops at the first place that it cannot understand, so this diagnostic comes "
-         "alone.\n\n"
+         "quotes. The parser stops at the first place that it cannot understand, so this "
+         "diagnostic comes alone.\n\n"
          "Usual causes: text without quotes (`name = fsdp2`), a key or section that is written "
          "twice, a missing bracket. The same holds for the value of `--set section.key=value`.",
      .check = nullptr},
     {.id = "plan.key",
-     .summary = "every key of a plan is a known one of its section",
+     .summary = "every key of a plan is known in its section",
      .explain =
          "A misspelt key that is silently ignored costs a training run: the job starts with the "
-         "default. So an unknown key is an error, with the nearest known name. A key of "
-         "another strategy is reported with the strategy that has it.\n\n"
+         "default. So an unknown key is an error, with the nearest known name. A key of another "
+         "strategy is reported with the strategy that has it.\n\n"
          "`am-plan schema` prints all sections and keys with their types, defaults and meaning.",
      .check = nullptr},
     {.id = "plan.section",
-     .summary = "every section of a plan is a known one",
+     .summary = "every section of a plan is known",
      .explain = "A plan has the sections model, mesh, strategy, pipeline, train, optimizer, "
                 "scheduler, data, checkpoint, metrics and cluster. A misspelt section would switch "
                 "off all of its keys at once, so it is an error, with the nearest known name.",
      .check = nullptr},
     {.id = "plan.required",
      .summary = "the keys that have no default are there",
-     .explain = "model.path has no default. Neither has data.path, unless data.kind is "
-                "\"synthetic\". Every other key may be left out; `am-plan schema` prints the "
-                "defaults.",
+     .explain =
+         "model.path has no default. Neither has data.path, unless data.kind is \"synthetic\". "
+         "Every other key may be left out; `am-plan schema` prints the defaults.",
      .check = nullptr},
     {.id = "plan.type",
-     .summary = "every value is of the kind that its key wants",
-     .explain =
-         "`tp_size = \"2\"` is text, not a number. TOML keeps the two apart, and so do we: a "
-         "value of another kind is usually a slip that means something else.\n\n"
-         "Write numbers without quotes, text with quotes, lists in brackets and small tables "
-         "in braces.",
+     .summary = "every value has the type of its key",
+     .explain = "`tp_size = \"2\"` is text, not a number. TOML keeps the two apart, and so do we: "
+                "a value of another type is usually a typing error.\n\n"
+                "Write numbers without quotes, text with quotes, lists in brackets and small "
+                "tables in braces.",
      .check = nullptr},
     {.id = "plan.range",
      .summary = "every number lies in the range of its key",
-     .explain =
-         "Sizes are at least 1, rates are not negative, and everything has an upper limit far "
-         "above any real value, so that products of sizes stay exact.\n\n"
-         "The message names the range; `am-plan schema` lists all of them.",
+     .explain = "Sizes are at least 1, rates are not negative, and everything has an upper limit "
+                "far above any real value, so that products of sizes stay exact.\n\n"
+                "The message names the range; `am-plan schema` lists all of them.",
      .check = nullptr},
     {.id = "plan.value",
      .summary = "a key with a list of legal words has one of them",
@@ -64,25 +61,23 @@ constexpr std::array<Rule, 15> kRules = {{
      .check = nullptr},
     {.id = "json.syntax",
      .summary = "a model's config is a JSON file",
-     .explain =
-         "The config.json that `model.path` leads to could not be parsed. The diagnostic points at "
-         "the first character that JSON does not allow; an empty or cut-off file ends too "
-         "early.\n\n"
-         "Download the file again, or compare it with the one on the hub.",
+     .explain = "The config.json that `model.path` names could not be parsed. The diagnostic "
+                "points at the first character that JSON does not allow; an empty or cut-off file "
+                "ends too early.\n\n"
+                "Download the file again, or compare it with the one on the hub.",
      .check = nullptr},
     {.id = "exchange.syntax",
-     .summary = "a file to import is of its framework's form",
-     .explain =
-         "`am-plan import` reads torchtitan's TOML files and flags, Megatron-LM's command line, "
-         "the YAML of NeMo AutoModel and accelerate, and DeepSpeed's JSON. Of YAML it reads what "
-         "such files are written in: mappings, lists, and values on one line. Anchors, tags, text "
-         "blocks and several documents are refused rather than guessed; of a command line, "
-         "variables and redirections are.\n\n"
-         "Write the value out at that place, or import the file that the framework itself prints "
-         "after resolving it.",
+     .summary = "an imported file is well-formed",
+     .explain = "`am-plan import` reads torchtitan's TOML files and flags, Megatron-LM's command "
+                "line, the YAML of NeMo AutoModel and accelerate, and DeepSpeed's JSON. Of YAML it "
+                "reads what such files are written in: mappings, lists, and values on one line. "
+                "Anchors, tags, text blocks and several documents are refused rather than guessed; "
+                "of a command line, variables and redirections are.\n\n"
+                "Write the value out at that place, or import the file that the framework itself "
+                "prints after resolving it.",
      .check = nullptr},
     {.id = "exchange.framework",
-     .summary = "a file to import is of the framework that --from names",
+     .summary = "an imported file belongs to the framework that --from names",
      .explain = "Each framework's file has settings by which it is known: a file without any of "
                 "them would import as a plan of nothing but defaults, so it is refused.",
      .check = nullptr},
@@ -98,22 +93,20 @@ constexpr std::array<Rule, 15> kRules = {{
      .summary = "an imported file is for the model that --model names",
      .explain =
          "Megatron's command line repeats the model's geometry (--num-layers, --hidden-size, "
-         "--num-experts, ...). It is held against the config.json of --model; where they differ "
-         "the "
-         "plan would be that of another model. --force imports it with warnings.",
+         "--num-experts, ...). It is compared with the config.json of --model; where they differ "
+         "the plan would be for another model. --force imports it with warnings.",
      .check = nullptr},
     {.id = "exchange.type",
-     .summary = "every setting of an imported file is of the kind that its framework wants",
+     .summary = "every setting of an imported file has the type that its framework expects",
      .explain = "A size that is text, or a list where one value belongs, would stop the framework "
                 "too; `am-plan import` says so with the place instead of guessing.",
      .check = nullptr},
     {.id = "exchange.value",
-     .summary = "every imported setting means something that a plan can say",
+     .summary = "every imported setting can be expressed in a plan",
      .explain =
          "Sizes whose product is not the number of ranks, a pipeline schedule or a kind of "
          "distribution that a plan does not have: leaving them out would make another layout, so "
-         "they are errors. What does not touch the layout is left out and listed as "
-         "ignored.\n\n"
+         "they are errors. What does not touch the layout is left out and listed as ignored.\n\n"
          "The help line names what can be imported.",
      .check = nullptr},
 }};

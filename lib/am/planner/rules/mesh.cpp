@@ -35,7 +35,7 @@ constexpr std::array<Rule, 7> kRules = {{
      .summary = "every mesh size is at least 1, and the world is not absurdly large",
      .explain = "The mesh has five axes: pp, dp_replicate, dp_shard, cp and tp, from outer to "
                 "inner. An axis that is not used has size 1. dp_size = 0 and world_size = 0 stand "
-                "for \"compute it\". More than 1 048 576 ranks are taken for a slip.",
+                "for \"compute it\". More than 1 048 576 ranks are taken for a typing error.",
      .check = nullptr},
     {.id = "mesh.world",
      .summary = "the number of ranks is known, and agrees with what the launcher starts",
@@ -48,11 +48,10 @@ constexpr std::array<Rule, 7> kRules = {{
      .check = nullptr},
     {.id = "mesh.product",
      .summary = "an explicit dp_size makes the product of the sizes equal world_size",
-     .explain =
-         "dp_size * tp_size * cp_size * pp_size must be world_size. With a smaller product some "
-         "ranks would belong to no group, and idle or hang; with a larger one ranks are "
-         "missing.\n\n"
-         "Leave dp_size out, or set it to 0, to have it computed.",
+     .explain = "dp_size * tp_size * cp_size * pp_size must be world_size. With a smaller product "
+                "some ranks would belong to no group, and idle or hang; with a larger one ranks "
+                "are missing.\n\n"
+                "Leave dp_size out, or set it to 0, to have it computed.",
      .check = nullptr},
     {.id = "mesh.divide",
      .summary = "tp_size * cp_size * pp_size divides world_size",
@@ -62,28 +61,25 @@ constexpr std::array<Rule, 7> kRules = {{
      .check = nullptr},
     {.id = "mesh.replicate",
      .summary = "dp_replicate_size divides dp_size and leaves something to shard",
-     .explain =
-         "Hybrid sharding (HSDP) cuts dp into dp_replicate_size groups, each with a whole copy of "
-         "the model sharded over dp_size / dp_replicate_size ranks; gradients are reduced inside a "
-         "group by reduce-scatter and between groups by all-reduce. With dp_replicate_size equal "
-         "to dp_size nothing would be sharded: that is plain data parallelism, which the strategy "
-         "\"ddp\" does with fewer copies.\n\n"
-         "Under \"ddp\" all of dp is replicated and the key is not used.",
+     .explain = "Hybrid sharding (HSDP) cuts dp into dp_replicate_size groups, each with a whole "
+                "copy of the model sharded over dp_size / dp_replicate_size ranks; gradients are "
+                "reduced inside a group by reduce-scatter and between groups by all-reduce. With "
+                "dp_replicate_size equal to dp_size nothing would be sharded: that is plain data "
+                "parallelism, which the strategy \"ddp\" does with fewer copies.\n\n"
+                "Under \"ddp\" all of dp is replicated and the key is not used.",
      .check = nullptr},
     {.id = "mesh.ep",
      .summary = "ep_size divides dp_size * cp_size * tp_size",
-     .explain =
-         "Expert parallelism re-uses the ranks of one pipeline stage: they are seen as (ep_shard, "
-         "ep), ep inner, so ep_size must divide their number.",
+     .explain = "Expert parallelism re-uses the ranks of one pipeline stage: they are seen as "
+                "(ep_shard, ep), ep inner, so ep_size must divide their number.",
      .check = nullptr},
     {.id = "mesh.tp_node",
      .summary = "tensor-parallel groups stay inside one node (a warning)",
-     .explain =
-         "Tensor parallelism communicates four times in every layer, forward and backward, and "
-         "nothing hides it. Inside a node it runs over NVLink; between nodes the network is some "
-         "ten times slower, and the step waits for it.\n\n"
-         "tp is the innermost axis, so groups stay inside a node when tp_size divides "
-         "mesh.ranks_per_node. Use pp, or more dp_shard, between nodes.",
+     .explain = "Tensor parallelism communicates four times in every layer, forward and backward, "
+                "and nothing hides it. Inside a node it runs over NVLink; between nodes the "
+                "network is some ten times slower, and the step waits for it.\n\n"
+                "tp is the innermost axis, so groups stay inside a node when tp_size divides "
+                "mesh.ranks_per_node. Use pp, or more dp_shard, between nodes.",
      .needs = Needs::kFiles,
      .check = check_tp_node},
 }};

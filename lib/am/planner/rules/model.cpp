@@ -20,9 +20,10 @@ void check_pickled(const RuleContext& context, Diagnostics& found) {
   if (files.safetensors || files.pickled.empty()) return;
   found.error(
       "model.weights", context.plan.span("model.weights"),
-      cat("weights = \"auto\" reads safetensors, and beside the config is only ", files.pickled),
-      "convert it to safetensors (transformers' save_pretrained), or weights = \"none\" to "
-      "begin with random values");
+      cat("weights = \"auto\" reads safetensors, but the only weights beside the config are in ",
+          files.pickled),
+      "convert it to safetensors (transformers' save_pretrained), or weights = \"none\" to begin "
+      "with random values");
 }
 
 void check_quantized(const RuleContext& context, Diagnostics& found) {
@@ -58,7 +59,7 @@ void note_dropout(const RuleContext& context, Diagnostics& found) {
 
 constexpr std::array<Rule, 13> kRules = {{
     {.id = "model.path",
-     .summary = "model.path leads to a readable config.json",
+     .summary = "model.path names a readable config.json",
      .explain =
          "Everything that is known about a model starts from its Hugging Face config.json: the "
          "parameters and their shapes, the heads that tensor parallelism must divide, the memory. "
@@ -70,17 +71,15 @@ constexpr std::array<Rule, 13> kRules = {{
      .explain =
          "vocab_size, hidden_size, intermediate_size, num_hidden_layers and num_attention_heads "
          "must be there: transformers would fall back to the sizes of some 7B model, which is "
-         "never "
-         "what is meant. Keys such as num_key_value_heads, head_dim or rms_norm_eps may be absent; "
-         "then the default of that model's configuration class in transformers holds.\n\n"
+         "never what is meant. Keys such as num_key_value_heads, head_dim or rms_norm_eps may be "
+         "absent; then the default of that model's configuration class in transformers holds.\n\n"
          "A rotary embedding of type llama3 or linear needs its factors too.",
      .check = nullptr},
     {.id = "model.type",
-     .summary = "the config's values are of the kind that their keys want",
-     .explain =
-         "A size must be an integer, a switch true or false. null counts as absent.\n\n"
-         "Configs are written by save_pretrained(); one that was edited by hand is the usual "
-         "cause.",
+     .summary = "the config's values have the types of their keys",
+     .explain = "A size must be an integer, a switch true or false. null counts as absent.\n\n"
+                "Configs are written by save_pretrained(); one that was edited by hand is the "
+                "usual cause.",
      .check = nullptr},
     {.id = "model.value",
      .summary = "the config's values are in range",
@@ -109,7 +108,7 @@ constexpr std::array<Rule, 13> kRules = {{
          "text model's configuration class, because such files are written without them.",
      .check = nullptr},
     {.id = "model.experts",
-     .summary = "a token takes no more experts than there are",
+     .summary = "a token uses at most as many experts as there are",
      .explain = "num_experts_per_tok is at most the number of routed experts (num_local_experts, "
                 "num_experts or n_routed_experts, as the family spells it).",
      .check = nullptr},
@@ -118,10 +117,10 @@ constexpr std::array<Rule, 13> kRules = {{
      .explain =
          "num_key_value_heads divides num_attention_heads: each key/value head serves the same "
          "number of query heads. Without head_dim, num_attention_heads divides hidden_size. "
-         "head_dim is even, as the rotary embedding turns pairs of values.",
+         "head_dim is even, because the rotary embedding rotates pairs of values.",
      .check = nullptr},
     {.id = "model.rope",
-     .summary = "the rotary embedding's factors make sense",
+     .summary = "the rotary embedding's factors are consistent",
      .explain =
          "Both spellings are read: the old one (rope_theta beside rope_scaling) and the new one "
          "(rope_parameters). llama3 (Llama 3.1's scaling by wavelength) needs high_freq_factor "
@@ -130,43 +129,39 @@ constexpr std::array<Rule, 13> kRules = {{
          "because computing them as if they were default would train a different model.",
      .check = nullptr},
     {.id = "model.weights",
-     .summary = "model.weights leads to weights that exist",
+     .summary = "model.weights names weights that exist",
      .explain =
          "\"auto\" loads the *.safetensors beside the config when there are any and initialises "
-         "the "
-         "model otherwise; \"none\" always initialises; anything else is a path, relative to the "
-         "plan, which must exist. A wrong path must not turn into a freshly initialised model, and "
-         "neither must weights that are there in PyTorch's pickle format (pytorch_model.bin, "
+         "the model otherwise; \"none\" always initialises; anything else is a path, relative to "
+         "the plan, which must exist. A wrong path must not turn into a freshly initialised model, "
+         "and neither must weights that are there in PyTorch's pickle format (pytorch_model.bin, "
          "*.pth): reading those can run code, so they are converted to safetensors first.",
      .needs = Needs::kFiles,
      .check = check_weights},
     {.id = "model.quantized",
      .summary = "weights of a quantised model are not loaded (a note)",
-     .explain =
-         "A config.json with a quantization_config comes with weights that hold codes (FP8, "
-         "integers) and scales beside them. What is planned is the model itself, in model.dtype. "
-         "am-run and am-repl refuse to load such weights: a code is not the number that it stands "
-         "for. Dequantise them first (transformers' dequantize()).",
+     .explain = "A config.json with a quantization_config comes with weights that hold codes (FP8, "
+                "integers) and scales beside them. What is planned is the model itself, in "
+                "model.dtype. am-run and am-repl refuse to load such weights: a code is not the "
+                "number that it stands for. Dequantise them first (transformers' dequantize()).",
      .needs = Needs::kFiles,
      .check = check_quantized},
     {.id = "model.dropout",
      .summary = "attention_dropout of the config is not predicted, and not trained",
-     .explain =
-         "Dropout in attention keeps a mask of all scores, or has its kernel make it twice. Memory "
-         "and time are predicted without. am-run has no dropout: it refuses to train such a config "
-         "rather than train another model (runtime.unsupported). The pretraining of the known "
-         "families has none.",
+     .explain = "Dropout in attention keeps a mask of all scores, or its kernel computes the mask "
+                "twice. Predictions of memory and time leave it out. am-run has no dropout: it "
+                "refuses to train such a config rather than train another model "
+                "(runtime.unsupported). The pretraining of the known families has none.",
      .needs = Needs::kFiles,
      .check = note_dropout},
     {.id = "model.freeze_params",
      .summary = "every glob of freeze_params matches a parameter, and some are left to train",
-     .explain =
-         "model.freeze_params lists globs over parameters' names, in which `*` also matches dots: "
-         "[\"model.embed_tokens.*\", \"model.layers.0.*\"]. Frozen parameters are sharded and "
-         "gathered as all others; they have no gradient and no optimizer state. Layers before the "
-         "first one that trains keep no activations, and backward ends after them.\n\nA glob that "
-         "matches nothing would train what was meant to stay. A tied head has the embedding's "
-         "name.",
+     .explain = "model.freeze_params lists globs over parameters' names, in which `*` also matches "
+                "dots: [\"model.embed_tokens.*\", \"model.layers.0.*\"]. Frozen parameters are "
+                "sharded and gathered as all others; they have no gradient and no optimizer state. "
+                "Layers before the first one that trains keep no activations, and backward ends "
+                "after them.\n\nA glob that matches nothing would train parameters that were meant "
+                "to stay frozen. A tied head has the embedding's name.",
      .check = nullptr},
 }};
 

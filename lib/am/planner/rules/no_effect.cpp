@@ -28,7 +28,7 @@ class Notes {
 
 void check(const config::FSDP2Config& config, const config::Plan& plan, Notes& notes) {
   notes.add("strategy.offload_policy", config.offload_policy && config.backend == "gloo",
-            "with the backend gloo the host computes, and shards are in its memory");
+            "with the backend gloo shards are in host memory already");
   notes.add("strategy.patch_is_packed_sequence",
             config.patch_is_packed_sequence && !plan.data.reset_position_ids,
             "sequences are packed with data.reset_position_ids = true only");
@@ -37,31 +37,32 @@ void check(const config::FSDP2Config& config, const config::Plan& plan, Notes& n
             "no layer is checkpointed without activation_checkpointing");
   const bool prefetch = config.enable_fsdp2_prefetch;
   notes.add("strategy.fsdp2_forward_prefetch_depth", !prefetch,
-            "units are gathered ahead with enable_fsdp2_prefetch = true only");
+            "units are gathered ahead only with enable_fsdp2_prefetch = true");
   notes.add("strategy.fsdp2_backward_prefetch_depth", !prefetch,
-            "units are gathered ahead with enable_fsdp2_prefetch = true only");
+            "units are gathered ahead only with enable_fsdp2_prefetch = true");
 }
 
 void check(const config::MegatronFSDPConfig& config, const config::Plan& /*plan*/, Notes& notes) {
-  notes.add("strategy.average_in_collective", config.average_in_collective,
-            "gradients are sums over all ranks, of a loss divided by the labels of the whole "
-            "batch");
+  notes.add(
+      "strategy.average_in_collective", config.average_in_collective,
+      "gradients are sums over all ranks, of a loss divided by the labels of the whole batch");
   notes.add("strategy.calculate_per_token_loss", !config.calculate_per_token_loss,
-            "the loss is always that of the average label, whichever rank has it");
+            "the loss is always the average over all labels of the global batch");
   notes.add("strategy.init_fsdp_with_meta_device", !config.init_fsdp_with_meta_device,
-            "no rank ever holds more than its shards and one unit while a model is made");
-  notes.add("strategy.fsdp_double_buffer", config.fsdp_double_buffer && config.zero_dp_strategy < 3,
-            "layers come and go, and take turns in buffers, with zero_dp_strategy = 3 only");
+            "no rank ever holds more than its shards and one unit while a model is built");
+  notes.add(
+      "strategy.fsdp_double_buffer", config.fsdp_double_buffer && config.zero_dp_strategy < 3,
+      "layers are gathered and freed, and use buffers in turn, with zero_dp_strategy = 3 only");
 }
 
 void check(const config::DDPConfig& config, const config::Plan& /*plan*/, Notes& notes) {
   notes.add("strategy.gradient_as_bucket_view", !config.gradient_as_bucket_view,
             "gradients are always views of their buckets");
-  notes.add("strategy.static_graph", config.static_graph,
-            "buckets follow the model, not the order of a first step, and checkpointed layers need "
-            "no other");
+  notes.add(
+      "strategy.static_graph", config.static_graph,
+      "buckets follow the order of the model, not that of the first step, also with checkpointing");
   notes.add("strategy.broadcast_buffers", config.broadcast_buffers,
-            "the families have no buffers, but tables that every rank computes");
+            "models have no buffers but tables that every rank computes");
   notes.add("strategy.find_unused_parameters", config.find_unused_parameters,
             "a bucket that is not full when backward ends is reduced with zeros for the rest");
 }
@@ -74,14 +75,14 @@ void check_no_effect(const RuleContext& context, Diagnostics& found) {
 
 constexpr std::array<Rule, 1> kRules = {{
     {.id = "strategy.no_effect",
-     .summary = "keys whose other value automesh does not have, or does not need (a note)",
-     .explain =
-         "Layout never changes the result: the loss of a step is the average over all labels of "
-         "the global batch, on any number of ranks, so there is nothing to average in a collective "
-         "and no other way to weigh labels. Parameters are filled shard by shard from a "
-         "checkpoint, or from a seed by name and place, so a model is never whole in memory. "
-         "Gradients are packed into the buffers that are sent the moment they are made. A key that "
-         "asks for the opposite of such a thing, or for it once more, is read and does nothing.",
+     .summary = "a strategy key that is given has an effect (a note)",
+     .explain = "Layout never changes the result: the loss of a step is the average over all "
+                "labels of the global batch, on any number of ranks, so there is nothing to "
+                "average in a collective and no other way to weigh labels. Parameters are filled "
+                "shard by shard from a checkpoint, or from a seed by name and place, so a model is "
+                "never whole in memory. Gradients are packed into the communication buffers as "
+                "soon as they are computed. Keys that ask for any of these, or for the opposite, "
+                "are accepted for compatibility and ignored.",
      .check = check_no_effect},
 }};
 

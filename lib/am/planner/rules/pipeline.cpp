@@ -131,21 +131,21 @@ void check_even(const RuleContext& context, Diagnostics& found) {
   if (!context.plan.pipeline.split_points.empty() || layers < stages) return;
   if (layers % stages == 0) return;
   const int64_t fuller = layers % stages;
-  found.add({"pp.even", Severity::kNote, context.plan.span("mesh.pp_size"),
-             cat(layers, " layers on ", stages, " stages: ", fuller,
-                 fuller == 1 ? " stage has " : " stages have ", layers / stages + 1,
-                 ", the others ", layers / stages),
-             cat("an even number for pp_size * virtual_stages: ",
-                 join(nearest_values(divisors(layers), stages), ", ", " or "),
-                 "; or split_points that spare the last stage, which has the head")});
+  found.add(
+      {"pp.even", Severity::kNote, context.plan.span("mesh.pp_size"),
+       cat(layers, " layers on ", stages, " stages: ", fuller,
+           fuller == 1 ? " stage has " : " stages have ", layers / stages + 1, ", the others ",
+           layers / stages),
+       cat("pp_size * virtual_stages = ",
+           join(nearest_values(divisors(layers), stages), ", ", " or "),
+           "; or split_points with fewer layers on the last stage, which also has the head")});
 }
 
 constexpr std::array<Rule, 8> kRules = {{
     {.id = "pp.section",
      .summary = "[pipeline] is there for pp_size > 1 (a warning)",
-     .explain =
-         "Without pipeline stages the schedule and its keys do nothing; a plan that has them "
-         "probably lost its pp_size.",
+     .explain = "Without pipeline stages the schedule and its keys do nothing; a plan that has "
+                "them probably lost its pp_size.",
      .check = check_section},
     {.id = "pp.virtual_stages",
      .summary = "virtual_stages fits the schedule",
@@ -155,29 +155,28 @@ constexpr std::array<Rule, 8> kRules = {{
          "stages as a V: exactly two on each rank, so that the first rank also has the last stage.",
      .check = check_virtual},
     {.id = "pp.schedule",
-     .summary = "pipeline.microbatches is what the schedule can be made for",
+     .summary = "the schedule can run with pipeline.microbatches micro-batches",
      .explain =
          "1f1b and dual_pipe_v fill the pipeline once before they settle, so they need a "
          "micro-batch for each stage: pp_size for 1f1b, 2 * pp_size for dual_pipe_v. gpipe and "
          "zbv_zero_bubble run with fewer.\n\n"
-         "interleaved_1f1b and interleaved_zero_bubble deal micro-batches to rounds: microbatches "
-         "/ pp_size of them, rounded down and at least one. All rounds are alike, so microbatches "
-         "is a multiple of their number; multiples of pp_size always are.\n\n"
+         "interleaved_1f1b and interleaved_zero_bubble run micro-batches in rounds: microbatches / "
+         "pp_size of them, rounded down and at least one. All rounds have the same size, so "
+         "microbatches must be a multiple of their number; multiples of pp_size always are.\n\n"
          "A schedule is a list of passes on every rank, which am-plan draws and a job executes. "
-         "One of millions of passes is refused: it is a slip in pp_size or microbatches.",
+         "One of millions of passes is refused: pp_size or microbatches is then a typing error.",
      .check = check_schedule},
     {.id = "pp.layers",
      .summary = "every pipeline stage has a layer",
-     .explain = "The decoder layers are dealt to pp_size * virtual_stages stages; a stage without "
-                "one would only add a hop.",
+     .explain = "The decoder layers are distributed over pp_size * virtual_stages stages; a stage "
+                "without one would only add a transfer.",
      .check = check_layers},
     {.id = "pp.even",
-     .summary = "layers are dealt evenly to the pipeline's stages (a note)",
-     .explain =
-         "Layers that are left over go to the first stages, one each. The others wait for them at "
-         "every micro-batch. That may be what is wanted, since the last stage computes the head "
-         "too; split_points says it in full. Megatron refuses an uneven deal unless it is told "
-         "the counts; torchtitan and NeMo AutoModel deal as here.",
+     .summary = "the layers divide evenly over the pipeline's stages (a note)",
+     .explain = "Layers that are left over go to the first stages, one each. The others wait for "
+                "them at every micro-batch. That may be intended, since the last stage computes "
+                "the head too; split_points states it explicitly. Megatron refuses an uneven split "
+                "unless the counts are given; torchtitan and NeMo AutoModel split as here.",
      .check = check_even},
     {.id = "pp.split_points",
      .summary = "split_points are ascending first layers, one for each stage after the first",
@@ -193,10 +192,10 @@ constexpr std::array<Rule, 8> kRules = {{
      .check = check_tied},
     {.id = "pp.microbatches",
      .summary = "the micro-batches of a step are a multiple of pipeline.microbatches",
-     .explain = "A step has global_batch_size / (micro_batch_size * dp) micro-batches for each "
-                "pipeline, and the schedule runs pipeline.microbatches of them at a time. More "
-                "micro-batches make the bubble smaller: (pp - 1) / (microbatches + pp - 1) for "
-                "1f1b.",
+     .explain =
+         "A step has global_batch_size / (micro_batch_size * dp) micro-batches for each pipeline, "
+         "and the schedule runs pipeline.microbatches of them at a time. More micro-batches make "
+         "the bubble smaller: (pp - 1) / (microbatches + pp - 1) for 1f1b.",
      .check = check_microbatches},
 }};
 

@@ -70,7 +70,7 @@ CheckedPlan check_loaded(const config::Plan& plan, std::optional<model::ModelCon
   checked.model = std::move(model);
   const MeshDraft draft = draft_mesh(plan, world_size, found);
   checked.mesh = draft.sizes;
-  std::optional<Layout> smallest;  // what rules look at when there is no mesh
+  std::optional<Layout> smallest;  // what rules check when there is no mesh
   if (checked.model.has_value() && draft.axes.has_value()) {
     auto& layout = draft.sizes.has_value() ? checked.layout : smallest;
     layout = build_layout(plan, *checked.model, draft.sizes.value_or(*draft.axes), found);

@@ -9,13 +9,10 @@ namespace {
 constexpr std::array<Rule, 3> kRules = {{
     {.id = "runtime.unsupported",
      .summary = "the plan asks only for what this build of am-run can run",
-     .explain =
-         "am-plan checks, draws and measures every plan of the schema. am-run refuses those that "
-         "it "
-         "cannot run, at the key that asks for it and before any rank starts, instead of running "
-         "something else. Of models it runs llama, mistral, qwen2 and qwen3, with a rotary "
-         "embedding of type default, linear or llama3, and silu.\n\nThe help line names a value "
-         "that runs.",
+     .explain = "am-plan checks, draws and measures every plan of the schema. am-run refuses those "
+                "that it cannot run, at the key that asks for it and before any rank starts. Of "
+                "models it runs llama, mistral, qwen2 and qwen3, with a rotary embedding of type "
+                "default, linear or llama3, and silu.\n\nThe help line names a value that runs.",
      .check = nullptr},
     {.id = "runtime.backend",
      .summary = "the library of the collectives exists on this machine",
@@ -29,7 +26,7 @@ constexpr std::array<Rule, 3> kRules = {{
      .explain =
          "Under torchrun, Slurm, MPI or Kubernetes each process learns its rank and its peers from "
          "environment variables. Some of them without the others, or a rank that is not below the "
-         "world's size, would make a job that waits for a rank that never comes.\n\n"
+         "world's size, would make a job that waits for a rank that never starts.\n\n"
          "Start am-run without those variables to let it start this machine's ranks itself.",
      .check = nullptr},
 }};

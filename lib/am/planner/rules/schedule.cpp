@@ -9,21 +9,20 @@ namespace {
 constexpr std::array<Rule, 6> kRules = {{
     {.id = "schedule.syntax",
      .summary = "a schedule file has one line a rank, of passes and bubbles",
-     .explain =
-         "The file is CSV as PyTorch's pipeline schedules write it: a line for each rank, cells "
-         "in the order of execution, an empty cell for a bubble. A pass is a stage, a kind and a "
-         "micro-batch: 2F0 is the forward of stage 2 on micro-batch 0, 2B0 its backward, 2I0 and "
-         "2W0 the backward's parts for the input and for the weights. (2F1;5B0)OVERLAP_F_B is a "
-         "forward and a backward side by side.\n\n"
-         "Messages and gathered parameters (SEND_F, UNSHARD and so on) are not written: they "
-         "follow from the order of the passes.",
+     .explain = "The file is CSV as PyTorch's pipeline schedules write it: a line for each rank, "
+                "cells in the order of execution, an empty cell for a bubble. A pass is a stage, a "
+                "kind and a micro-batch: 2F0 is the forward of stage 2 on micro-batch 0, 2B0 its "
+                "backward, 2I0 and 2W0 the backward's parts for the input and for the weights. "
+                "(2F1;5B0)OVERLAP_F_B is a forward and a backward side by side.\n\n"
+                "Messages and gathered parameters (SEND_F, UNSHARD and so on) are not written: "
+                "they follow from the order of the passes.",
      .check = nullptr},
     {.id = "schedule.passes",
      .summary = "a schedule runs every stage once on every micro-batch",
      .explain = "Each stage has one forward (F) for each micro-batch, and either one whole "
                 "backward (B) or its two parts (I and W). A pass that is missing would train on "
-                "less than the batch, one that is there twice would count its gradient twice. "
-                "The numbers of stages and micro-batches are the largest that the file names.",
+                "less than the batch, one that is there twice would count its gradient twice. The "
+                "numbers of stages and micro-batches are the largest that the file names.",
      .check = nullptr},
     {.id = "schedule.order",
      .summary = "a schedule's backwards come after their forwards",
@@ -36,12 +35,11 @@ constexpr std::array<Rule, 6> kRules = {{
                 "line. The stage belongs to the rank that names it first.",
      .check = nullptr},
     {.id = "schedule.deadlock",
-     .summary = "a schedule comes to its end",
-     .explain =
-         "A forward needs the forward of the stage before it, a backward that of the stage behind "
-         "it. When ranks wait for each other in a circle the job hangs. Each rank that would wait "
-         "for ever is reported, at the pass that it waits with and what that needs. The cause is "
-         "often one pass that stands too early in one line.",
+     .summary = "a schedule does not deadlock",
+     .explain = "A forward needs the forward of the stage before it, a backward that of the stage "
+                "behind it. When ranks wait for each other in a circle the job hangs. Each rank "
+                "that would wait for ever is reported, at the pass that it waits with and what "
+                "that needs. The cause is often one pass that stands too early in one line.",
      .check = nullptr},
     {.id = "schedule.plan",
      .summary = "a schedule file has as many ranks as the plan's pipeline",

@@ -118,17 +118,16 @@ void check_autocast(const RuleContext& context, Diagnostics& found) {
   const auto* config = fsdp2(context);
   if (config == nullptr || config->autocast_dtype != "float32") return;
   found.error("strategy.autocast", context.plan.span("strategy.autocast_dtype"),
-              "autocast to float32 does nothing: autocast narrows",
+              "autocast_dtype = \"float32\" does nothing: autocast only lowers the precision",
               "autocast_dtype = \"bfloat16\", or remove the key");
 }
 
 constexpr std::array<Rule, 11> kRules = {{
     {.id = "tp.strategy",
      .summary = "ddp does not support tensor parallelism",
-     .explain =
-         "ddp keeps a whole model on every rank. Use the strategy fsdp2 (or megatron_fsdp) with "
-         "tp_size > 1; with dp_size = 1 fsdp2 shards nothing and tensor parallelism is all that "
-         "remains.",
+     .explain = "ddp keeps a whole model on every rank. Use the strategy fsdp2 (or megatron_fsdp) "
+                "with tp_size > 1; with dp_size = 1 fsdp2 shards nothing and tensor parallelism is "
+                "all that remains.",
      .check = check_tp},
     {.id = "pp.strategy",
      .summary = "only fsdp2 supports pipeline parallelism",
@@ -139,67 +138,60 @@ constexpr std::array<Rule, 11> kRules = {{
      .summary = "ddp does not support context parallelism",
      .explain = "Context parallelism cuts the sequence over cp ranks, whose gradients are reduced "
                 "with those of the data-parallel ranks. fsdp2 and megatron_fsdp reduce over dp and "
-                "cp together; ddp knows dp alone.",
+                "cp together; ddp reduces over dp alone.",
      .check = check_cp},
     {.id = "ep.experts",
      .summary = "expert parallelism needs a model with experts, and fsdp2",
      .explain = "ep_size > 1 places whole experts on different ranks, the same number on each, so "
-                "that it divides the number of experts. A dense model has none, and it would do "
-                "nothing.",
+                "that it divides the number of experts. A dense model has no experts, and ep_size "
+                "would do nothing.",
      .check = check_ep},
     {.id = "hsdp.strategy",
      .summary = "dp_replicate_size > 1 (hybrid sharding) needs fsdp2",
      .explain =
-         "ddp replicates over all of dp anyway. megatron_fsdp shards over one flat group, as "
-         "in NeMo AutoModel. Only fsdp2 has a two-dimensional (dp_replicate, dp_shard) mesh.",
+         "ddp replicates over all of dp anyway. megatron_fsdp shards over one flat group, as in "
+         "NeMo AutoModel. Only fsdp2 has a two-dimensional (dp_replicate, dp_shard) mesh.",
      .check = check_hsdp},
     {.id = "strategy.async_tp",
      .summary = "asynchronous tensor parallelism needs sequence parallelism",
-     .explain =
-         "The overlap splits the all-gather before and the reduce-scatter after each pair of "
-         "linear "
-         "layers. Without sequence parallelism there is an all-reduce instead, which cannot be "
-         "split so.",
+     .explain = "The overlap splits the all-gather before and the reduce-scatter after each pair "
+                "of linear layers. Without sequence parallelism there is an all-reduce instead, "
+                "which cannot be split so.",
      .check = check_async_tp},
     {.id = "strategy.reshard",
      .summary = "a number for reshard_after_forward divides the sharding group",
-     .explain =
-         "After forward a unit's parameters can be kept on a smaller group than the one they are "
-         "sharded over (usually one node), so that backward's all-gather stays inside it. That "
-         "group's size must divide dp_shard * cp.",
+     .explain = "After forward a unit's parameters can be kept on a smaller group than the one "
+                "they are sharded over (usually one node), so that backward's all-gather stays "
+                "inside it. That group's size must divide dp_shard * cp.",
      .check = check_reshard},
     {.id = "strategy.autocast",
      .summary = "autocast_dtype is a 16-bit dtype",
-     .explain =
-         "Under autocast matrix products and attention run in autocast_dtype and the rest stays as "
-         "it is. torch.autocast takes float32 for a mistake and turns itself off. To compute in "
-         "float32, leave the key out and set mp_policy.param_dtype.",
+     .explain = "Under autocast matrix products and attention run in autocast_dtype and the rest "
+                "stays as it is. torch.autocast treats float32 as a mistake and turns itself off. "
+                "To compute in float32, leave the key out and set mp_policy.param_dtype.",
      .check = check_autocast},
     {.id = "strategy.float32",
      .summary = "a strategy without a mixed-precision policy computes in float32 (a warning)",
-     .explain =
-         "fsdp2 has mp_policy, by default bfloat16 with reductions in float32. ddp and "
-         "megatron_fsdp "
-         "compute in the dtype that they store, model.dtype, which is float32 unless the plan says "
-         "otherwise: on a GPU a fraction of the speed, and a prediction that is not comparable "
-         "with fsdp2's. The warning comes where [cluster] gpu or the backend says that it is one.",
+     .explain = "fsdp2 has mp_policy, by default bfloat16 with reductions in float32. ddp and "
+                "megatron_fsdp compute in the dtype that they store, model.dtype, which is float32 "
+                "unless the plan says otherwise: on a GPU a fraction of the speed, and a "
+                "prediction that is not comparable with fsdp2's. The warning comes where [cluster] "
+                "gpu or the backend says that it is one.",
      .check = check_float32},
     {.id = "strategy.ignored_params",
      .summary = "every glob of ignored_params matches a parameter",
-     .explain =
-         "ignored_params lists globs over the names of parameters that FSDP leaves whole on every "
-         "data-parallel rank, as fully_shard's argument does. PyTorch leaves their gradients to "
-         "the user as well; here they are summed over the data-parallel ranks when backward is "
-         "over, so that the copies stay equal.",
+     .explain = "ignored_params lists globs over the names of parameters that FSDP leaves whole on "
+                "every data-parallel rank, as fully_shard's argument does. PyTorch leaves their "
+                "gradients to the user as well; here they are summed over the data-parallel ranks "
+                "when backward is over, so that the copies stay equal.",
      .check = nullptr},
     {.id = "strategy.shard_placement",
      .summary = "every glob of shard_placement matches parameters that its dimension cuts evenly",
-     .explain =
-         "shard_placement = { \"model.layers.*.mlp.down_proj.weight\" = 1 } cuts parameters on "
-         "another dimension than 0, as what fully_shard's shard_placement_fn returns does. As "
-         "there, only pieces on dimension 0 may be uneven: every other one is divided by the ranks "
-         "that parameters are sharded over, after tensor parallelism had its part. Where several "
-         "globs match, the last one counts.",
+     .explain = "shard_placement = { \"model.layers.*.mlp.down_proj.weight\" = 1 } cuts parameters "
+                "on another dimension than 0, as fully_shard's shard_placement_fn does. As there, "
+                "only pieces on dimension 0 may be uneven: every other one is divided by the ranks "
+                "that parameters are sharded over, after the cut over tp. Where several globs "
+                "match, the last one counts.",
      .check = nullptr},
 }};
 

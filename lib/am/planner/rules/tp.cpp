@@ -70,7 +70,7 @@ bool cuts(const RuleContext& context, int64_t length) {
 }
 
 // Uneven pieces are legal: the last ranks get less, and collectives pad them. Heads are not judged
-// so: half a head is no smaller piece but a wrong one.
+// so: a part with half a head cannot compute attention.
 void warn_uneven(const RuleContext& context, const char* rule, const char* key, int64_t length,
                  Diagnostics& found) {
   const int64_t tp = context.axes->tp;
@@ -148,7 +148,8 @@ constexpr std::array<Rule, 13> kRules = {{
      .explain =
          "Attention is computed head by head, and a tensor-parallel rank computes some of the "
          "heads. q_proj is cut by rows into tp_size parts, and a part must hold whole heads.\n\n"
-         "A plan of one's own that does not cut q_proj, k_proj and v_proj is free of this rule.",
+         "The rule does not apply to a tensor-parallel plan that leaves q_proj, k_proj and v_proj "
+         "whole.",
      .needs = Needs::kLayout,
      .check = check_heads},
     {.id = "tp.kv_heads",
@@ -164,44 +165,40 @@ constexpr std::array<Rule, 13> kRules = {{
      .explain =
          "gate_proj and up_proj are cut by rows, down_proj by columns. When tp_size does not "
          "divide them the last ranks get a smaller piece or none: the result is right, the ranks "
-         "with whole pieces set the time, and matrices of odd sizes are slow. Megatron refuses "
-         "it; torch's DTensor, and with it torchtitan and NeMo AutoModel, pads.",
+         "with whole pieces set the time, and matrices of odd sizes are slow. Megatron refuses it; "
+         "torch's DTensor, and with it torchtitan and NeMo AutoModel, pads.",
      .needs = Needs::kLayout,
      .check = check_ffn},
     {.id = "tp.vocab",
      .summary = "tp_size divides vocab_size (a warning)",
-     .explain =
-         "The embedding and the head are cut over the vocabulary. Tokenizers have odd sizes, "
-         "GPT-2's 50257 is 29 * 1733; uneven pieces are padded for the collectives. "
-         "Megatron pads the table itself, to a multiple of 128 * tp_size. A model that is trained "
-         "from scratch is better off with a vocab_size rounded up in its config.",
+     .explain = "The embedding and the head are cut over the vocabulary. Tokenizers have odd "
+                "sizes, GPT-2's 50257 is 29 * 1733; uneven pieces are padded for the collectives. "
+                "Megatron pads the table itself, to a multiple of 128 * tp_size. A model that is "
+                "trained from scratch is better off with a vocab_size rounded up in its config.",
      .needs = Needs::kLayout,
      .check = check_vocabulary},
     {.id = "tp.hidden",
      .summary = "tp_size divides hidden_size, where a plan cuts it (a warning)",
-     .explain =
-         "Most plans cut heads, feed-forward and vocabulary and leave the hidden state whole. "
-         "Some cut a projection along the hidden state, phi3's attention for one: there uneven "
-         "pieces cost time and padding.",
+     .explain = "Most plans cut heads, feed-forward and vocabulary and leave the hidden state "
+                "whole. Some cut a projection along the hidden state, phi3's attention for one: "
+                "there uneven pieces cost time and padding.",
      .needs = Needs::kLayout,
      .check = check_hidden},
     {.id = "tp.experts",
-     .summary = "tensor parallelism of a model with experts comes with sequence parallelism (a "
-                "warning)",
-     .explain =
-         "Routed experts are not cut over tp. Without sequence_parallel every tensor-parallel "
-         "rank has all tokens, and sends all of them through the router and the experts: tp_size "
-         "ranks compute the same. With it each has its own part of the sequence. Megatron refuses "
-         "to train such a model, in the first forward.",
+     .summary =
+         "tensor parallelism of a model with experts comes with sequence parallelism (a warning)",
+     .explain = "Routed experts are not cut over tp. Without sequence_parallel every "
+                "tensor-parallel rank has all tokens, and sends all of them through the router and "
+                "the experts: tp_size ranks compute the same. With it each has its own part of the "
+                "sequence. Megatron refuses to train such a model, in the first forward.",
      .check = check_experts},
     {.id = "tp.qk_norm",
-     .summary = "norms over query and key heads sum their gradients over tp (a note of `am-plan "
-                "tp`)",
-     .explain =
-         "q_norm and k_norm are one weight for all heads, and a tensor-parallel rank normalises "
-         "its own heads only: each rank sees a part of the gradient. automesh sums the parts over "
-         "tp whether or not the plan has a style for the norms. Where that is left out the "
-         "replicas drift apart, without an error.",
+     .summary =
+         "norms over query and key heads sum their gradients over tp (a note of `am-plan tp`)",
+     .explain = "q_norm and k_norm are one weight for all heads, and a tensor-parallel rank "
+                "normalises its own heads only: each rank sees a part of the gradient. automesh "
+                "sums the parts over tp whether or not the plan has a style for the norms. Where "
+                "that is left out the replicas drift apart, without an error.",
      .check = nullptr},
     {.id = "tp.plan",
      .summary = "strategy.tp_plan names a tensor-parallel plan that can be read",
@@ -210,17 +207,15 @@ constexpr std::array<Rule, 13> kRules = {{
          "TOML file with such a table (at its top level, or in a section [tp_plan]), a registered "
          "family's name, or \"libmine.so:symbol\": a C function without arguments that returns the "
          "table as TOML text (see tp.plugin).\n\nPaths are relative to the plan. `am-plan tp PLAN` "
-         "shows the plan "
-         "that is used, and what each line matches.",
+         "shows the plan that is used, and what each line matches.",
      .check = nullptr},
     {.id = "tp.plugin",
      .summary = "a plan loads a plugin only where that is allowed",
      .explain =
-         "Loading a library runs its code, with all that its user may do. A plan is often somebody "
-         "else's, so \"libmine.so:symbol\" in one is loaded only with --allow-plugins on the "
-         "command "
-         "line, or AM_ALLOW_PLUGINS=1 in the environment; no file can allow it. The plan that lies "
-         "in a checkpoint or a run folder is data: from it no plugin is ever loaded.",
+         "Loading a library runs its code with the user's rights. A plan often comes from somebody "
+         "else, so \"libmine.so:symbol\" in one is loaded only with --allow-plugins on the command "
+         "line, or AM_ALLOW_PLUGINS=1 in the environment; no file can allow it. A plan in a "
+         "checkpoint or a run folder is data and never loads a plugin.",
      .check = nullptr},
     {.id = "tp.sequence",
      .summary = "sequence_parallel = true has an effect",
@@ -234,8 +229,8 @@ constexpr std::array<Rule, 13> kRules = {{
      .summary = "every pattern of a tensor-parallel plan matches a module",
      .explain =
          "A pattern is a module's full name, where `*` stands for one component: "
-         "\"model.layers.*.mlp.up_proj\". A pattern that matches nothing is a slip, and the module "
-         "that was meant would be replicated without a word: more memory, and no speed.\n\n"
+         "\"model.layers.*.mlp.up_proj\". A pattern that matches nothing is a typing error, and "
+         "the intended module would be replicated silently: more memory, and no speed.\n\n"
          "When several patterns match a module, the last one counts.",
      .check = nullptr},
     {.id = "tp.style",
@@ -250,11 +245,10 @@ constexpr std::array<Rule, 13> kRules = {{
     {.id = "tp.pair",
      .summary = "modules that feed each other are cut so that they fit",
      .explain =
-         "q_proj, k_proj and v_proj are cut alike, and o_proj takes what they give: colwise, then "
+         "q_proj, k_proj and v_proj are cut alike, and o_proj takes their output: colwise, then "
          "rowwise. The same holds for gate_proj and up_proj before down_proj. One without the "
-         "other "
-         "would compute with a part of a tensor as if it were the whole.\n\n"
-         "Gradients have the same trap. A replicated weight that acts on a part of the heads or of "
+         "other would compute with a part of a tensor as if it were the whole.\n\n"
+         "The same holds for gradients. A replicated weight that acts on a part of the heads or of "
          "the sequence sees only a part of its gradient, which must be summed over tp; one that "
          "sees all of it must not be summed. With sequence_parallel = true every norm between "
          "layers takes \"sequence_parallel\".",

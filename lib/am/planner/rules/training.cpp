@@ -58,7 +58,7 @@ void check_documents(const RuleContext& context, Diagnostics& found) {
   if (data.reset_position_ids && !data.eod_token) {
     found.error("data.documents", context.plan.span("data.reset_position_ids"),
                 "reset_position_ids = true needs to know where documents end",
-                "eod_token = N, the token that ends a document");
+                "set eod_token to the token that ends a document");
   } else if (data.eod_token && context.model != nullptr &&
              *data.eod_token >= context.model->vocab_size) {
     found.error(
@@ -161,8 +161,8 @@ void check_on_nonfinite(const RuleContext& context, Diagnostics& found) {
   if (wanted == "stop" || megatron == nullptr || !megatron->check_for_nan_in_grad) return;
   if (scales_loss(context.plan)) return;  // turns that check off
   found.warning("train.on_nonfinite", context.plan.span("train.on_nonfinite"),
-                cat("on_nonfinite = \"", wanted, "\" comes too late: check_for_nan_in_grad = true ",
-                    "has stopped the job before"),
+                cat("on_nonfinite = \"", wanted, "\" has no effect: check_for_nan_in_grad = true ",
+                    "stops the job first"),
                 "check_for_nan_in_grad = false in [strategy]");
 }
 
@@ -187,12 +187,11 @@ constexpr std::array<Rule, 12> kRules = {{
      .needs = Needs::kFiles,
      .check = check_missing},
     {.id = "data.documents",
-     .summary = "documents that are packed into sequences end with a known token",
-     .explain =
-         "With reset_position_ids several documents share a sequence: positions start again at 0 "
-         "after each one, and attention does not look from one into another, as if each were a "
-         "sequence of its own. eod_token says which token ends a document; it belongs to the "
-         "document that it ends.",
+     .summary = "documents packed into sequences end with a known token",
+     .explain = "With reset_position_ids several documents share a sequence: positions start again "
+                "at 0 after each one, and attention does not look from one into another, as if "
+                "each were a sequence of its own. eod_token says which token ends a document; it "
+                "belongs to the document that it ends.",
      .check = check_documents},
     {.id = "data.tokenizer",
      .summary = "the tokenizer exists and fits the model's vocabulary",
@@ -242,13 +241,13 @@ constexpr std::array<Rule, 12> kRules = {{
     {.id = "scheduler.min_lr",
      .summary = "min_lr does not exceed lr",
      .explain = "The schedules fall from optimizer.lr to scheduler.min_lr. The other way round the "
-                "rate would rise at the end of training, which is never meant.",
+                "rate would rise at the end of training, which is never intended.",
      .check = check_min_lr},
     {.id = "checkpoint.resume",
      .summary = "the checkpoint to resume from exists",
      .explain = "\"auto\" takes the newest finished checkpoint and starts anew when there is none; "
-                "\"none\" always starts anew. A path must exist: a slip must not restart a job "
-                "from step 0.",
+                "\"none\" always starts anew. A path must exist: a typing error must not restart a "
+                "job from step 0.",
      .needs = Needs::kFiles,
      .check = check_resume},
 }};
