@@ -1,9 +1,10 @@
 """am-plan cost, search and calibrate."""
 
 import json
+import subprocess
 import unittest
 
-from cli_support import MODELS, PlanCase
+from cli_support import MODELS, SOURCE, PlanCase
 
 MESH = "[mesh]\nworld_size = 64\ntp_size = 4\n[train]\nseq_len = 8192\nglobal_batch_size = 128\n"
 
@@ -257,6 +258,14 @@ class CostTest(PlanCase):
         for message in ('tp = "0"', "hidden is missing", 'implementation = "megatrn"', "seq_len is missing",
                         'format = "bf17"', 'tp = "x"', 'no GPU is called "h1000"'):
             self.assertIn(message, said)
+
+    def test_built_in_runs_are_what_the_script_makes(self):
+        clean = self.folder / "clean.csv"
+        done = subprocess.run([SOURCE / "scripts/clean_measurements.py", "-o", clean], capture_output=True,
+                              text=True, check=True)
+        self.assertIn("635 runs, 521 of them timed", done.stdout)
+        self.assertIn("left out 14: fine-tuning", done.stdout)
+        self.assertEqual(clean.read_text(), (SOURCE / "plans/measured/runs.csv").read_text())
 
     def test_bad_rows(self):
         table = self.write("rows.csv", 'a,b\n1,2,3\n"open\n')

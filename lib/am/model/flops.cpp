@@ -101,11 +101,6 @@ double nvidia_flops_per_token(const ModelConfig& config, int64_t seq_len) {
   return 6.0 * (sums.weights + head_weights(config)) + 12.0 * sums.attention;
 }
 
-double korthikanti_hardware_flops_per_token(const ModelConfig& config, int64_t seq_len) {
-  const LayerSums sums = layer_sums(config, seq_len);
-  return 8.0 * sums.weights + 16.0 * sums.attention + 6.0 * head_weights(config);
-}
-
 double korthikanti_flops_per_token(const ModelConfig& config, int64_t seq_len) {
   const LayerSums sums = layer_sums(config, seq_len);
   return 6.0 * sums.weights + 12.0 * sums.attention + 6.0 * head_weights(config);

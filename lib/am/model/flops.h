@@ -45,12 +45,8 @@ double megatron_bridge_flops_per_token(const ModelConfig& config, int64_t seq_le
 // NVIDIA's DGX Cloud benchmarks and NeMo to 24.07: 12 L h^2 (1 + k/n + s/h) + 18 L f h + 6 V h,
 // that is 6 for each multiplied weight and attention as if it were not causal.
 double nvidia_flops_per_token(const ModelConfig& config, int64_t seq_len);
-// Hardware operations with every layer's forward computed twice (Narayanan et al., SC 2021, and
-// BigScience's tables): 96 L h^2 (1 + s/6h + V/16Lh), that is 8 for each weight of the layers, 6
-// for the head's, and 16 L n d s of attention.
-double korthikanti_hardware_flops_per_token(const ModelConfig& config, int64_t seq_len);
-// Korthikanti et al., 2022, model operations: 72 L h^2 (1 + s/6h + V/12hL), the same without the
-// second forward.
+// Korthikanti et al., 2022: 72 L h^2 (1 + s/6h + V/12hL), that is 6 for each weight of the layers
+// and of the head, and 12 L n d s of attention.
 double korthikanti_flops_per_token(const ModelConfig& config, int64_t seq_len);
 
 }  // namespace am::model

@@ -110,11 +110,6 @@ bool is_frozen(const config::Plan& plan, std::string_view parameter) {
   return matches_any(plan.model.freeze_params, parameter);
 }
 
-bool is_ignored(const config::Plan& plan, std::string_view parameter) {
-  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
-  return fsdp2 != nullptr && matches_any(fsdp2->ignored_params, parameter);
-}
-
 void choose_parameters(const config::Plan& plan, Layout& layout, Diagnostics& found) {
   Choice choice(plan, layout, found);
   choice.freeze();

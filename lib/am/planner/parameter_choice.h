@@ -10,9 +10,8 @@
 
 namespace am::planner {
 
-// Whether one of model.freeze_params, or of fsdp2's ignored_params, matches the parameter's name.
+// Whether one of model.freeze_params matches the parameter's name.
 bool is_frozen(const config::Plan& plan, std::string_view parameter);
-bool is_ignored(const config::Plan& plan, std::string_view parameter);
 
 // Sets `trainable`, `ignored`, `fsdp` and `fsdp_dim` of the layout's parameters, whose tp and FSDP
 // cuts are there. A glob's `*` also matches dots. Adds "model.freeze_params",

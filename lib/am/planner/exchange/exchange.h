@@ -107,6 +107,9 @@ std::optional<Imported> import_plan(const Framework& framework, std::string_view
                                     const std::string& file, Diagnostics& found,
                                     bool force = false);
 
+// A size of the model by its name in Geometry, "num_hidden_layers"; 0 for what it has none of.
+int64_t model_size(const model::ModelConfig& model, std::string_view config_key);
+
 // Adds "exchange.model" where the file repeats a size that the model does not have.
 void compare_geometry(const Imported& imported, const model::ModelConfig& model, Diagnostics& found,
                       bool force = false);

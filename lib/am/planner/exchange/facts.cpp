@@ -4,27 +4,22 @@
 #include <array>
 #include <cctype>
 
+#include "am/base/error.h"
 #include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/config/batch.h"
+#include "am/config/field.h"
+#include "am/config/schedule_names.h"
 #include "am/planner/rules/catalogue.h"
 #include "am/planner/stages.h"
 
 namespace am::planner {
 namespace {
 
-struct ScheduleName {
-  std::string_view ours;
-  std::string_view torch;
-};
-constexpr std::array<ScheduleName, 7> kSchedules = {
-    {{"gpipe", "GPipe"},
-     {"1f1b", "1F1B"},
-     {"interleaved_1f1b", "Interleaved1F1B"},
-     {"looped_bfs", "LoopedBFS"},
-     {"interleaved_zero_bubble", "InterleavedZeroBubble"},
-     {"zbv_zero_bubble", "ZBVZeroBubble"},
-     {"dual_pipe_v", "DualPipeV"}}};
+// PyTorch's names, in the order of config::kScheduleNames.
+constexpr std::array<std::string_view, config::kScheduleNames.size()> kTorchNames = {
+    "GPipe",         "1F1B",     "Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble",
+    "ZBVZeroBubble", "DualPipeV"};
 
 // Lower case, without what separates words.
 std::string folded(std::string_view name) {
@@ -107,18 +102,23 @@ int64_t Facts::ranks_per_node() const {
 
 int64_t Facts::nodes() const { return world() / ranks_per_node(); }
 
+Json Facts::value(std::string_view key) const {
+  const size_t dot = key.find('.');
+  const config::FieldSpec* field = config::find_field(key.substr(0, dot), key.substr(dot + 1),
+                                                      config::strategy_name(plan.strategy));
+  AM_ASSERT(field != nullptr, cat("a plan has no ", key));
+  return field->get(plan);
+}
+
 std::string torch_schedule_name(std::string_view ours) {
-  for (const ScheduleName& name : kSchedules) {
-    if (name.ours == ours) return std::string(name.torch);
-  }
-  return std::string(ours);
+  const auto& names = config::kScheduleNames;
+  const auto at = std::find(names.begin(), names.end(), ours) - names.begin();
+  return std::string(kTorchNames.at(static_cast<size_t>(at)));
 }
 
 std::optional<std::string> our_schedule_name(std::string_view any) {
-  for (const ScheduleName& name : kSchedules) {
-    if (folded(any) == folded(name.torch) || folded(any) == folded(name.ours)) {
-      return std::string(name.ours);
-    }
+  for (const std::string_view ours : config::kScheduleNames) {
+    if (folded(any) == folded(ours)) return std::string(ours);
   }
   return std::nullopt;
 }

@@ -26,6 +26,9 @@ struct Facts {
   bool checkpoints;      // layers, fully or not
   std::string model;     // the config's folder, as the plan has it relative to here
 
+  // As a plan's file holds it, by the key's name: "train.seed".
+  Json value(std::string_view key) const;
+
   int64_t world() const { return mesh.world_size(); }
   // Sequences that a rank takes before gradients may be reduced: a pipeline round of them.
   int64_t local_batch() const { return plan.train.micro_batch_size * microbatches; }

@@ -3,10 +3,9 @@
 #include "am/planner/exchange/exchange.h"
 
 namespace am::planner {
-namespace {
 
-// By the names that Geometry::config_key has; a dense model has no experts.
-std::optional<int64_t> size_of(const model::ModelConfig& model, std::string_view key) {
+// A dense model has no experts.
+int64_t model_size(const model::ModelConfig& model, std::string_view config_key) {
   const model::MoeConfig moe = model.moe.value_or(model::MoeConfig{});
   const std::pair<std::string_view, int64_t> sizes[] = {
       {"num_hidden_layers", model.num_hidden_layers},
@@ -19,21 +18,19 @@ std::optional<int64_t> size_of(const model::ModelConfig& model, std::string_view
       {"num_experts_per_tok", moe.experts_per_token},
       {"moe_intermediate_size", moe.expert_width}};
   for (const auto& [name, value] : sizes) {
-    if (name == key) return value;
+    if (name == config_key) return value;
   }
-  return std::nullopt;
+  return 0;
 }
-
-}  // namespace
 
 void compare_geometry(const Imported& imported, const model::ModelConfig& model, Diagnostics& found,
                       bool force) {
   for (const Geometry& size : imported.geometry) {
-    const auto of_model = size_of(model, size.config_key);
-    if (!of_model.has_value() || *of_model == size.value) continue;
+    const int64_t of_model = model_size(model, size.config_key);
+    if (of_model == size.value) continue;
     found.add({"exchange.model", force ? Severity::kWarning : Severity::kError, size.span,
                cat(size.key, " ", size.value, ", but the model of ", model.file, " has ",
-                   size.config_key, " = ", *of_model),
+                   size.config_key, " = ", of_model),
                force ? "" : "--model with the model that the file is for, or --force"});
   }
 }

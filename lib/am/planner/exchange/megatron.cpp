@@ -3,6 +3,7 @@
 #include "am/planner/exchange/megatron.h"
 
 #include <array>
+#include <span>
 
 #include "am/base/text.h"
 #include "am/base/units.h"
@@ -116,16 +117,9 @@ class Writer {
     flag("ckpt-format", std::string("fsdp_dtensor"));
     flag("data-parallel-sharding-strategy",
          std::string(kMegatronSharding[static_cast<size_t>(config.zero_dp_strategy)]));
-    if (config.overlap_grad_reduce) flag("overlap-grad-reduce");
-    if (config.overlap_param_gather) flag("overlap-param-gather");
-    if (config.grad_reduce_in_fp32) flag("accumulate-allreduce-grads-in-fp32");
-    if (!config.check_for_nan_in_grad) flag("no-check-for-nan-in-loss-and-grad");
-    if (config.average_in_collective) flag("ddp-average-in-collective");
-    if (config.calculate_per_token_loss) flag("calculate-per-token-loss");
-    if (config.keep_fp8_transpose_cache) flag("keep-fp8-transpose-cache");
-    if (config.nccl_ub) flag("use-nccl-ub");
-    if (config.fsdp_double_buffer) flag("fsdp-double-buffer");
-    if (config.init_fsdp_with_meta_device) flag("init-model-with-meta-device");
+    for (const MegatronSwitch& key : kMegatronSwitches) {
+      if (facts_.value(key.ours) != Json(key.inverted)) flag(key.theirs);
+    }
   }
 
   void add_precision() {
@@ -156,28 +150,38 @@ class Writer {
   void add_training() {
     flag("micro-batch-size", plan_.train.micro_batch_size);
     flag("global-batch-size", facts_.global_batch);
-    flag("seq-length", plan_.train.seq_len);
-    flag("train-iters", plan_.train.max_steps);
-    flag("seed", plan_.train.seed);
-    flag("clip-grad", plan_.train.max_grad_norm);
+    add_keys("train.");
     flag("optimizer", std::string("adam"));
-    flag("lr", plan_.optimizer.lr);
+    add_keys("optimizer.lr");
     flag("adam-beta1", plan_.optimizer.betas[0]);
     flag("adam-beta2", plan_.optimizer.betas[1]);
-    flag("adam-eps", plan_.optimizer.eps);
-    flag("weight-decay", plan_.optimizer.weight_decay);
+    add_keys("optimizer.eps");
+    add_keys("optimizer.weight_decay");
     add_scheduler();
-    flag("log-interval", plan_.metrics.every);
-    if (!plan_.checkpoint.dir.empty()) flag("save", plan_.checkpoint.dir);
-    if (plan_.checkpoint.every > 0) flag("save-interval", plan_.checkpoint.every);
-    if (plan_.checkpoint.async) flag("async-save");
+    add_keys("metrics.");
+    add_keys("checkpoint.");
+  }
+
+  // The keys of the plan that begin so.
+  void add_keys(std::string_view ours) {
+    for (const MegatronKey& key : kMegatronKeys) {
+      if (!starts_with(key.ours, ours)) continue;
+      const Json value = facts_.value(key.ours);
+      if (key.optional && (value.is_null() || value == "" || value == 0 || value == false)) {
+        continue;
+      }
+      if (value == true) {
+        flag(key.theirs);
+      } else {
+        flag(key.theirs, value.is_string() ? value.get<std::string>() : dump_json(value, -1));
+      }
+    }
   }
 
   void add_scheduler() {
     const config::SchedulerSection& scheduler = plan_.scheduler;
     flag("lr-decay-style", scheduler.name == "wsd" ? std::string("WSD") : scheduler.name);
-    flag("lr-warmup-iters", scheduler.warmup_steps);
-    flag("min-lr", scheduler.min_lr);
+    add_keys("scheduler.");
     if (scheduler.name == "wsd") {
       flag("lr-wsd-decay-style", std::string("linear"));
       flag("lr-wsd-decay-iters", scheduler.decay_steps);
@@ -188,28 +192,26 @@ class Writer {
 
   void add_model() {
     const model::ModelConfig& model = input_.model;
-    flag("num-layers", model.num_hidden_layers);
-    flag("hidden-size", model.hidden_size);
-    if (model.intermediate_size > 0) flag("ffn-hidden-size", model.intermediate_size);
-    flag("num-attention-heads", model.num_attention_heads);
-    if (model.num_key_value_heads != model.num_attention_heads) {
-      flag("group-query-attention");
-      flag("num-query-groups", model.num_key_value_heads);
-    }
-    if (model.head_dim > 0) flag("kv-channels", model.head_dim);
+    add_sizes_of(model, kMegatronSizes);
     flag("max-position-embeddings", std::max(model.max_position_embeddings, plan_.train.seq_len));
     flag("vocab-size", model.vocab_size);
-    if (model.moe.has_value()) {
-      flag("num-experts", model.moe->experts);
-      flag("moe-router-topk", model.moe->experts_per_token);
-      flag("moe-ffn-hidden-size", model.moe->expert_width);
-    }
+    add_sizes_of(model, kMegatronExpertSizes);
     if (!model.norm_bias) flag("normalization", std::string("RMSNorm"));
     if (model.gated_mlp) flag("swiglu");
     if (!model.tie_word_embeddings) flag("untie-embeddings-and-output-weights");
     out_.notes.push_back(
         "of the model only the sizes are written: add its rotary embedding, "
         "biases, tokenizer and data");
+  }
+
+  void add_sizes_of(const model::ModelConfig& model, std::span<const MegatronSize> sizes) {
+    for (const MegatronSize& size : sizes) {
+      const int64_t value = model_size(model, size.config_key);
+      const bool of_groups = size.config_key == "num_key_value_heads";
+      if (value == 0 || (of_groups && value == model.num_attention_heads)) continue;
+      if (of_groups) flag("group-query-attention");
+      flag(size.theirs, value);
+    }
   }
 
   const ExportInput& input_;

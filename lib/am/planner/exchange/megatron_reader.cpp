@@ -1,6 +1,7 @@
 // Megatron-LM's arguments to a plan.
 #include <algorithm>
-#include <set>
+#include <array>
+#include <span>
 
 #include "am/base/number.h"
 #include "am/base/text.h"
@@ -143,20 +144,9 @@ class Reader {
       return;
     }
     read_zero(draft);
-    const std::pair<const char*, const char*> flags[] = {
-        {"overlap-grad-reduce", "overlap_grad_reduce"},
-        {"overlap-param-gather", "overlap_param_gather"},
-        {"accumulate-allreduce-grads-in-fp32", "grad_reduce_in_fp32"},
-        {"ddp-average-in-collective", "average_in_collective"},
-        {"calculate-per-token-loss", "calculate_per_token_loss"},
-        {"keep-fp8-transpose-cache", "keep_fp8_transpose_cache"},
-        {"use-nccl-ub", "nccl_ub"},
-        {"fsdp-double-buffer", "fsdp_double_buffer"},
-        {"init-model-with-meta-device", "init_fsdp_with_meta_device"}};
-    for (const auto& [theirs, ours] : flags)
-      draft.set(cat("strategy.", ours), flag(theirs), theirs);
-    if (flag("no-check-for-nan-in-loss-and-grad")) {
-      draft.set("strategy.check_for_nan_in_grad", false, "no-check-for-nan-in-loss-and-grad");
+    for (const MegatronSwitch& key : kMegatronSwitches) {
+      const bool given = flag(key.theirs);
+      if (given || !key.inverted) draft.set(key.ours, given != key.inverted, key.theirs);
     }
   }
 
@@ -253,19 +243,10 @@ class Reader {
   }
 
   void read_training(Draft& draft) {
-    const std::pair<const char*, const char*> keys[] = {{"seq-length", "train.seq_len"},
-                                                        {"train-iters", "train.max_steps"},
-                                                        {"weight-decay", "optimizer.weight_decay"},
-                                                        {"adam-eps", "optimizer.eps"},
-                                                        {"lr", "optimizer.lr"},
-                                                        {"save", "checkpoint.dir"},
-                                                        {"save-interval", "checkpoint.every"},
-                                                        {"async-save", "checkpoint.async"}};
-    for (const auto& [theirs, ours] : keys) draft.copy(theirs, ours);
-    // Megatron's defaults, where a plan has others.
-    draft.set("train.seed", source_.integer("seed").value_or(1234), "seed");
-    draft.set("train.max_grad_norm", source_.number("clip-grad").value_or(1.0), "clip-grad");
-    draft.set("metrics.every", source_.integer("log-interval").value_or(100), "log-interval");
+    for (const MegatronKey& key : kMegatronKeys) {
+      if (key.absent && !source_.has(key.theirs)) draft.set(key.ours, *key.absent, key.theirs);
+      draft.copy(key.theirs, key.ours);
+    }
     draft.set_betas(source_.number("adam-beta1").value_or(0.9),
                     source_.number("adam-beta2").value_or(0.999), "adam-beta1");
     const std::string optimizer = source_.text("optimizer").value_or("adam");
@@ -282,60 +263,49 @@ class Reader {
       style = "linear";
     }
     draft.set("scheduler.name", style, kStyle);
-    draft.copy("lr-warmup-iters", "scheduler.warmup_steps");
-    draft.copy("min-lr", "scheduler.min_lr");
     draft.copy(style == "wsd" ? "lr-wsd-decay-iters" : "lr-decay-iters", "scheduler.decay_steps");
   }
 
-  // Sizes that the model's config.json has too.
   std::vector<Geometry> geometry() const {
-    static constexpr std::pair<const char*, std::string_view> kKeys[] = {
-        {"num-layers", "num_hidden_layers"},
-        {"hidden-size", "hidden_size"},
-        {"ffn-hidden-size", "intermediate_size"},
-        {"num-attention-heads", "num_attention_heads"},
-        {"num-query-groups", "num_key_value_heads"},
-        {"kv-channels", "head_dim"},
-        {"num-experts", "num_experts"},
-        {"moe-router-topk", "num_experts_per_tok"},
-        {"moe-ffn-hidden-size", "moe_intermediate_size"}};
     std::vector<Geometry> sizes;
-    for (const auto& [flag, key] : kKeys) {
-      const config::Value* value = source_.find(flag);
-      if (value == nullptr || value->kind != config::Value::Kind::kInteger) continue;
-      // Without the switch Megatron does not look at it.
-      if (key == "num_key_value_heads" && !source_.has("group-query-attention")) continue;
-      // With experts it is their width where no other is given.
-      if (key == "intermediate_size" && source_.has("num-experts")) continue;
-      sizes.push_back({cat("--", flag), key, value->integer, value->span});
+    for (const auto& group : {std::span<const MegatronSize>(kMegatronSizes),
+                              std::span<const MegatronSize>(kMegatronExpertSizes)}) {
+      for (const auto& [flag, key] : group) {
+        const config::Value* value = source_.find(flag);
+        if (value == nullptr || value->kind != config::Value::Kind::kInteger) continue;
+        // Without the switch Megatron does not look at it.
+        if (key == "num_key_value_heads" && !source_.has("group-query-attention")) continue;
+        // With experts it is their width where no other is given.
+        if (key == "intermediate_size" && source_.has("num-experts")) continue;
+        sizes.push_back({cat("--", flag), key, value->integer, value->span});
+      }
     }
     return sizes;
   }
 
   std::vector<Ignored> ignored() const {
-    static const std::set<std::string, std::less<>> kModel = {"num-layers",
-                                                              "hidden-size",
-                                                              "ffn-hidden-size",
-                                                              "num-attention-heads",
-                                                              "group-query-attention",
-                                                              "num-query-groups",
-                                                              "kv-channels",
-                                                              "max-position-embeddings",
-                                                              "vocab-size",
-                                                              "num-experts",
-                                                              "moe-router-topk",
-                                                              "moe-ffn-hidden-size",
-                                                              "normalization",
-                                                              "swiglu",
-                                                              "untie-embeddings-and-output-weights",
-                                                              "position-embedding-type",
-                                                              "rotary-base",
-                                                              "disable-bias-linear",
-                                                              "use-rotary-position-embeddings",
-                                                              "qk-layernorm"};
+    static constexpr std::array<std::string_view, 11> kOfModel = {
+        "group-query-attention",
+        "max-position-embeddings",
+        "vocab-size",
+        "normalization",
+        "swiglu",
+        "untie-embeddings-and-output-weights",
+        "position-embedding-type",
+        "rotary-base",
+        "disable-bias-linear",
+        "use-rotary-position-embeddings",
+        "qk-layernorm"};
+    const auto has = [](const auto& sizes, std::string_view key) {
+      return std::any_of(sizes.begin(), sizes.end(),
+                         [key](const MegatronSize& size) { return size.theirs == key; });
+    };
     std::vector<Ignored> out = source_.ignored("a plan has no key for it");
     for (Ignored& item : out) {
-      if (kModel.count(item.key) > 0) item.why = "the model's config.json says it";
+      const bool of_model = std::find(kOfModel.begin(), kOfModel.end(), item.key) != kOfModel.end();
+      if (of_model || has(kMegatronSizes, item.key) || has(kMegatronExpertSizes, item.key)) {
+        item.why = "the model's config.json says it";
+      }
       item.key.insert(0, "--");
     }
     return out;
