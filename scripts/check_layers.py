@@ -142,7 +142,7 @@ def self_test():
         "lib/am/planner/exchange/yaml_writer.cpp": ("#include <yaml.h>\n", [1]),
         "lib/am/odd/new.cpp": ("#include <vector>\n", [1]),
         "apps/am-plan/main.cpp": ('#include <CLI/CLI.hpp>\n#include "am/planner/memory.h"\n#include "am/runtime/group.h"\n', [3]),
-        "apps/am-run/main.cpp": ('#include "am/launch/local.h"\n#include "am/train/loop.h"\n#include "job/options.h"\n', [2]),
+        "apps/am-run/main.cpp": ('#include "am/launch/supervise/local.h"\n#include "am/train/loop.h"\n#include "job/options.h"\n', [2]),
         "apps/am-run-rank/main.cpp": ('#include <ATen/ATen.h>\n#include "am/train/loop.h"\n#include "job/options.h"\n', []),
     }
     with tempfile.TemporaryDirectory() as folder:

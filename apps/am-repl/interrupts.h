@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "am/launch/signal_scope.h"
+#include "am/launch/supervise/signal_scope.h"
 
 namespace am_repl {
 

@@ -18,7 +18,7 @@
 #include "am/inspect/completion.h"
 #include "am/inspect/rank_worker.h"
 #include "am/inspect/target.h"
-#include "am/launch/signal_thread.h"
+#include "am/launch/supervise/signal_thread.h"
 #include "am/runtime/torch_version.h"
 #include "am/term/printable.h"
 #include "common/output.h"

@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "am/base/text.h"
-#include "am/launch/doctor.h"
+#include "am/launch/doctor/doctor.h"
 #include "am/planner/dtype_size.h"
 #include "am/planner/memory.h"
 #include "am/planner/rules.h"

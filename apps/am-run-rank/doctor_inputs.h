@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "am/config/plan.h"
-#include "am/launch/doctor.h"
+#include "am/launch/doctor/doctor.h"
 #include "am/planner/rules.h"
 
 namespace am_run {

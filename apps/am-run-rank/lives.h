@@ -2,7 +2,7 @@
 // without a job.
 #pragma once
 
-#include "am/launch/environment.h"
+#include "am/launch/environment/environment.h"
 #include "job/options.h"
 
 namespace am_run {

@@ -2,7 +2,7 @@
 // wrong plan have one thing to say.
 #pragma once
 
-#include "am/launch/environment.h"
+#include "am/launch/environment/environment.h"
 
 namespace am_run {
 

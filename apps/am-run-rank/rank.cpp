@@ -15,10 +15,10 @@
 #include "am/base/units.h"
 #include "am/compat/distributed.h"
 #include "am/compat/init_utils.h"
-#include "am/launch/background_output.h"
-#include "am/launch/cores.h"
-#include "am/launch/rank_error.h"
-#include "am/launch/stop_signal.h"
+#include "am/launch/cause/rank_error.h"
+#include "am/launch/environment/cores.h"
+#include "am/launch/supervise/background_output.h"
+#include "am/launch/supervise/stop_signal.h"
 #include "am/observe/step_line.h"
 #include "am/parallel/parallel_model.h"
 #include "am/planner/parameter_choice.h"
@@ -91,7 +91,7 @@ class Rank {
 void Rank::join(const config::Plan& plan) {
   runtime::set_nccl_defaults(run_folder::RunFolder(run_root(options_)).logs());
   compat::initialize_distributed(dist_, parallel::backend_of(plan),
-                                  std::chrono::seconds(options_.timeout_seconds));
+                                 std::chrono::seconds(options_.timeout_seconds));
   runtime::WatchdogOptions watch;
   watch.on_stall = [this](const runtime::CollectiveError& error) {
     std::_Exit(report(error));  // the main thread does not return

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "am/launch/environment.h"
-#include "am/launch/signal_thread.h"
+#include "am/launch/environment/environment.h"
+#include "am/launch/supervise/signal_thread.h"
 #include "common/output.h"
 #include "job.h"
 #include "job/options.h"

@@ -1,7 +1,7 @@
 // Whether the ranks that this machine is to start fit into its memory.
 #pragma once
 
-#include "am/launch/memory_fit.h"
+#include "am/launch/doctor/memory_fit.h"
 #include "job/options.h"
 #include "job/plan_file.h"
 

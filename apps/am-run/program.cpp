@@ -6,7 +6,7 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
-#include "am/launch/environment.h"
+#include "am/launch/environment/environment.h"
 #include "am/run_folder/run_folder.h"
 #include "am/term/printable.h"
 #include "job.h"

@@ -16,7 +16,7 @@
 #include "am/base/error.h"
 #include "am/base/json.h"
 #include "am/base/text.h"
-#include "am/launch/process.h"
+#include "am/launch/supervise/process.h"
 
 namespace am_run {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "am/launch/gpu_driver.h"
+#include "am/launch/environment/gpu_driver.h"
 
 namespace am_run {
 

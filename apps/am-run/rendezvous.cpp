@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "am/base/json.h"
-#include "am/launch/node_board.h"
+#include "am/launch/cause/rank_state.h"
+#include "am/launch/nodes/node_board.h"
 #include "am/launch/nodes/store_boards.h"
-#include "am/launch/rank_state.h"
 
 namespace am_run {
 
@@ -44,7 +44,7 @@ Rendezvous::Rendezvous(const Options& options, launch::JobSpec& spec) {
   spec.agent_store = !options.exec();
   if (!several_nodes && options.exec()) return;
   if (options.node_rank == 0) {
-    server_ = std::make_unique<launch::StoreServer>(
+    server_ = std::make_shared<launch::StoreServer>(
         spec.master_port, several_nodes ? launch::Reach::kNetwork : launch::Reach::kThisMachine);
     spec.master_port = server_->port();
   }
@@ -56,7 +56,7 @@ Rendezvous::Rendezvous(const Options& options, launch::JobSpec& spec) {
   if (!several_nodes) return;
   std::shared_ptr<launch::Board> store;
   if (server_) {
-    store = std::make_shared<launch::ServedBoard>(*server_);
+    store = std::make_shared<launch::ServedBoard>(server_);
   } else {
     store =
         std::make_shared<launch::RemoteBoard>(spec.master_addr, spec.master_port, kNodePatience);

@@ -9,9 +9,9 @@
 
 #include <memory>
 
-#include "am/launch/background_board.h"
-#include "am/launch/job_spec.h"
+#include "am/launch/nodes/background_board.h"
 #include "am/launch/nodes/store_server.h"
+#include "am/launch/supervise/job_spec.h"
 #include "job/options.h"
 
 namespace am_run {
@@ -25,7 +25,7 @@ class Rendezvous {
   Rendezvous& operator=(const Rendezvous&) = delete;
 
  private:
-  std::unique_ptr<am::launch::StoreServer> server_;
+  std::shared_ptr<am::launch::StoreServer> server_;
   std::unique_ptr<am::launch::BackgroundBoard> board_;
 };
 

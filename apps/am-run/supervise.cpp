@@ -8,7 +8,7 @@
 
 #include "am/base/json.h"
 #include "am/base/text.h"
-#include "am/launch/background_output.h"
+#include "am/launch/supervise/background_output.h"
 #include "am/run_folder/job_record.h"
 #include "am/term/printable.h"
 #include "job/locks.h"

@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "am/launch/job_spec.h"
-#include "am/launch/restart.h"
+#include "am/launch/supervise/job_spec.h"
+#include "am/launch/supervise/restart.h"
 #include "am/run_folder/run_folder.h"
 #include "job/options.h"
 

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
-#include "am/launch/gpu_driver.h"
+#include "am/launch/environment/gpu_driver.h"
 #include "am/runtime/engine_plugin.h"
 #include "am/runtime/nccl_environment.h"
 #include "am/runtime/world.h"

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "am/launch/memory_fit.h"
+#include "am/launch/doctor/memory_fit.h"
 #include "am/planner/layout.h"
 #include "am/planner/memory.h"
 #include "plan_text.h"

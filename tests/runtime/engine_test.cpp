@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "am/base/error.h"
-#include "am/launch/gpu_driver.h"
+#include "am/launch/environment/gpu_driver.h"
 #include "am/runtime/engine_plugin.h"
 #include "am/runtime/nccl_environment.h"
 #include "am/runtime/world.h"

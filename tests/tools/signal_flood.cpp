@@ -17,7 +17,7 @@
 #include <string_view>
 #include <thread>
 
-#include "am/launch/signal_thread.h"
+#include "am/launch/supervise/signal_thread.h"
 #include "am/nn/fused/product.h"
 
 namespace {

@@ -9,7 +9,7 @@
 #include "am/base/error.h"
 #include "am/base/number.h"
 #include "am/base/text.h"
-#include "am/launch/torchrun.h"
+#include "am/launch/environment/torchrun.h"
 #include "am/runtime/store.h"
 #include "am/runtime/torch_error.h"
 

@@ -9,7 +9,7 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/compat/host_profile.h"
-#include "am/launch/port.h"
+#include "am/launch/environment/port.h"
 #include "am/runtime/engine_plugin.h"
 #include "am/runtime/torch_error.h"
 

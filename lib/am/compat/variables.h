@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "am/launch/environment.h"
+#include "am/launch/environment/environment.h"
 
 namespace am::compat {
 

@@ -18,12 +18,12 @@
 #include "am/base/memory_file.h"
 #include "am/base/text.h"
 #include "am/inspect/messages.h"
-#include "am/launch/cores.h"
-#include "am/launch/environment.h"
-#include "am/launch/first_cause.h"
-#include "am/launch/process.h"
-#include "am/launch/process_state.h"
-#include "am/launch/torchrun.h"
+#include "am/launch/cause/first_cause.h"
+#include "am/launch/environment/cores.h"
+#include "am/launch/environment/environment.h"
+#include "am/launch/environment/torchrun.h"
+#include "am/launch/supervise/process.h"
+#include "am/launch/supervise/process_state.h"
 
 namespace am::inspect {
 namespace {

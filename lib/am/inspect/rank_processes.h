@@ -18,9 +18,9 @@
 #include "am/inspect/interpreter.h"
 #include "am/inspect/rank_worker.h"
 #include "am/inspect/wait_options.h"
-#include "am/launch/job_result.h"
+#include "am/launch/cause/job_result.h"
+#include "am/launch/cause/rank_log.h"
 #include "am/launch/nodes/store_server.h"
-#include "am/launch/rank_log.h"
 
 namespace am::runtime {
 class StoreServer;

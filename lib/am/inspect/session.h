@@ -15,7 +15,7 @@
 
 #include "am/data/tokenizer.h"
 #include "am/inspect/parameter_view.h"
-#include "am/launch/memory_fit.h"
+#include "am/launch/doctor/memory_fit.h"
 #include "am/term/style.h"
 
 namespace am::inspect {

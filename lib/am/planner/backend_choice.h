@@ -7,7 +7,7 @@
 
 #include "am/base/diagnostic.h"
 #include "am/config/plan.h"
-#include "am/launch/gpu_driver.h"
+#include "am/launch/environment/gpu_driver.h"
 
 namespace am::planner {
 

@@ -1,6 +1,6 @@
 #include "am/planner/host_memory.h"
 
-#include "am/launch/memory_fit.h"
+#include "am/launch/doctor/memory_fit.h"
 #include "am/planner/memory.h"
 
 namespace am::planner {

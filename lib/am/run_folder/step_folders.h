@@ -7,7 +7,8 @@
 //   step-200.old          gave way to a new step-200, where folders cannot be exchanged
 //   step-200.superseded   set aside when training went back to an earlier step; never deleted
 //
-// Nothing here is collective: rank 0's, in a folder where no other job writes (launch/run_lock.h).
+// Nothing here is collective: rank 0's, in a folder where no other job writes
+// (run_folder/run_lock.h).
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,7 @@
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include "am/config/backend.h"
-#include "am/launch/environment.h"
+#include "am/launch/environment/environment.h"
 #include "am/runtime/progress.h"
 
 namespace am::runtime {

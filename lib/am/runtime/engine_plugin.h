@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "am/launch/gpu_driver.h"
+#include "am/launch/environment/gpu_driver.h"
 #include "am/runtime/engine.h"
 
 namespace am::runtime {

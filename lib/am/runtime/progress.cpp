@@ -11,7 +11,7 @@
 #include "am/base/ranks.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
-#include "am/launch/wall_time.h"
+#include "am/launch/supervise/wall_time.h"
 
 namespace am::runtime {
 

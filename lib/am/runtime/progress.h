@@ -21,7 +21,7 @@
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <vector>
 
-#include "am/launch/rank_state.h"
+#include "am/launch/cause/rank_state.h"
 
 namespace am::runtime {
 

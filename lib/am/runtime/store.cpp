@@ -12,7 +12,7 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
-#include "am/launch/rank_state.h"
+#include "am/launch/cause/rank_state.h"
 #include "am/runtime/collective_error.h"
 #include "am/runtime/torch_error.h"
 

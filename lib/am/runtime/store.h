@@ -12,7 +12,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
-#include "am/launch/environment.h"
+#include "am/launch/environment/environment.h"
 
 namespace am::runtime {
 

@@ -15,7 +15,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
-#include "am/launch/environment.h"
+#include "am/launch/environment/environment.h"
 #include "am/runtime/engine.h"
 #include "am/runtime/group.h"
 

@@ -21,7 +21,7 @@
 #include "am/checkpoint/checkpoint.h"
 #include "am/checkpoint/tensor_source.h"
 #include "am/config/plan.h"
-#include "am/launch/stop_signal.h"
+#include "am/launch/supervise/stop_signal.h"
 #include "am/mesh/layout.h"
 #include "am/model/config.h"
 #include "am/observe/metrics.h"

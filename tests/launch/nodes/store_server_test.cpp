@@ -51,9 +51,9 @@ std::string set_message(const std::string& key, const std::string& value) {
 }  // namespace
 
 TEST_CASE("two boards on one store read each other's words") {
-  StoreServer server(0, Reach::kThisMachine);
+  const auto server = std::make_shared<StoreServer>(0, Reach::kThisMachine);
   ServedBoard here(server);
-  RemoteBoard there("127.0.0.1", server.port(), seconds(5));
+  RemoteBoard there("127.0.0.1", server->port(), seconds(5));
   CHECK_FALSE(there.get("bell"));
   here.set("bell", "1");
   CHECK(there.get("bell") == "1");

@@ -5,8 +5,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
-#include "am/launch/board.h"
+#include "am/launch/nodes/board.h"
 #include "am/launch/nodes/store_server.h"
 
 namespace am::launch {
@@ -14,13 +15,13 @@ namespace am::launch {
 // Node 0's own, in its process.
 class ServedBoard : public Board {
  public:
-  explicit ServedBoard(StoreServer& server) : server_(server) {}
+  explicit ServedBoard(std::shared_ptr<StoreServer> server) : server_(std::move(server)) {}
 
-  void set(const std::string& key, const std::string& value) override { server_.set(key, value); }
-  std::optional<std::string> get(const std::string& key) override { return server_.get(key); }
+  void set(const std::string& key, const std::string& value) override { server_->set(key, value); }
+  std::optional<std::string> get(const std::string& key) override { return server_->get(key); }
 
  private:
-  StoreServer& server_;  // outlives this
+  std::shared_ptr<StoreServer> server_;
 };
 
 // The other nodes': a connection. A call waits as long as whoever serves the store does not answer:

@@ -1,0 +1,170 @@
+#include "am/launch/cause/first_cause.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <tuple>
+
+// Note [Which rank failed first]
+//
+// When one rank dies, its peers fail too, within milliseconds: their connections close. When one
+// hangs, its peers report a collective that ran out of time, and it reports nothing. These facts
+// tell the cause from the consequences:
+//   1. Ranks that ended because the launcher told them to are never the cause (RankExit::stopped).
+//   2. A rank that died by itself (by a signal, without a report, or with an error of its own) is
+//      the best cause.
+//   3. Next come the ranks that are missing at a collective (kind "hang"). A missing rank that is a
+//      witness too waits for somebody else: it is a link of a chain, not its end. In a circle
+//      (ranks that wait in different collectives) the earliest witness is believed.
+//   4. "My peer went away" (kind "peer") is a cause only when there is no better one.
+//   5. Among equals the earliest counts: by the time in the error file, which is when the error was
+//      thrown, else by the time when the launcher saw the end. Clocks of several nodes differ a
+//      little: there the kind of failure is what decides, and rarely the time.
+//   6. Torch's own report (kind "elastic") does not say whether it is about a lost peer, and its
+//      time is in doubt. A rank that a signal killed within a second of it is the better cause: a
+//      death takes longer to be seen, most of all one that writes a core file.
+//   7. A rank that was suspended (SIGSTOP, a debugger) when the first failure was seen is a better
+//      cause than any but a death by a signal: programs that we did not write report no hang.
+//   8. A program's error about a closed connection, of a rank whose peer had ended with status 0
+//      before: that peer left early.
+
+namespace am::launch {
+namespace {
+
+bool is_witness(const RankExit& rank) {
+  return rank.signal == 0 && rank.error && rank.error->kind == kHangError &&
+         !rank.error->missing.empty();
+}
+
+double failure_time(const RankExit& rank) {
+  return rank.error && rank.error->time > 0.0 ? rank.error->time : rank.time;
+}
+
+bool is_consequence(const RankExit& rank) {
+  return rank.signal == 0 && rank.error &&
+         (rank.error->kind == kPeerError || rank.error->kind == kHangError);
+}
+
+bool is_elastic(const RankExit& rank) {
+  return rank.signal == 0 && rank.error && rank.error->kind == kElasticError;
+}
+
+enum class Quality { kDied, kWitness, kLostPeer };
+
+Quality quality(const RankExit& rank) {
+  if (is_witness(rank)) return Quality::kWitness;
+  return is_consequence(rank) ? Quality::kLostPeer : Quality::kDied;
+}
+
+std::optional<size_t> index_of(std::span<const RankExit> ranks, int64_t rank) {
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i].rank == rank) return i;
+  }
+  return std::nullopt;
+}
+
+// From the first witness along the chain of missing ranks to one that is no witness itself.
+FirstCause missing_rank(std::span<const RankExit> ranks, size_t first_witness,
+                        int64_t ranks_per_node) {
+  std::vector<size_t> witnesses = {first_witness};
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (i != first_witness && !ranks[i].stopped && is_witness(ranks[i])) witnesses.push_back(i);
+  }
+  std::stable_sort(witnesses.begin() + 1, witnesses.end(), [&](size_t a, size_t b) {
+    return failure_time(ranks[a]) < failure_time(ranks[b]);
+  });
+  const auto waits_too = [&](int64_t rank) {
+    const auto at = index_of(ranks, rank);
+    return at && std::find(witnesses.begin(), witnesses.end(), *at) != witnesses.end();
+  };
+  FirstCause cause;
+  cause.witness = first_witness;
+  cause.rank = ranks[first_witness].error->missing.front();
+  for (const size_t witness : witnesses) {
+    const auto& missing = ranks[witness].error->missing;
+    const auto silent = std::find_if_not(missing.begin(), missing.end(), waits_too);
+    if (silent == missing.end()) continue;
+    cause.witness = witness;
+    cause.rank = *silent;
+    break;
+  }
+  cause.end = index_of(ranks, cause.rank);
+  cause.node = cause.end            ? ranks[*cause.end].node
+               : ranks_per_node > 0 ? cause.rank / ranks_per_node
+                                    : ranks[*cause.witness].node;
+  return cause;
+}
+
+// Rule 6: the earliest such death, if there is one.
+std::optional<size_t> death_near(std::span<const RankExit> ranks, double time) {
+  constexpr double kDoubt = 1.0;
+  std::optional<size_t> nearest;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const bool died = ranks[i].signal != 0 && !ranks[i].stopped;
+    if (!died || failure_time(ranks[i]) > time + kDoubt) continue;
+    if (!nearest || failure_time(ranks[i]) < failure_time(ranks[*nearest])) nearest = i;
+  }
+  return nearest;
+}
+
+// Words that c10d's stores and engines, sockets and NCCL use when the other side has gone.
+bool speaks_of_lost_peer(const RankExit& rank) {
+  static constexpr std::array<std::string_view, 6> kWords = {
+      "onnection closed by peer", "onnection reset by peer", "onnection was closed", "Broken pipe",
+      "recvBytes failed",         "remote process exited"};
+  const auto says = [](std::string_view text) {
+    return std::any_of(kWords.begin(), kWords.end(), [&](std::string_view words) {
+      return text.find(words) != std::string_view::npos;
+    });
+  };
+  return (rank.error && says(rank.error->message)) ||
+         std::any_of(rank.tail.begin(), rank.tail.end(), says);
+}
+
+// Rule 7: in the place of `first`.
+std::optional<size_t> suspended_rank(std::span<const RankExit> ranks, size_t first) {
+  if (ranks[first].signal != 0) return std::nullopt;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i].suspended) return i;
+  }
+  return std::nullopt;
+}
+
+// Rule 8: in the place of `first`.
+std::optional<size_t> early_leaver(std::span<const RankExit> ranks, size_t first) {
+  if (ranks[first].signal != 0 || !speaks_of_lost_peer(ranks[first])) return std::nullopt;
+  std::optional<size_t> earliest;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (!ranks[i].ok() || ranks[i].time > ranks[first].time) continue;
+    if (!earliest || ranks[i].time < ranks[*earliest].time) earliest = i;
+  }
+  return earliest;
+}
+
+}  // namespace
+
+bool may_be_consequence(const RankExit& rank) { return is_consequence(rank) || is_elastic(rank); }
+
+std::optional<FirstCause> find_cause(std::span<const RankExit> ranks, int64_t ranks_per_node) {
+  std::optional<size_t> first;
+  const auto order = [&](size_t i) {
+    return std::make_tuple(quality(ranks[i]), failure_time(ranks[i]), ranks[i].rank);
+  };
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i].ok() || ranks[i].stopped) continue;
+    if (!first || order(i) < order(*first)) first = i;
+  }
+  if (!first) return std::nullopt;
+  if (is_elastic(ranks[*first])) {
+    first = death_near(ranks, failure_time(ranks[*first])).value_or(*first);
+  }
+  if (is_witness(ranks[*first])) return missing_rank(ranks, *first, ranks_per_node);
+  if (const auto suspended = suspended_rank(ranks, *first)) {
+    first = suspended;
+  } else if (const auto leaver = early_leaver(ranks, *first)) {
+    first = leaver;
+  }
+  return FirstCause{ranks[*first].rank, ranks[*first].node, *first, std::nullopt};
+}
+
+}  // namespace am::launch

@@ -1,0 +1,141 @@
+#include "am/launch/cause/rank_error.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "am/base/file.h"
+#include "am/base/text.h"
+#include "am/launch/supervise/wall_time.h"
+
+namespace am::launch {
+namespace {
+
+std::string text_or_empty(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+std::optional<int64_t> integer_in(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number_integer()) return std::nullopt;
+  return found->get<int64_t>();
+}
+
+std::vector<int64_t> integers_in(const Json& object, const char* key) {
+  std::vector<int64_t> values;
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_array()) return values;
+  for (const Json& value : *found) {
+    if (value.is_number_integer()) values.push_back(value.get<int64_t>());
+  }
+  return values;
+}
+
+// Elastic's `record` writes {"message": {"message": text, "extraInfo": {"timestamp":
+// "1700000000"}}}.
+RankError elastic_error(const Json& message) {
+  RankError error;
+  error.kind = kElasticError;
+  error.message = text_or_empty(message, "message");
+  if (const auto extra = message.find("extraInfo"); extra != message.end() && extra->is_object()) {
+    const auto stamp = extra->find("timestamp");
+    if (stamp != extra->end() && stamp->is_number()) error.time = stamp->get<double>();
+    if (stamp != extra->end() && stamp->is_string()) {
+      error.time = std::strtod(stamp->get<std::string>().c_str(), nullptr);
+    }
+  }
+  return error;
+}
+
+// When the file was last written, in seconds since the epoch; 0 when that cannot be said.
+double modification_time(const std::filesystem::path& path) {
+  struct stat info = {};
+  if (::stat(path.c_str(), &info) != 0) return 0.0;
+  return static_cast<double>(info.st_mtim.tv_sec) +
+         1e-9 * static_cast<double>(info.st_mtim.tv_nsec);
+}
+
+}  // namespace
+
+RankError rank_error(const Error& error, int64_t rank) {
+  RankError result;
+  result.rank = rank;
+  result.message = error.what();
+  result.hint = error.hint();
+  result.kind = to_string(error.kind());
+  result.exit_status = error.exit_status();
+  return result;
+}
+
+Json to_json(const RankError& error) {
+  Json json = {{"rank", error.rank}, {"message", error.message},         {"hint", error.hint},
+               {"kind", error.kind}, {"exit_status", error.exit_status}, {"time", error.time}};
+  if (error.step) json["step"] = *error.step;
+  if (!error.last_collective.empty()) json["last_collective"] = error.last_collective;
+  if (!error.missing.empty()) json["missing"] = error.missing;
+  return json;
+}
+
+std::optional<RankError> rank_error_from(const Json& json) {
+  if (!json.is_object() || !json.contains("message")) return std::nullopt;
+  if (json["message"].is_object()) return elastic_error(json["message"]);
+  if (!json["message"].is_string()) return std::nullopt;
+  RankError error;
+  error.message = json["message"].get<std::string>();
+  error.hint = text_or_empty(json, "hint");
+  error.kind = text_or_empty(json, "kind");
+  error.last_collective = text_or_empty(json, "last_collective");
+  error.rank = integer_in(json, "rank").value_or(0);
+  error.exit_status = static_cast<int>(integer_in(json, "exit_status").value_or(1));
+  error.step = integer_in(json, "step");
+  error.missing = integers_in(json, "missing");
+  if (const auto time = json.find("time"); time != json.end() && time->is_number()) {
+    error.time = time->get<double>();
+  }
+  return error;
+}
+
+void write_error_file(const std::filesystem::path& path, RankError error) {
+  if (error.time == 0.0) error.time = wall_time();
+  // A message may hold bytes of a user's file: replace what is no UTF-8 instead of failing.
+  write_file_atomically(path, dump_json(to_json(error)) + "\n");
+}
+
+std::optional<RankError> read_error_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;
+  try {
+    auto error = rank_error_from(Json::parse(read_file(path), nullptr, false));
+    if (error && error->kind == kElasticError) {
+      // A file server's clock may be another one: the stamp, a whole second, is the rank's own.
+      const double written = modification_time(path);
+      error->time =
+          error->time > 0.0 ? std::clamp(written, error->time, error->time + 1.0) : written;
+    }
+    return error;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+bool was_before(const RankError& error, double time) {
+  // The kernel stamps files with the time of its last tick.
+  constexpr double kTick = 0.02;
+  const double doubt = error.kind == kElasticError ? kTick : 0.0;
+  return error.time > 0.0 && error.time < time - doubt;
+}
+
+bool report_error(const EnvironmentLookup& lookup, RankError error) noexcept {
+  try {
+    const auto path = lookup(kErrorFileVariable);
+    if (!path || path->empty() || std::filesystem::exists(*path)) return false;
+    write_error_file(*path, std::move(error));
+    return true;
+  } catch (const std::exception&) {
+    return false;  // the launcher still has the exit status and the log
+  }
+}
+
+}  // namespace am::launch

@@ -1,0 +1,70 @@
+// How a rank tells its launcher why it failed: a small JSON file that outlives the process.
+//
+// The launcher exports the path as AM_ERROR_FILE (and as TORCHELASTIC_ERROR_FILE: a Python program
+// under torch.distributed.elastic's `record` writes its error there, and it is read as well).
+// What that file lacks: the kind of the error, and fractions of a second.
+//
+//   try { train(...); } catch (const am::Error& error) {
+//     launch::report_error(launch::process_environment(), launch::rank_error(error, rank));
+//     return error.exit_status();
+//   }
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "am/base/error.h"
+#include "am/base/json.h"
+#include "am/launch/environment/environment.h"
+
+namespace am::launch {
+
+inline constexpr const char* kErrorFileVariable = "AM_ERROR_FILE";
+// The kind of an error whose cause is in another rank: a connection that was closed, a collective
+// that timed out. The launcher looks for a better cause when it sees this one.
+inline constexpr const char* kPeerError = "peer";
+// The kind of a collective that ran out of time. Its reporter is a witness: the culprits are the
+// ranks in `missing`, which may be alive (stopped, in an endless loop) and never report anything.
+inline constexpr const char* kHangError = "hang";
+// The kind of what torch's `record` wrote: any exception, also one about a connection that was
+// closed.
+inline constexpr const char* kElasticError = "elastic";
+
+struct RankError {
+  int64_t rank = 0;
+  std::string message;
+  std::string hint;
+  std::string kind;  // "peer", "hang", "elastic", or usage, io, format, plan, runtime,
+                     // numeric, internal
+  int exit_status = 1;
+  std::optional<int64_t> step;
+  std::string
+      last_collective;  // what the rank was doing: "all_gather dp_shard #1042"; may be empty
+  // Of a hang: ranks of the world that did not arrive at last_collective.
+  std::vector<int64_t> missing;
+  double time = 0.0;  // seconds since the epoch; 0 is replaced by now when written
+};
+
+RankError rank_error(const Error& error, int64_t rank);
+
+Json to_json(const RankError& error);
+// Nothing when it is no error report: another type, or no message.
+std::optional<RankError> rank_error_from(const Json& json);
+
+// Writes the file whole or not at all. Throws Error(kIo).
+void write_error_file(const std::filesystem::path& path, RankError error);
+// Nothing when there is no such file or it is not an error file. The time of an elastic error is
+// the file's, within the second that the file names.
+std::optional<RankError> read_error_file(const std::filesystem::path& path);
+// The error was reported before that wall time, for certain.
+bool was_before(const RankError& error, double time);
+
+// Writes to the file that the launcher named, if it did. Never throws: the process is failing
+// already. The first report of a process stands; later ones are consequences. True when this one
+// was written.
+bool report_error(const EnvironmentLookup& lookup, RankError error) noexcept;
+
+}  // namespace am::launch

@@ -1,0 +1,37 @@
+// The parts of the doctor: each a table of checks over one side of the machine.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "am/launch/doctor/doctor.h"
+
+namespace am::launch {
+
+using CheckFunction = Check (*)(const JobNeeds&, const Machine&);
+
+// A check is named by its table, not by itself.
+struct NamedCheck {
+  const char* name;
+  CheckFunction run;
+};
+
+std::vector<NamedCheck> job_checks();   // world, launcher's variables, rendezvous, libtorch
+std::vector<NamedCheck> gpu_checks();   // GPUs, driver, NCCL, what NCCL needs of the host
+std::vector<NamedCheck> host_checks();  // memory, disk, limits, clock, threads
+
+inline Check ok(std::string message) { return {{}, CheckStatus::kOk, std::move(message), {}}; }
+inline Check warning(std::string message, std::string help) {
+  return {{}, CheckStatus::kWarning, std::move(message), std::move(help)};
+}
+inline Check error(std::string message, std::string help) {
+  return {{}, CheckStatus::kError, std::move(message), std::move(help)};
+}
+inline Check skipped(std::string message) {
+  return {{}, CheckStatus::kSkipped, std::move(message), {}};
+}
+
+// "1 rank", "8 ranks"
+std::string count_text(int64_t count, const std::string& thing);
+
+}  // namespace am::launch

@@ -1,0 +1,114 @@
+// Checks of the machine itself: memory, disk, limits, clock, threads.
+#include <algorithm>
+
+#include "am/base/number.h"
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/launch/doctor/doctor_checks.h"
+
+namespace am::launch {
+namespace {
+
+Check check_memory(const JobNeeds& needs, const Machine& machine) {
+  if (needs.backend == "nccl") return skipped("the plan's tensors are on the GPUs");
+  const int64_t wanted = needs.ranks_here * (needs.peak_bytes + kRankBytes);
+  const std::string text = cat(
+      format_bytes(wanted), " predicted for ", count_text(needs.ranks_here, "rank"), ", ",
+      format_bytes(machine.memory.available), " available of ", format_bytes(machine.memory.total));
+  if (wanted > machine.memory.total) {
+    return error(text,
+                 "fewer ranks on this machine, or a smaller model or batch: see am-plan memory");
+  }
+  if (wanted > machine.memory.available) return warning(text, "end what else uses the memory");
+  return ok(text);
+}
+
+Check check_disk(const JobNeeds& needs, const Machine& machine) {
+  if (!machine.disk) return warning("the run folder's disk does not tell its size", "");
+  const int64_t all = needs.checkpoint_bytes * needs.checkpoints_kept;
+  const std::string text =
+      cat(format_bytes(machine.disk->available), " free, a checkpoint is ",
+          format_bytes(needs.checkpoint_bytes), ", ", needs.checkpoints_kept, " will be kept");
+  if (needs.checkpoint_bytes > machine.disk->available) {
+    return error(text, "choose a larger disk with --run-dir or checkpoint.dir");
+  }
+  // An older checkpoint is dropped when the next one is whole.
+  if (all + needs.checkpoint_bytes > machine.disk->available) {
+    return warning(text, "keep fewer (checkpoint.keep), save less often (checkpoint.every)");
+  }
+  return ok(text);
+}
+
+// A rank: its store, a connection to each peer and group, its files, libtorch's own.
+Check check_open_files(const JobNeeds& needs, const Machine& machine) {
+  if (!machine.limits.open_files) return ok("unlimited");
+  const int64_t wanted = 64 + 2 * needs.world_size;
+  const std::string text = cat("at most ", *machine.limits.open_files, " a process");
+  if (*machine.limits.open_files < wanted) {
+    return error(cat(text, ", a rank needs about ", wanted), cat("ulimit -n ", 4 * wanted));
+  }
+  if (*machine.limits.open_files < 2 * wanted) {
+    return warning(cat(text, ", a rank may need ", wanted), cat("ulimit -n ", 4 * wanted));
+  }
+  return ok(text);
+}
+
+// Threads count as processes here: intra-op threads twice (forward and backward), and c10d's.
+Check check_processes(const JobNeeds& needs, const Machine& machine) {
+  if (!machine.limits.processes) return ok("unlimited");
+  const int64_t threads = 16 + 2 * std::max<int64_t>(1, machine.cores / needs.ranks_here);
+  const int64_t wanted = needs.ranks_here * threads;
+  const std::string text = cat("at most ", *machine.limits.processes, " of this user");
+  if (*machine.limits.processes < wanted) {
+    return error(cat(text, ", the ranks here need about ", wanted), cat("ulimit -u ", 4 * wanted));
+  }
+  if (*machine.limits.processes < 2 * wanted) {
+    return warning(cat(text, ", the ranks here may need ", wanted), cat("ulimit -u ", 4 * wanted));
+  }
+  return ok(text);
+}
+
+Check check_threads(const JobNeeds& needs, const Machine& machine) {
+  const std::string given = machine.environment("OMP_NUM_THREADS").value_or("");
+  const std::string cores = count_text(machine.cores, "core");
+  if (given.empty()) {
+    const int64_t threads = std::max<int64_t>(1, machine.cores / needs.ranks_here);
+    return ok(cat("am-run sets OMP_NUM_THREADS=", threads, ": ", cores, " for ",
+                  count_text(needs.ranks_here, "rank")));
+  }
+  const auto threads = parse_integer(given);
+  if (!threads || *threads < 1) {
+    return error(cat("OMP_NUM_THREADS=", given, " is no number of threads"), "unset it");
+  }
+  if (*threads * needs.ranks_here > machine.cores && *threads > 1) {
+    return warning(cat("OMP_NUM_THREADS=", *threads, " for each of ",
+                       count_text(needs.ranks_here, "rank"), ", on ", cores),
+                   "unset it: am-run then shares the cores among the ranks");
+  }
+  return ok(cat("OMP_NUM_THREADS=", *threads, ", ", cores));
+}
+
+Check check_clock(const JobNeeds& needs, const Machine& machine) {
+  const ClockFacts& clock = machine.clock;
+  if (clock.year < 2025 || clock.year > 2100) {
+    return error(cat("the clock says that it is the year ", clock.year),
+                 "set it: certificates, logs and the order of checkpoints depend on it");
+  }
+  if (needs.num_nodes > 1 && clock.synchronized == false) {
+    return warning("not synchronised: times in the logs of several machines cannot be compared",
+                   "start an NTP client: chronyd, systemd-timesyncd");
+  }
+  return ok(!clock.synchronized   ? "right year"
+            : *clock.synchronized ? "synchronised"
+                                  : "right year, not synchronised");
+}
+
+}  // namespace
+
+std::vector<NamedCheck> host_checks() {
+  return {{"memory", check_memory},         {"disk", check_disk},
+          {"open files", check_open_files}, {"processes", check_processes},
+          {"threads", check_threads},       {"clock", check_clock}};
+}
+
+}  // namespace am::launch

@@ -1,0 +1,85 @@
+// Checks of the job's own facts: does the launcher fit the plan, and can the ranks meet?
+#include <cstdio>
+
+#include "am/base/text.h"
+#include "am/launch/doctor/doctor_checks.h"
+
+namespace am::launch {
+namespace {
+
+Check check_world(const JobNeeds& needs, const Machine& /*machine*/) {
+  if (needs.given_world_size != 0 && needs.given_world_size != needs.world_size) {
+    return error(cat("the plan's world is ", count_text(needs.world_size, "rank"),
+                     ", the launcher gives ", needs.given_world_size),
+                 cat("--nproc times --nnodes must be ", needs.world_size,
+                     ", or set mesh.world_size to ", needs.given_world_size));
+  }
+  return ok(cat(count_text(needs.world_size, "rank"), ": ", needs.ranks_here, " here, ",
+                count_text(needs.num_nodes, "node")));
+}
+
+// Variables that some launcher left behind make a process believe that it is a rank of a job.
+Check check_variables(const JobNeeds& /*needs*/, const Machine& machine) {
+  Diagnostics found;
+  const auto here = detect_environment(machine.environment, found);
+  if (!found.ok()) {
+    return error(found.items().front().message, found.items().front().help);
+  }
+  if (here) {
+    return warning(cat("this process is rank ", here->rank, " of ", here->world_size, " of ",
+                       here->launcher, ": am-run will be that rank, and start none"),
+                   "to let am-run start the ranks, run it outside of that launcher");
+  }
+  std::string left;
+  for (const char* name : {"LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) {
+    if (machine.environment(name)) left += cat(left.empty() ? "" : ", ", name);
+  }
+  if (!left.empty()) {
+    return warning(cat(left, " set without RANK and WORLD_SIZE: am-run ignores this"),
+                   "unset it, or set RANK and WORLD_SIZE too");
+  }
+  return ok("none: am-run starts the ranks");
+}
+
+Check check_address(const JobNeeds& needs, const Machine& machine) {
+  if (!machine.address_problem.empty()) {
+    return error(cat(needs.master_addr, ": ", machine.address_problem),
+                 "give --rdzv the name or address of node 0 as this machine knows it");
+  }
+  return ok(needs.master_addr);
+}
+
+Check check_port(const JobNeeds& needs, const Machine& machine) {
+  if (needs.master_port == 0) return ok("the launcher takes a free one");
+  if (!needs.serves_port) return skipped("node 0 or the launcher serves it");
+  if (!machine.port_problem.empty()) {
+    return error(cat("port ", needs.master_port, ": ", machine.port_problem),
+                 "another job may have it: give --rdzv (MASTER_PORT) another port");
+  }
+  return ok(cat("port ", needs.master_port, " is free"));
+}
+
+Check check_libtorch(const JobNeeds& needs, const Machine& /*machine*/) {
+  int major = 0;
+  int minor = 0;
+  if (std::sscanf(needs.torch_version.c_str(), "%d.%d", &major, &minor) != 2) {
+    return warning("the version is not known", "automesh is tested with libtorch 2.11");
+  }
+  if (major < 2 || (major == 2 && minor < 11)) {
+    return warning(cat(needs.torch_version, " is older than what automesh is tested with"),
+                   "scripts/setup installs libtorch 2.11");
+  }
+  return ok(needs.torch_version);
+}
+
+}  // namespace
+
+std::vector<NamedCheck> job_checks() {
+  return {{"world size", check_world},
+          {"launcher's variables", check_variables},
+          {"rendezvous address", check_address},
+          {"rendezvous port", check_port},
+          {"libtorch", check_libtorch}};
+}
+
+}  // namespace am::launch

@@ -1,0 +1,99 @@
+#include "am/launch/doctor/memory_fit.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "am/base/text.h"
+#include "am/base/units.h"
+
+namespace am::launch {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The first number of a file; nothing when it has none ("max").
+std::optional<int64_t> number_in(const fs::path& path) {
+  std::ifstream file(path);
+  int64_t value = 0;
+  if (!(file >> value)) return std::nullopt;
+  return value;
+}
+
+// The number behind a name at the beginning of a line: "MemTotal:  16318440 kB".
+std::optional<int64_t> number_of(const fs::path& path, std::string_view name) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string key;
+    int64_t value = 0;
+    if (words >> key >> value && key == name) return value;
+  }
+  return std::nullopt;
+}
+
+// Where a version of control groups keeps what.
+struct GroupFiles {
+  std::string_view controller;  // its line in /proc/self/cgroup: "" is version 2's
+  const char* mount;
+  const char* limit;
+  const char* used;
+  const char* droppable;  // in memory.stat
+};
+constexpr GroupFiles kVersions[] = {
+    {"", "sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"},
+    {"memory", "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+     "total_inactive_file"}};
+
+// This process's group: "0::/a/b" of version 2, "5:cpu,memory:/a" of version 1. In a container it
+// may be named as outside of it, where no such folder is: then the mount itself is the group.
+fs::path group_of(const fs::path& root, const GroupFiles& files) {
+  std::ifstream file(root / "proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    const size_t first = line.find(':');
+    const size_t second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::vector<std::string> controllers =
+        split(line.substr(first + 1, second - first - 1), ',');
+    const bool found =
+        std::find(controllers.begin(), controllers.end(), files.controller) != controllers.end();
+    if (found) return fs::path(line.substr(second + 1)).relative_path();
+  }
+  return {};
+}
+
+void narrow(const fs::path& group, const GroupFiles& files, Space& memory) {
+  const auto most = number_in(group / files.limit);
+  if (!most || *most >= memory.total) return;
+  const int64_t used = number_in(group / files.used).value_or(0) -
+                       number_of(group / "memory.stat", files.droppable).value_or(0);
+  memory.total = *most;
+  memory.available = std::min(memory.available, std::clamp<int64_t>(*most - used, 0, *most));
+}
+
+}  // namespace
+
+Space memory_of_machine(const fs::path& root) {
+  const fs::path meminfo = root / "proc/meminfo";
+  Space memory{number_of(meminfo, "MemTotal:").value_or(0) * 1024,
+               number_of(meminfo, "MemAvailable:").value_or(0) * 1024};
+  for (const GroupFiles& files : kVersions) {
+    const fs::path mount = root / files.mount;
+    // Every group above limits what is in it.
+    fs::path group = group_of(root, files);
+    for (; !group.empty(); group = group.parent_path()) narrow(mount / group, files, memory);
+    narrow(mount, files, memory);
+  }
+  return memory;
+}
+
+std::optional<std::string> memory_shortage(int64_t wanted, const Space& memory) {
+  if (memory.total == 0 || wanted <= memory.available) return std::nullopt;
+  return cat("takes ", format_bytes(wanted), " of memory, and ", format_bytes(memory.available),
+             " of ", format_bytes(memory.total), " are available here");
+}
+
+}  // namespace am::launch

@@ -1,0 +1,355 @@
+#include "am/launch/supervise/local.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/launch/cause/first_cause.h"
+#include "am/launch/environment/port.h"
+#include "am/launch/nodes/peer_nodes.h"
+#include "am/launch/supervise/rank_children.h"
+#include "am/launch/supervise/signal_scope.h"
+#include "am/launch/supervise/wall_time.h"
+
+namespace am::launch {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Between two looks at which ranks are suspended.
+constexpr auto kLookInterval = std::chrono::seconds(1);
+
+Clock::time_point after(double seconds) {
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                            std::chrono::duration<double>(std::max(0.0, seconds)));
+}
+
+// The signal that ended a rank, also where a shell or a handler made 128 + signal of it; or 0.
+int ending_signal(const RankExit& exit) {
+  if (exit.signal != 0) return exit.signal;
+  const int signal = exit.exit_status - 128;
+  return signal > 0 && signal < NSIG ? signal : 0;
+}
+
+class Supervisor {
+ public:
+  Supervisor(const JobSpec& spec, const JobCallbacks& callbacks)
+      : spec_(spec),
+        callbacks_(callbacks),
+        signals_({SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}),
+        children_(spec, callbacks.output) {
+    if (spec.board != nullptr && spec.num_nodes > 1) peers_.emplace(spec);
+  }
+
+  JobResult run() {
+    if (const auto port = master_port()) {
+      children_.start(*port);
+      announce({JobEventKind::kStarted, -1, 0});
+    }
+    while (children_.running() > 0 || children_.lingering() > 0) {
+      wait();
+      take_signals();
+      judge();
+      listen();
+      check_deadlines();
+      look_for_suspended();
+    }
+    children_.pump();
+    if (peers_) hear_the_others();
+    return result();
+  }
+
+ private:
+  std::optional<int> master_port();
+  void wait();
+  void take_signals();
+  void judge();
+  void on_end(RankChild& child);
+  void on_failure(const RankExit& exit);
+  void on_user_signal(int signal);
+  bool is_same_request(int signal) const;
+  void listen();
+  void check_deadlines();
+  void look_for_suspended();
+  void stop_ranks();
+  void kill_all(int signal);
+  void hear_the_others();
+  NodeReport report() const;
+  JobResult result();
+  int exit_status(const JobResult& result) const;
+
+  void announce(const JobEvent& event) const {
+    if (callbacks_.event) callbacks_.event(event);
+  }
+  // The ranks were told to end, and may take their time to do it well.
+  bool ending() const { return (stop_signal_ != 0 || stopped_at_ > 0.0) && !killed_; }
+  bool started() const { return !children_.all().empty(); }
+
+  const JobSpec& spec_;
+  const JobCallbacks& callbacks_;
+  SignalScope signals_;
+  RankChildren children_;
+  std::optional<PeerNodes> peers_;
+  int stop_signal_ = 0;  // the user's first
+  Clock::time_point stop_signal_at_;
+  bool killed_ = false;
+  bool killed_by_user_ = false;
+  bool wait_cut_ = false;  // the user did not want to wait for the other nodes
+  bool failed_ = false;
+  double stopped_at_ =
+      0.0;  // wall time when a failure made the launcher stop the ranks; 0: not yet
+  std::optional<Clock::time_point> settle_until_;
+  std::optional<Clock::time_point> kill_at_;
+  Clock::time_point next_look_ = Clock::now() + kLookInterval;
+  std::set<int64_t> suspended_;       // ranks, at the last look
+  std::set<int64_t> told_suspended_;  // of those, the ones that were announced
+};
+
+// Where rank 0 will serve its store, when nobody chose it: node 0 does, and tells the others.
+// Nothing when the job is over before it came.
+std::optional<int> Supervisor::master_port() {
+  if (spec_.master_port != 0) return spec_.master_port;
+  if (!peers_) return free_port();
+  return peers_->agree_on_port([this] {
+    take_signals();
+    return stop_signal_ != 0;
+  });
+}
+
+// Sleeps until a signal, output of rank 0, or the next thing to look at.
+void Supervisor::wait() {
+  std::optional<Clock::time_point> deadline = kill_at_;
+  const auto not_after = [&](Clock::time_point when) {
+    if (!deadline || when < *deadline) deadline = when;
+  };
+  if (settle_until_) not_after(*settle_until_);
+  if (children_.running() > 0 && !failed_ && !killed_) not_after(next_look_);
+  if (peers_) not_after(peers_->next_look());
+  if (children_.lingering() > 0) not_after(after(0.05));
+  int timeout = -1;
+  if (deadline) {
+    const std::chrono::duration<double, std::milli> left = *deadline - Clock::now();
+    timeout = static_cast<int>(std::clamp(std::ceil(left.count()), 0.0, 1e9));
+  }
+  // A closed output is -1, which poll passes over.
+  std::array<pollfd, 2> fds = {pollfd{signals_.fd(), POLLIN, 0},
+                               pollfd{children_.output_fd(), POLLIN, 0}};
+  ::poll(fds.data(), fds.size(), timeout);
+  if (fds[1].revents != 0) children_.pump();
+}
+
+void Supervisor::take_signals() {
+  for (const int signal : signals_.take()) {
+    if (signal != SIGCHLD) on_user_signal(signal);
+  }
+}
+
+void Supervisor::judge() {
+  for (RankChild* child : children_.reap(ending())) on_end(*child);
+}
+
+void Supervisor::on_end(RankChild& child) {
+  RankExit& exit = child.exit;
+  if (exit.ok()) return;
+  exit.tail = child.log.tail(spec_.tail_lines);
+  if (!exit.error && spec_.last_word)
+    exit.last_word = spec_.last_word(exit.rank, spec_.restart_count);
+  const int signal = ending_signal(exit);
+  const bool by_our_signal = signal != 0 && child.sent[static_cast<size_t>(signal)];
+  const bool told_to_end = stopped_at_ > 0.0 || killed_;
+  // An error that was reported before the others were stopped is the rank's own.
+  const bool own_error = exit.error && (stopped_at_ == 0.0 || was_before(*exit.error, stopped_at_));
+  exit.stopped = (by_our_signal || told_to_end) && !own_error;
+  if (own_error && by_our_signal) {  // it was on its way out when our SIGTERM met it
+    exit.signal = 0;
+    exit.exit_status = exit.error->exit_status;
+  }
+  if (!exit.stopped) on_failure(exit);
+}
+
+void Supervisor::on_failure(const RankExit& exit) {
+  if (!failed_) {
+    announce({JobEventKind::kRankFailed, exit.rank, 0});
+    for (RankChild* child : children_.suspended()) child->exit.suspended = true;
+  }
+  failed_ = true;
+  if (stopped_at_ > 0.0) return;
+  if (!may_be_consequence(exit)) {
+    settle_until_ = Clock::now();  // check_deadlines stops the others, after all ends were seen
+  } else if (!settle_until_) {
+    settle_until_ = after(spec_.settle_seconds);
+  }
+}
+
+void Supervisor::on_user_signal(int signal) {
+  if (signal == SIGUSR1 || signal == SIGUSR2) {
+    children_.signal(signal);
+  } else if (stop_signal_ == 0) {
+    stop_signal_ = signal;
+    stop_signal_at_ = Clock::now();
+    announce({JobEventKind::kStopping, -1, signal});
+    children_.signal(SIGTERM);
+    children_.signal(SIGCONT);
+    if (spec_.stop_seconds > 0.0 && !kill_at_) kill_at_ = after(spec_.stop_seconds);
+  } else if (!killed_ && !is_same_request(signal)) {
+    kill_all(signal);
+  }
+}
+
+// timeout(1) signals its child and its own process group, within microseconds. Ctrl-C twice is a
+// person in a hurry.
+bool Supervisor::is_same_request(int signal) const {
+  constexpr auto kSameRequest = std::chrono::seconds(1);
+  const bool twice_ctrl_c = signal == SIGINT && stop_signal_ == SIGINT;
+  return !twice_ctrl_c && Clock::now() - stop_signal_at_ < kSameRequest;
+}
+
+// Another node's failure ends our ranks as one of our own would; so does the loss of the board,
+// whose other end is node 0's launcher.
+void Supervisor::listen() {
+  if (!peers_ || !peers_->failure_elsewhere()) return;
+  if (stopped_at_ == 0.0 && children_.running() > 0) settle_until_ = Clock::now();
+}
+
+void Supervisor::check_deadlines() {
+  if (settle_until_ && Clock::now() >= *settle_until_) stop_ranks();
+  if (kill_at_ && Clock::now() >= *kill_at_) {
+    kill_at_.reset();
+    if (children_.running() > 0 || children_.lingering() > 0) kill_all(0);
+  }
+}
+
+// A rank that does not run holds up all others, and nobody else may notice before the time limit of
+// a collective.
+void Supervisor::look_for_suspended() {
+  if (Clock::now() < next_look_ || failed_ || killed_) return;
+  next_look_ = Clock::now() + kLookInterval;
+  std::set<int64_t> now;
+  for (const RankChild* child : children_.suspended()) {
+    now.insert(child->exit.rank);
+    // Seen twice: a moment's stop is nobody's concern.
+    if (suspended_.contains(child->exit.rank) && told_suspended_.insert(child->exit.rank).second) {
+      announce({JobEventKind::kRankSuspended, child->exit.rank, 0, child->pid});
+    }
+  }
+  std::erase_if(told_suspended_, [&](int64_t rank) { return !now.contains(rank); });
+  suspended_ = std::move(now);
+}
+
+void Supervisor::stop_ranks() {
+  settle_until_.reset();
+  stopped_at_ = wall_time();
+  if (peers_) peers_->ring();
+  // After the user's signal they are saving, and a second SIGTERM would mean "at once".
+  if (stop_signal_ == 0) {
+    children_.signal(SIGTERM);
+    kill_at_ = after(spec_.grace_seconds);
+  }
+  children_.signal(SIGCONT);
+}
+
+void Supervisor::kill_all(int signal) {
+  killed_ = true;
+  killed_by_user_ = signal != 0;
+  announce({JobEventKind::kKilling, -1, signal});
+  children_.signal(SIGKILL);
+}
+
+// Tells how our ranks ended, and waits for the same from the other nodes, as long as their
+// launchers live. The user's signal ends the waiting.
+void Supervisor::hear_the_others() {
+  const bool user_waits = killed_by_user_ || (!started() && stop_signal_ != 0);
+  if (failed_ || user_waits) peers_->ring();
+  peers_->publish(report());
+  if (user_waits) return;
+  const auto signalled = [this] {
+    std::array<pollfd, 1> fds = {pollfd{signals_.fd(), POLLIN, 0}};
+    ::poll(fds.data(), fds.size(), 100);
+    bool by_user = false;
+    for (const int signal : signals_.take()) {
+      if (signal == SIGCHLD || signal == SIGUSR1 || signal == SIGUSR2) continue;
+      if (stop_signal_ != 0 && is_same_request(signal)) continue;
+      by_user = true;
+      if (stop_signal_ == 0) stop_signal_ = signal;
+    }
+    return by_user;
+  };
+  wait_cut_ = !peers_->collect(signalled);
+  if (wait_cut_) peers_->publish(report());  // who reads it only now starts nothing again
+}
+
+NodeReport Supervisor::report() const {
+  NodeReport report;
+  report.ended_by_user = stop_signal_ != 0;
+  for (const RankChild& child : children_.all()) report.ranks.push_back(child.exit);
+  return report;
+}
+
+JobResult Supervisor::result() {
+  JobResult result;
+  result.stop_signal = stop_signal_;
+  result.killed = killed_;
+  result.killed_by_user = killed_by_user_;
+  result.wait_cut = wait_cut_;
+  result.node_rank = spec_.node_rank;
+  result.num_nodes = spec_.num_nodes;
+  result.restarts = spec_.restart_count;
+  NodeReport own = report();
+  result.ended_by_user = own.ended_by_user;
+  result.ranks = std::move(own.ranks);
+  if (peers_) peers_->add_to(result);
+  result.cause = find_cause(result.ranks, spec_.nproc);
+  result.exit_status = exit_status(result);
+  return result;
+}
+
+int Supervisor::exit_status(const JobResult& result) const {
+  if (result.cause && !result.cause->witness) {
+    const RankExit* cause = &result.ranks[*result.cause->end];
+    // How a rank ended that was suspended, or that left early, is no failure: another one's is.
+    for (const RankExit& rank : result.ranks) {
+      if (!cause->suspended && !cause->ok()) break;
+      if (!rank.ok() && !rank.stopped) cause = &rank;
+    }
+    return cause->signal != 0 || cause->suspended || cause->ok() ? 1 : cause->exit_status;
+  }
+  if (!result.failed_launchers.empty()) return result.failed_launchers[0].error.exit_status;
+  const bool all_ok = std::all_of(result.ranks.begin(), result.ranks.end(),
+                                  [](const RankExit& rank) { return rank.ok(); });
+  const bool heard_all =
+      result.silent_nodes.empty() && result.board_error.empty() && !result.wait_cut;
+  return started() && all_ok && heard_all ? 0 : 1;
+}
+
+}  // namespace
+
+JobResult supervise(const JobSpec& spec, const JobCallbacks& callbacks) {
+  const auto require = [](bool condition, const char* message) {
+    if (!condition) throw Error(ErrorKind::kUsage, message);
+  };
+  require(!spec.argv.empty(), "no program to start");
+  require(spec.nproc >= 1, "the number of ranks on this machine must be at least 1");
+  require(spec.num_nodes >= 1 && spec.node_rank >= 0 && spec.node_rank < spec.num_nodes,
+          "the node's rank must be below the number of nodes");
+  require(spec.master_port != 0 || spec.num_nodes == 1 || spec.board != nullptr,
+          "several machines need a rendezvous address and port that all of them know");
+  try {
+    return Supervisor(spec, callbacks).run();
+  } catch (const Error& error) {
+    tell_failure(spec, error);
+    throw;
+  } catch (const std::exception& error) {
+    tell_failure(spec, Error(ErrorKind::kInternal, error.what()));
+    throw;
+  }
+}
+
+}  // namespace am::launch

@@ -1,0 +1,52 @@
+#include "am/launch/supervise/process_state.h"
+
+#include <fstream>
+#include <sstream>
+
+#include "am/base/text.h"
+
+namespace am::launch {
+
+ProcessStat process_stat(const std::filesystem::path& process) {
+  std::ifstream file(process / "stat");
+  std::string text;
+  std::getline(file, text);  // "pid (name) state parent group ..."; the name may hold anything
+  ProcessStat found;
+  const size_t end = text.rfind(')');
+  if (end == std::string::npos) return found;
+  std::istringstream fields(text.substr(end + 1));
+  pid_t parent = 0;
+  fields >> found.state >> parent >> found.group;
+  return found;
+}
+
+ProcessState process_state(pid_t pid) {
+  switch (process_stat(cat("/proc/", pid)).state) {
+    case 'T':
+    case 't':
+      return ProcessState::kStopped;
+    case 'D':
+      return ProcessState::kBlocked;
+    case 'Z':
+    case 'X':
+      return ProcessState::kEnded;
+    default:
+      return ProcessState::kRuns;
+  }
+}
+
+std::string to_string(ProcessState state) {
+  switch (state) {
+    case ProcessState::kRuns:
+      return "running";
+    case ProcessState::kStopped:
+      return "stopped";
+    case ProcessState::kBlocked:
+      return "waiting for a disk";
+    case ProcessState::kEnded:
+      return "ended";
+  }
+  return {};
+}
+
+}  // namespace am::launch

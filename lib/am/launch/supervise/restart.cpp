@@ -1,0 +1,157 @@
+#include "am/launch/supervise/restart.h"
+
+#include <chrono>
+#include <set>
+
+#include "am/base/error.h"
+#include "am/launch/nodes/ask.h"
+#include "am/launch/nodes/node_board.h"
+#include "am/launch/nodes/peer_nodes.h"
+#include "am/launch/nodes/same_job.h"
+
+namespace am::launch {
+namespace {
+
+NodeBoard board_of(const JobSpec& spec, int64_t attempt) {
+  return {*spec.board, spec.run_id, attempt, spec.node_rank, spec.num_nodes};
+}
+
+NextAttempt decide(const JobResult& failed, const RestartPolicy& policy) {
+  NextAttempt next;
+  next.restart =
+      failed.restarts < policy.max_restarts && worth_restarting(failed, policy.any_failure);
+  if (next.restart && policy.newest_step) next.step = policy.newest_step();
+  return next;
+}
+
+// The user ended this launcher. Node 0 may have decided to start again before it could know: in the
+// next attempt it hears at once that this node takes no part.
+void refuse_next_attempt(const JobSpec& spec, int64_t attempt) {
+  NodeReport report;
+  report.ended_by_user = true;
+  NodeBoard next = board_of(spec, attempt + 1);
+  next.publish(report);
+  next.ring_bell();
+}
+
+// Node 0 decides and tells; the others do as it says. Where it does not say, the job is over.
+NextAttempt agree(const JobSpec& spec, const JobResult& failed, const RestartPolicy& policy) {
+  if (spec.board == nullptr || spec.num_nodes == 1) return decide(failed, policy);
+  if (!failed.board_error.empty() || policy.max_restarts == 0) return {};
+  try {
+    NodeBoard board = board_of(spec, failed.restarts);
+    if (spec.node_rank == 0) {
+      const NextAttempt next = decide(failed, policy);
+      board.decide(next);
+      return next;
+    }
+    if (!failed.silent_nodes.empty() || !failed.failed_launchers.empty()) return {};
+    if (failed.stop_signal != 0) {
+      refuse_next_attempt(spec, failed.restarts);
+      return {};
+    }
+    // Node 0 has the same reports; it may take long to find the newest checkpoint.
+    constexpr auto kPatience = std::chrono::seconds(60);
+    return ask([&] { return board.decision(); }, kPatience).value_or(NextAttempt{});
+  } catch (const Error&) {
+    return {};  // the board is lost
+  }
+}
+
+// The other nodes whose launchers may still read the board.
+std::set<int64_t> present_nodes(const JobSpec& spec, const JobResult& last) {
+  std::set<int64_t> nodes;
+  for (int64_t node = 1; node < spec.num_nodes; ++node) nodes.insert(node);
+  for (const int64_t node : last.silent_nodes) nodes.erase(node);
+  for (const FailedLauncher& failed : last.failed_launchers) nodes.erase(failed.node);
+  return nodes;
+}
+
+// Node 0's launcher may hold the board: it goes last, but waits for nobody who is gone, nor longer
+// than the user does.
+void leave(const JobSpec& spec, const JobResult& last) {
+  constexpr auto kPatience = std::chrono::seconds(3);
+  if (spec.board == nullptr || spec.num_nodes == 1 || !last.board_error.empty()) return;
+  try {
+    NodeBoard board = board_of(spec, last.restarts);
+    if (spec.node_rank != 0) return board.leave();
+    if (last.killed_by_user || last.wait_cut) return;
+    std::set<int64_t> present = present_nodes(spec, last);
+    const auto all_left = [&] {
+      std::erase_if(present, [&](int64_t node) { return board.has_left(node); });
+      return present.empty();
+    };
+    ask(all_left, kPatience);
+  } catch (const Error&) {
+    // The board is lost: nobody is waiting.
+  }
+}
+
+// The board outlives a failure to start: the others have to hear of it.
+void leave_refused(const JobSpec& spec) {
+  JobResult none;
+  none.restarts = spec.restart_count;
+  leave(spec, none);
+}
+
+JobResult supervise_attempt(const JobSpec& spec, const JobCallbacks& callbacks) {
+  try {
+    return supervise(spec, callbacks);
+  } catch (...) {
+    leave_refused(spec);
+    throw;
+  }
+}
+
+void prepare(const JobSpec& spec, const RestartPolicy& policy) {
+  if (!policy.before_start) return;
+  try {
+    policy.before_start();
+  } catch (const Error& error) {
+    tell_failure(spec, error);
+    leave_refused(spec);
+    throw;
+  }
+}
+
+}  // namespace
+
+bool worth_restarting(const JobResult& result, bool any_failure) {
+  if (result.exit_status == 0 || result.ended_by_user || result.stop_signal != 0) return false;
+  if (!result.silent_nodes.empty() || !result.failed_launchers.empty()) return false;
+  if (!result.board_error.empty()) return false;
+  if (any_failure || !result.cause || result.cause->witness) return true;
+  const RankExit& end = result.ranks[*result.cause->end];
+  if (end.signal != 0) return true;
+  if (!end.error) return end.exit_status != 2;
+  const std::string& kind = end.error->kind;
+  for (const char* certain : {"usage", "plan", "format", "numeric"}) {
+    if (kind == certain) return false;
+  }
+  return end.exit_status != 2 || end.error->step.has_value();
+}
+
+JobResult supervise_with_restarts(const JobSpec& spec, const RestartPolicy& policy,
+                                  const JobCallbacks& callbacks) {
+  check_same_job(spec, policy.max_restarts);
+  prepare(spec, policy);
+  JobSpec attempt = spec;
+  attempt.max_restarts = policy.max_restarts;
+  for (;;) {
+    JobResult result = supervise_attempt(attempt, callbacks);
+    const NextAttempt next =
+        result.exit_status != 0 ? agree(attempt, result, policy) : NextAttempt{};
+    if (!next.restart) {
+      leave(attempt, result);
+      return result;
+    }
+    const int64_t restart = attempt.restart_count + 1;
+    if (policy.announce) policy.announce(result, restart, next.step);
+    attempt = spec;
+    attempt.max_restarts = policy.max_restarts;
+    attempt.restart_count = restart;
+    if (policy.resume) policy.resume(attempt, next.step);
+  }
+}
+
+}  // namespace am::launch
