@@ -68,13 +68,14 @@ constexpr std::array<Rule, 15> kRules = {{
      .check = nullptr},
     {.id = "exchange.syntax",
      .summary = "an imported file is well-formed",
-     .explain = "`am-plan import` reads torchtitan's TOML files and flags, Megatron-LM's command "
-                "line, the YAML of NeMo AutoModel and accelerate, and DeepSpeed's JSON. Of YAML it "
-                "reads what such files are written in: mappings, lists, and values on one line. "
-                "Anchors, tags, text blocks and several documents are refused rather than guessed; "
-                "of a command line, variables and redirections are.\n\n"
-                "Write the value out at that place, or import the file that the framework itself "
-                "prints after resolving it.",
+     .explain =
+         "`am-plan import` reads torchtitan's TOML files and flags, Megatron-LM's command "
+         "line, the YAML of NeMo AutoModel and accelerate, and DeepSpeed's JSON. Of YAML, "
+         "tags, keys that are not text, several documents, and aliases that make more than a "
+         "configuration's values are refused rather than guessed; of a command line, "
+         "variables and redirections are.\n\n"
+         "Write the value out at that place, or import the file that the framework itself "
+         "prints after resolving it.",
      .check = nullptr},
     {.id = "exchange.framework",
      .summary = "an imported file belongs to the framework that --from names",
