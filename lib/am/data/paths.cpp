@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const fs::path& path, const std::string& reason) {
+[[noreturn]] void fail_to_read(const fs::path& path, const std::string& reason) {
   throw Error(ErrorKind::kIo, cat(path.string(), ": cannot read the data: ", reason),
               "check data.path; it is relative to the plan file");
 }
@@ -28,7 +28,7 @@ void collect_folder(const fs::path& folder, std::vector<fs::path>& files) {
     if (entries->is_regular_file(dangling)) files.push_back(entries->path());
     entries.increment(reason);
   }
-  if (reason) fail(folder, reason.message());
+  if (reason) fail_to_read(folder, reason.message());
 }
 
 std::vector<fs::path> glob_matches(const fs::path& pattern) {
@@ -72,9 +72,9 @@ std::vector<fs::path> expand_path(const fs::path& path) {
   if (fs::is_directory(status)) {
     collect_folder(path, files);
   } else if (fs::exists(status)) {
-    fail(path, "neither a file nor a folder");
+    fail_to_read(path, "neither a file nor a folder");
   } else if (!is_glob(path.string())) {
-    fail(path, reason ? reason.message() : "No such file or directory");
+    fail_to_read(path, reason ? reason.message() : "No such file or directory");
   } else {
     for (const fs::path& match : glob_matches(path)) {
       if (fs::is_directory(match)) {
@@ -86,8 +86,8 @@ std::vector<fs::path> expand_path(const fs::path& path) {
   }
   files = sorted_unique(std::move(files));
   if (files.empty()) {
-    fail(path, fs::is_directory(status) ? "the folder holds no file with content"
-                                        : "no file matches this pattern");
+    fail_to_read(path, fs::is_directory(status) ? "the folder holds no file with content"
+                                                : "no file matches this pattern");
   }
   return files;
 }

@@ -47,7 +47,7 @@ class StoppableSource : public checkpoint::TensorSource {
 };
 
 // Elements that visit_own reads at once: 32 MiB of float32.
-constexpr int64_t kBlock = int64_t{8} << 20;
+constexpr int64_t kReadBlock = int64_t{8} << 20;
 
 fs::path folder_of(const checkpoint::TensorSource& source) {
   return fs::is_directory(source.path()) ? source.path() : source.path().parent_path();
@@ -148,12 +148,12 @@ at::Tensor StoredView::read(const HeldParameter& parameter, const mesh::Box& box
 
 void StoredView::visit_own(const HeldParameter& parameter, const Visit& visit) {
   mesh::Box box = mesh::Box::whole(parameter.shape);
-  if (box.numel() <= kBlock || parameter.shape.empty()) {
+  if (box.numel() <= kReadBlock || parameter.shape.empty()) {
     visit(read(parameter, box));
     return;
   }
   const int64_t row_numel = std::max<int64_t>(1, box.numel() / parameter.shape.front());
-  const int64_t rows = std::max<int64_t>(1, kBlock / row_numel);
+  const int64_t rows = std::max<int64_t>(1, kReadBlock / row_numel);
   for (int64_t row = 0; row < parameter.shape.front(); row += rows) {
     box.offset.front() = row;
     box.shape.front() = std::min(rows, parameter.shape.front() - row);

@@ -10,44 +10,6 @@ namespace {
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
-// Where in the grammar a position of the text is.
-struct Scanner {
-  char quote = 0;        // the quote that is open, or 0
-  bool escaped = false;  // the character before was a backslash
-  bool in_word = false;
-  bool in_comment = false;
-
-  // True when `c` ends a command.
-  bool step(char c) {
-    if (in_comment) {
-      if (c != '\n') return false;
-      in_comment = false;
-      return true;
-    }
-    if (escaped) {
-      escaped = false;
-      return false;
-    }
-    if (c == '\\' && quote != '\'') {
-      escaped = true;
-      in_word = true;
-      return false;
-    }
-    if (quote != 0) {
-      if (c == quote) quote = 0;
-      return false;
-    }
-    if (c == '\n' || c == ';') {
-      in_word = false;
-      return true;
-    }
-    if (c == '\'' || c == '"') quote = c;
-    if (c == '#' && !in_word) in_comment = true;
-    in_word = !is_space(c);
-    return false;
-  }
-};
-
 void add_command(std::vector<std::string>& commands, const std::string& text) {
   const std::string_view command = trim(text);
   if (!command.empty()) commands.emplace_back(command);
@@ -62,6 +24,44 @@ char escape_in_double_quotes(char c) {
 }  // namespace
 
 struct CommandReader::State {
+  // Where in the grammar a position of the text is.
+  struct Scanner {
+    char quote = 0;        // the quote that is open, or 0
+    bool escaped = false;  // the character before was a backslash
+    bool in_word = false;
+    bool in_comment = false;
+
+    // True when `c` ends a command.
+    bool step(char c) {
+      if (in_comment) {
+        if (c != '\n') return false;
+        in_comment = false;
+        return true;
+      }
+      if (escaped) {
+        escaped = false;
+        return false;
+      }
+      if (c == '\\' && quote != '\'') {
+        escaped = true;
+        in_word = true;
+        return false;
+      }
+      if (quote != 0) {
+        if (c == quote) quote = 0;
+        return false;
+      }
+      if (c == '\n' || c == ';') {
+        in_word = false;
+        return true;
+      }
+      if (c == '\'' || c == '"') quote = c;
+      if (c == '#' && !in_word) in_comment = true;
+      in_word = !is_space(c);
+      return false;
+    }
+  };
+
   Scanner scanner;
   std::string current;
 };
@@ -71,7 +71,7 @@ CommandReader::~CommandReader() = default;
 
 std::vector<std::string> CommandReader::add(std::string_view piece) {
   std::vector<std::string> commands;
-  Scanner& scanner = state_->scanner;
+  auto& scanner = state_->scanner;
   std::string& current = state_->current;
   for (const char c : piece) {
     const bool ends = scanner.step(c);

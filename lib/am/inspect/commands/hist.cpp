@@ -17,17 +17,17 @@ struct Range {
 };
 
 // Blocks keep the double copies small.
-constexpr int64_t kBlock = int64_t{1} << 20;
+constexpr int64_t kHistogramBlock = int64_t{1} << 20;
 
 // A rank that is interrupted leaves the rest undone; then all end here.
 void for_each_finite_block(Session& session, const HeldParameter& parameter,
                            const std::function<void(const at::Tensor&)>& visit) {
   session.view().visit_own(parameter, [&](const at::Tensor& part) {
     const at::Tensor flat = part.reshape({-1});
-    for (int64_t first = 0; first < flat.numel(); first += kBlock) {
+    for (int64_t first = 0; first < flat.numel(); first += kHistogramBlock) {
       if (session.is_interrupted()) return false;
       const at::Tensor block =
-          flat.narrow(0, first, std::min(kBlock, flat.numel() - first)).to(at::kDouble);
+          flat.narrow(0, first, std::min(kHistogramBlock, flat.numel() - first)).to(at::kDouble);
       const at::Tensor finite = block.masked_select(at::isfinite(block));
       if (finite.numel() > 0) visit(finite);
     }

@@ -70,7 +70,7 @@ struct NormalizeBackward {
   }
 };
 
-int64_t rows_of(const at::Tensor& x) { return x.numel() / std::max<int64_t>(1, x.size(-1)); }
+int64_t row_count(const at::Tensor& x) { return x.numel() / std::max<int64_t>(1, x.size(-1)); }
 
 // ---- by ATen's operators
 // ----------------------------------------------------------------------------
@@ -98,12 +98,12 @@ variable_list backward_of_aten(const at::Tensor& gradient, const at::Tensor& x,
 std::tuple<at::Tensor, at::Tensor> forward_of_kernel(const at::Tensor& x, const at::Tensor& weight,
                                                      double eps) {
   at::Tensor y = at::empty_like(x);
-  at::Tensor inverse_N = at::empty({rows_of(x)}, x.options().dtype(wide_dtype(x.scalar_type())));
+  at::Tensor inverse_N = at::empty({row_count(x)}, x.options().dtype(wide_dtype(x.scalar_type())));
   if (x.is_meta()) return {y, inverse_N};
   const int64_t width = x.size(-1);
   visit_dtype(x.scalar_type(), [&](auto scalar) {
     using Scalar = decltype(scalar);
-    for_rows(rows_of(x), width, [&](int64_t begin, int64_t end) {
+    for_rows(row_count(x), width, [&](int64_t begin, int64_t end) {
       run_kernel<Normalize<Scalar>>(y.mutable_data_ptr<Scalar>() + begin * width,
                                     inverse_N.mutable_data_ptr<Wide<Scalar>>() + begin,
                                     x.const_data_ptr<Scalar>() + begin * width,
@@ -115,7 +115,7 @@ std::tuple<at::Tensor, at::Tensor> forward_of_kernel(const at::Tensor& x, const 
 
 variable_list backward_of_kernel(const at::Tensor& gradient, const at::Tensor& x,
                                  const at::Tensor& inverse_N, const at::Tensor& weight) {
-  const int64_t rows = rows_of(x), width = x.size(-1);
+  const int64_t rows = row_count(x), width = x.size(-1);
   const int64_t sums = (rows + kRowsOfASum - 1) / kRowsOfASum;
   at::Tensor of_x = at::empty_like(x);
   const at::Tensor of_weight_SD = at::empty({sums, width}, inverse_N.options());
