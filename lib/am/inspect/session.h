@@ -3,7 +3,7 @@
 // Every rank of a session executes the same commands, so that collectives match; what rank 0
 // answers is shown.
 //
-//   Session session(std::make_unique<StoredHolder>(std::move(source)), {.style = style});
+//   Session session(std::make_unique<StoredView>(std::move(source)), {.style = style});
 //   Outcome outcome = execute(session, "show model.norm.weight");   // command.h
 #pragma once
 
