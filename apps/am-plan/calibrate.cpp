@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <memory>
 
 #include "am/base/file.h"
 #include "am/base/text.h"
@@ -14,10 +15,17 @@
 #include "am/planner/cost/peak_memory.h"
 #include "am/term/table.h"
 #include "commands.h"
+#include "options.h"
 #include "text.h"
 
 namespace am_plan {
 namespace {
+
+struct Options {
+  std::string rows;       // empty: the built-in runs
+  std::string output;     // empty: nothing is written
+  bool evaluate = false;  // no fit
+};
 
 using am::planner::ErrorSummary;
 using am::planner::MeasuredRun;
@@ -111,9 +119,7 @@ std::string to_text(const Section& section, const am::term::Style& style) {
   return table.text(style) + "\n";
 }
 
-}  // namespace
-
-int run_calibrate(const CalibrateOptions& options, const Output& output) {
+int run(const Options& options, const Output& output) {
   am::Diagnostics found;
   const bool own = !options.rows.empty();
   const std::string text =
@@ -169,5 +175,24 @@ int run_calibrate(const CalibrateOptions& options, const Output& output) {
   print_folded(report, output.out);
   return am_apps::kFine;
 }
+
+Run declare(CLI::App& command, SharedOptions& shared) {
+  auto options = std::make_shared<Options>();
+  add_option(command, {"ROWS", "CSV", "Measured runs (default: the built-in ones)"}, options->rows);
+  add_output(command, "Write the constants here", options->output);
+  add_flag(command, "--evaluate", "Do not fit: compare the constants as they are with ROWS",
+           options->evaluate);
+  add_json(command, shared);
+  return [options](const Output& output) { return run(*options, output); };
+}
+
+}  // namespace
+
+const Command kCalibrateCommand = {
+    .name = "calibrate",
+    .summary = "Fit the time model to measured runs; say how far off it is",
+    .example = "am-plan calibrate runs.csv -o mine.toml",
+    .declare = declare,
+};
 
 }  // namespace am_plan

@@ -5,6 +5,7 @@
 #include "am/base/text.h"
 #include "am/config/batch.h"
 #include "am/planner/rules.h"
+#include "am/planner/rules/dialects/dialect.h"
 #include "am/term/caret.h"
 #include "am/term/printable.h"
 #include "commands.h"
@@ -72,9 +73,7 @@ am::Json to_json(const std::string& path, const Verdict& verdict) {
   return json;
 }
 
-}  // namespace
-
-int run_check(const PlanOptions& options, const Output& output) {
+int run(const PlanOptions& options, const Output& output) {
   am::Json plans = am::Json::array();
   bool ok = true;
   int status = am_apps::kFine;
@@ -95,5 +94,26 @@ int run_check(const PlanOptions& options, const Output& output) {
   am_apps::print(answer);
   return status;
 }
+
+Run declare(CLI::App& command, SharedOptions& shared) {
+  add_option(command, {"PLAN", "", "Plan files (TOML)", kRequired}, shared.plan.files);
+  add_option(command,
+             {.name = "--dialect",
+              .value = "NAME",
+              .help = "Judge by that framework's own rules, not by ours",
+              .choices = am::planner::dialect_names()},
+             shared.plan.dialect);
+  add_overrides(command, shared);
+  return [&shared](const Output& output) { return run(shared.plan, output); };
+}
+
+}  // namespace
+
+const Command kCheckCommand = {
+    .name = "check",
+    .summary = "Report every rule that a plan violates",
+    .example = "am-plan check plan.toml --set mesh.tp_size=16",
+    .declare = declare,
+};
 
 }  // namespace am_plan

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <memory>
 
 #include "am/base/text.h"
 #include "am/base/units.h"
@@ -16,6 +17,11 @@
 
 namespace am_plan {
 namespace {
+
+struct Options {
+  std::string a;
+  std::string b;
+};
 
 using am::planner::MemoryComponents;
 using am::planner::RankMemory;
@@ -213,7 +219,7 @@ std::string shard_text(const Both& both, const am::term::Style& style) {
   return table.empty() ? "" : table.text(style) + "\n";
 }
 
-std::string report(const Both& both, const DiffOptions& options, const am::term::Style& style) {
+std::string report(const Both& both, const Options& options, const am::term::Style& style) {
   std::string text = am::cat("a: ", options.a, "\nb: ", options.b, "\n\n");
   const size_t head = text.size();
   am::term::Table keys({{"key", am::term::Align::kWrap},
@@ -237,11 +243,9 @@ std::string report(const Both& both, const DiffOptions& options, const am::term:
   return text;
 }
 
-}  // namespace
-
-int run_diff(const DiffOptions& options, const Output& output) {
+int run(const PlanOptions& of_both, const Options& options, const Output& output) {
   int status = am_apps::kFine;
-  PlanOptions plan = options.plan;
+  PlanOptions plan = of_both;
   plan.files = {options.a};
   const auto a = load_input(plan, output, status);
   if (!a.has_value()) return status;
@@ -258,5 +262,22 @@ int run_diff(const DiffOptions& options, const Output& output) {
   }
   return am_apps::kFine;
 }
+
+Run declare(CLI::App& command, SharedOptions& shared) {
+  auto options = std::make_shared<Options>();
+  add_option(command, {"A", "", "A plan file (TOML)", kRequired}, options->a);
+  add_option(command, {"B", "", "Another", kRequired}, options->b);
+  add_overrides(command, shared);
+  return [options, &shared](const Output& output) { return run(shared.plan, *options, output); };
+}
+
+}  // namespace
+
+const Command kDiffCommand = {
+    .name = "diff",
+    .summary = "Show what changes from one plan to another",
+    .example = "am-plan diff before.toml after.toml",
+    .declare = declare,
+};
 
 }  // namespace am_plan

@@ -1,5 +1,6 @@
 // am-plan memory PLAN: what the worst rank, or one rank, needs, and whether the GPU has it.
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "am/base/text.h"
@@ -244,22 +245,16 @@ std::string report(const PlanInput& input, const RankMemory& peak,
                         how_far_off(input, device), "\n");
 }
 
-}  // namespace
-
-int run_memory(const MemoryOptions& options, const Output& output) {
+int run(const PlanOptions& plan, const std::optional<int64_t>& rank, const Output& output) {
   int status = am_apps::kFine;
-  const auto input = load_input(options.plan, output, status);
+  const auto input = load_input(plan, output, status);
   if (!input.has_value()) return status;
   const am::planner::Layout& layout = input->layout;
-  if (options.rank.has_value() && *options.rank >= layout.mesh.world_size()) {
-    throw am::Error(am::ErrorKind::kUsage,
-                    am::cat("--rank ", *options.rank, ": the plan has ranks 0 to ",
-                            layout.mesh.world_size() - 1));
-  }
+  require_rank(rank, layout);
   const std::vector<RankMemory> stages =
-      options.rank.has_value() ? std::vector{am::planner::memory_of_rank(input->plan, input->model,
-                                                                         layout, *options.rank)}
-                               : am::planner::memory_of_stages(input->plan, input->model, layout);
+      rank.has_value()
+          ? std::vector{am::planner::memory_of_rank(input->plan, input->model, layout, *rank)}
+          : am::planner::memory_of_stages(input->plan, input->model, layout);
   const RankMemory& peak = am::planner::fullest(stages);
   am::Diagnostics found;
   if (!peak.components.is_in_range()) {
@@ -273,10 +268,25 @@ int run_memory(const MemoryOptions& options, const Output& output) {
   if (output.json) {
     am_apps::print(result(*input, peak, stages, device));
   } else {
-    print_folded(report(*input, peak, stages, device, !options.rank.has_value(), output.out),
-                 output.out);
+    print_folded(report(*input, peak, stages, device, !rank.has_value(), output.out), output.out);
   }
   return am_apps::kFine;
 }
+
+Run declare(CLI::App& command, SharedOptions& shared) {
+  auto rank = std::make_shared<std::optional<int64_t>>();
+  add_plan(command, shared);
+  add_rank(command, "This rank (default: the worst)", *rank);
+  return [rank, &shared](const Output& output) { return run(shared.plan, *rank, output); };
+}
+
+}  // namespace
+
+const Command kMemoryCommand = {
+    .name = "memory",
+    .summary = "Predict the memory of the worst rank, or of one",
+    .example = "am-plan memory plan.toml --set train.micro_batch_size=2",
+    .declare = declare,
+};
 
 }  // namespace am_plan

@@ -1,6 +1,7 @@
 // am-plan model CONFIG: how many parameters, and where they are.
 #include <algorithm>
 #include <map>
+#include <memory>
 
 #include "am/base/text.h"
 #include "am/base/units.h"
@@ -10,10 +11,16 @@
 #include "am/model/inventory.h"
 #include "am/term/table.h"
 #include "commands.h"
+#include "options.h"
 #include "text.h"
 
 namespace am_plan {
 namespace {
+
+struct Options {
+  std::string config;
+  int64_t seq_len = 0;  // of the FLOPs; 0: 4096, or the model's limit when that is less
+};
 
 // "model.layers.*.self_attn.q_proj": layers are counted together, and so are experts. A parameter
 // that is neither weight nor bias of its module (gpt-oss's fused experts) stands for itself.
@@ -139,9 +146,7 @@ std::string report(const am::model::ModelConfig& config, const am::model::Invent
                  " GFLOP a token at sequence length ", seq_len, "\n");
 }
 
-}  // namespace
-
-int run_model(const ModelOptions& options, const Output& output) {
+int run(const Options& options, const Output& output) {
   am::Diagnostics found;
   const auto config = am::model::load_config(options.config, found);
   if (!config.has_value()) return am_apps::refuse(found, output);
@@ -157,5 +162,24 @@ int run_model(const ModelOptions& options, const Output& output) {
   }
   return am_apps::kFine;
 }
+
+Run declare(CLI::App& command, SharedOptions& shared) {
+  auto options = std::make_shared<Options>();
+  add_option(command, {"CONFIG", "", "A Hugging Face config.json, or its folder", kRequired},
+             options->config);
+  add_option(command, {"--seq-len", "S", "Sequence length of the FLOPs per token"},
+             options->seq_len);
+  add_json(command, shared);
+  return [options](const Output& output) { return run(*options, output); };
+}
+
+}  // namespace
+
+const Command kModelCommand = {
+    .name = "model",
+    .summary = "Count a model's parameters",
+    .example = "am-plan model plans/models/llama-3.1-8b",
+    .declare = declare,
+};
 
 }  // namespace am_plan

@@ -31,7 +31,8 @@ std::optional<am::planner::CheckedFile> check_plan(const std::string& path,
   }
 }
 
-std::optional<PlanInput> load_input(const PlanOptions& options, const Output& output, int& status) {
+std::optional<PlanInput> load_input(const PlanOptions& options, const am_apps::Output& output,
+                                    int& status) {
   am::Diagnostics found;
   auto file = check_plan(options.files.front(), options, found);
   am::Diagnostics fatal;
@@ -59,6 +60,12 @@ std::optional<PlanInput> load_input(const PlanOptions& options, const Output& ou
   }
   return PlanInput{*std::move(file->plan), *std::move(file->checked.model),
                    *std::move(file->checked.layout)};
+}
+
+void require_rank(const std::optional<int64_t>& rank, const am::planner::Layout& layout) {
+  if (!rank.has_value() || *rank < layout.mesh.world_size()) return;
+  throw am::Error(am::ErrorKind::kUsage, am::cat("--rank ", *rank, ": the plan has ranks 0 to ",
+                                                 layout.mesh.world_size() - 1));
 }
 
 }  // namespace am_plan

@@ -5,7 +5,8 @@
 
 #include "am/planner/layout.h"
 #include "am/planner/rules.h"
-#include "commands.h"
+#include "common/output.h"
+#include "options.h"
 
 namespace am_plan {
 
@@ -24,7 +25,11 @@ std::optional<am::planner::CheckedFile> check_plan(const std::string& path,
 // Loads and checks. Nothing, and `status` set, when the plan has an error that would make the
 // answer wrong; it has been printed then. Files that only the job needs (data, weights,
 // checkpoints) may be missing: planning is done elsewhere. Warnings go to stderr.
-std::optional<PlanInput> load_input(const PlanOptions& options, const Output& output, int& status);
+std::optional<PlanInput> load_input(const PlanOptions& options, const am_apps::Output& output,
+                                    int& status);
+
+// Throws Error(kUsage) where the plan has no such rank.
+void require_rank(const std::optional<int64_t>& rank, const am::planner::Layout& layout);
 
 // Whether an error of this rule is about files and schedules that only the job needs.
 bool concerns_only_the_job(const std::string& rule);

@@ -1,6 +1,8 @@
 // am-plan report PLAN -o plan.html: one page with all of it.
 #include "am/draw/report.h"
 
+#include <memory>
+
 #include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/draw/timeline_svg.h"
@@ -37,12 +39,10 @@ am::planner::SearchResult other_layouts(const PlanInput& input,
   return am::planner::search(request, prediction.assumptions.calibration);
 }
 
-}  // namespace
-
-int run_report(const ReportOptions& options, const Output& output) {
+int run(const PlanOptions& plan, const std::string& page, const Output& output) {
   constexpr int kNearest = 5;
   int status = am_apps::kFine;
-  const auto input = load_input(options.plan, output, status);
+  const auto input = load_input(plan, output, status);
   if (!input.has_value()) return status;
   am::Diagnostics found;
   const auto prediction =
@@ -50,20 +50,35 @@ int run_report(const ReportOptions& options, const Output& output) {
   if (!prediction) return am_apps::refuse(found, output);
   const auto stages = am::planner::memory_of_stages(input->plan, input->model, input->layout);
   const auto search = other_layouts(*input, *prediction);
-  am::write_file_atomically(options.output,
-                            am::draw::html_report({.plan = input->plan,
-                                                   .model = input->model,
-                                                   .layout = input->layout,
-                                                   .stages = stages,
-                                                   .prediction = *prediction,
-                                                   .search = &search,
-                                                   .timeline_svg = timeline_of(*input)}));
+  am::write_file_atomically(page, am::draw::html_report({.plan = input->plan,
+                                                         .model = input->model,
+                                                         .layout = input->layout,
+                                                         .stages = stages,
+                                                         .prediction = *prediction,
+                                                         .search = &search,
+                                                         .timeline_svg = timeline_of(*input)}));
   if (output.json) {
-    am_apps::print(am::Json{{"written", options.output}});
+    am_apps::print(am::Json{{"written", page}});
   } else {
-    am_apps::print(am::cat("written: ", options.output, "\n"));
+    am_apps::print(am::cat("written: ", page, "\n"));
   }
   return am_apps::kFine;
 }
+
+Run declare(CLI::App& command, SharedOptions& shared) {
+  auto page = std::make_shared<std::string>("plan.html");
+  add_plan(command, shared);
+  add_output(command, "The page (default: plan.html)", *page);
+  return [page, &shared](const Output& output) { return run(shared.plan, *page, output); };
+}
+
+}  // namespace
+
+const Command kReportCommand = {
+    .name = "report",
+    .summary = "Write one HTML page on a plan: mesh, memory, time, shards",
+    .example = "am-plan report plan.toml -o plan.html",
+    .declare = declare,
+};
 
 }  // namespace am_plan

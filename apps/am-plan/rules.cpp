@@ -1,15 +1,15 @@
-// am-plan rules, explain RULE, schema: the catalogue and the plan's description.
+// am-plan rules: the catalogue of rules.
 #include "am/planner/rules.h"
 
-#include "am/base/text.h"
-#include "am/config/schema.h"
+#include "am/base/json.h"
 #include "am/term/table.h"
 #include "commands.h"
-#include "text.h"
+#include "options.h"
 
 namespace am_plan {
+namespace {
 
-int run_rules(const Output& output) {
+int run(const Output& output) {
   am::Json list = am::Json::array();
   am::term::Table table({{"rule"}, {"what it asks for", am::term::Align::kWrap}});
   for (const am::planner::Rule* rule : am::planner::rules()) {
@@ -24,36 +24,18 @@ int run_rules(const Output& output) {
   return am_apps::kFine;
 }
 
-int run_explain(const std::string& rule, const Output& output) {
-  const am::planner::Rule* known = am::planner::find_rule(rule);
-  if (known == nullptr) {
-    std::vector<std::string> ids;
-    for (const am::planner::Rule* other : am::planner::rules()) ids.emplace_back(other->id);
-    const auto near = am::nearest(rule, ids);
-    throw am::Error(
-        am::ErrorKind::kUsage, am::cat("no rule is named \"", rule, "\""),
-        near.has_value() ? am::cat("did you mean ", *near, "?") : "`am-plan rules` lists them");
-  }
-  if (output.json) {
-    am_apps::print(
-        am::Json{{"id", known->id}, {"summary", known->summary}, {"explain", known->explain}});
-    return am_apps::kFine;
-  }
-  const int width = std::min(output.out.width, 88);
-  const std::string title = wrap(am::cat(known->id, ": ", known->summary), width);
-  am_apps::print(am::cat(output.out.paint(am::term::Role::kBold, known->id),
-                         title.substr(known->id.size()), "\n",
-                         wrap(std::string(known->explain), width)));
-  return am_apps::kFine;
+Run declare(CLI::App& command, SharedOptions& shared) {
+  add_json(command, shared);
+  return run;
 }
 
-int run_schema(bool markdown, const Output&) {
-  if (markdown) {
-    am_apps::print(am::config::plan_reference());
-  } else {
-    am_apps::print(am::config::schema_json());
-  }
-  return am_apps::kFine;
-}
+}  // namespace
+
+const Command kRulesCommand = {
+    .name = "rules",
+    .summary = "List the rules that `check` knows",
+    .example = "am-plan rules",
+    .declare = declare,
+};
 
 }  // namespace am_plan

@@ -1,6 +1,8 @@
 // am-plan schedule PLAN: the pipeline's timeline, drawn and as files.
 #include "am/pipeline/schedule.h"
 
+#include <memory>
+
 #include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
@@ -19,6 +21,13 @@
 
 namespace am_plan {
 namespace {
+
+struct Options {
+  std::string from_csv;  // empty: the plan's own schedule
+  std::string svg;       // files to write; empty: none
+  std::string trace;
+  std::string csv;
+};
 
 using am::pipeline::Schedule;
 using am::pipeline::Timeline;
@@ -62,7 +71,7 @@ std::optional<Schedule> read_schedule(const std::string& file, int64_t pp, am::D
   return std::move(csv->schedule);
 }
 
-std::optional<Answer> find_answer(const ScheduleOptions& options, const PlanInput& input,
+std::optional<Answer> find_answer(const Options& options, const PlanInput& input,
                                   am::Diagnostics& found) {
   const int64_t pp = input.layout.mesh.sizes().pp;
   const int64_t per_step =
@@ -172,7 +181,7 @@ std::string report(const Answer& answer, const am::term::Style& style) {
 }
 
 // Files first: the report on the screen says that they are there.
-void write_files(const ScheduleOptions& options, const Answer& answer) {
+void write_files(const Options& options, const Answer& answer) {
   if (!options.svg.empty()) {
     am::write_file_atomically(options.svg, am::draw::timeline_svg(answer.timeline, title(answer)));
   }
@@ -184,11 +193,9 @@ void write_files(const ScheduleOptions& options, const Answer& answer) {
   }
 }
 
-}  // namespace
-
-int run_schedule(const ScheduleOptions& options, const Output& output) {
+int run(const PlanOptions& plan, const Options& options, const Output& output) {
   int status = am_apps::kFine;
-  const auto input = load_input(options.plan, output, status);
+  const auto input = load_input(plan, output, status);
   if (!input.has_value()) return status;
   am::Diagnostics found;
   const auto answer = find_answer(options, *input, found);
@@ -201,5 +208,28 @@ int run_schedule(const ScheduleOptions& options, const Output& output) {
   }
   return am_apps::kFine;
 }
+
+Run declare(CLI::App& command, SharedOptions& shared) {
+  auto options = std::make_shared<Options>();
+  add_plan(command, shared);
+  add_option(command, {"--svg", "FILE", "Write the timeline as a picture"}, options->svg);
+  add_option(command, {"--trace", "FILE", "Write it as a Chrome trace, for Perfetto"},
+             options->trace);
+  add_option(command, {"--csv", "FILE", "Write the order of passes as PyTorch's CSV"},
+             options->csv);
+  add_option(command,
+             {"--from-csv", "FILE", "Check and draw this CSV in the place of the plan's schedule"},
+             options->from_csv);
+  return [options, &shared](const Output& output) { return run(shared.plan, *options, output); };
+}
+
+}  // namespace
+
+const Command kScheduleCommand = {
+    .name = "schedule",
+    .summary = "Draw the pipeline's timeline: who computes what, and when",
+    .example = "am-plan schedule plan.toml --set pipeline.microbatches=16 --svg timeline.svg",
+    .declare = declare,
+};
 
 }  // namespace am_plan

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 
 #include "am/base/file.h"
 #include "am/base/text.h"
@@ -15,10 +16,25 @@
 #include "am/planner/rules.h"
 #include "am/term/table.h"
 #include "commands.h"
+#include "options.h"
 #include "text.h"
 
 namespace am_plan {
 namespace {
+
+struct Options {
+  std::string model;
+  int64_t gpus = 0;
+  std::string gpu = "h100-sxm";
+  int64_t seq_len = 0;            // 0: 4096, or the model's limit when that is less
+  int64_t global_batch_size = 0;  // 0: planner::default_batch_size
+  int64_t top = 10;
+  std::string strategy = "fsdp2";
+  std::string implementation = "automesh";
+  std::string calibration;
+  std::string write;
+  bool runnable = false;
+};
 
 using am::planner::FoundLayout;
 using am::planner::SearchResult;
@@ -163,9 +179,7 @@ std::string report(const SearchResult& result, const am::planner::SearchRequest&
   return text + "\n" + dropped.text(style);
 }
 
-}  // namespace
-
-int run_search(const SearchOptions& options, const Output& output) {
+int run(const Options& options, const Output& output) {
   am::Diagnostics found;
   const auto model = am::model::load_config(options.model, found);
   if (!model) return am_apps::refuse(found, output);
@@ -218,5 +232,48 @@ int run_search(const SearchOptions& options, const Output& output) {
   }
   return am_apps::kFine;
 }
+
+Run declare(CLI::App& command, SharedOptions& shared) {
+  auto options = std::make_shared<Options>();
+  add_option(command, {"--model", "CONFIG", "A Hugging Face config.json, or its folder", kRequired},
+             options->model);
+  add_option(command, {"--gpus", "N", "How many GPUs", kRequired}, options->gpus);
+  add_option(
+      command,
+      {"--gpu", "NAME", "Which: a file of plans/clusters, or one's path (default: h100-sxm)"},
+      options->gpu);
+  add_option(
+      command,
+      {"--seq-len", "S", "Tokens of a sequence (default: 4096, or what the model was made for)"},
+      options->seq_len);
+  add_option(command,
+             {"--global-batch-size", "B", "Sequences of a step (default: about 4 Mi tokens)"},
+             options->global_batch_size);
+  add_option(command, {"--top", "K", "How many layouts to show (default: 10)"}, options->top);
+  add_option(command,
+             {.name = "--strategy",
+              .value = "NAME",
+              .help = "Data-parallel strategy",
+              .choices = {"fsdp2", "megatron_fsdp", "ddp", "all"}},
+             options->strategy);
+  add_option(command,
+             {"--implementation", "NAME", "Who runs the step: automesh, torchtitan, megatron, ..."},
+             options->implementation);
+  add_option(command, {"--calibration", "FILE", "A file of am-plan calibrate"},
+             options->calibration);
+  add_option(command, {"--write", "FILE", "Write the first layout as a plan"}, options->write);
+  add_flag(command, "--runnable", "Only what this version of am-run runs", options->runnable);
+  add_json(command, shared);
+  return [options](const Output& output) { return run(*options, output); };
+}
+
+}  // namespace
+
+const Command kSearchCommand = {
+    .name = "search",
+    .summary = "Find the fastest layouts of a model on a number of GPUs",
+    .example = "am-plan search --model plans/models/llama-3.1-8b --gpus 8 --runnable",
+    .declare = declare,
+};
 
 }  // namespace am_plan

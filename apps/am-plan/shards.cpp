@@ -1,5 +1,6 @@
 // am-plan shards PLAN: which part of each parameter a rank holds.
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "am/base/text.h"
@@ -11,6 +12,11 @@
 
 namespace am_plan {
 namespace {
+
+struct Options {
+  std::optional<int64_t> rank;
+  std::string glob = "*";
+};
 
 using am::planner::Layout;
 using am::planner::ParameterLayout;
@@ -25,7 +31,7 @@ struct Shard {
   am::mesh::Box box;
 };
 
-std::vector<Shard> select(const ShardOptions& options, const Layout& layout) {
+std::vector<Shard> select(const Options& options, const Layout& layout) {
   std::vector<Shard> shards;
   for (size_t i = 0; i < layout.parameters.size(); ++i) {
     const ParameterLayout& parameter = layout.parameters[i];
@@ -127,7 +133,7 @@ std::string map_of(const Shard& shard, const Layout& layout, const am::term::Sty
   return "\n" + am::term::shard_map(shard.parameter->shape, boxes, style);
 }
 
-[[noreturn]] void nothing_matches(const ShardOptions& options, const Layout& layout) {
+[[noreturn]] void nothing_matches(const Options& options, const Layout& layout) {
   std::vector<std::string> names;
   for (const ParameterLayout& parameter : layout.parameters) names.push_back(parameter.name);
   const auto near = am::nearest(options.glob, names);
@@ -136,18 +142,12 @@ std::string map_of(const Shard& shard, const Layout& layout, const am::term::Sty
                                    : "a GLOB such as '*.q_proj.weight' matches whole names");
 }
 
-}  // namespace
-
-int run_shards(const ShardOptions& options, const Output& output) {
+int run(const PlanOptions& plan, const Options& options, const Output& output) {
   int status = am_apps::kFine;
-  const auto input = load_input(options.plan, output, status);
+  const auto input = load_input(plan, output, status);
   if (!input.has_value()) return status;
   const Layout& layout = input->layout;
-  if (options.rank.has_value() && *options.rank >= layout.mesh.world_size()) {
-    throw am::Error(am::ErrorKind::kUsage,
-                    am::cat("--rank ", *options.rank, ": the plan has ranks 0 to ",
-                            layout.mesh.world_size() - 1));
-  }
+  require_rank(options.rank, layout);
   const std::vector<Shard> shards = select(options, layout);
   const bool elsewhere = options.rank.has_value() && options.glob == "*";
   if (shards.empty() && !elsewhere) nothing_matches(options, layout);
@@ -166,5 +166,22 @@ int run_shards(const ShardOptions& options, const Output& output) {
   print_folded(text, output.out);
   return am_apps::kFine;
 }
+
+Run declare(CLI::App& command, SharedOptions& shared) {
+  auto options = std::make_shared<Options>();
+  add_plan(command, shared);
+  add_rank(command, "This rank's part (default: the first rank that has one)", options->rank);
+  add_option(command, {"--param", "GLOB", "Only parameters whose name matches"}, options->glob);
+  return [options, &shared](const Output& output) { return run(shared.plan, *options, output); };
+}
+
+}  // namespace
+
+const Command kShardsCommand = {
+    .name = "shards",
+    .summary = "Show which part of each parameter a rank holds",
+    .example = "am-plan shards plan.toml --rank 3 --param 'model.layers.0.*'",
+    .declare = declare,
+};
 
 }  // namespace am_plan

@@ -237,9 +237,7 @@ std::string picture(const MeshLayout& mesh, int64_t ranks_per_node, const am::te
   return am::term::draw_grid(stages, style);
 }
 
-}  // namespace
-
-int run_show(const PlanOptions& options, const Output& output) {
+int run(const PlanOptions& options, const Output& output) {
   am::Diagnostics found;
   const auto file = check_plan(options.files.front(), options, found);
   // A mesh needs nothing but its sizes: what is wrong elsewhere in a readable plan is not asked
@@ -269,5 +267,19 @@ int run_show(const PlanOptions& options, const Output& output) {
       output.out);
   return am_apps::kFine;
 }
+
+Run declare(CLI::App& command, SharedOptions& shared) {
+  add_plan(command, shared);
+  return [&shared](const Output& output) { return run(shared.plan, output); };
+}
+
+}  // namespace
+
+const Command kShowCommand = {
+    .name = "show",
+    .summary = "Draw the mesh: ranks, nodes and groups",
+    .example = "am-plan show plan.toml --world-size 64",
+    .declare = declare,
+};
 
 }  // namespace am_plan

@@ -122,9 +122,7 @@ am::Diagnostics relevant(const am::Diagnostics& found) {
   return out;
 }
 
-}  // namespace
-
-int run_tp(const PlanOptions& options, const Output& output) {
+int run(const PlanOptions& options, const Output& output) {
   am::Diagnostics found;
   const auto file = check_plan(options.files.front(), options, found);
   if (!file || !file->checked.model.has_value() || !file->checked.mesh.has_value()) {
@@ -150,5 +148,19 @@ int run_tp(const PlanOptions& options, const Output& output) {
   }
   return about.ok() ? am_apps::kFine : am_apps::kInvalid;
 }
+
+Run declare(CLI::App& command, SharedOptions& shared) {
+  add_plan(command, shared);
+  return [&shared](const Output& output) { return run(shared.plan, output); };
+}
+
+}  // namespace
+
+const Command kTpCommand = {
+    .name = "tp",
+    .summary = "Show the tensor-parallel plan and what it matches",
+    .example = "am-plan tp plan.toml --set 'strategy.tp_plan=\"my_tp.toml\"'",
+    .declare = declare,
+};
 
 }  // namespace am_plan

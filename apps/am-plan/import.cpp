@@ -1,53 +1,32 @@
-// am-plan export PLAN --to F, am-plan import FILE --from F: layouts in other frameworks' files.
-#include "am/planner/exchange/exchange.h"
-
+// am-plan import FILE --from F: a plan of another framework's configuration.
 #include <filesystem>
 #include <iostream>
 #include <map>
+#include <memory>
 
 #include "am/base/file.h"
 #include "am/base/text.h"
+#include "am/planner/exchange/exchange.h"
 #include "am/term/printable.h"
-#include "am/term/table.h"
 #include "am/term/wrap.h"
 #include "commands.h"
-#include "plan_input.h"
+#include "frameworks.h"
+#include "options.h"
 
 namespace am_plan {
 namespace {
 
-using am::planner::Exported;
 using am::planner::Framework;
 using am::planner::Ignored;
 using am::planner::Imported;
-using am::planner::Lost;
 
-void print_notes(const std::vector<std::string>& notes, const Output& output) {
-  for (const std::string& note : notes) {
-    std::cerr << am::term::fold(
-        am::cat(output.err.paint(am::term::Role::kNote, "note"), ": ", am::term::echo(note), "\n"),
-        output.err);
-  }
-}
-
-const Framework& framework_of(const std::string& name) {
-  const Framework* framework = am::planner::find_framework(name);
-  AM_ASSERT(framework != nullptr, "the command line checks the name");
-  return *framework;
-}
-
-std::string shortened(const std::string& value) {
-  constexpr size_t kLongest = 40;
-  return value.size() <= kLongest ? value : value.substr(0, kLongest - 3) + "...";
-}
-
-std::string lost_table(const Exported& exported, const am::term::Style& style) {
-  am::term::Table table({{"not exported", am::term::Align::kWrap},
-                         {"value", am::term::Align::kWrap},
-                         {"why", am::term::Align::kWrap}});
-  for (const Lost& item : exported.lost) table.add({item.key, shortened(item.value), item.why});
-  return table.text(style);
-}
+struct Options {
+  std::string file;
+  std::string framework;
+  std::string model;   // model.path of the plan; empty: the file's, or "."
+  std::string output;  // empty: stdout
+  bool force = false;  // what cannot be said in a plan is left out
+};
 
 // Keys that are ignored for one reason share a row.
 std::string ignored_table(const Imported& imported, const am::term::Style& style) {
@@ -63,19 +42,6 @@ std::string ignored_table(const Imported& imported, const am::term::Style& style
                     am::term::printable(am::join(keys[why], ", ")), "\n");
   }
   return am::term::fold(text, style);
-}
-
-am::Json to_json(const Exported& exported, const Framework& framework) {
-  am::Json lost = am::Json::array();
-  for (const Lost& item : exported.lost) {
-    lost.push_back({{"key", item.key}, {"value", am::Json::parse(item.value)}, {"why", item.why}});
-  }
-  am::Json json = am::Json::object();
-  json["framework"] = framework.name;
-  json["text"] = exported.text;
-  json["lost"] = std::move(lost);
-  json["notes"] = exported.notes;
-  return json;
 }
 
 am::Json to_json(const std::vector<Ignored>& items) {
@@ -102,7 +68,7 @@ std::string seen_from(const std::filesystem::path& plan, const std::string& mode
   return std::filesystem::absolute(model).lexically_relative(folder).lexically_normal().string();
 }
 
-void set_model(const ImportOptions& options, Imported& imported) {
+void set_model(const Options& options, Imported& imported) {
   std::string& path = imported.plan.model.path;
   if (!options.model.empty()) {
     path = seen_from(options.output, options.model);
@@ -117,7 +83,7 @@ void set_model(const ImportOptions& options, Imported& imported) {
 }
 
 // Holds the sizes that the file repeats against the model that --model names.
-void compare_model(const ImportOptions& options, Imported& imported, am::Diagnostics& found) {
+void compare_model(const Options& options, Imported& imported, am::Diagnostics& found) {
   if (imported.geometry.empty() || options.model.empty()) return;
   try {
     const auto model = am::model::load_config(options.model, found);
@@ -128,31 +94,7 @@ void compare_model(const ImportOptions& options, Imported& imported, am::Diagnos
   }
 }
 
-}  // namespace
-
-int run_export(const ExportOptions& options, const Output& output) {
-  const Framework& framework = framework_of(options.framework);
-  if (options.flags && !framework.has_flags) {
-    throw am::Error(am::ErrorKind::kUsage,
-                    am::cat("--flags: ", framework.name, " has one form, ", framework.format));
-  }
-  int status = am_apps::kFine;
-  const auto input = load_input(options.plan, output, status);
-  if (!input.has_value()) return status;
-  const Exported exported = am::planner::export_plan(
-      framework, {input->plan, input->model, input->layout, options.flags});
-  if (!options.output.empty()) am::write_file_atomically(options.output, exported.text);
-  if (output.json) {
-    am_apps::print(to_json(exported, framework));
-    return am_apps::kFine;
-  }
-  if (options.output.empty()) am_apps::print_file(exported.text);
-  print_notes(exported.notes, output);
-  if (!exported.lost.empty()) std::cerr << lost_table(exported, output.err);
-  return am_apps::kFine;
-}
-
-int run_import(const ImportOptions& options, const Output& output) {
+int run(const Options& options, const Output& output) {
   const Framework& framework = framework_of(options.framework);
   am::Diagnostics found;
   auto imported = am::planner::import_plan(framework, am::read_file(options.file), options.file,
@@ -171,5 +113,30 @@ int run_import(const ImportOptions& options, const Output& output) {
   std::cerr << ignored_table(*imported, output.err);
   return am_apps::kFine;
 }
+
+Run declare(CLI::App& command, SharedOptions& shared) {
+  auto options = std::make_shared<Options>();
+  add_option(command, {"FILE", "", "The configuration", kRequired}, options->file);
+  add_framework(command, "--from", "Whose configuration it is", options->framework);
+  add_option(
+      command,
+      {"--model", "CONFIG", "The plan's model.path: a Hugging Face config.json, or its folder"},
+      options->model);
+  add_output(command, "Write the plan here", options->output);
+  add_flag(command, "--force",
+           "Leave out what a plan cannot say, though the layout or the numbers change",
+           options->force);
+  add_json(command, shared);
+  return [options](const Output& output) { return run(*options, output); };
+}
+
+}  // namespace
+
+const Command kImportCommand = {
+    .name = "import",
+    .summary = "Make a plan of another framework's configuration",
+    .example = "am-plan import train.yaml --from nemo-automodel --model models/llama-3.1-8b",
+    .declare = declare,
+};
 
 }  // namespace am_plan

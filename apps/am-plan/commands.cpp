@@ -1,0 +1,17 @@
+#include "commands.h"
+
+#include <array>
+
+namespace am_plan {
+
+std::span<const Command* const> commands() {
+  static constexpr std::array kCommands = {
+      &kCheckCommand,    &kShowCommand,   &kModelCommand,       &kShardsCommand, &kTpCommand,
+      &kMemoryCommand,   &kCostCommand,   &kSearchCommand,      &kReportCommand, &kCalibrateCommand,
+      &kScheduleCommand, &kDiffCommand,   &kExportCommand,      &kImportCommand, &kRulesCommand,
+      &kExplainCommand,  &kSchemaCommand, &kCompletionsCommand, &kManCommand,
+  };
+  return kCommands;
+}
+
+}  // namespace am_plan

@@ -1,0 +1,34 @@
+// am-plan completions SHELL: a script that completes the command line, read off the parser.
+#include "common/completions.h"
+
+#include <memory>
+
+#include "commands.h"
+#include "options.h"
+
+namespace am_plan {
+namespace {
+
+int run(const CLI::App& tool, const std::string& shell) {
+  am_apps::print(am_apps::completions(am_apps::describe(tool), shell));
+  return am_apps::kFine;
+}
+
+Run declare(CLI::App& command, SharedOptions&) {
+  const auto shells = am_apps::shell_names();
+  auto shell = std::make_shared<std::string>();
+  add_option(command, {"SHELL", "SHELL", "Which shell", kRequired, {shells.begin(), shells.end()}},
+             *shell);
+  return [shell, &tool = *command.get_parent()](const Output&) { return run(tool, *shell); };
+}
+
+}  // namespace
+
+const Command kCompletionsCommand = {
+    .name = "completions",
+    .summary = "Print completions for a shell",
+    .example = "source <(am-plan completions bash)",
+    .declare = declare,
+};
+
+}  // namespace am_plan

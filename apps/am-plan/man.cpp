@@ -1,0 +1,54 @@
+// am-plan man [COMMAND]: manual pages of the tool and of its commands, read off the parser.
+#include <filesystem>
+#include <memory>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/text.h"
+#include "commands.h"
+#include "common/man_page.h"
+#include "options.h"
+
+namespace am_plan {
+namespace {
+
+struct Options {
+  std::string command;  // whose page; empty: the tool's
+  std::string folder;   // where all pages are written; empty: one is printed
+};
+
+int run(const CLI::App& tool, const Options& options) {
+  const std::string wanted =
+      options.command.empty() ? "am-plan.1" : am::cat("am-plan-", options.command, ".1");
+  bool printed = !options.folder.empty();
+  for (const auto& [name, text] : am_apps::man_pages(am_apps::describe(tool), AM_VERSION)) {
+    if (!options.folder.empty()) {
+      am::write_file_atomically(std::filesystem::path(options.folder) / name, text);
+    } else if (name == wanted) {
+      am_apps::print(text);
+      printed = true;
+    }
+  }
+  if (!printed) {
+    throw am::Error(am::ErrorKind::kUsage, am::cat("am-plan has no command ", options.command));
+  }
+  return am_apps::kFine;
+}
+
+Run declare(CLI::App& command, SharedOptions&) {
+  auto options = std::make_shared<Options>();
+  add_option(command, {"COMMAND", "COMMAND", "Which command's page"}, options->command);
+  add_option(command, {"-o,--output", "DIR", "Write all pages into this folder"}, options->folder);
+  return [options, &tool = *command.get_parent()](const Output&) { return run(tool, *options); };
+}
+
+}  // namespace
+
+const Command kManCommand = {
+    .name = "man",
+    .summary = "Print the manual page of the tool or of a command, or write those of all",
+    .example = "am-plan man export | man -l -",
+    .declare = declare,
+};
+
+}  // namespace am_plan

@@ -1,0 +1,67 @@
+#include "options.h"
+
+#include "common/command_line.h"
+
+namespace am_plan {
+namespace {
+
+template <typename Value>
+CLI::Option& declare(CLI::App& command, const Option& option, Value& value) {
+  CLI::Option* added = command.add_option(option.name, value, option.help);
+  added->required(option.required);
+  if (*option.value != '\0') added->type_name(option.value);
+  if (!option.choices.empty()) added->check(CLI::IsMember(option.choices));
+  return *added;
+}
+
+}  // namespace
+
+void SharedOptions::settle() {
+  plan.overrides = am_apps::overrides_of(sets);
+  plan.plugins = flags.plugins();
+}
+
+void add_option(CLI::App& command, const Option& option, std::string& text) {
+  declare(command, option, text);
+}
+
+void add_option(CLI::App& command, const Option& option, std::vector<std::string>& texts) {
+  constexpr int kAnyNumber = 1 << 20;
+  declare(command, option, texts).expected(1, kAnyNumber);
+}
+
+void add_option(CLI::App& command, const Option& option, int64_t& count) {
+  declare(command, option, count).check(am_apps::integer_from(1));
+}
+
+void add_flag(CLI::App& command, const char* name, const char* help, bool& flag) {
+  command.add_flag(name, flag, help);
+}
+
+void add_plan(CLI::App& command, SharedOptions& shared) {
+  const Option plan = {"PLAN", "", "The plan file (TOML)", kRequired};
+  declare(command, plan, shared.plan.files).expected(1);
+  add_overrides(command, shared);
+}
+
+void add_overrides(CLI::App& command, SharedOptions& shared) {
+  am_apps::add_set(command, shared.sets);
+  add_option(command, {"--world-size", "N", "Number of ranks, as a launcher would give it"},
+             shared.plan.world_size);
+  am_apps::add_plugins(command, shared.flags);
+  add_json(command, shared);
+}
+
+void add_json(CLI::App& command, SharedOptions& shared, const char* help) {
+  am_apps::add_json(command, shared.flags, help);
+}
+
+void add_rank(CLI::App& command, const char* help, std::optional<int64_t>& rank) {
+  declare(command, {"--rank", "R", help}, rank).check(am_apps::integer_from(0));
+}
+
+void add_output(CLI::App& command, const char* help, std::string& file) {
+  add_option(command, {"-o,--output", "FILE", help}, file);
+}
+
+}  // namespace am_plan

@@ -1,0 +1,37 @@
+// am-plan schema: the plan file's keys, for editors and for people.
+#include "am/config/schema.h"
+
+#include <memory>
+
+#include "commands.h"
+#include "options.h"
+
+namespace am_plan {
+namespace {
+
+int run(bool markdown) {
+  if (markdown) {
+    am_apps::print(am::config::plan_reference());
+  } else {
+    am_apps::print(am::config::schema_json());
+  }
+  return am_apps::kFine;
+}
+
+Run declare(CLI::App& command, SharedOptions& shared) {
+  auto markdown = std::make_shared<bool>(false);
+  add_flag(command, "--markdown", "As Markdown tables, for people", *markdown);
+  add_json(command, shared, "The JSON Schema (the default)");
+  return [markdown](const Output&) { return run(*markdown); };
+}
+
+}  // namespace
+
+const Command kSchemaCommand = {
+    .name = "schema",
+    .summary = "Print a JSON Schema of the plan file, for editors",
+    .example = "am-plan schema > plan.schema.json",
+    .declare = declare,
+};
+
+}  // namespace am_plan
