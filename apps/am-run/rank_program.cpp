@@ -89,7 +89,7 @@ Json ask(const char* question) {
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   // Libraries may have said something before.
-  const Json answer = Json::parse(text.substr(text.rfind('\n') + 1), nullptr, false);
+  Json answer = Json::parse(text.substr(text.rfind('\n') + 1), nullptr, false);
   if (status == 0 && answer.is_object()) return answer;
   throw Error(ErrorKind::kRuntime, cat(kRankProgram, " does not start: ", text));
 }

@@ -5,6 +5,7 @@ AM_BIN_DIR is the folder of the binaries, AM_SOURCE_DIR the root of the sources;
 
 import json
 import os
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -13,6 +14,9 @@ from pathlib import Path
 BIN = Path(os.environ["AM_BIN_DIR"])
 SOURCE = Path(os.environ["AM_SOURCE_DIR"])
 MODELS = SOURCE / "plans" / "models"
+
+# A shell that starts the tests in the background has them ignore SIGINT, and whatever they start would too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A terminal that is none: no colour, plain text, the same everywhere.
 ENVIRONMENT = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C.UTF-8", "HOME": "/nonexistent"}
