@@ -251,6 +251,7 @@ TEST_CASE("a peer that goes away or never comes ends a wait through memory", "[s
 
 TEST_CASE("an abort ends this rank's waits, and those for this rank", "[shared_memory]") {
   std::atomic<bool> told = false;
+  std::atomic<bool> heard = false;
   run_ranks(2, [&](const World& world) {
     const Group other = world.new_group("other", {0, 1}, {world.timeout()});
     world.group().barrier();
@@ -262,12 +263,14 @@ TEST_CASE("an abort ends this rank's waits, and those for this rank", "[shared_m
       });
       const auto said = message_of([&] { pending.wait(); });
       aborts.join();
+      heard = true;
       RANK_CHECK(said.find("the group was aborted") != std::string::npos);
       while (!told) std::this_thread::sleep_for(milliseconds(5));  // the connections stay
     } else {
       const auto said = message_of([&] { world.group().all_reduce(at::ones({8})); });
       told = true;
       RANK_CHECK(said.find("rank 0 left the group") != std::string::npos);
+      while (!heard) std::this_thread::sleep_for(milliseconds(5));  // or rank 0 hears of that
     }
   });
 }
