@@ -37,14 +37,10 @@ std::string lost_table(const Exported& exported, const am::term::Style& style) {
 }
 
 am::Json to_json(const Exported& exported, const Framework& framework) {
-  am::Json lost = am::Json::array();
-  for (const Lost& item : exported.lost) {
-    lost.push_back({{"key", item.key}, {"value", am::Json::parse(item.value)}, {"why", item.why}});
-  }
   am::Json json = am::Json::object();
   json["framework"] = framework.name;
   json["text"] = exported.text;
-  json["lost"] = std::move(lost);
+  json["lost"] = am_plan::to_json(exported.lost);
   json["notes"] = exported.notes;
   return json;
 }

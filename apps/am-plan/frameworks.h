@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "am/base/json.h"
 #include "am/planner/exchange/exchange.h"
 #include "common/output.h"
 
@@ -17,6 +18,17 @@ namespace am_plan {
 void add_framework(CLI::App& command, const char* name, const char* help, std::string& framework);
 // The framework of such a value.
 const am::planner::Framework& framework_of(const std::string& name);
+
+// What was not carried over (planner::Lost or Ignored): [{"key", "value", "why"}]. Their values are
+// JSON already.
+template <typename Item>
+am::Json to_json(const std::vector<Item>& items) {
+  am::Json list = am::Json::array();
+  for (const Item& item : items) {
+    list.push_back({{"key", item.key}, {"value", am::Json::parse(item.value)}, {"why", item.why}});
+  }
+  return list;
+}
 
 // On stderr, one line each.
 void print_notes(const std::vector<std::string>& notes, const am_apps::Output& output);

@@ -44,19 +44,11 @@ std::string ignored_table(const Imported& imported, const am::term::Style& style
   return am::term::fold(text, style);
 }
 
-am::Json to_json(const std::vector<Ignored>& items) {
-  am::Json list = am::Json::array();
-  for (const Ignored& item : items) {
-    list.push_back({{"key", item.key}, {"value", am::Json::parse(item.value)}, {"why", item.why}});
-  }
-  return list;
-}
-
 am::Json to_json(const Imported& imported) {
   am::Json json = am::Json::object();
   json["plan"] = am::config::to_json(imported.plan);
-  json["ignored"] = to_json(imported.ignored);
-  json["lost"] = to_json(imported.lost);
+  json["ignored"] = am_plan::to_json(imported.ignored);
+  json["lost"] = am_plan::to_json(imported.lost);
   json["notes"] = imported.notes;
   return json;
 }

@@ -27,10 +27,15 @@ namespace {
 
 using namespace am;
 
+// Of --version: libtorch's version and NCCL's.
+std::string library_versions() {
+  return cat(runtime::torch_version_text(), runtime::nccl_version_text());
+}
+
 Json answer(std::string_view question) {
   Json json = Json::object();
   if (question == "torch") {
-    json["libraries"] = cat(runtime::torch_version_text(), runtime::nccl_version_text());
+    json["libraries"] = library_versions();
     try {
       runtime::require_compiled_torch();
     } catch (const Error& error) {
@@ -76,10 +81,7 @@ int main(int argc, char** argv) {
   }
   if (first == "doctor") return am_run::run_doctor(argc - 1, argv + 1);
   int status = 0;
-  const auto libraries = [] {
-    return am::cat(am::runtime::torch_version_text(), am::runtime::nccl_version_text());
-  };
-  const auto options = am_run::parse_options(argc, argv, libraries, status);
+  const auto options = am_run::parse_options(argc, argv, &am_run::library_versions, status);
   if (!options) return status;
   return am_apps::guarded("am-run", options->output, [&] { return am_run::run(*options); });
 }
