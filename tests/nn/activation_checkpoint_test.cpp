@@ -58,7 +58,8 @@ TEST_CASE("a checkpointed decoder gives the same gradients from fewer bytes") {
   const Outcome whole = pass(family, config::ActivationCheckpointing::kOff, autocast);
   const Outcome selective = pass(family, config::ActivationCheckpointing::kSelective, autocast);
   const Outcome full = pass(family, config::ActivationCheckpointing::kFull, autocast);
-  for (const Outcome* each : {&selective, &full}) {
+  const Outcome mlp = pass(family, config::ActivationCheckpointing::kMlp, autocast);
+  for (const Outcome* each : {&selective, &full, &mlp}) {
     CHECK(at::equal(each->logits, whole.logits));
     for (size_t i = 0; i < whole.gradients.size(); ++i) {
       INFO("parameter " << i);
@@ -68,6 +69,8 @@ TEST_CASE("a checkpointed decoder gives the same gradients from fewer bytes") {
   }
   CHECK(full.live < selective.live);
   CHECK(selective.live < whole.live);
+  CHECK(full.live < mlp.live);
+  CHECK(mlp.live < whole.live);
 }
 
 TEST_CASE("a segment's backward runs once") {

@@ -60,6 +60,7 @@ class Replay : public torch::autograd::Node {
 
   Tensors run_ahead(const Tensors& inputs) {
     const at::NoGradGuard no_grad;
+    products_.record();
     Tensors outputs = segment_(inputs, products_);
     // Tensors of their own, also where the segment returns an input.
     for (at::Tensor& output : outputs) output = output.variable_data();
@@ -112,21 +113,23 @@ at::Tensor Products::next(const Linear& linear, const at::Tensor& x) {
 }
 
 at::Tensor Products::kept(const Linear& linear, const at::Tensor& x) {
-  if (replaying_) return next(linear, x);
+  if (run_ == Run::kSecond) return next(linear, x);
   at::Tensor y = linear.product(x);
-  values_.push_back(y);
+  if (run_ == Run::kFirst) values_.push_back(y);
   return y;
 }
 
 at::Tensor Products::returned(const Linear& linear, const at::Tensor& x) {
-  if (replaying_) return next(linear, x);
+  if (run_ == Run::kSecond) return next(linear, x);
   at::Tensor y = linear.product(x);
-  values_.push_back(at::zeros({}, y.options()).expand(y.sizes()));
+  if (run_ == Run::kFirst) values_.push_back(at::zeros({}, y.options()).expand(y.sizes()));
   return y;
 }
 
+void Products::record() { run_ = Run::kFirst; }
+
 void Products::replay() {
-  replaying_ = true;
+  run_ = Run::kSecond;
   turn_ = 0;
 }
 

@@ -19,6 +19,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -29,7 +30,8 @@ namespace am::nn {
 using Tensors = std::vector<at::Tensor>;
 
 // The matrix products of a segment that are not multiplied out a second time. Each call means the
-// same product in both runs, by its turn. Values are those of Linear::product.
+// same product in both runs, by its turn. Values are those of Linear::product. Outside of a segment
+// it multiplies, and no more.
 class Products {
  public:
   // A product whose output is kept until backward.
@@ -38,13 +40,17 @@ class Products {
   // nothing is kept. In the second run it has its shape and dtype alone.
   at::Tensor returned(const Linear& linear, const at::Tensor& x);
 
-  // Begins the second run, in which products have the values that are known.
+  bool in_segment() const { return run_ != Run::kAlone; }
+  // Begins a segment's first run, and its second, in which products have the values that are known.
+  void record();
   void replay();
 
  private:
+  enum class Run : uint8_t { kAlone, kFirst, kSecond };
+
   at::Tensor next(const Linear& linear, const at::Tensor& x);
 
-  bool replaying_ = false;
+  Run run_ = Run::kAlone;
   size_t turn_ = 0;
   Tensors values_;
 };

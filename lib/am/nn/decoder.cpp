@@ -10,87 +10,11 @@
 #include "am/base/text.h"
 #include "am/nn/autocast.h"
 #include "am/nn/build.h"
-#include "am/nn/checkpointed_layer.h"
-#include "am/nn/fused/swiglu.h"
 #include "am/nn/runnable.h"
 #include "am/nn/token_check.h"
 #include "am/tensor/memory_meter.h"
 
 namespace am::nn {
-
-namespace {
-
-// x_BT(H*K) -> BHTK
-at::Tensor split_heads(const at::Tensor& x, int64_t head_dim) {
-  return x.view({x.size(0), x.size(1), -1, head_dim}).transpose(1, 2);
-}
-
-// [T, T], true where position t may look at s: t - window < s <= t.
-at::Tensor window_mask(int64_t length, int64_t window, at::Device device) {
-  const at::Tensor all = at::ones({length, length}, at::TensorOptions(at::kBool).device(device));
-  return all.tril().logical_and(all.triu(1 - window));
-}
-
-}  // namespace
-
-at::Tensor Attention::place(const at::Tensor& x_BTX, const RMSNorm& norm,
-                            const Rotation& rotation) const {
-  if (!norm.weight) return rotate(split_heads(x_BTX, head_dim), rotation);
-  // Normalised before heads and positions change places: attention lays its output out as its
-  // queries, and o_proj would copy one that is not [B, T, H, K] in memory.
-  const at::Tensor x_BTHK = x_BTX.view({x_BTX.size(0), x_BTX.size(1), -1, head_dim});
-  return rotate(norm(x_BTHK).transpose(1, 2), rotation);
-}
-
-at::Tensor Attention::mix(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,
-                          const at::Tensor& v_BTX, const Rotation& rotation) const {
-  const at::Tensor v_BGTK = split_heads(v_BTX, head_dim);
-  const int64_t length = q_BHTK.size(2);
-  const bool windowed = window > 0 && window < length;
-  std::optional<at::Tensor> mask;
-  if (windowed) mask = window_mask(length, window, q_BHTK.device());
-  if (rotation.allowed.defined()) {
-    mask = mask ? mask->logical_and(rotation.allowed) : rotation.allowed;
-  }
-  const bool grouped = q_BHTK.size(1) != k_BGTK.size(1);
-  const at::Tensor mixed_BHTK = at::scaled_dot_product_attention(
-      q_BHTK, k_BGTK, v_BGTK, mask, /*dropout_p=*/0.0, /*is_causal=*/!mask.has_value(),
-      /*scale=*/std::nullopt, /*enable_gqa=*/grouped);
-  return mixed_BHTK.transpose(1, 2).reshape({q_BHTK.size(0), length, q_BHTK.size(1) * head_dim});
-}
-
-at::Tensor Attention::operator()(const at::Tensor& x_BTD, const Rotation& rotation) const {
-  const auto inputs = fan_out(x_BTD, {&q_proj, &k_proj, &v_proj});
-  const at::Tensor q_BTX = q_proj.apply_to(inputs[0]);
-  const at::Tensor k_BTX = k_proj.apply_to(inputs[1]);
-  const at::Tensor v_BTX = v_proj.apply_to(inputs[2]);
-  return o_proj(
-      mix(place(q_BTX, q_norm, rotation), place(k_BTX, k_norm, rotation), v_BTX, rotation));
-}
-
-FeedForward::Halves FeedForward::halves(const at::Tensor& x_BTD) const {
-  const auto inputs = fan_out(x_BTD, {&gate_proj, &up_proj});
-  return {gate_proj.apply_to(inputs[0]), up_proj.apply_to(inputs[1])};
-}
-
-at::Tensor FeedForward::activation(const at::Tensor& x_BTD) const {
-  const Halves halves = this->halves(x_BTD);
-  return fused::swiglu(halves.gate_BTF, halves.up_BTF);
-}
-
-at::Tensor FeedForward::operator()(const at::Tensor& x_BTD) const {
-  if (down_proj.input) return down_proj(activation(x_BTD));
-  const Halves halves = this->halves(x_BTD);
-  std::optional<at::Tensor> added;
-  if (down_proj.bias && !down_proj.bias_after_output) added = down_proj.bias->value;
-  return down_proj.finish(
-      fused::swiglu_linear(halves.gate_BTF, halves.up_BTF, down_proj.weight->value, added));
-}
-
-at::Tensor DecoderLayer::operator()(const at::Tensor& x_BTD, const Rotation& rotation) const {
-  const at::Tensor attended_BTD = x_BTD + self_attn(input_layernorm(x_BTD), rotation);
-  return attended_BTD + mlp(post_attention_layernorm(attended_BTD));
-}
 
 namespace {
 
@@ -176,22 +100,9 @@ const Rotation& Decoder::rotation(int64_t length, const at::Tensor& like) {
   return rotation_;
 }
 
-at::Tensor Decoder::run_layer(size_t index, const at::Tensor& x_BTD,
-                              const Rotation& rotation) const {
-  const DecoderLayer& layer = layers_[index];
-  if ((static_cast<int64_t>(index) + 1) % checkpointing_every_ != 0) return layer(x_BTD, rotation);
-  using config::ActivationCheckpointing;
-  switch (checkpointing_) {
-    case ActivationCheckpointing::kOff:
-      break;
-    case ActivationCheckpointing::kFull:
-      return fully_checkpointed(layer, x_BTD, rotation);
-    case ActivationCheckpointing::kSelective:
-      return selectively_checkpointed(layer, x_BTD, rotation);
-    case ActivationCheckpointing::kMlp:
-      return mlp_checkpointed(layer, x_BTD, rotation);
-  }
-  return layer(x_BTD, rotation);
+planner::SavedSet Decoder::kept_by(size_t layer) const {
+  const bool checkpointed = (static_cast<int64_t>(layer) + 1) % checkpointing_every_ == 0;
+  return planner::kept_under(checkpointed ? checkpointing_ : config::ActivationCheckpointing::kOff);
 }
 
 Rotation Decoder::packed_rotation(const Rotation& table, const at::Tensor& positions_BT) const {
@@ -214,7 +125,7 @@ at::Tensor Decoder::operator()(const at::Tensor& ids_BT, const at::Tensor& posit
   const Rotation& positions = positions_BT.defined() ? packed_ : table;
   for (size_t i = 0; i < layers_.size(); ++i) {
     x_BTD = enter(++use, x_BTD);
-    x_BTD = leave(use, run_layer(i, x_BTD, positions));
+    x_BTD = leave(use, layers_[i](x_BTD, positions, kept_by(i)));
   }
   ++use;
   x_BTD = leave(use, norm_(enter(use, x_BTD)));

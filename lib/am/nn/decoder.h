@@ -18,51 +18,12 @@
 #include "am/config/strategy_config.h"
 #include "am/model/config.h"
 #include "am/model/inventory.h"
+#include "am/nn/decoder_layer.h"
 #include "am/nn/hooks.h"
 #include "am/nn/layers.h"
 #include "am/nn/rope.h"
 
 namespace am::nn {
-
-struct Attention {
-  Linear q_proj, k_proj, v_proj, o_proj;
-  RMSNorm q_norm, k_norm;  // weight null where the family has none
-  int64_t head_dim = 0;
-  int64_t window = 0;  // positions looked back at, itself included; 0: all
-
-  // Heads are counted from the projections' own sizes, so a tensor-parallel slice computes its
-  // heads.
-  at::Tensor operator()(const at::Tensor& x_BTD, const Rotation& rotation) const;
-
-  // Its parts, for who checkpoints between them. One of q_BTX and k_BTX with its norm (which may
-  // have no weight) -> BHTK, rotated.
-  at::Tensor place(const at::Tensor& x_BTX, const RMSNorm& norm, const Rotation& rotation) const;
-  // Queries and keys that were placed, v_BTX -> BTX: the input of o_proj.
-  at::Tensor mix(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK, const at::Tensor& v_BTX,
-                 const Rotation& rotation) const;
-};
-
-struct FeedForward {
-  Linear gate_proj, up_proj, down_proj;
-
-  at::Tensor operator()(const at::Tensor& x_BTD) const;
-  // x_BTD -> BTF: the input of down_proj.
-  at::Tensor activation(const at::Tensor& x_BTD) const;
-
- private:
-  struct Halves {
-    at::Tensor gate_BTF, up_BTF;
-  };
-  Halves halves(const at::Tensor& x_BTD) const;
-};
-
-struct DecoderLayer {
-  RMSNorm input_layernorm, post_attention_layernorm;
-  Attention self_attn;
-  FeedForward mlp;
-
-  at::Tensor operator()(const at::Tensor& x_BTD, const Rotation& rotation) const;
-};
 
 class Decoder {
  public:
@@ -81,8 +42,8 @@ class Decoder {
   const std::vector<ParameterPtr>& parameters() const { return parameters_; }
   const model::ModelConfig& config() const { return config_; }
 
-  // What layers keep until backward (nn/checkpointed_layer.h): of `every` layers the last one, the
-  // others all that autograd saves.
+  // What layers keep until backward (planner/saved_activations.h): of `every` layers the last one,
+  // the others all that autograd saves.
   void set_checkpointing(config::ActivationCheckpointing checkpointing, int64_t every = 1) {
     checkpointing_ = checkpointing;
     checkpointing_every_ = every;
@@ -103,7 +64,8 @@ class Decoder {
 
  private:
   void bind(const model::Inventory& inventory);
-  at::Tensor run_layer(size_t layer, const at::Tensor& x_BTD, const Rotation& rotation) const;
+  // What layer `layer` keeps.
+  planner::SavedSet kept_by(size_t layer) const;
   void bind_units(const std::vector<model::Unit>& units, bool tied);
   // The hooks of the unit that is used next; of the one that was.
   at::Tensor enter(size_t use, at::Tensor x) const;

@@ -147,59 +147,11 @@ double LayerActivations::kept_inputs(double trained) const {
   return context_.casts() ? trained : std::min(trained, 1.0);
 }
 
-std::initializer_list<Saved> LayerActivations::kept_under(ActivationCheckpointing mode) {
-  using enum Saved;
-  static constexpr std::initializer_list<Saved> kAll = {kInputNorm,
-                                                        kAttentionInput,
-                                                        kOtherNorms,
-                                                        kHeads,
-                                                        kHeadNorms,
-                                                        kAttentionOutput,
-                                                        kAttentionStatistics,
-                                                        kWindowMask,
-                                                        kFeedForwardInput,
-                                                        kRoutedTokens,
-                                                        kGate,
-                                                        kUp,
-                                                        kDownInput,
-                                                        kCastAttentionOut,
-                                                        kCastFeedForward,
-                                                        kCastOthers};
-  // All but what is inside of the feed-forward, of which the input is kept.
-  static constexpr std::initializer_list<Saved> kAllButMlp = {kInputNorm,
-                                                              kAttentionInput,
-                                                              kOtherNorms,
-                                                              kHeads,
-                                                              kHeadNorms,
-                                                              kAttentionOutput,
-                                                              kAttentionStatistics,
-                                                              kWindowMask,
-                                                              kFeedForwardNormOutput,
-                                                              kRoutedTokens,
-                                                              kCastAttentionOut,
-                                                              kCastOthers};
-  // The inputs of both halves, attention's whole core, and the gate (nn/checkpointed_layer.h).
-  static constexpr std::initializer_list<Saved> kSelected = {
-      kLayerInput,          kHeads,      kHeadNormInputs,    kAttentionOutput,
-      kAttentionStatistics, kWindowMask, kSumAfterAttention, kGate,
-      kCastAttentionOut};
-  static constexpr std::initializer_list<Saved> kInputAlone = {kLayerInput};
-  switch (mode) {
-    case ActivationCheckpointing::kFull:
-      return kInputAlone;
-    case ActivationCheckpointing::kSelective:
-      return kSelected;
-    case ActivationCheckpointing::kMlp:
-      return kAllButMlp;
-    case ActivationCheckpointing::kOff:
-      break;
-  }
-  return kAll;
-}
-
-double LayerActivations::sum(std::initializer_list<Saved> saved) const {
+double LayerActivations::sum(SavedSet saved) const {
   double total = 0.0;
-  for (const Saved each : saved) total += bytes(each);
+  for (size_t i = 0; i < kSavedKinds; ++i) {
+    if (saved.has(static_cast<Saved>(i))) total += bytes_[i];
+  }
   return total;
 }
 

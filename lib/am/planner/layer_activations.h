@@ -1,45 +1,21 @@
 // What autograd keeps of one decoder layer's forward pass, tensor by tensor, and which of it the
 // checkpointing modes keep.
 //
-// The list follows the decoder of nn/decoder.cpp, operator by operator: which of their inputs and
-// outputs those of nn/fused/ and ATen's save. Each entry is a sum over the layer's modules by role,
-// so that it holds for every family. Legend: N tokens of one micro-batch on this rank, D hidden, c
-// bytes of the compute dtype, p of the dtype of matrix products, which is another under autocast.
+// The list follows the decoder of nn/decoder_layer.cpp, operator by operator: which of their inputs
+// and outputs those of nn/fused/ and ATen's save. Each entry is a sum over the layer's modules by
+// role, so that it holds for every family. Legend: N tokens of one micro-batch on this rank, D
+// hidden, c bytes of the compute dtype, p of the dtype of matrix products, which is another under
+// autocast.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <initializer_list>
 
 #include "am/planner/activations.h"
 #include "am/planner/local_layer.h"
+#include "am/planner/saved_activations.h"
 
 namespace am::planner {
-
-enum class Saved : uint8_t {
-  kLayerInput,
-  kInputNorm,
-  kAttentionInput,  // what the first projections multiply
-  kOtherNorms,
-  kHeads,  // queries, keys, values
-  kHeadNormInputs,
-  kHeadNorms,
-  kAttentionOutput,
-  kAttentionStatistics,  // a logarithm for each token and head
-  kWindowMask,
-  kSumAfterAttention,
-  kFeedForwardNormOutput,
-  kFeedForwardInput,  // what gate and up multiply
-  kRoutedTokens,
-  kGate,
-  kUp,
-  kDownInput,
-  // Weights as autocast narrowed them.
-  kCastAttentionOut,
-  kCastFeedForward,
-  kCastOthers,
-};
-inline constexpr size_t kSavedKinds = static_cast<size_t>(Saved::kCastOthers) + 1;
 
 class LayerActivations {
  public:
@@ -55,12 +31,9 @@ class LayerActivations {
   double recomputed() const;
   BackwardBytes backward() const;
 
-  // What a mode keeps.
-  static std::initializer_list<Saved> kept_under(config::ActivationCheckpointing mode);
-
  private:
   double& at(Saved saved) { return bytes_[static_cast<size_t>(saved)]; }
-  double sum(std::initializer_list<Saved> saved) const;
+  double sum(SavedSet saved) const;
   void measure_attention();
   void measure_feed_forward();
   void measure_casts();

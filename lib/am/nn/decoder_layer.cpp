@@ -1,0 +1,176 @@
+#include "am/nn/decoder_layer.h"
+
+#include <ATen/ATen.h>
+
+#include <optional>
+
+#include "am/nn/fused/swiglu.h"
+
+namespace am::nn {
+namespace {
+
+using planner::Saved;
+
+// x_BT(H*K) -> BHTK
+at::Tensor split_heads(const at::Tensor& x, int64_t head_dim) {
+  return x.view({x.size(0), x.size(1), -1, head_dim}).transpose(1, 2);
+}
+
+// [T, T], true where position t may look at s: t - window < s <= t.
+at::Tensor window_mask(int64_t length, int64_t window, at::Device device) {
+  const at::Tensor all = at::ones({length, length}, at::TensorOptions(at::kBool).device(device));
+  return all.tril().logical_and(all.triu(1 - window));
+}
+
+bool trains(const Linear& linear) {
+  return linear.weight->value.requires_grad() ||
+         (linear.bias && linear.bias->value.requires_grad());
+}
+
+bool trains(const RMSNorm& norm) { return norm.weight && norm.weight->value.requires_grad(); }
+
+// Behind frozen layers a layer's input needs no gradient, and its parameters do.
+bool trains(const DecoderLayer& layer) {
+  const Attention& attention = layer.self_attn;
+  const FeedForward& mlp = layer.mlp;
+  return trains(layer.input_layernorm) || trains(layer.post_attention_layernorm) ||
+         trains(attention.q_proj) || trains(attention.k_proj) || trains(attention.v_proj) ||
+         trains(attention.o_proj) || trains(attention.q_norm) || trains(attention.k_norm) ||
+         trains(mlp.gate_proj) || trains(mlp.up_proj) || trains(mlp.down_proj);
+}
+
+// One forward pass of a layer, cut into parts. A part whose tensors are not kept runs as a segment
+// of its own, unless the whole layer is one.
+class LayerPass {
+ public:
+  LayerPass(const DecoderLayer& layer, const Rotation& rotation, planner::SavedSet kept)
+      : layer_(layer), rotation_(rotation), kept_(kept), whole_(!kept.has(Saved::kHeads)) {}
+
+  at::Tensor operator()(const at::Tensor& x_BTD) const {
+    const Segment run = [pass = *this](const Tensors& in, Products& products) {
+      return pass.feed_forward(pass.attended(in[0]), products);
+    };
+    const Tensors out = whole_ ? checkpoint(run, {x_BTD}, trains(layer_)) : multiplied(run, x_BTD);
+    return out[0] + layer_.mlp.down_proj.finish(out[1]);
+  }
+
+ private:
+  // Whether a part runs as a segment: nothing that it saves is kept.
+  bool repeats(Saved saved) const { return !whole_ && !kept_.has(saved); }
+
+  static Tensors multiplied(const Segment& run, const at::Tensor& x) {
+    Products products;
+    return run({x}, products);
+  }
+
+  // x_BTD -> {x_BTD, q_BTX, k_BTX, v_BTX}
+  Tensors projections(const at::Tensor& x_BTD) const {
+    const Segment run = [&layer = layer_](const Tensors& in, Products& products) -> Tensors {
+      const Attention& attention = layer.self_attn;
+      const auto inputs = fan_out(layer.input_layernorm(in[0]),
+                                  {&attention.q_proj, &attention.k_proj, &attention.v_proj});
+      return {in[0], products.returned(attention.q_proj, inputs[0]),
+              products.returned(attention.k_proj, inputs[1]),
+              products.returned(attention.v_proj, inputs[2])};
+    };
+    Tensors out = repeats(Saved::kInputNorm) ? checkpoint(run, {x_BTD}, trains(layer_))
+                                             : multiplied(run, x_BTD);
+    out[1] = layer_.self_attn.q_proj.finish(out[1]);
+    out[2] = layer_.self_attn.k_proj.finish(out[2]);
+    out[3] = layer_.self_attn.v_proj.finish(out[3]);
+    return out;
+  }
+
+  // A rotation alone saves nothing of its input; a norm before it does.
+  at::Tensor placed(const at::Tensor& x_BTX, const RMSNorm& norm) const {
+    const Segment run = [&attention = layer_.self_attn, &norm, rotation = rotation_](
+                            const Tensors& in, Products&) -> Tensors {
+      return {attention.place(in[0], norm, rotation)};
+    };
+    const bool again = norm.weight && repeats(Saved::kHeadNorms);
+    return (again ? checkpoint(run, {x_BTX}, trains(norm)) : multiplied(run, x_BTX))[0];
+  }
+
+  // x_BTD -> the sum after attention, BTD
+  at::Tensor attended(const at::Tensor& x_BTD) const {
+    const Attention& attention = layer_.self_attn;
+    const Tensors in = projections(x_BTD);
+    const at::Tensor q_BHTK = placed(in[1], attention.q_norm);
+    const at::Tensor k_BGTK = placed(in[2], attention.k_norm);
+    return in[0] + attention.o_proj(attention.mix(q_BHTK, k_BGTK, in[3], rotation_));
+  }
+
+  // attended_BTD -> {attended_BTD, down_proj's product, BTD}, which ends the segment that has
+  // `outer`.
+  Tensors feed_forward(const at::Tensor& attended_BTD, Products& outer) const {
+    const Segment inside = [&mlp = layer_.mlp, keeps_gate = kept_.has(Saved::kGate)](
+                               const Tensors& in, Products& products) -> Tensors {
+      return {mlp.product(in[0], keeps_gate, products)};
+    };
+    const bool from_sum = repeats(Saved::kOtherNorms);
+    const bool from_norm = !from_sum && repeats(Saved::kUp);
+    const Segment run = [&layer = layer_, inside, from_norm](const Tensors& in,
+                                                             Products& products) -> Tensors {
+      const at::Tensor x_BTD = layer.post_attention_layernorm(in[0]);
+      const Tensors out =
+          from_norm ? checkpoint(inside, {x_BTD}, trains(layer)) : inside({x_BTD}, products);
+      return {in[0], out[0]};
+    };
+    return from_sum ? checkpoint(run, {attended_BTD}, trains(layer_)) : run({attended_BTD}, outer);
+  }
+
+  const DecoderLayer& layer_;
+  Rotation rotation_;
+  planner::SavedSet kept_;
+  bool whole_;  // the layer is one segment
+};
+
+}  // namespace
+
+at::Tensor Attention::place(const at::Tensor& x_BTX, const RMSNorm& norm,
+                            const Rotation& rotation) const {
+  if (!norm.weight) return rotate(split_heads(x_BTX, head_dim), rotation);
+  // Normalised before heads and positions change places: attention lays its output out as its
+  // queries, and o_proj would copy one that is not [B, T, H, K] in memory.
+  const at::Tensor x_BTHK = x_BTX.view({x_BTX.size(0), x_BTX.size(1), -1, head_dim});
+  return rotate(norm(x_BTHK).transpose(1, 2), rotation);
+}
+
+at::Tensor Attention::mix(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,
+                          const at::Tensor& v_BTX, const Rotation& rotation) const {
+  const at::Tensor v_BGTK = split_heads(v_BTX, head_dim);
+  const int64_t length = q_BHTK.size(2);
+  const bool windowed = window > 0 && window < length;
+  std::optional<at::Tensor> mask;
+  if (windowed) mask = window_mask(length, window, q_BHTK.device());
+  if (rotation.allowed.defined()) {
+    mask = mask ? mask->logical_and(rotation.allowed) : rotation.allowed;
+  }
+  const bool grouped = q_BHTK.size(1) != k_BGTK.size(1);
+  const at::Tensor mixed_BHTK = at::scaled_dot_product_attention(
+      q_BHTK, k_BGTK, v_BGTK, mask, /*dropout_p=*/0.0, /*is_causal=*/!mask.has_value(),
+      /*scale=*/std::nullopt, /*enable_gqa=*/grouped);
+  return mixed_BHTK.transpose(1, 2).reshape({q_BHTK.size(0), length, q_BHTK.size(1) * head_dim});
+}
+
+at::Tensor FeedForward::product(const at::Tensor& x_BTD, bool keeps_gate,
+                                Products& products) const {
+  const auto inputs = fan_out(x_BTD, {&gate_proj, &up_proj});
+  const at::Tensor gate_BTF = keeps_gate ? gate_proj.finish(products.kept(gate_proj, inputs[0]))
+                                         : gate_proj.apply_to(inputs[0]);
+  const at::Tensor up_BTF = up_proj.apply_to(inputs[1]);
+  if (!products.in_segment() && !down_proj.input) {
+    std::optional<at::Tensor> added;
+    if (down_proj.bias && !down_proj.bias_after_output) added = down_proj.bias->value;
+    return fused::swiglu_linear(gate_BTF, up_BTF, down_proj.weight->value, added);
+  }
+  const at::Tensor wide_BTF = apply_transform(down_proj.input, fused::swiglu(gate_BTF, up_BTF));
+  return products.returned(down_proj, wide_BTF);
+}
+
+at::Tensor DecoderLayer::operator()(const at::Tensor& x_BTD, const Rotation& rotation,
+                                    planner::SavedSet kept) const {
+  return LayerPass(*this, rotation, kept)(x_BTD);
+}
+
+}  // namespace am::nn
