@@ -8,7 +8,6 @@
 #include "am/runtime/engine_plugin.h"
 #include "am/term/bars.h"
 #include "am/term/table.h"
-#include "am/train/setup.h"
 #include "job/plan_file.h"
 #include "lives.h"
 
@@ -94,7 +93,7 @@ std::string to_text(const Answer& answer, const term::Style& style) {
 
 int run_dry(const Options& options) {
   Diagnostics found;
-  const auto job = load_job_plan(options, 0, &runtime::why_no_cuda, found);
+  const auto job = open_job(options, 0, &runtime::why_no_cuda, found);
   found.sort();
   am_apps::print_diagnostics(found, options.output);
   if (!job) {
@@ -102,15 +101,14 @@ int run_dry(const Options& options) {
     return am_apps::kInvalid;
   }
   Answer answer;
-  answer.world_size = job->mesh.world_size();
+  answer.world_size = job->layout.mesh.world_size();
   if (options.rank >= answer.world_size) {
     throw Error(ErrorKind::kUsage,
                 cat("--rank ", options.rank, ": the plan has ranks 0 to ", answer.world_size - 1));
   }
-  answer.run = train::dry_run(job->plan, job->model, answer.world_size, options.rank);
-  const auto layout = train::make_layout(job->plan, job->model, answer.world_size);
+  answer.run = train::dry_run(*job, options.rank);
   answer.predicted_bytes =
-      planner::estimate_memory(job->plan, job->model, layout, options.rank).components.total();
+      planner::estimate_memory(job->plan, job->model, job->layout, options.rank).components.total();
   if (options.output.json) {
     am_apps::print(to_json(answer));
   } else {

@@ -42,8 +42,8 @@ namespace {
 
 using namespace am;
 
-std::string announcement(const JobPlan& job) {
-  const auto& mesh = job.mesh;
+std::string announcement(const planner::Job& job) {
+  const mesh::MeshSizes& mesh = job.layout.mesh.sizes();
   std::string axes;
   for (const mesh::Axis axis : mesh::kAxes) {
     if (mesh.size(axis) > 1)
@@ -51,7 +51,7 @@ std::string announcement(const JobPlan& job) {
   }
   int64_t all = 0;
   int64_t trained = 0;
-  for (const auto& parameter : model::build_inventory(job.model).parameters) {
+  for (const auto& parameter : job.layout.inventory.parameters) {
     const int64_t elements = numel(parameter.shape);
     all += elements;
     if (!planner::is_frozen(job.plan, parameter.name)) trained += elements;
@@ -102,7 +102,7 @@ void Rank::join(const config::Plan& plan) {
 
 int Rank::train() {
   Diagnostics found;
-  const auto job = load_job_plan(options_, here_.world_size, &runtime::why_no_cuda, found);
+  const auto job = open_job(options_, here_.world_size, &runtime::why_no_cuda, found);
   if (!job) {
     if (here_.rank == 0) am_apps::print_diagnostics(found, options_.output);
     silent_ = !speaks_for_all(here_);
@@ -136,8 +136,7 @@ int Rank::train() {
     if (metrics.step % every == 0 || metrics.step == 1 || last) out_.write(text + "\n");
   };
   tensor::BlockCache::install();  // this process is ours alone, and steps repeat their sizes
-  train::Trainer trainer(job->plan, job->model, dist_.world(), run, std::move(callbacks), {},
-                         identity);
+  train::Trainer trainer(*job, dist_.world(), run, std::move(callbacks), {}, identity);
   if (first) write_file_atomically(run.plan_file(), config::to_toml(trainer.plan()));
   const train::TrainResult result = trainer.run(stop);
   if (first && result.stopped) out_.write(cat("stopped at step ", result.steps, " as asked\n"));

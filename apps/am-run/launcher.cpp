@@ -54,7 +54,7 @@ launch::RestartPolicy restart_policy(const std::filesystem::path& checkpoints,
 
 int run_launcher(const Options& options, const std::vector<std::string>& arguments) {
   Diagnostics found;
-  const auto job = load_job_plan(options, options.nproc * options.nnodes, &why_no_cuda, found);
+  const auto job = open_job(options, options.nproc * options.nnodes, &why_no_cuda, found);
   found.sort();
   am_apps::print_diagnostics(found, options.output);
   if (!job) {
@@ -81,7 +81,7 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
                  "where this job begins\n";
   }
   return supervise_and_report(
-      options, job_spec(options, program, arguments, job->mesh.world_size(), run, job_id),
+      options, job_spec(options, program, arguments, job->layout.mesh.world_size(), run, job_id),
       std::move(policy), run);
 }
 

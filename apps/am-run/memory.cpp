@@ -13,16 +13,13 @@ namespace am_run {
 
 using namespace am;
 
-void require_memory(const Options& options, const JobPlan& job, const launch::Space& memory) {
+void require_memory(const Options& options, const planner::Job& job, const launch::Space& memory) {
   if (options.force) return;
   const std::string backend = planner::backend_of(job.plan, &why_no_cuda);
   if (!config::parse_backend(backend).cuda.empty()) return;
-  Diagnostics found;
-  const auto layout = planner::build_layout(job.plan, job.model, job.mesh, found);
-  if (!layout) return;  // the ranks say why
-  const int64_t here = std::max<int64_t>(1, job.mesh.world_size() / options.nnodes);
+  const int64_t here = std::max<int64_t>(1, job.layout.mesh.world_size() / options.nnodes);
   const planner::RankRange ranks{options.node_rank * here, here};
-  const int64_t wanted = planner::training_bytes(job.plan, job.model, *layout, ranks);
+  const int64_t wanted = planner::training_bytes(job.plan, job.model, job.layout, ranks);
   const auto shortage = launch::memory_shortage(wanted, memory);
   if (!shortage) return;
   throw Error(ErrorKind::kPlan, cat("the job ", *shortage, "; no rank was started"),

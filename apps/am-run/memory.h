@@ -9,6 +9,7 @@ namespace am_run {
 
 // Throws Error(kPlan) with both numbers when they do not, unless --force. Plans that run on GPUs
 // are the doctor's to judge.
-void require_memory(const Options& options, const JobPlan& job, const am::launch::Space& memory);
+void require_memory(const Options& options, const am::planner::Job& job,
+                    const am::launch::Space& memory);
 
 }  // namespace am_run

@@ -17,7 +17,7 @@ HEADERS = {
     "model/spec.h": "const ModelConfig& config",
     "parallel/parallel_model.h": LAYOUT + ", const at::Tensor& ids, const at::Tensor& labels, "
                                           "int64_t labels_in_global_batch",
-    "train/trainer.h": "const config::Plan& plan, const model::ModelConfig& config, const runtime::World& world, "
+    "train/trainer.h": "const planner::Job& job, const runtime::World& world, "
                        "const run_folder::RunFolder& run, const launch::StopSignal& stop",
     "checkpoint/tensor_source.h": "",
     "inspect/session.h": "std::unique_ptr<checkpoint::TensorSource> source, const term::Style& style",

@@ -84,8 +84,7 @@ TEST_CASE("an interrupt of one rank ends a command on all", "[inspect]") {
   Diagnostics found;
   const auto opened = config::parse_plan(plan, "test.toml", {}, found);
   const auto config = model::load_config(opened->resolve(opened->model.path), found);
-  const auto sizes = planner::resolve_mesh(*opened, 2, found);
-  const auto layout = planner::build_layout(*opened, *config, *sizes, found);
+  const planner::Job job = planner::make_job(*opened, *config, 2);
   const TemporaryFolder temporary;
   for (const std::string& command :
        {std::string("stats"), std::string("unshard all"), cat("export ", temporary / "out")}) {
@@ -96,7 +95,7 @@ TEST_CASE("an interrupt of one rank ends a command on all", "[inspect]") {
       options.interrupted = [&world, count = std::make_shared<int>(0)] {
         return world.rank() == 1 && ++*count > 2;
       };
-      Session session(std::make_unique<ShardedView>(*opened, *config, *layout, world), options);
+      Session session(std::make_unique<ShardedView>(job, world), options);
       const auto rank = static_cast<size_t>(world.rank());
       messages[rank] = message(execute(session, command));
       left[rank] = session.view().held_bytes()[rank].unsharded;

@@ -48,15 +48,13 @@ inline std::vector<Outcome> run_on_ranks(int64_t ranks, const std::string& plan_
   const auto plan = config::parse_plan(plan_toml, "test.toml", {}, found);
   if (!plan) throw Error(ErrorKind::kPlan, found.items().front().message);
   const auto config = model::load_config(plan->resolve(plan->model.path), found);
-  const auto sizes = planner::resolve_mesh(*plan, ranks, found);
-  if (!config || !sizes) throw Error(ErrorKind::kPlan, found.items().front().message);
-  const auto layout = planner::build_layout(*plan, *config, *sizes, found);
-  if (!layout) throw Error(ErrorKind::kPlan, found.items().front().message);
+  if (!config) throw Error(ErrorKind::kPlan, found.items().front().message);
+  const planner::Job job = planner::make_job(*plan, *config, ranks);
   std::vector<std::vector<Outcome>> outcomes(static_cast<size_t>(ranks));
   runtime::run_ranks(ranks, [&](const runtime::World& world) {
     SessionOptions options;
     options.for_programs = true;
-    Session session(std::make_unique<ShardedView>(*plan, *config, *layout, world), options);
+    Session session(std::make_unique<ShardedView>(job, world), options);
     for (const std::string& input : inputs) {
       outcomes[static_cast<size_t>(world.rank())].push_back(execute(session, input));
     }

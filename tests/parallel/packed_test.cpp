@@ -100,7 +100,8 @@ TEST_CASE("training keeps documents apart where the plan says so") {
     runtime::run_ranks(2, [&](const runtime::World& world) {
       Diagnostics diagnostics;
       const auto config = model::load_config(plan.resolve(plan.model.path), diagnostics);
-      train::Trainer trainer(plan, *config, world, run_folder::RunFolder(nowhere), {});
+      train::Trainer trainer(planner::make_job(plan, *config, world.size()), world,
+                             run_folder::RunFolder(nowhere), {});
       const double mine = trainer.train_step(0).loss;
       if (world.rank() == 0) found = mine;
     });

@@ -126,8 +126,8 @@ TEST_CASE("a trainer trains under a strategy of one's own, on the plan's curve")
     runtime::run_ranks(2, [&](const runtime::World& world) {
       Diagnostics found;
       const auto config = model::load_config(plan.resolve(plan.model.path), found);
-      train::Trainer trainer(plan, *config, world, run_folder::RunFolder(folder / "no-such-run"),
-                             {}, name);
+      train::Trainer trainer(planner::make_job(plan, *config, world.size()), world,
+                             run_folder::RunFolder(folder / "no-such-run"), {}, name);
       for (int64_t step = 0; step < plan.train.max_steps; ++step) {
         const double loss = trainer.train_step(step).loss;
         if (world.rank() == 0) losses[name].push_back(loss);

@@ -12,7 +12,6 @@
 #include "am/planner/memory.h"
 #include "am/tensor/memory_meter.h"
 #include "am/train/dry_run.h"
-#include "am/train/setup.h"
 #include "am/train/trainer.h"
 #include "support/plans.h"
 
@@ -135,7 +134,8 @@ Trained train(const config::Plan& plan, int64_t world_size) {
     callbacks.phase = [&](const char* phase) {
       if (noting) mine.phases.push_back({phase, meter.live().total()});
     };
-    train::Trainer trainer(plan, *config, world, run_folder::RunFolder(nowhere), callbacks);
+    train::Trainer trainer(planner::make_job(plan, *config, world.size()), world,
+                           run_folder::RunFolder(nowhere), callbacks);
     for (int64_t step = 0; step < kSteps; ++step) {
       if (step == 1) {
         noting = true;
@@ -192,15 +192,15 @@ double further(double a, double b) { return std::abs(a) > std::abs(b) ? a : b; }
 void compare_memory(Row& row, const config::Plan& plan, const Trained& trained, int64_t world) {
   Diagnostics found;
   const auto config = model::load_config(plan.resolve(plan.model.path), found);
-  const planner::Layout layout = train::make_layout(plan, *config, world);
-  row.formula = step_traffic(plan, *config, layout, 0);
+  const planner::Job job = planner::make_job(plan, *config, world);
+  row.formula = step_traffic(plan, *config, job.layout, 0);
   row.sent = trained.ranks.at(0).sent;
   row.peak_bytes = trained.ranks.at(0).peak.total();
   for (const auto& [rank, measured] : trained.ranks) {
     const auto real = static_cast<double>(measured.peak.total());
-    const train::DryRun dry = train::dry_run(plan, *config, world, rank);
+    const train::DryRun dry = train::dry_run(job, rank);
     const auto planned = static_cast<double>(
-        planner::estimate_memory(plan, *config, layout, rank).components.total());
+        planner::estimate_memory(plan, *config, job.layout, rank).components.total());
     row.peak_dry_run = further(row.peak_dry_run, static_cast<double>(dry.peak.total()) / real - 1);
     row.peak_planner = further(row.peak_planner, planned / real - 1);
     for (size_t i = 0; i < dry.phases.size(); ++i) {

@@ -10,7 +10,6 @@
 
 #include "am/base/text.h"
 #include "am/planner/memory.h"
-#include "am/train/setup.h"
 #include "am/train/trainer.h"
 #include "support/plans.h"
 
@@ -35,7 +34,8 @@ std::map<int64_t, Seen> real_step(const config::Plan& plan, int64_t ranks) {
     const auto config = model::load_config(plan.resolve(plan.model.path), found);
     Seen mine;
     const tensor::MemoryMeter meter;
-    train::Trainer trainer(plan, *config, world, run_folder::RunFolder(nowhere), {});
+    train::Trainer trainer(planner::make_job(plan, *config, world.size()), world,
+                           run_folder::RunFolder(nowhere), {});
     trainer.train_step(0);
     world.context()->on_collective = [&](const runtime::Collective& collective, int64_t bytes) {
       auto& [sum, count] = mine.counts[cat(collective.op, " ", collective.group)];
@@ -54,7 +54,7 @@ std::map<int64_t, Seen> real_step(const config::Plan& plan, int64_t ranks) {
 Seen dry_step(const config::Plan& plan, int64_t ranks, int64_t rank) {
   Diagnostics found;
   const auto config = model::load_config(plan.resolve(plan.model.path), found);
-  const train::DryRun run = train::dry_run(plan, *config, ranks, rank);
+  const train::DryRun run = train::dry_run(planner::make_job(plan, *config, ranks), rank);
   Seen seen{run.peak, {}};
   for (const auto& each : run.collectives) {
     seen.counts[cat(each.op, " ", each.group)] = {each.bytes, each.count};
@@ -138,7 +138,7 @@ TEST_CASE("am-plan's peak is a dry run's, whatever keys are crossed") {
   INFO(model << ": " << tp << keys);
   Diagnostics found;
   const auto config = model::load_config(plan.resolve(plan.model.path), found);
-  const planner::Layout layout = train::make_layout(plan, *config, 4);
+  const planner::Layout layout = planner::make_job(plan, *config, 4).layout;
   for (const int64_t rank : {0, 3}) {
     const auto planned = static_cast<double>(
         planner::estimate_memory(plan, *config, layout, rank).components.total());

@@ -75,7 +75,8 @@ Steps run_steps(const config::Plan& plan, int64_t ranks, const std::filesystem::
     const auto config = model::load_config(plan.resolve(plan.model.path), found);
     train::TrainerCallbacks callbacks;
     callbacks.log = [&](const std::string& line) { steps.log += line + "\n"; };
-    train::Trainer trainer(plan, *config, world, run_folder::RunFolder(run), callbacks);
+    train::Trainer trainer(planner::make_job(plan, *config, world.size()), world,
+                           run_folder::RunFolder(run), callbacks);
     for (int64_t step = trainer.first_step(); step < last; ++step) {
       const observe::StepMetrics metrics = trainer.train_step(step);
       if (world.rank() == 0) steps.metrics.push_back(metrics);

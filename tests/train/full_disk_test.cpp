@@ -59,7 +59,7 @@ std::vector<std::string> run_job(const fs::path& root, int64_t steps) {
   runtime::run_ranks(kRanks, [&](const runtime::World& world) {
     Diagnostics found;
     const auto config = model::load_config(plan.resolve(plan.model.path), found);
-    train::Trainer trainer(plan, *config, world, run, {});
+    train::Trainer trainer(planner::make_job(plan, *config, world.size()), world, run, {});
     try {
       const train::TrainResult result = trainer.run(stop);
       RANK_CHECK(result.steps == steps || result.stopped);

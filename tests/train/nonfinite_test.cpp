@@ -61,7 +61,8 @@ class Victim {
     train::TrainerCallbacks callbacks;
     callbacks.phase = [this](const char* phase) { at_phase(phase); };
     callbacks.log = [this](const std::string& line) { log += line + "\n"; };
-    trainer = std::make_unique<train::Trainer>(plan, *config, world, run, callbacks);
+    trainer = std::make_unique<train::Trainer>(planner::make_job(plan, *config, world.size()),
+                                               world, run, callbacks);
     now_ = trainer->first_step();
   }
 

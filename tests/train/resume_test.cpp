@@ -72,7 +72,8 @@ class Runs {
       callbacks.step = [&](const observe::StepMetrics& m) { ran.losses.push_back(m.loss); };
       const run_folder::JobIdentity identity =
           job.id.empty() ? run_folder::JobIdentity{} : run_folder::JobIdentity{job.id, {job.id}};
-      train::Trainer trainer(plan, *config, world, folder(), std::move(callbacks), {}, identity);
+      train::Trainer trainer(planner::make_job(plan, *config, world.size()), world, folder(),
+                             std::move(callbacks), {}, identity);
       const auto result = trainer.run(stop);
       if (world.rank() != 0) return;
       ran.result = result;
@@ -189,7 +190,7 @@ TEST_CASE("another model's checkpoint is refused where its tensors would fit") {
   const auto other = model::load_config(plan.model.path, found);
   REQUIRE(other);
   const auto build = [&] {
-    train::Trainer(plan, *other, runtime::World::single(), runs.folder(), {});
+    train::Trainer(planner::make_job(plan, *other, 1), runtime::World::single(), runs.folder(), {});
   };
   CHECK_THROWS_WITH(
       build(), Catch::Contains("config.rms_norm_eps: ") && Catch::Contains(" there, 0.25 here"));
@@ -292,7 +293,8 @@ TEST_CASE("ranks with other data or another model do not start") {
     const auto config = model::load_config(plan.resolve(plan.model.path), found);
     std::string said;
     try {
-      train::Trainer(world.rank() == 0 ? plan : elsewhere, *config, world, runs.folder(), {});
+      const config::Plan& own = world.rank() == 0 ? plan : elsewhere;
+      train::Trainer(planner::make_job(own, *config, world.size()), world, runs.folder(), {});
     } catch (const Error& error) {
       said = error.what();
     }

@@ -10,10 +10,11 @@
 #include "am/inspect/interpreter.h"
 #include "am/inspect/messages.h"
 #include "am/inspect/sharded_view.h"
-#include "am/inspect/target.h"
 #include "am/launch/environment/environment.h"
 #include "am/launch/supervise/signal_thread.h"
 #include "am/parallel/parallel_model.h"
+#include "am/planner/job.h"
+#include "am/runtime/engine_plugin.h"
 #include "am/runtime/torch_error.h"
 #include "am/runtime/world.h"
 
@@ -33,15 +34,19 @@ Session open_session(const WorkerSetup& setup) {
   Diagnostics found;
   const auto here = launch::detect_environment(launch::process_environment(), found);
   if (!here) throw Error(ErrorKind::kInternal, "a worker was started without a rank's variables");
-  const auto opened =
-      open_plan(setup.plan, setup.overrides, here->world_size, setup.plugins, found);
-  if (!opened) {
+  const auto job = planner::open_job({.file = setup.plan,
+                                      .overrides = setup.overrides,
+                                      .world_size = here->world_size,
+                                      .plugins = setup.plugins,
+                                      .why_no_cuda = &runtime::why_no_cuda},
+                                     found);
+  if (!job) {
     throw Error(ErrorKind::kPlan,
                 cat(setup.plan.string(), ": the plan was changed while ranks started"));
   }
   const runtime::World world = runtime::World::connect(
-      *here, {.timeout = kTimeout, .backend = parallel::backend_of(opened->plan)});
-  auto view = std::make_unique<ShardedView>(opened->plan, opened->model, opened->layout, world);
+      *here, {.timeout = kTimeout, .backend = parallel::backend_of(job->plan)});
+  auto view = std::make_unique<ShardedView>(*job, world);
   SessionOptions options = setup.session;
   options.interrupted = [] { return interrupt_requested.load(); };
   return Session(std::move(view), options);

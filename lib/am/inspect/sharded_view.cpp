@@ -14,12 +14,11 @@
 
 namespace am::inspect {
 
-ShardedView::ShardedView(const config::Plan& plan, const model::ModelConfig& config,
-                         const planner::Layout& layout, const runtime::World& world)
-    : plan_(plan),
-      mesh_(world, layout.mesh),
-      model_(parallel::ParallelModel::build(plan, config, layout, mesh_)) {
-  weights_ = checkpoint::load_or_initialize(*model_, plan);
+ShardedView::ShardedView(const planner::Job& job, const runtime::World& world)
+    : plan_(job.plan),
+      mesh_(world, job.layout.mesh),
+      model_(parallel::ParallelModel::build(job.plan, job.model, job.layout, mesh_)) {
+  weights_ = checkpoint::load_or_initialize(*model_, plan_);
   fresh_ = starts_with(weights_, "initialised");
   add_parameters();
 }

@@ -12,16 +12,15 @@
 
 #include "am/config/plan.h"
 #include "am/inspect/parameter_view.h"
+#include "am/planner/job.h"
 #include "am/runtime/device_mesh.h"
 
 namespace am::inspect {
 
 class ShardedView : public ParameterView {
  public:
-  // Collective. Builds the model and gives it its first values as the plan says. `plan` was
-  // checked.
-  ShardedView(const config::Plan& plan, const model::ModelConfig& config,
-              const planner::Layout& layout, const runtime::World& world);
+  // Collective. Builds the model and gives it its first values as the plan says.
+  ShardedView(const planner::Job& job, const runtime::World& world);
 
   std::string title() const override;
   Json info() override;

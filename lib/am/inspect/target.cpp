@@ -8,12 +8,12 @@
 #include "am/inspect/rank_processes.h"
 #include "am/inspect/sharded_view.h"
 #include "am/inspect/stored_view.h"
-#include "am/nn/runnable.h"
 #include "am/parallel/parallel_model.h"
 #include "am/planner/host_memory.h"
-#include "am/planner/rules.h"
+#include "am/planner/job.h"
 #include "am/run_folder/step_folders.h"
 #include "am/runtime/engine.h"
+#include "am/runtime/engine_plugin.h"
 
 namespace am::inspect {
 
@@ -77,23 +77,6 @@ Target find_target(const fs::path& path) {
   }
 }
 
-std::optional<OpenedPlan> open_plan(const fs::path& file,
-                                    const std::vector<config::Override>& overrides,
-                                    int64_t world_size, config::Plugins plugins,
-                                    Diagnostics& found) {
-  auto plan = config::load_plan(file, overrides, found);
-  if (!plan) return std::nullopt;
-  plan->plugins = plugins;
-  planner::CheckedPlan checked = planner::check(*plan, world_size, found);
-  if (checked.mesh) parallel::check_supported(*plan, *checked.mesh, found);
-  parallel::check_backend(*plan, found);
-  if (checked.model) nn::check_trainable(*checked.model, found);
-  if (!found.ok() || !checked.mesh || !checked.model) return std::nullopt;
-  auto layout = planner::build_layout(*plan, *checked.model, *checked.mesh, found);
-  if (!layout) return std::nullopt;
-  return OpenedPlan{*std::move(plan), *std::move(checked.model), *std::move(layout)};
-}
-
 namespace {
 
 std::unique_ptr<Interpreter> open_weights(const fs::path& path, const OpenOptions& options) {
@@ -109,16 +92,16 @@ std::unique_ptr<Interpreter> open_weights(const fs::path& path, const OpenOption
 }
 
 // Before a byte of it is allocated. GPUs' memory is not this machine's.
-void require_memory(const OpenedPlan& opened, const OpenOptions& options) {
+void require_memory(const planner::Job& job, const OpenOptions& options) {
   if (options.session.force) return;
-  if (!runtime::parse_backend(parallel::backend_of(opened.plan)).cuda.empty()) return;
-  const int64_t ranks = opened.layout.mesh.world_size();
-  const int64_t wanted = planner::inspection_bytes(opened.plan, opened.model, opened.layout,
-                                                   {.first = 0, .count = ranks});
+  if (!runtime::parse_backend(parallel::backend_of(job.plan)).cuda.empty()) return;
+  const int64_t ranks = job.layout.mesh.world_size();
+  const int64_t wanted =
+      planner::inspection_bytes(job.plan, job.model, job.layout, {.first = 0, .count = ranks});
   const auto& ask = options.session.memory;
   const auto shortage = launch::memory_shortage(wanted, ask ? ask() : launch::memory_of_machine());
   if (!shortage) return;
-  throw Error(ErrorKind::kPlan, cat(opened.plan.file, ": its model ", *shortage),
+  throw Error(ErrorKind::kPlan, cat(job.plan.file, ": its model ", *shortage),
               "am-plan shows layouts without a model; --force opens it all the same");
 }
 
@@ -127,20 +110,23 @@ void require_memory(const OpenedPlan& opened, const OpenOptions& options) {
 std::unique_ptr<Interpreter> open_target(const Target& target, const OpenOptions& options,
                                          Diagnostics& found) {
   if (target.kind == TargetKind::kWeights) return open_weights(target.path, options);
-  const auto opened =
-      open_plan(target.path, options.overrides, options.nproc, options.plugins, found);
-  if (!opened) return nullptr;
-  const int64_t ranks = opened->layout.mesh.world_size();
+  const auto job = planner::open_job({.file = target.path,
+                                      .overrides = options.overrides,
+                                      .world_size = options.nproc,
+                                      .plugins = options.plugins,
+                                      .why_no_cuda = &runtime::why_no_cuda},
+                                     found);
+  if (!job) return nullptr;
+  const int64_t ranks = job->layout.mesh.world_size();
   if (ranks > kMostRanks) {
     throw Error(ErrorKind::kPlan,
                 cat(target.path.string(), ": ", ranks, " ranks are more than the ", kMostRanks,
                     " that am-repl starts on one machine"),
                 "am-plan shows layouts of any size; --set mesh.dp_size=.. makes this one smaller");
   }
-  require_memory(*opened, options);
+  require_memory(*job, options);
   if (ranks == 1) {
-    auto view = std::make_unique<ShardedView>(opened->plan, opened->model, opened->layout,
-                                              runtime::World::single());
+    auto view = std::make_unique<ShardedView>(*job, runtime::World::single());
     return std::make_unique<LocalInterpreter>(Session(std::move(view), options.session));
   }
   WorkerSetup setup;

@@ -17,8 +17,6 @@
 #include "am/config/plan.h"
 #include "am/inspect/interpreter.h"
 #include "am/inspect/wait_options.h"
-#include "am/model/config.h"
-#include "am/planner/layout.h"
 
 namespace am::inspect {
 
@@ -33,20 +31,6 @@ struct Target {
 // Throws Error(kIo) for a path that is not there, Error(kFormat) for one that is none of the above;
 // its hint lists what was looked for.
 Target find_target(const std::filesystem::path& path);
-
-// A plan that may be run.
-struct OpenedPlan {
-  config::Plan plan;
-  model::ModelConfig model;
-  planner::Layout layout;
-};
-
-// Loads and checks it, by am-plan's rules and by what this build runs. Nothing when something is
-// wrong; `found` says all of it. `world_size`: 0 for the plan's own.
-std::optional<OpenedPlan> open_plan(const std::filesystem::path& file,
-                                    const std::vector<config::Override>& overrides,
-                                    int64_t world_size, config::Plugins plugins,
-                                    Diagnostics& found);
 
 struct OpenOptions {
   SessionOptions session;

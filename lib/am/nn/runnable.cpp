@@ -8,9 +8,4 @@ void check_runnable(const model::ModelConfig& config, Diagnostics& found) {
   planner::refuse(planner::limits_of_model(config), "can be planned", found);
 }
 
-void check_trainable(const model::ModelConfig& config, Diagnostics& found) {
-  check_runnable(config, found);
-  planner::refuse(planner::limits_of_training(config), "can be planned", found);
-}
-
 }  // namespace am::nn

@@ -13,7 +13,5 @@ namespace am::nn {
 // Adds a "runtime.unsupported" error, with its place in the config, for everything of a valid
 // config that Decoder cannot compute; nothing when it can.
 void check_runnable(const model::ModelConfig& config, Diagnostics& found);
-// The same, and an error for what Decoder leaves out in training alone: dropout.
-void check_trainable(const model::ModelConfig& config, Diagnostics& found);
 
 }  // namespace am::nn

@@ -9,10 +9,6 @@ void check_supported(const config::Plan& plan, const mesh::MeshSizes& sizes, Dia
   planner::refuse(planner::limits_of_plan(plan, sizes), "is valid", found);
 }
 
-void check_backend(const config::Plan& plan, Diagnostics& found) {
-  planner::check_backend(plan, &runtime::why_no_cuda, found);
-}
-
 std::string backend_of(const config::Plan& plan) {
   return planner::backend_of(plan, &runtime::why_no_cuda);
 }

@@ -62,20 +62,19 @@ class PhaseMemories : public StepObserver {
 
 }  // namespace
 
-DryRun dry_run(const config::Plan& plan, const model::ModelConfig& config, int64_t world_size,
-               int64_t rank) {
+DryRun dry_run(const planner::Job& job, int64_t rank) {
+  const config::Plan& plan = job.plan;
   const auto start = std::chrono::steady_clock::now();
   tensor::register_meta_operators();
   DryRun report;
   report.rank = rank;
-  const auto world = runtime::World::pretended(rank, world_size);
+  const auto world = runtime::World::pretended(rank, job.layout.mesh.world_size());
   world.context()->on_collective = [&](const runtime::Collective& collective, int64_t bytes) {
     count(report.collectives, collective, bytes);
   };
   const tensor::MemoryMeter meter;
-  const planner::Layout layout = make_layout(plan, config, world_size);
-  const runtime::DeviceMesh mesh(world, layout.mesh, c10::Device(c10::kMeta));
-  const auto model = parallel::ParallelModel::build(plan, config, layout, mesh);
+  const runtime::DeviceMesh mesh(world, job.layout.mesh, c10::Device(c10::kMeta));
+  const auto model = parallel::ParallelModel::build(plan, job.model, job.layout, mesh);
   optim::AdamW optimizer(trained_parameters(*model), optimizer_options(plan, *model));
   MetaBatches batches(plan);
   PhaseMemories observer(meter, report.phases);

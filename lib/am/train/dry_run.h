@@ -1,7 +1,7 @@
 // One rank's part of a step without the job: its real model and strategy on the meta device, in a
 // pretended world. Nothing is computed or sent; every tensor has its size, and is counted.
 //
-//   const DryRun run = dry_run(plan, config, /*world_size=*/16384, /*rank=*/0);
+//   const DryRun run = dry_run(job, /*rank=*/0);
 //   run.peak.total();              // bytes
 //   run.collectives.front();       // {"all_gather", "dp_shard_cp", bytes, 253}
 #pragma once
@@ -10,8 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "am/config/plan.h"
-#include "am/model/config.h"
+#include "am/planner/job.h"
 #include "am/tensor/memory_meter.h"
 
 namespace am::train {
@@ -42,9 +41,7 @@ struct DryRun {
 };
 
 // A step as Trainer::train_step makes it, with all its micro-batches; not the first, in which there
-// are no gradients yet. The plan has passed the
-// rules and parallel::check_supported.
-DryRun dry_run(const config::Plan& plan, const model::ModelConfig& config, int64_t world_size,
-               int64_t rank);
+// are no gradients yet. The job was checked.
+DryRun dry_run(const planner::Job& job, int64_t rank);
 
 }  // namespace am::train

@@ -11,18 +11,6 @@ BatchSizes batch_sizes(const config::Plan& plan, const mesh::MeshSizes& sizes) {
   return {.global_batch = batch.sequences, .micro_batches = batch.micro_batches};
 }
 
-planner::Layout make_layout(const config::Plan& plan, const model::ModelConfig& config,
-                            int64_t world_size) {
-  Diagnostics found;
-  const auto sizes = planner::resolve_mesh(plan, world_size, found);
-  if (sizes) {
-    auto layout = planner::build_layout(plan, config, *sizes, found);
-    if (layout) return *std::move(layout);
-  }
-  const auto& first = found.items().at(0);
-  throw Error(ErrorKind::kPlan, first.message, first.help);
-}
-
 optim::AdamWOptions optimizer_options(const config::Plan& plan,
                                       const parallel::ParallelModel& model) {
   const auto& optimizer = plan.optimizer;

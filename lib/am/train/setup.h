@@ -1,4 +1,4 @@
-// What a job's plan means before the first step: sizes of batches, the layout.
+// What a job's plan means before the first step: sizes of batches, what the optimizer updates.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,11 +8,9 @@
 
 #include "am/config/plan.h"
 #include "am/mesh/layout.h"
-#include "am/model/config.h"
 #include "am/optim/adamw.h"
 #include "am/optim/clip.h"
 #include "am/parallel/parallel_model.h"
-#include "am/planner/layout.h"
 
 namespace am::train {
 
@@ -23,10 +21,6 @@ struct BatchSizes {
 
 // The rule batch.divide has made sure that it divides.
 BatchSizes batch_sizes(const config::Plan& plan, const mesh::MeshSizes& sizes);
-
-// For a plan that planner::check has passed; throws Error(kPlan) with the first finding otherwise.
-planner::Layout make_layout(const config::Plan& plan, const model::ModelConfig& config,
-                            int64_t world_size);
 
 // `model` is the one that is optimized.
 optim::AdamWOptions optimizer_options(const config::Plan& plan,

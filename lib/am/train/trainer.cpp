@@ -48,20 +48,19 @@ std::string state_prefix(const std::string& parameter) {
 
 }  // namespace
 
-Trainer::Trainer(const config::Plan& plan, const model::ModelConfig& config,
-                 const runtime::World& world, const run_folder::RunFolder& run,
-                 TrainerCallbacks callbacks, const std::string& strategy,
-                 const run_folder::JobIdentity& job)
-    : plan_(plan),
+Trainer::Trainer(const planner::Job& job, const runtime::World& world,
+                 const run_folder::RunFolder& run, TrainerCallbacks callbacks,
+                 const std::string& strategy, const run_folder::JobIdentity& identity)
+    : plan_(job.plan),
       run_(run),
-      checkpoints_(run_folder::checkpoint_folder(plan, run)),
+      checkpoints_(run_folder::checkpoint_folder(job.plan, run)),
       callbacks_(std::move(callbacks)),
-      layout_(make_layout(plan, config, world.size())),
+      layout_(job.layout),
       world_(world),
       mesh_(world, layout_.mesh),
-      job_(job.id.empty() ? agree_on_job(world, {}) : job) {
-  choose_beginning(config);
-  model_ = parallel::ParallelModel::build(plan_, config, layout_, mesh_, strategy);
+      job_(identity.id.empty() ? agree_on_job(world, {}) : identity) {
+  choose_beginning(job.model);
+  model_ = parallel::ParallelModel::build(plan_, job.model, layout_, mesh_, strategy);
   optimizer_ = std::make_unique<optim::AdamW>(trained_parameters(*model_),
                                               optimizer_options(plan_, *model_));
   StepObserver& observer = *this;

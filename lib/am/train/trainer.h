@@ -1,6 +1,6 @@
 // The training loop of one rank.
 //
-//   Trainer trainer(plan, config, world, run, {.log = [](const std::string& line) { .. }});
+//   Trainer trainer(job, world, run, {.log = [](const std::string& line) { .. }});
 //   TrainResult result = trainer.run(stop);
 //
 // Everything that could depend on the layout is keyed by something that does not: parameters by
@@ -23,11 +23,10 @@
 #include "am/config/plan.h"
 #include "am/launch/supervise/stop_signal.h"
 #include "am/mesh/layout.h"
-#include "am/model/config.h"
 #include "am/observe/metrics.h"
 #include "am/optim/adamw.h"
 #include "am/parallel/parallel_model.h"
-#include "am/planner/layout.h"
+#include "am/planner/job.h"
 #include "am/run_folder/job_record.h"
 #include "am/run_folder/run_folder.h"
 #include "am/runtime/device_mesh.h"
@@ -62,11 +61,12 @@ struct TrainResult {
 class Trainer : private StepObserver {
  public:
   // Collective: builds the model under the plan's layout, loads or resumes it, opens the data.
-  // `plan` was checked. `strategy`: in place of the plan's own, one of parallel/strategy.h by name.
-  // `job`: job_identity.h; one of its own where none is given. Throws as train/resume.h does.
-  Trainer(const config::Plan& plan, const model::ModelConfig& config, const runtime::World& world,
-          const run_folder::RunFolder& run, TrainerCallbacks callbacks,
-          const std::string& strategy = {}, const run_folder::JobIdentity& job = {});
+  // The job was checked, and is one for a world of this size. `strategy`: in place of the plan's
+  // own, one of parallel/strategy.h by name. `identity`: job_identity.h; one of its own where none
+  // is given. Throws as train/resume.h does.
+  Trainer(const planner::Job& job, const runtime::World& world, const run_folder::RunFolder& run,
+          TrainerCallbacks callbacks, const std::string& strategy = {},
+          const run_folder::JobIdentity& identity = {});
 
   // Collective: trains to max_steps, or until a rank is asked to stop; saves at the end.
   TrainResult run(const launch::StopSignal& stop);

@@ -1,0 +1,37 @@
+#include "am/planner/job.h"
+
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/planner/rules.h"
+#include "am/planner/runs.h"
+
+namespace am::planner {
+
+std::optional<Job> open_job(const JobFile& from, Diagnostics& found) {
+  CheckedFile file = check_file(from.file, from.overrides, from.world_size, found, from.plugins);
+  if (!file.plan) return std::nullopt;
+  const config::Plan& plan = *file.plan;
+  CheckedPlan& checked = file.checked;
+  if (checked.mesh) refuse(limits_of_plan(plan, *checked.mesh), "is valid", found);
+  if (from.why_no_cuda) check_backend(plan, from.why_no_cuda, found);
+  if (checked.model) {
+    refuse(limits_of_model(*checked.model), "can be planned", found);
+    refuse(limits_of_training(*checked.model), "can be planned", found);
+  }
+  if (!found.ok() || !checked.mesh || !checked.model || !checked.layout) return std::nullopt;
+  return Job{*std::move(file.plan), *std::move(checked.model), *std::move(checked.layout)};
+}
+
+Job make_job(const config::Plan& plan, const model::ModelConfig& model, int64_t world_size) {
+  Diagnostics found;
+  const auto sizes = resolve_mesh(plan, world_size, found);
+  if (sizes) {
+    auto layout = build_layout(plan, model, *sizes, found);
+    if (layout) return Job{plan, model, *std::move(layout)};
+  }
+  const Diagnostic& first = found.items().at(0);
+  throw Error(ErrorKind::kPlan, first.message, first.help);
+}
+
+}  // namespace am::planner
