@@ -16,6 +16,7 @@ namespace {
 
 struct Outcome {
   at::Tensor logits;
+  std::vector<std::string> names;
   std::vector<at::Tensor> gradients;
   int64_t live = 0;  // bytes between forward and backward
 };
@@ -42,6 +43,7 @@ Outcome pass(const std::string& family, config::ActivationCheckpointing mode,
   logits.to(at::kFloat).square().sum().backward();
   outcome.logits = logits.detach();
   for (const auto& parameter : decoder.parameters()) {
+    outcome.names.push_back(parameter->name);
     outcome.gradients.push_back(parameter->value.grad());
   }
   return outcome;
@@ -50,7 +52,8 @@ Outcome pass(const std::string& family, config::ActivationCheckpointing mode,
 }  // namespace
 
 TEST_CASE("a checkpointed decoder gives the same gradients from fewer bytes") {
-  const std::string family = GENERATE("llama", "mistral", "qwen2", "qwen3", "llama-bias");
+  const std::string family = GENERATE("llama", "mistral", "qwen2", "qwen3", "llama-bias", "gemma",
+                                      "gemma3_text", "olmo2", "smollm3");
   const bool narrow = GENERATE(false, true);
   INFO(family << (narrow ? ", autocast" : ""));
   std::optional<at::ScalarType> autocast;
@@ -59,10 +62,12 @@ TEST_CASE("a checkpointed decoder gives the same gradients from fewer bytes") {
   const Outcome selective = pass(family, config::ActivationCheckpointing::kSelective, autocast);
   const Outcome full = pass(family, config::ActivationCheckpointing::kFull, autocast);
   const Outcome mlp = pass(family, config::ActivationCheckpointing::kMlp, autocast);
-  for (const Outcome* each : {&selective, &full, &mlp}) {
+  for (const auto& [mode, each] :
+       {std::pair{"selective", &selective}, {"full", &full}, {"mlp", &mlp}}) {
+    INFO(mode);
     CHECK(at::equal(each->logits, whole.logits));
     for (size_t i = 0; i < whole.gradients.size(); ++i) {
-      INFO("parameter " << i);
+      INFO("parameter " << whole.names[i]);
       REQUIRE(whole.gradients[i].defined());
       CHECK(at::equal(each->gradients[i], whole.gradients[i]));
     }

@@ -51,7 +51,8 @@ double predict(const config::Plan& plan, int64_t ranks) {
 }  // namespace
 
 TEST_CASE("activations are predicted as they are kept") {
-  const std::string family = GENERATE("llama", "mistral", "qwen2", "qwen3");
+  const std::string family =
+      GENERATE("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma3_text", "olmo2", "smollm3");
   const std::string mode = GENERATE("false", "true", "\"selective\"", "\"mlp\"");
   const std::string precision = GENERATE("float32", "bfloat16", "autocast");
   const std::string params = precision == "bfloat16" ? "bfloat16" : "float32";

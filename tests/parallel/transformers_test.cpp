@@ -84,7 +84,8 @@ void compare(const test::LayoutCase& layout, const std::string& family) {
 }  // namespace
 
 TEST_CASE("logits, loss and gradients equal transformers'") {
-  const std::string family = GENERATE("llama", "mistral", "qwen2", "qwen3", "llama-bias");
+  const std::string family = GENERATE("llama", "mistral", "qwen2", "qwen3", "llama-bias", "gemma",
+                                      "gemma3_text", "olmo2", "smollm3");
   for (const auto& layout : layouts()) {
     DYNAMIC_SECTION(family << ", " << layout.name) { compare(layout, family); }
   }

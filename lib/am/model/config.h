@@ -79,11 +79,11 @@ struct ModelConfig {
   std::string hidden_act = "silu";
   double attention_dropout = 0.0;  // in training
   RopeConfig rope;
-  std::optional<double> local_rope_theta;  // of layers with a window, where it is another (Gemma 3)
-  std::vector<bool> rotated_layers;        // by layer; empty: all
-  std::optional<double> query_scalar;  // scores are divided by its root, not by that of head_dim
-  bool scales_attention = true;        // false: scores are not divided at all
-  bool scales_by_layer = false;        // ... and by the layer's number from 1
+  std::optional<RopeConfig> local_rope;  // of layers with a window, where it is another (Gemma 3)
+  std::vector<bool> rotated_layers;      // by layer; empty: all
+  std::optional<double> query_scalar;    // scores are divided by its root, not by that of head_dim
+  bool scales_attention = true;          // false: scores are not divided at all
+  bool scales_by_layer = false;          // ... and by the layer's number from 1
   std::optional<double> attention_softcap;  // c: scores become c * tanh(score / c)
   std::optional<double> logit_softcap;
   std::optional<double> activation_limit;  // of clamped SwiGLU (gpt-oss)

@@ -1,5 +1,7 @@
 #include "am/model/rope_config.h"
 
+#include <utility>
+
 #include "am/base/text.h"
 
 namespace am::model {
@@ -44,6 +46,19 @@ void read_partial(ConfigReader& reader, RopeConfig& rope) {
   rope.rotated_part = reader.number("partial_rotary_factor", 0.0, 1.0).value_or(rope.rotated_part);
 }
 
+// The object with the details of one rope.
+void read_details(ConfigReader& details, int64_t max_position_embeddings, RopeConfig& rope) {
+  read_partial(details, rope);
+  rope.theta = details.number("rope_theta", 1.0, kMaxTheta).value_or(rope.theta);
+  const std::string_view type_key = details.raw("rope_type").is_null() ? "type" : "rope_type";
+  rope.type = details.text(type_key).value_or("default");
+  if (rope.type == "linear") {
+    rope.factor = required_number(details, "factor", 1.0, kMaxFactor);
+  } else if (rope.type == "llama3") {
+    read_llama3(details, max_position_embeddings, rope);
+  }
+}
+
 }  // namespace
 
 RopeConfig read_rope(ConfigReader& reader, int64_t max_position_embeddings, double default_theta) {
@@ -61,16 +76,23 @@ RopeConfig read_rope(ConfigReader& reader, int64_t max_position_embeddings, doub
     rope.type = kRopePerLayerType;
     return rope;
   }
-  read_partial(details, rope);
-  rope.theta = details.number("rope_theta", 1.0, kMaxTheta).value_or(rope.theta);
-  const std::string_view type_key = details.raw("rope_type").is_null() ? "type" : "rope_type";
-  rope.type = details.text(type_key).value_or("default");
-  if (rope.type == "linear") {
-    rope.factor = required_number(details, "factor", 1.0, kMaxFactor);
-  } else if (rope.type == "llama3") {
-    read_llama3(details, max_position_embeddings, rope);
-  }
+  read_details(details, max_position_embeddings, rope);
   return rope;
+}
+
+void read_layer_ropes(ConfigReader& reader, ModelConfig& config) {
+  constexpr double kLocalTheta = 10000.0;
+  config.local_rope = RopeConfig{
+      .theta = reader.number("rope_local_base_freq", 1.0, kMaxTheta).value_or(kLocalTheta)};
+  if (config.rope.type != kRopePerLayerType) return;
+  config.rope = {.theta = config.rope.theta, .rotated_part = config.rope.rotated_part};
+  const ConfigReader by_type = reader.nested(details_key(reader));
+  for (auto& [type, rope] :
+       {std::pair{"full_attention", &config.rope}, {"sliding_attention", &*config.local_rope}}) {
+    if (!by_type.raw(type).is_object()) continue;
+    ConfigReader details = by_type.nested(type);
+    read_details(details, config.max_position_embeddings, *rope);
+  }
 }
 
 }  // namespace am::model

@@ -12,4 +12,9 @@ namespace am::model {
 // `max_position_embeddings` is llama3's original length when the config names none.
 RopeConfig read_rope(ConfigReader& reader, int64_t max_position_embeddings, double default_theta);
 
+// Of a family whose layers with a window have a rope of their own: `rope_parameters` by layer type
+// ("full_attention", "sliding_attention"), or in the old spelling `rope_local_base_freq`, unscaled.
+// Fills in `rope` and `local_rope`; read_rope has been there.
+void read_layer_ropes(ConfigReader& reader, ModelConfig& config);
+
 }  // namespace am::model

@@ -22,9 +22,7 @@ double matrix_numel(const ModuleSpec& module) {
 
 std::vector<RopeSpec> ropes_of(const ModelConfig& config) {
   std::vector<RopeSpec> ropes = {config.rope};
-  if (config.local_rope_theta.has_value()) {
-    ropes.push_back({.theta = *config.local_rope_theta});
-  }
+  if (config.local_rope.has_value()) ropes.push_back(*config.local_rope);
   return ropes;
 }
 

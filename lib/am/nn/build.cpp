@@ -23,7 +23,10 @@ class LayerBuilder {
       : layer_(layer), prefix_(prefix), parameters_(parameters) {}
 
   Linear linear(Role role) const { return build_linear(module(role), prefix_, parameters_); }
-  RMSNorm norm(Role role) const { return build_norm(module(role), prefix_, parameters_); }
+  // The identity where the layer has none.
+  Norm norm(Role role) const {
+    return layer_.has(role) ? build_norm(module(role), prefix_, parameters_) : Norm();
+  }
 
  private:
   const model::ModuleSpec& module(Role role) const {
@@ -48,31 +51,37 @@ Linear build_linear(const model::ModuleSpec& module, const std::string& prefix,
   return linear;
 }
 
-RMSNorm build_norm(const model::ModuleSpec& module, const std::string& prefix,
-                   const ParametersByName& parameters) {
+Norm build_norm(const model::ModuleSpec& module, const std::string& prefix,
+                const ParametersByName& parameters) {
   std::string name = prefix + module.name;
   ParameterPtr weight = parameter(name + ".weight", parameters);
-  return {std::move(name), std::move(weight), module.eps};
+  return {std::move(name), std::move(weight), module.eps, module.norm};
 }
 
 DecoderLayer build_layer(const model::LayerSpec& spec, const std::string& prefix,
                          const ParametersByName& parameters) {
   const LayerBuilder build(spec, prefix, parameters);
   DecoderLayer layer;
-  layer.input_layernorm = build.norm(Role::kInputNorm);
-  layer.post_attention_layernorm = build.norm(Role::kPreFeedForwardNorm);
+  layer.input_norm = build.norm(Role::kInputNorm);
+  layer.post_attention_norm = build.norm(Role::kPostAttentionNorm);
+  layer.pre_feed_forward_norm = build.norm(Role::kPreFeedForwardNorm);
+  layer.post_feed_forward_norm = build.norm(Role::kPostFeedForwardNorm);
   Attention& attention = layer.self_attn;
   attention.q_proj = build.linear(Role::kQuery);
   attention.k_proj = build.linear(Role::kKey);
   attention.v_proj = build.linear(Role::kValue);
   attention.o_proj = build.linear(Role::kAttentionOut);
-  if (spec.has(Role::kQueryNorm)) attention.q_norm = build.norm(Role::kQueryNorm);
-  if (spec.has(Role::kKeyNorm)) attention.k_norm = build.norm(Role::kKeyNorm);
+  attention.q_norm = build.norm(Role::kQueryNorm);
+  attention.k_norm = build.norm(Role::kKeyNorm);
+  attention.norms_span_heads = spec.attention.norms_span_heads;
   attention.head_dim = spec.attention.qk_width;
+  attention.scale = spec.attention.scale;
   attention.window = spec.attention.window.value_or(0);
+  attention.rope = spec.attention.rope;
   layer.mlp.gate_proj = build.linear(Role::kGate);
   layer.mlp.up_proj = build.linear(Role::kUp);
   layer.mlp.down_proj = build.linear(Role::kDown);
+  layer.mlp.activation = spec.activation;
   return layer;
 }
 

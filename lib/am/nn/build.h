@@ -17,8 +17,8 @@ using ParametersByName = std::map<std::string, ParameterPtr, std::less<>>;
 // Each throws an internal error where a parameter is not there.
 Linear build_linear(const model::ModuleSpec& module, const std::string& prefix,
                     const ParametersByName& parameters);
-RMSNorm build_norm(const model::ModuleSpec& module, const std::string& prefix,
-                   const ParametersByName& parameters);
+Norm build_norm(const model::ModuleSpec& module, const std::string& prefix,
+                const ParametersByName& parameters);
 // A layer of a runnable family (runnable.h).
 DecoderLayer build_layer(const model::LayerSpec& layer, const std::string& prefix,
                          const ParametersByName& parameters);

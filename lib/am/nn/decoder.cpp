@@ -29,8 +29,10 @@ const model::ModelConfig& checked(const model::ModelConfig& config) {
 }  // namespace
 
 Decoder::Decoder(const model::ModelConfig& config, const model::Inventory& inventory)
-    : config_(checked(config)),
-      inverse_frequencies_(rope_inverse_frequencies(config.rope, config.head_dim)) {
+    : config_(checked(config)), embedding_scale_(inventory.spec.embedding_scale) {
+  for (const model::RopeSpec& rope : inventory.spec.ropes) {
+    ropes_.push_back({rope_inverse_frequencies(rope, config.head_dim), {}, {}});
+  }
   for (const auto& spec : inventory.parameters) {
     parameters_.push_back(std::make_shared<Parameter>(Parameter{spec.name, {}}));
     by_name_[spec.name] = parameters_.back();
@@ -88,16 +90,30 @@ at::Tensor Decoder::leave(size_t use, at::Tensor x) const {
   return x;
 }
 
-const Rotation& Decoder::rotation(int64_t length, const at::Tensor& like) {
-  const at::Tensor& cos_TK = rotation_.cos_TK;
-  const bool fits = cos_TK.defined() && cos_TK.size(0) == length &&
-                    cos_TK.scalar_type() == like.scalar_type() && cos_TK.device() == like.device();
-  if (!fits) {
-    const tensor::MemoryUse use(tensor::TensorUse::kOther);
-    const Rotation made = make_rotation(inverse_frequencies_, 0, length, like.scalar_type());
-    rotation_ = {made.cos_TK.to(like.device()), made.sin_TK.to(like.device())};
+void Decoder::place(int64_t length, const at::Tensor& positions_BT, const at::Tensor& like) {
+  const tensor::MemoryUse use(tensor::TensorUse::kOther);
+  unrotated_.allowed = at::Tensor();
+  if (positions_BT.defined() && !ignores_packing_ && positions_BT.size(1) > 1) {
+    const at::Tensor later_BT = positions_BT.narrow(1, 1, positions_BT.size(1) - 1);
+    if (later_BT.eq(0).any().item<bool>()) unrotated_.allowed = documents_mask(positions_BT);
   }
-  return rotation_;
+  for (Rope& rope : ropes_) {
+    const at::Tensor& cos_TK = rope.table.cos_TK;
+    const bool fits = cos_TK.defined() && cos_TK.size(0) == length &&
+                      cos_TK.scalar_type() == like.scalar_type() &&
+                      cos_TK.device() == like.device();
+    if (!fits) {
+      const Rotation made = make_rotation(rope.inverse_frequencies, 0, length, like.scalar_type());
+      rope.table = {made.cos_TK.to(like.device()), made.sin_TK.to(like.device())};
+    }
+    rope.placed = positions_BT.defined() ? gather_rotation(rope.table, positions_BT) : rope.table;
+    rope.placed.allowed = unrotated_.allowed;
+  }
+}
+
+const Rotation& Decoder::rotation_of(size_t layer) const {
+  const int rope = layers_[layer].self_attn.rope;
+  return rope < 0 ? unrotated_ : ropes_[static_cast<size_t>(rope)].placed;
 }
 
 planner::SavedSet Decoder::kept_by(size_t layer) const {
@@ -105,13 +121,11 @@ planner::SavedSet Decoder::kept_by(size_t layer) const {
   return planner::kept_under(checkpointed ? checkpointing_ : config::ActivationCheckpointing::kOff);
 }
 
-Rotation Decoder::packed_rotation(const Rotation& table, const at::Tensor& positions_BT) const {
-  const tensor::MemoryUse use(tensor::TensorUse::kOther);
-  Rotation rotation = gather_rotation(table, positions_BT);
-  if (ignores_packing_ || positions_BT.size(1) < 2) return rotation;
-  const bool packed = positions_BT.narrow(1, 1, positions_BT.size(1) - 1).eq(0).any().item<bool>();
-  if (packed) rotation.allowed = documents_mask(positions_BT);
-  return rotation;
+at::Tensor Decoder::embed(const at::Tensor& ids_BT) const {
+  const at::Tensor x_BTD = embed_tokens_(ids_BT);
+  if (embedding_scale_ == 1.0) return x_BTD;
+  // The factor is a value of the computation's dtype, as in Hugging Face's models.
+  return x_BTD * at::scalar_tensor(embedding_scale_, x_BTD.scalar_type()).item();
 }
 
 at::Tensor Decoder::operator()(const at::Tensor& ids_BT, const at::Tensor& positions_BT) {
@@ -119,13 +133,11 @@ at::Tensor Decoder::operator()(const at::Tensor& ids_BT, const at::Tensor& posit
   std::optional<AutocastScope> autocast;
   if (autocast_) autocast.emplace(Autocast{ids_BT.device().type(), autocast_});
   size_t use = 0;
-  at::Tensor x_BTD = leave(use, embed_tokens_(enter(use, ids_BT)));
-  const Rotation& table = rotation(ids_BT.size(1), x_BTD);
-  if (positions_BT.defined()) packed_ = packed_rotation(table, positions_BT);
-  const Rotation& positions = positions_BT.defined() ? packed_ : table;
+  at::Tensor x_BTD = leave(use, embed(enter(use, ids_BT)));
+  place(ids_BT.size(1), positions_BT, x_BTD);
   for (size_t i = 0; i < layers_.size(); ++i) {
     x_BTD = enter(++use, x_BTD);
-    x_BTD = leave(use, layers_[i](x_BTD, positions, kept_by(i)));
+    x_BTD = leave(use, layers_[i](x_BTD, rotation_of(i), kept_by(i)));
   }
   ++use;
   x_BTD = leave(use, norm_(enter(use, x_BTD)));

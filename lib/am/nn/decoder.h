@@ -1,4 +1,4 @@
-// The decoder that llama, mistral, qwen2 and qwen3 share: pre-norm attention and SwiGLU blocks.
+// A decoder, built from its description (model/spec.h): which ones, says planner/runs.h.
 //
 // Written for one device. Strategies act through three seams: the parameters' values, the layers'
 // transforms, and `UnitHooks` around each FSDP unit (hooks.h).
@@ -54,7 +54,7 @@ class Decoder {
   // (transformers' attention under AutoModel's patch_is_packed_sequence).
   void ignore_packing() { ignores_packing_ = true; }
 
-  // What a strategy may reach: every Linear, Embedding and RMSNorm by its module name.
+  // What a strategy may reach: every Linear, Embedding and Norm by its module name.
   const std::map<std::string, Linear*, std::less<>>& linears() { return linears_; }
   Embedding& embedding() { return embed_tokens_; }
   Linear& head() { return lm_head_; }
@@ -64,16 +64,18 @@ class Decoder {
 
  private:
   void bind(const model::Inventory& inventory);
+  at::Tensor embed(const at::Tensor& ids_BT) const;
   // What layer `layer` keeps.
   planner::SavedSet kept_by(size_t layer) const;
   void bind_units(const std::vector<model::Unit>& units, bool tied);
   // The hooks of the unit that is used next; of the one that was.
   at::Tensor enter(size_t use, at::Tensor x) const;
   at::Tensor leave(size_t use, at::Tensor x) const;
-  // In the dtype and on the device of `like`.
-  const Rotation& rotation(int64_t length, const at::Tensor& like);
-  // The same at `positions_BT`.
-  Rotation packed_rotation(const Rotation& table, const at::Tensor& positions_BT) const;
+  // Makes the rotations of `length` positions, or of positions_BT where that is defined, in the
+  // dtype and on the device of `like`.
+  void place(int64_t length, const at::Tensor& positions_BT, const at::Tensor& like);
+  // Of a layer, for the batch that was placed.
+  const Rotation& rotation_of(size_t layer) const;
 
   model::ModelConfig config_;
   std::vector<ParameterPtr> parameters_;
@@ -81,7 +83,7 @@ class Decoder {
   std::map<std::string, Linear*, std::less<>> linears_;
   Embedding embed_tokens_;
   std::vector<DecoderLayer> layers_;
-  RMSNorm norm_;
+  Norm norm_;
   Linear lm_head_;
   UnitHooks* hooks_ = nullptr;
   config::ActivationCheckpointing checkpointing_ = config::ActivationCheckpointing::kOff;
@@ -89,9 +91,14 @@ class Decoder {
   std::optional<at::ScalarType> autocast_;
   bool ignores_packing_ = false;
   std::vector<UnitUse> unit_uses_;  // the embedding, the layers, the final norm, the head
-  at::Tensor inverse_frequencies_;
-  Rotation rotation_;
-  Rotation packed_;  // of the last batch with positions of its own
+  struct Rope {
+    at::Tensor inverse_frequencies;
+    Rotation table;   // of positions from 0
+    Rotation placed;  // of the batch
+  };
+  std::vector<Rope> ropes_;  // of model::DecoderSpec::ropes
+  Rotation unrotated_;       // of the batch, for layers that do not rotate
+  double embedding_scale_ = 1.0;
 };
 
 }  // namespace am::nn

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "am/nn/fused/swiglu.h"
+#include "am/nn/fused/gated.h"
 
 namespace am::nn {
 namespace {
@@ -27,13 +27,14 @@ bool trains(const Linear& linear) {
          (linear.bias && linear.bias->value.requires_grad());
 }
 
-bool trains(const RMSNorm& norm) { return norm.weight && norm.weight->value.requires_grad(); }
+bool trains(const Norm& norm) { return norm.weight && norm.weight->value.requires_grad(); }
 
 // Behind frozen layers a layer's input needs no gradient, and its parameters do.
 bool trains(const DecoderLayer& layer) {
   const Attention& attention = layer.self_attn;
   const FeedForward& mlp = layer.mlp;
-  return trains(layer.input_layernorm) || trains(layer.post_attention_layernorm) ||
+  return trains(layer.input_norm) || trains(layer.post_attention_norm) ||
+         trains(layer.pre_feed_forward_norm) || trains(layer.post_feed_forward_norm) ||
          trains(attention.q_proj) || trains(attention.k_proj) || trains(attention.v_proj) ||
          trains(attention.o_proj) || trains(attention.q_norm) || trains(attention.k_norm) ||
          trains(mlp.gate_proj) || trains(mlp.up_proj) || trains(mlp.down_proj);
@@ -50,8 +51,7 @@ class LayerPass {
     const Segment run = [pass = *this](const Tensors& in, Products& products) {
       return pass.feed_forward(pass.attended(in[0]), products);
     };
-    const Tensors out = whole_ ? checkpoint(run, {x_BTD}, trains(layer_)) : multiplied(run, x_BTD);
-    return out[0] + layer_.mlp.down_proj.finish(out[1]);
+    return ended(whole_ ? checkpoint(run, {x_BTD}, trains(layer_)) : multiplied(run, x_BTD));
   }
 
  private:
@@ -67,7 +67,7 @@ class LayerPass {
   Tensors projections(const at::Tensor& x_BTD) const {
     const Segment run = [&layer = layer_](const Tensors& in, Products& products) -> Tensors {
       const Attention& attention = layer.self_attn;
-      const auto inputs = fan_out(layer.input_layernorm(in[0]),
+      const auto inputs = fan_out(layer.input_norm(in[0]),
                                   {&attention.q_proj, &attention.k_proj, &attention.v_proj});
       return {in[0], products.returned(attention.q_proj, inputs[0]),
               products.returned(attention.k_proj, inputs[1]),
@@ -82,7 +82,7 @@ class LayerPass {
   }
 
   // A rotation alone saves nothing of its input; a norm before it does.
-  at::Tensor placed(const at::Tensor& x_BTX, const RMSNorm& norm) const {
+  at::Tensor placed(const at::Tensor& x_BTX, const Norm& norm) const {
     const Segment run = [&attention = layer_.self_attn, &norm, rotation = rotation_](
                             const Tensors& in, Products&) -> Tensors {
       return {attention.place(in[0], norm, rotation)};
@@ -94,29 +94,50 @@ class LayerPass {
   // x_BTD -> the sum after attention, BTD
   at::Tensor attended(const at::Tensor& x_BTD) const {
     const Attention& attention = layer_.self_attn;
-    const Tensors in = projections(x_BTD);
-    const at::Tensor q_BHTK = placed(in[1], attention.q_norm);
-    const at::Tensor k_BGTK = placed(in[2], attention.k_norm);
-    return in[0] + attention.o_proj(attention.mix(q_BHTK, k_BGTK, in[3], rotation_));
+    const Tensors of_x = projections(x_BTD);
+    const at::Tensor q_BHTK = placed(of_x[1], attention.q_norm);
+    const at::Tensor k_BGTK = placed(of_x[2], attention.k_norm);
+    const at::Tensor mixed_BTX = attention.mix(q_BHTK, k_BGTK, of_x[3], rotation_);
+    const Segment run = [&layer = layer_](const Tensors& in, Products&) -> Tensors {
+      return {in[0] + layer.post_attention_norm(layer.self_attn.o_proj(in[1]))};
+    };
+    // A norm behind a product saves it.
+    const bool again = layer_.post_attention_norm.weight && repeats(Saved::kOtherNorms);
+    if (again) return checkpoint(run, {of_x[0], mixed_BTX}, trains(layer_))[0];
+    Products none;
+    return run({of_x[0], mixed_BTX}, none)[0];
   }
 
   // attended_BTD -> {attended_BTD, down_proj's product, BTD}, which ends the segment that has
-  // `outer`.
+  // `outer`; or the layer's output alone, where the norm behind that product is inside of a
+  // segment.
   Tensors feed_forward(const at::Tensor& attended_BTD, Products& outer) const {
-    const Segment inside = [&mlp = layer_.mlp, keeps_gate = kept_.has(Saved::kGate)](
-                               const Tensors& in, Products& products) -> Tensors {
-      return {mlp.product(in[0], keeps_gate, products)};
-    };
-    const bool from_sum = repeats(Saved::kOtherNorms);
+    // Without a norm before it, what gate and up read is the residual stream.
+    const bool from_sum = repeats(Saved::kOtherNorms) ||
+                          (repeats(Saved::kUp) && !layer_.pre_feed_forward_norm.weight);
     const bool from_norm = !from_sum && repeats(Saved::kUp);
-    const Segment run = [&layer = layer_, inside, from_norm](const Tensors& in,
-                                                             Products& products) -> Tensors {
-      const at::Tensor x_BTD = layer.post_attention_layernorm(in[0]);
-      const Tensors out =
-          from_norm ? checkpoint(inside, {x_BTD}, trains(layer)) : inside({x_BTD}, products);
-      return {in[0], out[0]};
+    const bool norm_inside =
+        layer_.post_feed_forward_norm.weight && (whole_ || repeats(Saved::kOtherNorms));
+    const Segment inside = [&mlp = layer_.mlp, keeps_gate = kept_.has(Saved::kGate),
+                            leaves = !norm_inside](const Tensors& in,
+                                                   Products& products) -> Tensors {
+      return {mlp.product(in[0], keeps_gate, leaves, products)};
+    };
+    const Segment run = [pass = *this, inside, from_norm, norm_inside](
+                            const Tensors& in, Products& products) -> Tensors {
+      const at::Tensor x_BTD = pass.layer_.pre_feed_forward_norm(in[0]);
+      Tensors out = {in[0], from_norm ? checkpoint(inside, {x_BTD}, trains(pass.layer_))[0]
+                                      : inside({x_BTD}, products)[0]};
+      if (norm_inside) return {pass.ended(out)};
+      return out;
     };
     return from_sum ? checkpoint(run, {attended_BTD}, trains(layer_)) : run({attended_BTD}, outer);
+  }
+
+  // What feed_forward gives -> the layer's output.
+  at::Tensor ended(const Tensors& out) const {
+    if (out.size() == 1) return out[0];
+    return out[0] + layer_.post_feed_forward_norm(layer_.mlp.down_proj.finish(out[1]));
   }
 
   const DecoderLayer& layer_;
@@ -127,9 +148,11 @@ class LayerPass {
 
 }  // namespace
 
-at::Tensor Attention::place(const at::Tensor& x_BTX, const RMSNorm& norm,
+at::Tensor Attention::place(const at::Tensor& x_BTX, const Norm& norm,
                             const Rotation& rotation) const {
-  if (!norm.weight) return rotate(split_heads(x_BTX, head_dim), rotation);
+  if (!norm.weight || norms_span_heads) {
+    return rotate(split_heads(norm(x_BTX), head_dim), rotation);
+  }
   // Normalised before heads and positions change places: attention lays its output out as its
   // queries, and o_proj would copy one that is not [B, T, H, K] in memory.
   const at::Tensor x_BTHK = x_BTX.view({x_BTX.size(0), x_BTX.size(1), -1, head_dim});
@@ -148,12 +171,12 @@ at::Tensor Attention::mix(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,
   }
   const bool grouped = q_BHTK.size(1) != k_BGTK.size(1);
   const at::Tensor mixed_BHTK = at::scaled_dot_product_attention(
-      q_BHTK, k_BGTK, v_BGTK, mask, /*dropout_p=*/0.0, /*is_causal=*/!mask.has_value(),
-      /*scale=*/std::nullopt, /*enable_gqa=*/grouped);
+      q_BHTK, k_BGTK, v_BGTK, mask, /*dropout_p=*/0.0, /*is_causal=*/!mask.has_value(), scale,
+      /*enable_gqa=*/grouped);
   return mixed_BHTK.transpose(1, 2).reshape({q_BHTK.size(0), length, q_BHTK.size(1) * head_dim});
 }
 
-at::Tensor FeedForward::product(const at::Tensor& x_BTD, bool keeps_gate,
+at::Tensor FeedForward::product(const at::Tensor& x_BTD, bool keeps_gate, bool leaves,
                                 Products& products) const {
   const auto inputs = fan_out(x_BTD, {&gate_proj, &up_proj});
   const at::Tensor gate_BTF = keeps_gate ? gate_proj.finish(products.kept(gate_proj, inputs[0]))
@@ -162,10 +185,11 @@ at::Tensor FeedForward::product(const at::Tensor& x_BTD, bool keeps_gate,
   if (!products.in_segment() && !down_proj.input) {
     std::optional<at::Tensor> added;
     if (down_proj.bias && !down_proj.bias_after_output) added = down_proj.bias->value;
-    return fused::swiglu_linear(gate_BTF, up_BTF, down_proj.weight->value, added);
+    return fused::gated_linear(gate_BTF, up_BTF, down_proj.weight->value, added, activation);
   }
-  const at::Tensor wide_BTF = apply_transform(down_proj.input, fused::swiglu(gate_BTF, up_BTF));
-  return products.returned(down_proj, wide_BTF);
+  const at::Tensor wide_BTF =
+      apply_transform(down_proj.input, fused::gated(gate_BTF, up_BTF, activation));
+  return leaves ? products.returned(down_proj, wide_BTF) : down_proj.product(wide_BTF);
 }
 
 at::Tensor DecoderLayer::operator()(const at::Tensor& x_BTD, const Rotation& rotation,

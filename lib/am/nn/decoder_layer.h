@@ -1,4 +1,5 @@
-// One layer of a decoder: attention and the feed-forward, each behind its norm.
+// One layer of a decoder: attention and the feed-forward, with a norm before each, after each, or
+// both.
 //
 // Activation checkpointing is part of the one forward pass: the layer is cut into parts, and a part
 // whose tensors are not in the set of what is kept (planner/saved_activations.h) runs as a segment
@@ -23,13 +24,16 @@ namespace am::nn {
 
 struct Attention {
   Linear q_proj, k_proj, v_proj, o_proj;
-  RMSNorm q_norm, k_norm;  // weight null where the family has none
+  Norm q_norm, k_norm;
+  bool norms_span_heads = false;  // all heads are normalised together, not each
   int64_t head_dim = 0;
+  double scale = 1.0;  // of the scores
   int64_t window = 0;  // positions looked back at, itself included; 0: all
+  int rope = 0;        // index into model::DecoderSpec::ropes; -1: heads are not rotated
 
   // Heads are counted from the projections' own sizes, so a tensor-parallel slice computes its
   // heads. One of q_BTX and k_BTX with its norm (which may have no weight) -> BHTK, rotated.
-  at::Tensor place(const at::Tensor& x_BTX, const RMSNorm& norm, const Rotation& rotation) const;
+  at::Tensor place(const at::Tensor& x_BTX, const Norm& norm, const Rotation& rotation) const;
   // Queries and keys that were placed, v_BTX -> BTX: the input of o_proj.
   at::Tensor mix(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK, const at::Tensor& v_BTX,
                  const Rotation& rotation) const;
@@ -37,13 +41,17 @@ struct Attention {
 
 struct FeedForward {
   Linear gate_proj, up_proj, down_proj;
+  model::Activation activation = model::Activation::kSilu;
 
   // x_BTD -> BTD, before down_proj.finish. Outside of a segment the activation is not kept either.
-  at::Tensor product(const at::Tensor& x_BTD, bool keeps_gate, Products& products) const;
+  // `leaves`: the segment ends with this product.
+  at::Tensor product(const at::Tensor& x_BTD, bool keeps_gate, bool leaves,
+                     Products& products) const;
 };
 
 struct DecoderLayer {
-  RMSNorm input_layernorm, post_attention_layernorm;
+  // Those that the family has (model::Residual); the others are the identity.
+  Norm input_norm, post_attention_norm, pre_feed_forward_norm, post_feed_forward_norm;
   Attention self_attn;
   FeedForward mlp;
 

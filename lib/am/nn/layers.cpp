@@ -40,8 +40,8 @@ at::Tensor Embedding::operator()(const at::Tensor& ids) const {
   return lookup ? lookup(ids, weight->value) : at::embedding(weight->value, ids);
 }
 
-at::Tensor RMSNorm::operator()(const at::Tensor& x) const {
-  return fused::rms_norm(x, weight->value, eps);
+at::Tensor Norm::operator()(const at::Tensor& x) const {
+  return weight ? fused::rms_norm(x, weight->value, eps, kind) : x;
 }
 
 }  // namespace am::nn

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "am/model/spec.h"
+
 namespace am::nn {
 
 struct Parameter {
@@ -57,10 +59,12 @@ struct Embedding {
   at::Tensor operator()(const at::Tensor& ids) const;
 };
 
-struct RMSNorm {
+// RMSNorm of one of the three kinds.
+struct Norm {
   std::string name;
-  ParameterPtr weight;  // [D]
+  ParameterPtr weight;  // [D]; null: the identity
   double eps = 1e-6;
+  model::NormKind kind = model::NormKind::kRms;
 
   at::Tensor operator()(const at::Tensor& x) const;
 };

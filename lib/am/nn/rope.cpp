@@ -66,6 +66,7 @@ at::Tensor documents_mask(const at::Tensor& positions_BT) {
 }
 
 at::Tensor rotate(const at::Tensor& x_BHTK, const Rotation& rotation) {
+  if (!rotation.cos_TK.defined()) return x_BHTK;
   return fused::rotate(x_BHTK, rotation.cos_TK, rotation.sin_TK);
 }
 

@@ -15,7 +15,8 @@ namespace am::nn {
 // long-context scaling).
 at::Tensor rope_inverse_frequencies(const model::RopeConfig& rope, int64_t head_dim);
 
-// Of the positions of a sequence [T, K], or of each sequence of a batch [B, T, K].
+// Of the positions of a sequence [T, K], or of each sequence of a batch [B, T, K]. Undefined where
+// a layer does not rotate.
 struct Rotation {
   at::Tensor cos_TK;
   at::Tensor sin_TK;
@@ -35,7 +36,7 @@ Rotation gather_rotation(const Rotation& table, const at::Tensor& positions_BT);
 // position 0.
 at::Tensor documents_mask(const at::Tensor& positions_BT);
 
-// x_BHTK, rotated.
+// x_BHTK, rotated; as it is where the rotation is undefined.
 at::Tensor rotate(const at::Tensor& x_BHTK, const Rotation& rotation);
 
 }  // namespace am::nn

@@ -1,6 +1,7 @@
 #include "am/planner/layer_activations.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace am::planner {
 namespace {
@@ -94,7 +95,9 @@ void LayerActivations::measure_attention() {
   const model::AttentionSpec& attention = layer_.spec().attention;
   const auto head_width = as_double(attention.qk_width);
   const HeadWidths w = head_widths(layer_);
-  at(Saved::kInputNorm) = norm_bytes(rows, hidden_, context_.compute_bytes);
+  if (layer_.has(Role::kInputNorm)) {
+    at(Saved::kInputNorm) = norm_bytes(rows, hidden_, context_.compute_bytes);
+  }
   // Gathered over the sequence where it was cut: a linear layer saves what it multiplies.
   at(Saved::kAttentionInput) = N * hidden_ * p * kept_inputs(layer_.trained_readers(true));
   // Flash attention saves its inputs, its output, and a logarithm per token and head instead of the
@@ -106,9 +109,12 @@ void LayerActivations::measure_attention() {
       attention.window.has_value() && as_double(*attention.window) < context_.sequence;
   if (windowed) at(Saved::kWindowMask) = context_.sequence * context_.sequence * p;
   if (!layer_.has(Role::kQueryNorm)) return;
-  const double heads = N * (w.query + w.key) / head_width;
-  at(Saved::kHeadNorms) = context_.casts() ? composite_norm_bytes(heads, head_width, p)
-                                           : norm_bytes(heads, head_width, p);
+  const double normed = attention.norms_span_heads ? 2.0 * N : N * (w.query + w.key) / head_width;
+  const double width = N * (w.query + w.key) / normed;
+  const bool composite =
+      context_.casts() && layer_.spec().find(Role::kQueryNorm)->norm == model::NormKind::kRms;
+  at(Saved::kHeadNorms) =
+      composite ? composite_norm_bytes(normed, width, p) : norm_bytes(normed, width, p);
   at(Saved::kHeadNormInputs) = N * (w.query + w.key) * p;
 }
 
@@ -116,19 +122,23 @@ void LayerActivations::measure_feed_forward() {
   const double N = context_.tokens;
   const double p = context_.product_bytes;
   const double rows = N / context_.sequence_parts;
-  const double other_norms = layer_.spec().hidden_norms() - 1.0;
   const WideWidths w = wide_widths(layer_);
-  at(Saved::kOtherNorms) = other_norms * norm_bytes(rows, hidden_, context_.compute_bytes);
+  // A norm behind a product reads what that gave.
+  for (const auto& [role, bytes] : {std::pair{Role::kPreFeedForwardNorm, context_.compute_bytes},
+                                    {Role::kPostAttentionNorm, p},
+                                    {Role::kPostFeedForwardNorm, p}}) {
+    if (layer_.has(role)) at(Saved::kOtherNorms) += norm_bytes(rows, hidden_, bytes);
+  }
   at(Saved::kFeedForwardNormOutput) = hidden_bytes(context_, hidden_);
   // A parallel block with one norm multiplies the same input as attention, and has one sum.
-  if (other_norms > 0.0) {
+  if (layer_.spec().hidden_norms() > 1) {
     at(Saved::kSumAfterAttention) = hidden_bytes(context_, hidden_);
     at(Saved::kFeedForwardInput) = N * hidden_ * p * kept_inputs(layer_.trained_readers(false));
   }
   at(Saved::kRoutedTokens) = N * 2.0 * experts_taken(layer_) * hidden_ * p;
   at(Saved::kGate) = N * w.gate * p;
   at(Saved::kUp) = N * w.up * p;
-  // Computed again from those two (nn/fused/swiglu.h); experts, of which am-run runs none, keep it.
+  // Computed again from those two (nn/fused/gated.h); experts, of which am-run runs none, keep it.
   const bool fused = w.gate > 0.0 && !layer_.spec().router.has_value();
   at(Saved::kDownInput) = fused ? 0.0 : N * w.down_in * p;
 }

@@ -6,13 +6,15 @@
 
 #include "am/base/json.h"
 #include "am/base/text.h"
+#include "am/model/spec.h"
 
 namespace am::planner {
 namespace {
 
 using std::string_view_literals::operator""sv;
 
-constexpr std::array kFamilies = {"llama"sv, "mistral"sv, "qwen2"sv, "qwen3"sv};
+constexpr std::array kFamilies = {"llama"sv, "mistral"sv,     "qwen2"sv, "qwen3"sv,
+                                  "gemma"sv, "gemma3_text"sv, "olmo2"sv, "smollm3"sv};
 constexpr std::array kRopeTypes = {"default"sv, "linear"sv, "llama3"sv};
 
 template <typename Names>
@@ -110,8 +112,17 @@ std::vector<Limit> limits_of_model(const model::ModelConfig& config) {
                cat("a rotary embedding of a part of the head (", rope.rotated_part, ")"),
                "partial_rotary_factor = 1 runs");
   }
-  if (config.hidden_act != "silu") {
-    limits.add("hidden_act", cat("hidden_act \"", config.hidden_act, "\""), "silu runs");
+  if (model::describe(config, 0).activation == model::Activation::kOther) {
+    limits.add("hidden_act", cat("hidden_act \"", config.hidden_act, "\""),
+               "silu, gelu, gelu_new and gelu_pytorch_tanh run");
+  }
+  if (config.attention_softcap.has_value()) {
+    limits.add("attn_logit_softcapping", "a soft-cap of attention's scores",
+               "attn_logit_softcapping = null runs");
+  }
+  if (config.logit_softcap.has_value()) {
+    limits.add("final_logit_softcapping", "a soft-cap of the logits",
+               "final_logit_softcapping = null runs");
   }
   return limits.take();
 }

@@ -23,7 +23,7 @@ struct Limit {
   std::string help;  // what runs
 };
 
-// "llama", "mistral", "qwen2", "qwen3".
+// "llama", "mistral", "qwen2", ...
 std::span<const std::string_view> runnable_families();
 
 // Of the model's computation, and of its training alone.

@@ -10,11 +10,11 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/nn/fused/cross_entropy.h"
+#include "am/nn/fused/gated.h"
 #include "am/nn/fused/linear.h"
 #include "am/nn/fused/product.h"
 #include "am/nn/fused/rms_norm.h"
 #include "am/nn/fused/rotary.h"
-#include "am/nn/fused/swiglu.h"
 #include "support/live_bytes.h"
 
 namespace am {
@@ -25,6 +25,7 @@ using Tensors = std::vector<at::Tensor>;
 using Operator = std::function<at::Tensor(const Tensors&)>;
 
 constexpr double kEps = 1e-5;
+constexpr auto kSilu = model::Activation::kSilu;
 
 // Rounding of one operation in the dtype; composites round several times.
 double tolerance(at::ScalarType dtype) {
@@ -134,9 +135,52 @@ TEST_CASE("fused rms norm is the composite one") {
   }
 }
 
+TEST_CASE("fused rms norm of the other kinds is the composite one") {
+  using model::NormKind;
+  at::manual_seed(1);
+  const auto kind = GENERATE(NormKind::kRmsWide, NormKind::kRmsPlusOne);
+  // Rounded once, after the scale.
+  const Operator composite = [kind](const Tensors& in) {
+    const auto wide = in[0].scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+    const at::Tensor x = in[0].to(wide);
+    const at::Tensor normal = x * (x.square().mean(-1, true) + kEps).rsqrt();
+    const at::Tensor scale = in[1].to(wide) + (kind == NormKind::kRmsPlusOne ? 1.0 : 0.0);
+    return (normal * scale).to(in[0].scalar_type());
+  };
+  const Operator ours = [kind](const Tensors& in) {
+    return fused::rms_norm(in[0], in[1], kEps, kind);
+  };
+  for (const at::ScalarType dtype : kDtypes) {
+    for (const auto& shape : std::vector<std::vector<int64_t>>{{1, 1}, {2, 7, 33}, {130, 64}}) {
+      INFO(at::toString(dtype) << " " << at::IntArrayRef(shape));
+      const at::Tensor x = (at::randn(shape) * 3.0).to(dtype);
+      compare(ours, composite, {x, at::randn({shape.back()}).to(dtype)}, shape);
+    }
+  }
+}
+
+TEST_CASE("fused gated activations are the composite ones") {
+  using model::Activation;
+  at::manual_seed(2);
+  const bool tanh = GENERATE(true, false);
+  const Operator ours = [tanh](const Tensors& in) {
+    return fused::gated(in[0], in[1], tanh ? Activation::kGeluTanh : Activation::kGeluErf);
+  };
+  const Operator composite = [tanh](const Tensors& in) {
+    return at::gelu(in[0], tanh ? "tanh" : "none") * in[1];
+  };
+  for (const at::ScalarType dtype : kDtypes) {
+    for (const auto& shape : std::vector<std::vector<int64_t>>{{1}, {3, 17}, {5, 7, 64}}) {
+      INFO((tanh ? "tanh " : "erf ") << at::toString(dtype) << " " << at::IntArrayRef(shape));
+      const at::Tensor gate = (at::randn(shape) * 4.0).to(dtype);
+      compare(ours, composite, {gate, at::randn(shape).to(dtype)}, shape);
+    }
+  }
+}
+
 TEST_CASE("fused swiglu is the composite one") {
   at::manual_seed(2);
-  const Operator ours = [](const Tensors& in) { return fused::swiglu(in[0], in[1]); };
+  const Operator ours = [](const Tensors& in) { return fused::gated(in[0], in[1], kSilu); };
   const Operator composite = [](const Tensors& in) { return at::silu(in[0]) * in[1]; };
   for (const at::ScalarType dtype : kDtypes) {
     for (const auto& shape :
@@ -154,7 +198,7 @@ TEST_CASE("swiglu at the ends of the numbers") {
   const float infinity = std::numeric_limits<float>::infinity();
   const at::Tensor gate =
       at::tensor({-infinity, -200.0F, -88.0F, 0.0F, 88.0F, 200.0F, infinity, std::nanf("")});
-  const at::Tensor y = fused::swiglu(gate, at::ones_like(gate));
+  const at::Tensor y = fused::gated(gate, at::ones_like(gate), kSilu);
   const auto* value = y.const_data_ptr<float>();
   CHECK(std::abs(value[1]) < 1e-30F);
   CHECK(std::abs(value[2]) < 1e-30F);
@@ -314,10 +358,10 @@ TEST_CASE("a linear layer and its gradients") {
 TEST_CASE("swiglu with the product behind it has the bits of the two") {
   at::manual_seed(7);
   const Operator both = [](const Tensors& in) {
-    return fused::swiglu_linear(in[0], in[1], in[2], in[3]);
+    return fused::gated_linear(in[0], in[1], in[2], in[3], kSilu);
   };
   const Operator apart = [](const Tensors& in) {
-    return fused::linear(fused::swiglu(in[0], in[1]), in[2], in[3]);
+    return fused::linear(fused::gated(in[0], in[1], kSilu), in[2], in[3]);
   };
   for (const at::ScalarType dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
     const Tensors inputs = {at::randn({2, 3, 33}).to(dtype), at::randn({2, 3, 33}).to(dtype),
@@ -342,7 +386,7 @@ TEST_CASE("gradients only where they are asked for") {
   const at::Tensor moving = at::randn({3, 8}).requires_grad_(true);
   fused::linear(moving, matrix, {}).sum().backward();
   CHECK(moving.grad().defined());
-  CHECK_FALSE(fused::swiglu(x, x).requires_grad());
+  CHECK_FALSE(fused::gated(x, x, kSilu).requires_grad());
 }
 
 TEST_CASE("what the fused operators keep until backward") {
@@ -356,9 +400,9 @@ TEST_CASE("what the fused operators keep until backward") {
   const at::Tensor weight = at::ones({32}).requires_grad_(true);
   // Of intermediate inputs, which nobody else keeps.
   CHECK(kept([&] { return fused::rms_norm(leaf() * 1.0, weight, kEps); }) == 2 * kTensor + 64 * 4);
-  CHECK(kept([&] { return fused::swiglu(leaf() * 1.0, leaf() * 1.0); }) == 4 * kTensor);
+  CHECK(kept([&] { return fused::gated(leaf() * 1.0, leaf() * 1.0, kSilu); }) == 4 * kTensor);
   const at::Tensor matrix = at::ones({5, 32}).requires_grad_(true);
-  CHECK(kept([&] { return fused::swiglu_linear(leaf() * 1.0, leaf() * 1.0, matrix, {}); }) ==
+  CHECK(kept([&] { return fused::gated_linear(leaf() * 1.0, leaf() * 1.0, matrix, {}, kSilu); }) ==
         4 * kTensor);
   const at::Tensor table = at::ones({16, 8});
   CHECK(kept([&] {

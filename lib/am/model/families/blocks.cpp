@@ -99,7 +99,7 @@ AttentionSpec attention_of(const ModelConfig& config, int64_t layer) {
   const auto at = static_cast<size_t>(layer);
   const bool rotates = at >= config.rotated_layers.size() || config.rotated_layers[at];
   attention.rope = rotates ? 0 : -1;
-  if (rotates && attention.window.has_value() && config.local_rope_theta.has_value()) {
+  if (rotates && attention.window.has_value() && config.local_rope.has_value()) {
     attention.rope = 1;
   }
   if (rotates) {

@@ -2,6 +2,7 @@
 // sixth layer only.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
+#include "am/model/rope_config.h"
 
 namespace am::model {
 namespace {
@@ -16,7 +17,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.query_scalar = read_switchable(reader, "query_pre_attn_scalar", 256.0);
   config.attention_softcap = read_switchable(reader, "attn_logit_softcapping", std::nullopt);
   config.logit_softcap = read_switchable(reader, "final_logit_softcapping", std::nullopt);
-  config.local_rope_theta = read_switchable(reader, "rope_local_base_freq", 10000.0);
+  read_layer_ropes(reader, config);
   read_window(reader, config, kDefaultWindow);
   const int64_t pattern =
       reader.integer("sliding_window_pattern", 1, int64_t{1} << 20).value_or(kDefaultPattern);

@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <tuple>
+#include <type_traits>
 
 #include "am/nn/fused/dispatch.h"
 #include "am/nn/fused/tensors.h"
@@ -12,6 +13,7 @@ namespace am::nn::fused {
 
 namespace {
 
+using model::NormKind;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
@@ -19,11 +21,28 @@ using torch::autograd::variable_list;
 // of threads.
 constexpr int64_t kRowsOfASum = 64;
 
+// The kinds that round once multiply by a weight as wide as the sums, whatever dtype it is kept in.
+template <NormKind kKind, typename Scalar>
+using Weight = std::conditional_t<kKind == NormKind::kRms, Scalar, Wide<Scalar>>;
+
+// What the normalised values are multiplied by, and their rounding before that.
+template <NormKind kKind, typename Scalar, typename Part>
+AM_INLINE Vector<Scalar> scale_of(const Weight<kKind, Scalar>* weight, Part part) {
+  if constexpr (kKind == NormKind::kRmsPlusOne) return 1 + load(weight, part);
+  return load(weight, part);
+}
+template <NormKind kKind, typename Scalar>
+AM_INLINE Vector<Scalar> before_scale(const Vector<Scalar>& normal) {
+  if constexpr (kKind == NormKind::kRms) return rounded<Scalar>(normal);
+  return normal;
+}
+
 // Rows of `width` elements; inverse: of the root mean square.
-template <typename Scalar>
+template <NormKind kKind, typename Scalar>
 struct Normalize {
-  AM_INLINE static void run(Scalar* y, Wide<Scalar>* inverse, const Scalar* x, const Scalar* weight,
-                            int64_t rows, int64_t width, double eps) {
+  AM_INLINE static void run(Scalar* y, Wide<Scalar>* inverse, const Scalar* x,
+                            const Weight<kKind, Scalar>* weight, int64_t rows, int64_t width,
+                            double eps) {
     for (int64_t row = 0; row < rows; ++row, x += width, y += width) {
       Vector<Scalar> squares = {};
       for_lanes<Scalar>(width, [&](int64_t i, auto part) AM_LANES {
@@ -34,8 +53,8 @@ struct Normalize {
       const auto scale = static_cast<Wide<Scalar>>(1.0 / std::sqrt(mean + eps));
       inverse[row] = scale;
       for_lanes<Scalar>(width, [&](int64_t i, auto part) AM_LANES {
-        const Vector<Scalar> normal = rounded<Scalar>(load(x + i, part) * scale);
-        store(y + i, part, normal * load(weight + i, part));
+        const Vector<Scalar> normal = before_scale<kKind, Scalar>(load(x + i, part) * scale);
+        store(y + i, part, normal * scale_of<kKind, Scalar>(weight + i, part));
       });
     }
   }
@@ -43,11 +62,11 @@ struct Normalize {
 
 // With n = x * inverse and g = gradient * weight: of_x = inverse * (g - n * mean(g n)), and
 // of_weight is the sum of gradient * n over the rows.
-template <typename Scalar>
+template <NormKind kKind, typename Scalar>
 struct NormalizeBackward {
   AM_INLINE static void run(Scalar* of_x, Wide<Scalar>* of_weight, const Scalar* gradient,
-                            const Scalar* x, const Wide<Scalar>* inverse, const Scalar* weight,
-                            int64_t rows, int64_t width) {
+                            const Scalar* x, const Wide<Scalar>* inverse,
+                            const Weight<kKind, Scalar>* weight, int64_t rows, int64_t width) {
     for (int64_t i = 0; i < width; ++i) of_weight[i] = 0;
     for (int64_t row = 0; row < rows; ++row, x += width, gradient += width, of_x += width) {
       const Wide<Scalar> scale = inverse[row];
@@ -55,66 +74,107 @@ struct NormalizeBackward {
       for_lanes<Scalar>(width, [&](int64_t i, auto part) AM_LANES {
         const Vector<Scalar> normal = load(x + i, part) * scale;
         const Vector<Scalar> of_y = load(gradient + i, part);
-        const Vector<Scalar> sum = load(of_weight + i, part) + of_y * rounded<Scalar>(normal);
+        const Vector<Scalar> sum =
+            load(of_weight + i, part) + of_y * before_scale<kKind, Scalar>(normal);
         store(of_weight + i, part, sum);
-        products += of_y * load(weight + i, part) * normal;
+        products += of_y * scale_of<kKind, Scalar>(weight + i, part) * normal;
       });
       const auto mean =
           static_cast<Wide<Scalar>>(sum_of<Scalar>(products) / static_cast<double>(width));
       for_lanes<Scalar>(width, [&](int64_t i, auto part) AM_LANES {
         const Vector<Scalar> normal = load(x + i, part) * scale;
-        const Vector<Scalar> of_normal = load(gradient + i, part) * load(weight + i, part);
+        const Vector<Scalar> of_normal =
+            load(gradient + i, part) * scale_of<kKind, Scalar>(weight + i, part);
         store(of_x + i, part, (of_normal - normal * mean) * scale);
       });
     }
   }
 };
 
+// Calls `visit` with the kind as a constant.
+template <typename Visit>
+void visit_kind(NormKind kind, const Visit& visit) {
+  switch (kind) {
+    case NormKind::kRmsWide:
+      return visit(std::integral_constant<NormKind, NormKind::kRmsWide>());
+    case NormKind::kRmsPlusOne:
+      return visit(std::integral_constant<NormKind, NormKind::kRmsPlusOne>());
+    case NormKind::kRms:
+    case NormKind::kLayer:
+      return visit(std::integral_constant<NormKind, NormKind::kRms>());
+  }
+}
+
+// As a kernel of this kind reads it.
+at::Tensor kernel_weight(const at::Tensor& weight, const at::Tensor& x, NormKind kind) {
+  const bool rounds = kind == NormKind::kRms;
+  return (rounds ? weight : weight.to(wide_dtype(x.scalar_type()))).contiguous();
+}
+
 int64_t row_count(const at::Tensor& x) { return x.numel() / std::max<int64_t>(1, x.size(-1)); }
 
 // ---- by ATen's operators
 // ----------------------------------------------------------------------------
 
+// The normalised values, as wide as they were computed, times the weight, in x's dtype.
+at::Tensor scaled(const at::Tensor& normal, const at::Tensor& weight, at::ScalarType dtype,
+                  NormKind kind) {
+  if (kind == NormKind::kRms) return normal.to(dtype) * weight;
+  const at::Tensor wide = weight.to(normal.scalar_type());
+  return (normal * (kind == NormKind::kRmsPlusOne ? 1 + wide : wide)).to(dtype);
+}
+
 std::tuple<at::Tensor, at::Tensor> forward_of_aten(const at::Tensor& x, const at::Tensor& weight,
-                                                   double eps) {
+                                                   double eps, NormKind kind) {
   const at::Tensor wide = x.to(wide_dtype(x.scalar_type()));
   at::Tensor inverse = wide.square().mean(-1, /*keepdim=*/true).add_(eps).rsqrt_();
-  return {(wide * inverse).to(x.scalar_type()) * weight, std::move(inverse)};
+  return {scaled(wide * inverse, weight, x.scalar_type(), kind), std::move(inverse)};
 }
 
 variable_list backward_of_aten(const at::Tensor& gradient, const at::Tensor& x,
-                               const at::Tensor& inverse, const at::Tensor& weight) {
+                               const at::Tensor& inverse, const at::Tensor& weight, NormKind kind) {
   const auto dtype = x.scalar_type();
-  const at::Tensor normal = x.to(inverse.scalar_type()) * inverse;
-  const at::Tensor of_normal = (gradient * weight).to(inverse.scalar_type());
+  const auto wide = inverse.scalar_type();
+  const bool rounds = kind == NormKind::kRms;
+  const at::Tensor normal = x.to(wide) * inverse;
+  const at::Tensor of_normal =
+      rounds ? (gradient * weight).to(wide)
+             : gradient.to(wide) *
+                   (kind == NormKind::kRmsPlusOne ? 1 + weight.to(wide) : weight.to(wide));
   const at::Tensor mean = (of_normal * normal).mean(-1, /*keepdim=*/true);
-  const at::Tensor of_weight = (gradient * normal.to(dtype)).reshape({-1, x.size(-1)}).sum(0);
-  return {((of_normal - normal * mean) * inverse).to(dtype), of_weight, at::Tensor()};
+  const at::Tensor products = rounds ? gradient * normal.to(dtype) : gradient.to(wide) * normal;
+  const at::Tensor of_weight = products.reshape({-1, x.size(-1)}).sum(0).to(weight.scalar_type());
+  return {((of_normal - normal * mean) * inverse).to(dtype), of_weight, at::Tensor(), at::Tensor()};
 }
 
 // ---- by kernels
 // -------------------------------------------------------------------------------------
 
 std::tuple<at::Tensor, at::Tensor> forward_of_kernel(const at::Tensor& x, const at::Tensor& weight,
-                                                     double eps) {
+                                                     double eps, NormKind kind) {
   at::Tensor y = at::empty_like(x);
   at::Tensor inverse_N = at::empty({row_count(x)}, x.options().dtype(wide_dtype(x.scalar_type())));
   if (x.is_meta()) return {y, inverse_N};
   const int64_t width = x.size(-1);
   visit_dtype(x.scalar_type(), [&](auto scalar) {
     using Scalar = decltype(scalar);
-    for_rows(row_count(x), width, [&](int64_t begin, int64_t end) {
-      run_kernel<Normalize<Scalar>>(y.mutable_data_ptr<Scalar>() + begin * width,
-                                    inverse_N.mutable_data_ptr<Wide<Scalar>>() + begin,
-                                    x.const_data_ptr<Scalar>() + begin * width,
-                                    weight.const_data_ptr<Scalar>(), end - begin, width, eps);
+    visit_kind(kind, [&](auto constant) {
+      for_rows(row_count(x), width, [&](int64_t begin, int64_t end) {
+        run_kernel<Normalize<decltype(constant)::value, Scalar>>(
+            y.mutable_data_ptr<Scalar>() + begin * width,
+            inverse_N.mutable_data_ptr<Wide<Scalar>>() + begin,
+            x.const_data_ptr<Scalar>() + begin * width,
+            weight.const_data_ptr<Weight<decltype(constant)::value, Scalar>>(), end - begin, width,
+            eps);
+      });
     });
   });
   return {y, inverse_N};
 }
 
 variable_list backward_of_kernel(const at::Tensor& gradient, const at::Tensor& x,
-                                 const at::Tensor& inverse_N, const at::Tensor& weight) {
+                                 const at::Tensor& inverse_N, const at::Tensor& weight,
+                                 NormKind kind) {
   const int64_t rows = row_count(x), width = x.size(-1);
   const int64_t sums = (rows + kRowsOfASum - 1) / kRowsOfASum;
   at::Tensor of_x = at::empty_like(x);
@@ -122,45 +182,56 @@ variable_list backward_of_kernel(const at::Tensor& gradient, const at::Tensor& x
   if (!x.is_meta()) {
     visit_dtype(x.scalar_type(), [&](auto scalar) {
       using Scalar = decltype(scalar);
-      for_rows(sums, kRowsOfASum * width, [&](int64_t begin, int64_t end) {
-        for (int64_t sum = begin; sum < end; ++sum) {
-          const int64_t row = sum * kRowsOfASum, at = row * width;
-          run_kernel<NormalizeBackward<Scalar>>(
-              of_x.mutable_data_ptr<Scalar>() + at,
-              of_weight_SD.mutable_data_ptr<Wide<Scalar>>() + sum * width,
-              gradient.const_data_ptr<Scalar>() + at, x.const_data_ptr<Scalar>() + at,
-              inverse_N.const_data_ptr<Wide<Scalar>>() + row, weight.const_data_ptr<Scalar>(),
-              std::min(kRowsOfASum, rows - row), width);
-        }
+      visit_kind(kind, [&](auto constant) {
+        for_rows(sums, kRowsOfASum * width, [&](int64_t begin, int64_t end) {
+          for (int64_t sum = begin; sum < end; ++sum) {
+            const int64_t row = sum * kRowsOfASum, at = row * width;
+            run_kernel<NormalizeBackward<decltype(constant)::value, Scalar>>(
+                of_x.mutable_data_ptr<Scalar>() + at,
+                of_weight_SD.mutable_data_ptr<Wide<Scalar>>() + sum * width,
+                gradient.const_data_ptr<Scalar>() + at, x.const_data_ptr<Scalar>() + at,
+                inverse_N.const_data_ptr<Wide<Scalar>>() + row,
+                weight.const_data_ptr<Weight<decltype(constant)::value, Scalar>>(),
+                std::min(kRowsOfASum, rows - row), width);
+          }
+        });
       });
     });
   }
-  return {of_x, of_weight_SD.sum(0).to(weight.scalar_type()), at::Tensor()};
+  return {of_x, of_weight_SD.sum(0), at::Tensor(), at::Tensor()};
 }
 
 struct Norm : torch::autograd::Function<Norm> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
-                            double eps) {
+                            double eps, NormKind kind) {
     const at::Tensor given = has_kernels(x) ? x.contiguous() : x;
-    auto [y, inverse] = has_kernels(x) ? forward_of_kernel(given, weight.contiguous(), eps)
-                                       : forward_of_aten(given, weight, eps);
+    auto [y, inverse] =
+        has_kernels(x) ? forward_of_kernel(given, kernel_weight(weight, given, kind), eps, kind)
+                       : forward_of_aten(given, weight, eps, kind);
     context->save_for_backward({given, inverse, weight});
+    context->saved_data["kind"] = static_cast<int64_t>(kind);
     return y;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
+    const auto kind = static_cast<NormKind>(context->saved_data["kind"].toInt());
     if (!has_kernels(saved[0])) {
-      return backward_of_aten(gradients[0], saved[0], saved[1], saved[2]);
+      return backward_of_aten(gradients[0], saved[0], saved[1], saved[2], kind);
     }
-    return backward_of_kernel(gradients[0].contiguous(), saved[0], saved[1], saved[2].contiguous());
+    variable_list of = backward_of_kernel(gradients[0].contiguous(), saved[0], saved[1],
+                                          kernel_weight(saved[2], saved[0], kind), kind);
+    of[1] = of[1].to(saved[2].scalar_type());
+    return of;
   }
 };
 
 }  // namespace
 
-at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps) {
-  if (x.scalar_type() == weight.scalar_type()) return Norm::apply(x, weight, eps);
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, NormKind kind) {
+  if (x.scalar_type() == weight.scalar_type() || kind != NormKind::kRms) {
+    return Norm::apply(x, weight, eps, kind);
+  }
   const at::Tensor wide = at::rms_norm(x.to(at::kFloat), {x.size(-1)}, {}, eps);
   return weight * wide.to(x.scalar_type());
 }

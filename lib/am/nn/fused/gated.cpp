@@ -1,0 +1,242 @@
+#include "am/nn/fused/gated.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <cmath>
+
+#include "am/base/error.h"
+#include "am/nn/fused/dispatch.h"
+#include "am/nn/fused/linear.h"
+#include "am/nn/fused/tensors.h"
+
+namespace am::nn::fused {
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+template <typename Lanes>
+AM_INLINE Lanes sigmoid(const Lanes& x) {
+  return 1 / (1 + exponential(-x));
+}
+
+AM_INLINE float error_function(float x) { return std::erf(x); }
+AM_INLINE double error_function(double x) { return std::erf(x); }
+
+// Each activation: its value, and the gradient of its input, of that of its value.
+template <typename Scalar>
+struct Silu {
+  using Lanes = Vector<Scalar>;
+
+  AM_INLINE static Lanes value(const Lanes& g) { return g * sigmoid(g); }
+  // s (1 + g (1 - s)), s = sigmoid(g).
+  AM_INLINE static Lanes backward(const Lanes& of_value, const Lanes& g) {
+    const Lanes s = sigmoid(g);
+    return of_value * s * (1 + g * (1 - s));
+  }
+};
+
+// g (1 + tanh(u)) / 2 = g sigmoid(2 u), u = sqrt(2 / pi) (g + 0.044715 g^3).
+template <typename Scalar>
+struct GeluTanh {
+  using Lanes = Vector<Scalar>;
+  static constexpr auto kTwice = static_cast<Wide<Scalar>>(2.0 * 0.79788456080286536);
+  static constexpr auto kCube = static_cast<Wide<Scalar>>(0.044715);
+
+  AM_INLINE static Lanes curve(const Lanes& g) {
+    return sigmoid(static_cast<Lanes>(kTwice * (g + kCube * g * g * g)));
+  }
+  AM_INLINE static Lanes value(const Lanes& g) { return g * curve(g); }
+  AM_INLINE static Lanes backward(const Lanes& of_value, const Lanes& g) {
+    const Lanes s = curve(g);
+    return of_value * (s + g * s * (1 - s) * kTwice * (1 + 3 * kCube * g * g));
+  }
+};
+
+// g (1 + erf(g / sqrt(2))) / 2.
+template <typename Scalar>
+struct GeluErf {
+  using Lanes = Vector<Scalar>;
+  static constexpr auto kInverseRoot = static_cast<Wide<Scalar>>(0.70710678118654752);
+  static constexpr auto kDensity = static_cast<Wide<Scalar>>(0.39894228040143268);  // 1/sqrt(2 pi)
+
+  AM_INLINE static Lanes share(const Lanes& g) {
+    Lanes share = {};
+    for (int i = 0; i < kLanes<Scalar>; ++i) share[i] = error_function(g[i] * kInverseRoot);
+    return (1 + share) / 2;
+  }
+  AM_INLINE static Lanes value(const Lanes& g) { return g * share(g); }
+  AM_INLINE static Lanes backward(const Lanes& of_value, const Lanes& g) {
+    return of_value * (share(g) + g * kDensity * exponential(static_cast<Lanes>(-g * g / 2)));
+  }
+};
+
+template <template <typename> typename Act, typename Scalar>
+struct Activate {
+  AM_INLINE static void run(Scalar* y, const Scalar* gate, const Scalar* up, int64_t count) {
+    for_lanes<Scalar>(count, [&](int64_t i, auto part) AM_LANES {
+      const Vector<Scalar> active = Act<Scalar>::value(load(gate + i, part));
+      store(y + i, part, rounded<Scalar>(active) * load(up + i, part));
+    });
+  }
+};
+
+template <template <typename> typename Act, typename Scalar>
+struct ActivateBackward {
+  AM_INLINE static void run(Scalar* of_gate, Scalar* of_up, const Scalar* gradient,
+                            const Scalar* gate, const Scalar* up, int64_t count) {
+    for_lanes<Scalar>(count, [&](int64_t i, auto part) AM_LANES {
+      const Vector<Scalar> of_y = load(gradient + i, part);
+      const Vector<Scalar> g = load(gate + i, part);
+      const Vector<Scalar> of_active = rounded<Scalar>(of_y * load(up + i, part));
+      store(of_up + i, part, of_y * rounded<Scalar>(Act<Scalar>::value(g)));
+      store(of_gate + i, part, Act<Scalar>::backward(of_active, g));
+    });
+  }
+};
+
+// The kernels of one activation, and ATen's operators of it.
+struct Operators {
+  void (*forward)(at::Tensor& y, const at::Tensor& gate, const at::Tensor& up);
+  void (*backward)(at::Tensor& of_gate, at::Tensor& of_up, const at::Tensor& gradient,
+                   const at::Tensor& gate, const at::Tensor& up);
+  at::Tensor (*aten)(const at::Tensor& gate);
+  at::Tensor (*aten_backward)(const at::Tensor& of_value, const at::Tensor& gate);
+};
+
+template <template <typename> typename Act>
+void run_forward(at::Tensor& y, const at::Tensor& gate, const at::Tensor& up) {
+  visit_dtype(y.scalar_type(), [&](auto scalar) {
+    using Scalar = decltype(scalar);
+    for_rows(y.numel(), 1, [&](int64_t begin, int64_t end) {
+      run_kernel<Activate<Act, Scalar>>(y.mutable_data_ptr<Scalar>() + begin,
+                                        gate.const_data_ptr<Scalar>() + begin,
+                                        up.const_data_ptr<Scalar>() + begin, end - begin);
+    });
+  });
+}
+
+template <template <typename> typename Act>
+void run_backward(at::Tensor& of_gate, at::Tensor& of_up, const at::Tensor& gradient,
+                  const at::Tensor& gate, const at::Tensor& up) {
+  visit_dtype(gate.scalar_type(), [&](auto scalar) {
+    using Scalar = decltype(scalar);
+    for_rows(gate.numel(), 1, [&](int64_t begin, int64_t end) {
+      run_kernel<ActivateBackward<Act, Scalar>>(
+          of_gate.mutable_data_ptr<Scalar>() + begin, of_up.mutable_data_ptr<Scalar>() + begin,
+          gradient.const_data_ptr<Scalar>() + begin, gate.const_data_ptr<Scalar>() + begin,
+          up.const_data_ptr<Scalar>() + begin, end - begin);
+    });
+  });
+}
+
+const Operators& operators_of(model::Activation activation) {
+  static const Operators silu = {
+      run_forward<Silu>, run_backward<Silu>, [](const at::Tensor& g) { return at::silu(g); },
+      [](const at::Tensor& of, const at::Tensor& g) { return at::silu_backward(of, g); }};
+  static const Operators gelu_tanh = {
+      run_forward<GeluTanh>, run_backward<GeluTanh>,
+      [](const at::Tensor& g) { return at::gelu(g, "tanh"); },
+      [](const at::Tensor& of, const at::Tensor& g) { return at::gelu_backward(of, g, "tanh"); }};
+  static const Operators gelu_erf = {
+      run_forward<GeluErf>, run_backward<GeluErf>, [](const at::Tensor& g) { return at::gelu(g); },
+      [](const at::Tensor& of, const at::Tensor& g) { return at::gelu_backward(of, g); }};
+  switch (activation) {
+    case model::Activation::kSilu:
+      return silu;
+    case model::Activation::kGeluTanh:
+      return gelu_tanh;
+    case model::Activation::kGeluErf:
+      return gelu_erf;
+    case model::Activation::kClampedSilu:
+    case model::Activation::kOther:
+      break;
+  }
+  throw Error(ErrorKind::kInternal, "an activation without an operator");
+}
+
+at::Tensor forward_of(const at::Tensor& gate, const at::Tensor& up, const Operators& act) {
+  if (!has_kernels(gate)) return act.aten(gate).mul_(up);
+  at::Tensor y = at::empty_like(gate);
+  if (!y.is_meta()) act.forward(y, gate, up);
+  return y;
+}
+
+struct Gradients {
+  at::Tensor of_gate, of_up;
+};
+Gradients backward_of(const at::Tensor& gradient, const at::Tensor& gate, const at::Tensor& up,
+                      const Operators& act) {
+  if (!has_kernels(gate)) {
+    return {act.aten_backward(gradient * up, gate), gradient * act.aten(gate)};
+  }
+  Gradients of = {at::empty_like(gate), at::empty_like(up)};
+  if (!gate.is_meta()) act.backward(of.of_gate, of.of_up, gradient.contiguous(), gate, up);
+  return of;
+}
+
+const Operators& operators_of(const AutogradContext& context) {
+  return operators_of(static_cast<model::Activation>(context.saved_data.at("activation").toInt()));
+}
+
+struct Gated : torch::autograd::Function<Gated> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& gate, const at::Tensor& up,
+                            model::Activation activation) {
+    const at::Tensor given = gate.contiguous(), given_up = up.contiguous();
+    context->save_for_backward({given, given_up});
+    context->saved_data["activation"] = static_cast<int64_t>(activation);
+    return forward_of(given, given_up, operators_of(activation));
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    Gradients of = backward_of(gradients[0], saved[0], saved[1], operators_of(*context));
+    return {of.of_gate, of.of_up, at::Tensor()};
+  }
+};
+
+struct GatedLinear : torch::autograd::Function<GatedLinear> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& gate, const at::Tensor& up,
+                            const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                            model::Activation activation) {
+    const at::Tensor given = gate.contiguous(), given_up = up.contiguous();
+    context->save_for_backward({given, given_up, weight});
+    context->saved_data["biased"] = bias.has_value();
+    context->saved_data["activation"] = static_cast<int64_t>(activation);
+    return fused::linear(forward_of(given, given_up, operators_of(activation)), weight, bias);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const Operators& act = operators_of(*context);
+    const LinearNeeds needs = {context->needs_input_grad(0) || context->needs_input_grad(1),
+                               context->needs_input_grad(2),
+                               context->saved_data["biased"].toBool()};
+    // The product's input is gone before the next gradients are there.
+    LinearGradients of = fused::linear_gradients(
+        gradients[0], needs.weight ? forward_of(saved[0], saved[1], act) : at::Tensor(), saved[2],
+        needs);
+    Gradients of_inputs;
+    if (needs.x) of_inputs = backward_of(of.of_x, saved[0], saved[1], act);
+    return {of_inputs.of_gate, of_inputs.of_up, of.of_weight, of.of_bias, at::Tensor()};
+  }
+};
+
+}  // namespace
+
+at::Tensor gated(const at::Tensor& gate, const at::Tensor& up, model::Activation activation) {
+  return Gated::apply(gate, up, activation);
+}
+
+at::Tensor gated_linear(const at::Tensor& gate, const at::Tensor& up, const at::Tensor& weight,
+                        const std::optional<at::Tensor>& bias, model::Activation activation) {
+  // Under autocast gate and up are narrow already, and so the product is.
+  const at::ScalarType dtype = gate.scalar_type();
+  std::optional<at::Tensor> cast_bias;
+  if (bias) cast_bias = bias->to(dtype);
+  return GatedLinear::apply(gate, up, weight.to(dtype), cast_bias, activation);
+}
+
+}  // namespace am::nn::fused

@@ -1,0 +1,25 @@
+// act(gate) * up in one pass, forward and backward.
+//
+// Keeps gate and up until backward, which computes act(gate) again: not its value, and not the
+// two operands of the product beside it. Narrower dtypes compute in float32 and round where ATen's
+// two operators would.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+
+#include "am/model/spec.h"
+
+namespace am::nn::fused {
+
+// gate, up: of one shape and dtype. `activation`: kSilu, kGeluTanh or kGeluErf.
+at::Tensor gated(const at::Tensor& gate, const at::Tensor& up, model::Activation activation);
+
+// fused::linear of gated(gate, up, activation), which is not kept either: backward computes it
+// again, in one more pass over gate and up. weight_DF, bias_D; ..F -> ..D. The same bits, forward
+// and backward, as the two operators one after the other.
+at::Tensor gated_linear(const at::Tensor& gate, const at::Tensor& up, const at::Tensor& weight,
+                        const std::optional<at::Tensor>& bias, model::Activation activation);
+
+}  // namespace am::nn::fused
