@@ -1,9 +1,8 @@
-// Time and memory by formula: facts, pipelines, measured runs, fitting.
+// Time and memory by formula: clusters, pipelines, measured runs.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <random>
 
-#include "am/planner/cost/calibrate.h"
 #include "am/planner/cost/csv.h"
 #include "am/planner/cost/peak_memory.h"
 #include "am/planner/cost/prediction.h"
@@ -181,42 +180,6 @@ TEST_CASE("more GPUs of the same kind are not slower, better ones are faster") {
   CHECK(seconds("[mesh]\nworld_size = 8\n" + batch, "b200-sxm") < eight);
 }
 
-TEST_CASE("fitting finds the constants that made the runs") {
-  const MeasuredRuns measured = built_in_runs();
-  CostConstants truth;
-  truth.values[static_cast<size_t>(Constant::kGemmHopper)] = 0.66;
-  truth.values[static_cast<size_t>(Constant::kHiddenTraffic)] = 31.0;
-  truth.implementations["nemo"] = {0.9, 1.0};
-  std::vector<MeasuredRun> made;
-  for (const MeasuredRun& run : measured) {
-    if (!run.seconds || run.job.pp > 1.0 || made.size() >= 150) continue;
-    made.push_back(run);
-    made.back().seconds = estimate_step_time(run.job, run.gpu, truth).seconds;
-  }
-  RunList list;
-  for (const MeasuredRun& run : made) list.push_back(&run);
-  const CostConstants found = fit(list);
-  CHECK(summary(log_errors(list, found)).nine_in_ten < 0.02);
-  CHECK(found[Constant::kGemmHopper] == Approx(0.66).epsilon(0.05));
-}
-
-TEST_CASE("the constants that are built in predict the runs that are built in") {
-  const MeasuredRuns runs = built_in_runs();
-  const RunList list = timed(runs);
-  REQUIRE(list.size() > 500);
-  const ErrorSummary time = summary(log_errors(list, default_calibration().constants));
-  CHECK(time.median < 0.08);
-  CHECK(time.mean < 0.12);
-  std::vector<double> memory;
-  for (const MeasuredRun& run : runs) {
-    if (!run.memory_bytes || run.out_of_memory) continue;
-    memory.push_back(std::log(predicted_memory(run) / *run.memory_bytes));
-  }
-  REQUIRE(memory.size() > 250);
-  CHECK(summary(memory).median < 0.08);
-  CHECK(summary(memory).nine_in_ten < 0.16);
-}
-
 TEST_CASE("no run that fitted is called impossible, none that did not is called fitting") {
   int out_of_memory = 0;
   for (const MeasuredRun& run : built_in_runs()) {
@@ -241,16 +204,6 @@ TEST_CASE("Megatron's states are 18 bytes a parameter, 6 and 12 over dp when cut
   CHECK(estimate_peak_memory(job, 0).states() == Approx(18.0 * parameters));
   job.sharding = Sharding::kOptimizer;
   CHECK(estimate_peak_memory(job, 0).states() == Approx((6.0 + 12.0 / 8.0) * parameters));
-}
-
-TEST_CASE("a calibration survives its file") {
-  Calibration calibration;
-  calibration.constants.implementations["nemo"] = {0.9, 1.2};
-  calibration.constants.sites["ours"] = 1.5;
-  calibration.runs = 12;
-  const std::string text = to_toml(calibration);
-  CHECK(text.find("gemm_hopper = 0.72") != std::string::npos);
-  CHECK(text.find("[implementation.nemo]\ncompute = 0.9\nhost = 1.2") != std::string::npos);
 }
 
 TEST_CASE("a prediction has an interval and the runs that are nearest") {

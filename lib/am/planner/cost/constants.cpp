@@ -6,10 +6,9 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/text.h"
-#include "am/base/units.h"
 #include "am/config/codec.h"
 #include "am/config/value.h"
-#include "am/planner/cost/facts.h"
+#include "am/planner/cost/embedded_files.h"
 
 namespace am::planner {
 namespace {
@@ -88,7 +87,7 @@ class Reader {
 
   void unknown(const config::Member& member) {
     found_.error("cluster.calibration", member.key_span, cat("unknown key ", member.key),
-                 "`am-plan calibrate` writes such a file");
+                 "scripts/calibrate writes such a file");
   }
 
   std::optional<double> positive(const config::Member& member) {
@@ -183,7 +182,7 @@ double CostConstants::at(std::string_view site) const {
 const Calibration& default_calibration() {
   static const Calibration calibration = [] {
     Diagnostics found;
-    auto parsed = parse_calibration(measured_fact("constants.toml"), "constants.toml", found);
+    auto parsed = parse_calibration(measured_file("constants.toml"), "constants.toml", found);
     AM_ASSERT(parsed.has_value(), "the calibration that is built in is valid");
     return *parsed;
   }();
@@ -198,34 +197,6 @@ std::optional<Calibration> load_calibration(const std::filesystem::path& file, c
     found.error("cluster.calibration", where, error.what(), "paths are relative to the plan file");
     return std::nullopt;
   }
-}
-
-std::string to_toml(const Calibration& calibration) {
-  const auto number = [](double value) { return format_general(value, 5); };
-  std::string text =
-      "# Constants of the time model, fitted to measured runs by `am-plan calibrate`.\n\n"
-      "[constants]\n";
-  for (size_t i = 0; i < kConstants; ++i) {
-    text += cat(kSpecs[i].name, " = ", number(calibration.constants.values[i]), "  # ",
-                kSpecs[i].meaning, "; prior ", number(kSpecs[i].prior), "\n");
-  }
-  text += "\n# |log(predicted / measured)| of runs that were held out\n[held_out]\n";
-  text += cat("runs = ", calibration.runs, "\ntime_median = ", number(calibration.time_median),
-              "\ntime_90 = ", number(calibration.time_90),
-              "\ntime_median_unseen = ", number(calibration.time_median_unseen),
-              "\ntime_90_unseen = ", number(calibration.time_90_unseen),
-              "\nmemory_90 = ", number(calibration.memory_90), "\n");
-  for (const auto& [name, factors] : calibration.constants.implementations) {
-    text += cat("\n[implementation.", name, "]\ncompute = ", number(factors.compute),
-                "\nhost = ", number(factors.host), "\n");
-  }
-  if (!calibration.constants.sites.empty()) {
-    text += "\n# factors of launching where runs were measured\n[sites]\n";
-    for (const auto& [name, factor] : calibration.constants.sites) {
-      text += cat("\"", name, "\" = ", number(factor), "\n");
-    }
-  }
-  return text;
 }
 
 }  // namespace am::planner

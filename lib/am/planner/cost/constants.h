@@ -1,6 +1,6 @@
 // The constants of the time and memory models: how much of a peak real kernels reach, what overlaps
 // with what, what a launch costs. Each has a prior from published measurements and is fitted to
-// measured runs around it (calibrate.h); the result is a file, plans/measured/constants.toml.
+// measured runs around it (apps/calibrate); the result is a file, plans/measured/constants.toml.
 #pragma once
 
 #include <array>
@@ -101,9 +101,8 @@ struct Calibration {
 
 // The calibration that is built in.
 const Calibration& default_calibration();
-// From a file that `am-plan calibrate` wrote. Adds "cluster.calibration" for what is wrong in it.
+// From a file that scripts/calibrate wrote. Adds "cluster.calibration" for what is wrong in it.
 std::optional<Calibration> load_calibration(const std::filesystem::path& file, const Span& where,
                                             Diagnostics& found);
-std::string to_toml(const Calibration& calibration);
 
 }  // namespace am::planner

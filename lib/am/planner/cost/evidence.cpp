@@ -40,9 +40,7 @@ Evidence evidence(const MeasuredRuns& runs, const Workload& job, const Gpu* gpu,
 }  // namespace
 
 Evidence timed_evidence(const MeasuredRuns& runs, const Workload& job, const Gpu& gpu) {
-  return evidence(runs, job, &gpu, [](const MeasuredRun& run) {
-    return run.seconds.has_value() && *run.seconds > 0.0;
-  });
+  return evidence(runs, job, &gpu, [](const MeasuredRun& run) { return run.is_timed(); });
 }
 
 Evidence memory_evidence(const MeasuredRuns& runs, const Workload& job, const Gpu* gpu) {

@@ -10,7 +10,7 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/planner/cost/csv.h"
-#include "am/planner/cost/facts.h"
+#include "am/planner/cost/embedded_files.h"
 #include "am/planner/cost/measured_layout.h"
 #include "am/planner/cost/peak_memory.h"
 
@@ -320,7 +320,7 @@ MeasuredRuns read_measured_runs(std::string_view text, const std::string& file,
 
 MeasuredRuns built_in_runs() {
   Diagnostics found;
-  return read_measured_runs(measured_fact("runs.csv"), "plans/measured/runs.csv", found);
+  return read_measured_runs(measured_file("runs.csv"), "plans/measured/runs.csv", found);
 }
 
 }  // namespace am::planner

@@ -44,6 +44,8 @@ struct MeasuredRun {
   bool last_stage = false;  // whose memory: the last pipeline stage's, or the worst
   bool first_stage = false;
   bool out_of_memory = false;  // did not run
+
+  bool is_timed() const { return seconds.has_value() && *seconds > 0.0; }
 };
 
 using MeasuredRuns = std::vector<MeasuredRun>;

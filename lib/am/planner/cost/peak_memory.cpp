@@ -230,35 +230,4 @@ Fit fit_into(const Implementation& who, double allocated, const Gpu& gpu) {
   return allocated * (1.0 - kError) > gpu.memory_bytes ? Fit::kTooLarge : Fit::kMayFit;
 }
 
-double predicted_memory(const MeasuredRun& run) {
-  const auto last = static_cast<int64_t>(run.job.pp) - 1;
-  PeakMemory peak;
-  if (run.last_stage) {
-    peak = estimate_peak_memory(run.job, last);
-  } else if (run.first_stage) {
-    peak = estimate_peak_memory(run.job, 0);
-  } else {
-    peak = worst_peak_memory(run.job);
-  }
-  return measured_as(run.metric, run.job, peak);
-}
-
-double measured_as(MemoryMetric metric, const Workload& job, const PeakMemory& peak) {
-  switch (metric) {
-    case MemoryMetric::kAllocated:
-      return peak.total();
-    case MemoryMetric::kReserved:
-      return reserved_bytes(*job.implementation, peak.total());
-    case MemoryMetric::kProcess:
-      return process_bytes(*job.implementation, peak.total());
-    case MemoryMetric::kModelStates:
-      return peak.states() + peak.workspace;
-    case MemoryMetric::kHeldActivations:
-      return peak.activations + peak.logits;
-    case MemoryMetric::kActivationPeak:
-      return peak.activations + peak.recomputed + peak.logits + peak.loss;
-  }
-  return peak.total();
-}
-
 }  // namespace am::planner

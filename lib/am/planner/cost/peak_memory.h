@@ -3,8 +3,7 @@
 // through the step and counts the states to the byte; stage_memory.h chooses between the two.
 //
 //   const PeakMemory peak = estimate_peak_memory(job, /*position=*/0);
-//   measured_as(MemoryMetric::kReserved, job, peak);       // what torch's max_memory_reserved
-//   would say
+//   reserved_bytes(*job.implementation, peak.total());   // torch's max_memory_reserved
 //
 // Formulas: parameters and states by what shards them (implementation.h), activations after
 // Korthikanti et al., 2022, per implementation, FSDP's gathered units, logits.
@@ -12,7 +11,7 @@
 
 #include <cstdint>
 
-#include "am/planner/cost/measured_runs.h"
+#include "am/planner/cost/hardware.h"
 #include "am/planner/cost/workload.h"
 
 namespace am::planner {
@@ -45,16 +44,11 @@ PeakMemory worst_peak_memory(const Workload& job);
 // with the CUDA context and NCCL's buffers, as nvidia-smi shows it.
 double reserved_bytes(const Implementation& who, double allocated);
 double process_bytes(const Implementation& who, double allocated);
-// Bytes as a metric reports them.
-double measured_as(MemoryMetric metric, const Workload& job, const PeakMemory& peak);
 
 // Whether a peak of `allocated` bytes, with the error that such predictions have, fits into a GPU's
 // memory.
 enum class Fit { kFits, kMayFit, kTooLarge };
 Fit fit_into(const Implementation& who, double allocated, const Gpu& gpu);
-
-// What the model says of a measured run's memory: its rank, its metric.
-double predicted_memory(const MeasuredRun& run);
 
 // Bytes that one token keeps in one layer, without recomputation.
 double layer_activation_bytes(const Workload& job, const model::LayerProfile& layer);

@@ -6,7 +6,6 @@
 
 #include "am/base/text.h"
 #include "am/model/flops.h"
-#include "am/planner/cost/calibrate.h"
 #include "am/planner/cost/evidence.h"
 
 namespace am::planner {
@@ -25,8 +24,9 @@ double parameters_of(const Workload& job) {
 std::vector<NearestRun> nearest_runs(const MeasuredRuns& runs, const Workload& job, const Gpu& gpu,
                                      const CostConstants& constants, int how_many) {
   std::vector<std::pair<double, const MeasuredRun*>> sorted;
-  for (const MeasuredRun* run : timed(runs)) {
-    if (!run->test_job) sorted.emplace_back(distance(job, gpu, run->job, run->gpu), run);
+  for (const MeasuredRun& run : runs) {
+    if (run.test_job || !run.is_timed()) continue;
+    sorted.emplace_back(distance(job, gpu, run.job, run.gpu), &run);
   }
   std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first < b.first : a.second->id < b.second->id;

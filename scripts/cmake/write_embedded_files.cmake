@@ -1,7 +1,7 @@
-# cmake -DOUT=facts.cpp -DPLANS=plans -P write_facts.cmake: see AmFacts.cmake. Raw string literals end at a length that every
+# cmake -DOUT=embedded_files.cpp -DPLANS=plans -P write_embedded_files.cmake: see AmEmbeddedFiles.cmake. Raw string literals end at a length that every
 # compiler takes, and stand one after another.
 
-set(delimiter "am_fact")
+set(delimiter "am_file")
 
 # Semicolons and brackets mean something to CMake's lists: the text stays one quoted argument throughout.
 function(literal file out)
@@ -20,8 +20,8 @@ function(literal file out)
   set(${out} "${result}" PARENT_SCOPE)
 endfunction()
 
-set(source "// Written by scripts/cmake/write_facts.cmake from plans/.
-#include \"am/planner/cost/facts.h\"
+set(source "// Written by scripts/cmake/write_embedded_files.cmake from plans/.
+#include \"am/planner/cost/embedded_files.h\"
 
 #include <array>
 
@@ -37,7 +37,7 @@ using namespace std::string_view_literals;
 file(GLOB clusters ${PLANS}/clusters/*.toml)
 list(SORT clusters)
 list(LENGTH clusters count)
-string(APPEND source "constexpr std::array<Fact, ${count}> kClusters = {{\n")
+string(APPEND source "constexpr std::array<EmbeddedFile, ${count}> kClusters = {{\n")
 foreach(file IN LISTS clusters)
   get_filename_component(name ${file} NAME_WE)
   literal(${file} text)
@@ -47,7 +47,7 @@ string(APPEND source "}};\n\n")
 file(GLOB measured ${PLANS}/measured/*)
 list(SORT measured)
 list(LENGTH measured count)
-string(APPEND source "constexpr std::array<Fact, ${count}> kMeasured = {{\n")
+string(APPEND source "constexpr std::array<EmbeddedFile, ${count}> kMeasured = {{\n")
 foreach(file IN LISTS measured)
   get_filename_component(name ${file} NAME)
   literal(${file} text)
@@ -57,13 +57,13 @@ string(APPEND source "}};
 
 }  // namespace
 
-std::span<const Fact> cluster_facts() { return kClusters; }
+std::span<const EmbeddedFile> cluster_files() { return kClusters; }
 
-std::string_view measured_fact(std::string_view name) {
-  for (const Fact& fact : kMeasured) {
-    if (fact.name == name) return fact.text;
+std::string_view measured_file(std::string_view name) {
+  for (const EmbeddedFile& file : kMeasured) {
+    if (file.name == name) return file.text;
   }
-  throw Error(ErrorKind::kInternal, cat(\"no fact is called \", name));
+  throw Error(ErrorKind::kInternal, cat(\"no file of plans/measured is called \", name));
 }
 
 }  // namespace am::planner

@@ -1,7 +1,7 @@
 // Fitting the constants to measured runs, and how far the model is from runs that it has not seen.
 //
-//   const CostConstants constants = fit(runs);
-//   const Errors errors = errors_of(runs, constants);
+//   const CostConstants constants = fit(timed(runs));
+//   summary(log_errors(timed(runs), constants)).median;
 //
 // The objective is the squared logarithm of predicted over measured seconds, bent to the absolute
 // value for large errors (Huber), plus each constant's distance from its prior in units of its
@@ -16,7 +16,12 @@
 #include "am/planner/cost/constants.h"
 #include "am/planner/cost/measured_runs.h"
 
-namespace am::planner {
+namespace am_calibrate {
+
+using am::planner::Calibration;
+using am::planner::CostConstants;
+using am::planner::MeasuredRun;
+using am::planner::MeasuredRuns;
 
 using RunList = std::vector<const MeasuredRun*>;
 
@@ -43,6 +48,10 @@ struct ErrorSummary {
 };
 ErrorSummary summary(const std::vector<double>& log_errors);
 
+// The fit to all runs, with the errors of those that were held out.
 Calibration calibrate(const MeasuredRuns& runs);
 
-}  // namespace am::planner
+// As a file: what load_calibration reads.
+std::string to_toml(const Calibration& calibration);
+
+}  // namespace am_calibrate

@@ -1,4 +1,4 @@
-#include "am/planner/cost/calibrate.h"
+#include "calibrate/fit.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,10 +6,19 @@
 #include <set>
 #include <utility>
 
+#include "am/base/text.h"
+#include "am/base/units.h"
 #include "am/planner/cost/step_time.h"
 
-namespace am::planner {
+namespace am_calibrate {
 namespace {
+
+using am::planner::Constant;
+using am::planner::ConstantSpec;
+using am::planner::kConstants;
+using am::planner::PipelineOrder;
+using am::planner::spec_of;
+using am::planner::StepTime;
 
 constexpr double kSpreadOfRuns = 0.07;  // of log(predicted / measured) that is noise
 constexpr double kBend = 1.5;           // of those; from here errors count by their absolute value
@@ -278,7 +287,7 @@ double quantile(std::vector<double> values, double share) {
 RunList timed(const MeasuredRuns& runs) {
   RunList list;
   for (const MeasuredRun& run : runs) {
-    if (run.seconds && *run.seconds > 0.0) list.push_back(&run);
+    if (run.is_timed()) list.push_back(&run);
   }
   return list;
 }
@@ -355,4 +364,33 @@ Calibration calibrate(const MeasuredRuns& runs) {
   return calibration;
 }
 
-}  // namespace am::planner
+std::string to_toml(const Calibration& calibration) {
+  const auto number = [](double value) { return am::format_general(value, 5); };
+  std::string text =
+      "# Constants of the time model, fitted to measured runs by scripts/calibrate.\n\n"
+      "[constants]\n";
+  for (size_t i = 0; i < kConstants; ++i) {
+    const ConstantSpec& spec = spec_of(static_cast<Constant>(i));
+    text += am::cat(spec.name, " = ", number(calibration.constants.values[i]), "  # ", spec.meaning,
+                    "; prior ", number(spec.prior), "\n");
+  }
+  text += "\n# |log(predicted / measured)| of runs that were held out\n[held_out]\n";
+  text += am::cat("runs = ", calibration.runs, "\ntime_median = ", number(calibration.time_median),
+                  "\ntime_90 = ", number(calibration.time_90),
+                  "\ntime_median_unseen = ", number(calibration.time_median_unseen),
+                  "\ntime_90_unseen = ", number(calibration.time_90_unseen),
+                  "\nmemory_90 = ", number(calibration.memory_90), "\n");
+  for (const auto& [name, factors] : calibration.constants.implementations) {
+    text += am::cat("\n[implementation.", name, "]\ncompute = ", number(factors.compute),
+                    "\nhost = ", number(factors.host), "\n");
+  }
+  if (!calibration.constants.sites.empty()) {
+    text += "\n# factors of launching where runs were measured\n[sites]\n";
+    for (const auto& [name, factor] : calibration.constants.sites) {
+      text += am::cat("\"", name, "\" = ", number(factor), "\n");
+    }
+  }
+  return text;
+}
+
+}  // namespace am_calibrate
