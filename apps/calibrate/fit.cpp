@@ -33,10 +33,11 @@ class Parameters {
  public:
   explicit Parameters(const RunList& runs) {
     std::set<std::string> names;
-    for (const MeasuredRun* run : runs) names.insert(std::string(run->job.implementation->name));
+    for (const MeasuredRun* run : runs)
+      names.insert(std::string(run->workload.implementation->name));
     implementations_.assign(names.begin(), names.end());
     std::set<std::string> sites;
-    for (const MeasuredRun* run : runs) sites.insert(run->job.site);
+    for (const MeasuredRun* run : runs) sites.insert(run->workload.site);
     sites.erase("");
     sites_.assign(sites.begin(), sites.end());
     std::set<std::string> sources;
@@ -130,7 +131,7 @@ struct Prepared {
   size_t source = 0;  // its place among the parameters
 
   double log_error(const CostConstants& constants) const {
-    const StepTime time = estimate_step_time(run->job, run->gpu, constants, order.get());
+    const StepTime time = estimate_step_time(run->workload, run->gpu, constants, order.get());
     return std::log(time.seconds / *run->seconds);
   }
 };
@@ -142,8 +143,8 @@ std::vector<Prepared> prepare(const RunList& runs) {
   std::vector<Prepared> prepared;
   for (const MeasuredRun* run : runs) {
     std::shared_ptr<const PipelineOrder> order;
-    if (run->job.pp > 1.0) {
-      const auto shape = pipeline_shape(run->job);
+    if (run->workload.pp > 1.0) {
+      const auto shape = pipeline_shape(run->workload);
       auto& shared =
           orders[shape.schedule + " " + std::to_string(shape.pp) + " " +
                  std::to_string(shape.virtual_stages) + " " + std::to_string(shape.microbatches)];

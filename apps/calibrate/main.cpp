@@ -55,8 +55,8 @@ Section by_part(std::string title, const RunList& runs, const std::vector<double
 }
 
 std::string kind_of(const MeasuredRun& run) {
-  if (run.test_job) return am::cat(run.job.implementation->name, " (test jobs)");
-  return am::cat(run.job.implementation->name, " ", run.gpu.architecture);
+  if (run.test_job) return am::cat(run.workload.implementation->name, " (test jobs)");
+  return am::cat(run.workload.implementation->name, " ", run.gpu.architecture);
 }
 
 Section memory_section(const MeasuredRuns& runs) {
@@ -68,7 +68,7 @@ Section memory_section(const MeasuredRuns& runs) {
     errors.push_back(std::log(predicted_bytes(run) / *run.memory_bytes));
   }
   return by_part("peak memory", list, errors, [](const MeasuredRun& run) {
-    return am::cat(run.job.implementation->name, ", ", am::planner::name_of(run.metric));
+    return am::cat(run.workload.implementation->name, ", ", am::planner::name_of(run.metric));
   });
 }
 
@@ -76,8 +76,8 @@ Section memory_section(const MeasuredRuns& runs) {
 std::pair<int, int> wrong_verdicts(const MeasuredRuns& runs) {
   std::pair<int, int> wrong = {0, 0};
   for (const MeasuredRun& run : runs) {
-    const auto peak = am::planner::worst_peak_memory(run.job);
-    const auto verdict = am::planner::fit_into(*run.job.implementation, peak.total(), run.gpu);
+    const auto peak = am::planner::worst_peak_memory(run.workload);
+    const auto verdict = am::planner::fit_into(*run.workload.implementation, peak.total(), run.gpu);
     if (run.out_of_memory) {
       wrong.second += verdict == am::planner::Fit::kFits ? 1 : 0;
     } else if (run.seconds) {

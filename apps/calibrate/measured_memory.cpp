@@ -10,14 +10,14 @@ using am::planner::PeakMemory;
 using am::planner::Workload;
 
 // Bytes as a metric reports them.
-double measured_as(MemoryMetric metric, const Workload& job, const PeakMemory& peak) {
+double measured_as(MemoryMetric metric, const Workload& workload, const PeakMemory& peak) {
   switch (metric) {
     case MemoryMetric::kAllocated:
       return peak.total();
     case MemoryMetric::kReserved:
-      return reserved_bytes(*job.implementation, peak.total());
+      return reserved_bytes(*workload.implementation, peak.total());
     case MemoryMetric::kProcess:
-      return process_bytes(*job.implementation, peak.total());
+      return process_bytes(*workload.implementation, peak.total());
     case MemoryMetric::kModelStates:
       return peak.states() + peak.workspace;
     case MemoryMetric::kHeldActivations:
@@ -31,16 +31,16 @@ double measured_as(MemoryMetric metric, const Workload& job, const PeakMemory& p
 }  // namespace
 
 double predicted_bytes(const am::planner::MeasuredRun& run) {
-  const auto last = static_cast<int64_t>(run.job.pp) - 1;
+  const auto last = static_cast<int64_t>(run.workload.pp) - 1;
   PeakMemory peak;
   if (run.last_stage) {
-    peak = estimate_peak_memory(run.job, last);
+    peak = estimate_peak_memory(run.workload, last);
   } else if (run.first_stage) {
-    peak = estimate_peak_memory(run.job, 0);
+    peak = estimate_peak_memory(run.workload, 0);
   } else {
-    peak = worst_peak_memory(run.job);
+    peak = worst_peak_memory(run.workload);
   }
-  return measured_as(run.metric, run.job, peak);
+  return measured_as(run.metric, run.workload, peak);
 }
 
 }  // namespace am_calibrate

@@ -23,9 +23,9 @@ TEST_CASE("fitting finds the constants that made the runs") {
   truth.implementations["nemo"] = {0.9, 1.0};
   std::vector<MeasuredRun> made;
   for (const MeasuredRun& run : measured) {
-    if (!run.seconds || run.job.pp > 1.0 || made.size() >= 150) continue;
+    if (!run.seconds || run.workload.pp > 1.0 || made.size() >= 150) continue;
     made.push_back(run);
-    made.back().seconds = estimate_step_time(run.job, run.gpu, truth).seconds;
+    made.back().seconds = estimate_step_time(run.workload, run.gpu, truth).seconds;
   }
   RunList list;
   for (const MeasuredRun& run : made) list.push_back(&run);

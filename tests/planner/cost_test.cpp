@@ -16,7 +16,7 @@ using test::layout_of;
 using test::model_of;
 using test::plan_of;
 
-Workload job_of(const std::string& text, const std::string& model) {
+Workload workload_for(const std::string& text, const std::string& model) {
   const auto plan = plan_of(text, model);
   return workload_of(plan, model_of(model), layout_of(plan, model_of(model)));
 }
@@ -106,23 +106,23 @@ TEST_CASE("the parts of a step add up to it") {
                            "[mesh]\nworld_size = 64\ntp_size = 2\npp_size = 4\ncp_size = 2\n"
                            "[train]\nglobal_batch_size = 64\n",
                            "[mesh]\nworld_size = 64\ndp_replicate_size = 8\n"}) {
-    const Workload job = job_of(mesh, "llama-3.1-8b");
-    const StepTime t = estimate_step_time(job, h100, CostConstants());
+    const Workload workload = workload_for(mesh, "llama-3.1-8b");
+    const StepTime t = estimate_step_time(workload, h100, CostConstants());
     const double sum = t.products + t.attention + t.memory_bound + t.launching + t.tp + t.cp +
                        t.ep + t.pp + t.bubble + t.dp + t.offload + t.optimizer + t.fixed;
     CHECK(sum == Approx(t.seconds));
-    CHECK((t.bubble > 0.0) == (job.pp > 1.0));
-    CHECK((t.bytes.tp > 0.0) == (job.tp > 1.0));
-    CHECK((t.bytes.cp > 0.0) == (job.cp > 1.0));
+    CHECK((t.bubble > 0.0) == (workload.pp > 1.0));
+    CHECK((t.bytes.tp > 0.0) == (workload.tp > 1.0));
+    CHECK((t.bytes.cp > 0.0) == (workload.cp > 1.0));
   }
 }
 
 TEST_CASE("communication is what the formulas say") {
-  const Workload job = job_of(
+  const Workload workload = workload_for(
       "[mesh]\nworld_size = 16\ntp_size = 2\n"
       "[train]\nseq_len = 4096\nglobal_batch_size = 16\n",
       "llama-3.1-8b");
-  const StepTime time = estimate_step_time(job, gpu("h100-sxm"), CostConstants());
+  const StepTime time = estimate_step_time(workload, gpu("h100-sxm"), CostConstants());
   // 2 all-reduces forward, 2 backward, of T h bf16 values, half of each sent twice, in 32 layers
   // and 2 micro-batches.
   CHECK(time.bytes.tp == Approx(2.0 * 32 * 2 * 4 * 4096.0 * 4096 * 2 * 0.5));
@@ -130,10 +130,11 @@ TEST_CASE("communication is what the formulas say") {
 
 TEST_CASE("frozen layers cost no backward, gradients or updates") {
   const auto time = [](const std::string& frozen) {
-    const Workload job = job_of(cat("freeze_params = [", frozen, "]\n[mesh]\nworld_size = 16\n",
-                                    "tp_size = 2\n[train]\nglobal_batch_size = 16\n"),
-                                "llama-3.1-8b");
-    return estimate_step_time(job, gpu("h100-sxm"), CostConstants());
+    const Workload workload =
+        workload_for(cat("freeze_params = [", frozen, "]\n[mesh]\nworld_size = 16\n",
+                         "tp_size = 2\n[train]\nglobal_batch_size = 16\n"),
+                     "llama-3.1-8b");
+    return estimate_step_time(workload, gpu("h100-sxm"), CostConstants());
   };
   const StepTime all = time("");
   const StepTime half = time(
@@ -154,10 +155,11 @@ TEST_CASE("frozen layers cost no backward, gradients or updates") {
 
 TEST_CASE("what FSDP ignores is reduced whole and updated everywhere") {
   const auto time = [](const std::string& ignored) {
-    const Workload job = job_of(cat("[mesh]\nworld_size = 16\n[strategy]\nignored_params = [",
-                                    ignored, "]\n[train]\nglobal_batch_size = 16\n"),
-                                "llama-3.1-8b");
-    return estimate_step_time(job, gpu("h100-sxm"), CostConstants());
+    const Workload workload =
+        workload_for(cat("[mesh]\nworld_size = 16\n[strategy]\nignored_params = [", ignored,
+                         "]\n[train]\nglobal_batch_size = 16\n"),
+                     "llama-3.1-8b");
+    return estimate_step_time(workload, gpu("h100-sxm"), CostConstants());
   };
   const StepTime none = time("");
   const StepTime all = time("\"*\"");
@@ -169,7 +171,7 @@ TEST_CASE("what FSDP ignores is reduced whole and updated everywhere") {
 
 TEST_CASE("more GPUs of the same kind are not slower, better ones are faster") {
   const auto seconds = [](const std::string& mesh, const std::string& name) {
-    return estimate_step_time(job_of(mesh, "llama-3.1-8b"), gpu(name),
+    return estimate_step_time(workload_for(mesh, "llama-3.1-8b"), gpu(name),
                               default_calibration().constants)
         .seconds;
   };
@@ -184,7 +186,7 @@ TEST_CASE("no run that fitted is called impossible, none that did not is called 
   int out_of_memory = 0;
   for (const MeasuredRun& run : built_in_runs()) {
     const Fit verdict =
-        fit_into(*run.job.implementation, worst_peak_memory(run.job).total(), run.gpu);
+        fit_into(*run.workload.implementation, worst_peak_memory(run.workload).total(), run.gpu);
     INFO(run.id);
     if (run.out_of_memory) {
       ++out_of_memory;
@@ -197,13 +199,13 @@ TEST_CASE("no run that fitted is called impossible, none that did not is called 
 }
 
 TEST_CASE("Megatron's states are 18 bytes a parameter, 6 and 12 over dp when cut") {
-  Workload job =
-      job_of("[mesh]\nworld_size = 8\n[cluster]\nimplementation = \"megatron\"\n", "llama-3.1-8b");
-  job.sharding = Sharding::kReplicated;
-  const double parameters = job.layout.parameters_of(0).dense;
-  CHECK(estimate_peak_memory(job, 0).states() == Approx(18.0 * parameters));
-  job.sharding = Sharding::kOptimizer;
-  CHECK(estimate_peak_memory(job, 0).states() == Approx((6.0 + 12.0 / 8.0) * parameters));
+  Workload workload = workload_for(
+      "[mesh]\nworld_size = 8\n[cluster]\nimplementation = \"megatron\"\n", "llama-3.1-8b");
+  workload.sharding = Sharding::kReplicated;
+  const double parameters = workload.layout.parameters_of(0).dense;
+  CHECK(estimate_peak_memory(workload, 0).states() == Approx(18.0 * parameters));
+  workload.sharding = Sharding::kOptimizer;
+  CHECK(estimate_peak_memory(workload, 0).states() == Approx((6.0 + 12.0 / 8.0) * parameters));
 }
 
 TEST_CASE("a prediction has an interval and the runs that are nearest") {

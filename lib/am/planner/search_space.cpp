@@ -79,7 +79,7 @@ SearchSpace::SearchSpace(const SearchRequest& request, const CostConstants& cons
   base_.mesh.ranks_per_node = static_cast<int64_t>(request.gpu.gpus_per_node);
   base_.file = "search.toml";
   scratch_ = base_;
-  job_.model = shape_of(request.model);
+  workload_.model = shape_of(request.model);
 }
 
 std::vector<Candidate> SearchSpace::walk(SearchResult& result) {
@@ -283,16 +283,16 @@ const SearchSpace::Cut& SearchSpace::cut_of(const Candidate& candidate) {
 void SearchSpace::set_stages(const Candidate& candidate) {
   const Cut& cut = cut_of(candidate);
   set_options(candidate, scratch_);
-  job_.layout = sketch_stages(scratch_, request_.model, candidate.mesh, cut.cuts);
+  workload_.layout = sketch_stages(scratch_, request_.model, candidate.mesh, cut.cuts);
   // Of all layers, where any is: the mode is chosen later.
-  for (StageSketch& stage : job_.layout.stages) stage.checkpointed = stage.layers;
-  fill_workload(job_, scratch_, cut.sample, candidate.mesh);
+  for (StageSketch& stage : workload_.layout.stages) stage.checkpointed = stage.layers;
+  fill_workload(workload_, scratch_, cut.sample, candidate.mesh);
 }
 
 const Workload& SearchSpace::workload_of(const Candidate& candidate) {
   set_mesh(candidate, scratch_);
   set_stages(candidate);
-  return job_;
+  return workload_;
 }
 
 // Whether it fits; `possible`: false when one that takes less does not.
@@ -302,14 +302,14 @@ bool SearchSpace::consider(Candidate candidate, bool possible) {
     drop(last_misfit_);
     return false;
   }
-  job_.recompute = candidate.checkpointing;
+  workload_.recompute = candidate.checkpointing;
   if (is_fsdp2(strategies_[static_cast<size_t>(candidate.strategy)])) {
-    job_.defers_reduction = candidate.defers_reduction && candidate.micro_batches > 1;
+    workload_.defers_reduction = candidate.defers_reduction && candidate.micro_batches > 1;
   }
-  const PeakMemory peak = worst_peak_memory(job_);
+  const PeakMemory peak = worst_peak_memory(workload_);
   const bool is_walked = request_.implementation == &automesh_implementation();
   const double least = peak.total() * (is_walked ? kLeastOfFormula : 1.0);
-  if (fit_into(*job_.implementation, least, request_.gpu) != Fit::kFits) {
+  if (fit_into(*workload_.implementation, least, request_.gpu) != Fit::kFits) {
     last_misfit_ = peak.states() + peak.unsharded > 0.7 * request_.gpu.memory_bytes
                        ? "parameters, gradients and optimizer do not fit"
                        : "activations and logits do not fit";
@@ -317,7 +317,7 @@ bool SearchSpace::consider(Candidate candidate, bool possible) {
     return false;
   }
   candidate.bytes = peak.total();
-  candidate.least_seconds = least_step_time(job_, request_.gpu, constants_).seconds;
+  candidate.least_seconds = least_step_time(workload_, request_.gpu, constants_).seconds;
   ++result_->feasible;
   candidates_.push_back(candidate);
   return true;

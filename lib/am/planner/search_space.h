@@ -84,7 +84,7 @@ class SearchSpace {
   config::Plan base_;
   config::Plan scratch_;  // of the candidate that is being sized up
   int64_t batch_ = 0;
-  Workload job_;
+  Workload workload_;
   std::map<std::tuple<int, int64_t, int64_t, bool>, Cut> cuts_;  // strategy, tp, ep, sequence
   const char* last_misfit_ = "";
   std::vector<Candidate> candidates_;

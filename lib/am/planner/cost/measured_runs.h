@@ -35,7 +35,7 @@ struct MeasuredRun {
   std::string source;  // "Megatron-Bridge 26.04 NeMo Container"
   std::string model;
   std::string group;  // equal for runs of one layout
-  Workload job;
+  Workload workload;
   Gpu gpu;
   bool test_job = false;               // a tiny model of a functional test
   std::optional<double> seconds;       // of one step

@@ -2,8 +2,8 @@
 // layouts with, and what is held against measured runs. For automesh's own steps memory.h walks
 // through the step and counts the states to the byte; stage_memory.h chooses between the two.
 //
-//   const PeakMemory peak = estimate_peak_memory(job, /*position=*/0);
-//   reserved_bytes(*job.implementation, peak.total());   // torch's max_memory_reserved
+//   const PeakMemory peak = estimate_peak_memory(workload, /*position=*/0);
+//   reserved_bytes(*workload.implementation, peak.total());   // torch's max_memory_reserved
 //
 // Formulas: parameters and states by what shards them (implementation.h), activations after
 // Korthikanti et al., 2022, per implementation, FSDP's gathered units, logits.
@@ -36,9 +36,9 @@ struct PeakMemory {
 };
 
 // `position`: an index along pp.
-PeakMemory estimate_peak_memory(const Workload& job, int64_t position);
+PeakMemory estimate_peak_memory(const Workload& workload, int64_t position);
 // The worst position: the first, the last, or the one that holds most.
-PeakMemory worst_peak_memory(const Workload& job);
+PeakMemory worst_peak_memory(const Workload& workload);
 
 // What the caching allocator reserves for a peak of `allocated` bytes, and what the process holds
 // with the CUDA context and NCCL's buffers, as nvidia-smi shows it.
@@ -51,6 +51,6 @@ enum class Fit { kFits, kMayFit, kTooLarge };
 Fit fit_into(const Implementation& who, double allocated, const Gpu& gpu);
 
 // Bytes that one token keeps in one layer, without recomputation.
-double layer_activation_bytes(const Workload& job, const model::LayerProfile& layer);
+double layer_activation_bytes(const Workload& workload, const model::LayerProfile& layer);
 
 }  // namespace am::planner
