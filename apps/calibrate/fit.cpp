@@ -33,8 +33,9 @@ class Parameters {
  public:
   explicit Parameters(const RunList& runs) {
     std::set<std::string> names;
-    for (const MeasuredRun* run : runs)
+    for (const MeasuredRun* run : runs) {
       names.insert(std::string(run->workload.implementation->name));
+    }
     implementations_.assign(names.begin(), names.end());
     std::set<std::string> sites;
     for (const MeasuredRun* run : runs) sites.insert(run->workload.site);
@@ -232,8 +233,9 @@ class Fit {
       std::vector<double> moved = x;
       moved[i] += kDifference;
       std::vector<double> column = this->residuals(moved);
-      for (size_t r = 0; r < column.size(); ++r)
+      for (size_t r = 0; r < column.size(); ++r) {
         column[r] = (column[r] - residuals[r]) / kDifference;
+      }
       columns.push_back(std::move(column));
     }
     normal_.assign(n * n, 0.0);
@@ -351,7 +353,7 @@ Calibration calibrate(const MeasuredRuns& runs) {
   const RunList list = timed(runs);
   Calibration calibration;
   calibration.constants = fit(list);
-  calibration.runs = static_cast<int>(list.size());
+  calibration.runs = static_cast<double>(list.size());
   const auto sizes = [](std::vector<double> errors) {
     for (double& error : errors) error = std::abs(error);
     return errors;
@@ -376,11 +378,9 @@ std::string to_toml(const Calibration& calibration) {
                     "; prior ", number(spec.prior), "\n");
   }
   text += "\n# |log(predicted / measured)| of runs that were held out\n[held_out]\n";
-  text += am::cat("runs = ", calibration.runs, "\ntime_median = ", number(calibration.time_median),
-                  "\ntime_90 = ", number(calibration.time_90),
-                  "\ntime_median_unseen = ", number(calibration.time_median_unseen),
-                  "\ntime_90_unseen = ", number(calibration.time_90_unseen),
-                  "\nmemory_90 = ", number(calibration.memory_90), "\n");
+  for (const auto& [name, figure] : am::planner::kHeldOut) {
+    text += am::cat(name, " = ", number(calibration.*figure), "\n");
+  }
   for (const auto& [name, factors] : calibration.constants.implementations) {
     text += am::cat("\n[implementation.", name, "]\ncompute = ", number(factors.compute),
                     "\nhost = ", number(factors.host), "\n");

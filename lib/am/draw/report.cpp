@@ -247,8 +247,9 @@ std::string pareto_picture(const ReportInput& input) {
     most_seconds = std::max(most_seconds, seconds);
   };
   int64_t worst = 0;
-  for (const planner::RankMemory& stage : input.stages)
+  for (const planner::RankMemory& stage : input.stages) {
     worst = std::max(worst, stage.components.total());
+  }
   const double own_bytes = static_cast<double>(worst);
   look(own_bytes, input.prediction.time.seconds);
   for (const planner::FoundLayout& found : search.pareto) {

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "am/base/diagnostic.h"
 
@@ -29,7 +30,7 @@ enum class Constant {
   kHalfOutput,
   kHalfInput,
   kHalfExpertTokens,
-  kMisaligned,  // factor where a width is no multiple of what tensor cores take at once
+  kMisaligned,  // factor where a width is not a multiple of what tensor cores take at once
   // Attention: share of what matrix products reach.
   kAttention,
   kAttentionBlackwell,
@@ -96,8 +97,17 @@ struct Calibration {
   double time_median = 0.1, time_90 = 0.3;
   double time_median_unseen = 0.15, time_90_unseen = 0.5;
   double memory_90 = 0.15;
-  int runs = 0;
+  double runs = 0;
 };
+// By their names in the file.
+inline constexpr std::array<std::pair<std::string_view, double Calibration::*>, 6> kHeldOut = {{
+    {"runs", &Calibration::runs},
+    {"time_median", &Calibration::time_median},
+    {"time_90", &Calibration::time_90},
+    {"time_median_unseen", &Calibration::time_median_unseen},
+    {"time_90_unseen", &Calibration::time_90_unseen},
+    {"memory_90", &Calibration::memory_90},
+}};
 
 // The calibration that is built in.
 const Calibration& default_calibration();

@@ -266,8 +266,9 @@ class RowReader {
     const bool once = workload_.sharding == Sharding::kParameters && workload_.pp > 1.0;
     workload_.reshards = !once;
     workload_.defers_reduction = once || workload_.sharding != Sharding::kParameters;
-    if (text("reduce_bytes").empty())
+    if (text("reduce_bytes").empty()) {
       workload_.reduce_bytes = workload_.implementation->reduce_bytes;
+    }
     constexpr Legal kPositive = {.least = 1e-9, .most = 1e12};
     if (!text("step_seconds").empty()) {
       run_.seconds = number("step_seconds", kPositive);

@@ -20,10 +20,12 @@ struct StateBytes {
 
 StateBytes state_bytes(const Workload& workload) {
   const Implementation& who = *workload.implementation;
-  if (workload.format == ComputeFormat::kFp32 || workload.compute_bytes == 4.0)
+  if (workload.format == ComputeFormat::kFp32 || workload.compute_bytes == 4.0) {
     return {4.0, 4.0, 8.0};
-  if (who.states_in_storage)
+  }
+  if (who.states_in_storage) {
     return {workload.storage_bytes, workload.storage_bytes, 2.0 * workload.storage_bytes};
+  }
   // fp16 reduces in fp16, and its master gradients are float32 copies.
   if (workload.format == ComputeFormat::kFp16) return {2.0, 2.0, 16.0};
   return {who.parameter_bytes, who.gradient_bytes + workload.more_gradient_bytes,

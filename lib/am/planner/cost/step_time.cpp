@@ -18,8 +18,9 @@ class Model {
   using Pipeline = std::function<double(const std::vector<pipeline::StageDurations>&)>;
 
   StepTime run(const Pipeline& pipeline) {
-    for (const LayerGroup& group : workload_.model.layers)
+    for (const LayerGroup& group : workload_.model.layers) {
       groups_.push_back(times_.layer(group.profile));
+    }
     run_pipeline(pipeline);
     add_data_parallel();
     add_optimizer();
@@ -152,8 +153,9 @@ class Model {
     time_.offload =
         workload_.micro_batches *
         (workload_.pins_memory ? exposed(each.seconds + copies) - exposed(each.seconds) : copies);
-    if (workload_.defers_reduction)
+    if (workload_.defers_reduction) {
       time_.offload += moved * workload_.layout.trained / host_bandwidth();
+    }
     return sent;
   }
 

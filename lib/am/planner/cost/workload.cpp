@@ -4,6 +4,7 @@
 #include <cmath>
 #include <variant>
 
+#include "am/base/number.h"
 #include "am/config/batch.h"
 #include "am/planner/activations.h"
 #include "am/planner/dtype_size.h"
@@ -12,8 +13,6 @@
 
 namespace am::planner {
 namespace {
-
-double as_double(int64_t value) { return static_cast<double>(value); }
 
 Sharding sharding_of(const config::DistributedConfig& strategy) {
   if (std::holds_alternative<config::FSDP2Config>(strategy)) return Sharding::kParameters;
@@ -79,8 +78,9 @@ void fill_workload(Workload& workload, const config::Plan& plan, const Layout& l
   workload.reshards = true;
   workload.recompute = checkpointing_of(plan);
   workload.offloads = offloads_to_host(plan.strategy);
-  if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy))
+  if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) {
     fill_fsdp2(workload, *fsdp2);
+  }
   workload.ranks_per_node = as_double(ranks_of_node(plan, mesh.world_size()));
   if (const auto* named = find_implementation(plan.cluster.implementation)) {
     workload.implementation = named;
