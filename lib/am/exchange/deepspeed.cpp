@@ -121,7 +121,7 @@ void read_batches(PlanBuilder& builder, int64_t tp) {
   if (*batch % each != 0) {
     source.refuse(
         kBatch,
-        cat(kBatch, " = ", *batch, " is no multiple of ", kMicro, " * ", kSteps, " = ", each),
+        cat(kBatch, " = ", *batch, " is not a multiple of ", kMicro, " * ", kSteps, " = ", each),
         "the product of those two and of the data-parallel ranks");
     return;
   }

@@ -53,8 +53,10 @@ std::vector<int64_t> layers_among(const config::Value& modules) {
     if (dot == std::string::npos) continue;
     const std::string_view before = std::string_view(module.text).substr(0, dot);
     const auto number = parse_integer(std::string_view(module.text).substr(dot + 1));
-    if (number.has_value() && *number >= 0 && (before == "layers" || ends_with(before, ".layers")))
+    if (number.has_value() && *number >= 0 &&
+        (before == "layers" || ends_with(before, ".layers"))) {
       layers.push_back(*number);
+    }
   }
   std::sort(layers.begin(), layers.end());
   return layers;
@@ -158,8 +160,9 @@ void set_stages(PlanBuilder& builder, const std::vector<int64_t>& layers, int64_
     total += layers[stage];
     given.insert(given.end(), static_cast<size_t>(layers[stage]), static_cast<int>(stage));
   }
-  if (given != planner::stage_of_layers({}, total, stages))
+  if (given != planner::stage_of_layers({}, total, stages)) {
     builder.set("pipeline.split_points", firsts, path);
+  }
 }
 
 void set_stages(PlanBuilder& builder, std::string_view path, int64_t pp) {
@@ -178,7 +181,7 @@ void set_stages(PlanBuilder& builder, std::string_view path, int64_t pp) {
   if (right) {
     set_stages(builder, counts, pp, path);
   } else {
-    builder.source().refuse(path, cat(path, " is no list of stages with layers in their order"),
+    builder.source().refuse(path, cat(path, " is not a list of stages with layers in their order"),
                             "each stage's list names its layers, \"layers.0\" first");
   }
 }

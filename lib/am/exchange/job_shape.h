@@ -41,7 +41,7 @@ struct JobShape {
 
 // Our name of a schedule and PyTorch's: "1f1b", "1F1B".
 std::string torch_schedule_name(std::string_view ours);
-// Either spelling, in any case; nothing when it is none.
+// Either spelling, in any case; nothing for an unknown name.
 std::optional<std::string> our_schedule_name(std::string_view any);
 
 // Sets pipeline.schedule from the name at `schedule`, and its stages from the lists of modules at

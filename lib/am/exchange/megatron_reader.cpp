@@ -20,7 +20,7 @@ class LayoutReader {
  public:
   explicit LayoutReader(std::string_view text) : text_(text) {}
 
-  // Layers of each stage; nothing when it is no layout.
+  // Layers of each stage; nothing when it is not a layout.
   std::optional<std::vector<int64_t>> run() {
     std::string modules;
     if (!expand(modules, false) || at_ != text_.size()) return std::nullopt;
@@ -118,7 +118,7 @@ class Reader {
     if (node > 0 && world % model != 0) {
       source_.refuse(
           "nproc-per-node",
-          cat(world, " ranks are no multiple of tensor * pipeline * context parallel = ", model),
+          cat(world, " ranks are not a multiple of tensor * pipeline * context parallel = ", model),
           "sizes whose product divides the world");
       return;
     }
@@ -213,7 +213,7 @@ class Reader {
     if (const auto layout = source_.text(kLayout)) {
       const auto stages = LayoutReader(*layout).run();
       if (!stages.has_value()) {
-        source_.refuse(kLayout, "this is no pipeline layout",
+        source_.refuse(kLayout, "this is not a pipeline layout",
                        "E, t, m, L, stages with | between them, and repeats: Ett|(tt|)*2,tL");
         return;
       }
@@ -246,8 +246,9 @@ class Reader {
     builder.set_betas(source_.number("adam-beta1").value_or(0.9),
                       source_.number("adam-beta2").value_or(0.999), "adam-beta1");
     const std::string optimizer = source_.text("optimizer").value_or("adam");
-    if (optimizer != "adam")
+    if (optimizer != "adam") {
       builder.note(cat("the optimizer is ", optimizer, "; a plan has AdamW"));
+    }
   }
 
   void read_scheduler(PlanBuilder& builder) {

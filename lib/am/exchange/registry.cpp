@@ -61,7 +61,7 @@ bool is_readable(std::string_view text, const std::string& file, Diagnostics& fo
     return false;
   }
   if (text.find('\0') == std::string_view::npos && is_utf8(text)) return true;
-  found.error("exchange.syntax", whole, "the file is no UTF-8 text");
+  found.error("exchange.syntax", whole, "the file is not UTF-8 text");
   return false;
 }
 

@@ -120,7 +120,7 @@ bool Source::has_any(std::initializer_list<std::string_view> paths) const {
 
 void Source::refuse_framework(std::string_view title, std::string_view expected) {
   found_.error("exchange.framework", Span{file_, 0, 0, 1, {}},
-               cat("this is no file of ", title, ": it has none of ", expected),
+               cat("this is not a file of ", title, ": it has none of ", expected),
                "--from names the framework that the file was written for");
 }
 

@@ -151,9 +151,10 @@ void read_rest(PlanBuilder& builder) {
   if (saves && interval < builder.plan().train.max_steps) {
     builder.set("checkpoint.every", interval, "checkpoint.interval");
   }
-  if (saves)
+  if (saves) {
     builder.set("checkpoint.keep", source.integer("checkpoint.keep_latest_k").value_or(10),
                 "checkpoint.keep_latest_k");
+  }
   if (source.text("checkpoint.async_mode").value_or("disabled") != "disabled") {
     builder.set("checkpoint.async", true, "checkpoint.async_mode");
   }

@@ -89,7 +89,7 @@ void demand_whole_batches(const DialectLayout& layout, int64_t of_all_ranks, Vio
   if (of_all_ranks == 0 || layout.global_batch % of_all_ranks == 0) return;
   found.push_back(
       {"train.global_batch_size",
-       cat("global_batch_size = ", layout.global_batch, " is no multiple of ", of_all_ranks),
+       cat("global_batch_size = ", layout.global_batch, " is not a multiple of ", of_all_ranks),
        assignment("global_batch_size", nearest_multiples(of_all_ranks, layout.global_batch))});
 }
 

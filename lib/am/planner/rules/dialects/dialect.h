@@ -57,7 +57,7 @@ std::span<const Dialect> dialects();
 const Dialect* find_dialect(std::string_view name);
 std::vector<std::string> dialect_names();
 
-// Adds what the framework would refuse. Sizes that are none, and an unknown number of ranks, are
+// Adds what the framework would refuse. Sizes below 1, and an unknown number of ranks, are
 // reported by the rules "mesh.size" and "mesh.world".
 void judge(const Dialect& dialect, const config::Plan& plan, const model::ModelConfig* model,
            int64_t world_size, Diagnostics& found);

@@ -15,7 +15,7 @@
 namespace am::planner {
 namespace {
 
-// world / (tp * pp * cp); 0 when that is no integer.
+// world / (tp * pp * cp); 0 when that is not an integer.
 int64_t data_parallel(const DialectLayout& layout) {
   return layout.world % layout.replica() == 0 ? layout.world / layout.replica() : 0;
 }
@@ -69,7 +69,7 @@ void check_batch(const DialectLayout& layout, Violations& found) {
   const int64_t one = layout.micro_batch * data_parallel(layout);
   if (one == 0 || layout.global_batch % one == 0) return;
   found.push_back({"train.global_batch_size",
-                   cat("global_batch_size = ", layout.global_batch, " is no multiple of ",
+                   cat("global_batch_size = ", layout.global_batch, " is not a multiple of ",
                        layout.micro_batch, " * ", data_parallel(layout), " = ", one),
                    assignment("global_batch_size", nearest_multiples(one, layout.global_batch))});
 }
@@ -182,7 +182,7 @@ void check_interleaved(const DialectLayout& layout, Violations& found) {
   const int64_t one = layout.micro_batch * data_parallel(layout);
   found.push_back(
       {"train.global_batch_size",
-       cat(count, " micro-batches are no multiple of pp_size = ", layout.pp),
+       cat(count, " micro-batches are not a multiple of pp_size = ", layout.pp),
        assignment("global_batch_size", nearest_multiples(one * layout.pp, count * one))});
 }
 
@@ -220,11 +220,11 @@ void check_average(const DialectLayout& layout, Violations& found) {
 }
 
 constexpr std::array<DialectRule, 20> kRules = {{
-    dialect_rule("megatron.world_size",
-                 "Megatron: world_size % (tp * pp * cp) == 0, and dp is the quotient",
-                 "The data parallel size is no argument: it is what the world leaves. Expert "
-                 "parallelism is not a factor, whatever a line in the documentation says.",
-                 check_world),
+    dialect_rule(
+        "megatron.world_size", "Megatron: world_size % (tp * pp * cp) == 0, and dp is the quotient",
+        "The data parallel size is not an argument: it is the world over the other sizes. Expert "
+        "parallelism is not a factor, whatever a line in the documentation says.",
+        check_world),
     dialect_rule("megatron.expert_world", "Megatron: world_size % (etp * ep * pp) == 0",
                  "Experts have a mesh of their own over the same ranks: expert tensor, expert, "
                  "expert data and pipeline parallel. expert_tensor_parallel_size is tp_size "
@@ -292,7 +292,7 @@ constexpr std::array<DialectRule, 20> kRules = {{
                  check_layers, Reads::kModel),
     dialect_rule("megatron.interleaved",
                  "Megatron: virtual stages need pp > 1 and micro-batches % pp == 0",
-                 "The interleaved schedule deals micro-batches to groups of pp ranks; all of a "
+                 "The interleaved schedule assigns micro-batches to groups of pp ranks; all of a "
                  "step's micro-batches run in one schedule, global_batch_size / "
                  "(micro_batch_size * dp) of them.",
                  check_interleaved),

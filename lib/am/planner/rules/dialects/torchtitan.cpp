@@ -86,8 +86,8 @@ void check_batch(const DialectLayout& layout, Violations& found) {
   demand_whole_batches(layout, layout.local_batch() * replicas(layout) * shards(layout), found);
 }
 
-// With the default number of stages a rank torchtitan deals the layers itself; any other number is
-// asked for by layers_per_stage, from which it counts the stages anew.
+// With the default number of stages a rank torchtitan assigns the layers itself; any other number
+// is asked for by layers_per_stage, from which it counts the stages anew.
 void check_stages(const DialectLayout& layout, Violations& found) {
   if (layout.pp == 1 || layout.split_points) return;
   const int64_t weights = layout.model->num_hidden_layers + 2;
