@@ -7,7 +7,6 @@
 #include "am/planner/cost/peak_memory.h"
 #include "am/planner/cost/prediction.h"
 #include "am/planner/cost/stage_memory.h"
-#include "am/planner/dtype_size.h"
 #include "am/planner/precision.h"
 #include "am/planner/sampled_memory.h"
 #include "random_plan.h"

@@ -51,26 +51,20 @@ Exported write(const ExportInput& input) {
   out["main_training_function"] = "main";
   out["use_cpu"] = false;
   if (shape.ddp == nullptr) {
-    const auto* set = shape.fsdp2 != nullptr && shape.fsdp2->reshard_after_forward
-                          ? std::get_if<bool>(&*shape.fsdp2->reshard_after_forward)
-                          : nullptr;
-    out["fsdp_config"] = {
-        {"fsdp_version", 2},
-        {"fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP"},
-        {"fsdp_reshard_after_forward", set == nullptr || *set},
-        {"fsdp_offload_params", shape.fsdp2 != nullptr && shape.fsdp2->offload_policy.has_value()},
-        {"fsdp_activation_checkpointing", shape.checkpoints},
-        {"fsdp_cpu_ram_efficient_loading", true},
-        {"fsdp_state_dict_type", "SHARDED_STATE_DICT"}};
+    out["fsdp_config"] = {{"fsdp_version", 2},
+                          {"fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP"},
+                          {"fsdp_reshard_after_forward", shape.reshards().value_or(true)},
+                          {"fsdp_offload_params", shape.options.offload_policy.has_value()},
+                          {"fsdp_activation_checkpointing", shape.checkpoints()},
+                          {"fsdp_cpu_ram_efficient_loading", true},
+                          {"fsdp_state_dict_type", "SHARDED_STATE_DICT"}};
     out["parallelism_config"] = {
         {"parallelism_config_dp_replicate_size", shape.mesh.dp_replicate},
         {"parallelism_config_dp_shard_size", shape.mesh.dp_shard * shape.mesh.pp},
         {"parallelism_config_tp_size", shape.mesh.tp},
         {"parallelism_config_cp_size", shape.mesh.cp}};
   }
-  if (shape.fsdp2 != nullptr && shape.fsdp2->enable_compile) {
-    out["dynamo_config"] = {{"dynamo_backend", "INDUCTOR"}};
-  }
+  if (shape.options.enable_compile) out["dynamo_config"] = {{"dynamo_backend", "INDUCTOR"}};
   Exported exported;
   exported.text = write_yaml(out);
   const int64_t accumulation =
@@ -236,7 +230,6 @@ std::optional<Imported> read(std::string_view text, const std::string& file, Dia
 const Framework kAccelerate = {.name = "accelerate",
                                .title = "accelerate",
                                .format = "YAML",
-                               .has_flags = false,
                                .reasons = kReasons,
                                .write = write,
                                .read = read};

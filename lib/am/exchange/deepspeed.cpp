@@ -240,7 +240,6 @@ std::optional<Imported> read(std::string_view text, const std::string& file, Dia
 const Framework kDeepspeed = {.name = "deepspeed",
                               .title = "DeepSpeed",
                               .format = "JSON",
-                              .has_flags = false,
                               .reasons = kReasons,
                               .write = write,
                               .read = read};

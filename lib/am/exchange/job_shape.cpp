@@ -9,6 +9,7 @@
 #include "am/config/batch.h"
 #include "am/config/field.h"
 #include "am/config/schedule_names.h"
+#include "am/planner/activations.h"
 #include "am/planner/stages.h"
 
 namespace am::exchange {
@@ -35,16 +36,6 @@ std::string folder_of_model(const config::Plan& plan) {
   return Json::parse(dump_json(Json(folder), -1)).get<std::string>();
 }
 
-bool checkpoints_layers(const config::Plan& plan) {
-  if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) {
-    return fsdp2->activation_checkpointing != config::ActivationCheckpointing::kOff;
-  }
-  if (const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&plan.strategy)) {
-    return megatron->activation_checkpointing;
-  }
-  return std::get<config::DDPConfig>(plan.strategy).activation_checkpointing;
-}
-
 // The layers' numbers in one stage's list of modules.
 std::vector<int64_t> layers_among(const config::Value& modules) {
   std::vector<int64_t> layers;
@@ -60,6 +51,11 @@ std::vector<int64_t> layers_among(const config::Value& modules) {
   }
   std::sort(layers.begin(), layers.end());
   return layers;
+}
+
+const config::FSDP2Config& other_strategy() {
+  static const config::FSDP2Config kDefaults;
+  return kDefaults;
 }
 
 // Megatron-FSDP's level 0 shards nothing, so all of dp are replicas; but it is written as its other
@@ -80,10 +76,11 @@ JobShape::JobShape(const ExportInput& input)
       fsdp2(std::get_if<config::FSDP2Config>(&plan.strategy)),
       megatron(std::get_if<config::MegatronFSDPConfig>(&plan.strategy)),
       ddp(std::get_if<config::DDPConfig>(&plan.strategy)),
+      options(fsdp2 != nullptr ? *fsdp2 : other_strategy()),
       global_batch(config::batch_shape(plan, mesh.dp()).sequences),
       microbatches(mesh.pp > 1 ? planner::pipeline_shape(plan.pipeline, mesh.pp).microbatches : 1),
-      checkpoints(checkpoints_layers(plan)),
-      model(folder_of_model(plan)) {
+      model(folder_of_model(plan)),
+      checkpointing(planner::checkpointing_of(plan)) {
   const int64_t layers = input.model.num_hidden_layers;
   const int64_t count = mesh.pp > 1 ? mesh.pp * plan.pipeline.virtual_stages : 1;
   stages.assign(static_cast<size_t>(count), {layers, 0});
@@ -93,6 +90,12 @@ JobShape::JobShape(const ExportInput& input)
     first = std::min(first, layer);
     end = std::max(end, layer + 1);
   }
+}
+
+std::optional<bool> JobShape::reshards() const {
+  const auto& reshard = options.reshard_after_forward;
+  const bool* set = reshard.has_value() ? std::get_if<bool>(&*reshard) : nullptr;
+  return set != nullptr ? std::optional(*set) : std::nullopt;
 }
 
 int64_t JobShape::ranks_per_node() const {

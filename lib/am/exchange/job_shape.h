@@ -21,11 +21,19 @@ struct JobShape {
   const config::FSDP2Config* fsdp2;  // null: another strategy
   const config::MegatronFSDPConfig* megatron;
   const config::DDPConfig* ddp;
-  int64_t global_batch;  // sequences of a step
-  int64_t microbatches;  // of one pipeline round; 1 without a pipeline
-  bool checkpoints;      // layers, fully or not
-  std::string model;     // the config's folder, as the plan has it relative to here
+  const config::FSDP2Config& options;  // of fsdp2; of another strategy the defaults, which are off
+  int64_t global_batch;                // sequences of a step
+  int64_t microbatches;                // of one pipeline round; 1 without a pipeline
+  std::string model;                   // the config's folder, as the plan has it relative to here
 
+  config::ActivationCheckpointing checkpointing;
+
+  // fsdp2's reshard_after_forward; nothing where it is a size or left to its default.
+  std::optional<bool> reshards() const;
+  bool checkpoints() const { return checkpointing != config::ActivationCheckpointing::kOff; }
+  bool checkpoints_selectively() const {
+    return checkpointing == config::ActivationCheckpointing::kSelective;
+  }
   // As a plan's file holds it, by the key's name: "train.seed"; nothing for a key that the plan's
   // strategy does not have.
   std::optional<Json> value(std::string_view key) const;

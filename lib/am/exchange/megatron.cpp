@@ -67,9 +67,7 @@ class Writer {
   void add_sizes() {
     const mesh::MeshSizes& mesh = shape_.mesh;
     flag("tensor-model-parallel-size", mesh.tp);
-    if (shape_.fsdp2 != nullptr && shape_.fsdp2->sequence_parallel && mesh.tp > 1) {
-      flag("sequence-parallel");
-    }
+    if (shape_.options.sequence_parallel && mesh.tp > 1) flag("sequence-parallel");
     flag("pipeline-model-parallel-size", mesh.pp);
     flag("context-parallel-size", mesh.cp);
     if (mesh.ep > 1) flag("expert-model-parallel-size", mesh.ep);
@@ -129,21 +127,15 @@ class Writer {
         precision.reduce == "float32") {
       flag("accumulate-allreduce-grads-in-fp32");
     }
-    if (shape_.checkpoints) {
-      const bool selective =
-          shape_.fsdp2 != nullptr &&
-          shape_.fsdp2->activation_checkpointing == config::ActivationCheckpointing::kSelective;
+    if (shape_.checkpoints()) {
+      const bool selective = shape_.checkpoints_selectively();
       flag("recompute-granularity", std::string(selective ? "selective" : "full"));
       if (!selective) {
         flag("recompute-method", std::string("uniform"));
         flag("recompute-num-layers", int64_t{1});
       }
     }
-    if (const auto& backend = backend_of(plan_)) flag("distributed-backend", *backend);
-  }
-
-  static std::optional<std::string> backend_of(const config::Plan& plan) {
-    return std::visit([](const auto& config) { return config.backend; }, plan.strategy);
+    add_keys("strategy.backend");
   }
 
   void add_training() {
@@ -225,7 +217,6 @@ Exported write(const ExportInput& input) { return Writer(input).run(); }
 const Framework kMegatron = {.name = "megatron",
                              .title = "Megatron-LM",
                              .format = "a command line",
-                             .has_flags = false,
                              .reasons = kReasons,
                              .write = write,
                              .read = read_megatron};

@@ -13,7 +13,8 @@ inline constexpr std::array<std::string_view, 4> kMegatronSharding = {
     "no_shard", "optim", "optim_grads", "optim_grads_params"};
 
 // Arguments without their dashes; `absent` is Megatron's default.
-inline constexpr std::array<SharedKey, 13> kMegatronKeys = {{
+inline constexpr std::array<SharedKey, 14> kMegatronKeys = {{
+    {"distributed-backend", "strategy.backend", {}, Form::kOptional},
     {"seq-length", "train.seq_len"},
     {"train-iters", "train.max_steps"},
     {"seed", "train.seed", int64_t{1234}},

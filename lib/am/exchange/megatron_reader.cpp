@@ -174,7 +174,6 @@ class Reader {
       builder.set("model.dtype", dtype, key);
     }
     read_recomputation(builder);
-    if (source_.has("distributed-backend")) builder.copy("distributed-backend", "strategy.backend");
   }
 
   void read_recomputation(PlanBuilder& builder) {

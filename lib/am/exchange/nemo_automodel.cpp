@@ -183,7 +183,6 @@ Exported write(const ExportInput& input) {
 const Framework kNemoAutomodel = {.name = "nemo-automodel",
                                   .title = "NeMo AutoModel",
                                   .format = "YAML",
-                                  .has_flags = false,
                                   .reasons = kReasons,
                                   .write = write,
                                   .read = read_nemo_automodel};

@@ -39,12 +39,11 @@ void read_policies(PlanBuilder& builder) {
                                     {"output_dtype", "none"}}) {
     const std::string path = cat("distributed.mp_policy.", key);
     const std::string dtype = source.text(path).value_or(absent);
-    policy.members.push_back({key, policy.span, text_value(dtype, source.span(path))});
+    policy.members.push_back({key, policy.span, value_of(dtype, source.span(path))});
   }
   constexpr const char* kCast = "distributed.mp_policy.cast_forward_inputs";
-  policy.members.push_back(
-      {"cast_forward_inputs", policy.span,
-       boolean_value(source.boolean(kCast).value_or(false), source.span(kCast))});
+  policy.members.push_back({"cast_forward_inputs", policy.span,
+                            value_of(source.boolean(kCast).value_or(false), source.span(kCast))});
   builder.set("strategy.mp_policy", policy);
   constexpr const char* kOffload = "distributed.offload_policy";
   if (!source.has(kOffload)) return;

@@ -53,14 +53,14 @@ std::optional<double> number_of(std::string_view word) {
 std::optional<config::Value> plain_value(std::string_view word, const Span& span) {
   if (is_one_of(word, {"", "~", "null", "Null", "NULL"})) return std::nullopt;
   if (is_one_of(word, {"true", "True", "TRUE", "yes", "Yes", "on", "On"})) {
-    return boolean_value(true, span);
+    return value_of(true, span);
   }
   if (is_one_of(word, {"false", "False", "FALSE", "no", "No", "off", "Off"})) {
-    return boolean_value(false, span);
+    return value_of(false, span);
   }
-  if (const auto value = integer_of(word)) return integer_value(*value, span);
-  if (const auto value = number_of(word)) return number_value(*value, span);
-  return text_value(std::string(word), span);
+  if (const auto value = integer_of(word)) return value_of(*value, span);
+  if (const auto value = number_of(word)) return value_of(*value, span);
+  return value_of(std::string(word), span);
 }
 
 }  // namespace am::exchange

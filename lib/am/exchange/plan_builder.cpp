@@ -30,51 +30,33 @@ void PlanBuilder::set(std::string_view key, const config::Value& value) {
   if (std::find(keys_.begin(), keys_.end(), key) == keys_.end()) keys_.emplace_back(key);
 }
 
-void PlanBuilder::set(std::string_view key, int64_t value, std::string_view path) {
-  set(key, integer_value(value, source_.span(path)));
-}
-void PlanBuilder::set(std::string_view key, double value, std::string_view path) {
-  set(key, number_value(value, source_.span(path)));
-}
-void PlanBuilder::set(std::string_view key, bool value, std::string_view path) {
-  set(key, boolean_value(value, source_.span(path)));
-}
-void PlanBuilder::set(std::string_view key, const std::string& value, std::string_view path) {
-  set(key, text_value(value, source_.span(path)));
-}
-
 void PlanBuilder::set(std::string_view key, const std::vector<int64_t>& values,
                       std::string_view path) {
-  config::Value list;
-  list.kind = config::Value::Kind::kArray;
-  list.span = source_.span(path);
-  for (const int64_t value : values) list.items.push_back(integer_value(value, list.span));
-  set(key, list);
+  std::vector<config::Value> items;
+  for (const int64_t value : values) items.push_back(value_of(value, source_.span(path)));
+  set(key, value_of(items, source_.span(path)));
 }
 
 void PlanBuilder::set_mp_policy(const std::string& param, const std::string& reduce,
                                 const std::string& output, std::string_view path) {
   config::Value policy;
   policy.span = source_.span(path);
-  policy.members.push_back({"param_dtype", policy.span, text_value(param, policy.span)});
-  policy.members.push_back({"reduce_dtype", policy.span, text_value(reduce, policy.span)});
-  policy.members.push_back({"output_dtype", policy.span, text_value(output, policy.span)});
+  policy.members = {{"param_dtype", policy.span, value_of(param, policy.span)},
+                    {"reduce_dtype", policy.span, value_of(reduce, policy.span)},
+                    {"output_dtype", policy.span, value_of(output, policy.span)}};
   set("strategy.mp_policy", policy);
 }
 
 void PlanBuilder::set_offload(bool pin_memory, std::string_view path) {
   config::Value offload;
   offload.span = source_.span(path);
-  offload.members.push_back({"pin_memory", offload.span, boolean_value(pin_memory, offload.span)});
+  offload.members = {{"pin_memory", offload.span, value_of(pin_memory, offload.span)}};
   set("strategy.offload_policy", offload);
 }
 
 void PlanBuilder::set_betas(double first, double second, std::string_view path) {
-  config::Value betas;
-  betas.kind = config::Value::Kind::kArray;
-  betas.span = source_.span(path);
-  betas.items = {number_value(first, betas.span), number_value(second, betas.span)};
-  set("optimizer.betas", betas);
+  const Span span = source_.span(path);
+  set("optimizer.betas", value_of({value_of(first, span), value_of(second, span)}, span));
 }
 
 void PlanBuilder::copy(std::string_view path, std::string_view key) {

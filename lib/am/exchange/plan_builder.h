@@ -25,11 +25,12 @@ class PlanBuilder {
 
   // A value of the plan's kind; errors at its span.
   void set(std::string_view key, const config::Value& value);
-  // The same for a value that was computed from what stands at `path` of the source.
-  void set(std::string_view key, int64_t value, std::string_view path = {});
-  void set(std::string_view key, double value, std::string_view path = {});
-  void set(std::string_view key, bool value, std::string_view path = {});
-  void set(std::string_view key, const std::string& value, std::string_view path = {});
+  // The same for a value that was computed from what stands at `path` of the source: an integer, a
+  // number, a boolean or a text.
+  template <typename T>
+  void set(std::string_view key, T value, std::string_view path = {}) {
+    set(key, value_of(value, source_.span(path)));
+  }
   void set(std::string_view key, const char* value, std::string_view path = {}) {
     set(key, std::string(value), path);
   }

@@ -35,7 +35,7 @@ void read_key(const SharedKey& key, PlanBuilder& builder) {
 }  // namespace
 
 std::optional<Json> written_value(const SharedKey& key, const JobShape& shape) {
-  const auto value = shape.value(key.ours);
+  auto value = shape.value(key.ours);
   if (!value.has_value() || (key.form == Form::kOptional && is_empty(*value))) return std::nullopt;
   if (key.form == Form::kZeroIsOff && *value <= 0.0) return Json(kNoClipping);
   return value;

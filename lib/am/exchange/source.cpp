@@ -14,10 +14,10 @@ namespace {
 
 constexpr int64_t kMostRanks = int64_t{1} << 20;
 
-Value value_of(Value::Kind kind, Span span) {
+Value empty_value(Value::Kind kind, const Span& span) {
   Value value;
   value.kind = kind;
-  value.span = std::move(span);
+  value.span = span;
   return value;
 }
 
@@ -175,27 +175,33 @@ Json to_json(const Value& value) {
   }
 }
 
-Value integer_value(int64_t value, Span span) {
-  Value out = value_of(Value::Kind::kInteger, std::move(span));
+Value value_of(int64_t value, const Span& span) {
+  Value out = empty_value(Value::Kind::kInteger, span);
   out.integer = value;
   return out;
 }
 
-Value number_value(double value, Span span) {
-  Value out = value_of(Value::Kind::kNumber, std::move(span));
+Value value_of(double value, const Span& span) {
+  Value out = empty_value(Value::Kind::kNumber, span);
   out.number = value;
   return out;
 }
 
-Value boolean_value(bool value, Span span) {
-  Value out = value_of(Value::Kind::kBoolean, std::move(span));
+Value value_of(bool value, const Span& span) {
+  Value out = empty_value(Value::Kind::kBoolean, span);
   out.boolean = value;
   return out;
 }
 
-Value text_value(std::string value, Span span) {
-  Value out = value_of(Value::Kind::kText, std::move(span));
+Value value_of(std::string value, const Span& span) {
+  Value out = empty_value(Value::Kind::kText, span);
   out.text = std::move(value);
+  return out;
+}
+
+Value value_of(const std::vector<Value>& items, const Span& span) {
+  Value out = empty_value(Value::Kind::kArray, span);
+  out.items = items;
   return out;
 }
 

@@ -73,10 +73,11 @@ class Source {
 // As JSON, for messages and lists.
 Json to_json(const config::Value& value);
 
-// Values that do not stand in a file as they are, at the place that they follow from.
-config::Value integer_value(int64_t value, Span span = {});
-config::Value number_value(double value, Span span = {});
-config::Value boolean_value(bool value, Span span = {});
-config::Value text_value(std::string value, Span span = {});
+// A value that does not stand in a file as it is, at the place that it follows from.
+config::Value value_of(int64_t value, const Span& span);
+config::Value value_of(double value, const Span& span);
+config::Value value_of(bool value, const Span& span);
+config::Value value_of(std::string value, const Span& span);
+config::Value value_of(const std::vector<config::Value>& items, const Span& span);
 
 }  // namespace am::exchange

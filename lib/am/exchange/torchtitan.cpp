@@ -9,6 +9,7 @@
 #include "am/config/write.h"
 #include "am/exchange/frameworks.h"
 #include "am/exchange/words.h"
+#include "am/planner/precision.h"
 
 namespace am::exchange {
 namespace {
@@ -43,19 +44,14 @@ void write_training(const JobShape& shape, Json& out) {
   training["global_batch_size"] = shape.global_batch;
   write_keys(kTorchtitanKeys, "training.", shape, out);
   if (plan.model.dtype != "float16") training["dtype"] = plan.model.dtype;
-  const std::string param = shape.fsdp2 != nullptr && shape.fsdp2->mp_policy.param_dtype.has_value()
-                                ? *shape.fsdp2->mp_policy.param_dtype
-                                : plan.model.dtype;
+  const std::string param = planner::resolve_precision(plan).compute;
   if (param != "float16") training["mixed_precision_param"] = param;
   training["mixed_precision_reduce"] = "float32";
-  if (shape.fsdp2 != nullptr && shape.fsdp2->offload_policy) training["enable_cpu_offload"] = true;
+  if (shape.options.offload_policy) training["enable_cpu_offload"] = true;
 }
 
 const char* reshard_policy(const JobShape& shape) {
-  const auto* set = shape.fsdp2 != nullptr && shape.fsdp2->reshard_after_forward
-                        ? std::get_if<bool>(&*shape.fsdp2->reshard_after_forward)
-                        : nullptr;
-  if (set != nullptr) return *set ? "always" : "never";
+  if (const auto reshards = shape.reshards()) return *reshards ? "always" : "never";
   return shape.mesh.pp > 1 ? "always" : "default";
 }
 
@@ -83,11 +79,11 @@ void write_parallelism(const JobShape& shape, bool flags, Json& out) {
   parallelism["fsdp_reshard_after_forward"] = reshard_policy(shape);
   parallelism["tensor_parallel_degree"] = shape.mesh.tp;
   if (flags && shape.mesh.tp > 1) {
-    parallelism["enable_sequence_parallel"] =
-        shape.fsdp2 != nullptr && shape.fsdp2->sequence_parallel;
+    parallelism["enable_sequence_parallel"] = shape.options.sequence_parallel;
   }
-  const bool async = shape.fsdp2 != nullptr && shape.fsdp2->enable_async_tensor_parallel;
-  if (async) out[flags ? "compile" : "parallelism"]["enable_async_tensor_parallel"] = true;
+  if (shape.options.enable_async_tensor_parallel) {
+    out[flags ? "compile" : "parallelism"]["enable_async_tensor_parallel"] = true;
+  }
   parallelism["context_parallel_degree"] = shape.mesh.cp;
   parallelism["expert_parallel_degree"] = shape.mesh.ep;
   parallelism["pipeline_parallel_degree"] = shape.mesh.pp;
@@ -100,15 +96,14 @@ void write_parallelism(const JobShape& shape, bool flags, Json& out) {
 }
 
 void write_checkpointing(const JobShape& shape, Json& out) {
-  if (!shape.checkpoints) {
-    out["activation_checkpoint"]["mode"] = "none";
+  Json& to = out["activation_checkpoint"];
+  if (!shape.checkpoints()) {
+    to["mode"] = "none";
     return;
   }
-  Json& to = out["activation_checkpoint"];
-  const bool selective = shape.fsdp2 != nullptr && shape.fsdp2->activation_checkpointing ==
-                                                       config::ActivationCheckpointing::kSelective;
+  const bool selective = shape.checkpoints_selectively();
   // Its selective mode is by operator, or every n-th layer whole.
-  const int64_t every = shape.fsdp2 != nullptr ? shape.fsdp2->activation_checkpointing_every : 1;
+  const int64_t every = shape.options.activation_checkpointing_every;
   to["mode"] = selective || every > 1 ? "selective" : "full";
   if (selective) {
     to["selective_ac_option"] = "op";

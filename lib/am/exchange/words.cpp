@@ -154,19 +154,15 @@ class FlagReader {
     const Span span = places_.span(word.at, display_width(word.text));
     std::string name = word.text.substr(0, colon + 1);
     std::replace(name.begin(), name.end(), '-', style_.dash);
-    put(root_, name, span, text_value(word.text.substr(colon + 1), span));
+    put(root_, name, span, value_of(word.text.substr(colon + 1), span));
   }
 
-  Value value_of(const Word& word, std::string_view text) const {
+  Value word_value(const Word& word, std::string_view text) const {
     const Span span = places_.span(word.at, std::max(1, display_width(word.text)));
     std::optional<Value> value;
     if (!word.quoted) value = plain_value(text, span);
     if (value.has_value()) return std::move(*value);
-    Value out;
-    out.kind = Value::Kind::kText;
-    out.text = text;
-    out.span = span;
-    return out;
+    return value_of(std::string(text), span);
   }
 
   size_t read(size_t i) {
@@ -177,7 +173,7 @@ class FlagReader {
     Value value;
     ++i;
     if (equals != std::string::npos) {
-      value = value_of(word, std::string_view(word.text).substr(equals + 1));
+      value = word_value(word, std::string_view(word.text).substr(equals + 1));
     } else {
       i = read_values(word, i, value);
     }
@@ -189,7 +185,7 @@ class FlagReader {
     value.span = places_.span(flag.at, display_width(flag.text));
     value.kind = Value::Kind::kArray;
     for (; i < words_.size() && !ends_values(words_[i]); ++i) {
-      value.items.push_back(value_of(words_[i], words_[i].text));
+      value.items.push_back(word_value(words_[i], words_[i].text));
     }
     if (value.items.empty()) {
       value.kind = Value::Kind::kBoolean;

@@ -9,7 +9,6 @@
 #include "am/base/text.h"
 #include "am/config/batch.h"
 #include "am/planner/activations.h"
-#include "am/planner/dtype_size.h"
 #include "am/planner/precision.h"
 #include "am/planner/step_units.h"
 #include "am/planner/units.h"

@@ -7,7 +7,6 @@
 #include "am/base/number.h"
 #include "am/config/batch.h"
 #include "am/planner/activations.h"
-#include "am/planner/dtype_size.h"
 #include "am/planner/precision.h"
 #include "am/planner/units.h"
 
