@@ -41,14 +41,14 @@ def read_map(root):
 
 
 # Tools that must run without libtorch.
-TORCH_FREE_APPS = {"am-plan", "am-run", "common", "job"}
+TORCH_FREE_APPS = {"am-plan", "am-run", "calibrate", "common", "job"}
 
 # (what the include begins with, its name, the places that may include it as regular expressions on the path, what to use elsewhere)
 SEAMS = [
     (("CLI/",), "CLI11", [r"apps/"], "parse command lines in apps/"),
     (("toml++/",), "toml++", [r"lib/am/(config|model)/"], "read TOML through am/config/"),
     (("nlohmann/",), "nlohmann-json", [r"lib/am/base/json\.(h|cpp)$"], "include am/base/json.h"),
-    (("yaml.h",), "libyaml", [r"lib/am/planner/exchange/yaml_reader\.cpp$"], "read YAML through am/planner/exchange/yaml_reader.h"),
+    (("yaml.h",), "libyaml", [r"lib/am/exchange/yaml_reader\.cpp$"], "read YAML through am/exchange/yaml_reader.h"),
     (("cuda", "nccl.h", "ATen/cuda/", "c10/cuda/", "torch/csrc/distributed/c10d/ProcessGroupNCCL"), "CUDA", [r"lib/am/cuda/"],
      "the CPU build links none of it; go through am/runtime/engine.h"),
 ]
@@ -120,7 +120,7 @@ def report(root):
 
 
 def self_test():
-    rows = [f"{'6  train inspect':<{FOLDERS_END}}what they do", "5  runtime", "-- -- libautomesh_core", "4  planner gone", "3  launch pipeline",
+    rows = [f"{'6  train inspect':<{FOLDERS_END}}what they do", "5  runtime", "-- -- libautomesh_core", "4  planner exchange gone", "3  launch pipeline",
             "2  config mesh model", "1  term", "0  base", "9  beyond the map"]
     tree = {  # file: (text, the lines that must be reported)
         MAP: ("\n".join(rows), [1]),  # "gone" is not there
@@ -138,8 +138,8 @@ def self_test():
         "lib/am/inspect/repl.cpp": ("#include <CLI/CLI.hpp>\n// #include <nlohmann/json.hpp>\n", [1]),
         "lib/am/cuda/engine.cpp": ('#include <nccl.h>\n#include "am/runtime/group.h"\n', []),
         "lib/am/train/loop.cpp": ('#include <cuda_runtime_api.h>\n#include "am/cuda/engine.h"\n', [1, 2]),
-        "lib/am/planner/exchange/yaml_reader.cpp": ("#include <yaml.h>\n", []),
-        "lib/am/planner/exchange/yaml_writer.cpp": ("#include <yaml.h>\n", [1]),
+        "lib/am/exchange/yaml_reader.cpp": ("#include <yaml.h>\n", []),
+        "lib/am/exchange/yaml_writer.cpp": ("#include <yaml.h>\n", [1]),
         "lib/am/odd/new.cpp": ("#include <vector>\n", [1]),
         "apps/am-plan/main.cpp": ('#include <CLI/CLI.hpp>\n#include "am/planner/memory.h"\n#include "am/runtime/group.h"\n', [3]),
         "apps/am-run/main.cpp": ('#include "am/launch/supervise/local.h"\n#include "am/train/loop.h"\n#include "job/options.h"\n', [2]),

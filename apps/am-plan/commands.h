@@ -19,7 +19,6 @@ extern const Command kMemoryCommand;
 extern const Command kCostCommand;
 extern const Command kSearchCommand;
 extern const Command kReportCommand;
-extern const Command kCalibrateCommand;
 extern const Command kScheduleCommand;
 extern const Command kDiffCommand;
 extern const Command kExportCommand;

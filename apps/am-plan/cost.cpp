@@ -60,11 +60,11 @@ constexpr std::array<Convention, 5> kConventions = {{
 
 double mfu_of(const Prediction& prediction, double flops) {
   return flops * prediction.tokens_per_second_per_gpu /
-         am::planner::peak_flops(prediction.job, prediction.assumptions.gpu);
+         am::planner::peak_flops(prediction.workload, prediction.assumptions.gpu);
 }
 
-int64_t global_batch(const am::planner::Workload& job) {
-  return std::llround(job.micro_batch * job.micro_batches * job.dp());
+int64_t global_batch(const am::planner::Workload& workload) {
+  return std::llround(workload.micro_batch * workload.micro_batches * workload.dp());
 }
 
 am::Json to_json(const NearestRun& near) {
@@ -72,10 +72,10 @@ am::Json to_json(const NearestRun& near) {
           {"source", near.run.source},
           {"model", near.run.model},
           {"gpu", near.run.gpu.name},
-          {"ranks", static_cast<int64_t>(near.run.job.world())},
-          {"precision", am::planner::name_of(near.run.job.format)},
-          {"seq_len", static_cast<int64_t>(near.run.job.sequence)},
-          {"global_batch_size", global_batch(near.run.job)},
+          {"ranks", static_cast<int64_t>(near.run.workload.world())},
+          {"precision", am::planner::name_of(near.run.workload.format)},
+          {"seq_len", static_cast<int64_t>(near.run.workload.sequence)},
+          {"global_batch_size", global_batch(near.run.workload)},
           {"step_seconds", *near.run.seconds},
           {"predicted_seconds", near.predicted},
           {"distance", near.distance}};
@@ -91,7 +91,7 @@ am::Json result(const PlanInput& input, const Prediction& prediction) {
     json["interval_seconds"] = {prediction.interval->low, prediction.interval->high};
   }
   if (!prediction.basis.empty()) json["basis"] = prediction.basis;
-  json["precision"] = am::planner::name_of(prediction.job.format);
+  json["precision"] = am::planner::name_of(prediction.workload.format);
   json["tokens_per_second_per_gpu"] = prediction.tokens_per_second_per_gpu;
   json["model_flops_per_token"] = prediction.flops_per_token;
   json["mfu"] = prediction.mfu;
@@ -107,7 +107,7 @@ am::Json result(const PlanInput& input, const Prediction& prediction) {
                            {"dp", bytes(time.bytes.dp)}};
   for (const Part& part : parts_of(time)) json["seconds"][part.name] = part.seconds;
   json["gpu"] = prediction.assumptions.gpu.name;
-  json["implementation"] = std::string(prediction.job.implementation->name);
+  json["implementation"] = std::string(prediction.workload.implementation->name);
   json["nearest_runs"] = am::Json::array();
   for (const NearestRun& near : prediction.nearest) json["nearest_runs"].push_back(to_json(near));
   return json;
@@ -137,10 +137,10 @@ std::string nearest_table(const Prediction& prediction, const am::term::Style& s
   for (const NearestRun& near : prediction.nearest) {
     const double error = near.predicted / *near.run.seconds - 1.0;
     table.add({near.run.model.substr(0, 28), near.run.gpu.name,
-               am::cat(static_cast<int64_t>(near.run.job.world())),
-               std::string(am::planner::name_of(near.run.job.format)),
-               am::cat(static_cast<int64_t>(near.run.job.sequence)),
-               am::cat(global_batch(near.run.job)), am::format_duration(*near.run.seconds),
+               am::cat(static_cast<int64_t>(near.run.workload.world())),
+               std::string(am::planner::name_of(near.run.workload.format)),
+               am::cat(static_cast<int64_t>(near.run.workload.sequence)),
+               am::cat(global_batch(near.run.workload)), am::format_duration(*near.run.seconds),
                am::cat(am::format_duration(near.predicted), error < 0 ? " (-" : " (+",
                        am::format_fixed(std::abs(100.0 * error), 0), " %)"),
                am::cat("[", number_of(near.run.source, sources), "]")});
@@ -163,11 +163,11 @@ std::string report(const PlanInput& input, const Prediction& prediction,
   const StepTime& time = prediction.time;
   std::string text = am::cat(
       mesh_text(input.layout.mesh.sizes(), style), " of ", prediction.assumptions.gpu.name, ", ",
-      prediction.job.implementation->name, ": ",
+      prediction.workload.implementation->name, ": ",
       style.paint(am::term::Role::kBold, am::format_duration(time.seconds)), " a step",
       interval_text(prediction), "\n", am::format_short_count(prediction.tokens_per_second_per_gpu),
       " tokens/s a GPU, MFU ", percent(prediction.mfu), " of the ",
-      am::planner::name_of(prediction.job.format), " peak\n\n");
+      am::planner::name_of(prediction.workload.format), " peak\n\n");
   std::vector<am::term::Bar> bars;
   std::vector<const char*> reasons;
   for (const Part& part : parts_of(time)) {

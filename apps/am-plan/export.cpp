@@ -4,7 +4,7 @@
 
 #include "am/base/file.h"
 #include "am/base/text.h"
-#include "am/planner/exchange/exchange.h"
+#include "am/exchange/exchange.h"
 #include "am/term/table.h"
 #include "commands.h"
 #include "frameworks.h"
@@ -13,9 +13,9 @@
 namespace am_plan {
 namespace {
 
-using am::planner::Exported;
-using am::planner::Framework;
-using am::planner::Lost;
+using am::exchange::Exported;
+using am::exchange::Framework;
+using am::exchange::Lost;
 
 struct Options {
   std::string framework;
@@ -54,7 +54,7 @@ int run(const PlanOptions& plan, const Options& options, const Output& output) {
   int status = am_apps::kFine;
   const auto input = load_input(plan, output, status);
   if (!input.has_value()) return status;
-  const Exported exported = am::planner::export_plan(
+  const Exported exported = am::exchange::export_plan(
       framework, {input->plan, input->model, input->layout, options.flags});
   if (!options.output.empty()) am::write_file_atomically(options.output, exported.text);
   if (output.json) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "am/base/json.h"
-#include "am/planner/exchange/exchange.h"
+#include "am/exchange/exchange.h"
 #include "common/output.h"
 
 namespace CLI {
@@ -17,10 +17,10 @@ namespace am_plan {
 // A required option, "--to" or "--from", whose value is a framework's name.
 void add_framework(CLI::App& command, const char* name, const char* help, std::string& framework);
 // The framework of such a value.
-const am::planner::Framework& framework_of(const std::string& name);
+const am::exchange::Framework& framework_of(const std::string& name);
 
-// What was not carried over (planner::Lost or Ignored): [{"key", "value", "why"}]. Their values are
-// JSON already.
+// What was not carried over (exchange::Lost or Ignored): [{"key", "value", "why"}]. Their values
+// are JSON already.
 template <typename Item>
 am::Json to_json(const std::vector<Item>& items) {
   am::Json list = am::Json::array();

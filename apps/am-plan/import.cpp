@@ -6,7 +6,7 @@
 
 #include "am/base/file.h"
 #include "am/base/text.h"
-#include "am/planner/exchange/exchange.h"
+#include "am/exchange/exchange.h"
 #include "am/term/printable.h"
 #include "am/term/wrap.h"
 #include "commands.h"
@@ -16,9 +16,9 @@
 namespace am_plan {
 namespace {
 
-using am::planner::Framework;
-using am::planner::Ignored;
-using am::planner::Imported;
+using am::exchange::Framework;
+using am::exchange::Ignored;
+using am::exchange::Imported;
 
 struct Options {
   std::string file;
@@ -79,7 +79,7 @@ void compare_model(const Options& options, Imported& imported, am::Diagnostics& 
   if (imported.geometry.empty() || options.model.empty()) return;
   try {
     const auto model = am::model::load_config(options.model, found);
-    if (model) am::planner::compare_geometry(imported, *model, found, options.force);
+    if (model) am::exchange::compare_geometry(imported, *model, found, options.force);
   } catch (const am::Error& error) {
     imported.notes.push_back(
         am::cat("the model's sizes in the file were not compared: ", error.what()));
@@ -89,8 +89,8 @@ void compare_model(const Options& options, Imported& imported, am::Diagnostics& 
 int run(const Options& options, const Output& output) {
   const Framework& framework = framework_of(options.framework);
   am::Diagnostics found;
-  auto imported = am::planner::import_plan(framework, am::read_file(options.file), options.file,
-                                           found, options.force);
+  auto imported = am::exchange::import_plan(framework, am::read_file(options.file), options.file,
+                                            found, options.force);
   if (imported.has_value()) compare_model(options, *imported, found);
   if (!found.ok() || !imported.has_value()) return am_apps::refuse(found, output);
   set_model(options, *imported);

@@ -143,12 +143,13 @@ std::string text_of(const OnDevice& device, const ByteColumn& bytes) {
 
 // What is known of the error of a formula's figure.
 std::string how_far_off(const PlanInput& input, const OnDevice& device) {
-  const am::planner::Workload job = am::planner::workload_of(input.plan, input.model, input.layout);
+  const am::planner::Workload workload =
+      am::planner::workload_of(input.plan, input.model, input.layout);
   const am::planner::Gpu* gpu = device.gpu ? &*device.gpu : nullptr;
-  if (am::planner::memory_evidence(am::planner::built_in_runs(), job, gpu).of_this > 0) {
+  if (am::planner::memory_evidence(am::planner::built_in_runs(), workload, gpu).of_this > 0) {
     return "nine in ten such figures are within 15 % of what is measured.";
   }
-  return am::cat("no memory of ", am::planner::kind_of_model(job),
+  return am::cat("no memory of ", am::planner::kind_of_model(workload),
                  gpu != nullptr ? am::cat(" on ", gpu->name) : std::string(),
                  " that it ran was measured; how far this is off is not known.");
 }

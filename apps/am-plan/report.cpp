@@ -34,7 +34,7 @@ am::planner::SearchResult other_layouts(const PlanInput& input,
   request.gpu_name = input.plan.cluster.gpu;
   request.seq_len = input.plan.train.seq_len;
   request.global_batch_size = input.plan.train.global_batch_size;
-  request.implementation = prediction.job.implementation;
+  request.implementation = prediction.workload.implementation;
   request.top = 1;
   return am::planner::search(request, prediction.assumptions.calibration);
 }

@@ -259,7 +259,7 @@ Run declare(CLI::App& command, SharedOptions& shared) {
   add_option(command,
              {"--implementation", "NAME", "Who runs the step: automesh, torchtitan, megatron, ..."},
              options->implementation);
-  add_option(command, {"--calibration", "FILE", "A file of am-plan calibrate"},
+  add_option(command, {"--calibration", "FILE", "A file of scripts/calibrate"},
              options->calibration);
   add_option(command, {"--write", "FILE", "Write the first layout as a plan"}, options->write);
   add_flag(command, "--runnable", "Only what this version of am-run runs", options->runnable);

@@ -5,7 +5,6 @@
 
 #include "am/base/text.h"
 #include "am/launch/doctor/doctor.h"
-#include "am/planner/dtype_size.h"
 #include "am/planner/memory.h"
 #include "am/planner/rules.h"
 #include "am/run_folder/checkpoint_folder.h"

@@ -19,7 +19,7 @@ am_header_library(tomlplusplus toml++/toml.h libtomlplusplus-dev)
 am_header_library(nlohmann_json nlohmann/json.hpp nlohmann-json3-dev)
 am_header_library(cli11 CLI/CLI.hpp libcli11-dev)
 
-# Other frameworks' YAML. am/planner/exchange/yaml_reader.cpp alone includes it.
+# Other frameworks' YAML. am/exchange/yaml_reader.cpp alone includes it.
 am_header_library(yaml yaml.h libyaml-dev)
 find_library(AM_YAML_LIBRARY yaml REQUIRED)
 mark_as_advanced(AM_YAML_LIBRARY)

@@ -1,4 +1,4 @@
-"""am-plan cost, search and calibrate."""
+"""am-plan cost and search."""
 
 import json
 import subprocess
@@ -222,43 +222,6 @@ class CostTest(PlanCase):
         self.assertIn("1024 sequences of 4096 tokens a step", text)
         self.assertIn("No layout fits.", text)
 
-    def test_calibrate_own_rows(self):
-        header = ("id,source,config,gpu,implementation,zero_stage,dp_shard,seq_len,recompute,"
-                  "tokens_per_second_per_gpu,group\n")
-        config = MODELS / "llama-3.1-8b"
-        rows = "".join(f"r{n},mine,{config},H100-80G,torchtitan,3,{n},8192,full,{4000 - n},g{n}\n"
-                       for n in (8, 16, 32, 64))
-        table = self.write("rows.csv", header + rows)
-        answer = self.json("calibrate", table, "-o", self.folder / "mine.toml")
-        self.assertEqual(answer["timed"], 4)
-        self.assertLess(answer["tables"][0]["lines"][-1]["median"], 0.1)
-        plan = self.plan('[mesh]\nworld_size = 8\n[train]\nseq_len = 8192\n[strategy]\n'
-                         'activation_checkpointing = true\n[cluster]\ngpu = "h100-sxm"\n'
-                         'implementation = "torchtitan"\ncalibration = "mine.toml"\n')
-        rate = self.json("cost", plan)["tokens_per_second_per_gpu"]
-        self.assertAlmostEqual(rate / 3992, 1.0, delta=0.15)
-        self.write("mine.toml", "[constants]\ngemm_hoper = 1\n")
-        self.am_plan("cost", plan, status=1)
-
-    def test_evaluate_built_in_runs(self):
-        answer = self.json("calibrate", "--evaluate")
-        tables = {table["title"]: table["lines"][-1] for table in answer["tables"]}
-        self.assertLess(tables["step time, by the constants as they are"]["median"], 0.08)
-        self.assertLess(tables["peak memory"]["median"], 0.08)
-        self.assertEqual(answer["fitted_but_called_impossible"], 0)
-        self.assertEqual(answer["out_of_memory_but_called_fitting"], 0)
-
-    def test_rows_say_which_cell_is_wrong(self):
-        table = self.write("rows.csv", "config,gpu,implementation,seq_len,format,tp\n"
-                                       f"{MODELS / 'llama-3.1-8b'},h100-sxm,megatron,8192,bf16,0\n"
-                                       ",h1000,megatrn,,bf17,x\n")
-        found = self.json("calibrate", table, status=1)["diagnostics"]
-        self.assertEqual({item["line"] for item in found if item["rule"] == "csv.syntax"}, {2, 3})
-        said = "\n".join(item["message"] for item in found)
-        for message in ('tp = "0"', "hidden is missing", 'implementation = "megatrn"', "seq_len is missing",
-                        'format = "bf17"', 'tp = "x"', 'no GPU is called "h1000"'):
-            self.assertIn(message, said)
-
     def test_built_in_runs_are_what_the_script_makes(self):
         clean = self.folder / "clean.csv"
         done = subprocess.run([SOURCE / "scripts/clean_measurements.py", "-o", clean], capture_output=True,
@@ -266,11 +229,6 @@ class CostTest(PlanCase):
         self.assertIn("635 runs, 521 of them timed", done.stdout)
         self.assertIn("left out 14: fine-tuning", done.stdout)
         self.assertEqual(clean.read_text(), (SOURCE / "plans/measured/runs.csv").read_text())
-
-    def test_bad_rows(self):
-        table = self.write("rows.csv", 'a,b\n1,2,3\n"open\n')
-        result = self.am_plan("calibrate", table, status=1)
-        self.assertIn("csv.syntax", result.err + result.out)
 
 
 if __name__ == "__main__":

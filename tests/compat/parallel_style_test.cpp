@@ -94,7 +94,7 @@ TEST_CASE("an unknown style names the legal ones") {
       translate_to_torch_parallel_style(name);
       FAIL("no error");
     } catch (const Error& error) {
-      CHECK(error.what() == am::cat("\"", name, "\" is no tensor-parallel style"));
+      CHECK(error.what() == am::cat("\"", name, "\" is not a tensor-parallel style"));
       for (const std::string& legal : am::model::parallel_style_names()) {
         CHECK_THAT(error.hint(), Catch::Contains(legal));
       }

@@ -1,6 +1,6 @@
 // Any text as another framework's configuration; the first byte says whose. What is read is a
 // plan's text, and a plan that the rules pass is exported to every framework, which reads it back.
-#include "am/planner/exchange/exchange.h"
+#include "am/exchange/exchange.h"
 
 #include "am/planner/rules.h"
 #include "small_model.h"
@@ -8,11 +8,11 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  const auto all = am::planner::frameworks();
-  const am::planner::Framework& from = all[data[0] % all.size()];  // 'A' is the first of five
+  const auto all = am::exchange::frameworks();
+  const am::exchange::Framework& from = all[data[0] % all.size()];  // 'A' is the first of five
   am::Diagnostics found;
-  const auto in = am::planner::import_plan(from, am::fuzz::text_of(data + 1, size - 1),
-                                           "/nonexistent/file", found);
+  const auto in = am::exchange::import_plan(from, am::fuzz::text_of(data + 1, size - 1),
+                                            "/nonexistent/file", found);
   AM_ASSERT(in.has_value() == found.ok(), "a plan, or what is wrong with the file");
   if (!in) return 0;
   am::Diagnostics ruled;
@@ -20,11 +20,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   AM_ASSERT(plan.has_value(), "an imported plan's text is a plan");
   const auto checked = am::planner::check_model(*plan, am::fuzz::small_model(), ruled);
   if (!ruled.ok() || !checked.layout) return 0;
-  for (const am::planner::Framework& to : all) {
-    const am::planner::ExportInput input{*plan, am::fuzz::small_model(), *checked.layout};
-    am::planner::export_plan(to, input);
+  for (const am::exchange::Framework& to : all) {
+    const am::exchange::ExportInput input{*plan, am::fuzz::small_model(), *checked.layout};
+    am::exchange::export_plan(to, input);
     if (to.has_flags) {
-      am::planner::export_plan(to, {input.plan, input.model, input.layout, true});
+      am::exchange::export_plan(to, {input.plan, input.model, input.layout, true});
     }
   }
   return 0;

@@ -9,8 +9,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text = am::fuzz::text_of(data, size);
   am::Diagnostics found;
   for (const auto& run : am::planner::read_measured_runs(text, "runs.csv", found)) {
-    am::planner::predicted_memory(run);
-    am::planner::estimate_step_time(run.job, run.gpu, am::planner::CostConstants());
+    am::planner::worst_peak_memory(run.workload);
+    am::planner::estimate_step_time(run.workload, run.gpu, am::planner::CostConstants());
   }
   return 0;
 }

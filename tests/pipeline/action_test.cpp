@@ -34,7 +34,7 @@ TEST_CASE("actions are read and written in PyTorch's spelling", "[schedule]") {
   CHECK(parse_slot("2147483647F0").has_value());
 }
 
-TEST_CASE("what is no action is refused with its reason", "[schedule]") {
+TEST_CASE("what is not an action is refused with its reason", "[schedule]") {
   for (const char* text : {"F0",
                            "2",
                            "2X0",

@@ -70,7 +70,7 @@ TEST_CASE("CSV files as other programs write them", "[schedule]") {
 TEST_CASE("what is wrong with a schedule is found where it stands", "[schedule]") {
   CHECK(errors(kGood).empty());
   CHECK(am::starts_with(only("0F0,0F1,,0X0,,0B1\n,1F0,1B0,1F1,1B1\n"),
-                        "s.csv:1:10+3 schedule.syntax \"0X0\" is no action"));
+                        "s.csv:1:10+3 schedule.syntax \"0X0\" is not an action"));
   CHECK(only("0F0,0F1,0SEND_F1,0B0,,0B1\n,1F0,1B0,1F1,1B1\n") ==
         "s.csv:1:9+8 schedule.syntax 0SEND_F1 is no pass");
   CHECK(only("0F0,0F1,,0B0,,0B1\n,1F0,1B0,1F1,1B1,1F1\n") ==

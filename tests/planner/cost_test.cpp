@@ -1,9 +1,8 @@
-// Time and memory by formula: facts, pipelines, measured runs, fitting.
+// Time and memory by formula: clusters, pipelines, measured runs.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <random>
 
-#include "am/planner/cost/calibrate.h"
 #include "am/planner/cost/csv.h"
 #include "am/planner/cost/peak_memory.h"
 #include "am/planner/cost/prediction.h"
@@ -17,7 +16,7 @@ using test::layout_of;
 using test::model_of;
 using test::plan_of;
 
-Workload job_of(const std::string& text, const std::string& model) {
+Workload workload_for(const std::string& text, const std::string& model) {
   const auto plan = plan_of(text, model);
   return workload_of(plan, model_of(model), layout_of(plan, model_of(model)));
 }
@@ -107,23 +106,23 @@ TEST_CASE("the parts of a step add up to it") {
                            "[mesh]\nworld_size = 64\ntp_size = 2\npp_size = 4\ncp_size = 2\n"
                            "[train]\nglobal_batch_size = 64\n",
                            "[mesh]\nworld_size = 64\ndp_replicate_size = 8\n"}) {
-    const Workload job = job_of(mesh, "llama-3.1-8b");
-    const StepTime t = estimate_step_time(job, h100, CostConstants());
+    const Workload workload = workload_for(mesh, "llama-3.1-8b");
+    const StepTime t = estimate_step_time(workload, h100, CostConstants());
     const double sum = t.products + t.attention + t.memory_bound + t.launching + t.tp + t.cp +
                        t.ep + t.pp + t.bubble + t.dp + t.offload + t.optimizer + t.fixed;
     CHECK(sum == Approx(t.seconds));
-    CHECK((t.bubble > 0.0) == (job.pp > 1.0));
-    CHECK((t.bytes.tp > 0.0) == (job.tp > 1.0));
-    CHECK((t.bytes.cp > 0.0) == (job.cp > 1.0));
+    CHECK((t.bubble > 0.0) == (workload.pp > 1.0));
+    CHECK((t.bytes.tp > 0.0) == (workload.tp > 1.0));
+    CHECK((t.bytes.cp > 0.0) == (workload.cp > 1.0));
   }
 }
 
 TEST_CASE("communication is what the formulas say") {
-  const Workload job = job_of(
+  const Workload workload = workload_for(
       "[mesh]\nworld_size = 16\ntp_size = 2\n"
       "[train]\nseq_len = 4096\nglobal_batch_size = 16\n",
       "llama-3.1-8b");
-  const StepTime time = estimate_step_time(job, gpu("h100-sxm"), CostConstants());
+  const StepTime time = estimate_step_time(workload, gpu("h100-sxm"), CostConstants());
   // 2 all-reduces forward, 2 backward, of T h bf16 values, half of each sent twice, in 32 layers
   // and 2 micro-batches.
   CHECK(time.bytes.tp == Approx(2.0 * 32 * 2 * 4 * 4096.0 * 4096 * 2 * 0.5));
@@ -131,10 +130,11 @@ TEST_CASE("communication is what the formulas say") {
 
 TEST_CASE("frozen layers cost no backward, gradients or updates") {
   const auto time = [](const std::string& frozen) {
-    const Workload job = job_of(cat("freeze_params = [", frozen, "]\n[mesh]\nworld_size = 16\n",
-                                    "tp_size = 2\n[train]\nglobal_batch_size = 16\n"),
-                                "llama-3.1-8b");
-    return estimate_step_time(job, gpu("h100-sxm"), CostConstants());
+    const Workload workload =
+        workload_for(cat("freeze_params = [", frozen, "]\n[mesh]\nworld_size = 16\n",
+                         "tp_size = 2\n[train]\nglobal_batch_size = 16\n"),
+                     "llama-3.1-8b");
+    return estimate_step_time(workload, gpu("h100-sxm"), CostConstants());
   };
   const StepTime all = time("");
   const StepTime half = time(
@@ -155,10 +155,11 @@ TEST_CASE("frozen layers cost no backward, gradients or updates") {
 
 TEST_CASE("what FSDP ignores is reduced whole and updated everywhere") {
   const auto time = [](const std::string& ignored) {
-    const Workload job = job_of(cat("[mesh]\nworld_size = 16\n[strategy]\nignored_params = [",
-                                    ignored, "]\n[train]\nglobal_batch_size = 16\n"),
-                                "llama-3.1-8b");
-    return estimate_step_time(job, gpu("h100-sxm"), CostConstants());
+    const Workload workload =
+        workload_for(cat("[mesh]\nworld_size = 16\n[strategy]\nignored_params = [", ignored,
+                         "]\n[train]\nglobal_batch_size = 16\n"),
+                     "llama-3.1-8b");
+    return estimate_step_time(workload, gpu("h100-sxm"), CostConstants());
   };
   const StepTime none = time("");
   const StepTime all = time("\"*\"");
@@ -170,7 +171,7 @@ TEST_CASE("what FSDP ignores is reduced whole and updated everywhere") {
 
 TEST_CASE("more GPUs of the same kind are not slower, better ones are faster") {
   const auto seconds = [](const std::string& mesh, const std::string& name) {
-    return estimate_step_time(job_of(mesh, "llama-3.1-8b"), gpu(name),
+    return estimate_step_time(workload_for(mesh, "llama-3.1-8b"), gpu(name),
                               default_calibration().constants)
         .seconds;
   };
@@ -181,47 +182,11 @@ TEST_CASE("more GPUs of the same kind are not slower, better ones are faster") {
   CHECK(seconds("[mesh]\nworld_size = 8\n" + batch, "b200-sxm") < eight);
 }
 
-TEST_CASE("fitting finds the constants that made the runs") {
-  const MeasuredRuns measured = built_in_runs();
-  CostConstants truth;
-  truth.values[static_cast<size_t>(Constant::kGemmHopper)] = 0.66;
-  truth.values[static_cast<size_t>(Constant::kHiddenTraffic)] = 31.0;
-  truth.implementations["nemo"] = {0.9, 1.0};
-  std::vector<MeasuredRun> made;
-  for (const MeasuredRun& run : measured) {
-    if (!run.seconds || run.job.pp > 1.0 || made.size() >= 150) continue;
-    made.push_back(run);
-    made.back().seconds = estimate_step_time(run.job, run.gpu, truth).seconds;
-  }
-  RunList list;
-  for (const MeasuredRun& run : made) list.push_back(&run);
-  const CostConstants found = fit(list);
-  CHECK(summary(log_errors(list, found)).nine_in_ten < 0.02);
-  CHECK(found[Constant::kGemmHopper] == Approx(0.66).epsilon(0.05));
-}
-
-TEST_CASE("the constants that are built in predict the runs that are built in") {
-  const MeasuredRuns runs = built_in_runs();
-  const RunList list = timed(runs);
-  REQUIRE(list.size() > 500);
-  const ErrorSummary time = summary(log_errors(list, default_calibration().constants));
-  CHECK(time.median < 0.08);
-  CHECK(time.mean < 0.12);
-  std::vector<double> memory;
-  for (const MeasuredRun& run : runs) {
-    if (!run.memory_bytes || run.out_of_memory) continue;
-    memory.push_back(std::log(predicted_memory(run) / *run.memory_bytes));
-  }
-  REQUIRE(memory.size() > 250);
-  CHECK(summary(memory).median < 0.08);
-  CHECK(summary(memory).nine_in_ten < 0.16);
-}
-
 TEST_CASE("no run that fitted is called impossible, none that did not is called fitting") {
   int out_of_memory = 0;
   for (const MeasuredRun& run : built_in_runs()) {
     const Fit verdict =
-        fit_into(*run.job.implementation, worst_peak_memory(run.job).total(), run.gpu);
+        fit_into(*run.workload.implementation, worst_peak_memory(run.workload).total(), run.gpu);
     INFO(run.id);
     if (run.out_of_memory) {
       ++out_of_memory;
@@ -234,23 +199,13 @@ TEST_CASE("no run that fitted is called impossible, none that did not is called 
 }
 
 TEST_CASE("Megatron's states are 18 bytes a parameter, 6 and 12 over dp when cut") {
-  Workload job =
-      job_of("[mesh]\nworld_size = 8\n[cluster]\nimplementation = \"megatron\"\n", "llama-3.1-8b");
-  job.sharding = Sharding::kReplicated;
-  const double parameters = job.layout.parameters_of(0).dense;
-  CHECK(estimate_peak_memory(job, 0).states() == Approx(18.0 * parameters));
-  job.sharding = Sharding::kOptimizer;
-  CHECK(estimate_peak_memory(job, 0).states() == Approx((6.0 + 12.0 / 8.0) * parameters));
-}
-
-TEST_CASE("a calibration survives its file") {
-  Calibration calibration;
-  calibration.constants.implementations["nemo"] = {0.9, 1.2};
-  calibration.constants.sites["ours"] = 1.5;
-  calibration.runs = 12;
-  const std::string text = to_toml(calibration);
-  CHECK(text.find("gemm_hopper = 0.72") != std::string::npos);
-  CHECK(text.find("[implementation.nemo]\ncompute = 0.9\nhost = 1.2") != std::string::npos);
+  Workload workload = workload_for(
+      "[mesh]\nworld_size = 8\n[cluster]\nimplementation = \"megatron\"\n", "llama-3.1-8b");
+  workload.sharding = Sharding::kReplicated;
+  const double parameters = workload.layout.parameters_of(0).dense;
+  CHECK(estimate_peak_memory(workload, 0).states() == Approx(18.0 * parameters));
+  workload.sharding = Sharding::kOptimizer;
+  CHECK(estimate_peak_memory(workload, 0).states() == Approx((6.0 + 12.0 / 8.0) * parameters));
 }
 
 TEST_CASE("a prediction has an interval and the runs that are nearest") {

@@ -131,8 +131,9 @@ class BruteForce {
     const auto bytes = static_cast<double>(fullest(stages).components.total());
     if (fit_into(*request_.implementation, bytes, request_.gpu) != Fit::kFits) return;
     ++best_.fitting;
-    const Workload job = workload_of(plan_, request_.model, layout);
-    const StepTime time = estimate_step_time(job, request_.gpu, default_calibration().constants);
+    const Workload workload = workload_of(plan_, request_.model, layout);
+    const StepTime time =
+        estimate_step_time(workload, request_.gpu, default_calibration().constants);
     if (time.seconds >= best_.seconds) return;
     best_.seconds = time.seconds;
     best_.plan = config::to_toml(plan_);

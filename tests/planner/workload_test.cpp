@@ -7,7 +7,6 @@
 #include "am/planner/cost/peak_memory.h"
 #include "am/planner/cost/prediction.h"
 #include "am/planner/cost/stage_memory.h"
-#include "am/planner/dtype_size.h"
 #include "am/planner/precision.h"
 #include "am/planner/sampled_memory.h"
 #include "random_plan.h"
@@ -86,12 +85,12 @@ TEST_CASE("cost's layers and parameters of each stage are the layout's") {
   RandomPlans plans(14);
   for (int i = 0; i < kPlans; ++i) {
     const ValidPlan valid = plans.next();
-    const Workload job = workload_of(valid.plan, valid.model, valid.layout);
+    const Workload workload = workload_of(valid.plan, valid.model, valid.layout);
     INFO(config::to_toml(valid.plan));
     const std::vector<double> layers = layers_of_stages(valid.layout);
-    REQUIRE(job.layout.stages.size() == layers.size());
+    REQUIRE(workload.layout.stages.size() == layers.size());
     for (size_t stage = 0; stage < layers.size(); ++stage) {
-      const StageSketch& sketch = job.layout.stages[stage];
+      const StageSketch& sketch = workload.layout.stages[stage];
       CHECK(sketch.owner == valid.layout.stage_owners[stage]);
       double count = 0.0;
       for (const double of_kind : sketch.layers) count += of_kind;
@@ -139,8 +138,8 @@ TEST_CASE("cost's messages are those of the layout's parameters") {
     const bool kept = fsdp2 == nullptr || fsdp2->reshard_after_forward.has_value();
     if (chosen || kept || !valid.plan.model.freeze_params.empty()) continue;
     ++held;
-    const Workload job = workload_of(valid.plan, valid.model, valid.layout);
-    const AxisBytes bytes = estimate_step_time(job, gpu, CostConstants()).bytes;
+    const Workload workload = workload_of(valid.plan, valid.model, valid.layout);
+    const AxisBytes bytes = estimate_step_time(workload, gpu, CostConstants()).bytes;
     INFO(config::to_toml(valid.plan));
     CHECK(bytes.dp == Approx(fsdp_bytes(valid)).epsilon(1e-9).margin(1.0));
     CHECK((bytes.pp > 0.0) == (valid.layout.mesh.sizes().pp > 1));
@@ -157,7 +156,7 @@ TEST_CASE("memory by formula holds the states that the layout's ranks hold") {
     if (fsdp2 == nullptr || !fsdp2->ignored_params.empty()) continue;
     valid.plan.cluster.implementation = "torchtitan";
     if (resolve_precision(valid.plan).compute == "float32") continue;
-    const Workload job = workload_of(valid.plan, valid.model, valid.layout);
+    const Workload workload = workload_of(valid.plan, valid.model, valid.layout);
     const auto element = static_cast<double>(dtype_size(resolve_precision(valid.plan).storage));
     INFO(config::to_toml(valid.plan));
     for (int64_t position = 0; position < valid.layout.mesh.sizes().pp; ++position) {
@@ -167,7 +166,7 @@ TEST_CASE("memory by formula holds the states that the layout's ranks hold") {
         if (!valid.layout.holds(rank, parameter)) continue;
         stored += static_cast<double>(parameter.stored_numel(valid.layout.mesh, rank));
       }
-      const PeakMemory peak = estimate_peak_memory(job, position);
+      const PeakMemory peak = estimate_peak_memory(workload, position);
       const double states = fsdp2->offload_policy ? peak.host : peak.states();
       // But for the padding of the last pieces.
       CHECK(states == Approx(stored * 4.0 * element).epsilon(0.01));
@@ -186,12 +185,12 @@ TEST_CASE("the walk through a step takes no less than the sieve presumes") {
     const bool special =
         fsdp2 != nullptr && (fsdp2->offload_policy || !fsdp2->ignored_params.empty());
     if (special || !valid.plan.model.freeze_params.empty()) continue;  // no candidate has such keys
-    const Workload job = workload_of(valid.plan, valid.model, valid.layout);
+    const Workload workload = workload_of(valid.plan, valid.model, valid.layout);
     const auto stages = worst_of_stages(valid.plan, valid.model, valid.layout);
     const auto walked = static_cast<double>(fullest(stages).components.total());
     INFO(config::to_toml(valid.plan));
-    CHECK(walked >= kLeastOfFormula * worst_peak_memory(job).total());
-    least = std::min(least, walked / worst_peak_memory(job).total());
+    CHECK(walked >= kLeastOfFormula * worst_peak_memory(workload).total());
+    least = std::min(least, walked / worst_peak_memory(workload).total());
   }
   CHECK(least < kLeastOfFormula + 0.15);  // and presumes not much less than it could
 }
@@ -230,9 +229,9 @@ TEST_CASE("126 layers on 16 stages are dealt as the layout deals them") {
       "[mesh]\nworld_size = 16\npp_size = 16\n[pipeline]\nmicrobatches = 16\n"
       "[train]\nglobal_batch_size = 16\n",
       "llama-3.1-405b");
-  const Workload job = workload_of(plan, config, layout_of(plan, config));
+  const Workload workload = workload_of(plan, config, layout_of(plan, config));
   for (size_t stage = 0; stage < 16; ++stage) {
-    CHECK(job.layout.stages[stage].layers[0] == (stage < 14 ? 8.0 : 7.0));
+    CHECK(workload.layout.stages[stage].layers[0] == (stage < 14 ? 8.0 : 7.0));
   }
 }
 

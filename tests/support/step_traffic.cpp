@@ -2,7 +2,6 @@
 
 #include "am/base/text.h"
 #include "am/config/batch.h"
-#include "am/planner/dtype_size.h"
 #include "am/planner/memory.h"
 #include "am/planner/precision.h"
 #include "am/planner/units.h"

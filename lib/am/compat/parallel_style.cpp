@@ -10,7 +10,7 @@ TorchParallelStyle translate_to_torch_parallel_style(std::string_view name) {
   using model::TpStyle;
   const auto style = model::parse_tp_style(name);
   if (!style) {
-    throw Error(ErrorKind::kUsage, cat("\"", name, "\" is no tensor-parallel style"),
+    throw Error(ErrorKind::kUsage, cat("\"", name, "\" is not a tensor-parallel style"),
                 model::unknown_style_help(name));
   }
   const Placement whole = Placement::replicate();

@@ -15,9 +15,9 @@ struct BatchShape {
   int64_t one_each = 1;       // sequences of one micro-batch on each data-parallel rank
   int64_t sequences = 1;      // of a step, over all ranks
   int64_t micro_batches = 1;  // of a step on each rank, at least 1
-  int64_t in_round = 1;  // of these in one run of the pipeline's schedule; 1 without a pipeline
+  int64_t in_round = 1;       // of these in one run of the pipeline's schedule; 1 without one
 
-  // Without these two there is no such step: the rules batch.size, batch.divide, pp.microbatches.
+  // Both must hold: the rules batch.size, batch.divide and pp.microbatches ask for them.
   bool divides_over_ranks() const { return sequences >= one_each && sequences % one_each == 0; }
   bool divides_into_rounds() const { return micro_batches % in_round == 0; }
 };

@@ -12,7 +12,7 @@ void add_pipeline(std::vector<FieldSpec>& out) {
   pipeline.add("schedule", &S::schedule, Choice{{kScheduleNames.begin(), kScheduleNames.end()}},
                "The order of forwards and backwards.");
   pipeline.add("microbatches", &S::microbatches, Integer{0, 1 << 20},
-               "Micro-batches of one optimizer step. 0: one for each stage.");
+               "Micro-batches of one run of the schedule. 0: one for each stage.");
   pipeline.add("virtual_stages", &S::virtual_stages, Integer{1, 1 << 10}, "Stages of one rank.");
   pipeline.add("split_points", &S::split_points, Integers{Integer{1, 1 << 20}},
                "First layer of each stage after the first. Empty: as even as possible.");
@@ -142,7 +142,7 @@ void add_outputs(std::vector<FieldSpec>& out) {
               "Who runs the step: automesh, torchtitan, pytorch, megatron, nemo, ...");
   cluster
       .add("calibration", &G::calibration, Text{Text::Empty::kAllowed, "text"},
-           "Constants of the time model, a file of am-plan calibrate. \"\": the built-in ones.")
+           "Constants of the time model, a file of scripts/calibrate. \"\": the built-in ones.")
       .is_path = looks_like_path;
 }
 

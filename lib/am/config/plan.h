@@ -36,7 +36,7 @@ struct MeshSection {
 
 struct PipelineSection {
   std::string schedule = "1f1b";
-  int64_t microbatches = 0;  // 0: one per pipeline stage
+  int64_t microbatches = 0;  // of one run of the schedule; 0: one per pipeline stage
   int64_t virtual_stages = 1;
   std::vector<int64_t> split_points;
 };
@@ -47,7 +47,7 @@ struct TrainSection {
   int64_t global_batch_size = 0;  // sequences per optimizer step; 0: micro_batch_size * dp
   int64_t max_steps = 100;
   double max_grad_norm = 1.0;         // 0: no clipping
-  std::string on_nonfinite = "stop";  // stop | skip | continue: a step whose loss or norm is not
+  std::string on_nonfinite = "stop";  // stop | skip | continue: where loss or norm is not finite
   double loss_scale = 0.0;            // of float16; 0: dynamic
   int64_t seed = 0;                   // data order
 };
@@ -98,11 +98,11 @@ struct ClusterSection {
   std::string gpu;
   int64_t nodes = 0;
   std::string implementation = "automesh";
-  std::string calibration;  // a file of `am-plan calibrate`; empty: the built-in one
+  std::string calibration;  // a file of scripts/calibrate; empty: the built-in one
 };
 
-// Whether "libmine.so:symbol" in a plan may be loaded, which runs the library's code. A plan may be
-// somebody else's, so that no file can say it: whoever reads one does (the tools'
+// Whether "libmine.so:symbol" in a plan may be loaded, which runs the library's code. The plan may
+// be somebody else's, so it cannot allow this itself: its reader does (the tools'
 // --allow-plugins).
 enum class Plugins { kRefused, kAllowed };
 
@@ -147,7 +147,7 @@ std::optional<Plan> parse_plan(std::string_view text, const std::string& file,
 
 // The same, but what could be read comes back however many errors there are, with defaults in the
 // place of the rest: so that the rules can be checked in the same run. Nothing only when the file
-// is no TOML.
+// is not TOML.
 std::optional<Plan> load_draft(const std::filesystem::path& file,
                                const std::vector<Override>& overrides, Diagnostics& found);
 std::optional<Plan> parse_draft(std::string_view text, const std::string& file,

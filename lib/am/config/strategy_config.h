@@ -1,7 +1,6 @@
 // The strategies' configurations, by the names that PyTorch FSDP2 and NeMo AutoModel users know.
 //
-// Defaults are AutoModel's; where a key does something only in part of a build, am-plan and am-run
-// say so.
+// Defaults are AutoModel's. Of a key that a build does not support am-plan and am-run say so.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +47,7 @@ struct FSDP2Config {
   std::optional<CPUOffloadPolicy> offload_policy;
   std::optional<std::string> autocast_dtype;
   ActivationCheckpointing activation_checkpointing = ActivationCheckpointing::kOff;
-  int64_t activation_checkpointing_every = 1;  // of so many layers the last one is checkpointed
+  int64_t activation_checkpointing_every = 1;  // checkpoint every N-th layer
   bool defer_fsdp_grad_sync = true;
   std::optional<std::string> backend;  // absent: nccl where a GPU is present, else gloo
   // absent: every unit but the last layer and the root; true; false; or the size to reshard to (>=

@@ -202,14 +202,15 @@ std::string time_section(const planner::Prediction& prediction) {
       cat("<p>", format_duration(t.seconds), " a step", between(prediction), "; ",
           format_short_count(prediction.tokens_per_second_per_gpu), " tokens/s a GPU, MFU ",
           format_fixed(100.0 * prediction.mfu, 1), " % of ", prediction.assumptions.gpu.name,
-          ", run by ", prediction.job.implementation->name, " in ", name_of(prediction.job.format),
-          ".", prediction.basis.empty() ? "" : cat(" ", prediction.basis, "."), "</p>\n");
+          ", run by ", prediction.workload.implementation->name, " in ",
+          name_of(prediction.workload.format), ".",
+          prediction.basis.empty() ? "" : cat(" ", prediction.basis, "."), "</p>\n");
   text += stacked({{"step", parts}}, [](double seconds) { return format_duration(seconds); });
   if (prediction.nearest.empty()) return text;
   text += "<table><tr><th>nearest measured runs<th>GPU<th>ranks<th>measured<th>predicted</tr>\n";
   for (const planner::NearestRun& near : prediction.nearest) {
     text += cat("<tr><td>", escaped(near.run.model), " (", escaped(near.run.source), ")<td>",
-                near.run.gpu.name, "<td class=n>", near.run.job.world(), "<td class=n>",
+                near.run.gpu.name, "<td class=n>", near.run.workload.world(), "<td class=n>",
                 format_duration(*near.run.seconds), "<td class=n>", format_duration(near.predicted),
                 "</tr>\n");
   }
@@ -246,8 +247,9 @@ std::string pareto_picture(const ReportInput& input) {
     most_seconds = std::max(most_seconds, seconds);
   };
   int64_t worst = 0;
-  for (const planner::RankMemory& stage : input.stages)
+  for (const planner::RankMemory& stage : input.stages) {
     worst = std::max(worst, stage.components.total());
+  }
   const double own_bytes = static_cast<double>(worst);
   look(own_bytes, input.prediction.time.seconds);
   for (const planner::FoundLayout& found : search.pareto) {

@@ -25,7 +25,7 @@ inline constexpr std::array<Axis, 5> kAxes = {Axis::kPp, Axis::kDpReplicate, Axi
 const char* to_string(Axis axis);
 
 // Numbers of ranks along each axis; all at least 1. `ep` re-uses the ranks of one pipeline stage
-// and is no axis of its own: ep divides dp_replicate * dp_shard * cp * tp.
+// and is not an axis of its own: ep divides dp_replicate * dp_shard * cp * tp.
 struct MeshSizes {
   int64_t pp = 1;
   int64_t dp_replicate = 1;
@@ -45,8 +45,7 @@ struct MeshSizes {
 //   dp = (dp_replicate, dp_shard)      data loading
 //   dp_shard_cp = (dp_shard, cp)       what FSDP shards over
 //   dp_cp = (dp_replicate, dp_shard, cp)   loss and gradient norm
-//   ep, ep_shard                       (dp_replicate, dp_shard, cp, tp) of a stage as (ep_shard,
-//   ep)
+//   ep, ep_shard                       (dp_replicate, dp_shard, cp, tp) of a stage as (ep_shard, ep)
 inline constexpr std::array<std::string_view, 11> kGroupNames = {
     "pp",          "dp_replicate", "dp_shard", "cp",       "tp",   "dp",
     "dp_shard_cp", "dp_cp",        "ep",       "ep_shard", "world"};

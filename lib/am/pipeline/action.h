@@ -80,8 +80,8 @@ class Slot {
 // "2F0", "(2F1;5B0)OVERLAP_F_B", or nothing for a bubble.
 std::string to_string(const Slot& slot);
 
-// The reverse; blanks around are ignored. Nothing when the text is no action, and `why`, when it is
-// given, is the reason as a phrase: "a backward (B) needs a micro-batch".
+// The reverse; blanks around are ignored. Nothing when the text is not an action, and `why`, when
+// it is given, is the reason as a phrase: "a backward (B) needs a micro-batch".
 std::optional<Slot> parse_slot(std::string_view text, std::string* why = nullptr);
 
 }  // namespace am::pipeline

@@ -66,7 +66,7 @@ void parse_line(CsvSchedule& csv, size_t rank, Report& report) {
     std::string why;
     const auto slot = parse_slot(unquoted(cell), &why);
     if (!slot.has_value()) {
-      wrong.emplace_back(slots.size(), cat("\"", trim(cell), "\" is no action: ", why));
+      wrong.emplace_back(slots.size(), cat("\"", trim(cell), "\" is not an action: ", why));
     }
     columns.push_back(column);
     slots.push_back(slot.value_or(Slot()));

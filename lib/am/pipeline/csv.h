@@ -1,5 +1,6 @@
 // Schedules as CSV files in PyTorch's form: one line a rank, one cell a slot, an empty cell a
-// bubble.
+// bubble. There is no header, and cells have no commas: tables of measured runs, which have both,
+// are read by planner/cost/csv.h.
 //
 //   0F0,0F1,,,0B0,,0B1
 //   ,1F0,1B0,1F1,1B1

@@ -19,7 +19,7 @@ using SlotList = std::vector<Slot>;
 SlotList gpipe_order(const PipelineShape& shape, int64_t rank);
 SlotList one_forward_one_backward_order(const PipelineShape& shape, int64_t rank);
 
-// v stages a rank, dealt round. With their bubbles, but for interleaved_zero_bubble.
+// v stages a rank, assigned round. With their bubbles, but for interleaved_zero_bubble.
 SlotList looped_bfs_order(const PipelineShape& shape, int64_t rank);
 SlotList interleaved_1f1b_order(const PipelineShape& shape, int64_t rank);
 SlotList interleaved_zero_bubble_order(const PipelineShape& shape, int64_t rank);

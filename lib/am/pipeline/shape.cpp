@@ -14,8 +14,8 @@ bool runs_in_rounds(std::string_view schedule) {
   return schedule == "interleaved_1f1b" || schedule == "interleaved_zero_bubble";
 }
 
-// Whether micro-batches can be dealt to rounds of one size, each of at least pp where there are as
-// many.
+// Whether micro-batches can be assigned to rounds of one size, each of at least pp where there are
+// as many.
 bool fills_rounds(int64_t microbatches, int64_t pp) {
   return microbatches % std::max<int64_t>(1, microbatches / pp) == 0;
 }
@@ -47,9 +47,9 @@ std::optional<Demand> rounds_demand(const PipelineShape& shape) {
   if (fills_rounds(shape.microbatches, shape.pp)) return std::nullopt;
   const int64_t rounds = shape.microbatches / shape.pp;
   Demand demand{"microbatches",
-                cat("schedule \"", shape.schedule, "\" deals micro-batches to ", rounds,
+                cat("schedule \"", shape.schedule, "\" assigns micro-batches to ", rounds,
                     " equal rounds (microbatches / pp_size, rounded down), and microbatches = ",
-                    shape.microbatches, " is no multiple of ", rounds),
+                    shape.microbatches, " is not a multiple of ", rounds),
                 {},
                 "looped_bfs"};
   // Multiples of pp always fit, so both walks end soon.

@@ -30,8 +30,8 @@ std::span<const std::string_view> schedule_names();
 // zbv_zero_bubble and dual_pipe_v: the first rank has the first and the last stage.
 bool is_v_shaped(std::string_view schedule);
 
-// Index along pp of every stage. Looped schedules deal stages round; the V-shaped ones go down and
-// come back.
+// Index along pp of every stage. Looped schedules assign stages round; the V-shaped ones go down
+// and come back.
 std::vector<int64_t> stage_owners(std::string_view schedule, int64_t pp, int64_t virtual_stages);
 
 // Schedules are lists, of about stages * (microbatches + pp) slots. What is larger than this is a

@@ -4,7 +4,6 @@
 #include <variant>
 
 #include "am/model/host_products.h"
-#include "am/planner/dtype_size.h"
 #include "am/planner/precision.h"
 
 namespace am::planner {

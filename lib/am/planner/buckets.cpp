@@ -3,7 +3,6 @@
 #include <limits>
 #include <variant>
 
-#include "am/planner/dtype_size.h"
 #include "am/planner/precision.h"
 
 namespace am::planner {

@@ -27,7 +27,7 @@ std::optional<mesh::MeshSizes> resolve_mesh(const config::Plan& plan, int64_t wo
 struct MeshDraft {
   std::optional<mesh::MeshSizes> sizes;  // as resolve_mesh gives them
   std::optional<mesh::MeshSizes> axes;   // pp, cp and tp as written, all else 1; absent when a size
-                                         // is none, or their product absurd
+                                         // is below 1, or their product too large
   std::optional<int64_t> dp;             // as written, or what the world leaves
 };
 MeshDraft draft_mesh(const config::Plan& plan, int64_t world_size, Diagnostics& found);

@@ -9,7 +9,6 @@
 #include "am/base/text.h"
 #include "am/config/batch.h"
 #include "am/planner/activations.h"
-#include "am/planner/dtype_size.h"
 #include "am/planner/precision.h"
 #include "am/planner/step_units.h"
 #include "am/planner/units.h"
@@ -142,69 +141,78 @@ class Walk {
     now_.logits = logits_gradient_bytes(context_, vocabulary_);
   }
 
-  // From the last unit to the first. The reduction of one unit is in flight while the next
-  // computes.
+  // From the last unit to the first.
   void backward() {
-    const int64_t depth = prefetch_depths(plan_.strategy).backward;
-    const bool overlaps = overlaps_reduction(plan_.strategy);
-    double pending = 0;
-    bool bucketed = false;  // the buckets' messages are there
     for (size_t i = units_.size(); i-- > 0;) {
       const UnitBytes& unit = units_[i];
-      if (!unit.backward_runs) break;  // nor does that of any before it
-      const double ahead = i == 0 ? 0.0 : gathering_ahead(i - 1, -depth, true);
-      if (unit.reshards && !unit.looked_up) {
-        now_.unsharded += unit.full;
-        Moment gathering = now_;
-        gathering.communication += unit.gather_buffer + pending;
-        record_moment("backward of ", unit.name, ", gathering", gathering);
-      }
-      const bool is_head = unit.layer < 0 && i + 1 == units_.size();  // no stage but the last one
-      const BackwardBytes gradients =
-          is_head ? head_backward(context_, config_, vocabulary_, step_.head_trains)
-                  : unit.backward;
-      Moment computing = now_;
-      computing.activations += unit.recomputed + gradients.first;
-      computing.communication += pending + ahead;
-      // The tied head's gradient waits in autograd for the embedding's.
-      const double buffer = unit.waits_for_end || accumulates() ? 0.0 : unit.reduce_buffer;
-      Moment first = computing;
-      if (gradients.packed_first) {
-        first.communication += buffer;
-      } else {
-        first.unsharded += unit.gradient;
-      }
-      record_moment("backward of ", unit.name, "", first);
-      if (unit.fills_buckets && !unit.waits_for_end && !accumulates() && !bucketed) {
-        bucketed = true;
-        now_.communication += step_.bucket_buffers;
-        computing.communication += step_.bucket_buffers;
-      }
-      computing.logits = 0;  // the head's node is done
-      computing.unsharded += unit.gradient;
-      computing.communication += buffer;
-      computing.activations += gradients.later - gradients.first;
-      record_moment("backward of ", unit.name, "", computing);
+      if (!unit.backward_runs) break;  // earlier units are frozen too
+      gather_again(unit);
+      compute_gradients(i);
       now_.logits = 0;
       now_.activations -= unit.activations;
-      if (unit.waits_for_end) {
-        now_.unsharded += unit.gradient;
-        continue;
-      }
-      if (!overlaps) {  // everything stays until backward is over
-        if (!accumulates()) now_.communication += unit.reduce_buffer;
-        continue;
-      }
-      if (!unit.looked_up || !unit.reshards) now_.unsharded -= unit.full;
-      now_.unsharded -= unit.kept;
-      // It leaves as the one before it arrives.
-      Moment reducing = now_;
-      reducing.communication += pending + unit.reduced;
-      if (!accumulates()) reducing.communication += unit.reduce_buffer;
-      record_moment("backward of ", unit.name, ", reducing", reducing);
-      if (accumulates()) now_.communication -= unit.reduce_buffer;
-      pending = unit.pending();
+      reduce_gradients(unit);
     }
+  }
+
+  void gather_again(const UnitBytes& unit) {
+    if (!unit.reshards || unit.looked_up) return;
+    now_.unsharded += unit.full;
+    Moment gathering = now_;
+    gathering.communication += unit.gather_buffer + reducing_;
+    record_moment("backward of ", unit.name, ", gathering", gathering);
+  }
+
+  // Its first moment, with what is computed again, and its last one, with the gradients.
+  void compute_gradients(size_t i) {
+    const UnitBytes& unit = units_[i];
+    const bool is_head = unit.layer < 0 && i + 1 == units_.size();  // no stage but the last one
+    const BackwardBytes gradients =
+        is_head ? head_backward(context_, config_, vocabulary_, step_.head_trains) : unit.backward;
+    const int64_t depth = prefetch_depths(plan_.strategy).backward;
+    const bool reduces_now = !unit.waits_for_end && !accumulates();
+    const double buffer = reduces_now ? unit.reduce_buffer : 0.0;
+    Moment computing = now_;
+    computing.activations += unit.recomputed + gradients.first;
+    computing.communication += reducing_ + (i == 0 ? 0.0 : gathering_ahead(i - 1, -depth, true));
+    Moment first = computing;
+    if (gradients.packed_first) {
+      first.communication += buffer;
+    } else {
+      first.unsharded += unit.gradient;
+    }
+    record_moment("backward of ", unit.name, "", first);
+    if (unit.fills_buckets && reduces_now && !has_buckets_) {
+      has_buckets_ = true;
+      now_.communication += step_.bucket_buffers;
+      computing.communication += step_.bucket_buffers;
+    }
+    computing.logits = 0;  // the head's node is done
+    computing.unsharded += unit.gradient;
+    computing.communication += buffer;
+    computing.activations += gradients.later - gradients.first;
+    record_moment("backward of ", unit.name, "", computing);
+  }
+
+  // The unit's reduction begins, and its parameters are freed. The reduction is in flight while the
+  // unit before it computes.
+  void reduce_gradients(const UnitBytes& unit) {
+    if (unit.waits_for_end) {  // in autograd, for the embedding's gradient
+      now_.unsharded += unit.gradient;
+      return;
+    }
+    if (!overlaps_reduction(plan_.strategy)) {  // everything stays until backward is over
+      if (!accumulates()) now_.communication += unit.reduce_buffer;
+      return;
+    }
+    if (!unit.looked_up || !unit.reshards) now_.unsharded -= unit.full;
+    now_.unsharded -= unit.kept;
+    // The reduction before this one ends as this one begins.
+    Moment reducing = now_;
+    reducing.communication += reducing_ + unit.reduced;
+    if (!accumulates()) reducing.communication += unit.reduce_buffer;
+    record_moment("backward of ", unit.name, ", reducing", reducing);
+    if (accumulates()) now_.communication -= unit.reduce_buffer;
+    reducing_ = unit.pending();
   }
 
   bool accumulates() const { return keeps_whole_gradients(plan_, layout_.mesh.sizes()); }
@@ -216,8 +224,13 @@ class Walk {
   double vocabulary_ = 0.0;  // this rank's slice at the head; 0 on stages without it
   StepUnits step_;
   const std::vector<UnitBytes>& units_;
-  MemoryComponents base_;
+  MemoryComponents base_;  // states, the same all through the step
+  // What is alive between two units: gathered parameters that were not freed, what is saved for
+  // units whose backward has not run yet, messages that wait for the end. While a unit runs, what
+  // it needs itself comes on top of it.
   Moment now_;
+  double reducing_ = 0;       // the messages of the reduction that is in flight in backward
+  bool has_buckets_ = false;  // the buckets' messages are there
   RankMemory peak_;
 };
 

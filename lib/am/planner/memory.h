@@ -16,10 +16,10 @@
 
 namespace am::planner {
 
-// Where a component saturates: then it is no prediction.
+// Where a component saturates: then it is not a prediction.
 inline constexpr int64_t kMostBytes = 4'000'000'000'000'000'000;
 
-// Bytes. Sources of the formulas stand at each in memory.cpp and activations.cpp.
+// Bytes. The sources of the formulas are named at each, in memory.cpp and activations.cpp.
 struct MemoryComponents {
   int64_t parameters = 0;  // sharded storage, padding included
   int64_t gradients = 0;   // same layout and dtype

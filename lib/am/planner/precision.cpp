@@ -2,6 +2,9 @@
 
 #include <variant>
 
+#include "am/base/error.h"
+#include "am/base/text.h"
+
 namespace am::planner {
 
 StepPrecision resolve_precision(const config::Plan& plan) {
@@ -16,6 +19,12 @@ StepPrecision resolve_precision(const config::Plan& plan) {
     if (megatron->grad_reduce_in_fp32) precision.reduce = "float32";
   }
   return precision;
+}
+
+int64_t dtype_size(std::string_view dtype) {
+  if (dtype == "float32") return 4;
+  if (dtype == "bfloat16" || dtype == "float16") return 2;
+  throw Error(ErrorKind::kInternal, cat("dtype \"", dtype, "\" has no known size"));
 }
 
 bool scales_loss(const config::Plan& plan) {

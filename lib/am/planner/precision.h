@@ -1,7 +1,9 @@
 // The dtypes of a step: what is stored, what is computed with, what is reduced.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "am/config/plan.h"
 
@@ -17,6 +19,9 @@ struct StepPrecision {
 // fsdp2: the mixed-precision policy over the plan's dtype. The others compute with what they store;
 // megatron_fsdp reduces in float32 when asked to.
 StepPrecision resolve_precision(const config::Plan& plan);
+
+// Bytes of one element: of "float32", "bfloat16" or "float16".
+int64_t dtype_size(std::string_view dtype);
 
 // Whether gradients pass through float16, where most would be zero without a loss scale: something
 // computes, reduces or hands out logits in it.

@@ -149,21 +149,24 @@ class Search {
   // The plan with the figures of the other commands, where it fits and is not slower than
   // `slowest`.
   std::optional<FoundLayout> verify(const Candidate& candidate, double slowest) {
-    const Workload& job = space_.workload_of(candidate);
+    const Workload& workload = space_.workload_of(candidate);
     FoundLayout found;
-    found.time = estimate_step_time(job, request_.gpu, calibration_.constants);
+    found.time = estimate_step_time(workload, request_.gpu, calibration_.constants);
     found.step_seconds = found.time.seconds;
     if (found.step_seconds > slowest) return std::nullopt;
-    found.tokens_per_second_per_gpu = job.step_tokens() / found.step_seconds / job.world();
-    found.mfu = flops_per_token_ * found.tokens_per_second_per_gpu / peak_flops(job, request_.gpu);
+    found.tokens_per_second_per_gpu =
+        workload.step_tokens() / found.step_seconds / workload.world();
+    found.mfu =
+        flops_per_token_ * found.tokens_per_second_per_gpu / peak_flops(workload, request_.gpu);
     found.plan = space_.plan_of(candidate);
     found.runs = limits_of(found.plan, request_.model, candidate.mesh).empty();
     const bool by_formula = !runs_automesh(found.plan);
-    const auto stages = by_formula ? formula_of_stages(job) : walked_stages(candidate, found.plan);
+    const auto stages =
+        by_formula ? formula_of_stages(workload) : walked_stages(candidate, found.plan);
     found.peak_bytes = fullest(stages).components.total();
     if (by_formula) return found;
     const auto bytes = static_cast<double>(found.peak_bytes);
-    if (fit_into(*job.implementation, bytes, request_.gpu) != Fit::kFits) return std::nullopt;
+    if (fit_into(*workload.implementation, bytes, request_.gpu) != Fit::kFits) return std::nullopt;
     return found;
   }
 

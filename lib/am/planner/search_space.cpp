@@ -17,6 +17,16 @@ using Checkpointing = config::ActivationCheckpointing;
 
 constexpr std::array<int64_t, 4> kMicroBatches = {1, 2, 4, 8};
 
+struct ScheduleChoice {
+  const char* name;
+  int64_t virtual_stages;
+};
+constexpr std::array<ScheduleChoice, 5> kSchedules = {{{"1f1b", 1},
+                                                       {"interleaved_1f1b", 2},
+                                                       {"interleaved_1f1b", 4},
+                                                       {"interleaved_zero_bubble", 2},
+                                                       {"zbv_zero_bubble", 2}}};
+
 std::vector<config::DistributedConfig> strategies_named(const std::string& name) {
   std::vector<config::DistributedConfig> all;
   const bool every = name == "all";
@@ -55,15 +65,6 @@ std::string first_error(const Diagnostics& found) {
 
 }  // namespace
 
-const std::vector<SearchSpace::ScheduleChoice>& SearchSpace::schedules() {
-  static const std::vector<ScheduleChoice> kSchedules = {{"1f1b", 1},
-                                                         {"interleaved_1f1b", 2},
-                                                         {"interleaved_1f1b", 4},
-                                                         {"interleaved_zero_bubble", 2},
-                                                         {"zbv_zero_bubble", 2}};
-  return kSchedules;
-}
-
 SearchSpace::SearchSpace(const SearchRequest& request, const CostConstants& constants)
     : request_(request),
       constants_(constants),
@@ -79,7 +80,7 @@ SearchSpace::SearchSpace(const SearchRequest& request, const CostConstants& cons
   base_.mesh.ranks_per_node = static_cast<int64_t>(request.gpu.gpus_per_node);
   base_.file = "search.toml";
   scratch_ = base_;
-  job_.model = shape_of(request.model);
+  workload_.model = shape_of(request.model);
 }
 
 std::vector<Candidate> SearchSpace::walk(SearchResult& result) {
@@ -177,7 +178,7 @@ void SearchSpace::walk_options(Candidate candidate) {
 }
 
 void SearchSpace::walk_schedules(Candidate candidate) {
-  for (size_t i = 0; i < schedules().size(); ++i) {
+  for (size_t i = 0; i < kSchedules.size(); ++i) {
     if (i > 0 && candidate.mesh.pp == 1) break;
     candidate.schedule = static_cast<int>(i);
     set_options(candidate, scratch_);
@@ -195,15 +196,15 @@ void SearchSpace::walk_schedules(Candidate candidate) {
 void SearchSpace::walk_checkpointing(Candidate candidate) {
   const bool fsdp2 = is_fsdp2(strategies_[static_cast<size_t>(candidate.strategy)]);
   const bool accumulates = candidate.micro_batches > 1;
-  bool fits = true;
+  const char* misfit = nullptr;
   for (const auto mode : {Checkpointing::kFull, Checkpointing::kSelective, Checkpointing::kOff}) {
     if (!fsdp2 && mode == Checkpointing::kSelective) continue;
     candidate.checkpointing = mode;
     candidate.defers_reduction = fsdp2 && !accumulates;  // its default, where it changes nothing
-    fits = consider(candidate, fits);
+    misfit = consider(candidate, misfit);
     if (!fsdp2 || !accumulates) continue;
     candidate.defers_reduction = true;
-    consider(candidate, fits);
+    consider(candidate, misfit);
   }
 }
 
@@ -221,7 +222,7 @@ void SearchSpace::set_mesh(const Candidate& candidate, config::Plan& plan) const
 }
 
 void SearchSpace::set_options(const Candidate& candidate, config::Plan& plan) const {
-  const ScheduleChoice& schedule = schedules()[static_cast<size_t>(candidate.schedule)];
+  const ScheduleChoice& schedule = kSchedules[static_cast<size_t>(candidate.schedule)];
   plan.train.micro_batch_size = candidate.micro_batch;
   plan.pipeline.schedule = schedule.name;
   plan.pipeline.virtual_stages = schedule.virtual_stages;
@@ -283,44 +284,44 @@ const SearchSpace::Cut& SearchSpace::cut_of(const Candidate& candidate) {
 void SearchSpace::set_stages(const Candidate& candidate) {
   const Cut& cut = cut_of(candidate);
   set_options(candidate, scratch_);
-  job_.layout = sketch_stages(scratch_, request_.model, candidate.mesh, cut.cuts);
+  workload_.layout = sketch_stages(scratch_, request_.model, candidate.mesh, cut.cuts);
   // Of all layers, where any is: the mode is chosen later.
-  for (StageSketch& stage : job_.layout.stages) stage.checkpointed = stage.layers;
-  fill_workload(job_, scratch_, cut.sample, candidate.mesh);
+  for (StageSketch& stage : workload_.layout.stages) stage.checkpointed = stage.layers;
+  fill_workload(workload_, scratch_, cut.sample, candidate.mesh);
 }
 
 const Workload& SearchSpace::workload_of(const Candidate& candidate) {
   set_mesh(candidate, scratch_);
   set_stages(candidate);
-  return job_;
+  return workload_;
 }
 
-// Whether it fits; `possible`: false when one that takes less does not.
-bool SearchSpace::consider(Candidate candidate, bool possible) {
+// Why it does not fit, null where it does. `misfit`: why one that takes less memory does not.
+const char* SearchSpace::consider(Candidate candidate, const char* misfit) {
   ++result_->considered;
-  if (!possible) {
-    drop(last_misfit_);
-    return false;
+  if (misfit != nullptr) {
+    drop(misfit);
+    return misfit;
   }
-  job_.recompute = candidate.checkpointing;
+  workload_.recompute = candidate.checkpointing;
   if (is_fsdp2(strategies_[static_cast<size_t>(candidate.strategy)])) {
-    job_.defers_reduction = candidate.defers_reduction && candidate.micro_batches > 1;
+    workload_.defers_reduction = candidate.defers_reduction && candidate.micro_batches > 1;
   }
-  const PeakMemory peak = worst_peak_memory(job_);
+  const PeakMemory peak = worst_peak_memory(workload_);
   const bool is_walked = request_.implementation == &automesh_implementation();
   const double least = peak.total() * (is_walked ? kLeastOfFormula : 1.0);
-  if (fit_into(*job_.implementation, least, request_.gpu) != Fit::kFits) {
-    last_misfit_ = peak.states() + peak.unsharded > 0.7 * request_.gpu.memory_bytes
-                       ? "parameters, gradients and optimizer do not fit"
-                       : "activations and logits do not fit";
-    drop(last_misfit_);
-    return false;
+  if (fit_into(*workload_.implementation, least, request_.gpu) != Fit::kFits) {
+    misfit = peak.states() + peak.unsharded > 0.7 * request_.gpu.memory_bytes
+                 ? "parameters, gradients and optimizer do not fit"
+                 : "activations and logits do not fit";
+    drop(misfit);
+    return misfit;
   }
   candidate.bytes = peak.total();
-  candidate.least_seconds = least_step_time(job_, request_.gpu, constants_).seconds;
+  candidate.least_seconds = least_step_time(workload_, request_.gpu, constants_).seconds;
   ++result_->feasible;
   candidates_.push_back(candidate);
-  return true;
+  return nullptr;
 }
 
 void SearchSpace::refuse(std::string_view rule) {

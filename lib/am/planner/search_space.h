@@ -2,8 +2,7 @@
 // rules accept and that fits into a GPU's memory by formula.
 //
 //   SearchSpace space(request, constants);
-//   space.walk(result);
-//   space.candidates()[0].least_seconds;
+//   space.walk(result)[0].least_seconds;
 #pragma once
 
 #include <map>
@@ -22,7 +21,7 @@ namespace am::planner {
 struct Candidate {
   mesh::MeshSizes mesh;
   int strategy = 0;  // index into SearchSpace's
-  int schedule = 0;  // likewise
+  int schedule = 0;  // index into the schedules that are tried
   bool sequence_parallel = false;
   bool defers_reduction = false;  // fsdp2's key
   config::ActivationCheckpointing checkpointing = config::ActivationCheckpointing::kOff;
@@ -47,12 +46,6 @@ class SearchSpace {
   const Layout& sample_of(const Candidate& candidate) { return cut_of(candidate).sample; }
 
  private:
-  struct ScheduleChoice {
-    const char* name;
-    int64_t virtual_stages;
-  };
-  static const std::vector<ScheduleChoice>& schedules();
-
   // How a strategy on a mesh with these tp and ep cuts each kind of layer, and the first rule that
   // refuses it.
   struct Cut {
@@ -67,7 +60,7 @@ class SearchSpace {
   void walk_options(Candidate candidate);
   void walk_schedules(Candidate candidate);
   void walk_checkpointing(Candidate candidate);
-  bool consider(Candidate candidate, bool possible);
+  const char* consider(Candidate candidate, const char* misfit);
   void refuse(std::string_view rule);
   void drop(std::string_view reason);
 
@@ -84,9 +77,8 @@ class SearchSpace {
   config::Plan base_;
   config::Plan scratch_;  // of the candidate that is being sized up
   int64_t batch_ = 0;
-  Workload job_;
+  Workload workload_;
   std::map<std::tuple<int, int64_t, int64_t, bool>, Cut> cuts_;  // strategy, tp, ep, sequence
-  const char* last_misfit_ = "";
   std::vector<Candidate> candidates_;
   SearchResult* result_ = nullptr;
 };

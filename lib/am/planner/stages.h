@@ -12,9 +12,9 @@
 
 namespace am::planner {
 
-// Stage of every layer. Without split points the layers are dealt evenly, and those that are left
-// over go to the first stages, as AutoModel's pipeline does. Split points that make no sense (rule
-// "pp.split_points") are ignored.
+// Stage of every layer. Without split points the layers are assigned evenly, and those that are
+// left over go to the first stages, as AutoModel's pipeline does. Split points that make no sense
+// (rule "pp.split_points") are ignored.
 std::vector<int> stage_of_layers(const config::PipelineSection& pipeline, int64_t layers,
                                  int64_t stages);
 

@@ -6,7 +6,6 @@
 #include "am/base/text.h"
 #include "am/config/batch.h"
 #include "am/planner/buckets.h"
-#include "am/planner/dtype_size.h"
 #include "am/planner/layer_activations.h"
 #include "am/planner/precision.h"
 #include "am/planner/units.h"

@@ -18,7 +18,7 @@ void add_rule(std::string pattern, const std::string& style, const Span& where, 
               Diagnostics& found) {
   const auto parsed = model::parse_tp_style(style);
   if (!parsed.has_value()) {
-    found.error("tp.style", where, cat("\"", style, "\" is no tensor-parallel style"),
+    found.error("tp.style", where, cat("\"", style, "\" is not a tensor-parallel style"),
                 model::unknown_style_help(style));
     return;
   }

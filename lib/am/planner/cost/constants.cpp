@@ -6,10 +6,9 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/text.h"
-#include "am/base/units.h"
 #include "am/config/codec.h"
 #include "am/config/value.h"
-#include "am/planner/cost/facts.h"
+#include "am/planner/cost/embedded_files.h"
 
 namespace am::planner {
 namespace {
@@ -18,9 +17,9 @@ namespace {
 // 0.80 of an H100's, 0.78 of a B200's; of links: nccl-tests' bus bandwidths; of misaligned widths:
 // Anthony et al., 2024, whose models gained 39 % by better ones.
 constexpr std::array<ConstantSpec, kConstants> kSpecs = {{
-    {"gemm_ampere", 0.80, 0.2, "share of the bf16 peak that large products reach"},
-    {"gemm_hopper", 0.72, 0.2, "the same"},
-    {"gemm_blackwell", 0.68, 0.2, "the same"},
+    {"gemm_ampere", 0.80, 0.2, "share of an A100's bf16 peak that large products reach"},
+    {"gemm_hopper", 0.72, 0.2, "the same of an H100"},
+    {"gemm_blackwell", 0.68, 0.2, "the same of a B200"},
     {"gemm_hopper_fp8", 0.62, 0.2, "share of the fp8 peak"},
     {"gemm_blackwell_fp8", 0.60, 0.2, "share of the fp8 peak"},
     {"gemm_blackwell_fp4", 0.50, 0.3, "share of the fp4 peak"},
@@ -28,9 +27,9 @@ constexpr std::array<ConstantSpec, kConstants> kSpecs = {{
     {"half_output", 200.0, 0.7, "output width, likewise"},
     {"half_input", 150.0, 0.7, "input width, likewise"},
     {"half_expert_tokens", 500.0, 0.7, "tokens of one expert, likewise"},
-    {"misaligned", 1.39, 0.2, "factor of a product whose width is no multiple of 64"},
+    {"misaligned", 1.39, 0.2, "factor of a product whose width is not a multiple of 64"},
     {"attention", 0.55, 0.3, "attention's share of what products reach"},
-    {"attention_blackwell", 0.60, 0.3, "the same"},
+    {"attention_blackwell", 0.60, 0.3, "the same of a B200"},
     {"unfused_bytes", 12.0, 0.25,
      "bytes moved a score that stands in memory: written, masked, softmax, dropout"},
     {"hidden_traffic", 24.0, 0.5, "2-byte elements moved a token and hidden element, forward"},
@@ -88,7 +87,7 @@ class Reader {
 
   void unknown(const config::Member& member) {
     found_.error("cluster.calibration", member.key_span, cat("unknown key ", member.key),
-                 "`am-plan calibrate` writes such a file");
+                 "scripts/calibrate writes such a file");
   }
 
   std::optional<double> positive(const config::Member& member) {
@@ -113,21 +112,13 @@ class Reader {
   void held_out(const config::Member& member) {
     const auto value = positive(member);
     if (!value) return;
-    if (member.key == "runs") {
-      calibration_.runs = static_cast<int>(*value);
-    } else if (member.key == "time_median") {
-      calibration_.time_median = *value;
-    } else if (member.key == "time_90") {
-      calibration_.time_90 = *value;
-    } else if (member.key == "time_median_unseen") {
-      calibration_.time_median_unseen = *value;
-    } else if (member.key == "time_90_unseen") {
-      calibration_.time_90_unseen = *value;
-    } else if (member.key == "memory_90") {
-      calibration_.memory_90 = *value;
-    } else {
-      unknown(member);
+    for (const auto& [name, figure] : kHeldOut) {
+      if (member.key == name) {
+        calibration_.*figure = *value;
+        return;
+      }
     }
+    unknown(member);
   }
 
   void implementation(const config::Member& member) {
@@ -183,7 +174,7 @@ double CostConstants::at(std::string_view site) const {
 const Calibration& default_calibration() {
   static const Calibration calibration = [] {
     Diagnostics found;
-    auto parsed = parse_calibration(measured_fact("constants.toml"), "constants.toml", found);
+    auto parsed = parse_calibration(measured_file("constants.toml"), "constants.toml", found);
     AM_ASSERT(parsed.has_value(), "the calibration that is built in is valid");
     return *parsed;
   }();
@@ -198,34 +189,6 @@ std::optional<Calibration> load_calibration(const std::filesystem::path& file, c
     found.error("cluster.calibration", where, error.what(), "paths are relative to the plan file");
     return std::nullopt;
   }
-}
-
-std::string to_toml(const Calibration& calibration) {
-  const auto number = [](double value) { return format_general(value, 5); };
-  std::string text =
-      "# Constants of the time model, fitted to measured runs by `am-plan calibrate`.\n\n"
-      "[constants]\n";
-  for (size_t i = 0; i < kConstants; ++i) {
-    text += cat(kSpecs[i].name, " = ", number(calibration.constants.values[i]), "  # ",
-                kSpecs[i].meaning, "; prior ", number(kSpecs[i].prior), "\n");
-  }
-  text += "\n# |log(predicted / measured)| of runs that were held out\n[held_out]\n";
-  text += cat("runs = ", calibration.runs, "\ntime_median = ", number(calibration.time_median),
-              "\ntime_90 = ", number(calibration.time_90),
-              "\ntime_median_unseen = ", number(calibration.time_median_unseen),
-              "\ntime_90_unseen = ", number(calibration.time_90_unseen),
-              "\nmemory_90 = ", number(calibration.memory_90), "\n");
-  for (const auto& [name, factors] : calibration.constants.implementations) {
-    text += cat("\n[implementation.", name, "]\ncompute = ", number(factors.compute),
-                "\nhost = ", number(factors.host), "\n");
-  }
-  if (!calibration.constants.sites.empty()) {
-    text += "\n# factors of launching where runs were measured\n[sites]\n";
-    for (const auto& [name, factor] : calibration.constants.sites) {
-      text += cat("\"", name, "\" = ", number(factor), "\n");
-    }
-  }
-  return text;
 }
 
 }  // namespace am::planner

@@ -1,6 +1,6 @@
 // The constants of the time and memory models: how much of a peak real kernels reach, what overlaps
 // with what, what a launch costs. Each has a prior from published measurements and is fitted to
-// measured runs around it (calibrate.h); the result is a file, plans/measured/constants.toml.
+// measured runs around it (apps/calibrate); the result is a file, plans/measured/constants.toml.
 #pragma once
 
 #include <array>
@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "am/base/diagnostic.h"
 
@@ -29,7 +30,7 @@ enum class Constant {
   kHalfOutput,
   kHalfInput,
   kHalfExpertTokens,
-  kMisaligned,  // factor where a width is no multiple of what tensor cores take at once
+  kMisaligned,  // factor where a width is not a multiple of what tensor cores take at once
   // Attention: share of what matrix products reach.
   kAttention,
   kAttentionBlackwell,
@@ -96,14 +97,22 @@ struct Calibration {
   double time_median = 0.1, time_90 = 0.3;
   double time_median_unseen = 0.15, time_90_unseen = 0.5;
   double memory_90 = 0.15;
-  int runs = 0;
+  double runs = 0;
 };
+// By their names in the file.
+inline constexpr std::array<std::pair<std::string_view, double Calibration::*>, 6> kHeldOut = {{
+    {"runs", &Calibration::runs},
+    {"time_median", &Calibration::time_median},
+    {"time_90", &Calibration::time_90},
+    {"time_median_unseen", &Calibration::time_median_unseen},
+    {"time_90_unseen", &Calibration::time_90_unseen},
+    {"memory_90", &Calibration::memory_90},
+}};
 
 // The calibration that is built in.
 const Calibration& default_calibration();
-// From a file that `am-plan calibrate` wrote. Adds "cluster.calibration" for what is wrong in it.
+// From a file that scripts/calibrate wrote. Adds "cluster.calibration" for what is wrong in it.
 std::optional<Calibration> load_calibration(const std::filesystem::path& file, const Span& where,
                                             Diagnostics& found);
-std::string to_toml(const Calibration& calibration);
 
 }  // namespace am::planner

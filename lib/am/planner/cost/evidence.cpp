@@ -7,8 +7,8 @@
 namespace am::planner {
 namespace {
 
-bool has_experts(const Workload& job) {
-  const auto& layers = job.model.layers;
+bool has_experts(const Workload& workload) {
+  const auto& layers = workload.model.layers;
   return std::any_of(layers.begin(), layers.end(), [](const LayerGroup& group) {
     return group.profile.feed_forward.experts > 0;
   });
@@ -22,14 +22,14 @@ std::string_view product_of(const Gpu& gpu) {
 }
 
 template <typename Measured>
-Evidence evidence(const MeasuredRuns& runs, const Workload& job, const Gpu* gpu,
+Evidence evidence(const MeasuredRuns& runs, const Workload& workload, const Gpu* gpu,
                   const Measured& is_measured) {
   Evidence found;
   for (const MeasuredRun& run : runs) {
     if (run.test_job || !is_measured(run)) continue;
-    const bool same_who = run.job.implementation == job.implementation;
+    const bool same_who = run.workload.implementation == workload.implementation;
     const bool same_place = (gpu == nullptr || product_of(run.gpu) == product_of(*gpu)) &&
-                            has_experts(run.job) == has_experts(job);
+                            has_experts(run.workload) == has_experts(workload);
     found.of_implementation += same_who ? 1 : 0;
     found.on_gpu += same_place ? 1 : 0;
     found.of_this += same_who && same_place ? 1 : 0;
@@ -39,19 +39,17 @@ Evidence evidence(const MeasuredRuns& runs, const Workload& job, const Gpu* gpu,
 
 }  // namespace
 
-Evidence timed_evidence(const MeasuredRuns& runs, const Workload& job, const Gpu& gpu) {
-  return evidence(runs, job, &gpu, [](const MeasuredRun& run) {
-    return run.seconds.has_value() && *run.seconds > 0.0;
-  });
+Evidence timed_evidence(const MeasuredRuns& runs, const Workload& workload, const Gpu& gpu) {
+  return evidence(runs, workload, &gpu, [](const MeasuredRun& run) { return run.is_timed(); });
 }
 
-Evidence memory_evidence(const MeasuredRuns& runs, const Workload& job, const Gpu* gpu) {
-  return evidence(runs, job, gpu,
+Evidence memory_evidence(const MeasuredRuns& runs, const Workload& workload, const Gpu* gpu) {
+  return evidence(runs, workload, gpu,
                   [](const MeasuredRun& run) { return run.memory_bytes.has_value(); });
 }
 
-std::string_view kind_of_model(const Workload& job) {
-  return has_experts(job) ? "a model with experts" : "a dense model";
+std::string_view kind_of_model(const Workload& workload) {
+  return has_experts(workload) ? "a model with experts" : "a dense model";
 }
 
 }  // namespace am::planner

@@ -2,8 +2,8 @@
 // one with experts. Figures of how far predictions are off hold for those; of others they say
 // nothing.
 //
-//   const Evidence evidence = timed_evidence(built_in_runs(), job, gpu);
-//   if (evidence.of_this == 0) ...   // nobody has measured such a job
+//   const Evidence evidence = timed_evidence(built_in_runs(), workload, gpu);
+//   if (evidence.of_this == 0) ...   // nobody has measured such a workload
 #pragma once
 
 #include <string>
@@ -23,11 +23,11 @@ struct Evidence {
 };
 
 // Of the runs whose step was timed.
-Evidence timed_evidence(const MeasuredRuns& runs, const Workload& job, const Gpu& gpu);
+Evidence timed_evidence(const MeasuredRuns& runs, const Workload& workload, const Gpu& gpu);
 // Of those whose memory was measured. `gpu` null: on any.
-Evidence memory_evidence(const MeasuredRuns& runs, const Workload& job, const Gpu* gpu);
+Evidence memory_evidence(const MeasuredRuns& runs, const Workload& workload, const Gpu* gpu);
 
 // "a dense model", "a model with experts"
-std::string_view kind_of_model(const Workload& job);
+std::string_view kind_of_model(const Workload& workload);
 
 }  // namespace am::planner

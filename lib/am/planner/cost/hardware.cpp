@@ -11,7 +11,7 @@
 #include "am/base/units.h"
 #include "am/config/codec.h"
 #include "am/config/value.h"
-#include "am/planner/cost/facts.h"
+#include "am/planner/cost/embedded_files.h"
 
 namespace am::planner {
 namespace {
@@ -129,7 +129,7 @@ GpuGeneration Gpu::generation() const {
 
 std::vector<std::string> gpu_names() {
   std::vector<std::string> names;
-  for (const Fact& fact : cluster_facts()) names.emplace_back(fact.name);
+  for (const EmbeddedFile& file : cluster_files()) names.emplace_back(file.name);
   return names;
 }
 
@@ -145,9 +145,9 @@ std::optional<Gpu> find_gpu(std::string_view name, const std::filesystem::path& 
     }
   }
   const std::string wanted = lower(name);
-  for (const Fact& fact : cluster_facts()) {
-    if (wanted == fact.name || has_alias(fact.text, wanted)) {
-      return parse_gpu(fact.text, std::string(fact.name), cat("plans/clusters/", fact.name), found);
+  for (const EmbeddedFile& file : cluster_files()) {
+    if (wanted == file.name || has_alias(file.text, wanted)) {
+      return parse_gpu(file.text, std::string(file.name), cat("plans/clusters/", file.name), found);
     }
   }
   const std::vector<std::string> names = gpu_names();

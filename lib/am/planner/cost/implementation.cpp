@@ -8,7 +8,7 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/config/value.h"
-#include "am/planner/cost/facts.h"
+#include "am/planner/cost/embedded_files.h"
 
 namespace am::planner {
 namespace {
@@ -59,7 +59,7 @@ const std::vector<Implementation>& table() {
   static const std::vector<Implementation> rows = [] {
     Diagnostics found;
     const auto root =
-        config::read_toml(measured_fact("implementations.toml"), "implementations.toml", found);
+        config::read_toml(measured_file("implementations.toml"), "implementations.toml", found);
     AM_ASSERT(root.has_value(), "the implementations that are built in are TOML");
     std::vector<Implementation> read_rows;
     for (const config::Member& section : root->members) {

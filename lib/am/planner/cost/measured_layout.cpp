@@ -52,18 +52,19 @@ config::PipelineSection stages_of(int64_t layers, int64_t stages) {
 }  // namespace
 
 // The first layers come first.
-void sketch_layout(const ModelExtras& extras, double checkpointed, Workload& job) {
-  const ModelShape& model = job.model;
-  LayoutSketch& layout = job.layout = {};
+void sketch_layout(const ModelExtras& extras, double checkpointed, Workload& workload) {
+  const ModelShape& model = workload.model;
+  LayoutSketch& layout = workload.layout = {};
   int64_t layers = 0;
   for (const LayerGroup& group : model.layers) {
     const LayerElements of = elements_of(model.hidden, extras.biases, group.profile);
-    layout.of_layer.push_back({of.cut / job.tp + of.whole, of.experts / (job.ep * job.expert_tp)});
+    layout.of_layer.push_back(
+        {of.cut / workload.tp + of.whole, of.experts / (workload.ep * workload.expert_tp)});
     layers += std::llround(group.count);
   }
-  layout.table = local_vocabulary(job) * model.hidden;
-  const auto owners =
-      pipeline::stage_owners(job.schedule, std::llround(job.pp), std::llround(job.virtual_stages));
+  layout.table = local_vocabulary(workload) * model.hidden;
+  const auto owners = pipeline::stage_owners(workload.schedule, std::llround(workload.pp),
+                                             std::llround(workload.virtual_stages));
   const size_t kinds = model.layers.size();
   layout.stages = empty_stages(owners, kinds);
   const auto stages = static_cast<int64_t>(owners.size());
@@ -82,11 +83,14 @@ void sketch_layout(const ModelExtras& extras, double checkpointed, Workload& job
   const bool has_head = !extras.tied || owners.back() != owners.front();
   layout.stages.back().parameters.dense += model.hidden + (has_head ? layout.table : 0.0);
 
-  layout.dense = {.shards = job.dp_shard * job.cp, .replicas = job.dp_replicate, .stride = job.tp};
-  const double expert_stride = job.ep * job.expert_tp;
-  layout.experts = {.shards = std::max(1.0, job.dp_shard * job.cp * job.tp / expert_stride),
-                    .replicas = job.dp_replicate,
-                    .stride = expert_stride};
+  layout.dense = {.shards = workload.dp_shard * workload.cp,
+                  .replicas = workload.dp_replicate,
+                  .stride = workload.tp};
+  const double expert_stride = workload.ep * workload.expert_tp;
+  layout.experts = {
+      .shards = std::max(1.0, workload.dp_shard * workload.cp * workload.tp / expert_stride),
+      .replicas = workload.dp_replicate,
+      .stride = expert_stride};
 }
 
 }  // namespace am::planner

@@ -15,6 +15,6 @@ struct ModelExtras {
 
 // Fills the layout of a job whose model, axes and implementation are there. `checkpointed`: the
 // share of its layers that its recomputation concerns.
-void sketch_layout(const ModelExtras& extras, double checkpointed, Workload& job);
+void sketch_layout(const ModelExtras& extras, double checkpointed, Workload& workload);
 
 }  // namespace am::planner

@@ -10,7 +10,7 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/planner/cost/csv.h"
-#include "am/planner/cost/facts.h"
+#include "am/planner/cost/embedded_files.h"
 #include "am/planner/cost/measured_layout.h"
 #include "am/planner/cost/peak_memory.h"
 
@@ -37,7 +37,7 @@ struct Column {
 };
 
 // Whole quantities may be fractions where a source gives only their product.
-constexpr std::array<Column<Workload, double>, 14> kOfJob = {{
+constexpr std::array<Column<Workload, double>, 14> kOfWorkload = {{
     {"dp_replicate", &Workload::dp_replicate, kRanks},
     {"dp_shard", &Workload::dp_shard, {.least = 0.01, .most = kMostRanks, .absent = 1.0}},
     {"cp", &Workload::cp, kRanks},
@@ -137,16 +137,16 @@ class RowReader {
     run_.group = text("group");
     run_.model = text("model");
     run_.test_job = flag("test_job");
-    run_.job.site = text("site");
+    run_.workload.site = text("site");
     read_gpu();
     read_model();
     read_numerics();
-    read(kOfJob, run_.job);
-    job_.schedule = job_.virtual_stages > 1.0 ? "interleaved_1f1b" : "1f1b";
+    read(kOfWorkload, run_.workload);
+    workload_.schedule = workload_.virtual_stages > 1.0 ? "interleaved_1f1b" : "1f1b";
     const double checkpointed = number("recomputed_layers", {.absent = 1.0});
     // What follows counts with these.
     if (found_.errors() > before) return std::nullopt;
-    sketch_layout(extras_, checkpointed, job_);
+    sketch_layout(extras_, checkpointed, workload_);
     read_results();
     if (found_.errors() > before) return std::nullopt;
     return std::move(run_);
@@ -214,7 +214,7 @@ class RowReader {
 
   // A config.json's, or that of the sizes in the row.
   void read_model() {
-    ModelShape& shape = job_.model;
+    ModelShape& shape = workload_.model;
     extras_.learned_positions = number("positions", {.most = 1e9});
     if (!text("config").empty()) return read_config();
     extras_.tied = flag("tied");
@@ -237,7 +237,7 @@ class RowReader {
     try {
       const auto config = model::load_config(text("config"), found_);
       if (!config) return;
-      job_.model = shape_of(*config);
+      workload_.model = shape_of(*config);
       extras_.tied = config->tie_word_embeddings;
       extras_.biases = config->mlp_bias;
     } catch (const Error& error) {
@@ -247,31 +247,34 @@ class RowReader {
 
   void read_numerics() {
     if (const Implementation* named = find_implementation(text("implementation"))) {
-      job_.implementation = named;
+      workload_.implementation = named;
     } else {
       std::vector<std::string> known;
       for (const Implementation& row : implementations()) known.emplace_back(row.name);
       wrong("implementation", join(known, ", "));
     }
-    job_.format = word<ComputeFormat>("format", kFormats);
-    job_.recompute = word<Mode>("recompute", kModes);
-    job_.unfused_attention = job_.implementation->unfused_attention || flag("unfused_attention");
-    job_.sequence_parallel = flag("sequence_parallel");
-    job_.sharding = static_cast<Sharding>(std::llround(number("zero_stage", {.most = 3.0})));
+    workload_.format = word<ComputeFormat>("format", kFormats);
+    workload_.recompute = word<Mode>("recompute", kModes);
+    workload_.unfused_attention =
+        workload_.implementation->unfused_attention || flag("unfused_attention");
+    workload_.sequence_parallel = flag("sequence_parallel");
+    workload_.sharding = static_cast<Sharding>(std::llround(number("zero_stage", {.most = 3.0})));
   }
 
   void read_results() {
     // FSDP2 under a pipeline: gathered once a step, reduced at its end.
-    const bool once = job_.sharding == Sharding::kParameters && job_.pp > 1.0;
-    job_.reshards = !once;
-    job_.defers_reduction = once || job_.sharding != Sharding::kParameters;
-    if (text("reduce_bytes").empty()) job_.reduce_bytes = job_.implementation->reduce_bytes;
+    const bool once = workload_.sharding == Sharding::kParameters && workload_.pp > 1.0;
+    workload_.reshards = !once;
+    workload_.defers_reduction = once || workload_.sharding != Sharding::kParameters;
+    if (text("reduce_bytes").empty()) {
+      workload_.reduce_bytes = workload_.implementation->reduce_bytes;
+    }
     constexpr Legal kPositive = {.least = 1e-9, .most = 1e12};
     if (!text("step_seconds").empty()) {
       run_.seconds = number("step_seconds", kPositive);
     } else if (!text("tokens_per_second_per_gpu").empty()) {
-      run_.seconds =
-          job_.step_tokens() / (number("tokens_per_second_per_gpu", kPositive) * job_.world());
+      run_.seconds = workload_.step_tokens() /
+                     (number("tokens_per_second_per_gpu", kPositive) * workload_.world());
     }
     if (!text("memory_gib").empty()) {
       run_.memory_bytes = number("memory_gib", kPositive) * 1024.0 * 1024.0 * 1024.0;
@@ -288,9 +291,9 @@ class RowReader {
   // least with which it fits.
   void infer_recomputation() {
     for (const Mode mode : {Mode::kOff, Mode::kSelective, Mode::kFull}) {
-      job_.recompute = mode;
-      const double bytes = worst_peak_memory(job_).total();
-      if (fit_into(*job_.implementation, bytes, run_.gpu) != Fit::kTooLarge) return;
+      workload_.recompute = mode;
+      const double bytes = worst_peak_memory(workload_).total();
+      if (fit_into(*workload_.implementation, bytes, run_.gpu) != Fit::kTooLarge) return;
     }
   }
 
@@ -299,7 +302,7 @@ class RowReader {
   Gpus& gpus_;
   Diagnostics& found_;
   MeasuredRun run_;
-  Workload& job_ = run_.job;
+  Workload& workload_ = run_.workload;
   ModelExtras extras_;
 };
 
@@ -320,7 +323,7 @@ MeasuredRuns read_measured_runs(std::string_view text, const std::string& file,
 
 MeasuredRuns built_in_runs() {
   Diagnostics found;
-  return read_measured_runs(measured_fact("runs.csv"), "plans/measured/runs.csv", found);
+  return read_measured_runs(measured_file("runs.csv"), "plans/measured/runs.csv", found);
 }
 
 }  // namespace am::planner

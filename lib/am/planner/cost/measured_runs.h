@@ -35,7 +35,7 @@ struct MeasuredRun {
   std::string source;  // "Megatron-Bridge 26.04 NeMo Container"
   std::string model;
   std::string group;  // equal for runs of one layout
-  Workload job;
+  Workload workload;
   Gpu gpu;
   bool test_job = false;               // a tiny model of a functional test
   std::optional<double> seconds;       // of one step
@@ -44,6 +44,8 @@ struct MeasuredRun {
   bool last_stage = false;  // whose memory: the last pipeline stage's, or the worst
   bool first_stage = false;
   bool out_of_memory = false;  // did not run
+
+  bool is_timed() const { return seconds.has_value() && *seconds > 0.0; }
 };
 
 using MeasuredRuns = std::vector<MeasuredRun>;

@@ -34,12 +34,12 @@ Repeated repeated_by(config::ActivationCheckpointing mode) {
   return {};
 }
 
-PassTimes::PassTimes(const Workload& job, const Gpu& gpu, const CostConstants& constants)
-    : job_(job),
+PassTimes::PassTimes(const Workload& workload, const Gpu& gpu, const CostConstants& constants)
+    : workload_(workload),
       gpu_(gpu),
       c_(constants),
-      own_(constants.of(job.implementation->name)),
-      own_host_(own_.host * constants.at(job.site)) {
+      own_(constants.of(workload.implementation->name)),
+      own_host_(own_.host * constants.at(workload.site)) {
   set_rates();
   set_links();
 }
@@ -55,21 +55,21 @@ void PassTimes::set_rates() {
                                    : Constant::kGemmAmpere);
   bf16_rate_ = share * gpu_.bf16_flops;
   rate_ = bf16_rate_;
-  if (job_.format == ComputeFormat::kFp32 && gpu_.fp32_flops > 0.0) {
+  if (workload_.format == ComputeFormat::kFp32 && gpu_.fp32_flops > 0.0) {
     rate_ = bf16_rate_ = share * gpu_.fp32_flops;
-  } else if (job_.format == ComputeFormat::kFp4 && gpu_.fp4_flops > 0.0) {
+  } else if (workload_.format == ComputeFormat::kFp4 && gpu_.fp4_flops > 0.0) {
     rate_ = c(Constant::kGemmBlackwellFp4) * gpu_.fp4_flops;
-  } else if (job_.format >= ComputeFormat::kFp8 && gpu_.fp8_flops > 0.0) {
+  } else if (workload_.format >= ComputeFormat::kFp8 && gpu_.fp8_flops > 0.0) {
     rate_ = c(blackwell ? Constant::kGemmBlackwellFp8 : Constant::kGemmHopperFp8) * gpu_.fp8_flops;
   }
   attention_rate_ =
       bf16_rate_ * c(blackwell ? Constant::kAttentionBlackwell : Constant::kAttention);
   host_ = blackwell ? c(Constant::kLaunchBlackwell) : hopper ? c(Constant::kLaunchHopper) : 1.0;
-  traffic_ = job_.compute_bytes / gpu_.memory_bandwidth;
-  if (job_.format == ComputeFormat::kFp8 || job_.format == ComputeFormat::kFp4) {
+  traffic_ = workload_.compute_bytes / gpu_.memory_bandwidth;
+  if (workload_.format == ComputeFormat::kFp8 || workload_.format == ComputeFormat::kFp4) {
     traffic_ *= c(Constant::kNarrowTraffic);
   }
-  if (job_.implementation->eager) traffic_ *= c(Constant::kEagerTraffic);
+  if (workload_.implementation->eager) traffic_ *= c(Constant::kEagerTraffic);
 }
 
 void PassTimes::set_links() {
@@ -77,13 +77,15 @@ void PassTimes::set_links() {
   link_ = c(ampere ? Constant::kLinkAmpere : Constant::kLink) * gpu_.link_bandwidth;
   network_ = c(Constant::kNetwork) * gpu_.nic_bandwidth;
   // A plan that uses a part of each node's GPUs uses that part of the links' domain.
-  const double used = job_.ranks_per_node > 0.0 ? job_.ranks_per_node / gpu_.gpus_per_node : 1.0;
+  const double used =
+      workload_.ranks_per_node > 0.0 ? workload_.ranks_per_node / gpu_.gpus_per_node : 1.0;
   domain_ = std::max(1.0, gpu_.link_domain * std::min(1.0, used));
 }
 
 double PassTimes::bandwidth(double ranks, double stride) const {
   if (ranks * stride <= domain_) return link_;
-  const double in_domain = std::max(1.0, std::min(ranks, std::min(domain_, job_.world()) / stride));
+  const double in_domain =
+      std::max(1.0, std::min(ranks, std::min(domain_, workload_.world()) / stride));
   return std::min(link_, network_ * in_domain);
 }
 
@@ -104,9 +106,9 @@ double PassTimes::product(double tokens, double in, double out) const {
 }
 
 double PassTimes::projections(const model::AttentionProfile& a) const {
-  const double T = job_.local_tokens();
-  const double h = job_.model.hidden;
-  const double tp = job_.tp;
+  const double T = workload_.local_tokens();
+  const double h = workload_.model.hidden;
+  const double tp = workload_.tp;
   const auto n = static_cast<double>(a.heads);
   const auto qk = static_cast<double>(a.qk_head_dim);
   const auto v = static_cast<double>(a.v_head_dim);
@@ -126,11 +128,11 @@ double PassTimes::projections(const model::AttentionProfile& a) const {
 
 // Scores and their product with the values, forward.
 double PassTimes::attention(const model::AttentionProfile& a) const {
-  const double T = job_.local_tokens();
-  const double S = job_.sequence;
-  const double heads = static_cast<double>(a.heads) / job_.tp;
+  const double T = workload_.local_tokens();
+  const double S = workload_.sequence;
+  const double heads = static_cast<double>(a.heads) / workload_.tp;
   const double width = static_cast<double>(a.qk_head_dim + a.v_head_dim);
-  if (job_.unfused_attention) {
+  if (workload_.unfused_attention) {
     const double scores = T * S * heads;
     return (2.0 * scores * width / attention_rate_ +
             c(Constant::kUnfusedBytes) * scores / gpu_.memory_bandwidth) *
@@ -142,27 +144,27 @@ double PassTimes::attention(const model::AttentionProfile& a) const {
 
 // Tokens that this rank's experts take, all of them together, when experts are taken evenly.
 double PassTimes::expert_tokens(const model::FeedForwardProfile& f) const {
-  return job_.local_tokens() * static_cast<double>(f.experts_per_token) / job_.sequence_parts() *
-         (job_.sequence_parallel ? job_.expert_tp : 1.0);
+  return workload_.local_tokens() * static_cast<double>(f.experts_per_token) /
+         workload_.sequence_parts() * (workload_.sequence_parallel ? workload_.expert_tp : 1.0);
 }
 
 Pass PassTimes::feed_forward(const model::FeedForwardProfile& f) const {
   Pass pass;
-  const double T = job_.local_tokens();
-  const double h = job_.model.hidden;
+  const double T = workload_.local_tokens();
+  const double h = workload_.model.hidden;
   const double matrices = f.gated ? 2.0 : 1.0;
   const double wide = c(Constant::kMlpTraffic) * traffic_ * own_.compute;
   for (const int64_t width : {f.dense_width, f.shared_width}) {
     if (width == 0) continue;
-    const double F = static_cast<double>(width) / job_.tp;
+    const double F = static_cast<double>(width) / workload_.tp;
     pass.products += product(T, h, matrices * F) + product(T, F, h);
     pass.memory_bound += wide * T * F;
   }
   if (f.experts == 0) return pass;
-  const double F = static_cast<double>(f.expert_width) / job_.expert_tp;
+  const double F = static_cast<double>(f.expert_width) / workload_.expert_tp;
   const double mine = expert_tokens(f);
-  const double each = job_.local_tokens() * job_.ep * static_cast<double>(f.experts_per_token) /
-                      static_cast<double>(f.experts);
+  const double each = workload_.local_tokens() * workload_.ep *
+                      static_cast<double>(f.experts_per_token) / static_cast<double>(f.experts);
   const double slow = 1.0 + c(Constant::kHalfExpertTokens) / std::max(each, 1.0) +
                       c(Constant::kHalfOutput) / std::max(F, 1.0);
   pass.products += 2.0 * mine * (matrices + 1.0) * h * F / rate_ * slow * own_.compute;
@@ -171,26 +173,26 @@ Pass PassTimes::feed_forward(const model::FeedForwardProfile& f) const {
 }
 
 double PassTimes::launch_floor(bool experts) const {
-  double floor = c(job_.implementation->old_launch ? Constant::kLaunchOld : Constant::kLaunch);
+  double floor = c(workload_.implementation->old_launch ? Constant::kLaunchOld : Constant::kLaunch);
   if (experts) floor += c(Constant::kLaunchExperts);
   return floor * host_ * own_host_;
 }
 
 Passes PassTimes::layer(const model::LayerProfile& profile) const {
-  const double T = job_.local_tokens();
-  const double h = job_.model.hidden;
+  const double T = workload_.local_tokens();
+  const double h = workload_.model.hidden;
   Pass forward = feed_forward(profile.feed_forward);
   forward.products += projections(profile.attention);
   forward.attention = attention(profile.attention);
   forward.memory_bound += c(Constant::kHiddenTraffic) * T * h * traffic_ * own_.compute *
-                          (0.5 / job_.sequence_parts() + 0.5 / job_.tp);
+                          (0.5 / workload_.sequence_parts() + 0.5 / workload_.tp);
 
   Passes passes{forward, {}, {}};
   // As much for the gradients of inputs as for those of weights that train.
   const double trained =
-      std::min(1.0, job_.layout.trained / std::max(job_.layout.backward_layers, 1e-9));
+      std::min(1.0, workload_.layout.trained / std::max(workload_.layout.backward_layers, 1e-9));
   passes.backward.products = (1.0 + trained) * forward.products;
-  passes.backward.attention = (job_.unfused_attention ? 2.0 : 2.5) * forward.attention;
+  passes.backward.attention = (workload_.unfused_attention ? 2.0 : 2.5) * forward.attention;
   passes.backward.memory_bound = 2.0 * forward.memory_bound;
   const double floor = launch_floor(profile.feed_forward.experts > 0);
   add_launching(floor, passes.forward);
@@ -201,7 +203,7 @@ Passes PassTimes::layer(const model::LayerProfile& profile) const {
 }
 
 void PassTimes::add_recomputation(const model::LayerProfile& profile, Passes& passes) const {
-  switch (job_.recompute) {
+  switch (workload_.recompute) {
     case config::ActivationCheckpointing::kOff:
       return;
     case config::ActivationCheckpointing::kFull:
@@ -222,26 +224,26 @@ void PassTimes::add_recomputation(const model::LayerProfile& profile, Passes& pa
 }
 
 void PassTimes::add_communication(const model::LayerProfile& profile, Passes& passes) const {
-  const double T = job_.local_tokens();
-  const double h = job_.model.hidden;
-  const double bytes = job_.product_bytes;
-  if (job_.tp > 1.0) {
-    const double sent = 2.0 * 2.0 * T * h * bytes * (job_.tp - 1.0) / job_.tp;
-    const double waiting = 2.0 * c(Constant::kTpLatency) * std::log2(job_.tp);
-    const double exposed = job_.implementation->overlaps_tp ? c(Constant::kTpExposed) : 1.0;
-    const double seconds = (sent / bandwidth(job_.tp, 1.0) + waiting) * exposed;
+  const double T = workload_.local_tokens();
+  const double h = workload_.model.hidden;
+  const double bytes = workload_.product_bytes;
+  if (workload_.tp > 1.0) {
+    const double sent = 2.0 * 2.0 * T * h * bytes * (workload_.tp - 1.0) / workload_.tp;
+    const double waiting = 2.0 * c(Constant::kTpLatency) * std::log2(workload_.tp);
+    const double exposed = workload_.implementation->overlaps_tp ? c(Constant::kTpExposed) : 1.0;
+    const double seconds = (sent / bandwidth(workload_.tp, 1.0) + waiting) * exposed;
     passes.forward.tp += seconds;
     passes.backward.tp += seconds;
   }
-  if (job_.cp > 1.0) {
-    const double sent = (job_.cp - 1.0) * T * key_value_width(profile.attention) * bytes;
-    const double seconds = sent / bandwidth(job_.cp, job_.tp) * c(Constant::kCpExposed);
+  if (workload_.cp > 1.0) {
+    const double sent = (workload_.cp - 1.0) * T * key_value_width(profile.attention) * bytes;
+    const double seconds = sent / bandwidth(workload_.cp, workload_.tp) * c(Constant::kCpExposed);
     passes.forward.cp += seconds;
     passes.backward.cp += 2.0 * seconds;
   }
-  if (job_.ep > 1.0 && profile.feed_forward.experts > 0) {
+  if (workload_.ep > 1.0 && profile.feed_forward.experts > 0) {
     const double sent = expert_bytes(profile.feed_forward);
-    const double outside = job_.ep <= domain_ ? 0.0 : 1.0 - domain_ / job_.ep;
+    const double outside = workload_.ep <= domain_ ? 0.0 : 1.0 - domain_ / workload_.ep;
     const double seconds =
         sent * ((1.0 - outside) / link_ + outside / network_) * c(Constant::kEpExposed);
     passes.forward.ep += seconds;
@@ -250,20 +252,20 @@ void PassTimes::add_communication(const model::LayerProfile& profile, Passes& pa
 }
 
 double PassTimes::key_value_width(const model::AttentionProfile& a) const {
-  return static_cast<double>(a.key_value_heads * (a.qk_head_dim + a.v_head_dim)) / job_.tp;
+  return static_cast<double>(a.key_value_heads * (a.qk_head_dim + a.v_head_dim)) / workload_.tp;
 }
 
 double PassTimes::expert_bytes(const model::FeedForwardProfile& f) const {
-  return 2.0 * expert_tokens(f) * job_.model.hidden * job_.product_bytes * (job_.ep - 1.0) /
-         job_.ep;
+  return 2.0 * expert_tokens(f) * workload_.model.hidden * workload_.product_bytes *
+         (workload_.ep - 1.0) / workload_.ep;
 }
 
 Passes PassTimes::head() const {
-  const double T = job_.local_tokens();
-  const double words = job_.model.vocabulary / job_.tp;
+  const double T = workload_.local_tokens();
+  const double words = workload_.model.vocabulary / workload_.tp;
   Passes passes;
   passes.forward.products =
-      product(T, job_.model.hidden, words, bf16_rate_, c(Constant::kHalfTokens));
+      product(T, workload_.model.hidden, words, bf16_rate_, c(Constant::kHalfTokens));
   passes.backward.products = 2.0 * passes.forward.products;
   constexpr double kLogitBytes = 10.0;  // read and written, forward and as much backward
   passes.forward.memory_bound = kLogitBytes * T * words / gpu_.memory_bandwidth * own_.compute;

@@ -1,7 +1,7 @@
 // Seconds that one rank needs for one micro-batch's pass through a layer, or through the head: the
 // first part of Note [Time model] (step_time.h).
 //
-//   const PassTimes times(job, gpu, constants);
+//   const PassTimes times(workload, gpu, constants);
 //   times.layer(profile).forward.seconds();
 #pragma once
 
@@ -45,7 +45,7 @@ Repeated repeated_by(config::ActivationCheckpointing mode);
 class PassTimes {
  public:
   // All three must outlive this.
-  PassTimes(const Workload& job, const Gpu& gpu, const CostConstants& constants);
+  PassTimes(const Workload& workload, const Gpu& gpu, const CostConstants& constants);
 
   Passes layer(const model::LayerProfile& profile) const;
   // Logits and the loss.
@@ -77,7 +77,7 @@ class PassTimes {
   double launch_floor(bool experts) const;
   void add_communication(const model::LayerProfile& profile, Passes& passes) const;
 
-  const Workload& job_;
+  const Workload& workload_;
   const Gpu& gpu_;
   const CostConstants& c_;
   const ImplementationFactors own_;

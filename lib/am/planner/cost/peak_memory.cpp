@@ -18,20 +18,25 @@ struct StateBytes {
   double parameter, gradient, optimizer;
 };
 
-StateBytes state_bytes(const Workload& job) {
-  const Implementation& who = *job.implementation;
-  if (job.format == ComputeFormat::kFp32 || job.compute_bytes == 4.0) return {4.0, 4.0, 8.0};
-  if (who.states_in_storage) return {job.storage_bytes, job.storage_bytes, 2.0 * job.storage_bytes};
+StateBytes state_bytes(const Workload& workload) {
+  const Implementation& who = *workload.implementation;
+  if (workload.format == ComputeFormat::kFp32 || workload.compute_bytes == 4.0) {
+    return {4.0, 4.0, 8.0};
+  }
+  if (who.states_in_storage) {
+    return {workload.storage_bytes, workload.storage_bytes, 2.0 * workload.storage_bytes};
+  }
   // fp16 reduces in fp16, and its master gradients are float32 copies.
-  if (job.format == ComputeFormat::kFp16) return {2.0, 2.0, 16.0};
-  return {who.parameter_bytes, who.gradient_bytes + job.more_gradient_bytes, who.optimizer_bytes};
+  if (workload.format == ComputeFormat::kFp16) return {2.0, 2.0, 16.0};
+  return {who.parameter_bytes, who.gradient_bytes + workload.more_gradient_bytes,
+          who.optimizer_bytes};
 }
 
 // Adds `numel` parameters whose states a group of ranks shares.
-void add_states(const Workload& job, double numel, const ShardGroup& group, PeakMemory& peak) {
-  const StateBytes bytes = state_bytes(job);
-  const double shards = state_shards(job, group);
-  const auto part = [&](Sharding from) { return job.sharding >= from ? shards : 1.0; };
+void add_states(const Workload& workload, double numel, const ShardGroup& group, PeakMemory& peak) {
+  const StateBytes bytes = state_bytes(workload);
+  const double shards = state_shards(workload, group);
+  const auto part = [&](Sharding from) { return workload.sharding >= from ? shards : 1.0; };
   peak.parameters += numel * bytes.parameter / part(Sharding::kParameters);
   peak.gradients += numel * bytes.gradient / part(Sharding::kGradients);
   peak.optimizer += numel * bytes.optimizer / part(Sharding::kOptimizer);
@@ -39,7 +44,7 @@ void add_states(const Workload& job, double numel, const ShardGroup& group, Peak
 
 // Outputs of attention and of every second matrix product, and the layer's input: what torchtitan's
 // selective checkpointing keeps.
-double selective_bytes(const Workload& job, const model::LayerProfile& layer) {
+double selective_bytes(const Workload& workload, const model::LayerProfile& layer) {
   const model::AttentionProfile& a = layer.attention;
   const auto n = static_cast<double>(a.heads);
   const auto k = static_cast<double>(a.key_value_heads);
@@ -47,35 +52,35 @@ double selective_bytes(const Workload& job, const model::LayerProfile& layer) {
   const auto v = static_cast<double>(a.v_head_dim);
   const model::FeedForwardProfile& f = layer.feed_forward;
   const double matrices = f.gated ? 2.0 : 1.0;
-  const double h = job.model.hidden;
+  const double h = workload.model.hidden;
   const double width = static_cast<double>(f.dense_width + f.shared_width) +
                        static_cast<double>(f.experts_per_token * f.expert_width);
   const double products = n * qk + k * (qk + v) + matrices * width;
-  return 2.0 * h / job.sequence_parts() * job.compute_bytes +
-         (n * v + 0.5 * products) / job.tp * job.product_bytes;
+  return 2.0 * h / workload.sequence_parts() * workload.compute_bytes +
+         (n * v + 0.5 * products) / workload.tp * workload.product_bytes;
 }
 
 // Inside one layer's feed-forward, bytes that one token keeps.
-double feed_forward_bytes(const Workload& job, const model::FeedForwardProfile& f) {
-  const Implementation& who = *job.implementation;
+double feed_forward_bytes(const Workload& workload, const model::FeedForwardProfile& f) {
+  const Implementation& who = *workload.implementation;
   const double wide = f.gated ? who.gated_bytes : who.plain_bytes;
-  double bytes = wide * static_cast<double>(f.dense_width + f.shared_width) / job.tp;
+  double bytes = wide * static_cast<double>(f.dense_width + f.shared_width) / workload.tp;
   if (f.experts > 0) {
-    const double taken = static_cast<double>(f.experts_per_token) / job.sequence_parts();
-    bytes += taken * (wide * static_cast<double>(f.expert_width) + 4.0 * job.model.hidden);
+    const double taken = static_cast<double>(f.experts_per_token) / workload.sequence_parts();
+    bytes += taken * (wide * static_cast<double>(f.expert_width) + 4.0 * workload.model.hidden);
   }
-  return bytes * job.product_bytes / 2.0;  // the table's bytes are those of bf16
+  return bytes * workload.product_bytes / 2.0;  // the table's bytes are those of bf16
 }
 
 // Of one checkpointed layer: what stays until backward.
-double kept_bytes(const Workload& job, const model::LayerProfile& layer) {
-  const double whole = layer_activation_bytes(job, layer);
-  const double input = job.model.hidden * job.compute_bytes / job.sequence_parts();
-  switch (job.recompute) {
+double kept_bytes(const Workload& workload, const model::LayerProfile& layer) {
+  const double whole = layer_activation_bytes(workload, layer);
+  const double input = workload.model.hidden * workload.compute_bytes / workload.sequence_parts();
+  switch (workload.recompute) {
     case config::ActivationCheckpointing::kSelective:
-      return std::min(whole, selective_bytes(job, layer));
+      return std::min(whole, selective_bytes(workload, layer));
     case config::ActivationCheckpointing::kMlp:
-      return std::min(whole, whole - feed_forward_bytes(job, layer.feed_forward) + input);
+      return std::min(whole, whole - feed_forward_bytes(workload, layer.feed_forward) + input);
     case config::ActivationCheckpointing::kFull:
       return input;
     case config::ActivationCheckpointing::kOff:
@@ -97,12 +102,12 @@ std::vector<int64_t> count_in_flight(pipeline::PipelineShape shape, int64_t posi
 
 // Micro-batches of each stage that are in flight at once on this position, [stage]. A search asks
 // for the same few pipelines thousands of times, so each thread remembers what it has counted.
-std::vector<int64_t> in_flight(const Workload& job, int64_t position) {
+std::vector<int64_t> in_flight(const Workload& workload, int64_t position) {
   using Key = std::tuple<std::string, int64_t, int64_t, int64_t, int64_t>;
   constexpr size_t kMostRemembered = 4096;
   thread_local std::map<Key, std::vector<int64_t>> remembered;
 
-  pipeline::PipelineShape shape = pipeline_shape(job);
+  pipeline::PipelineShape shape = pipeline_shape(workload);
   if (shape.pp <= 1) return std::vector<int64_t>(static_cast<size_t>(shape.stages()), 1);
   // Later micro-batches change nothing.
   const int64_t enough = 4 * shape.stages();
@@ -114,38 +119,38 @@ std::vector<int64_t> in_flight(const Workload& job, int64_t position) {
       Key(shape.schedule, shape.pp, shape.virtual_stages, shape.microbatches, position));
   if (is_new) known->second = count_in_flight(shape, position);
   std::vector<int64_t> flying = known->second;
-  const auto most = static_cast<int64_t>(job.micro_batches);
+  const auto most = static_cast<int64_t>(workload.micro_batches);
   for (int64_t& count : flying) count = std::min(count, most);
   return flying;
 }
 
 }  // namespace
 
-double layer_activation_bytes(const Workload& job, const model::LayerProfile& layer) {
-  const double h = job.model.hidden;
+double layer_activation_bytes(const Workload& workload, const model::LayerProfile& layer) {
+  const double h = workload.model.hidden;
   const model::AttentionProfile& a = layer.attention;
   const auto n = static_cast<double>(a.heads);
   const auto k = static_cast<double>(a.key_value_heads);
   const auto qk = static_cast<double>(a.qk_head_dim);
   const auto v = static_cast<double>(a.v_head_dim);
   double cut = 2.0 * (n * qk + k * (qk + v)) + 2.0 * n * v;
-  if (job.unfused_attention) cut += 5.0 * n * job.sequence;
-  const double hidden = job.implementation->hidden_bytes * h / job.sequence_parts();
+  if (workload.unfused_attention) cut += 5.0 * n * workload.sequence;
+  const double hidden = workload.implementation->hidden_bytes * h / workload.sequence_parts();
   // The table's bytes are those of bf16.
-  return (hidden * job.compute_bytes + cut / job.tp * job.product_bytes) / 2.0 +
-         feed_forward_bytes(job, layer.feed_forward);
+  return (hidden * workload.compute_bytes + cut / workload.tp * workload.product_bytes) / 2.0 +
+         feed_forward_bytes(workload, layer.feed_forward);
 }
 
 namespace {
 
-void add_activations(const Workload& job, const StageSketch& stage, double flying,
+void add_activations(const Workload& workload, const StageSketch& stage, double flying,
                      PeakMemory& peak) {
-  const double T = job.local_tokens();
-  for (size_t group = 0; group < job.model.layers.size(); ++group) {
+  const double T = workload.local_tokens();
+  for (size_t group = 0; group < workload.model.layers.size(); ++group) {
     if (stage.layers[group] == 0.0) continue;
-    const model::LayerProfile& layer = job.model.layers[group].profile;
-    const double whole = layer_activation_bytes(job, layer);
-    const double kept = kept_bytes(job, layer);
+    const model::LayerProfile& layer = workload.model.layers[group].profile;
+    const double whole = layer_activation_bytes(workload, layer);
+    const double kept = kept_bytes(workload, layer);
     const double checkpointed = stage.checkpointed[group];
     peak.activations +=
         T * (whole * (stage.layers[group] - checkpointed) + kept * checkpointed) * flying;
@@ -155,59 +160,59 @@ void add_activations(const Workload& job, const StageSketch& stage, double flyin
 
 // The layer that computes and the one that is gathered next, the gradients of one and those in
 // flight; and one table of the vocabulary. `mine`: the rank's, before data parallelism cuts them.
-double unsharded_bytes(const Workload& job, const LocalParameters& mine, double largest_layer,
+double unsharded_bytes(const Workload& workload, const LocalParameters& mine, double largest_layer,
                        bool has_table) {
-  double bytes = 2.0 * largest_layer * (job.compute_bytes + job.reduce_bytes) +
-                 (has_table ? job.layout.table * job.compute_bytes : 0.0);
-  if (!job.reshards) bytes += mine.total() * job.compute_bytes;
-  if (job.defers_reduction) bytes += mine.total() * job.reduce_bytes;
+  double bytes = 2.0 * largest_layer * (workload.compute_bytes + workload.reduce_bytes) +
+                 (has_table ? workload.layout.table * workload.compute_bytes : 0.0);
+  if (!workload.reshards) bytes += mine.total() * workload.compute_bytes;
+  if (workload.defers_reduction) bytes += mine.total() * workload.reduce_bytes;
   return bytes;
 }
 
 }  // namespace
 
-PeakMemory estimate_peak_memory(const Workload& job, int64_t position) {
+PeakMemory estimate_peak_memory(const Workload& workload, int64_t position) {
   PeakMemory peak;
-  const LayoutSketch& layout = job.layout;
+  const LayoutSketch& layout = workload.layout;
   const LocalParameters mine = layout.parameters_of(position);
-  add_states(job, mine.dense, layout.dense, peak);
-  add_states(job, mine.experts, layout.experts, peak);
-  if (job.offloads) {
+  add_states(workload, mine.dense, layout.dense, peak);
+  add_states(workload, mine.experts, layout.experts, peak);
+  if (workload.offloads) {
     peak.host = peak.states();
     peak.parameters = peak.gradients = peak.optimizer = 0.0;
   }
-  const std::vector<int64_t> flying = in_flight(job, position);
+  const std::vector<int64_t> flying = in_flight(workload, position);
   double largest_layer = 0.0;
   for (size_t i = 0; i < layout.stages.size(); ++i) {
     const StageSketch& stage = layout.stages[i];
     if (stage.owner != position) continue;
-    add_activations(job, stage, static_cast<double>(flying[i]), peak);
+    add_activations(workload, stage, static_cast<double>(flying[i]), peak);
     for (size_t group = 0; group < stage.layers.size(); ++group) {
       if (stage.layers[group] == 0.0) continue;
       largest_layer = std::max(largest_layer, layout.of_layer[group].total());
     }
   }
-  const double T = job.local_tokens();
+  const double T = workload.local_tokens();
   const bool last = layout.stages.back().owner == position;
   if (last) {
-    const double words = T * local_vocabulary(job);
-    peak.logits = words * job.implementation->logits_bytes;
-    peak.loss = words * job.implementation->logits_gradient_bytes;
+    const double words = T * local_vocabulary(workload);
+    peak.logits = words * workload.implementation->logits_bytes;
+    peak.loss = words * workload.implementation->logits_gradient_bytes;
   }
-  if (job.sharding == Sharding::kParameters) {
-    peak.unsharded = unsharded_bytes(job, mine, largest_layer, position == 0 || last);
+  if (workload.sharding == Sharding::kParameters) {
+    peak.unsharded = unsharded_bytes(workload, mine, largest_layer, position == 0 || last);
   }
   constexpr double kWorkspace = 96.0 * kMiB;  // cuBLAS and the batch, as Megatron's tests show
-  peak.workspace = kWorkspace + job.implementation->mask_bytes * T * job.sequence;
+  peak.workspace = kWorkspace + workload.implementation->mask_bytes * T * workload.sequence;
   return peak;
 }
 
-PeakMemory worst_peak_memory(const Workload& job) {
-  PeakMemory worst = estimate_peak_memory(job, 0);
-  const int64_t positions = job.layout.positions();
-  for (const int64_t position : {job.layout.fullest_position(), positions - 1}) {
+PeakMemory worst_peak_memory(const Workload& workload) {
+  PeakMemory worst = estimate_peak_memory(workload, 0);
+  const int64_t positions = workload.layout.positions();
+  for (const int64_t position : {workload.layout.fullest_position(), positions - 1}) {
     if (position == 0) continue;
-    const PeakMemory one = estimate_peak_memory(job, position);
+    const PeakMemory one = estimate_peak_memory(workload, position);
     if (one.total() > worst.total()) worst = one;
   }
   return worst;
@@ -228,37 +233,6 @@ Fit fit_into(const Implementation& who, double allocated, const Gpu& gpu) {
   if (process_bytes(who, allocated) <= gpu.memory_bytes * (1.0 - kError)) return Fit::kFits;
   // A tight allocator may live with what is allocated alone.
   return allocated * (1.0 - kError) > gpu.memory_bytes ? Fit::kTooLarge : Fit::kMayFit;
-}
-
-double predicted_memory(const MeasuredRun& run) {
-  const auto last = static_cast<int64_t>(run.job.pp) - 1;
-  PeakMemory peak;
-  if (run.last_stage) {
-    peak = estimate_peak_memory(run.job, last);
-  } else if (run.first_stage) {
-    peak = estimate_peak_memory(run.job, 0);
-  } else {
-    peak = worst_peak_memory(run.job);
-  }
-  return measured_as(run.metric, run.job, peak);
-}
-
-double measured_as(MemoryMetric metric, const Workload& job, const PeakMemory& peak) {
-  switch (metric) {
-    case MemoryMetric::kAllocated:
-      return peak.total();
-    case MemoryMetric::kReserved:
-      return reserved_bytes(*job.implementation, peak.total());
-    case MemoryMetric::kProcess:
-      return process_bytes(*job.implementation, peak.total());
-    case MemoryMetric::kModelStates:
-      return peak.states() + peak.workspace;
-    case MemoryMetric::kHeldActivations:
-      return peak.activations + peak.logits;
-    case MemoryMetric::kActivationPeak:
-      return peak.activations + peak.recomputed + peak.logits + peak.loss;
-  }
-  return peak.total();
 }
 
 }  // namespace am::planner

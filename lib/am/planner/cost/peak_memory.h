@@ -2,9 +2,8 @@
 // layouts with, and what is held against measured runs. For automesh's own steps memory.h walks
 // through the step and counts the states to the byte; stage_memory.h chooses between the two.
 //
-//   const PeakMemory peak = estimate_peak_memory(job, /*position=*/0);
-//   measured_as(MemoryMetric::kReserved, job, peak);       // what torch's max_memory_reserved
-//   would say
+//   const PeakMemory peak = estimate_peak_memory(workload, /*position=*/0);
+//   reserved_bytes(*workload.implementation, peak.total());   // torch's max_memory_reserved
 //
 // Formulas: parameters and states by what shards them (implementation.h), activations after
 // Korthikanti et al., 2022, per implementation, FSDP's gathered units, logits.
@@ -12,7 +11,7 @@
 
 #include <cstdint>
 
-#include "am/planner/cost/measured_runs.h"
+#include "am/planner/cost/hardware.h"
 #include "am/planner/cost/workload.h"
 
 namespace am::planner {
@@ -37,26 +36,21 @@ struct PeakMemory {
 };
 
 // `position`: an index along pp.
-PeakMemory estimate_peak_memory(const Workload& job, int64_t position);
+PeakMemory estimate_peak_memory(const Workload& workload, int64_t position);
 // The worst position: the first, the last, or the one that holds most.
-PeakMemory worst_peak_memory(const Workload& job);
+PeakMemory worst_peak_memory(const Workload& workload);
 
 // What the caching allocator reserves for a peak of `allocated` bytes, and what the process holds
 // with the CUDA context and NCCL's buffers, as nvidia-smi shows it.
 double reserved_bytes(const Implementation& who, double allocated);
 double process_bytes(const Implementation& who, double allocated);
-// Bytes as a metric reports them.
-double measured_as(MemoryMetric metric, const Workload& job, const PeakMemory& peak);
 
 // Whether a peak of `allocated` bytes, with the error that such predictions have, fits into a GPU's
 // memory.
 enum class Fit { kFits, kMayFit, kTooLarge };
 Fit fit_into(const Implementation& who, double allocated, const Gpu& gpu);
 
-// What the model says of a measured run's memory: its rank, its metric.
-double predicted_memory(const MeasuredRun& run);
-
 // Bytes that one token keeps in one layer, without recomputation.
-double layer_activation_bytes(const Workload& job, const model::LayerProfile& layer);
+double layer_activation_bytes(const Workload& workload, const model::LayerProfile& layer);
 
 }  // namespace am::planner

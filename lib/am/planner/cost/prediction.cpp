@@ -6,7 +6,6 @@
 
 #include "am/base/text.h"
 #include "am/model/flops.h"
-#include "am/planner/cost/calibrate.h"
 #include "am/planner/cost/evidence.h"
 
 namespace am::planner {
@@ -14,19 +13,20 @@ namespace {
 
 constexpr const char* kAssumedGpu = "h100-sxm";
 
-double parameters_of(const Workload& job) {
-  double sum = job.model.vocabulary * job.model.hidden;
-  for (const LayerGroup& group : job.model.layers) {
-    sum += group.count * model::layer_matmul_parameters(group.profile, job.model.hidden);
+double parameters_of(const Workload& workload) {
+  double sum = workload.model.vocabulary * workload.model.hidden;
+  for (const LayerGroup& group : workload.model.layers) {
+    sum += group.count * model::layer_matmul_parameters(group.profile, workload.model.hidden);
   }
   return sum;
 }
 
-std::vector<NearestRun> nearest_runs(const MeasuredRuns& runs, const Workload& job, const Gpu& gpu,
-                                     const CostConstants& constants, int how_many) {
+std::vector<NearestRun> nearest_runs(const MeasuredRuns& runs, const Workload& workload,
+                                     const Gpu& gpu, const CostConstants& constants, int how_many) {
   std::vector<std::pair<double, const MeasuredRun*>> sorted;
-  for (const MeasuredRun* run : timed(runs)) {
-    if (!run->test_job) sorted.emplace_back(distance(job, gpu, run->job, run->gpu), run);
+  for (const MeasuredRun& run : runs) {
+    if (run.test_job || !run.is_timed()) continue;
+    sorted.emplace_back(distance(workload, gpu, run.workload, run.gpu), &run);
   }
   std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first < b.first : a.second->id < b.second->id;
@@ -37,7 +37,7 @@ std::vector<NearestRun> nearest_runs(const MeasuredRuns& runs, const Workload& j
     if (static_cast<int>(nearest.size()) >= how_many) break;
     if (std::find(layouts.begin(), layouts.end(), run->group) != layouts.end()) continue;
     layouts.push_back(run->group);
-    nearest.push_back({*run, far, estimate_step_time(run->job, run->gpu, constants).seconds});
+    nearest.push_back({*run, far, estimate_step_time(run->workload, run->gpu, constants).seconds});
   }
   return nearest;
 }
@@ -54,22 +54,22 @@ bool is_in_range(const StepTime& time) {
 // The calibration's figures of error hold for what its runs were. Those of a file of the user's own
 // are not known but by implementation.
 void set_interval(const MeasuredRuns& runs, bool own_calibration, Prediction& prediction) {
-  const Workload& job = prediction.job;
+  const Workload& workload = prediction.workload;
   const Calibration& calibration = prediction.assumptions.calibration;
-  const bool fitted = calibration.constants.implementations.contains(job.implementation->name);
-  const std::string_view who = job.implementation->name;
+  const bool fitted = calibration.constants.implementations.contains(workload.implementation->name);
+  const std::string_view who = workload.implementation->name;
   const std::string& gpu = prediction.assumptions.gpu.name;
   bool known = fitted;
   if (!own_calibration) {
-    const Evidence evidence = timed_evidence(runs, job, prediction.assumptions.gpu);
+    const Evidence evidence = timed_evidence(runs, workload, prediction.assumptions.gpu);
     known = fitted && evidence.of_this > 0;
     if (evidence.on_gpu == 0) {
-      prediction.basis = cat("No run of ", kind_of_model(job), " on ", gpu,
+      prediction.basis = cat("No run of ", kind_of_model(workload), " on ", gpu,
                              " was measured: how far this is off is not known");
       return;
     }
     if (!known && evidence.of_implementation > 0) {
-      prediction.basis = cat("No run of ", who, " with ", kind_of_model(job), " on ", gpu,
+      prediction.basis = cat("No run of ", who, " with ", kind_of_model(workload), " on ", gpu,
                              " was measured: the interval is that of implementations left out of "
                              "the fit");
     }
@@ -104,8 +104,8 @@ std::optional<Assumptions> assumptions_of(const config::Plan& plan, Diagnostics&
   return assumptions;
 }
 
-double peak_flops(const Workload& job, const Gpu& gpu) {
-  switch (job.format) {
+double peak_flops(const Workload& workload, const Gpu& gpu) {
+  switch (workload.format) {
     case ComputeFormat::kFp32:
       return gpu.fp32_flops > 0.0 ? gpu.fp32_flops : gpu.bf16_flops;
     case ComputeFormat::kFp16:
@@ -144,23 +144,24 @@ std::optional<Prediction> predict(const config::Plan& plan, const model::ModelCo
   prediction.assumptions = *std::move(assumptions);
   const Gpu& gpu = prediction.assumptions.gpu;
   const Calibration& calibration = prediction.assumptions.calibration;
-  prediction.job = workload_of(plan, config, layout);
-  const Workload& job = prediction.job;
-  prediction.time = estimate_step_time(job, gpu, calibration.constants);
+  prediction.workload = workload_of(plan, config, layout);
+  const Workload& workload = prediction.workload;
+  prediction.time = estimate_step_time(workload, gpu, calibration.constants);
   if (!is_in_range(prediction.time)) {
     found.error("predict.range", Span{plan.file, 0, 0, 1, {}},
                 "the step is out of range: its seconds or bytes are more than can be counted",
                 "smaller train.seq_len, train.micro_batch_size or train.global_batch_size");
     return std::nullopt;
   }
-  prediction.tokens_per_second_per_gpu = job.step_tokens() / prediction.time.seconds / job.world();
+  prediction.tokens_per_second_per_gpu =
+      workload.step_tokens() / prediction.time.seconds / workload.world();
   prediction.flops_per_token = model::train_flops_per_token(config, plan.train.seq_len);
   prediction.mfu =
-      prediction.flops_per_token * prediction.tokens_per_second_per_gpu / peak_flops(job, gpu);
+      prediction.flops_per_token * prediction.tokens_per_second_per_gpu / peak_flops(workload, gpu);
   if (how_many > 0) {
     const MeasuredRuns runs = built_in_runs();
     set_interval(runs, !plan.cluster.calibration.empty(), prediction);
-    prediction.nearest = nearest_runs(runs, job, gpu, calibration.constants, how_many);
+    prediction.nearest = nearest_runs(runs, workload, gpu, calibration.constants, how_many);
   }
   return prediction;
 }

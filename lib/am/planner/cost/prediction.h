@@ -42,7 +42,7 @@ struct Interval {
 
 struct Prediction {
   Assumptions assumptions;
-  Workload job;
+  Workload workload;
   StepTime time;
   // Nothing where no run on such a GPU, of such a kind of model, was measured: how far the
   // prediction is off is then not known.
@@ -63,6 +63,6 @@ std::optional<Prediction> predict(const config::Plan& plan, const model::ModelCo
 double distance(const Workload& a, const Gpu& gpu_a, const Workload& b, const Gpu& gpu_b);
 
 // The peak of the format that matrix products use.
-double peak_flops(const Workload& job, const Gpu& gpu);
+double peak_flops(const Workload& workload, const Gpu& gpu);
 
 }  // namespace am::planner

@@ -11,8 +11,8 @@ int64_t whole(double bytes) {
 }
 
 // By formula all ranks of a position are equal.
-RankMemory formula(const Workload& job, int64_t position, int64_t rank) {
-  const PeakMemory peak = estimate_peak_memory(job, position);
+RankMemory formula(const Workload& workload, int64_t position, int64_t rank) {
+  const PeakMemory peak = estimate_peak_memory(workload, position);
   RankMemory memory;
   memory.rank = rank;
   memory.stage = position;
@@ -51,12 +51,12 @@ std::vector<RankMemory> memory_of_stages(const config::Plan& plan, const model::
   return formula_of_stages(workload_of(plan, config, layout));
 }
 
-std::vector<RankMemory> formula_of_stages(const Workload& job) {
-  const auto positions = static_cast<int64_t>(job.pp);
-  const int64_t in_each = static_cast<int64_t>(job.world()) / positions;  // pp is outermost
+std::vector<RankMemory> formula_of_stages(const Workload& workload) {
+  const auto positions = static_cast<int64_t>(workload.pp);
+  const int64_t in_each = static_cast<int64_t>(workload.world()) / positions;  // pp is outermost
   std::vector<RankMemory> stages;
   for (int64_t position = 0; position < positions; ++position) {
-    stages.push_back(formula(job, position, position * in_each));
+    stages.push_back(formula(workload, position, position * in_each));
   }
   return stages;
 }
@@ -64,8 +64,8 @@ std::vector<RankMemory> formula_of_stages(const Workload& job) {
 RankMemory memory_of_rank(const config::Plan& plan, const model::ModelConfig& config,
                           const Layout& layout, int64_t rank) {
   if (runs_automesh(plan)) return estimate_memory(plan, config, layout, rank);
-  const Workload job = workload_of(plan, config, layout);
-  return formula(job, layout.mesh.coordinate(rank)[0], rank);
+  const Workload workload = workload_of(plan, config, layout);
+  return formula(workload, layout.mesh.coordinate(rank)[0], rank);
 }
 
 }  // namespace am::planner

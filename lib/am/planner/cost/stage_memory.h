@@ -16,7 +16,7 @@ namespace am::planner {
 std::vector<RankMemory> memory_of_stages(const config::Plan& plan, const model::ModelConfig& config,
                                          const Layout& layout);
 // The same by formula, for an implementation other than automesh.
-std::vector<RankMemory> formula_of_stages(const Workload& job);
+std::vector<RankMemory> formula_of_stages(const Workload& workload);
 RankMemory memory_of_rank(const config::Plan& plan, const model::ModelConfig& config,
                           const Layout& layout, int64_t rank);
 

@@ -11,15 +11,16 @@ namespace {
 
 class Model {
  public:
-  Model(const Workload& job, const Gpu& gpu, const CostConstants& constants)
-      : job_(job), gpu_(gpu), c_(constants), times_(job, gpu, constants) {}
+  Model(const Workload& workload, const Gpu& gpu, const CostConstants& constants)
+      : workload_(workload), gpu_(gpu), c_(constants), times_(workload, gpu, constants) {}
 
   // Seconds of one run of the schedule.
   using Pipeline = std::function<double(const std::vector<pipeline::StageDurations>&)>;
 
   StepTime run(const Pipeline& pipeline) {
-    for (const LayerGroup& group : job_.model.layers)
+    for (const LayerGroup& group : workload_.model.layers) {
       groups_.push_back(times_.layer(group.profile));
+    }
     run_pipeline(pipeline);
     add_data_parallel();
     add_optimizer();
@@ -33,15 +34,15 @@ class Model {
   double c(Constant constant) const { return c_[constant]; }
 
   void run_pipeline(const Pipeline& simulate) {
-    const auto& stages = job_.layout.stages;
-    const double hop = job_.pp > 1.0 ? hop_seconds() : 0.0;
+    const auto& stages = workload_.layout.stages;
+    const double hop = workload_.pp > 1.0 ? hop_seconds() : 0.0;
     const Passes head = times_.head();
     std::vector<pipeline::StageDurations> durations;
     Pass all;
     for (size_t stage = 0; stage < stages.size(); ++stage) {
       Pass forward, backward;
       for (size_t group = 0; group < groups_.size(); ++group) {
-        const double through = job_.layout.backward_layers;
+        const double through = workload_.layout.backward_layers;
         forward.add(groups_[group].forward, stages[stage].layers[group]);
         backward.add(groups_[group].backward, stages[stage].layers[group] * through);
         backward.add(groups_[group].again, stages[stage].checkpointed[group] * through);
@@ -55,7 +56,7 @@ class Model {
       const double half = (backward.seconds() + hop) / 2.0;
       durations.push_back({forward.seconds() + hop, half, half});
     }
-    const double per_rank = job_.micro_batches / job_.pp;
+    const double per_rank = workload_.micro_batches / workload_.pp;
     time_.products = all.products * per_rank;
     time_.attention = all.attention * per_rank;
     time_.memory_bound = all.memory_bound * per_rank;
@@ -65,18 +66,19 @@ class Model {
     time_.ep = all.ep * per_rank;
     time_.pp = 2.0 * hop * static_cast<double>(stages.size()) * per_rank;
     computing_ = all.seconds() * per_rank + time_.pp;
-    if (job_.pp <= 1.0) return;
-    const double seconds = job_.rounds * simulate(durations);
+    if (workload_.pp <= 1.0) return;
+    const double seconds = workload_.rounds * simulate(durations);
     time_.bubble = std::max(0.0, seconds - computing_);
     time_.bubble_fraction = seconds > 0.0 ? time_.bubble / seconds : 0.0;
   }
 
   // Of one stage's output to the next rank.
   double hop_bytes() const {
-    return job_.local_tokens() * job_.model.hidden * job_.compute_bytes / job_.sequence_parts();
+    return workload_.local_tokens() * workload_.model.hidden * workload_.compute_bytes /
+           workload_.sequence_parts();
   }
   double hop_seconds() const {
-    const double stride = job_.world() / job_.pp;
+    const double stride = workload_.world() / workload_.pp;
     return hop_bytes() / times_.bandwidth(2.0, stride) * c(Constant::kPpExposed);
   }
 
@@ -96,12 +98,12 @@ class Model {
     return {sent, sent / times_.bandwidth(ranks, stride)};
   }
   Sent gathered(double each) const {
-    const bool sharded = job_.sharding == Sharding::kParameters;
+    const bool sharded = workload_.sharding == Sharding::kParameters;
     const auto of = [&](double numel, const ShardGroup& group) {
       return over(sharded ? group.shards : group.ranks(), group.stride, numel * cut_ * each);
     };
-    Sent sum = of(mine_.dense, job_.layout.dense);
-    sum.add(of(mine_.experts, job_.layout.experts), 1.0);
+    Sent sum = of(mine_.dense, workload_.layout.dense);
+    sum.add(of(mine_.experts, workload_.layout.experts), 1.0);
     return sum;
   }
   // HSDP: the shards' gradients are summed over the replicas.
@@ -110,25 +112,26 @@ class Model {
       return over(group.replicas, group.stride * group.shards,
                   2.0 * each * cut_ * numel / group.shards);
     };
-    Sent sum = of(mine_.dense, job_.layout.dense);
-    sum.add(of(mine_.experts, job_.layout.experts), 1.0);
+    Sent sum = of(mine_.dense, workload_.layout.dense);
+    sum.add(of(mine_.experts, workload_.layout.experts), 1.0);
     return sum;
   }
 
   void add_data_parallel() {
-    mine_ = job_.layout.parameters_of(job_.layout.fullest_position());
-    const double grad = job_.reduce_bytes * job_.layout.trained;
-    const double reductions = job_.defers_reduction ? 1.0 : job_.micro_batches;
+    mine_ = workload_.layout.parameters_of(workload_.layout.fullest_position());
+    const double grad = workload_.reduce_bytes * workload_.layout.trained;
+    const double reductions = workload_.defers_reduction ? 1.0 : workload_.micro_batches;
     Sent sent;
-    if (job_.sharding == Sharding::kParameters) {
-      cut_ = 1.0 - job_.layout.ignored;
+    if (workload_.sharding == Sharding::kParameters) {
+      cut_ = 1.0 - workload_.layout.ignored;
       sent = gather_and_reduce(grad);
       sent.add(summed_over_replicas(grad), 1.0);  // once a step
       // What is whole is summed over all data-parallel ranks.
-      sent.add(over(job_.dp() * job_.cp, job_.tp, 2.0 * grad * job_.layout.ignored * mine_.total()),
+      sent.add(over(workload_.dp() * workload_.cp, workload_.tp,
+                    2.0 * grad * workload_.layout.ignored * mine_.total()),
                reductions);
     } else {
-      sent = reduce_whole(grad, job_.sharding == Sharding::kGradients ? reductions : 1.0);
+      sent = reduce_whole(grad, workload_.sharding == Sharding::kGradients ? reductions : 1.0);
     }
     time_.dp = sent.seconds;
     time_.bytes.dp = sent.bytes;
@@ -136,27 +139,29 @@ class Model {
 
   // Units are gathered for forward and backward of every micro-batch, while others compute.
   Sent gather_and_reduce(double grad) {
-    const double gathers = job_.reshards ? 1.0 + job_.layout.backward_layers : 1.0;
-    const double reduced = job_.defers_reduction ? 0.0 : 1.0;
-    const Sent each = gathered(gathers * job_.compute_bytes + reduced * grad);
+    const double gathers = workload_.reshards ? 1.0 + workload_.layout.backward_layers : 1.0;
+    const double reduced = workload_.defers_reduction ? 0.0 : 1.0;
+    const Sent each = gathered(gathers * workload_.compute_bytes + reduced * grad);
     Sent sent;
-    sent.add(each, job_.micro_batches);
-    sent.seconds = job_.micro_batches * exposed(each.seconds);
-    if (job_.defers_reduction) sent.add(gathered(grad), 1.0);
-    if (!job_.offloads) return sent;
+    sent.add(each, workload_.micro_batches);
+    sent.seconds = workload_.micro_batches * exposed(each.seconds);
+    if (workload_.defers_reduction) sent.add(gathered(grad), 1.0);
+    if (!workload_.offloads) return sent;
     // Shards come from the host before each gather, and their gradients go there.
-    const double moved = held() * job_.storage_bytes;
-    const double copies = moved * (gathers + reduced * job_.layout.trained) / host_bandwidth();
+    const double moved = held() * workload_.storage_bytes;
+    const double copies = moved * (gathers + reduced * workload_.layout.trained) / host_bandwidth();
     time_.offload =
-        job_.micro_batches *
-        (job_.pins_memory ? exposed(each.seconds + copies) - exposed(each.seconds) : copies);
-    if (job_.defers_reduction) time_.offload += moved * job_.layout.trained / host_bandwidth();
+        workload_.micro_batches *
+        (workload_.pins_memory ? exposed(each.seconds + copies) - exposed(each.seconds) : copies);
+    if (workload_.defers_reduction) {
+      time_.offload += moved * workload_.layout.trained / host_bandwidth();
+    }
     return sent;
   }
 
   // Of `seconds` of messages in one micro-batch: what its computing does not hide.
   double exposed(double seconds) const {
-    const double work = computing_ / job_.micro_batches;
+    const double work = computing_ / workload_.micro_batches;
     const double share = c(Constant::kFsdpExposed);
     return std::max(0.0, seconds - (1.0 - share) * work) + 0.5 * share * std::min(seconds, work);
   }
@@ -164,15 +169,16 @@ class Model {
   // An all-reduce is a reduce-scatter and an all-gather of gradients; with the optimizer's states
   // cut, the gather is that of parameters.
   Sent reduce_whole(double grad, double reductions) const {
-    const double back =
-        job_.sharding == Sharding::kReplicated ? grad : job_.compute_bytes * job_.layout.trained;
+    const double back = workload_.sharding == Sharding::kReplicated
+                            ? grad
+                            : workload_.compute_bytes * workload_.layout.trained;
     Sent sent = gathered(grad * reductions + back);
     double backward = 0.0;
     for (size_t i = 0; i < groups_.size(); ++i) {
-      const LayerGroup& group = job_.model.layers[i];
+      const LayerGroup& group = workload_.model.layers[i];
       backward += (groups_[i].backward.seconds() * group.count +
                    groups_[i].again.seconds() * checkpointed(i)) /
-                  job_.pp;
+                  workload_.pp;
     }
     sent.seconds = std::max(c(Constant::kDdpExposed) * sent.seconds, sent.seconds - 0.8 * backward);
     return sent;
@@ -181,15 +187,15 @@ class Model {
   // Layers of a group, over all stages.
   double checkpointed(size_t group) const {
     double count = 0.0;
-    for (const StageSketch& stage : job_.layout.stages) count += stage.checkpointed[group];
+    for (const StageSketch& stage : workload_.layout.stages) count += stage.checkpointed[group];
     return count;
   }
 
   // Elements whose optimizer's states this rank holds.
   double held() const {
-    const LayoutSketch& layout = job_.layout;
-    return cut_ * (mine_.dense / state_shards(job_, layout.dense) +
-                   mine_.experts / state_shards(job_, layout.experts)) +
+    const LayoutSketch& layout = workload_.layout;
+    return cut_ * (mine_.dense / state_shards(workload_, layout.dense) +
+                   mine_.experts / state_shards(workload_, layout.experts)) +
            (1.0 - cut_) * mine_.total();
   }
 
@@ -200,13 +206,13 @@ class Model {
 
   // Of the pipeline position that sends most along each axis.
   void add_messages() {
-    const auto positions = static_cast<size_t>(job_.layout.positions());
+    const auto positions = static_cast<size_t>(workload_.layout.positions());
     std::vector<AxisBytes> sent(positions);
-    for (const StageSketch& stage : job_.layout.stages) {
+    for (const StageSketch& stage : workload_.layout.stages) {
       AxisBytes& bytes = sent[static_cast<size_t>(stage.owner)];
       for (size_t group = 0; group < groups_.size(); ++group) {
-        add_layers(job_.model.layers[group].profile, stage.layers[group], stage.checkpointed[group],
-                   bytes);
+        add_layers(workload_.model.layers[group].profile, stage.layers[group],
+                   stage.checkpointed[group], bytes);
       }
     }
     for (const AxisBytes& bytes : sent) {
@@ -214,25 +220,26 @@ class Model {
       time_.bytes.cp = std::max(time_.bytes.cp, bytes.cp);
       time_.bytes.ep = std::max(time_.bytes.ep, bytes.ep);
     }
-    if (job_.pp > 1.0) {
-      time_.bytes.pp = 2.0 * job_.micro_batches * job_.virtual_stages * hop_bytes();
+    if (workload_.pp > 1.0) {
+      time_.bytes.pp = 2.0 * workload_.micro_batches * workload_.virtual_stages * hop_bytes();
     }
   }
 
   void add_layers(const model::LayerProfile& profile, double layers, double checkpointed_layers,
                   AxisBytes& bytes) const {
-    const double T = job_.local_tokens();
-    const double through = job_.layout.backward_layers;
-    const Repeated again = repeated_by(job_.recompute);
+    const double T = workload_.local_tokens();
+    const double through = workload_.layout.backward_layers;
+    const Repeated again = repeated_by(workload_.recompute);
     // Passes through all these layers, whose backward sends `backward` times what forward does.
     const auto passes = [&](double backward, double repeated) {
-      return job_.micro_batches *
+      return workload_.micro_batches *
              (layers * (1.0 + through * backward) + checkpointed_layers * through * repeated);
     };
     bytes.tp += passes(1.0, 0.5 * (again.attention + again.feed_forward)) * 4.0 * T *
-                job_.model.hidden * job_.product_bytes * (job_.tp - 1.0) / job_.tp;
-    bytes.cp += passes(2.0, again.attention) * (job_.cp - 1.0) * T *
-                times_.key_value_width(profile.attention) * job_.product_bytes;
+                workload_.model.hidden * workload_.product_bytes * (workload_.tp - 1.0) /
+                workload_.tp;
+    bytes.cp += passes(2.0, again.attention) * (workload_.cp - 1.0) * T *
+                times_.key_value_width(profile.attention) * workload_.product_bytes;
     if (profile.feed_forward.experts > 0) {
       bytes.ep += passes(1.0, again.feed_forward) * times_.expert_bytes(profile.feed_forward);
     }
@@ -242,13 +249,13 @@ class Model {
   // rank has about as much of the memory's bandwidth as its GPU's link carries.
   void add_optimizer() {
     constexpr double kBytes = 28.0;
-    const double bandwidth = job_.offloads ? host_bandwidth() : gpu_.memory_bandwidth;
-    time_.optimizer = kBytes * held() * job_.layout.trained / bandwidth;
+    const double bandwidth = workload_.offloads ? host_bandwidth() : gpu_.memory_bandwidth;
+    time_.optimizer = kBytes * held() * workload_.layout.trained / bandwidth;
   }
 
   void finish() {
-    const double ranks_per_node = job_.ranks_per_node > 0.0 ? job_.ranks_per_node : 8.0;
-    const double nodes = std::max(1.0, job_.world() / ranks_per_node);
+    const double ranks_per_node = workload_.ranks_per_node > 0.0 ? workload_.ranks_per_node : 8.0;
+    const double nodes = std::max(1.0, workload_.world() / ranks_per_node);
     const double slower = c(Constant::kJitter) * std::log2(nodes);
     double sum =
         computing_ + time_.bubble + time_.dp + time_.offload + time_.optimizer + time_.fixed;
@@ -256,7 +263,7 @@ class Model {
     time_.seconds = sum * (1.0 + slower);
   }
 
-  const Workload& job_;
+  const Workload& workload_;
   const Gpu& gpu_;
   const CostConstants& c_;
   const PassTimes times_;
@@ -269,26 +276,28 @@ class Model {
 
 }  // namespace
 
-pipeline::PipelineShape pipeline_shape(const Workload& job) {
-  return {.schedule = job.schedule,
-          .pp = static_cast<int64_t>(job.pp),
-          .virtual_stages = static_cast<int64_t>(job.virtual_stages),
-          .microbatches = static_cast<int64_t>(job.micro_batches / job.rounds)};
+pipeline::PipelineShape pipeline_shape(const Workload& workload) {
+  return {.schedule = workload.schedule,
+          .pp = static_cast<int64_t>(workload.pp),
+          .virtual_stages = static_cast<int64_t>(workload.virtual_stages),
+          .microbatches = static_cast<int64_t>(workload.micro_batches / workload.rounds)};
 }
 
-StepTime estimate_step_time(const Workload& job, const Gpu& gpu, const CostConstants& constants,
-                            const PipelineOrder* order) {
-  return Model(job, gpu, constants).run([&](const std::vector<pipeline::StageDurations>& stages) {
-    const auto time =
-        order != nullptr ? order->run(stages) : PipelineOrder(pipeline_shape(job)).run(stages);
-    return time.seconds;
-  });
+StepTime estimate_step_time(const Workload& workload, const Gpu& gpu,
+                            const CostConstants& constants, const PipelineOrder* order) {
+  return Model(workload, gpu, constants)
+      .run([&](const std::vector<pipeline::StageDurations>& stages) {
+        const auto time = order != nullptr ? order->run(stages)
+                                           : PipelineOrder(pipeline_shape(workload)).run(stages);
+        return time.seconds;
+      });
 }
 
-StepTime least_step_time(const Workload& job, const Gpu& gpu, const CostConstants& constants) {
-  return Model(job, gpu, constants).run([&](const std::vector<pipeline::StageDurations>& stages) {
-    return least_seconds(pipeline_shape(job), stages);
-  });
+StepTime least_step_time(const Workload& workload, const Gpu& gpu, const CostConstants& constants) {
+  return Model(workload, gpu, constants)
+      .run([&](const std::vector<pipeline::StageDurations>& stages) {
+        return least_seconds(pipeline_shape(workload), stages);
+      });
 }
 
 }  // namespace am::planner

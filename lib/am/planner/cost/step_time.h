@@ -1,6 +1,6 @@
 // The time of one optimizer step, from operations, bytes and the constants that measured runs gave.
 //
-//   const StepTime time = estimate_step_time(job, gpu, constants);
+//   const StepTime time = estimate_step_time(workload, gpu, constants);
 //   time.seconds; time.bubble_fraction; time.bytes.tp;
 //
 // Note [Time model]: per layer and micro-batch, on one rank:
@@ -43,14 +43,14 @@ struct StepTime {
 };
 
 // `order`: of this job's pipeline, where many jobs share one; null: made here.
-StepTime estimate_step_time(const Workload& job, const Gpu& gpu, const CostConstants& constants,
-                            const PipelineOrder* order = nullptr);
+StepTime estimate_step_time(const Workload& workload, const Gpu& gpu,
+                            const CostConstants& constants, const PipelineOrder* order = nullptr);
 
 // The same with least_seconds() in place of a simulation: never more than the above, in
 // microseconds instead of milliseconds.
-StepTime least_step_time(const Workload& job, const Gpu& gpu, const CostConstants& constants);
+StepTime least_step_time(const Workload& workload, const Gpu& gpu, const CostConstants& constants);
 
 // One run of the job's schedule.
-pipeline::PipelineShape pipeline_shape(const Workload& job);
+pipeline::PipelineShape pipeline_shape(const Workload& workload);
 
 }  // namespace am::planner

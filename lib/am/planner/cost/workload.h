@@ -1,8 +1,8 @@
 // One optimizer step as the time and memory models see it: the model's shape, how it is cut, how
 // much data, and who runs it. A plan becomes one (workload_of), and so does a measured run.
 //
-//   const Workload job = workload_of(plan, config, layout);
-//   estimate_step_time(job, gpu, constants).seconds;
+//   const Workload workload = workload_of(plan, config, layout);
+//   estimate_step_time(workload, gpu, constants).seconds;
 #pragma once
 
 #include <cstdint>
@@ -95,15 +95,15 @@ Workload workload_of(const config::Plan& plan, const model::ModelConfig& config,
 
 // What of it is the plan's alone: all but the model's shape and the layout's sketch. `layout` may
 // be that of a sample.
-void fill_workload(Workload& job, const config::Plan& plan, const Layout& layout,
+void fill_workload(Workload& workload, const config::Plan& plan, const Layout& layout,
                    const mesh::MeshSizes& mesh);
 
 // Ranks of one node of the plan's: mesh.ranks_per_node, or fewer where cluster.nodes spreads them.
 int64_t ranks_of_node(const config::Plan& plan, int64_t world_size);
 
 // The rank's part of the vocabulary, with the padding of implementations that pad.
-double local_vocabulary(const Workload& job);
+double local_vocabulary(const Workload& workload);
 // Ranks that share a parameter's optimizer states.
-double state_shards(const Workload& job, const ShardGroup& group);
+double state_shards(const Workload& workload, const ShardGroup& group);
 
 }  // namespace am::planner

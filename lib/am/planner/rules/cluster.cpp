@@ -59,8 +59,8 @@ constexpr std::array<Rule, 7> kRules = {{
                 "each implementation come from its published runs; automesh's own are formulas.",
      .check = check_implementation},
     {.id = "cluster.calibration",
-     .summary = "[cluster] calibration is a file of am-plan calibrate",
-     .explain = "`am-plan calibrate ROWS.csv -o mine.toml` fits the constants of the time model to "
+     .summary = "[cluster] calibration is a file of scripts/calibrate",
+     .explain = "`scripts/calibrate ROWS.csv -o mine.toml` fits the constants of the time model to "
                 "runs of a cluster; calibration = \"mine.toml\" predicts with them.",
      .check = nullptr},
     {.id = "cluster.nodes",

@@ -31,12 +31,12 @@ struct DialectLayout {
   int64_t micro_batch = 1;           // sequences of one forward
   int64_t global_batch = 0;          // sequences of one step; 0: the least that the framework takes
   pipeline::PipelineShape pipeline;  // microbatches: one for each stage where the plan is silent
-  bool split_points = false;         // stages are listed, not dealt
+  bool split_points = false;         // stages are listed, not assigned evenly
 
   bool fsdp2() const { return !ddp && megatron_fsdp == nullptr; }
   // tp * cp * pp
   int64_t replica() const { return tp * cp * pp; }
-  // dp_size, or what the world leaves; 0 when the world is unknown or no multiple of replica().
+  // dp_size, or what the world leaves; 0 when the world is unknown or not a multiple of replica().
   int64_t dp() const;
   int64_t experts() const { return model != nullptr && model->moe ? model->moe->experts : 0; }
   // What torchtitan and NeMo AutoModel call the local batch: all micro-batches that one run of the

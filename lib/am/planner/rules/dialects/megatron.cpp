@@ -15,13 +15,7 @@
 namespace am::planner {
 namespace {
 
-using Found = std::vector<Violation>;
-
-std::string nearest_divisors(const char* key, int64_t of, int64_t wanted) {
-  return assignment(key, nearest_values(divisors(of), wanted));
-}
-
-// world / (tp * pp * cp); 0 when that is no integer.
+// world / (tp * pp * cp); 0 when that is not an integer.
 int64_t data_parallel(const DialectLayout& layout) {
   return layout.world % layout.replica() == 0 ? layout.world / layout.replica() : 0;
 }
@@ -34,7 +28,7 @@ int64_t micro_batches(const DialectLayout& layout) {
   return global % one == 0 ? global / one : 0;
 }
 
-void check_world(const DialectLayout& layout, Found& found) {
+void check_world(const DialectLayout& layout, Violations& found) {
   const int64_t dp = data_parallel(layout);
   if (dp == 0) {
     found.push_back({"mesh.world_size",
@@ -48,7 +42,7 @@ void check_world(const DialectLayout& layout, Found& found) {
   }
 }
 
-void check_expert_world(const DialectLayout& layout, Found& found) {
+void check_expert_world(const DialectLayout& layout, Violations& found) {
   const int64_t ranks = layout.tp * layout.ep * layout.pp;
   if (layout.world % ranks == 0) return;
   std::string help = assignment("world_size", nearest_multiples(ranks, layout.world));
@@ -62,7 +56,7 @@ void check_expert_world(const DialectLayout& layout, Found& found) {
                    help});
 }
 
-void check_instances(const DialectLayout& layout, Found& found) {
+void check_instances(const DialectLayout& layout, Violations& found) {
   const int64_t ranks = data_parallel(layout) * layout.cp;
   if (layout.ddp || ranks == 0 || ranks % layout.dp_replicate == 0) return;
   found.push_back(
@@ -71,63 +65,58 @@ void check_instances(const DialectLayout& layout, Found& found) {
        nearest_divisors("dp_replicate_size", ranks, layout.dp_replicate)});
 }
 
-void check_batch(const DialectLayout& layout, Found& found) {
+void check_batch(const DialectLayout& layout, Violations& found) {
   const int64_t one = layout.micro_batch * data_parallel(layout);
   if (one == 0 || layout.global_batch % one == 0) return;
   found.push_back({"train.global_batch_size",
-                   cat("global_batch_size = ", layout.global_batch, " is no multiple of ",
+                   cat("global_batch_size = ", layout.global_batch, " is not a multiple of ",
                        layout.micro_batch, " * ", data_parallel(layout), " = ", one),
                    assignment("global_batch_size", nearest_multiples(one, layout.global_batch))});
 }
 
 // tp_size divides something of the model.
-void check_divides(const DialectLayout& layout, const char* name, int64_t size, Found& found) {
+void check_divides(const DialectLayout& layout, const char* name, int64_t size, Violations& found) {
   if (size % layout.tp == 0) return;
   found.push_back({"mesh.tp_size",
                    cat("tp_size = ", layout.tp, " does not divide ", name, " = ", size),
                    nearest_divisors("tp_size", size, layout.tp)});
 }
 
-void check_heads(const DialectLayout& layout, Found& found) {
-  if (layout.model == nullptr) return;
+void check_heads(const DialectLayout& layout, Violations& found) {
   check_divides(layout, "num_attention_heads", layout.model->num_attention_heads, found);
 }
 
-void check_query_groups(const DialectLayout& layout, Found& found) {
-  if (layout.model == nullptr) return;
+void check_query_groups(const DialectLayout& layout, Violations& found) {
   const int64_t groups = layout.model->num_key_value_heads;
   if (groups % layout.tp == 0 || layout.tp % groups == 0) return;
   found.push_back({"mesh.tp_size",
                    cat("neither of tp_size = ", layout.tp, " and num_query_groups = ", groups,
                        " divides the other"),
-                   assignment("tp_size", nearest_values(divisors(groups), layout.tp))});
+                   nearest_divisors("tp_size", groups, layout.tp)});
 }
 
-void check_hidden(const DialectLayout& layout, Found& found) {
-  if (layout.model == nullptr) return;
+void check_hidden(const DialectLayout& layout, Violations& found) {
   check_divides(layout, "hidden_size", layout.model->hidden_size, found);
 }
 
-void check_ffn(const DialectLayout& layout, Found& found) {
-  if (layout.model == nullptr) return;
+void check_ffn(const DialectLayout& layout, Violations& found) {
   check_divides(layout, "ffn_hidden_size", layout.model->intermediate_size, found);
 }
 
-void check_positions(const DialectLayout& layout, Found& found) {
-  if (layout.model == nullptr) return;
+void check_positions(const DialectLayout& layout, Violations& found) {
   const int64_t longest = layout.model->max_position_embeddings;
   if (layout.seq_len <= longest) return;
   found.push_back({"train.seq_len", cat("seq_len = ", layout.seq_len, " is more than ", longest),
                    cat("seq_len = ", longest, " or less")});
 }
 
-void check_sequence_needs_tp(const DialectLayout& layout, Found& found) {
+void check_sequence_needs_tp(const DialectLayout& layout, Violations& found) {
   if (!layout.sequence_parallel || layout.tp > 1) return;
   found.push_back({"strategy.sequence_parallel", "sequence_parallel = true, and tp_size = 1",
                    "tp_size = 2 or more, or sequence_parallel = false"});
 }
 
-void check_sequence(const DialectLayout& layout, Found& found) {
+void check_sequence(const DialectLayout& layout, Violations& found) {
   if (!layout.sequence_parallel || layout.tp == 1) return;
   const int64_t parts = layout.cp * layout.tp;
   if (layout.seq_len % parts == 0) return;
@@ -137,15 +126,15 @@ void check_sequence(const DialectLayout& layout, Found& found) {
        assignment("seq_len", nearest_multiples(parts, layout.seq_len))});
 }
 
-void check_context(const DialectLayout& layout, Found& found) {
+void check_context(const DialectLayout& layout, Violations& found) {
   if (layout.cp == 1 || layout.seq_len % (2 * layout.cp) == 0) return;
   found.push_back({"train.seq_len",
                    cat("seq_len = ", layout.seq_len, " is not divisible by ", 2 * layout.cp),
                    assignment("seq_len", nearest_multiples(2 * layout.cp, layout.seq_len))});
 }
 
-void check_experts(const DialectLayout& layout, Found& found) {
-  if (layout.model == nullptr || layout.ep == 1) return;
+void check_experts(const DialectLayout& layout, Violations& found) {
+  if (layout.ep == 1) return;
   const int64_t experts = layout.experts();
   if (experts == 0) {
     found.push_back({"mesh.ep_size", cat("ep_size = ", layout.ep, ", and the model has no experts"),
@@ -157,15 +146,15 @@ void check_experts(const DialectLayout& layout, Found& found) {
   }
 }
 
-void check_moe_sequence(const DialectLayout& layout, Found& found) {
+void check_moe_sequence(const DialectLayout& layout, Violations& found) {
   if (layout.experts() == 0 || layout.tp == 1 || layout.sequence_parallel) return;
   found.push_back({"mesh.tp_size",
                    cat("experts with tp_size = ", layout.tp, " and no sequence parallelism"),
                    "sequence_parallel = true, or tp_size = 1"});
 }
 
-void check_layers(const DialectLayout& layout, Found& found) {
-  if (layout.pp == 1 || layout.model == nullptr || layout.split_points) return;
+void check_layers(const DialectLayout& layout, Violations& found) {
+  if (layout.pp == 1 || layout.split_points) return;
   const int64_t layers = layout.model->num_hidden_layers;
   const int64_t each = layout.pipeline.virtual_stages;
   if (layers % layout.pp != 0) {
@@ -180,7 +169,7 @@ void check_layers(const DialectLayout& layout, Found& found) {
   }
 }
 
-void check_interleaved(const DialectLayout& layout, Found& found) {
+void check_interleaved(const DialectLayout& layout, Violations& found) {
   if (layout.pipeline.virtual_stages == 1) return;
   if (layout.pp == 1) {
     found.push_back({"pipeline.virtual_stages",
@@ -193,18 +182,18 @@ void check_interleaved(const DialectLayout& layout, Found& found) {
   const int64_t one = layout.micro_batch * data_parallel(layout);
   found.push_back(
       {"train.global_batch_size",
-       cat(count, " micro-batches are no multiple of pp_size = ", layout.pp),
+       cat(count, " micro-batches are not a multiple of pp_size = ", layout.pp),
        assignment("global_batch_size", nearest_multiples(one * layout.pp, count * one))});
 }
 
-void check_schedule(const DialectLayout& layout, Found& found) {
+void check_schedule(const DialectLayout& layout, Violations& found) {
   const std::string& name = layout.pipeline.schedule;
   if (layout.pp == 1 || name == "1f1b" || name == "interleaved_1f1b") return;
   found.push_back({"pipeline.schedule", cat("schedule = \"", name, "\""),
                    "schedule = \"1f1b\", or \"interleaved_1f1b\" with virtual_stages"});
 }
 
-void check_meta_device(const DialectLayout& layout, Found& found) {
+void check_meta_device(const DialectLayout& layout, Violations& found) {
   const auto* config = layout.megatron_fsdp;
   if (config == nullptr || !config->init_fsdp_with_meta_device) return;
   if (config->zero_dp_strategy != 0) return;
@@ -213,7 +202,7 @@ void check_meta_device(const DialectLayout& layout, Found& found) {
                    "zero_dp_strategy = 1, 2 or 3"});
 }
 
-void check_overlap(const DialectLayout& layout, Found& found) {
+void check_overlap(const DialectLayout& layout, Violations& found) {
   const auto* config = layout.megatron_fsdp;
   if (config == nullptr || !config->overlap_param_gather || config->overlap_grad_reduce) return;
   found.push_back({"strategy.overlap_param_gather",
@@ -221,7 +210,7 @@ void check_overlap(const DialectLayout& layout, Found& found) {
                    "overlap_grad_reduce = true, or overlap_param_gather = false"});
 }
 
-void check_average(const DialectLayout& layout, Found& found) {
+void check_average(const DialectLayout& layout, Violations& found) {
   const auto* config = layout.megatron_fsdp;
   if (config == nullptr || !config->average_in_collective) return;
   if (!config->calculate_per_token_loss) return;
@@ -230,108 +219,101 @@ void check_average(const DialectLayout& layout, Found& found) {
                    "set one of them to false"});
 }
 
-// A rule of the catalogue that a dialect's table reports.
-constexpr Rule entry(const char* id, const char* summary, const char* explain) {
-  return {.id = id, .summary = summary, .explain = explain, .check = nullptr};
-}
-
 constexpr std::array<DialectRule, 20> kRules = {{
-    {.rule = entry("megatron.world_size",
-                   "Megatron: world_size % (tp * pp * cp) == 0, and dp is the quotient",
-                   "The data parallel size is no argument: it is what the world leaves. Expert "
-                   "parallelism is not a factor, whatever a line in the documentation says."),
-     .check = check_world},
-    {.rule = entry("megatron.expert_world", "Megatron: world_size % (etp * ep * pp) == 0",
-                   "Experts have a mesh of their own over the same ranks: expert tensor, expert, "
-                   "expert data and pipeline parallel. expert_tensor_parallel_size is tp_size "
-                   "unless it is given, which plans cannot."),
-     .check = check_expert_world},
-    {.rule = entry("megatron.optimizer_instances",
-                   "Megatron: (dp * cp) % num_distributed_optimizer_instances == 0",
-                   "Each instance of the distributed optimizer shards over its own part of the "
-                   "dp * cp ranks and is replicated between them, as dp_replicate_size does."),
-     .check = check_instances},
-    {.rule = entry("megatron.batch", "Megatron: global_batch_size % (micro_batch_size * dp) == 0",
-                   "The number of micro-batches is a quotient that must be an integer, unless the "
-                   "batch may be decreased, which plans do not have."),
-     .check = check_batch},
-    {.rule = entry("megatron.heads", "Megatron: num_attention_heads % tp == 0",
-                   "Query heads are handed out whole to the tensor-parallel ranks. The arguments "
-                   "are refused before anything is built."),
-     .check = check_heads},
-    {.rule = entry("megatron.query_groups",
-                   "Megatron: num_query_groups % tp == 0 or tp % num_query_groups == 0",
-                   "With more ranks than key/value heads Transformer Engine replicates the heads, "
-                   "so that a multiple is legal too, unlike in torchtitan and NeMo AutoModel."),
-     .check = check_query_groups},
-    {.rule = entry("megatron.hidden", "Megatron: hidden_size % tp == 0",
-                   "Layers are built from exact quotients of the hidden size; nothing is padded "
-                   "along it."),
-     .check = check_hidden},
-    {.rule = entry("megatron.ffn", "Megatron: ffn_hidden_size % tp == 0",
-                   "The feed-forward is cut in exact quotients. Only the vocabulary is padded, to "
-                   "a multiple of make_vocab_size_divisible_by * tp."),
-     .check = check_ffn},
-    {.rule = entry("megatron.positions", "Megatron: seq_length <= max_position_embeddings",
-                   "The arguments are refused for every kind of position embedding, rotary ones "
-                   "included."),
-     .check = check_positions},
-    {.rule = entry("megatron.sequence_parallel", "Megatron: sequence_parallel needs tp > 1",
-                   "The command line switches it off with a warning; a configuration that is "
-                   "built in code is refused."),
-     .severity = Severity::kWarning,
-     .check = check_sequence_needs_tp},
-    {.rule = entry("megatron.sequence",
-                   "Megatron: (seq_length / cp) % tp == 0 with sequence "
-                   "parallelism",
-                   "Each rank's part of the sequence is scattered over tp in equal pieces. "
-                   "Nothing checks it at start-up: the first forward stops with \"First dimension "
-                   "of the tensor should be divisible by tensor parallel size\"."),
-     .check = check_sequence},
-    {.rule = entry("megatron.context", "Megatron: seq_length % (2 * cp) == 0",
-                   "Context parallelism gives each rank an early and a late chunk of the sequence, "
-                   "which makes 2 * cp chunks of one length."),
-     .check = check_context},
-    {.rule = entry("megatron.experts", "Megatron: num_experts % ep == 0, and ep > 1 needs experts",
-                   "Every rank of an expert-parallel group holds the same number of experts. A "
-                   "dense model has no use for the group."),
-     .check = check_experts},
-    {.rule =
-         entry("megatron.moe_sequence",
-               "Megatron: a model with experts and tp > 1 needs sequence parallelism",
-               "Without it every tensor-parallel rank routes every token. The configuration only "
-               "warns; the first training forward raises ValueError."),
-     .check = check_moe_sequence},
-    {.rule = entry("megatron.layers",
-                   "Megatron: num_layers % pp == 0, and layers per rank % virtual stages == 0",
-                   "Without explicit counts or a layout every stage has the same number of "
-                   "layers. split_points in a plan stand for an explicit layout, which may be "
-                   "uneven."),
-     .check = check_layers},
-    {.rule = entry("megatron.interleaved",
-                   "Megatron: virtual stages need pp > 1 and micro-batches % pp == 0",
-                   "The interleaved schedule deals micro-batches to groups of pp ranks; all of a "
-                   "step's micro-batches run in one schedule, global_batch_size / "
-                   "(micro_batch_size * dp) of them."),
-     .check = check_interleaved},
-    {.rule = entry("megatron.schedule", "Megatron: schedules are 1F1B and interleaved 1F1B",
-                   "There is no argument for the schedule: virtual stages choose the interleaved "
-                   "one. What torch.distributed.pipelining has beyond them has no counterpart."),
-     .check = check_schedule},
-    {.rule = entry("megatron.meta_device",
-                   "Megatron-FSDP: meta-device initialisation excludes no_shard",
-                   "Parameters are filled shard by shard, and with no_shard there are no shards "
-                   "to fill."),
-     .check = check_meta_device},
-    {.rule = entry("megatron.overlap", "Megatron: overlap_param_gather needs overlap_grad_reduce",
-                   "The gather of parameters hangs on the hooks that overlapped gradient "
-                   "reduction installs, so the arguments are refused without it."),
-     .check = check_overlap},
-    {.rule = entry("megatron.average",
-                   "Megatron: average_in_collective excludes calculate_per_token_loss",
-                   "With a per-token loss gradients are sums that are divided by the number of "
-                   "tokens at the end; averaging them on the way would divide twice."),
-     .check = check_average},
+    dialect_rule(
+        "megatron.world_size", "Megatron: world_size % (tp * pp * cp) == 0, and dp is the quotient",
+        "The data parallel size is not an argument: it is the world over the other sizes. Expert "
+        "parallelism is not a factor, whatever a line in the documentation says.",
+        check_world),
+    dialect_rule("megatron.expert_world", "Megatron: world_size % (etp * ep * pp) == 0",
+                 "Experts have a mesh of their own over the same ranks: expert tensor, expert, "
+                 "expert data and pipeline parallel. expert_tensor_parallel_size is tp_size "
+                 "unless it is given, which plans cannot.",
+                 check_expert_world),
+    dialect_rule("megatron.optimizer_instances",
+                 "Megatron: (dp * cp) % num_distributed_optimizer_instances == 0",
+                 "Each instance of the distributed optimizer shards over its own part of the "
+                 "dp * cp ranks and is replicated between them, as dp_replicate_size does.",
+                 check_instances),
+    dialect_rule("megatron.batch", "Megatron: global_batch_size % (micro_batch_size * dp) == 0",
+                 "The number of micro-batches is a quotient that must be an integer, unless the "
+                 "batch may be decreased, which plans do not have.",
+                 check_batch),
+    dialect_rule("megatron.heads", "Megatron: num_attention_heads % tp == 0",
+                 "Query heads are handed out whole to the tensor-parallel ranks. The arguments "
+                 "are refused before anything is built.",
+                 check_heads, Reads::kModel),
+    dialect_rule("megatron.query_groups",
+                 "Megatron: num_query_groups % tp == 0 or tp % num_query_groups == 0",
+                 "With more ranks than key/value heads Transformer Engine replicates the heads, "
+                 "so that a multiple is legal too, unlike in torchtitan and NeMo AutoModel.",
+                 check_query_groups, Reads::kModel),
+    dialect_rule("megatron.hidden", "Megatron: hidden_size % tp == 0",
+                 "Layers are built from exact quotients of the hidden size; nothing is padded "
+                 "along it.",
+                 check_hidden, Reads::kModel),
+    dialect_rule("megatron.ffn", "Megatron: ffn_hidden_size % tp == 0",
+                 "The feed-forward is cut in exact quotients. Only the vocabulary is padded, to "
+                 "a multiple of make_vocab_size_divisible_by * tp.",
+                 check_ffn, Reads::kModel),
+    dialect_rule("megatron.positions", "Megatron: seq_length <= max_position_embeddings",
+                 "The arguments are refused for every kind of position embedding, rotary ones "
+                 "included.",
+                 check_positions, Reads::kModel),
+    dialect_rule("megatron.sequence_parallel", "Megatron: sequence_parallel needs tp > 1",
+                 "The command line switches it off with a warning; a configuration that is "
+                 "built in code is refused.",
+                 check_sequence_needs_tp, Reads::kPlan, Severity::kWarning),
+    dialect_rule("megatron.sequence",
+                 "Megatron: (seq_length / cp) % tp == 0 with sequence "
+                 "parallelism",
+                 "Each rank's part of the sequence is scattered over tp in equal pieces. "
+                 "Nothing checks it at start-up: the first forward stops with \"First dimension "
+                 "of the tensor should be divisible by tensor parallel size\".",
+                 check_sequence),
+    dialect_rule("megatron.context", "Megatron: seq_length % (2 * cp) == 0",
+                 "Context parallelism gives each rank an early and a late chunk of the sequence, "
+                 "which makes 2 * cp chunks of one length.",
+                 check_context),
+    dialect_rule("megatron.experts", "Megatron: num_experts % ep == 0, and ep > 1 needs experts",
+                 "Every rank of an expert-parallel group holds the same number of experts. A "
+                 "dense model has no use for the group.",
+                 check_experts, Reads::kModel),
+    dialect_rule("megatron.moe_sequence",
+                 "Megatron: a model with experts and tp > 1 needs sequence parallelism",
+                 "Without it every tensor-parallel rank routes every token. The configuration only "
+                 "warns; the first training forward raises ValueError.",
+                 check_moe_sequence),
+    dialect_rule("megatron.layers",
+                 "Megatron: num_layers % pp == 0, and layers per rank % virtual stages == 0",
+                 "Without explicit counts or a layout every stage has the same number of "
+                 "layers. split_points in a plan stand for an explicit layout, which may be "
+                 "uneven.",
+                 check_layers, Reads::kModel),
+    dialect_rule("megatron.interleaved",
+                 "Megatron: virtual stages need pp > 1 and micro-batches % pp == 0",
+                 "The interleaved schedule assigns micro-batches to groups of pp ranks; all of a "
+                 "step's micro-batches run in one schedule, global_batch_size / "
+                 "(micro_batch_size * dp) of them.",
+                 check_interleaved),
+    dialect_rule("megatron.schedule", "Megatron: schedules are 1F1B and interleaved 1F1B",
+                 "There is no argument for the schedule: virtual stages choose the interleaved "
+                 "one. What torch.distributed.pipelining has beyond them has no counterpart.",
+                 check_schedule),
+    dialect_rule("megatron.meta_device",
+                 "Megatron-FSDP: meta-device initialisation excludes no_shard",
+                 "Parameters are filled shard by shard, and with no_shard there are no shards "
+                 "to fill.",
+                 check_meta_device),
+    dialect_rule("megatron.overlap", "Megatron: overlap_param_gather needs overlap_grad_reduce",
+                 "The gather of parameters hangs on the hooks that overlapped gradient "
+                 "reduction installs, so the arguments are refused without it.",
+                 check_overlap),
+    dialect_rule("megatron.average",
+                 "Megatron: average_in_collective excludes calculate_per_token_loss",
+                 "With a per-token loss gradients are sums that are divided by the number of "
+                 "tokens at the end; averaging them on the way would divide twice.",
+                 check_average),
 }};
 
 }  // namespace

@@ -13,8 +13,6 @@
 namespace am::planner {
 namespace {
 
-using Found = std::vector<Violation>;
-
 // Megatron-FSDP's mesh has no pipeline axis.
 int64_t non_dp(const DialectLayout& layout) {
   return layout.megatron_fsdp != nullptr ? layout.tp * layout.cp : layout.replica();
@@ -27,14 +25,15 @@ int64_t data_parallel(const DialectLayout& layout) {
   return layout.world % non_dp(layout) == 0 ? layout.world / non_dp(layout) : 0;
 }
 
-void refuse(const char* strategy, const char* key, int64_t size, const char* what, Found& found) {
+void refuse(const char* strategy, const char* key, int64_t size, const char* what,
+            Violations& found) {
   if (size == 1) return;
   found.push_back({cat("mesh.", key),
                    cat(strategy, " does not support ", what, ", and ", key, " = ", size),
                    cat(key, " = 1, or strategy name = \"fsdp2\"")});
 }
 
-void check_strategy(const DialectLayout& layout, Found& found) {
+void check_strategy(const DialectLayout& layout, Violations& found) {
   if (layout.fsdp2()) return;
   const char* name = layout.ddp ? "ddp" : "megatron_fsdp";
   if (layout.ddp) {
@@ -45,14 +44,14 @@ void check_strategy(const DialectLayout& layout, Found& found) {
   refuse(name, "ep_size", layout.ep, "expert parallelism", found);
 }
 
-void check_hsdp(const DialectLayout& layout, Found& found) {
+void check_hsdp(const DialectLayout& layout, Violations& found) {
   if (layout.fsdp2() || layout.dp_replicate == 1) return;
   found.push_back({"mesh.dp_replicate_size",
                    cat("dp_replicate_size = ", layout.dp_replicate, " with another strategy"),
                    "dp_replicate_size = 1, or strategy name = \"fsdp2\""});
 }
 
-void check_world(const DialectLayout& layout, Found& found) {
+void check_world(const DialectLayout& layout, Violations& found) {
   if (data_parallel(layout) > 0) return;
   const int64_t step = non_dp(layout);
   found.push_back({"mesh.world_size",
@@ -62,7 +61,7 @@ void check_world(const DialectLayout& layout, Found& found) {
 
 int64_t mesh_ranks(const DialectLayout& layout) { return layout.dp_size * non_dp(layout); }
 
-void check_mesh_size(const DialectLayout& layout, Found& found) {
+void check_mesh_size(const DialectLayout& layout, Violations& found) {
   if (layout.ddp || mesh_ranks(layout) <= layout.world) return;
   found.push_back({"mesh.dp_size",
                    cat("dp_size = ", layout.dp_size, " makes a mesh of ", mesh_ranks(layout),
@@ -70,7 +69,7 @@ void check_mesh_size(const DialectLayout& layout, Found& found) {
                    "dp_size = 0: computed"});
 }
 
-void check_idle_ranks(const DialectLayout& layout, Found& found) {
+void check_idle_ranks(const DialectLayout& layout, Violations& found) {
   if (layout.ddp || layout.dp_size == 0 || mesh_ranks(layout) >= layout.world) return;
   found.push_back({"mesh.dp_size",
                    cat("dp_size = ", layout.dp_size, " makes a mesh of ", mesh_ranks(layout),
@@ -78,7 +77,7 @@ void check_idle_ranks(const DialectLayout& layout, Found& found) {
                    "dp_size = 0: computed"});
 }
 
-void check_replicate(const DialectLayout& layout, Found& found) {
+void check_replicate(const DialectLayout& layout, Violations& found) {
   const int64_t dp = data_parallel(layout);
   const int64_t replicas = layout.dp_replicate;
   if (!layout.fsdp2() || dp == 0 || replicas == 1) return;
@@ -90,40 +89,32 @@ void check_replicate(const DialectLayout& layout, Found& found) {
                    assignment("dp_replicate_size", nearest_values(legal, replicas))});
 }
 
-void check_expert_mesh(const DialectLayout& layout, Found& found) {
+void check_expert_mesh(const DialectLayout& layout, Violations& found) {
   const int64_t ranks = data_parallel(layout) * layout.cp * layout.tp;
   if (!layout.fsdp2() || ranks == 0 || ranks % layout.ep == 0) return;
   found.push_back({"mesh.ep_size", cat("ep_size = ", layout.ep, " does not divide ", ranks),
-                   assignment("ep_size", nearest_values(divisors(ranks), layout.ep))});
+                   nearest_divisors("ep_size", ranks, layout.ep)});
 }
 
-void check_experts(const DialectLayout& layout, Found& found) {
-  const int64_t experts = layout.experts();
-  if (!layout.fsdp2() || experts == 0 || experts % layout.ep == 0) return;
-  found.push_back({"mesh.ep_size",
-                   cat("ep_size = ", layout.ep, " does not divide the ", experts, " experts"),
-                   assignment("ep_size", nearest_values(divisors(experts), layout.ep))});
+void check_experts(const DialectLayout& layout, Violations& found) {
+  if (layout.fsdp2()) check_even_experts(layout, found);
 }
 
-void check_heads(const DialectLayout& layout, Found& found) {
-  if (!layout.fsdp2() || layout.model == nullptr) return;
+void check_heads(const DialectLayout& layout, Violations& found) {
+  if (!layout.fsdp2()) return;
   demand_whole_heads(layout, "num_attention_heads", layout.model->num_attention_heads, found);
 }
 
-void check_kv_heads(const DialectLayout& layout, Found& found) {
-  if (!layout.fsdp2() || layout.model == nullptr) return;
+void check_kv_heads(const DialectLayout& layout, Violations& found) {
+  if (!layout.fsdp2()) return;
   demand_whole_heads(layout, "num_key_value_heads", layout.model->num_key_value_heads, found);
 }
 
-void check_batch(const DialectLayout& layout, Found& found) {
-  const int64_t one = layout.local_batch() * data_parallel(layout);
-  if (one == 0 || layout.global_batch % one == 0) return;
-  found.push_back({"train.global_batch_size",
-                   cat("global_batch_size = ", layout.global_batch, " is no multiple of ", one),
-                   assignment("global_batch_size", nearest_multiples(one, layout.global_batch))});
+void check_batch(const DialectLayout& layout, Violations& found) {
+  demand_whole_batches(layout, layout.local_batch() * data_parallel(layout), found);
 }
 
-void check_pipeline_batch(const DialectLayout& layout, Found& found) {
+void check_pipeline_batch(const DialectLayout& layout, Violations& found) {
   if (layout.pp == 1 || layout.pipeline.microbatches >= layout.pp) return;
   found.push_back(
       {"pipeline.microbatches",
@@ -131,23 +122,8 @@ void check_pipeline_batch(const DialectLayout& layout, Found& found) {
        cat("microbatches = ", layout.pp, " or more")});
 }
 
-void check_schedule(const DialectLayout& layout, Found& found) {
-  if (layout.pp == 1) return;
-  const auto demand = pipeline::violated_demand(layout.pipeline);
-  if (!demand.has_value()) return;
-  found.push_back(
-      {cat("pipeline.", demand->key), demand->message, assignment(demand->key, demand->nearest)});
-}
-
-void check_tied(const DialectLayout& layout, Found& found) {
-  if (layout.pp == 1 || layout.model == nullptr || !layout.model->tie_word_embeddings) return;
-  found.push_back({"mesh.pp_size",
-                   cat("the embedding is tied to the head, and pp_size = ", layout.pp),
-                   "pp_size = 1, or a model with tie_word_embeddings = false"});
-}
-
-void check_stages(const DialectLayout& layout, Found& found) {
-  if (layout.pp == 1 || layout.model == nullptr || layout.split_points) return;
+void check_stages(const DialectLayout& layout, Violations& found) {
+  if (layout.pp == 1 || layout.split_points) return;
   const int64_t layers = layout.model->num_hidden_layers;
   const int64_t stages = layout.stages();
   const int64_t each = layout.pipeline.virtual_stages;
@@ -166,90 +142,85 @@ void check_stages(const DialectLayout& layout, Found& found) {
        "virtual_stages = 2, or pp_size * virtual_stages that divides the layers"});
 }
 
-constexpr Rule entry(const char* id, const char* summary, const char* explain) {
-  return {.id = id, .summary = summary, .explain = explain, .check = nullptr};
-}
-
 constexpr std::array<DialectRule, 15> kRules = {{
-    {.rule = entry("nemo-automodel.strategy",
-                   "NeMo AutoModel: ddp has no tp, pp, cp or ep; megatron_fsdp no pp or ep",
-                   "The device mesh is built for a strategy, and refuses the axes that the "
-                   "strategy does not have. FSDP2 has all of them."),
-     .check = check_strategy},
-    {.rule = entry("nemo-automodel.hsdp",
-                   "NeMo AutoModel: dp_replicate_size > 1 is only supported with FSDP2",
-                   "Only FSDP2's mesh has a dp_replicate axis. The size is refused before the "
-                   "mesh of another strategy is built."),
-     .check = check_hsdp},
-    {.rule = entry("nemo-automodel.world_size",
-                   "NeMo AutoModel: world_size % (tp_size * cp_size * pp_size) == 0, without "
-                   "dp_size",
-                   "dp_size is computed when it is not given. Under megatron_fsdp the divisor is "
-                   "tp_size * cp_size; under ddp there is no mesh."),
-     .check = check_world},
-    {.rule =
-         entry("nemo-automodel.mesh_size", "NeMo AutoModel: the mesh is not larger than the world",
-               "An explicit dp_size is taken as it is, and torch's DeviceMesh refuses a mesh "
-               "of more ranks than there are."),
-     .check = check_mesh_size},
-    {.rule = entry("nemo-automodel.idle_ranks",
-                   "NeMo AutoModel: an explicit dp_size is not compared with the world (a warning)",
-                   "dp_size * tp_size * cp_size * pp_size below world_size passes every check. "
-                   "The ranks that are left over are in no mesh: they idle or hang."),
-     .severity = Severity::kWarning,
-     .check = check_idle_ranks},
-    {.rule = entry("nemo-automodel.replicate",
-                   "NeMo AutoModel: dp_size % dp_replicate_size == 0, and dp_replicate_size < "
-                   "dp_size or 1",
-                   "dp_shard is the quotient. With nothing left to shard it would be plain data "
-                   "parallelism, which the FSDP2 strategy refuses."),
-     .check = check_replicate},
-    {.rule = entry("nemo-automodel.expert_mesh",
-                   "NeMo AutoModel: (dp_size * cp_size * tp_size) % ep_size == 0",
-                   "The expert mesh (ep_shard, ep) has all ranks of a pipeline stage, replicas "
-                   "and tensor-parallel ranks among them."),
-     .check = check_expert_mesh},
-    {.rule = entry("nemo-automodel.experts", "NeMo AutoModel: n_routed_experts % ep_size == 0",
-                   "Every rank of an expert-parallel group holds the same number of experts; the "
-                   "parallelizer asserts it."),
-     .check = check_experts},
-    {.rule = entry("nemo-automodel.heads", "NeMo AutoModel: num_attention_heads % tp_size == 0",
-                   "validate_tp_mesh asks for it under FSDP2 before any plan is chosen, also for "
-                   "plans that leave attention whole."),
-     .check = check_heads},
-    {.rule = entry("nemo-automodel.kv_heads", "NeMo AutoModel: num_key_value_heads % tp_size == 0",
-                   "validate_tp_mesh asks for it under FSDP2; key/value heads are not replicated, "
-                   "so tp_size is at most their number."),
-     .check = check_kv_heads},
-    {.rule = entry("nemo-automodel.batch",
-                   "NeMo AutoModel: global_batch_size % (local_batch_size * dp_size) == 0",
-                   "The step scheduler's accumulation steps are the quotient. With a pipeline the "
-                   "local batch is all of its micro-batches, micro_batch_size * "
-                   "pipeline.microbatches."),
-     .check = check_batch},
-    {.rule = entry("nemo-automodel.pipeline_batch",
-                   "NeMo AutoModel: pp_batch_size // pp_microbatch_size >= pp_size",
-                   "The recipe asserts a micro-batch for each pipeline rank, whatever the "
-                   "schedule: fewer would leave ranks idle all through the step."),
-     .check = check_pipeline_batch},
-    {.rule = entry("nemo-automodel.schedule",
-                   "NeMo AutoModel: torch's pipeline schedule accepts its sizes",
-                   "It runs torch.distributed.pipelining's schedules, whose constructors ask for "
-                   "one or several stages a rank and for numbers of micro-batches. `am-plan "
-                   "explain pp.schedule` says which."),
-     .check = check_schedule},
-    {.rule = entry("nemo-automodel.tied",
-                   "NeMo AutoModel: tied embeddings are not supported with pipeline parallelism",
-                   "The check of models for the pipeline refuses a head that shares the "
-                   "embedding's tensor."),
-     .check = check_tied},
-    {.rule = entry("nemo-automodel.stages",
-                   "NeMo AutoModel: ceil(layers / layers_per_stage) == pp_size * stages per rank, "
-                   "and at most layers",
-                   "One stage a rank, or two for schedules of several, is the default; more are "
-                   "asked for by layers_per_stage, from which the stages are counted, so not "
-                   "every number can be had."),
-     .check = check_stages},
+    dialect_rule("nemo-automodel.strategy",
+                 "NeMo AutoModel: ddp has no tp, pp, cp or ep; megatron_fsdp no pp or ep",
+                 "The device mesh is built for a strategy, and refuses the axes that the "
+                 "strategy does not have. FSDP2 has all of them.",
+                 check_strategy),
+    dialect_rule("nemo-automodel.hsdp",
+                 "NeMo AutoModel: dp_replicate_size > 1 is only supported with FSDP2",
+                 "Only FSDP2's mesh has a dp_replicate axis. The size is refused before the "
+                 "mesh of another strategy is built.",
+                 check_hsdp),
+    dialect_rule("nemo-automodel.world_size",
+                 "NeMo AutoModel: world_size % (tp_size * cp_size * pp_size) == 0, without "
+                 "dp_size",
+                 "dp_size is computed when it is not given. Under megatron_fsdp the divisor is "
+                 "tp_size * cp_size; under ddp there is no mesh.",
+                 check_world),
+    dialect_rule("nemo-automodel.mesh_size",
+                 "NeMo AutoModel: the mesh is not larger than the world",
+                 "An explicit dp_size is taken as it is, and torch's DeviceMesh refuses a mesh "
+                 "of more ranks than there are.",
+                 check_mesh_size),
+    dialect_rule("nemo-automodel.idle_ranks",
+                 "NeMo AutoModel: an explicit dp_size is not compared with the world (a warning)",
+                 "dp_size * tp_size * cp_size * pp_size below world_size passes every check. "
+                 "The ranks that are left over are in no mesh: they idle or hang.",
+                 check_idle_ranks, Reads::kPlan, Severity::kWarning),
+    dialect_rule("nemo-automodel.replicate",
+                 "NeMo AutoModel: dp_size % dp_replicate_size == 0, and dp_replicate_size < "
+                 "dp_size or 1",
+                 "dp_shard is the quotient. With nothing left to shard it would be plain data "
+                 "parallelism, which the FSDP2 strategy refuses.",
+                 check_replicate),
+    dialect_rule("nemo-automodel.expert_mesh",
+                 "NeMo AutoModel: (dp_size * cp_size * tp_size) % ep_size == 0",
+                 "The expert mesh (ep_shard, ep) has all ranks of a pipeline stage, replicas "
+                 "and tensor-parallel ranks among them.",
+                 check_expert_mesh),
+    dialect_rule("nemo-automodel.experts", "NeMo AutoModel: n_routed_experts % ep_size == 0",
+                 "Every rank of an expert-parallel group holds the same number of experts; the "
+                 "parallelizer asserts it.",
+                 check_experts),
+    dialect_rule("nemo-automodel.heads", "NeMo AutoModel: num_attention_heads % tp_size == 0",
+                 "validate_tp_mesh asks for it under FSDP2 before any plan is chosen, also for "
+                 "plans that leave attention whole.",
+                 check_heads, Reads::kModel),
+    dialect_rule("nemo-automodel.kv_heads", "NeMo AutoModel: num_key_value_heads % tp_size == 0",
+                 "validate_tp_mesh asks for it under FSDP2; key/value heads are not replicated, "
+                 "so tp_size is at most their number.",
+                 check_kv_heads, Reads::kModel),
+    dialect_rule("nemo-automodel.batch",
+                 "NeMo AutoModel: global_batch_size % (local_batch_size * dp_size) == 0",
+                 "The step scheduler's accumulation steps are the quotient. With a pipeline the "
+                 "local batch is all of its micro-batches, micro_batch_size * "
+                 "pipeline.microbatches.",
+                 check_batch),
+    dialect_rule("nemo-automodel.pipeline_batch",
+                 "NeMo AutoModel: pp_batch_size // pp_microbatch_size >= pp_size",
+                 "The recipe asserts a micro-batch for each pipeline rank, whatever the "
+                 "schedule: fewer would leave ranks idle all through the step.",
+                 check_pipeline_batch),
+    dialect_rule("nemo-automodel.schedule",
+                 "NeMo AutoModel: torch's pipeline schedule accepts its sizes",
+                 "It runs torch.distributed.pipelining's schedules, whose constructors ask for "
+                 "one or several stages a rank and for numbers of micro-batches. `am-plan "
+                 "explain pp.schedule` says which.",
+                 check_torch_schedule),
+    dialect_rule("nemo-automodel.tied",
+                 "NeMo AutoModel: tied embeddings are not supported with pipeline parallelism",
+                 "The check of models for the pipeline refuses a head that shares the "
+                 "embedding's tensor.",
+                 check_tied, Reads::kModel),
+    dialect_rule("nemo-automodel.stages",
+                 "NeMo AutoModel: ceil(layers / layers_per_stage) == pp_size * stages per rank, "
+                 "and at most layers",
+                 "One stage a rank, or two for schedules of several, is the default; more are "
+                 "asked for by layers_per_stage, from which the stages are counted, so not "
+                 "every number can be had.",
+                 check_stages, Reads::kModel),
 }};
 
 }  // namespace

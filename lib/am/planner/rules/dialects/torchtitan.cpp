@@ -13,8 +13,6 @@
 namespace am::planner {
 namespace {
 
-using Found = std::vector<Violation>;
-
 int64_t replicas(const DialectLayout& layout) {
   return layout.ddp ? std::max<int64_t>(1, layout.dp()) : layout.dp_replicate;
 }
@@ -31,7 +29,7 @@ bool makes_world(const DialectLayout& layout) {
   return product > 0 && product == layout.world;
 }
 
-void check_world(const DialectLayout& layout, Found& found) {
+void check_world(const DialectLayout& layout, Violations& found) {
   if (makes_world(layout)) return;
   std::vector<std::string> help;
   if (layout.dp_size > 0) {
@@ -49,34 +47,24 @@ void check_world(const DialectLayout& layout, Found& found) {
                    join(help, "; or ")});
 }
 
-void check_expert_mesh(const DialectLayout& layout, Found& found) {
+void check_expert_mesh(const DialectLayout& layout, Violations& found) {
   const int64_t ranks = shards(layout) * layout.cp * layout.tp;
   if (!makes_world(layout) || ranks % layout.ep == 0) return;
   found.push_back({"mesh.ep_size",
                    cat("ep_size = ", layout.ep, " does not divide ", shards(layout), " * ",
                        layout.cp, " * ", layout.tp, " = ", ranks),
-                   assignment("ep_size", nearest_values(divisors(ranks), layout.ep))});
+                   nearest_divisors("ep_size", ranks, layout.ep)});
 }
 
-void check_experts(const DialectLayout& layout, Found& found) {
-  if (layout.experts() == 0 || layout.experts() % layout.ep == 0) return;
-  found.push_back(
-      {"mesh.ep_size",
-       cat("ep_size = ", layout.ep, " does not divide the ", layout.experts(), " experts"),
-       assignment("ep_size", nearest_values(divisors(layout.experts()), layout.ep))});
-}
-
-void check_heads(const DialectLayout& layout, Found& found) {
-  if (layout.model == nullptr) return;
+void check_heads(const DialectLayout& layout, Violations& found) {
   demand_whole_heads(layout, "n_heads", layout.model->num_attention_heads, found);
 }
 
-void check_kv_heads(const DialectLayout& layout, Found& found) {
-  if (layout.model == nullptr) return;
+void check_kv_heads(const DialectLayout& layout, Violations& found) {
   demand_whole_heads(layout, "n_kv_heads", layout.model->num_key_value_heads, found);
 }
 
-void check_seq_len(const DialectLayout& layout, Found& found) {
+void check_seq_len(const DialectLayout& layout, Violations& found) {
   const int64_t divisor =
       (layout.sequence_parallel ? layout.tp : 1) * (layout.cp > 1 ? 2 * layout.cp : 1);
   if (layout.seq_len % divisor == 0) return;
@@ -85,8 +73,7 @@ void check_seq_len(const DialectLayout& layout, Found& found) {
                    assignment("seq_len", nearest_multiples(divisor, layout.seq_len))});
 }
 
-void check_max_seq_len(const DialectLayout& layout, Found& found) {
-  if (layout.model == nullptr) return;
+void check_max_seq_len(const DialectLayout& layout, Violations& found) {
   const int64_t longest = layout.model->max_position_embeddings;
   if (layout.seq_len <= longest) return;
   found.push_back({"train.seq_len",
@@ -94,34 +81,15 @@ void check_max_seq_len(const DialectLayout& layout, Found& found) {
                    cat("seq_len = ", longest, " or less")});
 }
 
-void check_batch(const DialectLayout& layout, Found& found) {
-  if (!makes_world(layout) || layout.global_batch == 0) return;
-  const int64_t one = layout.local_batch() * replicas(layout) * shards(layout);
-  if (layout.global_batch % one == 0) return;
-  found.push_back({"train.global_batch_size",
-                   cat("global_batch_size = ", layout.global_batch, " is no multiple of ", one),
-                   assignment("global_batch_size", nearest_multiples(one, layout.global_batch))});
+void check_batch(const DialectLayout& layout, Violations& found) {
+  if (!makes_world(layout)) return;
+  demand_whole_batches(layout, layout.local_batch() * replicas(layout) * shards(layout), found);
 }
 
-void check_tied(const DialectLayout& layout, Found& found) {
-  if (layout.pp == 1 || layout.model == nullptr || !layout.model->tie_word_embeddings) return;
-  found.push_back({"mesh.pp_size",
-                   cat("the embedding is tied to the head, and pp_size = ", layout.pp),
-                   "pp_size = 1, or a model with tie_word_embeddings = false"});
-}
-
-void check_schedule(const DialectLayout& layout, Found& found) {
-  if (layout.pp == 1) return;
-  const auto demand = pipeline::violated_demand(layout.pipeline);
-  if (!demand.has_value()) return;
-  found.push_back(
-      {cat("pipeline.", demand->key), demand->message, assignment(demand->key, demand->nearest)});
-}
-
-// With the default number of stages a rank torchtitan deals the layers itself; any other number is
-// asked for by layers_per_stage, from which it counts the stages anew.
-void check_stages(const DialectLayout& layout, Found& found) {
-  if (layout.pp == 1 || layout.model == nullptr || layout.split_points) return;
+// With the default number of stages a rank torchtitan assigns the layers itself; any other number
+// is asked for by layers_per_stage, from which it counts the stages anew.
+void check_stages(const DialectLayout& layout, Violations& found) {
+  if (layout.pp == 1 || layout.split_points) return;
   const int64_t weights = layout.model->num_hidden_layers + 2;
   const int64_t stages = layout.stages();
   if (stages > weights) {
@@ -148,84 +116,65 @@ void check_stages(const DialectLayout& layout, Found& found) {
 }
 
 constexpr std::array<DialectRule, 11> kRules = {{
-    {.rule = {.id = "torchtitan.world_size",
-              .summary = "torchtitan: dp_replicate * dp_shard * cp * tp * pp == WORLD_SIZE",
-              .explain =
-                  "ParallelDims multiplies the five degrees. data_parallel_shard_degree = -1 "
-                  "(dp_size left out) is what the others leave of the world, rounded down, "
-                  "so a world that they do not divide fails here too.",
-              .check = nullptr},
-     .check = check_world},
-    {.rule = {.id = "torchtitan.expert_mesh",
-              .summary = "torchtitan: (dp_shard * cp * tp) % ep == 0",
-              .explain = "Experts are laid over a mesh (pp, dp_replicate, efsdp, ep) of the same "
-                         "ranks, efsdp = dp_shard * cp * tp / ep. Replicas are not among the ranks "
-                         "that ep may use, unlike in NeMo AutoModel.",
-              .check = nullptr},
-     .check = check_expert_mesh},
-    {.rule = {.id = "torchtitan.experts",
-              .summary = "torchtitan: num_experts % ep == 0",
-              .explain = "The token dispatcher counts num_experts / ep experts on each rank and "
-                         "exchanges tokens in blocks of that size. Only some dispatchers say so "
-                         "at start-up; the others fail in the first step.",
-              .check = nullptr},
-     .check = check_experts},
-    {.rule = {.id = "torchtitan.heads",
-              .summary = "torchtitan: n_heads % tp == 0",
-              .explain = "The model config refuses a tensor_parallel_degree that does not divide "
-                         "the query heads, before the model is built.",
-              .check = nullptr},
-     .check = check_heads},
-    {.rule = {.id = "torchtitan.kv_heads",
-              .summary = "torchtitan: n_kv_heads % tp == 0",
-              .explain = "The model config refuses a tensor_parallel_degree that does not divide "
-                         "the key/value heads; they are not replicated.",
-              .check = nullptr},
-     .check = check_kv_heads},
-    {.rule = {.id = "torchtitan.seq_len",
-              .summary = "torchtitan: seq_len % ((tp if sequence parallel) * (2 * cp if cp > 1)) "
-                         "== 0",
-              .explain = "The trainer multiplies both divisors: context parallelism cuts the "
-                         "sequence in 2 * cp chunks, and sequence parallelism each rank's part in "
-                         "tp. The product is stricter than their least common multiple.",
-              .check = nullptr},
-     .check = check_seq_len},
-    {.rule = {.id = "torchtitan.max_seq_len",
-              .summary = "torchtitan: seq_len <= the model's max_seq_len",
-              .explain = "The rotary table is made for the training length, and the model config "
-                         "refuses a length beyond what the model was made for.",
-              .check = nullptr},
-     .check = check_max_seq_len},
-    {.rule = {.id = "torchtitan.batch",
-              .summary = "torchtitan: global_batch_size % (local_batch_size * dp) == 0",
-              .explain = "local_batch_size is what a data-parallel rank takes at a time: with a "
-                         "pipeline all its micro-batches, micro_batch_size * "
-                         "pipeline.microbatches, otherwise micro_batch_size. dp is dp_replicate * "
-                         "dp_shard.",
-              .check = nullptr},
-     .check = check_batch},
-    {.rule = {.id = "torchtitan.tied",
-              .summary = "torchtitan: weight tying is not supported with pipeline parallelism",
-              .explain = "The embedding is on the first stage and the head on the last; the model "
-                         "config raises NotImplementedError.",
-              .check = nullptr},
-     .check = check_tied},
-    {.rule = {.id = "torchtitan.schedule",
-              .summary = "torchtitan: torch's pipeline schedule accepts its sizes",
-              .explain = "torchtitan runs torch.distributed.pipelining's schedules, whose "
-                         "constructors ask for one or several stages a rank and for numbers of "
-                         "micro-batches. `am-plan explain pp.schedule` says which.",
-              .check = nullptr},
-     .check = check_schedule},
-    {.rule = {.id = "torchtitan.stages",
-              .summary = "torchtitan: ceil((layers + 2) / layers_per_stage) == pp * stages per "
-                         "rank, and at most layers + 2",
-              .explain = "The embedding and the head count as a layer each. One stage a rank, or "
-                         "two for schedules of several, is the default and can be any number up "
-                         "to layers + 2; more are asked for by layers_per_stage, from which the "
-                         "stages are counted, so not every number can be had.",
-              .check = nullptr},
-     .check = check_stages},
+    dialect_rule("torchtitan.world_size",
+                 "torchtitan: dp_replicate * dp_shard * cp * tp * pp == WORLD_SIZE",
+                 "ParallelDims multiplies the five degrees. data_parallel_shard_degree = -1 "
+                 "(dp_size left out) is what the others leave of the world, rounded down, "
+                 "so a world that they do not divide fails here too.",
+                 check_world),
+    dialect_rule("torchtitan.expert_mesh", "torchtitan: (dp_shard * cp * tp) % ep == 0",
+                 "Experts are laid over a mesh (pp, dp_replicate, efsdp, ep) of the same "
+                 "ranks, efsdp = dp_shard * cp * tp / ep. Replicas are not among the ranks "
+                 "that ep may use, unlike in NeMo AutoModel.",
+                 check_expert_mesh),
+    dialect_rule("torchtitan.experts", "torchtitan: num_experts % ep == 0",
+                 "The token dispatcher counts num_experts / ep experts on each rank and "
+                 "exchanges tokens in blocks of that size. Only some dispatchers say so "
+                 "at start-up; the others fail in the first step.",
+                 check_even_experts),
+    dialect_rule("torchtitan.heads", "torchtitan: n_heads % tp == 0",
+                 "The model config refuses a tensor_parallel_degree that does not divide "
+                 "the query heads, before the model is built.",
+                 check_heads, Reads::kModel),
+    dialect_rule("torchtitan.kv_heads", "torchtitan: n_kv_heads % tp == 0",
+                 "The model config refuses a tensor_parallel_degree that does not divide "
+                 "the key/value heads; they are not replicated.",
+                 check_kv_heads, Reads::kModel),
+    dialect_rule("torchtitan.seq_len",
+                 "torchtitan: seq_len % ((tp if sequence parallel) * (2 * cp if cp > 1)) "
+                 "== 0",
+                 "The trainer multiplies both divisors: context parallelism cuts the "
+                 "sequence in 2 * cp chunks, and sequence parallelism each rank's part in "
+                 "tp. The product is stricter than their least common multiple.",
+                 check_seq_len),
+    dialect_rule("torchtitan.max_seq_len", "torchtitan: seq_len <= the model's max_seq_len",
+                 "The rotary table is made for the training length, and the model config "
+                 "refuses a length beyond what the model was made for.",
+                 check_max_seq_len, Reads::kModel),
+    dialect_rule("torchtitan.batch", "torchtitan: global_batch_size % (local_batch_size * dp) == 0",
+                 "local_batch_size is what a data-parallel rank takes at a time: with a "
+                 "pipeline all its micro-batches, micro_batch_size * "
+                 "pipeline.microbatches, otherwise micro_batch_size. dp is dp_replicate * "
+                 "dp_shard.",
+                 check_batch),
+    dialect_rule("torchtitan.tied",
+                 "torchtitan: weight tying is not supported with pipeline parallelism",
+                 "The embedding is on the first stage and the head on the last; the model "
+                 "config raises NotImplementedError.",
+                 check_tied, Reads::kModel),
+    dialect_rule("torchtitan.schedule", "torchtitan: torch's pipeline schedule accepts its sizes",
+                 "torchtitan runs torch.distributed.pipelining's schedules, whose "
+                 "constructors ask for one or several stages a rank and for numbers of "
+                 "micro-batches. `am-plan explain pp.schedule` says which.",
+                 check_torch_schedule),
+    dialect_rule("torchtitan.stages",
+                 "torchtitan: ceil((layers + 2) / layers_per_stage) == pp * stages per "
+                 "rank, and at most layers + 2",
+                 "The embedding and the head count as a layer each. One stage a rank, or "
+                 "two for schedules of several, is the default and can be any number up "
+                 "to layers + 2; more are asked for by layers_per_stage, from which the "
+                 "stages are counted, so not every number can be had.",
+                 check_stages, Reads::kModel),
 }};
 
 }  // namespace

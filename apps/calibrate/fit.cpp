@@ -1,0 +1,397 @@
+#include "calibrate/fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/planner/cost/step_time.h"
+
+namespace am_calibrate {
+namespace {
+
+using am::planner::Constant;
+using am::planner::ConstantSpec;
+using am::planner::kConstants;
+using am::planner::PipelineOrder;
+using am::planner::spec_of;
+using am::planner::StepTime;
+
+constexpr double kSpreadOfRuns = 0.07;  // of log(predicted / measured) that is noise
+constexpr double kBend = 1.5;           // of those; from here errors count by their absolute value
+constexpr double kSpreadOfCompute = 0.12;
+constexpr double kSpreadOfHost = 0.7;     // of an implementation, and of a site
+constexpr double kSpreadOfSource = 0.04;  // of all times of one source's cluster
+
+// The logarithms of all constants, then two for each implementation, one for each site, and one for
+// each source: its cluster is a little faster or slower than others in all that it does. That part
+// is nobody else's, so it is fitted beside the constants and not kept.
+class Parameters {
+ public:
+  explicit Parameters(const RunList& runs) {
+    std::set<std::string> names;
+    for (const MeasuredRun* run : runs) {
+      names.insert(std::string(run->workload.implementation->name));
+    }
+    implementations_.assign(names.begin(), names.end());
+    std::set<std::string> sites;
+    for (const MeasuredRun* run : runs) sites.insert(run->workload.site);
+    sites.erase("");
+    sites_.assign(sites.begin(), sites.end());
+    std::set<std::string> sources;
+    for (const MeasuredRun* run : runs) sources.insert(source_of(*run));
+    sources_.assign(sources.begin(), sources.end());
+  }
+
+  // Where the logarithm of a run's source stands.
+  size_t place_of_source(const MeasuredRun& run) const {
+    const auto at = std::lower_bound(sources_.begin(), sources_.end(), source_of(run));
+    return first_source() + static_cast<size_t>(at - sources_.begin());
+  }
+
+  std::vector<double> from(const CostConstants& constants) const {
+    std::vector<double> x;
+    for (const double value : constants.values) x.push_back(std::log(value));
+    for (const std::string& name : implementations_) {
+      x.push_back(std::log(constants.of(name).compute));
+      x.push_back(std::log(constants.of(name).host));
+    }
+    for (const std::string& name : sites_) x.push_back(std::log(constants.at(name)));
+    x.resize(x.size() + sources_.size(), 0.0);
+    return x;
+  }
+
+  CostConstants to(const std::vector<double>& x) const {
+    CostConstants constants;
+    for (size_t i = 0; i < kConstants; ++i) constants.values[i] = std::exp(x[i]);
+    for (size_t i = 0; i < implementations_.size(); ++i) {
+      const size_t at = kConstants + 2 * i;
+      constants.implementations[implementations_[i]] = {std::exp(x[at]), std::exp(x[at + 1])};
+    }
+    const size_t first = kConstants + 2 * implementations_.size();
+    for (size_t i = 0; i < sites_.size(); ++i) constants.sites[sites_[i]] = std::exp(x[first + i]);
+    return constants;
+  }
+
+  // Distance from the prior in units of its spread.
+  double pull(const std::vector<double>& x, size_t i) const {
+    if (i < kConstants) {
+      const ConstantSpec& spec = spec_of(static_cast<Constant>(i));
+      return (x[i] - std::log(spec.prior)) / spec.spread;
+    }
+    return x[i] / spread(i);
+  }
+  double stiffness(size_t i) const {
+    if (i < kConstants) return 1.0 / spec_of(static_cast<Constant>(i)).spread;
+    return 1.0 / spread(i);
+  }
+
+ private:
+  size_t first_source() const { return kConstants + 2 * implementations_.size() + sites_.size(); }
+  double spread(size_t i) const {
+    const size_t at = i - kConstants;
+    if (i >= first_source()) return kSpreadOfSource;
+    const bool compute = at < 2 * implementations_.size() && at % 2 == 0;
+    return compute ? kSpreadOfCompute : kSpreadOfHost;
+  }
+
+  std::vector<std::string> implementations_;
+  std::vector<std::string> sites_;
+  std::vector<std::string> sources_;
+};
+
+// A square system, by Cholesky's decomposition; `a` is symmetric and positive, row by row.
+std::vector<double> solve(std::vector<double> a, std::vector<double> b) {
+  const size_t n = b.size();
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t j = 0; j <= i; ++j) {
+      double sum = a[i * n + j];
+      for (size_t k = 0; k < j; ++k) sum -= a[i * n + k] * a[j * n + k];
+      a[i * n + j] = i == j ? std::sqrt(std::max(sum, 1e-12)) : sum / a[j * n + j];
+    }
+  }
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t k = 0; k < i; ++k) b[i] -= a[i * n + k] * b[k];
+    b[i] /= a[i * n + i];
+  }
+  for (size_t i = n; i-- > 0;) {
+    for (size_t k = i + 1; k < n; ++k) b[i] -= a[k * n + i] * b[k];
+    b[i] /= a[i * n + i];
+  }
+  return b;
+}
+
+// A run with its pipeline's schedule, which does not depend on the constants.
+struct Prepared {
+  const MeasuredRun* run;
+  std::shared_ptr<const PipelineOrder> order;
+  double weight = 1.0;
+  size_t source = 0;  // its place among the parameters
+
+  double log_error(const CostConstants& constants) const {
+    const StepTime time = estimate_step_time(run->workload, run->gpu, constants, order.get());
+    return std::log(time.seconds / *run->seconds);
+  }
+};
+
+std::vector<Prepared> prepare(const RunList& runs) {
+  std::map<std::string, double> of_layout;
+  for (const MeasuredRun* run : runs) of_layout[run->group] += 1.0;
+  std::map<std::string, std::shared_ptr<const PipelineOrder>> orders;
+  std::vector<Prepared> prepared;
+  for (const MeasuredRun* run : runs) {
+    std::shared_ptr<const PipelineOrder> order;
+    if (run->workload.pp > 1.0) {
+      const auto shape = pipeline_shape(run->workload);
+      auto& shared =
+          orders[shape.schedule + " " + std::to_string(shape.pp) + " " +
+                 std::to_string(shape.virtual_stages) + " " + std::to_string(shape.microbatches)];
+      if (!shared) shared = std::make_shared<const PipelineOrder>(shape);
+      order = shared;
+    }
+    prepared.push_back(
+        {.run = run, .order = order, .weight = 1.0 / std::sqrt(of_layout[run->group])});
+  }
+  return prepared;
+}
+
+class Fit {
+ public:
+  explicit Fit(const RunList& runs) : runs_(prepare(runs)), parameters_(runs) {
+    for (Prepared& run : runs_) run.source = parameters_.place_of_source(*run.run);
+  }
+
+  CostConstants run(const CostConstants& start) {
+    constexpr int kMostRounds = 40;
+    std::vector<double> x = parameters_.from(start);
+    std::vector<double> residuals = this->residuals(x);
+    double cost = this->cost(x, residuals);
+    double damping = 1e-2;
+    for (int round = 0; round < kMostRounds; ++round) {
+      build(x, residuals);
+      bool better = false;
+      double gain = 0.0;
+      for (int attempt = 0; attempt < 6 && !better; ++attempt) {
+        std::vector<double> next = step(x, damping);
+        std::vector<double> there = this->residuals(next);
+        const double there_cost = this->cost(next, there);
+        if (there_cost < cost) {
+          gain = cost - there_cost;
+          x = std::move(next);
+          residuals = std::move(there);
+          cost = there_cost;
+          damping = std::max(damping / 4.0, 1e-7);
+          better = true;
+        } else {
+          damping *= 6.0;
+        }
+      }
+      if (!better || gain < 1e-4 * cost) break;
+    }
+    return parameters_.to(x);
+  }
+
+ private:
+  std::vector<double> residuals(const std::vector<double>& x) const {
+    const CostConstants constants = parameters_.to(x);
+    std::vector<double> out;
+    out.reserve(runs_.size());
+    for (const Prepared& run : runs_) {
+      out.push_back((run.log_error(constants) + x[run.source]) / kSpreadOfRuns);
+    }
+    return out;
+  }
+
+  // Huber's weight: 1 near zero, falling as 1/|r| beyond the bend.
+  static double bend(double residual) {
+    const double size = std::abs(residual);
+    return size <= kBend ? 1.0 : kBend / size;
+  }
+  double cost(const std::vector<double>& x, const std::vector<double>& residuals) const {
+    double sum = 0.0;
+    for (size_t i = 0; i < residuals.size(); ++i) {
+      const double size = std::abs(residuals[i]);
+      const double own = size <= kBend ? size * size : kBend * (2.0 * size - kBend);
+      sum += own * runs_[i].weight * runs_[i].weight;
+    }
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double pull = parameters_.pull(x, i);
+      sum += pull * pull;
+    }
+    return sum;
+  }
+
+  // The normal equations at x, with Huber's weights and the priors.
+  void build(const std::vector<double>& x, const std::vector<double>& residuals) {
+    constexpr double kDifference = 1e-4;
+    const size_t n = x.size();
+    std::vector<std::vector<double>> columns;
+    for (size_t i = 0; i < n; ++i) {
+      std::vector<double> moved = x;
+      moved[i] += kDifference;
+      std::vector<double> column = this->residuals(moved);
+      for (size_t r = 0; r < column.size(); ++r) {
+        column[r] = (column[r] - residuals[r]) / kDifference;
+      }
+      columns.push_back(std::move(column));
+    }
+    normal_.assign(n * n, 0.0);
+    gradient_.assign(n, 0.0);
+    std::vector<double> weights;
+    for (size_t r = 0; r < residuals.size(); ++r) {
+      weights.push_back(bend(residuals[r]) * runs_[r].weight * runs_[r].weight);
+    }
+    for (size_t i = 0; i < n; ++i) {
+      for (size_t r = 0; r < residuals.size(); ++r) {
+        gradient_[i] += weights[r] * columns[i][r] * residuals[r];
+      }
+      for (size_t j = 0; j <= i; ++j) {
+        double sum = 0.0;
+        for (size_t r = 0; r < residuals.size(); ++r) {
+          sum += weights[r] * columns[i][r] * columns[j][r];
+        }
+        normal_[i * n + j] = normal_[j * n + i] = sum;
+      }
+      const double stiffness = parameters_.stiffness(i);
+      normal_[i * n + i] += stiffness * stiffness;
+      gradient_[i] += stiffness * parameters_.pull(x, i);
+    }
+  }
+
+  std::vector<double> step(const std::vector<double>& x, double damping) const {
+    constexpr double kLongest = 0.7;  // of one logarithm at a time
+    std::vector<double> damped = normal_;
+    for (size_t i = 0; i < x.size(); ++i) damped[i * x.size() + i] *= 1.0 + damping;
+    const std::vector<double> change = solve(std::move(damped), gradient_);
+    std::vector<double> next = x;
+    for (size_t i = 0; i < x.size(); ++i) next[i] -= std::clamp(change[i], -kLongest, kLongest);
+    return next;
+  }
+
+  std::vector<Prepared> runs_;
+  Parameters parameters_;
+  std::vector<double> normal_, gradient_;
+};
+
+double quantile(std::vector<double> values, double share) {
+  if (values.empty()) return 0.0;
+  std::sort(values.begin(), values.end());
+  const double at = share * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<size_t>(at);
+  const size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (values[above] - values[below]) * (at - static_cast<double>(below));
+}
+
+}  // namespace
+
+RunList timed(const MeasuredRuns& runs) {
+  RunList list;
+  for (const MeasuredRun& run : runs) {
+    if (run.is_timed()) list.push_back(&run);
+  }
+  return list;
+}
+
+CostConstants fit(const RunList& runs, const CostConstants* start) {
+  return Fit(runs).run(start != nullptr ? *start : CostConstants());
+}
+
+std::vector<double> log_errors(const RunList& runs, const CostConstants& constants) {
+  std::vector<double> errors;
+  for (const Prepared& run : prepare(runs)) errors.push_back(run.log_error(constants));
+  return errors;
+}
+
+std::vector<double> held_out_errors(const RunList& runs,
+                                    const std::function<std::string(const MeasuredRun&)>& part,
+                                    const CostConstants& start) {
+  std::map<std::string, std::vector<size_t>> parts;
+  for (size_t i = 0; i < runs.size(); ++i) parts[part(*runs[i])].push_back(i);
+  std::vector<double> errors(runs.size(), 0.0);
+  for (const auto& [name, held_out] : parts) {
+    RunList others;
+    for (const MeasuredRun* run : runs) {
+      if (part(*run) != name) others.push_back(run);
+    }
+    RunList own;
+    for (const size_t i : held_out) own.push_back(runs[i]);
+    const std::vector<double> found = log_errors(own, fit(others, &start));
+    for (size_t i = 0; i < held_out.size(); ++i) errors[held_out[i]] = found[i];
+  }
+  return errors;
+}
+
+// FNV-1a: the same folds everywhere.
+std::string fold_of_layout(const MeasuredRun& run) {
+  uint32_t hash = 2166136261U;
+  for (const char c : run.group) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  return std::to_string(hash % 5);
+}
+
+std::string source_of(const MeasuredRun& run) { return run.source; }
+
+ErrorSummary summary(const std::vector<double>& log_errors) {
+  std::vector<double> sizes;
+  double sum = 0.0;
+  for (const double error : log_errors) {
+    sizes.push_back(std::abs(std::expm1(error)));
+    sum += sizes.back();
+  }
+  ErrorSummary result;
+  result.runs = sizes.size();
+  if (sizes.empty()) return result;
+  result.mean = sum / static_cast<double>(sizes.size());
+  result.median = quantile(sizes, 0.5);
+  result.nine_in_ten = quantile(std::move(sizes), 0.9);
+  return result;
+}
+
+Calibration calibrate(const MeasuredRuns& runs) {
+  const RunList list = timed(runs);
+  Calibration calibration;
+  calibration.constants = fit(list);
+  calibration.runs = static_cast<double>(list.size());
+  const auto sizes = [](std::vector<double> errors) {
+    for (double& error : errors) error = std::abs(error);
+    return errors;
+  };
+  const auto folds = sizes(held_out_errors(list, fold_of_layout, calibration.constants));
+  calibration.time_median = quantile(folds, 0.5);
+  calibration.time_90 = quantile(folds, 0.9);
+  const auto sources = sizes(held_out_errors(list, source_of, calibration.constants));
+  calibration.time_median_unseen = quantile(sources, 0.5);
+  calibration.time_90_unseen = quantile(sources, 0.9);
+  return calibration;
+}
+
+std::string to_toml(const Calibration& calibration) {
+  const auto number = [](double value) { return am::format_general(value, 5); };
+  std::string text =
+      "# Constants of the time model, fitted to measured runs by scripts/calibrate.\n\n"
+      "[constants]\n";
+  for (size_t i = 0; i < kConstants; ++i) {
+    const ConstantSpec& spec = spec_of(static_cast<Constant>(i));
+    text += am::cat(spec.name, " = ", number(calibration.constants.values[i]), "  # ", spec.meaning,
+                    "; prior ", number(spec.prior), "\n");
+  }
+  text += "\n# |log(predicted / measured)| of runs that were held out\n[held_out]\n";
+  for (const auto& [name, figure] : am::planner::kHeldOut) {
+    text += am::cat(name, " = ", number(calibration.*figure), "\n");
+  }
+  for (const auto& [name, factors] : calibration.constants.implementations) {
+    text += am::cat("\n[implementation.", name, "]\ncompute = ", number(factors.compute),
+                    "\nhost = ", number(factors.host), "\n");
+  }
+  if (!calibration.constants.sites.empty()) {
+    text += "\n# factors of launching where runs were measured\n[sites]\n";
+    for (const auto& [name, factor] : calibration.constants.sites) {
+      text += am::cat("\"", name, "\" = ", number(factor), "\n");
+    }
+  }
+  return text;
+}
+
+}  // namespace am_calibrate

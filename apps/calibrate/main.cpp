@@ -1,0 +1,171 @@
+// am-calibrate: fits the constants of the time model to measured runs, and says how far off
+// held-out runs are. scripts/calibrate runs it; it is not installed.
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <map>
+
+#include "am/base/file.h"
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/planner/cost/embedded_files.h"
+#include "am/planner/cost/peak_memory.h"
+#include "am/term/table.h"
+#include "calibrate/fit.h"
+#include "calibrate/measured_memory.h"
+#include "common/command_line.h"
+#include "common/output.h"
+
+namespace am_calibrate {
+namespace {
+
+struct Options {
+  std::string rows;       // empty: the built-in runs
+  std::string output;     // empty: nothing is written
+  bool evaluate = false;  // no fit
+};
+
+struct Line {
+  std::string name;
+  ErrorSummary errors;
+};
+
+struct Section {
+  std::string title;
+  std::vector<Line> lines;
+};
+
+std::string percent(double share) { return am::format_fixed(100.0 * share, 1); }
+
+// One line for each value of `part`, in its order, and one for all.
+Section by_part(std::string title, const RunList& runs, const std::vector<double>& errors,
+                const std::function<std::string(const MeasuredRun&)>& part) {
+  std::map<std::string, std::vector<double>> parts;
+  for (size_t i = 0; i < runs.size(); ++i) parts[part(*runs[i])].push_back(errors[i]);
+  Section section{std::move(title), {}};
+  for (const auto& [name, own] : parts) section.lines.push_back({name, summary(own)});
+  std::vector<double> serious;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (!runs[i]->test_job) serious.push_back(errors[i]);
+  }
+  if (serious.size() != runs.size()) {
+    section.lines.push_back({"all but test jobs", summary(serious)});
+  }
+  section.lines.push_back({"all", summary(errors)});
+  return section;
+}
+
+std::string kind_of(const MeasuredRun& run) {
+  if (run.test_job) return am::cat(run.workload.implementation->name, " (test jobs)");
+  return am::cat(run.workload.implementation->name, " ", run.gpu.architecture);
+}
+
+Section memory_section(const MeasuredRuns& runs) {
+  RunList list;
+  std::vector<double> errors;
+  for (const MeasuredRun& run : runs) {
+    if (!run.memory_bytes || run.out_of_memory) continue;
+    list.push_back(&run);
+    errors.push_back(std::log(predicted_bytes(run) / *run.memory_bytes));
+  }
+  return by_part("peak memory", list, errors, [](const MeasuredRun& run) {
+    return am::cat(run.workload.implementation->name, ", ", am::planner::name_of(run.metric));
+  });
+}
+
+// Runs that fitted and are called impossible; runs that ran out of memory and are called fitting.
+std::pair<int, int> wrong_verdicts(const MeasuredRuns& runs) {
+  std::pair<int, int> wrong = {0, 0};
+  for (const MeasuredRun& run : runs) {
+    const auto peak = am::planner::worst_peak_memory(run.workload);
+    const auto verdict = am::planner::fit_into(*run.workload.implementation, peak.total(), run.gpu);
+    if (run.out_of_memory) {
+      wrong.second += verdict == am::planner::Fit::kFits ? 1 : 0;
+    } else if (run.seconds) {
+      wrong.first += verdict == am::planner::Fit::kTooLarge ? 1 : 0;
+    }
+  }
+  return wrong;
+}
+
+std::string to_text(const Section& section, const am::term::Style& style) {
+  am::term::Table table({{section.title},
+                         {"runs", am::term::Align::kRight},
+                         {"median %", am::term::Align::kRight},
+                         {"mean %", am::term::Align::kRight},
+                         {"9 in 10 %", am::term::Align::kRight}});
+  for (const Line& line : section.lines) {
+    table.add({line.name.substr(0, 48), am::cat(line.errors.runs), percent(line.errors.median),
+               percent(line.errors.mean), percent(line.errors.nine_in_ten)});
+  }
+  return table.text(style) + "\n";
+}
+
+// Nothing when a row is wrong; `found` says which.
+std::optional<MeasuredRuns> read_runs(const Options& options, am::Diagnostics& found) {
+  const bool own = !options.rows.empty();
+  const std::string text =
+      own ? am::read_file(options.rows) : std::string(am::planner::measured_file("runs.csv"));
+  auto runs =
+      am::planner::read_measured_runs(text, own ? options.rows : "plans/measured/runs.csv", found);
+  if (found.ok() && timed(runs).empty() && !options.output.empty()) {
+    found.error("csv.syntax", am::Span{.file = options.rows}, "no row has a time to fit to",
+                "columns step_seconds or tokens_per_second_per_gpu; the header of "
+                "plans/measured/runs.csv names all");
+  }
+  return found.ok() ? std::optional(std::move(runs)) : std::nullopt;
+}
+
+std::vector<Section> fitted_sections(const RunList& runs, const CostConstants& constants) {
+  return {by_part("step time, fitted", runs, log_errors(runs, constants), kind_of),
+          by_part("step time, five folds over layouts", runs,
+                  held_out_errors(runs, fold_of_layout, constants), kind_of),
+          by_part("step time, each source left out", runs,
+                  held_out_errors(runs, source_of, constants), source_of)};
+}
+
+int run(const Options& options, const am_apps::Output& output) {
+  am::Diagnostics found;
+  const auto runs = read_runs(options, found);
+  if (!runs.has_value()) return am_apps::refuse(found, output);
+  const RunList list = timed(*runs);
+  std::vector<Section> sections;
+  if (options.evaluate) {
+    const CostConstants& constants = am::planner::default_calibration().constants;
+    sections.push_back(by_part("step time, by the constants as they are", list,
+                               log_errors(list, constants), kind_of));
+  } else {
+    const Calibration calibration = calibrate(*runs);
+    if (!options.output.empty()) {
+      am::write_file_atomically(options.output, to_toml(calibration));
+    }
+    sections = fitted_sections(list, calibration.constants);
+  }
+  sections.push_back(memory_section(*runs));
+  const auto [impossible, fitting] = wrong_verdicts(*runs);
+  std::string report = am::cat(runs->size(), " runs, ", list.size(), " of them timed\n\n");
+  for (const Section& section : sections) report += to_text(section, output.out);
+  report += am::cat("runs that fitted and are called impossible: ", impossible,
+                    "\nruns that ran out of memory and are called fitting: ", fitting, "\n");
+  if (!options.output.empty()) report += am::cat("\nwritten: ", options.output, "\n");
+  am_apps::print(report);
+  return am_apps::kFine;
+}
+
+}  // namespace
+}  // namespace am_calibrate
+
+int main(int argc, char** argv) {
+  am_calibrate::Options options;
+  am_apps::CommonFlags flags;
+  CLI::App app("Fits the time model to measured runs; says how far off it is", "am-calibrate");
+  am_apps::add_color(app, flags);
+  app.add_option("ROWS", options.rows, "Measured runs, a CSV file (default: the built-in ones)");
+  CLI::Option* file = app.add_option("-o,--output", options.output, "Write the constants here");
+  app.add_flag("--evaluate", options.evaluate,
+               "Do not fit: compare the constants as they are with ROWS")
+      ->excludes(file);
+  if (const auto ended = am_apps::parse(app, argc, argv)) return *ended;
+  const auto output = am_apps::Output::of(/*json=*/false, flags.color_mode());
+  return am_apps::guarded("am-calibrate", output,
+                          [&] { return am_calibrate::run(options, output); });
+}

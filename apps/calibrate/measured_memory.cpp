@@ -1,0 +1,46 @@
+#include "calibrate/measured_memory.h"
+
+#include "am/planner/cost/peak_memory.h"
+
+namespace am_calibrate {
+namespace {
+
+using am::planner::MemoryMetric;
+using am::planner::PeakMemory;
+using am::planner::Workload;
+
+// Bytes as a metric reports them.
+double measured_as(MemoryMetric metric, const Workload& workload, const PeakMemory& peak) {
+  switch (metric) {
+    case MemoryMetric::kAllocated:
+      return peak.total();
+    case MemoryMetric::kReserved:
+      return reserved_bytes(*workload.implementation, peak.total());
+    case MemoryMetric::kProcess:
+      return process_bytes(*workload.implementation, peak.total());
+    case MemoryMetric::kModelStates:
+      return peak.states() + peak.workspace;
+    case MemoryMetric::kHeldActivations:
+      return peak.activations + peak.logits;
+    case MemoryMetric::kActivationPeak:
+      return peak.activations + peak.recomputed + peak.logits + peak.loss;
+  }
+  return peak.total();
+}
+
+}  // namespace
+
+double predicted_bytes(const am::planner::MeasuredRun& run) {
+  const auto last = static_cast<int64_t>(run.workload.pp) - 1;
+  PeakMemory peak;
+  if (run.last_stage) {
+    peak = estimate_peak_memory(run.workload, last);
+  } else if (run.first_stage) {
+    peak = estimate_peak_memory(run.workload, 0);
+  } else {
+    peak = worst_peak_memory(run.workload);
+  }
+  return measured_as(run.metric, run.workload, peak);
+}
+
+}  // namespace am_calibrate

@@ -1,0 +1,237 @@
+// Hugging Face accelerate: the YAML of `accelerate config`. It has the layout; batches, optimizer
+// and model are the training script's.
+#include <array>
+
+#include "am/base/text.h"
+#include "am/exchange/frameworks.h"
+#include "am/exchange/job_shape.h"
+#include "am/exchange/plan_builder.h"
+#include "am/exchange/yaml_reader.h"
+#include "am/exchange/yaml_writer.h"
+#include "am/planner/precision.h"
+
+namespace am::exchange {
+namespace {
+
+constexpr std::array<Reason, 20> kReasons = {{
+    {"strategy.shard_placement.", "accelerate cuts dimension 0"},
+    {"strategy.ignored_params", "accelerate ignores modules, and no single parameters"},
+    {"mesh.pp_size", "accelerate has no pipeline"},
+    {"mesh.ep_size", "accelerate has no expert parallelism"},
+    {"mesh.dp_size", "without the axes that are lost, their ranks are data parallel"},
+    {"mesh.tp_size", "only FSDP2 has a parallelism_config"},
+    {"mesh.cp_size", "only FSDP2 has a parallelism_config"},
+    {"mesh.dp_replicate_size", "only FSDP2 has a parallelism_config"},
+    {"pipeline.", "accelerate has no pipeline"},
+    {"strategy.name", "FSDP2 shards as Megatron's stage 3 does: it is read back as fsdp2"},
+    {"strategy.tp_plan", "transformers' own TP plans are taken"},
+    {"strategy.sequence_parallel", "transformers' TP plans decide it"},
+    {"strategy.mp_policy.", "mixed_precision sets all dtypes alike"},
+    {"strategy.activation_checkpointing", "accelerate checkpoints fully, under FSDP"},
+    {"strategy.activation_checkpointing_every", "accelerate checkpoints all layers or none"},
+    {"strategy.offload_policy.pin_memory", "accelerate pins"},
+    {"train.", "the training script sets it"},
+    {"optimizer.", "the training script sets it"},
+    {"scheduler.", "the training script sets it"},
+    {"model.", "the training script loads the model"},
+}};
+
+Exported write(const ExportInput& input) {
+  const JobShape shape(input);
+  Json out = Json::object();
+  out["compute_environment"] = "LOCAL_MACHINE";
+  out["distributed_type"] = shape.ddp != nullptr ? "MULTI_GPU" : "FSDP";
+  out["num_processes"] = shape.world();
+  out["num_machines"] = shape.nodes();
+  out["machine_rank"] = 0;
+  const std::string compute = planner::resolve_precision(shape.plan).compute;
+  out["mixed_precision"] = compute == "bfloat16" ? "bf16" : compute == "float16" ? "fp16" : "no";
+  out["rdzv_backend"] = shape.nodes() > 1 ? "c10d" : "static";
+  out["same_network"] = true;
+  out["main_training_function"] = "main";
+  out["use_cpu"] = false;
+  if (shape.ddp == nullptr) {
+    out["fsdp_config"] = {{"fsdp_version", 2},
+                          {"fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP"},
+                          {"fsdp_reshard_after_forward", shape.reshards().value_or(true)},
+                          {"fsdp_offload_params", shape.options.offload_policy.has_value()},
+                          {"fsdp_activation_checkpointing", shape.checkpoints()},
+                          {"fsdp_cpu_ram_efficient_loading", true},
+                          {"fsdp_state_dict_type", "SHARDED_STATE_DICT"}};
+    out["parallelism_config"] = {
+        {"parallelism_config_dp_replicate_size", shape.mesh.dp_replicate},
+        {"parallelism_config_dp_shard_size", shape.mesh.dp_shard * shape.mesh.pp},
+        {"parallelism_config_tp_size", shape.mesh.tp},
+        {"parallelism_config_cp_size", shape.mesh.cp}};
+  }
+  if (shape.options.enable_compile) out["dynamo_config"] = {{"dynamo_backend", "INDUCTOR"}};
+  Exported exported;
+  exported.text = write_yaml(out);
+  const int64_t accumulation =
+      shape.global_batch / (shape.plan.train.micro_batch_size * shape.mesh.dp());
+  exported.notes.push_back(cat("in the training script: batches of ",
+                               shape.plan.train.micro_batch_size, " and ", accumulation,
+                               " gradient accumulation steps; seq_len, optimizer and scheduler"));
+  return exported;
+}
+
+// "FSDP" by its name, or an older file by what it has.
+std::string distributed_type(Source& source) {
+  const auto type = source.text("distributed_type");
+  if (!type.has_value()) {
+    source.refuse("distributed_type", "distributed_type is missing", "FSDP, MULTI_GPU, ...");
+    return "";
+  }
+  if (*type == "FSDP" || *type == "MULTI_GPU" || *type == "MULTI_CPU" || *type == "NO") {
+    return *type;
+  }
+  if (*type == "DEEPSPEED" && source.has("deepspeed_config.zero_stage")) return *type;
+  source.refuse("distributed_type", cat("a plan has no ", *type),
+                *type == "DEEPSPEED"
+                    ? "import the file of deepspeed_config_file with --from deepspeed"
+                    : "FSDP, MULTI_GPU, MULTI_CPU or NO");
+  return "";
+}
+
+// DeepSpeed's settings inside of accelerate's file: ZeRO's stage names the strategy.
+std::string_view strategy_of(Source& source, const std::string& type) {
+  if (type == "FSDP") return "fsdp2";
+  if (type != "DEEPSPEED") return "ddp";
+  constexpr const char* kStage = "deepspeed_config.zero_stage";
+  const int64_t stage = source.integer(kStage, 0).value_or(0);
+  if (stage > 3) source.refuse(kStage, cat("zero_stage = ", stage), "0 to 3");
+  return stage == 0 ? "ddp" : stage >= 3 ? "fsdp2" : "megatron_fsdp";
+}
+
+void read_deepspeed(PlanBuilder& builder) {
+  Source& source = builder.source();
+  const auto path = [](const char* key) { return cat("deepspeed_config.", key); };
+  if (builder.knows("strategy.zero_dp_strategy")) {
+    builder.copy(path("zero_stage"), "strategy.zero_dp_strategy");
+  }
+  builder.copy(path("gradient_clipping"), "train.max_grad_norm");
+  const std::string offload = path("offload_param_device");
+  if (builder.knows("strategy.offload_policy") && source.find(offload) != nullptr &&
+      source.find(offload)->text == "cpu") {
+    source.skip(offload);
+    source.skip(path("offload_optimizer_device"));
+    builder.set_offload(true, offload);
+  }
+  for (const char* key : {"zero3_init_flag", "zero3_save_16bit_model",
+                          "deepspeed_multinode_launcher", "gradient_accumulation_steps"}) {
+    source.skip(path(key));
+  }
+}
+
+void read_precision(PlanBuilder& builder) {
+  Source& source = builder.source();
+  std::string mixed = "no";
+  const config::Value* value = source.find("mixed_precision");
+  if (value != nullptr && value->kind == config::Value::Kind::kBoolean) {
+    source.skip("mixed_precision");  // `no` without quotes
+  } else {
+    mixed = source.text("mixed_precision").value_or("no");
+  }
+  if (mixed != "no" && mixed != "bf16" && mixed != "fp16") {
+    source.refuse("mixed_precision", cat("a plan has no ", mixed), "no, bf16 or fp16");
+    return;
+  }
+  const std::string dtype = mixed == "bf16" ? "bfloat16" : mixed == "fp16" ? "float16" : "float32";
+  if (builder.knows("strategy.zero_dp_strategy")) {
+    if (mixed != "no") builder.set("model.dtype", dtype, "mixed_precision");
+    return;
+  }
+  if (!builder.knows("strategy.mp_policy")) {
+    if (mixed != "no") builder.note("mixed_precision under ddp is autocast; a plan's ddp has none");
+    return;
+  }
+  builder.set_mp_policy(dtype, dtype, dtype, "mixed_precision");
+}
+
+void read_fsdp(PlanBuilder& builder) {
+  Source& source = builder.source();
+  constexpr const char* kReshard = "fsdp_config.fsdp_reshard_after_forward";
+  const config::Value* reshard = source.take(kReshard);
+  // Version 1 files have a word here, and true is the default of version 2.
+  const bool keeps =
+      reshard != nullptr && (reshard->kind == config::Value::Kind::kBoolean
+                                 ? !reshard->boolean
+                                 : reshard->text == "SHARD_GRAD_OP" || reshard->text == "false");
+  if (keeps) builder.set("strategy.reshard_after_forward", false, kReshard);
+  if (source.integer("fsdp_config.fsdp_version").value_or(1) == 1) {
+    builder.note("the file is for FSDP1; the plan's fsdp2 shards the same, parameter by parameter");
+  }
+  if (source.boolean("fsdp_config.fsdp_offload_params").value_or(false)) {
+    builder.set_offload(true, "fsdp_config.fsdp_offload_params");
+  }
+  if (source.boolean("fsdp_config.fsdp_activation_checkpointing").value_or(false)) {
+    builder.set("strategy.activation_checkpointing", true,
+                "fsdp_config.fsdp_activation_checkpointing");
+  }
+  for (const char* key :
+       {"fsdp_auto_wrap_policy", "fsdp_cpu_ram_efficient_loading", "fsdp_state_dict_type"}) {
+    source.skip(cat("fsdp_config.", key));
+  }
+}
+
+void read_mesh(PlanBuilder& builder, bool fsdp) {
+  Source& source = builder.source();
+  constexpr const char* kWorld = "num_processes";
+  const int64_t world = source.has(kWorld) ? source.size(kWorld, 1) : 1;
+  const int64_t nodes = source.size("num_machines", 1);
+  const std::string prefix = "parallelism_config.parallelism_config_";
+  const auto size = [&](const char* name) { return source.size(prefix + name, 1); };
+  const int64_t tp = fsdp ? size("tp_size") : 1;
+  const int64_t cp = fsdp ? size("cp_size") : 1;
+  const int64_t replicas = fsdp ? size("dp_replicate_size") : 1;
+  const int64_t model = saturating_product({tp, cp, replicas});
+  const int64_t shards =
+      source.has(prefix + "dp_shard_size") && fsdp ? size("dp_shard_size") : world / model;
+  if (shards < 1 || saturating_product({model, shards}) != world) {
+    source.refuse(kWorld,
+                  cat(kWorld, " = ", world, ", and the sizes of parallelism_config make ",
+                      saturating_product({model, std::max<int64_t>(1, shards)})),
+                  "sizes whose product is num_processes");
+    return;
+  }
+  builder.set_mesh(replicas, shards, tp, 1, cp, 1, kWorld);
+  if (nodes > 1 && world % nodes == 0) {
+    builder.set("mesh.ranks_per_node", world / nodes, "num_machines");
+  }
+}
+
+std::optional<Imported> read(std::string_view text, const std::string& file, Diagnostics& found) {
+  auto root = read_yaml(text, file, found);
+  if (!root.has_value()) return std::nullopt;
+  Source source(std::move(*root), file, found);
+  const std::string type = distributed_type(source);
+  if (type.empty()) return std::nullopt;
+  const bool fsdp = type == "FSDP";
+  PlanBuilder builder(source, strategy_of(source, type));
+  read_mesh(builder, fsdp);
+  read_precision(builder);
+  if (fsdp) read_fsdp(builder);
+  if (type == "DEEPSPEED") read_deepspeed(builder);
+  if (source.boolean("use_cpu").value_or(false)) builder.set("strategy.backend", "gloo", "use_cpu");
+  const std::string compiler = source.text("dynamo_config.dynamo_backend").value_or("NO");
+  if (compiler != "NO" && builder.knows("strategy.enable_compile")) {
+    builder.set("strategy.enable_compile", true, "dynamo_config.dynamo_backend");
+  }
+  for (const char* key : {"compute_environment", "machine_rank", "rdzv_backend", "same_network",
+                          "main_training_function"}) {
+    source.skip(key);
+  }
+  builder.note("batches, optimizer and model are the training script's: the plan has defaults");
+  return builder.done(source.ignored("a plan has no key for it"));
+}
+
+}  // namespace
+
+const Framework kAccelerate = {.name = "accelerate",
+                               .title = "accelerate",
+                               .format = "YAML",
+                               .reasons = kReasons,
+                               .write = write,
+                               .read = read};
+
+}  // namespace am::exchange

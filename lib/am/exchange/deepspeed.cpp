@@ -1,0 +1,247 @@
+// DeepSpeed: the JSON of deepspeed.initialize. ZeRO's stages 0 to 3 are ddp, megatron_fsdp with
+// 1 and 2, and fsdp2; stage 0 beside tensor parallelism is megatron_fsdp's 0.
+#include <array>
+
+#include "am/base/text.h"
+#include "am/exchange/frameworks.h"
+#include "am/exchange/shared_key.h"
+#include "am/exchange/yaml_reader.h"
+#include "am/planner/precision.h"
+
+namespace am::exchange {
+namespace {
+
+constexpr std::array<Reason, 22> kReasons = {{
+    {"strategy.shard_placement.", "ZeRO cuts flat buffers"},
+    {"strategy.ignored_params", "ZeRO cuts flat buffers of all"},
+    {"mesh.pp_size", "DeepSpeed's pipelines are made in code, with PipelineModule"},
+    {"mesh.ep_size", "DeepSpeed's experts are made in code"},
+    {"mesh.cp_size", "DeepSpeed's sequence parallelism is made in code"},
+    {"mesh.dp_size", "without the axes that are lost, their ranks are data parallel"},
+    {"mesh.dp_replicate_size", "ZeRO shards over all of dp"},
+    {"pipeline.", "DeepSpeed's pipelines are made in code, with PipelineModule"},
+    {"strategy.name", "ZeRO's stages 0 and 3 are read back as ddp and fsdp2, which shard the same"},
+    {"strategy.zero_dp_strategy", "ZeRO's stage 0 is read back as ddp"},
+    {"strategy.tp_plan", "AutoTP finds the layers itself"},
+    {"strategy.sequence_parallel", "AutoTP has none"},
+    {"strategy.activation_checkpointing", "the model's code checkpoints its layers"},
+    {"strategy.activation_checkpointing_every", "the model's code checkpoints its layers"},
+    {"strategy.mp_policy.", "DeepSpeed computes in one dtype"},
+    {"strategy.enable_compile", "engine.compile() in the training script does it"},
+    {"train.seq_len", "the training script's data has it"},
+    {"train.max_steps", "the training script counts steps"},
+    {"train.seed", "the training script seeds"},
+    {"scheduler.", "DeepSpeed's schedules have other terms"},
+    {"model.", "the training script loads the model"},
+    {"checkpoint.", "the training script saves"},
+}};
+
+constexpr std::array<SharedKey, 5> kKeys = {{
+    {"gradient_clipping", "train.max_grad_norm", 0.0},
+    {"optimizer.params.lr", "optimizer.lr"},
+    {"optimizer.params.betas", "optimizer.betas"},
+    {"optimizer.params.eps", "optimizer.eps"},
+    {"optimizer.params.weight_decay", "optimizer.weight_decay"},
+}};
+
+int64_t zero_stage(const JobShape& shape) {
+  if (shape.ddp != nullptr) return 0;
+  return shape.megatron != nullptr ? shape.megatron->zero_dp_strategy : 3;
+}
+
+const char* short_dtype(const std::string& dtype) {
+  return dtype == "bfloat16" ? "bf16" : dtype == "float16" ? "fp16" : "fp32";
+}
+
+Json zero_optimization(const JobShape& shape) {
+  Json zero = Json::object();
+  zero["stage"] = zero_stage(shape);
+  if (shape.fsdp2 == nullptr) return zero;
+  const auto* size = shape.fsdp2->reshard_after_forward
+                         ? std::get_if<int64_t>(&*shape.fsdp2->reshard_after_forward)
+                         : nullptr;
+  if (size != nullptr) zero["zero_hpz_partition_size"] = *size;
+  if (shape.fsdp2->offload_policy) {
+    const Json cpu = {{"device", "cpu"}, {"pin_memory", shape.fsdp2->offload_policy->pin_memory}};
+    zero["offload_param"] = cpu;
+    zero["offload_optimizer"] = cpu;
+  }
+  return zero;
+}
+
+// A step's batches, where DeepSpeed's dp also has the ranks of axes that are lost.
+void write_batches(const JobShape& shape, Json& out) {
+  const int64_t dp = shape.world() / shape.mesh.tp;
+  const int64_t micro = shape.plan.train.micro_batch_size;
+  const int64_t steps = std::max<int64_t>(1, shape.global_batch / (micro * dp));
+  out["train_batch_size"] = micro * steps * dp;
+  out["train_micro_batch_size_per_gpu"] = micro;
+  out["gradient_accumulation_steps"] = steps;
+}
+
+Exported write(const ExportInput& input) {
+  const JobShape shape(input);
+  const config::Plan& plan = shape.plan;
+  Json out = Json::object();
+  write_batches(shape, out);
+  write_keys(kKeys, "gradient_clipping", shape, out);
+  out["zero_optimization"] = zero_optimization(shape);
+  if (shape.mesh.tp > 1) out["tensor_parallel"] = {{"autotp_size", shape.mesh.tp}};
+  const planner::StepPrecision precision = planner::resolve_precision(plan);
+  if (precision.compute == "bfloat16") out["bf16"] = {{"enabled", true}};
+  if (precision.compute == "float16") out["fp16"] = {{"enabled", true}};
+  out["communication_data_type"] = short_dtype(precision.reduce);
+  out["optimizer"]["type"] = "AdamW";
+  write_keys(kKeys, "optimizer.", shape, out);
+  if (plan.metrics.every != 1) out["steps_per_print"] = plan.metrics.every;
+  Exported exported;
+  exported.text = dump_json(out, 2) + "\n";
+  exported.notes.push_back(cat("start it with ", shape.world(),
+                               " ranks; seq_len, steps, seeds and scheduler are the training "
+                               "script's"));
+  return exported;
+}
+
+// train_batch_size = micro * steps * dp: the third follows from the other two, dp from all.
+void read_batches(PlanBuilder& builder, int64_t tp) {
+  Source& source = builder.source();
+  constexpr const char* kBatch = "train_batch_size";
+  constexpr const char* kMicro = "train_micro_batch_size_per_gpu";
+  constexpr const char* kSteps = "gradient_accumulation_steps";
+  const auto batch = source.integer(kBatch, 1);
+  const auto micro = source.integer(kMicro, 1);
+  const auto steps = source.integer(kSteps, 1);
+  if (micro.has_value()) builder.set("train.micro_batch_size", *micro, kMicro);
+  if (batch.has_value()) builder.set("train.global_batch_size", *batch, kBatch);
+  if (!batch || !micro || !steps) {
+    builder.set_mesh(1, 0, tp, 1, 1, 1, kBatch);
+    return;
+  }
+  const int64_t each = saturating_product({*micro, *steps});
+  if (*batch % each != 0) {
+    source.refuse(
+        kBatch,
+        cat(kBatch, " = ", *batch, " is not a multiple of ", kMicro, " * ", kSteps, " = ", each),
+        "the product of those two and of the data-parallel ranks");
+    return;
+  }
+  builder.set_mesh(1, *batch / each, tp, 1, 1, 1, kBatch);
+}
+
+void read_precision(PlanBuilder& builder) {
+  Source& source = builder.source();
+  const bool bf16 = source.boolean("bf16.enabled").value_or(false);
+  const bool fp16 = source.boolean("fp16.enabled").value_or(false);
+  const char* key = bf16 ? "bf16.enabled" : "fp16.enabled";
+  const std::string dtype = bf16 ? "bfloat16" : fp16 ? "float16" : "float32";
+  constexpr const char* kReduce = "communication_data_type";
+  const std::string reduce = source.text(kReduce).value_or(short_dtype(dtype));
+  const std::string reduced = reduce == "fp32" || reduce == "float32"    ? "float32"
+                              : reduce == "bf16" || reduce == "bfloat16" ? "bfloat16"
+                                                                         : "float16";
+  if (!builder.knows("strategy.mp_policy")) {
+    if (dtype != "float32") builder.set("model.dtype", dtype, key);
+    if (reduced == "float32" && dtype != "float32" &&
+        builder.knows("strategy.grad_reduce_in_fp32")) {
+      builder.set("strategy.grad_reduce_in_fp32", true, kReduce);
+    }
+    return;
+  }
+  builder.set_mp_policy(dtype, reduced, dtype, key);
+}
+
+void read_zero(PlanBuilder& builder) {
+  Source& source = builder.source();
+  const int64_t stage = source.integer("zero_optimization.stage", 0).value_or(0);
+  if (builder.knows("strategy.zero_dp_strategy")) {
+    builder.set("strategy.zero_dp_strategy", stage, "zero_optimization.stage");
+  }
+  constexpr const char* kSecond = "zero_optimization.zero_hpz_partition_size";
+  if (source.has(kSecond) && source.size(kSecond, 1) > 1) {
+    builder.copy(kSecond, "strategy.reshard_after_forward");
+  }
+  constexpr const char* kOffload = "zero_optimization.offload_param";
+  // Left alone where it is another device, or a plan has no place for it: then it is lost.
+  const config::Value* device = source.find(cat(kOffload, ".device"));
+  if (device != nullptr && device->text == "cpu" && builder.knows("strategy.offload_policy")) {
+    source.skip(cat(kOffload, ".device"));
+    builder.set_offload(source.boolean(cat(kOffload, ".pin_memory")).value_or(false), kOffload);
+    source.skip("zero_optimization.offload_optimizer");
+  }
+}
+
+void read_training(PlanBuilder& builder) {
+  Source& source = builder.source();
+  read_keys(kKeys, "gradient_clipping", builder);
+  const std::string optimizer = source.text("optimizer.type").value_or("AdamW");
+  if (optimizer != "AdamW" && optimizer != "Adam") {
+    builder.note(cat("the optimizer is ", optimizer, "; a plan has AdamW"));
+  }
+  read_keys(kKeys, "optimizer.", builder);
+  builder.copy("steps_per_print", "metrics.every");
+}
+
+// "auto" is what the Trainer of transformers fills in from its own arguments: such settings are as
+// good as absent. Their paths.
+std::vector<std::string> drop_auto(config::Value& value, const std::string& path) {
+  std::vector<std::string> dropped;
+  std::vector<config::Member> kept;
+  for (config::Member& member : value.members) {
+    const std::string own = path.empty() ? member.key : cat(path, ".", member.key);
+    if (member.value.kind == config::Value::Kind::kText && member.value.text == "auto") {
+      dropped.push_back(own);
+      continue;
+    }
+    for (std::string& inner : drop_auto(member.value, own)) dropped.push_back(std::move(inner));
+    kept.push_back(std::move(member));
+  }
+  value.members = std::move(kept);
+  return dropped;
+}
+
+std::optional<Imported> read(std::string_view text, const std::string& file, Diagnostics& found) {
+  // JSON is YAML in braces. DeepSpeed too takes more than JSON: comments, and words without quotes.
+  auto root = read_yaml(text, file, found);
+  if (!root.has_value()) return std::nullopt;
+  const std::vector<std::string> left_to_trainer = drop_auto(*root, "");
+  Source source(std::move(*root), file, found);
+  if (left_to_trainer.empty() &&
+      !source.has_any({"zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu",
+                       "gradient_accumulation_steps", "tensor_parallel", "bf16", "fp16"})) {
+    source.refuse_framework("DeepSpeed",
+                            "zero_optimization, train_batch_size, bf16, fp16 and their like");
+    return std::nullopt;
+  }
+  constexpr const char* kStage = "zero_optimization.stage";
+  const int64_t stage = source.integer(kStage, 0).value_or(0);
+  if (stage > 3) {
+    source.refuse(kStage, cat("stage = ", stage), "0 to 3");
+    return std::nullopt;
+  }
+  constexpr const char* kTp = "tensor_parallel.autotp_size";
+  const int64_t tp = source.integer(kTp).value_or(0) == 0 ? 1 : source.size(kTp, 1);
+  const bool ddp = stage == 0 && tp == 1;  // a plan's ddp has no tensor parallelism
+  PlanBuilder builder(source, ddp ? "ddp" : stage == 3 ? "fsdp2" : "megatron_fsdp");
+  read_batches(builder, tp);
+  read_zero(builder);
+  read_precision(builder);
+  read_training(builder);
+  if (!left_to_trainer.empty()) {
+    builder.note(
+        cat("\"auto\" is filled in by the Trainer of transformers, and the plan has its own "
+            "defaults for: ",
+            join(left_to_trainer, ", ")));
+  }
+  return builder.done(source.ignored("a plan has no key for it"));
+}
+
+}  // namespace
+
+const Framework kDeepspeed = {.name = "deepspeed",
+                              .title = "DeepSpeed",
+                              .format = "JSON",
+                              .reasons = kReasons,
+                              .write = write,
+                              .read = read};
+
+}  // namespace am::exchange

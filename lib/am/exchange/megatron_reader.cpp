@@ -1,0 +1,350 @@
+// Megatron-LM's arguments to a plan.
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "am/base/number.h"
+#include "am/base/text.h"
+#include "am/exchange/frameworks.h"
+#include "am/exchange/megatron.h"
+#include "am/exchange/words.h"
+
+namespace am::exchange {
+namespace {
+
+constexpr int64_t kMostLayers = 1 << 16;
+
+// A layout's stages: "Ett|(tt|)*2,tL" is 2, 2, 2 and 1 layers. `E`, `t`, `m` and `L` are modules,
+// `|` stands between stages, `x*n` and `(...)*n` repeat, commas mean nothing.
+class LayoutReader {
+ public:
+  explicit LayoutReader(std::string_view text) : text_(text) {}
+
+  // Layers of each stage; nothing when it is not a layout.
+  std::optional<std::vector<int64_t>> run() {
+    std::string modules;
+    if (!expand(modules, false) || at_ != text_.size()) return std::nullopt;
+    std::vector<int64_t> stages(1, 0);
+    for (const char module : modules) {
+      if (module == '|') {
+        stages.push_back(0);
+      } else if (module == 't') {
+        ++stages.back();
+      }
+    }
+    return stages;
+  }
+
+ private:
+  bool expand(std::string& out, bool inside) {
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (c == ')') return inside;
+      ++at_;
+      if (c == ',') continue;
+      std::string piece(1, c);
+      if (c == '(') {
+        piece.clear();
+        // Megatron's groups do not nest.
+        if (inside || !expand(piece, true) || at_ >= text_.size()) return false;
+        ++at_;
+      } else if (std::string_view("EtmL|").find(c) == std::string_view::npos) {
+        return false;
+      }
+      const auto times = repeats();
+      if (!times.has_value()) return false;
+      if (*times * static_cast<int64_t>(piece.size()) + static_cast<int64_t>(out.size()) >
+          2 * kMostLayers) {
+        return false;
+      }
+      for (int64_t i = 0; i < *times; ++i) out += piece;
+    }
+    return !inside;
+  }
+
+  std::optional<int64_t> repeats() {
+    if (at_ >= text_.size() || text_[at_] != '*') return 1;
+    const size_t begin = ++at_;
+    while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') ++at_;
+    const auto times = parse_integer(text_.substr(begin, at_ - begin));
+    return times.has_value() && *times >= 1 && *times <= kMostLayers ? times : std::nullopt;
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+};
+
+class Reader {
+ public:
+  explicit Reader(Source& source) : source_(source) {}
+
+  Imported run() {
+    tp_ = source_.size("tensor-model-parallel-size", 1);
+    pp_ = source_.size("pipeline-model-parallel-size", 1);
+    cp_ = source_.size("context-parallel-size", 1);
+    PlanBuilder builder(source_, strategy());
+    read_mesh(builder);
+    read_strategy(builder);
+    read_precision(builder);
+    read_batches(builder);
+    if (pp_ > 1) read_stages(builder);
+    read_training(builder);
+    read_scheduler(builder);
+    Imported imported = builder.done(ignored());
+    imported.geometry = geometry();
+    return imported;
+  }
+
+ private:
+  bool flag(std::string_view name) { return source_.boolean(name).value_or(false); }
+
+  std::string_view strategy() {
+    if (flag("use-torch-fsdp2")) return "fsdp2";
+    if (flag("use-megatron-fsdp") || flag("use-custom-fsdp")) return "megatron_fsdp";
+    distributed_optimizer_ = flag("use-distributed-optimizer");
+    if (distributed_optimizer_ && pp_ == 1) return "megatron_fsdp";
+    return tp_ * pp_ * cp_ == 1 ? "ddp" : "fsdp2";
+  }
+
+  // torchrun's, by either spelling; the number of nodes may be a range.
+  int64_t launcher(const char* name) { return source_.has(name) ? source_.size(name, 0) : 0; }
+
+  void read_mesh(PlanBuilder& builder) {
+    const int64_t node = launcher("nproc-per-node");
+    const int64_t nodes = std::max<int64_t>(1, launcher("nnodes"));
+    const int64_t ep = source_.size("expert-model-parallel-size", 1);
+    const int64_t world = saturating_product({node, nodes});
+    const int64_t model = saturating_product({tp_, pp_, cp_});
+    if (node > 0 && world % model != 0) {
+      source_.refuse(
+          "nproc-per-node",
+          cat(world, " ranks are not a multiple of tensor * pipeline * context parallel = ", model),
+          "sizes whose product divides the world");
+      return;
+    }
+    builder.set_mesh(1, node > 0 ? world / model : 0, tp_, pp_, cp_, ep, "nproc-per-node");
+    if (node > 0) builder.set("mesh.ranks_per_node", node, "nproc-per-node");
+    if (builder.knows("strategy.sequence_parallel") && flag("sequence-parallel")) {
+      builder.set("strategy.sequence_parallel", true, "sequence-parallel");
+    }
+  }
+
+  void read_strategy(PlanBuilder& builder) {
+    if (!builder.knows("strategy.zero_dp_strategy")) {
+      if (distributed_optimizer_) {
+        builder.note(
+            "Megatron's distributed optimizer cuts optimizer states over dp; a plan with a "
+            "pipeline has fsdp2, which cuts parameters and gradients too");
+      } else if (builder.knows("strategy.mp_policy") && !source_.has("use-torch-fsdp2")) {
+        builder.note(
+            "Megatron keeps whole parameters on every dp rank; a plan with tensor, pipeline "
+            "or context parallelism has fsdp2, which cuts them");
+      }
+      return;
+    }
+    read_zero(builder);
+    for (const MegatronSwitch& key : kMegatronSwitches) {
+      const bool given = flag(key.theirs);
+      if (given || !key.inverted) builder.set(key.ours, given != key.inverted, key.theirs);
+    }
+  }
+
+  void read_zero(PlanBuilder& builder) {
+    constexpr const char* kKey = "data-parallel-sharding-strategy";
+    const std::string named =
+        source_.text(kKey).value_or(distributed_optimizer_ ? "optim" : "no_shard");
+    const auto* at = std::find(kMegatronSharding.begin(), kMegatronSharding.end(), named);
+    if (at == kMegatronSharding.end()) {
+      source_.refuse(kKey, cat("unknown sharding \"", named, "\""),
+                     "no_shard, optim, optim_grads or optim_grads_params");
+      return;
+    }
+    builder.set("strategy.zero_dp_strategy", int64_t{at - kMegatronSharding.begin()}, kKey);
+  }
+
+  void read_precision(PlanBuilder& builder) {
+    const bool bf16 = flag("bf16");
+    const bool fp16 = flag("fp16");
+    const std::string dtype = bf16 ? "bfloat16" : fp16 ? "float16" : "float32";
+    const char* key = bf16 ? "bf16" : "fp16";
+    if (builder.knows("strategy.mp_policy")) {
+      const bool wide = flag("accumulate-allreduce-grads-in-fp32") || dtype == "float32";
+      builder.set_mp_policy(dtype, wide ? "float32" : dtype, dtype, key);
+    } else {
+      builder.set("model.dtype", dtype, key);
+    }
+    read_recomputation(builder);
+  }
+
+  void read_recomputation(PlanBuilder& builder) {
+    constexpr const char* kKey = "recompute-granularity";
+    std::string granularity = source_.text(kKey).value_or("");
+    if (flag("recompute-activations")) granularity = "selective";
+    source_.skip("recompute-method");
+    source_.skip("recompute-num-layers");
+    if (granularity.empty()) return;
+    if (granularity == "selective" && builder.knows("strategy.mp_policy")) {
+      builder.set("strategy.activation_checkpointing", "selective", kKey);
+    } else if (granularity == "selective") {
+      builder.note(
+          "Megatron recomputes attention alone; this strategy has no selective "
+          "checkpointing, and the plan none");
+    } else {
+      builder.set("strategy.activation_checkpointing", true, kKey);
+    }
+  }
+
+  void read_batches(PlanBuilder& builder) {
+    const int64_t micro = source_.integer("micro-batch-size", 1).value_or(1);
+    builder.set("train.micro_batch_size", micro, "micro-batch-size");
+    builder.copy("global-batch-size", "train.global_batch_size");
+    const int64_t dp = builder.plan().mesh.dp_size;
+    const int64_t each = saturating_product({micro, std::max<int64_t>(1, dp)});
+    const int64_t global = builder.plan().train.global_batch_size;
+    if (pp_ > 1 && dp > 0 && global >= each) {
+      builder.set("pipeline.microbatches", global / each, "global-batch-size");
+    }
+  }
+
+  void read_stages(PlanBuilder& builder) {
+    constexpr const char* kLayout = "pipeline-model-parallel-layout";
+    int64_t per_rank = 1;
+    if (const auto layout = source_.text(kLayout)) {
+      const auto stages = LayoutReader(*layout).run();
+      if (!stages.has_value()) {
+        source_.refuse(kLayout, "this is not a pipeline layout",
+                       "E, t, m, L, stages with | between them, and repeats: Ett|(tt|)*2,tL");
+        return;
+      }
+      set_stages(builder, *stages, pp_, kLayout);
+      per_rank = static_cast<int64_t>(stages->size()) / pp_;
+    } else {
+      per_rank = virtual_stages(builder);
+      builder.set("pipeline.virtual_stages", per_rank, "num-virtual-stages-per-pipeline-rank");
+    }
+    builder.set("pipeline.schedule", per_rank > 1 ? "interleaved_1f1b" : "1f1b",
+                "pipeline-model-parallel-size");
+  }
+
+  int64_t virtual_stages(PlanBuilder& builder) {
+    constexpr const char* kCount = "num-virtual-stages-per-pipeline-rank";
+    constexpr const char* kLayers = "num-layers-per-virtual-pipeline-stage";
+    if (source_.has(kCount)) return source_.size(kCount, 1);
+    if (!source_.has(kLayers)) return 1;
+    const int64_t layers = source_.has("num-layers") ? source_.size("num-layers", 1) : 0;
+    const int64_t each = source_.size(kLayers, 1);
+    if (layers > 0 && layers % (each * pp_) == 0) return layers / (each * pp_);
+    builder.source().refuse(
+        kLayers, cat(each, " layers a virtual stage do not divide the ", layers, " layers"),
+        "--num-layers, a multiple of these and of the pipeline's ranks");
+    return 1;
+  }
+
+  void read_training(PlanBuilder& builder) {
+    read_keys(kMegatronKeys, "", builder);
+    builder.set_betas(source_.number("adam-beta1").value_or(0.9),
+                      source_.number("adam-beta2").value_or(0.999), "adam-beta1");
+    const std::string optimizer = source_.text("optimizer").value_or("adam");
+    if (optimizer != "adam") {
+      builder.note(cat("the optimizer is ", optimizer, "; a plan has AdamW"));
+    }
+  }
+
+  void read_scheduler(PlanBuilder& builder) {
+    constexpr const char* kStyle = "lr-decay-style";
+    std::string style = source_.text(kStyle).value_or("linear");
+    if (style == "WSD") style = "wsd";
+    source_.skip("lr-wsd-decay-style");
+    if (style == "inverse-square-root") {
+      builder.note("a plan has no inverse-square-root decay: linear was taken");
+      style = "linear";
+    }
+    builder.set("scheduler.name", style, kStyle);
+    builder.copy(style == "wsd" ? "lr-wsd-decay-iters" : "lr-decay-iters", "scheduler.decay_steps");
+  }
+
+  std::vector<Geometry> geometry() const {
+    std::vector<Geometry> sizes;
+    for (const auto& group : {std::span<const MegatronSize>(kMegatronSizes),
+                              std::span<const MegatronSize>(kMegatronExpertSizes)}) {
+      for (const auto& [flag, key] : group) {
+        const config::Value* value = source_.find(flag);
+        if (value == nullptr || value->kind != config::Value::Kind::kInteger) continue;
+        // Without the switch Megatron does not look at it.
+        if (key == "num_key_value_heads" && !source_.has("group-query-attention")) continue;
+        // With experts it is their width where no other is given.
+        if (key == "intermediate_size" && source_.has("num-experts")) continue;
+        sizes.push_back({cat("--", flag), key, value->integer, value->span});
+      }
+    }
+    return sizes;
+  }
+
+  std::vector<Ignored> ignored() const {
+    static constexpr std::array<std::string_view, 11> kOfModel = {
+        "group-query-attention",
+        "max-position-embeddings",
+        "vocab-size",
+        "normalization",
+        "swiglu",
+        "untie-embeddings-and-output-weights",
+        "position-embedding-type",
+        "rotary-base",
+        "disable-bias-linear",
+        "use-rotary-position-embeddings",
+        "qk-layernorm"};
+    const auto has = [](const auto& sizes, std::string_view key) {
+      return std::any_of(sizes.begin(), sizes.end(),
+                         [key](const MegatronSize& size) { return size.theirs == key; });
+    };
+    std::vector<Ignored> out = source_.ignored("a plan has no key for it");
+    for (Ignored& item : out) {
+      const bool of_model = std::find(kOfModel.begin(), kOfModel.end(), item.key) != kOfModel.end();
+      if (of_model || has(kMegatronSizes, item.key) || has(kMegatronExpertSizes, item.key)) {
+        item.why = "the model's config.json says it";
+      }
+      item.key.insert(0, "--");
+    }
+    return out;
+  }
+
+  Source& source_;
+  int64_t tp_ = 1;
+  int64_t pp_ = 1;
+  int64_t cp_ = 1;
+  bool distributed_optimizer_ = false;
+};
+
+// "--num-layers: 24" is a line of a YAML file.
+bool has_flags_of_a_shell(const config::Value& root, Diagnostics& found) {
+  for (const config::Member& member : root.members) {
+    if (!ends_with(member.key, ":")) continue;
+    found.error("exchange.syntax", member.key_span, "arguments in YAML are not read",
+                "the command line: --num-layers 24");
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<Imported> read_megatron(std::string_view text, const std::string& file,
+                                      Diagnostics& found) {
+  auto root = read_flags(text, file, {}, found);
+  if (!root.has_value()) return std::nullopt;
+  if (!has_flags_of_a_shell(*root, found)) return std::nullopt;
+  Source source(std::move(*root), file, found);
+  if (!source.has_any({"tensor-model-parallel-size", "pipeline-model-parallel-size",
+                       "context-parallel-size", "expert-model-parallel-size", "num-layers",
+                       "hidden-size", "num-attention-heads", "micro-batch-size",
+                       "global-batch-size", "seq-length", "train-iters", "train-samples",
+                       "use-distributed-optimizer", "use-megatron-fsdp", "use-torch-fsdp2"})) {
+    source.refuse_framework("Megatron-LM",
+                            "--tensor-model-parallel-size, --num-layers, --micro-batch-size, ...");
+    return std::nullopt;
+  }
+  source.skip("ckpt-format");
+  return Reader(source).run();
+}
+
+}  // namespace am::exchange

@@ -1,0 +1,29 @@
+// What the writer and the reader of NeMo AutoModel's recipes share. Our strategies have its keys by
+// their own names: those go by the plan's table of fields.
+#pragma once
+
+#include <array>
+
+#include "am/exchange/shared_key.h"
+
+namespace am::exchange {
+
+// With what a recipe means that leaves the key out.
+inline constexpr std::array<SharedKey, 14> kNemoAutomodelKeys = {{
+    {"seed", "model.seed", int64_t{42}},
+    {"step_scheduler.max_steps", "train.max_steps"},
+    {"step_scheduler.ckpt_every_steps", "checkpoint.every", {}, Form::kOptional},
+    {"dist_env.backend", "strategy.backend", {}, Form::kOptional},
+    {"dataloader.shuffle", "data.shuffle"},
+    {"optimizer.lr", "optimizer.lr"},
+    {"optimizer.betas", "optimizer.betas"},
+    {"optimizer.eps", "optimizer.eps"},
+    {"optimizer.weight_decay", "optimizer.weight_decay"},
+    {"lr_scheduler.lr_warmup_steps", "scheduler.warmup_steps"},
+    {"clip_grad_norm.max_norm", "train.max_grad_norm", 1.0, Form::kZeroIsOff},
+    {"checkpoint.checkpoint_dir", "checkpoint.dir", {}, Form::kOptional},
+    {"checkpoint.is_async", "checkpoint.async", {}, Form::kOptional},
+    {"checkpoint.max_recent_checkpoints", "checkpoint.keep", {}, Form::kOptional},
+}};
+
+}  // namespace am::exchange

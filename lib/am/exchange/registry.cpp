@@ -1,0 +1,127 @@
+#include <algorithm>
+#include <array>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/config/write.h"
+#include "am/exchange/exchange.h"
+#include "am/exchange/frameworks.h"
+#include "am/exchange/losses.h"
+#include "am/planner/plan_difference.h"
+
+namespace am::exchange {
+namespace {
+
+const std::array<Framework, 5>& all() {
+  static const std::array<Framework, 5> kFrameworks = {kTorchtitan, kMegatron, kNemoAutomodel,
+                                                       kAccelerate, kDeepspeed};
+  return kFrameworks;
+}
+
+bool covers(std::string_view pattern, std::string_view key) {
+  return pattern == key || (ends_with(pattern, ".") && starts_with(key, pattern));
+}
+
+// The framework's own reason, else one of those that hold for any.
+std::string reason_for(const Framework& framework, std::string_view key) {
+  static constexpr std::array<Reason, 4> kGeneral = {{
+      {"data.", "data is described in the framework's own way"},
+      {"cluster.", "only predictions use it"},
+      {"metrics.", "the framework has its own metrics"},
+      {"mesh.ranks_per_node", "the launcher decides it, with nodes of one size"},
+  }};
+  for (const Reason& reason : framework.reasons) {
+    if (covers(reason.key, key)) return std::string(reason.why);
+  }
+  for (const Reason& reason : kGeneral) {
+    if (covers(reason.key, key)) return std::string(reason.why);
+  }
+  return cat(framework.title, " has no setting for it");
+}
+
+bool is_listed(const std::vector<Lost>& lost, const std::string& key) {
+  return std::any_of(lost.begin(), lost.end(), [&](const Lost& one) { return one.key == key; });
+}
+
+bool is_utf8(std::string_view text) {
+  try {
+    const std::string dumped = Json(text).dump(-1, ' ', false, Json::error_handler_t::strict);
+    return !dumped.empty();
+  } catch (const Json::type_error&) {
+    return false;
+  }
+}
+
+bool is_readable(std::string_view text, const std::string& file, Diagnostics& found) {
+  constexpr size_t kLargest = size_t{1} << 18;
+  const Span whole{file, 0, 0, 1, {}};
+  if (text.size() > kLargest) {
+    found.error("exchange.syntax", whole, cat("the file has ", text.size(), " bytes"),
+                cat("a configuration of at most ", kLargest));
+    return false;
+  }
+  if (text.find('\0') == std::string_view::npos && is_utf8(text)) return true;
+  found.error("exchange.syntax", whole, "the file is not UTF-8 text");
+  return false;
+}
+
+// Takes out of what is ignored what changes the job.
+void split_losses(Imported& imported) {
+  std::vector<Ignored> harmless;
+  for (Ignored& item : imported.ignored) {
+    const auto what = what_is_lost(item.key, Json::parse(item.value));
+    if (what.has_value()) item.why = *what;
+    (what.has_value() ? imported.lost : harmless).push_back(std::move(item));
+  }
+  imported.ignored = std::move(harmless);
+}
+
+void report_losses(const Imported& imported, bool force, Diagnostics& found) {
+  for (const Ignored& item : imported.lost) {
+    found.add({"exchange.lost", force ? Severity::kWarning : Severity::kError, item.span,
+               cat(item.key, " = ", item.value, " has no place in a plan, and changes ", item.why),
+               force ? "" : "--force makes the plan without it"});
+  }
+}
+
+}  // namespace
+
+std::string Imported::toml() const { return config::to_toml(plan, keys); }
+
+std::span<const Framework> frameworks() { return all(); }
+
+const Framework* find_framework(std::string_view name) {
+  const auto found = std::find_if(all().begin(), all().end(),
+                                  [&](const Framework& one) { return one.name == name; });
+  return found == all().end() ? nullptr : &*found;
+}
+
+Exported export_plan(const Framework& framework, const ExportInput& input) {
+  Exported out = framework.write(input);
+  Diagnostics found;
+  const auto back = import_plan(framework, out.text, "export", found);
+  AM_ASSERT(back.has_value(), cat("the export to ", framework.name, " does not read back",
+                                  found.empty() ? "" : ": " + found.items().front().message));
+  const int64_t layers = input.model.num_hidden_layers;
+  config::Plan returned = back->plan;
+  returned.model.path = input.plan.model.path;
+  for (const planner::PlanDifference& item : planner::differences(
+           planner::settled(input.plan, layers), planner::settled(std::move(returned), layers))) {
+    if (is_listed(out.lost, item.key)) continue;
+    out.lost.push_back({item.key, dump_json(item.a, -1), reason_for(framework, item.key)});
+  }
+  return out;
+}
+
+std::optional<Imported> import_plan(const Framework& framework, std::string_view text,
+                                    const std::string& file, Diagnostics& found, bool force) {
+  const int before = found.errors();
+  if (!is_readable(text, file, found)) return std::nullopt;
+  auto imported = framework.read(text, file, found);
+  if (imported) split_losses(*imported);
+  if (imported) report_losses(*imported, force, found);
+  if (found.errors() > before) return std::nullopt;
+  return imported;
+}
+
+}  // namespace am::exchange

@@ -1,0 +1,12 @@
+# Builds files of plans/ into the core: clusters, measured runs and the constants fitted to them (am/planner/cost/embedded_files.h).
+#
+# A source file with one array of bytes as text for each file. Runs when a file changes.
+
+file(GLOB AM_EMBEDDED_FILES CONFIGURE_DEPENDS
+  ${CMAKE_CURRENT_SOURCE_DIR}/plans/clusters/*.toml ${CMAKE_CURRENT_SOURCE_DIR}/plans/measured/*)
+set(AM_EMBEDDED_FILES_SOURCE ${CMAKE_CURRENT_BINARY_DIR}/embedded_files.cpp)
+add_custom_command(OUTPUT ${AM_EMBEDDED_FILES_SOURCE}
+  COMMAND ${CMAKE_COMMAND} -DOUT=${AM_EMBEDDED_FILES_SOURCE} -DPLANS=${CMAKE_CURRENT_SOURCE_DIR}/plans
+          -P ${CMAKE_CURRENT_LIST_DIR}/write_embedded_files.cmake
+  DEPENDS ${AM_EMBEDDED_FILES} ${CMAKE_CURRENT_LIST_DIR}/write_embedded_files.cmake
+  VERBATIM)

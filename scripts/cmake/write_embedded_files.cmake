@@ -1,0 +1,71 @@
+# cmake -DOUT=embedded_files.cpp -DPLANS=plans -P write_embedded_files.cmake: see AmEmbeddedFiles.cmake. Raw string literals end at a length that every
+# compiler takes, and stand one after another.
+
+set(delimiter "am_file")
+
+# Semicolons and brackets mean something to CMake's lists: the text stays one quoted argument throughout.
+function(literal file out)
+  file(READ "${file}" text)
+  string(LENGTH "${text}" length)
+  set(result "")
+  set(at 0)
+  while(at LESS length)
+    string(SUBSTRING "${text}" ${at} 12000 piece)
+    string(APPEND result "R\"${delimiter}(${piece})${delimiter}\"sv\n")
+    math(EXPR at "${at} + 12000")
+  endwhile()
+  if(result STREQUAL "")
+    set(result "\"\"sv")
+  endif()
+  set(${out} "${result}" PARENT_SCOPE)
+endfunction()
+
+set(source "// Written by scripts/cmake/write_embedded_files.cmake from plans/.
+#include \"am/planner/cost/embedded_files.h\"
+
+#include <array>
+
+#include \"am/base/error.h\"
+#include \"am/base/text.h\"
+
+namespace am::planner {
+namespace {
+
+using namespace std::string_view_literals;
+
+")
+file(GLOB clusters ${PLANS}/clusters/*.toml)
+list(SORT clusters)
+list(LENGTH clusters count)
+string(APPEND source "constexpr std::array<EmbeddedFile, ${count}> kClusters = {{\n")
+foreach(file IN LISTS clusters)
+  get_filename_component(name ${file} NAME_WE)
+  literal(${file} text)
+  string(APPEND source "{\"${name}\",\n${text}},\n")
+endforeach()
+string(APPEND source "}};\n\n")
+file(GLOB measured ${PLANS}/measured/*)
+list(SORT measured)
+list(LENGTH measured count)
+string(APPEND source "constexpr std::array<EmbeddedFile, ${count}> kMeasured = {{\n")
+foreach(file IN LISTS measured)
+  get_filename_component(name ${file} NAME)
+  literal(${file} text)
+  string(APPEND source "{\"${name}\",\n${text}},\n")
+endforeach()
+string(APPEND source "}};
+
+}  // namespace
+
+std::span<const EmbeddedFile> cluster_files() { return kClusters; }
+
+std::string_view measured_file(std::string_view name) {
+  for (const EmbeddedFile& file : kMeasured) {
+    if (file.name == name) return file.text;
+  }
+  throw Error(ErrorKind::kInternal, cat(\"no file of plans/measured is called \", name));
+}
+
+}  // namespace am::planner
+")
+file(WRITE ${OUT} "${source}")

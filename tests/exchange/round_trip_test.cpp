@@ -1,0 +1,135 @@
+// Layouts there and back: every example plan, and random ones.
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "am/planner/plan_difference.h"
+#include "exchange/exchange_support.h"
+
+using namespace am;
+using namespace am::exchange;
+using namespace am::planner;
+using am::test::imported;
+using am::test::lost_keys;
+
+namespace {
+
+bool is_layout_key(const std::string& key) {
+  return starts_with(key, "mesh.") || starts_with(key, "pipeline.") || key == "strategy.name" ||
+         key == "strategy.tp_plan" || starts_with(key, "strategy.reshard") ||
+         key == "strategy.ignored_params" || starts_with(key, "strategy.shard_placement");
+}
+
+// Every parameter lies where it lay.
+void check_equal_layouts(const Layout& a, const Layout& b) {
+  CHECK(a.mesh.sizes() == b.mesh.sizes());
+  CHECK(a.stage_owners == b.stage_owners);
+  REQUIRE(a.parameters.size() == b.parameters.size());
+  for (size_t i = 0; i < a.parameters.size(); ++i) {
+    CAPTURE(a.parameters[i].name);
+    REQUIRE(a.parameters[i].name == b.parameters[i].name);
+    CHECK(a.parameters[i].tp_dim == b.parameters[i].tp_dim);
+    CHECK(a.parameters[i].fsdp == b.parameters[i].fsdp);
+    CHECK(a.parameters[i].stage == b.parameters[i].stage);
+  }
+}
+
+// Exports, imports, and holds what comes back to what was exported, up to what was said to be lost.
+Exported round_trip(const Framework& to, const test::ValidPlan& of, bool flags = false) {
+  CAPTURE(to.name, flags, config::to_toml(of.plan));
+  const Exported out = export_plan(to, {of.plan, of.model, of.layout, flags});
+  CAPTURE(out.text);
+  const std::set<std::string> lost = lost_keys(out);
+  CHECK(lost.size() == out.lost.size());
+  for (const Lost& item : out.lost) CHECK_FALSE(item.why.empty());
+
+  Imported back = imported(to, out.text);
+  back.plan.model.path = of.plan.model.path;
+  const int64_t layers = of.model.num_hidden_layers;
+  for (const auto& item : differences(settled(of.plan, layers), settled(back.plan, layers))) {
+    CAPTURE(item.key, item.a.dump(), item.b.dump());
+    CHECK(lost.count(item.key) == 1);
+  }
+  if (std::any_of(lost.begin(), lost.end(), is_layout_key) &&
+      lost != std::set<std::string>{"mesh.ranks_per_node"}) {
+    return out;
+  }
+  // The draft's own text is a plan, and its layout is the same.
+  Diagnostics found;
+  std::vector<config::Override> given;  // no layout's business, but the model limits it
+  if (lost.count("train.seq_len") == 1)
+    given.push_back({cat("train.seq_len=", of.plan.train.seq_len)});
+  const auto plan = config::parse_plan(back.toml(), of.plan.file, given, found);
+  for (const auto& item : found.items()) UNSCOPED_INFO(item.rule << ": " << item.message);
+  REQUIRE(plan.has_value());
+  const auto checked = check(*plan, 0, found);
+  REQUIRE(checked.layout.has_value());
+  CHECK(found.ok());
+  check_equal_layouts(of.layout, *checked.layout);
+  return out;
+}
+
+// What each framework's file can hold; a key of it may never be lost.
+bool must_survive(std::string_view framework, const std::string& key, const config::Plan& plan) {
+  const bool ddp = std::holds_alternative<config::DDPConfig>(plan.strategy);
+  if (key == "mesh.ranks_per_node") {  // torchrun has nodes of one size
+    return framework == "megatron" && plan.mesh.world_size % plan.mesh.ranks_per_node == 0;
+  }
+  if (starts_with(key, "mesh.")) {
+    if (framework == "megatron") return key != "mesh.dp_replicate_size";
+    if (framework == "accelerate") return plan.mesh.pp_size == 1;
+    if (framework == "deepspeed") {
+      return plan.mesh.pp_size == 1 && plan.mesh.cp_size == 1 && key != "mesh.dp_replicate_size";
+    }
+    return true;
+  }
+  if (framework == "accelerate") return key == "strategy.name" && ddp;
+  if (key == "train.global_batch_size") return framework != "deepspeed";
+  if (key == "train.micro_batch_size" || starts_with(key, "optimizer.")) return true;
+  if (framework == "deepspeed") {
+    const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&plan.strategy);
+    return key == "strategy.zero_dp_strategy" && megatron != nullptr &&
+           megatron->zero_dp_strategy > 0;
+  }
+  if (key == "train.seq_len" || key == "train.max_steps" || key == "train.max_grad_norm" ||
+      key == "pipeline.split_points" || key == "pipeline.virtual_stages") {
+    return true;
+  }
+  if (framework == "nemo-automodel") {
+    return starts_with(key, "pipeline.") || key == "strategy.name" ||
+           starts_with(key, "strategy.mp_policy") || starts_with(key, "scheduler.");
+  }
+  return framework == "torchtitan" && starts_with(key, "pipeline.");
+}
+
+}  // namespace
+
+TEST_CASE("every example plan comes back from every framework", "[exchange]") {
+  int plans = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(cat(AM_SOURCE_DIR, "/plans"))) {
+    if (entry.path().extension() != ".toml") continue;
+    CAPTURE(entry.path());
+    Diagnostics found;
+    auto file = check_file(entry.path(), {}, 0, found);
+    REQUIRE(file.checked.layout.has_value());
+    const test::ValidPlan plan{*file.plan, *file.checked.model, *file.checked.layout};
+    for (const Framework& to : frameworks()) {
+      round_trip(to, plan);
+      if (to.has_flags) round_trip(to, plan, true);
+    }
+    ++plans;
+  }
+  CHECK(plans >= 7);
+}
+
+TEST_CASE("500 random layouts come back from every framework", "[exchange]") {
+  test::RandomPlans plans(20250101);
+  for (int i = 0; i < 500; ++i) {
+    const test::ValidPlan plan = plans.next();
+    for (const Framework& to : frameworks()) {
+      for (const Lost& item : round_trip(to, plan).lost) {
+        CAPTURE(to.name, item.key, item.value, item.why, config::to_toml(plan.plan));
+        CHECK_FALSE(must_survive(to.name, item.key, plan.plan));
+      }
+    }
+  }
+}
