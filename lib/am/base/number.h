@@ -11,6 +11,8 @@ namespace am {
 // a / b, rounded up; a >= 0, b > 0.
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+constexpr double as_double(int64_t value) { return static_cast<double>(value); }
+
 // All of the text or nothing: "42", "-7"; nothing for an empty text, blanks, a sign alone, a
 // fraction, or what does not fit.
 inline std::optional<int64_t> parse_integer(std::string_view text) {

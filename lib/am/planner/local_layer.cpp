@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "am/base/number.h"
+
 namespace am::planner {
 namespace {
 
 using model::Role;
 using model::Space;
-
-double as_double(int64_t value) { return static_cast<double>(value); }
 
 // Of the weight [out, in], or [in, out]; experts in one tensor have their number before that.
 struct LocalWidths {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <variant>
 
+#include "am/base/number.h"
 #include "am/config/batch.h"
 #include "am/planner/activations.h"
 #include "am/planner/dtype_size.h"
@@ -12,8 +13,6 @@
 
 namespace am::planner {
 namespace {
-
-double as_double(int64_t value) { return static_cast<double>(value); }
 
 Sharding sharding_of(const config::DistributedConfig& strategy) {
   if (std::holds_alternative<config::FSDP2Config>(strategy)) return Sharding::kParameters;
