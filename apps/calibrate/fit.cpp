@@ -158,9 +158,9 @@ std::vector<Prepared> prepare(const RunList& runs) {
   return prepared;
 }
 
-class Fit {
+class ConstantsFit {
  public:
-  explicit Fit(const RunList& runs) : runs_(prepare(runs)), parameters_(runs) {
+  explicit ConstantsFit(const RunList& runs) : runs_(prepare(runs)), parameters_(runs) {
     for (Prepared& run : runs_) run.source = parameters_.place_of_source(*run.run);
   }
 
@@ -296,7 +296,7 @@ RunList timed(const MeasuredRuns& runs) {
 }
 
 CostConstants fit(const RunList& runs, const CostConstants* start) {
-  return Fit(runs).run(start != nullptr ? *start : CostConstants());
+  return ConstantsFit(runs).run(start != nullptr ? *start : CostConstants());
 }
 
 std::vector<double> log_errors(const RunList& runs, const CostConstants& constants) {

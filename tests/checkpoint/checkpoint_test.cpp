@@ -19,11 +19,9 @@
 namespace am::checkpoint {
 namespace {
 
-namespace fs = std::filesystem;
+using test::kFullPrecision;
 
-const std::string kFullPrecision =
-    "mp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", output_dtype = "
-    "\"float32\" }\n";
+namespace fs = std::filesystem;
 
 config::Plan plan_for(const std::string& family, int64_t world, const std::string& mesh,
                       const std::string& strategy = "fsdp2") {

@@ -15,8 +15,8 @@
 
 namespace am::compat {
 
-using test::run_job;
-using test::run_unjoined;
+using job::run_job;
+using job::run_unjoined;
 
 namespace {
 

@@ -15,9 +15,9 @@
 
 namespace am::compat {
 
-using test::Logs;
-using test::run_job;
-using test::run_unjoined;
+using job::Logs;
+using job::run_job;
+using job::run_unjoined;
 
 namespace {
 

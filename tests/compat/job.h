@@ -16,7 +16,7 @@
 #include "am/compat/distributed.h"
 #include "am/compat/init_utils.h"
 
-namespace am::compat::test {
+namespace am::compat::job {
 
 using Variables = std::map<std::string, std::string>;
 
@@ -88,4 +88,4 @@ inline void run_job(const std::vector<int64_t>& ranks_of_nodes,
   run_unjoined(ranks_of_nodes, joined, logs);
 }
 
-}  // namespace am::compat::test
+}  // namespace am::compat::job

@@ -14,8 +14,8 @@
 
 namespace am::compat {
 
-using test::Logs;
-using test::run_job;
+using job::Logs;
+using job::run_job;
 
 TEST_CASE("a Gloo group of its own", "[parity]") {
   Distributed alone(compat::Variables::of({}));

@@ -9,23 +9,23 @@ using namespace am::config;
 
 namespace {
 
-std::optional<Plan> parse(const std::string& strategy, Diagnostics& found) {
+std::optional<Plan> parse_strategy(const std::string& strategy, Diagnostics& found) {
   return parse_plan("model.path = \"m\"\n[strategy]\n" + strategy, "p.toml", {}, found);
 }
 
 template <typename Config>
-Config good(const std::string& strategy) {
+Config strategy_of(const std::string& strategy) {
   Diagnostics found;
-  const auto plan = parse(strategy, found);
+  const auto plan = parse_strategy(strategy, found);
   for (const Diagnostic& each : found.items()) UNSCOPED_INFO(each.message);
   REQUIRE(plan);
   CHECK(found.empty());
   return std::get<Config>(plan->strategy);
 }
 
-Diagnostic only_error(const std::string& strategy) {
+Diagnostic error_of_strategy(const std::string& strategy) {
   Diagnostics found;
-  CHECK_FALSE(parse(strategy, found));
+  CHECK_FALSE(parse_strategy(strategy, found));
   REQUIRE(found.items().size() == 1);
   return found.items()[0];
 }
@@ -33,32 +33,33 @@ Diagnostic only_error(const std::string& strategy) {
 }  // namespace
 
 TEST_CASE("the name chooses the configuration, wherever it stands") {
-  CHECK(good<DDPConfig>("bucket_cap_mb = 5\nname = \"ddp\"").bucket_cap_mb == 5);
-  CHECK(good<MegatronFSDPConfig>("name = \"megatron_fsdp\"").zero_dp_strategy == 3);
-  CHECK(good<MegatronFSDPConfig>("name = \"megatron-fsdp\"").overlap_param_gather);
-  good<FSDP2Config>("");
+  CHECK(strategy_of<DDPConfig>("bucket_cap_mb = 5\nname = \"ddp\"").bucket_cap_mb == 5);
+  CHECK(strategy_of<MegatronFSDPConfig>("name = \"megatron_fsdp\"").zero_dp_strategy == 3);
+  CHECK(strategy_of<MegatronFSDPConfig>("name = \"megatron-fsdp\"").overlap_param_gather);
+  strategy_of<FSDP2Config>("");
 }
 
 TEST_CASE("a key of another strategy says whose it is") {
-  Diagnostic error = only_error("bucket_cap_mb = 3");
+  Diagnostic error = error_of_strategy("bucket_cap_mb = 3");
   CHECK(error.rule == "plan.key");
   CHECK(error.message == "\"bucket_cap_mb\" is a key of strategy ddp; this plan's is fsdp2");
   CHECK(error.help == "remove it, or set strategy.name = \"ddp\"");
-  error = only_error("name = \"ddp\"\nsequence_parallel = true");
+  error = error_of_strategy("name = \"ddp\"\nsequence_parallel = true");
   CHECK(error.message == "\"sequence_parallel\" is a key of strategy fsdp2; this plan's is ddp");
-  CHECK(only_error("name = \"ddp\"\nbukket_cap_mb = 3").help == "did you mean \"bucket_cap_mb\"?");
+  CHECK(error_of_strategy("name = \"ddp\"\nbukket_cap_mb = 3").help ==
+        "did you mean \"bucket_cap_mb\"?");
 }
 
 TEST_CASE("a name that is unknown is the only error it causes") {
-  const Diagnostic error = only_error("name = \"fsdp\"\nbucket_cap_mb = 3\nmp_policy = 7\n");
+  const Diagnostic error = error_of_strategy("name = \"fsdp\"\nbucket_cap_mb = 3\nmp_policy = 7\n");
   CHECK(error.rule == "plan.value");
   CHECK(error.help == "did you mean \"fsdp2\"? legal: \"fsdp2\", \"megatron_fsdp\" or \"ddp\"");
-  CHECK(only_error("name = 3").rule == "plan.type");
+  CHECK(error_of_strategy("name = 3").rule == "plan.type");
 }
 
 TEST_CASE("zero_dp_strategy takes numbers and Megatron's names") {
   const auto level = [](const std::string& text) {
-    return good<MegatronFSDPConfig>("name = \"megatron_fsdp\"\nzero_dp_strategy = " + text)
+    return strategy_of<MegatronFSDPConfig>("name = \"megatron_fsdp\"\nzero_dp_strategy = " + text)
         .zero_dp_strategy;
   };
   CHECK(level("0") == 0);
@@ -66,72 +67,77 @@ TEST_CASE("zero_dp_strategy takes numbers and Megatron's names") {
   CHECK(level("\"optim\"") == 1);
   CHECK(level("\"optim_grads\"") == 2);
   CHECK(level("\"optim_grads_params\"") == 3);
-  CHECK(only_error("name = \"megatron_fsdp\"\nzero_dp_strategy = \"optin\"")
+  CHECK(error_of_strategy("name = \"megatron_fsdp\"\nzero_dp_strategy = \"optin\"")
             .help.find("did you mean \"optim\"?") == 0);
 }
 
 TEST_CASE("activation_checkpointing takes what AutoModel takes") {
   const auto of = [](const std::string& text) {
-    return good<FSDP2Config>("activation_checkpointing = " + text).activation_checkpointing;
+    return strategy_of<FSDP2Config>("activation_checkpointing = " + text).activation_checkpointing;
   };
   CHECK(of("false") == ActivationCheckpointing::kOff);
   CHECK(of("true") == ActivationCheckpointing::kFull);
   CHECK(of("\"full\"") == ActivationCheckpointing::kFull);
   CHECK(of("\"selective\"") == ActivationCheckpointing::kSelective);
   CHECK(of("\"mlp\"") == ActivationCheckpointing::kMlp);
-  CHECK(only_error("activation_checkpointing = \"some\"").rule == "plan.value");
-  CHECK(only_error("activation_checkpointing = 1").rule == "plan.type");
+  CHECK(error_of_strategy("activation_checkpointing = \"some\"").rule == "plan.value");
+  CHECK(error_of_strategy("activation_checkpointing = 1").rule == "plan.type");
   // Of DDP it is a boolean.
-  CHECK(only_error("name = \"ddp\"\nactivation_checkpointing = \"full\"").rule == "plan.type");
+  CHECK(error_of_strategy("name = \"ddp\"\nactivation_checkpointing = \"full\"").rule ==
+        "plan.type");
 }
 
 TEST_CASE("reshard_after_forward takes true, false and a number of ranks") {
   const auto of = [](const std::string& text) {
-    return good<FSDP2Config>("reshard_after_forward = " + text).reshard_after_forward;
+    return strategy_of<FSDP2Config>("reshard_after_forward = " + text).reshard_after_forward;
   };
   CHECK(std::get<bool>(*of("true")));
   CHECK_FALSE(std::get<bool>(*of("false")));
   CHECK(std::get<int64_t>(*of("8")) == 8);
-  CHECK(only_error("reshard_after_forward = 0").help.find("write false") == 0);
-  CHECK(only_error("reshard_after_forward = -1").rule == "plan.range");
-  CHECK(only_error("reshard_after_forward = \"yes\"").rule == "plan.type");
+  CHECK(error_of_strategy("reshard_after_forward = 0").help.find("write false") == 0);
+  CHECK(error_of_strategy("reshard_after_forward = -1").rule == "plan.range");
+  CHECK(error_of_strategy("reshard_after_forward = \"yes\"").rule == "plan.type");
 }
 
 TEST_CASE("tp_plan takes text or a table, whose order is kept") {
-  CHECK(good<FSDP2Config>("").tp_plan.text == "auto");
-  CHECK(good<FSDP2Config>("tp_plan = \"libmine.so:plan\"").tp_plan.text == "libmine.so:plan");
+  CHECK(strategy_of<FSDP2Config>("").tp_plan.text == "auto");
+  CHECK(strategy_of<FSDP2Config>("tp_plan = \"libmine.so:plan\"").tp_plan.text ==
+        "libmine.so:plan");
   using Table = std::vector<std::pair<std::string, std::string>>;
   const Table table =
-      good<FSDP2Config>("tp_plan = { \"z.*\" = \"colwise\", a = \"rowwise\" }").tp_plan.table;
+      strategy_of<FSDP2Config>("tp_plan = { \"z.*\" = \"colwise\", a = \"rowwise\" }")
+          .tp_plan.table;
   CHECK(table == Table{{"z.*", "colwise"}, {"a", "rowwise"}});
   // TOML nests a dotted key that is not quoted; it is one pattern all the same.
-  CHECK(good<FSDP2Config>("tp_plan = { model.norm = \"sequence_parallel\" }").tp_plan.table ==
-        Table{{"model.norm", "sequence_parallel"}});
-  CHECK(good<FSDP2Config>("[strategy.tp_plan]\nlm_head = \"colwise_rep\"").tp_plan.table ==
+  CHECK(
+      strategy_of<FSDP2Config>("tp_plan = { model.norm = \"sequence_parallel\" }").tp_plan.table ==
+      Table{{"model.norm", "sequence_parallel"}});
+  CHECK(strategy_of<FSDP2Config>("[strategy.tp_plan]\nlm_head = \"colwise_rep\"").tp_plan.table ==
         Table{{"lm_head", "colwise_rep"}});
-  CHECK(only_error("tp_plan = { a = 3 }").message ==
+  CHECK(error_of_strategy("tp_plan = { a = 3 }").message ==
         "strategy.tp_plan.a is an integer, not text in quotes");
-  CHECK(only_error("tp_plan = true").rule == "plan.type");
-  CHECK(only_error("tp_plan = \"\"").rule == "plan.value");
+  CHECK(error_of_strategy("tp_plan = true").rule == "plan.type");
+  CHECK(error_of_strategy("tp_plan = \"\"").rule == "plan.value");
 }
 
 TEST_CASE("keys of the inline tables are checked") {
-  CHECK(only_error("mp_policy = { param_dtyp = \"float32\" }").help ==
+  CHECK(error_of_strategy("mp_policy = { param_dtyp = \"float32\" }").help ==
         "did you mean \"param_dtype\"?");
-  CHECK(only_error("mp_policy = { param_dtype = \"int8\" }").rule == "plan.value");
-  CHECK(only_error("offload_policy = { pinned = true }").rule == "plan.key");
-  CHECK(only_error("offload_policy = true").rule == "plan.type");
+  CHECK(error_of_strategy("mp_policy = { param_dtype = \"int8\" }").rule == "plan.value");
+  CHECK(error_of_strategy("offload_policy = { pinned = true }").rule == "plan.key");
+  CHECK(error_of_strategy("offload_policy = true").rule == "plan.type");
 }
 
 TEST_CASE("asynchronous tensor parallelism forces sequence_parallel, with a warning") {
   Diagnostics found;
-  const auto plan = parse("enable_async_tensor_parallel = true\nsequence_parallel = false", found);
+  const auto plan =
+      parse_strategy("enable_async_tensor_parallel = true\nsequence_parallel = false", found);
   REQUIRE(plan);
   CHECK(std::get<FSDP2Config>(plan->strategy).sequence_parallel);
   REQUIRE(found.items().size() == 1);
   CHECK(found.items()[0].severity == Severity::kWarning);
   CHECK(found.items()[0].span.line == 3);
-  good<FSDP2Config>("enable_async_tensor_parallel = true\nsequence_parallel = true");
+  strategy_of<FSDP2Config>("enable_async_tensor_parallel = true\nsequence_parallel = true");
 }
 
 TEST_CASE("to_dict has every key of the configuration and no other") {

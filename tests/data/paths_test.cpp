@@ -12,11 +12,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-void write_text(const fs::path& path, const std::string& text) {
-  fs::create_directories(path.parent_path());
-  std::ofstream(path) << text;
-}
-
 std::vector<std::string> names(const TemporaryFolder& folder, const std::string& path) {
   std::vector<std::string> result;
   for (const fs::path& file : expand_path(folder / path)) {

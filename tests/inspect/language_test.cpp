@@ -20,12 +20,6 @@ std::vector<int64_t> ids_of(const at::Tensor& tensor) {
   return {flat.data_ptr<int64_t>(), flat.data_ptr<int64_t>() + flat.numel()};
 }
 
-std::string error_of(Session& session, const std::string& input) {
-  const Outcome outcome = execute(session, input);
-  REQUIRE_FALSE(outcome.ok());
-  return outcome.error->message + " | " + outcome.error->hint;
-}
-
 }  // namespace
 
 TEST_CASE("log-probabilities equal those of transformers' logits", "[inspect]") {

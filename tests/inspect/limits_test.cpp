@@ -10,8 +10,6 @@ using namespace am::inspect::test;
 
 namespace {
 
-const std::string kModel = "/model.safetensors";
-
 Session with_memory(int64_t available, bool force = false) {
   SessionOptions options;
   options.force = force;

@@ -1,6 +1,7 @@
 // Sessions on the Hugging Face fixtures: at rest, and sharded over ranks of this process.
 #pragma once
 
+#include <catch2/catch.hpp>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -23,8 +24,18 @@ inline std::string fixture(const std::string& family) {
   return std::string(AM_TEST_DATA) + "/hf/" + family;
 }
 
+// Below a fixture.
+inline const std::string kModel = "/model.safetensors";
+
 inline Session stored_session(const std::string& path, SessionOptions options = {}) {
   return Session(std::make_unique<StoredView>(checkpoint::open_tensor_source(path)), options);
+}
+
+// The message and the help of a command that fails.
+inline std::string error_of(Session& session, const std::string& input) {
+  const Outcome outcome = execute(session, input);
+  REQUIRE_FALSE(outcome.ok());
+  return outcome.error->message + " | " + outcome.error->hint;
 }
 
 // A plan in float32 with the fixture's weights. `mesh` is TOML for [mesh], `strategy` for

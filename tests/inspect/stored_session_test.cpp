@@ -13,19 +13,11 @@ using namespace am::inspect::test;
 
 namespace {
 
-const std::string kModel = "/model.safetensors";
-
 Json json_of(Session& session, const std::string& input) {
   const Outcome outcome = execute(session, input);
   INFO(input << ": " << (outcome.error ? outcome.error->message : ""));
   REQUIRE(outcome.ok());
   return outcome.result.json;
-}
-
-std::string error_of(Session& session, const std::string& input) {
-  const Outcome outcome = execute(session, input);
-  REQUIRE_FALSE(outcome.ok());
-  return outcome.error->message + " | " + outcome.error->hint;
 }
 
 at::Tensor weight(const std::string& name) {

@@ -7,15 +7,13 @@
 #include "am/model/config.h"
 #include "am/model/family.h"
 #include "am/model/inventory.h"
+#include "support/published_model.h"
 
 namespace {
 
 using am::Diagnostics;
 using am::Json;
-
-Json model_json(const std::string& name) {
-  return Json::parse(am::read_file(am::cat(AM_SOURCE_DIR, "/plans/models/", name, "/config.json")));
-}
+using am::test::model_json;
 
 Json changed(const std::string& name, const Json& changes) {
   Json json = model_json(name);

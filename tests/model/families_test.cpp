@@ -11,34 +11,20 @@
 #include "am/model/flops.h"
 #include "am/model/inventory.h"
 #include "am/model/layer_profile.h"
+#include "family_cases.h"
+#include "support/published_model.h"
 
 namespace {
 
-using am::Diagnostics;
 using am::Json;
 using am::model::build_inventory;
 using am::model::Inventory;
 using am::model::ModelConfig;
 using am::model::ModuleKind;
+using am::test::config_of;
+using am::test::model_json;
+using am::test::model_of;
 using Shapes = std::map<std::string, am::Shape>;
-
-std::optional<ModelConfig> parse(const Json& json, Diagnostics& found) {
-  return am::model::parse_config(json.dump(1), "config.json", found);
-}
-
-ModelConfig parse(const Json& json) {
-  Diagnostics found;
-  const auto config = parse(json, found);
-  for (const auto& item : found.items()) UNSCOPED_INFO(item.rule << ": " << item.message);
-  REQUIRE(config.has_value());
-  return *config;
-}
-
-Json model_json(const std::string& name) {
-  return Json::parse(am::read_file(am::cat(AM_SOURCE_DIR, "/plans/models/", name, "/config.json")));
-}
-
-ModelConfig load(const std::string& name) { return parse(model_json(name)); }
 
 Json fixture(std::string_view family) {
   return Json::parse(am::read_file(am::cat(AM_TEST_DATA, "/families/", family, ".json")));
@@ -85,7 +71,7 @@ TEST_CASE("names, shapes, windows and totals of random models are those that tra
     REQUIRE(file["cases"].size() == 20);
     for (const Json& sample : file["cases"]) {
       INFO(sample["config"].dump());
-      const ModelConfig config = parse(sample["config"]);
+      const ModelConfig config = config_of(sample["config"]);
       const Inventory inventory = build_inventory(config);
       CHECK(our_shapes(inventory) == saved_shapes(file, sample));
       CHECK(inventory.parameters.size() == our_shapes(inventory).size());  // no name twice
@@ -121,7 +107,7 @@ TEST_CASE("a layer's profile multiplies with the matrices that the inventory lis
     const Json file = fixture(family->model_type);
     for (const Json& sample : file["cases"]) {
       INFO(sample["config"].dump());
-      const ModelConfig config = parse(sample["config"]);
+      const ModelConfig config = config_of(sample["config"]);
       const Inventory inventory = build_inventory(config);
       size_t layers = 0;
       for (const auto& kind : am::model::layer_kinds(config)) {
@@ -139,7 +125,7 @@ TEST_CASE("a layer's profile multiplies with the matrices that the inventory lis
 TEST_CASE("a layer's norms over the hidden state are counted in its profile") {
   for (const am::model::Family* family : am::model::families()) {
     const Json file = fixture(family->model_type);
-    const ModelConfig config = parse(file["cases"][0]["config"]);
+    const ModelConfig config = config_of(file["cases"][0]["config"]);
     int norms = 0;
     for (const auto& parameter : build_inventory(config).parameters) {
       const bool attention = parameter.name.find("self_attn.") != std::string::npos;
@@ -153,7 +139,7 @@ TEST_CASE("a layer's norms over the hidden state are counted in its profile") {
 
 TEST_CASE("profiles of known models") {
   using am::model::layer_profile;
-  const auto v3 = am::model::layer_runs(load("deepseek-v3"));
+  const auto v3 = am::model::layer_runs(model_of("deepseek-v3"));
   REQUIRE(v3.size() == 2);
   CHECK(v3[0].count == 3);
   CHECK(v3[0].profile.feed_forward.dense_width == 18432);
@@ -168,21 +154,21 @@ TEST_CASE("profiles of known models") {
   CHECK(v3[1].profile.attention.v_head_dim == 128);
   CHECK(v3[1].profile.attention.norm_width == 1536 + 512);
 
-  const auto gemma = am::model::layer_kinds(load("gemma-3-1b-pt"));
+  const auto gemma = am::model::layer_kinds(model_of("gemma-3-1b-pt"));
   REQUIRE(gemma.size() == 2);
   CHECK(gemma[0].layers.size() == 22);
   CHECK(gemma[1].layers == std::vector<int>{5, 11, 17, 23});
   CHECK(gemma[0].profile.hidden_norms == 4);
-  CHECK(layer_profile(load("falcon-7b"), 0).parallel_block);
-  CHECK(layer_profile(load("falcon-7b"), 0).hidden_norms == 1);
-  CHECK(layer_profile(load("falcon-7b"), 0).attention.key_value_heads == 1);
-  CHECK_FALSE(layer_profile(load("gpt2"), 0).feed_forward.gated);
-  CHECK(layer_profile(load("olmo-2-1124-7b"), 0).attention.norm_width == 2 * 4096);
-  CHECK(layer_profile(load("qwen2-57b-a14b"), 0).feed_forward.shared_gate);
+  CHECK(layer_profile(model_of("falcon-7b"), 0).parallel_block);
+  CHECK(layer_profile(model_of("falcon-7b"), 0).hidden_norms == 1);
+  CHECK(layer_profile(model_of("falcon-7b"), 0).attention.key_value_heads == 1);
+  CHECK_FALSE(layer_profile(model_of("gpt2"), 0).feed_forward.gated);
+  CHECK(layer_profile(model_of("olmo-2-1124-7b"), 0).attention.norm_width == 2 * 4096);
+  CHECK(layer_profile(model_of("qwen2-57b-a14b"), 0).feed_forward.shared_gate);
 }
 
 TEST_CASE("a conv1d weight is stored the other way round") {
-  const Inventory inventory = build_inventory(load("gpt2"));
+  const Inventory inventory = build_inventory(model_of("gpt2"));
   const auto* weight = inventory.find("transformer.h.0.mlp.c_fc.weight");
   REQUIRE(weight != nullptr);
   CHECK(weight->transposed);
@@ -190,7 +176,7 @@ TEST_CASE("a conv1d weight is stored the other way round") {
 }
 
 TEST_CASE("multi-token prediction is counted beside the model") {
-  const ModelConfig v3 = load("deepseek-v3");
+  const ModelConfig v3 = model_of("deepseek-v3");
   CHECK(v3.mtp_layers == 1);
   // One decoder layer with experts, a projection of 2h to h, and three norms.
   const int64_t hidden = 7168;
@@ -199,11 +185,11 @@ TEST_CASE("multi-token prediction is counted beside the model") {
   const int64_t experts = 257 * 3 * hidden * 2048 + 256 * hidden + 256;
   CHECK(am::model::mtp_parameters(v3) ==
         attention + experts + 2 * hidden + 2 * hidden * hidden + 3 * hidden);
-  CHECK(am::model::mtp_parameters(load("llama-3.1-8b")) == 0);
+  CHECK(am::model::mtp_parameters(model_of("llama-3.1-8b")) == 0);
 }
 
 TEST_CASE("units: learned positions belong to the embedding") {
-  const auto units = am::model::shard_units(build_inventory(load("gpt2")));
+  const auto units = am::model::shard_units(build_inventory(model_of("gpt2")));
   CHECK(units.front().name == "transformer.wte");
   CHECK(units.front().parameters.size() == 2);
   CHECK(units[1].name == "transformer.h.0");

@@ -19,12 +19,11 @@ using am::model::ResolvedTpPlan;
 using am::model::TpPlan;
 using am::model::TpStyle;
 
-ModelConfig load(const std::string& name) {
-  Diagnostics found;
-  auto config = am::model::load_config(am::cat(AM_SOURCE_DIR, "/plans/models/", name), found);
-  REQUIRE(config.has_value());
-  if (config->num_hidden_layers > 4) config->num_hidden_layers = 4;
-  return *config;
+// The published model with few layers.
+ModelConfig short_model(const std::string& name) {
+  ModelConfig config = am::test::model_of(name);
+  config.num_hidden_layers = std::min<int64_t>(config.num_hidden_layers, 4);
+  return config;
 }
 
 // A model with its plan resolved; no diagnostics are expected.
@@ -34,7 +33,7 @@ struct Planned {
   ResolvedTpPlan resolved;
 
   Planned(const std::string& name, bool sequence_parallel)
-      : Planned(load(name), [&](const ModelConfig& config) {
+      : Planned(short_model(name), [&](const ModelConfig& config) {
           return family_tp_plan(config, sequence_parallel);
         }) {}
   template <class Plan>
@@ -132,7 +131,7 @@ TEST_CASE("phi-3 computes attention whole, and has no sequence parallelism") {
   CHECK_FALSE(phi.at("model.layers.0.input_layernorm.weight").grad_sum_over_tp);
   CHECK_FALSE(family_tp_plan(phi.config, true).sequence_parallel);
   CHECK_FALSE(has_sequence_parallel(phi.config));
-  CHECK(has_sequence_parallel(load("olmo-2-1124-7b")));
+  CHECK(has_sequence_parallel(short_model("olmo-2-1124-7b")));
 }
 
 TEST_CASE("olmo-2 gathers its heads, because its norms span them") {
@@ -155,7 +154,7 @@ TEST_CASE("attention sinks are cut as the query heads are") {
   const Planned cut("gpt-oss-20b", false);
   CHECK(cut.cut("model.layers.0.self_attn.sinks") == 0);
   CHECK(cut.cut("model.layers.0.mlp.experts.gate_up_proj") == kWhole);
-  const Planned whole(load("gpt-oss-20b"), [](const ModelConfig&) {
+  const Planned whole(short_model("gpt-oss-20b"), [](const ModelConfig&) {
     return TpPlan{.source = "test", .rules = {{"model.embed_tokens", TpStyle::kRowwiseRep}}};
   });
   CHECK(whole.cut("model.layers.0.self_attn.sinks") == kWhole);
@@ -172,7 +171,7 @@ TEST_CASE("gpt-2's weights are cut on the dim that is out or in") {
 }
 
 TEST_CASE("a head that GPT-2 does not tie is cut over the vocabulary") {
-  ModelConfig config = load("gpt2");
+  ModelConfig config = short_model("gpt2");
   config.tie_word_embeddings = false;
   const Planned untied(config,
                        [](const ModelConfig& model) { return family_tp_plan(model, false); });
@@ -181,7 +180,7 @@ TEST_CASE("a head that GPT-2 does not tie is cut over the vocabulary") {
 
 TEST_CASE("plans that cut experts or the slices of a fused projection are refused") {
   const auto refusals = [](const std::string& model, const char* pattern, TpStyle style) {
-    const ModelConfig config = load(model);
+    const ModelConfig config = short_model(model);
     const TpPlan plan{.source = "test", .rules = {{pattern, style}}};
     Diagnostics found;
     resolve_tp_plan(plan, build_inventory(config), {}, found);
@@ -207,7 +206,7 @@ TEST_CASE("plans that cut experts or the slices of a fused projection are refuse
 
 TEST_CASE("under sequence parallelism what reads the hidden state gathers the tokens") {
   // Attention over a rank's own part of the sequence, and sums of products of different tokens.
-  const ModelConfig config = load("llama-3.1-8b");
+  const ModelConfig config = short_model("llama-3.1-8b");
   TpPlan plan = family_tp_plan(config, true);
   const auto drop = [&](const char* leaf) {
     std::erase_if(plan.rules, [&](const auto& rule) { return am::ends_with(rule.pattern, leaf); });

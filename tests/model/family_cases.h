@@ -22,13 +22,15 @@ inline model::ModelConfig config_of(const std::string& text) {
   return *std::move(config);
 }
 
+inline model::ModelConfig config_of(const Json& json) { return config_of(json.dump(1)); }
+
 // 20 random ones a family.
 inline std::vector<model::ModelConfig> family_cases(std::string_view model_type) {
   const std::string file = cat(AM_TEST_DATA, "/families/", model_type, ".json");
   std::vector<model::ModelConfig> configs;
   const Json saved = Json::parse(read_file(file));
   for (const Json& sample : saved["cases"]) {
-    configs.push_back(config_of(sample["config"].dump(1)));
+    configs.push_back(config_of(sample["config"]));
   }
   return configs;
 }

@@ -9,42 +9,36 @@
 namespace {
 
 using am::model::ModelConfig;
-
-ModelConfig load(const std::string& name) {
-  am::Diagnostics found;
-  const auto config = am::model::load_config(am::cat(AM_SOURCE_DIR, "/plans/models/", name), found);
-  REQUIRE(config.has_value());
-  return *config;
-}
+using am::test::model_of;
 
 TEST_CASE("NVIDIA's and Megatron-Bridge's published operations per token") {
   // Model operations behind published pairs of tokens and TFLOP a second, in 1e9 a token.
-  CHECK(am::model::nvidia_flops_per_token(load("llama-3.1-8b"), 8192) ==
+  CHECK(am::model::nvidia_flops_per_token(model_of("llama-3.1-8b"), 8192) ==
         Approx(57.9e9).epsilon(2e-3));
-  CHECK(am::model::nvidia_flops_per_token(load("llama-3.1-70b"), 8192) ==
+  CHECK(am::model::nvidia_flops_per_token(model_of("llama-3.1-70b"), 8192) ==
         Approx(481e9).epsilon(2e-3));
   // The published pair is a per cent above the formula.
-  CHECK(am::model::nvidia_flops_per_token(load("llama-3.1-405b"), 8192) ==
+  CHECK(am::model::nvidia_flops_per_token(model_of("llama-3.1-405b"), 8192) ==
         Approx(2649e9).epsilon(1e-2));
-  CHECK(am::model::megatron_bridge_flops_per_token(load("llama-3.1-70b"), 8192) ==
+  CHECK(am::model::megatron_bridge_flops_per_token(model_of("llama-3.1-70b"), 8192) ==
         Approx(449e9).epsilon(2e-3));
-  CHECK(am::model::megatron_bridge_flops_per_token(load("llama-3.1-405b"), 8192) ==
+  CHECK(am::model::megatron_bridge_flops_per_token(model_of("llama-3.1-405b"), 8192) ==
         Approx(2524e9).epsilon(2e-3));
 }
 
 TEST_CASE("torchtitan's figure of 2024 counts the table, its code of today does not") {
-  const ModelConfig llama = load("llama-3.1-8b");
+  const ModelConfig llama = model_of("llama-3.1-8b");
   CHECK(am::model::palm_flops_per_token(llama, 8192) == Approx(61.06e9).epsilon(1e-3));
   CHECK(am::model::torchtitan_flops_per_token(llama, 8192) ==
         Approx(6.0 * (8030261248.0 - 128256.0 * 4096) + 12.0 * 32 * 4096 * 8192));
   // A tied table is left out as well.
-  CHECK(am::model::torchtitan_flops_per_token(load("llama-3.2-1b"), 4096) ==
+  CHECK(am::model::torchtitan_flops_per_token(model_of("llama-3.2-1b"), 4096) ==
         Approx(6.0 * (1235814400.0 - 128256.0 * 2048) + 12.0 * 16 * 2048 * 4096));
 }
 
 TEST_CASE("Megatron's formulas hold for the decoder that they were written for") {
   // GPT-2's shape: four widths in the MLP, as many key/value heads as query heads.
-  const ModelConfig gpt2 = load("gpt2");
+  const ModelConfig gpt2 = model_of("gpt2");
   const double h = 768.0;
   const double L = 12.0;
   const double V = 50257.0;
@@ -54,7 +48,7 @@ TEST_CASE("Megatron's formulas hold for the decoder that they were written for")
 }
 
 TEST_CASE("windows shorten attention in the published conventions") {
-  ModelConfig mistral = load("mistral-7b-v0.1");
+  ModelConfig mistral = model_of("mistral-7b-v0.1");
   mistral.sliding_window = std::nullopt;
   const double full = am::model::palm_flops_per_token(mistral, 8192);
   mistral.sliding_window = 1024;
@@ -65,12 +59,12 @@ TEST_CASE("windows shorten attention in the published conventions") {
 }
 
 TEST_CASE("a token of a mixture passes its own experts only") {
-  const ModelConfig mixtral = load("mixtral-8x7b-v0.1");
+  const ModelConfig mixtral = model_of("mixtral-8x7b-v0.1");
   CHECK(am::model::active_parameters(mixtral) == 12879925248);
   CHECK(am::model::train_flops_per_token(mixtral, 1) ==
         Approx(6.0 * (12879925248.0 - 32000.0 * 4096) + 12.0 * 32 * 4096));
   // Latent attention: queries and keys of 192, values of 128.
-  const ModelConfig deepseek = load("deepseek-v3");
+  const ModelConfig deepseek = model_of("deepseek-v3");
   CHECK(am::model::train_flops_per_token(deepseek, 4096) -
             am::model::train_flops_per_token(deepseek, 1) ==
         Approx(12.0 * 61 * 128 * 160 * 4095));

@@ -14,15 +14,7 @@ namespace {
 using am::model::build_inventory;
 using am::model::Inventory;
 using am::model::ModelConfig;
-
-ModelConfig load(const std::string& name) {
-  am::Diagnostics found;
-  const auto config = am::model::load_config(am::cat(AM_SOURCE_DIR, "/plans/models/", name), found);
-  INFO(name);
-  REQUIRE(config.has_value());
-  REQUIRE(found.empty());
-  return *config;
-}
+using am::test::model_of;
 
 TEST_CASE("totals equal the published ones to the digit") {
   std::ifstream csv(am::cat(AM_TEST_DATA, "/models/parameters.csv"));
@@ -32,7 +24,7 @@ TEST_CASE("totals equal the published ones to the digit") {
   while (std::getline(csv, line)) {
     const auto fields = am::split(line, ',');
     INFO(line);
-    const ModelConfig config = load(fields.at(0));
+    const ModelConfig config = model_of(fields.at(0));
     const Inventory inventory = build_inventory(config);
     CHECK(inventory.total() == std::stoll(fields.at(1)));
     CHECK(am::model::active_parameters(config, inventory) == std::stoll(fields.at(2)));
@@ -49,7 +41,7 @@ TEST_CASE("names, order and shapes are transformers'") {
                                       {"qwen2", "qwen2.5-0.5b"},
                                       {"qwen3", "qwen3-0.6b"}}) {
     INFO(model);
-    const ModelConfig config = load(model);
+    const ModelConfig config = model_of(model);
     const Inventory inventory = build_inventory(config);
     const auto json =
         am::Json::parse(am::read_file(am::cat(AM_TEST_DATA, "/names/", family, ".json")));
@@ -64,7 +56,7 @@ TEST_CASE("names, order and shapes are transformers'") {
 }
 
 TEST_CASE("biases follow their weights") {
-  ModelConfig config = load("llama-3.2-1b");
+  ModelConfig config = model_of("llama-3.2-1b");
   config.num_hidden_layers = 1;
   config.qkv_bias = config.o_bias = config.mlp_bias = true;
   const Inventory inventory = build_inventory(config);
@@ -83,7 +75,7 @@ TEST_CASE("a parameter knows its module") {
 }
 
 TEST_CASE("units: embedding, layers, head, and last the root") {
-  const Inventory untied = build_inventory(load("llama-3.1-8b"));
+  const Inventory untied = build_inventory(model_of("llama-3.1-8b"));
   const auto units = am::model::shard_units(untied);
   REQUIRE(units.size() == 35);
   CHECK(units.front().name == "model.embed_tokens");
@@ -99,17 +91,17 @@ TEST_CASE("units: embedding, layers, head, and last the root") {
   for (const auto& unit : units) covered += unit.parameters.size();
   CHECK(covered == untied.parameters.size());
 
-  const auto tied = am::model::shard_units(build_inventory(load("llama-3.2-1b")));
+  const auto tied = am::model::shard_units(build_inventory(model_of("llama-3.2-1b")));
   CHECK(tied.size() == 18);
   CHECK(tied[tied.size() - 2].name == "model.layers.15");
 }
 
 TEST_CASE("flops per token follow the stated convention") {
   // 6 * (8 030 261 248 - 128 256 * 4 096) + 12 * 32 * 4 096 * 8 192
-  CHECK(am::model::train_flops_per_token(load("llama-3.1-8b"), 8192) ==
+  CHECK(am::model::train_flops_per_token(model_of("llama-3.1-8b"), 8192) ==
         Approx(6.0 * 7504924672.0 + 12.0 * 32 * 4096 * 8192));
   // A tied table is the head's matrix: nothing is left out.
-  CHECK(am::model::train_flops_per_token(load("llama-3.2-1b"), 1) ==
+  CHECK(am::model::train_flops_per_token(model_of("llama-3.2-1b"), 1) ==
         Approx(6.0 * 1235814400.0 + 12.0 * 16 * 2048));
 }
 

@@ -11,14 +11,7 @@ using am::model::layer_kinds;
 using am::model::layer_profile;
 using am::model::LayerProfile;
 using am::model::ModelConfig;
-
-ModelConfig load(const std::string& name) {
-  am::Diagnostics found;
-  const auto config = am::model::load_config(am::cat(AM_SOURCE_DIR, "/plans/models/", name), found);
-  INFO(name);
-  REQUIRE(config.has_value());
-  return *config;
-}
+using am::test::model_of;
 
 // Weights of two or more dims in one layer: what a dense layer multiplies with.
 double matrices(const ModelConfig& config, int layer) {
@@ -34,7 +27,7 @@ double matrices(const ModelConfig& config, int layer) {
 TEST_CASE("a dense layer multiplies with all of its matrices") {
   for (const char* name : {"llama-3.1-8b", "mistral-7b-v0.1", "qwen2.5-0.5b", "qwen3-0.6b"}) {
     INFO(name);
-    const ModelConfig config = load(name);
+    const ModelConfig config = model_of(name);
     const LayerProfile profile = layer_profile(config, 1);
     CHECK(am::model::layer_matmul_parameters(profile, config.hidden_size) == matrices(config, 1));
     CHECK(layer_kinds(config).size() == 1);
@@ -43,11 +36,11 @@ TEST_CASE("a dense layer multiplies with all of its matrices") {
 }
 
 TEST_CASE("norms over heads and windows are in the profile") {
-  const ModelConfig qwen3 = load("qwen3-0.6b");
+  const ModelConfig qwen3 = model_of("qwen3-0.6b");
   CHECK(layer_profile(qwen3, 0).attention.norm_width == (16 + 8) * 128);
-  CHECK(layer_profile(load("llama-3.1-8b"), 0).attention.norm_width == 0);
-  CHECK(layer_profile(load("gemma-3-1b-pt"), 0).attention.window == 512);
-  CHECK_FALSE(layer_profile(load("gemma-3-1b-pt"), 5).attention.window.has_value());
+  CHECK(layer_profile(model_of("llama-3.1-8b"), 0).attention.norm_width == 0);
+  CHECK(layer_profile(model_of("gemma-3-1b-pt"), 0).attention.window == 512);
+  CHECK_FALSE(layer_profile(model_of("gemma-3-1b-pt"), 5).attention.window.has_value());
 
   ModelConfig late = qwen3;
   late.sliding_window = 64;

@@ -7,6 +7,7 @@
 
 #include "am/model/inventory.h"
 #include "family_cases.h"
+#include "support/published_model.h"
 
 namespace {
 
@@ -154,16 +155,9 @@ TEST_CASE("what reads the hidden state is as long as it, and so is what writes i
   }
 }
 
-ModelConfig load(const std::string& name) {
-  Diagnostics found;
-  auto config = am::model::load_config(am::cat(AM_SOURCE_DIR, "/plans/models/", name), found);
-  REQUIRE(config.has_value());
-  return *std::move(config);
-}
-
 // Against the configurations and modelling code of transformers 5.23.
 TEST_CASE("families say what their layers compute beside Llama's") {
-  const DecoderSpec gemma2 = describe(load("gemma-2-2b"));
+  const DecoderSpec gemma2 = describe(model_of("gemma-2-2b"));
   CHECK(gemma2.embedding_scale == std::sqrt(2304.0));
   CHECK(gemma2.logit_softcap == 30.0);
   CHECK(gemma2.layer(0).attention.softcap == 50.0);
@@ -174,7 +168,7 @@ TEST_CASE("families say what their layers compute beside Llama's") {
   CHECK(gemma2.layer(0).activation == Activation::kGeluTanh);
   CHECK(gemma2.layer(0).find(Role::kInputNorm)->norm == NormKind::kRmsPlusOne);
 
-  const DecoderSpec gemma3 = describe(load("gemma-3-1b-pt"));
+  const DecoderSpec gemma3 = describe(model_of("gemma-3-1b-pt"));
   REQUIRE(gemma3.ropes.size() == 2);
   CHECK(gemma3.ropes[0].theta == 1000000.0);
   CHECK(gemma3.ropes[1].theta == 10000.0);
@@ -182,23 +176,23 @@ TEST_CASE("families say what their layers compute beside Llama's") {
   CHECK(gemma3.layer(5).attention.rope == 0);
   CHECK_FALSE(gemma3.layer(0).attention.softcap.has_value());
 
-  const LayerSpec phi = describe(load("phi-2"), 0);
+  const LayerSpec phi = describe(model_of("phi-2"), 0);
   CHECK(phi.attention.rotated == 32);
   CHECK(phi.residual == Residual::kParallelOneNorm);
   CHECK(phi.find(Role::kInputNorm)->norm == NormKind::kLayer);
-  CHECK(describe(load("phi-4"), 0).attention.rotated == 128);
+  CHECK(describe(model_of("phi-4"), 0).attention.rotated == 128);
 
-  const LayerSpec gpt2 = describe(load("gpt2"), 3);
+  const LayerSpec gpt2 = describe(model_of("gpt2"), 3);
   CHECK(gpt2.attention.rope == -1);
   CHECK(gpt2.attention.scale == 0.125);
   CHECK(gpt2.find(Role::kQkv)->in_out);
-  CHECK(describe(load("falcon-7b"), 0).attention.fused == AttentionSpec::Fused::kConcatenated);
-  CHECK(describe(load("olmo-2-1124-7b"), 0).residual == Residual::kPostNorm);
+  CHECK(describe(model_of("falcon-7b"), 0).attention.fused == AttentionSpec::Fused::kConcatenated);
+  CHECK(describe(model_of("olmo-2-1124-7b"), 0).residual == Residual::kPostNorm);
 }
 
 TEST_CASE("routers") {
   const auto router = [](const char* name, int64_t layer) {
-    return describe(load(name), layer).router.value();
+    return describe(model_of(name), layer).router.value();
   };
   CHECK(router("mixtral-8x7b-v0.1", 0).normalise);
   CHECK(router("qwen3-30b-a3b", 0).normalise);
@@ -211,8 +205,8 @@ TEST_CASE("routers") {
   CHECK(v3.scale == 2.5);
   CHECK(v3.normalise);
   CHECK(v3.group_by_two_best);
-  CHECK(describe(load("deepseek-v3"), 3).find(Role::kQueryDownNorm)->eps == 1e-6);
-  const LayerSpec oss = describe(load("gpt-oss-20b"), 0);
+  CHECK(describe(model_of("deepseek-v3"), 3).find(Role::kQueryDownNorm)->eps == 1e-6);
+  const LayerSpec oss = describe(model_of("gpt-oss-20b"), 0);
   CHECK(oss.router->score == RouterSpec::Score::kSoftmaxOfTaken);
   CHECK(oss.attention.sinks);
   CHECK(oss.activation == Activation::kClampedSilu);

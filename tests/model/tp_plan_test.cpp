@@ -19,12 +19,11 @@ using am::model::TpRule;
 using am::model::TpStyle;
 using Ids = std::vector<std::string>;
 
-ModelConfig load(const std::string& name) {
-  Diagnostics found;
-  auto config = am::model::load_config(am::cat(AM_SOURCE_DIR, "/plans/models/", name), found);
-  REQUIRE(config.has_value());
-  config->num_hidden_layers = 2;
-  return *config;
+// The published model with two layers.
+ModelConfig two_layers(const std::string& name) {
+  ModelConfig config = am::test::model_of(name);
+  config.num_hidden_layers = 2;
+  return config;
 }
 
 const TpParameter& at(const ResolvedTpPlan& resolved, const Inventory& inventory,
@@ -68,14 +67,14 @@ TEST_CASE("every family's own plan resolves without a complaint") {
                            "qwen2.5-0.5b", "qwen3-0.6b", "qwen3-8b"}) {
     for (const bool sequence_parallel : {false, true}) {
       INFO(name << " " << sequence_parallel);
-      const ModelConfig config = load(name);
+      const ModelConfig config = two_layers(name);
       CHECK(resolve_errors(family_tp_plan(config, sequence_parallel), config).empty());
     }
   }
 }
 
 TEST_CASE("llama's plan cuts what the formulas say") {
-  const ModelConfig config = load("llama-3.1-8b");
+  const ModelConfig config = two_layers("llama-3.1-8b");
   const Inventory inventory = build_inventory(config);
   Diagnostics found;
   const auto resolved =
@@ -96,7 +95,7 @@ TEST_CASE("llama's plan cuts what the formulas say") {
 }
 
 TEST_CASE("sequence parallel sums the norms' gradients and those of row-wise biases") {
-  ModelConfig config = load("llama-3.1-8b");
+  ModelConfig config = two_layers("llama-3.1-8b");
   config.o_bias = config.mlp_bias = config.qkv_bias = true;
   const Inventory inventory = build_inventory(config);
   for (const bool sequence_parallel : {false, true}) {
@@ -117,7 +116,7 @@ TEST_CASE("sequence parallel sums the norms' gradients and those of row-wise bia
 }
 
 TEST_CASE("norms over heads sum their gradients whenever heads are cut") {
-  const ModelConfig config = load("qwen3-8b");
+  const ModelConfig config = two_layers("qwen3-8b");
   const Inventory inventory = build_inventory(config);
   TpPlan plan = family_tp_plan(config, false);
   const auto drop_head_norms = [](const TpRule& rule) {
@@ -143,7 +142,7 @@ TEST_CASE("norms over heads sum their gradients whenever heads are cut") {
 }
 
 TEST_CASE("the last matching rule wins") {
-  const ModelConfig config = load("llama-3.1-8b");
+  const ModelConfig config = two_layers("llama-3.1-8b");
   const Inventory inventory = build_inventory(config);
   TpPlan plan = family_tp_plan(config, false);
   plan.rules.push_back({"lm_head", TpStyle::kColwiseRep});
@@ -154,7 +153,7 @@ TEST_CASE("the last matching rule wins") {
 }
 
 TEST_CASE("a pattern that matches nothing says what was meant") {
-  const ModelConfig config = load("llama-3.1-8b");
+  const ModelConfig config = two_layers("llama-3.1-8b");
   const auto help_of = [&](const std::string& pattern) {
     TpPlan plan{.source = "test", .rules = {{pattern, TpStyle::kColwise}}};
     Diagnostics found;
@@ -172,7 +171,7 @@ TEST_CASE("a pattern that matches nothing says what was meant") {
 }
 
 TEST_CASE("a rule's own line is the place of its error") {
-  const ModelConfig config = load("llama-3.1-8b");
+  const ModelConfig config = two_layers("llama-3.1-8b");
   TpPlan plan{.source = "tp.toml",
               .rules = {{"nothing", TpStyle::kColwise, am::Span{"tp.toml", 9, 1, 1, ""}}}};
   Diagnostics found;
@@ -182,7 +181,7 @@ TEST_CASE("a rule's own line is the place of its error") {
 }
 
 TEST_CASE("styles that do not fit their module") {
-  const ModelConfig llama = load("llama-3.1-8b");
+  const ModelConfig llama = two_layers("llama-3.1-8b");
   const auto one = [](const char* pattern, TpStyle style) {
     return TpPlan{.source = "test", .rules = {{pattern, style}}};
   };
@@ -196,7 +195,7 @@ TEST_CASE("styles that do not fit their module") {
 }
 
 TEST_CASE("a refused style cuts no dimension that is not there") {
-  const ModelConfig llama = load("llama-3.1-8b");
+  const ModelConfig llama = two_layers("llama-3.1-8b");
   const Inventory inventory = build_inventory(llama);
   const TpPlan norm{.source = "test", .rules = {{"model.norm", TpStyle::kRowwise}}};
   Diagnostics found;
@@ -206,7 +205,7 @@ TEST_CASE("a refused style cuts no dimension that is not there") {
 }
 
 TEST_CASE("modules that work together must be cut alike") {
-  const ModelConfig llama = load("llama-3.1-8b");
+  const ModelConfig llama = two_layers("llama-3.1-8b");
   TpPlan plan = family_tp_plan(llama, false);
   const auto change = [&](const char* pattern, TpStyle style) {
     TpPlan changed = plan;
@@ -222,7 +221,7 @@ TEST_CASE("modules that work together must be cut alike") {
   CHECK(resolve_errors(change("model.norm", TpStyle::kSequenceParallel), llama) == Ids{"tp.pair"});
   plan.sequence_parallel = true;
   CHECK(resolve_errors(plan, llama) == Ids{"tp.pair", "tp.pair", "tp.pair"});
-  const ModelConfig qwen3 = load("qwen3-8b");
+  const ModelConfig qwen3 = two_layers("qwen3-8b");
   const TpPlan norms_alone{
       .source = "test",
       .rules = {{"model.layers.*.self_attn.q_norm", TpStyle::kReplicatedWithGradAllreduce}}};
@@ -230,7 +229,7 @@ TEST_CASE("modules that work together must be cut alike") {
 }
 
 TEST_CASE("a tied head may be named, and follows the embedding") {
-  const ModelConfig tied = load("llama-3.2-1b");
+  const ModelConfig tied = two_layers("llama-3.2-1b");
   TpPlan plan = family_tp_plan(tied, false);
   plan.rules.push_back({"lm_head", TpStyle::kColwise});
   CHECK(resolve_errors(plan, tied).empty());
@@ -239,7 +238,7 @@ TEST_CASE("a tied head may be named, and follows the embedding") {
 }
 
 TEST_CASE("an empty plan is no tensor parallelism") {
-  const ModelConfig config = load("llama-3.1-8b");
+  const ModelConfig config = two_layers("llama-3.1-8b");
   CHECK(resolve_errors(TpPlan{.source = "test"}, config).empty());
 }
 

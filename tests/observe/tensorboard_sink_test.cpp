@@ -100,7 +100,7 @@ std::map<std::string, float> scalars(const Message& event) {
   return result;
 }
 
-StepMetrics sample(int64_t step) {
+StepMetrics rounded_sample(int64_t step) {
   StepMetrics metrics;
   metrics.step = step;
   metrics.loss = 2.5;
@@ -125,8 +125,8 @@ TEST_CASE("an event file's records are whole and say what was written") {
   const TemporaryFolder folder;
   TensorBoardSink sink(folder / "a/tb", 0);
   CHECK_THAT(sink.path().filename().string(), Catch::StartsWith("events.out.tfevents."));
-  sink.write(sample(300));
-  StepMetrics with_mfu = sample(301);
+  sink.write(rounded_sample(300));
+  StepMetrics with_mfu = rounded_sample(301);
   with_mfu.mfu = 0.25;
   sink.write(with_mfu);
   sink.flush();

@@ -15,9 +15,7 @@
 namespace am {
 namespace {
 
-const std::string kFullPrecision =
-    "mp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", output_dtype = "
-    "\"float32\" }\n";
+using test::kFullPrecision;
 
 test::LayoutCase fsdp2(const std::string& name, int64_t ranks, const std::string& mesh = {},
                        const std::string& strategy = {}) {

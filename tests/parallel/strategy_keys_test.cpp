@@ -22,16 +22,14 @@
 namespace am {
 namespace {
 
+using test::kFullPrecision;
+
 using tensor::TensorUse;
 
-std::string plan_text(int64_t world, const std::string& strategy) {
+std::string large_table_plan(int64_t world, const std::string& strategy) {
   return cat("[model]\npath = \"table_large\"\n[train]\nseq_len = 8\n[mesh]\nworld_size = ", world,
              "\n[strategy]\n", strategy);
 }
-
-const std::string kFullPrecision =
-    "mp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", output_dtype = "
-    "\"float32\" }\n";
 
 // The most bytes of messages under way when a collective was sent, in forward and in backward.
 struct InFlight {
@@ -41,7 +39,7 @@ struct InFlight {
 };
 
 InFlight in_flight(const std::string& strategy) {
-  const config::Plan plan = test::parse(plan_text(2, strategy));
+  const config::Plan plan = test::parse(large_table_plan(2, strategy));
   InFlight most;
   runtime::run_ranks(2, [&](const runtime::World& world) {
     test::RankModel rank(plan, world);
@@ -110,7 +108,7 @@ TEST_CASE("overlap_param_gather gathers the next unit while one computes") {
   const std::string optim = "name = \"megatron_fsdp\"\nzero_dp_strategy = 1\n";
   // One unit's gather at a time either way; with overlap it is sent before its own forward begins.
   const auto gathers_before_first_layer = [](const std::string& strategy) {
-    const config::Plan plan = test::parse(plan_text(2, strategy));
+    const config::Plan plan = test::parse(large_table_plan(2, strategy));
     int64_t sent = 0;
     runtime::run_ranks(2, [&](const runtime::World& world) {
       test::RankModel rank(plan, world);
@@ -131,7 +129,8 @@ TEST_CASE("overlap_param_gather gathers the next unit while one computes") {
 
 TEST_CASE("mp_policy casts inputs and outputs where it says so") {
   const auto types = [](const std::string& policy) {
-    const config::Plan plan = test::parse(plan_text(1, cat("mp_policy = { ", policy, " }\n")));
+    const config::Plan plan =
+        test::parse(large_table_plan(1, cat("mp_policy = { ", policy, " }\n")));
     std::pair<at::ScalarType, at::ScalarType> found;  // of the first layer's input, of the logits
     runtime::run_ranks(1, [&](const runtime::World& world) {
       test::RankModel rank(plan, world);
@@ -155,8 +154,8 @@ TEST_CASE("mp_policy casts inputs and outputs where it says so") {
 }
 
 TEST_CASE("cast_forward_inputs = false leaves a unit's input as it comes") {
-  const config::Plan plan = test::parse(
-      plan_text(1, "mp_policy = { param_dtype = \"bfloat16\", cast_forward_inputs = false }\n"));
+  const config::Plan plan = test::parse(large_table_plan(
+      1, "mp_policy = { param_dtype = \"bfloat16\", cast_forward_inputs = false }\n"));
   runtime::run_ranks(1, [&](const runtime::World& world) {
     test::RankModel rank(plan, world);
     at::Tensor x = at::zeros({1, 8, 128});

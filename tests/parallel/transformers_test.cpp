@@ -13,18 +13,16 @@
 namespace am {
 namespace {
 
-constexpr double kTolerance = 1e-5;
+using test::kFullPrecision;
+
+constexpr double kFloat32Tolerance = 1e-5;
 
 std::string plan_text(const std::string& family, const test::LayoutCase& layout) {
   return cat("[model]\npath = \"hf/", family, "\"\n[train]\nseq_len = 16\nmicro_batch_size = 2\n",
              layout.toml);
 }
 
-const std::string kFullPrecision =
-    "mp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", output_dtype = "
-    "\"float32\" }\n";
-
-std::vector<test::LayoutCase> layouts() {
+std::vector<test::LayoutCase> float32_layouts() {
   return {
       {"one rank", 1,
        cat("[mesh]\nworld_size = 1\n[strategy]\nname = \"fsdp2\"\n", kFullPrecision)},
@@ -76,7 +74,7 @@ void compare(const test::LayoutCase& layout, const std::string& family) {
     const std::lock_guard lock(mutex);
     for (const auto& [name, difference] : differences) {
       INFO(family << ", " << layout.name << ", rank " << world.rank() << ": " << name);
-      CHECK(difference < kTolerance);
+      CHECK(difference < kFloat32Tolerance);
     }
   });
 }
@@ -86,7 +84,7 @@ void compare(const test::LayoutCase& layout, const std::string& family) {
 TEST_CASE("logits, loss and gradients equal transformers'") {
   const std::string family = GENERATE("llama", "mistral", "qwen2", "qwen3", "llama-bias", "gemma",
                                       "gemma3_text", "olmo2", "smollm3");
-  for (const auto& layout : layouts()) {
+  for (const auto& layout : float32_layouts()) {
     DYNAMIC_SECTION(family << ", " << layout.name) { compare(layout, family); }
   }
 }

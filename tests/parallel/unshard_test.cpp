@@ -13,7 +13,7 @@ namespace am::parallel {
 
 namespace {
 
-config::Plan plan() {
+config::Plan qwen2_plan() {
   return test::parse(
       "[model]\npath = \"hf/qwen2\"\n[train]\nseq_len = 16\n[mesh]\n"
       "world_size = 2\n[strategy]\nname = \"fsdp2\"\n");
@@ -29,7 +29,7 @@ size_t gathered(ParallelModel& model) {
 
 TEST_CASE("unshard_fsdp2_model: everything is whole inside, and sharded after", "[parity]") {
   runtime::run_ranks(2, [](const runtime::World& world) {
-    test::RankModel rank(plan(), world);
+    test::RankModel rank(qwen2_plan(), world);
     ParallelModel& model = *rank.model;
     const size_t units = model.data_parallel().groups().size();
     RANK_CHECK(gathered(model) == 0);
@@ -49,7 +49,7 @@ TEST_CASE("unshard_fsdp2_model: everything is whole inside, and sharded after", 
 
 TEST_CASE("unshard_fsdp2_model frees what a pass inside it left or freed", "[parity]") {
   runtime::run_ranks(2, [](const runtime::World& world) {
-    test::RankModel rank(plan(), world);
+    test::RankModel rank(qwen2_plan(), world);
     ParallelModel& model = *rank.model;
     const size_t units = model.data_parallel().groups().size();
     {
@@ -66,7 +66,7 @@ TEST_CASE("unshard_fsdp2_model frees what a pass inside it left or freed", "[par
 
 TEST_CASE("unshard_fsdp2_model reshards when the body throws", "[parity]") {
   runtime::run_ranks(2, [](const runtime::World& world) {
-    test::RankModel rank(plan(), world);
+    test::RankModel rank(qwen2_plan(), world);
     bool thrown = false;
     try {
       const auto whole = unshard_fsdp2_model(*rank.model);
@@ -83,7 +83,7 @@ TEST_CASE("unshard_fsdp2_model reshards when a gather throws half-way", "[parity
   runtime::run_ranks(
       2,
       [](const runtime::World& world) {
-        test::RankModel rank(plan(), world);
+        test::RankModel rank(qwen2_plan(), world);
         auto& groups = rank.model->data_parallel().groups();
         if (world.rank() == 1) {  // takes part in the first gather alone
           groups.front()->unshard();

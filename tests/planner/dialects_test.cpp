@@ -27,7 +27,7 @@ Diagnostics judge(std::string_view dialect, const std::string& text, const std::
   return found;
 }
 
-struct Case {
+struct DialectCase {
   const char* rule;
   const char* fails;
   const char* passes;
@@ -35,8 +35,8 @@ struct Case {
   const char* model = "llama-3.1-8b";
 };
 
-// [mesh] comes first; "|" separates lines.
-constexpr Case kCases[] = {
+// [mesh] comes first; "|" separates lines: see mesh_toml.
+constexpr DialectCase kDialectCases[] = {
     {"torchtitan.world_size", "world_size = 12|tp_size = 8", "world_size = 16|tp_size = 8",
      "world_size = 8 or 16"},
     {"torchtitan.world_size", "world_size = 16|dp_size = 4|tp_size = 2",
@@ -174,17 +174,14 @@ constexpr Case kCases[] = {
      "virtual_stages = 2"},
 };
 
-std::string toml(std::string text) {
-  std::replace(text.begin(), text.end(), '|', '\n');
-  return am::cat("[mesh]\n", text, "\n");
-}
+std::string mesh_toml(const char* text) { return am::test::toml(am::cat("[mesh]|", text)); }
 
 std::string_view dialect_of(std::string_view rule) { return rule.substr(0, rule.find('.')); }
 
 TEST_CASE("each condition of a dialect refuses one plan and lets another pass") {
-  for (const Case& one : kCases) {
+  for (const DialectCase& one : kDialectCases) {
     INFO(one.rule << ": " << one.fails);
-    const Diagnostics failing = judge(dialect_of(one.rule), toml(one.fails), one.model);
+    const Diagnostics failing = judge(dialect_of(one.rule), mesh_toml(one.fails), one.model);
     const auto found = std::find_if(failing.items().begin(), failing.items().end(),
                                     [&](const auto& item) { return item.rule == one.rule; });
     REQUIRE(found != failing.items().end());
@@ -194,14 +191,14 @@ TEST_CASE("each condition of a dialect refuses one plan and lets another pass") 
     CHECK_THAT(found->help, Catch::Contains(one.help));
     CHECK(found->span.file == "plan.toml");
     CHECK(found->span.line > 0);
-    const auto passing = ids(judge(dialect_of(one.rule), toml(one.passes), one.model));
+    const auto passing = ids(judge(dialect_of(one.rule), mesh_toml(one.passes), one.model));
     CHECK(std::find(passing.begin(), passing.end(), one.rule) == passing.end());
   }
 }
 
 TEST_CASE("every condition of every dialect has a case") {
   std::set<std::string_view> tried;
-  for (const Case& one : kCases) tried.insert(one.rule);
+  for (const DialectCase& one : kDialectCases) tried.insert(one.rule);
   for (const Dialect& dialect : am::planner::dialects()) {
     for (const auto& one : dialect.rules) {
       INFO(std::string(one.rule.id));
@@ -242,9 +239,9 @@ TEST_CASE("sizes that are none end the judgement") {
 }
 
 // One line of the fixture, by its header's names.
-using Layout = std::map<std::string, std::string>;
+using FixtureLine = std::map<std::string, std::string>;
 
-std::string plan_text(const Layout& layout) {
+std::string plan_text(const FixtureLine& layout) {
   const auto value = [&](const char* key) { return layout.at(key); };
   std::string text =
       am::cat("[mesh]\nworld_size = ", value("world"), "\ndp_size = ", value("dp"),
@@ -272,7 +269,7 @@ TEST_CASE("verdicts are those of the frameworks' own validators") {
     for (size_t i = 1; i < lines.size() && !lines[i].empty(); ++i) {
       const auto cells = am::split(lines[i], ',');
       REQUIRE(cells.size() == header.size());
-      Layout layout;
+      FixtureLine layout;
       for (size_t c = 0; c < cells.size(); ++c) layout[header[c]] = cells[c];
       INFO(name << " line " << i + 1 << ": " << lines[i]);
       const Diagnostics found = judge(name, plan_text(layout), layout.at("model"));

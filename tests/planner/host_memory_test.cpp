@@ -15,8 +15,8 @@ using am::test::plan_of;
 
 namespace {
 
-struct Case {
-  explicit Case(const std::string& text)
+struct PlannedJob {
+  explicit PlannedJob(const std::string& text)
       : plan(plan_of(text)), model(model_of("llama-3.1-8b")), layout(layout_of(plan, model)) {}
   int64_t training(RankRange ranks) const { return training_bytes(plan, model, layout, ranks); }
   int64_t inspection(RankRange ranks) const { return inspection_bytes(plan, model, layout, ranks); }
@@ -31,7 +31,7 @@ constexpr int64_t kParameters = 8'030'261'248;
 }  // namespace
 
 TEST_CASE("what a machine's ranks take is the sum of their predicted peaks") {
-  const Case fsdp2(
+  const PlannedJob fsdp2(
       "[mesh]\nworld_size = 8\n[strategy]\nname = \"fsdp2\"\n[train]\nseq_len = 128\n");
   int64_t sum = 0;
   for (int64_t rank = 0; rank < 8; ++rank) {
@@ -41,7 +41,7 @@ TEST_CASE("what a machine's ranks take is the sum of their predicted peaks") {
   CHECK(fsdp2.training({0, 4}) + fsdp2.training({4, 4}) == fsdp2.training({0, 8}));
 
   // Of two machines with a stage each the second has the head and its logits.
-  const Case stages(
+  const PlannedJob stages(
       "[mesh]\nworld_size = 8\npp_size = 2\n[strategy]\nname = \"fsdp2\"\n[train]\n"
       "seq_len = 4096\n");
   int64_t second = 0;
@@ -53,7 +53,7 @@ TEST_CASE("what a machine's ranks take is the sum of their predicted peaks") {
 }
 
 TEST_CASE("a session takes its parameters and no states of training") {
-  const Case fsdp2(
+  const PlannedJob fsdp2(
       "[mesh]\nworld_size = 8\n[strategy]\nname = \"fsdp2\"\n[train]\nseq_len = 128\n");
   const int64_t stored = 4 * kParameters;  // float32
   const int64_t wanted = fsdp2.inspection({0, 8});
@@ -63,8 +63,9 @@ TEST_CASE("a session takes its parameters and no states of training") {
 
 TEST_CASE("offloaded states are in the machine's memory") {
   const std::string head = "[mesh]\nworld_size = 8\n[strategy]\nname = \"fsdp2\"\n";
-  const Case here(head + "[train]\nseq_len = 128\n");
-  const Case offloaded(head + "offload_policy = { pin_memory = false }\n[train]\nseq_len = 128\n");
+  const PlannedJob here(head + "[train]\nseq_len = 128\n");
+  const PlannedJob offloaded(head +
+                             "offload_policy = { pin_memory = false }\n[train]\nseq_len = 128\n");
   CHECK(offloaded.training({0, 8}) > 4 * 4 * kParameters);
   CHECK(offloaded.inspection({0, 8}) >= 4 * kParameters);
 }

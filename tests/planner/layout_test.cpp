@@ -24,10 +24,6 @@ using am::test::plan_of;
 using Ids = std::vector<std::string>;
 using Placements = std::vector<std::pair<std::string, Placement>>;
 
-Layout layout_of(const std::string& text, const std::string& model = "llama-3.1-8b") {
-  return am::test::layout_of(plan_of(text, model), model_of(model));
-}
-
 const ParameterLayout& at(const Layout& layout, const std::string& name) {
   for (const auto& parameter : layout.parameters) {
     if (parameter.name == name) return parameter;

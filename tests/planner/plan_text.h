@@ -1,32 +1,25 @@
 // Plans from a few lines of text, for the planner's tests.
 #pragma once
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "am/base/text.h"
 #include "am/config/plan.h"
-#include "am/model/config.h"
 #include "am/planner/layout.h"
+#include "support/published_model.h"
 
 namespace am::test {
 
 inline config::Plan plan_of(const std::string& text, const std::string& model = "llama-3.1-8b") {
-  const std::string head =
-      cat("[model]\npath = \"", AM_SOURCE_DIR, "/plans/models/", model, "\"\n");
+  const std::string head = cat("[model]\npath = \"", model_folder(model), "\"\n");
   Diagnostics found;
   const auto plan = config::parse_plan(head + text, "plan.toml", {}, found);
   for (const auto& item : found.items()) UNSCOPED_INFO(item.rule << ": " << item.message);
   REQUIRE(plan.has_value());
   return *plan;
-}
-
-inline model::ModelConfig model_of(const std::string& name) {
-  Diagnostics found;
-  const auto config = model::load_config(cat(AM_SOURCE_DIR, "/plans/models/", name), found);
-  REQUIRE(config.has_value());
-  return *config;
 }
 
 inline planner::Layout layout_of(const config::Plan& plan, const model::ModelConfig& model) {
@@ -36,6 +29,17 @@ inline planner::Layout layout_of(const config::Plan& plan, const model::ModelCon
   auto layout = planner::build_layout(plan, model, *sizes, found);
   REQUIRE(layout.has_value());
   return *std::move(layout);
+}
+
+inline planner::Layout layout_of(const std::string& text,
+                                 const std::string& model = "llama-3.1-8b") {
+  return layout_of(plan_of(text, model), model_of(model));
+}
+
+// "|" separates lines.
+inline std::string toml(std::string text) {
+  std::replace(text.begin(), text.end(), '|', '\n');
+  return text + "\n";
 }
 
 inline std::vector<std::string> ids(const Diagnostics& found) {

@@ -12,7 +12,7 @@ using am::Diagnostics;
 using am::Severity;
 using am::test::ids;
 
-struct Case {
+struct RuleCase {
   const char* rule;
   const char* fails;  // "|" separates lines
   const char* passes;
@@ -22,7 +22,7 @@ struct Case {
 
 constexpr auto kWarning = Severity::kWarning;
 
-constexpr Case kCases[] = {
+constexpr RuleCase kCases[] = {
     {"mesh.size", "[mesh]|tp_size = 1048576|pp_size = 1048576", "[mesh]|world_size = 1"},
     {"mesh.world", "[mesh]|tp_size = 2", "[mesh]|tp_size = 2|dp_size = 2"},
     {"mesh.product", "[mesh]|world_size = 16|dp_size = 4|tp_size = 2",
@@ -270,13 +270,9 @@ constexpr Case kCases[] = {
      "[mesh]|world_size = 16|[cluster]|nodes = 2", "llama-3.1-8b", kWarning},
 };
 
-std::string toml(std::string text) {
-  std::replace(text.begin(), text.end(), '|', '\n');
-  return text + "\n";
-}
-
-Diagnostics check(const Case& one, bool failing) {
-  am::config::Plan plan = am::test::plan_of(toml(failing ? one.fails : one.passes), one.model);
+Diagnostics check(const RuleCase& one, bool failing) {
+  am::config::Plan plan =
+      am::test::plan_of(am::test::toml(failing ? one.fails : one.passes), one.model);
   // plan_of writes [model] itself.
   if (failing && one.rule == std::string_view("model.weights")) plan.model.weights = "no/weights";
   Diagnostics found;
@@ -300,7 +296,7 @@ bool is_reported_elsewhere(std::string_view id) {
 }
 
 TEST_CASE("each rule refuses one plan and lets another pass") {
-  for (const Case& one : kCases) {
+  for (const RuleCase& one : kCases) {
     INFO(one.rule << ": " << one.fails);
     const Diagnostics failing = check(one, true);
     const auto found = std::find_if(failing.items().begin(), failing.items().end(),
@@ -317,7 +313,7 @@ TEST_CASE("each rule refuses one plan and lets another pass") {
 
 TEST_CASE("every rule that a plan can break has a case") {
   std::set<std::string_view> tried;
-  for (const Case& one : kCases) {
+  for (const RuleCase& one : kCases) {
     tried.insert(one.rule);
     INFO(one.rule);
     CHECK(am::planner::find_rule(one.rule) != nullptr);
@@ -331,7 +327,7 @@ TEST_CASE("every rule that a plan can break has a case") {
 TEST_CASE("sizes that make no world hide nothing that does not need one") {
   const auto found = [](const char* text) {
     Diagnostics all;
-    am::planner::check(am::test::plan_of(toml(text)), 0, all);
+    am::planner::check(am::test::plan_of(am::test::toml(text)), 0, all);
     return ids(all);
   };
   using Ids = std::vector<std::string>;

@@ -16,7 +16,7 @@ using test::model_of;
 SearchRequest request_of(const std::string& model, int64_t gpus, const std::string& gpu) {
   Diagnostics found;
   SearchRequest request{.model = model_of(model)};
-  request.model_path = cat(AM_SOURCE_DIR, "/plans/models/", model);
+  request.model_path = am::test::model_folder(model);
   request.gpus = gpus;
   request.gpu = *find_gpu(gpu, {}, {}, found);
   request.gpu_name = gpu;

@@ -31,7 +31,7 @@ constexpr const char* kModels[] = {"llama-3.1-8b",
                                    "falcon-7b",
                                    "smollm2-135m"};
 
-Layout layout_of(const char* model, int64_t tp) {
+Layout cut_layout(const char* model, int64_t tp) {
   am::model::ModelConfig config = am::test::model_of(model);
   config.num_hidden_layers = std::min<int64_t>(config.num_hidden_layers, 4);
   const auto plan =
@@ -63,7 +63,7 @@ TEST_CASE("the pieces of tp's ranks cover each parameter exactly once") {
   for (const char* model : kModels) {
     for (const int64_t tp : {2, 3, 4}) {
       INFO(model << " " << tp);
-      const Layout layout = layout_of(model, tp);
+      const Layout layout = cut_layout(model, tp);
       for (size_t i = 0; i < layout.parameters.size(); ++i) {
         // Experts are alike.
         if (layout.inventory.parameters[i].expert().value_or(0) > 0) continue;
@@ -78,7 +78,7 @@ TEST_CASE("the pieces of tp's ranks cover each parameter exactly once") {
 TEST_CASE("pieces of queries, keys and values are whole heads") {
   for (const char* model : kModels) {
     INFO(model);
-    const Layout layout = layout_of(model, 2);
+    const Layout layout = cut_layout(model, 2);
     for (size_t i = 0; i < layout.parameters.size(); ++i) {
       const am::model::ParameterSpec& spec = layout.inventory.parameters[i];
       if (spec.layer < 0 || layout.tp.parameters[i].style != am::model::TpStyle::kColwise) continue;

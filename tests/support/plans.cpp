@@ -41,6 +41,11 @@ planner::Layout make_layout(const config::Plan& plan, const model::ModelConfig& 
 
 std::string data_path(const std::string& name) { return cat(AM_TEST_DATA, "/", name); }
 
+std::string float32_fsdp2(int64_t world, const std::string& mesh, const std::string& strategy) {
+  return cat("[mesh]\nworld_size = ", world, "\n", mesh, "[strategy]\nname = \"fsdp2\"\n", strategy,
+             kFullPrecision);
+}
+
 config::Plan parse(const std::string& toml) {
   Diagnostics found;
   auto plan = config::parse_plan(toml, data_path("plan.toml"), {}, found);

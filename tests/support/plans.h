@@ -27,6 +27,15 @@ struct LayoutCase {
   std::string toml;  // [mesh] and [strategy]
 };
 
+// A line of [strategy]: every value is a float32.
+inline const std::string kFullPrecision =
+    "mp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", output_dtype = "
+    "\"float32\" }\n";
+
+// [mesh] and [strategy] of fsdp2 in float32, with more lines of each.
+std::string float32_fsdp2(int64_t world, const std::string& mesh = {},
+                          const std::string& strategy = {});
+
 // Parses a plan's text; fails the test on any diagnostic. `world_size` 0: the plan's own.
 config::Plan parse(const std::string& toml);
 

@@ -22,10 +22,6 @@ namespace {
 constexpr int64_t kSteps = 5;
 
 const std::string kOnHost = "backend = \"gloo\"\n";
-const std::string kFullPrecision =
-    "mp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", output_dtype = "
-    "\"float32\" }\n";
-
 Combination fsdp2(std::string name, int64_t world, const std::string& strategy = {},
                   const std::string& mesh = {}) {
   Combination combination;
@@ -90,7 +86,7 @@ std::string plan_text(const Combination& combination, int64_t world, const std::
              layout);
 }
 
-using Tensors = std::map<std::string, at::Tensor>;
+using NamedTensors = std::map<std::string, at::Tensor>;
 
 struct Measured {
   tensor::MemoryBytes peak;
@@ -99,16 +95,16 @@ struct Measured {
 };
 
 struct Trained {
-  Tensors gradients;  // whole, of the first step
+  NamedTensors gradients;  // whole, of the first step
   std::vector<double> losses;
-  Tensors weights;
+  NamedTensors weights;
   std::map<int64_t, Measured> ranks;
 };
 
 // The test's own, and no part of what is measured.
-Tensors gather(parallel::ParallelModel& model, bool gradients) {
+NamedTensors gather(parallel::ParallelModel& model, bool gradients) {
   const tensor::MemoryUse use(tensor::TensorUse::kHost);
-  Tensors whole;
+  NamedTensors whole;
   model.for_each_owned(
       [&](parallel::ParamGroup& group, size_t i, const parallel::OwnedParameter& owned) {
         if (gradients && !owned.trainable) return;
@@ -126,7 +122,7 @@ Trained train(const config::Plan& plan, int64_t world_size) {
     Diagnostics found;
     const auto config = model::load_config(plan.resolve(plan.model.path), found);
     Measured mine;
-    Tensors gradients;
+    NamedTensors gradients;
     std::vector<double> losses;
     const tensor::MemoryMeter meter;
     bool noting = false;
@@ -152,9 +148,9 @@ Trained train(const config::Plan& plan, int64_t world_size) {
         mine.peak = meter.peak();
       }
       if (step == 0) gradients = gather(trainer.model(), true);
-      if (step == 0) gradients = world.rank() == 0 ? gradients : Tensors();
+      if (step == 0) gradients = world.rank() == 0 ? gradients : NamedTensors();
     }
-    const Tensors weights = gather(trainer.model(), false);
+    const NamedTensors weights = gather(trainer.model(), false);
     const std::lock_guard lock(mutex);
     if (world.rank() == 0) {
       trained.gradients = std::move(gradients);
@@ -166,7 +162,7 @@ Trained train(const config::Plan& plan, int64_t world_size) {
   return trained;
 }
 
-double distance(const Tensors& got, const Tensors& wanted) {
+double distance(const NamedTensors& got, const NamedTensors& wanted) {
   double difference = 0.0;
   double norm = 0.0;
   for (const auto& [name, tensor] : wanted) {

@@ -1,10 +1,17 @@
-// A folder that lives as long as a test.
+// A folder that lives as long as a test, and files in it.
 #pragma once
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
+
+// Writes a text file, and makes the folders that it lies in.
+inline void write_text(const std::filesystem::path& path, const std::string& text) {
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream(path) << text;
+}
 
 class TemporaryFolder {
  public:

@@ -15,14 +15,7 @@
 namespace am {
 namespace {
 
-const std::string kFullPrecision =
-    "mp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", output_dtype = "
-    "\"float32\" }\n";
-
-std::string fsdp2(int64_t world, const std::string& mesh = {}, const std::string& strategy = {}) {
-  return cat("[mesh]\nworld_size = ", world, "\n", mesh, "[strategy]\nname = \"fsdp2\"\n", strategy,
-             kFullPrecision);
-}
+using test::float32_fsdp2;
 
 std::string ddp(int64_t world) {
   return cat("[mesh]\nworld_size = ", world, "\n[strategy]\nname = \"ddp\"\n");
@@ -64,24 +57,25 @@ void check_curve(const test::Curve& curve, const Json& wanted) {
 
 TEST_CASE("every layout trains along PyTorch's loss curve") {
   const std::vector<test::LayoutCase> layouts = {
-      {"one rank", 1, fsdp2(1)},
+      {"one rank", 1, float32_fsdp2(1)},
       {"ddp on 2", 2, ddp(2)},
       {"ddp on 4", 4, ddp(4)},
-      {"fsdp2 on 2", 2, fsdp2(2)},
-      {"fsdp2 on 4", 4, fsdp2(4)},
-      {"fsdp2 on 4, prefetch", 4, fsdp2(4, "", "enable_fsdp2_prefetch = true\n")},
-      {"fsdp2 on 2, never resharded", 2, fsdp2(2, "", "reshard_after_forward = false\n")},
-      {"fsdp2 on 2, always resharded", 2, fsdp2(2, "", "reshard_after_forward = true\n")},
-      {"hsdp 2 x 2", 4, fsdp2(4, "dp_replicate_size = 2\n")},
+      {"fsdp2 on 2", 2, float32_fsdp2(2)},
+      {"fsdp2 on 4", 4, float32_fsdp2(4)},
+      {"fsdp2 on 4, prefetch", 4, float32_fsdp2(4, "", "enable_fsdp2_prefetch = true\n")},
+      {"fsdp2 on 2, never resharded", 2, float32_fsdp2(2, "", "reshard_after_forward = false\n")},
+      {"fsdp2 on 2, always resharded", 2, float32_fsdp2(2, "", "reshard_after_forward = true\n")},
+      {"hsdp 2 x 2", 4, float32_fsdp2(4, "dp_replicate_size = 2\n")},
       {"megatron_fsdp no_shard on 2", 2, megatron_fsdp(2, 0)},
       {"megatron_fsdp optim on 4", 4, megatron_fsdp(4, 1)},
       {"megatron_fsdp optim_grads on 2", 2, megatron_fsdp(2, 2)},
       {"megatron_fsdp optim_grads_params on 4", 4, megatron_fsdp(4, 3)},
       {"megatron_fsdp on 2, nothing overlapped", 2,
        megatron_fsdp(2, 1, "overlap_grad_reduce = false\noverlap_param_gather = false\n")},
-      {"tp 2", 2, fsdp2(2, "tp_size = 2\n")},
-      {"tp 2, sequence parallel", 2, fsdp2(2, "tp_size = 2\n", "sequence_parallel = true\n")},
-      {"tp 2 x fsdp2 2", 4, fsdp2(4, "tp_size = 2\n")},
+      {"tp 2", 2, float32_fsdp2(2, "tp_size = 2\n")},
+      {"tp 2, sequence parallel", 2,
+       float32_fsdp2(2, "tp_size = 2\n", "sequence_parallel = true\n")},
+      {"tp 2 x fsdp2 2", 4, float32_fsdp2(4, "tp_size = 2\n")},
   };
   const Json wanted = reference();
   for (const auto& layout : layouts) {
@@ -95,7 +89,7 @@ TEST_CASE("gradient accumulation, deferred or not, changes nothing") {
   const Json wanted = reference();
   const std::string defer = GENERATE("true", "false");
   INFO("defer_fsdp_grad_sync = " << defer);
-  const std::string layout = fsdp2(2, "", cat("defer_fsdp_grad_sync = ", defer, "\n"));
+  const std::string layout = float32_fsdp2(2, "", cat("defer_fsdp_grad_sync = ", defer, "\n"));
   check_curve(train_curve(loop_plan(layout, 1, ""), 2), wanted);
 }
 
@@ -110,7 +104,7 @@ TEST_CASE("warm-up and cosine decay follow PyTorch's curve") {
   const Json wanted = reference()["cosine"];
   const std::string scheduler =
       "[scheduler]\nname = \"cosine\"\nwarmup_steps = 5\nmin_lr = 1e-3\ndecay_steps = 20\n";
-  check_curve(train_curve(loop_plan(fsdp2(2), 2, scheduler), 2), wanted);
+  check_curve(train_curve(loop_plan(float32_fsdp2(2), 2, scheduler), 2), wanted);
 }
 
 TEST_CASE("bfloat16 compute stays near the float32 curve") {

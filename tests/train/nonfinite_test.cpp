@@ -19,9 +19,8 @@
 namespace am {
 namespace {
 
-const std::string kFullPrecision =
-    "mp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", output_dtype = "
-    "\"float32\" }\n";
+using test::float32_fsdp2;
+
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 std::string plan_text(const std::string& layout, const std::string& train,
@@ -32,17 +31,12 @@ std::string plan_text(const std::string& layout, const std::string& train,
              layout);
 }
 
-std::string fsdp2(int64_t world, const std::string& mesh = "") {
-  return cat("[mesh]\nworld_size = ", world, "\n", mesh, "[strategy]\nname = \"fsdp2\"\n",
-             kFullPrecision);
-}
-
 const std::vector<test::LayoutCase>& layouts() {
   static const std::vector<test::LayoutCase> all = {
-      {"one rank", 1, fsdp2(1)},
-      {"fsdp2", 2, fsdp2(2)},
-      {"hsdp", 4, fsdp2(4, "dp_replicate_size = 2\n")},
-      {"tp", 2, fsdp2(2, "tp_size = 2\n")},
+      {"one rank", 1, float32_fsdp2(1)},
+      {"fsdp2", 2, float32_fsdp2(2)},
+      {"hsdp", 4, float32_fsdp2(4, "dp_replicate_size = 2\n")},
+      {"tp", 2, float32_fsdp2(2, "tp_size = 2\n")},
       {"ddp", 2, "[mesh]\nworld_size = 2\n[strategy]\nname = \"ddp\"\n"},
       {"megatron_fsdp", 2,
        "[mesh]\nworld_size = 2\n[strategy]\nname = \"megatron_fsdp\"\n"
@@ -170,7 +164,7 @@ TEST_CASE("on_nonfinite = \"skip\" leaves parameters, moments and AdamW's step a
 TEST_CASE("a skipped step is as if its batch had not been") {
   // The third step's update after a skipped second: that of an AdamW that has seen two gradients.
   const config::Plan plan =
-      test::parse(plan_text(fsdp2(1), "max_steps = 3\non_nonfinite = \"skip\""));
+      test::parse(plan_text(float32_fsdp2(1), "max_steps = 3\non_nonfinite = \"skip\""));
   const TemporaryFolder temp;
   runtime::run_ranks(1, [&](const runtime::World& world) {
     const run_folder::RunFolder run(temp.path());
@@ -185,7 +179,7 @@ TEST_CASE("a skipped step is as if its batch had not been") {
 TEST_CASE("on_nonfinite = \"continue\" never saves over what is whole") {
   const TemporaryFolder temp;
   const config::Plan plan =
-      test::parse(plan_text(fsdp2(2), "max_steps = 4\non_nonfinite = \"continue\"",
+      test::parse(plan_text(float32_fsdp2(2), "max_steps = 4\non_nonfinite = \"continue\"",
                             "[checkpoint]\nevery = 1\nkeep = 1\nexport = \"hf\"\n"));
   const launch::StopSignal stop;
   runtime::run_ranks(2, [&](const runtime::World& world) {
@@ -204,7 +198,8 @@ TEST_CASE("on_nonfinite = \"continue\" never saves over what is whole") {
 TEST_CASE("parameters that an update has broken are not saved, though its norm was finite") {
   const TemporaryFolder temp;
   const std::string policy = GENERATE("stop", "skip");
-  std::string text = plan_text(fsdp2(2), cat("max_steps = 1\non_nonfinite = \"", policy, "\""));
+  std::string text =
+      plan_text(float32_fsdp2(2), cat("max_steps = 1\non_nonfinite = \"", policy, "\""));
   text.replace(text.find("1e-2"), 4, "1e39");
   const config::Plan plan = test::parse(text);
   const launch::StopSignal stop;
@@ -226,7 +221,8 @@ TEST_CASE("parameters that an update has broken are not saved, though its norm w
 
 TEST_CASE("moments that overflow are not saved, though the parameters are finite") {
   const TemporaryFolder temp;
-  const config::Plan plan = test::parse(plan_text(fsdp2(2), "max_steps = 2\nmax_grad_norm = 0.0"));
+  const config::Plan plan =
+      test::parse(plan_text(float32_fsdp2(2), "max_steps = 2\nmax_grad_norm = 0.0"));
   const launch::StopSignal stop;
   runtime::run_ranks(2, [&](const runtime::World& world) {
     const run_folder::RunFolder run(temp.path());
@@ -247,7 +243,7 @@ TEST_CASE("moments that overflow are not saved, though the parameters are finite
 
 TEST_CASE("skipping ends where the parameters themselves are broken") {
   const config::Plan plan =
-      test::parse(plan_text(fsdp2(2), "max_steps = 2\non_nonfinite = \"skip\""));
+      test::parse(plan_text(float32_fsdp2(2), "max_steps = 2\non_nonfinite = \"skip\""));
   const TemporaryFolder temp;
   runtime::run_ranks(2, [&](const runtime::World& world) {
     Victim victim(plan, world, run_folder::RunFolder(temp.path()), 0, 0);

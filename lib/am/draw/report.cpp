@@ -8,6 +8,7 @@
 
 #include "am/base/text.h"
 #include "am/base/units.h"
+#include "am/draw/markup.h"
 #include "am/planner/cost/evidence.h"
 
 namespace am::draw {
@@ -25,31 +26,6 @@ constexpr const char* kStyle =
     "svg text{font:11px system-ui,sans-serif;fill:currentColor}.key{display:inline-block;"
     "width:.8em;height:.8em;margin:0 .3em 0 1em}@media(prefers-color-scheme:dark){body{"
     "background:#111;color:#ddd}}</style>";
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '&':
-        out += "&amp;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
-std::string number(double value) { return format_fixed(value, 2); }
 
 std::string rect(double x, double y, double width, double height, const char* colour,
                  const std::string& title) {

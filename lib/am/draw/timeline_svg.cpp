@@ -6,8 +6,7 @@
 #include <limits>
 
 #include "am/base/text.h"
-#include "am/base/units.h"
-#include "am/term/printable.h"
+#include "am/draw/markup.h"
 
 namespace am::draw {
 namespace {
@@ -22,7 +21,7 @@ constexpr double kLegendStep = 130.0;
 
 // Fills with enough contrast to their dark letters on any page; the page's own colours follow the
 // reader's preference.
-constexpr const char* kStyle = R"(<style>
+constexpr const char* kSvgStyle = R"(<style>
 text { font: 11px ui-sans-serif, system-ui, sans-serif; fill: #24292f; }
 .title { font-size: 14px; font-weight: 600; }
 .pass text { text-anchor: middle; fill: #10161d; }
@@ -42,24 +41,6 @@ constexpr std::array<LegendEntry, 4> kLegend = {
      {pipeline::Kind::kBackward, "backward"},
      {pipeline::Kind::kBackwardInput, "of the input"},
      {pipeline::Kind::kBackwardWeight, "of the weights"}}};
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : term::printable(text)) {
-    if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '&') {
-      out += "&amp;";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
-std::string number(double value) { return format_fixed(value, 2); }
 
 class SvgWriter {
  public:
@@ -86,7 +67,7 @@ class SvgWriter {
         kTop + static_cast<double>(timeline_.ranks.size()) * (kRowHeight + kRowGap) + 40.0;
     out_ = cat("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", number(width), " ",
                number(height), "\" width=\"", number(width), "\" height=\"", number(height),
-               "\" role=\"img\">\n<title>", escaped(title_), "</title>\n", kStyle);
+               "\" role=\"img\">\n<title>", escaped(title_), "</title>\n", kSvgStyle);
     text(kMargin, 26.0, title_, " class=\"title\"");
     legend();
     for (size_t rank = 0; rank < timeline_.ranks.size(); ++rank) row(rank);

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "am/base/number.h"
+
 namespace am::planner {
 namespace {
 
 using config::ActivationCheckpointing;
 using model::Role;
-
-double as_double(int64_t value) { return static_cast<double>(value); }
 
 double out_of(const LocalLayer& layer, Role role) {
   const model::ModuleSpec* module = layer.spec().find(role);

@@ -9,13 +9,7 @@
 using namespace am;
 using namespace am::launch;
 
-namespace {
-
-void write_text(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream(path) << text;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("an error file reads back") {
   const TemporaryFolder folder;

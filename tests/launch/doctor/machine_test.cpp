@@ -15,11 +15,6 @@ using namespace am::launch;
 
 namespace {
 
-void write_text(const std::filesystem::path& path, const std::string& text) {
-  std::filesystem::create_directories(path.parent_path());
-  std::ofstream(path) << text;
-}
-
 // Facts of a machine whose files stand below `root`, without libraries.
 MachineSources sources_below(const std::filesystem::path& root) {
   MachineSources sources;

@@ -10,11 +10,6 @@ using namespace am::launch;
 
 namespace {
 
-void write_text(const std::filesystem::path& path, const std::string& text) {
-  std::filesystem::create_directories(path.parent_path());
-  std::ofstream(path) << text;
-}
-
 constexpr int64_t kTotal = 16'000'000LL * 1024;
 
 class Root {

@@ -52,31 +52,31 @@ void check_close(const at::Tensor& a, const at::Tensor& b, double allowed) {
   CHECK(difference.item<double>() <= allowed * scale);
 }
 
-struct Outcome {
+struct Evaluated {
   at::Tensor value;
   Tensors gradients;
 };
 
-Outcome run(const Operator& operation, const Tensors& inputs, const at::Tensor& weights) {
+Evaluated run(const Operator& operation, const Tensors& inputs, const at::Tensor& weights) {
   Tensors leaves;
   for (const at::Tensor& input : inputs) {
     leaves.push_back(input.is_floating_point() ? input.detach().requires_grad_(true) : input);
   }
-  Outcome outcome;
-  outcome.value = operation(leaves);
-  torch::autograd::backward({outcome.value}, {weights.expand_as(outcome.value)});
+  Evaluated evaluated;
+  evaluated.value = operation(leaves);
+  torch::autograd::backward({evaluated.value}, {weights.expand_as(evaluated.value)});
   for (const at::Tensor& leaf : leaves) {
-    if (leaf.is_floating_point()) outcome.gradients.push_back(leaf.grad());
+    if (leaf.is_floating_point()) evaluated.gradients.push_back(leaf.grad());
   }
-  return outcome;
+  return evaluated;
 }
 
 // `shape_of_output` for the gradient that enters.
 void compare(const Operator& ours, const Operator& composite, const Tensors& inputs,
              at::IntArrayRef shape_of_output) {
   const at::Tensor entering = at::randn(shape_of_output, inputs[0].options());
-  const Outcome a = run(ours, inputs, entering);
-  const Outcome b = run(composite, inputs, entering);
+  const Evaluated a = run(ours, inputs, entering);
+  const Evaluated b = run(composite, inputs, entering);
   const double allowed = tolerance(inputs[0].scalar_type());
   check_close(a.value, b.value, allowed);
   for (size_t i = 0; i < a.gradients.size(); ++i) {
@@ -276,11 +276,11 @@ TEST_CASE("cross-entropy of slices is that of the whole") {
       }
       sums = {maximum, (logits - maximum.unsqueeze(-1)).exp().sum(-1), label};
     };
-    const Outcome whole = run([&](const Tensors& in) { return composite_loss(in[0], labels); },
-                              {logits}, at::ones({}, logits.options()));
+    const Evaluated whole = run([&](const Tensors& in) { return composite_loss(in[0], labels); },
+                                {logits}, at::ones({}, logits.options()));
     for (const auto& [first, size] : slices) {
       const fused::LabelRange range = {first, -100};
-      const Outcome part = run(
+      const Evaluated part = run(
           [&](const Tensors& in) {
             return fused::cross_entropy_sum(in[0], labels, range, combine);
           },
@@ -367,7 +367,7 @@ TEST_CASE("swiglu with the product behind it has the bits of the two") {
     const Tensors inputs = {at::randn({2, 3, 33}).to(dtype), at::randn({2, 3, 33}).to(dtype),
                             at::randn({9, 33}).to(dtype), at::randn({9}).to(dtype)};
     const at::Tensor entering = at::randn({2, 3, 9}).to(dtype);
-    const Outcome a = run(both, inputs, entering), b = run(apart, inputs, entering);
+    const Evaluated a = run(both, inputs, entering), b = run(apart, inputs, entering);
     CHECK(at::equal(a.value, b.value));
     for (size_t i = 0; i < inputs.size(); ++i) CHECK(at::equal(a.gradients[i], b.gradients[i]));
   }

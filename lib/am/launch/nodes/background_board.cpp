@@ -18,14 +18,14 @@ namespace {
 constexpr auto kBeatEvery = std::chrono::milliseconds(500);
 constexpr auto kFarewell = std::chrono::seconds(2);
 
-struct Request {
-  std::string key;
-  std::optional<std::string> value;  // to be set; nothing: to be got
-};
-
 }  // namespace
 
 struct BackgroundBoard::Shared {
+  struct Request {
+    std::string key;
+    std::optional<std::string> value;  // to be set; nothing: to be got
+  };
+
   std::shared_ptr<Board> board;
   std::mutex mutex;  // of all that follows
   std::condition_variable changed;

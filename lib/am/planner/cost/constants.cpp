@@ -55,23 +55,24 @@ constexpr std::array<ConstantSpec, kConstants> kSpecs = {{
     {"jitter", 0.005, 0.7, "of the step, each time the nodes double"},
 }};
 
-class Reader {
+class CalibrationReader {
  public:
-  Reader(Calibration& calibration, Diagnostics& found) : calibration_(calibration), found_(found) {}
+  CalibrationReader(Calibration& calibration, Diagnostics& found)
+      : calibration_(calibration), found_(found) {}
 
   void read(const config::Value& root) {
     for (const config::Member& member : root.members) read_section(member);
   }
 
  private:
-  using Reading = void (Reader::*)(const config::Member& member);
+  using Reading = void (CalibrationReader::*)(const config::Member& member);
 
   void read_section(const config::Member& section) {
     constexpr std::array<std::pair<std::string_view, Reading>, 4> kSections = {{
-        {"constants", &Reader::constant},
-        {"held_out", &Reader::held_out},
-        {"sites", &Reader::site},
-        {"implementation", &Reader::implementation},
+        {"constants", &CalibrationReader::constant},
+        {"held_out", &CalibrationReader::held_out},
+        {"sites", &CalibrationReader::site},
+        {"implementation", &CalibrationReader::implementation},
     }};
     for (const auto& [name, reading] : kSections) {
       if (section.key != name || !section.value.is_table()) continue;
@@ -147,7 +148,7 @@ std::optional<Calibration> parse_calibration(std::string_view text, const std::s
   const auto root = config::read_toml(text, file, found);
   if (!root) return std::nullopt;
   Calibration calibration;
-  Reader(calibration, found).read(*root);
+  CalibrationReader(calibration, found).read(*root);
   if (found.errors() > before) return std::nullopt;
   return calibration;
 }

@@ -7,9 +7,9 @@
 namespace am::planner {
 namespace {
 
-class Reader {
+class CsvReader {
  public:
-  Reader(std::string_view text, const std::string& file, Diagnostics& found)
+  CsvReader(std::string_view text, const std::string& file, Diagnostics& found)
       : text_(text), file_(file), found_(found) {}
 
   bool at_end() const { return at_ >= text_.size(); }
@@ -67,7 +67,7 @@ class Reader {
 
 CsvTable parse_csv(std::string_view text, const std::string& file, Diagnostics& found) {
   CsvTable table;
-  Reader reader(text, file, found);
+  CsvReader reader(text, file, found);
   while (!reader.at_end()) {
     CsvRow row{.line = reader.line()};
     const std::vector<std::string> cells = reader.next();

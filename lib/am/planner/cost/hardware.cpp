@@ -47,9 +47,9 @@ constexpr std::array<NumberKey, 11> kNumbers = {{
     {"host_gb_per_s", &Gpu::host_bandwidth, kGiga, false},
 }};
 
-class Reader {
+class GpuReader {
  public:
-  Reader(const config::Value& root, Gpu& gpu, Diagnostics& found)
+  GpuReader(const config::Value& root, Gpu& gpu, Diagnostics& found)
       : root_(root), gpu_(gpu), found_(found) {}
 
   bool read() {
@@ -107,7 +107,7 @@ std::optional<Gpu> parse_gpu(std::string_view text, const std::string& name,
   if (!root) return std::nullopt;
   Gpu gpu;
   gpu.name = name;
-  if (!Reader(*root, gpu, found).read()) return std::nullopt;
+  if (!GpuReader(*root, gpu, found).read()) return std::nullopt;
   return gpu;
 }
 
