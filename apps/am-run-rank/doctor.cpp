@@ -6,6 +6,7 @@
 #include "am/base/text.h"
 #include "am/launch/doctor/doctor.h"
 #include "am/planner/memory.h"
+#include "am/planner/precision.h"
 #include "am/planner/rules.h"
 #include "am/run_folder/checkpoint_folder.h"
 #include "am/term/caret.h"

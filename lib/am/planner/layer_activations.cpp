@@ -5,6 +5,8 @@
 
 #include "am/base/number.h"
 
+#include "am/base/number.h"
+
 namespace am::planner {
 namespace {
 

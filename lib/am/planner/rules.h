@@ -62,7 +62,7 @@ CheckedPlan check_model(const config::Plan& plan, const model::ModelConfig& mode
 
 // The same from a plan file, so that what the loader finds and what the rules find is reported in
 // one run. A rule's error at the very place of a loader's is left out: it would only follow from
-// it. `plan` is absent when the file is no TOML. Throws Error(kIo) when it cannot be read.
+// it. `plan` is absent when the file is not TOML. Throws Error(kIo) when it cannot be read.
 struct CheckedFile {
   std::optional<config::Plan> plan;
   CheckedPlan checked;
