@@ -120,7 +120,9 @@ class Faults(NodesTest):
         """Two nodes of one rank, both of which have begun the script."""
         jobs = self.start_nodes(*options, "--exec", "sh", "-c", "touch up-$RANK; " + script)
         for rank in (0, 1):
-            self.wait_for((self.path / f"up-{rank}").exists)
+            begun = self.path / f"up-{rank}"
+            self.wait_for(begun.exists)
+            begun.unlink()
         return jobs
 
     def test_the_user_is_heard_though_node_0s_launcher_answers_nothing(self):
@@ -141,10 +143,11 @@ class Faults(NodesTest):
         self.fail(f"the job ended without saying {words!r}")
 
     def test_a_launcher_that_answers_nothing_ends_the_others(self):
-        for victim in (0, 1):
+        pairs = [self.start_program("exec sleep 600") for _ in (0, 1)]
+        for victim, jobs in enumerate(pairs):
+            jobs[victim].send_signal(signal.SIGSTOP)
+        for victim, jobs in enumerate(pairs):
             with self.subTest(node=victim):
-                jobs = self.start_program("exec sleep 600")
-                jobs[victim].send_signal(signal.SIGSTOP)
                 _, errors = jobs[1 - victim].communicate(timeout=20)
                 jobs[victim].kill()
                 self.assertEqual(jobs[1 - victim].returncode, 1, errors)
@@ -152,8 +155,6 @@ class Faults(NodesTest):
                     self.assertIn("the launcher of node 0 cannot be reached any more", errors)
                 else:
                     self.assertIn("node 1 did not answer", errors)
-                for rank in (0, 1):
-                    (self.path / f"up-{rank}").unlink()
 
     def test_a_launcher_that_vanishes_is_missed_by_one_that_waits_for_it(self):
         jobs = self.start_program("[ $RANK = 1 ] && exec sleep 600; exit 0")
