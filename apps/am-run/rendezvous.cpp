@@ -8,8 +8,8 @@
 
 #include "am/base/json.h"
 #include "am/launch/cause/rank_state.h"
-#include "am/launch/nodes/node_board.h"
-#include "am/launch/nodes/store_boards.h"
+#include "am/launch/nodes/node_rendezvous.h"
+#include "am/launch/nodes/stores.h"
 
 namespace am_run {
 
@@ -54,16 +54,16 @@ Rendezvous::Rendezvous(const Options& options, launch::JobSpec& spec) {
     };
   }
   if (!several_nodes) return;
-  std::shared_ptr<launch::Board> store;
+  std::shared_ptr<launch::KeyValueStore> store;
   if (server_) {
-    store = std::make_shared<launch::ServedBoard>(server_);
+    store = std::make_shared<launch::ServedStore>(server_);
   } else {
     store =
-        std::make_shared<launch::RemoteBoard>(spec.master_addr, spec.master_port, kNodePatience);
+        std::make_shared<launch::RemoteStore>(spec.master_addr, spec.master_port, kNodePatience);
   }
-  board_ = std::make_unique<launch::BackgroundBoard>(std::move(store),
-                                                     launch::beat_key(spec.run_id, spec.node_rank));
-  spec.board = board_.get();
+  store_ = std::make_unique<launch::BackgroundStore>(
+      std::move(store), launch::heartbeat_key(spec.run_id, spec.node_rank));
+  spec.store = store_.get();
   if (options.exec()) spec.master_port = 0;  // --rdzv's is the launchers'; node 0 chooses another
 }
 

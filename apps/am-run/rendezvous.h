@@ -9,7 +9,7 @@
 
 #include <memory>
 
-#include "am/launch/nodes/background_board.h"
+#include "am/launch/nodes/background_store.h"
 #include "am/launch/nodes/store_server.h"
 #include "am/launch/supervise/job_spec.h"
 #include "job/options.h"
@@ -18,7 +18,7 @@ namespace am_run {
 
 class Rendezvous {
  public:
-  // Serves or reaches the store and fills the spec's address, port and board. Throws Error(kPeer):
+  // Serves or reaches the store and fills the spec's address, port and store. Throws Error(kPeer):
   // the port is in use, or node 0's launcher cannot be reached.
   Rendezvous(const Options& options, am::launch::JobSpec& spec);
   Rendezvous(const Rendezvous&) = delete;
@@ -26,7 +26,7 @@ class Rendezvous {
 
  private:
   std::shared_ptr<am::launch::StoreServer> server_;
-  std::unique_ptr<am::launch::BackgroundBoard> board_;
+  std::unique_ptr<am::launch::BackgroundStore> store_;
 };
 
 }  // namespace am_run

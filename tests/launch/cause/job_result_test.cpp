@@ -124,11 +124,11 @@ TEST_CASE("where no rank failed the block says only what is known") {
   CHECK(describe(result) ==
         "all ranks here ended well, but the user did not wait for the other nodes\n");
   result.wait_cut = false;
-  result.board_error = "connection closed";
+  result.store_error = "connection closed";
   CHECK(describe(result) ==
         "all ranks here ended well, but the launcher of node 0 cannot be reached any more\n"
         "  error: connection closed\n");
-  result.board_error.clear();
+  result.store_error.clear();
   result.ranks = {stopped(0, SIGTERM, 1.0)};
   CHECK_THAT(describe(result),
              Catch::StartsWith("the job was stopped before its ranks had finished\n"));
@@ -166,10 +166,10 @@ TEST_CASE("on several machines a lost peer points elsewhere") {
   result.silent_nodes = {1};
   CHECK_THAT(describe(result), Catch::Contains("the cause is on a machine that told nothing") &&
                                    Catch::Contains("  node 1 did not answer"));
-  // The launcher that holds the board died: better known than a closed connection.
+  // The launcher that holds the store died: better known than a closed connection.
   result.silent_nodes.clear();
   result.node_rank = 1;
-  result.board_error = "connection refused";
+  result.store_error = "connection refused";
   CHECK_THAT(describe(result),
              Catch::StartsWith("the launcher of node 0 cannot be reached any more") &&
                  Catch::Contains("  error: connection refused\n"));

@@ -26,14 +26,14 @@ TEST_CASE("a node whose launcher dies is named as silent") {
   CHECK_THAT(end.said, Catch::Contains("node 1 did not answer"));
 }
 
-TEST_CASE("a node that cannot reach the board any more ends its ranks and says so") {
+TEST_CASE("a node that cannot reach the store any more ends its ranks and says so") {
   TwoNodes nodes(kMeet + "exec sleep 60");
   nodes.start(0);
   nodes.start(1);
   REQUIRE(soon([&] { return std::filesystem::exists(nodes.folder() / "up-0-2"); }));
   ::kill(nodes.pid(0), SIGKILL);
   nodes.end_of(0);
-  std::filesystem::rename(nodes.board(), nodes.folder() / "gone");
+  std::filesystem::rename(nodes.store(), nodes.folder() / "gone");
   const Node end = nodes.end_of(1);
   CHECK(end.status == 1);
   CHECK_THAT(end.said, Catch::StartsWith("the launcher of node 0 cannot be reached any more"));
@@ -44,7 +44,7 @@ TEST_CASE("a launcher that vanishes without a sound is missed") {
   TwoNodes nodes(kMeet + "[ $GROUP_RANK = 1 ] && exec sleep 60; exit 0");
   nodes.start(0);
   nodes.start(1);
-  REQUIRE(soon([&] { return nodes.is_on_board("attempt-0/report-0"); }));
+  REQUIRE(soon([&] { return nodes.is_in_store("attempt-0/report-0"); }));
   ::kill(nodes.pid(1), SIGKILL);
   nodes.end_of(1);
   const Node end = nodes.end_of(0);
@@ -122,7 +122,7 @@ TEST_CASE("the user's signal is heard while a launcher waits for the others") {
   first.grace_seconds = 30.0;
   nodes.start(first, policy);
   nodes.start(1, policy);
-  REQUIRE(soon([&] { return nodes.is_on_board("attempt-0/report-1"); }));
+  REQUIRE(soon([&] { return nodes.is_in_store("attempt-0/report-1"); }));
   ::kill(nodes.pid(1), SIGTERM);
   const Node second_end = nodes.end_of(1);
   std::ofstream(nodes.folder() / "go") << "1";
@@ -133,8 +133,8 @@ TEST_CASE("the user's signal is heard while a launcher waits for the others") {
                              !Catch::Contains("restart 1") && !Catch::Contains("did not answer"));
   }
   // Had node 0 decided already, it would hear it in the next attempt.
-  CHECK(nodes.is_on_board("attempt-1/report-1"));
-  CHECK(nodes.is_on_board("attempt-1/bell"));
+  CHECK(nodes.is_in_store("attempt-1/report-1"));
+  CHECK(nodes.is_in_store("attempt-1/abort"));
 }
 
 TEST_CASE("a launcher that waits for its ranks sleeps") {

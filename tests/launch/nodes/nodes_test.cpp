@@ -43,13 +43,13 @@ TEST_CASE("a report reads back from its text") {
 
 TEST_CASE("attempts do not hear each other") {
   const TemporaryFolder folder;
-  FolderBoard board(folder.path());
-  NodeBoard first(board, "none", 0, 0, 2);
-  NodeBoard second(board, "none", 1, 0, 2);
-  CHECK_FALSE(first.bell());
-  NodeBoard(board, "none", 0, 1, 2).ring_bell();
-  CHECK(first.bell() == 1);
-  CHECK_FALSE(second.bell());
+  FolderStore store(folder.path());
+  NodeRendezvous first(store, "none", 0, 0, 2);
+  NodeRendezvous second(store, "none", 1, 0, 2);
+  CHECK_FALSE(first.aborting_node());
+  NodeRendezvous(store, "none", 0, 1, 2).raise_abort();
+  CHECK(first.aborting_node() == 1);
+  CHECK_FALSE(second.aborting_node());
   CHECK_FALSE(first.terms());
   first.publish_terms({3, 2, 1});
   CHECK(first.terms() == JobTerms{3, 2, 1});
@@ -61,25 +61,25 @@ TEST_CASE("attempts do not hear each other") {
   CHECK_FALSE(second.decision()->restart);
 }
 
-TEST_CASE("what no launcher writes on the board is refused") {
+TEST_CASE("what no launcher writes in the store is refused") {
   const TemporaryFolder folder;
-  FolderBoard files(folder.path());
-  NodeBoard board(files, "none", 0, 0, 2);
+  FolderStore files(folder.path());
+  NodeRendezvous rendezvous(files, "none", 0, 0, 2);
   const std::string prefix = "automesh/launch/none/attempt-0/";
   for (const char* text : {"", "70000", "0", "-1", "29500; rm", "x"}) {
     files.set(prefix + "port", text);
-    CHECK_THROWS_AS(board.port(), Error);
+    CHECK_THROWS_AS(rendezvous.port(), Error);
   }
   for (const char* text : {"2", "-1", "one"}) {
-    files.set(prefix + "bell", text);
-    CHECK_THROWS_AS(board.bell(), Error);
+    files.set(prefix + "abort", text);
+    CHECK_THROWS_AS(rendezvous.aborting_node(), Error);
   }
   for (const char* text : {"", "step", "step ../x", "step -3", "step 9999999999999999999", "go"}) {
     files.set(prefix + "next", text);
-    CHECK_THROWS_AS(board.decision(), Error);
+    CHECK_THROWS_AS(rendezvous.decision(), Error);
   }
   files.set(prefix + "terms", "2 x 1");
-  CHECK_THROWS_AS(board.terms(), Error);
+  CHECK_THROWS_AS(rendezvous.terms(), Error);
 }
 
 TEST_CASE("nodes that end well wait for each other and are well") {
@@ -149,12 +149,12 @@ TEST_CASE("an attempt in which a node takes no part ends") {
   // nothing else.
   policy.newest_step = [&]() -> std::optional<int64_t> {
     ::kill(nodes.pid(1), SIGSTOP);
-    FolderBoard board(nodes.board());
-    NodeBoard next(board, "none", 1, 1, 2);
+    FolderStore store(nodes.store());
+    NodeRendezvous next(store, "none", 1, 1, 2);
     NodeReport report;
     report.ended_by_user = true;
     next.publish(report);
-    next.ring_bell();
+    next.raise_abort();
     return std::nullopt;
   };
   nodes.start(1, policy);  // first: node 0's process knows its id

@@ -14,8 +14,8 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
-#include "am/launch/nodes/store_boards.h"
 #include "am/launch/nodes/store_table.h"
+#include "am/launch/nodes/stores.h"
 
 namespace am::launch {
 namespace {
@@ -50,13 +50,13 @@ std::string set_message(const std::string& key, const std::string& value) {
 
 }  // namespace
 
-TEST_CASE("two boards on one store read each other's words") {
+TEST_CASE("two launchers on one store read each other's words") {
   const auto server = std::make_shared<StoreServer>(0, Reach::kThisMachine);
-  ServedBoard here(server);
-  RemoteBoard there("127.0.0.1", server->port(), seconds(5));
-  CHECK_FALSE(there.get("bell"));
-  here.set("bell", "1");
-  CHECK(there.get("bell") == "1");
+  ServedStore here(server);
+  RemoteStore there("127.0.0.1", server->port(), seconds(5));
+  CHECK_FALSE(there.get("abort"));
+  here.set("abort", "1");
+  CHECK(there.get("abort") == "1");
   const std::string long_text(300'000, 'x');
   there.set("report", long_text);
   CHECK(there.get("report") == long_text);
@@ -65,15 +65,15 @@ TEST_CASE("two boards on one store read each other's words") {
   CHECK(there.get("empty") == "");
 }
 
-TEST_CASE("a board whose server is gone says so") {
+TEST_CASE("a store whose server is gone says so") {
   auto server = std::make_unique<StoreServer>(0, Reach::kThisMachine);
   const int port = server->port();
-  RemoteBoard board("127.0.0.1", port, seconds(5));
-  board.set("a", "1");
-  CHECK(board.get("a") == "1");
+  RemoteStore store("127.0.0.1", port, seconds(5));
+  store.set("a", "1");
+  CHECK(store.get("a") == "1");
   server.reset();
-  CHECK_THROWS_WITH(board.get("a"), Catch::StartsWith("the launchers' board is gone: "));
-  CHECK_THROWS_WITH(RemoteBoard("127.0.0.1", port, milliseconds(300)),
+  CHECK_THROWS_WITH(store.get("a"), Catch::StartsWith("the launchers' store is gone: "));
+  CHECK_THROWS_WITH(RemoteStore("127.0.0.1", port, milliseconds(300)),
                     Catch::StartsWith(cat("cannot reach node 0's launcher at 127.0.0.1:", port)));
 }
 
@@ -84,7 +84,7 @@ TEST_CASE("a port in use is named") {
   CHECK_THROWS_AS(StoreServer(server.port(), Reach::kNetwork), Error);
 }
 
-TEST_CASE("a board does not wait for another program that has the port") {
+TEST_CASE("a store does not wait for another program that has the port") {
   const int silent = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = {};
   address.sin_family = AF_INET;
@@ -93,7 +93,7 @@ TEST_CASE("a board does not wait for another program that has the port") {
   REQUIRE(::bind(silent, reinterpret_cast<const sockaddr*>(&address), size) == 0);
   REQUIRE(::listen(silent, 1) == 0);
   REQUIRE(::getsockname(silent, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  CHECK_THROWS_WITH(RemoteBoard("127.0.0.1", ntohs(address.sin_port), milliseconds(300)),
+  CHECK_THROWS_WITH(RemoteStore("127.0.0.1", ntohs(address.sin_port), milliseconds(300)),
                     Catch::EndsWith("another program has the port"));
   ::close(silent);
 }
@@ -111,7 +111,7 @@ TEST_CASE("a store on this machine alone is not on the network") {
 
 TEST_CASE("a stranger is cut off and the others are served on") {
   StoreServer server(0, Reach::kThisMachine);
-  RemoteBoard board("127.0.0.1", server.port(), seconds(5));
+  RemoteStore store("127.0.0.1", server.port(), seconds(5));
   std::string too_long = greeting();
   store::append(too_long, store::Query::kSet);
   store::append(too_long, uint64_t{1} << 60);
@@ -126,8 +126,8 @@ TEST_CASE("a stranger is cut off and the others are served on") {
     CHECK(::recv(fd, &byte, 1, 0) <= 0);
     ::close(fd);
   }
-  board.set("b", "2");
-  CHECK(board.get("b") == "2");
+  store.set("b", "2");
+  CHECK(store.get("b") == "2");
   CHECK_FALSE(server.get("a"));
 }
 

@@ -1,4 +1,4 @@
-// Two launchers that share a board: each in a process of its own, as on two machines.
+// Two launchers that share a store: each in a process of its own, as on two machines.
 #pragma once
 
 #include <sys/wait.h>
@@ -14,18 +14,18 @@
 
 #include "am/base/error.h"
 #include "am/base/file.h"
-#include "am/launch/nodes/background_board.h"
-#include "am/launch/nodes/node_board.h"
+#include "am/launch/nodes/background_store.h"
+#include "am/launch/nodes/node_rendezvous.h"
 #include "am/launch/supervise/restart.h"
 #include "launch/supervise/job_support.h"
 
 namespace launch_test {
 
 // A folder with a file for each key: processes of one machine can share it. Removing the folder is
-// the death of the launcher that holds the board.
-class FolderBoard : public am::launch::Board {
+// the death of the launcher that holds the store.
+class FolderStore : public am::launch::KeyValueStore {
  public:
-  explicit FolderBoard(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  explicit FolderStore(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
   void set(const std::string& key, const std::string& value) override {
     check();
@@ -40,7 +40,7 @@ class FolderBoard : public am::launch::Board {
  private:
   void check() const {
     if (std::filesystem::exists(folder_)) return;
-    throw am::Error(am::ErrorKind::kPeer, "the board is gone");
+    throw am::Error(am::ErrorKind::kPeer, "the store is gone");
   }
   std::filesystem::path file(std::string key) const {
     for (char& c : key) c = c == '/' ? '_' : c;
@@ -60,10 +60,10 @@ struct Node {
 class TwoNodes {
  public:
   explicit TwoNodes(std::string script) : script_(std::move(script)) {
-    std::filesystem::create_directory(board());
+    std::filesystem::create_directory(store());
   }
 
-  std::filesystem::path board() const { return folder_ / "board"; }
+  std::filesystem::path store() const { return folder_ / "store"; }
   const TemporaryFolder& folder() const { return folder_; }
 
   am::launch::JobSpec job(int64_t node) const {
@@ -79,10 +79,10 @@ class TwoNodes {
 
   pid_t pid(int64_t node) const { return nodes_[static_cast<size_t>(node)].pid; }
 
-  // What a launcher has put on the board: "attempt-0/report-1".
-  bool is_on_board(std::string key) const {
+  // What a launcher has put in the store: "attempt-0/report-1".
+  bool is_in_store(std::string key) const {
     std::replace(key.begin(), key.end(), '/', '_');
-    return std::filesystem::exists(board() / am::cat("automesh_launch_none_", key));
+    return std::filesystem::exists(store() / am::cat("automesh_launch_none_", key));
   }
 
   // The launcher of one node.
@@ -121,9 +121,9 @@ class TwoNodes {
     };
     int status = 0;
     try {
-      am::launch::BackgroundBoard board(std::make_shared<FolderBoard>(this->board()),
-                                        am::launch::beat_key(spec.run_id, spec.node_rank));
-      spec.board = &board;
+      am::launch::BackgroundStore store(std::make_shared<FolderStore>(this->store()),
+                                        am::launch::heartbeat_key(spec.run_id, spec.node_rank));
+      spec.store = &store;
       const am::launch::JobResult result = am::launch::supervise_with_restarts(spec, policy, {});
       said += am::launch::describe(result);
       status = result.exit_status;

@@ -27,7 +27,7 @@ JobResult failure(RankExit end) {
 }
 
 // In memory; knows what it was asked. Keys without the run and the attempt.
-class ScriptedBoard : public Board {
+class ScriptedStore : public KeyValueStore {
  public:
   void set(const std::string& key, const std::string& value) override { values[name(key)] = value; }
   std::optional<std::string> get(const std::string& key) override {
@@ -142,34 +142,34 @@ TEST_CASE("a job that the user stops does not start again") {
 
 TEST_CASE("node 0 does not wait at the end for a node that is gone") {
   const TemporaryFolder folder;
-  ScriptedBoard board;
+  ScriptedStore store;
   JobSpec job = shell_job(folder, 1, "exit 3");
   job.num_nodes = 2;
-  job.board = &board;
+  job.store = &store;
   job.silence_seconds = 1.0;
   const JobResult result = supervise_with_restarts(job, {}, {});
   CHECK(result.exit_status == 3);
   CHECK(result.silent_nodes == std::vector<int64_t>{1});
-  CHECK(board.asked.count("left-1") == 0);
+  CHECK(store.asked.count("left-1") == 0);
 }
 
 TEST_CASE("the user's signal ends a launcher that waits for its port") {
   const DefaultAction not_ignored(SIGTERM);
   const TemporaryFolder folder;
-  ScriptedBoard board;
-  board.on_get = [&](const std::string& key) {
-    if (key == "port" && board.asked[key] == 1) ::raise(SIGTERM);
+  ScriptedStore store;
+  store.on_get = [&](const std::string& key) {
+    if (key == "port" && store.asked[key] == 1) ::raise(SIGTERM);
   };
   JobSpec job = shell_job(folder, 1, "touch $DIR/started");
   job.num_nodes = 2;
   job.node_rank = 1;
-  job.board = &board;
+  job.store = &store;
   const JobResult result = supervise(job, {});
   CHECK(result.exit_status == 1);
   CHECK(result.stop_signal == SIGTERM);
   CHECK(result.ended_by_user);
   CHECK(describe(result) == "the job was stopped before its ranks were started\n");
   CHECK_FALSE(std::filesystem::exists(folder / "started"));
-  CHECK(board.values.count("bell") == 1);  // the others need not wait for this node
-  CHECK(node_report_from(board.values["report-1"])->ended_by_user);
+  CHECK(store.values.count("abort") == 1);  // the others need not wait for this node
+  CHECK(node_report_from(store.values["report-1"])->ended_by_user);
 }

@@ -170,7 +170,7 @@ void append_others(std::string& out, const JobResult& result) {
   }
   // Where nobody was named before, they are no others.
   const bool nobody_named = !result.cause && result.silent_nodes.empty() &&
-                            result.failed_launchers.empty() && result.board_error.empty();
+                            result.failed_launchers.empty() && result.store_error.empty();
   if (!lines.empty()) out += cat(nobody_named ? "the ranks:\n" : "the others:\n", lines);
 }
 
@@ -200,11 +200,11 @@ void append_no_cause(std::string& out, const JobResult& result) {
     out = cat("the launcher of node ", node, " gave up\n");
     append_indented(out, "error: ", error.message);
     if (!error.hint.empty()) append_indented(out, "help: ", error.hint);
-  } else if (!result.board_error.empty()) {
+  } else if (!result.store_error.empty()) {
     const std::string lost = "the launcher of node 0 cannot be reached any more";
     out = well_here ? cat("all ranks here ended well, but ", lost, "\n")
                     : cat(lost, ", so node ", result.node_rank, " stopped its ranks\n");
-    append_indented(out, "error: ", result.board_error);
+    append_indented(out, "error: ", result.store_error);
   } else if (well_here) {
     out = cat("all ranks here ended well, but ", result.wait_cut
                                                      ? "the user did not wait for the other nodes\n"
@@ -228,7 +228,7 @@ std::string end_text(const RankExit& rank) {
 
 std::string describe(const JobResult& result) {
   if (result.exit_status == 0) return {};
-  const bool lost_launcher = !result.board_error.empty() || !result.failed_launchers.empty();
+  const bool lost_launcher = !result.store_error.empty() || !result.failed_launchers.empty();
   std::string out;
   if (!result.cause || (lost_launcher && only_lost_a_peer(result))) {
     append_no_cause(out, result);

@@ -61,15 +61,15 @@ struct JobResult {
   int stop_signal = 0;  // the user's first signal; 0: none came
   bool killed = false;  // by a second signal, or a time limit ran out
   bool killed_by_user = false;  // by a second signal: the user waits for the end
-  bool ended_by_user = false;   // here or, with a board, on another node: no reason to start again
+  bool ended_by_user = false;   // here or, with a store, on another node: no reason to start again
   bool wait_cut = false;        // the user did not want to wait for the other nodes
   std::optional<FirstCause> cause;
-  std::vector<RankExit> ranks;  // by rank; with a board, of all nodes that told
+  std::vector<RankExit> ranks;  // by rank; with a store, of all nodes that told
   int64_t node_rank = 0;
   int64_t num_nodes = 1;
   std::vector<int64_t> silent_nodes;  // that did not tell how their ranks ended
   std::vector<FailedLauncher> failed_launchers;
-  std::string board_error;  // why the other nodes could not be asked any more
+  std::string store_error;  // why the other nodes could not be asked any more
   int64_t restarts = 0;     // attempts before this one
 };
 

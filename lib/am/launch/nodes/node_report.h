@@ -1,4 +1,4 @@
-// How the ranks of one node ended, as a text for the board that the launchers share.
+// How the ranks of one node ended, as a text for the store that the launchers share.
 #pragma once
 
 #include <optional>

@@ -11,16 +11,16 @@ namespace {
 
 constexpr auto kLookEvery = std::chrono::milliseconds(500);
 constexpr auto kPortWait = std::chrono::minutes(2);
-// After so many looks at the same beat its launcher may have ended: its report says how.
+// After so many looks at the same heartbeat its launcher may have ended: its report says how.
 constexpr int64_t kSuspicious = 4;
 
 }  // namespace
 
 PeerNodes::PeerNodes(const JobSpec& spec)
     : spec_(spec),
-      board_(*spec.board, spec.run_id, spec.restart_count, spec.node_rank, spec.num_nodes) {}
+      rendezvous_(*spec.store, spec.run_id, spec.restart_count, spec.node_rank, spec.num_nodes) {}
 
-// Once lost, the board stays lost.
+// Once lost, the store stays lost.
 void PeerNodes::attempt(const std::function<void()>& call) {
   if (!lost_.empty()) return;
   try {
@@ -33,12 +33,12 @@ void PeerNodes::attempt(const std::function<void()>& call) {
 std::optional<int> PeerNodes::agree_on_port(const std::function<bool()>& give_up) {
   if (spec_.node_rank == 0) {
     const int port = free_port();
-    board_.publish_port(port);
+    rendezvous_.publish_port(port);
     return port;
   }
   const auto deadline = Clock::now() + kPortWait;
   while (Clock::now() < deadline) {
-    if (const auto port = board_.port()) return port;
+    if (const auto port = rendezvous_.port()) return port;
     if (give_up() || failure_elsewhere()) return std::nullopt;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
@@ -49,66 +49,66 @@ std::optional<int> PeerNodes::agree_on_port(const std::function<bool()>& give_up
 bool PeerNodes::failure_elsewhere() {
   if (Clock::now() >= next_look_) {
     next_look_ = Clock::now() + kLookEvery;
-    if (rung_) ++looks_since_bell_;
-    attempt([this] { hear_ringer(); });
-    if (spec_.node_rank == 0) attempt([this] { watch_beats(); });
+    if (aborted_) ++looks_since_abort_;
+    attempt([this] { hear_abort(); });
+    if (spec_.node_rank == 0) attempt([this] { watch_heartbeats(); });
   }
-  return rung_ || !lost_.empty();
+  return aborted_ || !lost_.empty();
 }
 
 // Nothing when it was heard before, too.
 std::optional<NodeReport> PeerNodes::unheard_report(int64_t node) {
   if (node == spec_.node_rank || reports_.count(node) > 0) return std::nullopt;
-  return board_.report_of(node);
+  return rendezvous_.report_of(node);
 }
 
-// A launcher that gave up is gone soon, and node 0's takes the board with it: its report is read
+// A launcher that gave up is gone soon, and node 0's takes the store with it: its report is read
 // now. That of one that still waits may change, and is read at the end.
-void PeerNodes::hear_ringer() {
-  const auto ringer = board_.bell();
-  if (!ringer) return;
-  rung_ = true;
-  auto report = unheard_report(*ringer);
-  if (report && report->launcher_error) reports_.emplace(*ringer, *std::move(report));
+void PeerNodes::hear_abort() {
+  const auto aborting = rendezvous_.aborting_node();
+  if (!aborting) return;
+  aborted_ = true;
+  auto report = unheard_report(*aborting);
+  if (report && report->launcher_error) reports_.emplace(*aborting, *std::move(report));
 }
 
-void PeerNodes::watch_beats() {
+void PeerNodes::watch_heartbeats() {
   for (int64_t node = 1; node < spec_.num_nodes; ++node) {
     if (reports_.count(node) > 0) continue;
-    Beat& beat = beats_[node];
-    if (const auto now = board_.beat_of(node)) {
-      beat.still = *now == beat.last ? beat.still + 1 : 0;
-      beat.last = *now;
+    Heartbeat& heartbeat = heartbeats_[node];
+    if (const auto now = rendezvous_.heartbeat_of(node)) {
+      heartbeat.still = *now == heartbeat.last ? heartbeat.still + 1 : 0;
+      heartbeat.last = *now;
     }
-    if (beat.still >= kSuspicious) {
+    if (heartbeat.still >= kSuspicious) {
       if (auto report = unheard_report(node)) reports_.emplace(node, *std::move(report));
     }
-    if (reports_.count(node) > 0 || !is_silent(beat)) continue;
+    if (reports_.count(node) > 0 || !is_silent(heartbeat)) continue;
     NodeReport report;
     report.silent = true;
-    board_.publish_for(node, report);
+    rendezvous_.publish_for(node, report);
     reports_.emplace(node, report);
-    ring();
+    abort_all();
   }
 }
 
 // Looks are counted, not seconds: whoever was stopped himself must not blame the others. A launcher
 // that was never heard may be started later, but not after a failure.
-bool PeerNodes::is_silent(const Beat& beat) const {
+bool PeerNodes::is_silent(const Heartbeat& heartbeat) const {
   const std::chrono::duration<double> between = kLookEvery;
   const auto looks = static_cast<int64_t>(spec_.silence_seconds / between.count());
-  if (beat.last.empty()) return looks_since_bell_ > looks / 2;
-  return beat.still >= (rung_ ? looks / 2 : looks);
+  if (heartbeat.last.empty()) return looks_since_abort_ > looks / 2;
+  return heartbeat.still >= (aborted_ ? looks / 2 : looks);
 }
 
-void PeerNodes::ring() {
-  if (rung_) return;
-  rung_ = true;
-  attempt([this] { board_.ring_bell(); });
+void PeerNodes::abort_all() {
+  if (aborted_) return;
+  aborted_ = true;
+  attempt([this] { rendezvous_.raise_abort(); });
 }
 
 void PeerNodes::publish(const NodeReport& report) {
-  attempt([&] { board_.publish(report); });
+  attempt([&] { rendezvous_.publish(report); });
 }
 
 bool PeerNodes::heard_all() const {
@@ -140,19 +140,20 @@ void PeerNodes::add_to(JobResult& result) const {
   }
   std::sort(result.ranks.begin(), result.ranks.end(),
             [](const RankExit& a, const RankExit& b) { return a.rank < b.rank; });
-  if (!heard_all()) result.board_error = lost_;
+  if (!heard_all()) result.store_error = lost_;
 }
 
 void tell_failure(const JobSpec& spec, const Error& error) {
-  if (spec.board == nullptr || spec.num_nodes == 1) return;
+  if (spec.store == nullptr || spec.num_nodes == 1) return;
   try {
-    NodeBoard board(*spec.board, spec.run_id, spec.restart_count, spec.node_rank, spec.num_nodes);
+    NodeRendezvous rendezvous(*spec.store, spec.run_id, spec.restart_count, spec.node_rank,
+                              spec.num_nodes);
     NodeReport report;
     report.launcher_error = rank_error(error, -1);
-    board.publish(report);
-    board.ring_bell();
+    rendezvous.publish(report);
+    rendezvous.raise_abort();
   } catch (const Error&) {
-    // The board is lost: the others see that for themselves.
+    // The store is lost: the others see that for themselves.
   }
 }
 

@@ -1,10 +1,11 @@
 // One launcher's view of the other nodes' launchers during an attempt.
 //
-// A layer over NodeBoard that never throws: a board that cannot be reached any more is a fact about
-// the job (node 0's launcher died), to be told at its end, and the ranks here must be ended first.
+// A layer over NodeRendezvous that never throws: a store that cannot be reached any more is a fact
+// about the job (node 0's launcher died), to be told at its end, and the ranks here must be ended
+// first.
 //
-// Node 0 watches the beats of all others, and reports for a launcher that gives no sign of life.
-// The others need not watch it: when it is gone, so is the board.
+// Node 0 watches the heartbeats of all others, and reports for a launcher that gives no sign of
+// life. The others need not watch it: when it is gone, so is the store.
 #pragma once
 
 #include <chrono>
@@ -16,7 +17,7 @@
 
 #include "am/base/error.h"
 #include "am/launch/cause/job_result.h"
-#include "am/launch/nodes/node_board.h"
+#include "am/launch/nodes/node_rendezvous.h"
 #include "am/launch/supervise/job_spec.h"
 
 namespace am::launch {
@@ -25,7 +26,7 @@ class PeerNodes {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // The spec has a board.
+  // The spec has a store.
   explicit PeerNodes(const JobSpec& spec);
 
   // Node 0 chooses a free port and tells it; the others wait for it, up to two minutes. Nothing
@@ -35,39 +36,40 @@ class PeerNodes {
 
   // When failure_elsewhere() should be asked next.
   Clock::time_point next_look() const { return next_look_; }
-  // Looks at most twice a second. True when another node rang the bell or gives no sign of life, or
-  // when the board is lost.
+  // Looks at most twice a second. True when another node aborts or gives no sign of life, or
+  // when the store is lost.
   bool failure_elsewhere();
 
-  void ring();
+  // Tells all nodes to stop their ranks; once.
+  void abort_all();
   void publish(const NodeReport& report);
   // Waits until every node has reported or is gone. `pause` sleeps a little and is true when the
   // user wants no more waiting: then the answer is false.
   bool collect(const std::function<bool()>& pause);
 
-  // The other nodes' ranks, those that told nothing, and what became of the board.
+  // The other nodes' ranks, those that told nothing, and what became of the store.
   void add_to(JobResult& result) const;
 
  private:
-  struct Beat {
+  struct Heartbeat {
     std::string last;
     int64_t still = 0;  // looks that saw the same again
   };
 
   void attempt(const std::function<void()>& call);
   std::optional<NodeReport> unheard_report(int64_t node);
-  void hear_ringer();
-  void watch_beats();
-  bool is_silent(const Beat& beat) const;
+  void hear_abort();
+  void watch_heartbeats();
+  bool is_silent(const Heartbeat& heartbeat) const;
   bool heard_all() const;
 
   const JobSpec& spec_;
-  NodeBoard board_;
-  std::string lost_;  // why the board cannot be reached; empty: it can
-  bool rung_ = false;
-  int64_t looks_since_bell_ = 0;
+  NodeRendezvous rendezvous_;
+  std::string lost_;  // why the store cannot be reached; empty: it can
+  bool aborted_ = false;
+  int64_t looks_since_abort_ = 0;
   std::map<int64_t, NodeReport> reports_;
-  std::map<int64_t, Beat> beats_;
+  std::map<int64_t, Heartbeat> heartbeats_;
   Clock::time_point next_look_ = Clock::now();
 };
 

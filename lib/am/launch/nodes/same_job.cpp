@@ -6,7 +6,7 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/launch/nodes/ask.h"
-#include "am/launch/nodes/node_board.h"
+#include "am/launch/nodes/node_rendezvous.h"
 #include "am/launch/nodes/peer_nodes.h"
 
 namespace am::launch {
@@ -34,11 +34,11 @@ Error difference(const JobSpec& spec, const JobTerms& there, const JobTerms& her
 }  // namespace
 
 void check_same_job(const JobSpec& spec, int64_t max_restarts) {
-  if (spec.board == nullptr || spec.num_nodes == 1) return;
-  NodeBoard board(*spec.board, spec.run_id, 0, spec.node_rank, spec.num_nodes);
+  if (spec.store == nullptr || spec.num_nodes == 1) return;
+  NodeRendezvous rendezvous(*spec.store, spec.run_id, 0, spec.node_rank, spec.num_nodes);
   const JobTerms here = {spec.nproc, spec.num_nodes, max_restarts};
-  if (spec.node_rank == 0) return board.publish_terms(here);
-  const auto there = ask([&] { return board.terms(); }, std::chrono::minutes(2));
+  if (spec.node_rank == 0) return rendezvous.publish_terms(here);
+  const auto there = ask([&] { return rendezvous.terms(); }, std::chrono::minutes(2));
   if (!there) {
     throw Error(ErrorKind::kPeer, "node 0's launcher did not say how it was started",
                 "start the same version of am-run on all nodes");

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "am/launch/cause/job_result.h"
-#include "am/launch/nodes/board.h"
+#include "am/launch/nodes/key_value_store.h"
 
 namespace am::launch {
 
@@ -20,14 +20,14 @@ struct JobSpec {
   int64_t node_rank = 0;
   int64_t num_nodes = 1;  // machines, all with the same nproc
   std::string master_addr = "127.0.0.1";
-  // Where the ranks meet. 0: a free port, which node 0 chooses; needs num_nodes == 1 or a board.
+  // Where the ranks meet. 0: a free port, which node 0 chooses; needs num_nodes == 1 or a store.
   int master_port = 0;
   // A launcher serves the store at master_addr:master_port (TORCHELASTIC_USE_AGENT_STORE=True);
   // else rank 0 does.
   bool agent_store = false;
   // Shared by the launchers of all nodes, which then agree on the first cause; nothing: each judges
-  // its own ranks. Its calls must not wait: a BackgroundBoard. Not owned.
-  Board* board = nullptr;
+  // its own ranks. Its calls must not wait: a BackgroundStore. Not owned.
+  KeyValueStore* store = nullptr;
   std::string run_id = "none";
   int64_t restart_count = 0;  // attempts before this one
   int64_t max_restarts = 0;

@@ -46,7 +46,7 @@ class Supervisor {
         callbacks_(callbacks),
         signals_({SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}),
         children_(spec, callbacks.output) {
-    if (spec.board != nullptr && spec.num_nodes > 1) peers_.emplace(spec);
+    if (spec.store != nullptr && spec.num_nodes > 1) peers_.emplace(spec);
   }
 
   JobResult run() {
@@ -212,7 +212,7 @@ bool Supervisor::is_same_request(int signal) const {
   return !twice_ctrl_c && Clock::now() - stop_signal_at_ < kSameRequest;
 }
 
-// Another node's failure ends our ranks as one of our own would; so does the loss of the board,
+// Another node's failure ends our ranks as one of our own would; so does the loss of the store,
 // whose other end is node 0's launcher.
 void Supervisor::listen() {
   if (!peers_ || !peers_->failure_elsewhere()) return;
@@ -247,7 +247,7 @@ void Supervisor::look_for_suspended() {
 void Supervisor::stop_ranks() {
   settle_until_.reset();
   stopped_at_ = wall_time();
-  if (peers_) peers_->ring();
+  if (peers_) peers_->abort_all();
   // After the user's signal they are saving, and a second SIGTERM would mean "at once".
   if (stop_signal_ == 0) {
     children_.signal(SIGTERM);
@@ -267,7 +267,7 @@ void Supervisor::kill_all(int signal) {
 // launchers live. The user's signal ends the waiting.
 void Supervisor::hear_the_others() {
   const bool user_waits = killed_by_user_ || (!started() && stop_signal_ != 0);
-  if (failed_ || user_waits) peers_->ring();
+  if (failed_ || user_waits) peers_->abort_all();
   peers_->publish(report());
   if (user_waits) return;
   const auto signalled = [this] {
@@ -325,7 +325,7 @@ int Supervisor::exit_status(const JobResult& result) const {
   const bool all_ok = std::all_of(result.ranks.begin(), result.ranks.end(),
                                   [](const RankExit& rank) { return rank.ok(); });
   const bool heard_all =
-      result.silent_nodes.empty() && result.board_error.empty() && !result.wait_cut;
+      result.silent_nodes.empty() && result.store_error.empty() && !result.wait_cut;
   return started() && all_ok && heard_all ? 0 : 1;
 }
 
@@ -339,7 +339,7 @@ JobResult supervise(const JobSpec& spec, const JobCallbacks& callbacks) {
   require(spec.nproc >= 1, "the number of ranks on this machine must be at least 1");
   require(spec.num_nodes >= 1 && spec.node_rank >= 0 && spec.node_rank < spec.num_nodes,
           "the node's rank must be below the number of nodes");
-  require(spec.master_port != 0 || spec.num_nodes == 1 || spec.board != nullptr,
+  require(spec.master_port != 0 || spec.num_nodes == 1 || spec.store != nullptr,
           "several machines need a rendezvous address and port that all of them know");
   try {
     return Supervisor(spec, callbacks).run();

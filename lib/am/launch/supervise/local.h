@@ -22,7 +22,7 @@
 // SIGKILL when grace_seconds are over. See Note [Which rank failed first] in first_cause.cpp for
 // how the cause is chosen.
 //
-// With a board (JobSpec::board) and several nodes, the launchers tell each other: one node's
+// With a store (JobSpec::store) and several nodes, the launchers tell each other: one node's
 // failure stops the ranks of all, and every launcher's result holds the ranks of all nodes and
 // names the same cause. A launcher that cannot start its ranks tells the others before it throws;
 // one that gives no sign of life for silence_seconds counts as failed.

@@ -5,15 +5,15 @@
 
 #include "am/base/error.h"
 #include "am/launch/nodes/ask.h"
-#include "am/launch/nodes/node_board.h"
+#include "am/launch/nodes/node_rendezvous.h"
 #include "am/launch/nodes/peer_nodes.h"
 #include "am/launch/nodes/same_job.h"
 
 namespace am::launch {
 namespace {
 
-NodeBoard board_of(const JobSpec& spec, int64_t attempt) {
-  return {*spec.board, spec.run_id, attempt, spec.node_rank, spec.num_nodes};
+NodeRendezvous rendezvous_of(const JobSpec& spec, int64_t attempt) {
+  return {*spec.store, spec.run_id, attempt, spec.node_rank, spec.num_nodes};
 }
 
 NextAttempt decide(const JobResult& failed, const RestartPolicy& policy) {
@@ -29,20 +29,20 @@ NextAttempt decide(const JobResult& failed, const RestartPolicy& policy) {
 void refuse_next_attempt(const JobSpec& spec, int64_t attempt) {
   NodeReport report;
   report.ended_by_user = true;
-  NodeBoard next = board_of(spec, attempt + 1);
+  NodeRendezvous next = rendezvous_of(spec, attempt + 1);
   next.publish(report);
-  next.ring_bell();
+  next.raise_abort();
 }
 
 // Node 0 decides and tells; the others do as it says. Where it does not say, the job is over.
 NextAttempt agree(const JobSpec& spec, const JobResult& failed, const RestartPolicy& policy) {
-  if (spec.board == nullptr || spec.num_nodes == 1) return decide(failed, policy);
-  if (!failed.board_error.empty() || policy.max_restarts == 0) return {};
+  if (spec.store == nullptr || spec.num_nodes == 1) return decide(failed, policy);
+  if (!failed.store_error.empty() || policy.max_restarts == 0) return {};
   try {
-    NodeBoard board = board_of(spec, failed.restarts);
+    NodeRendezvous rendezvous = rendezvous_of(spec, failed.restarts);
     if (spec.node_rank == 0) {
       const NextAttempt next = decide(failed, policy);
-      board.decide(next);
+      rendezvous.decide(next);
       return next;
     }
     if (!failed.silent_nodes.empty() || !failed.failed_launchers.empty()) return {};
@@ -52,13 +52,13 @@ NextAttempt agree(const JobSpec& spec, const JobResult& failed, const RestartPol
     }
     // Node 0 has the same reports; it may take long to find the newest checkpoint.
     constexpr auto kPatience = std::chrono::seconds(60);
-    return ask([&] { return board.decision(); }, kPatience).value_or(NextAttempt{});
+    return ask([&] { return rendezvous.decision(); }, kPatience).value_or(NextAttempt{});
   } catch (const Error&) {
-    return {};  // the board is lost
+    return {};  // the store is lost
   }
 }
 
-// The other nodes whose launchers may still read the board.
+// The other nodes whose launchers may still read the store.
 std::set<int64_t> present_nodes(const JobSpec& spec, const JobResult& last) {
   std::set<int64_t> nodes;
   for (int64_t node = 1; node < spec.num_nodes; ++node) nodes.insert(node);
@@ -67,27 +67,27 @@ std::set<int64_t> present_nodes(const JobSpec& spec, const JobResult& last) {
   return nodes;
 }
 
-// Node 0's launcher may hold the board: it goes last, but waits for nobody who is gone, nor longer
+// Node 0's launcher may hold the store: it goes last, but waits for nobody who is gone, nor longer
 // than the user does.
 void leave(const JobSpec& spec, const JobResult& last) {
   constexpr auto kPatience = std::chrono::seconds(3);
-  if (spec.board == nullptr || spec.num_nodes == 1 || !last.board_error.empty()) return;
+  if (spec.store == nullptr || spec.num_nodes == 1 || !last.store_error.empty()) return;
   try {
-    NodeBoard board = board_of(spec, last.restarts);
-    if (spec.node_rank != 0) return board.leave();
+    NodeRendezvous rendezvous = rendezvous_of(spec, last.restarts);
+    if (spec.node_rank != 0) return rendezvous.leave();
     if (last.killed_by_user || last.wait_cut) return;
     std::set<int64_t> present = present_nodes(spec, last);
     const auto all_left = [&] {
-      std::erase_if(present, [&](int64_t node) { return board.has_left(node); });
+      std::erase_if(present, [&](int64_t node) { return rendezvous.has_left(node); });
       return present.empty();
     };
     ask(all_left, kPatience);
   } catch (const Error&) {
-    // The board is lost: nobody is waiting.
+    // The store is lost: nobody is waiting.
   }
 }
 
-// The board outlives a failure to start: the others have to hear of it.
+// The store outlives a failure to start: the others have to hear of it.
 void leave_refused(const JobSpec& spec) {
   JobResult none;
   none.restarts = spec.restart_count;
@@ -119,7 +119,7 @@ void prepare(const JobSpec& spec, const RestartPolicy& policy) {
 bool worth_restarting(const JobResult& result, bool any_failure) {
   if (result.exit_status == 0 || result.ended_by_user || result.stop_signal != 0) return false;
   if (!result.silent_nodes.empty() || !result.failed_launchers.empty()) return false;
-  if (!result.board_error.empty()) return false;
+  if (!result.store_error.empty()) return false;
   if (any_failure || !result.cause || result.cause->witness) return true;
   const RankExit& end = result.ranks[*result.cause->end];
   if (end.signal != 0) return true;

@@ -1,4 +1,4 @@
-#include "am/launch/nodes/store_boards.h"
+#include "am/launch/nodes/stores.h"
 
 #include <netdb.h>
 #include <netinet/in.h>
@@ -62,12 +62,12 @@ Error unreachable(const std::string& host, int port, const std::string& problem)
 }
 
 Error lost(const std::string& problem) {
-  return {ErrorKind::kPeer, cat("the launchers' board is gone: ", problem)};
+  return {ErrorKind::kPeer, cat("the launchers' store is gone: ", problem)};
 }
 
 }  // namespace
 
-RemoteBoard::RemoteBoard(const std::string& host, int port, std::chrono::milliseconds timeout) {
+RemoteStore::RemoteStore(const std::string& host, int port, std::chrono::milliseconds timeout) {
   const auto end = Clock::now() + timeout;
   const auto left = [&] {
     const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
@@ -104,9 +104,9 @@ RemoteBoard::RemoteBoard(const std::string& host, int port, std::chrono::millise
   limit_calls(fd_, std::chrono::milliseconds(0));
 }
 
-RemoteBoard::~RemoteBoard() { ::close(fd_); }
+RemoteStore::~RemoteStore() { ::close(fd_); }
 
-void RemoteBoard::set(const std::string& key, const std::string& value) {
+void RemoteStore::set(const std::string& key, const std::string& value) {
   std::string message;
   store::append(message, store::Query::kSet);
   store::append_text(message, store::kKeyPrefix + key);
@@ -114,7 +114,7 @@ void RemoteBoard::set(const std::string& key, const std::string& value) {
   send(message);
 }
 
-std::optional<std::string> RemoteBoard::get(const std::string& key) {
+std::optional<std::string> RemoteStore::get(const std::string& key) {
   std::string message;
   store::append(message, store::Query::kCheck);
   store::append(message, uint64_t{1});
@@ -135,7 +135,7 @@ std::optional<std::string> RemoteBoard::get(const std::string& key) {
   return value;
 }
 
-void RemoteBoard::send(const std::string& message) const {
+void RemoteStore::send(const std::string& message) const {
   for (size_t sent = 0; sent < message.size();) {
     const ssize_t size = ::send(fd_, message.data() + sent, message.size() - sent, MSG_NOSIGNAL);
     if (size < 0 && errno == EINTR) continue;
@@ -144,7 +144,7 @@ void RemoteBoard::send(const std::string& message) const {
   }
 }
 
-void RemoteBoard::receive(void* out, size_t size) const {
+void RemoteStore::receive(void* out, size_t size) const {
   for (size_t received = 0; received < size;) {
     const ssize_t got = ::recv(fd_, static_cast<char*>(out) + received, size - received, 0);
     if (got < 0 && errno == EINTR) continue;

@@ -1,14 +1,14 @@
-// What the launchers of one job's nodes say to each other, over a Board.
+// What the launchers of one job's nodes say to each other, over a KeyValueStore.
 //
 //   terms      what node 0 was started with: all must have been started alike
-//   beat       a number that rises as long as a launcher lives (background_board.h)
-//   bell       one of the nodes has a failure: all stop their ranks
+//   heartbeat  a number that rises as long as a launcher lives (background_store.h)
+//   abort      one of the nodes has a failure: all stop their ranks
 //   report     how one node's ranks ended; the first cause is found over all of them
 //   port       where rank 0 serves its store, when node 0 chose the port
 //   next       node 0's decision after a failed attempt: again, and from which step
-//   left       this node reads the board no more; node 0, which holds it, may go
+//   left       this node reads the store no more; node 0, which holds it, may go
 //
-// Keys hold the run id and, but for the beats, the attempt, so that an attempt never sees what
+// Keys hold the run id and, but for the heartbeats, the attempt, so that an attempt never sees what
 // another one said.
 #pragma once
 
@@ -16,7 +16,7 @@
 #include <optional>
 #include <string>
 
-#include "am/launch/nodes/board.h"
+#include "am/launch/nodes/key_value_store.h"
 #include "am/launch/nodes/node_report.h"
 
 namespace am::launch {
@@ -37,26 +37,26 @@ struct JobTerms {
   bool operator==(const JobTerms&) const = default;
 };
 
-// Where one node's launcher writes its beat.
-std::string beat_key(const std::string& run_id, int64_t node);
+// Where one node's launcher writes its heartbeat.
+std::string heartbeat_key(const std::string& run_id, int64_t node);
 
-// All functions throw Error(kPeer) when the board cannot be reached, or says what no launcher
+// All functions throw Error(kPeer) when the store cannot be reached, or says what no launcher
 // writes.
-class NodeBoard {
+class NodeRendezvous {
  public:
-  NodeBoard(Board& board, const std::string& run_id, int64_t attempt, int64_t node_rank,
-            int64_t num_nodes);
+  NodeRendezvous(KeyValueStore& store, const std::string& run_id, int64_t attempt,
+                 int64_t node_rank, int64_t num_nodes);
 
   int64_t num_nodes() const { return num_nodes_; }
 
   void publish_terms(const JobTerms& terms);
   std::optional<JobTerms> terms();
 
-  std::optional<std::string> beat_of(int64_t node);
+  std::optional<std::string> heartbeat_of(int64_t node);
 
-  void ring_bell();
+  void raise_abort();
   // The node that rang it.
-  std::optional<int64_t> bell();
+  std::optional<int64_t> aborting_node();
 
   void publish(const NodeReport& report) { publish_for(node_rank_, report); }
   void publish_for(int64_t node, const NodeReport& report);
@@ -76,7 +76,7 @@ class NodeBoard {
   // The number under that key. Throws Error(kPeer) for what is none from `low` to `high`.
   std::optional<int64_t> number(const std::string& what, int64_t low, int64_t high);
 
-  Board& board_;
+  KeyValueStore& store_;
   std::string run_id_;
   std::string prefix_;
   int64_t node_rank_ = 0;

@@ -1,5 +1,5 @@
-// A board behind a thread of its own: nobody waits for it.
-#include "am/launch/nodes/background_board.h"
+// A store behind a thread of its own: nobody waits for it.
+#include "am/launch/nodes/background_store.h"
 
 #include <catch2/catch.hpp>
 #include <condition_variable>
@@ -17,7 +17,7 @@ using namespace launch_test;
 namespace {
 
 // In memory. Can be made to keep every call waiting, as a launcher that was stopped does.
-class MapBoard : public Board {
+class MapStore : public KeyValueStore {
  public:
   void set(const std::string& key, const std::string& value) override {
     std::unique_lock lock(mutex_);
@@ -58,19 +58,19 @@ class MapBoard : public Board {
   bool broken_ = false;
 };
 
-// What the board says when it is asked again and again.
-std::string answer(BackgroundBoard& board, const std::string& key) {
+// What the store says when it is asked again and again.
+std::string answer(BackgroundStore& store, const std::string& key) {
   std::optional<std::string> found;
-  REQUIRE(soon([&] { return (found = board.get(key)).has_value(); }));
+  REQUIRE(soon([&] { return (found = store.get(key)).has_value(); }));
   return *found;
 }
 
-// The error of a lost board; empty when it is none after twenty seconds.
-std::string loss(BackgroundBoard& board) {
+// The error of a lost store; empty when it is none after twenty seconds.
+std::string loss(BackgroundStore& store) {
   std::string words;
   soon([&] {
     try {
-      board.get("key");
+      store.get("key");
     } catch (const Error& error) {
       CHECK(error.kind() == ErrorKind::kPeer);
       words = error.what();
@@ -83,59 +83,59 @@ std::string loss(BackgroundBoard& board) {
 }  // namespace
 
 TEST_CASE("what is set is found, and all of it is written before the end") {
-  const auto inner = std::make_shared<MapBoard>();
+  const auto inner = std::make_shared<MapStore>();
   {
-    BackgroundBoard board(inner, "beat");
-    board.set("a", "1");
-    CHECK(answer(board, "a") == "1");
-    board.set("a", "2");
-    CHECK(soon([&] { return board.get("a") == "2"; }));
-    for (int i = 0; i < 100; ++i) board.set("last", std::to_string(i));
+    BackgroundStore store(inner, "heartbeat");
+    store.set("a", "1");
+    CHECK(answer(store, "a") == "1");
+    store.set("a", "2");
+    CHECK(soon([&] { return store.get("a") == "2"; }));
+    for (int i = 0; i < 100; ++i) store.set("last", std::to_string(i));
   }
   CHECK(inner->value("last") == "99");
 }
 
 TEST_CASE("each answer is given once") {
-  const auto inner = std::make_shared<MapBoard>();
+  const auto inner = std::make_shared<MapStore>();
   inner->set("a", "1");
-  BackgroundBoard board(inner, "beat");
-  CHECK(answer(board, "a") == "1");
+  BackgroundStore store(inner, "heartbeat");
+  CHECK(answer(store, "a") == "1");
   inner->stop(true);
   // At most one answer was under way.
   int more = 0;
-  for (int i = 0; i < 20; ++i) more += board.get("a") ? 1 : 0;
+  for (int i = 0; i < 20; ++i) more += store.get("a") ? 1 : 0;
   CHECK(more <= 1);
   inner->stop(false);
-  CHECK(answer(board, "a") == "1");
+  CHECK(answer(store, "a") == "1");
 }
 
-TEST_CASE("the beat rises though nobody calls") {
-  const auto inner = std::make_shared<MapBoard>();
-  const BackgroundBoard board(inner, "beat");
-  CHECK(soon([&] { return inner->value("beat") == "1"; }));
-  CHECK(soon([&] { return inner->value("beat") == "3"; }));
+TEST_CASE("the heartbeat rises though nobody calls") {
+  const auto inner = std::make_shared<MapStore>();
+  const BackgroundStore store(inner, "heartbeat");
+  CHECK(soon([&] { return inner->value("heartbeat") == "1"; }));
+  CHECK(soon([&] { return inner->value("heartbeat") == "3"; }));
 }
 
-TEST_CASE("a board that does not answer keeps nobody waiting, and is lost after a while") {
-  const auto inner = std::make_shared<MapBoard>();
+TEST_CASE("a store that does not answer keeps nobody waiting, and is lost after a while") {
+  const auto inner = std::make_shared<MapStore>();
   {
-    BackgroundBoard board(inner, "beat", std::chrono::milliseconds(300));
+    BackgroundStore store(inner, "heartbeat", std::chrono::milliseconds(300));
     inner->set("a", "1");
-    CHECK(answer(board, "a") == "1");
+    CHECK(answer(store, "a") == "1");
     inner->stop(true);
-    CHECK_THAT(loss(board), Catch::StartsWith("no answer for"));
+    CHECK_THAT(loss(store), Catch::StartsWith("no answer for"));
     inner->stop(false);
-    CHECK_THAT(loss(board), Catch::StartsWith("no answer for"));  // for good
+    CHECK_THAT(loss(store), Catch::StartsWith("no answer for"));  // for good
     inner->stop(true);
   }
   inner->stop(false);  // the thread that was left behind ends
   CHECK(soon([&] { return inner.use_count() == 1; }));
 }
 
-TEST_CASE("a board that fails is lost, with its words") {
-  const auto inner = std::make_shared<MapBoard>();
-  BackgroundBoard board(inner, "beat");
+TEST_CASE("a store that fails is lost, with its words") {
+  const auto inner = std::make_shared<MapStore>();
+  BackgroundStore store(inner, "heartbeat");
   inner->break_down();
-  CHECK(loss(board) == "connection closed");
-  CHECK_THROWS_AS(board.set("a", "1"), Error);
+  CHECK(loss(store) == "connection closed");
+  CHECK_THROWS_AS(store.set("a", "1"), Error);
 }

@@ -1,4 +1,4 @@
-// The board of the launchers of several machines, on the store that node 0's launcher serves.
+// The two stores that launchers of several machines share: node 0 serves it, the others reach it.
 #pragma once
 
 #include <chrono>
@@ -7,15 +7,15 @@
 #include <string>
 #include <utility>
 
-#include "am/launch/nodes/board.h"
+#include "am/launch/nodes/key_value_store.h"
 #include "am/launch/nodes/store_server.h"
 
 namespace am::launch {
 
 // Node 0's own, in its process.
-class ServedBoard : public Board {
+class ServedStore : public KeyValueStore {
  public:
-  explicit ServedBoard(std::shared_ptr<StoreServer> server) : server_(std::move(server)) {}
+  explicit ServedStore(std::shared_ptr<StoreServer> server) : server_(std::move(server)) {}
 
   void set(const std::string& key, const std::string& value) override { server_->set(key, value); }
   std::optional<std::string> get(const std::string& key) override { return server_->get(key); }
@@ -25,12 +25,12 @@ class ServedBoard : public Board {
 };
 
 // The other nodes': a connection. A call waits as long as whoever serves the store does not answer:
-// launchers ask through a BackgroundBoard.
-class RemoteBoard : public Board {
+// launchers ask through a BackgroundStore.
+class RemoteStore : public KeyValueStore {
  public:
   // Throws Error(kPeer) that names the address when nobody serves a store there within `timeout`.
-  RemoteBoard(const std::string& host, int port, std::chrono::milliseconds timeout);
-  ~RemoteBoard() override;
+  RemoteStore(const std::string& host, int port, std::chrono::milliseconds timeout);
+  ~RemoteStore() override;
 
   void set(const std::string& key, const std::string& value) override;
   std::optional<std::string> get(const std::string& key) override;

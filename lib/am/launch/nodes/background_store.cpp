@@ -1,4 +1,4 @@
-#include "am/launch/nodes/background_board.h"
+#include "am/launch/nodes/background_store.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -20,37 +20,37 @@ constexpr auto kFarewell = std::chrono::seconds(2);
 
 }  // namespace
 
-struct BackgroundBoard::Shared {
+struct BackgroundStore::Shared {
   struct Request {
     std::string key;
     std::optional<std::string> value;  // to be set; nothing: to be got
   };
 
-  std::shared_ptr<Board> board;
+  std::shared_ptr<KeyValueStore> store;
   std::mutex mutex;  // of all that follows
   std::condition_variable changed;
   std::deque<Request> requests;
   std::set<std::string> asked;  // the keys to be got among the requests: each stands there once
   std::map<std::string, std::string> answers;
-  std::string lost;      // why the board is lost; empty: it is not
+  std::string lost;      // why the store is lost; empty: it is not
   int64_t calls = 0;     // begun
   bool calling = false;  // the last of them has not returned
   bool ending = false;
   bool ended = false;
 
-  void serve(const std::string& beat_key);
+  void serve(const std::string& heartbeat_key);
   void call(Request request, std::unique_lock<std::mutex>& lock);
 };
 
-// The thread's life: until the board is lost, or all is written and nobody is there any more.
-void BackgroundBoard::Shared::serve(const std::string& beat_key) {
-  int64_t beat = 0;
+// The thread's life: until the store is lost, or all is written and nobody is there any more.
+void BackgroundStore::Shared::serve(const std::string& heartbeat_key) {
+  int64_t heartbeat = 0;
   Clock::time_point next_beat = Clock::now();
   std::unique_lock lock(mutex);
   while (lost.empty()) {
     changed.wait_until(lock, next_beat, [this] { return ending || !requests.empty(); });
     if (Clock::now() >= next_beat) {
-      requests.push_back({beat_key, std::to_string(++beat)});
+      requests.push_back({heartbeat_key, std::to_string(++heartbeat)});
       next_beat = Clock::now() + kBeatEvery;
     }
     if (requests.empty() && ending) break;
@@ -63,7 +63,7 @@ void BackgroundBoard::Shared::serve(const std::string& beat_key) {
   changed.notify_all();
 }
 
-void BackgroundBoard::Shared::call(Request request, std::unique_lock<std::mutex>& lock) {
+void BackgroundStore::Shared::call(Request request, std::unique_lock<std::mutex>& lock) {
   ++calls;
   calling = true;
   lock.unlock();
@@ -71,13 +71,13 @@ void BackgroundBoard::Shared::call(Request request, std::unique_lock<std::mutex>
   std::string fault;
   try {
     if (request.value) {
-      board->set(request.key, *request.value);
+      store->set(request.key, *request.value);
     } else {
-      answer = board->get(request.key);
+      answer = store->get(request.key);
     }
   } catch (const std::exception& error) {
     fault = error.what();
-    if (fault.empty()) fault = "the launchers' board is gone";
+    if (fault.empty()) fault = "the launchers' store is gone";
   }
   lock.lock();
   calling = false;
@@ -86,15 +86,16 @@ void BackgroundBoard::Shared::call(Request request, std::unique_lock<std::mutex>
   if (lost.empty()) lost = std::move(fault);
 }
 
-BackgroundBoard::BackgroundBoard(std::shared_ptr<Board> board, std::string beat_key,
+BackgroundStore::BackgroundStore(std::shared_ptr<KeyValueStore> store, std::string heartbeat_key,
                                  Clock::duration patience)
     : shared_(std::make_shared<Shared>()), patience_(patience) {
-  shared_->board = std::move(board);
-  thread_ =
-      std::thread([shared = shared_, beat_key = std::move(beat_key)] { shared->serve(beat_key); });
+  shared_->store = std::move(store);
+  thread_ = std::thread([shared = shared_, heartbeat_key = std::move(heartbeat_key)] {
+    shared->serve(heartbeat_key);
+  });
 }
 
-BackgroundBoard::~BackgroundBoard() {
+BackgroundStore::~BackgroundStore() {
   bool ended = false;
   {
     std::unique_lock lock(shared_->mutex);
@@ -110,14 +111,14 @@ BackgroundBoard::~BackgroundBoard() {
   }
 }
 
-void BackgroundBoard::set(const std::string& key, const std::string& value) {
+void BackgroundStore::set(const std::string& key, const std::string& value) {
   const std::lock_guard lock(shared_->mutex);
   check();
   shared_->requests.push_back({key, value});
   shared_->changed.notify_all();
 }
 
-std::optional<std::string> BackgroundBoard::get(const std::string& key) {
+std::optional<std::string> BackgroundStore::get(const std::string& key) {
   const std::lock_guard lock(shared_->mutex);
   check();
   std::optional<std::string> answer;
@@ -133,7 +134,7 @@ std::optional<std::string> BackgroundBoard::get(const std::string& key) {
 }
 
 // With the lock held.
-void BackgroundBoard::check() {
+void BackgroundStore::check() {
   // Who was stopped or suspended himself must not blame the other end: a look counts for at most
   // one second.
   constexpr Clock::duration kLongestStep = std::chrono::seconds(1);
