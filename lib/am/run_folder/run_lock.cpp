@@ -45,7 +45,7 @@ namespace {
 
 constexpr const char* kLockName = "lock";
 
-struct ParameterView {
+struct LockHolder {
   std::string host;
   int64_t pid = 0;
   std::string boot;
@@ -78,21 +78,21 @@ std::string time_text() {
   return text;
 }
 
-ParameterView myself(const std::string& job) {
+LockHolder myself(const std::string& job) {
   return {host_name(), ::getpid(), boot_id(), process_begin(::getpid()), time_text(), job};
 }
 
-std::string to_text(const ParameterView& holder) {
+std::string to_text(const LockHolder& holder) {
   const Json json = {{"host", holder.host},   {"pid", holder.pid},     {"boot_id", holder.boot},
                      {"begun", holder.begun}, {"since", holder.since}, {"job", holder.job}};
   return dump_json(json, -1) + "\n";
 }
 
 // Nothing for an empty file. What no am-run wrote, or half, is a holder of whom nothing is known.
-std::optional<ParameterView> holder_in(const fs::path& file) {
+std::optional<LockHolder> holder_in(const fs::path& file) {
   const std::string text = read_file(file);
   if (trim(text).empty()) return std::nullopt;
-  ParameterView holder;
+  LockHolder holder;
   try {
     const Json json = Json::parse(text);
     holder.host = json.at("host").get<std::string>();
@@ -102,18 +102,18 @@ std::optional<ParameterView> holder_in(const fs::path& file) {
     holder.since = json.at("since").get<std::string>();
     holder.job = json.at("job").get<std::string>();
   } catch (const Json::exception&) {
-    return ParameterView{};
+    return LockHolder{};
   }
   return holder;
 }
 
-std::string name_of(const ParameterView& holder) {
+std::string name_of(const LockHolder& holder) {
   if (holder.pid == 0) return "a process that has not said who it is";
   return cat("process ", holder.pid, " on ", holder.host);
 }
 
-Error refusal(const fs::path& folder, const std::optional<ParameterView>& holder) {
-  const ParameterView who = holder.value_or(ParameterView{});
+Error refusal(const fs::path& folder, const std::optional<LockHolder>& holder) {
+  const LockHolder who = holder.value_or(LockHolder{});
   const std::string details =
       who.pid == 0 ? "" : cat(", since ", who.since, who.job.empty() ? "" : cat(", job ", who.job));
   return Error(ErrorKind::kPlan,
@@ -157,12 +157,12 @@ bool shows_life(const fs::path& file, std::chrono::milliseconds silence) {
   return false;
 }
 
-bool is_of_this_boot(const ParameterView& holder) {
+bool is_of_this_boot(const LockHolder& holder) {
   return !holder.boot.empty() && holder.boot == boot_id();
 }
 
 // Of this boot.
-bool process_is_there(const ParameterView& holder) {
+bool process_is_there(const LockHolder& holder) {
   return holder.begun != 0 && process_begin(holder.pid) == holder.begun;
 }
 
@@ -175,7 +175,7 @@ KernelLock lock_file(int fd, const fs::path& path, const LockOptions& options) {
   return lock_file(fd, options.aftermath);
 }
 
-bool is_alive(const fs::path& file, const ParameterView& holder, KernelLock lock,
+bool is_alive(const fs::path& file, const LockHolder& holder, KernelLock lock,
               const LockOptions& options) {
   if (!is_of_this_boot(holder)) return shows_life(file, options.silence);
   return lock != KernelLock::kMine && process_is_there(holder);
