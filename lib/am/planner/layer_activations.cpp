@@ -5,8 +5,6 @@
 
 #include "am/base/number.h"
 
-#include "am/base/number.h"
-
 namespace am::planner {
 namespace {
 
