@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "am/base/text.h"
+#include "am/base/units.h"
 #include "am/draw/markup.h"
 
 namespace am::draw {
