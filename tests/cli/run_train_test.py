@@ -210,7 +210,7 @@ class BadInput(RunTest):
         changes = [({"model_type": "mixtral"}, "model_type \"mixtral\""),
                    ({"model_type": "qwen4"}, "model_type \"qwen4\""),
                    ({"rope_scaling": {"rope_type": "yarn", "factor": 2.0}}, "\"yarn\""),
-                   ({"hidden_act": "gelu"}, "hidden_act \"gelu\""),
+                   ({"hidden_act": "relu"}, "hidden_act \"relu\""),
                    ({"attention_dropout": 0.1}, "attention_dropout = 0.1")]
         for change, named in changes:
             with self.subTest(change):

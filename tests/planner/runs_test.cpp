@@ -9,6 +9,7 @@
 #include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/model/family.h"
+#include "am/planner/rules.h"
 
 namespace am::planner {
 namespace {
@@ -42,6 +43,44 @@ TEST_CASE("README names the families that are planned and those that run") {
   CHECK(names_in(planned) == families);
   const auto runs = runnable_families();
   CHECK(names_in(running) == std::set<std::string>(runs.begin(), runs.end()));
+}
+
+TEST_CASE("the rules' texts name every family that runs") {
+  for (const char* id : {"runtime.unsupported", "model.family"}) {
+    const Rule* rule = find_rule(id);
+    REQUIRE(rule != nullptr);
+    for (const std::string_view family : runnable_families()) {
+      INFO(id << ": " << family);
+      CHECK(rule->explain.find(family) != std::string_view::npos);
+    }
+  }
+}
+
+// By the keys of the config that am-run refuses.
+std::set<std::string> limits_of(const std::string& family, const std::string& from,
+                                const std::string& to) {
+  std::string text = read_file(cat(AM_TEST_DATA, "/hf/", family, "/config.json"));
+  const size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  text.replace(at, from.size(), to);
+  Diagnostics found;
+  const auto config = model::parse_config(text, "config.json", found);
+  REQUIRE(config.has_value());
+  std::set<std::string> what;
+  for (const Limit& limit : limits_of_model(*config)) what.insert(limit.what);
+  return what;
+}
+
+TEST_CASE("a config that would be computed wrongly is refused") {
+  using Names = std::set<std::string>;
+  CHECK(limits_of("gemma3_text", "\"vocab_size\"", "\"vocab_size\"").empty());
+  const std::string local = "\"rope_theta\": 10000.0,\n      \"rope_type\": \"";
+  CHECK(limits_of("gemma3_text", local + "default", local + "yarn") ==
+        Names{"a rotary embedding of type \"yarn\""});
+  CHECK(limits_of("gemma3_text", "\"use_bidirectional_attention\": false",
+                  "\"use_bidirectional_attention\": true") == Names{"attention that looks ahead"});
+  CHECK(limits_of("gemma3_text", "gelu_pytorch_tanh", "relu") ==
+        Names{"hidden_activation \"relu\""});
 }
 
 }  // namespace am::planner

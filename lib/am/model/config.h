@@ -78,6 +78,7 @@ struct ModelConfig {
   int hidden_norms = 2;              // norms over hidden_size in a layer
   std::string hidden_act = "silu";
   double attention_dropout = 0.0;  // in training
+  bool bidirectional = false;      // attention looks ahead too (Gemma's embedding models)
   RopeConfig rope;
   std::optional<RopeConfig> local_rope;  // of layers with a window, where it is another (Gemma 3)
   std::vector<bool> rotated_layers;      // by layer; empty: all

@@ -14,7 +14,7 @@ RopeConfig read_rope(ConfigReader& reader, int64_t max_position_embeddings, doub
 
 // Of a family whose layers with a window have a rope of their own: `rope_parameters` by layer type
 // ("full_attention", "sliding_attention"), or in the old spelling `rope_local_base_freq`, unscaled.
-// Fills in `rope` and `local_rope`; read_rope has been there.
+// Fills in `rope` and `local_rope`; Call it after read_rope.
 void read_layer_ropes(ConfigReader& reader, ModelConfig& config);
 
 }  // namespace am::model

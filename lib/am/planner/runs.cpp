@@ -6,6 +6,7 @@
 
 #include "am/base/json.h"
 #include "am/base/text.h"
+#include "am/model/family.h"
 #include "am/model/spec.h"
 
 namespace am::planner {
@@ -13,8 +14,8 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-constexpr std::array kFamilies = {"llama"sv, "mistral"sv,     "qwen2"sv, "qwen3"sv,
-                                  "gemma"sv, "gemma3_text"sv, "olmo2"sv, "smollm3"sv};
+constexpr std::array kFamilies = {"llama"sv,  "mistral"sv,     "qwen2"sv, "qwen3"sv,  "gemma"sv,
+                                  "gemma2"sv, "gemma3_text"sv, "olmo2"sv, "smollm3"sv};
 constexpr std::array kRopeTypes = {"default"sv, "linear"sv, "llama3"sv};
 
 template <typename Names>
@@ -102,27 +103,25 @@ std::vector<Limit> limits_of_model(const model::ModelConfig& config) {
     limits.add("model_type", cat("the text part of a ", config.wrapped_in, " model"), families);
     return limits.take();
   }
-  const model::RopeConfig& rope = config.rope;
-  if (!contains(kRopeTypes, rope.type)) {
-    limits.add(rope_key(config), cat("a rotary embedding of type \"", rope.type, "\""),
-               cat("types that run: ", listed(kRopeTypes)));
+  for (const model::RopeConfig& rope : model::describe(config).ropes) {
+    if (!contains(kRopeTypes, rope.type)) {
+      limits.add(rope_key(config), cat("a rotary embedding of type \"", rope.type, "\""),
+                 cat("types that run: ", listed(kRopeTypes)));
+    }
+    if (rope.rotated_part != 1.0) {
+      limits.add("partial_rotary_factor",
+                 cat("a rotary embedding of a part of the head (", rope.rotated_part, ")"),
+                 "partial_rotary_factor = 1 runs");
+    }
   }
-  if (rope.rotated_part != 1.0) {
-    limits.add("partial_rotary_factor",
-               cat("a rotary embedding of a part of the head (", rope.rotated_part, ")"),
-               "partial_rotary_factor = 1 runs");
+  if (config.bidirectional) {
+    limits.add("use_bidirectional_attention", "attention that looks ahead",
+               "use_bidirectional_attention = false runs");
   }
   if (model::describe(config, 0).activation == model::Activation::kOther) {
-    limits.add("hidden_act", cat("hidden_act \"", config.hidden_act, "\""),
+    const std::string_view key = model::family_of(config).keys.activation;
+    limits.add(key, cat(key, " \"", config.hidden_act, "\""),
                "silu, gelu, gelu_new and gelu_pytorch_tanh run");
-  }
-  if (config.attention_softcap.has_value()) {
-    limits.add("attn_logit_softcapping", "a soft-cap of attention's scores",
-               "attn_logit_softcapping = null runs");
-  }
-  if (config.logit_softcap.has_value()) {
-    limits.add("final_logit_softcapping", "a soft-cap of the logits",
-               "final_logit_softcapping = null runs");
   }
   return limits.take();
 }

@@ -76,6 +76,16 @@ Json layer_kinds(const std::vector<bool>& layers) {
   return text;
 }
 
+void add_rope(const std::string& name, const model::RopeConfig& rope, Json& facts) {
+  facts[name + ".type"] = rope.type;
+  facts[name + ".theta"] = rope.theta;
+  facts[name + ".factor"] = rope.factor;
+  facts[name + ".low_freq_factor"] = rope.low_freq_factor;
+  facts[name + ".high_freq_factor"] = rope.high_freq_factor;
+  facts[name + ".original_max_position_embeddings"] = rope.original_max_position_embeddings;
+  facts[name + ".rotated_part"] = rope.rotated_part;
+}
+
 void add_model(const model::ModelConfig& config, Json& facts) {
   const auto add = [&](const char* name, const auto& value) {
     facts[cat("config.", name)] = value;
@@ -95,14 +105,10 @@ void add_model(const model::ModelConfig& config, Json& facts) {
   add("o_bias", config.o_bias);
   add("mlp_bias", config.mlp_bias);
   add("hidden_act", config.hidden_act);
-  const model::RopeConfig& rope = config.rope;
-  add("rope.type", rope.type);
-  add("rope.theta", rope.theta);
-  add("rope.factor", rope.factor);
-  add("rope.low_freq_factor", rope.low_freq_factor);
-  add("rope.high_freq_factor", rope.high_freq_factor);
-  add("rope.original_max_position_embeddings", rope.original_max_position_embeddings);
-  add("rope.rotated_part", rope.rotated_part);
+  add_rope("config.rope", config.rope, facts);
+  if (config.local_rope) add_rope("config.local_rope", *config.local_rope, facts);
+  if (!config.rotated_layers.empty()) add("rotated_layers", layer_kinds(config.rotated_layers));
+  add("query_scalar", config.query_scalar.value_or(0.0));
   add("sliding_window", config.sliding_window.value_or(0));
   add("window_first_layer", config.window_first_layer);
   add("window_layers", layer_kinds(config.window_layers));

@@ -1,4 +1,5 @@
 // SmolLM3: the Llama decoder, with every fourth layer without rotation.
+#include "am/base/text.h"
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 
@@ -7,14 +8,21 @@ namespace {
 
 constexpr int64_t kNoRopeInterval = 4;
 
-// 1 in no_rope_layers: the layer is rotated.
+// no_rope_layers: 1 where the layer is rotated, for each layer; more entries are passed over.
 void read_rotated_layers(ConfigReader& reader, int64_t interval, ModelConfig& config) {
   const Json& listed = reader.raw("no_rope_layers");
   const auto layers = static_cast<size_t>(config.num_hidden_layers);
-  const bool fits = listed.is_array() && listed.size() == layers;
+  const bool wrong = !listed.is_null() && (!listed.is_array() || listed.size() < layers);
+  if (wrong) {
+    reader.error("model.type", "no_rope_layers",
+                 cat("no_rope_layers must be a list of ", layers, " numbers, one a layer"),
+                 "1: the layer is rotated; 0: it is not");
+  }
   for (size_t layer = 0; layer < layers; ++layer) {
     const bool fourth = (static_cast<int64_t>(layer) + 1) % interval == 0;
-    config.rotated_layers.push_back(fits ? listed[layer] != 0 : !fourth);
+    const bool follows = listed.is_null() || wrong;
+    config.rotated_layers.push_back(follows ? !fourth
+                                            : listed[layer] != 0 && listed[layer] != false);
   }
 }
 
@@ -33,7 +41,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   }
   std::vector<bool> windowed;
   for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
-    windowed.push_back((layer + 1) % interval == 0);
+    windowed.push_back(!config.rotated_layers[static_cast<size_t>(layer)]);
   }
   set_window_layers(config, std::move(windowed));
 }
