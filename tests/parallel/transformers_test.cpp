@@ -83,7 +83,7 @@ void compare(const test::LayoutCase& layout, const std::string& family) {
 
 TEST_CASE("logits, loss and gradients equal transformers'") {
   const std::string family = GENERATE("llama", "mistral", "qwen2", "qwen3", "llama-bias", "gemma",
-                                      "gemma3_text", "olmo2", "smollm3");
+                                      "gemma2", "gemma3_text", "olmo2", "smollm3");
   for (const auto& layout : float32_layouts()) {
     DYNAMIC_SECTION(family << ", " << layout.name) { compare(layout, family); }
   }

@@ -76,6 +76,7 @@ DecoderLayer build_layer(const model::LayerSpec& spec, const std::string& prefix
   attention.norms_span_heads = spec.attention.norms_span_heads;
   attention.head_dim = spec.attention.qk_width;
   attention.scale = spec.attention.scale;
+  attention.softcap = spec.attention.softcap;
   attention.window = spec.attention.window.value_or(0);
   attention.rope = spec.attention.rope;
   layer.mlp.gate_proj = build.linear(Role::kGate);

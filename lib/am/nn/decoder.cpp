@@ -10,6 +10,7 @@
 #include "am/base/text.h"
 #include "am/nn/autocast.h"
 #include "am/nn/build.h"
+#include "am/nn/fused/softcap.h"
 #include "am/nn/runnable.h"
 #include "am/nn/token_check.h"
 #include "am/tensor/memory_meter.h"
@@ -29,7 +30,9 @@ const model::ModelConfig& checked(const model::ModelConfig& config) {
 }  // namespace
 
 Decoder::Decoder(const model::ModelConfig& config, const model::Inventory& inventory)
-    : config_(checked(config)), embedding_scale_(inventory.spec.embedding_scale) {
+    : config_(checked(config)),
+      embedding_scale_(inventory.spec.embedding_scale),
+      logit_softcap_(inventory.spec.logit_softcap) {
   for (const model::RopeSpec& rope : inventory.spec.ropes) {
     ropes_.push_back({rope_inverse_frequencies(rope, config.head_dim), {}, {}});
   }
@@ -92,10 +95,10 @@ at::Tensor Decoder::leave(size_t use, at::Tensor x) const {
 
 void Decoder::place(int64_t length, const at::Tensor& positions_BT, const at::Tensor& like) {
   const tensor::MemoryUse use(tensor::TensorUse::kOther);
-  unrotated_.allowed = at::Tensor();
+  unrotated_.document_BT = at::Tensor();
   if (positions_BT.defined() && !ignores_packing_ && positions_BT.size(1) > 1) {
     const at::Tensor later_BT = positions_BT.narrow(1, 1, positions_BT.size(1) - 1);
-    if (later_BT.eq(0).any().item<bool>()) unrotated_.allowed = documents_mask(positions_BT);
+    if (later_BT.eq(0).any().item<bool>()) unrotated_.document_BT = documents(positions_BT);
   }
   for (Rope& rope : ropes_) {
     const at::Tensor& cos_TK = rope.table.cos_TK;
@@ -107,7 +110,7 @@ void Decoder::place(int64_t length, const at::Tensor& positions_BT, const at::Te
       rope.table = {made.cos_TK.to(like.device()), made.sin_TK.to(like.device())};
     }
     rope.placed = positions_BT.defined() ? gather_rotation(rope.table, positions_BT) : rope.table;
-    rope.placed.allowed = unrotated_.allowed;
+    rope.placed.document_BT = unrotated_.document_BT;
   }
 }
 
@@ -143,7 +146,8 @@ at::Tensor Decoder::operator()(const at::Tensor& ids_BT, const at::Tensor& posit
   x_BTD = leave(use, norm_(enter(use, x_BTD)));
   const at::Tensor head_input = enter(++use, x_BTD);
   const tensor::MemoryUse memory(tensor::TensorUse::kLogits);
-  return leave(use, lm_head_(head_input));
+  const at::Tensor logits = lm_head_(head_input);
+  return leave(use, logit_softcap_ ? fused::soft_cap(logits, *logit_softcap_) : logits);
 }
 
 }  // namespace am::nn

@@ -99,6 +99,7 @@ class Decoder {
   std::vector<Rope> ropes_;  // of model::DecoderSpec::ropes
   Rotation unrotated_;       // of the batch, for layers that do not rotate
   double embedding_scale_ = 1.0;
+  std::optional<double> logit_softcap_;
 };
 
 }  // namespace am::nn

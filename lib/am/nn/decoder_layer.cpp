@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "am/nn/attention/blocked.h"
 #include "am/nn/fused/gated.h"
 
 namespace am::nn {
@@ -16,12 +17,6 @@ at::Tensor split_heads(const at::Tensor& x, int64_t head_dim) {
   return x.view({x.size(0), x.size(1), -1, head_dim}).transpose(1, 2);
 }
 
-// [T, T], true where position t may look at s: t - window < s <= t.
-at::Tensor window_mask(int64_t length, int64_t window, at::Device device) {
-  const at::Tensor all = at::ones({length, length}, at::TensorOptions(at::kBool).device(device));
-  return all.tril().logical_and(all.triu(1 - window));
-}
-
 bool trains(const Linear& linear) {
   return linear.weight->value.requires_grad() ||
          (linear.bias && linear.bias->value.requires_grad());
@@ -29,7 +24,7 @@ bool trains(const Linear& linear) {
 
 bool trains(const Norm& norm) { return norm.weight && norm.weight->value.requires_grad(); }
 
-// Behind frozen layers a layer's input needs no gradient, and its parameters do.
+// After frozen layers the input needs no gradient, but the parameters may.
 bool trains(const DecoderLayer& layer) {
   const Attention& attention = layer.self_attn;
   const FeedForward& mlp = layer.mlp;
@@ -101,7 +96,7 @@ class LayerPass {
     const Segment run = [&layer = layer_](const Tensors& in, Products&) -> Tensors {
       return {in[0] + layer.post_attention_norm(layer.self_attn.o_proj(in[1]))};
     };
-    // A norm behind a product saves it.
+    // A norm after a projection saves what that gave.
     const bool again = layer_.post_attention_norm.weight && repeats(Saved::kOtherNorms);
     if (again) return checkpoint(run, {of_x[0], mixed_BTX}, trains(layer_))[0];
     Products none;
@@ -163,16 +158,20 @@ at::Tensor Attention::mix(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,
                           const at::Tensor& v_BTX, const Rotation& rotation) const {
   const at::Tensor v_BGTK = split_heads(v_BTX, head_dim);
   const int64_t length = q_BHTK.size(2);
-  const bool windowed = window > 0 && window < length;
-  std::optional<at::Tensor> mask;
-  if (windowed) mask = window_mask(length, window, q_BHTK.device());
-  if (rotation.allowed.defined()) {
-    mask = mask ? mask->logical_and(rotation.allowed) : rotation.allowed;
+  const bool cut = window > 0 && window < length;
+  at::Tensor mixed_BHTK;
+  if (cut || softcap || rotation.document_BT.defined()) {
+    mixed_BHTK = blocked_attention(q_BHTK, k_BGTK, v_BGTK,
+                                   {.scale = scale,
+                                    .softcap = softcap,
+                                    .window = cut ? window : 0,
+                                    .document_BT = rotation.document_BT});
+  } else {
+    const bool grouped = q_BHTK.size(1) != k_BGTK.size(1);
+    mixed_BHTK = at::scaled_dot_product_attention(q_BHTK, k_BGTK, v_BGTK, /*attn_mask=*/{},
+                                                  /*dropout_p=*/0.0, /*is_causal=*/true, scale,
+                                                  /*enable_gqa=*/grouped);
   }
-  const bool grouped = q_BHTK.size(1) != k_BGTK.size(1);
-  const at::Tensor mixed_BHTK = at::scaled_dot_product_attention(
-      q_BHTK, k_BGTK, v_BGTK, mask, /*dropout_p=*/0.0, /*is_causal=*/!mask.has_value(), scale,
-      /*enable_gqa=*/grouped);
   return mixed_BHTK.transpose(1, 2).reshape({q_BHTK.size(0), length, q_BHTK.size(1) * head_dim});
 }
 

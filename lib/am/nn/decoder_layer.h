@@ -14,6 +14,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "am/nn/checkpoint.h"
 #include "am/nn/layers.h"
@@ -27,9 +28,10 @@ struct Attention {
   Norm q_norm, k_norm;
   bool norms_span_heads = false;  // all heads are normalised together, not each
   int64_t head_dim = 0;
-  double scale = 1.0;  // of the scores
-  int64_t window = 0;  // positions looked back at, itself included; 0: all
-  int rope = 0;        // index into model::DecoderSpec::ropes; -1: heads are not rotated
+  double scale = 1.0;                  // of the scores
+  std::optional<double> softcap = {};  // c: scores become c * tanh(score / c)
+  int64_t window = 0;                  // positions looked back at, itself included; 0: all
+  int rope = 0;  // index into model::DecoderSpec::ropes; -1: heads are not rotated
 
   // Heads are counted from the projections' own sizes, so a tensor-parallel slice computes its
   // heads. One of q_BTX and k_BTX with its norm (which may have no weight) -> BHTK, rotated.

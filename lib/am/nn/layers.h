@@ -59,7 +59,7 @@ struct Embedding {
   at::Tensor operator()(const at::Tensor& ids) const;
 };
 
-// RMSNorm of one of the three kinds.
+// RMSNorm, of one of its three kinds (not kLayer).
 struct Norm {
   std::string name;
   ParameterPtr weight;  // [D]; null: the identity

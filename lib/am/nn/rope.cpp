@@ -59,11 +59,7 @@ Rotation gather_rotation(const Rotation& table, const at::Tensor& positions_BT) 
   return {gather(table.cos_TK), gather(table.sin_TK)};
 }
 
-at::Tensor documents_mask(const at::Tensor& positions_BT) {
-  const at::Tensor document_BT = positions_BT.eq(0).cumsum(1);
-  const at::Tensor same_BTT = document_BT.unsqueeze(2).eq(document_BT.unsqueeze(1));
-  return same_BTT.tril().unsqueeze(1);
-}
+at::Tensor documents(const at::Tensor& positions_BT) { return positions_BT.eq(0).cumsum(1); }
 
 at::Tensor rotate(const at::Tensor& x_BHTK, const Rotation& rotation) {
   if (!rotation.cos_TK.defined()) return x_BHTK;

@@ -20,9 +20,8 @@ at::Tensor rope_inverse_frequencies(const model::RopeConfig& rope, int64_t head_
 struct Rotation {
   at::Tensor cos_TK;
   at::Tensor sin_TK;
-  // [B, 1, T, T], true where position t may look at s: where sequences are packed. Undefined: all
-  // before it.
-  at::Tensor allowed = {};
+  // The document of each token (int64), where sequences are packed. Undefined: one document.
+  at::Tensor document_BT = {};
 };
 
 // For positions first .. first + count - 1, on the device of the frequencies.
@@ -32,9 +31,8 @@ Rotation make_rotation(const at::Tensor& inverse_frequencies, int64_t first, int
 // The same for positions_BT (int64), each below `table`'s length.
 Rotation gather_rotation(const Rotation& table, const at::Tensor& positions_BT);
 
-// [B, 1, T, T], true where s is in t's document and not after it: a document begins at each
-// position 0.
-at::Tensor documents_mask(const at::Tensor& positions_BT);
+// The number of each token's document, int64: a document begins at each position 0.
+at::Tensor documents(const at::Tensor& positions_BT);
 
 // x_BHTK, rotated; as it is where the rotation is undefined.
 at::Tensor rotate(const at::Tensor& x_BHTK, const Rotation& rotation);

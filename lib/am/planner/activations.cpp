@@ -95,6 +95,11 @@ double logits_bytes(const ActivationContext& context, double vocabulary) {
          (context.product_bytes + (casts ? context.output_bytes : 0.0));
 }
 
+double capped_logits_bytes(const ActivationContext& context, const model::ModelConfig& config,
+                           double vocabulary) {
+  return config.logit_softcap ? logits_gradient_bytes(context, vocabulary) : 0.0;
+}
+
 double logits_gradient_bytes(const ActivationContext& context, double vocabulary) {
   return context.tokens * vocabulary * context.product_bytes;
 }

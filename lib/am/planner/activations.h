@@ -65,6 +65,9 @@ double final_norm_activations(const ActivationContext& context, const model::Mod
 // Logits from the head's output to the gradient that the head's backward begins with, at their
 // peak. `vocabulary` is this rank's slice.
 double logits_bytes(const ActivationContext& context, double vocabulary);
+// What a soft-cap keeps beside them until then; 0 where the model has none.
+double capped_logits_bytes(const ActivationContext& context, const model::ModelConfig& config,
+                           double vocabulary);
 // What of them is left when the head's own backward begins: the gradient, as the head computed.
 double logits_gradient_bytes(const ActivationContext& context, double vocabulary);
 

@@ -32,8 +32,8 @@ struct JobFile {
   CudaProbe why_no_cuda = {};  // null: the job needs no backend (a dry run)
 };
 
-// Nothing when the loader, a rule, or what this version runs (runs.h) is against it; `found` then
-// says all of it. Throws Error(kIo) when the file cannot be read.
+// Nothing when the loader, a rule, or what this version runs (runs.h) reports an error; `found`
+// has all of them. Throws Error(kIo) when the file cannot be read.
 std::optional<Job> open_job(const JobFile& from, Diagnostics& found);
 
 // Of a plan and a config that a program has, for a world of this size. Throws Error(kPlan) with the

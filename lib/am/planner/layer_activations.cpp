@@ -105,9 +105,6 @@ void LayerActivations::measure_attention() {
   at(Saved::kHeads) = N * (w.query + w.key + w.value + w.latent) * p;
   at(Saved::kAttentionOutput) = N * w.out * p;
   at(Saved::kAttentionStatistics) = N * w.query / head_width * 4.0;
-  const bool windowed =
-      attention.window.has_value() && as_double(*attention.window) < context_.sequence;
-  if (windowed) at(Saved::kWindowMask) = context_.sequence * context_.sequence * p;
   if (!layer_.has(Role::kQueryNorm)) return;
   const double normed = attention.norms_span_heads ? 2.0 * N : N * (w.query + w.key) / head_width;
   const double width = N * (w.query + w.key) / normed;

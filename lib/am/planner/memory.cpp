@@ -136,7 +136,8 @@ class Walk {
     }
     const double head = vocabulary_ * static_cast<double>(config_.hidden_size);
     now_.activations += cast_weights_bytes(context_, head);
-    now_.logits = logits_bytes(context_, vocabulary_);
+    now_.logits =
+        logits_bytes(context_, vocabulary_) + capped_logits_bytes(context_, config_, vocabulary_);
     record_moment("backward of the loss", "", "", now_);
     now_.logits = logits_gradient_bytes(context_, vocabulary_);
   }

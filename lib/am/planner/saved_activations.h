@@ -24,7 +24,6 @@ enum class Saved : uint8_t {
   kHeadNorms,
   kAttentionOutput,
   kAttentionStatistics,  // a logarithm for each token and head
-  kWindowMask,
   kSumAfterAttention,
   kFeedForwardNormOutput,
   kFeedForwardInput,  // what gate and up multiply
@@ -45,8 +44,11 @@ class SavedSet {
     for (const Saved each : saved) bits_ |= bit(each);
   }
   constexpr bool has(Saved saved) const { return (bits_ & bit(saved)) != 0; }
+  constexpr SavedSet with(SavedSet more) const { return SavedSet(bits_ | more.bits_); }
+  constexpr SavedSet without(SavedSet less) const { return SavedSet(bits_ & ~less.bits_); }
 
  private:
+  constexpr explicit SavedSet(uint32_t bits) : bits_(bits) {}
   static constexpr uint32_t bit(Saved saved) { return uint32_t{1} << static_cast<unsigned>(saved); }
 
   uint32_t bits_ = 0;
@@ -56,14 +58,15 @@ static_assert(kSavedKinds <= 32);
 // What a mode keeps of a layer. Off: all that autograd would save.
 //
 // Full keeps the layer's input. Backward computes everything again but the down projection, whose
-// output it does not need.
+// output it does not need (it does where a norm reads that output: Gemma 2 and 3, OLMo 2).
 //
 // Selective keeps the layer's input; queries, keys and values as attention takes them (and before
 // their norms, in families that have those); attention's output and statistics; the sum after
 // attention; and the gate's product. Backward computes again the norms, the rotation where it
 // follows a norm, the up projection and the activation. So each matrix product but one in seven is
-// multiplied once, and no attention twice. PyTorch's per-operator policies keep every second
-// product instead, about as many bytes.
+// multiplied once, and no attention twice; where norms read what projections give, three in seven
+// are multiplied again. PyTorch's per-operator policies keep every second product instead, about as
+// many bytes.
 //
 // Mlp keeps all that autograd saves outside the feed-forward, and the feed-forward's input: what
 // NeMo AutoModel's first releases wrapped.

@@ -55,7 +55,7 @@ class NodeRendezvous {
   std::optional<std::string> heartbeat_of(int64_t node);
 
   void raise_abort();
-  // The node that rang it.
+  // The node that raised it.
   std::optional<int64_t> aborting_node();
 
   void publish(const NodeReport& report) { publish_for(node_rank_, report); }

@@ -3,9 +3,11 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <cmath>
 #include <tuple>
 #include <type_traits>
 
+#include "am/base/error.h"
 #include "am/nn/fused/dispatch.h"
 #include "am/nn/fused/tensors.h"
 
@@ -229,6 +231,7 @@ struct Norm : torch::autograd::Function<Norm> {
 }  // namespace
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, NormKind kind) {
+  AM_ASSERT(kind != NormKind::kLayer, "a LayerNorm is no RMSNorm");
   if (x.scalar_type() == weight.scalar_type() || kind != NormKind::kRms) {
     return Norm::apply(x, weight, eps, kind);
   }

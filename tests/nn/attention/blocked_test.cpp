@@ -1,0 +1,123 @@
+// Attention by blocks against the scores in full: values, gradients, and what is kept.
+#include "am/nn/attention/blocked.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <catch2/catch.hpp>
+#include <limits>
+#include <vector>
+
+#include "support/live_bytes.h"
+
+namespace am {
+namespace {
+
+struct HeadShape {
+  int64_t batch, heads, key_heads, length, width, value_width;
+};
+
+at::Tensor in_full(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK, const at::Tensor& v_BGTV,
+                   const nn::Look& look) {
+  const auto wide = q_BHTK.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  const int64_t repeats = q_BHTK.size(1) / k_BGTK.size(1), length = q_BHTK.size(2);
+  const at::Tensor k = k_BGTK.to(wide).repeat_interleave(repeats, 1);
+  const at::Tensor v = v_BGTV.to(wide).repeat_interleave(repeats, 1);
+  at::Tensor scores = at::matmul(q_BHTK.to(wide), k.transpose(2, 3)) * look.scale;
+  if (look.softcap) scores = (scores / *look.softcap).tanh() * *look.softcap;
+  const at::Tensor all = at::ones({length, length}, at::kBool);
+  at::Tensor seen = all.tril();
+  if (look.window > 0) seen = seen.logical_and(all.triu(1 - look.window));
+  if (look.document_BT.defined()) {
+    const at::Tensor same =
+        look.document_BT.unsqueeze(2).eq(look.document_BT.unsqueeze(1)).unsqueeze(1);
+    seen = seen.logical_and(same);
+  }
+  scores = scores.masked_fill(seen.logical_not(), -std::numeric_limits<double>::infinity());
+  return at::matmul(scores.softmax(-1), v).to(q_BHTK.scalar_type());
+}
+
+struct Attended {
+  at::Tensor value;
+  std::vector<at::Tensor> gradients;
+};
+
+template <typename Attention>
+Attended attend(const Attention& attention, const std::vector<at::Tensor>& inputs,
+                const nn::Look& look) {
+  std::vector<at::Tensor> leaves;
+  for (const at::Tensor& input : inputs) leaves.push_back(input.detach().requires_grad_(true));
+  Attended outcome;
+  outcome.value = attention(leaves[0], leaves[1], leaves[2], look);
+  const at::Tensor entering =
+      at::arange(outcome.value.numel(), at::kDouble).cos().view(outcome.value.sizes());
+  torch::autograd::backward({outcome.value}, {entering.to(outcome.value.scalar_type())});
+  for (const at::Tensor& leaf : leaves) outcome.gradients.push_back(leaf.grad());
+  return outcome;
+}
+
+void check_near(const at::Tensor& a, const at::Tensor& b, double allowed) {
+  REQUIRE(a.sizes() == b.sizes());
+  REQUIRE(a.scalar_type() == b.scalar_type());
+  const double most = b.to(at::kDouble).abs().max().item<double>();
+  const at::Tensor difference = (a.to(at::kDouble) - b.to(at::kDouble)).abs().max();
+  CHECK(difference.item<double>() <= allowed * std::max(most, 1e-1));
+}
+
+void compare_with_full(const HeadShape& shape, at::ScalarType dtype, const nn::Look& look) {
+  INFO(at::toString(dtype) << " T " << shape.length << " H " << shape.heads << " window "
+                           << look.window << " soft-cap " << look.softcap.value_or(0.0)
+                           << (look.document_BT.defined() ? " documents" : ""));
+  const auto heads = [&](int64_t count, int64_t width) {
+    return at::randn({shape.batch, shape.length, count, width}).to(dtype).transpose(1, 2);
+  };
+  const std::vector<at::Tensor> inputs = {heads(shape.heads, shape.width),
+                                          heads(shape.key_heads, shape.width),
+                                          heads(shape.key_heads, shape.value_width)};
+  const Attended ours = attend(nn::blocked_attention, inputs, look);
+  const Attended full = attend(in_full, inputs, look);
+  const double allowed = dtype == at::kDouble ? 1e-12 : dtype == at::kFloat ? 1e-5 : 3e-2;
+  check_near(ours.value, full.value, allowed);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    INFO("gradient of "
+         << "qkv"[i]);
+    check_near(ours.gradients[i], full.gradients[i], allowed);
+  }
+}
+
+// Documents of seven tokens in the first sequence, of one token and the rest in the others.
+at::Tensor packed(const HeadShape& shape) {
+  const at::Tensor document_BT = at::ones({shape.batch, shape.length}, at::kLong);
+  document_BT.select(0, 0).copy_(at::arange(shape.length).div(7, "floor"));
+  document_BT.select(1, 0).zero_();
+  return document_BT;
+}
+
+}  // namespace
+
+TEST_CASE("attention by blocks is attention in full") {
+  at::manual_seed(11);
+  // Within a block, on its edge, over three blocks; grouped heads; values of another width.
+  const auto shape = GENERATE(HeadShape{2, 4, 2, 7, 8, 8}, HeadShape{1, 2, 2, 128, 4, 4},
+                              HeadShape{2, 6, 2, 300, 4, 6});
+  const auto dtype = GENERATE(at::kFloat, at::kDouble, at::kBFloat16);
+  for (const int64_t window : {0, 1, 5, 129, 1000}) {
+    compare_with_full(shape, dtype, {.scale = 0.3, .window = window});
+  }
+  compare_with_full(shape, dtype, {.scale = 0.3, .softcap = 0.7});
+  compare_with_full(shape, dtype, {.scale = 0.3, .document_BT = packed(shape)});
+  compare_with_full(shape, dtype,
+                    {.scale = 0.3, .softcap = 0.7, .window = 5, .document_BT = packed(shape)});
+}
+
+TEST_CASE("attention by blocks keeps its inputs, its output and a number a query") {
+  const auto leaf = [](int64_t heads) {
+    return at::randn({2, 300, heads, 8}).transpose(1, 2).requires_grad_(true);
+  };
+  const at::Tensor q = leaf(4), k = leaf(2), v = leaf(2);
+  const test::LiveBytes live;
+  const at::Tensor out = nn::blocked_attention(q, k, v, {.scale = 0.5, .window = 50});
+  CHECK(live.count() == 2 * 300 * 4 * (8 + 1) * 4);
+}
+
+}  // namespace am
