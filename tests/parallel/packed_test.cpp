@@ -43,7 +43,7 @@ double logits_apart(const std::string& family, int64_t world, const std::string&
 }  // namespace
 
 TEST_CASE("packed sequences give transformers' logits") {
-  const std::string family = GENERATE("llama", "mistral");
+  const std::string family = GENERATE("llama", "mistral", "gemma3_text", "smollm3");
   const std::string patched = "[strategy]\npatch_is_packed_sequence = true\n";
   const std::string tp = "tp_size = 2\n[strategy]\nsequence_parallel = true\n";
   CHECK(logits_apart(family, 1, "[strategy]\n", "logits") < 1e-5);
