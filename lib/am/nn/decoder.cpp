@@ -125,7 +125,7 @@ planner::SavedSet Decoder::kept_by(size_t layer) const {
 }
 
 at::Tensor Decoder::embed(const at::Tensor& ids_BT) const {
-  const at::Tensor x_BTD = embed_tokens_(ids_BT);
+  at::Tensor x_BTD = embed_tokens_(ids_BT);
   if (embedding_scale_ == 1.0) return x_BTD;
   // The factor is a value of the computation's dtype, as in Hugging Face's models.
   return x_BTD * at::scalar_tensor(embedding_scale_, x_BTD.scalar_type()).item();

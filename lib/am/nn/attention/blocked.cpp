@@ -131,7 +131,7 @@ struct Blocked : torch::autograd::Function<Blocked> {
                        context->saved_data["window"].toInt(), saved[5]};
     const at::Tensor &q_BHTK = saved[0], &k_BGTK = saved[1], &v_BGTV = saved[2];
     const AutocastScope plain({q_BHTK.device().type(), std::nullopt});
-    const at::Tensor of_out_BHTV = gradients[0];
+    const at::Tensor& of_out_BHTV = gradients[0];
     const at::Tensor out_BHTV = saved[3].transpose(1, 2);
     const Scores scores(q_BHTK, k_BGTK, look);
     const int64_t batch = q_BHTK.size(0), groups = scores.groups();
