@@ -77,11 +77,11 @@ class Scores {
     const at::Tensor query = at::arange(block.row, block.row + block.rows, integers).unsqueeze(1);
     const at::Tensor key = at::arange(block.first, block.first + block.keys, integers).unsqueeze(0);
     at::Tensor hidden = key.gt(query);
-    if (look_.window > 0) hidden = hidden.logical_or(key.le(query - look_.window));
+    if (look_.window > 0) hidden = hidden.bitwise_or(key.le(query - look_.window));
     if (!look_.document_BT.defined()) return hidden;
     const at::Tensor own = look_.document_BT.narrow(1, block.row, block.rows).unsqueeze(2);
     const at::Tensor other = look_.document_BT.narrow(1, block.first, block.keys).unsqueeze(1);
-    return hidden.logical_or(own.ne(other)).unsqueeze(1).unsqueeze(1);
+    return hidden.bitwise_or(own.ne(other)).unsqueeze(1).unsqueeze(1);
   }
 
   const at::Tensor& q_;
