@@ -146,8 +146,9 @@ at::Tensor Decoder::operator()(const at::Tensor& ids_BT, const at::Tensor& posit
   x_BTD = leave(use, norm_(enter(use, x_BTD)));
   const at::Tensor head_input = enter(++use, x_BTD);
   const tensor::MemoryUse memory(tensor::TensorUse::kLogits);
-  const at::Tensor logits = lm_head_(head_input);
-  return leave(use, logit_softcap_ ? fused::soft_cap(logits, *logit_softcap_) : logits);
+  const at::Tensor logits = leave(use, lm_head_(head_input));
+  // Outside of the head's unit: its backward ends before the head's parameters are gathered.
+  return logit_softcap_ ? fused::soft_cap(logits, *logit_softcap_) : logits;
 }
 
 }  // namespace am::nn
