@@ -1,11 +1,11 @@
 // The fused operators against the composites of ATen's operators: values and gradients, over
 // shapes, dtypes and strides; and what they keep until backward.
+#include "support/operators.h"
+
 #include <ATen/ATen.h>
-#include <torch/csrc/autograd/autograd.h>
 
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <functional>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
@@ -21,8 +21,10 @@ namespace am {
 namespace {
 
 namespace fused = nn::fused;
-using Tensors = std::vector<at::Tensor>;
-using Operator = std::function<at::Tensor(const Tensors&)>;
+using test::check_close;
+using test::Operator;
+using test::run;
+using test::Tensors;
 
 constexpr double kEps = 1e-5;
 constexpr auto kSilu = model::Activation::kSilu;
@@ -41,42 +43,12 @@ double tolerance(at::ScalarType dtype) {
   }
 }
 
-// Relative to the largest value, which is what sums of rounded terms keep; where terms of the size
-// of one cancel, to a hundredth.
-void check_close(const at::Tensor& a, const at::Tensor& b, double allowed) {
-  REQUIRE(a.sizes() == b.sizes());
-  REQUIRE(a.scalar_type() == b.scalar_type());
-  if (a.numel() == 0) return;
-  const at::Tensor difference = (a.to(at::kDouble) - b.to(at::kDouble)).abs().max();
-  const double scale = std::max(1e-2, b.to(at::kDouble).abs().max().item<double>());
-  CHECK(difference.item<double>() <= allowed * scale);
-}
-
-struct Evaluated {
-  at::Tensor value;
-  Tensors gradients;
-};
-
-Evaluated run(const Operator& operation, const Tensors& inputs, const at::Tensor& weights) {
-  Tensors leaves;
-  for (const at::Tensor& input : inputs) {
-    leaves.push_back(input.is_floating_point() ? input.detach().requires_grad_(true) : input);
-  }
-  Evaluated evaluated;
-  evaluated.value = operation(leaves);
-  torch::autograd::backward({evaluated.value}, {weights.expand_as(evaluated.value)});
-  for (const at::Tensor& leaf : leaves) {
-    if (leaf.is_floating_point()) evaluated.gradients.push_back(leaf.grad());
-  }
-  return evaluated;
-}
-
 // `shape_of_output` for the gradient that enters.
 void compare(const Operator& ours, const Operator& composite, const Tensors& inputs,
              at::IntArrayRef shape_of_output) {
   const at::Tensor entering = at::randn(shape_of_output, inputs[0].options());
-  const Evaluated a = run(ours, inputs, entering);
-  const Evaluated b = run(composite, inputs, entering);
+  const test::Outcome a = run(ours, inputs, entering);
+  const test::Outcome b = run(composite, inputs, entering);
   const double allowed = tolerance(inputs[0].scalar_type());
   check_close(a.value, b.value, allowed);
   for (size_t i = 0; i < a.gradients.size(); ++i) {
@@ -86,12 +58,18 @@ void compare(const Operator& ours, const Operator& composite, const Tensors& inp
   }
 }
 
-at::Tensor composite_norm(const Tensors& in) {
-  const auto wide = in[0].scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+// kRms rounds before the scale, the others after it.
+at::Tensor composite_norm(const Tensors& in, model::NormKind kind = model::NormKind::kRms) {
+  const auto dtype = in[0].scalar_type();
+  const auto wide = dtype == at::kDouble ? at::kDouble : at::kFloat;
   const at::Tensor x = in[0].to(wide);
   const at::Tensor normal = x * (x.square().mean(-1, true) + kEps).rsqrt();
-  return in[1] * normal.to(in[0].scalar_type());
+  if (kind == model::NormKind::kRms) return in[1] * normal.to(dtype);
+  const double added = kind == model::NormKind::kRmsPlusOne ? 1.0 : 0.0;
+  return (normal * (in[1].to(wide) + added)).to(dtype);
 }
+
+at::Tensor plain_norm(const Tensors& in) { return composite_norm(in); }
 
 at::Tensor composite_rotation(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
   const int64_t half = x.size(-1) / 2;
@@ -126,11 +104,11 @@ TEST_CASE("fused rms norm is the composite one") {
       INFO(at::toString(dtype) << " " << at::IntArrayRef(shape));
       const at::Tensor x = (at::randn(shape) * 3.0).to(dtype);
       const at::Tensor weight = at::randn({shape.back()}).to(dtype);
-      compare([](const Tensors& in) { return fused::rms_norm(in[0], in[1], kEps); }, composite_norm,
+      compare([](const Tensors& in) { return fused::rms_norm(in[0], in[1], kEps); }, plain_norm,
               {x, weight}, shape);
     }
     const at::Tensor strided = at::randn({6, 4, 10}).to(dtype).transpose(0, 1);
-    compare([](const Tensors& in) { return fused::rms_norm(in[0], in[1], kEps); }, composite_norm,
+    compare([](const Tensors& in) { return fused::rms_norm(in[0], in[1], kEps); }, plain_norm,
             {strided, at::randn({10}).to(dtype)}, strided.sizes());
   }
 }
@@ -139,14 +117,7 @@ TEST_CASE("fused rms norm of the other kinds is the composite one") {
   using model::NormKind;
   at::manual_seed(1);
   const auto kind = GENERATE(NormKind::kRmsWide, NormKind::kRmsPlusOne);
-  // Rounded once, after the scale.
-  const Operator composite = [kind](const Tensors& in) {
-    const auto wide = in[0].scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-    const at::Tensor x = in[0].to(wide);
-    const at::Tensor normal = x * (x.square().mean(-1, true) + kEps).rsqrt();
-    const at::Tensor scale = in[1].to(wide) + (kind == NormKind::kRmsPlusOne ? 1.0 : 0.0);
-    return (normal * scale).to(in[0].scalar_type());
-  };
+  const Operator composite = [kind](const Tensors& in) { return composite_norm(in, kind); };
   const Operator ours = [kind](const Tensors& in) {
     return fused::rms_norm(in[0], in[1], kEps, kind);
   };
@@ -276,11 +247,12 @@ TEST_CASE("cross-entropy of slices is that of the whole") {
       }
       sums = {maximum, (logits - maximum.unsqueeze(-1)).exp().sum(-1), label};
     };
-    const Evaluated whole = run([&](const Tensors& in) { return composite_loss(in[0], labels); },
-                                {logits}, at::ones({}, logits.options()));
+    const test::Outcome whole =
+        run([&](const Tensors& in) { return composite_loss(in[0], labels); }, {logits},
+            at::ones({}, logits.options()));
     for (const auto& [first, size] : slices) {
       const fused::LabelRange range = {first, -100};
-      const Evaluated part = run(
+      const test::Outcome part = run(
           [&](const Tensors& in) {
             return fused::cross_entropy_sum(in[0], labels, range, combine);
           },
@@ -367,7 +339,7 @@ TEST_CASE("swiglu with the product behind it has the bits of the two") {
     const Tensors inputs = {at::randn({2, 3, 33}).to(dtype), at::randn({2, 3, 33}).to(dtype),
                             at::randn({9, 33}).to(dtype), at::randn({9}).to(dtype)};
     const at::Tensor entering = at::randn({2, 3, 9}).to(dtype);
-    const Evaluated a = run(both, inputs, entering), b = run(apart, inputs, entering);
+    const test::Outcome a = run(both, inputs, entering), b = run(apart, inputs, entering);
     CHECK(at::equal(a.value, b.value));
     for (size_t i = 0; i < inputs.size(); ++i) CHECK(at::equal(a.gradients[i], b.gradients[i]));
   }

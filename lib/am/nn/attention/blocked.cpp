@@ -49,8 +49,10 @@ class Scores {
   at::Tensor queries(const Block& block) const {
     return grouped(q_.narrow(2, block.row, block.rows), groups(), dtype_);
   }
-  at::Tensor keys(const Block& block) const {
-    return grouped(k_.narrow(2, block.first, block.keys), groups(), dtype_);
+  at::Tensor keys(const Block& block) const { return seen(k_, block); }
+  // The rows of keys or values that the block may see.
+  at::Tensor seen(const at::Tensor& x_BGTX, const Block& block) const {
+    return grouped(x_BGTX.narrow(2, block.first, block.keys), groups(), dtype_);
   }
 
   struct Made {
@@ -109,15 +111,13 @@ struct Blocked : torch::autograd::Function<Blocked> {
       const at::Tensor most = p.amax(-1, /*keepdim=*/true);
       p.sub_(most).exp_();
       const at::Tensor sum = p.sum(-1, /*keepdim=*/true);
-      const at::Tensor v =
-          grouped(v_BGTV.narrow(2, block.first, block.keys), scores.groups(), scores.dtype());
-      const at::Tensor out = at::bmm(p, v).div_(sum);
+      const at::Tensor out = at::bmm(p, scores.seen(v_BGTV, block)).div_(sum);
       out_BTHV.narrow(1, block.row, block.rows)
           .copy_(ungrouped(out, batch, block.rows).transpose(1, 2));
       lse_BHT.narrow(2, block.row, block.rows)
           .copy_(ungrouped(most + sum.log(), batch, block.rows).squeeze(-1));
     });
-    context->save_for_backward({q_BHTK, k_BGTK, v_BGTV, out_BTHV, lse_BHT, look.document_BT});
+    context->save_for_backward({q_BHTK, k_BGTK, v_BGTV, lse_BHT, look.document_BT});
     context->saved_data["scale"] = look.scale;
     context->saved_data["softcap"] = look.softcap;
     context->saved_data["window"] = look.window;
@@ -128,11 +128,10 @@ struct Blocked : torch::autograd::Function<Blocked> {
     const variable_list saved = context->get_saved_variables();
     const Look look = {context->saved_data["scale"].toDouble(),
                        context->saved_data["softcap"].toOptional<double>(),
-                       context->saved_data["window"].toInt(), saved[5]};
+                       context->saved_data["window"].toInt(), saved[4]};
     const at::Tensor &q_BHTK = saved[0], &k_BGTK = saved[1], &v_BGTV = saved[2];
     const AutocastScope plain({q_BHTK.device().type(), std::nullopt});
     const at::Tensor& of_out_BHTV = gradients[0];
-    const at::Tensor out_BHTV = saved[3].transpose(1, 2);
     const Scores scores(q_BHTK, k_BGTK, look);
     const int64_t batch = q_BHTK.size(0), groups = scores.groups();
     const at::ScalarType wide = scores.dtype();
@@ -149,13 +148,14 @@ struct Blocked : torch::autograd::Function<Blocked> {
             .add_(part.view({batch, groups, block.keys, part.size(2)}));
       };
       const at::Tensor of_out = rows_of(of_out_BHTV);
-      const at::Tensor delta = (of_out * rows_of(out_BHTV)).sum(-1, /*keepdim=*/true);
       const Scores::Made made = scores.make(block, q, k);
       const at::Tensor p =
-          made.scores.sub_(rows_of(saved[4].unsqueeze(-1))).exp_();  // e^(score - lse)
+          made.scores.sub_(rows_of(saved[3].unsqueeze(-1))).exp_();  // e^(score - lse)
       add(of_v_BGTV, at::bmm(p.transpose(1, 2), of_out));
-      const at::Tensor v = grouped(v_BGTV.narrow(2, block.first, block.keys), groups, wide);
-      at::Tensor of_scores = at::bmm(of_out, v.transpose(1, 2)).sub_(delta).mul_(p);
+      const at::Tensor v = scores.seen(v_BGTV, block);
+      // As softmax's own backward: a query that sees one key has a gradient of exactly 0.
+      at::Tensor of_scores = at::bmm(of_out, v.transpose(1, 2));
+      of_scores.sub_((of_scores * p).sum(-1, /*keepdim=*/true)).mul_(p);
       if (look.softcap) of_scores.mul_(1 - made.tangent.square());
       of_scores.mul_(look.scale);
       of_q_BHTK.narrow(2, block.row, block.rows)

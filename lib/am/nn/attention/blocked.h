@@ -3,10 +3,11 @@
 //
 //   const at::Tensor out_BHTV = blocked_attention(q_BHTK, k_BGTK, v_BGTV, {.scale = 0.125, .window = 4096});
 //
-// A block of queries reads the keys that its window reaches and no others. Keeps its inputs, its
-// output and a logarithm a query and head until backward, as flash attention does (Dao et al.,
-// 2022); backward makes the scores again. Scores and sums are float32 (float64 for float64).
-// Legend: B batch, H query heads, G key heads, T sequence, K and V widths of keys and values.
+// A block of queries reads the keys that its window reaches and no others. Keeps its inputs and a
+// logarithm a query and head until backward, as flash attention does (Dao et al., 2022), but not
+// the output: a block has all keys that its queries see. Backward makes the scores again. Scores
+// and sums are float32 (float64 for float64). Legend: B batch, H query heads, G key heads, T
+// sequence, K and V widths of keys and values.
 #pragma once
 
 #include <ATen/core/Tensor.h>
