@@ -4,29 +4,21 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/data/from_plan.h"
+#include "support/changed_config.h"
 #include "support/plans.h"
 
 namespace am {
 namespace {
 
 Json facts_of(const std::string& family, const std::string& from = {}, const std::string& to = {}) {
-  std::string text = read_file(test::data_path(cat("hf/", family, "/config.json")));
-  if (!from.empty()) {
-    const size_t at = text.find(from);
-    REQUIRE(at != std::string::npos);
-    text.replace(at, from.size(), to);
-  }
-  Diagnostics found;
-  const auto config = model::parse_config(text, "config.json", found);
-  REQUIRE(config.has_value());
+  const model::ModelConfig config = test::changed_config(family, from, to);
   const config::Plan plan = test::parse(
       cat("[model]\npath = \"hf/", family,
           "\"\n[train]\nseq_len = 16\n[mesh]\nworld_size = 1\n[data]\nkind = \"synthetic\"\n"));
-  const auto source = data::open_token_source(data::data_spec(plan, config->vocab_size));
-  return train::run_facts(plan, *config, *source);
+  const auto source = data::open_token_source(data::data_spec(plan, config.vocab_size));
+  return train::run_facts(plan, config, *source);
 }
 
 }  // namespace

@@ -118,6 +118,7 @@ void read_common(ConfigReader& reader, const Family& family, ModelConfig& config
       reader.boolean("tie_word_embeddings").value_or(defaults.tie_word_embeddings);
   config.hidden_act = reader.text(keys.activation).value_or(std::string(defaults.hidden_act));
   if (config.hidden_act == "swish") config.hidden_act = "silu";  // two names of one function
+  config.bidirectional = reader.boolean("use_bidirectional_attention").value_or(false);
   config.attention_dropout = reader.number("attention_dropout", 0.0, 1.0).value_or(0.0);
   config.rope = read_rope(reader, config.max_position_embeddings, defaults.rope_theta);
   read_dtype(reader, config);

@@ -103,7 +103,8 @@ std::vector<Limit> limits_of_model(const model::ModelConfig& config) {
     limits.add("model_type", cat("the text part of a ", config.wrapped_in, " model"), families);
     return limits.take();
   }
-  for (const model::RopeConfig& rope : model::describe(config).ropes) {
+  const model::DecoderSpec spec = model::describe(config);
+  for (const model::RopeConfig& rope : spec.ropes) {
     if (!contains(kRopeTypes, rope.type)) {
       limits.add(rope_key(config), cat("a rotary embedding of type \"", rope.type, "\""),
                  cat("types that run: ", listed(kRopeTypes)));
@@ -118,7 +119,7 @@ std::vector<Limit> limits_of_model(const model::ModelConfig& config) {
     limits.add("use_bidirectional_attention", "attention that looks ahead",
                "use_bidirectional_attention = false runs");
   }
-  if (model::describe(config, 0).activation == model::Activation::kOther) {
+  if (spec.layer(0).activation == model::Activation::kOther) {
     const std::string_view key = model::family_of(config).keys.activation;
     limits.add(key, cat(key, " \"", config.hidden_act, "\""),
                "silu, gelu, gelu_new and gelu_pytorch_tanh run");

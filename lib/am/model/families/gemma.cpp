@@ -8,7 +8,6 @@ namespace {
 
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
-  config.bidirectional = reader.boolean("use_bidirectional_attention").value_or(false);
   // The first releases say so and mean the approximation, as transformers reads them.
   if (config.hidden_act == "gelu") config.hidden_act = "gelu_pytorch_tanh";
 }

@@ -12,7 +12,6 @@ constexpr int64_t kDefaultPattern = 6;
 
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
-  config.bidirectional = reader.boolean("use_bidirectional_attention").value_or(false);
   config.hidden_norms = 4;
   config.qk_norm = true;
   config.query_scalar = read_switchable(reader, "query_pre_attn_scalar", 256.0);

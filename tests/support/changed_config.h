@@ -1,0 +1,26 @@
+// A config of tests/data/hf in which one piece of the text is another.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "am/base/file.h"
+#include "am/base/text.h"
+#include "am/model/config.h"
+
+namespace am::test {
+
+// `from` empty: as it is.
+inline model::ModelConfig changed_config(const std::string& family, const std::string& from = {},
+                                         const std::string& to = {}) {
+  std::string text = read_file(cat(AM_TEST_DATA, "/hf/", family, "/config.json"));
+  const size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  text.replace(at, from.size(), to);
+  Diagnostics found;
+  auto config = model::parse_config(text, "config.json", found);
+  REQUIRE(config.has_value());
+  return *std::move(config);
+}
+
+}  // namespace am::test
