@@ -1,4 +1,5 @@
-# Builds files of plans/ into the core: clusters, measured runs and the constants fitted to them (am/planner/cost/embedded_files.h).
+# Builds files of plans/ into the core: clusters, measured runs and the constants fitted to them
+# (am/planner/cost/embedded_files.h).
 #
 # A source file with one array of bytes as text for each file. Runs when a file changes.
 

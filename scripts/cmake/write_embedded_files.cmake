@@ -1,5 +1,5 @@
-# cmake -DOUT=embedded_files.cpp -DPLANS=plans -P write_embedded_files.cmake: see AmEmbeddedFiles.cmake. Raw string literals end at a length that every
-# compiler takes, and stand one after another.
+# cmake -DOUT=embedded_files.cpp -DPLANS=plans -P write_embedded_files.cmake: see AmEmbeddedFiles.cmake. Raw string literals
+# end at a length that every compiler takes, and stand one after another.
 
 set(delimiter "am_file")
 
@@ -20,6 +20,21 @@ function(literal file out)
   set(${out} "${result}" PARENT_SCOPE)
 endfunction()
 
+# Appends an array of the files that match, named by that part of theirs (get_filename_component).
+function(append_array array pattern part)
+  file(GLOB files ${pattern})
+  list(SORT files)
+  list(LENGTH files count)
+  string(APPEND source "constexpr std::array<EmbeddedFile, ${count}> ${array} = {{\n")
+  foreach(file IN LISTS files)
+    get_filename_component(name ${file} ${part})
+    literal(${file} text)
+    string(APPEND source "{\"${name}\",\n${text}},\n")
+  endforeach()
+  string(APPEND source "}};\n")
+  set(source "${source}" PARENT_SCOPE)
+endfunction()
+
 set(source "// Written by scripts/cmake/write_embedded_files.cmake from plans/.
 #include \"am/planner/cost/embedded_files.h\"
 
@@ -34,27 +49,10 @@ namespace {
 using namespace std::string_view_literals;
 
 ")
-file(GLOB clusters ${PLANS}/clusters/*.toml)
-list(SORT clusters)
-list(LENGTH clusters count)
-string(APPEND source "constexpr std::array<EmbeddedFile, ${count}> kClusters = {{\n")
-foreach(file IN LISTS clusters)
-  get_filename_component(name ${file} NAME_WE)
-  literal(${file} text)
-  string(APPEND source "{\"${name}\",\n${text}},\n")
-endforeach()
-string(APPEND source "}};\n\n")
-file(GLOB measured ${PLANS}/measured/*)
-list(SORT measured)
-list(LENGTH measured count)
-string(APPEND source "constexpr std::array<EmbeddedFile, ${count}> kMeasured = {{\n")
-foreach(file IN LISTS measured)
-  get_filename_component(name ${file} NAME)
-  literal(${file} text)
-  string(APPEND source "{\"${name}\",\n${text}},\n")
-endforeach()
-string(APPEND source "}};
-
+append_array(kClusters "${PLANS}/clusters/*.toml" NAME_WE)
+string(APPEND source "\n")
+append_array(kMeasured "${PLANS}/measured/*" NAME)
+string(APPEND source "
 }  // namespace
 
 std::span<const EmbeddedFile> cluster_files() { return kClusters; }

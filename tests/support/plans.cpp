@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "am/base/text.h"
+#include "am/planner/job.h"
 #include "am/planner/rules.h"
 
 namespace am::test {
@@ -25,16 +26,6 @@ model::ModelConfig load_config(const config::Plan& plan) {
   auto config = model::load_config(plan.resolve(plan.model.path), found);
   require_ok(found);
   return *std::move(config);
-}
-
-planner::Layout make_layout(const config::Plan& plan, const model::ModelConfig& config,
-                            int64_t world_size) {
-  Diagnostics found;
-  const auto sizes = planner::resolve_mesh(plan, world_size, found);
-  require_ok(found);
-  auto layout = planner::build_layout(plan, config, *sizes, found);
-  require_ok(found);
-  return *std::move(layout);
 }
 
 }  // namespace
@@ -58,7 +49,7 @@ config::Plan parse(const std::string& toml) {
 RankModel::RankModel(const config::Plan& plan, const runtime::World& world,
                      std::optional<c10::Device> device)
     : config(load_config(plan)),
-      layout(make_layout(plan, config, world.size())),
+      layout(planner::make_job(plan, config, world.size()).layout),
       mesh(world, layout.mesh, device),
       model(parallel::ParallelModel::build(plan, config, layout, mesh)) {}
 

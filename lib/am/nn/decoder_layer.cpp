@@ -46,16 +46,21 @@ class LayerPass {
     const Segment run = [pass = *this](const Tensors& in, Products& products) {
       return pass.feed_forward(pass.attended(in[0]), products);
     };
-    return ended(whole_ ? checkpoint(run, {x_BTD}, trains(layer_)) : multiplied(run, x_BTD));
+    return ended(part(whole_, run, {x_BTD}));
   }
 
  private:
   // Whether a part runs as a segment: nothing that it saves is kept.
   bool repeats(Saved saved) const { return !whole_ && !kept_.has(saved); }
 
-  static Tensors multiplied(const Segment& run, const at::Tensor& x) {
-    Products products;
-    return run({x}, products);
+  // Runs a part as a segment that computes itself `again`, or as it is: `outer` is the products of
+  // the segment that it ends.
+  Tensors part(bool again, const Segment& run, const Tensors& in, Products& outer) const {
+    return again ? checkpoint(run, in, trains(layer_)) : run(in, outer);
+  }
+  Tensors part(bool again, const Segment& run, const Tensors& in) const {
+    Products none;
+    return part(again, run, in, none);
   }
 
   // x_BTD -> {x_BTD, q_BTX, k_BTX, v_BTX}
@@ -68,8 +73,7 @@ class LayerPass {
               products.returned(attention.k_proj, inputs[1]),
               products.returned(attention.v_proj, inputs[2])};
     };
-    Tensors out = repeats(Saved::kInputNorm) ? checkpoint(run, {x_BTD}, trains(layer_))
-                                             : multiplied(run, x_BTD);
+    Tensors out = part(repeats(Saved::kInputNorm), run, {x_BTD});
     out[1] = layer_.self_attn.q_proj.finish(out[1]);
     out[2] = layer_.self_attn.k_proj.finish(out[2]);
     out[3] = layer_.self_attn.v_proj.finish(out[3]);
@@ -78,12 +82,13 @@ class LayerPass {
 
   // A rotation alone saves nothing of its input; a norm before it does.
   at::Tensor placed(const at::Tensor& x_BTX, const Norm& norm) const {
-    const Segment run = [&attention = layer_.self_attn, &norm, rotation = rotation_](
-                            const Tensors& in, Products&) -> Tensors {
+    const Attention& attention = layer_.self_attn;
+    if (!norm.weight || !repeats(Saved::kHeadNorms)) return attention.place(x_BTX, norm, rotation_);
+    const Segment run = [&attention, &norm, rotation = rotation_](const Tensors& in,
+                                                                  Products&) -> Tensors {
       return {attention.place(in[0], norm, rotation)};
     };
-    const bool again = norm.weight && repeats(Saved::kHeadNorms);
-    return (again ? checkpoint(run, {x_BTX}, trains(norm)) : multiplied(run, x_BTX))[0];
+    return checkpoint(run, {x_BTX}, trains(norm))[0];
   }
 
   // x_BTD -> the sum after attention, BTD
@@ -98,9 +103,7 @@ class LayerPass {
     };
     // A norm after a projection saves what that gave.
     const bool again = layer_.post_attention_norm.weight && repeats(Saved::kOtherNorms);
-    if (again) return checkpoint(run, {of_x[0], mixed_BTX}, trains(layer_))[0];
-    Products none;
-    return run({of_x[0], mixed_BTX}, none)[0];
+    return part(again, run, {of_x[0], mixed_BTX})[0];
   }
 
   // attended_BTD -> {attended_BTD, down_proj's product, BTD}, which ends the segment that has
@@ -121,12 +124,11 @@ class LayerPass {
     const Segment run = [pass = *this, inside, from_norm, norm_inside](
                             const Tensors& in, Products& products) -> Tensors {
       const at::Tensor x_BTD = pass.layer_.pre_feed_forward_norm(in[0]);
-      Tensors out = {in[0], from_norm ? checkpoint(inside, {x_BTD}, trains(pass.layer_))[0]
-                                      : inside({x_BTD}, products)[0]};
+      Tensors out = {in[0], pass.part(from_norm, inside, {x_BTD}, products)[0]};
       if (norm_inside) return {pass.ended(out)};
       return out;
     };
-    return from_sum ? checkpoint(run, {attended_BTD}, trains(layer_)) : run({attended_BTD}, outer);
+    return part(from_sum, run, {attended_BTD}, outer);
   }
 
   // What feed_forward gives -> the layer's output.
