@@ -209,9 +209,8 @@ class BadInput(RunTest):
         config = json.loads((DATA / "loop" / "model" / "config.json").read_text())
         changes = [({"model_type": "mixtral"}, "model_type \"mixtral\""),
                    ({"model_type": "qwen4"}, "model_type \"qwen4\""),
-                   ({"rope_scaling": {"rope_type": "yarn", "factor": 2.0}}, "\"yarn\""),
-                   ({"hidden_act": "relu"}, "hidden_act \"relu\""),
-                   ({"attention_dropout": 0.1}, "attention_dropout = 0.1")]
+                   ({"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}, "\"dynamic\""),
+                   ({"hidden_act": "relu"}, "hidden_act \"relu\"")]
         for change, named in changes:
             with self.subTest(change):
                 (self.path / "config.json").write_text(json.dumps({**config, **change}, indent=1))

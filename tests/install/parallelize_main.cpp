@@ -32,7 +32,7 @@ double step(parallel::ParallelModel& model) {
 
 parallel::Parallelized never_freed(const parallel::StrategyInput& input) {
   parallel::Parallelized made;
-  made.vocabulary_slice = parallel::prepare_decoder(input, /*sequence_parallel=*/false);
+  made.vocabulary_slice = parallel::prepare_decoder(input);
   parallel::DataParallelOptions options;  // all in float32
   options.reshard_after_forward.assign(input.layout.units.size(), false);
   made.data_parallel = parallel::apply_fsdp_sharding_recursively(input, std::move(options));

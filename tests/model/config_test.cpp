@@ -157,8 +157,44 @@ TEST_CASE("the rotary embedding's old and new spellings say the same") {
       2.0);
 }
 
+TEST_CASE("what extends a rotary embedding is read with it") {
+  const Json yarn = {{"rope_type", "yarn"},
+                     {"factor", 4.0},
+                     {"beta_fast", 16},
+                     {"mscale", 0.5},
+                     {"original_max_position_embeddings", 32},
+                     {"truncate", false}};
+  const auto read = parse(with(llama(), {{"rope_scaling", yarn}})).rope;
+  CHECK(read.factor == 4.0);
+  CHECK(read.beta_fast == 16.0);
+  CHECK(read.beta_slow == 1.0);
+  CHECK(read.mscale == 0.5);
+  CHECK_FALSE(read.truncate);
+  CHECK(read.original_max_position_embeddings == 32);
+  // Without a factor it is that of the lengths, of which the config's own comes first.
+  const Json implied = with(llama(), {{"rope_scaling", without(yarn, "factor")},
+                                      {"original_max_position_embeddings", 16}});
+  const auto lengths = parse(implied);
+  CHECK(lengths.rope.original_max_position_embeddings == 16);
+  CHECK(lengths.rope.factor == static_cast<double>(lengths.max_position_embeddings) / 16.0);
+}
+
+TEST_CASE("longrope has a factor for each pair, or is refused") {
+  const auto scaled = [](const Json& factors) {
+    return with(llama(), {{"rope_scaling",
+                           {{"type", "longrope"},
+                            {"short_factor", {1.0, 1.0, 1.0, 1.0}},
+                            {"long_factor", factors}}}});
+  };
+  CHECK(parse(scaled({1.0, 2.0, 3.0, 4.0})).rope.long_factor == std::vector{1.0, 2.0, 3.0, 4.0});
+  CHECK(rules(scaled({1.0, 2.0, 3.0})) == Ids{"model.rope"});
+  CHECK(rules(scaled({1.0, 2.0, 3.0, 0.0})) == Ids{"model.rope"});
+  CHECK(rules(scaled({1.0, 2.0, 3.0, "4"})) == Ids{"model.rope"});
+  CHECK(rules(scaled(nullptr)) == Ids{"model.rope"});
+}
+
 TEST_CASE("rotary embeddings that are not computed are kept by name") {
-  for (const char* type : {"yarn", "dynamic", "longrope", "su"}) {
+  for (const char* type : {"dynamic", "su"}) {
     const Json scaling = {{"type", type}, {"factor", 2.0}};
     CHECK(parse(with(llama(), {{"rope_scaling", scaling}})).rope.type == type);
   }

@@ -7,6 +7,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "am/model/rope_config.h"
+
 namespace am::nn {
 
 TEST_CASE("llama3 keeps short waves, divides long ones, blends between") {
@@ -40,6 +42,37 @@ TEST_CASE("linear scaling divides every frequency") {
   rope.type = "linear";
   rope.factor = 4.0;
   CHECK(at::allclose(rope_inverse_frequencies(rope, 8), plain / 4.0));
+}
+
+TEST_CASE("longrope has factors for long sequences and others for short ones") {
+  model::RopeConfig rope;
+  const at::Tensor plain = rope_inverse_frequencies(rope, 4);
+  rope.type = "longrope";
+  rope.original_max_position_embeddings = 16;
+  rope.factor = 4.0;
+  rope.short_factor = {1.0, 2.0};
+  rope.long_factor = {4.0, 8.0};
+  const at::Tensor at_most = rope_inverse_frequencies(rope, 4, 16);
+  const at::Tensor beyond = rope_inverse_frequencies(rope, 4, 17);
+  CHECK(at::allclose(at_most, plain / at::tensor({1.0F, 2.0F})));
+  CHECK(at::allclose(beyond, plain / at::tensor({4.0F, 8.0F})));
+  CHECK(model::attention_factor(rope) == Approx(std::sqrt(1.5)));  // 1 + ln 4 / ln 16
+}
+
+TEST_CASE("yarn keeps what turns often, divides what turns rarely") {
+  model::RopeConfig rope;
+  const at::Tensor plain = rope_inverse_frequencies(rope, 64);
+  rope.type = "yarn";
+  rope.factor = 8.0;
+  rope.original_max_position_embeddings = 4096;
+  const at::Tensor scaled = rope_inverse_frequencies(rope, 64);
+  CHECK(scaled[0].item<float>() == plain[0].item<float>());
+  CHECK(scaled[31].item<double>() == Approx(plain[31].item<double>() / 8.0));
+  CHECK(model::attention_factor(rope) == Approx(0.1 * std::log(8.0) + 1.0));
+  rope.mscale = rope.mscale_all_dim = 1.0;
+  CHECK(model::attention_factor(rope) == 1.0);
+  rope.attention_factor = 1.25;
+  CHECK(model::attention_factor(rope) == 1.25);
 }
 
 TEST_CASE("a rotation keeps lengths, and position 0 does nothing") {

@@ -38,7 +38,7 @@ double predict(const config::Plan& plan, int64_t ranks) {
   const auto config = model::load_config(plan.resolve(plan.model.path), found);
   const auto sizes = planner::resolve_mesh(plan, ranks, found);
   const auto layout = planner::build_layout(plan, *config, *sizes, found);
-  const auto context = planner::activation_context(plan, layout->mesh);
+  const auto context = planner::activation_context(plan, *layout);
   double bytes = planner::final_norm_activations(context, *config, /*head_trains=*/true);
   for (const auto& unit : layout->units) {
     if (unit.layer < 0) continue;
@@ -52,8 +52,9 @@ double predict(const config::Plan& plan, int64_t ranks) {
 }  // namespace
 
 TEST_CASE("activations are predicted as they are kept") {
-  const std::string family = GENERATE("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2",
-                                      "gemma3_text", "olmo2", "smollm3");
+  const std::string family =
+      GENERATE("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "olmo2",
+               "smollm3", "phi", "phi3", "gpt2", "falcon", "falcon-7b", "falcon-rw");
   const std::string mode = GENERATE("false", "true", "\"selective\"", "\"mlp\"");
   const std::string precision = GENERATE("float32", "bfloat16", "autocast");
   const std::string params = precision == "bfloat16" ? "bfloat16" : "float32";

@@ -24,7 +24,7 @@ const std::string kPlugins = AM_TEST_PLUGINS "/torch_strategy.so:";
 
 Parallelized keep_whole(const StrategyInput& input) {
   Parallelized made;
-  made.vocabulary_slice = prepare_decoder(input, /*sequence_parallel=*/false);
+  made.vocabulary_slice = prepare_decoder(input);
   DataParallelOptions options;
   options.reshard_after_forward.assign(input.layout.units.size(), false);
   made.data_parallel = apply_fsdp_sharding_recursively(input, std::move(options));
@@ -34,7 +34,7 @@ Parallelized keep_whole(const StrategyInput& input) {
 // The rule of FSDP2, because nothing is said.
 Parallelized by_rule(const StrategyInput& input) {
   Parallelized made;
-  made.vocabulary_slice = prepare_decoder(input, /*sequence_parallel=*/false);
+  made.vocabulary_slice = prepare_decoder(input);
   made.data_parallel = apply_fsdp_sharding_recursively(input, {});
   return made;
 }

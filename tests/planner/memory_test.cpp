@@ -115,7 +115,7 @@ TEST_CASE("a layer's saved tensors, by hand") {
   Diagnostics found;
   const auto layout = am::planner::build_layout(plan, config, {}, found);
   REQUIRE(layout.has_value());
-  const auto context = am::planner::activation_context(plan, layout->mesh);
+  const auto context = am::planner::activation_context(plan, *layout);
   const double per_token = 8.0 * 4096 + 8 + 6144 * 2 + 4096 * 2 + 32 * 4 + 2 * 14336 * 2;
   CHECK(am::planner::layer_activations(context, *layout, 0, layout->units[1]) ==
         Approx(1024 * per_token));
@@ -129,7 +129,7 @@ TEST_CASE("what checkpointing keeps of a layer, by hand") {
     Diagnostics found;
     const auto layout = am::planner::build_layout(plan, config, {}, found);
     REQUIRE(layout.has_value());
-    const auto context = am::planner::activation_context(plan, layout->mesh);
+    const auto context = am::planner::activation_context(plan, *layout);
     return am::planner::layer_activations(context, *layout, 0, layout->units[1]) / 1024;
   };
   // The input and the sum after attention; queries, keys and values; attention; the gate.

@@ -248,10 +248,11 @@ TEST_CASE("models and weights") {
   for (const auto& item : found.items()) CHECK_THAT(item.message, Catch::Contains("no/such/"));
 }
 
-TEST_CASE("dropout in attention is a note: predictions leave it out") {
+TEST_CASE("dropout is warned of: nobody predicts it or trains with it") {
   const auto notes_of = [](double dropout) {
     am::model::ModelConfig model = am::test::model_of("llama-3.1-8b");
-    model.attention_dropout = dropout;
+    model.dropout_key = "resid_pdrop";
+    model.dropout = dropout;
     Diagnostics found;
     am::planner::check_model(plan_of("[mesh]\nworld_size = 1\n"), model, found);
     CHECK(found.ok());

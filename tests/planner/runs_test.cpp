@@ -70,8 +70,8 @@ TEST_CASE("a config that would be computed wrongly is refused") {
   using Names = std::set<std::string>;
   CHECK(limits_of("gemma3_text").empty());
   const std::string local = "\"rope_theta\": 10000.0,\n      \"rope_type\": \"";
-  CHECK(limits_of("gemma3_text", local + "default", local + "yarn") ==
-        Names{"a rotary embedding of type \"yarn\""});
+  CHECK(limits_of("gemma3_text", local + "default", local + "dynamic") ==
+        Names{"a rotary embedding of type \"dynamic\""});
   CHECK(limits_of("gemma3_text", "\"use_bidirectional_attention\": false",
                   "\"use_bidirectional_attention\": true") == Names{"attention that looks ahead"});
   CHECK(limits_of("gemma2", "\"use_bidirectional_attention\": null",

@@ -8,7 +8,7 @@ namespace {
 // Sharded, in float32, and never freed.
 am::parallel::Parallelized keep_whole(const am::parallel::StrategyInput& input) {
   am::parallel::Parallelized made;
-  made.vocabulary_slice = am::parallel::prepare_decoder(input, false);
+  made.vocabulary_slice = am::parallel::prepare_decoder(input);
   am::parallel::DataParallelOptions options;
   options.reshard_after_forward.assign(input.layout.units.size(), false);
   made.data_parallel = am::parallel::apply_fsdp_sharding_recursively(input, std::move(options));

@@ -7,6 +7,7 @@
 #include "am/base/text.h"
 #include "am/planner/job.h"
 #include "am/planner/rules.h"
+#include "am/planner/runs.h"
 
 namespace am::test {
 
@@ -35,6 +36,14 @@ std::string data_path(const std::string& name) { return cat(AM_TEST_DATA, "/", n
 std::string float32_fsdp2(int64_t world, const std::string& mesh, const std::string& strategy) {
   return cat("[mesh]\nworld_size = ", world, "\n", mesh, "[strategy]\nname = \"fsdp2\"\n", strategy,
              kFullPrecision);
+}
+
+bool runs(const std::string& toml, int64_t ranks) {
+  const config::Plan plan = parse(toml);
+  Diagnostics found;
+  const auto sizes = planner::resolve_mesh(plan, ranks, found);
+  require_ok(found);
+  return planner::limits_of(plan, load_config(plan), *sizes).empty();
 }
 
 config::Plan parse(const std::string& toml) {

@@ -39,6 +39,9 @@ std::string float32_fsdp2(int64_t world, const std::string& mesh = {},
 // Parses a plan's text; fails the test on any diagnostic. `world_size` 0: the plan's own.
 config::Plan parse(const std::string& toml);
 
+// Whether am-run runs the plan on so many ranks (planner/runs.h).
+bool runs(const std::string& toml, int64_t ranks);
+
 // A model under a plan, on one rank of a world; keeps what it stands on.
 struct RankModel {
   // `device`: see runtime::DeviceMesh.

@@ -14,8 +14,8 @@ namespace am::model {
 // RopeConfig::type of a config with an embedding of its own for each kind of layer.
 inline constexpr const char* kRopePerLayerType = "per layer type";
 
-// Rotary embedding. `type` is as the config says; the factors are known for "default", "linear" and
-// "llama3". Another type ("yarn", "longrope", "per layer type", ...) can be planned and not run.
+// Rotary embedding. `type` is as the config says; the factors are known for "default", "linear",
+// "llama3", "yarn" and "longrope". Another type ("dynamic", ...) can be planned and not run.
 struct RopeConfig {
   std::string type = "default";
   double theta = 10000.0;
@@ -23,6 +23,18 @@ struct RopeConfig {
   double low_freq_factor = 1.0;
   double high_freq_factor = 4.0;
   int64_t original_max_position_embeddings = 0;
+  // yarn: frequencies that turn more often than beta_fast within the original length stay, those
+  // that turn less often than beta_slow are divided by `factor`.
+  double beta_fast = 32.0;
+  double beta_slow = 1.0;
+  bool truncate = true;  // the bounds between them are whole dimensions
+  double mscale = 0.0;   // 0: none
+  double mscale_all_dim = 0.0;
+  // yarn and longrope: what cosine and sine are multiplied with; absent: it follows from `factor`.
+  std::optional<double> attention_factor = {};
+  // longrope: what each frequency is divided by, up to the original length and beyond it.
+  std::vector<double> short_factor = {};
+  std::vector<double> long_factor = {};
   double rotated_part = 1.0;  // of a head's width: partial_rotary_factor
 };
 
@@ -77,8 +89,11 @@ struct ModelConfig {
   bool parallel_block = false;       // attention and MLP side by side, not one after the other
   int hidden_norms = 2;              // norms over hidden_size in a layer
   std::string hidden_act = "silu";
-  double attention_dropout = 0.0;  // in training
-  bool bidirectional = false;      // attention looks ahead too (Gemma's embedding models)
+  // In training: the first key above 0 of those that the family has.
+  std::string dropout_key;
+  double dropout = 0.0;
+  bool alibi = false;          // positions bias the scores (Falcon RW)
+  bool bidirectional = false;  // attention looks ahead too (Gemma's embedding models)
   RopeConfig rope;
   std::optional<RopeConfig> local_rope;  // of layers with a window, where it is another (Gemma 3)
   std::vector<bool> rotated_layers;      // by layer; empty: all

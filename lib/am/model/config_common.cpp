@@ -119,8 +119,14 @@ void read_common(ConfigReader& reader, const Family& family, ModelConfig& config
   config.hidden_act = reader.text(keys.activation).value_or(std::string(defaults.hidden_act));
   if (config.hidden_act == "swish") config.hidden_act = "silu";  // two names of one function
   config.bidirectional = reader.boolean("use_bidirectional_attention").value_or(false);
-  config.attention_dropout = reader.number("attention_dropout", 0.0, 1.0).value_or(0.0);
-  config.rope = read_rope(reader, config.max_position_embeddings, defaults.rope_theta);
+  for (const std::string_view key :
+       {"attention_dropout", "attn_pdrop", "resid_pdrop", "embd_pdrop", "hidden_dropout"}) {
+    const double dropout = reader.number(key, 0.0, 1.0).value_or(0.0);
+    if (dropout <= 0.0 || config.dropout > 0.0) continue;
+    config.dropout_key = key;
+    config.dropout = dropout;
+  }
+  config.rope = read_rope(reader, config, defaults.rope_theta);
   read_dtype(reader, config);
 }
 

@@ -1,6 +1,10 @@
 #include "am/model/rope_config.h"
 
+#include <cmath>
+#include <cstdint>
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "am/base/text.h"
 
@@ -28,13 +32,19 @@ double required_number(ConfigReader& reader, std::string_view key, double low, d
   return reader.number(key, low, high).value_or(1.0);
 }
 
-void read_llama3(ConfigReader& details, int64_t max_position_embeddings, RopeConfig& rope) {
+// `outer`: the config itself, whose own key comes first, as in Phi-3's.
+int64_t read_original_length(ConfigReader& outer, ConfigReader& details,
+                             int64_t max_position_embeddings) {
+  constexpr std::string_view kKey = "original_max_position_embeddings";
+  constexpr int64_t kMost = int64_t{1} << 40;
+  if (const auto own = outer.integer(kKey, 1, kMost)) return *own;
+  return details.integer(kKey, 1, kMost).value_or(max_position_embeddings);
+}
+
+void read_llama3(ConfigReader& details, RopeConfig& rope) {
   rope.factor = required_number(details, "factor", 1.0, kMaxFactor);
   rope.low_freq_factor = required_number(details, "low_freq_factor", 0.0, kMaxFactor);
   rope.high_freq_factor = required_number(details, "high_freq_factor", 0.0, kMaxFactor);
-  rope.original_max_position_embeddings =
-      details.integer("original_max_position_embeddings", 1, int64_t{1} << 40)
-          .value_or(max_position_embeddings);
   if (rope.high_freq_factor <= rope.low_freq_factor) {
     details.error("model.rope", "high_freq_factor",
                   cat("high_freq_factor = ", rope.high_freq_factor,
@@ -42,26 +52,75 @@ void read_llama3(ConfigReader& details, int64_t max_position_embeddings, RopeCon
   }
 }
 
+// Without a factor it is that of the two lengths.
+void read_extension(ConfigReader& details, int64_t max_position_embeddings, RopeConfig& rope) {
+  const double implied = static_cast<double>(max_position_embeddings) /
+                         static_cast<double>(rope.original_max_position_embeddings);
+  rope.factor = details.number("factor", 1e-6, kMaxFactor).value_or(implied);
+  rope.attention_factor = details.number("attention_factor", 0.0, kMaxFactor);
+}
+
+void read_yarn(ConfigReader& details, RopeConfig& rope) {
+  // Null and 0 mean the same to the class.
+  const auto or_class = [&](std::string_view key, double of_class) {
+    const double value = details.number(key, 0.0, kMaxFactor).value_or(0.0);
+    return value == 0.0 ? of_class : value;
+  };
+  rope.beta_fast = or_class("beta_fast", rope.beta_fast);
+  rope.beta_slow = or_class("beta_slow", rope.beta_slow);
+  rope.mscale = or_class("mscale", 0.0);
+  rope.mscale_all_dim = or_class("mscale_all_dim", 0.0);
+  rope.truncate = details.boolean("truncate").value_or(true);
+}
+
+// A number for each frequency.
+std::vector<double> read_factors(ConfigReader& details, std::string_view key, int64_t count) {
+  const Json& list = details.raw(key);
+  std::vector<double> factors;
+  if (list.is_array()) {
+    for (const Json& each : list) {
+      if (each.is_number() && each.get<double>() > 0.0) factors.push_back(each.get<double>());
+    }
+  }
+  if (!list.is_array() || std::ssize(factors) != std::ssize(list) || std::ssize(factors) != count) {
+    details.error("model.rope", key,
+                  cat("longrope needs ", key, " as a list of ", count,
+                      " numbers above 0: one for each pair that turns"));
+    factors.clear();
+  }
+  return factors;
+}
+
 void read_partial(ConfigReader& reader, RopeConfig& rope) {
   rope.rotated_part = reader.number("partial_rotary_factor", 0.0, 1.0).value_or(rope.rotated_part);
 }
 
 // The object with the details of one rope.
-void read_details(ConfigReader& details, int64_t max_position_embeddings, RopeConfig& rope) {
+void read_details(ConfigReader& outer, ConfigReader& details, const ModelConfig& config,
+                  RopeConfig& rope) {
   read_partial(details, rope);
   rope.theta = details.number("rope_theta", 1.0, kMaxTheta).value_or(rope.theta);
   const std::string_view type_key = details.raw("rope_type").is_null() ? "type" : "rope_type";
   rope.type = details.text(type_key).value_or("default");
-  if (rope.type == "linear") {
-    rope.factor = required_number(details, "factor", 1.0, kMaxFactor);
-  } else if (rope.type == "llama3") {
-    read_llama3(details, max_position_embeddings, rope);
-  }
+  // Phi-3's first files; its class has no other kind.
+  const bool phi3 = config.model_type == "phi3" && (rope.type == "su" || rope.type == "yarn");
+  if (phi3) rope.type = "longrope";
+  if (rope.type == "linear") rope.factor = required_number(details, "factor", 1.0, kMaxFactor);
+  const bool extends = rope.type == "yarn" || rope.type == "longrope";
+  if (!extends && rope.type != "llama3") return;
+  rope.original_max_position_embeddings =
+      read_original_length(outer, details, config.max_position_embeddings);
+  if (rope.type == "llama3") return read_llama3(details, rope);
+  read_extension(details, config.max_position_embeddings, rope);
+  if (rope.type == "yarn") return read_yarn(details, rope);
+  const int64_t pairs = rotated_width(rope, config.head_dim) / 2;
+  rope.short_factor = read_factors(details, "short_factor", pairs);
+  rope.long_factor = read_factors(details, "long_factor", pairs);
 }
 
 }  // namespace
 
-RopeConfig read_rope(ConfigReader& reader, int64_t max_position_embeddings, double default_theta) {
+RopeConfig read_rope(ConfigReader& reader, const ModelConfig& config, double default_theta) {
   RopeConfig rope;
   rope.theta = reader.number("rope_theta", 1.0, kMaxTheta).value_or(default_theta);
   read_partial(reader, rope);
@@ -76,7 +135,7 @@ RopeConfig read_rope(ConfigReader& reader, int64_t max_position_embeddings, doub
     rope.type = kRopePerLayerType;
     return rope;
   }
-  read_details(details, max_position_embeddings, rope);
+  read_details(reader, details, config, rope);
   return rope;
 }
 
@@ -91,8 +150,29 @@ void read_layer_ropes(ConfigReader& reader, ModelConfig& config) {
        {std::pair{"full_attention", &config.rope}, {"sliding_attention", &*config.local_rope}}) {
     if (!by_type.raw(type).is_object()) continue;
     ConfigReader details = by_type.nested(type);
-    read_details(details, config.max_position_embeddings, *rope);
+    read_details(reader, details, config, *rope);
   }
+}
+
+double yarn_mscale(double factor, double mscale) {
+  return factor <= 1.0 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
+}
+
+double attention_factor(const RopeConfig& rope) {
+  if (rope.attention_factor.has_value()) return *rope.attention_factor;
+  if (rope.type == "yarn") {
+    const bool both = rope.mscale != 0.0 && rope.mscale_all_dim != 0.0;
+    return both ? yarn_mscale(rope.factor, rope.mscale) /
+                      yarn_mscale(rope.factor, rope.mscale_all_dim)
+                : yarn_mscale(rope.factor, 1.0);
+  }
+  if (rope.type != "longrope" || rope.factor <= 1.0) return 1.0;
+  const auto original = static_cast<double>(rope.original_max_position_embeddings);
+  return std::sqrt(1.0 + std::log(rope.factor) / std::log(original));
+}
+
+int64_t rotated_width(const RopeConfig& rope, int64_t head_dim) {
+  return std::llround(std::floor(static_cast<double>(head_dim) * rope.rotated_part));
 }
 
 }  // namespace am::model

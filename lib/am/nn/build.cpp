@@ -1,5 +1,6 @@
 #include "am/nn/build.h"
 
+#include <initializer_list>
 #include <utility>
 
 #include "am/base/error.h"
@@ -23,6 +24,14 @@ class LayerBuilder {
       : layer_(layer), prefix_(prefix), parameters_(parameters) {}
 
   Linear linear(Role role) const { return build_linear(module(role), prefix_, parameters_); }
+  // Of the roles those that the layer has.
+  Projections projections(std::initializer_list<Role> roles) const {
+    Projections all;
+    for (const Role role : roles) {
+      if (layer_.has(role)) all.linears.push_back(linear(role));
+    }
+    return all;
+  }
   // The identity where the layer has none.
   Norm norm(Role role) const {
     return layer_.has(role) ? build_norm(module(role), prefix_, parameters_) : Norm();
@@ -48,6 +57,8 @@ Linear build_linear(const model::ModuleSpec& module, const std::string& prefix,
   linear.name = prefix + module.name;
   linear.weight = parameter(linear.name + ".weight", parameters);
   if (module.bias) linear.bias = parameter(linear.name + ".bias", parameters);
+  linear.in_out = module.in_out;
+  for (const model::Slice& slice : module.slices) linear.slices.push_back(slice.length);
   return linear;
 }
 
@@ -55,42 +66,38 @@ Norm build_norm(const model::ModuleSpec& module, const std::string& prefix,
                 const ParametersByName& parameters) {
   std::string name = prefix + module.name;
   ParameterPtr weight = parameter(name + ".weight", parameters);
-  return {std::move(name), std::move(weight), module.eps, module.norm};
+  ParameterPtr bias = module.bias ? parameter(name + ".bias", parameters) : nullptr;
+  return {std::move(name), std::move(weight), module.eps, module.norm, std::move(bias)};
 }
 
 DecoderLayer build_layer(const model::LayerSpec& spec, const std::string& prefix,
                          const ParametersByName& parameters) {
   const LayerBuilder build(spec, prefix, parameters);
   DecoderLayer layer;
+  layer.residual = spec.residual;
   layer.input_norm = build.norm(Role::kInputNorm);
   layer.post_attention_norm = build.norm(Role::kPostAttentionNorm);
   layer.pre_feed_forward_norm = build.norm(Role::kPreFeedForwardNorm);
   layer.post_feed_forward_norm = build.norm(Role::kPostFeedForwardNorm);
   Attention& attention = layer.self_attn;
-  attention.q_proj = build.linear(Role::kQuery);
-  attention.k_proj = build.linear(Role::kKey);
-  attention.v_proj = build.linear(Role::kValue);
+  attention.inputs = build.projections({Role::kQuery, Role::kKey, Role::kValue, Role::kQkv});
   attention.o_proj = build.linear(Role::kAttentionOut);
   attention.q_norm = build.norm(Role::kQueryNorm);
   attention.k_norm = build.norm(Role::kKeyNorm);
+  if (spec.attention.fused == model::AttentionSpec::Fused::kByKeyHead) {
+    attention.by_key_head = spec.attention.heads / spec.attention.key_heads;
+  }
   attention.norms_span_heads = spec.attention.norms_span_heads;
   attention.head_dim = spec.attention.qk_width;
   attention.scale = spec.attention.scale;
   attention.softcap = spec.attention.softcap;
   attention.window = spec.attention.window.value_or(0);
   attention.rope = spec.attention.rope;
-  layer.mlp.gate_proj = build.linear(Role::kGate);
-  layer.mlp.up_proj = build.linear(Role::kUp);
+  layer.mlp.inputs = build.projections({Role::kGate, Role::kUp, Role::kGateUp});
+  layer.mlp.gated = spec.gated;
   layer.mlp.down_proj = build.linear(Role::kDown);
   layer.mlp.activation = spec.activation;
   return layer;
-}
-
-std::vector<Linear*> linears_of(DecoderLayer& layer) {
-  Attention& attention = layer.self_attn;
-  FeedForward& mlp = layer.mlp;
-  return {&attention.q_proj, &attention.k_proj, &attention.v_proj, &attention.o_proj,
-          &mlp.gate_proj,    &mlp.up_proj,      &mlp.down_proj};
 }
 
 }  // namespace am::nn

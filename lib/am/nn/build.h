@@ -23,7 +23,4 @@ Norm build_norm(const model::ModuleSpec& module, const std::string& prefix,
 DecoderLayer build_layer(const model::LayerSpec& layer, const std::string& prefix,
                          const ParametersByName& parameters);
 
-// Every Linear of the layer.
-std::vector<Linear*> linears_of(DecoderLayer& layer);
-
 }  // namespace am::nn

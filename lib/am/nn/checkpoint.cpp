@@ -2,53 +2,23 @@
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "am/base/error.h"
 #include "am/nn/autocast.h"
-#include "am/nn/fused/linear.h"
 
 namespace am::nn {
 
 namespace {
 
-using torch::autograd::AutogradContext;
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
-
-// x_..I, weight [O, I], value ..O -> ..O: fused::linear with a value that is known. Backward
-// multiplies as its own does, so that the gradients are the same to the bit.
-struct KnownProduct : torch::autograd::Function<KnownProduct> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
-                            const at::Tensor& value, const std::optional<at::Tensor>& bias) {
-    context->save_for_backward({weight.requires_grad() ? x : at::Tensor(), weight});
-    context->saved_data["biased"] = bias.has_value();
-    return value;
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const variable_list saved = context->get_saved_variables();
-    const fused::LinearNeeds needs = {context->needs_input_grad(0), context->needs_input_grad(1),
-                                      context->saved_data["biased"].toBool()};
-    const auto of = fused::linear_gradients(gradients[0], saved[0], saved[1], needs);
-    return {of.of_x, of.of_weight, at::Tensor(), of.of_bias};
-  }
-};
-
-// The casts are those that autocast makes; without it they do nothing.
-at::Tensor known_product(const Linear& linear, const at::Tensor& x, const at::Tensor& value) {
-  const at::ScalarType dtype = value.scalar_type();
-  std::optional<at::Tensor> bias;
-  if (linear.bias && !linear.bias_after_output) bias = linear.bias->value.to(dtype);
-  return KnownProduct::apply(x.to(dtype), linear.weight->value.to(dtype), value, bias);
-}
 
 // The segment in the graph: one gradient in for each output, one out for each input.
 class Replay : public torch::autograd::Node {
@@ -107,23 +77,35 @@ class Replay : public torch::autograd::Node {
 
 }  // namespace
 
-at::Tensor Products::next(const Linear& linear, const at::Tensor& x) {
-  AM_ASSERT(turn_ < values_.size(), "a segment multiplies the same both times");
-  return known_product(linear, x, values_[turn_++]);
-}
-
-at::Tensor Products::kept(const Linear& linear, const at::Tensor& x) {
-  if (run_ == Run::kSecond) return next(linear, x);
-  at::Tensor y = linear.product(x);
-  if (run_ == Run::kFirst) values_.push_back(y);
-  return y;
-}
-
-at::Tensor Products::returned(const Linear& linear, const at::Tensor& x) {
-  if (run_ == Run::kSecond) return next(linear, x);
-  at::Tensor y = linear.product(x);
-  if (run_ == Run::kFirst) values_.push_back(at::zeros({}, y.options()).expand(y.sizes()));
-  return y;
+Tensors Products::multiply(const Linear& linear, const at::Tensor& x,
+                           const std::vector<Again>& again) {
+  AM_ASSERT(again.size() == linear.outputs(), "each output of a product is kept, or is not");
+  if (run_ == Run::kSecond) {
+    AM_ASSERT(turn_ + again.size() <= values_.size(), "a segment multiplies the same both times");
+    const auto first = values_.begin() + static_cast<std::ptrdiff_t>(turn_);
+    turn_ += again.size();
+    const Tensors known(first, first + static_cast<std::ptrdiff_t>(again.size()));
+    const bool any = std::any_of(known.begin(), known.end(),
+                                 [](const at::Tensor& value) { return value.defined(); });
+    return linear.products(x, any ? known : Tensors());
+  }
+  Tensors outputs = linear.products(x);
+  if (run_ == Run::kAlone) return outputs;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const at::Tensor& y = outputs[i];
+    switch (again[i]) {
+      case Again::kMultiplied:
+        values_.emplace_back();
+        break;
+      case Again::kKept:
+        values_.push_back(y);
+        break;
+      case Again::kReturned:
+        values_.push_back(at::zeros({}, y.options()).expand(y.sizes()));
+        break;
+    }
+  }
+  return outputs;
 }
 
 void Products::record() { run_ = Run::kFirst; }

@@ -4,8 +4,9 @@
 //   // down(silu(gate(x)) * up(x)): keeps x and gate's output; only `up` is multiplied again.
 //   const Tensors y = checkpoint(
 //       [&](const Tensors& in, Products& products) -> Tensors {
-//         const at::Tensor gate = products.kept(gate_proj, in[0]);
-//         return {products.returned(down_proj, at::silu(gate) * up_proj.product(in[0]))};
+//         const at::Tensor gate = products.multiply(gate_proj, in[0], Again::kKept);
+//         const at::Tensor wide = at::silu(gate) * up_proj.product(in[0]);
+//         return {products.multiply(down_proj, wide, Again::kReturned)};
 //       },
 //       {x});
 //
@@ -29,16 +30,24 @@ namespace am::nn {
 
 using Tensors = std::vector<at::Tensor>;
 
-// The matrix products of a segment that are not multiplied out a second time. Each call means the
-// same product in both runs, by its turn. Values are those of Linear::product. Outside of a segment
-// it multiplies, and no more.
+// What the second run of a segment does about an output of a matrix product.
+enum class Again : uint8_t {
+  kMultiplied,  // multiplies it again
+  kKept,        // has its value, which is kept until backward
+  // The segment returns it and does not look at it: backward needs no value of it, so nothing is
+  // kept. In the second run it has its shape and dtype alone.
+  kReturned,
+};
+
+// The matrix products of a segment. Each call means the same product in both runs, by its turn.
+// Values are those of Linear::products. Outside of a segment it multiplies, and no more.
 class Products {
  public:
-  // A product whose output is kept until backward.
-  at::Tensor kept(const Linear& linear, const at::Tensor& x);
-  // A product that the segment returns and does not look at: backward needs no value of it, so
-  // nothing is kept. In the second run it has its shape and dtype alone.
-  at::Tensor returned(const Linear& linear, const at::Tensor& x);
+  // `again`: one for each output of the linear.
+  Tensors multiply(const Linear& linear, const at::Tensor& x, const std::vector<Again>& again);
+  at::Tensor multiply(const Linear& linear, const at::Tensor& x, Again again) {
+    return multiply(linear, x, std::vector{again}).front();
+  }
 
   bool in_segment() const { return run_ != Run::kAlone; }
   // Begins a segment's first run, and its second, in which products have the values that are known.
@@ -48,11 +57,9 @@ class Products {
  private:
   enum class Run : uint8_t { kAlone, kFirst, kSecond };
 
-  at::Tensor next(const Linear& linear, const at::Tensor& x);
-
   Run run_ = Run::kAlone;
   size_t turn_ = 0;
-  Tensors values_;
+  Tensors values_;  // of each output; undefined: it is multiplied again
 };
 
 // What it reads besides its inputs (layers, a rotation) must outlive backward.

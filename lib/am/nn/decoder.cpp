@@ -8,6 +8,7 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/model/rope_config.h"
 #include "am/nn/autocast.h"
 #include "am/nn/build.h"
 #include "am/nn/fused/softcap.h"
@@ -34,7 +35,7 @@ Decoder::Decoder(const model::ModelConfig& config, const model::Inventory& inven
       embedding_scale_(inventory.spec.embedding_scale),
       logit_softcap_(inventory.spec.logit_softcap) {
   for (const model::RopeSpec& rope : inventory.spec.ropes) {
-    ropes_.push_back({rope_inverse_frequencies(rope, config.head_dim), {}, {}});
+    ropes_.push_back({.spec = rope});
   }
   for (const auto& spec : inventory.parameters) {
     parameters_.push_back(std::make_shared<Parameter>(Parameter{spec.name, {}}));
@@ -48,6 +49,9 @@ void Decoder::bind(const model::Inventory& inventory) {
   const model::ModuleSpec& embedding = *spec.find(model::Role::kEmbedding);
   embed_tokens_.name = embedding.name;
   embed_tokens_.weight = parameters_[inventory.weight_of(model::Role::kEmbedding)];
+  if (spec.find(model::Role::kPositions) != nullptr) {
+    positions_ = parameters_[inventory.weight_of(model::Role::kPositions)];
+  }
   for (int64_t i = 0; i < config_.num_hidden_layers; ++i) {
     layers_.push_back(build_layer(spec.layer(i), cat(spec.names.layers, ".", i, "."), by_name_));
   }
@@ -58,9 +62,10 @@ void Decoder::bind(const model::Inventory& inventory) {
   } else {
     lm_head_.name = head.name;
     lm_head_.weight = embed_tokens_.weight;
+    if (head.bias) lm_head_.bias = by_name_.at(head.name + ".bias");
   }
   for (DecoderLayer& layer : layers_) {
-    for (Linear* each : linears_of(layer)) linears_[each->name] = each;
+    for (Linear* each : layer.linears()) linears_[each->name] = each;
   }
   linears_[lm_head_.name] = &lm_head_;
   bind_units(model::shard_units(inventory), spec.tied);
@@ -106,7 +111,10 @@ void Decoder::place(int64_t length, const at::Tensor& positions_BT, const at::Te
                       cos_TK.scalar_type() == like.scalar_type() &&
                       cos_TK.device() == like.device();
     if (!fits) {
-      const Rotation made = make_rotation(rope.inverse_frequencies, 0, length, like.scalar_type());
+      const int64_t rotated = model::rotated_width(rope.spec, config_.head_dim);
+      const Rotation made =
+          make_rotation(rope_inverse_frequencies(rope.spec, rotated, length), 0, length,
+                        like.scalar_type(), model::attention_factor(rope.spec));
       rope.table = {made.cos_TK.to(like.device()), made.sin_TK.to(like.device())};
     }
     rope.placed = positions_BT.defined() ? gather_rotation(rope.table, positions_BT) : rope.table;
@@ -121,11 +129,17 @@ const Rotation& Decoder::rotation_of(size_t layer) const {
 
 planner::SavedSet Decoder::kept_by(size_t layer) const {
   const bool checkpointed = (static_cast<int64_t>(layer) + 1) % checkpointing_every_ == 0;
-  return planner::kept_under(checkpointed ? checkpointing_ : config::ActivationCheckpointing::kOff);
+  return planner::kept_under(checkpointed ? checkpointing_ : config::ActivationCheckpointing::kOff,
+                             layers_[layer].residual);
 }
 
-at::Tensor Decoder::embed(const at::Tensor& ids_BT) const {
+at::Tensor Decoder::embed(const at::Tensor& ids_BT, const at::Tensor& positions_BT) const {
   at::Tensor x_BTD = embed_tokens_(ids_BT);
+  if (positions_) {
+    const at::Tensor positions =
+        positions_BT.defined() ? positions_BT : at::arange(ids_BT.size(1), ids_BT.options());
+    return x_BTD + at::embedding(positions_->value, positions);
+  }
   if (embedding_scale_ == 1.0) return x_BTD;
   // The factor is a value of the computation's dtype, as in Hugging Face's models.
   return x_BTD * at::scalar_tensor(embedding_scale_, x_BTD.scalar_type()).item();
@@ -136,7 +150,7 @@ at::Tensor Decoder::operator()(const at::Tensor& ids_BT, const at::Tensor& posit
   std::optional<AutocastScope> autocast;
   if (autocast_) autocast.emplace(Autocast{ids_BT.device().type(), autocast_});
   size_t use = 0;
-  at::Tensor x_BTD = leave(use, embed(enter(use, ids_BT)));
+  at::Tensor x_BTD = leave(use, embed(enter(use, ids_BT), positions_BT));
   place(ids_BT.size(1), positions_BT, x_BTD);
   for (size_t i = 0; i < layers_.size(); ++i) {
     x_BTD = enter(++use, x_BTD);

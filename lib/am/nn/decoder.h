@@ -64,7 +64,7 @@ class Decoder {
 
  private:
   void bind(const model::Inventory& inventory);
-  at::Tensor embed(const at::Tensor& ids_BT) const;
+  at::Tensor embed(const at::Tensor& ids_BT, const at::Tensor& positions_BT) const;
   // What layer `layer` keeps.
   planner::SavedSet kept_by(size_t layer) const;
   void bind_units(const std::vector<model::Unit>& units, bool tied);
@@ -82,6 +82,7 @@ class Decoder {
   std::map<std::string, ParameterPtr, std::less<>> by_name_;
   std::map<std::string, Linear*, std::less<>> linears_;
   Embedding embed_tokens_;
+  ParameterPtr positions_;  // [P, D], learned; null: none
   std::vector<DecoderLayer> layers_;
   Norm norm_;
   Linear lm_head_;
@@ -92,9 +93,9 @@ class Decoder {
   bool ignores_packing_ = false;
   std::vector<UnitUse> unit_uses_;  // the embedding, the layers, the final norm, the head
   struct Rope {
-    at::Tensor inverse_frequencies;
-    Rotation table;   // of positions from 0
-    Rotation placed;  // of the batch
+    model::RopeSpec spec;
+    Rotation table = {};   // of positions from 0
+    Rotation placed = {};  // of the batch
   };
   std::vector<Rope> ropes_;  // of model::DecoderSpec::ropes
   Rotation unrotated_;       // of the batch, for layers that do not rotate

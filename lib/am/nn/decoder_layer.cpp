@@ -2,7 +2,10 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "am/nn/attention/blocked.h"
 #include "am/nn/fused/gated.h"
@@ -22,17 +25,24 @@ bool trains(const Linear& linear) {
          (linear.bias && linear.bias->value.requires_grad());
 }
 
-bool trains(const Norm& norm) { return norm.weight && norm.weight->value.requires_grad(); }
+bool trains(const Norm& norm) {
+  return (norm.weight && norm.weight->value.requires_grad()) ||
+         (norm.bias && norm.bias->value.requires_grad());
+}
 
 // After frozen layers the input needs no gradient, but the parameters may.
 bool trains(const DecoderLayer& layer) {
-  const Attention& attention = layer.self_attn;
-  const FeedForward& mlp = layer.mlp;
-  return trains(layer.input_norm) || trains(layer.post_attention_norm) ||
-         trains(layer.pre_feed_forward_norm) || trains(layer.post_feed_forward_norm) ||
-         trains(attention.q_proj) || trains(attention.k_proj) || trains(attention.v_proj) ||
-         trains(attention.o_proj) || trains(attention.q_norm) || trains(attention.k_norm) ||
-         trains(mlp.gate_proj) || trains(mlp.up_proj) || trains(mlp.down_proj);
+  const auto linears = layer.linears();
+  const auto norms = layer.norms();
+  const auto trained = [](const auto* each) { return trains(*each); };
+  return std::any_of(linears.begin(), linears.end(), trained) ||
+         std::any_of(norms.begin(), norms.end(), trained);
+}
+
+at::Tensor taken_last(Tensors& tensors) {
+  at::Tensor last = std::move(tensors.back());
+  tensors.pop_back();
+  return last;
 }
 
 // One forward pass of a layer, cut into parts. A part whose tensors are not kept runs as a segment
@@ -63,21 +73,28 @@ class LayerPass {
     return part(again, run, in, none);
   }
 
-  // x_BTD -> {x_BTD, q_BTX, k_BTX, v_BTX}
-  Tensors projections(const at::Tensor& x_BTD) const {
-    const Segment run = [&layer = layer_](const Tensors& in, Products& products) -> Tensors {
-      const Attention& attention = layer.self_attn;
-      const auto inputs = fan_out(layer.input_norm(in[0]),
-                                  {&attention.q_proj, &attention.k_proj, &attention.v_proj});
-      return {in[0], products.returned(attention.q_proj, inputs[0]),
-              products.returned(attention.k_proj, inputs[1]),
-              products.returned(attention.v_proj, inputs[2])};
+  // The residual stream and what comes of it.
+  struct Stream {
+    at::Tensor x_BTD;         // the layer's input
+    at::Tensor normed_BTD;    // through the one norm of a parallel block
+    Tensors heads;            // {q_BTX, k_BTX, v_BTX}
+    at::Tensor attended_BTD;  // with attention's output
+  };
+
+  Stream projections(const at::Tensor& x_BTD) const {
+    const Segment run = [&layer = layer_](const Tensors& in, Products& products) {
+      const at::Tensor normed_BTD = layer.input_norm(in[0]);
+      Tensors out = layer.self_attn.inputs.products(normed_BTD, {Again::kReturned}, products);
+      if (layer.residual == model::Residual::kParallelOneNorm) out.push_back(normed_BTD);
+      out.push_back(in[0]);
+      return out;
     };
     Tensors out = part(repeats(Saved::kInputNorm), run, {x_BTD});
-    out[1] = layer_.self_attn.q_proj.finish(out[1]);
-    out[2] = layer_.self_attn.k_proj.finish(out[2]);
-    out[3] = layer_.self_attn.v_proj.finish(out[3]);
-    return out;
+    Stream stream;
+    stream.x_BTD = taken_last(out);
+    if (layer_.residual == model::Residual::kParallelOneNorm) stream.normed_BTD = taken_last(out);
+    stream.heads = layer_.self_attn.finish(out);
+    return stream;
   }
 
   // A rotation alone saves nothing of its input; a norm before it does.
@@ -91,44 +108,55 @@ class LayerPass {
     return checkpoint(run, {x_BTX}, trains(norm))[0];
   }
 
-  // x_BTD -> the sum after attention, BTD
-  at::Tensor attended(const at::Tensor& x_BTD) const {
+  Stream attended(const at::Tensor& x_BTD) const {
     const Attention& attention = layer_.self_attn;
-    const Tensors of_x = projections(x_BTD);
-    const at::Tensor q_BHTK = placed(of_x[1], attention.q_norm);
-    const at::Tensor k_BGTK = placed(of_x[2], attention.k_norm);
-    const at::Tensor mixed_BTX = attention.mix(q_BHTK, k_BGTK, of_x[3], rotation_);
+    Stream stream = projections(x_BTD);
+    const at::Tensor q_BHTK = placed(stream.heads[0], attention.q_norm);
+    const at::Tensor k_BGTK = placed(stream.heads[1], attention.k_norm);
+    const at::Tensor mixed_BTX = attention.mix(q_BHTK, k_BGTK, stream.heads[2], rotation_);
+    stream.heads.clear();
     const Segment run = [&layer = layer_](const Tensors& in, Products&) -> Tensors {
       return {in[0] + layer.post_attention_norm(layer.self_attn.o_proj(in[1]))};
     };
     // A norm after a projection saves what that gave.
     const bool again = layer_.post_attention_norm.weight && repeats(Saved::kOtherNorms);
-    return part(again, run, {of_x[0], mixed_BTX})[0];
+    stream.attended_BTD = part(again, run, {stream.x_BTD, mixed_BTX})[0];
+    return stream;
   }
 
-  // attended_BTD -> {attended_BTD, down_proj's product, BTD}, which ends the segment that has
-  // `outer`; or the layer's output alone, where the norm behind that product is inside of a
-  // segment.
-  Tensors feed_forward(const at::Tensor& attended_BTD, Products& outer) const {
+  // {the sum after attention, down_proj's product, BTD}, which ends the segment that has `outer`;
+  // or the layer's output alone, where the norm behind that product is inside of a segment.
+  Tensors feed_forward(const Stream& stream, Products& outer) const {
+    if (layer_.residual == model::Residual::kParallelOneNorm) {
+      return {stream.attended_BTD,
+              inside(repeats(Saved::kUp), stream.normed_BTD, /*leaves=*/true, outer)};
+    }
+    const bool parallel = layer_.residual == model::Residual::kParallelTwoNorms;
     // Without a norm before it, what gate and up read is the residual stream.
     const bool from_sum = repeats(Saved::kOtherNorms) ||
                           (repeats(Saved::kUp) && !layer_.pre_feed_forward_norm.weight);
     const bool from_norm = !from_sum && repeats(Saved::kUp);
     const bool norm_inside =
         layer_.post_feed_forward_norm.weight && (whole_ || repeats(Saved::kOtherNorms));
-    const Segment inside = [&mlp = layer_.mlp, keeps_gate = kept_.has(Saved::kGate),
-                            leaves = !norm_inside](const Tensors& in,
-                                                   Products& products) -> Tensors {
-      return {mlp.product(in[0], keeps_gate, leaves, products)};
-    };
-    const Segment run = [pass = *this, inside, from_norm, norm_inside](
-                            const Tensors& in, Products& products) -> Tensors {
+    const Segment run = [pass = *this, from_norm, norm_inside](const Tensors& in,
+                                                               Products& products) -> Tensors {
       const at::Tensor x_BTD = pass.layer_.pre_feed_forward_norm(in[0]);
-      Tensors out = {in[0], pass.part(from_norm, inside, {x_BTD}, products)[0]};
+      Tensors out = {in[0], pass.inside(from_norm, x_BTD, !norm_inside, products)};
       if (norm_inside) return {pass.ended(out)};
       return out;
     };
-    return part(from_sum, run, {attended_BTD}, outer);
+    Tensors out = part(from_sum, run, {parallel ? stream.x_BTD : stream.attended_BTD}, outer);
+    if (parallel) out[0] = stream.attended_BTD;
+    return out;
+  }
+
+  // x_BTD, normalised -> down_proj's product.
+  at::Tensor inside(bool again, const at::Tensor& x_BTD, bool leaves, Products& outer) const {
+    const Segment run = [&mlp = layer_.mlp, keeps_gate = kept_.has(Saved::kGate), leaves](
+                            const Tensors& in, Products& products) -> Tensors {
+      return {mlp.product(in[0], keeps_gate, leaves, products)};
+    };
+    return part(again, run, {x_BTD}, outer)[0];
   }
 
   // What feed_forward gives -> the layer's output.
@@ -144,6 +172,20 @@ class LayerPass {
 };
 
 }  // namespace
+
+Tensors Attention::finish(const Tensors& products) const {
+  const Tensors outputs = inputs.finish(products);
+  if (by_key_head == 0) return outputs;
+  const at::Tensor& fused = outputs[0];
+  const at::Tensor groups_BTGRK =
+      fused.view({fused.size(0), fused.size(1), -1, by_key_head + 2, head_dim});
+  // Tensors of their own: values that stay until backward would keep the others too.
+  Tensors heads;
+  for (const at::Tensor& part : groups_BTGRK.split_with_sizes({by_key_head, 1, 1}, 3)) {
+    heads.push_back(part.contiguous().view({fused.size(0), fused.size(1), -1}));
+  }
+  return heads;
+}
 
 at::Tensor Attention::place(const at::Tensor& x_BTX, const Norm& norm,
                             const Rotation& rotation) const {
@@ -179,18 +221,39 @@ at::Tensor Attention::mix(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,
 
 at::Tensor FeedForward::product(const at::Tensor& x_BTD, bool keeps_gate, bool leaves,
                                 Products& products) const {
-  const auto inputs = fan_out(x_BTD, {&gate_proj, &up_proj});
-  const at::Tensor gate_BTF = keeps_gate ? gate_proj.finish(products.kept(gate_proj, inputs[0]))
-                                         : gate_proj.apply_to(inputs[0]);
-  const at::Tensor up_BTF = up_proj.apply_to(inputs[1]);
+  std::vector<Again> again = {Again::kMultiplied};
+  if (gated) again.insert(again.begin(), keeps_gate ? Again::kKept : Again::kMultiplied);
+  const Tensors wide = inputs.finish(inputs.products(x_BTD, again, products));
   if (!products.in_segment() && !down_proj.input) {
     std::optional<at::Tensor> added;
     if (down_proj.bias && !down_proj.bias_after_output) added = down_proj.bias->value;
-    return fused::gated_linear(gate_BTF, up_BTF, down_proj.weight->value, added, activation);
+    const at::Tensor& weight = down_proj.weight->value;
+    return gated ? fused::gated_linear(wide[0], wide[1], weight, added, activation)
+                 : fused::activated_linear(wide[0], weight, added, activation, down_proj.in_out);
   }
-  const at::Tensor wide_BTF =
-      apply_transform(down_proj.input, fused::gated(gate_BTF, up_BTF, activation));
-  return leaves ? products.returned(down_proj, wide_BTF) : down_proj.product(wide_BTF);
+  const at::Tensor active_BTF =
+      apply_transform(down_proj.input, gated ? fused::gated(wide[0], wide[1], activation)
+                                             : fused::activated(wide[0], activation));
+  return products.multiply(down_proj, active_BTF, leaves ? Again::kReturned : Again::kMultiplied);
+}
+
+std::vector<Linear*> DecoderLayer::linears() {
+  std::vector<Linear*> all;
+  for (Linear& each : self_attn.inputs.linears) all.push_back(&each);
+  all.push_back(&self_attn.o_proj);
+  for (Linear& each : mlp.inputs.linears) all.push_back(&each);
+  all.push_back(&mlp.down_proj);
+  return all;
+}
+
+std::vector<const Linear*> DecoderLayer::linears() const {
+  const auto all = const_cast<DecoderLayer*>(this)->linears();
+  return {all.begin(), all.end()};
+}
+
+std::vector<const Norm*> DecoderLayer::norms() const {
+  return {&input_norm,       &post_attention_norm, &pre_feed_forward_norm, &post_feed_forward_norm,
+          &self_attn.q_norm, &self_attn.k_norm};
 }
 
 at::Tensor DecoderLayer::operator()(const at::Tensor& x_BTD, const Rotation& rotation,

@@ -13,10 +13,21 @@ at::Tensor apply_transform(const TransformPtr& transform, const at::Tensor& x) {
   return transform ? (*transform)(x) : x;
 }
 
+std::optional<at::Tensor> Linear::added() const {
+  if (bias && !bias_after_output) return bias->value;
+  return std::nullopt;
+}
+
 at::Tensor Linear::product(const at::Tensor& x) const {
-  std::optional<at::Tensor> added;
-  if (bias && !bias_after_output) added = bias->value;
-  return fused::linear(x, weight->value, added);
+  return fused::linear(x, weight->value, added(), in_out);
+}
+
+std::vector<at::Tensor> Linear::products(const at::Tensor& x,
+                                         const std::vector<at::Tensor>& known) const {
+  if (outputs() == 1 && known.empty()) return {product(x)};
+  fused::Slices outputs_of = {.lengths = slices, .in_out = in_out, .known = known};
+  if (outputs() == 1) outputs_of.lengths = {weight->value.size(in_out ? 1 : 0)};
+  return fused::sliced_linear(x, weight->value, added(), outputs_of);
 }
 
 at::Tensor Linear::finish(const at::Tensor& y) const {
@@ -24,24 +35,16 @@ at::Tensor Linear::finish(const at::Tensor& y) const {
   return bias && bias_after_output ? finished + bias->value : finished;
 }
 
-std::vector<at::Tensor> fan_out(const at::Tensor& x, std::initializer_list<const Linear*> layers) {
-  std::vector<at::Tensor> inputs;
-  std::vector<TransformPtr> seen;
-  for (const Linear* layer : layers) {
-    size_t same = 0;
-    while (same < seen.size() && seen[same] != layer->input) ++same;
-    inputs.push_back(same < seen.size() ? inputs[same] : apply_transform(layer->input, x));
-    seen.push_back(layer->input);
-  }
-  return inputs;
-}
-
 at::Tensor Embedding::operator()(const at::Tensor& ids) const {
   return lookup ? lookup(ids, weight->value) : at::embedding(weight->value, ids);
 }
 
 at::Tensor Norm::operator()(const at::Tensor& x) const {
-  return weight ? fused::rms_norm(x, weight->value, eps, kind) : x;
+  if (!weight) return x;
+  if (kind != model::NormKind::kLayer) return fused::rms_norm(x, weight->value, eps, kind);
+  std::optional<at::Tensor> shift;
+  if (bias) shift = bias->value;
+  return at::layer_norm(x, {x.size(-1)}, weight->value, shift, eps);
 }
 
 }  // namespace am::nn

@@ -8,9 +8,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,23 +33,35 @@ at::Tensor apply_transform(const TransformPtr& transform, const at::Tensor& x);
 
 struct Linear {
   std::string name;     // module: "model.layers.0.mlp.up_proj"
-  ParameterPtr weight;  // [out, in]
+  ParameterPtr weight;  // [out, in], or [in, out]
   ParameterPtr bias;    // [out], or null
+  bool in_out = false;  // how the weight is stored
+  // Of a fused matrix, lengths along out: it gives an output for each. Empty: one.
+  std::vector<int64_t> slices = {};
   TransformPtr input;
   TransformPtr output;  // before the bias when bias_after_output
   bool bias_after_output = false;
 
-  // x_..I -> ..O, its input transform included.
-  at::Tensor operator()(const at::Tensor& x) const { return apply_to(apply_transform(input, x)); }
-  // The same for an input that was transformed already: the matrix product, and what follows it.
-  at::Tensor apply_to(const at::Tensor& x) const { return finish(product(x)); }
-  at::Tensor product(const at::Tensor& x) const;  // with the bias, unless that comes later
-  at::Tensor finish(const at::Tensor& y) const;   // the output transform, and a late bias
-};
+  // x_..I -> ..O, its input transform included. For a Linear of one output.
+  at::Tensor operator()(const at::Tensor& x) const {
+    return finish(product(apply_transform(input, x)));
+  }
+  // The matrix product of an input that was transformed already, with the bias unless that comes
+  // later; and what follows it: the output transform, and a late bias.
+  at::Tensor product(const at::Tensor& x) const;
+  at::Tensor finish(const at::Tensor& y) const;
 
-// The common input of several layers through each one's input transform, which runs once where they
-// share it.
-std::vector<at::Tensor> fan_out(const at::Tensor& x, std::initializer_list<const Linear*> layers);
+  // What `products` gives. A transform of the output takes it whole.
+  size_t outputs() const { return slices.empty() || output ? 1 : slices.size(); }
+  // The same as product, an output at a time. `known`: empty, or for each output its value where it
+  // is known, and so not multiplied out; backward multiplies all the same.
+  std::vector<at::Tensor> products(const at::Tensor& x,
+                                   const std::vector<at::Tensor>& known = {}) const;
+
+ private:
+  // Of the bias, unless it comes later.
+  std::optional<at::Tensor> added() const;
+};
 
 struct Embedding {
   std::string name;
@@ -59,12 +72,13 @@ struct Embedding {
   at::Tensor operator()(const at::Tensor& ids) const;
 };
 
-// RMSNorm, of one of its three kinds (not kLayer).
+// RMSNorm of one of its three kinds, or LayerNorm.
 struct Norm {
   std::string name;
   ParameterPtr weight;  // [D]; null: the identity
   double eps = 1e-6;
   model::NormKind kind = model::NormKind::kRms;
+  ParameterPtr bias = {};  // [D], of a LayerNorm
 
   at::Tensor operator()(const at::Tensor& x) const;
 };

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <vector>
@@ -26,12 +27,42 @@ float llama3_frequency(const model::RopeConfig& rope, float frequency) {
   return (1.0F - smooth) * frequency / factor + smooth * frequency;
 }
 
+// In float32, as the reference does it: the pair whose frequency turns `turns` times within the
+// original length is number d ln(length / (2 pi turns)) / (2 ln theta).
+at::Tensor yarn_frequencies(const model::RopeConfig& rope, const at::Tensor& powers,
+                            int64_t rotated) {
+  const auto length = static_cast<double>(rope.original_max_position_embeddings);
+  const auto pair_of = [&](double turns) {
+    return static_cast<double>(rotated) * std::log(length / (turns * 2.0 * std::numbers::pi)) /
+           (2.0 * std::log(rope.theta));
+  };
+  double low = pair_of(rope.beta_fast), high = pair_of(rope.beta_slow);
+  if (rope.truncate) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, static_cast<double>(rotated - 1));
+  if (low == high) high += 0.001;
+  const at::Tensor kept =
+      1 - ((at::arange(rotated / 2, at::kFloat) - low) / (high - low)).clamp(0, 1);
+  return 1.0 / (rope.factor * powers) * (1 - kept) + 1.0 / powers * kept;
+}
+
 }  // namespace
 
-at::Tensor rope_inverse_frequencies(const model::RopeConfig& rope, int64_t head_dim) {
+at::Tensor rope_inverse_frequencies(const model::RopeConfig& rope, int64_t rotated,
+                                    int64_t seq_len) {
   const at::Tensor exponent =
-      at::arange(0, head_dim, 2, at::kLong).to(at::kFloat) / static_cast<double>(head_dim);
-  at::Tensor frequencies = 1.0 / at::pow(rope.theta, exponent);
+      at::arange(0, rotated, 2, at::kLong).to(at::kFloat) / static_cast<double>(rotated);
+  const at::Tensor powers = at::pow(rope.theta, exponent);
+  if (rope.type == "yarn") return yarn_frequencies(rope, powers, rotated);
+  if (rope.type == "longrope") {
+    const bool beyond = seq_len > rope.original_max_position_embeddings;
+    return 1.0 /
+           (at::tensor(beyond ? rope.long_factor : rope.short_factor).to(at::kFloat) * powers);
+  }
+  at::Tensor frequencies = 1.0 / powers;
   if (rope.type == "linear") frequencies = frequencies / rope.factor;
   if (rope.type == "llama3") {
     auto* values = frequencies.data_ptr<float>();
@@ -43,12 +74,13 @@ at::Tensor rope_inverse_frequencies(const model::RopeConfig& rope, int64_t head_
 }
 
 Rotation make_rotation(const at::Tensor& inverse_frequencies, int64_t first, int64_t count,
-                       at::ScalarType dtype) {
+                       at::ScalarType dtype, double factor) {
   const auto integers = at::TensorOptions(at::kLong).device(inverse_frequencies.device());
   const at::Tensor positions = at::arange(first, first + count, integers).to(at::kFloat);
   const at::Tensor angles = at::outer(positions, inverse_frequencies);
   const at::Tensor both = at::cat({angles, angles}, -1);
-  return {both.cos().to(dtype), both.sin().to(dtype)};
+  if (factor == 1.0) return {both.cos().to(dtype), both.sin().to(dtype)};
+  return {(both.cos() * factor).to(dtype), (both.sin() * factor).to(dtype)};
 }
 
 Rotation gather_rotation(const Rotation& table, const at::Tensor& positions_BT) {

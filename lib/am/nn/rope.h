@@ -9,14 +9,17 @@
 
 namespace am::nn {
 
-// [K/2] angles per position, float32, on the host: the same bits for every device. "linear" divides
-// all by `factor`; "llama3" divides those whose wavelength exceeds original_max_position_embeddings
-// / low_freq_factor, keeps those below / high_freq_factor, and blends between (Llama 3.1's
-// long-context scaling).
-at::Tensor rope_inverse_frequencies(const model::RopeConfig& rope, int64_t head_dim);
+// [R/2] angles per position, of the `rotated` elements of a head, float32, on the host: the same
+// bits for every device. "linear" divides all by `factor`; "llama3" divides those whose wavelength
+// exceeds original_max_position_embeddings / low_freq_factor, keeps those below / high_freq_factor,
+// and blends between (Llama 3.1's long-context scaling); "yarn" blends between those that turn
+// beta_fast and beta_slow times within the original length; "longrope" divides each by its own
+// factor, for sequences of `seq_len` positions that are longer than the original, or not.
+at::Tensor rope_inverse_frequencies(const model::RopeConfig& rope, int64_t rotated,
+                                    int64_t seq_len = 0);
 
-// Of the positions of a sequence [T, K], or of each sequence of a batch [B, T, K]. Undefined where
-// a layer does not rotate.
+// Of the positions of a sequence [T, R], or of each sequence of a batch [B, T, R]: the first R of a
+// head turn. Undefined where a layer does not rotate.
 struct Rotation {
   at::Tensor cos_TK;
   at::Tensor sin_TK;
@@ -24,9 +27,10 @@ struct Rotation {
   at::Tensor document_BT = {};
 };
 
-// For positions first .. first + count - 1, on the device of the frequencies.
+// For positions first .. first + count - 1, on the device of the frequencies. `factor`: of cosine
+// and sine (model::attention_factor).
 Rotation make_rotation(const at::Tensor& inverse_frequencies, int64_t first, int64_t count,
-                       at::ScalarType dtype);
+                       at::ScalarType dtype, double factor = 1.0);
 
 // The same for positions_BT (int64), each below `table`'s length.
 Rotation gather_rotation(const Rotation& table, const at::Tensor& positions_BT);

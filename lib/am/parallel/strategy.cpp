@@ -103,9 +103,8 @@ ParallelStrategy find_parallel_strategy(const std::string& name) {
                   "legal: ", join(names, ", "), ", or \"libmine.so:symbol\""));
 }
 
-mesh::Extent prepare_decoder(const StrategyInput& input, bool sequence_parallel) {
-  const mesh::Extent slice =
-      tp::apply_tensor_parallel(input.decoder, input.layout, input.mesh, sequence_parallel);
+mesh::Extent prepare_decoder(const StrategyInput& input) {
+  const mesh::Extent slice = tp::apply_tensor_parallel(input.decoder, input.layout, input.mesh);
   input.decoder.set_checkpointing(planner::checkpointing_of(input.plan),
                                   planner::checkpointing_every(input.plan));
   return slice;

@@ -3,7 +3,7 @@
 //
 //   Parallelized never_freed(const StrategyInput& input) {
 //     Parallelized made;
-//     made.vocabulary_slice = prepare_decoder(input, /*sequence_parallel=*/false);
+//     made.vocabulary_slice = prepare_decoder(input);
 //     DataParallelOptions options;  // all in float32
 //     options.reshard_after_forward.assign(input.layout.units.size(), false);
 //     made.data_parallel = apply_fsdp_sharding_recursively(input, std::move(options));
@@ -72,7 +72,7 @@ struct StrategyPlugin {
 
 // What every strategy does first, in AutoModel's order: tensor parallelism as the layout says, then
 // the plan's activation checkpointing. Returns this rank's slice of the vocabulary.
-mesh::Extent prepare_decoder(const StrategyInput& input, bool sequence_parallel);
+mesh::Extent prepare_decoder(const StrategyInput& input);
 
 // Every decoder layer is a unit, and so are the embedding and the head; the rest, which is the
 // final norm, is the root unit (model::shard_units decides, and the layout holds its answer).

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "am/model/family.h"
 #include "am/model/host_products.h"
 #include "am/planner/precision.h"
 
@@ -27,20 +28,20 @@ config::ActivationCheckpointing ActivationContext::checkpointing_of(int layer) c
                                                 : config::ActivationCheckpointing::kOff;
 }
 
-ActivationContext activation_context(const config::Plan& plan, const mesh::MeshLayout& mesh) {
+ActivationContext activation_context(const config::Plan& plan, const Layout& layout) {
   ActivationContext context;
-  const mesh::MeshSizes& sizes = mesh.sizes();
+  const mesh::MeshSizes& sizes = layout.mesh.sizes();
   context.sequence = static_cast<double>(plan.train.seq_len) / static_cast<double>(sizes.cp);
   context.tokens = context.sequence * static_cast<double>(plan.train.micro_batch_size);
   context.compute_bytes = static_cast<double>(dtype_size(resolve_precision(plan).compute));
   context.product_bytes = context.compute_bytes;
   context.output_bytes = context.compute_bytes;
+  if (layout.tp_plan.sequence_parallel) context.sequence_parts = static_cast<double>(sizes.tp);
   context.checkpointing = checkpointing_of(plan);
   context.checkpointing_every = checkpointing_every(plan);
   context.on_host =
       std::visit([](const auto& config) { return config.backend; }, plan.strategy) == "gloo";
   if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) {
-    if (fsdp2->sequence_parallel) context.sequence_parts = static_cast<double>(sizes.tp);
     if (fsdp2->autocast_dtype) {
       context.product_bytes = static_cast<double>(dtype_size(*fsdp2->autocast_dtype));
     }
@@ -56,8 +57,11 @@ double hidden_bytes(const ActivationContext& context, double width) {
   return context.tokens * width / context.sequence_parts * context.compute_bytes;
 }
 
-double norm_bytes(double rows, double width, double compute_bytes) {
-  return rows * (width * compute_bytes + std::max(4.0, compute_bytes));
+double norm_bytes(double rows, double width, double input_bytes, model::NormKind kind,
+                  double weight_bytes) {
+  const double of_row = kind == model::NormKind::kLayer ? 2.0 * std::max(input_bytes, weight_bytes)
+                                                        : std::max(4.0, input_bytes);
+  return rows * (width * input_bytes + of_row);
 }
 
 double transposed_copy(const ActivationContext& context, double width) {
@@ -82,7 +86,9 @@ double embedding_activations(const ActivationContext& context) {
 double final_norm_activations(const ActivationContext& context, const model::ModelConfig& config,
                               bool head_trains) {
   const auto width = static_cast<double>(config.hidden_size);
-  return norm_bytes(context.tokens / context.sequence_parts, width, context.compute_bytes) +
+  const model::NormKind kind = model::family_of(config).norm;
+  return norm_bytes(context.tokens / context.sequence_parts, width, context.compute_bytes, kind,
+                    context.compute_bytes) +
          (head_trains ? context.tokens * width * context.product_bytes : 0.0);
 }
 

@@ -6,8 +6,9 @@
 #include <cstdint>
 
 #include "am/config/plan.h"
-#include "am/mesh/layout.h"
 #include "am/model/config.h"
+#include "am/model/spec.h"
+#include "am/planner/layout.h"
 
 namespace am::planner {
 
@@ -32,13 +33,15 @@ struct ActivationContext {
   // Of one layer, from 0.
   config::ActivationCheckpointing checkpointing_of(int layer) const;
 };
-ActivationContext activation_context(const config::Plan& plan, const mesh::MeshLayout& mesh);
+ActivationContext activation_context(const config::Plan& plan, const Layout& layout);
 
 // Hidden states of so many elements a token between layers, as this rank has them.
 double hidden_bytes(const ActivationContext& context, double width);
-// RMSNorm of `rows` rows, its output not counted: its input, and a number a row for the root mean
-// square (nn/fused/rms_norm.h).
-double norm_bytes(double rows, double width, double compute_bytes);
+// A norm of `rows` rows, its output not counted: its input of `input_bytes` an element, and a row's
+// root mean square (nn/fused/rms_norm.h), or its mean and deviation, which ATen's LayerNorm keeps
+// as wide as the wider of its input and its weight (`weight_bytes`).
+double norm_bytes(double rows, double width, double input_bytes, model::NormKind kind,
+                  double weight_bytes);
 
 // The product for the gradient of a weight reads its left side, `width` a token, transposed: bytes
 // of the copy that is made of it on the host; 0 elsewhere.

@@ -96,7 +96,7 @@ void LayerActivations::measure_attention() {
   const auto head_width = as_double(attention.qk_width);
   const HeadWidths w = head_widths(layer_);
   if (layer_.has(Role::kInputNorm)) {
-    at(Saved::kInputNorm) = norm_bytes(rows, hidden_, context_.compute_bytes);
+    at(Saved::kInputNorm) = bytes_of_norm(Role::kInputNorm, rows, hidden_, context_.compute_bytes);
   }
   // Gathered over the sequence where it was cut: a linear layer saves what it multiplies.
   at(Saved::kAttentionInput) = N * hidden_ * p * kept_inputs(layer_.trained_readers(true));
@@ -110,8 +110,8 @@ void LayerActivations::measure_attention() {
   const double width = N * (w.query + w.key) / normed;
   const bool composite =
       context_.casts() && layer_.spec().find(Role::kQueryNorm)->norm == model::NormKind::kRms;
-  at(Saved::kHeadNorms) =
-      composite ? composite_norm_bytes(normed, width, p) : norm_bytes(normed, width, p);
+  at(Saved::kHeadNorms) = composite ? composite_norm_bytes(normed, width, p)
+                                    : bytes_of_norm(Role::kQueryNorm, normed, width, p);
   at(Saved::kHeadNormInputs) = N * (w.query + w.key) * p;
 }
 
@@ -124,20 +124,26 @@ void LayerActivations::measure_feed_forward() {
   for (const auto& [role, bytes] : {std::pair{Role::kPreFeedForwardNorm, context_.compute_bytes},
                                     {Role::kPostAttentionNorm, p},
                                     {Role::kPostFeedForwardNorm, p}}) {
-    if (layer_.has(role)) at(Saved::kOtherNorms) += norm_bytes(rows, hidden_, bytes);
+    if (layer_.has(role)) at(Saved::kOtherNorms) += bytes_of_norm(role, rows, hidden_, bytes);
   }
-  at(Saved::kFeedForwardNormOutput) = hidden_bytes(context_, hidden_);
-  // A parallel block with one norm multiplies the same input as attention, and has one sum.
-  if (layer_.spec().hidden_norms() > 1) {
-    at(Saved::kSumAfterAttention) = hidden_bytes(context_, hidden_);
-    at(Saved::kFeedForwardInput) = N * hidden_ * p * kept_inputs(layer_.trained_readers(false));
+  // Side by side both norms read one tensor.
+  if (layer_.spec().residual == model::Residual::kParallelTwoNorms) {
+    at(Saved::kOtherNorms) -= rows * hidden_ * context_.compute_bytes;
+  }
+  if (!layer_.spec().parallel()) at(Saved::kSumAfterAttention) = hidden_bytes(context_, hidden_);
+  // Behind one norm the feed-forward multiplies what attention multiplies.
+  const bool shares = layer_.spec().residual == model::Residual::kParallelOneNorm;
+  const double before = shares ? layer_.trained_readers(true) : 0.0;
+  at(Saved::kFeedForwardInput) =
+      N * hidden_ * p * (kept_inputs(before + layer_.trained_readers(false)) - kept_inputs(before));
+  if (!shares || context_.casts()) {
+    at(Saved::kFeedForwardNormOutput) = hidden_bytes(context_, hidden_);
   }
   at(Saved::kRoutedTokens) = N * 2.0 * experts_taken(layer_) * hidden_ * p;
   at(Saved::kGate) = N * w.gate * p;
   at(Saved::kUp) = N * w.up * p;
-  // Computed again from those two (nn/fused/gated.h); experts, of which am-run runs none, keep it.
-  const bool fused = w.gate > 0.0 && !layer_.spec().router.has_value();
-  at(Saved::kDownInput) = fused ? 0.0 : N * w.down_in * p;
+  // Computed again from those (nn/fused/gated.h); experts, of which am-run runs none, keep it.
+  at(Saved::kDownInput) = layer_.spec().router.has_value() ? N * w.down_in * p : 0.0;
 }
 
 void LayerActivations::measure_casts() {
@@ -146,6 +152,12 @@ void LayerActivations::measure_casts() {
   at(Saved::kCastAttentionOut) = cast_weights_bytes(context_, out);
   at(Saved::kCastFeedForward) = cast_weights_bytes(context_, dense);
   at(Saved::kCastOthers) = cast_weights_bytes(context_, layer_.numel() - out - dense);
+}
+
+double LayerActivations::bytes_of_norm(Role role, double rows, double width,
+                                       double input_bytes) const {
+  return norm_bytes(rows, width, input_bytes, layer_.spec().find(role)->norm,
+                    context_.compute_bytes);
 }
 
 // Of the products that read one input how many keep it, which the matrix's gradient reads: it is
@@ -169,6 +181,7 @@ double LayerActivations::recomputed_feed_forward() const {
   const bool selective = mode_ == ActivationCheckpointing::kSelective;
   const double again = sum({Saved::kCastFeedForward, Saved::kFeedForwardInput, Saved::kUp,
                             selective ? Saved::kOtherNorms : Saved::kGate});
+  if (layer_.spec().residual == model::Residual::kParallelOneNorm) return again;
   // Gathering over the sequence, or narrowing, makes another tensor of the norm's output.
   const bool other_input = context_.sequence_parts > 1.0 || context_.casts();
   if (!selective && other_input) return again;
@@ -177,11 +190,9 @@ double LayerActivations::recomputed_feed_forward() const {
 
 double LayerActivations::recomputed() const {
   if (mode_ == ActivationCheckpointing::kOff) return 0.0;
-  const bool two_sums = layer_.spec().hidden_norms() > 1;
-  const bool own_segment = mode_ == ActivationCheckpointing::kMlp ||
-                           (mode_ == ActivationCheckpointing::kSelective && two_sums);
-  if (own_segment) return recomputed_feed_forward();
-  return std::max(0.0, sum(kept_under(ActivationCheckpointing::kOff)) - kept());
+  if (mode_ != ActivationCheckpointing::kFull) return recomputed_feed_forward();
+  return std::max(0.0,
+                  sum(kept_under(ActivationCheckpointing::kOff, layer_.spec().residual)) - kept());
 }
 
 // In the feed-forward's backward: the gradient of the layer's output, which also goes past it, and

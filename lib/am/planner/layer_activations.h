@@ -26,7 +26,7 @@ class LayerActivations {
   // Bytes of one thing, whether or not a mode keeps it.
   double bytes(Saved saved) const { return bytes_[static_cast<size_t>(saved)]; }
   // Of what the plan's checkpointing keeps of this layer.
-  double kept() const { return sum(kept_under(mode_)); }
+  double kept() const { return sum(kept_under(mode_, layer_.spec().residual)); }
   // Of what is computed again while this layer's backward runs; 0 without checkpointing.
   double recomputed() const;
   BackwardBytes backward() const;
@@ -37,6 +37,8 @@ class LayerActivations {
   void measure_attention();
   void measure_feed_forward();
   void measure_casts();
+  // `input_bytes`: of an element of what it reads.
+  double bytes_of_norm(model::Role role, double rows, double width, double input_bytes) const;
   double recomputed_feed_forward() const;
   double kept_inputs(double trained) const;
 

@@ -14,9 +14,10 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-constexpr std::array kFamilies = {"llama"sv,  "mistral"sv,     "qwen2"sv, "qwen3"sv,  "gemma"sv,
-                                  "gemma2"sv, "gemma3_text"sv, "olmo2"sv, "smollm3"sv};
-constexpr std::array kRopeTypes = {"default"sv, "linear"sv, "llama3"sv};
+constexpr std::array kFamilies = {"llama"sv,  "mistral"sv,     "qwen2"sv, "qwen3"sv,   "gemma"sv,
+                                  "gemma2"sv, "gemma3_text"sv, "olmo2"sv, "smollm3"sv, "phi"sv,
+                                  "phi3"sv,   "gpt2"sv,        "falcon"sv};
+constexpr std::array kRopeTypes = {"default"sv, "linear"sv, "llama3"sv, "yarn"sv, "longrope"sv};
 
 template <typename Names>
 bool contains(const Names& names, std::string_view name) {
@@ -109,11 +110,11 @@ std::vector<Limit> limits_of_model(const model::ModelConfig& config) {
       limits.add(rope_key(config), cat("a rotary embedding of type \"", rope.type, "\""),
                  cat("types that run: ", listed(kRopeTypes)));
     }
-    if (rope.rotated_part != 1.0) {
-      limits.add("partial_rotary_factor",
-                 cat("a rotary embedding of a part of the head (", rope.rotated_part, ")"),
-                 "partial_rotary_factor = 1 runs");
-    }
+  }
+  if (config.alibi) {
+    limits.add(
+        "alibi", "positions as biases of the scores (alibi)",
+        "alibi = false runs, with rotated heads: another model; there is no way to convert one");
   }
   if (config.bidirectional) {
     limits.add("use_bidirectional_attention", "attention that looks ahead",
@@ -123,16 +124,6 @@ std::vector<Limit> limits_of_model(const model::ModelConfig& config) {
     const std::string_view key = model::family_of(config).keys.activation;
     limits.add(key, cat(key, " \"", config.hidden_act, "\""),
                "silu, gelu, gelu_new and gelu_pytorch_tanh run");
-  }
-  return limits.take();
-}
-
-std::vector<Limit> limits_of_training(const model::ModelConfig& config) {
-  ModelLimits limits(config);
-  if (config.attention_dropout > 0.0) {
-    limits.add("attention_dropout",
-               cat("training with attention_dropout = ", config.attention_dropout),
-               "attention_dropout = 0.0 trains, without it");
   }
   return limits.take();
 }
@@ -149,10 +140,19 @@ std::vector<Limit> limits_of_plan(const config::Plan& plan, const mesh::MeshSize
   return limits.take();
 }
 
+std::vector<Limit> limits_of_cuts(const config::Plan& plan, const model::ModelConfig& config,
+                                  const mesh::MeshSizes& sizes) {
+  PlanLimits limits(plan);
+  const bool fused = model::describe(config, 0).has(model::Role::kGateUp);
+  limits.add(sizes.tp > 1 && fused, "mesh.tp_size",
+             "tensor parallelism of a matrix that holds gate and up", "use tp_size = 1");
+  return limits.take();
+}
+
 std::vector<Limit> limits_of(const config::Plan& plan, const model::ModelConfig& config,
                              const mesh::MeshSizes& sizes) {
   std::vector<Limit> all = limits_of_model(config);
-  for (const auto& more : {limits_of_training(config), limits_of_plan(plan, sizes)}) {
+  for (const auto& more : {limits_of_plan(plan, sizes), limits_of_cuts(plan, config, sizes)}) {
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;

@@ -66,7 +66,7 @@ SampledLayout::SampledLayout(const config::Plan& plan, const model::ModelConfig&
 
 std::vector<RankMemory> SampledLayout::worst_of_stages(
     const config::Plan& plan, const std::vector<int64_t>& in_flight) const {
-  const ActivationContext context = activation_context(plan, one_.mesh);
+  const ActivationContext context = activation_context(plan, one_);
   const StepUnits one = measure_units(plan, config_, one_, /*rank=*/0, context);
   const auto first_layer = std::find_if(one.units.begin(), one.units.end(),
                                         [](const UnitBytes& unit) { return unit.layer >= 0; });

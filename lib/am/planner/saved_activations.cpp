@@ -2,7 +2,7 @@
 
 namespace am::planner {
 
-SavedSet kept_under(config::ActivationCheckpointing mode) {
+SavedSet kept_under(config::ActivationCheckpointing mode, model::Residual residual) {
   using config::ActivationCheckpointing;
   using enum Saved;
   static constexpr SavedSet kAll = {
@@ -11,12 +11,16 @@ SavedSet kept_under(config::ActivationCheckpointing mode) {
       kCastAttentionOut,    kCastFeedForward,  kCastOthers};
   static constexpr SavedSet kInsideMlp = {kFeedForwardInput, kGate, kUp, kDownInput,
                                           kCastFeedForward};
+  static constexpr SavedSet kSelective = {
+      kHeads, kHeadNormInputs, kAttentionOutput, kAttentionStatistics, kGate, kCastAttentionOut};
   switch (mode) {
     case ActivationCheckpointing::kFull:
       return {kLayerInput};
     case ActivationCheckpointing::kSelective:
-      return {kLayerInput,        kHeads, kHeadNormInputs,  kAttentionOutput, kAttentionStatistics,
-              kSumAfterAttention, kGate,  kCastAttentionOut};
+      return kSelective.with(
+          residual == model::Residual::kParallelOneNorm
+              ? SavedSet{kInputNorm, kAttentionInput, kFeedForwardNormOutput, kCastOthers}
+              : SavedSet{kLayerInput, kSumAfterAttention});
     case ActivationCheckpointing::kMlp:
       return kAll.without(kInsideMlp).with({kFeedForwardNormOutput});
     case ActivationCheckpointing::kOff:

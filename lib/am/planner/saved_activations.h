@@ -3,7 +3,7 @@
 // One table for both sides: nn/decoder_layer.cpp computes again what is not in a mode's set, and
 // layer_activations.h counts the bytes of what is.
 //
-//   kept_under(config::ActivationCheckpointing::kSelective).has(Saved::kGate);   // true
+//   kept_under(config::ActivationCheckpointing::kSelective, layer.residual).has(Saved::kGate);   // true
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,7 @@
 #include <initializer_list>
 
 #include "am/config/strategy_config.h"
+#include "am/model/spec.h"
 
 namespace am::planner {
 
@@ -70,6 +71,6 @@ static_assert(kSavedKinds <= 32);
 //
 // Mlp keeps all that autograd saves outside the feed-forward, and the feed-forward's input: what
 // NeMo AutoModel's first releases wrapped.
-SavedSet kept_under(config::ActivationCheckpointing mode);
+SavedSet kept_under(config::ActivationCheckpointing mode, model::Residual residual);
 
 }  // namespace am::planner

@@ -85,8 +85,7 @@ SearchSpace::SearchSpace(const SearchRequest& request, const CostConstants& cons
 
 std::vector<Candidate> SearchSpace::walk(SearchResult& result) {
   result_ = &result;
-  const bool runs =
-      limits_of_model(request_.model).empty() && limits_of_training(request_.model).empty();
+  const bool runs = limits_of_model(request_.model).empty();
   if (request_.runnable && !runs) {
     refuse("runtime.unsupported");
     return {};
@@ -138,7 +137,7 @@ void SearchSpace::walk_data_parallel(Candidate candidate) {
       Diagnostics found;
       if (!resolve_mesh(scratch_, 0, found)) {
         refuse(first_error(found));
-      } else if (request_.runnable && !limits_of_plan(scratch_, mesh).empty()) {
+      } else if (request_.runnable && !limits_of(scratch_, request_.model, mesh).empty()) {
         refuse("runtime.unsupported");
       } else {
         walk_options(candidate);

@@ -5,6 +5,7 @@
 
 #include "am/base/text.h"
 #include "am/model/family.h"
+#include "am/model/rope_config.h"
 
 namespace am::model {
 namespace {
@@ -103,8 +104,7 @@ AttentionSpec attention_of(const ModelConfig& config, int64_t layer) {
     attention.rope = 1;
   }
   if (rotates) {
-    attention.rotated =
-        std::llround(std::floor(static_cast<double>(config.head_dim) * config.rope.rotated_part));
+    attention.rotated = rotated_width(config.rope, config.head_dim);
   }
   return attention;
 }

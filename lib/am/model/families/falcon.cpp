@@ -12,7 +12,8 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.qkv_bias = config.o_bias = config.mlp_bias = bias;
   config.norm_bias = true;
   config.gated_mlp = false;
-  if (reader.boolean("alibi").value_or(false)) {
+  config.alibi = reader.boolean("alibi").value_or(false);
+  if (config.alibi) {
     config.rotated_layers.assign(static_cast<size_t>(config.num_hidden_layers), false);
   }
   const bool grouped = reader.boolean("new_decoder_architecture").value_or(false);

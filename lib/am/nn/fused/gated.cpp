@@ -224,6 +224,31 @@ struct GatedLinear : torch::autograd::Function<GatedLinear> {
   }
 };
 
+struct ActivatedLinear : torch::autograd::Function<ActivatedLinear> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& wide,
+                            const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                            model::Activation activation, bool in_out) {
+    context->save_for_backward({wide, weight});
+    context->saved_data["biased"] = bias.has_value();
+    context->saved_data["activation"] = static_cast<int64_t>(activation);
+    context->saved_data["in_out"] = in_out;
+    return fused::linear(operators_of(activation).aten(wide), weight, bias, in_out);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const Operators& act = operators_of(*context);
+    const LinearNeeds needs = {context->needs_input_grad(0), context->needs_input_grad(1),
+                               context->saved_data["biased"].toBool()};
+    LinearGradients of =
+        fused::linear_gradients(gradients[0], needs.weight ? act.aten(saved[0]) : at::Tensor(),
+                                saved[1], needs, context->saved_data["in_out"].toBool());
+    at::Tensor of_wide;
+    if (needs.x) of_wide = act.aten_backward(of.of_x, saved[0]);
+    return {of_wide, of.of_weight, of.of_bias, at::Tensor(), at::Tensor()};
+  }
+};
+
 }  // namespace
 
 at::Tensor gated(const at::Tensor& gate, const at::Tensor& up, model::Activation activation) {
@@ -237,6 +262,19 @@ at::Tensor gated_linear(const at::Tensor& gate, const at::Tensor& up, const at::
   std::optional<at::Tensor> cast_bias;
   if (bias) cast_bias = bias->to(dtype);
   return GatedLinear::apply(gate, up, weight.to(dtype), cast_bias, activation);
+}
+
+at::Tensor activated_linear(const at::Tensor& wide, const at::Tensor& weight,
+                            const std::optional<at::Tensor>& bias, model::Activation activation,
+                            bool in_out) {
+  const at::ScalarType dtype = wide.scalar_type();
+  std::optional<at::Tensor> cast_bias;
+  if (bias) cast_bias = bias->to(dtype);
+  return ActivatedLinear::apply(wide, weight.to(dtype), cast_bias, activation, in_out);
+}
+
+at::Tensor activated(const at::Tensor& wide, model::Activation activation) {
+  return operators_of(activation).aten(wide);
 }
 
 }  // namespace am::nn::fused

@@ -22,4 +22,12 @@ at::Tensor gated(const at::Tensor& gate, const at::Tensor& up, model::Activation
 at::Tensor gated_linear(const at::Tensor& gate, const at::Tensor& up, const at::Tensor& weight,
                         const std::optional<at::Tensor>& bias, model::Activation activation);
 
+// The same without a gate: fused::linear of activation(wide). `in_out`: the weight is stored [F,
+// D].
+at::Tensor activated_linear(const at::Tensor& wide, const at::Tensor& weight,
+                            const std::optional<at::Tensor>& bias, model::Activation activation,
+                            bool in_out);
+// activation(wide), which ATen has a single pass for.
+at::Tensor activated(const at::Tensor& wide, model::Activation activation);
+
 }  // namespace am::nn::fused

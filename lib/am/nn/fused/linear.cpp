@@ -21,23 +21,29 @@ std::vector<int64_t> with_last(at::IntArrayRef shape, int64_t last) {
   return changed;
 }
 
+// The weight as [O, I], whichever way it is stored.
+at::Tensor out_in(const at::Tensor& weight, bool in_out) { return in_out ? weight.t() : weight; }
+
 struct Product : torch::autograd::Function<Product> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
-                            const std::optional<at::Tensor>& bias) {
+                            const std::optional<at::Tensor>& bias, bool in_out) {
     // The weight's gradient alone reads x.
     context->save_for_backward({weight.requires_grad() ? x : at::Tensor(), weight});
     context->saved_data["biased"] = bias.has_value();  // without one there is no third input to ask
-    at::Tensor y = product(rows_of(x), weight.t());
+    context->saved_data["in_out"] = in_out;
+    const at::Tensor weight_OI = out_in(weight, in_out);
+    at::Tensor y = product(rows_of(x), weight_OI.t());
     if (bias) y.add_(*bias);
-    return y.view(with_last(x.sizes(), weight.size(0)));
+    return y.view(with_last(x.sizes(), weight_OI.size(0)));
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
     const LinearNeeds needs = {context->needs_input_grad(0), context->needs_input_grad(1),
                                context->saved_data["biased"].toBool()};
-    const LinearGradients of = linear_gradients(gradients[0], saved[0], saved[1], needs);
-    return {of.of_x, of.of_weight, of.of_bias};
+    const LinearGradients of = linear_gradients(gradients[0], saved[0], saved[1], needs,
+                                                context->saved_data["in_out"].toBool());
+    return {of.of_x, of.of_weight, of.of_bias, at::Tensor()};
   }
 };
 
@@ -47,22 +53,100 @@ bool is_ours(const at::Tensor& x, const at::Tensor& weight) {
          multiplies_with_onednn() && !current_autocast(c10::DeviceType::CPU).dtype;
 }
 
+// Each slice of a matrix [O, I], or [I, O], or of a bias, with the number that it has.
+template <typename Visit>
+void for_slices(const std::vector<int64_t>& lengths, const Visit& visit) {
+  int64_t first = 0;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    visit(i, first, lengths[i]);
+    first += lengths[i];
+  }
+}
+
+struct SlicedProduct : torch::autograd::Function<SlicedProduct> {
+  static variable_list forward(AutogradContext* context, const at::Tensor& x,
+                               const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                               const Slices& slices) {
+    context->save_for_backward({weight.requires_grad() ? x : at::Tensor(), weight});
+    context->set_materialize_grads(false);
+    context->saved_data["biased"] = bias.has_value();
+    context->saved_data["in_out"] = slices.in_out;
+    context->saved_data["lengths"] = slices.lengths;
+    variable_list outputs;
+    for_slices(slices.lengths, [&](size_t i, int64_t first, int64_t length) {
+      const bool known = i < slices.known.size() && slices.known[i].defined();
+      std::optional<at::Tensor> added;
+      if (bias) added = bias->narrow(0, first, length);
+      // A known one as a tensor of its own: the graph is not kept by who keeps the value.
+      outputs.push_back(known ? slices.known[i].detach()
+                              : linear(x, weight.narrow(slices.in_out ? 1 : 0, first, length),
+                                       added, slices.in_out));
+    });
+    return outputs;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor& x = saved[0];
+    const at::Tensor& weight = saved[1];
+    const std::vector<int64_t> lengths = context->saved_data["lengths"].toIntVector();
+    const bool in_out = context->saved_data["in_out"].toBool();
+    const LinearNeeds needs = {context->needs_input_grad(0), context->needs_input_grad(1),
+                               context->saved_data["biased"].toBool()};
+    const int dim = in_out ? 1 : 0;
+    LinearGradients of;
+    if (lengths.size() == 1 && gradients[0].defined()) {
+      of = linear_gradients(gradients[0], x, weight, needs, in_out);
+      return {of.of_x, of.of_weight, of.of_bias, at::Tensor()};
+    }
+    if (needs.weight) of.of_weight = at::empty_like(weight);
+    if (needs.bias) of.of_bias = at::empty({weight.size(dim)}, weight.options());
+    for_slices(lengths, [&](size_t i, int64_t first, int64_t length) {
+      if (!gradients[i].defined()) {
+        if (needs.weight) of.of_weight.narrow(dim, first, length).zero_();
+        if (needs.bias) of.of_bias.narrow(0, first, length).zero_();
+        return;
+      }
+      const LinearGradients part =
+          linear_gradients(gradients[i], x, weight.narrow(dim, first, length), needs, in_out);
+      if (needs.x && of.of_x.defined()) of.of_x.add_(part.of_x);
+      if (needs.x && !of.of_x.defined()) of.of_x = part.of_x;
+      if (needs.weight) of.of_weight.narrow(dim, first, length).copy_(part.of_weight);
+      if (needs.bias) of.of_bias.narrow(0, first, length).copy_(part.of_bias);
+    });
+    return {of.of_x, of.of_weight, of.of_bias, at::Tensor()};
+  }
+};
+
 }  // namespace
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
-                  const std::optional<at::Tensor>& bias) {
-  if (!is_ours(x, weight)) return at::linear(x, weight, bias);
-  return Product::apply(x, weight, bias);
+                  const std::optional<at::Tensor>& bias, bool in_out) {
+  if (!is_ours(x, weight)) return at::linear(x, out_in(weight, in_out), bias);
+  return Product::apply(x, weight, bias, in_out);
+}
+
+std::vector<at::Tensor> sliced_linear(const at::Tensor& x, const at::Tensor& weight,
+                                      const std::optional<at::Tensor>& bias, const Slices& slices) {
+  // As autocast makes them, once for all slices; without it nothing is cast.
+  const at::ScalarType dtype = current_autocast(x.device().type()).dtype.value_or(x.scalar_type());
+  std::optional<at::Tensor> added;
+  if (bias) added = bias->to(dtype);
+  return SlicedProduct::apply(x.to(dtype), weight.to(dtype), added, slices);
 }
 
 LinearGradients linear_gradients(const at::Tensor& gradient, const at::Tensor& x,
-                                 const at::Tensor& weight, const LinearNeeds& needs) {
+                                 const at::Tensor& weight, const LinearNeeds& needs, bool in_out) {
   const at::Tensor gradient_NO = rows_of(gradient);
   LinearGradients of;
   if (needs.x) {
-    of.of_x = product(gradient_NO, weight).view(with_last(gradient.sizes(), weight.size(1)));
+    const at::Tensor weight_OI = out_in(weight, in_out);
+    of.of_x = product(gradient_NO, weight_OI).view(with_last(gradient.sizes(), weight_OI.size(1)));
   }
-  if (needs.weight) of.of_weight = product(gradient_NO.t(), rows_of(x));
+  if (needs.weight) {
+    of.of_weight =
+        in_out ? product(rows_of(x).t(), gradient_NO) : product(gradient_NO.t(), rows_of(x));
+  }
   if (needs.bias) of.of_bias = gradient_NO.sum(0);
   return of;
 }

@@ -4,13 +4,27 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace am::nn::fused {
 
-// x_..I, weight_OI, bias_O -> ..O. What at::linear does and saves, autocast included.
+// x_..I, weight_OI, bias_O -> ..O. What at::linear does and saves, autocast included. `in_out`: the
+// weight is stored [I, O], as GPT-2's are.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
-                  const std::optional<at::Tensor>& bias);
+                  const std::optional<at::Tensor>& bias, bool in_out = false);
+
+// A matrix of several outputs, one for each slice of O: queries, keys and values in one. The weight
+// has one gradient, and x one.
+struct Slices {
+  std::vector<int64_t> lengths = {};  // that add up to O
+  bool in_out = false;
+  // Parallel to the lengths: an output that is known and not computed; undefined: it is not.
+  std::vector<at::Tensor> known = {};
+};
+std::vector<at::Tensor> sliced_linear(const at::Tensor& x, const at::Tensor& weight,
+                                      const std::optional<at::Tensor>& bias, const Slices& slices);
 
 struct LinearGradients {
   at::Tensor of_x, of_weight, of_bias;  // undefined where nobody asked
@@ -21,6 +35,7 @@ struct LinearNeeds {
 // From the gradient ..O of linear's output; no graph. The same bits as linear's own backward. `x`
 // may be undefined where the weight's is not asked for.
 LinearGradients linear_gradients(const at::Tensor& gradient, const at::Tensor& x,
-                                 const at::Tensor& weight, const LinearNeeds& needs);
+                                 const at::Tensor& weight, const LinearNeeds& needs,
+                                 bool in_out = false);
 
 }  // namespace am::nn::fused

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
+
 #include "am/nn/fused/dispatch.h"
 #include "am/nn/fused/tensors.h"
 
@@ -13,13 +15,14 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// The heads of one position: y [H, K] dense, those of x `stride` elements apart. `sign` -1 turns
-// back.
+// The heads of one position: y [H, width] dense, those of x `stride` elements apart. The first
+// 2 * half elements of a head turn, the others stay. `sign` -1 turns back.
 template <typename Scalar>
 struct Turn {
   AM_INLINE static void run(Scalar* y, const Scalar* x, const Scalar* cos, const Scalar* sin,
-                            int64_t heads, int64_t stride, int64_t half, Wide<Scalar> sign) {
-    for (int64_t head = 0; head < heads; ++head, x += stride, y += 2 * half) {
+                            int64_t heads, int64_t stride, int64_t width, int64_t half,
+                            Wide<Scalar> sign) {
+    for (int64_t head = 0; head < heads; ++head, x += stride, y += width) {
       for_lanes<Scalar>(half, [&](int64_t i, auto part) AM_LANES {
         const Vector<Scalar> first = load(x + i, part);
         const Vector<Scalar> second = load(x + half + i, part);
@@ -28,24 +31,30 @@ struct Turn {
         store(y + i, part, first * c - second * s);
         store(y + half + i, part, second * c + first * s);
       });
+      std::copy(x + 2 * half, x + width, y + 2 * half);
     }
   }
 };
 
 at::Tensor turn_by_aten(const at::Tensor& x_BHTK, const at::Tensor& cos, const at::Tensor& sin) {
-  const at::Tensor cos_TK = cos.dim() == 3 ? cos.unsqueeze(1) : cos;
-  const at::Tensor sin_TK = sin.dim() == 3 ? sin.unsqueeze(1) : sin;
-  const int64_t half = x_BHTK.size(-1) / 2;
-  const at::Tensor first = x_BHTK.narrow(-1, 0, half);
-  const at::Tensor second = x_BHTK.narrow(-1, half, half);
-  return x_BHTK * cos_TK + at::cat({-second, first}, -1) * sin_TK;
+  const at::Tensor cos_TR = cos.dim() == 3 ? cos.unsqueeze(1) : cos;
+  const at::Tensor sin_TR = sin.dim() == 3 ? sin.unsqueeze(1) : sin;
+  const int64_t width = x_BHTK.size(-1), turned = cos.size(-1), half = turned / 2;
+  const at::Tensor x = x_BHTK.narrow(-1, 0, turned);
+  const at::Tensor first = x.narrow(-1, 0, half);
+  const at::Tensor second = x.narrow(-1, half, half);
+  const at::Tensor y = x * cos_TR + at::cat({-second, first}, -1) * sin_TR;
+  if (turned == width) return y;
+  // Laid out as x is, and as attention wants its queries.
+  const at::Tensor rest = x_BHTK.narrow(-1, turned, width - turned);
+  return at::cat({y.transpose(1, 2), rest.transpose(1, 2)}, -1).transpose(1, 2);
 }
 
-at::Tensor turn(const at::Tensor& x_BHTK, const at::Tensor& cos_TK, const at::Tensor& sin_TK,
+at::Tensor turn(const at::Tensor& x_BHTK, const at::Tensor& cos_TR, const at::Tensor& sin_TR,
                 bool back) {
-  if (!has_kernels(x_BHTK)) return turn_by_aten(x_BHTK, cos_TK, back ? -sin_TK : sin_TK);
+  if (!has_kernels(x_BHTK)) return turn_by_aten(x_BHTK, cos_TR, back ? -sin_TR : sin_TR);
   const at::Tensor x = x_BHTK.stride(-1) == 1 ? x_BHTK : x_BHTK.contiguous();
-  const int64_t length = x.size(2), heads = x.size(1), width = x.size(3);
+  const int64_t length = x.size(2), heads = x.size(1), width = x.size(3), turned = cos_TR.size(-1);
   at::Tensor y_BTHK = at::empty({x.size(0), length, heads, width}, x.options());
   if (!x.is_meta()) {
     visit_dtype(x.scalar_type(), [&](auto scalar) {
@@ -53,12 +62,12 @@ at::Tensor turn(const at::Tensor& x_BHTK, const at::Tensor& cos_TK, const at::Te
       for_rows(x.size(0) * length, heads * width, [&](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) {
           const int64_t b = row / length, t = row % length;
-          const int64_t at = (cos_TK.dim() == 3 ? row : t) * width;
+          const int64_t at = (cos_TR.dim() == 3 ? row : t) * turned;
           run_kernel<Turn<Scalar>>(y_BTHK.mutable_data_ptr<Scalar>() + row * heads * width,
                                    x.const_data_ptr<Scalar>() + b * x.stride(0) + t * x.stride(2),
-                                   cos_TK.const_data_ptr<Scalar>() + at,
-                                   sin_TK.const_data_ptr<Scalar>() + at, heads, x.stride(1),
-                                   width / 2, back ? Wide<Scalar>(-1) : Wide<Scalar>(1));
+                                   cos_TR.const_data_ptr<Scalar>() + at,
+                                   sin_TR.const_data_ptr<Scalar>() + at, heads, x.stride(1), width,
+                                   turned / 2, back ? Wide<Scalar>(-1) : Wide<Scalar>(1));
         }
       });
     });
@@ -68,9 +77,9 @@ at::Tensor turn(const at::Tensor& x_BHTK, const at::Tensor& cos_TK, const at::Te
 
 struct Rotate : torch::autograd::Function<Rotate> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x_BHTK,
-                            const at::Tensor& cos_TK, const at::Tensor& sin_TK) {
-    context->save_for_backward({cos_TK, sin_TK});
-    return turn(x_BHTK, cos_TK, sin_TK, /*back=*/false);
+                            const at::Tensor& cos_TR, const at::Tensor& sin_TR) {
+    context->save_for_backward({cos_TR, sin_TR});
+    return turn(x_BHTK, cos_TR, sin_TR, /*back=*/false);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -81,9 +90,9 @@ struct Rotate : torch::autograd::Function<Rotate> {
 
 }  // namespace
 
-at::Tensor rotate(const at::Tensor& x_BHTK, const at::Tensor& cos_TK, const at::Tensor& sin_TK) {
-  if (x_BHTK.scalar_type() != cos_TK.scalar_type()) return turn_by_aten(x_BHTK, cos_TK, sin_TK);
-  return Rotate::apply(x_BHTK, cos_TK.contiguous(), sin_TK.contiguous());
+at::Tensor rotate(const at::Tensor& x_BHTK, const at::Tensor& cos_TR, const at::Tensor& sin_TR) {
+  if (x_BHTK.scalar_type() != cos_TR.scalar_type()) return turn_by_aten(x_BHTK, cos_TR, sin_TR);
+  return Rotate::apply(x_BHTK, cos_TR.contiguous(), sin_TR.contiguous());
 }
 
 }  // namespace am::nn::fused

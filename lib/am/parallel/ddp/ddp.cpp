@@ -15,7 +15,7 @@ DataParallelOptions ddp_options(const config::Plan& plan, const planner::Layout&
 
 Parallelized parallelize_ddp(const StrategyInput& input) {
   Parallelized made;
-  made.vocabulary_slice = prepare_decoder(input, /*sequence_parallel=*/false);
+  made.vocabulary_slice = prepare_decoder(input);
   made.data_parallel =
       apply_fsdp_sharding_recursively(input, ddp_options(input.plan, input.layout));
   return made;

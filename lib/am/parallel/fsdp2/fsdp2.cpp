@@ -29,7 +29,7 @@ DataParallelOptions fsdp2_options(const config::FSDP2Config& config, const plann
 Parallelized parallelize_fsdp2(const StrategyInput& input) {
   const auto& config = std::get<config::FSDP2Config>(input.plan.strategy);
   Parallelized made;
-  made.vocabulary_slice = prepare_decoder(input, config.sequence_parallel);
+  made.vocabulary_slice = prepare_decoder(input);
   if (config.patch_is_packed_sequence) input.decoder.ignore_packing();
   if (config.autocast_dtype) {
     input.decoder.set_autocast(tensor::parse_dtype(*config.autocast_dtype));

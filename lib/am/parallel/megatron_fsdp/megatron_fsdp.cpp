@@ -27,7 +27,7 @@ DataParallelOptions megatron_fsdp_options(const config::MegatronFSDPConfig& conf
 Parallelized parallelize_megatron_fsdp(const StrategyInput& input) {
   const auto& config = std::get<config::MegatronFSDPConfig>(input.plan.strategy);
   Parallelized made;
-  made.vocabulary_slice = prepare_decoder(input, /*sequence_parallel=*/false);
+  made.vocabulary_slice = prepare_decoder(input);
   DataParallelOptions options =
       megatron_fsdp_options(config, input.layout, planner::resolve_precision(input.plan));
   options.buckets = planner::gradient_buckets(input.plan, input.layout);

@@ -76,11 +76,11 @@ const model::TpParameter& parameter_of(const planner::Layout& layout, const std:
 }  // namespace
 
 mesh::Extent apply_tensor_parallel(nn::Decoder& decoder, const planner::Layout& layout,
-                                   const runtime::DeviceMesh& mesh, bool sequence_parallel) {
+                                   const runtime::DeviceMesh& mesh) {
   const int64_t vocabulary = decoder.config().vocab_size;
   const runtime::Group& group = mesh.group("tp");
   if (group.size() == 1) return {0, vocabulary};
-  const Transforms transforms(group, sequence_parallel);
+  const Transforms transforms(group, layout.tp_plan.sequence_parallel);
   const mesh::Extent slice = mesh::chunk(vocabulary, group.size(), group.index());
 
   nn::Embedding& embedding = decoder.embedding();

@@ -10,6 +10,6 @@ namespace am::parallel::tp {
 // `layout` and `mesh` must outlive the decoder. Returns this rank's slice of the vocabulary when
 // the head's output stays cut over it, else the whole vocabulary.
 mesh::Extent apply_tensor_parallel(nn::Decoder& decoder, const planner::Layout& layout,
-                                   const runtime::DeviceMesh& mesh, bool sequence_parallel);
+                                   const runtime::DeviceMesh& mesh);
 
 }  // namespace am::parallel::tp

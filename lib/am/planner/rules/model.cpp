@@ -48,13 +48,12 @@ void check_weights(const RuleContext& context, Diagnostics& found) {
               "give a safetensors file or a folder of them, \"auto\" or \"none\"");
 }
 
-void note_dropout(const RuleContext& context, Diagnostics& found) {
-  if (context.model == nullptr || context.model->attention_dropout <= 0.0) return;
-  found.add({"model.dropout", Severity::kNote,
-             find_json_key(context.model->text, context.model->file, "attention_dropout"),
-             cat("attention_dropout = ", context.model->attention_dropout,
-                 ": predictions leave its mask and its kernel out"),
-             "am-run refuses to train it; attention_dropout = 0.0 is what large models use"});
+void warn_of_dropout(const RuleContext& context, Diagnostics& found) {
+  if (context.model == nullptr || context.model->dropout <= 0.0) return;
+  const model::ModelConfig& model = *context.model;
+  found.warning("model.dropout", find_json_key(model.text, model.file, model.dropout_key),
+                cat(model.dropout_key, " = ", model.dropout, ": am-run trains without dropout"),
+                cat(model.dropout_key, " = 0.0 says so"));
 }
 
 constexpr std::array<Rule, 13> kRules = {{
@@ -96,9 +95,9 @@ constexpr std::array<Rule, 13> kRules = {{
          "concerns generation). One key that is not understood may stand for experts, other "
          "attention or other norms, so the config is refused and the key named; likewise a "
          "hidden_act other than silu, and types known to differ without a key.\n\n"
-         "am-run computes llama, mistral, qwen2, qwen3, gemma, gemma2, gemma3_text, olmo2 and "
-         "smollm3; it refuses the others with runtime.unsupported. A new family is one file in "
-         "lib/am/model/families.",
+         "am-run computes llama, mistral, qwen2, qwen3, gemma, gemma2, gemma3_text, olmo2, "
+         "smollm3, phi, phi3, gpt2 and falcon; it refuses the others with runtime.unsupported. A "
+         "new family is one file in lib/am/model/families.",
      .check = nullptr},
     {.id = "model.text_part",
      .summary = "of a multimodal config only the text part is planned",
@@ -148,13 +147,13 @@ constexpr std::array<Rule, 13> kRules = {{
      .needs = Needs::kFiles,
      .check = check_quantized},
     {.id = "model.dropout",
-     .summary = "attention_dropout of the config is not predicted, and not trained",
-     .explain = "Dropout in attention keeps a mask of all scores, or its kernel computes the mask "
-                "twice. Predictions of memory and time leave it out. am-run has no dropout: it "
-                "refuses to train such a config rather than train another model "
-                "(runtime.unsupported). The pretraining of the known families has none.",
+     .summary = "dropout of the config is neither predicted nor trained",
+     .explain = "attention_dropout, attn_pdrop, resid_pdrop, embd_pdrop and hidden_dropout above 0 "
+                "are warned of. am-run trains without dropout, as the pretraining of large models "
+                "does, and predictions of memory and time leave its masks out. What is exported "
+                "keeps the config as it is.",
      .needs = Needs::kFiles,
-     .check = note_dropout},
+     .check = warn_of_dropout},
     {.id = "model.freeze_params",
      .summary = "every glob of freeze_params matches a parameter, and some are left to train",
      .explain = "model.freeze_params lists globs over parameters' names, in which `*` also matches "
