@@ -37,7 +37,7 @@ if(AM_SANITIZE)
   if(AM_WITH_TORCH)
     message(FATAL_ERROR "AM_SANITIZE needs -DAM_WITH_TORCH=OFF: libtorch is not built with sanitizers")
   endif()
-  add_compile_options(-fsanitize=${AM_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1 -O1)
+  add_compile_options(-fsanitize=${AM_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
   add_link_options(-fsanitize=${AM_SANITIZE})
 endif()
 

@@ -11,7 +11,9 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/json.h"
+#include "am/base/number.h"
 #include "am/base/text.h"
+#include "am/checkpoint/hub_names.h"
 #include "am/model/quantization.h"
 #include "am/tensor/dtype.h"
 
@@ -56,7 +58,20 @@ void compare_parameters(const planner::Layout& layout, const TensorSource& sourc
   }
 }
 
-void find_extra(const planner::Layout& layout, const TensorSource& source, Misfit& misfit) {
+// Multi-token prediction's layers, which lie behind the last and are not trained here.
+bool is_behind_layers(std::string_view name, const planner::Layout& layout,
+                      const model::ModelConfig& config) {
+  const std::string prefix = cat(layout.inventory.names.layers, ".");
+  if (config.mtp_layers == 0 || !starts_with(name, prefix)) return false;
+  const std::string_view number =
+      name.substr(prefix.size(), name.find('.', prefix.size()) - prefix.size());
+  const auto layer = parse_integer(number);
+  return layer.has_value() && *layer >= config.num_hidden_layers &&
+         *layer < config.num_hidden_layers + config.mtp_layers;
+}
+
+void find_extra(const planner::Layout& layout, const model::ModelConfig& config,
+                const TensorSource& source, Misfit& misfit) {
   std::set<std::string_view> wanted;
   for (const auto& parameter : layout.parameters) wanted.insert(parameter.name);
   // A file may spell out the head that is the embedding.
@@ -64,6 +79,7 @@ void find_extra(const planner::Layout& layout, const TensorSource& source, Misfi
   if (layout.inventory.tied_lm_head) wanted.insert(head);
   for (const StoredTensor& stored : source.tensors()) {
     if (wanted.count(stored.name) != 0 || ends_with_one(stored.name, kComputed)) continue;
+    if (is_behind_layers(stored.name, layout, config)) continue;
     misfit.extra.push_back(stored.name);
     misfit.quantized = misfit.quantized || ends_with_one(stored.name, kQuantized);
     misfit.adapter = misfit.adapter || stored.name.find(".lora_") != std::string::npos;
@@ -110,9 +126,10 @@ bool holds_values(at::ScalarType dtype) {
 void check_fit(const planner::Layout& layout, const model::ModelConfig& config,
                const TensorSource& source) {
   check_quantization(config, source);
+  const HubNames named(source, layout.inventory);
   Misfit misfit;
-  compare_parameters(layout, source, misfit);
-  find_extra(layout, source, misfit);
+  compare_parameters(layout, named, misfit);
+  find_extra(layout, config, named, misfit);
   std::vector<std::string> parts;
   if (!misfit.wrong.empty()) parts.push_back(first_ones(misfit.wrong, "; "));
   if (!misfit.extra.empty()) {

@@ -6,6 +6,7 @@
 #include "am/base/random.h"
 #include "am/base/text.h"
 #include "am/checkpoint/fit.h"
+#include "am/checkpoint/hub_names.h"
 #include "am/formats/weight_files.h"
 
 namespace am::checkpoint {
@@ -86,9 +87,10 @@ void initialize(parallel::ParallelModel& model, int64_t seed) {
 
 void load(parallel::ParallelModel& model, const TensorSource& source) {
   check_fit(model.layout(), model.config(), source);
-  check_tied_head(model, source);
+  const HubNames named(source, model.layout().inventory);
+  check_tied_head(model, named);
   model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::OwnedParameter& owned) {
-    source.read(owned.name, owned.box, owned.value);
+    named.read(owned.name, owned.box, owned.value);
   });
 }
 

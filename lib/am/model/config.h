@@ -46,6 +46,7 @@ struct MlaConfig {
   int64_t qk_nope_head_dim = 0;
   int64_t qk_rope_head_dim = 0;
   int64_t v_head_dim = 0;
+  bool interleaved = true;  // neighbours of the rotated part turn together, not halves
 
   int64_t qk_head_dim() const { return qk_nope_head_dim + qk_rope_head_dim; }
 };
@@ -92,6 +93,9 @@ struct ModelConfig {
   // In training: the first key above 0 of those that the family has.
   std::string dropout_key;
   double dropout = 0.0;
+  // The token whose row a look-up does not train, where the family's class asks for that
+  // (nn.Embedding's padding_idx).
+  std::optional<int64_t> padding_id;
   bool alibi = false;          // positions bias the scores (Falcon RW)
   bool bidirectional = false;  // attention looks ahead too (Gemma's embedding models)
   RopeConfig rope;

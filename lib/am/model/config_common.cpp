@@ -68,6 +68,17 @@ void read_head_dim(ConfigReader& reader, const Family& family, ModelConfig& conf
   }
 }
 
+// A negative one counts from the end, as for nn.Embedding; one that is no row pads nothing.
+std::optional<int64_t> read_padding(ConfigReader& reader, const Family& family,
+                                    int64_t vocab_size) {
+  constexpr std::string_view kKey = "pad_token_id";
+  auto id =
+      reader.has(kKey) ? reader.integer(kKey, -kMaxVocab, kMaxVocab) : family.defaults.pad_token_id;
+  if (!family.pads_embedding || !id.has_value()) return std::nullopt;
+  if (*id < 0) *id += vocab_size;
+  return *id >= 0 && *id < vocab_size ? id : std::nullopt;
+}
+
 // The checkpoint's values: a hint for people. What is loaded says its own dtype.
 void read_dtype(ConfigReader& reader, ModelConfig& config) {
   const std::string_view key = reader.raw("dtype").is_null() ? "torch_dtype" : "dtype";
@@ -126,6 +137,7 @@ void read_common(ConfigReader& reader, const Family& family, ModelConfig& config
     config.dropout_key = key;
     config.dropout = dropout;
   }
+  config.padding_id = read_padding(reader, family, config.vocab_size);
   config.rope = read_rope(reader, config, defaults.rope_theta);
   read_dtype(reader, config);
 }

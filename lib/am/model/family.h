@@ -42,6 +42,7 @@ struct ConfigDefaults {
   double rope_theta = 10000.0;
   bool tie_word_embeddings = false;
   std::string_view hidden_act = "silu";
+  std::optional<int64_t> pad_token_id = {};
   int64_t intermediate_ratio = 0;  // of hidden_size, where the key may be absent; 0: it may not
   // The five sizes have no default in a config of their own (some 7B model is never meant). The
   // text part of a multimodal config leaves them out when they are the class's: 0 where unknown.
@@ -68,6 +69,7 @@ struct Family {
   bool rotary = true;  // heads are rotated, so that their width is even
   NormKind norm = NormKind::kRms;
   bool scales_embedding = false;  // by the root of hidden_size
+  bool pads_embedding = true;     // the class gives nn.Embedding its pad_token_id
   ModuleNames names = {};
   // Fills what is this family's own (biases, norms, windows, experts) after the common keys.
   void (*read_config)(ConfigReader& reader, ModelConfig& config) = nullptr;

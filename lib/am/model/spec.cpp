@@ -64,6 +64,7 @@ DecoderSpec describe(const ModelConfig& config) {
   if (family_of(config).scales_embedding) {
     spec.embedding_scale = std::sqrt(static_cast<double>(config.hidden_size));
   }
+  spec.padding_id = config.padding_id;
   spec.logit_softcap = config.logit_softcap;
   spec.before = modules_before_layers(config, spec.names);
   spec.after = modules_after_layers(config, spec.names);

@@ -222,6 +222,7 @@ struct DecoderSpec {
   ModuleNames names;
   std::vector<RopeSpec> ropes;  // all layers' first, then that of layers with a window
   double embedding_scale = 1.0;
+  std::optional<int64_t> padding_id = {};  // whose row look-ups do not train
   std::optional<double> logit_softcap = {};
   bool tied = false;  // the head's weight is the embedding's, and the head is not `stored`
 

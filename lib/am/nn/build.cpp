@@ -32,6 +32,17 @@ class LayerBuilder {
     }
     return all;
   }
+  LatentHeads latent_heads(const model::AttentionSpec& attention) const {
+    LatentHeads heads;
+    heads.query_norm = norm(Role::kQueryDownNorm);
+    heads.key_value_norm = norm(Role::kKeyValueDownNorm);
+    if (layer_.has(Role::kQueryUp)) heads.query_up = linear(Role::kQueryUp);
+    heads.key_value_up = linear(Role::kKeyValueUp);
+    heads.rotated = attention.rotated;
+    heads.value_width = attention.v_width;
+    heads.interleaved = attention.interleaved;
+    return heads;
+  }
   // The identity where the layer has none.
   Norm norm(Role role) const {
     return layer_.has(role) ? build_norm(module(role), prefix_, parameters_) : Norm();
@@ -80,7 +91,9 @@ DecoderLayer build_layer(const model::LayerSpec& spec, const std::string& prefix
   layer.pre_feed_forward_norm = build.norm(Role::kPreFeedForwardNorm);
   layer.post_feed_forward_norm = build.norm(Role::kPostFeedForwardNorm);
   Attention& attention = layer.self_attn;
-  attention.inputs = build.projections({Role::kQuery, Role::kKey, Role::kValue, Role::kQkv});
+  attention.inputs = build.projections(
+      {Role::kQuery, Role::kQueryDown, Role::kKey, Role::kValue, Role::kKeyValueDown, Role::kQkv});
+  if (spec.attention.latent) attention.latent = build.latent_heads(spec.attention);
   attention.o_proj = build.linear(Role::kAttentionOut);
   attention.q_norm = build.norm(Role::kQueryNorm);
   attention.k_norm = build.norm(Role::kKeyNorm);

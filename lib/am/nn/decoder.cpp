@@ -37,6 +37,10 @@ Decoder::Decoder(const model::ModelConfig& config, const model::Inventory& inven
   for (const model::RopeSpec& rope : inventory.spec.ropes) {
     ropes_.push_back({.spec = rope});
   }
+  for (const model::LayerSpec& kind : inventory.spec.kinds) {
+    if (kind.attention.rope < 0) continue;
+    ropes_[static_cast<size_t>(kind.attention.rope)].rotated = kind.attention.rotated;
+  }
   for (const auto& spec : inventory.parameters) {
     parameters_.push_back(std::make_shared<Parameter>(Parameter{spec.name, {}}));
     by_name_[spec.name] = parameters_.back();
@@ -49,6 +53,7 @@ void Decoder::bind(const model::Inventory& inventory) {
   const model::ModuleSpec& embedding = *spec.find(model::Role::kEmbedding);
   embed_tokens_.name = embedding.name;
   embed_tokens_.weight = parameters_[inventory.weight_of(model::Role::kEmbedding)];
+  embed_tokens_.padding = spec.padding_id;
   if (spec.find(model::Role::kPositions) != nullptr) {
     positions_ = parameters_[inventory.weight_of(model::Role::kPositions)];
   }
@@ -106,14 +111,14 @@ void Decoder::place(int64_t length, const at::Tensor& positions_BT, const at::Te
     if (later_BT.eq(0).any().item<bool>()) unrotated_.document_BT = documents(positions_BT);
   }
   for (Rope& rope : ropes_) {
+    if (rope.rotated == 0) continue;
     const at::Tensor& cos_TK = rope.table.cos_TK;
     const bool fits = cos_TK.defined() && cos_TK.size(0) == length &&
                       cos_TK.scalar_type() == like.scalar_type() &&
                       cos_TK.device() == like.device();
     if (!fits) {
-      const int64_t rotated = model::rotated_width(rope.spec, config_.head_dim);
       const Rotation made =
-          make_rotation(rope_inverse_frequencies(rope.spec, rotated, length), 0, length,
+          make_rotation(rope_inverse_frequencies(rope.spec, rope.rotated, length), 0, length,
                         like.scalar_type(), model::attention_factor(rope.spec));
       rope.table = {made.cos_TK.to(like.device()), made.sin_TK.to(like.device())};
     }

@@ -94,6 +94,7 @@ class Decoder {
   std::vector<UnitUse> unit_uses_;  // the embedding, the layers, the final norm, the head
   struct Rope {
     model::RopeSpec spec;
+    int64_t rotated = 0;   // elements of a head; 0: no layer turns by this one
     Rotation table = {};   // of positions from 0
     Rotation placed = {};  // of the batch
   };

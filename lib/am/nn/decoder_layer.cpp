@@ -108,13 +108,23 @@ class LayerPass {
     return checkpoint(run, {x_BTX}, trains(norm))[0];
   }
 
-  Stream attended(const at::Tensor& x_BTD) const {
+  // What Attention::finish gives -> the input of o_proj.
+  at::Tensor mixed(Tensors heads) const {
     const Attention& attention = layer_.self_attn;
+    if (attention.latent) {
+      const LatentHeads::Heads made =
+          attention.latent->make(heads[0], heads[1], heads[2], attention.head_dim, rotation_);
+      heads.clear();
+      return attention.mix(made.q_BHTK, made.k_BHTK, made.v_BHTV, rotation_);
+    }
+    const at::Tensor q_BHTK = placed(heads[0], attention.q_norm);
+    const at::Tensor k_BGTK = placed(heads[1], attention.k_norm);
+    return attention.mix(q_BHTK, k_BGTK, split_heads(heads[2], attention.head_dim), rotation_);
+  }
+
+  Stream attended(const at::Tensor& x_BTD) const {
     Stream stream = projections(x_BTD);
-    const at::Tensor q_BHTK = placed(stream.heads[0], attention.q_norm);
-    const at::Tensor k_BGTK = placed(stream.heads[1], attention.k_norm);
-    const at::Tensor mixed_BTX = attention.mix(q_BHTK, k_BGTK, stream.heads[2], rotation_);
-    stream.heads.clear();
+    const at::Tensor mixed_BTX = mixed(std::exchange(stream.heads, {}));
     const Segment run = [&layer = layer_](const Tensors& in, Products&) -> Tensors {
       return {in[0] + layer.post_attention_norm(layer.self_attn.o_proj(in[1]))};
     };
@@ -199,24 +209,25 @@ at::Tensor Attention::place(const at::Tensor& x_BTX, const Norm& norm,
 }
 
 at::Tensor Attention::mix(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,
-                          const at::Tensor& v_BTX, const Rotation& rotation) const {
-  const at::Tensor v_BGTK = split_heads(v_BTX, head_dim);
+                          const at::Tensor& v_BGTV, const Rotation& rotation) const {
   const int64_t length = q_BHTK.size(2);
+  const int64_t width = v_BGTV.size(3);
   const bool cut = window > 0 && window < length;
-  at::Tensor mixed_BHTK;
-  if (cut || softcap || rotation.document_BT.defined()) {
-    mixed_BHTK = blocked_attention(q_BHTK, k_BGTK, v_BGTK,
+  at::Tensor mixed_BHTV;
+  // ATen's flash kernel takes values that are as wide as keys.
+  if (cut || softcap || rotation.document_BT.defined() || width != q_BHTK.size(3)) {
+    mixed_BHTV = blocked_attention(q_BHTK, k_BGTK, v_BGTV,
                                    {.scale = scale,
                                     .softcap = softcap,
                                     .window = cut ? window : 0,
                                     .document_BT = rotation.document_BT});
   } else {
     const bool grouped = q_BHTK.size(1) != k_BGTK.size(1);
-    mixed_BHTK = at::scaled_dot_product_attention(q_BHTK, k_BGTK, v_BGTK, /*attn_mask=*/{},
+    mixed_BHTV = at::scaled_dot_product_attention(q_BHTK, k_BGTK, v_BGTV, /*attn_mask=*/{},
                                                   /*dropout_p=*/0.0, /*is_causal=*/true, scale,
                                                   /*enable_gqa=*/grouped);
   }
-  return mixed_BHTK.transpose(1, 2).reshape({q_BHTK.size(0), length, q_BHTK.size(1) * head_dim});
+  return mixed_BHTV.transpose(1, 2).reshape({q_BHTK.size(0), length, q_BHTK.size(1) * width});
 }
 
 at::Tensor FeedForward::product(const at::Tensor& x_BTD, bool keeps_gate, bool leaves,
@@ -240,6 +251,8 @@ at::Tensor FeedForward::product(const at::Tensor& x_BTD, bool keeps_gate, bool l
 std::vector<Linear*> DecoderLayer::linears() {
   std::vector<Linear*> all;
   for (Linear& each : self_attn.inputs.linears) all.push_back(&each);
+  if (self_attn.latent && self_attn.latent->query_up) all.push_back(&*self_attn.latent->query_up);
+  if (self_attn.latent) all.push_back(&self_attn.latent->key_value_up);
   all.push_back(&self_attn.o_proj);
   for (Linear& each : mlp.inputs.linears) all.push_back(&each);
   all.push_back(&mlp.down_proj);
@@ -252,8 +265,14 @@ std::vector<const Linear*> DecoderLayer::linears() const {
 }
 
 std::vector<const Norm*> DecoderLayer::norms() const {
-  return {&input_norm,       &post_attention_norm, &pre_feed_forward_norm, &post_feed_forward_norm,
-          &self_attn.q_norm, &self_attn.k_norm};
+  std::vector<const Norm*> all = {
+      &input_norm,       &post_attention_norm, &pre_feed_forward_norm, &post_feed_forward_norm,
+      &self_attn.q_norm, &self_attn.k_norm};
+  if (self_attn.latent) {
+    all.push_back(&self_attn.latent->query_norm);
+    all.push_back(&self_attn.latent->key_value_norm);
+  }
+  return all;
 }
 
 at::Tensor DecoderLayer::operator()(const at::Tensor& x_BTD, const Rotation& rotation,

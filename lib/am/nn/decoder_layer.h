@@ -17,6 +17,7 @@
 #include <optional>
 #include <vector>
 
+#include "am/nn/attention/latent.h"
 #include "am/nn/checkpoint.h"
 #include "am/nn/layers.h"
 #include "am/nn/projections.h"
@@ -26,7 +27,9 @@
 namespace am::nn {
 
 struct Attention {
-  Projections inputs;  // queries, keys and values
+  // Queries, keys and values; under latent attention the narrow vectors and the rotated key.
+  Projections inputs;
+  std::optional<LatentHeads> latent;
   Linear o_proj;
   Norm q_norm, k_norm;
   bool norms_span_heads = false;  // all heads are normalised together, not each
@@ -39,13 +42,13 @@ struct Attention {
   int64_t window = 0;                  // positions looked back at, itself included; 0: all
   int rope = 0;  // index into model::DecoderSpec::ropes; -1: heads are not rotated
 
-  // What inputs.products gives -> {q_BTX, k_BTX, v_BTX}.
+  // What inputs.products gives -> {q_BTX, k_BTX, v_BTX}, or what latent->make takes.
   Tensors finish(const Tensors& products) const;
   // Heads are counted from the projections' own sizes, so a tensor-parallel slice computes its
   // heads. One of q_BTX and k_BTX with its norm (which may have no weight) -> BHTK, rotated.
   at::Tensor place(const at::Tensor& x_BTX, const Norm& norm, const Rotation& rotation) const;
-  // Queries and keys that were placed, v_BTX -> BTX: the input of o_proj.
-  at::Tensor mix(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK, const at::Tensor& v_BTX,
+  // Queries and keys that were placed, v_BGTV -> BT(H*V): the input of o_proj.
+  at::Tensor mix(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK, const at::Tensor& v_BGTV,
                  const Rotation& rotation) const;
 };
 

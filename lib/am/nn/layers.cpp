@@ -36,7 +36,8 @@ at::Tensor Linear::finish(const at::Tensor& y) const {
 }
 
 at::Tensor Embedding::operator()(const at::Tensor& ids) const {
-  return lookup ? lookup(ids, weight->value) : at::embedding(weight->value, ids);
+  return lookup ? lookup(ids, weight->value)
+                : at::embedding(weight->value, ids, padding.value_or(-1));
 }
 
 at::Tensor Norm::operator()(const at::Tensor& x) const {

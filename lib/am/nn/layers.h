@@ -65,7 +65,8 @@ struct Linear {
 
 struct Embedding {
   std::string name;
-  ParameterPtr weight;  // [V, D]
+  ParameterPtr weight;                  // [V, D]
+  std::optional<int64_t> padding = {};  // the id whose row a look-up gives no gradient
   // Replaces the plain look-up: a vocabulary slice looks up its own ids only.
   std::function<at::Tensor(const at::Tensor& ids, const at::Tensor& weight)> lookup;
 

@@ -25,7 +25,6 @@ double experts_taken(const LocalLayer& layer) {
 // attention.
 struct HeadWidths {
   double query = 0.0, key = 0.0, value = 0.0, out = 0.0;
-  double latent = 0.0;  // the narrow vectors, each once as a norm's input and once as its output
 };
 
 HeadWidths head_widths(const LocalLayer& layer) {
@@ -45,8 +44,6 @@ HeadWidths head_widths(const LocalLayer& layer) {
   widths.key = as_double(attention.key_heads * attention.qk_width) / parts;
   widths.value = as_double(attention.key_heads * attention.v_width) / parts;
   widths.out = as_double(attention.heads * attention.v_width) / parts;
-  widths.latent =
-      2.0 * (out_of(layer, Role::kQueryDownNorm) + out_of(layer, Role::kKeyValueDownNorm));
   return widths;
 }
 
@@ -102,16 +99,14 @@ void LayerActivations::measure_attention() {
   at(Saved::kAttentionInput) = N * hidden_ * p * kept_inputs(layer_.trained_readers(true));
   // Flash attention saves its inputs, its output, and a logarithm per token and head instead of the
   // scores (Dao et al., 2022).
-  at(Saved::kHeads) = N * (w.query + w.key + w.value + w.latent) * p;
+  at(Saved::kHeads) = N * (w.query + w.key + w.value) * p + latent_bytes(Role::kQueryDownNorm) +
+                      latent_bytes(Role::kKeyValueDownNorm);
   at(Saved::kAttentionOutput) = N * w.out * p;
   at(Saved::kAttentionStatistics) = N * w.query / head_width * 4.0;
   if (!layer_.has(Role::kQueryNorm)) return;
   const double normed = attention.norms_span_heads ? 2.0 * N : N * (w.query + w.key) / head_width;
   const double width = N * (w.query + w.key) / normed;
-  const bool composite =
-      context_.casts() && layer_.spec().find(Role::kQueryNorm)->norm == model::NormKind::kRms;
-  at(Saved::kHeadNorms) = composite ? composite_norm_bytes(normed, width, p)
-                                    : bytes_of_norm(Role::kQueryNorm, normed, width, p);
+  at(Saved::kHeadNorms) = bytes_of_product_norm(Role::kQueryNorm, normed, width);
   at(Saved::kHeadNormInputs) = N * (w.query + w.key) * p;
 }
 
@@ -158,6 +153,23 @@ double LayerActivations::bytes_of_norm(Role role, double rows, double width,
                                        double input_bytes) const {
   return norm_bytes(rows, width, input_bytes, layer_.spec().find(role)->norm,
                     context_.compute_bytes);
+}
+
+// Of a norm that reads what a product gave.
+double LayerActivations::bytes_of_product_norm(Role role, double rows, double width) const {
+  const double p = context_.product_bytes;
+  const bool composite =
+      context_.casts() && layer_.spec().find(role)->norm == model::NormKind::kRms;
+  return composite ? composite_norm_bytes(rows, width, p) : bytes_of_norm(role, rows, width, p);
+}
+
+// A narrow vector of latent attention: what its norm keeps, and the norm's output, which is
+// multiplied; 0 where the layer has none.
+double LayerActivations::latent_bytes(Role role) const {
+  if (!layer_.has(role)) return 0.0;
+  const double width = out_of(layer_, role);
+  return bytes_of_product_norm(role, context_.tokens, width) +
+         context_.tokens * width * context_.product_bytes;
 }
 
 // Of the products that read one input how many keep it, which the matrix's gradient reads: it is

@@ -14,9 +14,10 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-constexpr std::array kFamilies = {"llama"sv,  "mistral"sv,     "qwen2"sv, "qwen3"sv,   "gemma"sv,
-                                  "gemma2"sv, "gemma3_text"sv, "olmo2"sv, "smollm3"sv, "phi"sv,
-                                  "phi3"sv,   "gpt2"sv,        "falcon"sv};
+constexpr std::array kFamilies = {"llama"sv,   "mistral"sv,     "qwen2"sv,       "qwen3"sv,
+                                  "gemma"sv,   "gemma2"sv,      "gemma3_text"sv, "olmo2"sv,
+                                  "smollm3"sv, "phi"sv,         "phi3"sv,        "gpt2"sv,
+                                  "falcon"sv,  "deepseek_v2"sv, "deepseek_v3"sv};
 constexpr std::array kRopeTypes = {"default"sv, "linear"sv, "llama3"sv, "yarn"sv, "longrope"sv};
 
 template <typename Names>
@@ -110,6 +111,11 @@ std::vector<Limit> limits_of_model(const model::ModelConfig& config) {
       limits.add(rope_key(config), cat("a rotary embedding of type \"", rope.type, "\""),
                  cat("types that run: ", listed(kRopeTypes)));
     }
+  }
+  const bool experts = std::any_of(spec.kinds.begin(), spec.kinds.end(),
+                                   [](const auto& kind) { return kind.router.has_value(); });
+  if (experts) {
+    limits.add("model_type", cat("experts of model_type \"", config.model_type, "\""), families);
   }
   if (config.alibi) {
     limits.add(

@@ -236,7 +236,11 @@ void add_latent_attention(const ModelConfig& config, LayerSpec& layer) {
   attention.qk_width = mla.qk_head_dim();  // head_dim: the scale is that of start_layer
   attention.v_width = mla.v_head_dim;
   attention.rotated = mla.qk_rope_head_dim;
-  attention.interleaved = true;
+  attention.interleaved = mla.interleaved;
+  if (config.rope.mscale_all_dim != 0.0) {
+    const double mscale = yarn_mscale(config.rope.factor, config.rope.mscale_all_dim);
+    attention.scale *= mscale * mscale;
+  }
   std::vector<ModuleSpec>& modules = layer.modules;
   if (mla.q_lora_rank == 0) {
     modules.push_back(matrix(Role::kQuery, "self_attn.q_proj", heads * mla.qk_head_dim(), hidden));

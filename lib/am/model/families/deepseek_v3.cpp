@@ -20,6 +20,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
                  .groups = 8,
                  .taken_groups = 4,
                  .scale = 2.5});
+  config.mla->interleaved = reader.boolean("rope_interleave").value_or(true);
   read_normalisation(reader, config, true);
   config.mtp_layers = reader.integer("num_nextn_predict_layers", 0, kMaxMtpLayers).value_or(1);
 }

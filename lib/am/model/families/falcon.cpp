@@ -70,6 +70,7 @@ const Family kFalcon = {
                  .intermediate_ratio = 4},
     .rotary = false,
     .norm = NormKind::kLayer,
+    .pads_embedding = false,
     .names = {.embedding = "transformer.word_embeddings",
               .layers = "transformer.h",
               .norm = "transformer.ln_f"},

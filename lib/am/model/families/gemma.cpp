@@ -23,6 +23,7 @@ const Family kGemma = {
                  .head_dim = 256,
                  .tie_word_embeddings = true,
                  .hidden_act = "gelu_pytorch_tanh",
+                 .pad_token_id = 0,
                  .vocab_size = 256000,
                  .hidden_size = 3072,
                  .intermediate_size = 24576,

@@ -37,6 +37,7 @@ const Family kGemma3Text = {
                  .rope_theta = 1000000.0,
                  .tie_word_embeddings = true,
                  .hidden_act = "gelu_pytorch_tanh",
+                 .pad_token_id = 0,
                  .vocab_size = 262208,
                  .hidden_size = 2304,
                  .intermediate_size = 9216,

@@ -58,6 +58,7 @@ const Family kGpt2 = {
                  .intermediate_ratio = 4},
     .rotary = false,
     .norm = NormKind::kLayer,
+    .pads_embedding = false,
     .names = {.embedding = "transformer.wte",
               .positions = "transformer.wpe",
               .layers = "transformer.h",

@@ -31,7 +31,7 @@ const Family kOlmo2 = {
     .model_type = "olmo2",
     .description = "OLMo 2 decoder: Llama's with norms after attention and MLP and over all heads",
     .layer_class = "transformers.models.olmo2.modeling_olmo2.Olmo2DecoderLayer",
-    .defaults = {.max_position_embeddings = 2048, .norm_eps = 1e-5},
+    .defaults = {.max_position_embeddings = 2048, .norm_eps = 1e-5, .pad_token_id = 1},
     .norm = NormKind::kRmsWide,
     .read_config = read_config,
     .describe_layer = describe_layer,

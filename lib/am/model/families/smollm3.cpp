@@ -55,7 +55,8 @@ const Family kSmollm3 = {
     .defaults = {.max_position_embeddings = 32768,
                  .key_value_heads = 4,
                  .rope_theta = 2000000.0,
-                 .tie_word_embeddings = true},
+                 .tie_word_embeddings = true,
+                 .pad_token_id = 128004},
     .read_config = read_config,
     .describe_layer = llama_layer,
 };

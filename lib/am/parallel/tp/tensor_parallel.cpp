@@ -86,8 +86,10 @@ mesh::Extent apply_tensor_parallel(nn::Decoder& decoder, const planner::Layout& 
   nn::Embedding& embedding = decoder.embedding();
   const bool cut_embedding = parameter_of(layout, embedding.weight->name).shard_dim == 0;
   if (cut_embedding) {
-    embedding.lookup = [slice, transforms](const at::Tensor& ids, const at::Tensor& weight) {
-      return nn::apply_transform(transforms.leave_rowwise, lookup_slice(ids, weight, slice));
+    embedding.lookup = [slice, transforms, padding = embedding.padding](const at::Tensor& ids,
+                                                                        const at::Tensor& weight) {
+      return nn::apply_transform(transforms.leave_rowwise,
+                                 lookup_slice(ids, weight, slice, padding));
     };
   }
   for (const auto& [name, linear] : decoder.linears()) {

@@ -33,8 +33,8 @@ void combine(nn::fused::LogitSums& sums, const runtime::Group& group) {
 
 }  // namespace
 
-at::Tensor lookup_slice(const at::Tensor& ids, const at::Tensor& weight,
-                        const mesh::Extent& slice) {
+at::Tensor lookup_slice(const at::Tensor& ids, const at::Tensor& weight, const mesh::Extent& slice,
+                        std::optional<int64_t> padding) {
   if (slice.size == 0) {
     std::vector<int64_t> shape = ids.sizes().vec();
     shape.push_back(weight.size(-1));
@@ -42,7 +42,9 @@ at::Tensor lookup_slice(const at::Tensor& ids, const at::Tensor& weight,
     return at::zeros(shape, weight.options()) + weight.sum();
   }
   const Local local = localize(ids, slice);
-  const at::Tensor rows = at::embedding(weight, local.index);
+  const int64_t padded = padding.value_or(-1) - slice.offset;
+  const bool own = padding.has_value() && padded >= 0 && padded < slice.size;
+  const at::Tensor rows = at::embedding(weight, local.index, own ? padded : -1);
   return rows * local.inside.unsqueeze(-1).to(rows.scalar_type());
 }
 

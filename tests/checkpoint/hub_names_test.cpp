@@ -1,0 +1,177 @@
+// Files that have a model's parameters under other names, or several in one tensor.
+#include "am/checkpoint/hub_names.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <array>
+#include <catch2/catch.hpp>
+#include <map>
+#include <utility>
+
+#include "am/base/json.h"
+#include "am/base/text.h"
+#include "am/checkpoint/fit.h"
+#include "am/tensor/redistribute.h"
+#include "support/plans.h"
+
+namespace am::checkpoint {
+namespace {
+
+using Stored = std::map<std::string, at::Tensor>;
+
+// Tensors in memory, as a file would have them.
+class MadeUpFile : public TensorSource {
+ public:
+  explicit MadeUpFile(Stored stored) : stored_(std::move(stored)) {
+    for (const auto& [name, value] : stored_) {
+      tensors_.push_back({name, value.sizes().vec(), value.scalar_type(), {}});
+    }
+    std::sort(tensors_.begin(), tensors_.end(),
+              [](const auto& a, const auto& b) { return natural_less(a.name, b.name); });
+  }
+
+  std::string format() const override { return "huggingface"; }
+  std::filesystem::path path() const override { return "made-up"; }
+  const std::vector<StoredTensor>& tensors() const override { return tensors_; }
+  const std::vector<StoredTensor>& optimizer_tensors() const override { return none_; }
+  std::filesystem::path config_file() const override { return {}; }
+  void read(std::string_view name, const mesh::Box& box, at::Tensor out) const override {
+    const Shape origin(box.shape.size(), 0);
+    out.copy_(tensor::view_box(stored_.at(std::string(name)), origin, box));
+  }
+
+ private:
+  Stored stored_;
+  std::vector<StoredTensor> tensors_;
+  std::vector<StoredTensor> none_;
+};
+
+model::ModelConfig config_of(const Json& json) {
+  Diagnostics found;
+  const auto config = model::parse_config(json.dump(), "config.json", found);
+  REQUIRE(config.has_value());
+  return *config;
+}
+
+const Json kSizes = {{"vocab_size", 16},         {"hidden_size", 8},
+                     {"intermediate_size", 6},   {"num_hidden_layers", 2},
+                     {"num_attention_heads", 2}, {"num_key_value_heads", 1}};
+
+Json with(Json json, const Json& more) {
+  json.update(more);
+  return json;
+}
+
+Stored random_parameters(const model::Inventory& inventory) {
+  Stored stored;
+  for (const auto& parameter : inventory.parameters) {
+    stored[parameter.name] = at::randn(parameter.shape);
+  }
+  return stored;
+}
+
+// What transformers 5 holds in memory: gate above up, an expert after the other.
+Stored stacked(const Stored& hub, const std::array<std::string, 3>& leaves, int64_t experts,
+               const std::string& block) {
+  Stored stored;
+  std::map<std::string, std::map<std::string, std::vector<at::Tensor>>> all;
+  for (const auto& [name, value] : hub) {
+    const size_t at = name.find(".experts.");
+    std::string renamed = name;
+    const size_t moved = renamed.find(block);
+    if (moved != std::string::npos) renamed.replace(moved, block.size(), ".mlp.");
+    if (at == std::string::npos) {
+      stored[renamed] = value;
+      continue;
+    }
+    const std::string prefix = renamed.substr(0, renamed.find(".experts."));
+    for (int64_t expert = 0; expert < experts; ++expert) {
+      for (const std::string& leaf : leaves) {
+        if (ends_with(name, cat(".experts.", expert, ".", leaf, ".weight"))) {
+          all[prefix][leaf].push_back(value);
+        }
+      }
+    }
+  }
+  for (auto& [prefix, of] : all) {
+    stored[prefix + ".experts.gate_up_proj"] =
+        at::cat({at::stack(of[leaves[0]]), at::stack(of[leaves[1]])}, 1);
+    stored[prefix + ".experts.down_proj"] = at::stack(of[leaves[2]]);
+  }
+  return stored;
+}
+
+void check_reads(const TensorSource& file, const model::Inventory& inventory, const Stored& hub) {
+  const HubNames named(file, inventory);
+  CHECK(named.tensors().size() == hub.size());
+  for (const auto& parameter : inventory.parameters) {
+    INFO(parameter.name);
+    REQUIRE(named.find(parameter.name) != nullptr);
+    CHECK(named.find(parameter.name)->shape == parameter.shape);
+    CHECK(at::equal(named.read_all(parameter.name), hub.at(parameter.name)));
+    // A part of it too.
+    mesh::Box box = mesh::Box::whole(parameter.shape);
+    box.offset[0] = box.shape[0] / 2;
+    box.shape[0] -= box.offset[0];
+    at::Tensor part = at::empty(box.shape);
+    named.read(parameter.name, box, part);
+    CHECK(at::equal(part, hub.at(parameter.name).narrow(0, box.offset[0], box.shape[0])));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("experts in two tensors of a layer are found one by one") {
+  const Json moe = {{"moe_intermediate_size", 4}, {"num_experts", 4}, {"num_experts_per_tok", 2}};
+  const auto qwen =
+      config_of(with(with(kSizes, moe), {{"model_type", "qwen3_moe"}, {"head_dim", 4}}));
+  const auto mixtral =
+      config_of(with(kSizes, {{"model_type", "mixtral"}, {"num_local_experts", 4}}));
+  const auto check = [](const model::ModelConfig& config, const std::array<std::string, 3>& leaves,
+                        const std::string& block) {
+    const model::Inventory inventory = model::build_inventory(config);
+    const Stored hub = random_parameters(inventory);
+    const MadeUpFile file(stacked(hub, leaves, 4, block));
+    CHECK(file.tensors().size() < hub.size());
+    check_reads(file, inventory, hub);
+  };
+  check(qwen, {"gate_proj", "up_proj", "down_proj"}, ".mlp.");
+  check(mixtral, {"w1", "w3", "w2"}, ".block_sparse_moe.");
+}
+
+TEST_CASE("a base model's file lacks the first component of each name") {
+  const auto check = [](const Json& json, const std::string& prefix) {
+    const model::ModelConfig config = config_of(json);
+    const model::Inventory inventory = model::build_inventory(config);
+    const Stored hub = random_parameters(inventory);
+    Stored bare;
+    for (const auto& [name, value] : hub) {
+      bare[starts_with(name, prefix) ? name.substr(prefix.size()) : name] = value;
+    }
+    check_reads(MadeUpFile(bare), inventory, hub);
+    check_reads(MadeUpFile(hub), inventory, hub);
+  };
+  check(with(kSizes, {{"model_type", "llama"}}), "model.");
+  check({{"model_type", "gpt2"},
+         {"vocab_size", 16},
+         {"n_embd", 8},
+         {"n_layer", 2},
+         {"n_head", 2},
+         {"n_positions", 8}},
+        "transformer.");
+}
+
+TEST_CASE("a tensor of another shape is not taken for a parameter's place") {
+  const model::ModelConfig config = config_of(with(kSizes, {{"model_type", "llama"}}));
+  const model::Inventory inventory = model::build_inventory(config);
+  Stored stored = random_parameters(inventory);
+  stored["norm.weight"] = at::ones({9});
+  stored.erase("model.norm.weight");
+  const MadeUpFile file(stored);
+  const HubNames named(file, inventory);
+  CHECK(named.find("model.norm.weight") == nullptr);
+  CHECK(named.find("norm.weight") != nullptr);
+}
+
+}  // namespace am::checkpoint
