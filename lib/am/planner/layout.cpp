@@ -66,6 +66,8 @@ void place_parameters(const config::Plan& plan, const model::ModelConfig& config
       place_expert(spec, config, sizes.ep, parameter);
     }
     parameter.fsdp = fsdp && layout.mesh.group_size(parameter.shard_group) > 1;
+    // What balances the experts is set, not trained.
+    parameter.trainable = spec.role != model::Role::kRouterCorrection;
     parameter.unit = unit_of[i];
     parameter.stage = stage_of(spec, stage_of_layer, static_cast<int>(stages) - 1);
     layout.parameters.push_back(std::move(parameter));

@@ -14,10 +14,10 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-constexpr std::array kFamilies = {"llama"sv,   "mistral"sv,     "qwen2"sv,       "qwen3"sv,
-                                  "gemma"sv,   "gemma2"sv,      "gemma3_text"sv, "olmo2"sv,
-                                  "smollm3"sv, "phi"sv,         "phi3"sv,        "gpt2"sv,
-                                  "falcon"sv,  "deepseek_v2"sv, "deepseek_v3"sv};
+constexpr std::array kFamilies = {
+    "llama"sv,     "mistral"sv, "mixtral"sv, "qwen2"sv,       "qwen2_moe"sv,   "qwen3"sv,
+    "qwen3_moe"sv, "gemma"sv,   "gemma2"sv,  "gemma3_text"sv, "olmo2"sv,       "smollm3"sv,
+    "phi"sv,       "phi3"sv,    "gpt2"sv,    "falcon"sv,      "deepseek_v2"sv, "deepseek_v3"sv};
 constexpr std::array kRopeTypes = {"default"sv, "linear"sv, "llama3"sv, "yarn"sv, "longrope"sv};
 
 template <typename Names>
@@ -112,11 +112,6 @@ std::vector<Limit> limits_of_model(const model::ModelConfig& config) {
                  cat("types that run: ", listed(kRopeTypes)));
     }
   }
-  const bool experts = std::any_of(spec.kinds.begin(), spec.kinds.end(),
-                                   [](const auto& kind) { return kind.router.has_value(); });
-  if (experts) {
-    limits.add("model_type", cat("experts of model_type \"", config.model_type, "\""), families);
-  }
   if (config.alibi) {
     limits.add(
         "alibi", "positions as biases of the scores (alibi)",
@@ -125,6 +120,13 @@ std::vector<Limit> limits_of_model(const model::ModelConfig& config) {
   if (config.bidirectional) {
     limits.add("use_bidirectional_attention", "attention that looks ahead",
                "use_bidirectional_attention = false runs");
+  }
+  if (config.moe && config.mlp_bias) {
+    limits.add("mlp_bias", "experts with biases", "mlp_bias = false runs");
+  }
+  if (config.moe && config.moe->jitter > 0.0) {
+    limits.add("router_jitter_noise", cat("router_jitter_noise = ", config.moe->jitter),
+               "router_jitter_noise = 0.0 runs, without it");
   }
   if (spec.layer(0).activation == model::Activation::kOther) {
     const std::string_view key = model::family_of(config).keys.activation;
@@ -152,6 +154,8 @@ std::vector<Limit> limits_of_cuts(const config::Plan& plan, const model::ModelCo
   const bool fused = model::describe(config, 0).has(model::Role::kGateUp);
   limits.add(sizes.tp > 1 && fused, "mesh.tp_size",
              "tensor parallelism of a matrix that holds gate and up", "use tp_size = 1");
+  limits.add(sizes.tp > 1 && config.moe.has_value(), "mesh.tp_size",
+             "tensor parallelism of a model with experts", "use tp_size = 1");
   return limits.take();
 }
 
