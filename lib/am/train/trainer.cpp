@@ -66,6 +66,10 @@ Trainer::Trainer(const planner::Job& job, const runtime::World& world,
   step_ = std::make_unique<Step>(plan_, *model_, *optimizer_, observer);
   guard_ = std::make_unique<StepGuard>(plan_, *model_, *optimizer_,
                                        [this](const std::string& line) { log(line); });
+  if (plan_.validation.every > 0) {
+    validation_ = std::make_unique<Validation>(plan_, *model_, world_);
+    log(cat("validation  ", validation_->description()));
+  }
   load_or_resume();
 }
 
@@ -185,6 +189,7 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   metrics.tokens = step_->labels();
   metrics.step_seconds = seconds_since(start);
   observe::fill_rates(metrics, layout_.mesh.world_size());
+  if (validation_ && validation_->due(step + 1)) metrics.validation_loss = validation_->loss();
   return metrics;
 }
 

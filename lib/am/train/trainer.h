@@ -36,6 +36,7 @@
 #include "am/train/nonfinite.h"
 #include "am/train/resume.h"
 #include "am/train/step.h"
+#include "am/train/validation.h"
 
 namespace am::train {
 
