@@ -13,6 +13,9 @@
 #include "am/config/optimizer.h"
 #include "am/optim/from_plan.h"
 #include "am/planner/memory.h"
+#include "am/planner/step_units.h"
+#include "am/tensor/memory_meter.h"
+#include "am/tensor/meta_operators.h"
 #include "am/train/dry_run.h"
 #include "am/train/trainer.h"
 #include "support/plans.h"
@@ -223,30 +226,61 @@ TEST_CASE("a skipped step leaves parameters, states and the number of steps with
 
 TEST_CASE("am-plan's states and peak are a dry run's with every optimizer") {
   const std::vector<test::LayoutCase> layouts = {
-      {"one rank", 1, "[mesh]\nworld_size = 1\n"},
-      {"fsdp2 on 4", 4, "[mesh]\nworld_size = 4\n"},
-      {"tp 2 x fsdp2 2", 4, "[mesh]\nworld_size = 4\ntp_size = 2\n"},
-      {"ddp on 2", 2, "[mesh]\nworld_size = 2\n[strategy]\nname = \"ddp\"\n"}};
+      {"one rank", 1, "[mesh]\nworld_size = 1\n[strategy]\nbackend = \"gloo\"\n"},
+      {"fsdp2 on 4", 4, "[mesh]\nworld_size = 4\n[strategy]\nbackend = \"gloo\"\n"},
+      {"tp 2 x fsdp2 2", 4,
+       "[mesh]\nworld_size = 4\ntp_size = 2\n[strategy]\nbackend = \"gloo\"\n"},
+      {"ddp on 2", 2, "[mesh]\nworld_size = 2\n[strategy]\nname = \"ddp\"\nbackend = \"gloo\"\n"}};
   for (const std::string& optimizer : optimizers()) {
     for (const auto& layout : layouts) {
-      // So short that an update of matrices is the fullest moment of the last.
-      for (const int64_t length : {256, 1}) {
-        INFO(optimizer << layout.name << ", " << length);
-        const config::Plan plan = test::parse(
-            cat("[model]\npath = \"table_large\"\n[train]\nseq_len = ", length, "\n[optimizer]\n",
-                optimizer, "[data]\nkind = \"synthetic\"\n", layout.toml));
-        Diagnostics found;
-        const auto config = model::load_config(plan.resolve(plan.model.path), found);
-        const planner::Job job = planner::make_job(plan, *config, layout.ranks);
-        const train::DryRun dry = train::dry_run(job, 0);
-        const auto predicted = planner::estimate_memory(plan, *config, job.layout, 0);
-        CHECK(predicted.components.optimizer == dry.peak.of(tensor::TensorUse::kOptimizer));
-        INFO(predicted.moment);
-        CHECK(static_cast<double>(predicted.components.total()) ==
-              Approx(static_cast<double>(dry.peak.total())).epsilon(0.02));
-      }
+      INFO(optimizer << layout.name);
+      const config::Plan plan = test::parse(
+          cat("[model]\npath = \"table_large\"\n[train]\nseq_len = 256\nmicro_batch_size = 4\n",
+              "[optimizer]\n", optimizer, "[data]\nkind = \"synthetic\"\n", layout.toml));
+      Diagnostics found;
+      const auto config = model::load_config(plan.resolve(plan.model.path), found);
+      const planner::Job job = planner::make_job(plan, *config, layout.ranks);
+      const train::DryRun dry = train::dry_run(job, 0);
+      const auto predicted = planner::estimate_memory(plan, *config, job.layout, 0).components;
+      CHECK(predicted.optimizer == dry.peak.of(tensor::TensorUse::kOptimizer));
+      CHECK(static_cast<double>(predicted.total()) ==
+            Approx(static_cast<double>(dry.peak.total())).epsilon(0.02));
     }
   }
+}
+
+TEST_CASE("am-plan knows what an update by muon takes besides the states") {
+  const std::string tp = GENERATE("", "tp_size = 2\n");
+  const int64_t ranks = GENERATE(2, 4, 8);
+  INFO(ranks << " ranks, " << tp);
+  const config::Plan plan = test::parse(cat(
+      "[model]\npath = \"table_large\"\n[optimizer]\nname = \"muon\"\n[mesh]\nworld_size = ", ranks,
+      "\n", tp, "[strategy]\nbackend = \"gloo\"\n"));
+  Diagnostics found;
+  const auto config = model::load_config(plan.resolve(plan.model.path), found);
+  const planner::Job job = planner::make_job(plan, *config, ranks);
+  tensor::register_meta_operators();
+  // Of the rank that has most: they compute different matrices.
+  int64_t most = 0;
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    const runtime::DeviceMesh mesh(runtime::World::pretended(rank, ranks), job.layout.mesh,
+                                   c10::Device(c10::kMeta));
+    const auto model = parallel::ParallelModel::build(plan, job.model, job.layout, mesh);
+    const auto optimizer = optim::make_optimizer(plan, *model);
+    std::vector<at::Tensor> gradients;
+    for (const auto& group : model->data_parallel().groups()) {
+      gradients.push_back(at::zeros_like(group->trained()));
+    }
+    const tensor::MemoryMeter meter;
+    optimizer->step(gradients, 1e-3);
+    most = std::max(most, meter.peak().total());
+  }
+  double predicted = 0.0;
+  const auto context = planner::activation_context(plan, job.layout.mesh);
+  for (const auto& unit : planner::measure_units(plan, *config, job.layout, 0, context).units) {
+    predicted = std::max(predicted, unit.orthogonalizing);
+  }
+  CHECK(predicted == Approx(static_cast<double>(most)).epsilon(0.02));
 }
 
 }  // namespace am

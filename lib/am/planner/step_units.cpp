@@ -69,6 +69,16 @@ class Measure {
         config::state_names(plan_.optimizer, parameter.orthogonalized).size());
   }
 
+  // Of a matrix that a rank orthogonalizes: two copies and two products of it; or, where tp cuts
+  // the columns, its part and the messages that gather it.
+  double iterated_numel(const ParameterLayout& parameter) const {
+    const auto all = static_cast<double>(numel(parameter.shape));
+    const auto least = static_cast<double>(std::min(parameter.shape[0], parameter.shape[1]));
+    const double part =
+        parameter.tp_dim == 1 ? all / static_cast<double>(layout_.mesh.sizes().tp) : 0.0;
+    return 2 * std::max(all + least * least, part > 0.0 ? all + part : 0.0);
+  }
+
   // optim/muon.cpp, in bfloat16 but for a piece of the update before it is sent: a unit's matrices
   // are gathered from the ranks that have pieces of them and dealt out; a rank keeps its copy of
   // one, the two products and the next copy while it iterates.
@@ -82,9 +92,7 @@ class Measure {
       const ParameterLayout& parameter = layout_.parameters[static_cast<size_t>(index)];
       const Held& held = held_[static_cast<size_t>(index)];
       if (!held.mine || !parameter.orthogonalized) continue;
-      const auto least = static_cast<double>(std::min(parameter.shape[0], parameter.shape[1]));
-      iterating = std::max(
-          iterating, kElement * 2 * (static_cast<double>(numel(parameter.shape)) + least * least));
+      iterating = std::max(iterating, kElement * iterated_numel(parameter));
       pieces += held.stored;
       largest_piece = std::max(largest_piece, held.stored);
       if (parameter.fsdp) {
