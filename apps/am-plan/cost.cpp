@@ -41,7 +41,7 @@ std::vector<Part> parts_of(const StepTime& time) {
       {"bubble", time.bubble, "waiting for other stages"},
       {"dp", time.dp, "exposed gathers and reductions"},
       {"offload", time.offload, "exposed copies from and to the host"},
-      {"optimizer", time.optimizer, "AdamW"},
+      {"optimizer", time.optimizer, "the update"},
       {"fixed", time.fixed, "of every step, and stragglers"},
   };
 }

@@ -5,6 +5,7 @@
 
 #include "am/base/text.h"
 #include "am/config/batch.h"
+#include "am/config/optimizer.h"
 #include "am/planner/cost/evidence.h"
 #include "am/planner/cost/stage_memory.h"
 #include "am/planner/precision.h"
@@ -44,6 +45,16 @@ std::string sharding_text(const PlanInput& input) {
   return parts.empty() ? "whole" : am::join(parts, ", ");
 }
 
+// "AdamW: two moments"
+std::string states_text(const am::config::OptimizerSection& optimizer) {
+  if (optimizer.name == "muon") {
+    return "Muon: the momentum of the layers' matrices; AdamW: two moments of all else";
+  }
+  if (optimizer.name != "sgd")
+    return am::cat(optimizer.name == "adam" ? "Adam" : "AdamW", ": two moments");
+  return am::config::state_names(optimizer, false).empty() ? "SGD has no state" : "SGD: momentum";
+}
+
 // By formula, for another implementation.
 std::vector<Part> formula_parts(const PlanInput& input, const MemoryComponents& memory) {
   const am::config::TrainSection& train = input.plan.train;
@@ -71,7 +82,7 @@ std::vector<Part> parts_of(const PlanInput& input, const MemoryComponents& memor
   return {
       {"parameters", memory.parameters, am::cat(precision.storage, ", ", sharding)},
       {"gradients", memory.gradients, am::cat(precision.storage, ", ", sharding)},
-      {"optimizer", memory.optimizer, "AdamW: two moments"},
+      {"optimizer", memory.optimizer, states_text(input.plan.optimizer)},
       {"activations", memory.activations,
        am::cat(precision.compute, ", ", train.micro_batch_size, " x ", train.seq_len, " tokens")},
       {"logits", memory.logits, "and the loss; their gradient takes their place"},

@@ -77,7 +77,7 @@ launch::JobNeeds needs_of(const Options& options, const config::Plan& plan,
       !std::holds_alternative<config::DDPConfig>(plan.strategy) && checked.mesh->dp_shard > 1;
   needs.cuts_layers = checked.mesh->tp > 1 || checked.mesh->cp > 1;
   needs.peak_bytes = worst_peak(plan, checked);
-  // Parameters and AdamW's two moments.
+  // Parameters, and at most two states of each.
   needs.checkpoint_bytes =
       3 * checked.layout->inventory.total() * planner::dtype_size(plan.model.dtype);
   needs.checkpoints_kept = checkpoints_kept(plan);

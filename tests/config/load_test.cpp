@@ -163,7 +163,7 @@ TEST_CASE("unknown sections and keys name the nearest known one") {
   CHECK(error.message == "unknown key \"tp_szie\" in [mesh]");
   CHECK(error.help == "did you mean \"tp_size\"?");
   CHECK(only_error("[mesh]\nlr = 2\n").help == "it is a key of [optimizer]");
-  CHECK(only_error("[mesh]\npath = 2\n").help == "it is a key of [model], [data]");
+  CHECK(only_error("[mesh]\npath = 2\n").help == "it is a key of [model], [data], [validation]");
   CHECK(only_error("[mesh]\nweight_dekay = 2\n").help ==
         "did you mean \"weight_decay\" of [optimizer]?");
   CHECK(only_error("[optimizer]\nlearning_rate = 2\n").help ==
@@ -200,7 +200,7 @@ TEST_CASE("wrong types say what is there and how to write it") {
         "legal: true or false");
   check("[checkpoint]\ndir = 7", "checkpoint.dir is an integer, not text in quotes", "write \"7\"");
   check("[optimizer]\nname = 2020-01-01", "optimizer.name is a date or time, not text in quotes",
-        "legal: \"adamw\"");
+        "legal: \"adamw\", \"adam\", \"sgd\" or \"muon\"");
   check("[optimizer]\nbetas = 0.9", "optimizer.betas is a decimal number, not an array",
         "legal: two of number >= 0 and < 1");
   check("[data]\npath = 3", "data.path is an integer, not text in quotes or an array of such",

@@ -72,11 +72,15 @@ on_nonfinite = "skip"
 loss_scale = 1024
 seed = 9
 [optimizer]
-name = "adamw"
+name = "muon"
 lr = 0.30000000000000004
 betas = [0.8, 0.95]
 eps = 1e-300
 weight_decay = 5
+no_decay = ["*.bias", "*norm*"]
+momentum = 0.5
+nesterov = false
+adjust_lr = "match_rms_adamw"
 [scheduler]
 name = "wsd"
 warmup_steps = 5
@@ -90,6 +94,10 @@ tokenizer = "/t.json"
 token_dtype = "uint32"
 reset_position_ids = true
 eod_token = 2
+[validation]
+every = 10
+steps = 3
+path = ["/v"]
 [checkpoint]
 dir = "/ck"
 every = 5
@@ -163,8 +171,7 @@ TEST_CASE("a plan with every key set is the same plan after writing and reading"
   }
   // The texts above really differ from the defaults in all keys, so that none can be forgotten.
   for (const FieldSpec& field : fields()) {
-    // AdamW is the only legal value, and a strategy's name is its own default.
-    if (field.name() == "optimizer.name" || field.name() == "strategy.name") continue;
+    if (field.name() == "strategy.name") continue;  // its own default
     INFO(field.name());
     CHECK(changed.count(cat(field.strategy, "/", field.name())) == 1);
   }

@@ -175,6 +175,42 @@ TEST_CASE("deepspeed: stages, batches and what they make of dp", "[exchange]") {
   CHECK(in.ignored[0].key == "zero_optimization.overlap_comm");
 }
 
+TEST_CASE("optimizers go by each framework's name of them", "[exchange]") {
+  const auto plan_with = [](const std::string& optimizer) {
+    return test::valid(cat("[mesh]\nworld_size = 8\n[optimizer]\n", optimizer));
+  };
+  const auto exported_to = [&](const char* name, const std::string& optimizer) {
+    const test::ValidPlan of = plan_with(optimizer);
+    return export_plan(framework(name), {of.plan, of.model, of.layout});
+  };
+  const std::string sgd = "name = \"sgd\"\nmomentum = 0.9\nnesterov = true\n";
+  const Json deepspeed = Json::parse(exported_to("deepspeed", sgd).text)["optimizer"];
+  CHECK(deepspeed["type"] == "SGD");
+  CHECK(deepspeed["params"]["momentum"] == 0.9);
+  CHECK(deepspeed["params"]["nesterov"] == true);
+  CHECK_FALSE(deepspeed["params"].contains("betas"));
+  // DeepSpeed's Adam is AdamW unless it is told.
+  const Json adam = Json::parse(exported_to("deepspeed", "name = \"adam\"\n").text)["optimizer"];
+  CHECK(adam["type"] == "Adam");
+  CHECK(adam["params"]["adam_w_mode"] == false);
+  CHECK(
+      imported(framework("deepspeed"), R"({"train_batch_size": 8, "optimizer": {"type": "Adam"}})")
+          .plan.optimizer.name == "adamw");
+  CHECK(exported_to("nemo-automodel", sgd).text.find("torch.optim.SGD") != std::string::npos);
+  CHECK(exported_to("megatron", sgd).text.find("--sgd-momentum 0.9") != std::string::npos);
+  CHECK(exported_to("torchtitan", "name = \"adam\"\n").text.find("name = \"Adam\"") !=
+        std::string::npos);
+  for (const Framework& to : frameworks()) {
+    INFO(to.name);
+    const auto lost = lost_keys(
+        exported_to(std::string(to.name).c_str(),
+                    "name = \"muon\"\nno_decay = [\"*norm*\"]\n[validation]\nevery = 5\n"));
+    CHECK(lost.count("optimizer.name") == 1);
+    CHECK(lost.count("optimizer.no_decay") == 1);
+    CHECK(lost.count("validation.every") == 1);
+  }
+}
+
 TEST_CASE("nemo-automodel: a recipe of anchors, merges and text blocks", "[exchange]") {
   const Imported in = imported(framework("nemo-automodel"),
                                "base: &base {tp_size: &two 2, sequence_parallel: true, note: x}\n"

@@ -68,6 +68,19 @@ Exported round_trip(const Framework& to, const test::ValidPlan& of, bool flags =
   return out;
 }
 
+// Of [optimizer]: groups of parameters and Muon are made in code, torchtitan has no SGD, and
+// Megatron's Adam is AdamW.
+bool optimizer_must_survive(std::string_view framework, std::string_view key,
+                            const config::OptimizerSection& optimizer) {
+  if (key == "lr" || key == "weight_decay") return true;
+  const bool sgd = optimizer.name == "sgd" && framework != "torchtitan";
+  if (key == "betas" || key == "eps") return optimizer.name != "sgd";
+  if (key == "momentum") return sgd;
+  if (key == "nesterov") return sgd && framework != "megatron";
+  return key == "name" && (sgd || optimizer.name == "adamw" ||
+                           (optimizer.name == "adam" && framework != "megatron"));
+}
+
 // What each framework's file can hold; a key of it may never be lost.
 bool must_survive(std::string_view framework, const std::string& key, const config::Plan& plan) {
   const bool ddp = std::holds_alternative<config::DDPConfig>(plan.strategy);
@@ -84,7 +97,10 @@ bool must_survive(std::string_view framework, const std::string& key, const conf
   }
   if (framework == "accelerate") return key == "strategy.name" && ddp;
   if (key == "train.global_batch_size") return framework != "deepspeed";
-  if (key == "train.micro_batch_size" || starts_with(key, "optimizer.")) return true;
+  if (key == "train.micro_batch_size") return true;
+  if (starts_with(key, "optimizer.")) {
+    return optimizer_must_survive(framework, std::string_view(key).substr(10), plan.optimizer);
+  }
   if (framework == "deepspeed") {
     const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&plan.strategy);
     return key == "strategy.zero_dp_strategy" && megatron != nullptr &&

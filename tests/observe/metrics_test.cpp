@@ -77,11 +77,19 @@ TEST_CASE("what is written reads back to the last bit") {
     bad.loss = std::numeric_limits<double>::quiet_NaN();
     bad.mfu.reset();
     sink.write(bad);
+    StepMetrics validated = sample(3);
+    validated.validation_loss = 1.0 / 3.0;
+    sink.write(validated);
+    validated.validation_loss = std::numeric_limits<double>::infinity();
+    sink.write(validated);
     sink.flush();
   }
   const auto read = read_metrics(folder / "m.jsonl");
-  REQUIRE(read.size() == 2);
+  REQUIRE(read.size() == 4);
   CHECK(read[0] == sample(1));
+  CHECK_FALSE(read[0].validation_loss);
+  CHECK(read[2].validation_loss == 1.0 / 3.0);
+  CHECK(std::isnan(read[3].validation_loss.value()));
   CHECK(std::isnan(read[1].loss));
   CHECK_FALSE(read[1].mfu);
 }

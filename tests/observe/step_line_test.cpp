@@ -46,6 +46,13 @@ TEST_CASE("the last step has nothing left, and mfu shows where it is known") {
       "mfu");
 }
 
+TEST_CASE("a step after which there was validation says its loss") {
+  StepLine line(2);
+  StepMetrics metrics = sample(1, 1.0);
+  metrics.validation_loss = 4.90004;
+  CHECK_THAT(line.format(metrics), Catch::Contains("/rank) | validation loss 4.9000"));
+}
+
 TEST_CASE("nan prints as nan, whatever its sign") {
   StepLine line(2);
   StepMetrics metrics = sample(1, 1.0);

@@ -128,6 +128,7 @@ TEST_CASE("an event file's records are whole and say what was written") {
   sink.write(rounded_sample(300));
   StepMetrics with_mfu = rounded_sample(301);
   with_mfu.mfu = 0.25;
+  with_mfu.validation_loss = 1.5;
   sink.write(with_mfu);
   sink.flush();
   const auto events = read_events(sink.path());
@@ -142,6 +143,7 @@ TEST_CASE("an event file's records are whole and say what was written") {
                                                            {"time_metrics/end_to_end(s)", 0.25f},
                                                            {"memory/max_active(GiB)", 1.5f}});
   CHECK(scalars(events[2]).at("mfu(%)") == 25.0f);
+  CHECK(scalars(events[2]).at("validation_metrics/loss") == 1.5f);
 }
 
 TEST_CASE("a resumed run tells TensorBoard to forget later steps") {

@@ -5,8 +5,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "am/optim/adamw.h"
 #include "am/optim/clip.h"
+#include "am/optim/elementwise.h"
 #include "am/optim/schedule.h"
 #include "am/runtime/world.h"
 #include "support/rank_check.h"
@@ -53,7 +53,7 @@ TEST_CASE("schedules") {
 
 TEST_CASE("the first AdamW step moves by lr against the gradient's sign, after decay") {
   const at::Tensor parameter = at::full({2}, 2.0F);
-  AdamW optimizer({parameter}, {.weight_decay = 0.1});
+  Elementwise optimizer({parameter}, {.weight_decay = 0.1});
   optimizer.step({at::tensor({0.5F, -3.0F})}, 0.01);
   CHECK(parameter[0].item<double>() == Approx(2.0 * (1 - 0.001) - 0.01).epsilon(1e-6));
   CHECK(parameter[1].item<double>() == Approx(2.0 * (1 - 0.001) + 0.01).epsilon(1e-6));
@@ -62,7 +62,7 @@ TEST_CASE("the first AdamW step moves by lr against the gradient's sign, after d
 
 TEST_CASE("a parameter without a gradient is left alone") {
   const at::Tensor parameter = at::ones({2});
-  AdamW optimizer({parameter, at::ones({3})}, {});
+  Elementwise optimizer({parameter, at::ones({3})}, ElementwiseOptions());
   optimizer.step({at::Tensor(), at::ones({3})}, 0.1);
   CHECK(at::equal(parameter, at::ones({2})));
 }

@@ -12,7 +12,8 @@
 #include "am/base/text.h"
 #include "am/checkpoint/tensor_source.h"
 #include "am/checkpoint/weights.h"
-#include "am/optim/adamw.h"
+#include "am/optim/elementwise.h"
+#include "am/optim/from_plan.h"
 #include "support/plans.h"
 
 namespace am {
@@ -55,10 +56,10 @@ std::vector<Found> step(const config::Plan& plan, const std::string& family,
     parameters.push_back(group->trained());
     gradients.push_back(group->flat_grad());
   }
-  optim::AdamWOptions options;
+  optim::ElementwiseOptions options;
   options.eps = 1e-3;
   options.weight_decay = 0.01;
-  optim::AdamW optimizer(parameters, options);
+  optim::Elementwise optimizer(parameters, options);
   optimizer.step(gradients, 1e-2);
 
   std::vector<Found> found;
@@ -70,8 +71,9 @@ std::vector<Found> step(const config::Plan& plan, const std::string& family,
       found.push_back({owned.name, owned.box.shape, facts(owned.value), {}, {}, {}});
       if (!owned.trainable) continue;
       found.back().grad = part(gradients[g]);
-      found.back().exp_avg = part(optimizer.exp_avg()[g]);
-      found.back().exp_avg_sq = part(optimizer.exp_avg_sq()[g]);
+      const auto states = optim::parameter_state(optimizer, model, g, i);
+      found.back().exp_avg = facts(states[0].value);
+      found.back().exp_avg_sq = facts(states[1].value);
     }
   }
   return found;

@@ -9,7 +9,7 @@
 #include <mutex>
 
 #include "am/base/text.h"
-#include "am/optim/adamw.h"
+#include "am/optim/from_plan.h"
 #include "support/plans.h"
 
 namespace am {
@@ -35,9 +35,16 @@ Allocated allocate(const config::Plan& plan, const runtime::World& world) {
     allocated.gradients += bytes_of(group->flat_grad());
     flat.push_back(group->flat());
   }
-  const optim::AdamW optimizer(flat, {});
-  for (const auto& moment : optimizer.exp_avg()) allocated.optimizer += bytes_of(moment);
-  for (const auto& moment : optimizer.exp_avg_sq()) allocated.optimizer += bytes_of(moment);
+  const auto optimizer = optim::make_optimizer(plan, *rank.model);
+  for (size_t g = 0; g < flat.size(); ++g) {
+    const auto& group = *rank.model->data_parallel().groups()[g];
+    for (size_t i = 0; i < group.owned().size(); ++i) {
+      const auto& piece = group.pieces()[i];
+      for (const auto& state : optimizer->state_of({g, piece.flat_offset, piece.flat_length})) {
+        allocated.optimizer += bytes_of(state.value);
+      }
+    }
+  }
   return allocated;
 }
 

@@ -7,8 +7,8 @@
 
 #include "am/base/text.h"
 #include "am/checkpoint/weights.h"
-#include "am/optim/adamw.h"
 #include "am/optim/clip.h"
+#include "am/optim/from_plan.h"
 #include "am/parallel/sync_ctx.h"
 #include "am/train/setup.h"
 #include "support/plans.h"
@@ -41,7 +41,7 @@ std::vector<at::Tensor> two_steps(const config::Plan& plan, const runtime::World
   parallel::ParallelModel& model = *rank.model;
   checkpoint::load_or_initialize(model, plan);
   auto& data_parallel = model.data_parallel();
-  optim::AdamW optimizer(train::trained_parameters(model), train::optimizer_options(plan, model));
+  const auto optimizer = optim::make_optimizer(plan, model);
   const int64_t first = rank.mesh.group("dp").index() * 5;
   for (int64_t step = 0; step < 2; ++step) {
     data_parallel.zero_grad();
@@ -60,7 +60,7 @@ std::vector<at::Tensor> two_steps(const config::Plan& plan, const runtime::World
     for (const at::Tensor& gradient : train::trained_gradients(model)) {
       gradient.mul_(optim::clip_factor(norm, 0.5));
     }
-    optimizer.step(train::trained_gradients(model), 1e-2);
+    optimizer->step(train::trained_gradients(model), 1e-2);
   }
   std::vector<at::Tensor> values;
   for (const auto& group : data_parallel.groups()) values.push_back(group->flat().cpu());

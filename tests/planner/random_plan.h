@@ -1,6 +1,7 @@
 // Random plans that pass the rules, for tests of what has to hold for all of them.
 #pragma once
 
+#include <array>
 #include <random>
 
 #include "am/planner/layout.h"
@@ -17,11 +18,14 @@ struct ValidPlan {
 
 class RandomPlans {
  public:
-  explicit RandomPlans(uint32_t seed) : random_(seed) {}
+  // All have AdamW where `optimizers` is false: the same plans besides.
+  explicit RandomPlans(uint32_t seed, bool optimizers = true)
+      : random_(seed), of_optimizers_(seed), optimizers_(optimizers) {}
 
   ValidPlan next() {
     for (;;) {
       config::Plan plan = draw();
+      draw_optimizer(plan);
       Diagnostics found;
       auto checked = planner::check(plan, 0, found);
       if (!found.ok() || !checked.layout.has_value()) continue;
@@ -107,6 +111,19 @@ class RandomPlans {
     plan.checkpoint.every = pick<int64_t>({0, 10});
   }
 
+  void draw_optimizer(config::Plan& plan) {
+    if (!optimizers_) return;
+    const auto one_of = [&](unsigned count) { return of_optimizers_() % count; };
+    config::OptimizerSection& optimizer = plan.optimizer;
+    const std::array<const char*, 6> names = {"adamw", "adamw", "adamw", "adam", "sgd", "muon"};
+    optimizer.name = names.at(one_of(6));
+    if (optimizer.name == "sgd" && one_of(2) == 0) {
+      optimizer.momentum = 0.9;
+      optimizer.nesterov = one_of(2) == 0;
+    }
+    if (one_of(3) == 0) optimizer.no_decay = {"*norm*"};
+  }
+
   void draw_fsdp2(config::FSDP2Config& fsdp2) {
     fsdp2.sequence_parallel = chance();
     fsdp2.activation_checkpointing =
@@ -124,6 +141,8 @@ class RandomPlans {
   }
 
   std::mt19937 random_;
+  std::mt19937 of_optimizers_;
+  bool optimizers_;
 };
 
 }  // namespace am::test

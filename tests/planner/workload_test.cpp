@@ -169,7 +169,9 @@ TEST_CASE("memory by formula holds the states that the layout's ranks hold") {
       const PeakMemory peak = estimate_peak_memory(workload, position);
       const double states = fsdp2->offload_policy ? peak.host : peak.states();
       // But for the padding of the last pieces.
-      CHECK(states == Approx(stored * 4.0 * element).epsilon(0.01));
+      // Muon's average is over all stages: one with the embedding or the head has more.
+      const double average = valid.plan.optimizer.name == "muon" ? 0.1 : 0.01;
+      CHECK(states == Approx(stored * (2.0 + workload.states) * element).epsilon(average));
       if (fsdp2->offload_policy) CHECK(peak.states() == 0.0);
     }
   }
@@ -177,7 +179,7 @@ TEST_CASE("memory by formula holds the states that the layout's ranks hold") {
 
 // The search walks through the memory of those alone that its sieve lets pass.
 TEST_CASE("the walk through a step takes no less than the sieve presumes") {
-  RandomPlans plans(19);
+  RandomPlans plans(19, /*optimizers=*/false);  // candidates have AdamW
   double least = 1.0;
   for (int i = 0; i < kPlans; ++i) {
     const ValidPlan valid = plans.next();

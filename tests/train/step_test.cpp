@@ -8,6 +8,7 @@
 #include "am/base/text.h"
 #include "am/checkpoint/tensor_source.h"
 #include "am/checkpoint/weights.h"
+#include "am/optim/from_plan.h"
 #include "support/plans.h"
 #include "support/rank_check.h"
 
@@ -59,13 +60,13 @@ Told run_step(int64_t ranks, const std::string& mesh) {
   runtime::run_ranks(ranks, [&](const runtime::World& world) {
     test::RankModel rank(plan, world);
     checkpoint::load(*rank.model, *checkpoint::open_tensor_source(weights));
-    optim::AdamW optimizer(trained_parameters(*rank.model), optimizer_options(plan, *rank.model));
+    const auto optimizer = optim::make_optimizer(plan, *rank.model);
     Reports reports;
     reports.mine.peak_memory_bytes = 1000 + (7 * world.rank()) % 5;
     reports.mine.stop = world.rank() == ranks - 1;
     reports.mine.save = world.rank() == 0;
     FixedRows rows(rank.mesh);
-    Step step(plan, *rank.model, optimizer, reports);
+    Step step(plan, *rank.model, *optimizer, reports);
     Told& mine = told[static_cast<size_t>(world.rank())];
     world.context()->on_collective = [&](const runtime::Collective& collective, int64_t) {
       if (std::string(collective.group) == "world") ++mine.world_messages;

@@ -8,7 +8,7 @@
 namespace am::config {
 namespace {
 
-constexpr std::array<SectionSpec, 11> kSections = {{
+constexpr std::array<SectionSpec, 12> kSections = {{
     {"model", "What is trained."},
     {"mesh",
      "How many ranks, and how they are arranged. From outer to inner: pp, dp_replicate, "
@@ -21,6 +21,7 @@ constexpr std::array<SectionSpec, 11> kSections = {{
     {"optimizer", "The optimizer."},
     {"scheduler", "The learning rate over the steps."},
     {"data", "What the model reads."},
+    {"validation", "Loss on other data while training goes on."},
     {"checkpoint", "What is saved, when, and where training goes on."},
     {"metrics", "What is recorded."},
     {"cluster", "The machine that predictions assume."},

@@ -1,4 +1,5 @@
-// [pipeline], [train], [optimizer], [scheduler], [data], [checkpoint], [metrics], [cluster].
+// [pipeline], [train], [optimizer], [scheduler], [data], [validation], [checkpoint], [metrics],
+// [cluster].
 #include "am/config/field_builder.h"
 #include "am/config/schedule_names.h"
 
@@ -54,13 +55,26 @@ void add_optimizer(std::vector<FieldSpec>& out) {
   FieldBuilder optimizer(
       "optimizer", [](auto& plan) -> auto& { return plan.optimizer; }, out);
   using S = OptimizerSection;
-  optimizer.add("name", &S::name, Choice{{"adamw"}},
-                "AdamW as PyTorch's: decoupled decay on every parameter, bias correction.");
+  optimizer.add("name", &S::name, Choice{{"adamw", "adam", "sgd", "muon"}},
+                "PyTorch's update rules. adamw: decoupled decay; adam: decay as a part of the "
+                "gradient; sgd: with momentum where it is given; muon: matrices of the decoder "
+                "layers by the orthogonal factor of their momentum, all else by adamw.");
   optimizer.add("lr", &S::lr, Number{}, "Peak learning rate.").also = {"learning_rate"};
   optimizer.add("betas", &S::betas, NumberPair{Number{0.0, 1.0}},
-                "Decay rates of the two moments.");
-  optimizer.add("eps", &S::eps, Number{}, "Added to the denominator.");
+                "Decay rates of the two moments of adamw and adam.");
+  optimizer.add("eps", &S::eps, Number{}, "Added to the denominator of adamw and adam.");
   optimizer.add("weight_decay", &S::weight_decay, Number{}, "Decay of the parameters.");
+  optimizer.add("no_decay", &S::no_decay, Texts{},
+                "Globs over parameters' names, in which * also matches dots: these do not decay. "
+                "[\"*.bias\", \"*norm*\"]: biases and norms.");
+  optimizer.add("momentum", &S::momentum, Optional<Number>{Number{0.0, 1.0}},
+                "Of sgd and muon. Absent: 0 of sgd, 0.95 of muon.");
+  optimizer.add("nesterov", &S::nesterov, Optional<Boolean>{},
+                "Nesterov's momentum, of sgd and muon. Absent: false of sgd, true of muon.");
+  optimizer.add("adjust_lr", &S::adjust_lr, Choice{{"original", "match_rms_adamw"}},
+                "What muon multiplies the learning rate of an A x B matrix with. original: "
+                "sqrt(max(1, A / B)); match_rms_adamw: 0.2 sqrt(max(A, B)), for a learning rate "
+                "and a decay that suit adamw.");
 
   FieldBuilder scheduler(
       "scheduler", [](auto& plan) -> auto& { return plan.scheduler; }, out);
@@ -100,6 +114,24 @@ void add_data(std::vector<FieldSpec>& out) {
   data.add("eod_token", &S::eod_token, Optional<Integer>{Integer{0}},
            "The token that ends a document. Kind text writes it after each file and each line of a "
            ".jsonl.");
+}
+
+void add_validation(std::vector<FieldSpec>& out) {
+  FieldBuilder validation(
+      "validation", [](auto& plan) -> auto& { return plan.validation; }, out);
+  using S = ValidationSection;
+  validation
+      .add("every", &S::every, Integer{},
+           "Optimizer steps between two losses on other data; the last step has one too. 0: none.")
+      .also = {"val_check_interval", "eval_interval", "val_every_steps"};
+  validation
+      .add("steps", &S::steps, Integer{1, 1 << 20},
+           "Global batches that each is the mean of, the first ones of the data.")
+      .also = {"eval_iters", "limit_val_batches"};
+  validation
+      .add("path", &S::path, Texts{"path or array of paths"},
+           "Files, folders or globs, read as those of [data] are. Required but for synthetic data.")
+      .is_path = is_any_path;
 }
 
 void add_outputs(std::vector<FieldSpec>& out) {
@@ -153,6 +185,7 @@ void add_training_fields(std::vector<FieldSpec>& out) {
   add_train(out);
   add_optimizer(out);
   add_data(out);
+  add_validation(out);
   add_outputs(out);
 }
 

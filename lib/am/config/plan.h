@@ -53,11 +53,15 @@ struct TrainSection {
 };
 
 struct OptimizerSection {
-  std::string name = "adamw";
+  std::string name = "adamw";  // adamw | adam | sgd | muon
   double lr = 1e-3;
   std::array<double, 2> betas = {0.9, 0.999};
   double eps = 1e-8;
   double weight_decay = 0.01;
+  std::vector<std::string> no_decay;  // globs over parameters' names: those do not decay
+  std::optional<double> momentum;     // of sgd and muon; see config/optimizer.h
+  std::optional<bool> nesterov;
+  std::string adjust_lr = "original";  // of muon: original | match_rms_adamw
 };
 
 struct SchedulerSection {
@@ -77,6 +81,13 @@ struct DataSection {
   // Megatron's names: a position starts again at 0 after each eod_token.
   bool reset_position_ids = false;
   std::optional<int64_t> eod_token;
+};
+
+// Loss on other data of [data]'s kind.
+struct ValidationSection {
+  int64_t every = 0;  // optimizer steps between two of them; 0: none
+  int64_t steps = 8;  // global batches of each
+  std::vector<std::string> path;
 };
 
 struct CheckpointSection {
@@ -115,6 +126,7 @@ struct Plan {
   OptimizerSection optimizer;
   SchedulerSection scheduler;
   DataSection data;
+  ValidationSection validation;
   CheckpointSection checkpoint;
   MetricsSection metrics;
   ClusterSection cluster;

@@ -4,6 +4,7 @@
 
 #include "am/base/text.h"
 #include "am/exchange/frameworks.h"
+#include "am/exchange/optimizers.h"
 #include "am/exchange/shared_key.h"
 #include "am/exchange/yaml_reader.h"
 #include "am/planner/precision.h"
@@ -11,7 +12,7 @@
 namespace am::exchange {
 namespace {
 
-constexpr std::array<Reason, 22> kReasons = {{
+constexpr std::array<Reason, 24> kReasons = {{
     {"strategy.shard_placement.", "ZeRO cuts flat buffers"},
     {"strategy.ignored_params", "ZeRO cuts flat buffers of all"},
     {"mesh.pp_size", "DeepSpeed's pipelines are made in code, with PipelineModule"},
@@ -28,6 +29,8 @@ constexpr std::array<Reason, 22> kReasons = {{
     {"strategy.activation_checkpointing_every", "the model's code checkpoints its layers"},
     {"strategy.mp_policy.", "DeepSpeed computes in one dtype"},
     {"strategy.enable_compile", "engine.compile() in the training script does it"},
+    {"optimizer.name", "DeepSpeed's Muon is made with groups of the model's code"},
+    {"optimizer.no_decay", "the training script makes the groups of parameters"},
     {"train.seq_len", "the training script's data has it"},
     {"train.max_steps", "the training script counts steps"},
     {"train.seed", "the training script seeds"},
@@ -91,8 +94,12 @@ Exported write(const ExportInput& input) {
   if (precision.compute == "bfloat16") out["bf16"] = {{"enabled", true}};
   if (precision.compute == "float16") out["fp16"] = {{"enabled", true}};
   out["communication_data_type"] = short_dtype(precision.reduce);
-  out["optimizer"]["type"] = "AdamW";
+  out["optimizer"]["type"] = torch_optimizer(plan.optimizer);
   write_keys(kKeys, "optimizer.", shape, out);
+  Json& arguments = out["optimizer"]["params"];
+  if (plan.optimizer.name == "sgd") write_sgd(plan.optimizer, arguments);
+  // Without this word DeepSpeed's Adam is AdamW.
+  if (plan.optimizer.name == "adam") arguments["adam_w_mode"] = false;
   if (plan.metrics.every != 1) out["steps_per_print"] = plan.metrics.every;
   Exported exported;
   exported.text = dump_json(out, 2) + "\n";
@@ -173,10 +180,10 @@ void read_zero(PlanBuilder& builder) {
 void read_training(PlanBuilder& builder) {
   Source& source = builder.source();
   read_keys(kKeys, "gradient_clipping", builder);
-  const std::string optimizer = source.text("optimizer.type").value_or("AdamW");
-  if (optimizer != "AdamW" && optimizer != "Adam") {
-    builder.note(cat("the optimizer is ", optimizer, "; a plan has AdamW"));
-  }
+  std::string optimizer = source.text("optimizer.type").value_or("AdamW");
+  const bool decoupled = source.boolean("optimizer.params.adam_w_mode").value_or(true);
+  if (optimizer == "Adam" && decoupled) optimizer = "AdamW";
+  read_torch_optimizer(builder, optimizer, "optimizer.params.");
   read_keys(kKeys, "optimizer.", builder);
   builder.copy("steps_per_print", "metrics.every");
 }

@@ -7,6 +7,7 @@
 
 #include "am/base/text.h"
 #include "am/base/units.h"
+#include "am/config/optimizer.h"
 #include "am/exchange/frameworks.h"
 #include "am/exchange/words.h"
 #include "am/planner/precision.h"
@@ -14,7 +15,7 @@
 namespace am::exchange {
 namespace {
 
-constexpr std::array<Reason, 20> kReasons = {{
+constexpr std::array<Reason, 22> kReasons = {{
     {"model.freeze_params", "the model's code freezes"},
     {"strategy.shard_placement.", "Megatron cuts flat buffers"},
     {"strategy.ignored_params", "Megatron shards every parameter"},
@@ -32,6 +33,8 @@ constexpr std::array<Reason, 20> kReasons = {{
     {"model.weights", "Megatron loads its own checkpoints"},
     {"model.dtype", "Megatron stores what it computes with, and float32 in the optimizer"},
     {"model.seed", "Megatron has one seed: the data's was written"},
+    {"optimizer.name", "Megatron's Adam decouples the decay, and of the others it has SGD"},
+    {"optimizer.no_decay", "Megatron decays neither biases nor norms"},
     {"checkpoint.keep", "Megatron keeps all checkpoints"},
     {"checkpoint.export", "Megatron exports with a tool of its own"},
     {"checkpoint.dir", "no checkpoint is written"},
@@ -142,11 +145,16 @@ class Writer {
     flag("micro-batch-size", plan_.train.micro_batch_size);
     flag("global-batch-size", shape_.global_batch);
     add_keys("train.");
-    flag("optimizer", std::string("adam"));
+    const bool sgd = plan_.optimizer.name == "sgd";
+    flag("optimizer", std::string(sgd ? "sgd" : "adam"));
     add_keys("optimizer.lr");
-    flag("adam-beta1", plan_.optimizer.betas[0]);
-    flag("adam-beta2", plan_.optimizer.betas[1]);
-    add_keys("optimizer.eps");
+    if (sgd) {
+      flag("sgd-momentum", config::momentum_of(plan_.optimizer));
+    } else {
+      flag("adam-beta1", plan_.optimizer.betas[0]);
+      flag("adam-beta2", plan_.optimizer.betas[1]);
+      add_keys("optimizer.eps");
+    }
     add_keys("optimizer.weight_decay");
     add_scheduler();
     add_keys("metrics.");

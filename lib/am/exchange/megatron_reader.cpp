@@ -245,9 +245,14 @@ class Reader {
     builder.set_betas(source_.number("adam-beta1").value_or(0.9),
                       source_.number("adam-beta2").value_or(0.999), "adam-beta1");
     const std::string optimizer = source_.text("optimizer").value_or("adam");
-    if (optimizer != "adam") {
-      builder.note(cat("the optimizer is ", optimizer, "; a plan has AdamW"));
+    if (optimizer == "sgd") {
+      builder.set("optimizer.name", "sgd", "optimizer");
+      const double momentum = source_.number("sgd-momentum").value_or(0.9);
+      if (momentum > 0.0) builder.set("optimizer.momentum", momentum, "sgd-momentum");
+    } else if (optimizer != "adam") {
+      builder.note(cat("the optimizer is ", optimizer, "; the plan has AdamW"));
     }
+    builder.note("Megatron decays neither biases nor norms: name them in optimizer.no_decay");
   }
 
   void read_scheduler(PlanBuilder& builder) {

@@ -7,12 +7,13 @@
 #include "am/base/text.h"
 #include "am/config/field.h"
 #include "am/exchange/frameworks.h"
+#include "am/exchange/optimizers.h"
 #include "am/exchange/yaml_writer.h"
 
 namespace am::exchange {
 namespace {
 
-constexpr std::array<Reason, 14> kReasons = {{
+constexpr std::array<Reason, 16> kReasons = {{
     {"model.freeze_params", "a recipe freezes whole parts of multimodal models"},
     {"strategy.shard_placement.", "AutoModel cuts dimension 0"},
     {"strategy.ignored_params", "AutoModel shards every parameter of a text model"},
@@ -22,6 +23,8 @@ constexpr std::array<Reason, 14> kReasons = {{
     {"strategy.activation_checkpointing_every", "a recipe checkpoints all layers or none"},
     {"strategy.bucket_cap_mb", "AutoModel takes PyTorch's"},
     {"model.weights", "a recipe loads the weights beside the model's config, or none"},
+    {"optimizer.name", "a recipe has one optimizer, and PyTorch's Muon takes matrices alone"},
+    {"optimizer.no_decay", "a recipe has one group of parameters"},
     {"train.seed", "a recipe has one seed, and that is the model's"},
     {"metrics.", "AutoModel has its own metrics"},
     {"checkpoint.every", "AutoModel saves at the end anyway"},
@@ -164,8 +167,9 @@ Exported write(const ExportInput& input) {
                   {"pretrained_model_name_or_path", shape.model},
                   {"torch_dtype", plan.model.dtype}};
   write_data(shape, out);
-  out["optimizer"]["_target_"] = "torch.optim.AdamW";
+  out["optimizer"]["_target_"] = cat("torch.optim.", torch_optimizer(plan.optimizer));
   write_keys(kNemoAutomodelKeys, "optimizer.", shape, out);
+  if (plan.optimizer.name == "sgd") write_sgd(plan.optimizer, out["optimizer"]);
   write_scheduler(shape, out);
   write_keys(kNemoAutomodelKeys, "clip_grad_norm.", shape, out);
   out["checkpoint"]["enabled"] = true;

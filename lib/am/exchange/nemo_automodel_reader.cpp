@@ -5,6 +5,7 @@
 #include "am/config/field.h"
 #include "am/exchange/frameworks.h"
 #include "am/exchange/nemo_automodel.h"
+#include "am/exchange/optimizers.h"
 #include "am/exchange/yaml_reader.h"
 
 namespace am::exchange {
@@ -144,10 +145,8 @@ void read_training(PlanBuilder& builder) {
   for (const char* section : {"seed", "optimizer.", "checkpoint."}) {
     read_keys(kNemoAutomodelKeys, section, builder);
   }
-  const std::string optimizer = source.text("optimizer._target_").value_or("torch.optim.AdamW");
-  if (!ends_with(optimizer, "AdamW")) {
-    builder.note(cat("the optimizer is ", optimizer, "; a plan has AdamW"));
-  }
+  read_torch_optimizer(builder, source.text("optimizer._target_").value_or("torch.optim.AdamW"),
+                       "optimizer.");
   builder.copy("model.pretrained_model_name_or_path", "model.path");
   const std::string dtype = source.text("model.torch_dtype").value_or("");
   if (!dtype.empty() && dtype != "auto") builder.set("model.dtype", dtype, "model.torch_dtype");

@@ -14,7 +14,7 @@
 namespace am::exchange {
 namespace {
 
-constexpr std::array<Reason, 16> kReasons = {{
+constexpr std::array<Reason, 18> kReasons = {{
     {"model.freeze_params", "torchtitan trains every parameter"},
     {"strategy.shard_placement.", "torchtitan's models place their own"},
     {"strategy.ignored_params", "torchtitan shards every parameter"},
@@ -29,6 +29,8 @@ constexpr std::array<Reason, 16> kReasons = {{
     {"strategy.mp_policy.", "torchtitan sets the parameters' dtype, bfloat16 or float32, alone"},
     {"pipeline.split_points",
      "a list of lists cannot be a flag: write it in the model's configuration"},
+    {"optimizer.name", "torchtitan has AdamW and Adam; 0.3 configures them in Python"},
+    {"optimizer.no_decay", "torchtitan decays every parameter"},
     {"optimizer.", "0.3 configures the optimizer in Python, not with flags"},
     {"scheduler.", "torchtitan's schedule has other terms"},
     {"train.seed", "torchtitan has one seed, and that is the model's"},
@@ -114,7 +116,7 @@ void write_checkpointing(const JobShape& shape, Json& out) {
 
 void write_optimizer(const JobShape& shape, Json& out) {
   Json& to = out["optimizer"];
-  to["name"] = "AdamW";
+  to["name"] = shape.plan.optimizer.name == "adam" ? "Adam" : "AdamW";
   write_keys(kTorchtitanKeys, "optimizer.lr", shape, out);
   to["beta1"] = shape.plan.optimizer.betas[0];
   to["beta2"] = shape.plan.optimizer.betas[1];

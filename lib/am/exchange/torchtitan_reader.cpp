@@ -5,6 +5,7 @@
 #include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/exchange/frameworks.h"
+#include "am/exchange/optimizers.h"
 #include "am/exchange/torchtitan.h"
 #include "am/exchange/words.h"
 
@@ -112,7 +113,7 @@ void read_checkpointing(PlanBuilder& builder) {
 void read_optimizer(PlanBuilder& builder) {
   Source& source = builder.source();
   const std::string name = source.text("optimizer.name").value_or("AdamW");
-  if (name != "AdamW") builder.note(cat("the optimizer is ", name, "; a plan has AdamW"));
+  read_torch_optimizer(builder, name, "optimizer.");
   read_keys(kTorchtitanKeys, "optimizer.", builder);
   builder.set_betas(source.number("optimizer.beta1").value_or(0.9),
                     source.number("optimizer.beta2").value_or(0.95), "optimizer.beta1");

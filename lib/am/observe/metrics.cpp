@@ -29,6 +29,7 @@ Json to_json(const StepMetrics& metrics) {
   if (metrics.loss_scale || metrics.skipped_steps > 0) {
     json["skipped_steps"] = metrics.skipped_steps;
   }
+  if (metrics.validation_loss) json["validation_loss"] = *metrics.validation_loss;
   return json;
 }
 
@@ -49,6 +50,7 @@ StepMetrics from_json(const Json& json) {
   metrics.peak_memory_bytes = json.at("peak_memory_bytes").get<int64_t>();
   if (!json.at("mfu").is_null()) metrics.mfu = json.at("mfu").get<double>();
   if (json.contains("loss_scale")) metrics.loss_scale = json["loss_scale"].get<double>();
+  if (json.contains("validation_loss")) metrics.validation_loss = number("validation_loss");
   if (json.contains("skipped_steps")) metrics.skipped_steps = json["skipped_steps"].get<int64_t>();
   return metrics;
 }

@@ -28,6 +28,7 @@ struct StepMetrics {
   int64_t peak_memory_bytes = 0;            // the largest of all ranks
   std::optional<double> loss_scale;         // of this step; float16 alone has one
   int64_t skipped_steps = 0;                // so far, this one included
+  std::optional<double> validation_loss;    // after this step; the steps of validation have one
   std::optional<double> mfu;                // 0 to 1; null where the device's peak is unknown
 
   bool operator==(const StepMetrics&) const = default;

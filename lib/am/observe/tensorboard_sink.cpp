@@ -132,6 +132,9 @@ TensorBoardSink::~TensorBoardSink() {
 void TensorBoardSink::write(const StepMetrics& metrics) {
   std::string summary;
   append_scalar(summary, "loss_metrics/global_avg_loss", metrics.loss);
+  if (metrics.validation_loss) {
+    append_scalar(summary, "validation_metrics/loss", *metrics.validation_loss);
+  }
   append_scalar(summary, "grad_norm", metrics.grad_norm);
   append_scalar(summary, "lr", metrics.lr);
   append_scalar(summary, "throughput(tps)", metrics.tokens_per_second_per_rank);

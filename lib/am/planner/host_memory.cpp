@@ -35,8 +35,7 @@ int64_t inspection_bytes(const config::Plan& plan, const model::ModelConfig& mod
                          const Layout& layout, RankRange ranks) {
   return sum_over(ranks, [&](int64_t rank) {
     const MemoryComponents parts = estimate_memory(plan, model, layout, rank).components;
-    // Offloaded are parameters, gradients and two moments, all as large.
-    return add(add(parts.parameters, parts.host / 4), add(parts.unsharded, parts.other));
+    return add(add(parts.parameters, parts.host_parameters), add(parts.unsharded, parts.other));
   });
 }
 

@@ -51,7 +51,9 @@ struct ParameterLayout {
   bool grad_sum_over_tp = false;    // replicated over tp, its gradient a part; only when tp > 1
   bool ep_cut = false;              // all experts in one tensor: cut over ep on dim 0
   std::optional<int64_t> ep_owner;  // one expert's own: the index along ep that holds it
-  bool trainable = true;            // but where model.freeze_params says otherwise, and buffers
+  bool trainable = true;            // but buffers, and what model.freeze_params names
+  bool decays = true;               // optimizer.no_decay says otherwise
+  bool orthogonalized = false;      // by Muon: a matrix of a decoder layer
   bool ignored = false;             // in no FSDP unit: whole on each data-parallel rank
   bool fsdp = false;                // cut over shard_group, each piece padded to chunk_length
   int fsdp_dim = 0;                 // on this dim; one other than 0 is cut evenly

@@ -42,12 +42,13 @@ class Walk {
     now_.communication = step_.pooled_messages;
     forward();
     backward();
+    update();
     return std::move(peak_);
   }
 
  private:
-  // Parameters, and for those that train their gradients and AdamW's two moments, are flat tensors
-  // of one layout and dtype; one step count serves all of them.
+  // Parameters, and for those that train their gradients and the optimizer's state, are flat
+  // tensors of one layout and dtype; one step count serves all of them.
   void fill_states() {
     const StepPrecision precision = resolve_precision(plan_);
     const int64_t stored = step_.stored_numel;
@@ -55,9 +56,10 @@ class Walk {
     const int64_t trained = step_.trained_numel;
     base_.parameters = stored * element;
     base_.gradients = trained * element;
-    base_.optimizer = 2 * trained * element;
+    base_.optimizer = step_.state_numel * element;
     if (offloads_to_host(plan_.strategy)) {
-      base_.host = (stored + 3 * trained) * element;
+      base_.host_parameters = stored * element;
+      base_.host = base_.host_parameters + base_.gradients + base_.optimizer;
       base_.parameters = base_.gradients = base_.optimizer = 0;
     }
     const double table = 2.0 * context_.sequence * static_cast<double>(config_.head_dim);
@@ -192,6 +194,21 @@ class Walk {
     computing.communication += buffer;
     computing.activations += gradients.later - gradients.first;
     record_moment("backward of ", unit.name, "", computing);
+  }
+
+  // AdamW and its like update in place, and what Muon needs is there for one unit at a time.
+  // Validation has no moment of its own: it is the forward of a training step without what backward
+  // would need, while states and gradients are as they are in training.
+  void update() {
+    Moment idle;
+    idle.unsharded = step_.pooled_parameters + step_.ignored;
+    idle.communication = step_.pooled_messages;
+    for (const UnitBytes& unit : units_) {
+      if (unit.orthogonalizing == 0.0) continue;
+      Moment updating = idle;
+      updating.communication += unit.orthogonalizing;
+      record_moment("update of ", unit.name, "", updating);
+    }
   }
 
   // The unit's reduction begins, and its parameters are freed. The reduction is in flight while the

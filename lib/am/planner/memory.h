@@ -23,7 +23,7 @@ inline constexpr int64_t kMostBytes = 4'000'000'000'000'000'000;
 struct MemoryComponents {
   int64_t parameters = 0;  // sharded storage, padding included
   int64_t gradients = 0;   // same layout and dtype
-  int64_t optimizer = 0;   // AdamW: two moments like the parameters
+  int64_t optimizer = 0;   // its state: AdamW's two moments like the parameters
   int64_t activations =
       0;                  // saved for backward, all layers, one micro-batch (times those in flight)
   int64_t logits = 0;     // logits, their gradient and the loss's working copy
@@ -31,6 +31,7 @@ struct MemoryComponents {
   int64_t communication = 0;  // all-gather and reduce-scatter buffers, gradients kept whole in them
   int64_t other = 0;          // the rotary embedding's table
   int64_t host = 0;  // parameters, gradients and optimizer with offload_policy: in host memory
+  int64_t host_parameters = 0;  // of these
 
   int64_t total() const;  // without `host`
   bool is_in_range() const { return total() < kMostBytes; }

@@ -32,6 +32,21 @@ class Choice {
                  "leave out a pattern, or name fewer modules with it");
   }
 
+  void group_for_optimizer() {
+    for (const std::string& pattern : plan_.optimizer.no_decay) {
+      for (ParameterLayout* parameter : matches("optimizer.no_decay", pattern)) {
+        parameter->decays = false;
+      }
+    }
+    if (plan_.optimizer.name != "muon") return;
+    for (size_t i = 0; i < layout_.parameters.size(); ++i) {
+      ParameterLayout& parameter = layout_.parameters[i];
+      // As its authors say: matrices between the embedding and the head.
+      parameter.orthogonalized = parameter.trainable && parameter.shape.size() == 2 &&
+                                 layout_.inventory.parameters[i].layer >= 0;
+    }
+  }
+
   void place(const config::FSDP2Config& strategy) {
     for (const auto& [pattern, dim] : strategy.shard_placement) {
       for (ParameterLayout* parameter : matches(kPlacement, pattern)) {
@@ -113,6 +128,7 @@ bool is_frozen(const config::Plan& plan, std::string_view parameter) {
 void choose_parameters(const config::Plan& plan, Layout& layout, Diagnostics& found) {
   Choice choice(plan, layout, found);
   choice.freeze();
+  choice.group_for_optimizer();
   if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) choice.place(*fsdp2);
 }
 

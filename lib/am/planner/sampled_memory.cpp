@@ -16,6 +16,7 @@ void add(const UnitBytes& unit, int64_t in_flight, StepUnits& step) {
   step.units.back().activations *= static_cast<double>(in_flight);
   step.stored_numel += unit.stored_numel;
   step.trained_numel += unit.trained_numel;
+  step.state_numel += unit.state_numel;
 }
 
 }  // namespace
@@ -75,7 +76,7 @@ std::vector<RankMemory> SampledLayout::worst_of_stages(
   for (int64_t position = 0; position < positions; ++position) {
     StepUnits step = one;
     step.units.clear();
-    step.stored_numel = step.trained_numel = 0;
+    step.stored_numel = step.trained_numel = step.state_numel = 0;
     const bool last = owners_.back() == position;
     auto unit = one.units.begin();
     for (; unit != first_layer; ++unit) {

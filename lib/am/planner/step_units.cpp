@@ -5,6 +5,7 @@
 
 #include "am/base/text.h"
 #include "am/config/batch.h"
+#include "am/config/optimizer.h"
 #include "am/planner/buckets.h"
 #include "am/planner/layer_activations.h"
 #include "am/planner/precision.h"
@@ -44,6 +45,7 @@ class Measure {
               static_cast<double>(stored)};
       out_.stored_numel += stored;
       if (parameter.trainable) out_.trained_numel += stored;
+      out_.state_numel += stored * states_of(parameter);
     }
     out_.head_trains = head_trains();
     list_units();
@@ -58,6 +60,48 @@ class Measure {
   bool is_mine(const ParameterLayout& parameter) const {
     return layout_.stage_owners[static_cast<size_t>(parameter.stage)] == stage_ &&
            (!parameter.ep_owner.has_value() || *parameter.ep_owner == ep_);
+  }
+
+  // Tensors of the optimizer that are laid out as the parameter.
+  int64_t states_of(const ParameterLayout& parameter) const {
+    if (!parameter.trainable) return 0;
+    return static_cast<int64_t>(
+        config::state_names(plan_.optimizer, parameter.orthogonalized).size());
+  }
+
+  // Of a matrix that a rank orthogonalizes: two copies and two products of it; or, where tp cuts
+  // the columns, its part and the messages that gather it.
+  double iterated_numel(const ParameterLayout& parameter) const {
+    const auto all = static_cast<double>(numel(parameter.shape));
+    const auto least = static_cast<double>(std::min(parameter.shape[0], parameter.shape[1]));
+    const double part =
+        parameter.tp_dim == 1 ? all / static_cast<double>(layout_.mesh.sizes().tp) : 0.0;
+    return 2 * std::max(all + least * least, part > 0.0 ? all + part : 0.0);
+  }
+
+  // optim/muon.cpp, in bfloat16 but for a piece of the update before it is sent: a unit's matrices
+  // are gathered from the ranks that have pieces of them and dealt out; a rank keeps its copy of
+  // one, the two products and the next copy while it iterates.
+  double orthogonalizing(const std::vector<int>& indices) const {
+    constexpr double kElement = 2;
+    double pieces = 0;
+    double largest_piece = 0;
+    double iterating = 0;
+    double ranks = 1;
+    for (const int index : indices) {
+      const ParameterLayout& parameter = layout_.parameters[static_cast<size_t>(index)];
+      const Held& held = held_[static_cast<size_t>(index)];
+      if (!held.mine || !parameter.orthogonalized) continue;
+      iterating = std::max(iterating, kElement * iterated_numel(parameter));
+      pieces += held.stored;
+      largest_piece = std::max(largest_piece, held.stored);
+      if (parameter.fsdp) {
+        ranks = static_cast<double>(layout_.mesh.group_size(parameter.shard_group));
+      }
+    }
+    if (ranks == 1) return std::max((storage_ + kElement) * largest_piece, iterating);
+    const double sent = kElement * pieces;
+    return sent + std::max(storage_ * largest_piece, ranks * sent + iterating);
   }
 
   // Elements of one parameter on this rank: before data parallelism cuts it, and stored.
@@ -122,7 +166,9 @@ class Measure {
       bytes.stored_numel += stored;
       const bool trains = layout_.parameters[static_cast<size_t>(index)].trainable;
       bytes.trained_numel += trains ? stored : 0;
+      bytes.state_numel += stored * states_of(layout_.parameters[static_cast<size_t>(index)]);
     }
+    bytes.orthogonalizing = orthogonalizing(unit.parameters);
     bytes.gradient = elements_of(unit.parameters, /*trainable_alone=*/true).largest * compute_;
     bytes.fills_buckets = elements_of(layout_.ignored_of(unit), /*trainable_alone=*/true).full > 0;
     return bytes;
@@ -158,7 +204,7 @@ class Measure {
       // The embedding's unit is gathered again for the head, and freed after it.
       UnitBytes head = measure(layout_.units.front(), reshard.front());
       head.name = "the tied head";
-      head.stored_numel = head.trained_numel = 0;
+      head.stored_numel = head.trained_numel = head.state_numel = 0;
       head.waits_for_end = true;
       if (!head.reshards) head.full = head.gather_buffer = 0;  // it never went away
       head.kept = 0;

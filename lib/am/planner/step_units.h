@@ -33,9 +33,11 @@ struct UnitBytes {
   double activations = 0;    // saved in forward
   double recomputed = 0;     // live in this unit's backward only
   BackwardBytes backward;    // likewise
-  // Elements that the rank stores of it, and of those that train.
+  double orthogonalizing = 0;  // while Muon updates its matrices
+  // Elements that the rank stores of it, of those that train, and of the optimizer's state.
   int64_t stored_numel = 0;
   int64_t trained_numel = 0;
+  int64_t state_numel = 0;
 
   // In flight while the next unit computes.
   double pending() const { return reduce_buffer + reduced; }
@@ -50,9 +52,11 @@ struct StepUnits {
   double pooled_messages = 0;
   double ignored = 0;  // full tensors of what FSDP ignores, where they are storage of their own
   bool head_trains = true;  // or, where it is tied, the embedding
-  // Elements of all parameters that the rank stores, and of those that it trains.
+  // Elements of all parameters that the rank stores, of those that it trains, and of the
+  // optimizer's state.
   int64_t stored_numel = 0;
   int64_t trained_numel = 0;
+  int64_t state_numel = 0;
 };
 
 // Whose step is walked through.

@@ -140,15 +140,25 @@ at::Tensor fused_attention(const at::Tensor& q, const at::Tensor& k, const at::T
       autocast(q), autocast(k), autocast(v), dropout, causal, mask, scale));
 }
 
-void fused_adamw(at::TensorList parameters, at::TensorList gradients, at::TensorList exp_avg,
-                 at::TensorList exp_avg_sq, at::TensorList /*max_exp_avg_sq*/,
-                 at::TensorList /*steps*/, double /*lr*/, double /*beta1*/, double /*beta2*/,
-                 double /*weight_decay*/, double /*eps*/, bool /*amsgrad*/, bool /*maximize*/,
-                 const std::optional<at::Tensor>& /*grad_scale*/,
-                 const std::optional<at::Tensor>& /*found_inf*/) {
+// Of AdamW and Adam.
+void fused_adam(at::TensorList parameters, at::TensorList gradients, at::TensorList exp_avg,
+                at::TensorList exp_avg_sq, at::TensorList /*max_exp_avg_sq*/,
+                at::TensorList /*steps*/, double /*lr*/, double /*beta1*/, double /*beta2*/,
+                double /*weight_decay*/, double /*eps*/, bool /*amsgrad*/, bool /*maximize*/,
+                const std::optional<at::Tensor>& /*grad_scale*/,
+                const std::optional<at::Tensor>& /*found_inf*/) {
   for (size_t i = 0; i < parameters.size(); ++i) {
     require_meta({parameters[i], gradients[i], exp_avg[i], exp_avg_sq[i]});
   }
+}
+
+void fused_sgd(at::TensorList parameters, at::TensorList gradients, at::TensorList momentum,
+               double /*weight_decay*/, double /*momentum*/, double /*lr*/, double /*dampening*/,
+               bool /*nesterov*/, bool /*maximize*/, bool /*is_first_step*/,
+               const std::optional<at::Tensor>& /*grad_scale*/,
+               const std::optional<at::Tensor>& /*found_inf*/) {
+  for (size_t i = 0; i < parameters.size(); ++i) require_meta({parameters[i], gradients[i]});
+  for (const at::Tensor& buffer : momentum) require_meta({buffer});
 }
 
 }  // namespace
@@ -167,7 +177,9 @@ void register_meta_operators() {
     library.impl("logical_and.out", &logical_and_out);
     library.impl("_scaled_dot_product_flash_attention_for_cpu", &attention);
     library.impl("_scaled_dot_product_flash_attention_for_cpu_backward", &attention_backward);
-    library.impl("_fused_adamw_", &fused_adamw);
+    library.impl("_fused_adamw_", &fused_adam);
+    library.impl("_fused_adam_", &fused_adam);
+    library.impl("_fused_sgd_", &fused_sgd);
     with_gradients.impl("linear", &linear);
     with_gradients.impl("scaled_dot_product_attention", &fused_attention);
     return true;

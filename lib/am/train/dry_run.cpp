@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <chrono>
 
-#include "am/optim/adamw.h"
+#include "am/optim/from_plan.h"
 #include "am/parallel/parallel_model.h"
 #include "am/runtime/device_mesh.h"
 #include "am/runtime/world.h"
 #include "am/tensor/meta_operators.h"
-#include "am/train/setup.h"
 #include "am/train/step.h"
 
 namespace am::train {
@@ -75,10 +74,10 @@ DryRun dry_run(const planner::Job& job, int64_t rank) {
   const tensor::MemoryMeter meter;
   const runtime::DeviceMesh mesh(world, job.layout.mesh, c10::Device(c10::kMeta));
   const auto model = parallel::ParallelModel::build(plan, job.model, job.layout, mesh);
-  optim::AdamW optimizer(trained_parameters(*model), optimizer_options(plan, *model));
+  const auto optimizer = optim::make_optimizer(plan, *model);
   MetaBatches batches(plan);
   PhaseMemories observer(meter, report.phases);
-  Step step(plan, *model, optimizer, observer);
+  Step step(plan, *model, *optimizer, observer);
   for (const int64_t index : {0, 1}) {
     // Gradients stay from step to step, so the second one is full from its start.
     report.collectives.clear();

@@ -10,6 +10,7 @@
 #include "am/base/error.h"
 #include "am/base/ranks.h"
 #include "am/base/text.h"
+#include "am/optim/from_plan.h"
 #include "am/planner/precision.h"
 #include "am/tensor/finite.h"
 
@@ -29,18 +30,30 @@ std::optional<optim::GradScaler> make_scaler(const config::Plan& plan) {
   return optim::GradScaler(options);
 }
 
-// The first of this rank's parameters with a value that is not finite in one of the tensors that
-// `of_group` gives for a group, laid out as it; empty where there is none.
+// The first of this rank's parameters with a value that is not finite in the tensor that `of_group`
+// gives for a group, laid out as it; empty where there is none.
 template <typename OfGroup>
 std::string first_broken(ParallelModel& model, bool trained_alone, const OfGroup& of_group) {
   const auto& groups = model.data_parallel().groups();
   for (size_t g = 0; g < groups.size(); ++g) {
-    for (const at::Tensor& flat : of_group(g)) {
-      if (tensor::all_finite(flat)) continue;
-      for (size_t i = 0; i < groups[g]->owned().size(); ++i) {
-        const auto& owned = groups[g]->owned()[i];
-        if (trained_alone && !owned.trainable) continue;
-        if (!tensor::all_finite(groups[g]->view_in(flat, i))) return owned.name;
+    const at::Tensor flat = of_group(g);
+    if (tensor::all_finite(flat)) continue;
+    for (size_t i = 0; i < groups[g]->owned().size(); ++i) {
+      const auto& owned = groups[g]->owned()[i];
+      if (trained_alone && !owned.trainable) continue;
+      if (!tensor::all_finite(groups[g]->view_in(flat, i))) return owned.name;
+    }
+  }
+  return {};
+}
+
+// The first with such a value in its optimizer state.
+std::string first_broken_state(const ParallelModel& model, const optim::Optimizer& optimizer) {
+  const auto& groups = model.data_parallel().groups();
+  for (size_t g = 0; g < groups.size(); ++g) {
+    for (size_t i = 0; i < groups[g]->owned().size(); ++i) {
+      for (const auto& state : optim::parameter_state(optimizer, model, g, i)) {
+        if (!tensor::all_finite(state.value)) return groups[g]->owned()[i].name;
       }
     }
   }
@@ -77,7 +90,8 @@ constexpr const char* kBrokenHint =
 
 }  // namespace
 
-StepGuard::StepGuard(const config::Plan& plan, ParallelModel& model, const optim::AdamW& optimizer,
+StepGuard::StepGuard(const config::Plan& plan, ParallelModel& model,
+                     const optim::Optimizer& optimizer,
                      std::function<void(const std::string& line)> log)
     : on_nonfinite_(plan.train.on_nonfinite),
       model_(model),
@@ -135,9 +149,8 @@ std::string StepGuard::describe(const at::Tensor& own_loss, const observe::StepM
   }
   if (!std::isfinite(metrics.grad_norm)) {
     const auto& groups = model_.data_parallel().groups();
-    const Broken gradients = gather(model_, first_broken(model_, true, [&](size_t g) {
-                                      return std::vector<at::Tensor>{groups[g]->flat_grad()};
-                                    }));
+    const Broken gradients = gather(
+        model_, first_broken(model_, true, [&](size_t g) { return groups[g]->flat_grad(); }));
     parts.push_back(cat("the gradient norm is ", value_text(metrics.grad_norm)));
     if (!gradients.ranks.empty()) {
       parts.push_back(cat("gradients are not finite on ", ranks_text(gradients.ranks),
@@ -150,18 +163,14 @@ std::string StepGuard::describe(const at::Tensor& own_loss, const observe::StepM
 
 std::string StepGuard::broken_state() {
   const auto& groups = model_.data_parallel().groups();
-  const Broken parameters = gather(model_, first_broken(model_, false, [&](size_t g) {
-                                     return std::vector<at::Tensor>{groups[g]->flat()};
-                                   }));
+  const Broken parameters =
+      gather(model_, first_broken(model_, false, [&](size_t g) { return groups[g]->flat(); }));
   if (!parameters.ranks.empty()) {
     return cat(parameters.first, " on ", ranks_text(parameters.ranks));
   }
-  const Broken moments =
-      gather(model_, first_broken(model_, true, [&](size_t g) {
-               return std::vector<at::Tensor>{optimizer_.exp_avg()[g], optimizer_.exp_avg_sq()[g]};
-             }));
-  if (moments.ranks.empty()) return {};
-  return cat("the optimizer state of ", moments.first, " on ", ranks_text(moments.ranks));
+  const Broken states = gather(model_, first_broken_state(model_, optimizer_));
+  if (states.ranks.empty()) return {};
+  return cat("the optimizer state of ", states.first, " on ", ranks_text(states.ranks));
 }
 
 bool StepGuard::allows_writing(const std::string& what) {

@@ -18,8 +18,8 @@
 #include "am/checkpoint/checkpoint.h"
 #include "am/config/plan.h"
 #include "am/observe/metrics.h"
-#include "am/optim/adamw.h"
 #include "am/optim/grad_scaler.h"
+#include "am/optim/optimizer.h"
 #include "am/parallel/parallel_model.h"
 
 namespace am::train {
@@ -27,8 +27,8 @@ namespace am::train {
 class StepGuard {
  public:
   // `model` and `optimizer` must outlive it. `log`: a line for people, on every rank.
-  StepGuard(const config::Plan& plan, parallel::ParallelModel& model, const optim::AdamW& optimizer,
-            std::function<void(const std::string& line)> log);
+  StepGuard(const config::Plan& plan, parallel::ParallelModel& model,
+            const optim::Optimizer& optimizer, std::function<void(const std::string& line)> log);
 
   // What the loss is multiplied with before backward; the gradients hold it until the update.
   double loss_scale() const { return scaler_ ? scaler_->scale() : 1.0; }
@@ -57,7 +57,7 @@ class StepGuard {
 
   std::string on_nonfinite_;
   parallel::ParallelModel& model_;
-  const optim::AdamW& optimizer_;
+  const optim::Optimizer& optimizer_;
   std::function<void(const std::string& line)> log_;
   std::optional<optim::GradScaler> scaler_;
   int64_t skipped_ = 0;

@@ -37,6 +37,8 @@ constexpr std::array kRules = {
     Rule{"optimizer.lr", Part::kNoted},
     Rule{"optimizer.eps", Part::kNoted},
     Rule{"optimizer.weight_decay", Part::kNoted},
+    Rule{"optimizer.no_decay", Part::kNoted},
+    Rule{"optimizer.adjust_lr", Part::kNoted},
     Rule{"scheduler", Part::kNoted},
     // The tokens are compared, and not where they come from.
     Rule{"data.path", Part::kNoted},

@@ -11,19 +11,6 @@ BatchSizes batch_sizes(const config::Plan& plan, const mesh::MeshSizes& sizes) {
   return {.global_batch = batch.sequences, .micro_batches = batch.micro_batches};
 }
 
-optim::AdamWOptions optimizer_options(const config::Plan& plan,
-                                      const parallel::ParallelModel& model) {
-  const auto& optimizer = plan.optimizer;
-  return {optimizer.betas[0], optimizer.betas[1], optimizer.eps, optimizer.weight_decay,
-          model.data_parallel().offloaded()};
-}
-
-std::vector<at::Tensor> trained_parameters(const parallel::ParallelModel& model) {
-  std::vector<at::Tensor> flat;
-  for (const auto& group : model.data_parallel().groups()) flat.push_back(group->trained());
-  return flat;
-}
-
 std::vector<at::Tensor> trained_gradients(const parallel::ParallelModel& model) {
   std::vector<at::Tensor> flat;
   for (const auto& group : model.data_parallel().groups()) flat.push_back(group->flat_grad());

@@ -8,7 +8,6 @@
 
 #include "am/config/plan.h"
 #include "am/mesh/layout.h"
-#include "am/optim/adamw.h"
 #include "am/optim/clip.h"
 #include "am/parallel/parallel_model.h"
 
@@ -22,13 +21,7 @@ struct BatchSizes {
 // The rule batch.divide has made sure that it divides.
 BatchSizes batch_sizes(const config::Plan& plan, const mesh::MeshSizes& sizes);
 
-// `model` is the one that is optimized.
-optim::AdamWOptions optimizer_options(const config::Plan& plan,
-                                      const parallel::ParallelModel& model);
-
-// What the optimizer updates and by what: a flat tensor for each of the model's groups. Gradients
-// are there after backward.
-std::vector<at::Tensor> trained_parameters(const parallel::ParallelModel& model);
+// What the optimizer updates the model's groups by, a flat tensor each; there after backward.
 std::vector<at::Tensor> trained_gradients(const parallel::ParallelModel& model);
 // The same gradients by parameter, for their norm.
 std::vector<optim::GradientShard> gradient_shards(parallel::ParallelModel& model);

@@ -18,7 +18,7 @@ enum : int64_t { kLoss, kSquaredNorm, kStop, kSave, kPeaks };
 
 }  // namespace
 
-Step::Step(const config::Plan& plan, parallel::ParallelModel& model, optim::AdamW& optimizer,
+Step::Step(const config::Plan& plan, parallel::ParallelModel& model, optim::Optimizer& optimizer,
            StepObserver& observer)
     : plan_(plan),
       model_(model),

@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "am/config/plan.h"
-#include "am/optim/adamw.h"
+#include "am/optim/optimizer.h"
 #include "am/parallel/parallel_model.h"
 #include "am/train/setup.h"
 
@@ -58,7 +58,7 @@ struct StepNumbers {
 class Step {
  public:
   // `plan` with its batch filled in. All four must outlive it.
-  Step(const config::Plan& plan, parallel::ParallelModel& model, optim::AdamW& optimizer,
+  Step(const config::Plan& plan, parallel::ParallelModel& model, optim::Optimizer& optimizer,
        StepObserver& observer);
 
   // Labels of the global batch: what the loss is divided by.
@@ -81,7 +81,7 @@ class Step {
 
   const config::Plan& plan_;
   parallel::ParallelModel& model_;
-  optim::AdamW& optimizer_;
+  optim::Optimizer& optimizer_;
   StepObserver& observer_;
   BatchSizes sizes_;
 };

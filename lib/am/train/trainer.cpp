@@ -13,13 +13,13 @@
 #include "am/checkpoint/weights.h"
 #include "am/data/from_plan.h"
 #include "am/observe/tensorboard_sink.h"
+#include "am/optim/from_plan.h"
 #include "am/optim/schedule.h"
 #include "am/run_folder/checkpoint_folder.h"
 #include "am/run_folder/shard_table.h"
 #include "am/run_folder/step_folders.h"
 #include "am/tensor/process_memory.h"
 #include "am/train/run_facts.h"
-#include "am/train/setup.h"
 
 namespace am::train {
 
@@ -61,12 +61,15 @@ Trainer::Trainer(const planner::Job& job, const runtime::World& world,
       job_(identity.id.empty() ? agree_on_job(world, {}) : identity) {
   choose_beginning(job.model);
   model_ = parallel::ParallelModel::build(plan_, job.model, layout_, mesh_, strategy);
-  optimizer_ = std::make_unique<optim::AdamW>(trained_parameters(*model_),
-                                              optimizer_options(plan_, *model_));
+  optimizer_ = optim::make_optimizer(plan_, *model_);
   StepObserver& observer = *this;
   step_ = std::make_unique<Step>(plan_, *model_, *optimizer_, observer);
   guard_ = std::make_unique<StepGuard>(plan_, *model_, *optimizer_,
                                        [this](const std::string& line) { log(line); });
+  if (plan_.validation.every > 0) {
+    validation_ = std::make_unique<Validation>(plan_, *model_, world_);
+    log(cat("validation  ", validation_->description()));
+  }
   load_or_resume();
 }
 
@@ -133,37 +136,33 @@ void Trainer::load_state(const fs::path& folder) {
 // Parameters that were frozen have no state, and one from nothing would be corrected for the bias
 // of a step that it never saw: the first updates would be three times too large.
 void Trainer::check_states(const checkpoint::TensorSource& source) const {
-  std::set<std::string> stored;  // state_prefix
-  for (const checkpoint::StoredTensor& each : source.optimizer_tensors()) {
-    stored.insert(each.name.substr(0, each.name.rfind('.') + 1));
-  }
+  std::set<std::string> stored;
+  for (const checkpoint::StoredTensor& each : source.optimizer_tensors()) stored.insert(each.name);
   std::set<std::string> missing;
   for (const auto& state : optimizer_state()) {
-    const std::string& name = state.parameter->name;
-    if (stored.count(state_prefix(name)) == 0) missing.insert(name);
+    if (stored.count(state.key) == 0) missing.insert(state.parameter->name);
   }
   if (missing.empty()) return;
   const std::string others = missing.size() == 1 ? "" : cat(" and ", missing.size() - 1, " more");
   throw Error(ErrorKind::kFormat,
               cat(source.path().string(), ": no optimizer state of ", *missing.begin(), others,
-                  ", as where model.freeze_params froze them"),
-              cat("freeze the same parameters; or begin a new run from these weights, with "
+                  ", as where model.freeze_params froze them or another optimizer trained them"),
+              cat("freeze the same parameters, and keep the optimizer; or begin a new run from "
+                  "these weights, with "
                   "model.weights = \"",
                   source.path().string(), "\""));
 }
 
-// Views into the optimizer's flat moments, by PyTorch's flattened keys.
+// Views into the optimizer's state, by PyTorch's flattened keys.
 std::vector<checkpoint::StateTensor> Trainer::optimizer_state() const {
   std::vector<checkpoint::StateTensor> state;
   const auto& groups = model_->data_parallel().groups();
   for (size_t g = 0; g < groups.size(); ++g) {
     for (size_t i = 0; i < groups[g]->owned().size(); ++i) {
       const auto& owned = groups[g]->owned()[i];
-      if (!owned.trainable) continue;
-      const std::string key = state_prefix(owned.name);
-      state.push_back({key + "exp_avg", &owned, groups[g]->view_in(optimizer_->exp_avg()[g], i)});
-      state.push_back(
-          {key + "exp_avg_sq", &owned, groups[g]->view_in(optimizer_->exp_avg_sq()[g], i)});
+      for (const auto& each : optim::parameter_state(*optimizer_, *model_, g, i)) {
+        state.push_back({state_prefix(owned.name) + each.name, &owned, each.value});
+      }
     }
   }
   return state;
@@ -190,6 +189,7 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   metrics.tokens = step_->labels();
   metrics.step_seconds = seconds_since(start);
   observe::fill_rates(metrics, layout_.mesh.world_size());
+  if (validation_ && validation_->due(step + 1)) metrics.validation_loss = validation_->loss();
   return metrics;
 }
 

@@ -24,7 +24,7 @@
 #include "am/launch/supervise/stop_signal.h"
 #include "am/mesh/layout.h"
 #include "am/observe/metrics.h"
-#include "am/optim/adamw.h"
+#include "am/optim/optimizer.h"
 #include "am/parallel/parallel_model.h"
 #include "am/planner/job.h"
 #include "am/run_folder/job_record.h"
@@ -36,6 +36,7 @@
 #include "am/train/nonfinite.h"
 #include "am/train/resume.h"
 #include "am/train/step.h"
+#include "am/train/validation.h"
 
 namespace am::train {
 
@@ -114,10 +115,11 @@ class Trainer : private StepObserver {
   Beginning beginning_;
   Json facts_;  // run_facts.h
   std::unique_ptr<parallel::ParallelModel> model_;
-  std::unique_ptr<optim::AdamW> optimizer_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<StepGuard> guard_;
   std::unique_ptr<DataBatches> batches_;
   std::unique_ptr<Step> step_;
+  std::unique_ptr<Validation> validation_;    // null: none
   const launch::StopSignal* stop_ = nullptr;  // of run()
   StepReport asked_;                          // by any rank, with the last step
   std::optional<Error> unwritten_;            // of rank 0: the disk of the metrics is full

@@ -78,6 +78,9 @@ class ParamGroup {
   const at::Tensor& flat() const { return flat_; }
   at::Tensor trained() const { return flat_.narrow(0, 0, trained_.flat_numel()); }
   const at::Tensor& flat_grad() const { return gradients_.flat(); }
+  // Where owned() lie in flat(), and what they are cut over.
+  const FlatLayout& pieces() const { return pieces_; }
+  const runtime::Group& shard_group() const { return shard_group_; }
   // [box.shape] view of owned()[i]'s part in any tensor laid out like flat(), or where it trains
   // like trained(): its gradient, an optimizer moment.
   at::Tensor view_in(const at::Tensor& flat, size_t i) const;

@@ -21,15 +21,18 @@ struct StateBytes {
 StateBytes state_bytes(const Workload& workload) {
   const Implementation& who = *workload.implementation;
   if (workload.format == ComputeFormat::kFp32 || workload.compute_bytes == 4.0) {
-    return {4.0, 4.0, 8.0};
+    return {4.0, 4.0, 4.0 * workload.states};
   }
   if (who.states_in_storage) {
-    return {workload.storage_bytes, workload.storage_bytes, 2.0 * workload.storage_bytes};
+    return {workload.storage_bytes, workload.storage_bytes,
+            workload.states * workload.storage_bytes};
   }
+  // Theirs are AdamW's two in float32, and master copies.
+  const double fewer = 4.0 * (2.0 - workload.states);
   // fp16 reduces in fp16, and its master gradients are float32 copies.
-  if (workload.format == ComputeFormat::kFp16) return {2.0, 2.0, 16.0};
+  if (workload.format == ComputeFormat::kFp16) return {2.0, 2.0, 16.0 - fewer};
   return {who.parameter_bytes, who.gradient_bytes + workload.more_gradient_bytes,
-          who.optimizer_bytes};
+          std::max(0.0, who.optimizer_bytes - fewer)};
 }
 
 // Adds `numel` parameters whose states a group of ranks shares.

@@ -245,12 +245,13 @@ class Model {
     }
   }
 
-  // Reads and writes of AdamW: parameter, gradient, two moments and a copy, float32. On the host a
-  // rank has about as much of the memory's bandwidth as its GPU's link carries.
+  // Reads and writes of the update: parameter and gradient, and each state, float32. Muon's
+  // products are not among them. On the host a rank has about as much of the memory's bandwidth as
+  // its GPU's link carries.
   void add_optimizer() {
-    constexpr double kBytes = 28.0;
     const double bandwidth = workload_.offloads ? host_bandwidth() : gpu_.memory_bandwidth;
-    time_.optimizer = kBytes * held() * workload_.layout.trained / bandwidth;
+    const double bytes = 12.0 + 8.0 * workload_.states;
+    time_.optimizer = bytes * held() * workload_.layout.trained / bandwidth;
   }
 
   void finish() {

@@ -6,6 +6,7 @@
 
 #include "am/base/number.h"
 #include "am/config/batch.h"
+#include "am/config/optimizer.h"
 #include "am/planner/activations.h"
 #include "am/planner/precision.h"
 #include "am/planner/units.h"
@@ -26,6 +27,20 @@ void fill_fsdp2(Workload& workload, const config::FSDP2Config& fsdp2) {
     workload.reshards = whole == nullptr || *whole;
   }
   workload.pins_memory = !fsdp2.offload_policy || fsdp2.offload_policy->pin_memory;
+}
+
+// Averaged over the parameters that train.
+double states_of(const config::OptimizerSection& optimizer, const Layout& layout) {
+  double trained = 0.0;
+  double states = 0.0;
+  for (const ParameterLayout& parameter : layout.parameters) {
+    if (!parameter.trainable) continue;
+    const auto elements = as_double(numel(parameter.shape));
+    trained += elements;
+    states += elements *
+              static_cast<double>(config::state_names(optimizer, parameter.orthogonalized).size());
+  }
+  return trained > 0.0 ? states / trained : 0.0;
 }
 
 }  // namespace
@@ -70,6 +85,7 @@ void fill_workload(Workload& workload, const config::Plan& plan, const Layout& l
   workload.product_bytes = as_double(dtype_size(precision.products));
   workload.reduce_bytes = as_double(dtype_size(precision.reduce));
   workload.format = workload.product_bytes == 4.0 ? ComputeFormat::kFp32 : ComputeFormat::kBf16;
+  workload.states = states_of(plan.optimizer, layout);
   workload.sharding = sharding_of(plan.strategy);
   workload.sequence_parallel = mesh.tp > 1 && layout.tp_plan.sequence_parallel;
   workload.defers_reduction =

@@ -71,6 +71,7 @@ struct Workload {
   // Of the layers that the layout counts as checkpointed.
   config::ActivationCheckpointing recompute = config::ActivationCheckpointing::kOff;
   bool unfused_attention = false;    // scores in memory
+  double states = 2.0;               // tensors of the optimizer by parameter: AdamW's two
   double more_gradient_bytes = 0.0;  // a parameter: float32 accumulation beside a narrow gradient
 
   // Ranks of one node; 0: as many as the GPU's nodes have.

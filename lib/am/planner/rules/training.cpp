@@ -26,12 +26,25 @@ bool glob_finds(const std::string& pattern) {
   return any;
 }
 
+// `given` in [SECTION] and its key "path".
+void require_path(const RuleContext& context, const std::string& section,
+                  const std::vector<std::string>& given, const Span& where, Diagnostics& found) {
+  const std::string& kind = context.plan.data.kind;
+  if (kind == "synthetic" || !given.empty()) return;
+  found.error(
+      section + ".path", where, cat(section, " of kind \"", kind, "\" needs a path"),
+      cat("add path = \"...\" or a list of paths to [", section, "], or kind = ", "\"synthetic\""));
+}
+
 void check_path(const RuleContext& context, Diagnostics& found) {
-  const config::DataSection& data = context.plan.data;
-  if (data.kind == "synthetic" || !data.path.empty()) return;
-  found.error("data.path", context.plan.span("data.kind"),
-              cat("data of kind \"", data.kind, "\" needs a path"),
-              "add path = \"...\" or a list of paths to [data], or kind = \"synthetic\"");
+  require_path(context, "data", context.plan.data.path, context.plan.span("data.kind"), found);
+}
+
+void check_validation_path(const RuleContext& context, Diagnostics& found) {
+  const config::ValidationSection& validation = context.plan.validation;
+  if (validation.every == 0) return;
+  require_path(context, "validation", validation.path, context.plan.span("validation.every"),
+               found);
 }
 
 // A Megatron pair is named by what its two files have in common.
@@ -40,17 +53,27 @@ bool data_is_there(const std::string& kind, const std::filesystem::path& path) {
   return kind == "megatron" && is_there(path.string() + ".bin") && is_there(path.string() + ".idx");
 }
 
-void check_missing(const RuleContext& context, Diagnostics& found) {
-  const config::DataSection& data = context.plan.data;
-  if (data.kind == "synthetic") return;
-  for (const std::string& path : data.path) {
+void look_up(const RuleContext& context, const std::string& section,
+             const std::vector<std::string>& paths, Diagnostics& found) {
+  const std::string& kind = context.plan.data.kind;
+  if (kind == "synthetic") return;
+  for (const std::string& path : paths) {
     const std::filesystem::path resolved = context.plan.resolve(path);
-    if (data_is_there(data.kind, resolved)) continue;
-    found.error("data.missing", context.plan.span("data.path"),
+    if (data_is_there(kind, resolved)) continue;
+    found.error(section + ".missing", context.plan.span(section + ".path"),
                 cat(resolved.string(), ": no such file or folder"),
-                data.kind == "megatron" ? "a megatron path stands for PATH.bin and PATH.idx"
-                                        : "the path is relative to the plan file");
+                kind == "megatron" ? "a megatron path stands for PATH.bin and PATH.idx"
+                                   : "the path is relative to the plan file");
   }
+}
+
+void check_missing(const RuleContext& context, Diagnostics& found) {
+  look_up(context, "data", context.plan.data.path, found);
+}
+
+void check_validation_missing(const RuleContext& context, Diagnostics& found) {
+  const config::ValidationSection& validation = context.plan.validation;
+  if (validation.every > 0) look_up(context, "validation", validation.path, found);
 }
 
 void check_documents(const RuleContext& context, Diagnostics& found) {
@@ -173,7 +196,7 @@ void check_loss_scale(const RuleContext& context, Diagnostics& found) {
                 "remove the key");
 }
 
-constexpr std::array<Rule, 12> kRules = {{
+constexpr std::array<Rule, 14> kRules = {{
     {.id = "data.path",
      .summary = "data that is read from files has a path",
      .explain = "Only kind = \"synthetic\" needs no files. text takes UTF-8 files, folders or "
@@ -186,6 +209,20 @@ constexpr std::array<Rule, 12> kRules = {{
                 "the plan file's folder, not at the current one.",
      .needs = Needs::kFiles,
      .check = check_missing},
+    {.id = "validation.path",
+     .summary = "validation has data of its own",
+     .explain =
+         "With validation.every = N the loss on other data is taken every N steps. That data "
+         "is read as [data] says, by its kind, tokenizer and token_dtype, from "
+         "validation.path. Only kind = \"synthetic\" needs none.",
+     .check = check_validation_path},
+    {.id = "validation.missing",
+     .summary = "validation's files exist",
+     .explain =
+         "Every path of [validation] is looked up before any rank starts, as those of [data] "
+         "are, and not after the first validation.every steps.",
+     .needs = Needs::kFiles,
+     .check = check_validation_missing},
     {.id = "data.documents",
      .summary = "documents packed into sequences end with a known token",
      .explain = "With reset_position_ids several documents share a sequence: positions start again "

@@ -1,0 +1,98 @@
+#include "am/optim/elementwise.h"
+
+#include <ATen/ATen.h>
+
+#include "am/base/error.h"
+#include "am/tensor/memory_meter.h"
+
+namespace am::optim {
+
+namespace {
+
+std::vector<const char*> names_of(const ElementwiseOptions& options) {
+  if (options.formula != Formula::kSgd) return {"exp_avg", "exp_avg_sq"};
+  if (options.momentum == 0.0) return {};
+  return {"momentum_buffer"};
+}
+
+}  // namespace
+
+Elementwise::Elementwise(const std::vector<at::Tensor>& flats,
+                         const std::vector<ParameterRun>& runs, const ElementwiseOptions& options)
+    : options_(options), names_(names_of(options)) {
+  const tensor::MemoryUse use(options.offloaded ? tensor::TensorUse::kHost
+                                                : tensor::TensorUse::kOptimizer);
+  for (const ParameterRun& run : runs) {
+    runs_.push_back({run, run.range.of(flats), {}});
+    for (size_t i = 0; i < names_.size(); ++i) {
+      runs_.back().states.push_back(at::zeros_like(runs_.back().parameter));
+    }
+  }
+}
+
+Elementwise::Lists Elementwise::lists_of(const std::vector<at::Tensor>& gradients,
+                                         bool decays) const {
+  Lists lists;
+  for (const Run& run : runs_) {
+    const FlatRange& range = run.what.range;
+    AM_ASSERT(range.flat < gradients.size(), "a gradient per flat tensor");
+    const at::Tensor& gradient = gradients[range.flat];
+    if (run.what.decays != decays || !gradient.defined() || range.length == 0) continue;
+    lists.parameters.push_back(run.parameter);
+    lists.gradients.push_back(range.of(gradient));
+    for (size_t i = 0; i < names_.size(); ++i) lists.states[i].push_back(run.states[i]);
+  }
+  return lists;
+}
+
+void Elementwise::update(const std::vector<at::Tensor>& gradients, double lr, int64_t number) {
+  for (const bool decays : {true, false}) {
+    const Lists lists = lists_of(gradients, decays);
+    if (lists.parameters.empty()) continue;
+    run_kernel(lists, decays ? options_.weight_decay : 0.0, lr, number);
+  }
+}
+
+void Elementwise::run_kernel(const Lists& lists, double weight_decay, double lr,
+                             int64_t number) const {
+  if (options_.formula == Formula::kSgd) {
+    // A first step's momentum is the gradient: that of a buffer of zeros.
+    at::_fused_sgd_(lists.parameters, lists.gradients, lists.states[0], weight_decay,
+                    options_.momentum, lr, /*dampening=*/0.0, options_.nesterov,
+                    /*maximize=*/false, /*is_first_step=*/false);
+    return;
+  }
+  // The kernels take the number of the step they make, as a float32 tensor each.
+  const at::Tensor step =
+      at::full({}, static_cast<float>(number),
+               at::TensorOptions(at::kFloat).device(lists.parameters.front().device()));
+  const std::vector<at::Tensor> steps(lists.parameters.size(), step);
+  const auto run = [&](const auto& kernel) {
+    kernel(lists.parameters, lists.gradients, lists.states[0], lists.states[1], at::TensorList{},
+           steps, lr, options_.beta1, options_.beta2, weight_decay, options_.eps,
+           /*amsgrad=*/false, /*maximize=*/false);
+  };
+  if (options_.formula == Formula::kAdam) {
+    run([](const auto&... arguments) { at::_fused_adam_(arguments...); });
+  } else {
+    run([](const auto&... arguments) { at::_fused_adamw_(arguments...); });
+  }
+}
+
+std::vector<StateTensor> Elementwise::state_of(const FlatRange& range) const {
+  std::vector<StateTensor> found;
+  for (const Run& run : runs_) {
+    const FlatRange& whole = run.what.range;
+    const bool inside =
+        whole.flat == range.flat && whole.offset <= range.offset && range.end() <= whole.end();
+    if (!inside) continue;
+    for (size_t i = 0; i < names_.size(); ++i) {
+      found.push_back(
+          {names_[i], run.states[i].narrow(0, range.offset - whole.offset, range.length)});
+    }
+    break;
+  }
+  return found;
+}
+
+}  // namespace am::optim

@@ -1,0 +1,67 @@
+// AdamW, Adam and SGD over the shards that this rank stores: PyTorch's updates of one element at a
+// time, run by ATen's own fused kernels. Neither layout nor padding has a part in them.
+//
+// One step count serves all. For step t with gradient g, decay w (0 where a parameter does not
+// decay):
+//   adamw  p <- p * (1 - lr w)
+//          m <- beta1 m + (1 - beta1) g;  v <- beta2 v + (1 - beta2) g^2
+//          p <- p - lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
+//   adam   the same with g + w p in the place of g, and without the first line
+//   sgd    b <- momentum b + (g + w p);  p <- p - lr b, or Nesterov's p - lr (g + w p + momentum b)
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "am/optim/optimizer.h"
+
+namespace am::optim {
+
+enum class Formula { kAdamW, kAdam, kSgd };
+
+struct ElementwiseOptions {
+  Formula formula = Formula::kAdamW;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0.01;
+  double momentum = 0.0;
+  bool nesterov = false;
+  bool offloaded = false;  // parameters are in host memory while a GPU computes
+};
+
+class Elementwise : public Optimizer {
+ public:
+  // Runs of the flat tensors; elements outside of them are not updated.
+  Elementwise(const std::vector<at::Tensor>& flats, const std::vector<ParameterRun>& runs,
+              const ElementwiseOptions& options);
+  Elementwise(const std::vector<at::Tensor>& flats, const ElementwiseOptions& options)
+      : Elementwise(flats, whole_runs(flats), options) {}
+
+  void update(const std::vector<at::Tensor>& gradients, double lr, int64_t number) override;
+  std::vector<StateTensor> state_of(const FlatRange& range) const override;
+
+ private:
+  struct Run {
+    ParameterRun what;
+    at::Tensor parameter;
+    std::vector<at::Tensor> states;  // parallel to names_
+  };
+  // What the kernels take.
+  struct Lists {
+    std::vector<at::Tensor> parameters, gradients;
+    std::array<std::vector<at::Tensor>, 2> states;
+  };
+
+  Lists lists_of(const std::vector<at::Tensor>& gradients, bool decays) const;
+  void run_kernel(const Lists& lists, double weight_decay, double lr, int64_t number) const;
+
+  ElementwiseOptions options_;
+  std::vector<const char*> names_;
+  std::vector<Run> runs_;
+};
+
+}  // namespace am::optim

@@ -1,0 +1,107 @@
+#include "am/optim/from_plan.h"
+
+#include <ATen/ATen.h>
+
+#include <map>
+#include <string_view>
+
+#include "am/base/error.h"
+#include "am/config/optimizer.h"
+#include "am/optim/elementwise.h"
+#include "am/optim/muon.h"
+
+namespace am::optim {
+
+namespace {
+
+using parallel::ParallelModel;
+
+ElementwiseOptions elementwise_options(const config::OptimizerSection& optimizer, bool offloaded) {
+  ElementwiseOptions options;
+  options.formula = optimizer.name == "sgd"    ? Formula::kSgd
+                    : optimizer.name == "adam" ? Formula::kAdam
+                                               : Formula::kAdamW;
+  options.beta1 = optimizer.betas[0];
+  options.beta2 = optimizer.betas[1];
+  options.eps = optimizer.eps;
+  options.weight_decay = optimizer.weight_decay;
+  options.momentum = config::momentum_of(optimizer);
+  options.nesterov = config::nesterov_of(optimizer);
+  options.offloaded = offloaded;
+  return options;
+}
+
+// What becomes of the trained parameters of a model, group after group.
+class Treatment {
+ public:
+  explicit Treatment(const ParallelModel& model) {
+    std::map<std::string_view, const planner::ParameterLayout*> layouts;
+    for (const auto& layout : model.layout().parameters) layouts[layout.name] = &layout;
+    for (const auto& group : model.data_parallel().groups()) {
+      flats.push_back(group->trained());
+      units.push_back({{}, &group->shard_group()});
+      for (size_t i = 0; i < group->owned().size(); ++i) {
+        const parallel::OwnedParameter& owned = group->owned()[i];
+        if (!owned.trainable) continue;
+        const parallel::Piece& piece = group->pieces()[i];
+        add(*layouts.at(owned.name), {flats.size() - 1, piece.flat_offset, piece.flat_length});
+      }
+    }
+  }
+
+  std::vector<at::Tensor> flats;
+  std::vector<ParameterRun> runs;  // element by element
+  std::vector<MatrixUnit> units;
+
+ private:
+  void add(const planner::ParameterLayout& layout, const FlatRange& range) {
+    if (layout.orthogonalized) {
+      units.back().matrices.push_back({&layout, range});
+      return;
+    }
+    // Neighbours of one kind are one run: by default all of a group, which is one kernel's then.
+    if (!runs.empty()) {
+      ParameterRun& last = runs.back();
+      if (last.decays == layout.decays && last.range.flat == range.flat &&
+          last.range.end() == range.offset) {
+        last.range.length += range.length;
+        return;
+      }
+    }
+    runs.push_back({range, layout.decays});
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_optimizer(const config::Plan& plan, const ParallelModel& model) {
+  const config::OptimizerSection& optimizer = plan.optimizer;
+  const Treatment treatment(model);
+  const ElementwiseOptions elementwise =
+      elementwise_options(optimizer, model.data_parallel().offloaded());
+  if (optimizer.name != "muon") {
+    return std::make_unique<Elementwise>(treatment.flats, treatment.runs, elementwise);
+  }
+  MuonOptions options;
+  options.momentum = config::momentum_of(optimizer);
+  options.nesterov = config::nesterov_of(optimizer);
+  options.match_rms_adamw = optimizer.adjust_lr == "match_rms_adamw";
+  options.rest = elementwise;
+  return std::make_unique<Muon>(treatment.flats, treatment.units, treatment.runs, model.mesh(),
+                                options);
+}
+
+std::vector<StateTensor> parameter_state(const Optimizer& optimizer, const ParallelModel& model,
+                                         size_t g, size_t i) {
+  const parallel::ParamGroup& group = *model.data_parallel().groups()[g];
+  const parallel::OwnedParameter& owned = group.owned()[i];
+  if (!owned.trainable) return {};
+  const parallel::Piece& piece = group.pieces()[i];
+  std::vector<StateTensor> states = optimizer.state_of({g, piece.flat_offset, piece.flat_length});
+  for (StateTensor& state : states) {
+    state.value = state.value.narrow(0, 0, owned.box.numel()).view(owned.box.shape);
+  }
+  return states;
+}
+
+}  // namespace am::optim

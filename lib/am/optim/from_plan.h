@@ -1,0 +1,23 @@
+// The plan's [optimizer] for a model's parameters.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "am/config/plan.h"
+#include "am/optim/optimizer.h"
+#include "am/parallel/parallel_model.h"
+
+namespace am::optim {
+
+// Of every parameter that trains; `model` must outlive it.
+std::unique_ptr<Optimizer> make_optimizer(const config::Plan& plan,
+                                          const parallel::ParallelModel& model);
+
+// What it remembers of parameter `i` of the model's group `g`: views of the parameter's box,
+// without padding. None where the parameter is frozen.
+std::vector<StateTensor> parameter_state(const Optimizer& optimizer,
+                                         const parallel::ParallelModel& model, size_t g, size_t i);
+
+}  // namespace am::optim

@@ -1,0 +1,193 @@
+#include "am/optim/muon.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/optim/newton_schulz.h"
+#include "am/tensor/memory_meter.h"
+#include "am/tensor/redistribute.h"
+
+namespace am::optim {
+
+namespace {
+
+using tensor::MemoryUse;
+using tensor::TensorUse;
+
+double scale_of(const Shape& shape, bool match_rms_adamw) {
+  const auto rows = static_cast<double>(shape[0]);
+  const auto columns = static_cast<double>(shape[1]);
+  if (match_rms_adamw) return 0.2 * std::sqrt(std::max(rows, columns));
+  return std::sqrt(std::max(1.0, rows / columns));
+}
+
+// Of the iteration's products.
+double work_of(const Shape& shape) {
+  const auto rows = static_cast<double>(shape[0]);
+  const auto columns = static_cast<double>(shape[1]);
+  return rows * columns * std::min(rows, columns);
+}
+
+// Who computes which: the largest first, each to the rank that has least.
+std::vector<int64_t> deal_out(const std::vector<MatrixPiece>& matrices, int64_t ranks) {
+  std::vector<size_t> order(matrices.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const auto work = [&](size_t i) { return work_of(matrices[i].layout->shape); };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return work(a) > work(b); });
+  std::vector<double> loads(static_cast<size_t>(ranks), 0.0);
+  std::vector<int64_t> owners(matrices.size());
+  for (const size_t i : order) {
+    const auto least = std::min_element(loads.begin(), loads.end());
+    *least += work(i);
+    owners[i] = least - loads.begin();
+  }
+  return owners;
+}
+
+parallel::FlatLayout pieces_of(const MatrixUnit& unit, const runtime::DeviceMesh& mesh) {
+  std::vector<const planner::ParameterLayout*> layouts;
+  for (const MatrixPiece& piece : unit.matrices) layouts.push_back(piece.layout);
+  return {layouts, mesh.layout(), mesh.rank(), unit.shard->size()};
+}
+
+}  // namespace
+
+Muon::Muon(const std::vector<at::Tensor>& flats, const std::vector<MatrixUnit>& units,
+           const std::vector<ParameterRun>& rest, const runtime::DeviceMesh& mesh,
+           const MuonOptions& options)
+    : mesh_(mesh), options_(options), rest_(flats, rest, options.rest) {
+  const MemoryUse use(options.rest.offloaded ? TensorUse::kHost : TensorUse::kOptimizer);
+  for (const MatrixUnit& given : units) {
+    if (given.matrices.empty()) continue;
+    Unit unit{{}, given.shard, pieces_of(given, mesh)};
+    const std::vector<int64_t> owners = deal_out(given.matrices, given.shard->size());
+    for (size_t i = 0; i < given.matrices.size(); ++i) {
+      const MatrixPiece& piece = given.matrices[i];
+      check_pieces(*piece.layout);
+      const at::Tensor parameter = piece.range.of(flats);
+      unit.matrices.push_back({piece, parameter, at::zeros_like(parameter), owners[i],
+                               scale_of(piece.layout->shape, options.match_rms_adamw)});
+    }
+    units_.push_back(std::move(unit));
+  }
+}
+
+void Muon::check_pieces(const planner::ParameterLayout& layout) const {
+  if (!layout.tp_dim) return;
+  const auto dim = static_cast<size_t>(*layout.tp_dim);
+  int64_t total = 0;
+  for (const int64_t rank : mesh_.group("tp").ranks()) {
+    total += layout.tp_shape(mesh_.layout(), rank)[dim];
+  }
+  if (total == layout.shape[dim]) return;
+  throw Error(ErrorKind::kPlan,
+              cat("optimizer.name = \"muon\" needs each row of ", layout.name, " on one tp rank"),
+              "a tp_size that divides the key and value heads, or optimizer.name = \"adamw\"");
+}
+
+// What the factor is taken of, flat; moves the momentum on.
+at::Tensor Muon::direction(const Matrix& matrix, const at::Tensor& gradient) const {
+  matrix.momentum.lerp_(gradient, 1.0 - options_.momentum);
+  return options_.nesterov ? gradient.lerp(matrix.momentum, options_.momentum) : matrix.momentum;
+}
+
+// of_tp: [this tp rank's part], bfloat16, overwritten; the same part of the factor.
+at::Tensor Muon::factor(const planner::ParameterLayout& layout, at::Tensor of_tp) const {
+  if (!layout.tp_dim) return orthogonal_factor(std::move(of_tp));
+  const runtime::Group& tp = mesh_.group("tp");
+  const int64_t dim = *layout.tp_dim;
+  const int64_t size = layout.shape.at(static_cast<size_t>(dim));
+  of_tp = tensor::all_gather_dim(of_tp, dim, size, tp);
+  return tensor::local_chunk(orthogonal_factor(std::move(of_tp)), dim, tp);
+}
+
+// `factor`: flat like the parameter.
+void Muon::move(const Matrix& matrix, const at::Tensor& factor, double lr) const {
+  const double decay = matrix.what.layout->decays ? options_.rest.weight_decay : 0.0;
+  matrix.parameter.mul_(1.0 - lr * decay);
+  matrix.parameter.add_(factor.to(matrix.parameter.device()), -lr * matrix.scale);
+}
+
+void Muon::update(const std::vector<at::Tensor>& gradients, double lr, int64_t number) {
+  rest_.update(gradients, lr, number);
+  const MemoryUse use(TensorUse::kCommunication);
+  for (const Unit& unit : units_) {
+    const at::Tensor& gradient = gradients[unit.matrices.front().what.range.flat];
+    if (!gradient.defined()) continue;
+    if (unit.shard->size() == 1) {
+      update_whole(unit, gradient, lr);
+    } else {
+      update_pieces(unit, gradient, lr);
+    }
+  }
+}
+
+void Muon::update_whole(const Unit& unit, const at::Tensor& gradient, double lr) const {
+  for (size_t i = 0; i < unit.matrices.size(); ++i) {
+    const Matrix& matrix = unit.matrices[i];
+    at::Tensor part = direction(matrix, matrix.what.range.of(gradient))
+                          .to(at::TensorOptions(at::kBFloat16).device(mesh_.device()),
+                              /*non_blocking=*/false, /*copy=*/true)
+                          .view(unit.pieces[i].full_shape);
+    move(matrix, factor(*matrix.what.layout, std::move(part)).reshape({-1}), lr);
+  }
+}
+
+// See [Whole matrices].
+void Muon::update_pieces(const Unit& unit, const at::Tensor& gradient, double lr) const {
+  const parallel::FlatLayout& pieces = unit.pieces;
+  const auto options = at::TensorOptions(at::kBFloat16).device(mesh_.device());
+  at::Tensor mine = at::empty({pieces.flat_numel()}, options);
+  for (size_t i = 0; i < unit.matrices.size(); ++i) {
+    const Matrix& matrix = unit.matrices[i];
+    mine.narrow(0, pieces[i].flat_offset, pieces[i].flat_length)
+        .copy_(direction(matrix, matrix.what.range.of(gradient)));
+  }
+  const at::Tensor all = at::empty({pieces.ranks(), pieces.flat_numel()}, options);
+  unit.shard->all_gather(all, mine);
+  for (size_t i = 0; i < unit.matrices.size(); ++i) {
+    const Matrix& matrix = unit.matrices[i];
+    const parallel::Piece& piece = pieces[i];
+    const at::Tensor places = all.narrow(1, piece.flat_offset, piece.flat_length);
+    if (matrix.owner != unit.shard->index()) {
+      places.zero_();
+      continue;
+    }
+    at::Tensor whole = at::empty({piece.full_numel}, options);
+    pieces.for_each_part(i, whole, all, [](const at::Tensor& of_full, const at::Tensor& of_ranks) {
+      of_full.copy_(of_ranks);
+    });
+    whole = whole.view(piece.full_shape);
+    whole = factor(*matrix.what.layout, std::move(whole)).reshape({-1});
+    places.zero_();  // padding stays zero
+    pieces.for_each_part(i, whole, all, [](const at::Tensor& of_full, const at::Tensor& of_ranks) {
+      of_ranks.copy_(of_full);
+    });
+  }
+  unit.shard->reduce_scatter(mine, all);
+  for (size_t i = 0; i < unit.matrices.size(); ++i) {
+    move(unit.matrices[i], mine.narrow(0, pieces[i].flat_offset, pieces[i].flat_length), lr);
+  }
+}
+
+std::vector<StateTensor> Muon::state_of(const FlatRange& range) const {
+  for (const Unit& unit : units_) {
+    for (const Matrix& matrix : unit.matrices) {
+      const FlatRange& own = matrix.what.range;
+      if (own.flat == range.flat && own.offset <= range.offset && range.end() <= own.end()) {
+        return {{"momentum_buffer",
+                 matrix.momentum.narrow(0, range.offset - own.offset, range.length)}};
+      }
+    }
+  }
+  return rest_.state_of(range);
+}
+
+}  // namespace am::optim

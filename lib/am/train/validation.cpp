@@ -1,0 +1,67 @@
+#include "am/train/validation.h"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+
+#include "am/data/fingerprint.h"
+#include "am/data/from_plan.h"
+#include "am/train/resume.h"
+
+namespace am::train {
+
+namespace {
+
+// The plan with validation's data in the place of training's. Synthetic tokens are a function of
+// the seed, so others come from another one.
+config::Plan with_validation_data(config::Plan plan) {
+  plan.data.path = plan.validation.path;
+  plan.data.shuffle = false;
+  plan.train.seed += 1;
+  return plan;
+}
+
+}  // namespace
+
+Validation::Validation(const config::Plan& plan, parallel::ParallelModel& model,
+                       const runtime::World& world)
+    : plan_(with_validation_data(plan)),
+      model_(model),
+      sizes_(batch_sizes(plan, model.layout().mesh.sizes())) {
+  auto reader = std::make_unique<data::BatchReader>(
+      data::open_token_source(data::data_spec(plan_, model.config().vocab_size)),
+      data::sampler_options(plan_));
+  const data::TokenSource& source = reader->source();
+  description_ = source.description();
+  if (plan_.data.kind != "synthetic") {
+    agree_on_facts({{"validation.tokens", source.size()},
+                    {"validation.fingerprint", data::fingerprint(source)}},
+                   world);
+  }
+  batches_ = std::make_unique<DataBatches>(plan_, std::move(reader), model.mesh(), 0, 0);
+}
+
+bool Validation::due(int64_t steps) const {
+  return steps % plan_.validation.every == 0 || steps == plan_.train.max_steps;
+}
+
+double Validation::loss() {
+  const at::NoGradGuard no_grad;
+  const runtime::DeviceMesh& mesh = model_.mesh();
+  const at::Tensor sum = at::zeros({1}, at::TensorOptions(at::kDouble).device(mesh.device()));
+  for (int64_t step = 0; step < plan_.validation.steps; ++step) {
+    for (int64_t m = 0; m < sizes_.micro_batches; ++m) {
+      const MicroBatch batch = batches_->read(step, m);
+      sum.add_(model_.loss_sum(model_.forward(batch.ids_BT, batch.positions_BT), batch.labels_BT));
+    }
+  }
+  // Forward alone leaves the last units whole.
+  model_.data_parallel().reshard("");
+  // The ranks of a tp group have the same loss: one of them tells it.
+  if (mesh.group("tp").index() != 0) sum.zero_();
+  mesh.group("world").all_reduce(sum);
+  const int64_t labels = plan_.validation.steps * sizes_.global_batch * plan_.train.seq_len;
+  return sum.item<double>() / static_cast<double>(labels);
+}
+
+}  // namespace am::train
