@@ -53,7 +53,7 @@ TEST_CASE("a job has its plan, its model and its layout", "[job]") {
 }
 
 TEST_CASE("the loader, the rules and what runs are heard at once", "[job]") {
-  PlanFile file("deepseek-v3", "[mesh]\nworld_size = 4\ntp_size = 3\n[optimizer]\nlearning = 1\n");
+  PlanFile file("gpt-oss-20b", "[mesh]\nworld_size = 4\ntp_size = 3\n[optimizer]\nlearning = 1\n");
   CHECK_FALSE(file.open().has_value());
   CHECK(file.rules.contains("plan.key"));
   CHECK(file.rules.contains("mesh.divide"));

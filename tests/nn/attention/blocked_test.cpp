@@ -56,7 +56,8 @@ void compare_with_full(const HeadShape& shape, at::ScalarType dtype, const nn::L
     return test::run([&](const test::Tensors& in) { return attention(in[0], in[1], in[2], look); },
                      inputs, entering);
   };
-  const test::Outcome ours = of(nn::blocked_attention), full = of(in_full);
+  const auto by_blocks = [](const auto&... in) { return nn::blocked_attention(in...); };
+  const test::Outcome ours = of(by_blocks), full = of(in_full);
   const double allowed = dtype == at::kDouble ? 1e-12 : dtype == at::kFloat ? 1e-5 : 3e-2;
   test::check_close(ours.value, full.value, allowed);
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -99,6 +100,42 @@ TEST_CASE("attention by blocks keeps its inputs and a number a query") {
   const test::LiveBytes live;
   const at::Tensor out = nn::blocked_attention(q, k, v, {.scale = 0.5, .window = 50});
   CHECK(live.count() == 2 * 300 * 4 * (8 + 1) * 4);
+}
+
+TEST_CASE("a sink is a key that every query sees, without a value") {
+  at::manual_seed(12);
+  const at::ScalarType dtype = GENERATE(at::kFloat, at::kDouble);
+  const int64_t window = GENERATE(0, 9);
+  constexpr int64_t kBatch = 2, kHeads = 4, kKeyHeads = 2, kLength = 150, kWidth = 8;
+  const nn::Look look = {.scale = 0.3, .window = window};
+  const auto heads = [&](int64_t count) {
+    return at::randn({kBatch, kLength, count, kWidth}).to(dtype).transpose(1, 2);
+  };
+  const std::vector<at::Tensor> inputs = {heads(kHeads), heads(kKeyHeads), heads(kKeyHeads),
+                                          at::randn({kHeads}).to(dtype)};
+  const test::Operator ours = [&](const test::Tensors& in) {
+    return nn::blocked_attention(in[0], in[1], in[2], look, in[3]);
+  };
+  const test::Operator full = [&](const test::Tensors& in) {
+    const at::Tensor k = in[1].repeat_interleave(2, 1), v = in[2].repeat_interleave(2, 1);
+    const at::Tensor all = at::ones({kLength, kLength}, at::kBool);
+    at::Tensor seen = all.tril();
+    if (window > 0) seen = seen.logical_and(all.triu(1 - window));
+    const at::Tensor scores =
+        (at::matmul(in[0], k.transpose(2, 3)) * look.scale)
+            .masked_fill(seen.logical_not(), -std::numeric_limits<double>::infinity());
+    const at::Tensor sinks = in[3].view({1, -1, 1, 1}).expand({kBatch, -1, kLength, 1});
+    const at::Tensor p = at::cat({scores, sinks}, -1).softmax(-1);
+    return at::matmul(p.narrow(-1, 0, kLength), v);
+  };
+  const at::Tensor entering = at::randn({kBatch, kHeads, kLength, kWidth}).to(dtype);
+  const test::Outcome a = test::run(ours, inputs, entering), b = test::run(full, inputs, entering);
+  const double allowed = dtype == at::kDouble ? 1e-12 : 1e-5;
+  test::check_close(a.value, b.value, allowed);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    INFO("gradient of input " << i);
+    test::check_close(a.gradients[i], b.gradients[i], allowed);
+  }
 }
 
 }  // namespace am

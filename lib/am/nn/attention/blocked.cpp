@@ -55,6 +55,13 @@ class Scores {
     return grouped(x_BGTX.narrow(2, block.first, block.keys), groups(), dtype_);
   }
 
+  // Of each row of scores its head's sink: [B * G, H / G * rows, 1].
+  at::Tensor sinks(const at::Tensor& sinks_H, const Block& block) const {
+    const at::Tensor sinks_BHt1 =
+        sinks_H.view({1, -1, 1, 1}).expand({q_.size(0), q_.size(1), block.rows, 1});
+    return grouped(sinks_BHt1, groups(), dtype_);
+  }
+
   struct Made {
     at::Tensor scores;   // [B * G, H / G * rows, keys]; -inf where a query does not see a key
     at::Tensor tangent;  // under a soft-cap: tanh(score / c)
@@ -99,7 +106,8 @@ at::Tensor ungrouped(const at::Tensor& x, int64_t batch, int64_t rows) {
 
 struct Blocked : torch::autograd::Function<Blocked> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q_BHTK,
-                            const at::Tensor& k_BGTK, const at::Tensor& v_BGTV, const Look& look) {
+                            const at::Tensor& k_BGTK, const at::Tensor& v_BGTV,
+                            const std::optional<at::Tensor>& sinks_H, const Look& look) {
     const AutocastScope plain({q_BHTK.device().type(), std::nullopt});
     const int64_t batch = q_BHTK.size(0), heads = q_BHTK.size(1), length = q_BHTK.size(2);
     const Scores scores(q_BHTK, k_BGTK, look);
@@ -108,16 +116,23 @@ struct Blocked : torch::autograd::Function<Blocked> {
         at::empty({batch, heads, length}, q_BHTK.options().dtype(scores.dtype()));
     for_blocks(length, look.window, [&](const Block& block) {
       at::Tensor p = scores.make(block, scores.queries(block), scores.keys(block)).scores;
-      const at::Tensor most = p.amax(-1, /*keepdim=*/true);
+      at::Tensor most = p.amax(-1, /*keepdim=*/true);
+      at::Tensor sink;
+      if (sinks_H) {
+        sink = scores.sinks(*sinks_H, block);
+        most = at::maximum(most, sink);
+      }
       p.sub_(most).exp_();
-      const at::Tensor sum = p.sum(-1, /*keepdim=*/true);
+      at::Tensor sum = p.sum(-1, /*keepdim=*/true);
+      if (sinks_H) sum += (sink - most).exp_();
       const at::Tensor out = at::bmm(p, scores.seen(v_BGTV, block)).div_(sum);
       out_BTHV.narrow(1, block.row, block.rows)
           .copy_(ungrouped(out, batch, block.rows).transpose(1, 2));
       lse_BHT.narrow(2, block.row, block.rows)
           .copy_(ungrouped(most + sum.log(), batch, block.rows).squeeze(-1));
     });
-    context->save_for_backward({q_BHTK, k_BGTK, v_BGTV, lse_BHT, look.document_BT});
+    context->save_for_backward(
+        {q_BHTK, k_BGTK, v_BGTV, lse_BHT, look.document_BT, sinks_H.value_or(at::Tensor())});
     context->saved_data["scale"] = look.scale;
     context->saved_data["softcap"] = look.softcap;
     context->saved_data["window"] = look.window;
@@ -135,6 +150,9 @@ struct Blocked : torch::autograd::Function<Blocked> {
     const Scores scores(q_BHTK, k_BGTK, look);
     const int64_t batch = q_BHTK.size(0), groups = scores.groups();
     const at::ScalarType wide = scores.dtype();
+    const at::Tensor& sinks_H = saved[5];
+    at::Tensor of_sinks_H;
+    if (sinks_H.defined()) of_sinks_H = at::zeros({q_BHTK.size(1)}, sinks_H.options().dtype(wide));
     const at::Tensor of_q_BHTK = at::empty_like(q_BHTK);
     const at::Tensor of_k_BGTK = at::zeros(k_BGTK.sizes(), k_BGTK.options().dtype(wide));
     const at::Tensor of_v_BGTV = at::zeros(v_BGTV.sizes(), v_BGTV.options().dtype(wide));
@@ -149,31 +167,39 @@ struct Blocked : torch::autograd::Function<Blocked> {
       };
       const at::Tensor of_out = rows_of(of_out_BHTV);
       const Scores::Made made = scores.make(block, q, k);
-      const at::Tensor p =
-          made.scores.sub_(rows_of(saved[3].unsqueeze(-1))).exp_();  // e^(score - lse)
+      const at::Tensor lse = rows_of(saved[3].unsqueeze(-1));
+      const at::Tensor p = made.scores.sub_(lse).exp_();
       add(of_v_BGTV, at::bmm(p.transpose(1, 2), of_out));
       const at::Tensor v = scores.seen(v_BGTV, block);
       // As softmax's own backward: a query that sees one key has a gradient of exactly 0.
       at::Tensor of_scores = at::bmm(of_out, v.transpose(1, 2));
-      of_scores.sub_((of_scores * p).sum(-1, /*keepdim=*/true)).mul_(p);
+      const at::Tensor sum = (of_scores * p).sum(-1, /*keepdim=*/true);
+      if (sinks_H.defined()) {  // a key whose value has no gradient
+        const at::Tensor of_sinks = (scores.sinks(sinks_H, block) - lse).exp_().mul_(sum);
+        of_sinks_H.sub_(ungrouped(of_sinks, batch, block.rows).sum({0, 2, 3}));
+      }
+      of_scores.sub_(sum).mul_(p);
       if (look.softcap) of_scores.mul_(1 - made.tangent.square());
       of_scores.mul_(look.scale);
       of_q_BHTK.narrow(2, block.row, block.rows)
           .copy_(ungrouped(at::bmm(of_scores, k), batch, block.rows));
       add(of_k_BGTK, at::bmm(of_scores.transpose(1, 2), q));
     });
+    if (sinks_H.defined()) of_sinks_H = of_sinks_H.to(sinks_H.scalar_type());
     return {of_q_BHTK, of_k_BGTK.to(k_BGTK.scalar_type()), of_v_BGTV.to(v_BGTV.scalar_type()),
-            at::Tensor()};
+            of_sinks_H, at::Tensor()};
   }
 };
 
 }  // namespace
 
 at::Tensor blocked_attention(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,
-                             const at::Tensor& v_BGTV, const Look& look) {
+                             const at::Tensor& v_BGTV, const Look& look,
+                             const std::optional<at::Tensor>& sinks_H) {
   const auto autocast = current_autocast(q_BHTK.device().type()).dtype;
-  if (!autocast) return Blocked::apply(q_BHTK, k_BGTK, v_BGTV, look);
-  return Blocked::apply(q_BHTK.to(*autocast), k_BGTK.to(*autocast), v_BGTV.to(*autocast), look);
+  if (!autocast) return Blocked::apply(q_BHTK, k_BGTK, v_BGTV, sinks_H, look);
+  return Blocked::apply(q_BHTK.to(*autocast), k_BGTK.to(*autocast), v_BGTV.to(*autocast), sinks_H,
+                        look);
 }
 
 }  // namespace am::nn

@@ -1,5 +1,6 @@
-// Causal attention a block of queries at a time: for windows, packed documents and soft-capped
-// scores, which ATen's flash kernel takes with a mask of [T, T] or not at all.
+// Causal attention a block of queries at a time: for windows, packed documents, soft-capped scores,
+// sinks, and values of another width than keys, which ATen's flash kernel takes with a mask of [T,
+// T] or not at all.
 //
 //   const at::Tensor out_BHTV = blocked_attention(q_BHTK, k_BGTK, v_BGTV, {.scale = 0.125, .window = 4096});
 //
@@ -25,7 +26,10 @@ struct Look {
 };
 
 // G divides H: query head h reads key head h / (H / G). The output lies as [B, T, H, V] in memory.
+// `sinks_H`: the score of a key of each head that every query sees, and whose value is 0 (attention
+// sinks, Xiao et al., 2023, as gpt-oss trains them).
 at::Tensor blocked_attention(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,
-                             const at::Tensor& v_BGTV, const Look& look);
+                             const at::Tensor& v_BGTV, const Look& look,
+                             const std::optional<at::Tensor>& sinks_H = std::nullopt);
 
 }  // namespace am::nn
