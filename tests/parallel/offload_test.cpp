@@ -130,4 +130,17 @@ TEST_CASE("every strategy keeps a device's tensors on the device") {
   }
 }
 
+TEST_CASE("every optimizer keeps a device's tensors on the device, and offloaded ones off it") {
+  const std::string full = fsdp2("float32", "float32", "");
+  const std::string optimizer =
+      GENERATE("name = \"muon\"\n", "name = \"sgd\"\nmomentum = 0.9\n", "name = \"adam\"\n");
+  const std::string offload =
+      GENERATE("", "backend = \"nccl\"\noffload_policy = { pin_memory = false }\n");
+  const std::string sizes =
+      GENERATE("world_size = 1\n", "world_size = 2\n", "world_size = 2\ntp_size = 2\n");
+  INFO(optimizer << sizes << offload);
+  const config::Plan plan = plan_for(sizes, full + offload + "[optimizer]\n" + optimizer);
+  check_against_host(plan, sizes == "world_size = 1\n" ? 1 : 2, 1e-3);
+}
+
 }  // namespace am

@@ -1,8 +1,7 @@
 #include "am/optim/newton_schulz.h"
 
 #include <ATen/ATen.h>
-
-#include <utility>
+#include <ATen/core/grad_mode.h>
 
 #include "am/base/error.h"
 
@@ -22,7 +21,7 @@ at::Tensor orthogonal_factor(at::Tensor matrix) {
   AM_ASSERT(matrix.dim() == 2, "Muon is for matrices");
   const at::NoGradGuard no_grad;
   const bool tall = matrix.size(0) > matrix.size(1);
-  at::Tensor x = std::move(matrix).to(at::kBFloat16);
+  at::Tensor x = matrix.to(at::kBFloat16);
   matrix.reset();
   if (tall) x = x.t();
   // Then no singular value is above 1.

@@ -1,6 +1,7 @@
 #include "am/optim/optimizer.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 namespace am::optim {
 
