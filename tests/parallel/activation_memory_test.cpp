@@ -55,7 +55,7 @@ TEST_CASE("activations are predicted as they are kept") {
   const std::string family =
       GENERATE("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "olmo2",
                "smollm3", "phi", "phi3", "gpt2", "falcon", "falcon-7b", "falcon-rw",
-               "deepseek_v2-dense", "deepseek_v3-dense");
+               "deepseek_v2-dense", "deepseek_v3-dense", "mixtral", "qwen2_moe", "qwen3_moe");
   const std::string mode = GENERATE("false", "true", "\"selective\"", "\"mlp\"");
   const std::string precision = GENERATE("float32", "bfloat16", "autocast");
   const std::string params = precision == "bfloat16" ? "bfloat16" : "float32";

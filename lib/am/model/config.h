@@ -63,6 +63,7 @@ struct MoeConfig {
   double scale = 1.0;        // ... and are multiplied with this
   int64_t groups = 1;        // a token takes experts out of `taken_groups` of them
   int64_t taken_groups = 1;
+  double jitter = 0.0;       // training multiplies what the router reads with numbers so near to 1
   std::vector<bool> layers;  // by decoder layer: experts (true) or the dense MLP
 };
 

@@ -1,6 +1,7 @@
 #include "am/nn/build.h"
 
 #include <initializer_list>
+#include <string>
 #include <utility>
 
 #include "am/base/error.h"
@@ -43,12 +44,33 @@ class LayerBuilder {
     heads.interleaved = attention.interleaved;
     return heads;
   }
+  ExpertFeedForward experts() const {
+    ExpertFeedForward all;
+    all.router = {linear(Role::kRouter), *layer_.router};
+    all.activation = layer_.activation;
+    for (int64_t i = 0; i < layer_.router->experts; ++i) {
+      all.experts.push_back({expert_linear(Role::kExpertGate, i), expert_linear(Role::kExpertUp, i),
+                             expert_linear(Role::kExpertDown, i)});
+    }
+    if (layer_.has(Role::kSharedDown)) {
+      all.shared =
+          Expert{linear(Role::kSharedGate), linear(Role::kSharedUp), linear(Role::kSharedDown)};
+    }
+    if (layer_.has(Role::kSharedWeigher)) all.shared_weigher = linear(Role::kSharedWeigher);
+    return all;
+  }
   // The identity where the layer has none.
   Norm norm(Role role) const {
     return layer_.has(role) ? build_norm(module(role), prefix_, parameters_) : Norm();
   }
 
  private:
+  Linear expert_linear(Role role, int64_t expert) const {
+    model::ModuleSpec one = module(role);
+    one.name.replace(one.name.find('*'), 1, std::to_string(expert));
+    return build_linear(one, prefix_, parameters_);
+  }
+
   const model::ModuleSpec& module(Role role) const {
     const model::ModuleSpec* module = layer_.find(role);
     AM_ASSERT(module != nullptr, cat("a layer of ", prefix_, " lacks a module"));
@@ -106,6 +128,10 @@ DecoderLayer build_layer(const model::LayerSpec& spec, const std::string& prefix
   attention.softcap = spec.attention.softcap;
   attention.window = spec.attention.window.value_or(0);
   attention.rope = spec.attention.rope;
+  if (spec.router) {
+    layer.experts = build.experts();
+    return layer;
+  }
   layer.mlp.inputs = build.projections({Role::kGate, Role::kUp, Role::kGateUp});
   layer.mlp.gated = spec.gated;
   layer.mlp.down_proj = build.linear(Role::kDown);

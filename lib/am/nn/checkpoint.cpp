@@ -108,6 +108,19 @@ Tensors Products::multiply(const Linear& linear, const at::Tensor& x,
   return outputs;
 }
 
+Tensors Products::chosen(size_t count, const std::function<Tensors()>& choose) {
+  if (run_ == Run::kSecond) {
+    AM_ASSERT(turn_ + count <= values_.size(), "a segment chooses the same both times");
+    const auto first = values_.begin() + static_cast<std::ptrdiff_t>(turn_);
+    turn_ += count;
+    return {first, first + static_cast<std::ptrdiff_t>(count)};
+  }
+  Tensors made = choose();
+  AM_ASSERT(made.size() == count, "a choice of so many tensors");
+  if (run_ == Run::kFirst) values_.insert(values_.end(), made.begin(), made.end());
+  return made;
+}
+
 void Products::record() { run_ = Run::kFirst; }
 
 void Products::replay() {

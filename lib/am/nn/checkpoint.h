@@ -49,6 +49,12 @@ class Products {
     return multiply(linear, x, std::vector{again}).front();
   }
 
+  // The `count` tensors of a choice, such as the experts of tokens: kept, and not chosen again.
+  std::vector<at::Tensor> chosen(size_t count,
+                                 const std::function<std::vector<at::Tensor>()>& choose);
+
+  // The second run: what the segment returns is not looked at.
+  bool again() const { return run_ == Run::kSecond; }
   bool in_segment() const { return run_ != Run::kAlone; }
   // Begins a segment's first run, and its second, in which products have the values that are known.
   void record();

@@ -162,9 +162,10 @@ class LayerPass {
 
   // x_BTD, normalised -> down_proj's product.
   at::Tensor inside(bool again, const at::Tensor& x_BTD, bool leaves, Products& outer) const {
-    const Segment run = [&mlp = layer_.mlp, keeps_gate = kept_.has(Saved::kGate), leaves](
+    const Segment run = [&layer = layer_, keeps_gate = kept_.has(Saved::kGate), leaves](
                             const Tensors& in, Products& products) -> Tensors {
-      return {mlp.product(in[0], keeps_gate, leaves, products)};
+      if (layer.experts) return {layer.experts->product(in[0], keeps_gate, leaves, products)};
+      return {layer.mlp.product(in[0], keeps_gate, leaves, products)};
     };
     return part(again, run, {x_BTD}, outer)[0];
   }
@@ -172,7 +173,8 @@ class LayerPass {
   // What feed_forward gives -> the layer's output.
   at::Tensor ended(const Tensors& out) const {
     if (out.size() == 1) return out[0];
-    return out[0] + layer_.post_feed_forward_norm(layer_.mlp.down_proj.finish(out[1]));
+    const at::Tensor y_BTD = layer_.experts ? out[1] : layer_.mlp.down_proj.finish(out[1]);
+    return out[0] + layer_.post_feed_forward_norm(y_BTD);
   }
 
   const DecoderLayer& layer_;
@@ -254,6 +256,11 @@ std::vector<Linear*> DecoderLayer::linears() {
   if (self_attn.latent && self_attn.latent->query_up) all.push_back(&*self_attn.latent->query_up);
   if (self_attn.latent) all.push_back(&self_attn.latent->key_value_up);
   all.push_back(&self_attn.o_proj);
+  if (experts) {
+    const std::vector<Linear*> of_experts = experts->linears();
+    all.insert(all.end(), of_experts.begin(), of_experts.end());
+    return all;
+  }
   for (Linear& each : mlp.inputs.linears) all.push_back(&each);
   all.push_back(&mlp.down_proj);
   return all;

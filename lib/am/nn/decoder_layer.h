@@ -19,6 +19,7 @@
 
 #include "am/nn/attention/latent.h"
 #include "am/nn/checkpoint.h"
+#include "am/nn/experts/expert_feed_forward.h"
 #include "am/nn/layers.h"
 #include "am/nn/projections.h"
 #include "am/nn/rope.h"
@@ -70,6 +71,7 @@ struct DecoderLayer {
   model::Residual residual = model::Residual::kPreNorm;
   Attention self_attn;
   FeedForward mlp;
+  std::optional<ExpertFeedForward> experts = {};  // in the place of mlp
 
   // x_BTD -> BTD. The layer must outlive backward.
   at::Tensor operator()(const at::Tensor& x_BTD, const Rotation& rotation,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "am/base/number.h"
+#include "am/planner/expert_activations.h"
 
 namespace am::planner {
 namespace {
@@ -134,19 +135,28 @@ void LayerActivations::measure_feed_forward() {
   if (!shares || context_.casts()) {
     at(Saved::kFeedForwardNormOutput) = hidden_bytes(context_, hidden_);
   }
-  at(Saved::kRoutedTokens) = N * 2.0 * experts_taken(layer_) * hidden_ * p;
   at(Saved::kGate) = N * w.gate * p;
   at(Saved::kUp) = N * w.up * p;
-  // Computed again from those (nn/fused/gated.h); experts, of which am-run runs none, keep it.
-  at(Saved::kDownInput) = layer_.spec().router.has_value() ? N * w.down_in * p : 0.0;
+  if (layer_.spec().router.has_value()) measure_experts();
+}
+
+void LayerActivations::measure_experts() {
+  const ExpertBytes experts = expert_bytes(context_, layer_, hidden_);
+  at(Saved::kFeedForwardInput) = experts.input;
+  at(Saved::kRouting) = experts.routing;
+  at(Saved::kRoutedTokens) = experts.routed;
 }
 
 void LayerActivations::measure_casts() {
   const double out = layer_.numel({Role::kAttentionOut});
-  const double dense = layer_.numel({Role::kGate, Role::kUp, Role::kGateUp, Role::kDown});
+  const double feed_forward =
+      layer_.numel({Role::kGate, Role::kUp, Role::kGateUp, Role::kDown, Role::kExpertGate,
+                    Role::kExpertUp, Role::kExpertGateUp, Role::kExpertDown, Role::kSharedGate,
+                    Role::kSharedUp, Role::kSharedDown, Role::kSharedWeigher});
+  const double wide = layer_.numel({Role::kRouter});  // in float32 (nn/experts/router.h)
   at(Saved::kCastAttentionOut) = cast_weights_bytes(context_, out);
-  at(Saved::kCastFeedForward) = cast_weights_bytes(context_, dense);
-  at(Saved::kCastOthers) = cast_weights_bytes(context_, layer_.numel() - out - dense);
+  at(Saved::kCastFeedForward) = cast_weights_bytes(context_, feed_forward);
+  at(Saved::kCastOthers) = cast_weights_bytes(context_, layer_.numel() - out - feed_forward - wide);
 }
 
 double LayerActivations::bytes_of_norm(Role role, double rows, double width,
@@ -191,8 +201,8 @@ double LayerActivations::sum(SavedSet saved) const {
 // another segment under "selective", compute less.
 double LayerActivations::recomputed_feed_forward() const {
   const bool selective = mode_ == ActivationCheckpointing::kSelective;
-  const double again = sum({Saved::kCastFeedForward, Saved::kFeedForwardInput, Saved::kUp,
-                            selective ? Saved::kOtherNorms : Saved::kGate});
+  const double again = sum({Saved::kCastFeedForward, Saved::kFeedForwardInput, Saved::kRoutedTokens,
+                            Saved::kUp, selective ? Saved::kOtherNorms : Saved::kGate});
   if (layer_.spec().residual == model::Residual::kParallelOneNorm) return again;
   // Gathering over the sequence, or narrowing, makes another tensor of the norm's output.
   const bool other_input = context_.sequence_parts > 1.0 || context_.casts();

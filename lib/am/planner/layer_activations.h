@@ -36,6 +36,7 @@ class LayerActivations {
   double sum(SavedSet saved) const;
   void measure_attention();
   void measure_feed_forward();
+  void measure_experts();
   void measure_casts();
   // `input_bytes`: of an element of what it reads.
   double bytes_of_norm(model::Role role, double rows, double width, double input_bytes) const;

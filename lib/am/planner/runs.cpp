@@ -14,10 +14,10 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-constexpr std::array kFamilies = {"llama"sv,   "mistral"sv,     "qwen2"sv,       "qwen3"sv,
-                                  "gemma"sv,   "gemma2"sv,      "gemma3_text"sv, "olmo2"sv,
-                                  "smollm3"sv, "phi"sv,         "phi3"sv,        "gpt2"sv,
-                                  "falcon"sv,  "deepseek_v2"sv, "deepseek_v3"sv};
+constexpr std::array kFamilies = {
+    "llama"sv,       "mistral"sv,     "qwen2"sv,       "qwen3"sv,   "gemma"sv,     "gemma2"sv,
+    "gemma3_text"sv, "olmo2"sv,       "smollm3"sv,     "phi"sv,     "phi3"sv,      "gpt2"sv,
+    "falcon"sv,      "deepseek_v2"sv, "deepseek_v3"sv, "mixtral"sv, "qwen2_moe"sv, "qwen3_moe"sv};
 constexpr std::array kRopeTypes = {"default"sv, "linear"sv, "llama3"sv, "yarn"sv, "longrope"sv};
 
 template <typename Names>
@@ -126,6 +126,10 @@ std::vector<Limit> limits_of_model(const model::ModelConfig& config) {
     limits.add("use_bidirectional_attention", "attention that looks ahead",
                "use_bidirectional_attention = false runs");
   }
+  if (config.moe && config.moe->jitter > 0.0) {
+    limits.add("router_jitter_noise", cat("router_jitter_noise = ", config.moe->jitter),
+               "router_jitter_noise = 0.0 runs, without it");
+  }
   if (spec.layer(0).activation == model::Activation::kOther) {
     const std::string_view key = model::family_of(config).keys.activation;
     limits.add(key, cat(key, " \"", config.hidden_act, "\""),
@@ -152,6 +156,8 @@ std::vector<Limit> limits_of_cuts(const config::Plan& plan, const model::ModelCo
   const bool fused = model::describe(config, 0).has(model::Role::kGateUp);
   limits.add(sizes.tp > 1 && fused, "mesh.tp_size",
              "tensor parallelism of a matrix that holds gate and up", "use tp_size = 1");
+  limits.add(sizes.tp > 1 && config.moe.has_value(), "mesh.tp_size",
+             "tensor parallelism of a model with experts", "use tp_size = 1");
   return limits.take();
 }
 

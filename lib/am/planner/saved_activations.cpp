@@ -5,17 +5,30 @@ namespace am::planner {
 SavedSet kept_under(config::ActivationCheckpointing mode, model::Residual residual) {
   using config::ActivationCheckpointing;
   using enum Saved;
-  static constexpr SavedSet kAll = {
-      kInputNorm,           kAttentionInput,   kOtherNorms,   kHeads, kHeadNorms, kAttentionOutput,
-      kAttentionStatistics, kFeedForwardInput, kRoutedTokens, kGate,  kUp,        kDownInput,
-      kCastAttentionOut,    kCastFeedForward,  kCastOthers};
-  static constexpr SavedSet kInsideMlp = {kFeedForwardInput, kGate, kUp, kDownInput,
-                                          kCastFeedForward};
+  static constexpr SavedSet kAll = {kInputNorm,
+                                    kAttentionInput,
+                                    kOtherNorms,
+                                    kHeads,
+                                    kHeadNorms,
+                                    kAttentionOutput,
+                                    kAttentionStatistics,
+                                    kFeedForwardInput,
+                                    kRouting,
+                                    kRoutedTokens,
+                                    kGate,
+                                    kUp,
+                                    kDownInput,
+                                    kCastAttentionOut,
+                                    kCastFeedForward,
+                                    kCastOthers};
+  static constexpr SavedSet kInsideMlp = {kFeedForwardInput, kRoutedTokens,   kGate, kUp,
+                                          kDownInput,        kCastFeedForward};
   static constexpr SavedSet kSelective = {
-      kHeads, kHeadNormInputs, kAttentionOutput, kAttentionStatistics, kGate, kCastAttentionOut};
+      kHeads,   kHeadNormInputs, kAttentionOutput, kAttentionStatistics,
+      kRouting, kGate,           kCastAttentionOut};
   switch (mode) {
     case ActivationCheckpointing::kFull:
-      return {kLayerInput};
+      return {kLayerInput, kRouting};
     case ActivationCheckpointing::kSelective:
       return kSelective.with(
           residual == model::Residual::kParallelOneNorm

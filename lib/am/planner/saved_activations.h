@@ -28,7 +28,8 @@ enum class Saved : uint8_t {
   kSumAfterAttention,
   kFeedForwardNormOutput,
   kFeedForwardInput,  // what gate and up multiply
-  kRoutedTokens,
+  kRouting,           // which experts tokens take: kept in every mode, not chosen again
+  kRoutedTokens,      // as experts multiply them, with their weights
   kGate,
   kUp,
   kDownInput,

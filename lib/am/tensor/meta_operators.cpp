@@ -38,6 +38,13 @@ at::Tensor embedding_backward(const at::Tensor& gradient, const at::Tensor& ids,
   return at::empty({rows.expect_int(), gradient.size(-1)}, gradient.options());
 }
 
+at::Tensor index_select(const at::Tensor& x, int64_t dim, const at::Tensor& index) {
+  require_meta({x, index});
+  std::vector<int64_t> shape = x.sizes().vec();
+  shape[static_cast<size_t>(dim)] = index.numel();
+  return at::empty(shape, x.options());
+}
+
 at::Tensor where_self(const at::Tensor& condition, const at::Tensor& a, const at::Tensor& b) {
   require_meta({condition, a, b});
   const auto shape = at::infer_size(condition.sizes(), at::infer_size(a.sizes(), b.sizes()));
@@ -154,6 +161,7 @@ void register_meta_operators() {
   static const bool once = [] {
     library.impl("embedding", &embedding);
     library.impl("embedding_dense_backward", &embedding_backward);
+    library.impl("index_select", &index_select);
     library.impl("where.self", &where_self);
     library.impl("where.self_out", &where_out);
     library.impl("logical_and.out", &logical_and_out);

@@ -14,7 +14,10 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
             .default_experts_per_token = 2,
             .width = "intermediate_size",
             .default_width = 14336});
-  if (config.moe.has_value()) config.moe->normalise = true;
+  const double jitter = reader.number("router_jitter_noise", 0.0, 1.0).value_or(0.0);
+  if (!config.moe.has_value()) return;
+  config.moe->normalise = true;
+  config.moe->jitter = jitter;
 }
 
 // The hub's names; transformers itself keeps all experts in one tensor and writes these.

@@ -164,15 +164,12 @@ at::Tensor forward_of(const at::Tensor& gate, const at::Tensor& up, const Operat
   return y;
 }
 
-struct Gradients {
-  at::Tensor of_gate, of_up;
-};
-Gradients backward_of(const at::Tensor& gradient, const at::Tensor& gate, const at::Tensor& up,
-                      const Operators& act) {
+GatedGradients backward_of(const at::Tensor& gradient, const at::Tensor& gate, const at::Tensor& up,
+                           const Operators& act) {
   if (!has_kernels(gate)) {
     return {act.aten_backward(gradient * up, gate), gradient * act.aten(gate)};
   }
-  Gradients of = {at::empty_like(gate), at::empty_like(up)};
+  GatedGradients of = {at::empty_like(gate), at::empty_like(up)};
   if (!gate.is_meta()) act.backward(of.of_gate, of.of_up, gradient.contiguous(), gate, up);
   return of;
 }
@@ -192,7 +189,7 @@ struct Gated : torch::autograd::Function<Gated> {
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
-    Gradients of = backward_of(gradients[0], saved[0], saved[1], operators_of(*context));
+    GatedGradients of = backward_of(gradients[0], saved[0], saved[1], operators_of(*context));
     return {of.of_gate, of.of_up, at::Tensor()};
   }
 };
@@ -218,7 +215,7 @@ struct GatedLinear : torch::autograd::Function<GatedLinear> {
     LinearGradients of = fused::linear_gradients(
         gradients[0], needs.weight ? forward_of(saved[0], saved[1], act) : at::Tensor(), saved[2],
         needs);
-    Gradients of_inputs;
+    GatedGradients of_inputs;
     if (needs.x) of_inputs = backward_of(of.of_x, saved[0], saved[1], act);
     return {of_inputs.of_gate, of_inputs.of_up, of.of_weight, of.of_bias, at::Tensor()};
   }
@@ -275,6 +272,11 @@ at::Tensor activated_linear(const at::Tensor& wide, const at::Tensor& weight,
 
 at::Tensor activated(const at::Tensor& wide, model::Activation activation) {
   return operators_of(activation).aten(wide);
+}
+
+GatedGradients gated_gradients(const at::Tensor& gradient, const at::Tensor& gate,
+                               const at::Tensor& up, model::Activation activation) {
+  return backward_of(gradient, gate, up, operators_of(activation));
 }
 
 }  // namespace am::nn::fused

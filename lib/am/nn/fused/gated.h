@@ -30,4 +30,11 @@ at::Tensor activated_linear(const at::Tensor& wide, const at::Tensor& weight,
 // activation(wide), which ATen has a single pass for.
 at::Tensor activated(const at::Tensor& wide, model::Activation activation);
 
+struct GatedGradients {
+  at::Tensor of_gate, of_up;
+};
+// From the gradient of gated's value; no graph. The bits of gated's own backward.
+GatedGradients gated_gradients(const at::Tensor& gradient, const at::Tensor& gate,
+                               const at::Tensor& up, model::Activation activation);
+
 }  // namespace am::nn::fused

@@ -1,0 +1,92 @@
+#include "am/nn/experts/expert_feed_forward.h"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+
+#include "am/nn/autocast.h"
+#include "am/nn/experts/weighed_down.h"
+
+namespace am::nn {
+
+namespace {
+
+// rows_RD through one expert, each row times its weight.
+at::Tensor passed(const Expert& expert, const at::Tensor& rows_RD, const at::Tensor& weight_R,
+                  model::Activation activation, bool keeps_gate, bool unread, Products& products) {
+  const at::Tensor gate_RF =
+      products.multiply(expert.gate_proj, rows_RD, keeps_gate ? Again::kKept : Again::kMultiplied);
+  const at::Tensor up_RF = expert.up_proj.product(rows_RD);
+  return weighed_down(gate_RF, up_RF, weight_R, expert.down_proj.weight->value, activation, unread);
+}
+
+// Rows are narrowed once for all products that read them.
+at::Tensor narrowed(const at::Tensor& x_ND) {
+  const auto dtype = current_autocast(x_ND.device().type()).dtype;
+  return dtype ? x_ND.to(*dtype) : x_ND;
+}
+
+at::Tensor on_host(const std::vector<int64_t>& counts) {
+  return at::tensor(counts, at::TensorOptions(at::kLong).device(at::kCPU));
+}
+
+}  // namespace
+
+// The choice of a first run is the second one's too, and counts once.
+ExpertFeedForward::Chosen ExpertFeedForward::choose(const at::Tensor& x_ND,
+                                                    Products& products) const {
+  Chosen chosen;
+  const auto count = static_cast<int64_t>(experts.size());
+  const auto make = [&]() -> Tensors {
+    const Routing routing = router(x_ND);
+    chosen.weights_Nk = routing.weights_Nk;
+    Placement placed = place_by_expert(routing.ids_Nk, count);
+    counts.resize(experts.size());
+    for (size_t e = 0; e < experts.size(); ++e) counts[e] += placed.counts[e];
+    return {routing.ids_Nk, placed.slot_Nk, placed.token_R, on_host(placed.counts)};
+  };
+  const Tensors kept = products.chosen(4, make);
+  chosen.ids_Nk = kept[0];
+  chosen.placed = {kept[1], kept[2], {}};
+  const auto* first = kept[3].const_data_ptr<int64_t>();
+  chosen.placed.counts.assign(first, first + count);
+  if (!chosen.weights_Nk.defined()) chosen.weights_Nk = router(x_ND, chosen.ids_Nk).weights_Nk;
+  return chosen;
+}
+
+at::Tensor ExpertFeedForward::shared_product(const at::Tensor& x_ND, bool keeps_gate, bool unread,
+                                             Products& products) const {
+  at::Tensor share_N;
+  if (shared_weigher) share_N = (*shared_weigher)(x_ND).sigmoid().squeeze(1);
+  return passed(*shared, x_ND, share_N, activation, keeps_gate, unread, products);
+}
+
+at::Tensor ExpertFeedForward::product(const at::Tensor& x_BTD, bool keeps_gate, bool leaves,
+                                      Products& products) const {
+  const at::Tensor x_ND = x_BTD.reshape({-1, x_BTD.size(-1)});
+  const bool unread = leaves && products.again();
+  const Chosen chosen = choose(x_ND, products);
+  const Tensors rows = dispatch(narrowed(x_ND), chosen.placed);
+  const Tensors weights = deal(chosen.weights_Nk, chosen.placed);
+  Tensors out;
+  for (size_t e = 0; e < experts.size(); ++e) {
+    out.push_back(
+        passed(experts[e], rows[e], weights[e], activation, keeps_gate, unread, products));
+  }
+  at::Tensor added_ND;
+  if (shared) added_ND = shared_product(x_ND, keeps_gate, unread, products);
+  return combine(out, chosen.placed, added_ND, unread).view_as(x_BTD);
+}
+
+std::vector<Linear*> ExpertFeedForward::linears() {
+  std::vector<Linear*> all = {&router.gate};
+  const auto add = [&all](Expert& expert) {
+    all.insert(all.end(), {&expert.gate_proj, &expert.up_proj, &expert.down_proj});
+  };
+  for (Expert& expert : experts) add(expert);
+  if (shared) add(*shared);
+  if (shared_weigher) all.push_back(&*shared_weigher);
+  return all;
+}
+
+}  // namespace am::nn

@@ -1,0 +1,54 @@
+// A layer's feed-forward of experts: each token passes some of them, and those that are shared.
+//
+//   out_t = sum over j of weight_tj * expert_j(x_t) + share_t * shared(x_t)
+//
+// Backward needs of the experts' part: x as it was dispatched, gate and up, the weights, and the
+// choice (dispatch.h). Each expert's weights have a gradient, zeros where no token took it, so that
+// all ranks reduce the same. Legend: N tokens, D hidden, k experts a token, R = N k rows.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "am/nn/checkpoint.h"
+#include "am/nn/experts/dispatch.h"
+#include "am/nn/experts/router.h"
+#include "am/nn/layers.h"
+
+namespace am::nn {
+
+struct Expert {
+  Linear gate_proj, up_proj, down_proj;
+};
+
+struct ExpertFeedForward {
+  Router router;
+  std::vector<Expert> experts;
+  std::optional<Expert> shared;
+  std::optional<Linear> shared_weigher;  // its sigmoid is the share
+  model::Activation activation = model::Activation::kSilu;
+  // How many tokens took each expert since somebody emptied it; a segment's second run adds none.
+  mutable std::vector<int64_t> counts = {};
+
+  // x_BTD -> BTD. `leaves`: the segment ends with this product.
+  at::Tensor product(const at::Tensor& x_BTD, bool keeps_gate, bool leaves,
+                     Products& products) const;
+
+  // All that it has.
+  std::vector<Linear*> linears();
+
+ private:
+  struct Chosen {
+    at::Tensor ids_Nk;
+    at::Tensor weights_Nk;
+    Placement placed;
+  };
+  Chosen choose(const at::Tensor& x_ND, Products& products) const;
+  at::Tensor shared_product(const at::Tensor& x_ND, bool keeps_gate, bool unread,
+                            Products& products) const;
+};
+
+}  // namespace am::nn

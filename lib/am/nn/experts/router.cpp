@@ -1,0 +1,128 @@
+#include "am/nn/experts/router.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <optional>
+#include <tuple>
+
+#include "am/base/error.h"
+#include "am/nn/autocast.h"
+#include "am/nn/fused/product.h"
+#include "am/nn/fused/tensors.h"
+
+namespace am::nn {
+
+namespace {
+
+using model::RouterSpec;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+at::Tensor scores_of(const at::Tensor& logits_NE, RouterSpec::Score score) {
+  switch (score) {
+    case RouterSpec::Score::kSoftmax:
+      return logits_NE.softmax(-1);
+    case RouterSpec::Score::kSigmoid:
+      return logits_NE.sigmoid();
+    case RouterSpec::Score::kSoftmaxOfTaken:
+      break;
+  }
+  return logits_NE;
+}
+
+at::Tensor of_logits(const at::Tensor& of_scores, const at::Tensor& scores,
+                     RouterSpec::Score score) {
+  switch (score) {
+    case RouterSpec::Score::kSoftmax:
+      return at::_softmax_backward_data(of_scores, scores, -1, scores.scalar_type());
+    case RouterSpec::Score::kSigmoid:
+      return at::sigmoid_backward(of_scores, scores);
+    case RouterSpec::Score::kSoftmaxOfTaken:
+      break;
+  }
+  return of_scores;
+}
+
+at::Tensor weights_of(const at::Tensor& taken_Nk, const RouterSpec& spec) {
+  at::Tensor weights_Nk = taken_Nk;
+  if (spec.score == RouterSpec::Score::kSoftmaxOfTaken) {
+    weights_Nk = taken_Nk.softmax(-1);
+  } else if (spec.normalise) {
+    weights_Nk = taken_Nk / (taken_Nk.sum(-1, /*keepdim=*/true) + spec.normalise_eps);
+  }
+  return spec.scale == 1.0 ? weights_Nk : weights_Nk * spec.scale;
+}
+
+at::Tensor of_taken(const at::Tensor& gradient_Nk, const at::Tensor& taken_Nk,
+                    const RouterSpec& spec) {
+  const at::Tensor of_Nk = spec.scale == 1.0 ? gradient_Nk : gradient_Nk * spec.scale;
+  if (spec.score == RouterSpec::Score::kSoftmaxOfTaken) {
+    const at::Tensor weights_Nk = taken_Nk.softmax(-1);
+    return at::_softmax_backward_data(of_Nk, weights_Nk, -1, weights_Nk.scalar_type());
+  }
+  if (!spec.normalise) return of_Nk;
+  const at::Tensor sum_N1 = taken_Nk.sum(-1, /*keepdim=*/true) + spec.normalise_eps;
+  return (of_Nk - (of_Nk * taken_Nk).sum(-1, /*keepdim=*/true) / sum_N1) / sum_N1;
+}
+
+// Keeps x as it came, the scores and the choice; not the wide copies of x and the weight.
+struct Route : torch::autograd::Function<Route> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x_ND,
+                            const at::Tensor& weight_ED, const std::optional<at::Tensor>& bias_E,
+                            const RouterSpec* spec, at::Tensor* ids_Nk) {
+    const AutocastScope wide_scope({x_ND.device().type(), std::nullopt});
+    const at::ScalarType wide = fused::wide_dtype(x_ND.scalar_type());
+    at::Tensor logits_NE = fused::product(x_ND.to(wide), weight_ED.to(wide).t());
+    if (bias_E) logits_NE.add_(*bias_E);
+    const at::Tensor scores_NE = scores_of(logits_NE, spec->score);
+    if (!ids_Nk->defined()) *ids_Nk = std::get<1>(scores_NE.topk(spec->taken, -1));
+    context->save_for_backward(
+        {weight_ED.requires_grad() ? x_ND : at::Tensor(), weight_ED, scores_NE, *ids_Nk});
+    context->saved_data["biased"] = bias_E.has_value();
+    context->saved_data["dtype"] = x_ND.scalar_type();
+    context->saved_data["score"] = static_cast<int64_t>(spec->score);
+    context->saved_data["normalise"] = spec->normalise;
+    context->saved_data["normalise_eps"] = spec->normalise_eps;
+    context->saved_data["scale"] = spec->scale;
+    return weights_of(scores_NE.gather(-1, *ids_Nk), *spec);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const AutocastScope wide_scope({gradients[0].device().type(), std::nullopt});
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor &x_ND = saved[0], &weight_ED = saved[1], &scores_NE = saved[2];
+    auto& data = context->saved_data;
+    RouterSpec spec;
+    spec.score = static_cast<RouterSpec::Score>(data["score"].toInt());
+    spec.normalise = data["normalise"].toBool();
+    spec.normalise_eps = data["normalise_eps"].toDouble();
+    spec.scale = data["scale"].toDouble();
+    const at::Tensor of_taken_Nk = of_taken(gradients[0], scores_NE.gather(-1, saved[3]), spec);
+    const at::Tensor of_scores_NE = at::zeros_like(scores_NE).scatter_(-1, saved[3], of_taken_Nk);
+    const at::Tensor of_NE = of_logits(of_scores_NE, scores_NE, spec.score);
+    const at::ScalarType wide = scores_NE.scalar_type();
+    variable_list of(5);
+    if (context->needs_input_grad(0)) {
+      of[0] = fused::product(of_NE, weight_ED.to(wide)).to(data["dtype"].toScalarType());
+    }
+    if (context->needs_input_grad(1)) {
+      of[1] = fused::product(of_NE.t(), x_ND.to(wide)).to(weight_ED.scalar_type());
+    }
+    if (data["biased"].toBool()) of[2] = of_NE.sum(0).to(weight_ED.scalar_type());
+    return of;
+  }
+};
+
+}  // namespace
+
+Routing Router::operator()(const at::Tensor& x_ND, const at::Tensor& known_ids_Nk) const {
+  AM_ASSERT(spec.groups == 1, "experts are chosen among all of them");
+  std::optional<at::Tensor> bias;
+  if (gate.bias) bias = gate.bias->value;
+  Routing routing{known_ids_Nk, {}};
+  routing.weights_Nk = Route::apply(x_ND, gate.weight->value, bias, &spec, &routing.ids_Nk);
+  return routing;
+}
+
+}  // namespace am::nn

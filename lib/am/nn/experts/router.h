@@ -1,0 +1,29 @@
+// Which experts each token takes, and with what weights.
+//
+// Logits, scores and weights are float32 whatever the computation's dtype (float64 for float64):
+// in bfloat16 two experts' scores are often equal, and the choice between them arbitrary.
+// Legend: N tokens, D hidden, E experts, k of them taken by each token.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "am/model/spec.h"
+#include "am/nn/layers.h"
+
+namespace am::nn {
+
+struct Routing {
+  at::Tensor ids_Nk;      // int64, the best score first
+  at::Tensor weights_Nk;  // float32 or float64
+};
+
+struct Router {
+  Linear gate;  // its weight is [E, D]
+  model::RouterSpec spec;
+
+  // Without `known_ids` it chooses. With them, a choice that was made before, it weighs those:
+  // a second run of a checkpointed layer must not choose again.
+  Routing operator()(const at::Tensor& x_ND, const at::Tensor& known_ids_Nk = {}) const;
+};
+
+}  // namespace am::nn

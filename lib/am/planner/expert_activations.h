@@ -1,0 +1,22 @@
+// What a feed-forward of experts (nn/experts/) keeps until its backward, beside gate and up.
+//
+// Legend: N tokens of one micro-batch on this rank, D hidden, E experts, k of them taken by each
+// token; c, p bytes of the compute dtype and of the dtype of matrix products.
+#pragma once
+
+#include "am/planner/activations.h"
+#include "am/planner/local_layer.h"
+
+namespace am::planner {
+
+struct ExpertBytes {
+  double input = 0.0;    // what the router, shared experts and what weighs those multiply
+  double routing = 0.0;  // the choice: of each of N k rows its expert, its place and its token
+  double routed = 0.0;   // N k rows of D, and what weighs them
+};
+
+// Of a layer with a router. Its experts' outputs are not kept: the gradients of their weights come
+// without them (nn/experts/weighed_down.h).
+ExpertBytes expert_bytes(const ActivationContext& context, const LocalLayer& layer, double hidden);
+
+}  // namespace am::planner
