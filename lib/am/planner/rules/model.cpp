@@ -96,7 +96,8 @@ constexpr std::array<Rule, 13> kRules = {{
          "attention or other norms, so the config is refused and the key named; likewise a "
          "hidden_act other than silu, and types known to differ without a key.\n\n"
          "am-run computes llama, mistral, qwen2, qwen3, gemma, gemma2, gemma3_text, olmo2, "
-         "smollm3, phi, phi3, gpt2 and falcon; it refuses the others with runtime.unsupported. A "
+         "smollm3, phi, phi3, gpt2, falcon, mixtral, qwen2_moe and qwen3_moe; it refuses the "
+         "others with runtime.unsupported. A "
          "new family is one file in lib/am/model/families.",
      .check = nullptr},
     {.id = "model.text_part",

@@ -12,7 +12,8 @@ constexpr std::array<Rule, 3> kRules = {{
      .explain = "am-plan checks, draws and measures every plan of the schema. am-run refuses those "
                 "that it cannot run, at the key that asks for it and before any rank starts. Of "
                 "models it runs llama, mistral, qwen2, qwen3, gemma, gemma2, gemma3_text, olmo2, "
-                "smollm3, phi, phi3, gpt2 and falcon, with a rotary embedding of type default, "
+                "smollm3, phi, phi3, gpt2, falcon, mixtral, qwen2_moe and qwen3_moe, with a rotary "
+                "embedding of type default, "
                 "linear, llama3, yarn or longrope, and SiLU or GELU.\n\nThe help line names a "
                 "value that runs.",
      .check = nullptr},
