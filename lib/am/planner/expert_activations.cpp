@@ -35,4 +35,30 @@ ExpertBytes expert_bytes(const ActivationContext& context, const LocalLayer& lay
   return bytes;
 }
 
+BackwardBytes expert_backward(const ActivationContext& context, const LocalLayer& layer,
+                              double hidden) {
+  const model::RouterSpec& router = *layer.spec().router;
+  const double p = context.product_bytes;
+  const double rows = context.tokens * as_double(router.taken);
+  const double of_one = rows / as_double(router.experts);
+  const double width = layer[Role::kExpertDown].in;
+  const double shared = layer[Role::kSharedDown].in;
+  const double of_rows = rows * hidden * p;
+  // The two factors of the down projection's gradients, then those of gate and up beside one.
+  const auto inside = [&](double count, double wide, bool trains) {
+    const double copy = trains ? transposed_copy(context, count / context.tokens * hidden) : 0.0;
+    return 2.0 * count * wide * p + std::max(count * wide * p, copy);
+  };
+  const double of_output = hidden_bytes(context, hidden);
+  const bool shares = shared > 0.0;
+  const double in_shared = inside(context.tokens, shared, layer[Role::kSharedDown].trains);
+  const double in_expert = inside(of_one, width, layer[Role::kExpertDown].trains);
+  // After shared experts their factors are gone, and a gradient of their input is there.
+  const double after_shared = shares ? of_output - 2.0 * context.tokens * shared * p : 0.0;
+  // Of an expert that is done, its rows' gradients are there and its factors are gone.
+  const double of_others = std::max(0.0, (rows - of_one) * (hidden - 2.0 * width) * p);
+  const double all = of_output + of_rows;
+  return {all + (shares ? in_shared : in_expert), all + after_shared + in_expert + of_others};
+}
+
 }  // namespace am::planner
