@@ -62,6 +62,10 @@ std::string StepLine::format(const StepMetrics& metrics) {
           exponent_text(metrics.lr), " | ", format_duration(metrics.step_seconds), " | ",
           short_rate(metrics.tokens_per_second), " tok/s (",
           short_rate(metrics.tokens_per_second_per_rank), "/rank)");
+  if (metrics.expert_load) {
+    line += cat(" | experts ", format_fixed(metrics.expert_load->idlest, 2), "-",
+                format_fixed(metrics.expert_load->busiest, 2), "x");
+  }
   if (metrics.mfu) line += cat(" | ", format_fixed(100.0 * *metrics.mfu, 1), "% mfu");
   if (metrics.peak_memory_bytes > 0) {
     line += cat(" | mem ", format_bytes(metrics.peak_memory_bytes));

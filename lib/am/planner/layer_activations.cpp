@@ -223,7 +223,9 @@ double LayerActivations::recomputed() const {
 // projection's backward on its own, so that its weight's gradient is packed by then. Under sequence
 // parallelism that projection reads its output's gradient gathered.
 BackwardBytes LayerActivations::backward() const {
-  if (layer_.spec().router.has_value()) return expert_backward(context_, layer_, hidden_);
+  if (layer_.spec().router.has_value()) {
+    return expert_backward(context_, layer_, hidden_, mode_ == ActivationCheckpointing::kSelective);
+  }
   const WideWidths w = wide_widths(layer_);
   const double hidden = hidden_bytes(context_, hidden_);
   const double gathered = context_.sequence_parts > 1.0 ? hidden * context_.sequence_parts : 0.0;

@@ -112,8 +112,10 @@ std::vector<Limit> limits_of_model(const model::ModelConfig& config) {
                  cat("types that run: ", listed(kRopeTypes)));
     }
   }
-  const bool experts = std::any_of(spec.kinds.begin(), spec.kinds.end(),
-                                   [](const auto& kind) { return kind.router.has_value(); });
+  // nn/experts/router.h chooses among all experts, by the scores alone.
+  const bool experts = std::any_of(spec.kinds.begin(), spec.kinds.end(), [](const auto& kind) {
+    return kind.router.has_value() && kind.attention.latent;
+  });
   if (experts) {
     limits.add("model_type", cat("experts of model_type \"", config.model_type, "\""), families);
   }
