@@ -57,6 +57,17 @@ TEST_CASE("a metrics line has the keys of the interface in order") {
   CHECK(json["loss"].get<double>() == 5.0 / 3.0);
 }
 
+TEST_CASE("the load of experts is that of the layer where it is worst") {
+  const std::vector<double> counts = {4, 4, 4, 4, 0, 0, 0, 0, 1, 6, 5, 4};
+  CHECK(expert_load(counts, 4) == ExpertLoad{1.5, 0.25});
+  CHECK(expert_load({}, 4) == ExpertLoad{1.0, 1.0});
+  StepMetrics metrics = sample(1);
+  metrics.expert_load = expert_load(counts, 4);
+  const Json load = Json::parse(to_json_line(metrics))["expert_load"];
+  CHECK(load["max_over_mean"] == 1.5);
+  CHECK(load["min_over_mean"] == 0.25);
+}
+
 TEST_CASE("values that are not finite are null") {
   StepMetrics metrics = sample(1);
   metrics.loss = std::numeric_limits<double>::quiet_NaN();
@@ -76,6 +87,7 @@ TEST_CASE("what is written reads back to the last bit") {
     StepMetrics bad = sample(2);
     bad.loss = std::numeric_limits<double>::quiet_NaN();
     bad.mfu.reset();
+    bad.expert_load = ExpertLoad{1.25, 0.5};
     sink.write(bad);
     StepMetrics validated = sample(3);
     validated.validation_loss = 1.0 / 3.0;
@@ -92,6 +104,7 @@ TEST_CASE("what is written reads back to the last bit") {
   CHECK(std::isnan(read[3].validation_loss.value()));
   CHECK(std::isnan(read[1].loss));
   CHECK_FALSE(read[1].mfu);
+  CHECK(read[1].expert_load == ExpertLoad{1.25, 0.5});
 }
 
 TEST_CASE("a line is there as soon as it is written") {

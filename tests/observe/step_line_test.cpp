@@ -61,6 +61,13 @@ TEST_CASE("nan prints as nan, whatever its sign") {
   CHECK_THAT(line.format(metrics), Catch::Contains("| loss nan | norm inf |"));
 }
 
+TEST_CASE("a step line says how evenly experts are taken") {
+  StepLine line(1);
+  StepMetrics metrics = sample(1, 1.0);
+  metrics.expert_load = ExpertLoad{1.834, 0.42};
+  CHECK_THAT(line.format(metrics), Catch::Contains(" | experts 0.42-1.83x"));
+}
+
 TEST_CASE("the time left: first step out, bias corrected, newest counts most") {
   TimeLeft left;
   CHECK_FALSE(left.step_seconds());

@@ -39,6 +39,20 @@ std::vector<test::LayoutCase> float32_layouts() {
   };
 }
 
+// `taken`: how many tokens took each expert, layer after layer.
+void check_choice(const std::vector<int64_t>& taken, const model::DecoderSpec& spec,
+                  const checkpoint::TensorSource& reference) {
+  std::vector<int64_t> wanted;
+  for (int64_t layer = 0; layer < static_cast<int64_t>(spec.kind_of_layer.size()); ++layer) {
+    if (!spec.layer(layer).router) continue;
+    const at::Tensor ids = reference.read_all(cat("experts.", layer)).view(-1);
+    for (int64_t e = 0; e < spec.layer(layer).router->experts; ++e) {
+      wanted.push_back(ids.eq(e).sum().item<int64_t>());
+    }
+  }
+  CHECK(taken == wanted);
+}
+
 // Every data-parallel rank computes the whole batch here, so gradients come out dp times too large.
 void compare(const test::LayoutCase& layout, const std::string& family) {
   const config::Plan plan = test::parse(plan_text(family, layout));
@@ -58,6 +72,7 @@ void compare(const test::LayoutCase& layout, const std::string& family) {
     rank.model->data_parallel().finish_backward();
 
     const at::Tensor full_logits = rank.model->full_logits(logits);
+    const std::vector<int64_t> taken = rank.model->take_expert_counts();
     std::vector<std::pair<std::string, double>> differences;
     differences.emplace_back("logits",
                              test::relative_difference(full_logits, reference->read_all("logits")));
@@ -73,6 +88,7 @@ void compare(const test::LayoutCase& layout, const std::string& family) {
               test::relative_difference(gradient, reference->read_all("grad." + owned.name)));
         });
     const std::lock_guard lock(mutex);
+    check_choice(taken, rank.layout.inventory.spec, *reference);
     for (const auto& [name, difference] : differences) {
       INFO(family << ", " << layout.name << ", rank " << world.rank() << ": " << name);
       CHECK(difference < kFloat32Tolerance);

@@ -1,5 +1,7 @@
 #include "support/step_traffic.h"
 
+#include <algorithm>
+
 #include "am/base/text.h"
 #include "am/config/batch.h"
 #include "am/planner/memory.h"
@@ -102,7 +104,12 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
     if (ignored > 0) send("all_reduce dp_cp", ignored, reductions);
   }
   const int64_t ranks = layout.mesh.world_size();
-  if (ranks > 1) send("all_reduce world", 8 * (4 + ranks), 1);
+  int64_t counts = 0;  // of the tokens that each expert had
+  if (config.moe) {
+    const auto& layers = config.moe->layers;
+    counts = config.moe->experts * std::count(layers.begin(), layers.end(), true);
+  }
+  if (ranks > 1) send("all_reduce world", 8 * (4 + ranks + counts), 1);
   return traffic;
 }
 

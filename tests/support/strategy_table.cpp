@@ -61,6 +61,11 @@ Combination tied(Combination combination) {
   return combination;
 }
 
+Combination experts(Combination combination) {
+  combination.model = "table_experts";
+  return combination;
+}
+
 // The embedding, the first layer, and a part of the last one.
 Combination frozen(Combination combination) {
   combination.frozen = "[\"model.embed_tokens.*\", \"model.layers.0.*\", \"model.layers.1.mlp.*\"]";
@@ -264,6 +269,17 @@ std::vector<Combination> combinations() {
       frozen(fsdp2("fsdp2, frozen, prefetch, checkpointing", 3, prefetch + full)),
       accumulating(frozen(fsdp2("fsdp2, frozen, bf16, accumulation", 2, bf16))),
       tied(frozen(fsdp2("fsdp2, tied, frozen, selective checkpointing", 2, selective))),
+      experts(fsdp2("fsdp2, experts", 2)),
+      experts(fsdp2("fsdp2, experts, uneven, checkpointing full", 3, full)),
+      experts(fsdp2("fsdp2, experts, checkpointing selective", 2, selective)),
+      accumulating(experts(fsdp2("fsdp2, experts, checkpointing mlp, accumulation", 2,
+                                 "activation_checkpointing = \"mlp\"\n"))),
+      experts(fsdp2("fsdp2, experts, bf16", 2, bf16)),
+      experts(fsdp2("fsdp2, experts, autocast", 2, "autocast_dtype = \"bfloat16\"\n")),
+      frozen(experts(fsdp2("fsdp2, experts, frozen", 2))),
+      experts(hsdp("hsdp 2 x 2, experts, prefetch", prefetch)),
+      experts(megatron("megatron_fsdp optim_grads_params, experts", 2, 3)),
+      experts(ddp("ddp, experts", 2)),
       hsdp("hsdp 2 x 2"),
       tied(hsdp("hsdp 2 x 2, tied, checkpointing", full)),
       accumulating(hsdp("hsdp 2 x 2, accumulation, deferred")),

@@ -123,13 +123,14 @@ TEST_CASE("am-plan's peak is a dry run's, whatever keys are crossed") {
       std::string("name = \"ddp\"\n"));
   const bool fsdp2 = strategy.find("fsdp2") == 8;
   if (!checkpointing.empty() && (checkpointing == "true") == fsdp2) return;
-  const std::string model = GENERATE("table_large", "table_tied_large");
+  const std::string model = GENERATE("table_large", "table_tied_large", "table_experts_large");
   std::string keys = strategy;
   std::string tp;
   if (const size_t at = keys.find("tp_size = 2\n"); at != std::string::npos) {
     keys.erase(at, 12);
     tp = "tp_size = 2\n";
   }
+  if (!tp.empty() && model == "table_experts_large") return;  // am-run refuses it
   if (!checkpointing.empty()) keys += cat("activation_checkpointing = ", checkpointing, "\n");
   const config::Plan plan = test::parse(
       cat("[model]\npath = \"", model, "\"\n[train]\nseq_len = 256\nmicro_batch_size = 4\n",
@@ -143,7 +144,7 @@ TEST_CASE("am-plan's peak is a dry run's, whatever keys are crossed") {
     const auto planned = static_cast<double>(
         planner::estimate_memory(plan, *config, layout, rank).components.total());
     const auto dry = static_cast<double>(dry_step(plan, 4, rank).peak.total());
-    CHECK(std::abs(planned / dry - 1.0) <= 0.02);
+    CHECK(planned / dry == Approx(1.0).margin(0.02));
   }
 }
 

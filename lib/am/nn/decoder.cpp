@@ -93,6 +93,17 @@ void Decoder::bind_units(const std::vector<model::Unit>& units, bool tied) {
   unit_uses_.push_back({tied ? embedding : unit_of(model::UnitKind::kHead)});
 }
 
+std::vector<int64_t> Decoder::take_expert_counts() {
+  std::vector<int64_t> counts;
+  for (DecoderLayer& layer : layers_) {
+    if (!layer.experts) continue;
+    std::vector<int64_t> of_layer = std::exchange(layer.experts->counts, {});
+    of_layer.resize(layer.experts->experts.size());
+    counts.insert(counts.end(), of_layer.begin(), of_layer.end());
+  }
+  return counts;
+}
+
 at::Tensor Decoder::enter(size_t use, at::Tensor x) const {
   if (hooks_ != nullptr) hooks_->before_unit(use, {&x, 1});
   return x;

@@ -58,6 +58,9 @@ class Decoder {
   const std::map<std::string, Linear*, std::less<>>& linears() { return linears_; }
   Embedding& embedding() { return embed_tokens_; }
   Linear& head() { return lm_head_; }
+  // How many tokens took each expert, layer after layer of those that have experts, in all forward
+  // passes since the last call. Empty: the model has none.
+  std::vector<int64_t> take_expert_counts();
   void set_hooks(UnitHooks* hooks) { hooks_ = hooks; }
   // The units in the order in which the forward pass uses them.
   const std::vector<UnitUse>& unit_uses() const { return unit_uses_; }

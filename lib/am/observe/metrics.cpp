@@ -1,6 +1,8 @@
 #include "am/observe/metrics.h"
 
+#include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "am/base/error.h"
 #include "am/base/file.h"
@@ -25,6 +27,10 @@ Json to_json(const StepMetrics& metrics) {
                {"peak_memory_bytes", metrics.peak_memory_bytes},
                {"mfu", nullptr}};
   if (metrics.mfu) json["mfu"] = *metrics.mfu;
+  if (metrics.expert_load) {
+    json["expert_load"] = {{"max_over_mean", metrics.expert_load->busiest},
+                           {"min_over_mean", metrics.expert_load->idlest}};
+  }
   if (metrics.loss_scale) json["loss_scale"] = *metrics.loss_scale;
   if (metrics.loss_scale || metrics.skipped_steps > 0) {
     json["skipped_steps"] = metrics.skipped_steps;
@@ -49,6 +55,11 @@ StepMetrics from_json(const Json& json) {
   metrics.tokens_per_second_per_rank = number("tokens_per_second_per_rank");
   metrics.peak_memory_bytes = json.at("peak_memory_bytes").get<int64_t>();
   if (!json.at("mfu").is_null()) metrics.mfu = json.at("mfu").get<double>();
+  if (json.contains("expert_load")) {
+    const Json& load = json["expert_load"];
+    metrics.expert_load = {load.at("max_over_mean").get<double>(),
+                           load.at("min_over_mean").get<double>()};
+  }
   if (json.contains("loss_scale")) metrics.loss_scale = json["loss_scale"].get<double>();
   if (json.contains("validation_loss")) metrics.validation_loss = number("validation_loss");
   if (json.contains("skipped_steps")) metrics.skipped_steps = json["skipped_steps"].get<int64_t>();
@@ -56,6 +67,19 @@ StepMetrics from_json(const Json& json) {
 }
 
 }  // namespace
+
+ExpertLoad expert_load(std::span<const double> counts, size_t experts) {
+  ExpertLoad load;
+  for (size_t first = 0; first + experts <= counts.size(); first += experts) {
+    const std::span<const double> layer = counts.subspan(first, experts);
+    const double sum = std::accumulate(layer.begin(), layer.end(), 0.0);
+    if (sum == 0.0) continue;
+    const auto [least, most] = std::minmax_element(layer.begin(), layer.end());
+    load.busiest = std::max(load.busiest, *most * static_cast<double>(experts) / sum);
+    load.idlest = std::min(load.idlest, *least * static_cast<double>(experts) / sum);
+  }
+  return load;
+}
 
 void fill_rates(StepMetrics& metrics, int64_t world_size) {
   metrics.tokens_per_second =

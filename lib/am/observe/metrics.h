@@ -9,11 +9,23 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace am::observe {
+
+// Tokens of the busiest and of the idlest expert of any layer, over what each would have if they
+// were dealt evenly: both 1 at best.
+struct ExpertLoad {
+  double busiest = 1.0;
+  double idlest = 1.0;
+
+  bool operator==(const ExpertLoad&) const = default;
+};
+// From how many tokens took each expert, `experts` of each layer.
+ExpertLoad expert_load(std::span<const double> counts, size_t experts);
 
 // One line of metrics.jsonl. A value that is not finite is null in the file and NaN when read back.
 struct StepMetrics {
@@ -29,6 +41,7 @@ struct StepMetrics {
   std::optional<double> loss_scale;         // of this step; float16 alone has one
   int64_t skipped_steps = 0;                // so far, this one included
   std::optional<double> validation_loss;    // after this step; the steps of validation have one
+  std::optional<ExpertLoad> expert_load;    // of the global batch; models with experts have it
   std::optional<double> mfu;                // 0 to 1; null where the device's peak is unknown
 
   bool operator==(const StepMetrics&) const = default;

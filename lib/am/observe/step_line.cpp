@@ -66,6 +66,10 @@ std::string StepLine::format(const StepMetrics& metrics) {
     line += cat(" | validation loss ",
                 number_or_nan(*metrics.validation_loss, format_fixed(*metrics.validation_loss, 4)));
   }
+  if (metrics.expert_load) {
+    line += cat(" | experts ", format_fixed(metrics.expert_load->idlest, 2), "-",
+                format_fixed(metrics.expert_load->busiest, 2), "x");
+  }
   if (metrics.mfu) line += cat(" | ", format_fixed(100.0 * *metrics.mfu, 1), "% mfu");
   if (metrics.peak_memory_bytes > 0) {
     line += cat(" | mem ", format_bytes(metrics.peak_memory_bytes));

@@ -46,6 +46,8 @@ class ParallelModel {
   at::Tensor loss_sum(const at::Tensor& logits_BTv, const at::Tensor& labels_BT) const;
   // Logits of the whole vocabulary, on every tp rank; no gradient.
   at::Tensor full_logits(const at::Tensor& logits_BTv) const;
+  // Of this rank's tokens: see nn::Decoder.
+  std::vector<int64_t> take_expert_counts() { return decoder_.take_expert_counts(); }
   const mesh::Extent& vocabulary_slice() const { return vocabulary_slice_; }
 
   DataParallel& data_parallel() { return *data_parallel_; }

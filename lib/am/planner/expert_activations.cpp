@@ -35,4 +35,39 @@ ExpertBytes expert_bytes(const ActivationContext& context, const LocalLayer& lay
   return bytes;
 }
 
+BackwardBytes expert_backward(const ActivationContext& context, const LocalLayer& layer,
+                              double hidden, bool keeps_gate) {
+  const model::RouterSpec& router = *layer.spec().router;
+  const double p = context.product_bytes;
+  const double rows = context.tokens * as_double(router.taken);
+  const double of_one = rows / as_double(router.experts);
+  const double width = layer[Role::kExpertDown].in;
+  const double shared = layer[Role::kSharedDown].in;
+  const double of_rows = rows * hidden * p;
+  // What is left of gate and up, in elements of one of them, where their gradients are.
+  const double left = keeps_gate ? 1.0 : 0.0;
+  // Of `count` rows: both factors of the down projection's gradient, then the gradients of gate and
+  // up beside one of them.
+  const auto in_down = [&](double count, double wide, bool trains) {
+    const double copy = trains ? transposed_copy(context, count / context.tokens * hidden) : 0.0;
+    return 2.0 * count * wide * p + std::max(count * wide * p, copy);
+  };
+  // The up projection's: that of its input.
+  const auto in_up = [&](double count, double wide, bool trains) {
+    const double copy = trains ? transposed_copy(context, count / context.tokens * wide) : 0.0;
+    return count * (hidden + left * wide) * p + copy;
+  };
+  const double all = hidden_bytes(context, hidden) + of_rows;
+  const double in_expert = std::max(in_down(of_one, width, layer[Role::kExpertDown].trains),
+                                    in_up(of_one, width, layer[Role::kExpertUp].trains));
+  // Of an expert that is done, its rows' gradients are there and its factors are gone.
+  const double of_others = std::max(0.0, (rows - of_one) * (hidden - (2.0 - left) * width) * p);
+  if (shared == 0.0) return {all + in_expert, all + in_expert + of_others};
+  const double after_shared =
+      hidden_bytes(context, hidden) - (2.0 - left) * context.tokens * shared * p;
+  return {all + in_down(context.tokens, shared, layer[Role::kSharedDown].trains),
+          all + std::max(in_up(context.tokens, shared, layer[Role::kSharedUp].trains),
+                         after_shared + in_expert + of_others)};
+}
+
 }  // namespace am::planner

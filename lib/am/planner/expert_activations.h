@@ -19,4 +19,11 @@ struct ExpertBytes {
 // without them (nn/experts/weighed_down.h).
 ExpertBytes expert_bytes(const ActivationContext& context, const LocalLayer& layer, double hidden);
 
+// Gradients of its backward, where tokens take the experts evenly. Those of all rows are there from
+// the sum's backward on; then shared experts come, and the experts one after the other, each with
+// the gradients of its activation and of both factors, in the place of the factors of those before.
+// `keeps_gate`: a checkpointed layer holds all that it kept of gates until its backward is over.
+BackwardBytes expert_backward(const ActivationContext& context, const LocalLayer& layer,
+                              double hidden, bool keeps_gate);
+
 }  // namespace am::planner

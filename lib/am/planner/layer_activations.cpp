@@ -223,13 +223,14 @@ double LayerActivations::recomputed() const {
 // projection's backward on its own, so that its weight's gradient is packed by then. Under sequence
 // parallelism that projection reads its output's gradient gathered.
 BackwardBytes LayerActivations::backward() const {
+  if (layer_.spec().router.has_value()) {
+    return expert_backward(context_, layer_, hidden_, mode_ == ActivationCheckpointing::kSelective);
+  }
   const WideWidths w = wide_widths(layer_);
   const double hidden = hidden_bytes(context_, hidden_);
   const double gathered = context_.sequence_parts > 1.0 ? hidden * context_.sequence_parts : 0.0;
   const double wide = context_.tokens * (w.gate + w.up + w.down_in) * context_.product_bytes;
-  const bool trains = layer_[Role::kDown].trains || layer_[Role::kSharedDown].trains ||
-                      layer_[Role::kExpertDown].trains;
-  const double copy = trains ? transposed_copy(context_, w.down_in) : 0.0;
+  const double copy = layer_[Role::kDown].trains ? transposed_copy(context_, w.down_in) : 0.0;
   return {hidden + gathered + wide, 2.0 * hidden + copy, mode_ != ActivationCheckpointing::kOff};
 }
 

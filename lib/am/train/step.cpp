@@ -44,6 +44,7 @@ at::Tensor Step::run(MicroBatch batch, double loss_scale, bool last) {
 
 StepNumbers Step::backward(BatchSource& batches, int64_t step, double loss_scale) {
   model_.data_parallel().zero_grad();
+  model_.take_expert_counts();  // others ran the model too
   const auto doubles = at::TensorOptions(at::kDouble).device(model_.mesh().device());
   const at::Tensor loss_sum = at::zeros({1}, doubles);
   for (int64_t m = 0; m < sizes_.micro_batches; ++m) {
@@ -52,16 +53,20 @@ StepNumbers Step::backward(BatchSource& batches, int64_t step, double loss_scale
   return share(loss_sum);
 }
 
-// One sum over all ranks. A maximum comes out of it too: the rank's peak stands in a place of its
-// own (8 bytes a rank: 128 KiB on 16,384), which on trees costs less than a second message.
+// One sum over all ranks, the counts of experts' tokens with it. A maximum comes out of it too: the
+// rank's peak stands in a place of its own (8 bytes a rank: 128 KiB on 16,384), which on trees
+// costs less than a second message.
 StepNumbers Step::share(const at::Tensor& own_loss_sum) {
   const runtime::DeviceMesh& mesh = model_.mesh();
   const StepReport mine = observer_.report();
-  at::Tensor message = at::zeros({kPeaks + mesh.layout().world_size()}, at::kDouble);
+  const std::vector<int64_t> taken = model_.take_expert_counts();
+  const int64_t counts = kPeaks + mesh.layout().world_size();
+  at::Tensor message = at::zeros({counts + static_cast<int64_t>(taken.size())}, at::kDouble);
   auto* values = message.mutable_data_ptr<double>();
   values[kStop] = mine.stop ? 1.0 : 0.0;
   values[kSave] = mine.save ? 1.0 : 0.0;
   values[kPeaks + mesh.rank()] = static_cast<double>(mine.peak_memory_bytes);
+  std::copy(taken.begin(), taken.end(), values + counts);
   message = message.to(mesh.device());
   // The ranks of a tp group have the same loss: one of them tells it.
   if (mesh.group("tp").index() == 0) message.narrow(0, kLoss, 1).copy_(own_loss_sum);
@@ -81,7 +86,11 @@ StepNumbers Step::share(const at::Tensor& own_loss_sum) {
   numbers.of_any_rank.stop = values[kStop] > 0.0;
   numbers.of_any_rank.save = values[kSave] > 0.0;
   numbers.of_any_rank.peak_memory_bytes =
-      static_cast<int64_t>(*std::max_element(values + kPeaks, values + message.numel()));
+      static_cast<int64_t>(*std::max_element(values + kPeaks, values + counts));
+  if (!taken.empty()) {
+    numbers.expert_load = observe::expert_load({values + counts, taken.size()},
+                                               static_cast<size_t>(model_.config().moe->experts));
+  }
   return numbers;
 }
 

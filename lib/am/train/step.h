@@ -9,8 +9,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "am/config/plan.h"
+#include "am/observe/metrics.h"
 #include "am/optim/optimizer.h"
 #include "am/parallel/parallel_model.h"
 #include "am/train/setup.h"
@@ -49,9 +51,10 @@ class StepObserver {
 
 // The same on every rank, but for own_loss_sum.
 struct StepNumbers {
-  double loss_sum = 0.0;    // cross-entropies of the global batch's labels
-  double grad_norm = 0.0;   // 2-norm of the gradients as they are stored: times the loss scale
-  StepReport of_any_rank;   // the largest peak; what any rank asks for
+  double loss_sum = 0.0;   // cross-entropies of the global batch's labels
+  double grad_norm = 0.0;  // 2-norm of the gradients as they are stored: times the loss scale
+  StepReport of_any_rank;  // the largest peak; what any rank asks for
+  std::optional<observe::ExpertLoad> expert_load;  // of a model with experts
   at::Tensor own_loss_sum;  // of this rank's labels: [1], float64, on the model's device
 };
 

@@ -1,0 +1,103 @@
+// Rows sorted by expert, what becomes of them, and their sums.
+#include "am/nn/experts/dispatch.h"
+
+#include <ATen/ATen.h>
+
+#include <catch2/catch.hpp>
+
+namespace am::nn {
+namespace {
+
+constexpr int64_t kExperts = 5, kTokens = 11, kTaken = 3, kWidth = 19;
+
+// Each token's experts differ.
+at::Tensor some_ids() { return std::get<1>(at::rand({kTokens, kExperts}).topk(kTaken, -1)); }
+
+}  // namespace
+
+TEST_CASE("rows are sorted by expert, and for one expert by token") {
+  const at::Tensor ids = at::tensor({2, 0, 0, 2, 2, 3}, at::kLong).view({3, 2});
+  const Placement placed = place_by_expert(ids, 4);
+  CHECK(placed.counts == std::vector<int64_t>{2, 0, 3, 1});
+  CHECK(at::equal(placed.token_R, at::tensor({0, 1, 0, 1, 2, 2}, at::kLong)));
+  CHECK(at::equal(placed.slot_Nk, at::tensor({2, 0, 1, 3, 4, 5}, at::kLong).view({3, 2})));
+}
+
+TEST_CASE("the meta device deals rows evenly") {
+  const auto meta = at::TensorOptions(at::kLong).device(at::kMeta);
+  const Placement placed = place_by_expert(at::empty({5, 2}, meta), 4);
+  CHECK(placed.counts == std::vector<int64_t>{3, 3, 2, 2});
+  CHECK(placed.slot_Nk.sizes() == at::IntArrayRef({5, 2}));
+  CHECK(placed.token_R.sizes() == at::IntArrayRef({10}));
+}
+
+TEST_CASE("what is dispatched is each token's, and its gradient is the sum of its rows'") {
+  at::manual_seed(1);
+  const at::ScalarType dtype = GENERATE(at::kDouble, at::kFloat, at::kBFloat16, at::kHalf);
+  const at::Tensor ids = some_ids();
+  const Placement placed = place_by_expert(ids, kExperts);
+  const at::Tensor x = at::randn({kTokens, kWidth}, dtype).set_requires_grad(true);
+  const auto rows = dispatch(x, placed);
+  REQUIRE(rows.size() == kExperts);
+  at::Tensor pulled = at::zeros({kTokens, kWidth}, at::kDouble);
+  at::Tensor sum = at::zeros({}, at::kDouble);
+  for (int64_t e = 0; e < kExperts; ++e) {
+    const at::Tensor tokens = ids.eq(e).any(-1).nonzero().squeeze(1);
+    CHECK(at::equal(rows[static_cast<size_t>(e)], x.index_select(0, tokens)));
+    if (e == 1) continue;  // nobody reads this one's
+    const at::Tensor pull = at::randn({tokens.size(0), kWidth}, dtype);
+    sum = sum + (rows[static_cast<size_t>(e)] * pull).to(at::kDouble).sum();
+    pulled.index_add_(0, tokens, pull.to(at::kDouble));
+  }
+  sum.backward();
+  const double tolerance = dtype == at::kDouble ? 1e-14 : dtype == at::kFloat ? 1e-6 : 2e-2;
+  CHECK(at::allclose(x.grad().to(at::kDouble), pulled, tolerance, tolerance));
+}
+
+TEST_CASE("weights go with their rows, and their gradients come back") {
+  at::manual_seed(2);
+  const at::Tensor ids = some_ids();
+  const Placement placed = place_by_expert(ids, kExperts);
+  const at::Tensor weights = at::randn({kTokens, kTaken}, at::kDouble).set_requires_grad(true);
+  const auto dealt = deal(weights, placed);
+  at::Tensor sum = at::zeros({}, at::kDouble);
+  for (int64_t e = 0; e < kExperts; ++e) {
+    CHECK(at::equal(dealt[static_cast<size_t>(e)], weights.masked_select(ids.eq(e))));
+    sum = sum + dealt[static_cast<size_t>(e)].sum() * static_cast<double>(e + 1);
+  }
+  sum.backward();
+  CHECK(at::equal(weights.grad(), (ids + 1).to(at::kDouble)));
+}
+
+TEST_CASE("combining adds each token's rows and what comes on top") {
+  at::manual_seed(3);
+  const at::ScalarType dtype = GENERATE(at::kDouble, at::kFloat, at::kBFloat16, at::kHalf);
+  const bool adds = GENERATE(false, true);
+  const at::Tensor ids = some_ids();
+  const Placement placed = place_by_expert(ids, kExperts);
+  std::vector<at::Tensor> rows;
+  for (const int64_t count : placed.counts) {
+    rows.push_back(at::randn({count, kWidth}, dtype).set_requires_grad(true));
+  }
+  const at::Tensor added =
+      adds ? at::randn({kTokens, kWidth}, dtype).set_requires_grad(true) : at::Tensor();
+  const at::Tensor out = combine(rows, placed, added);
+  at::Tensor wanted = at::zeros({kTokens, kWidth}, at::kDouble);
+  if (adds) wanted += added.detach().to(at::kDouble);
+  const at::Tensor pull = at::randn({kTokens, kWidth}, dtype);
+  out.backward(pull);
+  for (int64_t e = 0; e < kExperts; ++e) {
+    const at::Tensor tokens = ids.eq(e).any(-1).nonzero().squeeze(1);
+    const at::Tensor& mine = rows[static_cast<size_t>(e)];
+    wanted.index_add_(0, tokens, mine.detach().to(at::kDouble));
+    CHECK(at::equal(mine.grad(), pull.index_select(0, tokens)));
+  }
+  const double tolerance = dtype == at::kDouble ? 1e-14 : dtype == at::kFloat ? 1e-6 : 2e-2;
+  CHECK(at::allclose(out.detach().to(at::kDouble), wanted, tolerance, tolerance));
+  if (adds) CHECK(at::equal(added.grad(), pull));
+  const at::Tensor unread = combine(rows, placed, added, /*unread=*/true);
+  CHECK(unread.sizes() == out.sizes());
+  CHECK(unread.storage().nbytes() == static_cast<size_t>(out.element_size()));
+}
+
+}  // namespace am::nn
