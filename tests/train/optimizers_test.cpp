@@ -276,7 +276,7 @@ TEST_CASE("am-plan knows what an update by muon takes besides the states") {
     most = std::max(most, meter.peak().total());
   }
   double predicted = 0.0;
-  const auto context = planner::activation_context(plan, job.layout.mesh);
+  const auto context = planner::activation_context(plan, job.layout);
   for (const auto& unit : planner::measure_units(plan, *config, job.layout, 0, context).units) {
     predicted = std::max(predicted, unit.orthogonalizing);
   }
