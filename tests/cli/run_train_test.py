@@ -207,7 +207,7 @@ class BadInput(RunTest):
 
     def test_models_that_can_only_be_planned_are_refused(self):
         config = json.loads((DATA / "loop" / "model" / "config.json").read_text())
-        changes = [({"model_type": "mixtral"}, "model_type \"mixtral\""),
+        changes = [({"model_type": "gpt_oss"}, "model_type \"gpt_oss\""),
                    ({"model_type": "qwen4"}, "model_type \"qwen4\""),
                    ({"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}, "\"dynamic\""),
                    ({"hidden_act": "relu"}, "hidden_act \"relu\"")]
@@ -218,8 +218,8 @@ class BadInput(RunTest):
                 result = self.am_run(plan, "--run-dir", self.path / "run")
                 self.assert_fails(result, 1, "runtime.unsupported", named, "config.json:")
                 self.assertFalse((self.path / "run").exists())
-        (self.path / "config.json").write_text(json.dumps({**config, "model_type": "mixtral"}))
-        self.assert_fails(self.am_run(plan), 1, "llama, mistral, qwen2, qwen3")
+        (self.path / "config.json").write_text(json.dumps({**config, "model_type": "gpt_oss"}))
+        self.assert_fails(self.am_run(plan), 1, "llama, mistral, mixtral, qwen2")
 
     def test_nccl_without_a_gpu(self):
         text = plan_text().replace('name = "fsdp2"', 'name = "fsdp2"\nbackend = "nccl"')
