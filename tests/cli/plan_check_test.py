@@ -19,8 +19,8 @@ class CheckTest(PlanCase):
         runs = self.plan("[mesh]\nworld_size = 8\n")
         self.assertNotIn("unsupported", self.json("check", runs)["plans"][0])
         self.assertNotIn("unsupported", self.json("show", runs))
-        other = self.plan("[mesh]\nworld_size = 8\n", model="falcon-7b")
-        self.assertEqual(self.json("check", other)["plans"][0]["unsupported"], ['model_type "falcon"'])
+        other = self.plan("[mesh]\nworld_size = 8\n", model="gpt-oss-20b")
+        self.assertEqual(self.json("check", other)["plans"][0]["unsupported"], ['model_type "gpt_oss"'])
 
     def test_a_good_plan(self):
         result = self.am_plan("check", self.plan(GOOD))

@@ -1,5 +1,5 @@
-// Twenty steps of every family against a plain PyTorch AdamW loop over transformers' model, from the
-// same weights and on the same samples (tests/data/loop/families.json, made by
+// Twenty steps of every family against a plain PyTorch AdamW loop over transformers' model, from
+// the same weights and on the same samples (tests/data/loop/families.json, made by
 // scripts/fixtures/make_fixtures.py).
 #include <catch2/catch.hpp>
 
@@ -30,11 +30,10 @@ TEST_CASE("every family trains along PyTorch's loss curve") {
   const Json families = Json::parse(read_file(test::data_path("loop/families.json")));
   for (const auto& [family, wanted] : families.items()) {
     for (const auto& layout : layouts) {
-      const std::string plan =
-          cat("[model]\npath = \"hf/", family, "\"\n[train]\nseq_len = 16\nglobal_batch_size = 8\n",
-              "micro_batch_size = 2\nmax_steps = 20\nmax_grad_norm = 1.0\n[optimizer]\nlr = 2e-3\n",
-              "[data]\nkind = \"tokens\"\npath = \"loop/tokens.bin\"\nshuffle = false\n",
-              layout.toml);
+      const std::string plan = cat(
+          "[model]\npath = \"hf/", family, "\"\n[train]\nseq_len = 16\nglobal_batch_size = 8\n",
+          "micro_batch_size = 2\nmax_steps = 20\nmax_grad_norm = 1.0\n[optimizer]\nlr = 2e-3\n",
+          "[data]\nkind = \"tokens\"\npath = \"loop/tokens.bin\"\nshuffle = false\n", layout.toml);
       if (!test::runs(plan, layout.ranks)) continue;
       DYNAMIC_SECTION(family << ", " << layout.name) {
         const test::Curve curve = test::train_curve(test::parse(plan), layout.ranks);

@@ -20,8 +20,8 @@ struct Routing {
 struct Router {
   Linear gate;  // its weight is [E, D]
   model::RouterSpec spec;
-  // [E], added to the scores for the choice and not for the weights; it does not train (DeepSeek-V3,
-  // 2024). Null: nothing is added.
+  // [E], added to the scores for the choice and not for the weights; it does not train
+  // (DeepSeek-V3, 2024). Null: nothing is added.
   ParameterPtr correction = {};
 
   // Without `known_ids` it chooses. With them, a choice that was made before, it weighs those:
