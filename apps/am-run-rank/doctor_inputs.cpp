@@ -9,6 +9,7 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/checkpoint/fit.h"
+#include "am/checkpoint/hub_names.h"
 #include "am/checkpoint/tensor_source.h"
 #include "am/checkpoint/weights.h"
 #include "am/data/batch.h"
@@ -82,7 +83,8 @@ std::vector<launch::Check> examine_inputs(const config::Plan& plan,
     const auto path = checkpoint::weights_path(plan);
     if (!path) return cat("initialised with seed ", plan.model.seed);
     const auto source = checkpoint::open_tensor_source(*path);
-    checkpoint::check_fit(*checked.layout, *checked.model, *source);
+    const checkpoint::HubNames named(*source, checked.layout->inventory);
+    checkpoint::check_fit(*checked.layout, *checked.model, named);
     return path->string();
   }));
   return checks;

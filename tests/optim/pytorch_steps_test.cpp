@@ -11,7 +11,7 @@
 #include "am/base/json.h"
 #include "am/base/text.h"
 #include "am/config/optimizer.h"
-#include "am/optim/elementwise.h"
+#include "am/optim/from_plan.h"
 #include "am/optim/muon.h"
 #include "am/optim/newton_schulz.h"
 #include "am/runtime/world.h"
@@ -54,20 +54,6 @@ config::OptimizerSection section_of(const Json& keys) {
   return test::parse(text).optimizer;
 }
 
-ElementwiseOptions options_of(const config::OptimizerSection& section) {
-  ElementwiseOptions options;
-  options.formula = section.name == "sgd"    ? Formula::kSgd
-                    : section.name == "adam" ? Formula::kAdam
-                                             : Formula::kAdamW;
-  options.beta1 = section.betas[0];
-  options.beta2 = section.betas[1];
-  options.eps = section.eps;
-  options.weight_decay = section.weight_decay;
-  options.momentum = config::momentum_of(section);
-  options.nesterov = config::nesterov_of(section);
-  return options;
-}
-
 std::unique_ptr<Optimizer> make(const config::OptimizerSection& section,
                                 const Parameters& parameters, const runtime::DeviceMesh& mesh) {
   const bool muon = section.name == "muon";
@@ -82,12 +68,13 @@ std::unique_ptr<Optimizer> make(const config::OptimizerSection& section,
     }
   }
   if (!muon)
-    return std::make_unique<Elementwise>(std::vector{parameters.flat}, runs, options_of(section));
+    return std::make_unique<Elementwise>(std::vector{parameters.flat}, runs,
+                                         elementwise_options(section, /*offloaded=*/false));
   MuonOptions options;
   options.momentum = config::momentum_of(section);
   options.nesterov = config::nesterov_of(section);
   options.match_rms_adamw = section.adjust_lr == "match_rms_adamw";
-  options.rest = options_of(section);
+  options.rest = elementwise_options(section, /*offloaded=*/false);
   return std::make_unique<Muon>(std::vector{parameters.flat}, std::vector{unit}, runs, mesh,
                                 options);
 }

@@ -13,7 +13,6 @@
 #include "am/base/json.h"
 #include "am/base/number.h"
 #include "am/base/text.h"
-#include "am/checkpoint/hub_names.h"
 #include "am/model/quantization.h"
 #include "am/tensor/dtype.h"
 
@@ -126,10 +125,9 @@ bool holds_values(at::ScalarType dtype) {
 void check_fit(const planner::Layout& layout, const model::ModelConfig& config,
                const TensorSource& source) {
   check_quantization(config, source);
-  const HubNames named(source, layout.inventory);
   Misfit misfit;
-  compare_parameters(layout, named, misfit);
-  find_extra(layout, config, named, misfit);
+  compare_parameters(layout, source, misfit);
+  find_extra(layout, config, source, misfit);
   std::vector<std::string> parts;
   if (!misfit.wrong.empty()) parts.push_back(first_ones(misfit.wrong, "; "));
   if (!misfit.extra.empty()) {

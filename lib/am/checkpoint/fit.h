@@ -8,7 +8,8 @@
 
 namespace am::checkpoint {
 
-// Throws Error(kFormat) that lists what does not fit.
+// Throws Error(kFormat) that lists what does not fit. `source` has parameters under the hub's names
+// (hub_names.h).
 void check_fit(const planner::Layout& layout, const model::ModelConfig& config,
                const TensorSource& source);
 

@@ -86,8 +86,8 @@ void initialize(parallel::ParallelModel& model, int64_t seed) {
 }
 
 void load(parallel::ParallelModel& model, const TensorSource& source) {
-  check_fit(model.layout(), model.config(), source);
   const HubNames named(source, model.layout().inventory);
+  check_fit(model.layout(), model.config(), named);
   check_tied_head(model, named);
   model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::OwnedParameter& owned) {
     named.read(owned.name, owned.box, owned.value);

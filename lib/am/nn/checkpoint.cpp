@@ -77,14 +77,18 @@ class Replay : public torch::autograd::Node {
 
 }  // namespace
 
+Tensors Products::next(size_t count) {
+  AM_ASSERT(turn_ + count <= values_.size(), "a segment asks for the same both times");
+  const auto first = values_.begin() + static_cast<std::ptrdiff_t>(turn_);
+  turn_ += count;
+  return {first, first + static_cast<std::ptrdiff_t>(count)};
+}
+
 Tensors Products::multiply(const Linear& linear, const at::Tensor& x,
                            const std::vector<Again>& again) {
   AM_ASSERT(again.size() == linear.outputs(), "each output of a product is kept, or is not");
   if (run_ == Run::kSecond) {
-    AM_ASSERT(turn_ + again.size() <= values_.size(), "a segment multiplies the same both times");
-    const auto first = values_.begin() + static_cast<std::ptrdiff_t>(turn_);
-    turn_ += again.size();
-    const Tensors known(first, first + static_cast<std::ptrdiff_t>(again.size()));
+    const Tensors known = next(again.size());
     const bool any = std::any_of(known.begin(), known.end(),
                                  [](const at::Tensor& value) { return value.defined(); });
     return linear.products(x, any ? known : Tensors());
@@ -109,12 +113,7 @@ Tensors Products::multiply(const Linear& linear, const at::Tensor& x,
 }
 
 Tensors Products::chosen(size_t count, const std::function<Tensors()>& choose) {
-  if (run_ == Run::kSecond) {
-    AM_ASSERT(turn_ + count <= values_.size(), "a segment chooses the same both times");
-    const auto first = values_.begin() + static_cast<std::ptrdiff_t>(turn_);
-    turn_ += count;
-    return {first, first + static_cast<std::ptrdiff_t>(count)};
-  }
+  if (run_ == Run::kSecond) return next(count);
   Tensors made = choose();
   AM_ASSERT(made.size() == count, "a choice of so many tensors");
   if (run_ == Run::kFirst) values_.insert(values_.end(), made.begin(), made.end());

@@ -63,6 +63,9 @@ class Products {
  private:
   enum class Run : uint8_t { kAlone, kFirst, kSecond };
 
+  // Values of the first run, in their turn.
+  Tensors next(size_t count);
+
   Run run_ = Run::kAlone;
   size_t turn_ = 0;
   Tensors values_;  // of each output; undefined: it is multiplied again

@@ -238,8 +238,7 @@ at::Tensor FeedForward::product(const at::Tensor& x_BTD, bool keeps_gate, bool l
   if (gated) again.insert(again.begin(), keeps_gate ? Again::kKept : Again::kMultiplied);
   const Tensors wide = inputs.finish(inputs.products(x_BTD, again, products));
   if (!products.in_segment() && !down_proj.input) {
-    std::optional<at::Tensor> added;
-    if (down_proj.bias && !down_proj.bias_after_output) added = down_proj.bias->value;
+    const std::optional<at::Tensor> added = down_proj.added();
     const at::Tensor& weight = down_proj.weight->value;
     return gated ? fused::gated_linear(wide[0], wide[1], weight, added, activation)
                  : fused::activated_linear(wide[0], weight, added, activation, down_proj.in_out);

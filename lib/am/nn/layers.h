@@ -58,8 +58,7 @@ struct Linear {
   std::vector<at::Tensor> products(const at::Tensor& x,
                                    const std::vector<at::Tensor>& known = {}) const;
 
- private:
-  // Of the bias, unless it comes later.
+  // The bias that the product adds: none where it comes later.
   std::optional<at::Tensor> added() const;
 };
 

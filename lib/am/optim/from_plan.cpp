@@ -7,7 +7,6 @@
 
 #include "am/base/error.h"
 #include "am/config/optimizer.h"
-#include "am/optim/elementwise.h"
 #include "am/optim/muon.h"
 
 namespace am::optim {
@@ -15,21 +14,6 @@ namespace am::optim {
 namespace {
 
 using parallel::ParallelModel;
-
-ElementwiseOptions elementwise_options(const config::OptimizerSection& optimizer, bool offloaded) {
-  ElementwiseOptions options;
-  options.formula = optimizer.name == "sgd"    ? Formula::kSgd
-                    : optimizer.name == "adam" ? Formula::kAdam
-                                               : Formula::kAdamW;
-  options.beta1 = optimizer.betas[0];
-  options.beta2 = optimizer.betas[1];
-  options.eps = optimizer.eps;
-  options.weight_decay = optimizer.weight_decay;
-  options.momentum = config::momentum_of(optimizer);
-  options.nesterov = config::nesterov_of(optimizer);
-  options.offloaded = offloaded;
-  return options;
-}
 
 // What becomes of the trained parameters of a model, group after group.
 class Treatment {
@@ -73,6 +57,21 @@ class Treatment {
 };
 
 }  // namespace
+
+ElementwiseOptions elementwise_options(const config::OptimizerSection& optimizer, bool offloaded) {
+  ElementwiseOptions options;
+  options.formula = optimizer.name == "sgd"    ? Formula::kSgd
+                    : optimizer.name == "adam" ? Formula::kAdam
+                                               : Formula::kAdamW;
+  options.beta1 = optimizer.betas[0];
+  options.beta2 = optimizer.betas[1];
+  options.eps = optimizer.eps;
+  options.weight_decay = optimizer.weight_decay;
+  options.momentum = config::momentum_of(optimizer);
+  options.nesterov = config::nesterov_of(optimizer);
+  options.offloaded = offloaded;
+  return options;
+}
 
 std::unique_ptr<Optimizer> make_optimizer(const config::Plan& plan, const ParallelModel& model) {
   const config::OptimizerSection& optimizer = plan.optimizer;

@@ -6,10 +6,15 @@
 #include <vector>
 
 #include "am/config/plan.h"
+#include "am/optim/elementwise.h"
 #include "am/optim/optimizer.h"
 #include "am/parallel/parallel_model.h"
 
 namespace am::optim {
+
+// Of what is updated element by element: under muon what is no matrix of its own. `offloaded`:
+// parameters are in host memory while a GPU computes.
+ElementwiseOptions elementwise_options(const config::OptimizerSection& optimizer, bool offloaded);
 
 // Of every parameter that trains; `model` must outlive it.
 std::unique_ptr<Optimizer> make_optimizer(const config::Plan& plan,

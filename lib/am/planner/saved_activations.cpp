@@ -17,12 +17,11 @@ SavedSet kept_under(config::ActivationCheckpointing mode, model::Residual residu
                                     kRoutedTokens,
                                     kGate,
                                     kUp,
-                                    kDownInput,
                                     kCastAttentionOut,
                                     kCastFeedForward,
                                     kCastOthers};
-  static constexpr SavedSet kInsideMlp = {kFeedForwardInput, kRoutedTokens,   kGate, kUp,
-                                          kDownInput,        kCastFeedForward};
+  static constexpr SavedSet kInsideMlp = {kFeedForwardInput, kRoutedTokens, kGate, kUp,
+                                          kCastFeedForward};
   static constexpr SavedSet kSelective = {
       kHeads,   kHeadNormInputs, kAttentionOutput, kAttentionStatistics,
       kRouting, kGate,           kCastAttentionOut};

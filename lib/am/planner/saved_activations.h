@@ -32,7 +32,6 @@ enum class Saved : uint8_t {
   kRoutedTokens,      // as experts multiply them, with their weights
   kGate,
   kUp,
-  kDownInput,
   // Weights as autocast narrowed them.
   kCastAttentionOut,
   kCastFeedForward,
