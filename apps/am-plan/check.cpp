@@ -73,7 +73,7 @@ am::Json to_json(const std::string& path, const Verdict& verdict) {
   return json;
 }
 
-int run(const PlanOptions& options, const Output& output) {
+int run_check(const PlanOptions& options, const Output& output) {
   am::Json plans = am::Json::array();
   bool ok = true;
   int status = am_apps::kFine;
@@ -95,7 +95,7 @@ int run(const PlanOptions& options, const Output& output) {
   return status;
 }
 
-Run declare(CLI::App& command, SharedOptions& shared) {
+Run declare_check(CLI::App& command, SharedOptions& shared) {
   add_option(command, {"PLAN", "", "Plan files (TOML)", kRequired}, shared.plan.files);
   add_option(command,
              {.name = "--dialect",
@@ -104,7 +104,7 @@ Run declare(CLI::App& command, SharedOptions& shared) {
               .choices = am::planner::dialect_names()},
              shared.plan.dialect);
   add_overrides(command, shared);
-  return [&shared](const Output& output) { return run(shared.plan, output); };
+  return [&shared](const Output& output) { return run_check(shared.plan, output); };
 }
 
 }  // namespace
@@ -113,7 +113,7 @@ const Command kCheckCommand = {
     .name = "check",
     .summary = "Report every rule that a plan violates",
     .example = "am-plan check plan.toml --set mesh.tp_size=16",
-    .declare = declare,
+    .declare = declare_check,
 };
 
 }  // namespace am_plan

@@ -9,17 +9,19 @@
 namespace am_plan {
 namespace {
 
-int run(const CLI::App& tool, const std::string& shell) {
+int run_completions(const CLI::App& tool, const std::string& shell) {
   am_apps::print(am_apps::completions(am_apps::describe(tool), shell));
   return am_apps::kFine;
 }
 
-Run declare(CLI::App& command, SharedOptions&) {
+Run declare_completions(CLI::App& command, SharedOptions&) {
   const auto shells = am_apps::shell_names();
   auto shell = std::make_shared<std::string>();
   add_option(command, {"SHELL", "SHELL", "Which shell", kRequired, {shells.begin(), shells.end()}},
              *shell);
-  return [shell, &tool = *command.get_parent()](const Output&) { return run(tool, *shell); };
+  return [shell, &tool = *command.get_parent()](const Output&) {
+    return run_completions(tool, *shell);
+  };
 }
 
 }  // namespace
@@ -28,7 +30,7 @@ const Command kCompletionsCommand = {
     .name = "completions",
     .summary = "Print completions for a shell",
     .example = "source <(am-plan completions bash)",
-    .declare = declare,
+    .declare = declare_completions,
 };
 
 }  // namespace am_plan

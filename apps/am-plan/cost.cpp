@@ -207,7 +207,7 @@ std::string report(const PlanInput& input, const Prediction& prediction,
   return text;
 }
 
-int run(const PlanOptions& options, const Output& output) {
+int run_cost(const PlanOptions& options, const Output& output) {
   constexpr int kNearest = 4;
   int status = am_apps::kFine;
   const auto input = load_input(options, output, status);
@@ -224,9 +224,9 @@ int run(const PlanOptions& options, const Output& output) {
   return am_apps::kFine;
 }
 
-Run declare(CLI::App& command, SharedOptions& shared) {
+Run declare_cost(CLI::App& command, SharedOptions& shared) {
   add_plan(command, shared);
-  return [&shared](const Output& output) { return run(shared.plan, output); };
+  return [&shared](const Output& output) { return run_cost(shared.plan, output); };
 }
 
 }  // namespace
@@ -235,7 +235,7 @@ const Command kCostCommand = {
     .name = "cost",
     .summary = "Predict the time of a step",
     .example = "am-plan cost plan.toml --set 'cluster.gpu=\"h100-sxm\"'",
-    .declare = declare,
+    .declare = declare_cost,
 };
 
 }  // namespace am_plan

@@ -18,7 +18,7 @@
 namespace am_plan {
 namespace {
 
-struct Options {
+struct DiffOptions {
   std::string a;
   std::string b;
 };
@@ -219,7 +219,7 @@ std::string shard_text(const Both& both, const am::term::Style& style) {
   return table.empty() ? "" : table.text(style) + "\n";
 }
 
-std::string report(const Both& both, const Options& options, const am::term::Style& style) {
+std::string report(const Both& both, const DiffOptions& options, const am::term::Style& style) {
   std::string text = am::cat("a: ", options.a, "\nb: ", options.b, "\n\n");
   const size_t head = text.size();
   am::term::Table keys({{"key", am::term::Align::kWrap},
@@ -243,7 +243,7 @@ std::string report(const Both& both, const Options& options, const am::term::Sty
   return text;
 }
 
-int run(const PlanOptions& of_both, const Options& options, const Output& output) {
+int run_diff(const PlanOptions& of_both, const DiffOptions& options, const Output& output) {
   int status = am_apps::kFine;
   PlanOptions plan = of_both;
   plan.files = {options.a};
@@ -263,12 +263,13 @@ int run(const PlanOptions& of_both, const Options& options, const Output& output
   return am_apps::kFine;
 }
 
-Run declare(CLI::App& command, SharedOptions& shared) {
-  auto options = std::make_shared<Options>();
+Run declare_diff(CLI::App& command, SharedOptions& shared) {
+  auto options = std::make_shared<DiffOptions>();
   add_option(command, {"A", "", "A plan file (TOML)", kRequired}, options->a);
   add_option(command, {"B", "", "Another", kRequired}, options->b);
   add_overrides(command, shared);
-  return [options, &shared](const Output& output) { return run(shared.plan, *options, output); };
+  return
+      [options, &shared](const Output& output) { return run_diff(shared.plan, *options, output); };
 }
 
 }  // namespace
@@ -277,7 +278,7 @@ const Command kDiffCommand = {
     .name = "diff",
     .summary = "Show what changes from one plan to another",
     .example = "am-plan diff before.toml after.toml",
-    .declare = declare,
+    .declare = declare_diff,
 };
 
 }  // namespace am_plan

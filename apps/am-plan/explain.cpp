@@ -12,7 +12,7 @@
 namespace am_plan {
 namespace {
 
-int run(const std::string& rule, const Output& output) {
+int run_explain(const std::string& rule, const Output& output) {
   const am::planner::Rule* known = am::planner::find_rule(rule);
   if (known == nullptr) {
     std::vector<std::string> ids;
@@ -35,11 +35,11 @@ int run(const std::string& rule, const Output& output) {
   return am_apps::kFine;
 }
 
-Run declare(CLI::App& command, SharedOptions& shared) {
+Run declare_explain(CLI::App& command, SharedOptions& shared) {
   auto rule = std::make_shared<std::string>();
   add_option(command, {"RULE", "", "A rule's id, as diagnostics print it", kRequired}, *rule);
   add_json(command, shared);
-  return [rule](const Output& output) { return run(*rule, output); };
+  return [rule](const Output& output) { return run_explain(*rule, output); };
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ const Command kExplainCommand = {
     .name = "explain",
     .summary = "Explain a rule: why it exists, how to satisfy it",
     .example = "am-plan explain tp.heads",
-    .declare = declare,
+    .declare = declare_explain,
 };
 
 }  // namespace am_plan

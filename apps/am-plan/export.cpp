@@ -17,7 +17,7 @@ using am::exchange::Exported;
 using am::exchange::Framework;
 using am::exchange::Lost;
 
-struct Options {
+struct ExportOptions {
   std::string framework;
   std::string output;  // empty: stdout
   bool flags = false;  // the command line in the place of a file
@@ -45,7 +45,7 @@ am::Json to_json(const Exported& exported, const Framework& framework) {
   return json;
 }
 
-int run(const PlanOptions& plan, const Options& options, const Output& output) {
+int run_export(const PlanOptions& plan, const ExportOptions& options, const Output& output) {
   const Framework& framework = framework_of(options.framework);
   if (options.flags && !framework.has_flags) {
     throw am::Error(am::ErrorKind::kUsage,
@@ -67,14 +67,16 @@ int run(const PlanOptions& plan, const Options& options, const Output& output) {
   return am_apps::kFine;
 }
 
-Run declare(CLI::App& command, SharedOptions& shared) {
-  auto options = std::make_shared<Options>();
+Run declare_export(CLI::App& command, SharedOptions& shared) {
+  auto options = std::make_shared<ExportOptions>();
   add_plan(command, shared);
   add_framework(command, "--to", "Whose configuration", options->framework);
   add_output(command, "Write it here", options->output);
   add_flag(command, "--flags", "As flags of a command line, where the framework has both",
            options->flags);
-  return [options, &shared](const Output& output) { return run(shared.plan, *options, output); };
+  return [options, &shared](const Output& output) {
+    return run_export(shared.plan, *options, output);
+  };
 }
 
 }  // namespace
@@ -83,7 +85,7 @@ const Command kExportCommand = {
     .name = "export",
     .summary = "Write a plan's layout in another framework's own configuration",
     .example = "am-plan export plan.toml --to torchtitan -o torchtitan.toml",
-    .declare = declare,
+    .declare = declare_export,
 };
 
 }  // namespace am_plan

@@ -20,7 +20,7 @@ using am::exchange::Framework;
 using am::exchange::Ignored;
 using am::exchange::Imported;
 
-struct Options {
+struct ImportOptions {
   std::string file;
   std::string framework;
   std::string model;   // model.path of the plan; empty: the file's, or "."
@@ -60,7 +60,7 @@ std::string seen_from(const std::filesystem::path& plan, const std::string& mode
   return std::filesystem::absolute(model).lexically_relative(folder).lexically_normal().string();
 }
 
-void set_model(const Options& options, Imported& imported) {
+void set_model(const ImportOptions& options, Imported& imported) {
   std::string& path = imported.plan.model.path;
   if (!options.model.empty()) {
     path = seen_from(options.output, options.model);
@@ -75,7 +75,7 @@ void set_model(const Options& options, Imported& imported) {
 }
 
 // Holds the sizes that the file repeats against the model that --model names.
-void compare_model(const Options& options, Imported& imported, am::Diagnostics& found) {
+void compare_model(const ImportOptions& options, Imported& imported, am::Diagnostics& found) {
   if (imported.geometry.empty() || options.model.empty()) return;
   try {
     const auto model = am::model::load_config(options.model, found);
@@ -86,7 +86,7 @@ void compare_model(const Options& options, Imported& imported, am::Diagnostics& 
   }
 }
 
-int run(const Options& options, const Output& output) {
+int run_import(const ImportOptions& options, const Output& output) {
   const Framework& framework = framework_of(options.framework);
   am::Diagnostics found;
   auto imported = am::exchange::import_plan(framework, am::read_file(options.file), options.file,
@@ -106,8 +106,8 @@ int run(const Options& options, const Output& output) {
   return am_apps::kFine;
 }
 
-Run declare(CLI::App& command, SharedOptions& shared) {
-  auto options = std::make_shared<Options>();
+Run declare_import(CLI::App& command, SharedOptions& shared) {
+  auto options = std::make_shared<ImportOptions>();
   add_option(command, {"FILE", "", "The configuration", kRequired}, options->file);
   add_framework(command, "--from", "Whose configuration it is", options->framework);
   add_option(
@@ -119,7 +119,7 @@ Run declare(CLI::App& command, SharedOptions& shared) {
            "Leave out what a plan cannot say, though the layout or the numbers change",
            options->force);
   add_json(command, shared);
-  return [options](const Output& output) { return run(*options, output); };
+  return [options](const Output& output) { return run_import(*options, output); };
 }
 
 }  // namespace
@@ -128,7 +128,7 @@ const Command kImportCommand = {
     .name = "import",
     .summary = "Make a plan of another framework's configuration",
     .example = "am-plan import train.yaml --from nemo-automodel --model models/llama-3.1-8b",
-    .declare = declare,
+    .declare = declare_import,
 };
 
 }  // namespace am_plan

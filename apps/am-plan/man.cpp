@@ -12,12 +12,12 @@
 namespace am_plan {
 namespace {
 
-struct Options {
+struct ManOptions {
   std::string command;  // whose page; empty: the tool's
   std::string folder;   // where all pages are written; empty: one is printed
 };
 
-int run(const CLI::App& tool, const Options& options) {
+int run_man(const CLI::App& tool, const ManOptions& options) {
   const std::string wanted =
       options.command.empty() ? "am-plan.1" : am::cat("am-plan-", options.command, ".1");
   bool printed = !options.folder.empty();
@@ -35,11 +35,12 @@ int run(const CLI::App& tool, const Options& options) {
   return am_apps::kFine;
 }
 
-Run declare(CLI::App& command, SharedOptions&) {
-  auto options = std::make_shared<Options>();
+Run declare_man(CLI::App& command, SharedOptions&) {
+  auto options = std::make_shared<ManOptions>();
   add_option(command, {"COMMAND", "COMMAND", "Which command's page"}, options->command);
   add_option(command, {"-o,--output", "DIR", "Write all pages into this folder"}, options->folder);
-  return [options, &tool = *command.get_parent()](const Output&) { return run(tool, *options); };
+  return
+      [options, &tool = *command.get_parent()](const Output&) { return run_man(tool, *options); };
 }
 
 }  // namespace
@@ -48,7 +49,7 @@ const Command kManCommand = {
     .name = "man",
     .summary = "Print the manual page of the tool or of a command, or write those of all",
     .example = "am-plan man export | man -l -",
-    .declare = declare,
+    .declare = declare_man,
 };
 
 }  // namespace am_plan

@@ -257,7 +257,7 @@ std::string report(const PlanInput& input, const RankMemory& peak,
                         how_far_off(input, device), "\n");
 }
 
-int run(const PlanOptions& plan, const std::optional<int64_t>& rank, const Output& output) {
+int run_memory(const PlanOptions& plan, const std::optional<int64_t>& rank, const Output& output) {
   int status = am_apps::kFine;
   const auto input = load_input(plan, output, status);
   if (!input.has_value()) return status;
@@ -285,11 +285,11 @@ int run(const PlanOptions& plan, const std::optional<int64_t>& rank, const Outpu
   return am_apps::kFine;
 }
 
-Run declare(CLI::App& command, SharedOptions& shared) {
+Run declare_memory(CLI::App& command, SharedOptions& shared) {
   auto rank = std::make_shared<std::optional<int64_t>>();
   add_plan(command, shared);
   add_rank(command, "This rank (default: the worst)", *rank);
-  return [rank, &shared](const Output& output) { return run(shared.plan, *rank, output); };
+  return [rank, &shared](const Output& output) { return run_memory(shared.plan, *rank, output); };
 }
 
 }  // namespace
@@ -298,7 +298,7 @@ const Command kMemoryCommand = {
     .name = "memory",
     .summary = "Predict the memory of the worst rank, or of one",
     .example = "am-plan memory plan.toml --set train.micro_batch_size=2",
-    .declare = declare,
+    .declare = declare_memory,
 };
 
 }  // namespace am_plan

@@ -17,7 +17,7 @@
 namespace am_plan {
 namespace {
 
-struct Options {
+struct ModelOptions {
   std::string config;
   int64_t seq_len = 0;  // of the FLOPs; 0: 4096, or the model's limit when that is less
 };
@@ -146,7 +146,7 @@ std::string report(const am::model::ModelConfig& config, const am::model::Invent
                  " GFLOP a token at sequence length ", seq_len, "\n");
 }
 
-int run(const Options& options, const Output& output) {
+int run_model(const ModelOptions& options, const Output& output) {
   am::Diagnostics found;
   const auto config = am::model::load_config(options.config, found);
   if (!config.has_value()) return am_apps::refuse(found, output);
@@ -163,14 +163,14 @@ int run(const Options& options, const Output& output) {
   return am_apps::kFine;
 }
 
-Run declare(CLI::App& command, SharedOptions& shared) {
-  auto options = std::make_shared<Options>();
+Run declare_model(CLI::App& command, SharedOptions& shared) {
+  auto options = std::make_shared<ModelOptions>();
   add_option(command, {"CONFIG", "", "A Hugging Face config.json, or its folder", kRequired},
              options->config);
   add_option(command, {"--seq-len", "S", "Sequence length of the FLOPs per token"},
              options->seq_len);
   add_json(command, shared);
-  return [options](const Output& output) { return run(*options, output); };
+  return [options](const Output& output) { return run_model(*options, output); };
 }
 
 }  // namespace
@@ -179,7 +179,7 @@ const Command kModelCommand = {
     .name = "model",
     .summary = "Count a model's parameters",
     .example = "am-plan model plans/models/llama-3.1-8b",
-    .declare = declare,
+    .declare = declare_model,
 };
 
 }  // namespace am_plan

@@ -39,7 +39,7 @@ am::planner::SearchResult other_layouts(const PlanInput& input,
   return am::planner::search(request, prediction.assumptions.calibration);
 }
 
-int run(const PlanOptions& plan, const std::string& page, const Output& output) {
+int run_report(const PlanOptions& plan, const std::string& page, const Output& output) {
   constexpr int kNearest = 5;
   int status = am_apps::kFine;
   const auto input = load_input(plan, output, status);
@@ -65,11 +65,11 @@ int run(const PlanOptions& plan, const std::string& page, const Output& output) 
   return am_apps::kFine;
 }
 
-Run declare(CLI::App& command, SharedOptions& shared) {
+Run declare_report(CLI::App& command, SharedOptions& shared) {
   auto page = std::make_shared<std::string>("plan.html");
   add_plan(command, shared);
   add_output(command, "The page (default: plan.html)", *page);
-  return [page, &shared](const Output& output) { return run(shared.plan, *page, output); };
+  return [page, &shared](const Output& output) { return run_report(shared.plan, *page, output); };
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ const Command kReportCommand = {
     .name = "report",
     .summary = "Write one HTML page on a plan: mesh, memory, time, shards",
     .example = "am-plan report plan.toml -o plan.html",
-    .declare = declare,
+    .declare = declare_report,
 };
 
 }  // namespace am_plan

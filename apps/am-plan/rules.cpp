@@ -9,7 +9,7 @@
 namespace am_plan {
 namespace {
 
-int run(const Output& output) {
+int run_rules(const Output& output) {
   am::Json list = am::Json::array();
   am::term::Table table({{"rule"}, {"what it asks for", am::term::Align::kWrap}});
   for (const am::planner::Rule* rule : am::planner::rules()) {
@@ -24,9 +24,9 @@ int run(const Output& output) {
   return am_apps::kFine;
 }
 
-Run declare(CLI::App& command, SharedOptions& shared) {
+Run declare_rules(CLI::App& command, SharedOptions& shared) {
   add_json(command, shared);
-  return run;
+  return run_rules;
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ const Command kRulesCommand = {
     .name = "rules",
     .summary = "List the rules that `check` knows",
     .example = "am-plan rules",
-    .declare = declare,
+    .declare = declare_rules,
 };
 
 }  // namespace am_plan

@@ -22,7 +22,7 @@
 namespace am_plan {
 namespace {
 
-struct Options {
+struct ScheduleOptions {
   std::string from_csv;  // empty: the plan's own schedule
   std::string svg;       // files to write; empty: none
   std::string trace;
@@ -71,7 +71,7 @@ std::optional<Schedule> read_schedule(const std::string& file, int64_t pp, am::D
   return std::move(csv->schedule);
 }
 
-std::optional<Answer> find_answer(const Options& options, const PlanInput& input,
+std::optional<Answer> find_answer(const ScheduleOptions& options, const PlanInput& input,
                                   am::Diagnostics& found) {
   const int64_t pp = input.layout.mesh.sizes().pp;
   const int64_t per_step =
@@ -181,7 +181,7 @@ std::string report(const Answer& answer, const am::term::Style& style) {
 }
 
 // Files first: the report on the screen says that they are there.
-void write_files(const Options& options, const Answer& answer) {
+void write_files(const ScheduleOptions& options, const Answer& answer) {
   if (!options.svg.empty()) {
     am::write_file_atomically(options.svg, am::draw::timeline_svg(answer.timeline, title(answer)));
   }
@@ -193,7 +193,7 @@ void write_files(const Options& options, const Answer& answer) {
   }
 }
 
-int run(const PlanOptions& plan, const Options& options, const Output& output) {
+int run_schedule(const PlanOptions& plan, const ScheduleOptions& options, const Output& output) {
   int status = am_apps::kFine;
   const auto input = load_input(plan, output, status);
   if (!input.has_value()) return status;
@@ -209,8 +209,8 @@ int run(const PlanOptions& plan, const Options& options, const Output& output) {
   return am_apps::kFine;
 }
 
-Run declare(CLI::App& command, SharedOptions& shared) {
-  auto options = std::make_shared<Options>();
+Run declare_schedule(CLI::App& command, SharedOptions& shared) {
+  auto options = std::make_shared<ScheduleOptions>();
   add_plan(command, shared);
   add_option(command, {"--svg", "FILE", "Write the timeline as a picture"}, options->svg);
   add_option(command, {"--trace", "FILE", "Write it as a Chrome trace, for Perfetto"},
@@ -220,7 +220,9 @@ Run declare(CLI::App& command, SharedOptions& shared) {
   add_option(command,
              {"--from-csv", "FILE", "Check and draw this CSV in the place of the plan's schedule"},
              options->from_csv);
-  return [options, &shared](const Output& output) { return run(shared.plan, *options, output); };
+  return [options, &shared](const Output& output) {
+    return run_schedule(shared.plan, *options, output);
+  };
 }
 
 }  // namespace
@@ -229,7 +231,7 @@ const Command kScheduleCommand = {
     .name = "schedule",
     .summary = "Draw the pipeline's timeline: who computes what, and when",
     .example = "am-plan schedule plan.toml --set pipeline.microbatches=16 --svg timeline.svg",
-    .declare = declare,
+    .declare = declare_schedule,
 };
 
 }  // namespace am_plan

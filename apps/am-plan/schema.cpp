@@ -9,7 +9,7 @@
 namespace am_plan {
 namespace {
 
-int run(bool markdown) {
+int run_schema(bool markdown) {
   if (markdown) {
     am_apps::print(am::config::plan_reference());
   } else {
@@ -18,11 +18,11 @@ int run(bool markdown) {
   return am_apps::kFine;
 }
 
-Run declare(CLI::App& command, SharedOptions& shared) {
+Run declare_schema(CLI::App& command, SharedOptions& shared) {
   auto markdown = std::make_shared<bool>(false);
   add_flag(command, "--markdown", "As Markdown tables, for people", *markdown);
   add_json(command, shared, "The JSON Schema (the default)");
-  return [markdown](const Output&) { return run(*markdown); };
+  return [markdown](const Output&) { return run_schema(*markdown); };
 }
 
 }  // namespace
@@ -31,7 +31,7 @@ const Command kSchemaCommand = {
     .name = "schema",
     .summary = "Print a JSON Schema of the plan file, for editors",
     .example = "am-plan schema > plan.schema.json",
-    .declare = declare,
+    .declare = declare_schema,
 };
 
 }  // namespace am_plan

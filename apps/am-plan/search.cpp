@@ -22,7 +22,7 @@
 namespace am_plan {
 namespace {
 
-struct Options {
+struct SearchOptions {
   std::string model;
   int64_t gpus = 0;
   std::string gpu = "h100-sxm";
@@ -179,7 +179,7 @@ std::string report(const SearchResult& result, const am::planner::SearchRequest&
   return text + "\n" + dropped.text(style);
 }
 
-int run(const Options& options, const Output& output) {
+int run_search(const SearchOptions& options, const Output& output) {
   am::Diagnostics found;
   const auto model = am::model::load_config(options.model, found);
   if (!model) return am_apps::refuse(found, output);
@@ -233,8 +233,8 @@ int run(const Options& options, const Output& output) {
   return am_apps::kFine;
 }
 
-Run declare(CLI::App& command, SharedOptions& shared) {
-  auto options = std::make_shared<Options>();
+Run declare_search(CLI::App& command, SharedOptions& shared) {
+  auto options = std::make_shared<SearchOptions>();
   add_option(command, {"--model", "CONFIG", "A Hugging Face config.json, or its folder", kRequired},
              options->model);
   add_option(command, {"--gpus", "N", "How many GPUs", kRequired}, options->gpus);
@@ -264,7 +264,7 @@ Run declare(CLI::App& command, SharedOptions& shared) {
   add_option(command, {"--write", "FILE", "Write the first layout as a plan"}, options->write);
   add_flag(command, "--runnable", "Only what this version of am-run runs", options->runnable);
   add_json(command, shared);
-  return [options](const Output& output) { return run(*options, output); };
+  return [options](const Output& output) { return run_search(*options, output); };
 }
 
 }  // namespace
@@ -273,7 +273,7 @@ const Command kSearchCommand = {
     .name = "search",
     .summary = "Find the fastest layouts of a model on a number of GPUs",
     .example = "am-plan search --model plans/models/llama-3.1-8b --gpus 8 --runnable",
-    .declare = declare,
+    .declare = declare_search,
 };
 
 }  // namespace am_plan

@@ -13,7 +13,7 @@
 namespace am_plan {
 namespace {
 
-struct Options {
+struct ShardsOptions {
   std::optional<int64_t> rank;
   std::string glob = "*";
 };
@@ -31,7 +31,7 @@ struct Shard {
   am::mesh::Box box;
 };
 
-std::vector<Shard> select(const Options& options, const Layout& layout) {
+std::vector<Shard> select(const ShardsOptions& options, const Layout& layout) {
   std::vector<Shard> shards;
   for (size_t i = 0; i < layout.parameters.size(); ++i) {
     const ParameterLayout& parameter = layout.parameters[i];
@@ -133,7 +133,7 @@ std::string map_of(const Shard& shard, const Layout& layout, const am::term::Sty
   return "\n" + am::term::shard_map(shard.parameter->shape, boxes, style);
 }
 
-[[noreturn]] void nothing_matches(const Options& options, const Layout& layout) {
+[[noreturn]] void nothing_matches(const ShardsOptions& options, const Layout& layout) {
   std::vector<std::string> names;
   for (const ParameterLayout& parameter : layout.parameters) names.push_back(parameter.name);
   const auto near = am::nearest(options.glob, names);
@@ -142,7 +142,7 @@ std::string map_of(const Shard& shard, const Layout& layout, const am::term::Sty
                                    : "a GLOB such as '*.q_proj.weight' matches whole names");
 }
 
-int run(const PlanOptions& plan, const Options& options, const Output& output) {
+int run_shards(const PlanOptions& plan, const ShardsOptions& options, const Output& output) {
   int status = am_apps::kFine;
   const auto input = load_input(plan, output, status);
   if (!input.has_value()) return status;
@@ -167,12 +167,14 @@ int run(const PlanOptions& plan, const Options& options, const Output& output) {
   return am_apps::kFine;
 }
 
-Run declare(CLI::App& command, SharedOptions& shared) {
-  auto options = std::make_shared<Options>();
+Run declare_shards(CLI::App& command, SharedOptions& shared) {
+  auto options = std::make_shared<ShardsOptions>();
   add_plan(command, shared);
   add_rank(command, "This rank's part (default: the first rank that has one)", options->rank);
   add_option(command, {"--param", "GLOB", "Only parameters whose name matches"}, options->glob);
-  return [options, &shared](const Output& output) { return run(shared.plan, *options, output); };
+  return [options, &shared](const Output& output) {
+    return run_shards(shared.plan, *options, output);
+  };
 }
 
 }  // namespace
@@ -181,7 +183,7 @@ const Command kShardsCommand = {
     .name = "shards",
     .summary = "Show which part of each parameter a rank holds",
     .example = "am-plan shards plan.toml --rank 3 --param 'model.layers.0.*'",
-    .declare = declare,
+    .declare = declare_shards,
 };
 
 }  // namespace am_plan

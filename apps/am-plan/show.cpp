@@ -22,7 +22,7 @@ using am::mesh::MeshLayout;
 using am::mesh::MeshSizes;
 
 // What still fits a terminal.
-constexpr int64_t kDrawnRanks = 8192;
+constexpr int64_t kListedRanks = 8192;
 constexpr int64_t kDrawnColumns = 64;
 constexpr int64_t kLongestRow = 16;
 
@@ -227,7 +227,7 @@ std::string group_table(const MeshLayout& mesh, int64_t ranks_per_node,
 }
 
 std::string picture(const MeshLayout& mesh, int64_t ranks_per_node, const am::term::Style& style) {
-  if (mesh.world_size() > kDrawnRanks || mesh.sizes().tp > kDrawnColumns) {
+  if (mesh.world_size() > kListedRanks || mesh.sizes().tp > kDrawnColumns) {
     return "(too many ranks to draw)\n";
   }
   std::vector<am::term::GridStack> stages;
@@ -237,7 +237,7 @@ std::string picture(const MeshLayout& mesh, int64_t ranks_per_node, const am::te
   return am::term::draw_grid(stages, style);
 }
 
-int run(const PlanOptions& options, const Output& output) {
+int run_show(const PlanOptions& options, const Output& output) {
   am::Diagnostics found;
   const auto file = check_plan(options.files.front(), options, found);
   // A mesh needs nothing but its sizes: what is wrong elsewhere in a readable plan is not asked
@@ -268,9 +268,9 @@ int run(const PlanOptions& options, const Output& output) {
   return am_apps::kFine;
 }
 
-Run declare(CLI::App& command, SharedOptions& shared) {
+Run declare_show(CLI::App& command, SharedOptions& shared) {
   add_plan(command, shared);
-  return [&shared](const Output& output) { return run(shared.plan, output); };
+  return [&shared](const Output& output) { return run_show(shared.plan, output); };
 }
 
 }  // namespace
@@ -279,7 +279,7 @@ const Command kShowCommand = {
     .name = "show",
     .summary = "Draw the mesh: ranks, nodes and groups",
     .example = "am-plan show plan.toml --world-size 64",
-    .declare = declare,
+    .declare = declare_show,
 };
 
 }  // namespace am_plan

@@ -122,7 +122,7 @@ am::Diagnostics relevant(const am::Diagnostics& found) {
   return out;
 }
 
-int run(const PlanOptions& options, const Output& output) {
+int run_tp(const PlanOptions& options, const Output& output) {
   am::Diagnostics found;
   const auto file = check_plan(options.files.front(), options, found);
   if (!file || !file->checked.model.has_value() || !file->checked.mesh.has_value()) {
@@ -149,9 +149,9 @@ int run(const PlanOptions& options, const Output& output) {
   return about.ok() ? am_apps::kFine : am_apps::kInvalid;
 }
 
-Run declare(CLI::App& command, SharedOptions& shared) {
+Run declare_tp(CLI::App& command, SharedOptions& shared) {
   add_plan(command, shared);
-  return [&shared](const Output& output) { return run(shared.plan, output); };
+  return [&shared](const Output& output) { return run_tp(shared.plan, output); };
 }
 
 }  // namespace
@@ -160,7 +160,7 @@ const Command kTpCommand = {
     .name = "tp",
     .summary = "Show the tensor-parallel plan and what it matches",
     .example = "am-plan tp plan.toml --set 'strategy.tp_plan=\"my_tp.toml\"'",
-    .declare = declare,
+    .declare = declare_tp,
 };
 
 }  // namespace am_plan

@@ -14,7 +14,7 @@ namespace am_run {
 
 namespace {
 
-constexpr const char* kDescription =
+constexpr const char* kRunDescription =
     "Launches the training that a plan describes, and trains; or launches any other program.\n"
     "\n"
     "Examples:\n"
@@ -126,7 +126,7 @@ std::optional<Options> parse_options(int argc, char** argv,
   std::vector<std::string> sets;
   std::string resume;
   int64_t steps = 0;
-  CLI::App app(kDescription, "am-run");
+  CLI::App app(kRunDescription, "am-run");
   app.add_option("PLAN", options.plan, "The plan file (TOML)")->required(!exec);
   am_apps::add_set(app, sets);
   app.add_option("--run-dir", options.run_dir, "The run folder (default: runs/NAME-OF-PLAN)");
