@@ -28,8 +28,18 @@ struct Shard {
   const ParameterLayout* parameter;
   int layer;
   int64_t rank;
-  am::mesh::Box box;
+  am::Shape local;                   // of all that the rank has of it
+  std::vector<am::mesh::Box> boxes;  // more than one of a matrix that tp cuts slice by slice
 };
+
+std::vector<am::mesh::Box> boxes_of(const ParameterLayout& parameter, const Layout& layout,
+                                    int64_t rank) {
+  std::vector<am::mesh::Box> boxes;
+  for (am::planner::OwnPart& part : parameter.parts(layout.mesh, rank)) {
+    boxes.push_back(std::move(part.box));
+  }
+  return boxes;
+}
 
 std::vector<Shard> select(const ShardsOptions& options, const Layout& layout) {
   std::vector<Shard> shards;
@@ -38,8 +48,8 @@ std::vector<Shard> select(const ShardsOptions& options, const Layout& layout) {
     if (!am::glob_match(options.glob, parameter.name)) continue;
     if (options.rank.has_value() && !layout.holds(*options.rank, parameter)) continue;
     const int64_t rank = options.rank.value_or(layout.first_holder(parameter));
-    shards.push_back(
-        {&parameter, layout.inventory.parameters[i].layer, rank, parameter.box(layout.mesh, rank)});
+    shards.push_back({&parameter, layout.inventory.parameters[i].layer, rank,
+                      parameter.own_shape(layout.mesh, rank), boxes_of(parameter, layout, rank)});
   }
   return shards;
 }
@@ -53,8 +63,13 @@ am::Json to_json(const Shard& shard, const Layout& layout) {
   json["name"] = shard.parameter->name;
   json["shape"] = shard.parameter->shape;
   json["placements"] = std::move(placements);
-  json["local_shape"] = shard.box.shape;
-  json["local_offset"] = shard.box.offset;
+  json["local_shape"] = shard.local;
+  json["local_offset"] = shard.boxes.front().offset;
+  if (shard.boxes.size() > 1) {
+    for (const am::mesh::Box& box : shard.boxes) {
+      json["boxes"].push_back({{"offset", box.offset}, {"shape", box.shape}});
+    }
+  }
   json["stage"] = shard.parameter->stage;
   json["rank"] = shard.rank;
   json["stored_elements"] = shard.parameter->stored_numel(layout.mesh, shard.rank);
@@ -83,8 +98,10 @@ Row row_of(const Shard& shard, const Layout& layout) {
   row.name = am::model::any_layer_name(row.name, shard.layer);
   row.shape = am::shape_text(shard.parameter->shape);
   row.placements = placement_text(*shard.parameter, layout.mesh);
-  row.local = am::shape_text(shard.box.shape);
-  row.offset = am::shape_text(shard.box.offset);
+  row.local = am::shape_text(shard.local);
+  std::vector<std::string> offsets;
+  for (const am::mesh::Box& box : shard.boxes) offsets.push_back(am::shape_text(box.offset));
+  row.offset = am::join(offsets, ", ");
   row.times = 1;
   return row;
 }
@@ -127,8 +144,9 @@ std::string map_of(const Shard& shard, const Layout& layout, const am::term::Sty
   std::vector<am::term::RankBox> boxes;
   for (int64_t rank = 0; rank < layout.mesh.world_size(); ++rank) {
     if (!layout.holds(rank, *shard.parameter)) continue;
-    const am::mesh::Box box = shard.parameter->box(layout.mesh, rank);
-    boxes.push_back({rank, box.offset, box.shape});
+    for (const am::mesh::Box& box : boxes_of(*shard.parameter, layout, rank)) {
+      boxes.push_back({rank, box.offset, box.shape});
+    }
   }
   return "\n" + am::term::shard_map(shard.parameter->shape, boxes, style);
 }

@@ -88,7 +88,7 @@ TEST_CASE("newer names are the same styles") {
 }
 
 TEST_CASE("an unknown style names the legal ones") {
-  for (const std::string name : {"", "colwize", "packed_colwise", "Colwise"}) {
+  for (const std::string name : {"", "colwize", "packed_rowwise", "Colwise"}) {
     INFO(name);
     try {
       translate_to_torch_parallel_style(name);

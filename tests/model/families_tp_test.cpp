@@ -74,31 +74,47 @@ TEST_CASE("every family's own plan resolves without a complaint, with SP and wit
   }
 }
 
-TEST_CASE("experts and routers stay whole, attention and dense layers are cut") {
-  const Planned mixtral("mixtral-8x7b-v0.1", false);
-  CHECK(mixtral.cut("model.layers.0.self_attn.q_proj.weight") == 0);
-  CHECK(mixtral.cut("model.layers.0.self_attn.o_proj.weight") == 1);
-  CHECK(mixtral.cut("model.layers.0.block_sparse_moe.experts.3.w1.weight") == kWhole);
-  CHECK(mixtral.cut("model.layers.0.block_sparse_moe.gate.weight") == kWhole);
-  CHECK_FALSE(mixtral.at("model.layers.0.block_sparse_moe.gate.weight").grad_sum_over_tp);
-  const Planned shared("qwen2-57b-a14b", false);
-  CHECK(shared.cut("model.layers.0.mlp.shared_expert.gate_proj.weight") == kWhole);
-  const Planned deepseek("deepseek-v2-lite", false);
-  CHECK(deepseek.cut("model.layers.0.mlp.gate_proj.weight") == 0);
-  CHECK(deepseek.cut("model.layers.0.mlp.down_proj.weight") == 1);
-  CHECK(deepseek.cut("model.layers.1.mlp.shared_experts.gate_proj.weight") == kWhole);
-  CHECK(deepseek.cut("model.layers.0.self_attn.q_proj.weight") == kWhole);
-  CHECK(deepseek.cut("model.layers.0.self_attn.kv_b_proj.weight") == kWhole);
+TEST_CASE("experts and routers stay whole, and work on tokens that are dealt out") {
+  for (const bool sequence_parallel : {false, true}) {
+    INFO(sequence_parallel);
+    const Planned mixtral("mixtral-8x7b-v0.1", sequence_parallel);
+    CHECK(mixtral.cut("model.layers.0.self_attn.q_proj.weight") == 0);
+    CHECK(mixtral.cut("model.layers.0.self_attn.o_proj.weight") == 1);
+    for (const char* name : {"experts.3.w1", "gate"}) {
+      const std::string whole = am::cat("model.layers.0.block_sparse_moe.", name, ".weight");
+      CHECK(mixtral.cut(whole) == kWhole);
+      CHECK(mixtral.at(whole).grad_sum_over_tp);
+    }
+    CHECK(mixtral.at("model.layers.0.input_layernorm.weight").grad_sum_over_tp ==
+          sequence_parallel);
+    // Shared experts pass every token, as a dense feed-forward does.
+    const Planned shared("qwen2-57b-a14b", sequence_parallel);
+    CHECK(shared.cut("model.layers.0.mlp.shared_expert.gate_proj.weight") == 0);
+    CHECK(shared.cut("model.layers.0.mlp.shared_expert.down_proj.weight") == 1);
+    CHECK(shared.at("model.layers.0.mlp.shared_expert_gate.weight").grad_sum_over_tp ==
+          sequence_parallel);
+  }
 }
 
-TEST_CASE("under sequence parallelism whole experts sum their gradients") {
-  const Planned mixtral("mixtral-8x7b-v0.1", true);
-  CHECK(mixtral.at("model.layers.0.block_sparse_moe.experts.3.w1.weight").grad_sum_over_tp);
-  CHECK(mixtral.at("model.layers.0.block_sparse_moe.gate.weight").grad_sum_over_tp);
-  CHECK(mixtral.at("model.layers.0.input_layernorm.weight").grad_sum_over_tp);
-  const Planned shared("qwen2-57b-a14b", true);
-  CHECK(shared.at("model.layers.0.mlp.shared_expert.down_proj.weight").grad_sum_over_tp);
-  CHECK(shared.at("model.layers.0.mlp.shared_expert_gate.weight").grad_sum_over_tp);
+TEST_CASE("latent attention is cut behind its narrow vectors") {
+  for (const bool sequence_parallel : {false, true}) {
+    INFO(sequence_parallel);
+    const Planned lite("deepseek-v2-lite", sequence_parallel);
+    CHECK(lite.cut("model.layers.0.self_attn.q_proj.weight") == 0);
+    CHECK(lite.cut("model.layers.0.self_attn.kv_b_proj.weight") == 0);
+    CHECK(lite.cut("model.layers.0.self_attn.o_proj.weight") == 1);
+    for (const char* name : {"kv_a_proj_with_mqa", "kv_a_layernorm"}) {
+      const std::string whole = am::cat("model.layers.0.self_attn.", name, ".weight");
+      CHECK(lite.cut(whole) == kWhole);
+      CHECK(lite.at(whole).grad_sum_over_tp == sequence_parallel);
+    }
+    CHECK(lite.cut("model.layers.0.mlp.down_proj.weight") == 1);
+    CHECK(lite.cut("model.layers.1.mlp.shared_experts.gate_proj.weight") == 0);
+    const Planned v3("deepseek-v3", sequence_parallel);
+    CHECK(v3.cut("model.layers.0.self_attn.q_b_proj.weight") == 0);
+    CHECK(v3.at("model.layers.0.self_attn.q_a_layernorm.weight").grad_sum_over_tp ==
+          sequence_parallel);
+  }
 }
 
 TEST_CASE("gemma's four norms work on sequence shards") {
@@ -122,32 +138,74 @@ TEST_CASE("phi-2 cuts whole heads and its plain MLP") {
   CHECK(phi.cut("lm_head.bias") == 0);
 }
 
-TEST_CASE("phi-3 computes attention whole, and has no sequence parallelism") {
+TEST_CASE("fused matrices are cut slice by slice") {
   const Planned phi("phi-4", true);
-  CHECK(phi.at("model.layers.0.self_attn.qkv_proj.weight").style == TpStyle::kRowwiseRep);
-  CHECK(phi.at("model.layers.0.self_attn.o_proj.weight").style == TpStyle::kColwiseRep);
-  CHECK(phi.cut("model.layers.0.mlp.gate_up_proj.weight") == 0);
-  CHECK(phi.cut("model.layers.0.mlp.down_proj.weight") == 1);
-  CHECK_FALSE(phi.at("model.layers.0.input_layernorm.weight").grad_sum_over_tp);
-  CHECK_FALSE(family_tp_plan(phi.config, true).sequence_parallel);
-  CHECK_FALSE(has_sequence_parallel(phi.config));
-  CHECK(has_sequence_parallel(short_model("olmo-2-1124-7b")));
+  const auto& qkv = phi.at("model.layers.0.self_attn.qkv_proj.weight");
+  CHECK(qkv.style == TpStyle::kPackedColwise);
+  CHECK(qkv.shard_dim == 0);
+  REQUIRE(qkv.slices.size() == 3);
+  CHECK(qkv.slices[0].heads == 0);
+  CHECK(qkv.slices[1].heads == 10);  // key heads, which ranks may share
+  CHECK(qkv.slices[2].offset == 5120 + 1280);
+  const auto& gate_up = phi.at("model.layers.0.mlp.gate_up_proj.weight");
+  REQUIRE(gate_up.slices.size() == 2);
+  CHECK(gate_up.slices[1].offset == 17920);
+  CHECK(phi.at("model.layers.0.input_layernorm.weight").grad_sum_over_tp);
+  const Planned gpt2("gpt2", false);
+  CHECK(gpt2.cut("transformer.h.0.attn.c_attn.weight") == 1);  // [in, out]
+  CHECK(gpt2.cut("transformer.h.0.attn.c_attn.bias") == 0);
+  CHECK(gpt2.at("transformer.h.0.attn.c_attn.bias").slices.size() == 3);
+  CHECK(gpt2.cut("transformer.h.0.attn.c_proj.weight") == 0);
 }
 
-TEST_CASE("olmo-2 gathers its heads, because its norms span them") {
-  const Planned olmo("olmo-2-1124-7b", false);
-  CHECK(olmo.at("model.layers.0.self_attn.q_proj.weight").style == TpStyle::kColwiseRep);
-  CHECK_FALSE(olmo.at("model.layers.0.self_attn.q_norm.weight").grad_sum_over_tp);
-  TpPlan heads = family_tp_plan(olmo.config, false);
-  for (const char* name : {"q_proj", "k_proj", "v_proj"}) {
-    heads.rules.push_back({am::cat("model.layers.*.self_attn.", name), TpStyle::kColwise});
+TEST_CASE("a matrix of several must be cut slice by slice, and one of one must not") {
+  const Planned phi("phi-4", false);
+  const auto errors = [&](const char* module, TpStyle style) {
+    TpPlan plan = family_tp_plan(phi.config, false);
+    plan.rules.push_back({module, style});
+    Diagnostics found;
+    resolve_tp_plan(plan, phi.inventory, {}, found);
+    return found.items();
+  };
+  for (const char* module :
+       {"model.layers.*.self_attn.qkv_proj", "model.layers.*.mlp.gate_up_proj"}) {
+    const auto found = errors(module, TpStyle::kColwise);
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].rule == "tp.style");
+    CHECK_THAT(found[0].help, Catch::Contains("packed_colwise"));
   }
-  heads.rules.push_back({"model.layers.*.self_attn.o_proj", TpStyle::kRowwise});
+  const auto found = errors("model.layers.*.mlp.down_proj", TpStyle::kPackedColwise);
+  REQUIRE_FALSE(found.empty());
+  CHECK(found[0].rule == "tp.style");
+}
+
+TEST_CASE("norms over all heads together are cut as the heads are") {
+  const Planned olmo("olmo-2-1124-7b", false);
+  CHECK(olmo.at("model.layers.0.self_attn.q_proj.weight").style == TpStyle::kColwise);
+  CHECK(olmo.cut("model.layers.0.self_attn.q_norm.weight") == 0);
+  CHECK_FALSE(olmo.at("model.layers.0.self_attn.q_norm.weight").grad_sum_over_tp);
+  CHECK(olmo.at("model.layers.0.self_attn.k_norm.weight").slices.size() == 1);
+  // A plan may gather the heads before them.
+  TpPlan gathered = family_tp_plan(olmo.config, false);
+  for (const char* name : {"q_proj", "k_proj", "v_proj"}) {
+    gathered.rules.push_back({am::cat("model.layers.*.self_attn.", name), TpStyle::kColwiseRep});
+  }
+  gathered.rules.push_back({"model.layers.*.self_attn.o_proj", TpStyle::kRowwiseRep});
   Diagnostics found;
-  resolve_tp_plan(heads, olmo.inventory, {}, found);
-  REQUIRE(found.items().size() == 2);  // q_norm and k_norm
-  CHECK(found.items()[0].rule == "tp.pair");
-  CHECK_THAT(found.items()[0].message, Catch::Contains("all heads"));
+  const auto resolved = resolve_tp_plan(gathered, olmo.inventory, {}, found);
+  CHECK(found.ok());
+  for (size_t i = 0; i < olmo.inventory.parameters.size(); ++i) {
+    const auto& parameter = olmo.inventory.parameters[i];
+    if (parameter.role != am::model::Role::kQueryNorm) continue;
+    CHECK_FALSE(resolved.parameters[i].shard_dim.has_value());
+    CHECK_FALSE(resolved.parameters[i].grad_sum_over_tp);
+  }
+  TpPlan replicated = family_tp_plan(olmo.config, false);
+  replicated.rules.push_back(
+      {"model.layers.*.self_attn.q_norm", TpStyle::kReplicatedWithGradAllreduce});
+  resolve_tp_plan(replicated, olmo.inventory, {}, found);
+  REQUIRE(found.items().size() == 1);
+  CHECK(found.items()[0].rule == "tp.style");
 }
 
 TEST_CASE("attention sinks are cut as the query heads are") {
@@ -166,7 +224,7 @@ TEST_CASE("gpt-2's weights are cut on the dim that is out or in") {
   CHECK(gpt2.cut("transformer.h.0.mlp.c_fc.bias") == 0);
   CHECK(gpt2.cut("transformer.h.0.mlp.c_proj.weight") == 0);
   CHECK(gpt2.cut("transformer.h.0.mlp.c_proj.bias") == kWhole);
-  CHECK(gpt2.cut("transformer.h.0.attn.c_attn.weight") == kWhole);
+  CHECK(gpt2.cut("transformer.h.0.attn.c_attn.weight") == 1);
   CHECK(gpt2.cut("transformer.wpe.weight") == kWhole);
 }
 
@@ -193,9 +251,9 @@ TEST_CASE("plans that cut experts or the slices of a fused projection are refuse
   CHECK_THAT(refusals("qwen3-30b-a3b", "model.layers.*.mlp.gate", TpStyle::kRowwise),
              Catch::Contains("chooses experts"));
   CHECK_THAT(refusals("phi-4", "model.layers.*.self_attn.qkv_proj", TpStyle::kColwise),
-             Catch::Contains("would not be heads"));
+             Catch::Contains("several matrices"));
   CHECK_THAT(refusals("gpt2", "transformer.h.*.attn.c_attn", TpStyle::kColwise),
-             Catch::Contains("would not be heads"));
+             Catch::Contains("several matrices"));
   CHECK_THAT(refusals("gpt-oss-20b", "model.layers.*.self_attn", TpStyle::kRowwise),
              Catch::Contains("for each head"));
   CHECK_THAT(refusals("phi-2", "model.layers.*.mlp.fc1", TpStyle::kColwise),

@@ -63,6 +63,13 @@ class RankWalk {
         return work(after(parameter.layer, Role::kQuery));
       case Role::kKeyNorm:
         return work(after(parameter.layer, Role::kKey));
+      case Role::kRouter:
+      case Role::kRouterCorrection:
+      case Role::kExpertGate:
+      case Role::kExpertUp:
+      case Role::kExpertGateUp:
+      case Role::kExpertDown:
+        return work({am::mesh::chunk(kTokens, kTp, rank_), {0, kHeads}});
       default:
         // A bias behind a sum over tp is added to what goes on between modules.
         return work(style == TpStyle::kColwise || style == TpStyle::kColwiseRep ? Ranges()

@@ -157,7 +157,8 @@ constexpr RuleCase kCases[] = {
      "fsdp_double_buffer = true",
      "llama-3.1-8b", kWarning},
     {"tp.heads", "[mesh]|world_size = 7|tp_size = 7", "[mesh]|world_size = 4|tp_size = 4"},
-    {"tp.kv_heads", "[mesh]|world_size = 16|tp_size = 16", "[mesh]|world_size = 8|tp_size = 8"},
+    {"tp.kv_heads", "[mesh]|world_size = 12|tp_size = 12", "[mesh]|world_size = 8|tp_size = 8",
+     "llama-3.2-3b"},
     {"tp.ffn",
      "[mesh]|world_size = 3|tp_size = 3|[strategy]|tp_plan = { \"model.layers.*.mlp."
      "{gate,up}_proj\" = \"colwise\", \"model.layers.*.mlp.down_proj\" = \"rowwise\" }",
@@ -166,16 +167,15 @@ constexpr RuleCase kCases[] = {
      "llama-3.1-8b", kWarning},
     {"tp.vocab", "[mesh]|world_size = 2|tp_size = 2|[train]|seq_len = 1024",
      "[mesh]|world_size = 1|[train]|seq_len = 1024", "gpt2", kWarning},
-    {"tp.hidden", "[mesh]|world_size = 5|tp_size = 5", "[mesh]|world_size = 4|tp_size = 4",
+    {"tp.hidden",
+     "[mesh]|world_size = 5|tp_size = 5|[strategy]|tp_plan = { \"model.layers.*.self_attn."
+     "qkv_proj\" = \"rowwise_rep\", \"model.layers.*.self_attn.o_proj\" = \"colwise_rep\" }",
+     "[mesh]|world_size = 4|tp_size = 4|[strategy]|tp_plan = { \"model.layers.*.self_attn."
+     "qkv_proj\" = \"rowwise_rep\", \"model.layers.*.self_attn.o_proj\" = \"colwise_rep\" }",
      "phi-3-mini-4k", kWarning},
-    {"tp.experts", "[mesh]|world_size = 2|tp_size = 2",
-     "[mesh]|world_size = 2|tp_size = 2|[strategy]|sequence_parallel = true", "mixtral-8x7b-v0.1",
-     kWarning},
     {"tp.sequence", "[mesh]|world_size = 2|[strategy]|sequence_parallel = true",
      "[mesh]|world_size = 2|tp_size = 2|[strategy]|sequence_parallel = true", "llama-3.1-8b",
      kWarning},
-    {"tp.sequence", "[mesh]|world_size = 2|tp_size = 2|[strategy]|sequence_parallel = true",
-     "[mesh]|world_size = 2|tp_size = 2", "phi-3-mini-4k", kWarning},
     {"tp.plan", "[mesh]|world_size = 2|tp_size = 2|[strategy]|tp_plan = \"lama\"",
      "[mesh]|world_size = 2|tp_size = 2|[strategy]|tp_plan = \"llama\""},
     {"tp.pattern",
@@ -352,7 +352,8 @@ TEST_CASE("sizes that make no world hide nothing that does not need one") {
               "seq_len = 1001|[strategy]|sequence_parallel = true") ==
         Ids{"tp.heads", "tp.kv_heads", "tp.vocab", "mesh.divide", "pp.layers", "seq.sp", "seq.cp"});
   // Nobody says how many ranks there are; a dp_size that does not fit is taken at its word.
-  CHECK(found("[mesh]|tp_size = 16|ranks_per_node = 16") == Ids{"mesh.world", "tp.kv_heads"});
+  CHECK(found("[mesh]|tp_size = 3|ranks_per_node = 16") ==
+        Ids{"mesh.world", "tp.heads", "tp.kv_heads", "tp.ffn"});
   CHECK(found("[mesh]|world_size = 64|dp_size = 6|dp_replicate_size = 4|tp_size = 2|[train]|"
               "global_batch_size = 8") == Ids{"mesh.product", "mesh.replicate", "batch.divide"});
 }

@@ -62,11 +62,15 @@ TEST_CASE("heads are handed out whole") {
   const auto heads = check("[mesh]\nworld_size = 14\ntp_size = 7\nranks_per_node = 14\n");
   CHECK(ids(heads) == Ids{"tp.heads", "tp.kv_heads", "tp.vocab"});
   CHECK(heads.items()[0].span.line == 5);
+  // 24 heads, 8 key heads.
   const auto kv =
-      only("tp.kv_heads", "[mesh]\nworld_size = 16\ntp_size = 16\nranks_per_node = 16\n");
-  CHECK(kv.help == "tp_size = 1, 2, 4 or 8");
+      check("[mesh]\nworld_size = 12\ntp_size = 12\nranks_per_node = 12\n", "llama-3.2-3b");
+  CHECK(ids(kv) == Ids{"tp.kv_heads", "tp.ffn"});
+  CHECK(kv.items()[0].help == "tp_size = 1, 2 or 4");
+  CHECK(check("[mesh]\nworld_size = 24\ntp_size = 24\nranks_per_node = 24\n", "llama-3.2-3b")
+            .errors() == 0);
   const auto qwen = check("[mesh]\nworld_size = 4\ntp_size = 4\n", "qwen2.5-0.5b");
-  CHECK(ids(qwen) == Ids{"tp.heads", "tp.kv_heads"});
+  CHECK(ids(qwen) == Ids{"tp.heads"});
   CHECK(qwen.items()[0].help == "tp_size = 1 or 2");
 }
 

@@ -1,5 +1,7 @@
 // How tensor parallelism cuts the parameters of every family.
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <vector>
 
 #include "am/model/family.h"
 #include "am/planner/layout.h"
@@ -39,24 +41,30 @@ Layout cut_layout(const char* model, int64_t tp) {
   return am::test::layout_of(plan, config);
 }
 
-// Along the dim that is cut the ranks' boxes follow each other from end to end; along all others,
-// and where nothing is cut, each box is the whole.
+// Every element is in exactly one box of the ranks that count, and each rank has as much as it
+// says.
 void check_cover(const Layout& layout, const ParameterLayout& parameter) {
-  int64_t reached = 0;
+  const auto dim = static_cast<size_t>(parameter.tp_dim.value_or(0));
+  std::vector<int> times(static_cast<size_t>(parameter.shape[dim]), 0);
   for (int64_t rank = 0; rank < layout.mesh.sizes().tp; ++rank) {
-    const am::mesh::Box box = parameter.box(layout.mesh, rank);
-    for (size_t dim = 0; dim < parameter.shape.size(); ++dim) {
-      if (parameter.tp_dim != static_cast<int>(dim)) {
-        CHECK(box.offset[dim] == 0);
-        CHECK(box.shape[dim] == parameter.shape[dim]);
-        continue;
+    am::Shape own = parameter.shape;
+    own[dim] = 0;
+    for (const am::planner::OwnPart& part : parameter.parts(layout.mesh, rank)) {
+      const am::mesh::Box& box = part.box;
+      for (size_t other = 0; other < own.size(); ++other) {
+        if (other == dim) continue;
+        CHECK(box.offset[other] == 0);
+        CHECK(box.shape[other] == parameter.shape[other]);
       }
-      if (box.shape[dim] > 0) CHECK(box.offset[dim] == reached);
-      reached += box.shape[dim];
+      own[dim] += box.shape[dim];
+      if (part.copy > 0) continue;
+      for (int64_t i = 0; i < box.shape[dim]; ++i) {
+        ++times[static_cast<size_t>(box.offset[dim] + i)];
+      }
     }
+    CHECK(parameter.tp_shape(layout.mesh, rank) == own);
   }
-  if (!parameter.tp_dim.has_value()) return;
-  CHECK(reached == parameter.shape[static_cast<size_t>(*parameter.tp_dim)]);
+  CHECK(std::count(times.begin(), times.end(), 1) == parameter.shape[dim]);
 }
 
 TEST_CASE("the pieces of tp's ranks cover each parameter exactly once") {
@@ -86,10 +94,67 @@ TEST_CASE("pieces of queries, keys and values are whole heads") {
       if (module.out / module.grain % 2 != 0) continue;
       INFO(spec.name);
       for (int64_t rank = 0; rank < 2; ++rank) {
-        const auto dim = static_cast<size_t>(layout.parameters[i].tp_dim.value());
-        CHECK(layout.parameters[i].box(layout.mesh, rank).offset[dim] % module.grain == 0);
+        for (const auto& extent : layout.parameters[i].tp_extents(layout.mesh, rank)) {
+          CHECK(extent.offset % module.grain == 0);
+        }
       }
     }
+  }
+}
+
+// Qwen2.5-0.5B has 14 query heads and 2 key heads, falcon-7b 71 and one.
+TEST_CASE("ranks beyond the key heads share them with their neighbours") {
+  const Layout falcon = cut_layout("falcon-7b", 4);
+  const ParameterLayout* fused = nullptr;
+  for (const ParameterLayout& parameter : falcon.parameters) {
+    if (parameter.name == "transformer.h.0.self_attention.query_key_value.weight") {
+      fused = &parameter;
+    }
+  }
+  REQUIRE(fused != nullptr);
+  CHECK(fused->tp_slices ==
+        std::vector<am::mesh::DimSlice>{{{0, 4544}, 1}, {{4544, 64}, 4}, {{4608, 64}, 4}});
+  const auto parts = fused->parts(falcon.mesh, 3);
+  REQUIRE(parts.size() == 3);
+  CHECK(parts[0].copies == 1);
+  CHECK(parts[1].box == am::mesh::Box{{4544, 0}, {64, 4544}});
+  CHECK(parts[1].copy == 3);
+  CHECK(fused->grad_sum_ranks(parts[1]) == 4);
+  CHECK(fused->grad_sum_ranks(parts[0]) == 1);
+
+  const am::model::ModelConfig config = am::test::model_of("llama-3.2-1b");  // 8 key heads of 64
+  const auto plan = am::test::plan_of("[mesh]\nworld_size = 64\ntp_size = 32\n", "llama-3.2-1b");
+  const Layout llama = am::test::layout_of(plan, config);
+  for (const ParameterLayout& parameter : llama.parameters) {
+    if (parameter.name != "model.layers.3.self_attn.k_proj.weight") continue;
+    CHECK(parameter.tp_slices == std::vector<am::mesh::DimSlice>{{{0, 512}, 4}});
+    // The second data-parallel half of what the tenth tp rank has: key head 2 of 8.
+    const auto own = parameter.parts(llama.mesh, 32 + 9);
+    REQUIRE(own.size() == 1);
+    CHECK(own[0].box == am::mesh::Box{{2 * 64 + 32, 0}, {32, 2048}});
+    CHECK(own[0].copy == 1);
+    CHECK(parameter.grad_sum_ranks(own[0]) == 4);
+  }
+}
+
+// After tp, FSDP cuts what is left as one piece: 2 ranks of 7 rows, where queries take 4.
+TEST_CASE("a data-parallel shard of a matrix that is cut slice by slice is several boxes") {
+  am::model::ModelConfig config = am::test::model_of("phi-4");
+  config.num_hidden_layers = 1;
+  const auto plan = am::test::plan_of("[mesh]\nworld_size = 4\ntp_size = 2\n", "phi-4");
+  const Layout layout = am::test::layout_of(plan, config);
+  for (const ParameterLayout& parameter : layout.parameters) {
+    if (parameter.name != "model.layers.0.self_attn.qkv_proj.weight") continue;
+    // 2560 rows of queries, 640 of keys, 640 of values on a tp rank; 1920 of them on each of dp.
+    const auto first = parameter.parts(layout.mesh, 1);
+    REQUIRE(first.size() == 1);
+    CHECK(first[0].box == am::mesh::Box{{2560, 0}, {1920, 5120}});
+    const auto second = parameter.parts(layout.mesh, 3);
+    REQUIRE(second.size() == 3);
+    CHECK(second[0].box == am::mesh::Box{{2560 + 1920, 0}, {640, 5120}});
+    CHECK(second[1].box == am::mesh::Box{{5120 + 640, 0}, {640, 5120}});
+    CHECK(second[2].box == am::mesh::Box{{5120 + 1280 + 640, 0}, {640, 5120}});
+    CHECK(parameter.own_shape(layout.mesh, 3) == am::Shape{1920, 5120});
   }
 }
 

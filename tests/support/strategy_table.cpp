@@ -111,9 +111,10 @@ NamedTensors gather(parallel::ParallelModel& model, bool gradients) {
   const tensor::MemoryUse use(tensor::TensorUse::kHost);
   NamedTensors whole;
   model.for_each_owned(
-      [&](parallel::ParamGroup& group, size_t i, const parallel::OwnedParameter& owned) {
-        if (gradients && !owned.trainable) return;
-        const at::Tensor local = gradients ? group.view_in(group.flat_grad(), i) : owned.value;
+      [&](parallel::ParamGroup& group, size_t, const parallel::OwnedParameter& owned) {
+        if ((gradients && !owned.trainable) || owned.number > 0) return;
+        const at::Tensor& flat = gradients ? group.flat_grad() : group.flat();
+        const at::Tensor local = group.pieces().view(flat, owned.piece);
         whole[owned.name] = model.gather_like(owned.name, local).to(at::kDouble);
       });
   return whole;

@@ -67,12 +67,11 @@ class AutomeshSource : public TensorSource {
     const run_folder::ShardTable table = run_folder::read_shard_table(file);
     for (const auto& entry : file.entries()) {
       const auto& row = table.at(entry.name);
-      auto& list = starts_with(entry.name, run_folder::kOptimizerPrefix) ? optimizer_ : tensors_;
-      const auto [place, fresh] = places_.emplace(entry.name, list.size());
-      if (fresh) {
-        list.push_back({entry.name, row.shape, tensor::from_safetensors(entry.dtype), {}});
-      }
-      auto& parts = parts_[entry.name];
+      const std::string& name = row.of.empty() ? entry.name : row.of;
+      auto& list = starts_with(name, run_folder::kOptimizerPrefix) ? optimizer_ : tensors_;
+      const auto [place, fresh] = places_.emplace(name, list.size());
+      if (fresh) list.push_back({name, row.shape, tensor::from_safetensors(entry.dtype), {}});
+      auto& parts = parts_[name];
       if (!fresh && parts.front().shape != row.shape) {
         throw Error(ErrorKind::kFormat, cat(file.path().string(), ": ", entry.name,
                                             " has another global shape than in the other ranks"));

@@ -2,11 +2,14 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <string>
 #include <system_error>
 #include <utility>
 
 #include "am/base/file.h"
 #include "am/base/host.h"
+#include "am/base/text.h"
 #include "am/checkpoint/collective_step.h"
 #include "am/run_folder/shard_table.h"
 #include "am/run_folder/step_folders.h"
@@ -23,7 +26,8 @@ struct SavedBox {
   at::Tensor value;
 };
 
-// This rank's boxes: parameters first, then optimizer state; empty ones and replicas left out.
+// This rank's boxes: parameters first, then optimizer state; empty ones and replicas left out. A
+// second box of one tensor is an entry of another name.
 std::vector<SavedBox> collect_boxes(parallel::ParallelModel& model,
                                     const std::vector<StateTensor>& state,
                                     run_folder::ShardTable& table) {
@@ -31,8 +35,10 @@ std::vector<SavedBox> collect_boxes(parallel::ParallelModel& model,
   const auto add = [&](const std::string& key, const parallel::OwnedParameter& parameter,
                        const at::Tensor& value) {
     if (!parameter.first_replica || value.numel() == 0) return;
-    table[key] = {parameter.shape, parameter.box.offset};
-    boxes.push_back({{key, tensor::safetensors_name(value.scalar_type()), parameter.box.shape},
+    std::string entry = key;
+    for (int number = 1; table.contains(entry); ++number) entry = cat(key, "#", number);
+    table[entry] = {parameter.shape, parameter.box.offset, entry == key ? "" : key};
+    boxes.push_back({{entry, tensor::safetensors_name(value.scalar_type()), parameter.box.shape},
                      value.detach().contiguous()});
   };
   model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::OwnedParameter& owned) {
@@ -40,6 +46,12 @@ std::vector<SavedBox> collect_boxes(parallel::ParallelModel& model,
   });
   for (const auto& each : state) add(each.key, *each.parameter, each.value);
   return boxes;
+}
+
+// On any rank: those with more than one slice of a matrix.
+bool has_several_boxes(const planner::Layout& layout) {
+  return std::any_of(layout.parameters.begin(), layout.parameters.end(),
+                     [](const auto& parameter) { return parameter.tp_slices.size() > 1; });
 }
 
 void write_rank_file(const fs::path& folder, int64_t rank, const std::string& save_id,
@@ -66,6 +78,7 @@ void save_checkpoint(const fs::path& folder, run_folder::CheckpointInfo info,
                      const std::vector<StateTensor>& state) {
   const runtime::Group& world = model.mesh().group("world");
   const bool first = world.index() == 0;
+  info.several_boxes = has_several_boxes(model.layout());
   info.save_id = world.broadcast_text(first ? unique_id() : "");
   const fs::path partial = folder.string() + run_folder::kPartialSuffix;
   const auto clean = [&] {

@@ -22,7 +22,8 @@ struct Absent {
 
 constexpr std::string_view kNoPlan = "transformers has no tensor-parallel plan for it";
 constexpr std::string_view kLatent =
-    "the one in transformers cuts latent attention and shared experts, which automesh keeps whole";
+    "the one in transformers leaves latent attention whole and cuts routed experts, of which "
+    "automesh deals out the tokens";
 
 constexpr std::array<Absent, 5> kAbsent = {{
     {"gpt2", kNoPlan},
@@ -33,19 +34,27 @@ constexpr std::array<Absent, 5> kAbsent = {{
 }};
 
 // Where transformers says otherwise than the family's own plan. It gathers what a fused projection
-// gives, because a rank's slice of it is not a slice of each part. Phi's norms of heads are not in
-// its plan; their gradients are summed all the same (model/tp_plan.h).
+// gives, where ours cuts each part, and the heads that OLMo 2 normalises together; of Qwen2's
+// shared expert it says nothing. Phi's norms of heads are not in its plan; their gradients are
+// summed all the same (model/tp_plan.h).
 struct OwnStyle {
   std::string_view family;
   std::string_view module;
   std::optional<TpStyle> style;  // nothing: not in the plan
 };
 
-constexpr std::array<OwnStyle, 6> kOwnStyles = {{
+constexpr std::array<OwnStyle, 13> kOwnStyles = {{
     {"phi3", "model.layers.*.self_attn.qkv_proj", TpStyle::kColwiseRep},
     {"phi3", "model.layers.*.self_attn.o_proj", TpStyle::kRowwiseRep},
     {"phi3", "model.layers.*.mlp.gate_up_proj", TpStyle::kColwiseRep},
     {"phi3", "model.layers.*.mlp.down_proj", TpStyle::kRowwiseRep},
+    {"olmo2", "model.layers.*.self_attn.q_proj", TpStyle::kColwiseRep},
+    {"olmo2", "model.layers.*.self_attn.k_proj", TpStyle::kColwiseRep},
+    {"olmo2", "model.layers.*.self_attn.v_proj", TpStyle::kColwiseRep},
+    {"olmo2", "model.layers.*.self_attn.o_proj", TpStyle::kRowwiseRep},
+    {"qwen2_moe", "model.layers.*.mlp.shared_expert.gate_proj", std::nullopt},
+    {"qwen2_moe", "model.layers.*.mlp.shared_expert.up_proj", std::nullopt},
+    {"qwen2_moe", "model.layers.*.mlp.shared_expert.down_proj", std::nullopt},
     {"phi", "model.layers.*.self_attn.q_layernorm", std::nullopt},
     {"phi", "model.layers.*.self_attn.k_layernorm", std::nullopt},
 }};

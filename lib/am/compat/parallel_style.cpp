@@ -18,6 +18,7 @@ TorchParallelStyle translate_to_torch_parallel_style(std::string_view name) {
   const Placement sequence = Placement::shard(1);
   switch (*style) {
     case TpStyle::kColwise:
+    case TpStyle::kPackedColwise:
       return {*style, "ColwiseParallel", whole, features};
     case TpStyle::kColwiseRep:
       return {*style, "ColwiseParallel", whole, whole};

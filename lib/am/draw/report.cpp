@@ -207,7 +207,7 @@ std::string shard_table(const ReportInput& input) {
       placements.push_back(cat(group, ": ", to_string(placement)));
     }
     text += cat("<tr><td>", escaped(parameter.name), "<td>", shape_text(parameter.shape), "<td>",
-                join(placements, ", "), "<td>", shape_text(parameter.box(layout.mesh, rank).shape),
+                join(placements, ", "), "<td>", shape_text(parameter.own_shape(layout.mesh, rank)),
                 "</tr>\n");
   }
   return text + "</table>\n";

@@ -38,7 +38,7 @@ struct HeldParameter {
   at::ScalarType dtype = at::kFloat;
   std::vector<std::pair<std::string, mesh::Placement>>
       placements;                 // axis, how the parameter lies along it
-  std::vector<HeldShard> shards;  // by rank; replicas too
+  std::vector<HeldShard> shards;  // by rank, which may have several; replicas too
 
   int64_t numel() const { return am::numel(shape); }
   int64_t bytes() const { return numel() * static_cast<int64_t>(c10::elementSize(dtype)); }

@@ -34,7 +34,9 @@ void ShardedView::add_parameters() {
     parameter.dtype = dtype;
     parameter.placements = from.placements(layout.mesh);
     for (int64_t rank = 0; rank < layout.mesh.world_size(); ++rank) {
-      parameter.shards.push_back({rank, from.box(layout.mesh, rank)});
+      for (const planner::OwnPart& part : from.parts(layout.mesh, rank)) {
+        parameter.shards.push_back({rank, part.box});
+      }
     }
     parameters_.push_back(std::move(parameter));
   }
@@ -43,7 +45,7 @@ void ShardedView::add_parameters() {
   const auto& groups = model_->data_parallel().groups();
   for (size_t i = 0; i < groups.size(); ++i) {
     for (size_t k = 0; k < groups[i]->owned().size(); ++k) {
-      places_[groups[i]->owned()[k].name] = {i, k};
+      places_.emplace(groups[i]->owned()[k].name, Place{i, k});
     }
   }
 }
@@ -73,8 +75,10 @@ at::Tensor ShardedView::read(const HeldParameter& parameter, const mesh::Box& bo
 
 void ShardedView::visit_own(const HeldParameter& parameter, const Visit& visit) {
   const Place place = places_.at(parameter.name);
-  const parallel::OwnedParameter& owned = group(place.group).owned().at(place.index);
-  if (owned.first_replica) visit(owned.value);
+  const auto& all = group(place.group).owned();
+  for (size_t i = place.index; i < all.size() && all[i].name == parameter.name; ++i) {
+    if (all[i].first_replica) visit(all[i].value);
+  }
 }
 
 at::Tensor ShardedView::gather(const at::Tensor& row) {
@@ -109,9 +113,7 @@ std::vector<HeldShard> ShardedView::gathered_boxes(const HeldParameter& paramete
   const planner::ParameterLayout& layout = *layouts_.at(parameter.name);
   std::vector<HeldShard> boxes;
   for (int64_t rank = 0; rank < mesh().world_size(); ++rank) {
-    std::vector<mesh::Cut> cuts = layout.cuts(mesh(), rank);
-    cuts.resize(layout.tp_dim ? 1 : 0);  // the first cut is tp's
-    boxes.push_back({rank, mesh::cut_box(layout.shape, cuts)});
+    for (mesh::Box& box : layout.tp_boxes(mesh(), rank)) boxes.push_back({rank, std::move(box)});
   }
   return boxes;
 }

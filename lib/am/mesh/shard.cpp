@@ -32,6 +32,12 @@ Extent chunk(int64_t size, int64_t parts, int64_t index) {
   return {begin, end - begin};
 }
 
+Extent piece_of(const DimSlice& slice, int64_t ranks, int64_t index) {
+  AM_ASSERT(slice.copies >= 1 && ranks % slice.copies == 0, "copies that do not fill the ranks");
+  const Extent piece = chunk(slice.extent.size, ranks / slice.copies, index / slice.copies);
+  return {slice.extent.offset + piece.offset, piece.size};
+}
+
 Box Box::whole(std::span<const int64_t> shape) {
   return {Shape(shape.size(), 0), Shape(shape.begin(), shape.end())};
 }

@@ -42,6 +42,16 @@ int64_t chunk_length(int64_t size, int64_t parts);
 // empty one has offset == size. 5 in 4: 2, 2, 1, 0.
 Extent chunk(int64_t size, int64_t parts, int64_t index);
 
+// A part of one dim that is cut by itself: one slice of a fused matrix, or all of the dim. So many
+// neighbouring ranks hold the same piece: key heads that are fewer than the ranks.
+struct DimSlice {
+  Extent extent;
+  int64_t copies = 1;
+  bool operator==(const DimSlice&) const = default;
+};
+// The piece of the `index`th of `ranks`, which `copies` divides.
+Extent piece_of(const DimSlice& slice, int64_t ranks, int64_t index);
+
 // A box in a tensor's global index space.
 struct Box {
   Shape offset;

@@ -1,5 +1,5 @@
-// What one model family adds to the common decoder: reading its config, naming its parameters, and
-// how tensor parallelism cuts them.
+// What one model family adds to the common decoder: reading its config and naming its
+// parameters.
 //
 // A family is one file in families/: a `Family` value whose layers are composed of the blocks of
 // families/blocks.h. To add one, write the file and list it in families/registry.cpp. All else
@@ -53,12 +53,6 @@ struct ConfigDefaults {
   int64_t heads = 0;
 };
 
-// Where a family's tensor-parallel plan is another than follows from its layers (tp_family.cpp).
-struct TpException {
-  Role role;
-  std::optional<TpStyle> style;  // nothing: whole
-};
-
 struct Family {
   std::string_view model_type;
   std::string_view description;  // one line for the docs
@@ -75,7 +69,6 @@ struct Family {
   void (*read_config)(ConfigReader& reader, ModelConfig& config) = nullptr;
   // What one decoder layer, in [0, num_hidden_layers), is made of.
   LayerSpec (*describe_layer)(const ModelConfig& config, int64_t layer) = nullptr;
-  std::span<const TpException> tp_exceptions = {};
 };
 
 std::span<const Family* const> families();

@@ -6,6 +6,7 @@ namespace {
 bool is_cut(const ModuleSpec& module, bool bias, TpStyle style) {
   switch (style) {
     case TpStyle::kColwise:
+    case TpStyle::kPackedColwise:
     case TpStyle::kColwiseRep:
       return true;
     case TpStyle::kRowwise:
@@ -21,14 +22,20 @@ bool is_cut(const ModuleSpec& module, bool bias, TpStyle style) {
 
 }  // namespace
 
+int64_t ranks_of_a_head(int64_t tp, int64_t heads) {
+  return heads > 0 && tp > heads && tp % heads == 0 ? tp / heads : 1;
+}
+
 bool gradient_sum(const ModuleSpec& module, bool bias, const TpUse& use) {
   if (use.style == TpStyle::kSequenceParallel) return true;
   if (use.style == TpStyle::kReplicatedWithGradAllreduce) return true;
   // Projections gather the tokens before they are split into heads. A head vector is cut as the
   // heads are, so that its piece is nobody else's.
   if (module.kind == ModuleKind::kHeadVector) return false;
+  const bool routes = module.role == Role::kRouter || module.kind == ModuleKind::kExpert;
+  if (routes && use.deals_tokens) return true;
   const bool on_heads = module.from == Space::kHeads || module.from == Space::kKeyHeads;
-  if (on_heads && module.kind == ModuleKind::kNorm) return use.heads_are_cut;
+  if (on_heads && module.kind == ModuleKind::kNorm) return use.heads_are_cut && !use.spans_heads;
   if (use.style.has_value() && is_cut(module, bias, *use.style)) return false;
   return use.sequence_parallel;
 }

@@ -19,10 +19,17 @@ namespace am::model {
 struct TpUse {
   std::optional<TpStyle> style;    // nothing: whole
   bool sequence_parallel = false;  // hidden states between modules are token shards
-  bool heads_are_cut = false;      // of those that a norm over heads acts on
+  bool deals_tokens = false;   // routers and experts work on token shards, whatever the others do
+  bool heads_are_cut = false;  // of those that a norm over heads acts on
+  bool spans_heads = false;    // that norm has a weight for each head, cut as they are
 };
 
-// Of the module's weight, or of its bias.
+// How many neighbouring tp ranks hold the same of `heads` key heads: those whose query heads read
+// them. Each has a part of their gradient. 1: a head is one rank's; so where the numbers do not
+// divide each other, or 0 heads are handed out.
+int64_t ranks_of_a_head(int64_t tp, int64_t heads);
+
+// Of the module's weight, or of its bias: whether all tp ranks have parts of its gradient.
 bool gradient_sum(const ModuleSpec& module, bool bias, const TpUse& use);
 
 }  // namespace am::model

@@ -45,6 +45,12 @@ class Reporter {
   std::set<std::string> seen_;
 };
 
+// Whether its slices are cut each by itself: those that a rank has a part of.
+bool is_packed(const TpModule& module) {
+  return !module.spec->slices.empty() &&
+         (module.role() == Role::kQkv || module.role() == Role::kGateUp);
+}
+
 void check_linear(const TpModule& module, Reporter& report) {
   const std::string style = style_text(module);
   if (module.style == TpStyle::kSequenceParallel ||
@@ -52,11 +58,14 @@ void check_linear(const TpModule& module, Reporter& report) {
     report.error("tp.style", module, cat("is a linear layer and cannot be ", style),
                  "a linear layer takes \"colwise\", \"rowwise\", \"colwise_rep\" or "
                  "\"rowwise_rep\"; leave it out to replicate it");
-  } else if (module.role() == Role::kQkv && module.has_cut_output()) {
+  } else if (module.style == TpStyle::kColwise && is_packed(module)) {
     report.error("tp.style", module,
-                 "holds queries, keys and values one after the other, and cannot be \"colwise\": "
-                 "a slice of it would not be heads",
-                 "\"colwise_rep\" or \"rowwise_rep\" cut the weight and give whole heads");
+                 "holds several matrices one after the other, and cannot be \"colwise\": a rank "
+                 "would have all of one and nothing of another",
+                 "\"packed_colwise\" cuts each by itself; \"colwise_rep\" gathers the output");
+  } else if (module.style == TpStyle::kPackedColwise && !is_packed(module)) {
+    report.error("tp.style", module, "is one matrix and cannot be \"packed_colwise\"",
+                 "\"colwise\" cuts it");
   }
 }
 
@@ -65,6 +74,11 @@ void check_style(const TpModule& module, Reporter& report) {
   const std::string style = style_text(module);
   switch (module.kind()) {
     case ModuleKind::kEmbedding:
+      if (module.role() == Role::kPositions) {
+        report.error("tp.style", module, cat("holds learned positions and cannot be ", style),
+                     "each rank looks its own tokens' up; leave it out");
+        return;
+      }
       if (module.style == TpStyle::kRowwise || module.style == TpStyle::kRowwiseRep) return;
       report.error("tp.style", module, cat("is an embedding and cannot be ", style),
                    "an embedding is cut over the vocabulary: \"rowwise_rep\" or "
@@ -172,12 +186,9 @@ void check_head_norm(const TpModules& modules, const TpModule& module, Reporter&
   if (projection == nullptr) return;
   const std::string name(leaf_name(*projection));
   const bool cut = projection->has_cut_output();
-  if (modules.attention_of(module).norms_span_heads && cut) {
-    report.error(
-        "tp.pair", *projection,
-        cat("is \"colwise\", but ", leaf_name(module), " normalises all heads of a token together"),
-        "\"colwise_rep\" gathers them: give it to q_proj, k_proj and v_proj, and "
-        "\"rowwise_rep\" to o_proj");
+  if (modules.attention_of(module).norms_span_heads && cut && module.style.has_value()) {
+    report.error("tp.style", module, "has a weight for each head and cannot be replicated",
+                 cat("it is cut as ", name, " is; leave it out"));
   } else if (module.style.has_value() && !cut) {
     report.error("tp.pair", module,
                  cat("sums its gradient over tp, but ", name,
@@ -196,16 +207,16 @@ void check_sequence_parallel(const TpPlan& plan, const TpModule& module, Reporte
     return;
   }
   const bool sums = module.style == TpStyle::kRowwise || module.style == TpStyle::kRowwiseRep;
-  const bool gathers = module.style == TpStyle::kColwise || module.style == TpStyle::kColwiseRep;
+  const bool gathers = module.has_cut_output() || module.style == TpStyle::kColwiseRep;
   const bool consumes = module.role() == Role::kAttentionOut || module.role() == Role::kDown;
   const char* needed = nullptr;
   if (hidden_norm && module.style != TpStyle::kSequenceParallel) needed = "sequence_parallel";
   if (consumes && !sums) needed = "rowwise";
   // Attention needs the whole sequence, and what sums needs all of its input for the same tokens.
   if (feeds(module.role()) && !gathers) {
-    needed = module.role() == Role::kQkv ? "colwise_rep" : "colwise";
+    needed = is_packed(module) ? "packed_colwise" : "colwise";
   }
-  if (module.kind() == ModuleKind::kEmbedding && !module.style.has_value()) needed = "rowwise_rep";
+  if (module.role() == Role::kEmbedding && !module.style.has_value()) needed = "rowwise_rep";
   const bool own_head = module.role() == Role::kHead && !module.parameters.empty();
   if (own_head && !module.style.has_value()) needed = "colwise";
   if (needed != nullptr) {

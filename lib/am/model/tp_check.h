@@ -25,7 +25,9 @@ struct TpModule {
   ModuleKind kind() const { return spec->kind; }
   // q_norm and k_norm: they act on heads, of which a rank has only some when the projection is cut.
   bool is_head_norm() const;
-  bool has_cut_output() const { return style == TpStyle::kColwise; }
+  bool has_cut_output() const {
+    return style == TpStyle::kColwise || style == TpStyle::kPackedColwise;
+  }
 };
 
 // The modules of a model, each expert's own one by one. The inventory must outlive them.

@@ -3,8 +3,10 @@
 // The rules follow NeMo AutoModel's tables: the embedding cut over the vocabulary, queries, keys,
 // values, gate and up column-wise, what follows them row-wise, the head over the vocabulary with
 // its output left cut. With sequence parallelism the norms work on sequence shards. What ours
-// mends: the gradients of norms over query and key heads are summed over tp. Experts and routers
-// stay whole: expert parallelism cuts them.
+// mends: the gradients of norms over query and key heads are summed over tp; fused matrices are cut
+// slice by slice, and latent attention behind its narrow vectors, where AutoModel's tables leave
+// attention whole. Experts and routers stay whole, and each rank has its part of the tokens there:
+// expert parallelism cuts them.
 #include <algorithm>
 #include <array>
 
@@ -18,11 +20,13 @@ namespace {
 using Style = std::optional<TpStyle>;
 
 // Plans are written in this order.
-constexpr std::array<Role, 18> kOrder = {Role::kEmbedding,
+constexpr std::array<Role, 25> kOrder = {Role::kEmbedding,
                                          Role::kQuery,
                                          Role::kKey,
                                          Role::kValue,
                                          Role::kQkv,
+                                         Role::kQueryUp,
+                                         Role::kKeyValueUp,
                                          Role::kAttentionOut,
                                          Role::kQueryNorm,
                                          Role::kKeyNorm,
@@ -30,33 +34,32 @@ constexpr std::array<Role, 18> kOrder = {Role::kEmbedding,
                                          Role::kUp,
                                          Role::kGateUp,
                                          Role::kDown,
+                                         Role::kSharedGate,
+                                         Role::kSharedUp,
+                                         Role::kSharedDown,
                                          Role::kInputNorm,
                                          Role::kPostAttentionNorm,
                                          Role::kPreFeedForwardNorm,
                                          Role::kPostFeedForwardNorm,
+                                         Role::kQueryDownNorm,
+                                         Role::kKeyValueDownNorm,
                                          Role::kFinalNorm,
                                          Role::kHead};
 
-// A slice of a fused matrix would not be heads, and the rotated part of latent attention's keys is
-// one for all heads: a rank with some of the heads would have a part of its gradient only. Both
-// stay whole, and need the whole sequence.
-bool attends_whole(const LayerSpec& layer) {
-  return layer.attention.latent || layer.attention.fused != AttentionSpec::Fused::kNo;
-}
-
 Style attention_style(const LayerSpec& layer, Role role) {
-  if (attends_whole(layer)) return std::nullopt;
-  // Norms over all heads together need all of a token's at once: queries, keys and values are
-  // gathered before attention. (A plan that hands out heads would normalise each rank's part.)
-  const bool gathers = layer.attention.norms_span_heads;
   switch (role) {
     case Role::kAttentionOut:
-      return gathers ? TpStyle::kRowwiseRep : TpStyle::kRowwise;
+      return TpStyle::kRowwise;
+    case Role::kQkv:
+      // A key head with its query heads lies together, or all queries before all keys.
+      return layer.attention.fused == AttentionSpec::Fused::kByKeyHead ? TpStyle::kColwise
+                                                                       : TpStyle::kPackedColwise;
     case Role::kQueryNorm:
     case Role::kKeyNorm:
-      return gathers ? Style() : TpStyle::kReplicatedWithGradAllreduce;
+      // One with a weight for each head is cut as they are.
+      return layer.attention.norms_span_heads ? Style() : TpStyle::kReplicatedWithGradAllreduce;
     default:
-      return gathers ? TpStyle::kColwiseRep : TpStyle::kColwise;
+      return TpStyle::kColwise;
   }
 }
 
@@ -65,20 +68,29 @@ Style layer_style(const LayerSpec& layer, Role role, bool sequence_parallel) {
     case Role::kQuery:
     case Role::kKey:
     case Role::kValue:
+    case Role::kQkv:
+    case Role::kQueryUp:
+    case Role::kKeyValueUp:
     case Role::kAttentionOut:
     case Role::kQueryNorm:
     case Role::kKeyNorm:
       return attention_style(layer, role);
+    case Role::kGateUp:
+      return TpStyle::kPackedColwise;
     case Role::kGate:
     case Role::kUp:
-    case Role::kGateUp:
+    case Role::kSharedGate:
+    case Role::kSharedUp:
       return TpStyle::kColwise;
     case Role::kDown:
+    case Role::kSharedDown:
       return TpStyle::kRowwise;
     case Role::kInputNorm:
     case Role::kPostAttentionNorm:
     case Role::kPreFeedForwardNorm:
     case Role::kPostFeedForwardNorm:
+    case Role::kQueryDownNorm:
+    case Role::kKeyValueDownNorm:
       return sequence_parallel ? Style(TpStyle::kSequenceParallel) : std::nullopt;
     default:
       return std::nullopt;
@@ -99,55 +111,31 @@ Style outer_style(const ModuleSpec& module, bool sequence_parallel) {
   }
 }
 
-class Writer {
- public:
-  Writer(const Family& family, TpPlan& plan) : family_(family), plan_(plan) {}
-
-  void add(std::string pattern, Role role, Style style) {
-    for (const TpException& own : family_.tp_exceptions) {
-      if (own.role == role) style = own.style;
-    }
-    const bool known = std::any_of(plan_.rules.begin(), plan_.rules.end(),
-                                   [&](const TpRule& rule) { return rule.pattern == pattern; });
-    if (style.has_value() && !known) {
-      plan_.rules.push_back({.pattern = std::move(pattern), .style = *style});
-    }
-  }
-
- private:
-  const Family& family_;
-  TpPlan& plan_;
-};
-
-bool can_cut_sequences(const DecoderSpec& spec) {
-  return std::none_of(spec.kinds.begin(), spec.kinds.end(), attends_whole);
+void add_rule(std::string pattern, Style style, TpPlan& plan) {
+  const bool known = std::any_of(plan.rules.begin(), plan.rules.end(),
+                                 [&](const TpRule& rule) { return rule.pattern == pattern; });
+  if (style.has_value() && !known) plan.rules.push_back({std::move(pattern), *style});
 }
 
 }  // namespace
 
 TpPlan family_tp_plan(const ModelConfig& config, bool sequence_parallel) {
-  const Family& family = family_of(config);
   const DecoderSpec spec = describe(config);
   TpPlan plan;
-  plan.source = cat("family ", family.model_type);
-  plan.sequence_parallel = sequence_parallel && can_cut_sequences(spec);
-  Writer writer(family, plan);
+  plan.source = cat("family ", family_of(config).model_type);
+  plan.sequence_parallel = sequence_parallel;
   for (const Role role : kOrder) {
     if (const ModuleSpec* module = spec.find(role)) {
-      writer.add(module->name, role, outer_style(*module, plan.sequence_parallel));
+      add_rule(module->name, outer_style(*module, sequence_parallel), plan);
     }
     for (const LayerSpec& layer : spec.kinds) {
       const ModuleSpec* module = layer.find(role);
       if (module == nullptr) continue;
-      writer.add(cat(spec.names.layers, ".*.", module->name), role,
-                 layer_style(layer, role, plan.sequence_parallel));
+      add_rule(cat(spec.names.layers, ".*.", module->name),
+               layer_style(layer, role, sequence_parallel), plan);
     }
   }
   return plan;
-}
-
-bool has_sequence_parallel(const ModelConfig& config) {
-  return can_cut_sequences(describe(config));
 }
 
 }  // namespace am::model

@@ -78,8 +78,9 @@ std::optional<int> shard_dim(const TpModule& module, const ParameterSpec& parame
   if (!module.style.has_value()) return std::nullopt;
   switch (*module.style) {
     case TpStyle::kColwise:
+    case TpStyle::kPackedColwise:
     case TpStyle::kColwiseRep:
-      return parameter.transposed ? 1 : 0;
+      return parameter.bias || !parameter.transposed ? 0 : 1;
     case TpStyle::kRowwise:
     case TpStyle::kRowwiseRep:
       if (module.kind() == ModuleKind::kEmbedding) return 0;
@@ -93,6 +94,43 @@ std::optional<int> shard_dim(const TpModule& module, const ParameterSpec& parame
   return std::nullopt;
 }
 
+// Of the heads that a projection, a slice, or a norm's weight holds those that are handed out whole
+// and may be shared; a query head is always one rank's.
+int64_t shared_heads(Role role, const AttentionSpec& attention) {
+  const bool of_keys = role == Role::kKey || role == Role::kValue || role == Role::kKeyNorm;
+  return of_keys && !attention.latent ? attention.key_heads : 0;
+}
+
+std::vector<TpSlice> slices_of(const TpModule& module, const AttentionSpec& attention) {
+  const ModuleSpec& spec = *module.spec;
+  std::vector<TpSlice> slices;
+  if (module.style == TpStyle::kPackedColwise) {
+    int64_t offset = 0;
+    for (const Slice& slice : spec.slices) {
+      slices.push_back({offset, slice.length, shared_heads(slice.role, attention)});
+      offset += slice.length;
+    }
+  } else if (const int64_t heads = shared_heads(spec.role, attention); heads > 0) {
+    slices.push_back({0, spec.out, heads});
+  }
+  return slices;
+}
+
+// How the plan cuts one parameter of a module.
+TpParameter cut_of(const TpModule& module, const TpModules& modules, const TpUse& use,
+                   const ParameterSpec& parameter) {
+  TpParameter out;
+  out.style = module.style;
+  out.shard_dim = shard_dim(module, parameter);
+  // What has a value for each head is cut as the heads are.
+  const bool of_heads = module.kind() == ModuleKind::kHeadVector || use.spans_heads;
+  if (of_heads && use.heads_are_cut) out.shard_dim = 0;
+  out.grad_sum_over_tp = gradient_sum(*module.spec, parameter.bias, use);
+  const bool cuts_heads = module.has_cut_output() || (of_heads && use.heads_are_cut);
+  if (cuts_heads && module.layer >= 0) out.slices = slices_of(module, modules.attention_of(module));
+  return out;
+}
+
 }  // namespace
 
 ResolvedTpPlan resolve_tp_plan(const TpPlan& plan, const Inventory& inventory, const Span& where,
@@ -103,14 +141,15 @@ ResolvedTpPlan resolve_tp_plan(const TpPlan& plan, const Inventory& inventory, c
   match_rules(plan, modules.all(), where, resolved, found);
   check_tp_modules(plan, modules, where, found);
   for (const TpModule& module : modules.all()) {
-    const TpUse use{module.style, plan.sequence_parallel, modules.heads_are_cut(module)};
+    const TpUse use{
+        .style = module.style,
+        .sequence_parallel = plan.sequence_parallel,
+        .deals_tokens = !plan.rules.empty(),
+        .heads_are_cut = modules.heads_are_cut(module),
+        .spans_heads = module.is_head_norm() && modules.attention_of(module).norms_span_heads};
     for (const int index : module.parameters) {
-      const ParameterSpec& parameter = inventory.parameters[static_cast<size_t>(index)];
-      TpParameter& out = resolved.parameters[static_cast<size_t>(index)];
-      out.style = module.style;
-      out.shard_dim = shard_dim(module, parameter);
-      if (module.kind() == ModuleKind::kHeadVector && use.heads_are_cut) out.shard_dim = 0;
-      out.grad_sum_over_tp = gradient_sum(*module.spec, parameter.bias, use);
+      const auto at = static_cast<size_t>(index);
+      resolved.parameters[at] = cut_of(module, modules, use, inventory.parameters[at]);
     }
   }
   return resolved;

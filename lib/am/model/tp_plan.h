@@ -19,11 +19,12 @@
 namespace am::model {
 
 enum class TpStyle {
-  kColwise,     // colwise
-  kRowwise,     // rowwise
-  kColwiseRep,  // colwise_rep = colwise_gather_output: column-wise, output gathered
-  kRowwiseRep,  // rowwise_rep = rowwise_split_input: row-wise, replicated input; an Embedding:
-                // embedding_rowwise
+  kColwise,        // colwise
+  kRowwise,        // rowwise
+  kPackedColwise,  // packed_colwise: column-wise, each slice of a fused matrix by itself
+  kColwiseRep,     // colwise_rep = colwise_gather_output: column-wise, output gathered
+  kRowwiseRep,     // rowwise_rep = rowwise_split_input: row-wise, replicated input; an Embedding:
+                   // embedding_rowwise
   kSequenceParallel,             // sequence_parallel: a norm on sequence shards, weight replicated
   kReplicatedWithGradAllreduce,  // replicated_with_grad_allreduce: weight replicated, its gradient
                                  // summed over tp
@@ -53,15 +54,20 @@ struct TpPlan {
 };
 
 // The plan that follows from the family's description, for the modules that this config has. The
-// head stays cut over the vocabulary (its loss is vocabulary-parallel). Where the family has no
-// sequence parallelism the plan is the one without, and its `sequence_parallel` is false.
+// head stays cut over the vocabulary (its loss is vocabulary-parallel).
 TpPlan family_tp_plan(const ModelConfig& config, bool sequence_parallel);
-// Whether the family's plan can cut the hidden states over the sequence.
-bool has_sequence_parallel(const ModelConfig& config);
+
+// A part of the dim that is cut, which is cut by itself.
+struct TpSlice {
+  int64_t offset = 0;
+  int64_t length = 0;
+  int64_t heads = 0;  // that lie in it and are handed out whole; 0: it is cut anywhere
+};
 
 // What the plan does to one parameter.
 struct TpParameter {
   std::optional<int> shard_dim;   // cut on this dim over tp; absent: replicated
+  std::vector<TpSlice> slices;    // of that dim, in order; empty: one, cut anywhere
   bool grad_sum_over_tp = false;  // replicated, but each tp rank sees only a part of its gradient
   std::optional<TpStyle> style;   // of its module, when a rule matched
 };
@@ -76,7 +82,8 @@ struct ResolvedTpPlan {
 // styles do not work together ("tp.pair"). `where` is the plan's place.
 //
 // Whose gradients are summed over tp follows from the modules (gradient_sum.h), whether or not a
-// rule says so. A value per head (attention sinks) is cut as the queries are.
+// rule says so. A value per head (attention sinks), and the weight of a norm over all heads
+// together, are cut as those heads are.
 ResolvedTpPlan resolve_tp_plan(const TpPlan& plan, const Inventory& inventory, const Span& where,
                                Diagnostics& found);
 

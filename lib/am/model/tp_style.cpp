@@ -15,9 +15,10 @@ struct StyleName {
 };
 
 // The first name of each style is the one that we print.
-constexpr std::array<StyleName, 9> kStyleNames = {{
+constexpr std::array<StyleName, 10> kStyleNames = {{
     {"colwise", TpStyle::kColwise},
     {"rowwise", TpStyle::kRowwise},
+    {"packed_colwise", TpStyle::kPackedColwise},
     {"colwise_rep", TpStyle::kColwiseRep},
     {"rowwise_rep", TpStyle::kRowwiseRep},
     {"sequence_parallel", TpStyle::kSequenceParallel},
@@ -28,20 +29,14 @@ constexpr std::array<StyleName, 9> kStyleNames = {{
 }};
 
 // Hugging Face's styles for fused projections and for experts.
-constexpr std::array<std::string_view, 14> kForeignStyles = {"packed_colwise",
-                                                             "packed_rowwise",
-                                                             "local_packed_rowwise",
-                                                             "local_colwise",
-                                                             "local_rowwise",
-                                                             "local",
-                                                             "gather",
-                                                             "grouped_gemm",
-                                                             "moe_tp_experts",
-                                                             "all_reduce",
-                                                             "moe_identity_expert",
-                                                             "mla_kv_a_proj",
-                                                             "isolated",
-                                                             "replicate"};
+constexpr std::array<std::string_view, 13> kForeignStyles = {
+    "packed_rowwise", "local_packed_rowwise",
+    "local_colwise",  "local_rowwise",
+    "local",          "gather",
+    "grouped_gemm",   "moe_tp_experts",
+    "all_reduce",     "moe_identity_expert",
+    "mla_kv_a_proj",  "isolated",
+    "replicate"};
 
 bool is_foreign(std::string_view name) {
   const bool listed =

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "am/config/strategy_config.h"
@@ -58,6 +59,10 @@ class Decoder {
   const std::map<std::string, Linear*, std::less<>>& linears() { return linears_; }
   Embedding& embedding() { return embed_tokens_; }
   Linear& head() { return lm_head_; }
+  std::vector<DecoderLayer>& layers() { return layers_; }
+  // What the embedding gives is a part of the sequence: `own` takes it of positions, on their last
+  // dim.
+  void set_own_positions(TransformPtr own) { own_positions_ = std::move(own); }
   // How many tokens took each expert, layer after layer of those that have experts, in all forward
   // passes since the last call. Empty: the model has none.
   std::vector<int64_t> take_expert_counts();
@@ -86,6 +91,7 @@ class Decoder {
   std::map<std::string, Linear*, std::less<>> linears_;
   Embedding embed_tokens_;
   ParameterPtr positions_;  // [P, D], learned; null: none
+  TransformPtr own_positions_;
   std::vector<DecoderLayer> layers_;
   Norm norm_;
   Linear lm_head_;

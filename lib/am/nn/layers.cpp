@@ -6,6 +6,7 @@
 
 #include "am/nn/fused/linear.h"
 #include "am/nn/fused/rms_norm.h"
+#include "am/nn/fused/shared_rms_norm.h"
 
 namespace am::nn {
 
@@ -42,6 +43,7 @@ at::Tensor Embedding::operator()(const at::Tensor& ids) const {
 
 at::Tensor Norm::operator()(const at::Tensor& x) const {
   if (!weight) return x;
+  if (sum) return fused::shared_rms_norm(x, weight->value, {eps, kind, width, &sum});
   if (kind != model::NormKind::kLayer) return fused::rms_norm(x, weight->value, eps, kind);
   std::optional<at::Tensor> shift;
   if (bias) shift = bias->value;

@@ -79,6 +79,10 @@ struct Norm {
   double eps = 1e-6;
   model::NormKind kind = model::NormKind::kRms;
   ParameterPtr bias = {};  // [D], of a LayerNorm
+  // Of an RMSNorm whose rows lie on several ranks: D is what this one has of `width`, and `sum`
+  // adds up a number a row over them, in place, in forward and in backward.
+  int64_t width = 0;
+  std::function<void(const at::Tensor& numbers)> sum = {};
 
   at::Tensor operator()(const at::Tensor& x) const;
 };

@@ -26,8 +26,8 @@ class Treatment {
       units.push_back({{}, &group->shard_group()});
       for (size_t i = 0; i < group->owned().size(); ++i) {
         const parallel::OwnedParameter& owned = group->owned()[i];
-        if (!owned.trainable) continue;
-        const parallel::Piece& piece = group->pieces()[i];
+        if (!owned.trainable || owned.number > 0) continue;
+        const parallel::Piece& piece = group->pieces()[owned.piece];
         add(*layouts.at(owned.name), {flats.size() - 1, piece.flat_offset, piece.flat_length});
       }
     }
@@ -95,10 +95,10 @@ std::vector<StateTensor> parameter_state(const Optimizer& optimizer, const Paral
   const parallel::ParamGroup& group = *model.data_parallel().groups()[g];
   const parallel::OwnedParameter& owned = group.owned()[i];
   if (!owned.trainable) return {};
-  const parallel::Piece& piece = group.pieces()[i];
+  const parallel::Piece& piece = group.pieces()[owned.piece];
   std::vector<StateTensor> states = optimizer.state_of({g, piece.flat_offset, piece.flat_length});
   for (StateTensor& state : states) {
-    state.value = state.value.narrow(0, 0, owned.box.numel()).view(owned.box.shape);
+    state.value = piece.view_of(state.value, piece.boxes[owned.number]);
   }
   return states;
 }

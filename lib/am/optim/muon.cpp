@@ -7,11 +7,9 @@
 #include <numeric>
 #include <utility>
 
-#include "am/base/error.h"
-#include "am/base/text.h"
 #include "am/optim/newton_schulz.h"
+#include "am/parallel/tp/pieces.h"
 #include "am/tensor/memory_meter.h"
-#include "am/tensor/redistribute.h"
 
 namespace am::optim {
 
@@ -70,26 +68,12 @@ Muon::Muon(const std::vector<at::Tensor>& flats, const std::vector<MatrixUnit>& 
     const std::vector<int64_t> owners = deal_out(given.matrices, given.shard->size());
     for (size_t i = 0; i < given.matrices.size(); ++i) {
       const MatrixPiece& piece = given.matrices[i];
-      check_pieces(*piece.layout);
       const at::Tensor parameter = piece.range.of(flats);
       unit.matrices.push_back({piece, parameter, at::zeros_like(parameter), owners[i],
                                scale_of(piece.layout->shape, options.match_rms_adamw)});
     }
     units_.push_back(std::move(unit));
   }
-}
-
-void Muon::check_pieces(const planner::ParameterLayout& layout) const {
-  if (!layout.tp_dim) return;
-  const auto dim = static_cast<size_t>(*layout.tp_dim);
-  int64_t total = 0;
-  for (const int64_t rank : mesh_.group("tp").ranks()) {
-    total += layout.tp_shape(mesh_.layout(), rank)[dim];
-  }
-  if (total == layout.shape[dim]) return;
-  throw Error(ErrorKind::kPlan,
-              cat("optimizer.name = \"muon\" needs each row of ", layout.name, " on one tp rank"),
-              "a tp_size that divides the key and value heads, or optimizer.name = \"adamw\"");
 }
 
 // What the factor is taken of, flat; moves the momentum on.
@@ -101,11 +85,8 @@ at::Tensor Muon::direction(const Matrix& matrix, const at::Tensor& gradient) con
 // of_tp: [this tp rank's part], bfloat16, overwritten; the same part of the factor.
 at::Tensor Muon::factor(const planner::ParameterLayout& layout, at::Tensor of_tp) const {
   if (!layout.tp_dim) return orthogonal_factor(std::move(of_tp));
-  const runtime::Group& tp = mesh_.group("tp");
-  const int64_t dim = *layout.tp_dim;
-  const int64_t size = layout.shape.at(static_cast<size_t>(dim));
-  of_tp = tensor::all_gather_dim(of_tp, dim, size, tp);
-  return tensor::local_chunk(orthogonal_factor(std::move(of_tp)), dim, tp);
+  return parallel::tp::own_pieces(
+      orthogonal_factor(parallel::tp::gather_parameter(of_tp, layout, mesh_)), layout, mesh_);
 }
 
 // `factor`: flat like the parameter.

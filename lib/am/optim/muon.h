@@ -48,8 +48,7 @@ struct MatrixUnit {
 
 class Muon : public Optimizer {
  public:
-  // `rest`: what AdamW updates. The mesh, the groups and the layouts must outlive it. Throws
-  // Error(kPlan) where the pieces of tp's ranks do not make up a matrix.
+  // `rest`: what AdamW updates. The mesh, the groups and the layouts must outlive it.
   Muon(const std::vector<at::Tensor>& flats, const std::vector<MatrixUnit>& units,
        const std::vector<ParameterRun>& rest, const runtime::DeviceMesh& mesh,
        const MuonOptions& options);
@@ -71,7 +70,6 @@ class Muon : public Optimizer {
     parallel::FlatLayout pieces;  // of the matrices alone, one after the other
   };
 
-  void check_pieces(const planner::ParameterLayout& layout) const;
   at::Tensor direction(const Matrix& matrix, const at::Tensor& gradient) const;
   at::Tensor factor(const planner::ParameterLayout& layout, at::Tensor of_tp) const;
   void move(const Matrix& matrix, const at::Tensor& factor, double lr) const;

@@ -104,6 +104,8 @@ class DataParallel : public nn::UnitHooks {
   void reduce(ParamGroup& group);
 
  private:
+  const runtime::Group* key_head_group(const planner::Layout& layout,
+                                       const runtime::DeviceMesh& mesh);
   // What is still to be done for a group when the loss's backward is over, in the groups' order.
   virtual void finish(ParamGroup& group) = 0;
   // After that: the next forward pass begins anew.
@@ -114,6 +116,7 @@ class DataParallel : public nn::UnitHooks {
 
   DataParallelOptions options_;
   int64_t rank_;
+  std::optional<runtime::Group> key_head_group_;
   std::vector<std::unique_ptr<ParamGroup>> groups_;
   std::deque<GradientReducer*> reducing_;  // in flight, oldest first
   bool sync_ = true;

@@ -8,6 +8,7 @@
 #include "am/base/text.h"
 #include "am/nn/fused/cross_entropy.h"
 #include "am/parallel/strategy.h"
+#include "am/parallel/tp/pieces.h"
 #include "am/parallel/tp/vocabulary.h"
 #include "am/tensor/memory_meter.h"
 #include "am/tensor/redistribute.h"
@@ -67,7 +68,8 @@ void ParallelModel::for_each_owned(
 at::Tensor ParallelModel::full_parameter(const std::string& name) const {
   for (const auto& group : data_parallel_->groups()) {
     for (const auto& owned : group->owned()) {
-      if (owned.name == name) return gather_like(name, owned.value);
+      if (owned.name == name)
+        return gather_like(name, group->pieces().view(group->flat(), owned.piece));
     }
   }
   throw Error(ErrorKind::kUsage, cat("no parameter named ", name));
@@ -84,11 +86,7 @@ at::Tensor ParallelModel::gather_like(const std::string& name, const at::Tensor&
                                     tp_shape.at(static_cast<size_t>(layout.fsdp_dim)),
                                     mesh_.group("dp_shard_cp"));
     }
-    if (layout.tp_dim) {
-      const auto dim = static_cast<size_t>(*layout.tp_dim);
-      full = tensor::all_gather_dim(full, *layout.tp_dim, layout.shape.at(dim), mesh_.group("tp"));
-    }
-    return full;
+    return tp::gather_parameter(full, layout, mesh_);
   }
   throw Error(ErrorKind::kUsage, cat("no parameter named ", name));
 }

@@ -62,7 +62,7 @@ class ParallelModel {
   // in the storage dtype.
   at::Tensor full_parameter(const std::string& name) const;
   // The same for any tensor laid out like that parameter (a gradient, an optimizer moment): `local`
-  // is this rank's box of it.
+  // is all that this rank stores of it, [ParameterLayout::own_shape].
   at::Tensor gather_like(const std::string& name, const at::Tensor& local) const;
 
  private:

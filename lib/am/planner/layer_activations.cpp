@@ -38,8 +38,15 @@ HeadWidths head_widths(const LocalLayer& layer) {
     widths.out = widths.query;
     return widths;
   }
-  // A rank has some of the heads where latent attention is cut; a fused matrix gives all of them.
-  const LocalModule& up = layer[Role::kKeyValueUp];
+  const LocalModule& fused = layer[Role::kQkv];
+  if (fused.slices.size() == 3) {
+    widths.query = widths.out = fused.slices[0];
+    widths.key = fused.slices[1];
+    widths.value = fused.slices[2];
+    return widths;
+  }
+  // A rank has some of the heads where latent attention, or a matrix by key head, is cut.
+  const LocalModule& up = fused.spec != nullptr ? fused : layer[Role::kKeyValueUp];
   const double parts = up.spec != nullptr ? as_double(up.spec->out) / up.out : 1.0;
   widths.query = as_double(attention.heads * attention.qk_width) / parts;
   widths.key = as_double(attention.key_heads * attention.qk_width) / parts;
@@ -97,7 +104,7 @@ void LayerActivations::measure_attention() {
     at(Saved::kInputNorm) = bytes_of_norm(Role::kInputNorm, rows, hidden_, context_.compute_bytes);
   }
   // Gathered over the sequence where it was cut: a linear layer saves what it multiplies.
-  at(Saved::kAttentionInput) = N * hidden_ * p * kept_inputs(layer_.trained_readers(true));
+  at(Saved::kAttentionInput) = bytes_of_inputs(true);
   // Flash attention saves its inputs, its output, and a logarithm per token and head instead of the
   // scores (Dao et al., 2022).
   at(Saved::kHeads) = N * (w.query + w.key + w.value) * p + latent_bytes(Role::kQueryDownNorm) +
@@ -131,7 +138,9 @@ void LayerActivations::measure_feed_forward() {
   const bool shares = layer_.spec().residual == model::Residual::kParallelOneNorm;
   const double before = shares ? layer_.trained_readers(true) : 0.0;
   at(Saved::kFeedForwardInput) =
-      N * hidden_ * p * (kept_inputs(before + layer_.trained_readers(false)) - kept_inputs(before));
+      shares ? N * hidden_ * p *
+                   (kept_inputs(before + layer_.trained_readers(false)) - kept_inputs(before))
+             : bytes_of_inputs(false);
   if (!shares || context_.casts()) {
     at(Saved::kFeedForwardNormOutput) = hidden_bytes(context_, hidden_);
   }
@@ -174,12 +183,22 @@ double LayerActivations::bytes_of_product_norm(Role role, double rows, double wi
 }
 
 // A narrow vector of latent attention: what its norm keeps, and the norm's output, which is
-// multiplied; 0 where the layer has none.
+// multiplied, gathered over the sequence where that was cut; 0 where the layer has none.
 double LayerActivations::latent_bytes(Role role) const {
   if (!layer_.has(role)) return 0.0;
   const double width = out_of(layer_, role);
-  return bytes_of_product_norm(role, context_.tokens, width) +
+  return bytes_of_product_norm(role, context_.tokens / context_.sequence_parts, width) +
          context_.tokens * width * context_.product_bytes;
+}
+
+// What attention's or the feed-forward's first products keep of the hidden state: gathered where
+// they are cut, as it is between modules where they are whole.
+double LayerActivations::bytes_of_inputs(bool attention) const {
+  const double whole = context_.tokens * hidden_ * context_.product_bytes;
+  const double gathering = layer_.trained_readers(attention, true);
+  const double others = layer_.trained_readers(attention, false);
+  if (context_.sequence_parts == 1.0) return whole * kept_inputs(gathering + others);
+  return whole * kept_inputs(gathering) + whole / context_.sequence_parts * kept_inputs(others);
 }
 
 // Of the products that read one input how many keep it, which the matrix's gradient reads: it is

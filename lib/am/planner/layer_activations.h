@@ -41,6 +41,7 @@ class LayerActivations {
   // `input_bytes`: of an element of what it reads.
   double bytes_of_norm(model::Role role, double rows, double width, double input_bytes) const;
   double bytes_of_product_norm(model::Role role, double rows, double width) const;
+  double bytes_of_inputs(bool attention) const;
   double latent_bytes(model::Role role) const;
   double recomputed_feed_forward() const;
   double kept_inputs(double trained) const;

@@ -1,7 +1,11 @@
 #include "am/planner/layout.h"
 
+#include <utility>
 #include <variant>
 
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/model/gradient_sum.h"
 #include "am/planner/parameter_choice.h"
 #include "am/planner/stages.h"
 
@@ -42,7 +46,18 @@ void place_expert(const model::ParameterSpec& spec, const model::ModelConfig& co
   if (expert.has_value()) parameter.ep_owner = *expert / mesh::chunk_length(experts, ep);
   parameter.shard_group = "ep_shard";
   parameter.tp_dim.reset();
+  parameter.tp_slices.clear();
   parameter.grad_sum_over_tp = false;
+}
+
+// Nothing where the dim is cut as one piece, which no two ranks have.
+std::vector<mesh::DimSlice> dim_slices(const model::TpParameter& tp, int64_t ranks) {
+  std::vector<mesh::DimSlice> slices;
+  for (const model::TpSlice& slice : tp.slices) {
+    slices.push_back({{slice.offset, slice.length}, model::ranks_of_a_head(ranks, slice.heads)});
+  }
+  if (slices.size() == 1 && slices.front().copies == 1) slices.clear();
+  return slices;
 }
 
 void place_parameters(const config::Plan& plan, const model::ModelConfig& config, Layout& layout) {
@@ -60,6 +75,7 @@ void place_parameters(const config::Plan& plan, const model::ModelConfig& config
     parameter.shape = spec.shape;
     if (sizes.tp > 1) {
       parameter.tp_dim = tp.shard_dim;
+      parameter.tp_slices = dim_slices(tp, sizes.tp);
       parameter.grad_sum_over_tp = tp.grad_sum_over_tp;
     }
     if (sizes.ep > 1 && spec.module_kind == model::ModuleKind::kExpert) {
@@ -76,23 +92,98 @@ void place_parameters(const config::Plan& plan, const model::ModelConfig& config
 
 }  // namespace
 
-std::vector<mesh::Cut> ParameterLayout::cuts(const mesh::MeshLayout& mesh, int64_t rank) const {
-  std::vector<mesh::Cut> cuts;
-  if (tp_dim.has_value()) cuts.push_back({*tp_dim, mesh.group_size("tp"), mesh.index(rank, "tp")});
-  if (ep_cut) cuts.push_back({0, mesh.group_size("ep"), mesh.index(rank, "ep")});
-  if (fsdp) cuts.push_back({fsdp_dim, mesh.group_size(shard_group), mesh.index(rank, shard_group)});
-  return cuts;
+namespace {
+
+std::optional<mesh::Cut> fsdp_cut(const ParameterLayout& parameter, const mesh::MeshLayout& mesh,
+                                  int64_t rank) {
+  if (!parameter.fsdp) return std::nullopt;
+  return mesh::Cut{parameter.fsdp_dim, mesh.group_size(parameter.shard_group),
+                   mesh.index(rank, parameter.shard_group)};
 }
 
-mesh::Box ParameterLayout::box(const mesh::MeshLayout& mesh, int64_t rank) const {
-  return mesh::cut_box(shape, cuts(mesh, rank));
+}  // namespace
+
+std::vector<mesh::Extent> ParameterLayout::tp_extents(const mesh::MeshLayout& mesh,
+                                                      int64_t rank) const {
+  if (!tp_dim.has_value()) return {};
+  const int64_t ranks = mesh.group_size("tp");
+  const int64_t index = mesh.index(rank, "tp");
+  std::vector<mesh::Extent> extents;
+  for (const mesh::DimSlice& slice : tp_slices) {
+    extents.push_back(mesh::piece_of(slice, ranks, index));
+  }
+  if (tp_slices.empty()) {
+    extents.push_back(mesh::chunk(shape[static_cast<size_t>(*tp_dim)], ranks, index));
+  }
+  return extents;
+}
+
+std::vector<mesh::Box> ParameterLayout::tp_boxes(const mesh::MeshLayout& mesh, int64_t rank) const {
+  if (ep_cut) {
+    const mesh::Cut cut{0, mesh.group_size("ep"), mesh.index(rank, "ep")};
+    return {mesh::cut_box(shape, {&cut, 1})};
+  }
+  if (!tp_dim.has_value()) return {mesh::Box::whole(shape)};
+  const auto dim = static_cast<size_t>(*tp_dim);
+  std::vector<mesh::Box> boxes;
+  for (const mesh::Extent& extent : tp_extents(mesh, rank)) {
+    boxes.push_back(mesh::Box::whole(shape));
+    boxes.back().offset[dim] = extent.offset;
+    boxes.back().shape[dim] = extent.size;
+  }
+  return boxes;
 }
 
 Shape ParameterLayout::tp_shape(const mesh::MeshLayout& mesh, int64_t rank) const {
-  if (!tp_dim.has_value() && !ep_cut) return shape;
-  const char* axis = ep_cut ? "ep" : "tp";
-  const mesh::Cut cut{tp_dim.value_or(0), mesh.group_size(axis), mesh.index(rank, axis)};
-  return mesh::cut_box(shape, {&cut, 1}).shape;
+  const std::vector<mesh::Box> boxes = tp_boxes(mesh, rank);
+  Shape local = boxes.front().shape;
+  for (size_t i = 1; i < boxes.size(); ++i) {
+    const auto dim = static_cast<size_t>(*tp_dim);
+    local[dim] += boxes[i].shape[dim];
+  }
+  return local;
+}
+
+Shape ParameterLayout::own_shape(const mesh::MeshLayout& mesh, int64_t rank) const {
+  const auto cut = fsdp_cut(*this, mesh, rank);
+  const Shape local = tp_shape(mesh, rank);
+  return cut.has_value() ? mesh::cut_box(local, {&*cut, 1}).shape : local;
+}
+
+std::vector<OwnPart> ParameterLayout::parts(const mesh::MeshLayout& mesh, int64_t rank) const {
+  const auto cut = fsdp_cut(*this, mesh, rank);
+  const Shape local = tp_shape(mesh, rank);
+  const mesh::Box own =
+      cut.has_value() ? mesh::cut_box(local, {&*cut, 1}) : mesh::Box::whole(local);
+  const int64_t tp_rank = mesh.index(rank, "tp");
+  std::vector<OwnPart> parts;
+  int64_t start = 0;  // of a box, along tp_dim in what tp leaves of the tensor
+  const std::vector<mesh::Box> boxes = tp_boxes(mesh, rank);
+  for (size_t i = 0; i < boxes.size(); ++i) {
+    OwnPart part;
+    part.copies = tp_dim.has_value() ? 1 : mesh.group_size("tp");
+    if (i < tp_slices.size()) part.copies = tp_slices[i].copies;
+    part.copy = tp_rank % part.copies;
+    mesh::Box place{Shape(local.size(), 0), boxes[i].shape};
+    if (tp_dim.has_value()) place.offset[static_cast<size_t>(*tp_dim)] = start;
+    const auto common = mesh::intersect(own, place);
+    if (common.has_value() || boxes.size() == 1) {
+      part.box = common.value_or(own);
+      for (size_t dim = 0; dim < local.size(); ++dim) {
+        part.box.offset[dim] += boxes[i].offset[dim] - place.offset[dim];
+      }
+      parts.push_back(std::move(part));
+    }
+    if (tp_dim.has_value()) start += boxes[i].shape[static_cast<size_t>(*tp_dim)];
+  }
+  if (parts.empty()) parts.push_back({own, 1, 0});
+  return parts;
+}
+
+mesh::Box ParameterLayout::box(const mesh::MeshLayout& mesh, int64_t rank) const {
+  const std::vector<OwnPart> own = parts(mesh, rank);
+  AM_ASSERT(own.size() == 1, cat(name, " is several boxes on rank ", rank));
+  return own.front().box;
 }
 
 int64_t ParameterLayout::stored_numel(const mesh::MeshLayout& mesh, int64_t rank) const {

@@ -38,16 +38,25 @@ MeshDraft draft_mesh(const config::Plan& plan, int64_t world_size, Diagnostics& 
 std::optional<model::TpPlan> select_tp_plan(const config::Plan& plan,
                                             const model::ModelConfig& config, Diagnostics& found);
 
+// A box of a parameter that a rank stores, and which of the tp ranks that store it this one is.
+struct OwnPart {
+  mesh::Box box;       // global
+  int64_t copies = 1;  // tp ranks that store it, neighbours
+  int64_t copy = 0;    // this one's number among them
+};
+
 // How one parameter is cut. Cuts apply in this order: tp or ep, then `shard_group` on `fsdp_dim` of
-// what that left.
+// what that left. A matrix that is cut slice by slice is several boxes of the whole, which lie one
+// after the other along `tp_dim` in what a rank has.
 //
 // With ep > 1 routed experts leave the mesh of the others: the ranks of a stage are (ep_shard, ep)
 // to them, each ep rank has as many whole experts as the next, and FSDP cuts those over ep_shard,
 // replicas included. tp does not cut them.
 struct ParameterLayout {
   std::string name;
-  Shape shape;                      // global
-  std::optional<int> tp_dim;        // cut over tp on this dim; only when tp > 1
+  Shape shape;                            // global
+  std::optional<int> tp_dim;              // cut over tp on this dim; only when tp > 1
+  std::vector<mesh::DimSlice> tp_slices;  // of that dim, in order; empty: one, without copies
   bool grad_sum_over_tp = false;    // replicated over tp, its gradient a part; only when tp > 1
   bool ep_cut = false;              // all experts in one tensor: cut over ep on dim 0
   std::optional<int64_t> ep_owner;  // one expert's own: the index along ep that holds it
@@ -62,10 +71,22 @@ struct ParameterLayout {
   int stage = 0;                                 // pipeline stage, virtual ones counted
 
   bool expert_parallel() const { return ep_cut || ep_owner.has_value(); }
-  // This rank's cuts, its box, and the shape after tp or ep alone. The rank must hold it.
-  std::vector<mesh::Cut> cuts(const mesh::MeshLayout& mesh, int64_t rank) const;
-  mesh::Box box(const mesh::MeshLayout& mesh, int64_t rank) const;
+  // What this rank has along tp_dim, slice after slice. The rank must hold the parameter, here and
+  // below.
+  std::vector<mesh::Extent> tp_extents(const mesh::MeshLayout& mesh, int64_t rank) const;
+  // After tp or ep alone; of what this rank stores, without padding.
   Shape tp_shape(const mesh::MeshLayout& mesh, int64_t rank) const;
+  Shape own_shape(const mesh::MeshLayout& mesh, int64_t rank) const;
+  // What this rank stores: at least one box, which may be empty.
+  std::vector<OwnPart> parts(const mesh::MeshLayout& mesh, int64_t rank) const;
+  // The same after tp or ep alone.
+  std::vector<mesh::Box> tp_boxes(const mesh::MeshLayout& mesh, int64_t rank) const;
+  // Where parts() is one, its box.
+  mesh::Box box(const mesh::MeshLayout& mesh, int64_t rank) const;
+  // How many tp ranks, neighbours, have parts of the gradient of one of parts(); 1: it is whole.
+  int64_t grad_sum_ranks(const OwnPart& part) const {
+    return tp_dim.has_value() || grad_sum_over_tp ? part.copies : 1;
+  }
   // Elements that this rank really stores: the FSDP piece with its padding.
   int64_t stored_numel(const mesh::MeshLayout& mesh, int64_t rank) const;
   // {"tp": "Shard(0)", "dp_shard_cp": "Shard(0)"}: every axis of size > 1, outer first. An expert

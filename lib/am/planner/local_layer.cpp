@@ -23,6 +23,19 @@ LocalWidths widths(const model::ModuleSpec& module, const Shape& shape) {
   return module.in_out ? LocalWidths{last, before} : LocalWidths{before, last};
 }
 
+std::vector<double> slices_of(const model::ModuleSpec& module, const ParameterLayout& placed,
+                              const mesh::MeshLayout& mesh, int64_t rank) {
+  std::vector<double> lengths;
+  if (placed.tp_slices.size() == module.slices.size()) {
+    for (const mesh::Extent& extent : placed.tp_extents(mesh, rank)) {
+      lengths.push_back(as_double(extent.size));
+    }
+    return lengths;
+  }
+  for (const model::Slice& slice : module.slices) lengths.push_back(as_double(slice.length));
+  return lengths;
+}
+
 }  // namespace
 
 LocalLayer::LocalLayer(const Layout& layout, int64_t rank, const model::Unit& unit)
@@ -39,9 +52,12 @@ LocalLayer::LocalLayer(const Layout& layout, int64_t rank, const model::Unit& un
     module.spec = spec_.find(parameter.role);
     module.trains = placed.trainable;
     const LocalWidths local = widths(*module.spec, shape);
-    const bool gathers = layout.tp.parameters[at].style == model::TpStyle::kColwiseRep;
-    module.out = gathers ? as_double(module.spec->out) : local.out;
+    const auto style = layout.tp.parameters[at].style;
+    const bool whole_output = style == model::TpStyle::kColwiseRep;
+    module.out = whole_output ? as_double(module.spec->out) : local.out;
     module.in = local.in;
+    module.gathers = placed.tp_dim.has_value() && style != model::TpStyle::kRowwise;
+    module.slices = slices_of(*module.spec, placed, layout.mesh, rank);
   }
 }
 
@@ -57,13 +73,13 @@ double LocalLayer::numel() const {
   return sum;
 }
 
-double LocalLayer::trained_readers(bool attention) const {
+double LocalLayer::trained_readers(bool attention, bool gathering) const {
   return as_double(std::count_if(modules_.begin(), modules_.end(), [&](const LocalModule& each) {
     if (each.spec == nullptr || each.spec->in == 0 || each.spec->from != Space::kHidden)
       return false;
     const Space to = each.spec->to;
     const bool to_attention = to == Space::kHeads || to == Space::kKeyHeads || to == Space::kLatent;
-    return each.trains && to_attention == attention;
+    return each.trains && to_attention == attention && each.gathers == gathering;
   }));
 }
 

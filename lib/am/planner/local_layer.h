@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <vector>
 
 #include "am/model/spec.h"
 #include "am/planner/layout.h"
@@ -12,10 +13,12 @@ namespace am::planner {
 
 struct LocalModule {
   const model::ModuleSpec* spec = nullptr;  // null: the layer has none in this role
-  double out = 0.0;     // elements that it gives for one token; what is gathered over tp is whole
-  double in = 0.0;      // of what it takes
-  double numel = 0.0;   // elements of its matrices on this rank, of all experts that it holds
-  bool trains = false;  // its weight
+  double out = 0.0;  // elements that it gives for one token; what is gathered over tp is whole
+  double in = 0.0;   // of what it takes
+  std::vector<double> slices = {};  // of a fused matrix: of `out` each slice's
+  bool gathers = false;  // its input is whole on each tp rank, whatever goes on between modules
+  double numel = 0.0;    // elements of its matrices on this rank, of all experts that it holds
+  bool trains = false;   // its weight
 };
 
 class LocalLayer {
@@ -32,8 +35,12 @@ class LocalLayer {
   // Sums over modules.
   double numel(std::initializer_list<model::Role> roles) const;
   double numel() const;
-  // How many matrices of attention, or of the feed-forward, read the hidden state and train.
-  double trained_readers(bool attention) const;
+  // How many matrices of attention, or of the feed-forward, read the hidden state and train: those
+  // that gather it, or those that read it as it goes on between modules.
+  double trained_readers(bool attention, bool gathering) const;
+  double trained_readers(bool attention) const {
+    return trained_readers(attention, true) + trained_readers(attention, false);
+  }
 
  private:
   const model::LayerSpec& spec_;

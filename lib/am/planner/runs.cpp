@@ -75,10 +75,6 @@ void add_limits(const config::FSDP2Config& config, PlanLimits& limits) {
   limits.add(config.enable_async_tensor_parallel, "strategy.enable_async_tensor_parallel",
              "asynchronous tensor parallelism",
              "set it to false: products and the messages of tensor parallelism take turns");
-  const bool custom_plan = !config.tp_plan.table.empty() || config.tp_plan.text != "auto";
-  limits.add(config.sequence_parallel && custom_plan, "strategy.tp_plan",
-             "a custom tp_plan together with sequence_parallel",
-             "use tp_plan = \"auto\", or sequence_parallel = false");
 }
 
 void add_limits(const config::MegatronFSDPConfig& config, PlanLimits& limits) {
@@ -151,9 +147,6 @@ std::vector<Limit> limits_of_plan(const config::Plan& plan, const mesh::MeshSize
 std::vector<Limit> limits_of_cuts(const config::Plan& plan, const model::ModelConfig& config,
                                   const mesh::MeshSizes& sizes) {
   PlanLimits limits(plan);
-  const bool fused = model::describe(config, 0).has(model::Role::kGateUp);
-  limits.add(sizes.tp > 1 && fused, "mesh.tp_size",
-             "tensor parallelism of a matrix that holds gate and up", "use tp_size = 1");
   limits.add(sizes.tp > 1 && config.moe.has_value(), "mesh.tp_size",
              "tensor parallelism of a model with experts", "use tp_size = 1");
   return limits.take();

@@ -15,7 +15,7 @@ Placed placed_in(const Layout& layout, const ParameterLayout& parameter) {
   for (const auto& [axis, placement] : parameter.placements(layout.mesh)) {
     parts.push_back(cat(axis, ": ", mesh::to_string(placement)));
   }
-  return {parameter.box(layout.mesh, rank).shape, parts.empty() ? "whole" : join(parts, ", ")};
+  return {parameter.own_shape(layout.mesh, rank), parts.empty() ? "whole" : join(parts, ", ")};
 }
 
 }  // namespace

@@ -98,22 +98,6 @@ std::optional<model::TpPlan> read_named(const config::Plan& plan, const std::str
   return std::nullopt;
 }
 
-bool uses_family_plan(const config::TpPlanSetting& setting) {
-  return setting.table.empty() &&
-         (setting.text == "auto" || model::find_family(setting.text) != nullptr);
-}
-
-// Some families' plans have no sequence parallelism; the key must not look as if it had helped.
-void warn_of_whole_sequences(const config::Plan& plan, const config::FSDP2Config& fsdp2,
-                             const model::ModelConfig& config, Diagnostics& found) {
-  if (!fsdp2.sequence_parallel || plan.mesh.tp_size <= 1) return;
-  if (!uses_family_plan(fsdp2.tp_plan) || model::has_sequence_parallel(config)) return;
-  found.warning("tp.sequence", plan.span("strategy.sequence_parallel"),
-                cat("the plan of ", config.model_type,
-                    " has no sequence parallelism: sequence_parallel = true changes nothing"),
-                "sequence_parallel = false, or a tp_plan of one's own");
-}
-
 }  // namespace
 
 std::optional<model::TpPlan> select_tp_plan(const config::Plan& plan,
@@ -125,7 +109,6 @@ std::optional<model::TpPlan> select_tp_plan(const config::Plan& plan,
   }
   const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
   if (fsdp2 == nullptr) return model::family_tp_plan(config, false);
-  warn_of_whole_sequences(plan, *fsdp2, config, found);
   const config::TpPlanSetting& setting = fsdp2->tp_plan;
   if (setting.table.empty() && setting.text == "auto") {
     return model::family_tp_plan(config, fsdp2->sequence_parallel);

@@ -70,7 +70,7 @@ void check(const CheckpointInfo& info, const std::string& file) {
 std::string to_json_text(const CheckpointInfo& info) {
   const auto& mesh = info.mesh;
   Json json = {{"format", kFormatName},
-               {"version", kCheckpointVersion},
+               {"version", info.several_boxes ? kSeveralBoxesVersion : kCheckpointVersion},
                {"step", info.step},
                {"world_size", info.world_size},
                {"model_type", info.model_type},
@@ -100,11 +100,12 @@ CheckpointInfo parse_checkpoint_info(const std::string& text, const std::string&
     if (!json || json->at("format") != kFormatName) {
       throw Error(ErrorKind::kFormat, cat(file, ": not an am-run checkpoint"));
     }
-    if (json->at("version") != kCheckpointVersion) {
-      throw Error(ErrorKind::kFormat, cat(file, ": version ", json->at("version").dump(),
-                                          " is not known; this is version ", kCheckpointVersion));
-    }
     CheckpointInfo info;
+    info.several_boxes = json->at("version") == kSeveralBoxesVersion;
+    if (!info.several_boxes && json->at("version") != kCheckpointVersion) {
+      throw Error(ErrorKind::kFormat, cat(file, ": version ", json->at("version").dump(),
+                                          " is not known; this is version ", kSeveralBoxesVersion));
+    }
     info.step = json->at("step").get<int64_t>();
     info.world_size = json->at("world_size").get<int64_t>();
     info.model_type = json->at("model_type").get<std::string>();

@@ -19,6 +19,9 @@
 namespace am::run_folder {
 
 inline constexpr int kCheckpointVersion = 1;
+// Of one in which a rank has several boxes of a tensor (ShardRow::of), which older versions of
+// am-run do not know.
+inline constexpr int kSeveralBoxesVersion = 2;
 inline constexpr const char* kInfoFile = "checkpoint.json";
 
 // A job, and the step from which it went on with what the job before it had written.
@@ -34,6 +37,7 @@ struct CheckpointInfo {
   int64_t world_size = 1;
   mesh::MeshSizes mesh;
   std::string model_type;
+  bool several_boxes = false;  // a rank may have more than one box of a tensor
   // Shared by all files of one save, so that those of two are not taken for one checkpoint. Empty:
   // unknown.
   std::string save_id;

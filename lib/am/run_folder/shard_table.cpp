@@ -39,6 +39,7 @@ std::string to_metadata(const ShardTable& table) {
   SortedJson json = SortedJson::object();
   for (const auto& [name, row] : table) {
     json[name] = {{"shape", row.shape}, {"offset", row.offset}};
+    if (!row.of.empty()) json[name]["of"] = row.of;
   }
   return json.dump();
 }
@@ -65,6 +66,10 @@ ShardTable read_shard_table(const formats::SafetensorsFile& file) {
                        is_shape((*row)["offset"]);
     if (!whole) throw lying(cat("the shard table does not place ", entry.name));
     ShardRow place{(*row)["shape"].get<Shape>(), (*row)["offset"].get<Shape>()};
+    if (row->contains("of")) {
+      if (!(*row)["of"].is_string()) throw lying(cat("\"of\" of ", entry.name, " is no name"));
+      place.of = (*row)["of"].get<std::string>();
+    }
     if (!box_fits(place, entry.shape)) {
       throw lying(cat("the box of ", entry.name, " leaves its tensor"));
     }

@@ -16,8 +16,9 @@ inline constexpr const char* kShardsKey = "shards";
 inline constexpr const char* kSaveKey = "save";
 
 struct ShardRow {
-  Shape shape;   // global
-  Shape offset;  // of this box
+  Shape shape;          // global
+  Shape offset;         // of this box
+  std::string of = {};  // the tensor, where the entry has another name: its second box, and so on
 };
 using ShardTable = std::map<std::string, ShardRow, std::less<>>;
 

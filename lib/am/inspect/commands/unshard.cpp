@@ -1,5 +1,7 @@
 // `unshard` and `reshard`: full tensors on every rank and back, with what each rank holds before
 // and after.
+#include <set>
+
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/inspect/commands/held_bytes.h"
@@ -31,13 +33,16 @@ Json boxes_json(const std::vector<HeldShard>& boxes) {
 std::string draw_boxes(const std::vector<HeldShard>& before, const std::vector<HeldShard>& after,
                        const term::Style& style) {
   const auto part_of = [](const std::vector<HeldShard>& boxes, int64_t rank) {
+    std::vector<std::string> texts;
     for (const HeldShard& shard : boxes) {
-      if (shard.rank == rank) return box_text(shard.box);
+      if (shard.rank == rank) texts.push_back(box_text(shard.box));
     }
-    return std::string("nothing");
+    return texts.empty() ? std::string("nothing") : join(texts, ", ");
   };
   term::Table table({{"rank", term::Align::kRight}, {"holds before"}, {"holds after"}});
+  std::set<int64_t> listed;
   for (const HeldShard& shard : after) {
+    if (!listed.insert(shard.rank).second) continue;
     table.add(
         {std::to_string(shard.rank), part_of(before, shard.rank), part_of(after, shard.rank)});
   }

@@ -6,10 +6,6 @@
 namespace am::model {
 namespace {
 
-// The weights of attention are cut all the same, the way that needs no slice of the output.
-constexpr std::array<TpException, 2> kTpExceptions = {
-    {{Role::kQkv, TpStyle::kRowwiseRep}, {Role::kAttentionOut, TpStyle::kColwiseRep}}};
-
 void read_config(ConfigReader& reader, ModelConfig& config) { read_window(reader, config, 0); }
 
 LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
@@ -37,7 +33,6 @@ const Family kPhi3 = {
     .defaults = {.max_position_embeddings = 4096, .norm_eps = 1e-5, .pad_token_id = 32000},
     .read_config = read_config,
     .describe_layer = describe_layer,
-    .tp_exceptions = kTpExceptions,
 };
 
 }  // namespace am::model

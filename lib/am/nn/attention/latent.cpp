@@ -27,8 +27,9 @@ LatentHeads::Heads LatentHeads::make(const at::Tensor& query_BTX, const at::Tens
   const at::Tensor key_value_BTHX =
       key_value_up(key_value_norm(key_value_BTL)).unflatten(-1, {-1, unrotated + value_width});
   const auto of_key_value = key_value_BTHX.split_with_sizes({unrotated, value_width}, -1);
-  const at::Tensor shared_BTHR = turned(key_BTR.unsqueeze(2), interleaved, rotation)
-                                     .expand({-1, -1, key_value_BTHX.size(2), -1});
+  const at::Tensor shared_BTHR =
+      turned(apply_transform(key_input, key_BTR).unsqueeze(2), interleaved, rotation)
+          .expand({-1, -1, key_value_BTHX.size(2), -1});
   const at::Tensor k_BTHK = at::cat({of_key_value[0], shared_BTHR}, -1);
   // A tensor of its own: values stay until backward, and would keep the keys beside them.
   const at::Tensor v_BTHV = of_key_value[1].contiguous();

@@ -23,6 +23,7 @@ struct LatentHeads {
   int64_t rotated = 0;             // R
   int64_t value_width = 0;         // V
   bool interleaved = true;         // neighbours turn together, not halves
+  TransformPtr key_input = {};     // of the rotated part, which all heads read
 
   struct Heads {
     at::Tensor q_BHTK, k_BHTK, v_BHTV;

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <span>
+#include <utility>
 
 namespace am::parallel {
 
@@ -18,10 +19,33 @@ FlatLayout::FlatLayout(const std::vector<const planner::ParameterLayout*>& layou
     }
     piece.flat_offset = flat_numel_;
     piece.flat_length = layout->stored_numel(mesh, rank);
-    piece.grad_sum_over_tp = layout->grad_sum_over_tp;
+    piece.own_shape = layout->own_shape(mesh, rank);
+    piece.packed_dim = layout->tp_dim.value_or(0);
+    int64_t start = 0;
+    for (planner::OwnPart& part : layout->parts(mesh, rank)) {
+      const int64_t length = part.box.shape[static_cast<size_t>(piece.packed_dim)];
+      const int64_t sums = layout->grad_sum_ranks(part);
+      piece.boxes.push_back({std::move(part), start, sums});
+      start += length;
+    }
     flat_numel_ += piece.flat_length;
     pieces_.push_back(std::move(piece));
   }
+}
+
+at::Tensor Piece::view_of(const at::Tensor& flat) const {
+  return flat.narrow(0, 0, numel(own_shape)).view(own_shape);
+}
+
+at::Tensor Piece::view_of(const at::Tensor& flat, const Box& box) const {
+  const at::Tensor whole = view_of(flat);
+  if (boxes.size() == 1) return whole;
+  const int64_t length = box.part.box.shape[static_cast<size_t>(packed_dim)];
+  return whole.narrow(packed_dim, box.start, length);
+}
+
+at::Tensor FlatLayout::piece_in(const at::Tensor& flat, size_t i) const {
+  return flat.narrow(0, pieces_[i].flat_offset, pieces_[i].flat_length);
 }
 
 void FlatLayout::zero_padding(const at::Tensor& ranks) const {

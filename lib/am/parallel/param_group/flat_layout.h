@@ -22,8 +22,19 @@ struct Piece {
   int64_t flat_length = 0;  // padding included
   Shape full_shape;         // tp-local
   int64_t full_numel = 0;
-  int64_t outer = 1;              // elements of the dimensions before the one that is cut
-  bool grad_sum_over_tp = false;  // the gradients of tp's ranks are parts of a sum
+  int64_t outer = 1;   // elements of the dimensions before the one that is cut
+  Shape own_shape;     // of this rank's piece, without padding
+  int packed_dim = 0;  // the boxes of a matrix that is cut slice by slice follow each other on it
+  struct Box {
+    planner::OwnPart part;
+    int64_t start = 0;           // in the piece, on packed_dim
+    int64_t grad_sum_ranks = 1;  // tp ranks, neighbours, whose gradients are parts of a sum
+  };
+  std::vector<Box> boxes;  // at least one
+
+  // [own_shape], or [box.part.box.shape], of a flat tensor that is this piece.
+  at::Tensor view_of(const at::Tensor& flat) const;
+  at::Tensor view_of(const at::Tensor& flat, const Box& box) const;
 };
 
 class FlatLayout {
@@ -35,6 +46,13 @@ class FlatLayout {
   const Piece& operator[](size_t i) const { return pieces_[i]; }
   int64_t flat_numel() const { return flat_numel_; }
   int64_t ranks() const { return ranks_; }
+  // [own_shape] of a piece in a flat shard, or of one of its boxes.
+  at::Tensor view(const at::Tensor& flat, size_t i) const {
+    return pieces_[i].view_of(piece_in(flat, i));
+  }
+  at::Tensor view(const at::Tensor& flat, size_t i, const Piece::Box& box) const {
+    return pieces_[i].view_of(piece_in(flat, i), box);
+  }
 
   // Calls `visit(of_full, of_ranks)` with the parts of a full tensor, which is given flat, and
   // where they are in `ranks`, views of one shape: all whole pieces at once, then the one that is
@@ -46,6 +64,8 @@ class FlatLayout {
   void zero_padding(const at::Tensor& ranks) const;
 
  private:
+  at::Tensor piece_in(const at::Tensor& flat, size_t i) const;
+
   std::vector<Piece> pieces_;
   int64_t flat_numel_ = 0;
   int64_t ranks_ = 1;

@@ -17,6 +17,7 @@ GradientReducer::GradientReducer(const FlatLayout& pieces, const ReductionGroups
       shard_group_(*groups.shard),
       replicate_group_(*groups.replicate),
       tp_group_(*groups.tp),
+      key_head_group_(groups.key_head),
       options_(options),
       direct_(!options.offloaded &&
               options.reduce_dtype == c10::typeMetaToScalarType(options.storage.dtype())),
@@ -71,21 +72,31 @@ void GradientReducer::zero_missing() {
   }
 }
 
-// One message for all that the unit has of them.
+// One message for all that the unit has of them, and one for what ranks with one key head share.
 void GradientReducer::sum_over_tp() {
   if (tp_group_.size() == 1) return;
-  std::vector<at::Tensor> parts;
+  sum_over(tp_group_);
+  if (key_head_group_ != nullptr && key_head_group_->size() < tp_group_.size()) {
+    sum_over(*key_head_group_);
+  }
+}
+
+void GradientReducer::sum_over(const runtime::Group& group) {
+  std::vector<at::Tensor> parts, flats;
   for (size_t i = 0; i < pieces_.size(); ++i) {
-    if (!pieces_[i].grad_sum_over_tp) continue;
-    parts.push_back(buffer_.narrow(1, pieces_[i].flat_offset, pieces_[i].flat_length));
+    for (const Piece::Box& box : pieces_[i].boxes) {
+      if (box.grad_sum_ranks != group.size()) continue;
+      parts.push_back(pieces_.view(reduced_, i, box));
+      flats.push_back(parts.back().reshape({-1}));
+    }
   }
   if (parts.empty()) return;
-  at::Tensor sums = at::cat(parts, 1);
-  tp_group_.all_reduce(sums);
+  at::Tensor sums = at::cat(flats);
+  group.all_reduce(sums);
   int64_t offset = 0;
   for (const at::Tensor& part : parts) {
-    part.copy_(sums.narrow(1, offset, part.size(1)));
-    offset += part.size(1);
+    part.copy_(sums.narrow(0, offset, part.numel()).view(part.sizes()));
+    offset += part.numel();
   }
 }
 
@@ -104,7 +115,6 @@ bool GradientReducer::begin_reduce() {
   const at::NoGradGuard no_grad;
   const MemoryUse use(TensorUse::kCommunication);
   zero_missing();
-  sum_over_tp();
   if (const double before = divisors().first; before != 1.0) buffer_.div_(before);
   if (shard_group_.size() == 1) {
     reduced_ = buffer_.view({-1});
@@ -136,6 +146,7 @@ void GradientReducer::finish_reduce() {
   const at::NoGradGuard no_grad;
   advance_reduce();
   pending_.wait();
+  sum_over_tp();
   if (const double after = divisors().second; after != 1.0) reduced_.div_(after);
   make_flat();
   if (!reduced_.is_alias_of(flat_)) {

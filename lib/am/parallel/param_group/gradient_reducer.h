@@ -4,9 +4,10 @@
 // Each gradient is packed the moment autograd has it, and freed: a unit's backward holds one whole
 // gradient at a time, and the buffer [ranks, flat] that the reduction sends. Without sync the
 // buffer stays and later backward passes add to it. It is reduce-scattered over the shard group,
-// then all-reduced over the replicate group, as in PyTorch's HSDP; with a shard group of one rank
-// the buffer is the flat gradient itself, where dtype and device allow, and the all-reduce is all
-// there is: a DDP bucket whose gradients are views of it.
+// then all-reduced over the replicate group, as in PyTorch's HSDP, and last what tp ranks have
+// parts of is summed over them: by then it is this rank's shard alone. With a shard group of one
+// rank the buffer is the flat gradient itself, where dtype and device allow, and the all-reduce is
+// all there is: a DDP bucket whose gradients are views of it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,11 +23,13 @@
 
 namespace am::parallel {
 
-// What parameters are cut over, what holds copies of their shards, and tp.
+// What parameters are cut over, what holds copies of their shards, tp, and its blocks of ranks that
+// share a key head (null: each has its own).
 struct ReductionGroups {
   const runtime::Group* shard;
   const runtime::Group* replicate;
   const runtime::Group* tp;
+  const runtime::Group* key_head = nullptr;
 };
 
 class GradientReducer {
@@ -77,6 +80,7 @@ class GradientReducer {
   void release_buffer();
   void zero_missing();
   void sum_over_tp();
+  void sum_over(const runtime::Group& group);
   // Before and after the reduction.
   std::pair<double, double> divisors() const;
 
@@ -84,6 +88,7 @@ class GradientReducer {
   const runtime::Group& shard_group_;
   const runtime::Group& replicate_group_;
   const runtime::Group& tp_group_;
+  const runtime::Group* key_head_group_;
   Options options_;
   bool direct_;  // a reduction can write into the flat gradient: same dtype, same device
   std::optional<double> divide_factor_;

@@ -89,17 +89,20 @@ ParamGroup::ParamGroup(std::string name, std::vector<Member> members,
     const MemoryUse use(options_.offload ? TensorUse::kHost : TensorUse::kParameters);
     flat_ = at::zeros({pieces_.flat_numel()}, storage_options(options_, mesh.device()));
   }
-  for (const Member& member : members) {
-    const planner::ParameterLayout& layout = *member.layout;
-    OwnedParameter owned;
-    owned.name = layout.name;
-    owned.shape = layout.shape;
-    owned.box = layout.box(mesh.layout(), mesh.rank());
-    owned.first_replica =
-        groups.replicate->index() == 0 && (layout.tp_dim.has_value() || groups.tp->index() == 0);
-    owned.trainable = layout.trainable;
-    owned_.push_back(std::move(owned));
-    owned_.back().value = view_in(flat_, owned_.size() - 1);
+  for (size_t i = 0; i < members.size(); ++i) {
+    for (size_t number = 0; number < pieces_[i].boxes.size(); ++number) {
+      const planner::OwnPart& part = pieces_[i].boxes[number].part;
+      OwnedParameter owned;
+      owned.name = members[i].layout->name;
+      owned.shape = members[i].layout->shape;
+      owned.box = part.box;
+      owned.first_replica = groups.replicate->index() == 0 && part.copy == 0;
+      owned.trainable = members[i].layout->trainable;
+      owned.piece = i;
+      owned.number = number;
+      owned.value = view_in(flat_, owned);
+      owned_.push_back(std::move(owned));
+    }
   }
   make_full_tensors(members);
 }
@@ -112,8 +115,8 @@ ParamGroup::~ParamGroup() {
 void ParamGroup::make_full_tensors(const std::vector<Member>& members) {
   for (size_t i = 0; i < pieces_.size(); ++i) {
     at::Tensor full =
-        aliased_ ? owned_[i].value.detach() : empty_storage(pieces_[i].full_shape, compute_);
-    if (owned_[i].trainable) {
+        aliased_ ? pieces_.view(flat_, i).detach() : empty_storage(pieces_[i].full_shape, compute_);
+    if (members[i].layout->trainable) {
       full.set_requires_grad(true);
       torch::autograd::impl::set_post_acc_grad_hooks(full,
                                                      std::make_unique<TakeGradient>(gradients_, i));
@@ -122,10 +125,6 @@ void ParamGroup::make_full_tensors(const std::vector<Member>& members) {
     full_.push_back(std::move(full));
   }
   unsharded_ = aliased_;
-}
-
-at::Tensor ParamGroup::view_in(const at::Tensor& flat, size_t i) const {
-  return flat.narrow(0, pieces_[i].flat_offset, owned_[i].box.numel()).view(owned_[i].box.shape);
 }
 
 void ParamGroup::begin_unshard() {

@@ -46,7 +46,8 @@ struct ParamGroupOptions {
   BufferPool* pool = nullptr;  // where full tensors and buffers come from; null: the allocator
 };
 
-// What this rank stores of one parameter. Padding is left out.
+// What this rank stores of one parameter, or one box of it where it is several: a matrix that is
+// cut slice by slice. Padding is left out.
 struct OwnedParameter {
   std::string name;
   Shape shape;                // global
@@ -54,6 +55,8 @@ struct OwnedParameter {
   at::Tensor value;           // [box.shape], a view of the group's flat shard
   bool first_replica = true;  // exactly one rank among those that store the same box says true
   bool trainable = true;
+  size_t piece = 0;   // of ParamGroup::pieces()
+  size_t number = 0;  // among the piece's boxes
 };
 
 class ParamGroup {
@@ -78,12 +81,15 @@ class ParamGroup {
   const at::Tensor& flat() const { return flat_; }
   at::Tensor trained() const { return flat_.narrow(0, 0, trained_.flat_numel()); }
   const at::Tensor& flat_grad() const { return gradients_.flat(); }
-  // Where owned() lie in flat(), and what they are cut over.
+  // Where the parameters lie in flat(), each one piece, and what they are cut over.
   const FlatLayout& pieces() const { return pieces_; }
   const runtime::Group& shard_group() const { return shard_group_; }
   // [box.shape] view of owned()[i]'s part in any tensor laid out like flat(), or where it trains
   // like trained(): its gradient, an optimizer moment.
-  at::Tensor view_in(const at::Tensor& flat, size_t i) const;
+  at::Tensor view_in(const at::Tensor& flat, size_t i) const { return view_in(flat, owned_[i]); }
+  at::Tensor view_in(const at::Tensor& flat, const OwnedParameter& owned) const {
+    return pieces_.view(flat, owned.piece, pieces_[owned.piece].boxes[owned.number]);
+  }
 
   // Full tensors: begin gathering, wait for them, free them. unshard() = begin + wait; all are
   // idempotent. reshard() ends and drops a gathering that nobody waited for.

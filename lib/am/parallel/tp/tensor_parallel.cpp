@@ -4,11 +4,13 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "am/base/error.h"
 #include "am/mesh/shard.h"
 #include "am/parallel/tp/functions.h"
 #include "am/parallel/tp/vocabulary.h"
+#include "am/tensor/redistribute.h"
 
 namespace am::parallel::tp {
 
@@ -51,6 +53,7 @@ void apply_style(nn::Linear& linear, TpStyle style, int64_t out_features,
       linear.output = gather_output(group, out_features);
       [[fallthrough]];
     case TpStyle::kColwise:
+    case TpStyle::kPackedColwise:
       linear.input = transforms.enter_colwise;
       break;
     case TpStyle::kRowwiseRep:
@@ -66,11 +69,58 @@ void apply_style(nn::Linear& linear, TpStyle style, int64_t out_features,
   }
 }
 
-const model::TpParameter& parameter_of(const planner::Layout& layout, const std::string& name) {
+// What the layout says of one parameter.
+struct Cut {
+  const model::TpParameter* plan = nullptr;
+  const planner::ParameterLayout* placed = nullptr;
+};
+
+Cut cut_of(const planner::Layout& layout, const std::string& name) {
   for (size_t i = 0; i < layout.inventory.parameters.size(); ++i) {
-    if (layout.inventory.parameters[i].name == name) return layout.tp.parameters[i];
+    if (layout.inventory.parameters[i].name == name) {
+      return {&layout.tp.parameters[i], &layout.parameters[i]};
+    }
   }
   throw Error(ErrorKind::kInternal, "no parameter " + name);
+}
+
+void apply_to_linear(nn::Linear& linear, const planner::Layout& layout,
+                     const Transforms& transforms, const runtime::DeviceMesh& mesh) {
+  const Cut cut = cut_of(layout, linear.weight->name);
+  if (!cut.plan->style) return;
+  const bool packed = cut.plan->style == TpStyle::kPackedColwise;
+  const auto dim = static_cast<size_t>(linear.in_out ? 1 : 0);
+  apply_style(linear, *cut.plan->style, cut.placed->shape[dim], transforms, mesh.group("tp"));
+  if (!packed) return;
+  linear.slices.clear();
+  for (const mesh::Extent& extent : cut.placed->tp_extents(mesh.layout(), mesh.rank())) {
+    linear.slices.push_back(extent.size);
+  }
+}
+
+// A norm over all heads together, of which a rank has some.
+void apply_to_norm(nn::Norm& norm, const planner::Layout& layout, const runtime::Group& group) {
+  if (!norm.weight) return;
+  const Cut cut = cut_of(layout, norm.weight->name);
+  if (!cut.placed->tp_dim) return;
+  // Ranks that share a head have it in their sums, each.
+  const int64_t copies = cut.placed->tp_slices.empty() ? 1 : cut.placed->tp_slices.front().copies;
+  norm.width = cut.placed->shape.front() * copies;
+  norm.sum = [tp = &group](const at::Tensor& numbers) { tp->all_reduce(numbers); };
+}
+
+void apply_to_attention(nn::Attention& attention, const planner::Layout& layout,
+                        const Transforms& transforms, const runtime::Group& group) {
+  apply_to_norm(attention.q_norm, layout, group);
+  apply_to_norm(attention.k_norm, layout, group);
+  if (attention.latent && attention.latent->key_value_up.input) {
+    attention.latent->key_input = transforms.enter_colwise;
+  }
+}
+
+nn::TransformPtr own_tokens(const runtime::Group& group) {
+  return std::make_shared<const nn::Transform>(
+      [tp = &group](const at::Tensor& x) { return tensor::local_chunk(x, -1, *tp); });
 }
 
 }  // namespace
@@ -84,7 +134,7 @@ mesh::Extent apply_tensor_parallel(nn::Decoder& decoder, const planner::Layout& 
   const mesh::Extent slice = mesh::chunk(vocabulary, group.size(), group.index());
 
   nn::Embedding& embedding = decoder.embedding();
-  const bool cut_embedding = parameter_of(layout, embedding.weight->name).shard_dim == 0;
+  const bool cut_embedding = cut_of(layout, embedding.weight->name).plan->shard_dim == 0;
   if (cut_embedding) {
     embedding.lookup = [slice, transforms, padding = embedding.padding](const at::Tensor& ids,
                                                                         const at::Tensor& weight) {
@@ -92,18 +142,19 @@ mesh::Extent apply_tensor_parallel(nn::Decoder& decoder, const planner::Layout& 
                                  lookup_slice(ids, weight, slice, padding));
     };
   }
+  if (layout.tp_plan.sequence_parallel) decoder.set_own_positions(own_tokens(group));
   for (const auto& [name, linear] : decoder.linears()) {
     if (linear->weight == embedding.weight) {
       // A tied head holds the embedding's slice, which is a column-wise cut of the head.
       if (cut_embedding) linear->input = transforms.enter_colwise;
       continue;
     }
-    const auto& parameter = parameter_of(layout, linear->weight->name);
-    if (!parameter.style) continue;
-    const auto* spec = layout.inventory.find(linear->weight->name);
-    apply_style(*linear, *parameter.style, spec->shape.front(), transforms, group);
+    apply_to_linear(*linear, layout, transforms, mesh);
   }
-  const auto& head = parameter_of(layout, decoder.head().weight->name);
+  for (nn::DecoderLayer& layer : decoder.layers()) {
+    apply_to_attention(layer.self_attn, layout, transforms, group);
+  }
+  const model::TpParameter& head = *cut_of(layout, decoder.head().weight->name).plan;
   const bool cut_head = head.shard_dim == 0 && head.style != TpStyle::kColwiseRep;
   return cut_head ? slice : mesh::Extent{0, vocabulary};
 }

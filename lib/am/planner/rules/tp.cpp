@@ -12,16 +12,35 @@
 namespace am::planner {
 namespace {
 
-// Whether the TP plan hands out whole heads. A plan that leaves attention alone may use any tp.
-bool cuts_heads(const RuleContext& context) {
-  if (context.layout == nullptr) return false;
+// The first layer in which the TP plan hands out whole heads; null: it leaves attention alone, and
+// any tp will do. `by_key_head`: of those in which a key head's queries cannot part.
+const model::LayerSpec* layer_of_cut_heads(const RuleContext& context) {
+  if (context.layout == nullptr) return nullptr;
   const Layout& layout = *context.layout;
   for (size_t i = 0; i < layout.parameters.size(); ++i) {
     const model::ParameterSpec& parameter = layout.inventory.parameters[i];
-    const bool query = parameter.role == model::Role::kQuery && !parameter.bias;
-    if (query && layout.tp.parameters[i].style == model::TpStyle::kColwise) return true;
+    const bool gives_queries = parameter.role == model::Role::kQuery ||
+                               parameter.role == model::Role::kQueryUp ||
+                               parameter.role == model::Role::kQkv;
+    if (!gives_queries || parameter.bias) continue;
+    const auto style = layout.tp.parameters[i].style;
+    if (style == model::TpStyle::kColwise || style == model::TpStyle::kPackedColwise) {
+      return &layout.inventory.spec.layer(parameter.layer);
+    }
   }
-  return false;
+  return nullptr;
+}
+
+// Neighbouring ranks share a key head where there are more ranks than key heads, unless its query
+// heads lie beside it in one matrix.
+bool hands_out_key_heads(const model::AttentionSpec& attention, int64_t tp) {
+  const bool shared =
+      attention.fused != model::AttentionSpec::Fused::kByKeyHead && tp % attention.key_heads == 0;
+  return attention.key_heads % tp == 0 || shared;
+}
+
+bool hands_out_heads(const model::AttentionSpec& attention, int64_t tp) {
+  return attention.heads % tp == 0 && hands_out_key_heads(attention, tp);
 }
 
 // Whether other rules accept the size too: whole heads where they are cut, and a world that it
@@ -31,32 +50,33 @@ bool is_legal_tp(const RuleContext& context, int64_t tp) {
     const int64_t replica = tp * context.axes->cp * context.axes->pp;
     if (context.mesh->world_size() % replica != 0) return false;
   }
-  if (context.model == nullptr || !cuts_heads(context)) return true;
-  return context.model->num_attention_heads % tp == 0 &&
-         context.model->num_key_value_heads % tp == 0;
-}
-
-void check_divides(const RuleContext& context, const char* rule, const char* key, int64_t heads,
-                   Diagnostics& found) {
-  if (context.axes == nullptr || context.model == nullptr || !cuts_heads(context)) return;
-  const int64_t tp = context.axes->tp;
-  if (heads % tp == 0) return;
-  found.error(rule, context.plan.span("mesh.tp_size"),
-              cat("tp_size = ", tp, " does not divide ", key, " = ", heads),
-              tp_sizes_help(context, std::gcd(context.model->num_attention_heads,
-                                              context.model->num_key_value_heads)));
+  const model::LayerSpec* layer = layer_of_cut_heads(context);
+  return layer == nullptr || hands_out_heads(layer->attention, tp);
 }
 
 void check_heads(const RuleContext& context, Diagnostics& found) {
-  if (context.model == nullptr) return;
-  check_divides(context, "tp.heads", "num_attention_heads", context.model->num_attention_heads,
-                found);
+  const model::LayerSpec* layer = layer_of_cut_heads(context);
+  if (context.axes == nullptr || layer == nullptr) return;
+  const int64_t tp = context.axes->tp;
+  const int64_t heads = layer->attention.heads;
+  if (heads % tp == 0) return;
+  found.error("tp.heads", context.plan.span("mesh.tp_size"),
+              cat("tp_size = ", tp, " does not divide num_attention_heads = ", heads),
+              tp_sizes_help(context, heads));
 }
 
 void check_kv_heads(const RuleContext& context, Diagnostics& found) {
-  if (context.model == nullptr) return;
-  check_divides(context, "tp.kv_heads", "num_key_value_heads", context.model->num_key_value_heads,
-                found);
+  const model::LayerSpec* layer = layer_of_cut_heads(context);
+  if (context.axes == nullptr || layer == nullptr) return;
+  const int64_t tp = context.axes->tp;
+  const model::AttentionSpec& attention = layer->attention;
+  if (hands_out_key_heads(attention, tp)) return;
+  const bool together = attention.fused == model::AttentionSpec::Fused::kByKeyHead;
+  found.error("tp.kv_heads", context.plan.span("mesh.tp_size"),
+              cat("tp_size = ", tp, " does not divide num_key_value_heads = ", attention.key_heads,
+                  together ? ", whose query heads lie beside them in one matrix"
+                           : ", and is no multiple of it"),
+              tp_sizes_help(context, attention.heads));
 }
 
 // Whether the plan cuts some parameter over tp along a dim of this length.
@@ -113,7 +133,8 @@ void check_hidden(const RuleContext& context, Diagnostics& found) {
   const int64_t heads = context.model->num_attention_heads * context.model->head_dim;
   const int64_t hidden = context.model->hidden_size;
   // o_proj's input is as long as the hidden state in most models, and is cut by heads.
-  if (!cuts(context, hidden) || (hidden == heads && cuts_heads(context))) return;
+  if (!cuts(context, hidden)) return;
+  if (hidden == heads && layer_of_cut_heads(context) != nullptr) return;
   warn_uneven(context, "tp.hidden", "hidden_size", hidden, found);
 }
 
@@ -130,19 +151,7 @@ void check_idle_sequence(const RuleContext& context, Diagnostics& found) {
                 "tp_size = 2 or more, or sequence_parallel = false");
 }
 
-void check_experts(const RuleContext& context, Diagnostics& found) {
-  if (context.axes == nullptr || context.model == nullptr) return;
-  if (context.axes->tp == 1 || !context.model->moe.has_value() || sequence_parallel(context)) {
-    return;
-  }
-  if (std::holds_alternative<config::DDPConfig>(context.plan.strategy)) return;  // tp.strategy
-  found.warning("tp.experts", context.plan.span("mesh.tp_size"),
-                cat("each of the ", context.axes->tp, " tensor-parallel ranks sends every token ",
-                    "through the experts: they all do the same work"),
-                "sequence_parallel = true (fsdp2), or tp_size = 1 and ep_size > 1");
-}
-
-constexpr std::array<Rule, 13> kRules = {{
+constexpr std::array<Rule, 12> kRules = {{
     {.id = "tp.heads",
      .summary = "tp_size divides num_attention_heads",
      .explain =
@@ -153,11 +162,14 @@ constexpr std::array<Rule, 13> kRules = {{
      .needs = Needs::kLayout,
      .check = check_heads},
     {.id = "tp.kv_heads",
-     .summary = "tp_size divides num_key_value_heads",
+     .summary = "tp_size divides num_key_value_heads, or is a multiple of it",
      .explain =
          "With grouped-query attention there are fewer key/value heads than query heads, and each "
-         "rank needs the key/value heads of its own query heads. They are handed out whole, so "
-         "tp_size is limited by num_key_value_heads: 8 for Llama 3, 2 for Qwen2.5-0.5B.",
+         "rank needs the key/value heads of its own query heads. They are handed out whole. Where "
+         "there are more ranks than key/value heads, neighbours hold the same one and sum its "
+         "gradient: 8 ranks and 2 heads are two blocks of 4.\n\n"
+         "Where a key head and its query heads lie together in one matrix (falcon's new decoder), "
+         "they stay together, and tp_size must divide their number.",
      .needs = Needs::kLayout,
      .check = check_kv_heads},
     {.id = "tp.ffn",
@@ -180,18 +192,10 @@ constexpr std::array<Rule, 13> kRules = {{
     {.id = "tp.hidden",
      .summary = "tp_size divides hidden_size, where a plan cuts it (a warning)",
      .explain = "Most plans cut heads, feed-forward and vocabulary and leave the hidden state "
-                "whole. Some cut a projection along the hidden state, phi3's attention for one: "
-                "there uneven pieces cost time and padding.",
+                "whole. One may cut a projection along it: uneven pieces "
+                "cost time and padding there.",
      .needs = Needs::kLayout,
      .check = check_hidden},
-    {.id = "tp.experts",
-     .summary =
-         "tensor parallelism of a model with experts comes with sequence parallelism (a warning)",
-     .explain = "Routed experts are not cut over tp. Without sequence_parallel every "
-                "tensor-parallel rank has all tokens, and sends all of them through the router and "
-                "the experts: tp_size ranks compute the same. With it each has its own part of the "
-                "sequence. Megatron refuses to train such a model, in the first forward.",
-     .check = check_experts},
     {.id = "tp.qk_norm",
      .summary =
          "norms over query and key heads sum their gradients over tp (a note of `am-plan tp`)",
@@ -220,10 +224,8 @@ constexpr std::array<Rule, 13> kRules = {{
     {.id = "tp.sequence",
      .summary = "sequence_parallel = true has an effect",
      .explain =
-         "Sequence parallelism needs layers whose norms work on a part of the sequence and whose "
-         "projections gather it. The plans of phi3, gpt2, falcon and the DeepSeeks leave attention "
-         "whole on every tensor-parallel rank, which needs the whole sequence: there the key is "
-         "ignored, and this warning says so. With tp_size = 1 there is nothing to cut over.",
+         "Sequence parallelism cuts the hidden states over the tensor-parallel ranks between the "
+         "layers that are cut. With tp_size = 1 there is nothing to cut over.",
      .check = check_idle_sequence},
     {.id = "tp.pattern",
      .summary = "every pattern of a tensor-parallel plan matches a module",

@@ -1,0 +1,30 @@
+// RMSNorm of rows that lie on several ranks, a part on each: of all query heads together, where
+// tensor parallelism hands out heads.
+//
+// Each rank has its part of x, of the weight and of y. One number a row is added up over the ranks:
+// the sum of squares in forward, and in backward <n, dn>, with n = x / sqrt(mean(x^2) + eps):
+//
+//   dx = (dn - n sum(<n, dn>) / width) / sqrt(mean(x^2) + eps)
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+
+#include "am/model/spec.h"
+
+namespace am::nn::fused {
+
+struct SharedNorm {
+  double eps = 1e-6;
+  model::NormKind kind = model::NormKind::kRms;  // which says where it rounds (rms_norm.h)
+  int64_t width = 0;                             // of a whole row
+  // Adds up over the ranks, in place; must outlive backward.
+  const std::function<void(const at::Tensor& numbers)>* sum = nullptr;
+};
+
+// x_..d, weight_d -> ..d, in x's dtype. Keeps x and one number a row.
+at::Tensor shared_rms_norm(const at::Tensor& x, const at::Tensor& weight, const SharedNorm& norm);
+
+}  // namespace am::nn::fused
