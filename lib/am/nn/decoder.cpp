@@ -98,7 +98,7 @@ std::vector<int64_t> Decoder::take_expert_counts() {
   for (DecoderLayer& layer : layers_) {
     if (!layer.experts) continue;
     std::vector<int64_t> of_layer = std::exchange(layer.experts->counts, {});
-    of_layer.resize(layer.experts->experts.size());
+    of_layer.resize(static_cast<size_t>(layer.experts->count()));
     counts.insert(counts.end(), of_layer.begin(), of_layer.end());
   }
   return counts;

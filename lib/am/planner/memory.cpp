@@ -194,6 +194,10 @@ class Walk {
     computing.communication += buffer;
     computing.activations += gradients.later - gradients.first;
     record_moment("backward of ", unit.name, "", computing);
+    if (gradients.attention == 0.0) return;
+    computing.unsharded -= unit.gradient;
+    computing.activations += gradients.attention - gradients.later;
+    record_moment("backward of ", unit.name, ", attention", computing);
   }
 
   // AdamW and its like update in place, and what Muon needs is there for one unit at a time.
