@@ -104,6 +104,22 @@ std::vector<int64_t> Decoder::take_expert_counts() {
   return counts;
 }
 
+void Decoder::set_balance_factor(double factor) {
+  for (DecoderLayer& layer : layers_) {
+    if (layer.experts) layer.experts->balance_factor = factor;
+  }
+}
+
+at::Tensor Decoder::take_balance() {
+  at::Tensor sum;
+  for (DecoderLayer& layer : layers_) {
+    if (!layer.experts) continue;
+    const at::Tensor one = std::exchange(layer.experts->balance, {});
+    if (one.defined()) sum = sum.defined() ? sum + one : one;
+  }
+  return sum;
+}
+
 at::Tensor Decoder::enter(size_t use, at::Tensor x) const {
   if (hooks_ != nullptr) hooks_->before_unit(use, {&x, 1});
   return x;

@@ -33,11 +33,15 @@ at::Tensor on_host(const std::vector<int64_t>& counts) {
 }  // namespace
 
 // The choice of a first run is the second one's too, and counts once.
-ExpertFeedForward::Chosen ExpertFeedForward::choose(const at::Tensor& x_ND,
+ExpertFeedForward::Chosen ExpertFeedForward::choose(const at::Tensor& x_ND, int64_t sequences,
                                                     Products& products) const {
   Chosen chosen;
+  const SequenceBalance balanced = {balance_factor, sequences};
   const auto make = [&]() -> Tensors {
-    const Routing routing = router(x_ND);
+    const Routing routing = router(x_ND, {}, balanced);
+    if (routing.balance.defined()) {
+      balance = balance.defined() ? balance + routing.balance : routing.balance;
+    }
     chosen.weights_Nk = routing.weights_Nk;
     Placement placed = place_by_expert(routing.ids_Nk, count());
     counts.resize(placed.counts.size());
@@ -49,7 +53,9 @@ ExpertFeedForward::Chosen ExpertFeedForward::choose(const at::Tensor& x_ND,
   chosen.placed = {kept[1], kept[2], {}};
   const auto* first = kept[3].const_data_ptr<int64_t>();
   chosen.placed.counts.assign(first, first + count());
-  if (!chosen.weights_Nk.defined()) chosen.weights_Nk = router(x_ND, chosen.ids_Nk).weights_Nk;
+  if (!chosen.weights_Nk.defined()) {
+    chosen.weights_Nk = router(x_ND, chosen.ids_Nk, balanced).weights_Nk;
+  }
   return chosen;
 }
 
@@ -75,7 +81,7 @@ at::Tensor ExpertFeedForward::product(const at::Tensor& x_BTD, bool keeps_gate, 
                                       Products& products) const {
   const at::Tensor x_ND = x_BTD.reshape({-1, x_BTD.size(-1)});
   const bool unread = leaves && products.again();
-  const Chosen chosen = choose(x_ND, products);
+  const Chosen chosen = choose(x_ND, x_BTD.size(0), products);
   const Tensors rows = dispatch(narrowed(x_ND), chosen.placed);
   const Tensors weights = deal(chosen.weights_Nk, chosen.placed);
   const Tensors out = routed(rows, weights, keeps_gate, unread, products);

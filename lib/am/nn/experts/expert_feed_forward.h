@@ -34,6 +34,10 @@ struct ExpertFeedForward {
   model::Activation activation = model::Activation::kSilu;
   // How many tokens took each expert since somebody emptied it; a segment's second run adds none.
   mutable std::vector<int64_t> counts = {};
+  // How much of each sequence's balance enters backward (router.h), and the sum of those balances,
+  // [1] in float64, since somebody emptied it; undefined: there was none.
+  double balance_factor = 0.0;
+  mutable at::Tensor balance = {};
 
   // Of those that tokens choose from.
   int64_t count() const { return router.spec.experts; }
@@ -50,7 +54,7 @@ struct ExpertFeedForward {
     at::Tensor weights_Nk;
     Placement placed;
   };
-  Chosen choose(const at::Tensor& x_ND, Products& products) const;
+  Chosen choose(const at::Tensor& x_ND, int64_t sequences, Products& products) const;
   // Of each expert the rows that were dispatched to it, through it.
   Tensors routed(const Tensors& rows, const Tensors& weights, bool keeps_gate, bool unread,
                  Products& products) const;
