@@ -113,7 +113,7 @@ Trained run_training(const config::Plan& plan, int64_t ranks) {
 }
 
 Trained run_training(const std::string& balancing, int64_t ranks, int64_t micro_batch,
-              const std::string& layout) {
+                     const std::string& layout) {
   return run_training(test::parse(plan_text(balancing, micro_batch, layout)), ranks);
 }
 
