@@ -11,6 +11,12 @@ using model::Role;
 
 constexpr double kIndexBytes = 8.0;
 
+// Of the fullest expert; a token takes an expert once.
+double rows_of_one(const ActivationContext& context, const model::RouterSpec& router) {
+  if (context.skewed) return context.tokens;
+  return context.tokens * as_double(router.taken) / as_double(router.experts);
+}
+
 // Experts in one tensor (nn/experts/stacked.h): the gradients of all gates and ups are there when
 // the down projections are done, and then those of all rows; each weight's gradient is one, and an
 // expert's part of it is made beside it.
@@ -20,7 +26,7 @@ BackwardBytes stacked_backward(const ActivationContext& context, const LocalLaye
   const double p = context.product_bytes;
   const auto experts = as_double(router.experts);
   const double rows = context.tokens * as_double(router.taken);
-  const double of_one = rows / experts;
+  const double of_one = rows_of_one(context, router);
   const LocalModule &wide = layer[Role::kExpertGateUp], &down = layer[Role::kExpertDown];
   const double width = down.in;
   // Of a weight that is narrowed the gradient is narrow first.
@@ -74,7 +80,7 @@ BackwardBytes expert_backward(const ActivationContext& context, const LocalLayer
   const model::RouterSpec& router = *layer.spec().router;
   const double p = context.product_bytes;
   const double rows = context.tokens * as_double(router.taken);
-  const double of_one = rows / as_double(router.experts);
+  const double of_one = rows_of_one(context, router);
   const double width = layer[Role::kExpertDown].in;
   const double shared = layer[Role::kSharedDown].in;
   const double of_rows = rows * hidden * p;

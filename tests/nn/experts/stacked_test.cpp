@@ -2,6 +2,7 @@
 #include "am/nn/experts/stacked.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <catch2/catch.hpp>
 #include <map>

@@ -1,6 +1,7 @@
 #include "am/nn/experts/sequence_balance.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 namespace am::nn {
 
@@ -46,11 +47,11 @@ at::Tensor sequence_loss_gradient(const at::Tensor& scores_NE, const at::Tensor&
                                   Score score, int64_t sequences) {
   const at::NoGradGuard no_grad;
   const int64_t length = scores_NE.size(0) / sequences;
-  const at::Tensor of_shares_NE = frequencies(scores_NE, ids_Nk, sequences)
-                                      .div_(static_cast<double>(length))
-                                      .unsqueeze(1)
-                                      .expand({sequences, length, scores_NE.size(1)})
-                                      .reshape_as(scores_NE);
+  at::Tensor of_shares_NE = frequencies(scores_NE, ids_Nk, sequences)
+                                .div_(static_cast<double>(length))
+                                .unsqueeze(1)
+                                .expand({sequences, length, scores_NE.size(1)})
+                                .reshape_as(scores_NE);
   if (score == Score::kSoftmax) return of_shares_NE;
   const at::Tensor shares_NE = shares_of_scores(scores_NE, score);
   if (score == Score::kSoftmaxOfTaken) {
