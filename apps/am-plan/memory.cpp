@@ -165,6 +165,15 @@ std::string how_far_off(const PlanInput& input, const OnDevice& device) {
                  " that it ran was measured; how far this is off is not known.");
 }
 
+// Where all tokens take the same experts; nothing for models without, and for other
+// implementations.
+std::optional<int64_t> skewed_peak(const PlanInput& input, const RankMemory& peak) {
+  if (!input.model.moe || !am::planner::runs_automesh(input.plan)) return std::nullopt;
+  return am::planner::estimate_memory(input.plan, input.model, input.layout, peak.rank,
+                                      am::planner::Routing::kSkewed)
+      .components.total();
+}
+
 am::Json result(const PlanInput& input, const RankMemory& peak,
                 const std::vector<RankMemory>& stages, const OnDevice& device) {
   am::Json list = am::Json::array();
@@ -184,6 +193,7 @@ am::Json result(const PlanInput& input, const RankMemory& peak,
   json["moment"] = peak.moment;
   json["components"] = to_json(input, peak.components);
   json["host_bytes"] = peak.components.host;
+  if (const auto skewed = skewed_peak(input, peak)) json["skewed_peak_bytes"] = *skewed;
   json["stages"] = std::move(list);
   json["implementation"] = am::planner::implementation_of(input.plan).name;
   json["reserved_bytes"] = static_cast<int64_t>(device.reserved);
@@ -248,6 +258,10 @@ std::string report(const PlanInput& input, const RankMemory& peak,
                     " of parameters, gradients and optimizer in host memory, by offload_policy\n");
   }
   text += advice(input, peak, bytes);
+  if (const auto skewed = skewed_peak(input, peak)) {
+    text += am::cat("\nexperts are taken evenly here; were they all the same for all tokens: ",
+                    bytes.text(*skewed), "\n");
+  }
   if (stages.size() > 1) text += "\n" + stage_table(stages, bytes, style);
   text += text_of(device, bytes);
   if (am::planner::runs_automesh(input.plan)) {

@@ -177,6 +177,16 @@ TEST_CASE("tensors that the model has no place for are an error that lists them"
     write(temp / "model", tensors);
     CHECK(refusal(temp / "model").find("dequantise") != std::string::npos);
   }
+  SECTION("four-bit codes in blocks, in the place of experts") {
+    tensors["model.layers.0.mlp.experts.gate_up_proj_blocks"] = at::zeros({4, 8, 1, 16}, at::kByte);
+    tensors["model.layers.0.mlp.experts.gate_up_proj_scales"] = at::zeros({4, 8, 1}, at::kByte);
+    write(temp / "model", tensors);
+    CHECK(refusal(temp / "model").find("Mxfp4Config(dequantize=True)") != std::string::npos);
+    Json config = llama_config();
+    config["quantization_config"] = {{"quant_method", "mxfp4"}};
+    write(temp / "named", tensors, config);
+    CHECK(refusal(temp / "named").find("Mxfp4Config(dequantize=True)") != std::string::npos);
+  }
   SECTION("what is missing and what is too much in one message") {
     tensors.erase(kQueryWeight);
     tensors["model.layers.0.self_attn.qkv_proj.weight"] = at::zeros({64, 32});

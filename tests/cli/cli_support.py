@@ -67,6 +67,12 @@ class PlanCase(unittest.TestCase):
         """A plan whose [model] section takes the first two lines."""
         return self.write(name, f'[model]\npath = "{MODELS / model}"\n{text}')
 
+    def refused_model(self):
+        """The folder of a config that am-plan plans and am-run refuses: a Falcon with alibi."""
+        config = json.loads((MODELS / "falcon-7b" / "config.json").read_text())
+        self.write("refused/config.json", json.dumps({**config, "alibi": True}))
+        return self.folder / "refused"
+
     def am_plan(self, *arguments, status=0, **options):
         result = run_tool("am-plan", *arguments, **options)
         self.assertEqual(result.status, status, result)

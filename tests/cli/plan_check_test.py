@@ -19,8 +19,9 @@ class CheckTest(PlanCase):
         runs = self.plan("[mesh]\nworld_size = 8\n")
         self.assertNotIn("unsupported", self.json("check", runs)["plans"][0])
         self.assertNotIn("unsupported", self.json("show", runs))
-        other = self.plan("[mesh]\nworld_size = 8\n", model="gpt-oss-20b")
-        self.assertEqual(self.json("check", other)["plans"][0]["unsupported"], ['model_type "gpt_oss"'])
+        other = self.plan("[mesh]\nworld_size = 8\n", model=self.refused_model())
+        wanted = ["positions as biases of the scores (alibi)"]
+        self.assertEqual(self.json("check", other)["plans"][0]["unsupported"], wanted)
 
     def test_a_good_plan(self):
         result = self.am_plan("check", self.plan(GOOD))

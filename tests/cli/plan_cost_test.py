@@ -212,7 +212,7 @@ class CostTest(PlanCase):
         self.assertTrue(all(each["runs"] for each in answer["layouts"]))
         self.assertNotIn("unsupported", self.json("check", plan)["plans"][0])
         # No layout of a model that it does not compute.
-        answer = self.json("search", "--model", MODELS / "gpt-oss-20b", "--gpus", 8, "--runnable", status=1)
+        answer = self.json("search", "--model", self.refused_model(), "--gpus", 8, "--runnable", status=1)
         self.assertEqual(answer["layouts"], [])
 
     def test_search_that_finds_nothing(self):

@@ -207,7 +207,7 @@ class BadInput(RunTest):
 
     def test_models_that_can_only_be_planned_are_refused(self):
         config = json.loads((DATA / "loop" / "model" / "config.json").read_text())
-        changes = [({"model_type": "gpt_oss"}, "model_type \"gpt_oss\""),
+        changes = [({"model_type": "falcon", "alibi": True}, "alibi"),
                    ({"model_type": "qwen4"}, "model_type \"qwen4\""),
                    ({"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}, "\"dynamic\""),
                    ({"hidden_act": "relu"}, "hidden_act \"relu\"")]
@@ -218,7 +218,7 @@ class BadInput(RunTest):
                 result = self.am_run(plan, "--run-dir", self.path / "run")
                 self.assert_fails(result, 1, "runtime.unsupported", named, "config.json:")
                 self.assertFalse((self.path / "run").exists())
-        (self.path / "config.json").write_text(json.dumps({**config, "model_type": "gpt_oss"}))
+        (self.path / "config.json").write_text(json.dumps({**config, "model_type": "qwen4"}))
         self.assert_fails(self.am_run(plan), 1, "llama, mistral, mixtral, qwen2")
 
     def test_nccl_without_a_gpu(self):

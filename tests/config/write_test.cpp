@@ -62,6 +62,10 @@ schedule = "gpipe"
 microbatches = 8
 virtual_stages = 2
 split_points = [3, 7, 9]
+[experts]
+balancing = "bias"
+rate = 0.002
+coefficient = 0.003
 [train]
 seq_len = 128
 micro_batch_size = 2

@@ -179,6 +179,28 @@ TEST_CASE("what extends a rotary embedding is read with it") {
   CHECK(lengths.rope.factor == static_cast<double>(lengths.max_position_embeddings) / 16.0);
 }
 
+TEST_CASE("gpt-oss without details of its rope has the one of its class") {
+  const Json oss = {{"model_type", "gpt_oss"},  {"vocab_size", 64},
+                    {"hidden_size", 32},        {"intermediate_size", 16},
+                    {"num_hidden_layers", 2},   {"num_attention_heads", 4},
+                    {"num_key_value_heads", 2}, {"head_dim", 8},
+                    {"num_local_experts", 4},   {"num_experts_per_tok", 2}};
+  for (const Json& config : {oss, with(oss, {{"rope_theta", 5e5}, {"rope_scaling", nullptr}}),
+                             with(oss, {{"rope_parameters", nullptr}})}) {
+    const auto rope = parse(config).rope;
+    CHECK(rope.type == "yarn");
+    CHECK(rope.theta == (config.contains("rope_theta") ? 5e5 : 150000.0));
+    CHECK(rope.factor == 32.0);
+    CHECK(rope.original_max_position_embeddings == 4096);
+    CHECK_FALSE(rope.truncate);
+  }
+  const Json plain = {{"rope_type", "default"}, {"rope_theta", 1e4}};
+  CHECK(parse(with(oss, {{"rope_parameters", plain}})).rope.type == "default");
+  CHECK(parse(with(oss, {{"rope_parameters", Json::object()}})).rope.type == "default");
+  CHECK(parse(oss).activation_alpha == 1.702);
+  CHECK(parse(with(oss, {{"swiglu_alpha", 1.5}})).activation_alpha == 1.5);
+}
+
 TEST_CASE("longrope has a factor for each pair, or is refused") {
   const auto scaled = [](const Json& factors) {
     return with(llama(), {{"rope_scaling",

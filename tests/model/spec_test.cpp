@@ -211,6 +211,7 @@ TEST_CASE("routers") {
   CHECK(oss.attention.sinks);
   CHECK(oss.activation == Activation::kClampedSilu);
   CHECK(oss.activation_limit == 7.0);
+  CHECK(oss.activation_alpha == 1.702);
 }
 
 TEST_CASE("SmolLM3 leaves every fourth layer without rotation, or those that its config lists") {

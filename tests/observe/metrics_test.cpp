@@ -88,6 +88,7 @@ TEST_CASE("what is written reads back to the last bit") {
     bad.loss = std::numeric_limits<double>::quiet_NaN();
     bad.mfu.reset();
     bad.expert_load = ExpertLoad{1.25, 0.5};
+    bad.aux_loss = 1.0 / 7.0;
     sink.write(bad);
     StepMetrics validated = sample(3);
     validated.validation_loss = 1.0 / 3.0;
@@ -105,6 +106,8 @@ TEST_CASE("what is written reads back to the last bit") {
   CHECK(std::isnan(read[1].loss));
   CHECK_FALSE(read[1].mfu);
   CHECK(read[1].expert_load == ExpertLoad{1.25, 0.5});
+  CHECK(read[1].aux_loss == 1.0 / 7.0);
+  CHECK_FALSE(read[0].aux_loss);
 }
 
 TEST_CASE("a line is there as soon as it is written") {

@@ -52,10 +52,11 @@ double predict(const config::Plan& plan, int64_t ranks) {
 }  // namespace
 
 TEST_CASE("activations are predicted as they are kept") {
-  const std::string family = GENERATE(
-      "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "olmo2", "smollm3",
-      "phi", "phi3", "gpt2", "falcon", "falcon-7b", "falcon-rw", "mixtral", "qwen2_moe",
-      "qwen3_moe", "deepseek_v2-dense", "deepseek_v3-dense", "deepseek_v2", "deepseek_v3");
+  const std::string family =
+      GENERATE("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "olmo2",
+               "smollm3", "phi", "phi3", "gpt2", "falcon", "falcon-7b", "falcon-rw", "mixtral",
+               "qwen2_moe", "qwen3_moe", "deepseek_v2-dense", "deepseek_v3-dense", "deepseek_v2",
+               "deepseek_v3", "gpt_oss");
   const std::string mode = GENERATE("false", "true", "\"selective\"", "\"mlp\"");
   const std::string precision = GENERATE("float32", "bfloat16", "autocast");
   const std::string params = precision == "bfloat16" ? "bfloat16" : "float32";

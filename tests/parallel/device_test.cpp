@@ -13,7 +13,7 @@ namespace am {
 TEST_CASE("a model lives on its mesh's device, and only there") {
   tensor::register_meta_operators();
   const std::string family =
-      GENERATE("llama", "mistral", "qwen2", "qwen3", "qwen2_moe", "qwen3_moe");
+      GENERATE("llama", "mistral", "qwen2", "qwen3", "qwen2_moe", "qwen3_moe", "gpt_oss");
   const std::string dtype = GENERATE("float32", "bfloat16");
   INFO(family << ", computed in " << dtype);
   const config::Plan plan =

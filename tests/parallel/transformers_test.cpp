@@ -112,7 +112,7 @@ TEST_CASE("logits, loss and gradients equal transformers'") {
       GENERATE("llama", "mistral", "qwen2", "qwen3", "llama-bias", "gemma", "gemma2", "gemma3_text",
                "olmo2", "smollm3", "phi", "phi3", "phi3-longrope", "qwen3-yarn", "gpt2", "falcon",
                "falcon-7b", "falcon-rw", "mixtral", "qwen2_moe", "qwen3_moe", "qwen3_moe-dense",
-               "deepseek_v2-dense", "deepseek_v3-dense", "deepseek_v2", "deepseek_v3");
+               "deepseek_v2-dense", "deepseek_v3-dense", "deepseek_v2", "deepseek_v3", "gpt_oss");
   for (const auto& layout : float32_layouts()) {
     // Its query heads lie beside their key head, and stay there.
     if (family == "falcon" && layout.name == "tp 4, sequence parallel") continue;

@@ -13,13 +13,17 @@
 namespace am::planner {
 namespace {
 
+const std::filesystem::path kModels = std::filesystem::path(AM_SOURCE_DIR) / "plans/models";
+
 class PlanFile {
  public:
-  explicit PlanFile(const std::string& model, const std::string& rest)
+  // `model`: a folder of plans/models, or an absolute path.
+  explicit PlanFile(const std::filesystem::path& model, const std::string& rest)
       : path_(folder_ / "plan.toml") {
     write_file_atomically(
-        path_, cat("[model]\npath = \"", AM_SOURCE_DIR, "/plans/models/", model, "\"\n",
-                   "[data]\nkind = \"synthetic\"\n[train]\nseq_len = 64\nmax_steps = 1\n", rest));
+        path_,
+        cat("[model]\npath = \"", (kModels / model).string(),
+            "\"\n[data]\nkind = \"synthetic\"\n[train]\nseq_len = 64\nmax_steps = 1\n", rest));
   }
 
   std::optional<Job> open(const CudaProbe& why_no_cuda = {}, int64_t world_size = 0) {
@@ -53,7 +57,13 @@ TEST_CASE("a job has its plan, its model and its layout", "[job]") {
 }
 
 TEST_CASE("the loader, the rules and what runs are heard at once", "[job]") {
-  PlanFile file("gpt-oss-20b", "[mesh]\nworld_size = 4\ntp_size = 3\n[optimizer]\nlearning = 1\n");
+  const TemporaryFolder folder;
+  std::string config = read_file(kModels / "falcon-7b/config.json");
+  const std::string key = "\"alibi\": ";
+  config.replace(config.find(key), key.size() + 5, key + "true");
+  write_file_atomically(folder / "config.json", config);
+  PlanFile file(folder / "config.json",
+                "[mesh]\nworld_size = 4\ntp_size = 3\n[optimizer]\nlearning = 1\n");
   CHECK_FALSE(file.open().has_value());
   CHECK(file.rules.contains("plan.key"));
   CHECK(file.rules.contains("mesh.divide"));

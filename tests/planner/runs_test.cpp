@@ -83,6 +83,13 @@ TEST_CASE("a config that would be computed wrongly is refused") {
                   "\"use_bidirectional_attention\": true") == Names{"attention that looks ahead"});
   CHECK(limits_of("gemma3_text", "gelu_pytorch_tanh", "relu") ==
         Names{"hidden_activation \"relu\""});
+  CHECK(limits_of("falcon").empty());
+  CHECK(limits_of("falcon", "\"alibi\": false", "\"alibi\": true") ==
+        Names{"positions as biases of the scores (alibi)"});
+  CHECK(limits_of("mixtral").empty());
+  CHECK(limits_of("mixtral", "\"router_jitter_noise\": 0.0", "\"router_jitter_noise\": 0.1") ==
+        Names{"router_jitter_noise = 0.1"});
+  CHECK(limits_of("gpt_oss").empty());
 }
 
 }  // namespace am::planner

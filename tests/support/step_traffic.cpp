@@ -108,6 +108,7 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
   if (config.moe) {
     const auto& layers = config.moe->layers;
     counts = config.moe->experts * std::count(layers.begin(), layers.end(), true);
+    if (plan.experts.balancing == "sequence") ++counts;
   }
   if (ranks > 1) send("all_reduce world", 8 * (4 + ranks + counts), 1);
   return traffic;

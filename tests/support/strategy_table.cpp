@@ -66,6 +66,11 @@ Combination experts(Combination combination) {
   return combination;
 }
 
+Combination stacked_experts(Combination combination) {
+  combination.model = "table_stacked";
+  return combination;
+}
+
 // The embedding, the first layer, and a part of the last one.
 Combination frozen(Combination combination) {
   combination.frozen = "[\"model.embed_tokens.*\", \"model.layers.0.*\", \"model.layers.1.mlp.*\"]";
@@ -281,6 +286,9 @@ std::vector<Combination> combinations() {
       experts(hsdp("hsdp 2 x 2, experts, prefetch", prefetch)),
       experts(megatron("megatron_fsdp optim_grads_params, experts", 2, 3)),
       experts(ddp("ddp, experts", 2)),
+      stacked_experts(fsdp2("fsdp2, stacked experts, uneven, checkpointing full", 3, full)),
+      stacked_experts(
+          fsdp2("fsdp2, stacked experts, autocast", 2, "autocast_dtype = \"bfloat16\"\n")),
       hsdp("hsdp 2 x 2"),
       tied(hsdp("hsdp 2 x 2, tied, checkpointing", full)),
       accumulating(hsdp("hsdp 2 x 2, accumulation, deferred")),

@@ -19,7 +19,7 @@ struct Combination {
   std::string name;
   int64_t world = 1;
   std::string toml;             // [mesh], [strategy]
-  std::string model = "table";  // under tests/data: "table_tied", "table_experts"
+  std::string model = "table";  // under tests/data: "table_tied", "table_experts", "table_stacked"
   std::string storage = "float32";
   int64_t accumulation = 1;   // micro-batches a step
   std::string frozen = "[]";  // model.freeze_params, of the one rank too

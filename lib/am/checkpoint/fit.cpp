@@ -28,6 +28,8 @@ constexpr std::array<std::string_view, 6> kComputed = {
 
 constexpr std::array<std::string_view, 7> kQuantized = {
     "weight_scale", "weight_scale_inv", "input_scale", ".SCB", ".absmax", ".qzeros", ".scales"};
+// Four-bit floats in blocks with a scale each, as gpt-oss's experts come.
+constexpr std::array<std::string_view, 2> kMxfp4 = {"_proj_blocks", "_proj_scales"};
 
 bool ends_with_one(std::string_view name, const auto& ends) {
   return std::any_of(ends.begin(), ends.end(),
@@ -38,6 +40,7 @@ struct Misfit {
   std::vector<std::string> wrong;  // of the model's parameters
   std::vector<std::string> extra;  // what it has none for
   bool quantized = false;
+  bool mxfp4 = false;
   bool adapter = false;
 };
 
@@ -81,6 +84,7 @@ void find_extra(const planner::Layout& layout, const model::ModelConfig& config,
     if (is_behind_layers(stored.name, layout, config)) continue;
     misfit.extra.push_back(stored.name);
     misfit.quantized = misfit.quantized || ends_with_one(stored.name, kQuantized);
+    misfit.mxfp4 = misfit.mxfp4 || ends_with_one(stored.name, kMxfp4);
     misfit.adapter = misfit.adapter || stored.name.find(".lora_") != std::string::npos;
   }
 }
@@ -92,7 +96,13 @@ std::string first_ones(std::vector<std::string> all, const char* separator) {
   return cat(join(all, separator), more > 0 ? cat(separator, "and ", more, " more") : "");
 }
 
+constexpr const char* kMxfp4Help =
+    "these weights are four-bit codes: let transformers convert them once, "
+    "AutoModelForCausalLM.from_pretrained(MODEL, dtype=torch.bfloat16, "
+    "quantization_config=Mxfp4Config(dequantize=True)).save_pretrained(FOLDER), and load FOLDER";
+
 std::string help_for(const Misfit& misfit) {
+  if (misfit.mxfp4) return kMxfp4Help;
   if (misfit.quantized) {
     return "these weights are quantised: dequantise them to bfloat16 or float32 (transformers' "
            "dequantize()) and load those";
@@ -108,11 +118,13 @@ void check_quantization(const model::ModelConfig& config, const TensorSource& so
   const std::string method =
       model::quantization_of(has_config ? read_file(source.config_file()) : config.text);
   if (method.empty()) return;
+  const bool mxfp4 = method == "mxfp4";
   throw Error(ErrorKind::kFormat,
               cat(has_config ? source.config_file().string() : config.file,
                   ": its quantization_config (", method, ") says that the weights are quantised"),
-              "dequantise them to bfloat16 or float32 (transformers' dequantize()) and load those; "
-              "if they are, remove the key");
+              mxfp4 ? kMxfp4Help
+                    : "dequantise them to bfloat16 or float32 (transformers' dequantize()) and "
+                      "load those; if they are, remove the key");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// [pipeline], [train], [optimizer], [scheduler], [data], [validation], [checkpoint], [metrics],
-// [cluster].
+// [pipeline], [experts], [train], [optimizer], [scheduler], [data], [validation], [checkpoint],
+// [metrics], [cluster].
 #include "am/config/field_builder.h"
 #include "am/config/schedule_names.h"
 
@@ -17,6 +17,24 @@ void add_pipeline(std::vector<FieldSpec>& out) {
   pipeline.add("virtual_stages", &S::virtual_stages, Integer{1, 1 << 10}, "Stages of one rank.");
   pipeline.add("split_points", &S::split_points, Integers{Integer{1, 1 << 20}},
                "First layer of each stage after the first. Empty: as even as possible.");
+}
+
+void add_experts(std::vector<FieldSpec>& out) {
+  FieldBuilder experts(
+      "experts", [](auto& plan) -> auto& { return plan.experts; }, out);
+  using S = ExpertsSection;
+  experts.add("balancing", &S::balancing, Choice{{"none", "bias", "sequence"}},
+              "bias: after a step the router's correction bias (DeepSeek-V3) falls by `rate` for "
+              "experts that more tokens of the global batch took than the mean, and rises for the "
+              "others; sequence: an auxiliary loss of each sequence, which is no part of the "
+              "reported loss. Neither depends on the layout.");
+  experts.add("rate", &S::rate, Number{}, "What a step adds to a correction bias, or takes off it.")
+      .also = {"bias_update_speed", "gate_bias_update_factor", "moe_router_bias_update_rate"};
+  experts
+      .add("coefficient", &S::coefficient, Number{},
+           "Of the auxiliary loss: times, a layer and sequence, the sum over experts of its share "
+           "of choices and its mean score.")
+      .also = {"aux_loss_alpha", "router_aux_loss_coef", "moe_aux_loss_coeff"};
 }
 
 void add_train(std::vector<FieldSpec>& out) {
@@ -182,6 +200,7 @@ void add_outputs(std::vector<FieldSpec>& out) {
 
 void add_training_fields(std::vector<FieldSpec>& out) {
   add_pipeline(out);
+  add_experts(out);
   add_train(out);
   add_optimizer(out);
   add_data(out);

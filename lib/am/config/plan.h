@@ -41,6 +41,13 @@ struct PipelineSection {
   std::vector<int64_t> split_points;
 };
 
+// Of models with experts: what keeps them evenly taken.
+struct ExpertsSection {
+  std::string balancing = "none";  // none | bias | sequence
+  double rate = 1e-3;              // of bias: what a step adds to it or takes off
+  double coefficient = 1e-4;       // of sequence: of the auxiliary loss
+};
+
 struct TrainSection {
   int64_t seq_len = 2048;
   int64_t micro_batch_size = 1;   // sequences per rank per micro-batch
@@ -122,6 +129,7 @@ struct Plan {
   MeshSection mesh;
   DistributedConfig strategy;
   PipelineSection pipeline;
+  ExpertsSection experts;
   TrainSection train;
   OptimizerSection optimizer;
   SchedulerSection scheduler;

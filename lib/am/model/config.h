@@ -107,7 +107,9 @@ struct ModelConfig {
   bool scales_by_layer = false;          // ... and by the layer's number from 1
   std::optional<double> attention_softcap;  // c: scores become c * tanh(score / c)
   std::optional<double> logit_softcap;
-  std::optional<double> activation_limit;  // of clamped SwiGLU (gpt-oss)
+  // Of clamped SwiGLU (gpt-oss).
+  std::optional<double> activation_limit;
+  double activation_alpha = 1.0;
   // Attention looks back at most this many positions, itself included, in layers >=
   // window_first_layer; absent: full causal.
   std::optional<int64_t> sliding_window;

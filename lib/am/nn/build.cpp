@@ -44,14 +44,23 @@ class LayerBuilder {
     heads.interleaved = attention.interleaved;
     return heads;
   }
+  // A parameter that is its module's own leaf; null where the layer has none.
+  ParameterPtr vector(Role role) const {
+    const model::ModuleSpec* found = layer_.find(role);
+    if (found == nullptr) return nullptr;
+    return parameter(cat(prefix_, found->name, ".", found->leaf), parameters_);
+  }
   ExpertFeedForward experts() const {
     ExpertFeedForward all;
     all.router = {linear(Role::kRouter), *layer_.router};
-    if (const model::ModuleSpec* correction = layer_.find(Role::kRouterCorrection)) {
-      all.router.correction =
-          parameter(cat(prefix_, correction->name, ".", correction->leaf), parameters_);
-    }
+    all.router.correction = vector(Role::kRouterCorrection);
     all.activation = layer_.activation;
+    if (layer_.has(Role::kExpertGateUp)) {
+      all.stacked = StackedExperts{linear(Role::kExpertGateUp),
+                                   linear(Role::kExpertDown),
+                                   {layer_.activation_alpha, layer_.activation_limit}};
+      return all;
+    }
     for (int64_t i = 0; i < layer_.router->experts; ++i) {
       all.experts.push_back({expert_linear(Role::kExpertGate, i), expert_linear(Role::kExpertUp, i),
                              expert_linear(Role::kExpertDown, i)});
@@ -92,8 +101,14 @@ Linear build_linear(const model::ModuleSpec& module, const std::string& prefix,
                     const ParametersByName& parameters) {
   Linear linear;
   linear.name = prefix + module.name;
-  linear.weight = parameter(linear.name + ".weight", parameters);
-  if (module.bias) linear.bias = parameter(linear.name + ".bias", parameters);
+  if (module.leaf == "weight") {
+    linear.weight = parameter(linear.name + ".weight", parameters);
+    if (module.bias) linear.bias = parameter(linear.name + ".bias", parameters);
+  } else {  // one of several matrices of a module
+    linear.name = cat(linear.name, ".", module.leaf);
+    linear.weight = parameter(linear.name, parameters);
+    if (module.bias) linear.bias = parameter(linear.name + "_bias", parameters);
+  }
   linear.in_out = module.in_out;
   for (const model::Slice& slice : module.slices) linear.slices.push_back(slice.length);
   return linear;
@@ -132,6 +147,7 @@ DecoderLayer build_layer(const model::LayerSpec& spec, const std::string& prefix
   attention.softcap = spec.attention.softcap;
   attention.window = spec.attention.window.value_or(0);
   attention.rope = spec.attention.rope;
+  attention.sinks = build.vector(Role::kSinks);
   if (spec.router) {
     layer.experts = build.experts();
     return layer;

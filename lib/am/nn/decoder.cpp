@@ -98,10 +98,26 @@ std::vector<int64_t> Decoder::take_expert_counts() {
   for (DecoderLayer& layer : layers_) {
     if (!layer.experts) continue;
     std::vector<int64_t> of_layer = std::exchange(layer.experts->counts, {});
-    of_layer.resize(layer.experts->experts.size());
+    of_layer.resize(static_cast<size_t>(layer.experts->count()));
     counts.insert(counts.end(), of_layer.begin(), of_layer.end());
   }
   return counts;
+}
+
+void Decoder::set_balance_factor(double factor) {
+  for (DecoderLayer& layer : layers_) {
+    if (layer.experts) layer.experts->balance_factor = factor;
+  }
+}
+
+at::Tensor Decoder::take_balance() {
+  at::Tensor sum;
+  for (DecoderLayer& layer : layers_) {
+    if (!layer.experts) continue;
+    const at::Tensor one = std::exchange(layer.experts->balance, {});
+    if (one.defined()) sum = sum.defined() ? sum + one : one;
+  }
+  return sum;
 }
 
 at::Tensor Decoder::enter(size_t use, at::Tensor x) const {

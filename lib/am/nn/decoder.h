@@ -66,6 +66,10 @@ class Decoder {
   // How many tokens took each expert, layer after layer of those that have experts, in all forward
   // passes since the last call. Empty: the model has none.
   std::vector<int64_t> take_expert_counts();
+  // Of all layers with experts: ExpertFeedForward's balance_factor, and the sum of their balances
+  // since the last call, undefined where there was none.
+  void set_balance_factor(double factor);
+  at::Tensor take_balance();
   void set_hooks(UnitHooks* hooks) { hooks_ = hooks; }
   // The units in the order in which the forward pass uses them.
   const std::vector<UnitUse>& unit_uses() const { return unit_uses_; }

@@ -35,7 +35,9 @@ bool trains(const DecoderLayer& layer) {
   const auto linears = layer.linears();
   const auto norms = layer.norms();
   const auto trained = [](const auto* each) { return trains(*each); };
-  return std::any_of(linears.begin(), linears.end(), trained) ||
+  const ParameterPtr& sinks = layer.self_attn.sinks;
+  return (sinks && sinks->value.requires_grad()) ||
+         std::any_of(linears.begin(), linears.end(), trained) ||
          std::any_of(norms.begin(), norms.end(), trained);
 }
 
@@ -217,12 +219,15 @@ at::Tensor Attention::mix(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,
   const bool cut = window > 0 && window < length;
   at::Tensor mixed_BHTV;
   // ATen's flash kernel takes values that are as wide as keys.
-  if (cut || softcap || rotation.document_BT.defined() || width != q_BHTK.size(3)) {
+  if (cut || softcap || sinks || rotation.document_BT.defined() || width != q_BHTK.size(3)) {
+    std::optional<at::Tensor> sinks_H;
+    if (sinks) sinks_H = sinks->value;
     mixed_BHTV = blocked_attention(q_BHTK, k_BGTK, v_BGTV,
                                    {.scale = scale,
                                     .softcap = softcap,
                                     .window = cut ? window : 0,
-                                    .document_BT = rotation.document_BT});
+                                    .document_BT = rotation.document_BT},
+                                   sinks_H);
   } else {
     const bool grouped = q_BHTK.size(1) != k_BGTK.size(1);
     mixed_BHTV = at::scaled_dot_product_attention(q_BHTK, k_BGTK, v_BGTV, /*attn_mask=*/{},

@@ -41,7 +41,8 @@ struct Attention {
   double scale = 1.0;                  // of the scores
   std::optional<double> softcap = {};  // c: scores become c * tanh(score / c)
   int64_t window = 0;                  // positions looked back at, itself included; 0: all
-  int rope = 0;  // index into model::DecoderSpec::ropes; -1: heads are not rotated
+  int rope = 0;             // index into model::DecoderSpec::ropes; -1: heads are not rotated
+  ParameterPtr sinks = {};  // [H]; null: none (attention/blocked.h)
 
   // What inputs.products gives -> {q_BTX, k_BTX, v_BTX}, or what latent->make takes.
   Tensors finish(const Tensors& products) const;

@@ -31,6 +31,7 @@ Json to_json(const StepMetrics& metrics) {
     json["expert_load"] = {{"max_over_mean", metrics.expert_load->busiest},
                            {"min_over_mean", metrics.expert_load->idlest}};
   }
+  if (metrics.aux_loss) json["aux_loss"] = *metrics.aux_loss;
   if (metrics.loss_scale) json["loss_scale"] = *metrics.loss_scale;
   if (metrics.loss_scale || metrics.skipped_steps > 0) {
     json["skipped_steps"] = metrics.skipped_steps;
@@ -60,6 +61,7 @@ StepMetrics from_json(const Json& json) {
     metrics.expert_load = {load.at("max_over_mean").get<double>(),
                            load.at("min_over_mean").get<double>()};
   }
+  if (json.contains("aux_loss")) metrics.aux_loss = number("aux_loss");
   if (json.contains("loss_scale")) metrics.loss_scale = json["loss_scale"].get<double>();
   if (json.contains("validation_loss")) metrics.validation_loss = number("validation_loss");
   if (json.contains("skipped_steps")) metrics.skipped_steps = json["skipped_steps"].get<int64_t>();

@@ -42,6 +42,7 @@ struct StepMetrics {
   int64_t skipped_steps = 0;                // so far, this one included
   std::optional<double> validation_loss;    // after this step; the steps of validation have one
   std::optional<ExpertLoad> expert_load;    // of the global batch; models with experts have it
+  std::optional<double> aux_loss;           // that keeps experts evenly taken; no part of the loss
   std::optional<double> mfu;                // 0 to 1; null where the device's peak is unknown
 
   bool operator==(const StepMetrics&) const = default;

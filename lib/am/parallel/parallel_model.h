@@ -48,6 +48,8 @@ class ParallelModel {
   at::Tensor full_logits(const at::Tensor& logits_BTv) const;
   // Of this rank's tokens: see nn::Decoder.
   std::vector<int64_t> take_expert_counts() { return decoder_.take_expert_counts(); }
+  void set_balance_factor(double factor) { decoder_.set_balance_factor(factor); }
+  at::Tensor take_balance() { return decoder_.take_balance(); }
   const mesh::Extent& vocabulary_slice() const { return vocabulary_slice_; }
 
   DataParallel& data_parallel() { return *data_parallel_; }

@@ -24,6 +24,7 @@ struct ActivationContext {
   double compute_bytes = 4.0;   // c
   double product_bytes = 4.0;  // p: of what matrix products take and give; under autocast its dtype
   double output_bytes = 4.0;   // of the logits that the loss reads
+  bool skewed = false;         // every token takes the same experts
   bool on_host = false;        // a CPU computes: the plan's backend is gloo
   config::ActivationCheckpointing checkpointing = config::ActivationCheckpointing::kOff;
   int64_t checkpointing_every = 1;
@@ -47,13 +48,15 @@ double norm_bytes(double rows, double width, double input_bytes, model::NormKind
 // of the copy that is made of it on the host; 0 elsewhere.
 double transposed_copy(const ActivationContext& context, double width);
 
-// Gradients of activations that are alive while one layer's or the head's backward runs, at its two
+// Gradients of activations that are alive while one layer's or the head's backward runs, at its
 // fullest moments: `first` while all that forward saved is still there, `later` when some of it is
 // gone and the buffer of the reduction holds a parameter's gradient.
 struct BackwardBytes {
   double first = 0.0;
   double later = 0.0;
   bool packed_first = false;  // the buffer is there from the first moment on
+  // A third one, with the buffer and no parameter's gradient: attention's. 0: below the others.
+  double attention = 0.0;
 };
 // Of the head. `vocabulary` as in logits_bytes.
 BackwardBytes head_backward(const ActivationContext& context, const model::ModelConfig& config,

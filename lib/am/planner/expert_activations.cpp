@@ -11,6 +11,45 @@ using model::Role;
 
 constexpr double kIndexBytes = 8.0;
 
+// Of the fullest expert; a token takes an expert once.
+double rows_of_one(const ActivationContext& context, const model::RouterSpec& router) {
+  if (context.skewed) return context.tokens;
+  return context.tokens * as_double(router.taken) / as_double(router.experts);
+}
+
+// Experts in one tensor (nn/experts/stacked.h): the gradients of all gates and ups are there when
+// the down projections are done, and then those of all rows; each weight's gradient is one, and an
+// expert's part of it is made beside it.
+BackwardBytes stacked_backward(const ActivationContext& context, const LocalLayer& layer,
+                               double hidden) {
+  const model::RouterSpec& router = *layer.spec().router;
+  const double p = context.product_bytes;
+  const auto experts = as_double(router.experts);
+  const double rows = context.tokens * as_double(router.taken);
+  const double of_one = rows_of_one(context, router);
+  const LocalModule &wide = layer[Role::kExpertGateUp], &down = layer[Role::kExpertDown];
+  const double width = down.in;
+  // Of a weight that is narrowed the gradient is narrow first.
+  const auto narrow = [&](const LocalModule& module) {
+    return context.casts() && module.trains ? module.numel * p : 0.0;
+  };
+  const auto gradient = [&](const LocalModule& module) {
+    return module.trains ? module.numel * context.compute_bytes : 0.0;
+  };
+  const auto of_expert = [&](const LocalModule& module, double left) {
+    if (!module.trains) return 0.0;
+    return module.numel / experts * p + transposed_copy(context, of_one / context.tokens * left);
+  };
+  const double all = hidden_bytes(context, hidden) + rows * hidden * p;
+  const double in_down = (rows - of_one) * 2.0 * width * p +
+                         std::max(4.0 * of_one * width * p,
+                                  of_one * (3.0 * width + hidden) * p + of_expert(down, width)) +
+                         gradient(down) + narrow(down);
+  const double in_wide = of_expert(wide, hidden) + narrow(wide);
+  // The walk adds the largest gradient of the layer to both, which is that of gates and ups.
+  return {all + in_down - gradient(wide), all + in_wide};
+}
+
 }  // namespace
 
 ExpertBytes expert_bytes(const ActivationContext& context, const LocalLayer& layer, double hidden) {
@@ -37,10 +76,11 @@ ExpertBytes expert_bytes(const ActivationContext& context, const LocalLayer& lay
 
 BackwardBytes expert_backward(const ActivationContext& context, const LocalLayer& layer,
                               double hidden, bool keeps_gate) {
+  if (layer.has(Role::kExpertGateUp)) return stacked_backward(context, layer, hidden);
   const model::RouterSpec& router = *layer.spec().router;
   const double p = context.product_bytes;
   const double rows = context.tokens * as_double(router.taken);
-  const double of_one = rows / as_double(router.experts);
+  const double of_one = rows_of_one(context, router);
   const double width = layer[Role::kExpertDown].in;
   const double shared = layer[Role::kSharedDown].in;
   const double of_rows = rows * hidden * p;

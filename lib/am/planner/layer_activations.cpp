@@ -55,7 +55,8 @@ HeadWidths head_widths(const LocalLayer& layer) {
   return widths;
 }
 
-// The same inside of the feed-forward; of experts all that a token takes.
+// The same inside of the feed-forward; of experts all that a token takes. Where experts' gates and
+// ups are one matrix, checkpointing keeps both or none: they count as up.
 struct WideWidths {
   double gate = 0.0, up = 0.0, down_in = 0.0;
 };
@@ -64,10 +65,9 @@ WideWidths wide_widths(const LocalLayer& layer) {
   const double taken = experts_taken(layer);
   WideWidths widths;
   widths.gate = layer[Role::kGate].out + layer[Role::kGateUp].out / 2.0 +
-                layer[Role::kSharedGate].out +
-                taken * (layer[Role::kExpertGate].out + layer[Role::kExpertGateUp].out / 2.0);
+                layer[Role::kSharedGate].out + taken * layer[Role::kExpertGate].out;
   widths.up = layer[Role::kUp].out + layer[Role::kGateUp].out / 2.0 + layer[Role::kSharedUp].out +
-              taken * (layer[Role::kExpertUp].out + layer[Role::kExpertGateUp].out / 2.0);
+              taken * (layer[Role::kExpertUp].out + layer[Role::kExpertGateUp].out);
   widths.down_in =
       layer[Role::kDown].in + layer[Role::kSharedDown].in + taken * layer[Role::kExpertDown].in;
   return widths;
@@ -236,15 +236,68 @@ double LayerActivations::recomputed() const {
                   sum(kept_under(ActivationCheckpointing::kOff, layer_.spec().residual)) - kept());
 }
 
+// In attention's backward, where it goes by blocks (nn/attention/blocked.h); 0 where ATen's flash
+// kernel runs. What the feed-forward saved is gone, and so is attention's output. There are the
+// gradients of the layer's output, of attention's and of its inputs, and of one block of queries
+// its rows, the keys and values that it sees, its scores, their gradient and a product of both; of
+// capped scores two more.
+double LayerActivations::attention_backward() const {
+  constexpr double kRowsOfABlock = 128.0;
+  constexpr double kWide = 4.0;  // scores and sums are float32
+  const model::AttentionSpec& attention = layer_.spec().attention;
+  const double length = context_.sequence;
+  const double window = as_double(attention.window.value_or(0));
+  const bool cut = window > 0.0 && window < length;
+  const bool by_blocks = cut || attention.softcap.has_value() || attention.sinks ||
+                         attention.v_width != attention.qk_width;
+  if (!by_blocks) return 0.0;
+  const double p = context_.product_bytes;
+  const double N = context_.tokens;
+  const HeadWidths w = head_widths(layer_);
+  const double rows = std::min(kRowsOfABlock, length);
+  const double keys = cut ? std::min(length, window - 1.0 + rows) : length;
+  const double row = (w.query + w.out) * kWide;
+  const double scores = w.query / as_double(attention.qk_width) * keys * kWide;
+  const double block = rows * (row + scores * (attention.softcap.has_value() ? 5.0 : 3.0)) +
+                       keys * (w.key + w.value) * kWide;
+  const double gradients =
+      hidden_bytes(context_, hidden_) + N * ((w.out + w.query) * p + (w.key + w.value) * kWide);
+  static constexpr SavedSet kGone = {Saved::kOtherNorms,
+                                     Saved::kAttentionOutput,
+                                     Saved::kSumAfterAttention,
+                                     Saved::kFeedForwardNormOutput,
+                                     Saved::kFeedForwardInput,
+                                     Saved::kRouting,
+                                     Saved::kRoutedTokens,
+                                     Saved::kGate,
+                                     Saved::kUp,
+                                     Saved::kCastAttentionOut,
+                                     Saved::kCastFeedForward};
+  // A layer that is one segment has all of it again by then, and its second output with the
+  // gradient that came for it until it is over.
+  const bool whole = mode_ == ActivationCheckpointing::kFull;
+  const SavedSet saved =
+      kept_under(whole ? ActivationCheckpointing::kOff : mode_, layer_.spec().residual);
+  const double left =
+      sum(saved.without(kGone)) + (whole ? 2.0 * hidden_bytes(context_, hidden_) : 0.0);
+  return gradients + N / length * block + left - kept() - recomputed();
+}
+
 // In the feed-forward's backward: the gradient of the layer's output, which also goes past it, and
 // the gradients of the activation and of both its factors. Then those of the factors take the place
 // of what was saved of them, beside the gradient of their input. A checkpointed layer runs the down
 // projection's backward on its own, so that its weight's gradient is packed by then. Under sequence
 // parallelism that projection reads its output's gradient gathered.
 BackwardBytes LayerActivations::backward() const {
-  if (layer_.spec().router.has_value()) {
-    return expert_backward(context_, layer_, hidden_, mode_ == ActivationCheckpointing::kSelective);
-  }
+  BackwardBytes bytes =
+      layer_.spec().router.has_value()
+          ? expert_backward(context_, layer_, hidden_, mode_ == ActivationCheckpointing::kSelective)
+          : feed_forward_backward();
+  bytes.attention = attention_backward();
+  return bytes;
+}
+
+BackwardBytes LayerActivations::feed_forward_backward() const {
   const WideWidths w = wide_widths(layer_);
   const double hidden = hidden_bytes(context_, hidden_);
   const double gathered = context_.sequence_parts > 1.0 ? hidden * context_.sequence_parts : 0.0;

@@ -44,6 +44,8 @@ class LayerActivations {
   double bytes_of_inputs(bool attention) const;
   double latent_bytes(model::Role role) const;
   double recomputed_feed_forward() const;
+  double attention_backward() const;
+  BackwardBytes feed_forward_backward() const;
   double kept_inputs(double trained) const;
 
   const ActivationContext& context_;

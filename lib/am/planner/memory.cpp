@@ -194,6 +194,10 @@ class Walk {
     computing.communication += buffer;
     computing.activations += gradients.later - gradients.first;
     record_moment("backward of ", unit.name, "", computing);
+    if (gradients.attention == 0.0) return;
+    computing.unsharded -= unit.gradient;
+    computing.activations += gradients.attention - gradients.later;
+    record_moment("backward of ", unit.name, ", attention", computing);
   }
 
   // AdamW and its like update in place, and what Muon needs is there for one unit at a time.
@@ -270,8 +274,9 @@ bool keeps_whole_gradients(const config::Plan& plan, const mesh::MeshSizes& size
 }
 
 RankMemory estimate_memory(const config::Plan& plan, const model::ModelConfig& config,
-                           const Layout& layout, int64_t rank) {
-  const ActivationContext context = activation_context(plan, layout);
+                           const Layout& layout, int64_t rank, Routing routing) {
+  ActivationContext context = activation_context(plan, layout);
+  context.skewed = routing == Routing::kSkewed;
   const int64_t stage = layout.mesh.index(rank, "pp");
   return walk_step(plan, config, layout, context,
                    measure_units(plan, config, layout, rank, context),

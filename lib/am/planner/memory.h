@@ -44,8 +44,12 @@ struct RankMemory {
   MemoryComponents components;
 };
 
+// How tokens take experts. Under kSkewed all of them take the same ones, which is the fullest that
+// a step can be: an expert's backward needs memory for its rows. Nothing else depends on it.
+enum class Routing { kEven, kSkewed };
+
 RankMemory estimate_memory(const config::Plan& plan, const model::ModelConfig& config,
-                           const Layout& layout, int64_t rank);
+                           const Layout& layout, int64_t rank, Routing routing = Routing::kEven);
 
 // Whether gradients stay whole between micro-batches, because their reduction waits for the last
 // one (config::defers_gradient_sync).

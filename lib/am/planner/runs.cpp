@@ -14,10 +14,11 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-constexpr std::array kFamilies = {
-    "llama"sv,     "mistral"sv, "mixtral"sv, "qwen2"sv,       "qwen2_moe"sv,   "qwen3"sv,
-    "qwen3_moe"sv, "gemma"sv,   "gemma2"sv,  "gemma3_text"sv, "olmo2"sv,       "smollm3"sv,
-    "phi"sv,       "phi3"sv,    "gpt2"sv,    "falcon"sv,      "deepseek_v2"sv, "deepseek_v3"sv};
+constexpr std::array kFamilies = {"llama"sv,       "mistral"sv,     "mixtral"sv,   "qwen2"sv,
+                                  "qwen2_moe"sv,   "qwen3"sv,       "qwen3_moe"sv, "gemma"sv,
+                                  "gemma2"sv,      "gemma3_text"sv, "olmo2"sv,     "smollm3"sv,
+                                  "phi"sv,         "phi3"sv,        "gpt2"sv,      "falcon"sv,
+                                  "deepseek_v2"sv, "deepseek_v3"sv, "gpt_oss"sv};
 constexpr std::array kRopeTypes = {"default"sv, "linear"sv, "llama3"sv, "yarn"sv, "longrope"sv};
 
 template <typename Names>

@@ -28,6 +28,7 @@ constexpr std::array kRules = {
     Rule{"strategy", Part::kNone},
     Rule{"pipeline", Part::kNone},
     Rule{"context", Part::kNone},
+    Rule{"experts", Part::kNoted},
     Rule{"train", Part::kNoted},
     Rule{"train.seq_len", Part::kBreaks},
     Rule{"train.global_batch_size", Part::kBreaks},
@@ -111,6 +112,8 @@ void add_model(const model::ModelConfig& config, Json& facts) {
   if (config.local_rope) add_rope("config.local_rope", *config.local_rope, facts);
   if (!config.rotated_layers.empty()) add("rotated_layers", layer_kinds(config.rotated_layers));
   add("query_scalar", config.query_scalar.value_or(0.0));
+  add("activation_limit", config.activation_limit.value_or(0.0));
+  add("activation_alpha", config.activation_alpha);
   add("sliding_window", config.sliding_window.value_or(0));
   add("window_first_layer", config.window_first_layer);
   add("window_layers", layer_kinds(config.window_layers));

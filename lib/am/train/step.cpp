@@ -8,6 +8,7 @@
 
 #include "am/optim/clip.h"
 #include "am/parallel/sync_ctx.h"
+#include "am/train/expert_balance.h"
 
 namespace am::train {
 
@@ -15,6 +16,8 @@ namespace {
 
 // Places in the message of a step.
 enum : int64_t { kLoss, kSquaredNorm, kStop, kSave, kPeaks };
+
+bool balances_sequences(const config::Plan& plan) { return plan.experts.balancing == "sequence"; }
 
 }  // namespace
 
@@ -45,12 +48,21 @@ at::Tensor Step::run(MicroBatch batch, double loss_scale, bool last) {
 StepNumbers Step::backward(BatchSource& batches, int64_t step, double loss_scale) {
   model_.data_parallel().zero_grad();
   model_.take_expert_counts();  // others ran the model too
+  model_.take_balance();
+  if (balances_sequences(plan_)) model_.set_balance_factor(balance_factor() * loss_scale);
   const auto doubles = at::TensorOptions(at::kDouble).device(model_.mesh().device());
   const at::Tensor loss_sum = at::zeros({1}, doubles);
   for (int64_t m = 0; m < sizes_.micro_batches; ++m) {
     loss_sum.add_(run(batches.read(step, m), loss_scale, m + 1 == sizes_.micro_batches));
   }
+  model_.set_balance_factor(0.0);
   return share(loss_sum);
+}
+
+// Each sequence of the global batch has an equal part of the auxiliary loss, as each label has of
+// the loss.
+double Step::balance_factor() const {
+  return plan_.experts.coefficient / static_cast<double>(sizes_.global_batch);
 }
 
 // One sum over all ranks, the counts of experts' tokens with it. A maximum comes out of it too: the
@@ -61,7 +73,8 @@ StepNumbers Step::share(const at::Tensor& own_loss_sum) {
   const StepReport mine = observer_.report();
   const std::vector<int64_t> taken = model_.take_expert_counts();
   const int64_t counts = kPeaks + mesh.layout().world_size();
-  at::Tensor message = at::zeros({counts + static_cast<int64_t>(taken.size())}, at::kDouble);
+  const int64_t balance = counts + static_cast<int64_t>(taken.size());
+  at::Tensor message = at::zeros({balance + (balances_sequences(plan_) ? 1 : 0)}, at::kDouble);
   auto* values = message.mutable_data_ptr<double>();
   values[kStop] = mine.stop ? 1.0 : 0.0;
   values[kSave] = mine.save ? 1.0 : 0.0;
@@ -70,6 +83,9 @@ StepNumbers Step::share(const at::Tensor& own_loss_sum) {
   message = message.to(mesh.device());
   // The ranks of a tp group have the same loss: one of them tells it.
   if (mesh.group("tp").index() == 0) message.narrow(0, kLoss, 1).copy_(own_loss_sum);
+  if (const at::Tensor own = model_.take_balance(); own.defined()) {
+    message.narrow(0, balance, 1).copy_(own);
+  }
   message.narrow(0, kSquaredNorm, 1).copy_(optim::squared_norm(gradient_shards(model_)));
   mesh.group("world").all_reduce(message);
 
@@ -88,9 +104,11 @@ StepNumbers Step::share(const at::Tensor& own_loss_sum) {
   numbers.of_any_rank.peak_memory_bytes =
       static_cast<int64_t>(*std::max_element(values + kPeaks, values + counts));
   if (!taken.empty()) {
-    numbers.expert_load = observe::expert_load({values + counts, taken.size()},
+    numbers.expert_counts.assign(values + counts, values + balance);
+    numbers.expert_load = observe::expert_load(numbers.expert_counts,
                                                static_cast<size_t>(model_.config().moe->experts));
   }
+  if (balances_sequences(plan_)) numbers.aux_loss = values[balance] * balance_factor();
   return numbers;
 }
 
@@ -102,6 +120,9 @@ void Step::update(const StepNumbers& numbers, double loss_scale, double learning
     for (const at::Tensor& gradient : gradients) gradient.mul_(factor);
   }
   optimizer_.step(gradients, learning_rate);
+  if (plan_.experts.balancing == "bias" && !numbers.expert_counts.empty()) {
+    move_correction_biases(model_, numbers.expert_counts, plan_.experts.rate);
+  }
   observer_.phase_over("optimizer");
 }
 

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "am/config/plan.h"
 #include "am/observe/metrics.h"
@@ -54,7 +55,10 @@ struct StepNumbers {
   double loss_sum = 0.0;   // cross-entropies of the global batch's labels
   double grad_norm = 0.0;  // 2-norm of the gradients as they are stored: times the loss scale
   StepReport of_any_rank;  // the largest peak; what any rank asks for
-  std::optional<observe::ExpertLoad> expert_load;  // of a model with experts
+  // Of a model with experts: how many tokens of the global batch took each, layer after layer.
+  std::vector<double> expert_counts = {};
+  std::optional<observe::ExpertLoad> expert_load = {};
+  std::optional<double> aux_loss = {};  // under experts.balancing = "sequence"
   at::Tensor own_loss_sum;  // of this rank's labels: [1], float64, on the model's device
 };
 
@@ -81,6 +85,7 @@ class Step {
  private:
   at::Tensor run(MicroBatch batch, double loss_scale, bool last);
   StepNumbers share(const at::Tensor& own_loss_sum);
+  double balance_factor() const;
 
   const config::Plan& plan_;
   parallel::ParallelModel& model_;

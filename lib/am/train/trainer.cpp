@@ -187,6 +187,7 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   asked_ = numbers.of_any_rank;
   metrics.peak_memory_bytes = asked_.peak_memory_bytes;
   metrics.expert_load = numbers.expert_load;
+  metrics.aux_loss = numbers.aux_loss;
   metrics.tokens = step_->labels();
   metrics.step_seconds = seconds_since(start);
   observe::fill_rates(metrics, layout_.mesh.world_size());

@@ -9,6 +9,7 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/nn/fused/clamped.h"
 #include "am/nn/fused/cross_entropy.h"
 #include "am/nn/fused/gated.h"
 #include "am/nn/fused/linear.h"
@@ -147,6 +148,33 @@ TEST_CASE("fused gated activations are the composite ones") {
       compare(ours, composite, {gate, at::randn(shape).to(dtype)}, shape);
     }
   }
+}
+
+TEST_CASE("the clamped activation of neighbours is the composite one") {
+  at::manual_seed(2);
+  const fused::Clamp clamp = {1.702, 1.5};
+  const Operator composite = [&](const Tensors& in) {
+    const auto dtype = in[0].scalar_type();
+    const at::Tensor pairs =
+        in[0].to(dtype == at::kDouble ? at::kDouble : at::kFloat).unflatten(-1, {-1, 2});
+    const at::Tensor gate = pairs.select(-1, 0).clamp_max(clamp.limit);
+    const at::Tensor up = pairs.select(-1, 1).clamp(-clamp.limit, clamp.limit);
+    return ((up + 1) * gate * (gate * clamp.alpha).sigmoid()).to(dtype);
+  };
+  for (const at::ScalarType dtype : kDtypes) {
+    for (const int64_t width : {1, 5, 8, 12, 16, 17, 31, 100}) {
+      INFO(at::toString(dtype) << " " << width);
+      at::Tensor pairs = (at::randn({3, 2 * width}) * 2.0).to(dtype);
+      pairs[0][0] = clamp.limit;  // at the limit the gradient is still there
+      pairs[1][1] = -clamp.limit;
+      const at::Tensor entering = at::randn({3, width}).to(dtype);
+      const test::Outcome wanted = run(composite, {pairs}, entering);
+      check_close(fused::clamped(pairs, clamp), wanted.value, tolerance(dtype));
+      check_close(fused::clamped_gradient(entering, pairs, clamp), wanted.gradients[0],
+                  tolerance(dtype));
+    }
+  }
+  CHECK(fused::clamped(at::empty({0, 8}), clamp).sizes() == at::IntArrayRef({0, 4}));
 }
 
 TEST_CASE("fused swiglu is the composite one") {

@@ -7,13 +7,28 @@ namespace am::model {
 namespace {
 
 constexpr int64_t kDefaultWindow = 128;
-constexpr double kAlpha = 1.702;
+constexpr double kDefaultAlpha = 1.702;
 constexpr double kDefaultLimit = 7.0;
+
+// What a config without any details of its rope means.
+RopeConfig default_rope(double theta) {
+  RopeConfig rope;
+  rope.type = "yarn";
+  rope.theta = theta;
+  rope.factor = 32.0;
+  rope.original_max_position_embeddings = 4096;
+  rope.truncate = false;
+  return rope;
+}
 
 // The experts' width is intermediate_size. Every projection and every expert has a bias.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config, /*fallback=*/true);
+  const bool says_rope =
+      !reader.raw("rope_scaling").is_null() || !reader.raw("rope_parameters").is_null();
+  if (!says_rope) config.rope = default_rope(config.rope.theta);
   config.activation_limit = read_switchable(reader, "swiglu_limit", kDefaultLimit);
+  config.activation_alpha = reader.number("swiglu_alpha", 0.0, 1e9).value_or(kDefaultAlpha);
   read_window(reader, config, kDefaultWindow);
   read_window_layers(reader, config, 2);
   read_moe(reader, config,
@@ -41,7 +56,7 @@ LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
   const int64_t hidden = config.hidden_size;
   LayerSpec spec = start_layer(config, layer);
   spec.activation = Activation::kClampedSilu;
-  spec.activation_alpha = kAlpha;
+  spec.activation_alpha = config.activation_alpha;
   spec.activation_limit = config.activation_limit.value_or(kDefaultLimit);
   spec.attention.sinks = true;
   spec.router->score = RouterSpec::Score::kSoftmaxOfTaken;

@@ -33,24 +33,29 @@ at::Tensor on_host(const std::vector<int64_t>& counts) {
 }  // namespace
 
 // The choice of a first run is the second one's too, and counts once.
-ExpertFeedForward::Chosen ExpertFeedForward::choose(const at::Tensor& x_ND,
+ExpertFeedForward::Chosen ExpertFeedForward::choose(const at::Tensor& x_ND, int64_t sequences,
                                                     Products& products) const {
   Chosen chosen;
-  const auto count = static_cast<int64_t>(experts.size());
+  const SequenceBalance balanced = {balance_factor, sequences};
   const auto make = [&]() -> Tensors {
-    const Routing routing = router(x_ND);
+    const Routing routing = router(x_ND, {}, balanced);
+    if (routing.balance.defined()) {
+      balance = balance.defined() ? balance + routing.balance : routing.balance;
+    }
     chosen.weights_Nk = routing.weights_Nk;
-    Placement placed = place_by_expert(routing.ids_Nk, count);
-    counts.resize(experts.size());
-    for (size_t e = 0; e < experts.size(); ++e) counts[e] += placed.counts[e];
+    Placement placed = place_by_expert(routing.ids_Nk, count());
+    counts.resize(placed.counts.size());
+    for (size_t e = 0; e < counts.size(); ++e) counts[e] += placed.counts[e];
     return {routing.ids_Nk, placed.slot_Nk, placed.token_R, on_host(placed.counts)};
   };
   const Tensors kept = products.chosen(4, make);
   chosen.ids_Nk = kept[0];
   chosen.placed = {kept[1], kept[2], {}};
   const auto* first = kept[3].const_data_ptr<int64_t>();
-  chosen.placed.counts.assign(first, first + count);
-  if (!chosen.weights_Nk.defined()) chosen.weights_Nk = router(x_ND, chosen.ids_Nk).weights_Nk;
+  chosen.placed.counts.assign(first, first + count());
+  if (!chosen.weights_Nk.defined()) {
+    chosen.weights_Nk = router(x_ND, chosen.ids_Nk, balanced).weights_Nk;
+  }
   return chosen;
 }
 
@@ -61,18 +66,25 @@ at::Tensor ExpertFeedForward::shared_product(const at::Tensor& x_ND, bool keeps_
   return passed(*shared, x_ND, share_N, activation, keeps_gate, unread, products);
 }
 
-at::Tensor ExpertFeedForward::product(const at::Tensor& x_BTD, bool keeps_gate, bool leaves,
-                                      Products& products) const {
-  const at::Tensor x_ND = x_BTD.reshape({-1, x_BTD.size(-1)});
-  const bool unread = leaves && products.again();
-  const Chosen chosen = choose(x_ND, products);
-  const Tensors rows = dispatch(narrowed(x_ND), chosen.placed);
-  const Tensors weights = deal(chosen.weights_Nk, chosen.placed);
+Tensors ExpertFeedForward::routed(const Tensors& rows, const Tensors& weights, bool keeps_gate,
+                                  bool unread, Products& products) const {
+  if (stacked) return stacked->products(rows, weights, unread);
   Tensors out;
   for (size_t e = 0; e < experts.size(); ++e) {
     out.push_back(
         passed(experts[e], rows[e], weights[e], activation, keeps_gate, unread, products));
   }
+  return out;
+}
+
+at::Tensor ExpertFeedForward::product(const at::Tensor& x_BTD, bool keeps_gate, bool leaves,
+                                      Products& products) const {
+  const at::Tensor x_ND = x_BTD.reshape({-1, x_BTD.size(-1)});
+  const bool unread = leaves && products.again();
+  const Chosen chosen = choose(x_ND, x_BTD.size(0), products);
+  const Tensors rows = dispatch(narrowed(x_ND), chosen.placed);
+  const Tensors weights = deal(chosen.weights_Nk, chosen.placed);
+  const Tensors out = routed(rows, weights, keeps_gate, unread, products);
   at::Tensor added_ND;
   if (shared) added_ND = shared_product(x_ND, keeps_gate, unread, products);
   return combine(out, chosen.placed, added_ND, unread).view_as(x_BTD);
@@ -84,6 +96,7 @@ std::vector<Linear*> ExpertFeedForward::linears() {
     all.insert(all.end(), {&expert.gate_proj, &expert.up_proj, &expert.down_proj});
   };
   for (Expert& expert : experts) add(expert);
+  if (stacked) all.insert(all.end(), {&stacked->gate_up, &stacked->down});
   if (shared) add(*shared);
   if (shared_weigher) all.push_back(&*shared_weigher);
   return all;

@@ -16,6 +16,7 @@
 #include "am/nn/checkpoint.h"
 #include "am/nn/experts/dispatch.h"
 #include "am/nn/experts/router.h"
+#include "am/nn/experts/stacked.h"
 #include "am/nn/layers.h"
 
 namespace am::nn {
@@ -26,13 +27,20 @@ struct Expert {
 
 struct ExpertFeedForward {
   Router router;
-  std::vector<Expert> experts;
+  std::vector<Expert> experts;            // those that tokens choose from,
+  std::optional<StackedExperts> stacked;  // ... or all of them in one
   std::optional<Expert> shared;
   std::optional<Linear> shared_weigher;  // its sigmoid is the share
   model::Activation activation = model::Activation::kSilu;
   // How many tokens took each expert since somebody emptied it; a segment's second run adds none.
   mutable std::vector<int64_t> counts = {};
+  // How much of each sequence's balance enters backward (router.h), and the sum of those balances,
+  // [1] in float64, since somebody emptied it; undefined: there was none.
+  double balance_factor = 0.0;
+  mutable at::Tensor balance = {};
 
+  // Of those that tokens choose from.
+  int64_t count() const { return router.spec.experts; }
   // x_BTD -> BTD. `leaves`: the segment ends with this product.
   at::Tensor product(const at::Tensor& x_BTD, bool keeps_gate, bool leaves,
                      Products& products) const;
@@ -46,7 +54,10 @@ struct ExpertFeedForward {
     at::Tensor weights_Nk;
     Placement placed;
   };
-  Chosen choose(const at::Tensor& x_ND, Products& products) const;
+  Chosen choose(const at::Tensor& x_ND, int64_t sequences, Products& products) const;
+  // Of each expert the rows that were dispatched to it, through it.
+  Tensors routed(const Tensors& rows, const Tensors& weights, bool keeps_gate, bool unread,
+                 Products& products) const;
   at::Tensor shared_product(const at::Tensor& x_ND, bool keeps_gate, bool unread,
                             Products& products) const;
 };

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "am/nn/autocast.h"
+#include "am/nn/experts/sequence_balance.h"
 #include "am/nn/fused/product.h"
 #include "am/nn/fused/tensors.h"
 
@@ -95,6 +96,8 @@ at::Tensor chosen_ids(const at::Tensor& scores_NE, const at::Tensor& correction_
 struct Choice {
   at::Tensor correction_E;
   at::Tensor ids_Nk;
+  SequenceBalance sequences;
+  at::Tensor balance;
 };
 
 // Keeps x as it came, the scores and the choice; not the wide copies of x and the weight.
@@ -111,6 +114,12 @@ struct Route : torch::autograd::Function<Route> {
     if (!ids_Nk.defined()) ids_Nk = chosen_ids(scores_NE, choice->correction_E, *spec);
     context->save_for_backward(
         {weight_ED.requires_grad() ? x_ND : at::Tensor(), weight_ED, scores_NE, ids_Nk});
+    const SequenceBalance& sequences = choice->sequences;
+    if (sequences.factor != 0.0) {
+      choice->balance = sequence_loss(scores_NE, ids_Nk, spec->score, sequences.sequences);
+    }
+    context->saved_data["balance"] = sequences.factor;
+    context->saved_data["sequences"] = sequences.sequences;
     context->saved_data["biased"] = bias_E.has_value();
     context->saved_data["dtype"] = x_ND.scalar_type();
     context->saved_data["score"] = static_cast<int64_t>(spec->score);
@@ -132,6 +141,11 @@ struct Route : torch::autograd::Function<Route> {
     spec.scale = data["scale"].toDouble();
     const at::Tensor of_taken_Nk = of_taken(gradients[0], scores_NE.gather(-1, saved[3]), spec);
     const at::Tensor of_scores_NE = at::zeros_like(scores_NE).scatter_(-1, saved[3], of_taken_Nk);
+    if (const double factor = data["balance"].toDouble(); factor != 0.0) {
+      of_scores_NE.add_(
+          sequence_loss_gradient(scores_NE, saved[3], spec.score, data["sequences"].toInt()),
+          factor);
+    }
     const at::Tensor of_NE = of_logits(of_scores_NE, scores_NE, spec.score);
     const at::ScalarType wide = scores_NE.scalar_type();
     variable_list of(5);
@@ -148,12 +162,13 @@ struct Route : torch::autograd::Function<Route> {
 
 }  // namespace
 
-Routing Router::operator()(const at::Tensor& x_ND, const at::Tensor& known_ids_Nk) const {
+Routing Router::operator()(const at::Tensor& x_ND, const at::Tensor& known_ids_Nk,
+                           const SequenceBalance& balance) const {
   std::optional<at::Tensor> bias;
   if (gate.bias) bias = gate.bias->value;
-  Choice choice{correction ? correction->value : at::Tensor(), known_ids_Nk};
+  Choice choice{correction ? correction->value : at::Tensor(), known_ids_Nk, balance, {}};
   at::Tensor weights_Nk = Route::apply(x_ND, gate.weight->value, bias, &spec, &choice);
-  return {std::move(choice.ids_Nk), std::move(weights_Nk)};
+  return {std::move(choice.ids_Nk), std::move(weights_Nk), std::move(choice.balance)};
 }
 
 }  // namespace am::nn

@@ -15,6 +15,15 @@ namespace am::nn {
 struct Routing {
   at::Tensor ids_Nk;      // int64, the best score first
   at::Tensor weights_Nk;  // float32 or float64
+  at::Tensor balance;     // [1], float64: the sequences', where they are balanced
+};
+
+// What the router's backward adds to the gradient of its scores: `factor` times that of the
+// sequences' balance (sequence_balance.h). It enters there, not through a loss, so that nothing
+// that divides or scales the loss reaches it.
+struct SequenceBalance {
+  double factor = 0.0;    // 0: nothing
+  int64_t sequences = 1;  // of which the tokens are
 };
 
 struct Router {
@@ -26,7 +35,8 @@ struct Router {
 
   // Without `known_ids` it chooses. With them, a choice that was made before, it weighs those:
   // a second run of a checkpointed layer must not choose again.
-  Routing operator()(const at::Tensor& x_ND, const at::Tensor& known_ids_Nk = {}) const;
+  Routing operator()(const at::Tensor& x_ND, const at::Tensor& known_ids_Nk = {},
+                     const SequenceBalance& balance = {}) const;
 };
 
 }  // namespace am::nn

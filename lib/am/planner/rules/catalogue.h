@@ -15,6 +15,7 @@ std::span<const Rule> mesh_rules();           // mesh.*
 std::span<const Rule> strategy_rules();       // strategy.*
 std::span<const Rule> megatron_fsdp_rules();  // strategy.*: keys of MegatronFSDPConfig
 std::span<const Rule> no_effect_rules();      // strategy.no_effect
+std::span<const Rule> expert_rules();         // experts.*
 std::span<const Rule> tp_rules();             // tp.*
 std::span<const Rule> pipeline_rules();       // pp.*
 std::span<const Rule> schedule_rules();       // schedule.*: what the reader of schedules reports

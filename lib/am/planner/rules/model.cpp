@@ -95,8 +95,8 @@ constexpr std::array<Rule, 13> kRules = {{
          "concerns generation). One key that is not understood may stand for experts, other "
          "attention or other norms, so the config is refused and the key named; likewise a "
          "hidden_act other than silu, and types known to differ without a key.\n\n"
-         "am-run computes all but gpt_oss, which it refuses with runtime.unsupported. A new family "
-         "is one file in lib/am/model/families.",
+         "am-run computes every family; a config of another model_type it refuses with "
+         "runtime.unsupported. A new family is one file in lib/am/model/families.",
      .check = nullptr},
     {.id = "model.text_part",
      .summary = "of a multimodal config only the text part is planned",

@@ -11,9 +11,9 @@ constexpr std::array<Rule, 3> kRules = {{
      .summary = "the plan asks only for what this build of am-run can run",
      .explain = "am-plan checks, draws and measures every plan of the schema. am-run refuses those "
                 "that it cannot run, at the key that asks for it and before any rank starts. Of "
-                "models it runs every family but gpt_oss, with a rotary embedding of type default, "
-                "linear, llama3, yarn or longrope, and SiLU or GELU.\n\nThe help line names a "
-                "value that runs.",
+                "models it runs every family, with a rotary embedding of type default, linear, "
+                "llama3, yarn or longrope, and SiLU or GELU; not Falcon's alibi, attention that "
+                "looks ahead, or jitter of a router.\n\nThe help line names a value that runs.",
      .check = nullptr},
     {.id = "runtime.backend",
      .summary = "the library of the collectives exists on this machine",

@@ -1,0 +1,172 @@
+#include "am/nn/experts/stacked.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "am/nn/fused/product.h"
+
+namespace am::nn {
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// Of `all` saved or given tensors those [first, first + count).
+at::TensorList range_of(const variable_list& all, size_t first, size_t count) {
+  return at::TensorList(all).slice(first, count);
+}
+
+// x_RI through matrix `e` of [E, I, O] and its bias -> RO.
+at::Tensor multiplied(const at::Tensor& x_RI, const at::Tensor& weight_EIO,
+                      const at::Tensor& bias_EO, int64_t e) {
+  at::Tensor y_RO = fused::product(x_RI, weight_EIO.select(0, e));
+  return y_RO.add_(bias_EO.select(0, e));
+}
+
+// The gradients of a stack's parameters, expert after expert.
+class StackGradients {
+ public:
+  StackGradients(const at::Tensor& weight_EIO, bool of_weight, bool of_bias) {
+    if (of_weight) of_weight_EIO = at::empty_like(weight_EIO);
+    if (of_bias) {
+      of_bias_EO = at::empty({weight_EIO.size(0), weight_EIO.size(2)}, weight_EIO.options());
+    }
+  }
+
+  // x_RI^T of_y_RO, and the sum of of_y's rows.
+  void set(int64_t e, const at::Tensor& x_RI, const at::Tensor& of_y_RO) {
+    if (of_weight_EIO.defined()) {
+      const at::Tensor of_IO = of_weight_EIO.select(0, e);
+      if (x_RI.size(0) == 0) {
+        of_IO.zero_();
+      } else {
+        of_IO.copy_(fused::product(x_RI.t(), of_y_RO));
+      }
+    }
+    if (of_bias_EO.defined()) of_bias_EO.select(0, e).copy_(of_y_RO.sum(0));
+  }
+
+  at::Tensor of_weight_EIO, of_bias_EO;  // undefined where nobody asked
+};
+
+// Rows of each expert through its matrix of gate and up.
+struct StackWiden : torch::autograd::Function<StackWiden> {
+  static variable_list forward(AutogradContext* context, at::TensorList rows,
+                               const at::Tensor& weight_EDW, const at::Tensor& bias_EW) {
+    variable_list saved = {weight_EDW};
+    // The weight's gradient alone reads rows.
+    if (weight_EDW.requires_grad()) saved.insert(saved.end(), rows.begin(), rows.end());
+    context->save_for_backward(std::move(saved));
+    variable_list wide;
+    for (size_t e = 0; e < rows.size(); ++e) {
+      wide.push_back(multiplied(rows[e], weight_EDW, bias_EW, static_cast<int64_t>(e)));
+    }
+    return wide;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const at::NoGradGuard no_grad;
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor& weight_EDW = saved[0];
+    const size_t count = gradients.size();
+    const bool of_rows = context->needs_input_grad(0);
+    StackGradients of(weight_EDW, context->needs_input_grad(count),
+                      context->needs_input_grad(count + 1));
+    const bool has_rows = saved.size() > 1;
+    variable_list all(count + 2);
+    for (size_t i = 0; i < count; ++i) {
+      const auto e = static_cast<int64_t>(i);
+      of.set(e, has_rows ? saved[1 + i] : at::Tensor(), gradients[i]);
+      if (of_rows) all[i] = fused::product(gradients[i], weight_EDW.select(0, e).t());
+    }
+    all[count] = of.of_weight_EIO;
+    all[count + 1] = of.of_bias_EO;
+    return all;
+  }
+};
+
+struct StackWays {
+  fused::Clamp clamp;
+  bool unread = false;
+};
+
+// weight * (clamped(pairs) down + bias), of each expert.
+struct StackDown : torch::autograd::Function<StackDown> {
+  static variable_list forward(AutogradContext* context, at::TensorList pairs,
+                               at::TensorList weights, const at::Tensor& down_EFD,
+                               const at::Tensor& bias_ED, const StackWays& ways) {
+    variable_list saved = {down_EFD, bias_ED};
+    saved.insert(saved.end(), pairs.begin(), pairs.end());
+    saved.insert(saved.end(), weights.begin(), weights.end());
+    context->save_for_backward(std::move(saved));
+    context->saved_data["alpha"] = ways.clamp.alpha;
+    context->saved_data["limit"] = ways.clamp.limit;
+    variable_list rows;
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      if (ways.unread) {
+        rows.push_back(
+            at::zeros({}, pairs[i].options()).expand({pairs[i].size(0), down_EFD.size(2)}));
+        continue;
+      }
+      rows.push_back(multiplied(fused::clamped(pairs[i], ways.clamp), down_EFD, bias_ED,
+                                static_cast<int64_t>(i)));
+      rows.back().mul_(weights[i].unsqueeze(1));
+    }
+    return rows;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const at::NoGradGuard no_grad;
+    const variable_list saved = context->get_saved_variables();
+    const size_t count = gradients.size();
+    const at::Tensor &down_EFD = saved[0], &bias_ED = saved[1];
+    const at::TensorList pairs = range_of(saved, 2, count),
+                         weights = range_of(saved, 2 + count, count);
+    const fused::Clamp clamp = {context->saved_data["alpha"].toDouble(),
+                                context->saved_data["limit"].toDouble()};
+    const bool of_weight = context->needs_input_grad(count);
+    const bool of_pairs = context->needs_input_grad(0);
+    StackGradients of(down_EFD, context->needs_input_grad(2 * count),
+                      context->needs_input_grad(2 * count + 1));
+    variable_list all(2 * count + 3);
+    for (size_t i = 0; i < count; ++i) {
+      const auto e = static_cast<int64_t>(i);
+      at::Tensor active_RF = fused::clamped(pairs[i], clamp);
+      at::Tensor of_active_RF = fused::product(gradients[i], down_EFD.select(0, e).t());
+      const at::Tensor weight_R1 = weights[i].unsqueeze(1);
+      if (of_weight) {  // <of y, active down + bias>
+        const at::ScalarType wide = weights[i].scalar_type();
+        all[count + i] = at::mul(of_active_RF, active_RF).sum(-1, false, wide);
+        all[count + i].add_(gradients[i].mv(bias_ED.select(0, e)));
+      }
+      if (of_pairs) {
+        of_active_RF.mul_(weight_R1);
+        all[i] = fused::clamped_gradient(of_active_RF, pairs[i], clamp);
+      }
+      of_active_RF.reset();
+      // The weight's gradient reads weighed rows on one side, the bias's on the other.
+      if (of.of_weight_EIO.defined() || of.of_bias_EO.defined()) {
+        of.set(e, active_RF, gradients[i] * weight_R1.to(gradients[i].scalar_type()));
+      }
+    }
+    all[2 * count] = of.of_weight_EIO;
+    all[2 * count + 1] = of.of_bias_EO;
+    return all;
+  }
+};
+
+}  // namespace
+
+std::vector<at::Tensor> StackedExperts::products(const std::vector<at::Tensor>& rows,
+                                                 const std::vector<at::Tensor>& weights,
+                                                 bool unread) const {
+  const at::ScalarType dtype = rows.front().scalar_type();
+  const std::vector<at::Tensor> pairs = StackWiden::apply(
+      at::TensorList(rows), gate_up.weight->value.to(dtype), gate_up.bias->value.to(dtype));
+  return StackDown::apply(at::TensorList(pairs), at::TensorList(weights),
+                          down.weight->value.to(dtype), down.bias->value.to(dtype),
+                          StackWays{clamp, unread});
+}
+
+}  // namespace am::nn

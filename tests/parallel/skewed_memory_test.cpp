@@ -1,0 +1,65 @@
+// What a step takes where all tokens take the same experts is what am-plan says as its bound.
+#include <ATen/ATen.h>
+
+#include <catch2/catch.hpp>
+
+#include "am/base/text.h"
+#include "am/planner/memory.h"
+#include "am/tensor/memory_meter.h"
+#include "support/plans.h"
+
+namespace am::skewed_memory {
+namespace {
+
+// Without the optimizer, which no step is taken of.
+int64_t planned(const config::Plan& plan, planner::Routing routing) {
+  Diagnostics found;
+  const auto config = model::load_config(plan.resolve(plan.model.path), found);
+  const auto sizes = planner::resolve_mesh(plan, 1, found);
+  const auto layout = planner::build_layout(plan, *config, *sizes, found);
+  const planner::MemoryComponents bytes =
+      planner::estimate_memory(plan, *config, *layout, 0, routing).components;
+  return bytes.total() - bytes.optimizer;
+}
+
+// Forward and backward of a model whose parameters are zeros: all experts have the same score, and
+// every token takes the same ones.
+int64_t measured(const config::Plan& plan, std::vector<int64_t>& counts) {
+  int64_t peak = 0;
+  runtime::run_ranks(1, [&](const runtime::World& world) {
+    const tensor::MemoryMeter meter;
+    test::RankModel rank(plan, world);
+    rank.model->data_parallel().zero_grad();
+    const at::Tensor ids = at::zeros({plan.train.micro_batch_size, plan.train.seq_len}, at::kLong);
+    {
+      at::Tensor logits = rank.model->forward(ids);
+      const at::Tensor loss = rank.model->loss_sum(std::exchange(logits, {}), ids);
+      loss.backward();
+    }
+    rank.model->data_parallel().finish_backward();
+    counts = rank.model->take_expert_counts();
+    peak = meter.peak().total();
+  });
+  return peak;
+}
+
+}  // namespace
+
+TEST_CASE("am-plan states a bound for experts that all tokens take") {
+  const std::string model = GENERATE("table_experts_large", "table_stacked_large");
+  const std::string mode = GENERATE("false", "true", "\"selective\"", "\"mlp\"");
+  const config::Plan plan = test::parse(
+      cat("[model]\npath = \"", model, "\"\n[train]\nseq_len = 64\nmicro_batch_size = 32\n",
+          test::float32_fsdp2(1, "",
+                              cat("backend = \"gloo\"\nactivation_checkpointing = ", mode, "\n"))));
+  std::vector<int64_t> counts;
+  const auto got = static_cast<double>(measured(plan, counts));
+  const int64_t tokens = plan.train.seq_len * plan.train.micro_batch_size;
+  CHECK(std::count(counts.begin(), counts.begin() + 6, tokens) == 2);
+  INFO(model << ", checkpointing " << mode << ": " << got << " measured, "
+             << planned(plan, planner::Routing::kEven) << " planned where they are taken evenly");
+  CHECK(got <= 1.02 * static_cast<double>(planned(plan, planner::Routing::kSkewed)));
+  CHECK(planned(plan, planner::Routing::kSkewed) >= planned(plan, planner::Routing::kEven));
+}
+
+}  // namespace am::skewed_memory
