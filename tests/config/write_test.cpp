@@ -62,6 +62,13 @@ schedule = "gpipe"
 microbatches = 8
 virtual_stages = 2
 split_points = [3, 7, 9]
+[lora]
+rank = 4
+alpha = 6
+dropout = 0.1
+target_modules = ["o_proj", "*.mlp.*"]
+weights = "/adapter"
+merge = true
 [train]
 seq_len = 128
 micro_batch_size = 2

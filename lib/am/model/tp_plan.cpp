@@ -74,8 +74,18 @@ void match_rules(const TpPlan& plan, std::vector<TpModule>& modules, const Span&
   }
 }
 
+// As W is: A's columns are its columns, B's rows its rows.
+std::optional<int> adapter_shard_dim(const TpModule& module, AdapterPart part) {
+  const TpStyle style = *module.style;
+  const bool rows = style == TpStyle::kColwise || style == TpStyle::kColwiseRep;
+  const bool columns = style == TpStyle::kRowwise || style == TpStyle::kRowwiseRep;
+  if (part == AdapterPart::kA) return columns ? std::optional(1) : std::nullopt;
+  return rows ? std::optional(0) : std::nullopt;
+}
+
 std::optional<int> shard_dim(const TpModule& module, const ParameterSpec& parameter) {
   if (!module.style.has_value()) return std::nullopt;
+  if (parameter.adapter != AdapterPart::kNone) return adapter_shard_dim(module, parameter.adapter);
   switch (*module.style) {
     case TpStyle::kColwise:
     case TpStyle::kColwiseRep:
@@ -110,7 +120,9 @@ ResolvedTpPlan resolve_tp_plan(const TpPlan& plan, const Inventory& inventory, c
       out.style = module.style;
       out.shard_dim = shard_dim(module, parameter);
       if (module.kind() == ModuleKind::kHeadVector && use.heads_are_cut) out.shard_dim = 0;
-      out.grad_sum_over_tp = gradient_sum(*module.spec, parameter.bias, use);
+      out.grad_sum_over_tp = parameter.adapter == AdapterPart::kNone
+                                 ? gradient_sum(*module.spec, parameter.bias, use)
+                                 : gradient_sum(parameter.adapter, use);
     }
   }
   return resolved;

@@ -75,7 +75,7 @@ double composite_norm_bytes(double rows, double width, double compute_bytes) {
 }  // namespace
 
 LayerActivations::LayerActivations(const ActivationContext& context, const Layout& layout,
-                                   int64_t rank, const model::Unit& layer)
+                                   int64_t rank, const model::Unit& layer, bool first_trained)
     : context_(context),
       layer_(layout, rank, layer),
       mode_(context.checkpointing_of(layer.layer)),
@@ -84,6 +84,7 @@ LayerActivations::LayerActivations(const ActivationContext& context, const Layou
   measure_attention();
   measure_feed_forward();
   measure_casts();
+  if (first_trained) begin_gradients();
 }
 
 void LayerActivations::measure_attention() {
@@ -97,12 +98,15 @@ void LayerActivations::measure_attention() {
     at(Saved::kInputNorm) = bytes_of_norm(Role::kInputNorm, rows, hidden_, context_.compute_bytes);
   }
   // Gathered over the sequence where it was cut: a linear layer saves what it multiplies.
-  at(Saved::kAttentionInput) = N * hidden_ * p * kept_inputs(layer_.trained_readers(true));
+  at(Saved::kAttentionInput) = N * hidden_ * p * kept_inputs(layer_.trained_readers(true)) +
+                               adapted_bytes({Role::kQuery, Role::kKey, Role::kValue, Role::kQkv,
+                                              Role::kQueryDown, Role::kKeyValueDown});
   // Flash attention saves its inputs, its output, and a logarithm per token and head instead of the
   // scores (Dao et al., 2022).
   at(Saved::kHeads) = N * (w.query + w.key + w.value) * p + latent_bytes(Role::kQueryDownNorm) +
-                      latent_bytes(Role::kKeyValueDownNorm);
-  at(Saved::kAttentionOutput) = N * w.out * p;
+                      latent_bytes(Role::kKeyValueDownNorm) +
+                      adapted_bytes({Role::kQueryUp, Role::kKeyValueUp});
+  at(Saved::kAttentionOutput) = N * w.out * p + adapted_bytes({Role::kAttentionOut});
   at(Saved::kAttentionStatistics) = N * w.query / head_width * 4.0;
   if (!layer_.has(Role::kQueryNorm)) return;
   const double normed = attention.norms_span_heads ? 2.0 * N : N * (w.query + w.key) / head_width;
@@ -131,7 +135,9 @@ void LayerActivations::measure_feed_forward() {
   const bool shares = layer_.spec().residual == model::Residual::kParallelOneNorm;
   const double before = shares ? layer_.trained_readers(true) : 0.0;
   at(Saved::kFeedForwardInput) =
-      N * hidden_ * p * (kept_inputs(before + layer_.trained_readers(false)) - kept_inputs(before));
+      N * hidden_ * p *
+          (kept_inputs(before + layer_.trained_readers(false)) - kept_inputs(before)) +
+      adapted_bytes({Role::kGate, Role::kUp, Role::kGateUp});
   if (!shares || context_.casts()) {
     at(Saved::kFeedForwardNormOutput) = hidden_bytes(context_, hidden_);
   }
@@ -157,6 +163,22 @@ void LayerActivations::measure_casts() {
   at(Saved::kCastAttentionOut) = cast_weights_bytes(context_, out);
   at(Saved::kCastFeedForward) = cast_weights_bytes(context_, feed_forward);
   at(Saved::kCastOthers) = cast_weights_bytes(context_, layer_.numel() - out - feed_forward - wide);
+}
+
+// What adapters keep of their input between A and B.
+double LayerActivations::adapted_bytes(std::initializer_list<Role> roles) const {
+  return context_.tokens * layer_.adapter_ranks(roles) * context_.product_bytes;
+}
+
+// Where nothing before the layer trains, what comes before its first gradient keeps nothing.
+void LayerActivations::begin_gradients() {
+  if (!layer_[Role::kInputNorm].trains) at(Saved::kInputNorm) = 0.0;
+  if (layer_.trains_in_attention()) return;
+  for (const Saved saved :
+       {Saved::kHeads, Saved::kHeadNorms, Saved::kHeadNormInputs, Saved::kAttentionStatistics}) {
+    at(saved) = 0.0;
+  }
+  if (!layer_[Role::kAttentionOut].reads_input()) at(Saved::kAttentionOutput) = 0.0;
 }
 
 double LayerActivations::bytes_of_norm(Role role, double rows, double width,

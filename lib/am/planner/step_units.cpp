@@ -192,11 +192,11 @@ class Measure {
     }
     bool trains = false;  // what came before, on any stage
     for (const size_t i : order) {
-      trains = trains || has_trainable(layout_.units[i]);
+      const bool first_trained = !std::exchange(trains, trains || has_trainable(layout_.units[i]));
       if (!is_here(layout_.units[i])) continue;
       UnitBytes unit = measure(layout_.units[i], reshard[i]);
       unit.backward_runs = trains;
-      add_activations(layout_.units[i], unit);
+      add_activations(layout_.units[i], first_trained, unit);
       unit.activations *= static_cast<double>(in_flight(layout_.units[i]));
       out_.units.push_back(std::move(unit));
     }
@@ -218,8 +218,16 @@ class Measure {
                        [this](int index) { return held_[static_cast<size_t>(index)].mine; });
   }
 
+  // The head's weight, or an adapter beside it.
   bool head_trains() const {
-    return layout_.parameters[layout_.inventory.weight_of(model::Role::kHead)].trainable;
+    if (layout_.parameters[layout_.inventory.weight_of(model::Role::kHead)].trainable) return true;
+    for (size_t i = 0; i < layout_.parameters.size(); ++i) {
+      const model::ParameterSpec& spec = layout_.inventory.parameters[i];
+      const bool adapter = spec.adapter != model::AdapterPart::kNone;
+      if (adapter && spec.role == model::Role::kHead && layout_.parameters[i].trainable)
+        return true;
+    }
+    return false;
   }
 
   bool has_trainable(const model::Unit& unit) const {
@@ -272,9 +280,9 @@ class Measure {
     return most;
   }
 
-  void add_activations(const model::Unit& unit, UnitBytes& bytes) const {
+  void add_activations(const model::Unit& unit, bool first_trained, UnitBytes& bytes) const {
     if (unit.layer >= 0) {
-      const LayerActivations layer(context_, layout_, rank_, unit);
+      const LayerActivations layer(context_, layout_, rank_, unit, first_trained);
       bytes.activations = layer.kept();
       bytes.recomputed = layer.recomputed();
       bytes.backward = layer.backward();
