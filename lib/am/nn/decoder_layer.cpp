@@ -21,7 +21,9 @@ at::Tensor split_heads(const at::Tensor& x, int64_t head_dim) {
 }
 
 bool trains(const Linear& linear) {
-  return linear.weight->value.requires_grad() ||
+  const bool adapts = linear.adapter && (linear.adapter->a->value.requires_grad() ||
+                                         linear.adapter->b->value.requires_grad());
+  return adapts || linear.weight->value.requires_grad() ||
          (linear.bias && linear.bias->value.requires_grad());
 }
 
@@ -237,16 +239,26 @@ at::Tensor FeedForward::product(const at::Tensor& x_BTD, bool keeps_gate, bool l
   std::vector<Again> again = {Again::kMultiplied};
   if (gated) again.insert(again.begin(), keeps_gate ? Again::kKept : Again::kMultiplied);
   const Tensors wide = inputs.finish(inputs.products(x_BTD, again, products));
-  if (!products.in_segment() && !down_proj.input) {
+  if (!products.in_segment() && !down_proj.input && !down_proj.adapter) {
     const std::optional<at::Tensor> added = down_proj.added();
     const at::Tensor& weight = down_proj.weight->value;
     return gated ? fused::gated_linear(wide[0], wide[1], weight, added, activation)
                  : fused::activated_linear(wide[0], weight, added, activation, down_proj.in_out);
   }
-  const at::Tensor active_BTF =
-      apply_transform(down_proj.input, gated ? fused::gated(wide[0], wide[1], activation)
-                                             : fused::activated(wide[0], activation));
-  return products.multiply(down_proj, active_BTF, leaves ? Again::kReturned : Again::kMultiplied);
+  const auto down = [this](const Tensors& in, Again kept, Products& made) {
+    const at::Tensor active_BTF =
+        apply_transform(down_proj.input, gated ? fused::gated(in[0], in[1], activation)
+                                               : fused::activated(in[0], activation));
+    return made.multiply(down_proj, active_BTF, kept);
+  };
+  if (!products.in_segment() && down_proj.adapter) {
+    // A's gradient reads the activation, which is computed again and not kept.
+    const Segment run = [down](const Tensors& in, Products& made) -> Tensors {
+      return {down(in, Again::kReturned, made)};
+    };
+    return checkpoint(run, wide, trains(down_proj))[0];
+  }
+  return down(wide, leaves ? Again::kReturned : Again::kMultiplied, products);
 }
 
 std::vector<Linear*> DecoderLayer::linears() {

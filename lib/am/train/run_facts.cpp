@@ -28,6 +28,8 @@ constexpr std::array kRules = {
     Rule{"strategy", Part::kNone},
     Rule{"pipeline", Part::kNone},
     Rule{"context", Part::kNone},
+    Rule{"lora.weights", Part::kNoted},
+    Rule{"lora.merge", Part::kNone},
     Rule{"train", Part::kNoted},
     Rule{"train.seq_len", Part::kBreaks},
     Rule{"train.global_batch_size", Part::kBreaks},
