@@ -101,7 +101,8 @@ class Adapting {
 }  // namespace
 
 bool can_have_adapter(const ModuleSpec& module) {
-  return module.kind == ModuleKind::kLinear && module.stored && module.in > 0;
+  const bool linear = module.kind == ModuleKind::kLinear || module.role == Role::kSharedWeigher;
+  return linear && module.stored && module.in > 0;
 }
 
 DecoderSpec with_lora(DecoderSpec spec, const LoraConfig& lora) {

@@ -41,6 +41,13 @@ bool trains(const DecoderLayer& layer) {
          std::any_of(norms.begin(), norms.end(), trained);
 }
 
+// Of what comes before attention.
+bool projections_train(const DecoderLayer& layer) {
+  const auto& inputs = layer.self_attn.inputs.linears;
+  return trains(layer.input_norm) ||
+         std::any_of(inputs.begin(), inputs.end(), [](const Linear& each) { return trains(each); });
+}
+
 at::Tensor taken_last(Tensors& tensors) {
   at::Tensor last = std::move(tensors.back());
   tensors.pop_back();
@@ -58,7 +65,7 @@ class LayerPass {
     const Segment run = [pass = *this](const Tensors& in, Products& products) {
       return pass.feed_forward(pass.attended(in[0]), products);
     };
-    return ended(part(whole_, run, {x_BTD}));
+    return ended(part(whole_, run, {x_BTD}, trains(layer_)));
   }
 
  private:
@@ -70,9 +77,11 @@ class LayerPass {
   Tensors part(bool again, const Segment& run, const Tensors& in, Products& outer) const {
     return again ? checkpoint(run, in, trains(layer_)) : run(in, outer);
   }
-  Tensors part(bool again, const Segment& run, const Tensors& in) const {
+  // One whose own parameters train, or do not: after frozen layers it may need no gradient, and
+  // then it keeps nothing.
+  Tensors part(bool again, const Segment& run, const Tensors& in, bool trained) const {
     Products none;
-    return part(again, run, in, none);
+    return again ? checkpoint(run, in, trained) : run(in, none);
   }
 
   // The residual stream and what comes of it.
@@ -91,7 +100,7 @@ class LayerPass {
       out.push_back(in[0]);
       return out;
     };
-    Tensors out = part(repeats(Saved::kInputNorm), run, {x_BTD});
+    Tensors out = part(repeats(Saved::kInputNorm), run, {x_BTD}, projections_train(layer_));
     Stream stream;
     stream.x_BTD = taken_last(out);
     if (layer_.residual == model::Residual::kParallelOneNorm) stream.normed_BTD = taken_last(out);
@@ -132,7 +141,8 @@ class LayerPass {
     };
     // A norm after a projection saves what that gave.
     const bool again = layer_.post_attention_norm.weight && repeats(Saved::kOtherNorms);
-    stream.attended_BTD = part(again, run, {stream.x_BTD, mixed_BTX})[0];
+    const bool trained = trains(layer_.self_attn.o_proj) || trains(layer_.post_attention_norm);
+    stream.attended_BTD = part(again, run, {stream.x_BTD, mixed_BTX}, trained)[0];
     return stream;
   }
 

@@ -67,9 +67,10 @@ WideWidths wide_widths(const LocalLayer& layer) {
 }
 
 // The same where the weight has another dtype than the input, as in a head's norm under autocast:
-// ATen's operators keep their input in float32, its root mean square, and the normalised values.
-double composite_norm_bytes(double rows, double width, double compute_bytes) {
-  return rows * (width * (4.0 + compute_bytes) + 4.0);
+// ATen's operators keep their input in float32, its root mean square, and for the weight's gradient
+// the normalised values.
+double composite_norm_bytes(double rows, double width, double normalised_bytes) {
+  return rows * (width * (4.0 + normalised_bytes) + 4.0);
 }
 
 }  // namespace
@@ -148,9 +149,17 @@ void LayerActivations::measure_feed_forward() {
 
 void LayerActivations::measure_experts() {
   const ExpertBytes experts = expert_bytes(context_, layer_, hidden_);
-  at(Saved::kFeedForwardInput) = experts.input;
+  at(Saved::kFeedForwardInput) =
+      experts.input + adapted_bytes({Role::kSharedGate, Role::kSharedUp, Role::kSharedWeigher});
   at(Saved::kRouting) = experts.routing;
   at(Saved::kRoutedTokens) = experts.routed;
+  // The down projection of shared experts reads a value of its own beside an adapter, and its
+  // output is weighed afterwards.
+  if (layer_[Role::kSharedDown].rank == 0.0) return;
+  const double weighed = layer_.has(Role::kSharedWeigher) ? hidden_ : 0.0;
+  at(Saved::kUp) +=
+      context_.tokens * (layer_[Role::kSharedDown].in + weighed) * context_.product_bytes +
+      adapted_bytes({Role::kSharedDown});
 }
 
 void LayerActivations::measure_casts() {
@@ -159,9 +168,11 @@ void LayerActivations::measure_casts() {
       layer_.numel({Role::kGate, Role::kUp, Role::kGateUp, Role::kDown, Role::kExpertGate,
                     Role::kExpertUp, Role::kExpertGateUp, Role::kExpertDown, Role::kSharedGate,
                     Role::kSharedUp, Role::kSharedDown, Role::kSharedWeigher});
+  // What is computed again beside an adapter is narrowed again (nn/decoder_layer.cpp).
+  const double again = layer_[Role::kDown].rank > 0.0 ? layer_.numel({Role::kDown}) : 0.0;
   const double wide = layer_.numel({Role::kRouter});  // in float32 (nn/experts/router.h)
   at(Saved::kCastAttentionOut) = cast_weights_bytes(context_, out);
-  at(Saved::kCastFeedForward) = cast_weights_bytes(context_, feed_forward);
+  at(Saved::kCastFeedForward) = cast_weights_bytes(context_, feed_forward - again);
   at(Saved::kCastOthers) = cast_weights_bytes(context_, layer_.numel() - out - feed_forward - wide);
 }
 
@@ -172,13 +183,25 @@ double LayerActivations::adapted_bytes(std::initializer_list<Role> roles) const 
 
 // Where nothing before the layer trains, what comes before its first gradient keeps nothing.
 void LayerActivations::begin_gradients() {
-  if (!layer_[Role::kInputNorm].trains) at(Saved::kInputNorm) = 0.0;
+  const auto nothing = [this](SavedSet saved) {
+    for (size_t i = 0; i < kSavedKinds; ++i) {
+      if (saved.has(static_cast<Saved>(i))) bytes_[i] = 0.0;
+    }
+  };
+  if (!layer_[Role::kInputNorm].trains) nothing({Saved::kInputNorm});
   if (layer_.trains_in_attention()) return;
-  for (const Saved saved :
-       {Saved::kHeads, Saved::kHeadNorms, Saved::kHeadNormInputs, Saved::kAttentionStatistics}) {
-    at(saved) = 0.0;
+  nothing({Saved::kHeads, Saved::kHeadNorms, Saved::kHeadNormInputs, Saved::kAttentionStatistics,
+           Saved::kCastOthers});
+  if (layer_[Role::kAttentionOut].reads_input() || layer_[Role::kPostAttentionNorm].trains) return;
+  nothing({Saved::kAttentionOutput, Saved::kCastAttentionOut});
+  if (!layer_[Role::kPreFeedForwardNorm].trains) {
+    const double after =
+        layer_.has(Role::kPostFeedForwardNorm)
+            ? bytes_of_norm(Role::kPostFeedForwardNorm, context_.tokens / context_.sequence_parts,
+                            hidden_, context_.product_bytes)
+            : 0.0;
+    at(Saved::kOtherNorms) = std::min(at(Saved::kOtherNorms), after);
   }
-  if (!layer_[Role::kAttentionOut].reads_input()) at(Saved::kAttentionOutput) = 0.0;
 }
 
 double LayerActivations::bytes_of_norm(Role role, double rows, double width,
@@ -192,7 +215,8 @@ double LayerActivations::bytes_of_product_norm(Role role, double rows, double wi
   const double p = context_.product_bytes;
   const bool composite =
       context_.casts() && layer_.spec().find(role)->norm == model::NormKind::kRms;
-  return composite ? composite_norm_bytes(rows, width, p) : bytes_of_norm(role, rows, width, p);
+  return composite ? composite_norm_bytes(rows, width, layer_[role].trains ? p : 0.0)
+                   : bytes_of_norm(role, rows, width, p);
 }
 
 // A narrow vector of latent attention: what its norm keeps, and the norm's output, which is
