@@ -192,6 +192,10 @@ void LayerActivations::begin_gradients() {
   if (layer_.trains_in_attention()) return;
   nothing({Saved::kHeads, Saved::kHeadNorms, Saved::kHeadNormInputs, Saved::kAttentionStatistics,
            Saved::kCastOthers});
+  // The first segment of a layer that is several.
+  if (mode_ != ActivationCheckpointing::kFull && !layer_.spec().parallel()) {
+    nothing({Saved::kLayerInput});
+  }
   if (layer_[Role::kAttentionOut].reads_input() || layer_[Role::kPostAttentionNorm].trains) return;
   nothing({Saved::kAttentionOutput, Saved::kCastAttentionOut});
   if (!layer_[Role::kPreFeedForwardNorm].trains) {

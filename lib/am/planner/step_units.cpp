@@ -218,16 +218,18 @@ class Measure {
                        [this](int index) { return held_[static_cast<size_t>(index)].mine; });
   }
 
-  // The head's weight, or an adapter beside it.
   bool head_trains() const {
-    if (layout_.parameters[layout_.inventory.weight_of(model::Role::kHead)].trainable) return true;
+    return layout_.parameters[layout_.inventory.weight_of(model::Role::kHead)].trainable;
+  }
+
+  // Of the head's adapter, where that trains; 0: there is none.
+  double head_adapter_rank() const {
     for (size_t i = 0; i < layout_.parameters.size(); ++i) {
       const model::ParameterSpec& spec = layout_.inventory.parameters[i];
-      const bool adapter = spec.adapter != model::AdapterPart::kNone;
-      if (adapter && spec.role == model::Role::kHead && layout_.parameters[i].trainable)
-        return true;
+      const bool a = spec.adapter == model::AdapterPart::kA && spec.role == model::Role::kHead;
+      if (a && layout_.parameters[i].trainable) return static_cast<double>(spec.shape.front());
     }
-    return false;
+    return 0.0;
   }
 
   bool has_trainable(const model::Unit& unit) const {
@@ -290,7 +292,10 @@ class Measure {
       bytes.activations = embedding_activations(context_);
       bytes.looked_up = true;
     } else if (unit.kind == model::UnitKind::kRoot) {
-      bytes.activations = final_norm_activations(context_, config_, out_.head_trains);
+      const double rank = head_adapter_rank();
+      bytes.activations =
+          final_norm_activations(context_, config_, out_.head_trains || rank > 0.0) +
+          context_.tokens * rank * context_.product_bytes;
     }
   }
 
