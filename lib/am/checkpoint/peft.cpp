@@ -63,7 +63,7 @@ std::vector<std::string> not_plain(const Json& config) {
 }
 
 Json read_config(const fs::path& file) {
-  const Json config = Json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
+  Json config = Json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
   if (config.is_object()) return config;
   throw Error(ErrorKind::kFormat, cat(file.string(), ": is no JSON object"));
 }
@@ -212,7 +212,7 @@ at::Tensor merged_parameter(const parallel::ParallelModel& model, const std::str
   const model::Inventory& inventory = model.layout().inventory;
   const model::ParameterSpec* parameter = inventory.find(name);
   AM_ASSERT(parameter != nullptr, cat("the inventory lacks ", name));
-  const at::Tensor weight = model.full_parameter(name);
+  at::Tensor weight = model.full_parameter(name);
   const bool adapted = !parameter->bias && module_of(inventory, *parameter).adapter.has_value();
   if (!adapted) return weight;
   const model::ModuleSpec& module = module_of(inventory, *parameter);
