@@ -39,6 +39,26 @@ TEST_CASE("any part of a stream equals that part of the whole") {
   }
 }
 
+TEST_CASE("uniform values fill their interval, in any part as in the whole") {
+  constexpr int64_t kCount = 100000;
+  std::vector<float> values(kCount);
+  const UniformStream stream(3, "w");
+  stream.fill(values.data(), 0, kCount, 0.25f);
+  double sum = 0, square = 0;
+  for (const float x : values) {
+    REQUIRE((x >= -0.25f && x < 0.25f));
+    sum += x;
+    square += static_cast<double>(x) * x;
+  }
+  CHECK(std::abs(sum / kCount) < 0.002);
+  CHECK(square / kCount == Approx(0.25 * 0.25 / 3).epsilon(0.02));
+  float part = 0;
+  stream.fill(&part, 4711, 1, 0.25f);
+  CHECK(part == values[4711]);
+  UniformStream(3, "v").fill(&part, 4711, 1, 0.25f);
+  CHECK(part != values[4711]);
+}
+
 TEST_CASE("streams differ by seed and by name") {
   const auto first_of = [](uint64_t seed, const char* name) {
     float value;

@@ -66,6 +66,13 @@ split_points = [3, 7, 9]
 balancing = "bias"
 rate = 0.002
 coefficient = 0.003
+[lora]
+rank = 4
+alpha = 6
+dropout = 0.1
+target_modules = ["o_proj", "*.mlp.*"]
+weights = "/adapter"
+merge = true
 [train]
 seq_len = 128
 micro_batch_size = 2

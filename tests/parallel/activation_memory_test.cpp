@@ -34,15 +34,17 @@ int64_t measure(const config::Plan& plan, const runtime::World& world) {
 }
 
 double predict(const config::Plan& plan, int64_t ranks) {
+  const bool adapters = plan.lora.rank > 0;
   Diagnostics found;
   const auto config = model::load_config(plan.resolve(plan.model.path), found);
   const auto sizes = planner::resolve_mesh(plan, ranks, found);
   const auto layout = planner::build_layout(plan, *config, *sizes, found);
   const auto context = planner::activation_context(plan, *layout);
-  double bytes = planner::final_norm_activations(context, *config, /*head_trains=*/true);
+  double bytes = planner::final_norm_activations(context, *config, /*head_trains=*/!adapters);
   for (const auto& unit : layout->units) {
     if (unit.layer < 0) continue;
-    bytes += planner::layer_activations(context, *layout, 0, unit);
+    const bool first_trained = adapters && unit.layer == 0;
+    bytes += planner::LayerActivations(context, *layout, 0, unit, first_trained).kept();
   }
   bytes += planner::capped_logits_bytes(context, *config, static_cast<double>(config->vocab_size));
   const double head = static_cast<double>(config->vocab_size * config->hidden_size);
@@ -70,6 +72,38 @@ TEST_CASE("activations are predicted as they are kept") {
   int64_t measured = 0;
   runtime::run_ranks(1, [&](const runtime::World& world) { measured = measure(plan, world); });
   INFO(family << ", " << precision << ", checkpointing " << mode);
+  CHECK(static_cast<double>(measured) == Approx(predict(plan, 1)).epsilon(0.02));
+}
+
+TEST_CASE("activations beside adapters are predicted as they are kept") {
+  const auto [family, targets] = GENERATE(table<std::string, std::string>({
+      {"llama", "\"all-linear\""},
+      {"llama", "\"q_proj\", \"v_proj\""},
+      {"qwen3", "\"o_proj\""},
+      {"llama", "\"down_proj\""},
+      {"llama", "\"gate_proj\", \"k_proj\""},
+      {"gemma2", "\"all-linear\""},
+      {"phi", "\"all-linear\""},
+      {"phi3", "\"all-linear\""},
+      {"gpt2", "\"c_attn\", \"c_proj\""},
+      {"deepseek_v2-dense", "\"*.self_attn.*\""},
+      {"qwen2_moe", "\"q_proj\", \"shared_expert.up_proj\""},
+      {"qwen2_moe", "\"all-linear\""},
+  }));
+  const std::string mode = GENERATE("false", "true", "\"selective\"", "\"mlp\"");
+  const std::string precision = GENERATE("float32", "bfloat16", "autocast");
+  const std::string params = precision == "bfloat16" ? "bfloat16" : "float32";
+  const std::string policy = cat("mp_policy = { param_dtype = \"", params, "\", reduce_dtype = \"",
+                                 params, "\", output_dtype = \"none\" }\n");
+  const std::string autocast = precision == "autocast" ? "autocast_dtype = \"bfloat16\"\n" : "";
+  const config::Plan plan = test::parse(
+      cat("[model]\npath = \"hf/", family,
+          "\"\n[train]\nseq_len = 64\nmicro_batch_size = 8\n[lora]\nrank = 4\ntarget_modules = [",
+          targets, "]\n[mesh]\nworld_size = 1\n[strategy]\n", policy, autocast,
+          "activation_checkpointing = ", mode, "\n"));
+  int64_t measured = 0;
+  runtime::run_ranks(1, [&](const runtime::World& world) { measured = measure(plan, world); });
+  INFO(family << ", " << targets << ", " << precision << ", checkpointing " << mode);
   CHECK(static_cast<double>(measured) == Approx(predict(plan, 1)).epsilon(0.02));
 }
 

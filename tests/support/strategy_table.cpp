@@ -77,6 +77,11 @@ Combination frozen(Combination combination) {
   return combination;
 }
 
+Combination lora(Combination combination, const std::string& targets = "\"all-linear\"") {
+  combination.lora = cat("[lora]\nrank = 4\nalpha = 8\ntarget_modules = [", targets, "]\n");
+  return combination;
+}
+
 Combination stored_as(Combination combination, const std::string& dtype) {
   combination.storage = dtype;
   combination.exact = false;
@@ -93,7 +98,7 @@ std::string plan_text(const Combination& combination, int64_t world, const std::
              "\nglobal_batch_size = ", global_batch, "\nmicro_batch_size = ", micro_batch,
              "\nmax_steps = ", kSteps,
              "\nmax_grad_norm = 0.0\n[optimizer]\nlr = 1e-3\n[data]\nkind = \"synthetic\"\n",
-             layout);
+             combination.lora, layout);
 }
 
 using NamedTensors = std::map<std::string, at::Tensor>;
@@ -289,6 +294,22 @@ std::vector<Combination> combinations() {
       stacked_experts(fsdp2("fsdp2, stacked experts, uneven, checkpointing full", 3, full)),
       stacked_experts(
           fsdp2("fsdp2, stacked experts, autocast", 2, "autocast_dtype = \"bfloat16\"\n")),
+      lora(fsdp2("fsdp2, lora", 2)),
+      lora(fsdp2("fsdp2, lora of q and v, never resharded", 2, "reshard_after_forward = false\n"),
+           "\"q_proj\", \"v_proj\""),
+      lora(fsdp2("fsdp2, lora of down, uneven, prefetch", 3, prefetch), "\"down_proj\""),
+      lora(fsdp2("fsdp2, lora of the head", 2), "\"lm_head\", \"o_proj\""),
+      lora(fsdp2("fsdp2, lora, checkpointing full", 2, full)),
+      lora(fsdp2("fsdp2, lora, checkpointing selective", 2, selective)),
+      lora(fsdp2("fsdp2, lora, checkpointing mlp", 2, "activation_checkpointing = \"mlp\"\n")),
+      lora(fsdp2("fsdp2, lora, autocast", 2, "autocast_dtype = \"bfloat16\"\n")),
+      accumulating(lora(fsdp2("fsdp2, lora, bf16, accumulation, not deferred", 2, bf16 + eager))),
+      tied(lora(
+          fsdp2("fsdp2, tied, lora, offload", 2, "offload_policy = { pin_memory = false }\n"))),
+      experts(lora(fsdp2("fsdp2, experts, lora", 2))),
+      lora(hsdp("hsdp 2 x 2, lora", prefetch)),
+      lora(megatron("megatron_fsdp optim_grads_params, lora", 2, 3)),
+      lora(ddp("ddp, lora", 2)),
       hsdp("hsdp 2 x 2"),
       tied(hsdp("hsdp 2 x 2, tied, checkpointing", full)),
       accumulating(hsdp("hsdp 2 x 2, accumulation, deferred")),

@@ -23,6 +23,7 @@ struct Combination {
   std::string storage = "float32";
   int64_t accumulation = 1;   // micro-batches a step
   std::string frozen = "[]";  // model.freeze_params, of the one rank too
+  std::string lora = {};      // [lora], of the one rank too
   bool exact = true;          // computes in float32, as the rank it is held against
 };
 

@@ -85,6 +85,31 @@ TEST_CASE("every layout trains along PyTorch's loss curve") {
   }
 }
 
+// tests/data/lora/loop, made by scripts/fixtures/make_adapters.py: PEFT's adapter, and the same
+// loop over its parameters.
+TEST_CASE("adapters train along PEFT's loss curve") {
+  const std::string lora =
+      "[lora]\nrank = 4\nalpha = 6\nweights = \"lora/loop\"\ntarget_modules = [\"q_proj\", "
+      "\"v_proj\", \"o_proj\", \"up_proj\", \"down_proj\", \"lm_head\"]\n";
+  const std::vector<std::tuple<const char*, int64_t, int64_t, std::string>> layouts = {
+      {"one rank", 1, 2, float32_fsdp2(1)},
+      {"fsdp2 on 4", 4, 2, float32_fsdp2(4)},
+      {"hsdp 2 x 2, accumulation", 4, 1, float32_fsdp2(4, "dp_replicate_size = 2\n")},
+      {"ddp on 2", 2, 2, ddp(2)},
+      {"megatron_fsdp on 2", 2, 1, megatron_fsdp(2, 3)},
+      {"tp 2", 2, 2, float32_fsdp2(2, "tp_size = 2\n")},
+      {"tp 2 x fsdp2 2, sequence parallel, checkpointing", 4, 2,
+       float32_fsdp2(4, "tp_size = 2\n",
+                     "sequence_parallel = true\nactivation_checkpointing = true\n")},
+  };
+  const Json wanted = Json::parse(read_file(test::data_path("lora/loop/curve.json")));
+  for (const auto& [name, ranks, micro_batch, layout] : layouts) {
+    DYNAMIC_SECTION(name) {
+      check_curve(train_curve(loop_plan(layout, micro_batch, lora), ranks), wanted);
+    }
+  }
+}
+
 TEST_CASE("gradient accumulation, deferred or not, changes nothing") {
   const Json wanted = reference();
   const std::string defer = GENERATE("true", "false");

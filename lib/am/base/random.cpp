@@ -72,20 +72,48 @@ std::array<uint32_t, 4> philox4x32(uint64_t key, uint64_t counter_low, uint64_t 
 NormalStream::NormalStream(uint64_t seed, std::string_view name)
     : key_(mix(seed)), stream_(hash_name(name)) {}
 
-void NormalStream::fill(float* out, int64_t first, int64_t count, float mean, float stddev) const {
-  // A block of four words gives the values 4 * block ... 4 * block + 3, wherever the range begins.
+namespace {
+
+// A block of four words gives the values 4 * block ... 4 * block + 3, wherever the range begins.
+// `values_of(words)`: those.
+template <typename ValuesOf>
+void fill_blocks(uint64_t key, uint64_t stream, float* out, int64_t first, int64_t count,
+                 const ValuesOf& values_of) {
   const int64_t end = first + count;
   int64_t index = first;
   while (index < end) {
     const auto block = static_cast<uint64_t>(index) / 4;
-    const auto words = philox4x32(key_, block, stream_);
-    const auto low = normal_pair(words[0], words[1]);
-    const auto high = normal_pair(words[2], words[3]);
-    const std::array<float, 4> values = {low[0], low[1], high[0], high[1]};
+    const std::array<float, 4> values = values_of(philox4x32(key, block, stream));
     for (int64_t lane = index % 4; lane < 4 && index < end; ++lane, ++index) {
-      *out++ = mean + stddev * values[static_cast<size_t>(lane)];
+      *out++ = values[static_cast<size_t>(lane)];
     }
   }
+}
+
+}  // namespace
+
+void NormalStream::fill(float* out, int64_t first, int64_t count, float mean, float stddev) const {
+  fill_blocks(key_, stream_, out, first, count, [&](const std::array<uint32_t, 4>& words) {
+    const auto low = normal_pair(words[0], words[1]);
+    const auto high = normal_pair(words[2], words[3]);
+    return std::array<float, 4>{mean + stddev * low[0], mean + stddev * low[1],
+                                mean + stddev * high[0], mean + stddev * high[1]};
+  });
+}
+
+UniformStream::UniformStream(uint64_t seed, std::string_view name)
+    : key_(mix(seed)), stream_(hash_name(name)) {}
+
+void UniformStream::fill(float* out, int64_t first, int64_t count, float bound) const {
+  fill_blocks(key_, stream_, out, first, count, [&](const std::array<uint32_t, 4>& words) {
+    // 24 bits, as many as a float's fraction has.
+    constexpr float kUnit = 1.0F / 16777216.0F;
+    std::array<float, 4> values{};
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = bound * (2.0F * kUnit * static_cast<float>(words[i] >> 8U) - 1.0F);
+    }
+    return values;
+  });
 }
 
 namespace {

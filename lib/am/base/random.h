@@ -32,6 +32,17 @@ class NormalStream {
   uint64_t stream_;
 };
 
+// Values of one stream that are uniform in [-bound, bound), addressed by index.
+class UniformStream {
+ public:
+  UniformStream(uint64_t seed, std::string_view name);
+  void fill(float* out, int64_t first, int64_t count, float bound) const;
+
+ private:
+  uint64_t key_;
+  uint64_t stream_;
+};
+
 // A bijection of [0, size) that depends on `seed` alone: sample order without a stored permutation
 // (Feistel network over the next even power of two, cycle-walking).
 class Permutation {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,6 +22,7 @@
 #include "am/base/text.h"
 #include "am/checkpoint/collective_step.h"
 #include "am/checkpoint/fit.h"
+#include "am/checkpoint/peft.h"
 #include "am/checkpoint/weights.h"
 #include "am/formats/safetensors.h"
 #include "am/model/quantization.h"
@@ -62,8 +64,14 @@ std::vector<std::vector<ExportItem>> split_files(const std::vector<ExportItem>& 
   return files;
 }
 
-std::string file_name(size_t index, size_t count) {
-  if (count == 1) return "model.safetensors";
+// What a folder's files are called.
+struct FileNames {
+  const char* config = "config.json";
+  const char* single = "model.safetensors";
+};
+
+std::string file_name(const FileNames& names, size_t index, size_t count) {
+  if (count == 1) return names.single;
   char name[64];
   std::snprintf(name, sizeof name, "model-%05zu-of-%05zu.safetensors", index + 1, count);
   return name;
@@ -96,18 +104,20 @@ const StoredTensor* find_codes(const TensorSource& source) {
 
 class FolderWriter {
  public:
-  FolderWriter(fs::path folder, std::vector<ExportItem> items, int64_t max_file_bytes)
+  FolderWriter(fs::path folder, const std::vector<ExportItem>& items, int64_t max_file_bytes,
+               FileNames names = {})
       : folder_(std::move(folder)),
         partial_(folder_.string() + ".tmp"),
-        files_(split_files(items, max_file_bytes)) {}
+        files_(split_files(items, max_file_bytes)),
+        names_(names) {}
 
   const fs::path& partial() const { return partial_; }
 
-  void begin(const std::string& config_text) {
+  void begin(const std::string& config_text) const {
     refuse_existing(folder_);
     fs::remove_all(partial_);
     fs::create_directories(partial_);
-    write_file_atomically(partial_ / "config.json", config_text);
+    write_file_atomically(partial_ / names_.config, config_text);
   }
 
   // All files; `fetch` is called for every item in order, on ranks that do not write as well, and
@@ -158,7 +168,7 @@ class FolderWriter {
       items.push_back({item.name, tensor::safetensors_name(item.dtype), item.shape});
     }
     return std::make_unique<formats::SafetensorsWriter>(
-        partial_ / file_name(index, files_.size()), items,
+        partial_ / file_name(names_, index, files_.size()), items,
         std::map<std::string, std::string>{{"format", "pt"}});
   }
 
@@ -167,7 +177,7 @@ class FolderWriter {
     int64_t bytes = 0;
     for (size_t i = 0; i < files_.size(); ++i) {
       for (const auto& item : files_[i]) {
-        map[item.name] = file_name(i, files_.size());
+        map[item.name] = file_name(names_, i, files_.size());
         bytes += item.bytes();
       }
     }
@@ -178,22 +188,70 @@ class FolderWriter {
   fs::path folder_;
   fs::path partial_;
   std::vector<std::vector<ExportItem>> files_;
+  FileNames names_;
 };
+
+// What a live model is exported as.
+struct LiveExport {
+  std::vector<ExportItem> items;
+  FileNames names;
+  Fetch fetch;
+  std::string config;
+};
+
+LiveExport adapters_of(const parallel::ParallelModel& model, at::ScalarType dtype) {
+  LiveExport out;
+  out.names = {"adapter_config.json", "adapter_model.safetensors"};
+  std::map<std::string, std::string> own_names;
+  for (const model::ParameterSpec& parameter : model.layout().inventory.parameters) {
+    if (parameter.adapter == model::AdapterPart::kNone) continue;
+    out.items.push_back({peft_name(parameter.name), parameter.shape, dtype});
+    own_names.emplace(out.items.back().name, parameter.name);
+  }
+  out.fetch = [&model, own_names = std::move(own_names)](const std::string& name) {
+    return model.full_parameter(own_names.at(name));
+  };
+  out.config = adapter_config(model);
+  return out;
+}
+
+LiveExport model_of(const parallel::ParallelModel& model, at::ScalarType dtype) {
+  LiveExport out;
+  for (const model::ParameterSpec& parameter : model.layout().inventory.parameters) {
+    if (parameter.adapter != model::AdapterPart::kNone) continue;
+    out.items.push_back({parameter.name, parameter.shape, dtype});
+  }
+  out.fetch = [&model](const std::string& name) { return merged_parameter(model, name); };
+  out.config = config_with_dtype(model.config().text, dtype);
+  return out;
+}
+
+void refuse_adapters(const TensorSource& source) {
+  const auto& all = source.tensors();
+  const auto found = std::find_if(all.begin(), all.end(), [](const StoredTensor& tensor) {
+    return tensor.name.find(".lora_") != std::string::npos;
+  });
+  if (found == all.end()) return;
+  throw Error(ErrorKind::kUsage,
+              cat(source.path().string(), ": ", found->name,
+                  " is an adapter's, and its factor is in the plan that trained it"),
+              "open the plan with checkpoint.resume and export that; am-run exports with "
+              "checkpoint.export = \"hf\", merged where lora.merge is true");
+}
 
 }  // namespace
 
 void export_hf(const fs::path& folder, parallel::ParallelModel& model,
                std::optional<at::ScalarType> dtype, int64_t max_file_bytes,
-               const std::function<void()>& between) {
+               const std::function<void()>& between, AdapterExport adapters) {
   const runtime::Group& world = model.mesh().group("world");
   const bool first = world.index() == 0;
   const auto stored = model.data_parallel().groups().front()->flat().scalar_type();
   const at::ScalarType written = dtype.value_or(stored);
-  std::vector<ExportItem> items;
-  for (const auto& parameter : model.layout().parameters) {
-    items.push_back({parameter.name, parameter.shape, written});
-  }
-  FolderWriter writer(folder, std::move(items), max_file_bytes);
+  const bool apart = adapters == AdapterExport::kApart && has_adapters(model.layout().inventory);
+  const LiveExport live = apart ? adapters_of(model, written) : model_of(model, written);
+  const FolderWriter writer(
+      folder, live.items, apart ? std::numeric_limits<int64_t>::max() : max_file_bytes, live.names);
   const auto clean = [&] {
     std::error_code ignored;
     if (first) fs::remove_all(writer.partial(), ignored);
@@ -201,12 +259,9 @@ void export_hf(const fs::path& folder, parallel::ParallelModel& model,
   collective_step(
       world, [] {},
       [&] {
-        if (first) writer.begin(config_with_dtype(model.config().text, written));
+        if (first) writer.begin(live.config);
       });
-  collective_step(world, clean, [&] {
-    writer.write(
-        first, [&](const std::string& name) { return model.full_parameter(name); }, between);
-  });
+  collective_step(world, clean, [&] { writer.write(first, live.fetch, between); });
   collective_step(world, clean, [&] {
     if (first) writer.finish();
   });
@@ -219,6 +274,7 @@ void export_hf(const fs::path& folder, const TensorSource& source,
     throw Error(ErrorKind::kIo, cat(source.path().string(), ": has no config.json beside it"),
                 "transformers needs one to load the export");
   }
+  refuse_adapters(source);
   std::vector<ExportItem> items;
   for (const auto& tensor : source.tensors()) {
     items.push_back({tensor.name, tensor.shape, dtype.value_or(tensor.dtype)});

@@ -44,9 +44,22 @@ struct Misfit {
   bool adapter = false;
 };
 
+bool has_stored_adapters(const model::Inventory& inventory, const TensorSource& source) {
+  return std::any_of(inventory.parameters.begin(), inventory.parameters.end(),
+                     [&](const model::ParameterSpec& parameter) {
+                       return parameter.adapter != model::AdapterPart::kNone &&
+                              source.find(parameter.name) != nullptr;
+                     });
+}
+
 void compare_parameters(const planner::Layout& layout, const TensorSource& source, Misfit& misfit) {
-  for (const auto& parameter : layout.parameters) {
+  // Weights that a model's adapters begin beside have none.
+  const bool adapters = has_stored_adapters(layout.inventory, source);
+  for (size_t i = 0; i < layout.parameters.size(); ++i) {
+    const auto& parameter = layout.parameters[i];
     const StoredTensor* stored = source.find(parameter.name);
+    const bool adapter = layout.inventory.parameters[i].adapter != model::AdapterPart::kNone;
+    if (stored == nullptr && adapter && !adapters) continue;
     if (stored == nullptr) {
       misfit.wrong.push_back(cat(parameter.name, " is missing"));
     } else if (stored->shape != parameter.shape) {
@@ -108,7 +121,8 @@ std::string help_for(const Misfit& misfit) {
            "dequantize()) and load those";
   }
   if (misfit.adapter)
-    return "merge the adapter into its base model first (PEFT's merge_and_unload)";
+    return "[lora] trains adapters, and lora.weights names one to begin with; or merge it into its "
+           "base model (PEFT's merge_and_unload)";
   return "the weights belong to another model than the config";
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "am/base/text.h"
+#include "am/checkpoint/peft.h"
 
 namespace am::checkpoint {
 
@@ -56,6 +57,9 @@ std::vector<Place> places_of(const model::ParameterSpec& parameter,
     constexpr std::string_view kExperts = ".experts.";
     all->name = cat(renamed.substr(0, renamed.find(kExperts)), kExperts, all->name);
     places.push_back(*std::move(all));
+  }
+  if (parameter.adapter != model::AdapterPart::kNone) {
+    places.push_back({peft_name(parameter.name), parameter.shape, origin});
   }
   const std::string_view prefix = base_prefix(inventory);
   for (size_t i = 0, count = places.size(); i < count; ++i) {

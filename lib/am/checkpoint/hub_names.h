@@ -6,8 +6,8 @@
 //
 // Files of the hub have a tensor for each matrix. What is read besides: the experts of a layer in
 // two tensors, as transformers 5 holds them in memory, and saves under
-// save_original_format = False; and files of the model without its head, whose names lack the first
-// component ("h.0.attn.c_attn.weight" of GPT-2).
+// save_original_format = False; files of the model without its head, whose names lack the first
+// component ("h.0.attn.c_attn.weight" of GPT-2); and adapters under PEFT's names (peft.h).
 #pragma once
 
 #include <filesystem>

@@ -2,11 +2,16 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
+#include <functional>
+
 #include "am/base/error.h"
+#include "am/base/number.h"
 #include "am/base/random.h"
 #include "am/base/text.h"
 #include "am/checkpoint/fit.h"
 #include "am/checkpoint/hub_names.h"
+#include "am/checkpoint/peft.h"
 #include "am/formats/weight_files.h"
 
 namespace am::checkpoint {
@@ -15,10 +20,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Fills `out` (contiguous float32, [box.shape]) with the stream's values at the box's global
-// indices: runs along the last dim are contiguous in both.
-void fill_normal(const NormalStream& stream, const Shape& shape, const mesh::Box& box,
-                 double stddev, const at::Tensor& out) {
+// Fills a float32 tensor of the box's shape with values of the global indices that it has:
+// `fill(out, first, count)` runs along the last dim, which are contiguous in both.
+template <typename Fill>
+at::Tensor drawn(const Shape& shape, const mesh::Box& box, const Fill& fill) {
+  at::Tensor out = at::empty(box.shape, at::kFloat);
   const size_t dims = shape.size();
   const int64_t run = dims == 0 ? 1 : box.shape[dims - 1];
   const int64_t runs = run == 0 ? 0 : box.numel() / run;
@@ -33,8 +39,9 @@ void fill_normal(const NormalStream& stream, const Shape& shape, const mesh::Box
       rest /= box.shape[outer];
       stride *= shape[outer];
     }
-    stream.fill(values + i * run, index, run, 0.0F, static_cast<float>(stddev));
+    fill(values + i * run, index, run);
   }
+  return out;
 }
 
 const model::ParameterSpec& spec_of(const parallel::ParallelModel& model, const std::string& name) {
@@ -63,11 +70,16 @@ void check_tied_head(const parallel::ParallelModel& model, const TensorSource& s
 
 }  // namespace
 
-void initialize(parallel::ParallelModel& model, int64_t seed) {
+namespace {
+
+void initialize_those(parallel::ParallelModel& model, int64_t seed,
+                      const std::function<bool(const model::ParameterSpec&)>& which) {
   const at::NoGradGuard no_grad;
   model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::OwnedParameter& owned) {
+    const model::ParameterSpec& spec = spec_of(model, owned.name);
+    if (!which(spec)) return;
     at::Tensor value = owned.value;
-    switch (spec_of(model, owned.name).init) {
+    switch (spec.init) {
       case model::Init::kOnes:
         value.fill_(1.0);
         break;
@@ -76,13 +88,28 @@ void initialize(parallel::ParallelModel& model, int64_t seed) {
         break;
       case model::Init::kNormal: {
         const NormalStream stream(static_cast<uint64_t>(seed), owned.name);
-        at::Tensor drawn = at::empty(owned.box.shape, at::kFloat);
-        fill_normal(stream, owned.shape, owned.box, model.config().initializer_range, drawn);
-        value.copy_(drawn);
+        const auto stddev = static_cast<float>(model.config().initializer_range);
+        value.copy_(drawn(owned.shape, owned.box, [&](float* out, int64_t first, int64_t count) {
+          stream.fill(out, first, count, 0.0F, stddev);
+        }));
+        break;
+      }
+      case model::Init::kFanIn: {
+        const UniformStream stream(static_cast<uint64_t>(seed), owned.name);
+        const auto bound = static_cast<float>(1.0 / std::sqrt(as_double(owned.shape.back())));
+        value.copy_(drawn(owned.shape, owned.box, [&](float* out, int64_t first, int64_t count) {
+          stream.fill(out, first, count, bound);
+        }));
         break;
       }
     }
   });
+}
+
+}  // namespace
+
+void initialize(parallel::ParallelModel& model, int64_t seed) {
+  initialize_those(model, seed, [](const auto&) { return true; });
 }
 
 void load(parallel::ParallelModel& model, const TensorSource& source) {
@@ -90,7 +117,8 @@ void load(parallel::ParallelModel& model, const TensorSource& source) {
   check_fit(model.layout(), model.config(), named);
   check_tied_head(model, named);
   model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::OwnedParameter& owned) {
-    named.read(owned.name, owned.box, owned.value);
+    // What is not there is an adapter's.
+    if (named.find(owned.name) != nullptr) named.read(owned.name, owned.box, owned.value);
   });
 }
 
@@ -110,13 +138,21 @@ std::optional<fs::path> weights_path(const config::Plan& plan) {
 
 std::string load_or_initialize(parallel::ParallelModel& model, const config::Plan& plan) {
   const auto path = weights_path(plan);
-  if (!path) {
+  std::string done;
+  if (path) {
+    initialize_those(model, plan.model.seed,
+                     [](const auto& spec) { return spec.adapter != model::AdapterPart::kNone; });
+    const auto source = open_tensor_source(*path);
+    load(model, *source);
+    done = cat("loaded from ", path->string());
+  } else {
     initialize(model, plan.model.seed);
-    return cat("initialised with seed ", plan.model.seed);
+    done = cat("initialised with seed ", plan.model.seed);
   }
-  const auto source = open_tensor_source(*path);
-  load(model, *source);
-  return cat("loaded from ", path->string());
+  if (plan.lora.rank == 0 || plan.lora.weights.empty()) return done;
+  const fs::path adapter = plan.resolve(plan.lora.weights);
+  load_adapter(model, adapter);
+  return cat(done, "; adapters from ", adapter.string());
 }
 
 }  // namespace am::checkpoint

@@ -12,14 +12,15 @@
 
 namespace am::checkpoint {
 
-// Normal(0, initializer_range), ones or zeros by the inventory; the value of an element depends on
-// the seed, the parameter's name and its global index alone, never on the layout.
+// Normal(0, initializer_range), ones, zeros, or uniform as torch.nn.Linear, by the inventory; the
+// value of an element depends on the seed, the parameter's name and its global index alone, never
+// on the layout.
 void initialize(parallel::ParallelModel& model, int64_t seed);
 
 // Reads this rank's boxes. Throws Error(kFormat) that lists what does not fit: parameters that the
 // source lacks, or has in another shape or as codes of quantised weights, and tensors that the
 // model has no place for. A source that spells out a tied head must hold the embedding's values in
-// it.
+// it. A model's adapters stay as they are where the source has none.
 void load(parallel::ParallelModel& model, const TensorSource& source);
 
 // What the plan's model.weights stands for: "auto" is the *.safetensors beside the config when
@@ -27,11 +28,15 @@ void load(parallel::ParallelModel& model, const TensorSource& source);
 // Error(kPlan) where "auto" meets weights that only PyTorch's pickle reads.
 std::optional<std::filesystem::path> weights_path(const config::Plan& plan);
 
-// Loads those, or initialises. Returns what was done, for the log: "initialised with seed 0" or
-// "loaded from PATH".
+// Loads those, or initialises; then adapters from lora.weights, where the plan names some. Returns
+// what was done, for the log: "initialised with seed 0" or "loaded from PATH".
 std::string load_or_initialize(parallel::ParallelModel& model, const config::Plan& plan);
 
 inline constexpr int64_t kExportFileBytes = 5'000'000'000;
+
+// What an export has of a model with adapters: those alone, in PEFT's files, or the model with them
+// added to its weights.
+enum class AdapterExport { kApart, kMerged };
 
 // Writes a folder that transformers loads: config.json and model.safetensors (several files with an
 // index past `max_file_bytes`), in `dtype` (absent: as stored). Collective: parameters are gathered
@@ -40,7 +45,8 @@ inline constexpr int64_t kExportFileBytes = 5'000'000'000;
 // ones, on every rank: what it throws, on all of them, ends the export.
 void export_hf(const std::filesystem::path& folder, parallel::ParallelModel& model,
                std::optional<at::ScalarType> dtype, int64_t max_file_bytes = kExportFileBytes,
-               const std::function<void()>& between = {});
+               const std::function<void()>& between = {},
+               AdapterExport adapters = AdapterExport::kApart);
 // The same from tensors at rest; needs no model and no second copy in memory.
 void export_hf(const std::filesystem::path& folder, const TensorSource& source,
                std::optional<at::ScalarType> dtype, int64_t max_file_bytes = kExportFileBytes,

@@ -8,7 +8,7 @@
 namespace am::config {
 namespace {
 
-constexpr std::array<SectionSpec, 13> kSections = {{
+constexpr std::array<SectionSpec, 14> kSections = {{
     {"model", "What is trained."},
     {"mesh",
      "How many ranks, and how they are arranged. From outer to inner: pp, dp_replicate, "
@@ -18,6 +18,9 @@ constexpr std::array<SectionSpec, 13> kSections = {{
      "The keys depend on the name."},
     {"pipeline", "The pipeline; read when pp_size > 1."},
     {"experts", "What keeps experts evenly taken; of models with experts."},
+    {"lora",
+     "Low-rank adapters (LoRA): two narrow matrices beside each of the target modules are trained, "
+     "and the model's own parameters are not."},
     {"train", "Batch, length and clipping."},
     {"optimizer", "The optimizer."},
     {"scheduler", "The learning rate over the steps."},
@@ -38,6 +41,7 @@ std::span<const FieldSpec> fields() {
     add_model_fields(out);
     add_mesh_fields(out);
     add_strategy_fields(out);
+    add_lora_fields(out);
     add_training_fields(out);
     return out;
   }();

@@ -17,6 +17,7 @@ namespace am::config {
 void add_model_fields(std::vector<FieldSpec>& out);     // model
 void add_mesh_fields(std::vector<FieldSpec>& out);      // mesh
 void add_strategy_fields(std::vector<FieldSpec>& out);  // strategy
+void add_lora_fields(std::vector<FieldSpec>& out);      // lora
 void add_training_fields(std::vector<FieldSpec>& out);  // pipeline ... cluster
 
 // `Access` gives the section of a plan, const or not.

@@ -48,6 +48,16 @@ struct ExpertsSection {
   double coefficient = 1e-4;       // of sequence: of the auxiliary loss
 };
 
+// Low-rank adapters: what is trained instead of the model's own parameters.
+struct LoraSection {
+  int64_t rank = 0;      // 0: none
+  double alpha = 8.0;    // alpha / rank is the factor of what adapters add
+  double dropout = 0.0;  // of what they read
+  std::vector<std::string> target_modules = {"q_proj", "v_proj"};
+  std::string weights;  // PEFT's adapter to begin with; empty: a new one
+  bool merge = false;   // of an export
+};
+
 struct TrainSection {
   int64_t seq_len = 2048;
   int64_t micro_batch_size = 1;   // sequences per rank per micro-batch
@@ -130,6 +140,7 @@ struct Plan {
   DistributedConfig strategy;
   PipelineSection pipeline;
   ExpertsSection experts;
+  LoraSection lora;
   TrainSection train;
   OptimizerSection optimizer;
   SchedulerSection scheduler;

@@ -24,9 +24,10 @@ bool covers(std::string_view pattern, std::string_view key) {
 
 // The framework's own reason, else one of those that hold for any.
 std::string reason_for(const Framework& framework, std::string_view key) {
-  static constexpr std::array<Reason, 6> kGeneral = {{
+  static constexpr std::array<Reason, 7> kGeneral = {{
       {"validation.", "validation is set up in the framework's own way"},
       {"experts.", "balancing of experts is set up in the framework's own way"},
+      {"lora.", "adapters are set up in the framework's own way"},
       {"data.", "data is described in the framework's own way"},
       {"cluster.", "only predictions use it"},
       {"metrics.", "the framework has its own metrics"},

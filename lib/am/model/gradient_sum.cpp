@@ -40,4 +40,20 @@ bool gradient_sum(const ModuleSpec& module, bool bias, const TpUse& use) {
   return use.sequence_parallel;
 }
 
+bool gradient_sum(AdapterPart part, const TpUse& use) {
+  if (!use.style.has_value()) return use.sequence_parallel;
+  switch (*use.style) {
+    case TpStyle::kColwise:
+    case TpStyle::kColwiseRep:
+      return part == AdapterPart::kA;
+    case TpStyle::kRowwise:
+    case TpStyle::kRowwiseRep:
+      return part == AdapterPart::kB;
+    case TpStyle::kSequenceParallel:
+    case TpStyle::kReplicatedWithGradAllreduce:
+      break;
+  }
+  return true;
+}
+
 }  // namespace am::model

@@ -10,6 +10,7 @@
 
 #include <optional>
 
+#include "am/model/inventory.h"
 #include "am/model/spec.h"
 #include "am/model/tp_plan.h"
 
@@ -31,5 +32,8 @@ int64_t ranks_of_a_head(int64_t tp, int64_t heads);
 
 // Of the module's weight, or of its bias: whether all tp ranks have parts of its gradient.
 bool gradient_sum(const ModuleSpec& module, bool bias, const TpUse& use);
+// Of its adapter's A or B, which are cut where W is cut: A as W's columns, B as W's rows. What is
+// whole beside the other's piece has a part of its gradient on each rank.
+bool gradient_sum(AdapterPart part, const TpUse& use);
 
 }  // namespace am::model

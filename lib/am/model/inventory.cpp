@@ -58,11 +58,22 @@ class Flattening {
       push(module, cat(name, module.leaf), std::move(shape), module.init);
       out_.back().transposed = module.in_out && !module.stacked;
     }
-    if (!module.bias) return;
-    const bool own_leaf = module.leaf != "weight";
-    push(module, own_leaf ? cat(name, module.leaf, "_bias") : name + "bias", std::move(bias),
-         Init::kZeros);
-    out_.back().bias = true;
+    if (module.bias) {
+      const bool own_leaf = module.leaf != "weight";
+      push(module, own_leaf ? cat(name, module.leaf, "_bias") : name + "bias", std::move(bias),
+           Init::kZeros);
+      out_.back().bias = true;
+    }
+    if (module.adapter) add_adapter(module, name);
+  }
+
+  // As PEFT begins: what B adds is nothing at first.
+  void add_adapter(const ModuleSpec& module, const std::string& name) {
+    const int64_t rank = module.adapter->rank;
+    push(module, cat(name, "lora_A.weight"), {rank, module.in}, Init::kFanIn);
+    out_.back().adapter = AdapterPart::kA;
+    push(module, cat(name, "lora_B.weight"), {module.out, rank}, Init::kZeros);
+    out_.back().adapter = AdapterPart::kB;
   }
 
   void push(const ModuleSpec& module, std::string name, Shape shape, Init init) {
@@ -112,9 +123,15 @@ Inventory flatten(DecoderSpec described, const Takes& takes) {
 
 }  // namespace
 
-std::string ParameterSpec::module() const { return name.substr(0, name.rfind('.')); }
+std::string ParameterSpec::module() const {
+  return name.substr(0, name.size() - leaf().size() - 1);
+}
 
-std::string ParameterSpec::leaf() const { return name.substr(name.rfind('.') + 1); }
+std::string ParameterSpec::leaf() const {
+  size_t dot = name.rfind('.');
+  if (adapter != AdapterPart::kNone) dot = name.rfind('.', dot - 1);
+  return name.substr(dot + 1);
+}
 
 std::optional<int64_t> ParameterSpec::expert() const {
   const std::string_view digits = expert_number(name);
@@ -145,12 +162,15 @@ size_t Inventory::weight_of(Role role) const {
   return static_cast<size_t>(found - parameters.begin());
 }
 
-Inventory build_inventory(const ModelConfig& config) {
-  return flatten(describe(config), [](int /*layer*/) { return true; });
+Inventory build_inventory(const ModelConfig& config) { return build_inventory(describe(config)); }
+
+Inventory build_inventory(DecoderSpec spec) {
+  return flatten(std::move(spec), [](int /*layer*/) { return true; });
 }
 
-Inventory sample_inventory(const ModelConfig& config) {
-  DecoderSpec spec = describe(config);
+Inventory sample_inventory(const ModelConfig& config) { return sample_inventory(describe(config)); }
+
+Inventory sample_inventory(DecoderSpec spec) {
   std::vector<bool> seen(spec.kinds.size(), false);
   const std::vector<int> kinds = spec.kind_of_layer;
   return flatten(std::move(spec), [&](int layer) {

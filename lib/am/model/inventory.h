@@ -12,6 +12,9 @@
 
 namespace am::model {
 
+// Of a module with an adapter: its own parameters, A [rank, in], B [out, rank].
+enum class AdapterPart : uint8_t { kNone, kA, kB };
+
 struct ParameterSpec {
   std::string name;  // as in the hub's safetensors: "model.layers.0.self_attn.q_proj.weight"
   Shape shape;       // global
@@ -21,11 +24,12 @@ struct ParameterSpec {
   Init init = Init::kNormal;
   int layer = -1;           // decoder layer, -1 outside of them
   bool transposed = false;  // a linear weight stored [in, out] (GPT-2's Conv1D), not [out, in]
+  AdapterPart adapter = AdapterPart::kNone;
 
-  std::string module() const;  // name without the last component
+  std::string module() const;  // that it belongs to: its name without the leaf
   // Of a routed expert's own matrix: which expert. Nothing for a tensor that has all of them.
   std::optional<int64_t> expert() const;
-  std::string leaf() const;  // "weight" or "bias"
+  std::string leaf() const;  // "weight", "bias", "lora_A.weight"
 };
 
 struct Inventory {
@@ -43,8 +47,10 @@ struct Inventory {
 };
 
 Inventory build_inventory(const ModelConfig& config);
+Inventory build_inventory(DecoderSpec spec);
 // The same with the first layer of each kind alone (DecoderSpec::kinds).
 Inventory sample_inventory(const ModelConfig& config);
+Inventory sample_inventory(DecoderSpec spec);
 
 // A name with its layer's number, and its expert's, replaced by `*`: "model.layers.*.mlp.up_proj",
 // "model.layers.*.mlp.experts.*.up_proj". `layer` is -1 for what is outside of the layers, whose

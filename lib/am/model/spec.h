@@ -20,7 +20,8 @@
 
 namespace am::model {
 
-enum class Init { kNormal, kOnes, kZeros };
+// kFanIn: uniform within +-1 / sqrt(columns), as torch.nn.Linear begins.
+enum class Init { kNormal, kOnes, kZeros, kFanIn };
 
 // What the owning module is: it decides which parallel styles fit.
 enum class ModuleKind {
@@ -102,6 +103,14 @@ struct Slice {
   bool operator==(const Slice&) const = default;
 };
 
+// Of a low-rank adapter beside a matrix: y = W x + scale * B (A x) (lora.h).
+struct AdapterSpec {
+  int64_t rank = 0;
+  double scale = 1.0;
+
+  bool operator==(const AdapterSpec&) const = default;
+};
+
 struct ModuleSpec {
   Role role = Role::kEmbedding;
   std::string name;  // relative to the layer; a routed expert's: "mlp.experts.*.gate_proj"
@@ -122,6 +131,7 @@ struct ModuleSpec {
   Init init = Init::kNormal;
   // The parameter's own name; its bias is "bias", or this with "_bias" where it is not "weight".
   std::string_view leaf = "weight";
+  std::optional<AdapterSpec> adapter = {};
 
   // Elements of the weight and the bias, of all copies.
   int64_t weight_numel() const;

@@ -74,8 +74,19 @@ void match_rules(const TpPlan& plan, std::vector<TpModule>& modules, const Span&
   }
 }
 
+// As W is: A's columns are its columns, B's rows its rows.
+std::optional<int> adapter_shard_dim(const TpModule& module, AdapterPart part) {
+  const TpStyle style = *module.style;
+  const bool rows = style == TpStyle::kColwise || style == TpStyle::kPackedColwise ||
+                    style == TpStyle::kColwiseRep;
+  const bool columns = style == TpStyle::kRowwise || style == TpStyle::kRowwiseRep;
+  if (part == AdapterPart::kA) return columns ? std::optional(1) : std::nullopt;
+  return rows ? std::optional(0) : std::nullopt;
+}
+
 std::optional<int> shard_dim(const TpModule& module, const ParameterSpec& parameter) {
   if (!module.style.has_value()) return std::nullopt;
+  if (parameter.adapter != AdapterPart::kNone) return adapter_shard_dim(module, parameter.adapter);
   switch (*module.style) {
     case TpStyle::kColwise:
     case TpStyle::kPackedColwise:
@@ -125,8 +136,11 @@ TpParameter cut_of(const TpModule& module, const TpModules& modules, const TpUse
   // What has a value for each head is cut as the heads are.
   const bool of_heads = module.kind() == ModuleKind::kHeadVector || use.spans_heads;
   if (of_heads && use.heads_are_cut) out.shard_dim = 0;
-  out.grad_sum_over_tp = gradient_sum(*module.spec, parameter.bias, use);
-  const bool cuts_heads = module.has_cut_output() || (of_heads && use.heads_are_cut);
+  out.grad_sum_over_tp = parameter.adapter == AdapterPart::kNone
+                             ? gradient_sum(*module.spec, parameter.bias, use)
+                             : gradient_sum(parameter.adapter, use);
+  const bool gives_heads = module.has_cut_output() && parameter.adapter != AdapterPart::kA;
+  const bool cuts_heads = gives_heads || (of_heads && use.heads_are_cut);
   if (cuts_heads && module.layer >= 0) out.slices = slices_of(module, modules.attention_of(module));
   return out;
 }

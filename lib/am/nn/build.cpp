@@ -110,6 +110,10 @@ Linear build_linear(const model::ModuleSpec& module, const std::string& prefix,
     if (module.bias) linear.bias = parameter(linear.name + "_bias", parameters);
   }
   linear.in_out = module.in_out;
+  if (module.adapter) {
+    linear.adapter = {parameter(linear.name + ".lora_A.weight", parameters),
+                      parameter(linear.name + ".lora_B.weight", parameters), module.adapter->scale};
+  }
   for (const model::Slice& slice : module.slices) linear.slices.push_back(slice.length);
   return linear;
 }

@@ -21,7 +21,9 @@ at::Tensor split_heads(const at::Tensor& x, int64_t head_dim) {
 }
 
 bool trains(const Linear& linear) {
-  return linear.weight->value.requires_grad() ||
+  const bool adapts = linear.adapter && (linear.adapter->a->value.requires_grad() ||
+                                         linear.adapter->b->value.requires_grad());
+  return adapts || linear.weight->value.requires_grad() ||
          (linear.bias && linear.bias->value.requires_grad());
 }
 
@@ -41,6 +43,13 @@ bool trains(const DecoderLayer& layer) {
          std::any_of(norms.begin(), norms.end(), trained);
 }
 
+// Of what comes before attention.
+bool projections_train(const DecoderLayer& layer) {
+  const auto& inputs = layer.self_attn.inputs.linears;
+  return trains(layer.input_norm) ||
+         std::any_of(inputs.begin(), inputs.end(), [](const Linear& each) { return trains(each); });
+}
+
 at::Tensor taken_last(Tensors& tensors) {
   at::Tensor last = std::move(tensors.back());
   tensors.pop_back();
@@ -58,7 +67,7 @@ class LayerPass {
     const Segment run = [pass = *this](const Tensors& in, Products& products) {
       return pass.feed_forward(pass.attended(in[0]), products);
     };
-    return ended(part(whole_, run, {x_BTD}));
+    return ended(part(whole_, run, {x_BTD}, trains(layer_)));
   }
 
  private:
@@ -70,9 +79,11 @@ class LayerPass {
   Tensors part(bool again, const Segment& run, const Tensors& in, Products& outer) const {
     return again ? checkpoint(run, in, trains(layer_)) : run(in, outer);
   }
-  Tensors part(bool again, const Segment& run, const Tensors& in) const {
+  // One whose own parameters train, or do not: after frozen layers it may need no gradient, and
+  // then it keeps nothing.
+  Tensors part(bool again, const Segment& run, const Tensors& in, bool trained) const {
     Products none;
-    return part(again, run, in, none);
+    return again ? checkpoint(run, in, trained) : run(in, none);
   }
 
   // The residual stream and what comes of it.
@@ -91,7 +102,7 @@ class LayerPass {
       out.push_back(in[0]);
       return out;
     };
-    Tensors out = part(repeats(Saved::kInputNorm), run, {x_BTD});
+    Tensors out = part(repeats(Saved::kInputNorm), run, {x_BTD}, projections_train(layer_));
     Stream stream;
     stream.x_BTD = taken_last(out);
     if (layer_.residual == model::Residual::kParallelOneNorm) stream.normed_BTD = taken_last(out);
@@ -132,7 +143,8 @@ class LayerPass {
     };
     // A norm after a projection saves what that gave.
     const bool again = layer_.post_attention_norm.weight && repeats(Saved::kOtherNorms);
-    stream.attended_BTD = part(again, run, {stream.x_BTD, mixed_BTX})[0];
+    const bool trained = trains(layer_.self_attn.o_proj) || trains(layer_.post_attention_norm);
+    stream.attended_BTD = part(again, run, {stream.x_BTD, mixed_BTX}, trained)[0];
     return stream;
   }
 
@@ -242,16 +254,26 @@ at::Tensor FeedForward::product(const at::Tensor& x_BTD, bool keeps_gate, bool l
   std::vector<Again> again = {Again::kMultiplied};
   if (gated) again.insert(again.begin(), keeps_gate ? Again::kKept : Again::kMultiplied);
   const Tensors wide = inputs.finish(inputs.products(x_BTD, again, products));
-  if (!products.in_segment() && !down_proj.input) {
+  if (!products.in_segment() && !down_proj.input && !down_proj.adapter) {
     const std::optional<at::Tensor> added = down_proj.added();
     const at::Tensor& weight = down_proj.weight->value;
     return gated ? fused::gated_linear(wide[0], wide[1], weight, added, activation)
                  : fused::activated_linear(wide[0], weight, added, activation, down_proj.in_out);
   }
-  const at::Tensor active_BTF =
-      apply_transform(down_proj.input, gated ? fused::gated(wide[0], wide[1], activation)
-                                             : fused::activated(wide[0], activation));
-  return products.multiply(down_proj, active_BTF, leaves ? Again::kReturned : Again::kMultiplied);
+  const auto down = [this](const Tensors& in, Again kept, Products& made) {
+    const at::Tensor active_BTF =
+        apply_transform(down_proj.input, gated ? fused::gated(in[0], in[1], activation)
+                                               : fused::activated(in[0], activation));
+    return made.multiply(down_proj, active_BTF, kept);
+  };
+  if (!products.in_segment() && down_proj.adapter) {
+    // A's gradient reads the activation, which is computed again and not kept.
+    const Segment run = [down](const Tensors& in, Products& made) -> Tensors {
+      return {down(in, Again::kReturned, made)};
+    };
+    return checkpoint(run, wide, trains(down_proj))[0];
+  }
+  return down(wide, leaves ? Again::kReturned : Again::kMultiplied, products);
 }
 
 std::vector<Linear*> DecoderLayer::linears() {

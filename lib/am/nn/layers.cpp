@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "am/nn/fused/adapted_linear.h"
 #include "am/nn/fused/linear.h"
 #include "am/nn/fused/rms_norm.h"
 #include "am/nn/fused/shared_rms_norm.h"
@@ -20,14 +21,19 @@ std::optional<at::Tensor> Linear::added() const {
 }
 
 at::Tensor Linear::product(const at::Tensor& x) const {
-  return fused::linear(x, weight->value, added(), in_out);
+  return adapter ? products(x).front() : fused::linear(x, weight->value, added(), in_out);
 }
 
 std::vector<at::Tensor> Linear::products(const at::Tensor& x,
                                          const std::vector<at::Tensor>& known) const {
-  if (outputs() == 1 && known.empty()) return {product(x)};
+  if (outputs() == 1 && known.empty() && !adapter) return {product(x)};
   fused::Slices outputs_of = {.lengths = slices, .in_out = in_out, .known = known};
   if (outputs() == 1) outputs_of.lengths = {weight->value.size(in_out ? 1 : 0)};
+  if (adapter) {
+    return fused::adapted_linear(x, weight->value, added(),
+                                 {adapter->a->value, adapter->b->value, adapter->scale},
+                                 outputs_of);
+  }
   return fused::sliced_linear(x, weight->value, added(), outputs_of);
 }
 

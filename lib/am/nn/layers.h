@@ -31,6 +31,13 @@ using TransformPtr = std::shared_ptr<const Transform>;
 
 at::Tensor apply_transform(const TransformPtr& transform, const at::Tensor& x);
 
+// What is trained beside a frozen weight: scale * B (A x).
+struct Adapter {
+  ParameterPtr a;  // [rank, in]
+  ParameterPtr b;  // [out, rank]
+  double scale = 1.0;
+};
+
 struct Linear {
   std::string name;     // module: "model.layers.0.mlp.up_proj"
   ParameterPtr weight;  // [out, in], or [in, out]
@@ -41,6 +48,7 @@ struct Linear {
   TransformPtr input;
   TransformPtr output;  // before the bias when bias_after_output
   bool bias_after_output = false;
+  std::optional<Adapter> adapter = {};  // its part is in the product, before the output transform
 
   // x_..I -> ..O, its input transform included. For a Linear of one output.
   at::Tensor operator()(const at::Tensor& x) const {

@@ -74,15 +74,16 @@ WideWidths wide_widths(const LocalLayer& layer) {
 }
 
 // The same where the weight has another dtype than the input, as in a head's norm under autocast:
-// ATen's operators keep their input in float32, its root mean square, and the normalised values.
-double composite_norm_bytes(double rows, double width, double compute_bytes) {
-  return rows * (width * (4.0 + compute_bytes) + 4.0);
+// ATen's operators keep their input in float32, its root mean square, and for the weight's gradient
+// the normalised values.
+double composite_norm_bytes(double rows, double width, double normalised_bytes) {
+  return rows * (width * (4.0 + normalised_bytes) + 4.0);
 }
 
 }  // namespace
 
 LayerActivations::LayerActivations(const ActivationContext& context, const Layout& layout,
-                                   int64_t rank, const model::Unit& layer)
+                                   int64_t rank, const model::Unit& layer, bool first_trained)
     : context_(context),
       layer_(layout, rank, layer),
       mode_(context.checkpointing_of(layer.layer)),
@@ -91,6 +92,7 @@ LayerActivations::LayerActivations(const ActivationContext& context, const Layou
   measure_attention();
   measure_feed_forward();
   measure_casts();
+  if (first_trained) begin_gradients();
 }
 
 void LayerActivations::measure_attention() {
@@ -104,12 +106,15 @@ void LayerActivations::measure_attention() {
     at(Saved::kInputNorm) = bytes_of_norm(Role::kInputNorm, rows, hidden_, context_.compute_bytes);
   }
   // Gathered over the sequence where it was cut: a linear layer saves what it multiplies.
-  at(Saved::kAttentionInput) = bytes_of_inputs(true);
+  at(Saved::kAttentionInput) =
+      bytes_of_inputs(true) + adapted_bytes({Role::kQuery, Role::kKey, Role::kValue, Role::kQkv,
+                                             Role::kQueryDown, Role::kKeyValueDown});
   // Flash attention saves its inputs, its output, and a logarithm per token and head instead of the
   // scores (Dao et al., 2022).
   at(Saved::kHeads) = N * (w.query + w.key + w.value) * p + latent_bytes(Role::kQueryDownNorm) +
-                      latent_bytes(Role::kKeyValueDownNorm);
-  at(Saved::kAttentionOutput) = N * w.out * p;
+                      latent_bytes(Role::kKeyValueDownNorm) +
+                      adapted_bytes({Role::kQueryUp, Role::kKeyValueUp});
+  at(Saved::kAttentionOutput) = N * w.out * p + adapted_bytes({Role::kAttentionOut});
   at(Saved::kAttentionStatistics) = N * w.query / head_width * 4.0;
   if (!layer_.has(Role::kQueryNorm)) return;
   const double normed = attention.norms_span_heads ? 2.0 * N : N * (w.query + w.key) / head_width;
@@ -141,6 +146,7 @@ void LayerActivations::measure_feed_forward() {
       shares ? N * hidden_ * p *
                    (kept_inputs(before + layer_.trained_readers(false)) - kept_inputs(before))
              : bytes_of_inputs(false);
+  at(Saved::kFeedForwardInput) += adapted_bytes({Role::kGate, Role::kUp, Role::kGateUp});
   if (!shares || context_.casts()) {
     at(Saved::kFeedForwardNormOutput) = hidden_bytes(context_, hidden_);
   }
@@ -151,9 +157,17 @@ void LayerActivations::measure_feed_forward() {
 
 void LayerActivations::measure_experts() {
   const ExpertBytes experts = expert_bytes(context_, layer_, hidden_);
-  at(Saved::kFeedForwardInput) = experts.input;
+  at(Saved::kFeedForwardInput) =
+      experts.input + adapted_bytes({Role::kSharedGate, Role::kSharedUp, Role::kSharedWeigher});
   at(Saved::kRouting) = experts.routing;
   at(Saved::kRoutedTokens) = experts.routed;
+  // The down projection of shared experts reads a value of its own beside an adapter, and its
+  // output is weighed afterwards.
+  if (layer_[Role::kSharedDown].rank == 0.0) return;
+  const double weighed = layer_.has(Role::kSharedWeigher) ? hidden_ : 0.0;
+  at(Saved::kUp) +=
+      context_.tokens * (layer_[Role::kSharedDown].in + weighed) * context_.product_bytes +
+      adapted_bytes({Role::kSharedDown});
 }
 
 void LayerActivations::measure_casts() {
@@ -162,10 +176,44 @@ void LayerActivations::measure_casts() {
       layer_.numel({Role::kGate, Role::kUp, Role::kGateUp, Role::kDown, Role::kExpertGate,
                     Role::kExpertUp, Role::kExpertGateUp, Role::kExpertDown, Role::kSharedGate,
                     Role::kSharedUp, Role::kSharedDown, Role::kSharedWeigher});
+  // What is computed again beside an adapter is narrowed again (nn/decoder_layer.cpp).
+  const double again = layer_[Role::kDown].rank > 0.0 ? layer_.numel({Role::kDown}) : 0.0;
   const double wide = layer_.numel({Role::kRouter});  // in float32 (nn/experts/router.h)
   at(Saved::kCastAttentionOut) = cast_weights_bytes(context_, out);
-  at(Saved::kCastFeedForward) = cast_weights_bytes(context_, feed_forward);
+  at(Saved::kCastFeedForward) = cast_weights_bytes(context_, feed_forward - again);
   at(Saved::kCastOthers) = cast_weights_bytes(context_, layer_.numel() - out - feed_forward - wide);
+}
+
+// What adapters keep of their input between A and B.
+double LayerActivations::adapted_bytes(std::initializer_list<Role> roles) const {
+  return context_.tokens * layer_.adapter_ranks(roles) * context_.product_bytes;
+}
+
+// Where nothing before the layer trains, what comes before its first gradient keeps nothing.
+void LayerActivations::begin_gradients() {
+  const auto nothing = [this](SavedSet saved) {
+    for (size_t i = 0; i < kSavedKinds; ++i) {
+      if (saved.has(static_cast<Saved>(i))) bytes_[i] = 0.0;
+    }
+  };
+  if (!layer_[Role::kInputNorm].trains) nothing({Saved::kInputNorm});
+  if (layer_.trains_in_attention()) return;
+  nothing({Saved::kHeads, Saved::kHeadNorms, Saved::kHeadNormInputs, Saved::kAttentionStatistics,
+           Saved::kCastOthers});
+  // The first segment of a layer that is several.
+  if (mode_ != ActivationCheckpointing::kFull && !layer_.spec().parallel()) {
+    nothing({Saved::kLayerInput});
+  }
+  if (layer_[Role::kAttentionOut].reads_input() || layer_[Role::kPostAttentionNorm].trains) return;
+  nothing({Saved::kAttentionOutput, Saved::kCastAttentionOut});
+  if (!layer_[Role::kPreFeedForwardNorm].trains) {
+    const double after =
+        layer_.has(Role::kPostFeedForwardNorm)
+            ? bytes_of_norm(Role::kPostFeedForwardNorm, context_.tokens / context_.sequence_parts,
+                            hidden_, context_.product_bytes)
+            : 0.0;
+    at(Saved::kOtherNorms) = std::min(at(Saved::kOtherNorms), after);
+  }
 }
 
 double LayerActivations::bytes_of_norm(Role role, double rows, double width,
@@ -179,7 +227,8 @@ double LayerActivations::bytes_of_product_norm(Role role, double rows, double wi
   const double p = context_.product_bytes;
   const bool composite =
       context_.casts() && layer_.spec().find(role)->norm == model::NormKind::kRms;
-  return composite ? composite_norm_bytes(rows, width, p) : bytes_of_norm(role, rows, width, p);
+  return composite ? composite_norm_bytes(rows, width, layer_[role].trains ? p : 0.0)
+                   : bytes_of_norm(role, rows, width, p);
 }
 
 // A narrow vector of latent attention: what its norm keeps, and the norm's output, which is

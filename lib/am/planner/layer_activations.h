@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 
 #include "am/planner/activations.h"
 #include "am/planner/local_layer.h"
@@ -19,9 +20,10 @@ namespace am::planner {
 
 class LayerActivations {
  public:
-  // Of one decoder layer, given as its unit, on this rank.
+  // Of one decoder layer, given as its unit, on this rank. `first_trained`: nothing before it
+  // trains, so that its input has no gradient.
   LayerActivations(const ActivationContext& context, const Layout& layout, int64_t rank,
-                   const model::Unit& layer);
+                   const model::Unit& layer, bool first_trained = false);
 
   // Bytes of one thing, whether or not a mode keeps it.
   double bytes(Saved saved) const { return bytes_[static_cast<size_t>(saved)]; }
@@ -47,6 +49,8 @@ class LayerActivations {
   double attention_backward() const;
   BackwardBytes feed_forward_backward() const;
   double kept_inputs(double trained) const;
+  double adapted_bytes(std::initializer_list<model::Role> roles) const;
+  void begin_gradients();
 
   const ActivationContext& context_;
   LocalLayer layer_;

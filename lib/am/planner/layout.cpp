@@ -6,6 +6,7 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/model/gradient_sum.h"
+#include "am/planner/adapters.h"
 #include "am/planner/parameter_choice.h"
 #include "am/planner/stages.h"
 
@@ -82,8 +83,9 @@ void place_parameters(const config::Plan& plan, const model::ModelConfig& config
       place_expert(spec, config, sizes.ep, parameter);
     }
     parameter.fsdp = fsdp && layout.mesh.group_size(parameter.shard_group) > 1;
-    // What balances the experts is set, not trained.
-    parameter.trainable = spec.role != model::Role::kRouterCorrection;
+    // What balances the experts is set, not trained. Adapters are trained alone.
+    parameter.trainable = plan.lora.rank > 0 ? spec.adapter != model::AdapterPart::kNone
+                                             : spec.role != model::Role::kRouterCorrection;
     parameter.unit = unit_of[i];
     parameter.stage = stage_of(spec, stage_of_layer, static_cast<int>(stages) - 1);
     layout.parameters.push_back(std::move(parameter));
@@ -247,10 +249,12 @@ std::vector<int> Layout::ignored() const {
 
 namespace {
 
+using MakeInventory = model::Inventory (*)(model::DecoderSpec);
+
 std::optional<Layout> place(const config::Plan& plan, const model::ModelConfig& config,
-                            const mesh::MeshSizes& sizes, model::Inventory inventory,
-                            Diagnostics& found) {
+                            const mesh::MeshSizes& sizes, MakeInventory make, Diagnostics& found) {
   const int before = found.errors();
+  model::Inventory inventory = make(planned_spec(plan, config, found));
   auto tp_plan = select_tp_plan(plan, config, found);
   if (!tp_plan.has_value()) return std::nullopt;
   Layout layout{.mesh = mesh::MeshLayout(sizes),
@@ -278,7 +282,7 @@ std::optional<Layout> build_layout(const config::Plan& plan, const model::ModelC
                                    const mesh::MeshSizes& sizes, Diagnostics& found) {
   // More stages than any schedule can have: the rules say so ("pp.schedule").
   if (sizes.pp > pipeline::kLargestSchedule / plan.pipeline.virtual_stages) return std::nullopt;
-  auto layout = place(plan, config, sizes, model::build_inventory(config), found);
+  auto layout = place(plan, config, sizes, model::build_inventory, found);
   if (!layout.has_value()) return std::nullopt;
   layout->in_flight = micro_batches_in_flight(pipeline_shape(plan.pipeline, sizes.pp));
   return layout;
@@ -287,7 +291,7 @@ std::optional<Layout> build_layout(const config::Plan& plan, const model::ModelC
 std::optional<Layout> build_sample_layout(const config::Plan& plan,
                                           const model::ModelConfig& config,
                                           const mesh::MeshSizes& sizes, Diagnostics& found) {
-  return place(plan, config, sizes, model::sample_inventory(config), found);
+  return place(plan, config, sizes, model::sample_inventory, found);
 }
 
 }  // namespace am::planner

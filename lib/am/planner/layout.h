@@ -60,7 +60,8 @@ struct ParameterLayout {
   bool grad_sum_over_tp = false;    // replicated over tp, its gradient a part; only when tp > 1
   bool ep_cut = false;              // all experts in one tensor: cut over ep on dim 0
   std::optional<int64_t> ep_owner;  // one expert's own: the index along ep that holds it
-  bool trainable = true;            // but buffers, and what model.freeze_params names
+  bool trainable = true;            // but buffers, what model.freeze_params names,
+                                    // and all but adapters where there are any
   bool decays = true;               // optimizer.no_decay says otherwise
   bool orthogonalized = false;      // by Muon: a matrix of a decoder layer
   bool ignored = false;             // in no FSDP unit: whole on each data-parallel rank

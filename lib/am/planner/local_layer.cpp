@@ -47,6 +47,11 @@ LocalLayer::LocalLayer(const Layout& layout, int64_t rank, const model::Unit& un
     LocalModule& module = modules_[static_cast<size_t>(parameter.role)];
     const Shape shape = placed.tp_shape(layout.mesh, rank);
     if (shape.size() >= 2) module.numel += as_double(am::numel(shape));
+    if (parameter.adapter != model::AdapterPart::kNone) {
+      module.rank = as_double(module.spec->adapter->rank);
+      module.adapts = module.adapts || placed.trainable;
+      continue;
+    }
     // Experts are alike.
     if (parameter.bias || module.spec != nullptr) continue;
     module.spec = spec_.find(parameter.role);
@@ -73,13 +78,30 @@ double LocalLayer::numel() const {
   return sum;
 }
 
+double LocalLayer::adapter_ranks(std::initializer_list<Role> roles) const {
+  double sum = 0.0;
+  for (const Role role : roles) {
+    if ((*this)[role].adapts) sum += (*this)[role].rank;
+  }
+  return sum;
+}
+
+bool LocalLayer::trains_in_attention() const {
+  using enum Role;
+  const auto roles = {kInputNorm,        kQuery,         kKey,     kValue,        kQkv,
+                      kQueryDown,        kQueryDownNorm, kQueryUp, kKeyValueDown, kKeyValueUp,
+                      kKeyValueDownNorm, kQueryNorm,     kKeyNorm};
+  return std::any_of(roles.begin(), roles.end(),
+                     [&](Role role) { return (*this)[role].trains || (*this)[role].adapts; });
+}
+
 double LocalLayer::trained_readers(bool attention, bool gathering) const {
   return as_double(std::count_if(modules_.begin(), modules_.end(), [&](const LocalModule& each) {
     if (each.spec == nullptr || each.spec->in == 0 || each.spec->from != Space::kHidden)
       return false;
     const Space to = each.spec->to;
     const bool to_attention = to == Space::kHeads || to == Space::kKeyHeads || to == Space::kLatent;
-    return each.trains && to_attention == attention && each.gathers == gathering;
+    return each.reads_input() && to_attention == attention && each.gathers == gathering;
   }));
 }
 

@@ -19,6 +19,11 @@ struct LocalModule {
   bool gathers = false;  // its input is whole on each tp rank, whatever goes on between modules
   double numel = 0.0;    // elements of its matrices on this rank, of all experts that it holds
   bool trains = false;   // its weight
+  double rank = 0.0;     // of its adapter; 0: none
+  bool adapts = false;   // the adapter trains
+
+  // Whether its input is kept until backward, for a gradient.
+  bool reads_input() const { return trains || adapts; }
 };
 
 class LocalLayer {
@@ -35,12 +40,17 @@ class LocalLayer {
   // Sums over modules.
   double numel(std::initializer_list<model::Role> roles) const;
   double numel() const;
-  // How many matrices of attention, or of the feed-forward, read the hidden state and train: those
-  // that gather it, or those that read it as it goes on between modules.
+  // How many matrices of attention, or of the feed-forward, read the hidden state and train, or
+  // have an adapter that does: those that gather it, or those that read it as it goes on between
+  // modules.
   double trained_readers(bool attention, bool gathering) const;
   double trained_readers(bool attention) const {
     return trained_readers(attention, true) + trained_readers(attention, false);
   }
+  // Elements of a token between A and B, of the adapters of these modules.
+  double adapter_ranks(std::initializer_list<model::Role> roles) const;
+  // Whether something of attention trains, norms included.
+  bool trains_in_attention() const;
 
  private:
   const model::LayerSpec& spec_;

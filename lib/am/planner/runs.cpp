@@ -139,6 +139,8 @@ std::vector<Limit> limits_of_plan(const config::Plan& plan, const mesh::MeshSize
   limits.add(sizes.cp > 1, "mesh.cp_size", "context parallelism", "use cp_size = 1");
   limits.add(sizes.ep > 1, "mesh.ep_size", "expert parallelism", "use ep_size = 1");
   std::visit([&](const auto& config) { add_limits(config, limits); }, plan.strategy);
+  limits.add(plan.lora.rank > 0 && plan.lora.dropout > 0.0, "lora.dropout", "dropout of adapters",
+             "dropout = 0.0 runs");
   limits.add(plan.metrics.trace, "metrics.trace", "tracing", "set it to false");
   limits.add(plan.checkpoint.async, "checkpoint.async", "asynchronous checkpointing",
              "set it to false");

@@ -192,11 +192,11 @@ class Measure {
     }
     bool trains = false;  // what came before, on any stage
     for (const size_t i : order) {
-      trains = trains || has_trainable(layout_.units[i]);
+      const bool first_trained = !std::exchange(trains, trains || has_trainable(layout_.units[i]));
       if (!is_here(layout_.units[i])) continue;
       UnitBytes unit = measure(layout_.units[i], reshard[i]);
       unit.backward_runs = trains;
-      add_activations(layout_.units[i], unit);
+      add_activations(layout_.units[i], first_trained, unit);
       unit.activations *= static_cast<double>(in_flight(layout_.units[i]));
       out_.units.push_back(std::move(unit));
     }
@@ -220,6 +220,16 @@ class Measure {
 
   bool head_trains() const {
     return layout_.parameters[layout_.inventory.weight_of(model::Role::kHead)].trainable;
+  }
+
+  // Of the head's adapter, where that trains; 0: there is none.
+  double head_adapter_rank() const {
+    for (size_t i = 0; i < layout_.parameters.size(); ++i) {
+      const model::ParameterSpec& spec = layout_.inventory.parameters[i];
+      const bool a = spec.adapter == model::AdapterPart::kA && spec.role == model::Role::kHead;
+      if (a && layout_.parameters[i].trainable) return static_cast<double>(spec.shape.front());
+    }
+    return 0.0;
   }
 
   bool has_trainable(const model::Unit& unit) const {
@@ -272,9 +282,9 @@ class Measure {
     return most;
   }
 
-  void add_activations(const model::Unit& unit, UnitBytes& bytes) const {
+  void add_activations(const model::Unit& unit, bool first_trained, UnitBytes& bytes) const {
     if (unit.layer >= 0) {
-      const LayerActivations layer(context_, layout_, rank_, unit);
+      const LayerActivations layer(context_, layout_, rank_, unit, first_trained);
       bytes.activations = layer.kept();
       bytes.recomputed = layer.recomputed();
       bytes.backward = layer.backward();
@@ -282,7 +292,10 @@ class Measure {
       bytes.activations = embedding_activations(context_);
       bytes.looked_up = true;
     } else if (unit.kind == model::UnitKind::kRoot) {
-      bytes.activations = final_norm_activations(context_, config_, out_.head_trains);
+      const double rank = head_adapter_rank();
+      bytes.activations =
+          final_norm_activations(context_, config_, out_.head_trains || rank > 0.0) +
+          context_.tokens * rank * context_.product_bytes;
     }
   }
 

@@ -29,6 +29,8 @@ constexpr std::array kRules = {
     Rule{"pipeline", Part::kNone},
     Rule{"context", Part::kNone},
     Rule{"experts", Part::kNoted},
+    Rule{"lora.weights", Part::kNoted},
+    Rule{"lora.merge", Part::kNone},
     Rule{"train", Part::kNoted},
     Rule{"train.seq_len", Part::kBreaks},
     Rule{"train.global_batch_size", Part::kBreaks},

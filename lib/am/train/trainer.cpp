@@ -15,6 +15,7 @@
 #include "am/observe/tensorboard_sink.h"
 #include "am/optim/from_plan.h"
 #include "am/optim/schedule.h"
+#include "am/planner/adapters.h"
 #include "am/run_folder/checkpoint_folder.h"
 #include "am/run_folder/shard_table.h"
 #include "am/run_folder/step_folders.h"
@@ -114,6 +115,8 @@ void Trainer::choose_beginning(const model::ModelConfig& config) {
 
 void Trainer::load_or_resume() {
   for (const std::string& note : beginning_.notes) log(cat("note        ", note));
+  const std::string adapters = planner::adapters_text(layout_.inventory);
+  if (!adapters.empty()) log(cat("adapters    ", adapters));
   if (!beginning_.resumes()) {
     log(cat("weights     ", checkpoint::load_or_initialize(*model_, plan_)));
     return;
@@ -275,7 +278,9 @@ TrainResult Trainer::run(const launch::StopSignal& stop) {
       guard_->allows_writing("the export")) {
     result.exported = run_.root() / "export" / run_folder::checkpoint_name(result.steps);
     if (mesh_.rank() == 0) fs::remove_all(result.exported);
-    checkpoint::export_hf(result.exported, *model_, std::nullopt);
+    checkpoint::export_hf(
+        result.exported, *model_, std::nullopt, checkpoint::kExportFileBytes, {},
+        plan_.lora.merge ? checkpoint::AdapterExport::kMerged : checkpoint::AdapterExport::kApart);
     log(cat("exported    ", result.exported.string()));
   }
   end(result);

@@ -6,6 +6,7 @@
 
 #include "am/nn/autocast.h"
 #include "am/nn/experts/weighed_down.h"
+#include "am/nn/fused/gated.h"
 
 namespace am::nn {
 
@@ -17,6 +18,11 @@ at::Tensor passed(const Expert& expert, const at::Tensor& rows_RD, const at::Ten
   const at::Tensor gate_RF =
       products.multiply(expert.gate_proj, rows_RD, keeps_gate ? Again::kKept : Again::kMultiplied);
   const at::Tensor up_RF = expert.up_proj.product(rows_RD);
+  if (expert.down_proj.adapter) {
+    const at::Tensor y_RD = products.multiply(
+        expert.down_proj, fused::gated(gate_RF, up_RF, activation), Again::kMultiplied);
+    return weight_R.defined() ? y_RD * weight_R.unsqueeze(1) : y_RD;
+  }
   return weighed_down(gate_RF, up_RF, weight_R, expert.down_proj.weight->value, activation, unread);
 }
 

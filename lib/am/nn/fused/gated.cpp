@@ -178,6 +178,9 @@ const Operators& operators_of(const AutogradContext& context) {
   return operators_of(static_cast<model::Activation>(context.saved_data.at("activation").toInt()));
 }
 
+// Its last input is a bias.
+bool is_biased(const AutogradContext& context) { return context.saved_data.at("biased").toBool(); }
+
 struct Gated : torch::autograd::Function<Gated> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& gate, const at::Tensor& up,
                             model::Activation activation) {
@@ -210,7 +213,7 @@ struct GatedLinear : torch::autograd::Function<GatedLinear> {
     const Operators& act = operators_of(*context);
     const LinearNeeds needs = {context->needs_input_grad(0) || context->needs_input_grad(1),
                                context->needs_input_grad(2),
-                               context->saved_data["biased"].toBool()};
+                               is_biased(*context) && context->needs_input_grad(3)};
     // The product's input is gone before the next gradients are there.
     LinearGradients of = fused::linear_gradients(
         gradients[0], needs.weight ? forward_of(saved[0], saved[1], act) : at::Tensor(), saved[2],
@@ -236,7 +239,7 @@ struct ActivatedLinear : torch::autograd::Function<ActivatedLinear> {
     const variable_list saved = context->get_saved_variables();
     const Operators& act = operators_of(*context);
     const LinearNeeds needs = {context->needs_input_grad(0), context->needs_input_grad(1),
-                               context->saved_data["biased"].toBool()};
+                               is_biased(*context) && context->needs_input_grad(2)};
     LinearGradients of =
         fused::linear_gradients(gradients[0], needs.weight ? act.aten(saved[0]) : at::Tensor(),
                                 saved[1], needs, context->saved_data["in_out"].toBool());

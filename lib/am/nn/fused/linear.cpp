@@ -13,8 +13,6 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-at::Tensor rows_of(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
-
 std::vector<int64_t> with_last(at::IntArrayRef shape, int64_t last) {
   std::vector<int64_t> changed = shape.vec();
   changed.back() = last;
@@ -23,6 +21,13 @@ std::vector<int64_t> with_last(at::IntArrayRef shape, int64_t last) {
 
 // The weight as [O, I], whichever way it is stored.
 at::Tensor out_in(const at::Tensor& weight, bool in_out) { return in_out ? weight.t() : weight; }
+
+// Of x, the weight, and a bias that is the third input where there is one.
+LinearNeeds needs_of(AutogradContext& context) {
+  const bool biased = context.saved_data["biased"].toBool();
+  return {context.needs_input_grad(0), context.needs_input_grad(1),
+          biased && context.needs_input_grad(2)};
+}
 
 struct Product : torch::autograd::Function<Product> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
@@ -39,10 +44,9 @@ struct Product : torch::autograd::Function<Product> {
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
-    const LinearNeeds needs = {context->needs_input_grad(0), context->needs_input_grad(1),
-                               context->saved_data["biased"].toBool()};
-    const LinearGradients of = linear_gradients(gradients[0], saved[0], saved[1], needs,
-                                                context->saved_data["in_out"].toBool());
+    const LinearGradients of =
+        linear_gradients(gradients[0], saved[0], saved[1], needs_of(*context),
+                         context->saved_data["in_out"].toBool());
     return {of.of_x, of.of_weight, of.of_bias, at::Tensor()};
   }
 };
@@ -51,16 +55,6 @@ bool is_ours(const at::Tensor& x, const at::Tensor& weight) {
   return (x.device().is_cpu() || x.is_meta()) && x.scalar_type() == at::kFloat &&
          weight.scalar_type() == at::kFloat && x.dim() > 1 && x.numel() > 0 && weight.numel() > 0 &&
          multiplies_with_onednn() && !current_autocast(c10::DeviceType::CPU).dtype;
-}
-
-// Each slice of a matrix [O, I], or [I, O], or of a bias, with the number that it has.
-template <typename Visit>
-void for_slices(const std::vector<int64_t>& lengths, const Visit& visit) {
-  int64_t first = 0;
-  for (size_t i = 0; i < lengths.size(); ++i) {
-    visit(i, first, lengths[i]);
-    first += lengths[i];
-  }
 }
 
 struct SlicedProduct : torch::autograd::Function<SlicedProduct> {
@@ -72,48 +66,15 @@ struct SlicedProduct : torch::autograd::Function<SlicedProduct> {
     context->saved_data["biased"] = bias.has_value();
     context->saved_data["in_out"] = slices.in_out;
     context->saved_data["lengths"] = slices.lengths;
-    variable_list outputs;
-    for_slices(slices.lengths, [&](size_t i, int64_t first, int64_t length) {
-      const bool known = i < slices.known.size() && slices.known[i].defined();
-      std::optional<at::Tensor> added;
-      if (bias) added = bias->narrow(0, first, length);
-      // A known one as a tensor of its own: the graph is not kept by who keeps the value.
-      outputs.push_back(known ? slices.known[i].detach()
-                              : linear(x, weight.narrow(slices.in_out ? 1 : 0, first, length),
-                                       added, slices.in_out));
-    });
-    return outputs;
+    return slice_outputs(x, weight, bias, slices);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
-    const at::Tensor& x = saved[0];
-    const at::Tensor& weight = saved[1];
-    const std::vector<int64_t> lengths = context->saved_data["lengths"].toIntVector();
-    const bool in_out = context->saved_data["in_out"].toBool();
-    const LinearNeeds needs = {context->needs_input_grad(0), context->needs_input_grad(1),
-                               context->saved_data["biased"].toBool()};
-    const int dim = in_out ? 1 : 0;
-    LinearGradients of;
-    if (lengths.size() == 1 && gradients[0].defined()) {
-      of = linear_gradients(gradients[0], x, weight, needs, in_out);
-      return {of.of_x, of.of_weight, of.of_bias, at::Tensor()};
-    }
-    if (needs.weight) of.of_weight = at::empty_like(weight);
-    if (needs.bias) of.of_bias = at::empty({weight.size(dim)}, weight.options());
-    for_slices(lengths, [&](size_t i, int64_t first, int64_t length) {
-      if (!gradients[i].defined()) {
-        if (needs.weight) of.of_weight.narrow(dim, first, length).zero_();
-        if (needs.bias) of.of_bias.narrow(0, first, length).zero_();
-        return;
-      }
-      const LinearGradients part =
-          linear_gradients(gradients[i], x, weight.narrow(dim, first, length), needs, in_out);
-      if (needs.x && of.of_x.defined()) of.of_x.add_(part.of_x);
-      if (needs.x && !of.of_x.defined()) of.of_x = part.of_x;
-      if (needs.weight) of.of_weight.narrow(dim, first, length).copy_(part.of_weight);
-      if (needs.bias) of.of_bias.narrow(0, first, length).copy_(part.of_bias);
-    });
+    const Slices slices = {.lengths = context->saved_data["lengths"].toIntVector(),
+                           .in_out = context->saved_data["in_out"].toBool()};
+    const LinearGradients of =
+        slice_gradients(gradients, saved[0], saved[1], slices, needs_of(*context));
     return {of.of_x, of.of_weight, of.of_bias, at::Tensor()};
   }
 };
@@ -148,6 +109,47 @@ LinearGradients linear_gradients(const at::Tensor& gradient, const at::Tensor& x
         in_out ? product(rows_of(x).t(), gradient_NO) : product(gradient_NO.t(), rows_of(x));
   }
   if (needs.bias) of.of_bias = gradient_NO.sum(0);
+  return of;
+}
+
+std::vector<at::Tensor> slice_outputs(const at::Tensor& x, const at::Tensor& weight,
+                                      const std::optional<at::Tensor>& bias, const Slices& slices) {
+  std::vector<at::Tensor> outputs;
+  for_slices(slices.lengths, [&](size_t i, int64_t first, int64_t length) {
+    const bool known = i < slices.known.size() && slices.known[i].defined();
+    std::optional<at::Tensor> added;
+    if (bias) added = bias->narrow(0, first, length);
+    // A known one as a tensor of its own: the graph is not kept by who keeps the value.
+    outputs.push_back(known ? slices.known[i].detach()
+                            : linear(x, weight.narrow(slices.in_out ? 1 : 0, first, length), added,
+                                     slices.in_out));
+  });
+  return outputs;
+}
+
+LinearGradients slice_gradients(const std::vector<at::Tensor>& gradients, const at::Tensor& x,
+                                const at::Tensor& weight, const Slices& slices,
+                                const LinearNeeds& needs) {
+  if (slices.lengths.size() == 1 && gradients[0].defined()) {
+    return linear_gradients(gradients[0], x, weight, needs, slices.in_out);
+  }
+  const int dim = slices.in_out ? 1 : 0;
+  LinearGradients of;
+  if (needs.weight) of.of_weight = at::empty_like(weight);
+  if (needs.bias) of.of_bias = at::empty({weight.size(dim)}, weight.options());
+  for_slices(slices.lengths, [&](size_t i, int64_t first, int64_t length) {
+    if (!gradients[i].defined()) {
+      if (needs.weight) of.of_weight.narrow(dim, first, length).zero_();
+      if (needs.bias) of.of_bias.narrow(0, first, length).zero_();
+      return;
+    }
+    const LinearGradients part =
+        linear_gradients(gradients[i], x, weight.narrow(dim, first, length), needs, slices.in_out);
+    if (needs.x && of.of_x.defined()) of.of_x.add_(part.of_x);
+    if (needs.x && !of.of_x.defined()) of.of_x = part.of_x;
+    if (needs.weight) of.of_weight.narrow(dim, first, length).copy_(part.of_weight);
+    if (needs.bias) of.of_bias.narrow(0, first, length).copy_(part.of_bias);
+  });
   return of;
 }
 

@@ -38,4 +38,23 @@ LinearGradients linear_gradients(const at::Tensor& gradient, const at::Tensor& x
                                  const at::Tensor& weight, const LinearNeeds& needs,
                                  bool in_out = false);
 
+// What sliced_linear is made of. Outputs that are not known are tensors of their own; no graph.
+std::vector<at::Tensor> slice_outputs(const at::Tensor& x, const at::Tensor& weight,
+                                      const std::optional<at::Tensor>& bias, const Slices& slices);
+// From the outputs' gradients, which are undefined where nobody read one.
+LinearGradients slice_gradients(const std::vector<at::Tensor>& gradients, const at::Tensor& x,
+                                const at::Tensor& weight, const Slices& slices,
+                                const LinearNeeds& needs);
+// x_..I -> NI
+inline at::Tensor rows_of(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
+// Each slice of a matrix [O, I], or [I, O], or of a bias, with the number that it has.
+template <typename Visit>
+void for_slices(const std::vector<int64_t>& lengths, const Visit& visit) {
+  int64_t first = 0;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    visit(i, first, lengths[i]);
+    first += lengths[i];
+  }
+}
+
 }  // namespace am::nn::fused

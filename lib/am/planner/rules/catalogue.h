@@ -22,6 +22,7 @@ std::span<const Rule> schedule_rules();       // schedule.*: what the reader of 
 std::span<const Rule> batch_rules();          // batch.*, seq.*
 std::span<const Rule> training_rules();       // data.*, train.*, scheduler.*, checkpoint.*
 std::span<const Rule> optimizer_rules();      // optimizer.*
+std::span<const Rule> lora_rules();           // lora.*
 std::span<const Rule> cluster_rules();        // cluster.*, csv.*
 std::span<const Rule> runtime_rules();        // runtime.*, launch.*: what am-run reports
 

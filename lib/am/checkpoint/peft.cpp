@@ -1,0 +1,228 @@
+#include "am/checkpoint/peft.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/json.h"
+#include "am/base/number.h"
+#include "am/base/text.h"
+#include "am/checkpoint/fit.h"
+#include "am/checkpoint/hf_source.h"
+#include "am/checkpoint/hub_names.h"
+
+namespace am::checkpoint {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using model::AdapterPart;
+
+constexpr std::string_view kPrefix = "base_model.model.";
+constexpr const char* kWeights = "adapter_model.safetensors";
+constexpr const char* kConfig = "adapter_config.json";
+
+const model::ModuleSpec& module_of(const model::Inventory& inventory,
+                                   const model::ParameterSpec& parameter) {
+  const model::DecoderSpec& spec = inventory.spec;
+  const model::ModuleSpec* module = parameter.layer < 0
+                                        ? spec.find(parameter.role)
+                                        : spec.layer(parameter.layer).find(parameter.role);
+  AM_ASSERT(module != nullptr, cat(parameter.name, " belongs to no module"));
+  return *module;
+}
+
+// All have one.
+model::AdapterSpec adapter_of(const model::Inventory& inventory) {
+  for (const model::ParameterSpec& parameter : inventory.parameters) {
+    if (parameter.adapter != AdapterPart::kNone) return *module_of(inventory, parameter).adapter;
+  }
+  throw Error(ErrorKind::kUsage, "the model has no adapters", "lora.rank in the plan adds them");
+}
+
+// What makes an adapter more than A and B of one rank and one factor.
+std::vector<std::string> not_plain(const Json& config) {
+  std::vector<std::string> found;
+  for (const char* key : {"use_dora", "use_qalora", "lora_bias"}) {
+    if (config.value(key, Json(false)) == Json(true)) found.emplace_back(key);
+  }
+  for (const char* key : {"rank_pattern", "alpha_pattern", "modules_to_save", "layer_replication",
+                          "trainable_token_indices", "target_parameters"}) {
+    const Json value = config.value(key, Json());
+    if (!value.is_null() && !value.empty()) found.emplace_back(key);
+  }
+  if (config.value("bias", std::string("none")) != "none") found.emplace_back("bias");
+  return found;
+}
+
+Json read_config(const fs::path& file) {
+  Json config = Json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
+  if (config.is_object()) return config;
+  throw Error(ErrorKind::kFormat, cat(file.string(), ": is no JSON object"));
+}
+
+void check_config(const fs::path& file, const model::AdapterSpec& ours) {
+  const Json config = read_config(file);
+  if (config.value("peft_type", std::string("LORA")) != "LORA") {
+    throw Error(ErrorKind::kFormat, cat(file.string(), ": peft_type is ",
+                                        dump_json(config.at("peft_type"), -1), ", not \"LORA\""));
+  }
+  if (const auto more = not_plain(config); !more.empty()) {
+    throw Error(ErrorKind::kFormat, cat(file.string(), ": ", join(more, ", "), " is not supported"),
+                "adapters of one rank and one factor, without more, are read; or merge it into its "
+                "base model first (PEFT's merge_and_unload)");
+  }
+  const Json rank = config.value("r", Json()), alpha = config.value("lora_alpha", Json());
+  if (!rank.is_number_integer() || rank.get<int64_t>() < 1 || !alpha.is_number()) {
+    throw Error(ErrorKind::kFormat, cat(file.string(), ": r and lora_alpha are no numbers"));
+  }
+  if (rank.get<int64_t>() != ours.rank) {
+    throw Error(ErrorKind::kFormat,
+                cat(file.string(), ": its adapters have the rank ", rank.get<int64_t>(),
+                    ", the plan's ", ours.rank),
+                cat("lora.rank = ", rank.get<int64_t>()));
+  }
+  const double r = as_double(ours.rank);
+  const bool root = config.value("use_rslora", false);
+  const double scale = alpha.get<double>() / (root ? std::sqrt(r) : r);
+  if (std::abs(scale - ours.scale) > 1e-9 * std::abs(scale)) {
+    throw Error(ErrorKind::kFormat,
+                cat(file.string(), ": the factor of its adapters is ", scale,
+                    ", that of the plan, ", "alpha / rank, is ", ours.scale),
+                cat("lora.alpha = ", scale * r));
+  }
+}
+
+void check_tensors(const model::Inventory& inventory, const TensorSource& named) {
+  std::vector<std::string> wrong;
+  std::set<std::string_view> wanted;
+  for (const model::ParameterSpec& parameter : inventory.parameters) {
+    if (parameter.adapter == AdapterPart::kNone) continue;
+    wanted.insert(parameter.name);
+    const StoredTensor* stored = named.find(parameter.name);
+    if (stored == nullptr) {
+      wrong.push_back(cat(parameter.name, " is missing"));
+    } else if (stored->shape != parameter.shape || !holds_values(stored->dtype)) {
+      wrong.push_back(cat(parameter.name, " is ", shape_text(stored->shape), ", the plan's ",
+                          shape_text(parameter.shape)));
+    }
+  }
+  for (const StoredTensor& stored : named.tensors()) {
+    // PEFT copies an embedding or a head beside its adapter.
+    const bool copy = stored.name.find(".base_layer.") != std::string::npos;
+    if (wanted.count(stored.name) == 0 && !copy) {
+      wrong.push_back(cat("the model has no place for ", stored.name));
+    }
+  }
+  if (wrong.empty()) return;
+  constexpr size_t kShown = 4;
+  const size_t more = wrong.size() > kShown ? wrong.size() - kShown : 0;
+  if (more > 0) wrong.resize(kShown);
+  throw Error(
+      ErrorKind::kFormat,
+      cat(named.path().string(), ": does not fit the plan's adapters: ", join(wrong, "; "),
+          more > 0 ? cat("; and ", more, " more") : ""),
+      "lora.target_modules as its adapter_config.json has them, and the model that it is of");
+}
+
+struct Targets {
+  std::vector<std::string> names;     // of modules with an adapter
+  std::set<std::string> also_others;  // last components that modules without one have too
+};
+
+Targets targets_of(const model::Inventory& inventory) {
+  std::map<std::string, bool> adapted;  // by module
+  for (const model::ParameterSpec& parameter : inventory.parameters) {
+    adapted[parameter.module()] |= parameter.adapter != AdapterPart::kNone;
+  }
+  Targets targets;
+  for (const auto& [module, has] : adapted) {
+    if (has) targets.names.push_back(module);
+    if (!has) targets.also_others.insert(module.substr(module.rfind('.') + 1));
+  }
+  return targets;
+}
+
+// The ends of their names where nothing else ends so, else whole names: PEFT adapts all that match.
+Json target_modules(const model::Inventory& inventory) {
+  const Targets targets = targets_of(inventory);
+  std::set<std::string> ends;
+  for (const std::string& name : targets.names) ends.insert(name.substr(name.rfind('.') + 1));
+  const bool clear = std::none_of(ends.begin(), ends.end(), [&](const std::string& end) {
+    return targets.also_others.contains(end);
+  });
+  return clear ? Json(ends) : Json(targets.names);
+}
+
+}  // namespace
+
+std::string peft_name(const std::string& parameter) { return cat(kPrefix, parameter); }
+
+bool has_adapters(const model::Inventory& inventory) {
+  return std::any_of(inventory.parameters.begin(), inventory.parameters.end(),
+                     [](const auto& each) { return each.adapter != AdapterPart::kNone; });
+}
+
+void load_adapter(parallel::ParallelModel& model, const fs::path& path) {
+  const fs::path folder = fs::is_directory(path) ? path : path.parent_path();
+  const fs::path file = fs::is_directory(path) ? path / kWeights : path;
+  const model::Inventory& inventory = model.layout().inventory;
+  const model::AdapterSpec ours = adapter_of(inventory);
+  if (fs::exists(folder / kConfig)) check_config(folder / kConfig, ours);
+  const auto source = open_hf_source(file);
+  const HubNames named(*source, inventory);
+  check_tensors(inventory, named);
+  model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::OwnedParameter& owned) {
+    if (inventory.find(owned.name)->adapter == AdapterPart::kNone) return;
+    named.read(owned.name, owned.box, owned.value);
+  });
+}
+
+std::string adapter_config(const parallel::ParallelModel& model) {
+  const model::Inventory& inventory = model.layout().inventory;
+  const model::AdapterSpec adapter = adapter_of(inventory);
+  bool in_out = false;
+  for (const model::ParameterSpec& parameter : inventory.parameters) {
+    in_out = in_out ||
+             (parameter.adapter != AdapterPart::kNone && module_of(inventory, parameter).in_out);
+  }
+  const Json config = {
+      {"peft_type", "LORA"},
+      {"task_type", "CAUSAL_LM"},
+      {"base_model_name_or_path", fs::path(model.config().file).parent_path().string()},
+      {"r", adapter.rank},
+      {"lora_alpha", adapter.scale * as_double(adapter.rank)},
+      {"lora_dropout", 0.0},
+      {"bias", "none"},
+      {"fan_in_fan_out", in_out},
+      {"inference_mode", true},
+      {"target_modules", target_modules(inventory)},
+  };
+  return config.dump(2) + "\n";
+}
+
+at::Tensor merged_parameter(const parallel::ParallelModel& model, const std::string& name) {
+  const model::Inventory& inventory = model.layout().inventory;
+  const model::ParameterSpec* parameter = inventory.find(name);
+  AM_ASSERT(parameter != nullptr, cat("the inventory lacks ", name));
+  at::Tensor weight = model.full_parameter(name);
+  const bool adapted = !parameter->bias && module_of(inventory, *parameter).adapter.has_value();
+  if (!adapted) return weight;
+  const model::ModuleSpec& module = module_of(inventory, *parameter);
+  const std::string prefix = parameter->module();
+  const at::Tensor a_RI = model.full_parameter(prefix + ".lora_A.weight").to(at::kFloat);
+  const at::Tensor b_OR = model.full_parameter(prefix + ".lora_B.weight").to(at::kFloat);
+  const at::Tensor added_OI = b_OR.mm(a_RI).mul_(module.adapter->scale);
+  return weight.to(at::kFloat)
+      .add(module.in_out ? added_OI.t() : added_OI)
+      .to(weight.scalar_type());
+}
+
+}  // namespace am::checkpoint

@@ -1,0 +1,97 @@
+#include "am/nn/fused/adapted_linear.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "am/nn/autocast.h"
+#include "am/nn/fused/product.h"
+
+namespace am::nn::fused {
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// Of A and B; `of_low`: of A x, in the units of B's products, from which A's and x's follow.
+struct LowRankGradients {
+  at::Tensor of_low_NR, of_b_OR;
+};
+
+// From the outputs' gradients, some of which may be undefined.
+LowRankGradients low_rank_gradients(const variable_list& gradients, const at::Tensor& low_NR,
+                                    const at::Tensor& b_OR, double scale, const Slices& slices) {
+  LowRankGradients of;
+  if (low_NR.defined()) of.of_b_OR = at::zeros_like(b_OR);
+  for_slices(slices.lengths, [&](size_t i, int64_t first, int64_t length) {
+    if (!gradients[i].defined()) return;
+    const at::Tensor gradient_NO = rows_of(gradients[i]);
+    const at::Tensor rows_OR = b_OR.narrow(0, first, length);
+    if (of.of_low_NR.defined()) {
+      of.of_low_NR.addmm_(gradient_NO, rows_OR);
+    } else {
+      of.of_low_NR = product(gradient_NO, rows_OR);
+    }
+    // The narrow side is the one that a product may copy.
+    if (!low_NR.defined()) return;
+    of.of_b_OR.narrow(0, first, length).copy_(product(low_NR.t(), gradient_NO).t()).mul_(scale);
+  });
+  if (of.of_low_NR.defined()) of.of_low_NR.mul_(scale);
+  return of;
+}
+
+struct AdaptedProduct : torch::autograd::Function<AdaptedProduct> {
+  static variable_list forward(AutogradContext* context, const at::Tensor& x,
+                               const at::Tensor& weight, const at::Tensor& a_RI,
+                               const at::Tensor& b_OR, const std::optional<at::Tensor>& bias,
+                               double scale, const Slices& slices) {
+    const at::Tensor low_NR = product(rows_of(x), a_RI.t());
+    const bool reads_x = weight.requires_grad() || a_RI.requires_grad();
+    context->save_for_backward({reads_x ? x : at::Tensor(), weight, a_RI, b_OR,
+                                b_OR.requires_grad() ? low_NR : at::Tensor()});
+    context->set_materialize_grads(false);
+    context->saved_data["biased"] = bias.has_value();
+    context->saved_data["scale"] = scale;
+    context->saved_data["in_out"] = slices.in_out;
+    context->saved_data["lengths"] = slices.lengths;
+    variable_list outputs = slice_outputs(x, weight, bias, slices);
+    for_slices(slices.lengths, [&](size_t i, int64_t first, int64_t length) {
+      if (i < slices.known.size() && slices.known[i].defined()) return;
+      rows_of(outputs[i]).addmm_(low_NR, b_OR.narrow(0, first, length).t(), 1.0, scale);
+    });
+    return outputs;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor &x = saved[0], &weight = saved[1], &a_RI = saved[2], &b_OR = saved[3];
+    const Slices slices = {.lengths = context->saved_data["lengths"].toIntVector(),
+                           .in_out = context->saved_data["in_out"].toBool()};
+    const bool biased = context->saved_data["biased"].toBool();
+    const LinearNeeds needs = {context->needs_input_grad(0), context->needs_input_grad(1),
+                               biased && context->needs_input_grad(4)};
+    LinearGradients of = slice_gradients(gradients, x, weight, slices, needs);
+    const LowRankGradients low = low_rank_gradients(
+        gradients, saved[4], b_OR, context->saved_data["scale"].toDouble(), slices);
+    at::Tensor of_a_RI;
+    if (low.of_low_NR.defined()) {
+      if (needs.x) rows_of(of.of_x).addmm_(low.of_low_NR, a_RI);
+      if (context->needs_input_grad(2)) of_a_RI = product(low.of_low_NR.t(), rows_of(x));
+    }
+    return {of.of_x, of.of_weight, of_a_RI, low.of_b_OR, of.of_bias, at::Tensor(), at::Tensor()};
+  }
+};
+
+}  // namespace
+
+std::vector<at::Tensor> adapted_linear(const at::Tensor& x, const at::Tensor& weight,
+                                       const std::optional<at::Tensor>& bias,
+                                       const LowRank& adapter, const Slices& slices) {
+  const at::ScalarType dtype = current_autocast(x.device().type()).dtype.value_or(x.scalar_type());
+  std::optional<at::Tensor> added;
+  if (bias) added = bias->to(dtype);
+  return AdaptedProduct::apply(x.to(dtype), weight.to(dtype), adapter.a_RI.to(dtype),
+                               adapter.b_OR.to(dtype), added, adapter.scale, slices);
+}
+
+}  // namespace am::nn::fused

@@ -1,0 +1,185 @@
+// Adapters in PEFT's files: read as PEFT wrote them, written so that they read back, refused where
+// they are not the plan's; and exports with adapters merged into the weights.
+#include "am/checkpoint/peft.h"
+
+#include <ATen/ATen.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/json.h"
+#include "am/base/text.h"
+#include "am/checkpoint/weights.h"
+#include "support/plans.h"
+#include "support/temporary_folder.h"
+
+namespace am::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLlamaLora = "rank = 4\nalpha = 6\ntarget_modules = [\"all-linear\"]\n";
+
+std::string plan_text(const std::string& family, const std::string& lora,
+                      const std::string& layout = test::float32_fsdp2(1)) {
+  return cat("[model]\npath = \"hf/", family,
+             "\"\n[train]\nseq_len = 16\nmicro_batch_size = 2\n[lora]\n", lora, layout);
+}
+
+std::string adapter(const std::string& name) { return test::data_path("lora/" + name); }
+
+at::Tensor logits_of(parallel::ParallelModel& model, const std::string& name) {
+  const at::NoGradGuard no_grad;
+  const auto reference = open_tensor_source(adapter(name) + "/reference.safetensors");
+  return model.full_logits(model.forward(reference->read_all("input_ids")));
+}
+
+at::Tensor peft_logits(const std::string& name) {
+  return open_tensor_source(adapter(name) + "/reference.safetensors")->read_all("logits");
+}
+
+// What loading the adapter into a model with these keys of [lora] says.
+std::string refusal(const fs::path& path, const std::string& lora) {
+  test::RankModel rank(test::parse(plan_text("llama", lora)), runtime::World::single());
+  try {
+    load_adapter(*rank.model, path);
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::kFormat);
+    return cat(error.what(), " | ", error.hint());
+  }
+  return {};
+}
+
+// The adapter of llama with one key of its adapter_config.json changed.
+fs::path changed(const TemporaryFolder& temp, const char* key, const Json& value) {
+  const fs::path folder = temp / cat("changed-", key);
+  fs::create_directories(folder);
+  fs::copy(fs::path(adapter("llama")) / "adapter_model.safetensors", folder);
+  Json config = Json::parse(read_file(adapter("llama") + "/adapter_config.json"));
+  config[key] = value;
+  std::ofstream(folder / "adapter_config.json") << config.dump(2);
+  return folder;
+}
+
+}  // namespace
+
+TEST_CASE("a plan begins with PEFT's adapter") {
+  const std::string lora = cat(kLlamaLora, "weights = \"", adapter("llama"), "\"\n");
+  const config::Plan plan = test::parse(plan_text("llama", lora));
+  test::RankModel rank(plan, runtime::World::single());
+  const std::string done = load_or_initialize(*rank.model, plan);
+  CHECK(done.find("; adapters from ") != std::string::npos);
+  CHECK(test::relative_difference(logits_of(*rank.model, "llama"), peft_logits("llama")) < 1e-5);
+}
+
+TEST_CASE("without an adapter's weights the model is what it was") {
+  const config::Plan plan = test::parse(plan_text("llama", kLlamaLora));
+  test::RankModel rank(plan, runtime::World::single());
+  load_or_initialize(*rank.model, plan);
+  const auto plain = open_tensor_source(test::data_path("hf/llama/reference.safetensors"));
+  CHECK(test::relative_difference(logits_of(*rank.model, "llama"), plain->read_all("logits")) <
+        1e-5);
+}
+
+TEST_CASE("an adapter that is not the plan's is refused, with what the plan should say") {
+  const TemporaryFolder temp;
+  const auto contains = [](const std::string& said, const std::string& text) {
+    INFO(said);
+    CHECK(said.find(text) != std::string::npos);
+  };
+  const fs::path peft = adapter("llama");
+  CHECK(refusal(peft, kLlamaLora).empty());
+  CHECK(refusal(peft / "adapter_model.safetensors", kLlamaLora).empty());
+  contains(refusal(peft, "rank = 8\nalpha = 12\ntarget_modules = [\"all-linear\"]\n"),
+           "lora.rank = 4");
+  contains(refusal(peft, "rank = 4\nalpha = 4\ntarget_modules = [\"all-linear\"]\n"),
+           "lora.alpha = 6");
+  contains(refusal(peft, "rank = 4\nalpha = 6\ntarget_modules = [\"q_proj\"]\n"),
+           "the model has no place for base_model.model.model.layers.0.");
+  contains(refusal(adapter("llama-head"), kLlamaLora), "q_proj.lora_A.weight is missing");
+  contains(refusal(changed(temp, "use_dora", true), kLlamaLora), "use_dora is not supported");
+  contains(refusal(changed(temp, "rank_pattern", {{"q_proj", 8}}), kLlamaLora), "rank_pattern");
+  contains(refusal(changed(temp, "modules_to_save", {"lm_head"}), kLlamaLora), "modules_to_save");
+  contains(refusal(changed(temp, "bias", "all"), kLlamaLora), "bias is not supported");
+  contains(refusal(changed(temp, "peft_type", "IA3"), kLlamaLora), "peft_type is \"IA3\"");
+  // rsLoRA: the factor is alpha / sqrt(rank).
+  const fs::path root = changed(temp, "use_rslora", true);
+  contains(refusal(root, kLlamaLora), "lora.alpha = 12");
+  CHECK(refusal(root, "rank = 4\nalpha = 12\ntarget_modules = [\"all-linear\"]\n").empty());
+}
+
+TEST_CASE("an export is PEFT's, from any layout") {
+  const TemporaryFolder temp;
+  for (const auto& [name, layout, ranks] : {std::tuple{"one", test::float32_fsdp2(1), 1},
+                                            {"fsdp", test::float32_fsdp2(3), 3},
+                                            {"tp", test::float32_fsdp2(2, "tp_size = 2\n"), 2}}) {
+    const config::Plan plan = test::parse(plan_text("llama", kLlamaLora, layout));
+    const fs::path folder = temp / name;
+    runtime::run_ranks(ranks, [&](const runtime::World& world) {
+      test::RankModel rank(plan, world);
+      load_adapter(*rank.model, adapter("llama"));
+      export_hf(folder, *rank.model, std::nullopt);
+    });
+    INFO(name);
+    const auto theirs = open_tensor_source(adapter("llama") + "/adapter_model.safetensors");
+    const auto ours = open_tensor_source(folder / "adapter_model.safetensors");
+    CHECK(!fs::exists(folder / "config.json"));
+    REQUIRE(ours->tensors().size() == theirs->tensors().size());
+    for (const StoredTensor& stored : theirs->tensors()) {
+      INFO(stored.name);
+      REQUIRE(ours->find(stored.name) != nullptr);
+      CHECK(at::equal(ours->read_all(stored.name), theirs->read_all(stored.name)));
+    }
+    const Json config = Json::parse(read_file(folder / "adapter_config.json"));
+    CHECK(config.at("r") == 4);
+    CHECK(config.at("lora_alpha") == 6.0);
+    CHECK(config.at("peft_type") == "LORA");
+    CHECK(config.at("target_modules") ==
+          Json({"down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj"}));
+    CHECK(config.at("fan_in_fan_out") == false);
+    CHECK(refusal(folder, kLlamaLora).empty());
+  }
+}
+
+TEST_CASE("targets are named whole where the end of a name has other modules too") {
+  const auto targets = [](const std::string& family, const std::string& lora) {
+    test::RankModel rank(test::parse(plan_text(family, lora)), runtime::World::single());
+    return Json::parse(adapter_config(*rank.model));
+  };
+  CHECK(targets("llama", "rank = 4\ntarget_modules = [\"model.layers.0.*.q_proj\"]\n")
+            .at("target_modules") == Json({"model.layers.0.self_attn.q_proj"}));
+  CHECK(targets("qwen2_moe", "rank = 4\ntarget_modules = [\"shared_expert.up_proj\"]\n")
+            .at("target_modules") == Json({"model.layers.1.mlp.shared_expert.up_proj"}));
+  CHECK(targets("gpt2", "rank = 4\ntarget_modules = [\"c_attn\"]\n").at("fan_in_fan_out") == true);
+}
+
+TEST_CASE("a merged export gives the adapter's logits without it") {
+  const TemporaryFolder temp;
+  for (const auto& [family, targets, ranks] : {std::tuple{"llama", R"(["all-linear"])", 2},
+                                               {"phi3", R"(["all-linear"])", 1},
+                                               {"gpt2", R"(["c_attn", "c_fc", "c_proj"])", 3}}) {
+    const std::string lora = cat("rank = 4\nalpha = 6\ntarget_modules = ", targets, "\n");
+    const config::Plan plan = test::parse(plan_text(family, lora, test::float32_fsdp2(ranks)));
+    const fs::path folder = temp / family;
+    runtime::run_ranks(ranks, [&](const runtime::World& world) {
+      test::RankModel rank(plan, world);
+      load(*rank.model,
+           *open_tensor_source(test::data_path(cat("hf/", family, "/model.safetensors"))));
+      load_adapter(*rank.model, adapter(family));
+      export_hf(folder, *rank.model, std::nullopt, kExportFileBytes, {}, AdapterExport::kMerged);
+    });
+    INFO(family);
+    CHECK(!fs::exists(folder / "adapter_config.json"));
+    const config::Plan merged =
+        test::parse(cat("[model]\npath = \"", folder.string(), "\"\n[train]\nseq_len = 16\n",
+                        "micro_batch_size = 2\n", test::float32_fsdp2(1)));
+    test::RankModel rank(merged, runtime::World::single());
+    load_or_initialize(*rank.model, merged);
+    CHECK(test::relative_difference(logits_of(*rank.model, family), peft_logits(family)) < 1e-5);
+  }
+}
+
+}  // namespace am::checkpoint

@@ -1,0 +1,233 @@
+// Adapters against PEFT's on the same weights (tests/data/lora, made by
+// scripts/fixtures/make_adapters.py): logits, loss and the gradient of each A and B, on one rank
+// and under layouts that cut everything; and what a new adapter begins with.
+#include <ATen/ATen.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <map>
+#include <mutex>
+
+#include "am/base/text.h"
+#include "am/checkpoint/peft.h"
+#include "am/checkpoint/tensor_source.h"
+#include "am/checkpoint/weights.h"
+#include "support/plans.h"
+
+namespace am {
+namespace {
+
+using test::kFullPrecision;
+
+constexpr double kFloat32Tolerance = 1e-5;
+
+struct AdapterCase {
+  std::string name;  // of tests/data/lora
+  std::string family;
+  int64_t rank;
+  std::string targets;
+};
+
+const std::vector<AdapterCase>& adapter_cases() {
+  static const std::vector<AdapterCase> all = {
+      {"llama", "llama", 4, R"(["all-linear"])"},
+      {"qwen2", "qwen2", 3, R"(["q_proj", "v_proj", "mlp.down_proj"])"},
+      {"phi3", "phi3", 4, R"(["all-linear"])"},
+      {"gpt2", "gpt2", 4, R"(["c_attn", "c_fc", "c_proj"])"},
+      {"deepseek_v2-dense", "deepseek_v2-dense", 4, R"(["*.self_attn.*"])"},
+      {"gemma2", "gemma2", 4, R"(["o_proj", "down_proj"])"},
+      {"qwen2_moe", "qwen2_moe", 4,
+       R"(["k_proj", "*.shared_expert.*_proj", "shared_expert_gate"])"},
+      {"llama-head", "llama", 4, R"(["lm_head", "v_proj"])"},
+  };
+  return all;
+}
+
+std::string adapter_plan(const AdapterCase& one, const std::string& layout) {
+  return cat("[model]\npath = \"hf/", one.family,
+             "\"\n[train]\nseq_len = 16\nmicro_batch_size = 2\n[lora]\nrank = ", one.rank,
+             "\nalpha = 6\ntarget_modules = ", one.targets, "\n", layout);
+}
+
+std::vector<test::LayoutCase> adapter_layouts() {
+  using test::float32_fsdp2;
+  return {
+      {"one rank", 1, float32_fsdp2(1)},
+      {"fsdp2 on 3", 3, float32_fsdp2(3)},
+      {"hsdp", 4, float32_fsdp2(4, "dp_replicate_size = 2\n")},
+      {"ddp on 2", 2, "[mesh]\nworld_size = 2\n[strategy]\nname = \"ddp\"\n"},
+      {"megatron_fsdp on 2", 2, "[mesh]\nworld_size = 2\n[strategy]\nname = \"megatron_fsdp\"\n"},
+      {"tp 2", 2, float32_fsdp2(2, "tp_size = 2\n")},
+      {"tp 2, sequence parallel", 2,
+       float32_fsdp2(2, "tp_size = 2\n", "sequence_parallel = true\n")},
+      {"tp 2 x fsdp2 2", 4, float32_fsdp2(4, "tp_size = 2\n")},
+      {"tp 2 x fsdp2 2, sequence parallel", 4,
+       float32_fsdp2(4, "tp_size = 2\n", "sequence_parallel = true\n")},
+  };
+}
+
+using NamedGradients = std::map<std::string, at::Tensor>;
+
+struct ComputedAdapters {
+  NamedGradients gradients;  // whole, of what trains
+  at::Tensor logits, loss;
+  int64_t frozen_gradients = 0;  // elements of gradients beyond those
+};
+
+// Every data-parallel rank computes the whole batch here, so gradients come out dp times too large.
+ComputedAdapters compute_adapters(const AdapterCase& one, const test::LayoutCase& layout) {
+  const config::Plan plan = test::parse(adapter_plan(one, layout.toml));
+  const auto reference = checkpoint::open_tensor_source(
+      test::data_path(cat("lora/", one.name, "/reference.safetensors")));
+  ComputedAdapters computed;
+  std::mutex mutex;
+  runtime::run_ranks(layout.ranks, [&](const runtime::World& world) {
+    test::RankModel rank(plan, world);
+    checkpoint::load(*rank.model, *checkpoint::open_tensor_source(test::data_path(
+                                      cat("hf/", one.family, "/model.safetensors"))));
+    checkpoint::load_adapter(*rank.model, test::data_path(cat("lora/", one.name)));
+    const at::Tensor labels = reference->read_all("labels");
+    const at::Tensor logits = rank.model->forward(reference->read_all("input_ids"));
+    const at::Tensor loss = rank.model->loss_sum(logits, labels);
+    const int64_t count = labels.ne(parallel::kIgnoreIndex).sum().item<int64_t>();
+    const auto dp = static_cast<double>(rank.layout.mesh.sizes().dp());
+    (loss / static_cast<double>(count) / dp).backward();
+    rank.model->data_parallel().finish_backward();
+    NamedGradients gradients;
+    int64_t owned_numel = 0, gradient_numel = 0;
+    for (const auto& group : rank.model->data_parallel().groups()) {
+      gradient_numel += group->flat_grad().defined() ? group->flat_grad().numel() : 0;
+    }
+    rank.model->for_each_owned(
+        [&](parallel::ParamGroup& group, size_t i, const parallel::OwnedParameter& owned) {
+          if (!owned.trainable) return;
+          const at::Tensor local = group.view_in(group.flat_grad(), i);
+          owned_numel += local.numel();
+          gradients[owned.name] = rank.model->gather_like(owned.name, local).clone();
+        });
+    const at::Tensor full_logits = rank.model->full_logits(logits.detach());
+    const std::lock_guard lock(mutex);
+    computed.frozen_gradients += gradient_numel - owned_numel;
+    if (world.rank() > 0) return;
+    computed.gradients = std::move(gradients);
+    computed.logits = full_logits.clone();
+    computed.loss = (loss.detach() / count).view({1});
+  });
+  return computed;
+}
+
+}  // namespace
+
+TEST_CASE("adapters give PEFT's logits, loss and gradients") {
+  for (const AdapterCase& one : adapter_cases()) {
+    const auto reference = checkpoint::open_tensor_source(
+        test::data_path(cat("lora/", one.name, "/reference.safetensors")));
+    for (const test::LayoutCase& layout : adapter_layouts()) {
+      if (!test::runs(adapter_plan(one, layout.toml), layout.ranks)) continue;
+      DYNAMIC_SECTION(one.name << ", " << layout.name) {
+        const ComputedAdapters computed = compute_adapters(one, layout);
+        CHECK(test::relative_difference(computed.logits, reference->read_all("logits")) <
+              kFloat32Tolerance);
+        CHECK(test::relative_difference(computed.loss, reference->read_all("loss")) <
+              kFloat32Tolerance);
+        size_t wanted = 0;
+        for (const auto& stored : reference->tensors()) {
+          if (!starts_with(stored.name, "grad.")) continue;
+          ++wanted;
+          INFO(stored.name);
+          const auto found = computed.gradients.find(stored.name.substr(5));
+          REQUIRE(found != computed.gradients.end());
+          CHECK(test::relative_difference(found->second, reference->read_all(stored.name)) <
+                kFloat32Tolerance);
+        }
+        CHECK(computed.gradients.size() == wanted);
+      }
+    }
+  }
+}
+
+TEST_CASE("checkpointing changes no bit of an adapter's gradient") {
+  for (const AdapterCase& one : adapter_cases()) {
+    for (const auto& [name, ranks, mesh, strategy] :
+         {std::tuple{"fsdp2 on 2", 2, "", ""}, std::tuple{"tp 2", 2, "tp_size = 2\n", ""},
+          std::tuple{"autocast", 1, "", "autocast_dtype = \"bfloat16\"\n"}}) {
+      const auto with = [&](const char* mode) {
+        return test::LayoutCase{
+            name, ranks,
+            test::float32_fsdp2(ranks, mesh,
+                                cat(strategy, "activation_checkpointing = ", mode, "\n"))};
+      };
+      if (!test::runs(adapter_plan(one, with("false").toml), ranks)) continue;
+      const ComputedAdapters wanted = compute_adapters(one, with("false"));
+      for (const char* mode : {"true", "\"selective\"", "\"mlp\""}) {
+        const ComputedAdapters got = compute_adapters(one, with(mode));
+        INFO(one.name << ", " << name << ", " << mode);
+        CHECK(at::equal(got.logits, wanted.logits));
+        for (const auto& [parameter, gradient] : got.gradients) {
+          INFO(parameter);
+          CHECK(at::equal(gradient, wanted.gradients.at(parameter)));
+          CHECK(gradient.abs().sum().item<double>() > 0.0);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("in bfloat16 an adapter's gradients stay near") {
+  const AdapterCase& one = adapter_cases().front();
+  const ComputedAdapters wanted = compute_adapters(one, adapter_layouts().front());
+  for (const char* strategy :
+       {"autocast_dtype = \"bfloat16\"\n",
+        "mp_policy = { param_dtype = \"bfloat16\", reduce_dtype = \"float32\" }\n"}) {
+    const std::string plain = strategy[0] == 'a' ? kFullPrecision : "";
+    const ComputedAdapters got = compute_adapters(
+        one, {"bfloat16", 2,
+              cat("[mesh]\nworld_size = 2\n[strategy]\nname = \"fsdp2\"\n", plain, strategy)});
+    for (const auto& [parameter, gradient] : got.gradients) {
+      INFO(strategy << parameter);
+      const double difference = test::relative_difference(gradient, wanted.gradients.at(parameter));
+      CHECK(difference < 0.1);
+      CHECK(difference > 0.0);
+    }
+  }
+}
+
+// By name and global index, whatever a rank has of it.
+TEST_CASE("a new adapter adds nothing, and begins alike on every layout") {
+  std::map<std::string, at::Tensor> first;
+  for (const test::LayoutCase& layout : adapter_layouts()) {
+    const config::Plan plan = test::parse(adapter_plan(adapter_cases().front(), layout.toml));
+    std::mutex mutex;
+    runtime::run_ranks(layout.ranks, [&](const runtime::World& world) {
+      test::RankModel rank(plan, world);
+      checkpoint::initialize(*rank.model, 5);
+      for (const model::ParameterSpec& parameter : rank.layout.inventory.parameters) {
+        if (parameter.adapter == model::AdapterPart::kNone) continue;
+        const at::Tensor whole = rank.model->full_parameter(parameter.name);
+        if (world.rank() > 0) continue;
+        const std::lock_guard lock(mutex);
+        INFO(layout.name << ", " << parameter.name);
+        if (parameter.adapter == model::AdapterPart::kB) {
+          CHECK(whole.eq(0).all().item<bool>());
+          continue;
+        }
+        const double bound = 1.0 / std::sqrt(static_cast<double>(parameter.shape[1]));
+        const double most = whole.abs().max().item<double>();
+        CHECK(most <= bound);
+        CHECK(most > 0.9 * bound);
+        const auto [known, added] = first.emplace(parameter.name, whole.clone());
+        CHECK(at::equal(known->second, whole));
+      }
+    });
+  }
+  CHECK(first.size() == 14);
+}
+
+TEST_CASE("what is frozen has no gradient") {
+  for (const test::LayoutCase& layout : adapter_layouts()) {
+    if (layout.ranks > 1) continue;
+    CHECK(compute_adapters(adapter_cases().front(), layout).frozen_gradients == 0);
+  }
+}
+
+}  // namespace am
