@@ -183,6 +183,11 @@ TEST_CASE("families say what their layers compute beside Llama's") {
 
   const LayerSpec phi = describe(model_of("phi-2"), 0);
   CHECK(phi.attention.rotated == 32);
+  // Other classes have that key too, and rotate whole heads.
+  const ModelConfig llama =
+      am::test::changed_config("llama", "\"rope_type\": \"llama3\"",
+                               "\"rope_type\": \"llama3\", \"partial_rotary_factor\": 0.5");
+  CHECK(describe(llama, 0).attention.rotated == llama.head_dim);
   CHECK(phi.residual == Residual::kParallelOneNorm);
   CHECK(phi.find(Role::kInputNorm)->norm == NormKind::kLayer);
   CHECK(describe(model_of("phi-4"), 0).attention.rotated == 128);
