@@ -52,7 +52,7 @@ def peer_rank(way, shape, steps):
     jobs.train_peer(make, shape, steps)
 
 
-def compare(build, name, rounds, steps):
+def compare(build, name, rounds, steps, only):
     shape = jobs.SHAPES[name]
 
     def peer(way):
@@ -67,11 +67,11 @@ def compare(build, name, rounds, steps):
     runs.update({"am-run fsdp2": ours(True), "am-run fsdp2, Gloo": ours(False)})
 
     def peers(found):
-        speed = {job: statistics.median(each["speed"] for each in found[job]) for job in runs}
-        best = max((job for job in runs if "PyTorch" in job), key=speed.get)
-        return {job: best for job in runs if "am-run" in job}
+        speed = {job: statistics.median(each["speed"] for each in found[job]) for job in found}
+        best = max((job for job in found if "PyTorch" in job), default=None, key=speed.get)
+        return {job: best for job in found if "am-run" in job}
 
-    jobs.compare(f"shape {name}: {shape}, {EXPERTS} experts, {TAKEN} taken", runs, peers, rounds)
+    jobs.compare(f"shape {name}: {shape}, {EXPERTS} experts, {TAKEN} taken", runs, peers, rounds, only)
 
 
 def main():
@@ -80,12 +80,13 @@ def main():
     parser.add_argument("--shape", choices=sorted(jobs.SHAPES))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--only", nargs="+", metavar="JOB", help="names of rows")
     parser.add_argument("--rank-of", choices=WAYS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.rank_of:
         return peer_rank(options.rank_of, jobs.SHAPES[options.shape], options.steps)
     for name in [options.shape] if options.shape else sorted(jobs.SHAPES):
-        compare(options.build.resolve(), name, options.rounds, options.steps)
+        compare(options.build.resolve(), name, options.rounds, options.steps, options.only)
 
 
 if __name__ == "__main__":

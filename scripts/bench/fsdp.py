@@ -35,7 +35,7 @@ def peer_rank(kind, shape, steps):
     jobs.train_peer(make, shape, steps)
 
 
-def compare(build, name, rounds, steps):
+def compare(build, name, rounds, steps, only):
     shape = jobs.SHAPES[name]
 
     def peer(kind):
@@ -55,7 +55,7 @@ def compare(build, name, rounds, steps):
         "am-run ddp, Gloo": ours("ddp", False),
     }
     peer_of = {job: "PyTorch FSDP2" if "fsdp2" in job else "PyTorch DDP" for job in runs if "am-run" in job}
-    jobs.compare(f"shape {name}: {shape}", runs, peer_of, rounds)
+    jobs.compare(f"shape {name}: {shape}", runs, peer_of, rounds, only)
 
 
 def main():
@@ -64,12 +64,13 @@ def main():
     parser.add_argument("--shape", choices=sorted(jobs.SHAPES))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--only", nargs="+", metavar="JOB", help="names of rows")
     parser.add_argument("--rank-of", choices=("fsdp2", "ddp"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.rank_of:
         return peer_rank(options.rank_of, jobs.SHAPES[options.shape], options.steps)
     for name in [options.shape] if options.shape else sorted(jobs.SHAPES):
-        compare(options.build.resolve(), name, options.rounds, options.steps)
+        compare(options.build.resolve(), name, options.rounds, options.steps, options.only)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 Both sides train the same model from scratch on synthetic tokens: 2 ranks of one thread, Gloo, float32,
 gradient clipping and AdamW. Figures are, of a job,
   tokens/s   of the median step after the third
+  cpu        seconds of processor that a rank takes for such a step, which other programs change least
   peak       the largest resident set of a rank
   of it      what the rank added to the same program with its libraries loaded: the job's own memory
   launch     from the command to the first step (of PyTorch: two processes, without torchrun)
@@ -85,7 +86,7 @@ def train_peer(make, shape, steps, replicas=2, loss_of=plain_loss, clip=None):
         optimizer.zero_grad(set_to_none=True)
         loss.item()
         if dist.get_rank() == 0:
-            print("step", time.perf_counter() - start, flush=True)
+            print("step", time.perf_counter() - start, time.process_time(), flush=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if dist.get_rank() == 0:
         print("peak", peak * 1024, flush=True)
@@ -115,17 +116,18 @@ def run_peer(script, arguments, shape, replicas=2):
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**common, "RANK": r, "LOCAL_RANK": r})
         for r in "01"
     ]
-    times, found, first = [], {}, {}
+    times, cpu, found, first = [], [], {}, {}
     for line in ranks[0].stdout:
-        word, value = line.split()[:2]
+        word, value, *more = line.split()
         first.setdefault(word, time.perf_counter() - begin)
         if word == "step":
             times.append(float(value))
+            cpu.append(float(more[0]))
         else:
             found[word] = float(value)
     if any([rank.wait() for rank in ranks]):
         sys.exit(f"PyTorch failed: {' '.join(arguments)}")
-    return figures(shape, replicas, times, found["peak"], found["loaded"], first["ready"], first["step"])
+    return figures(shape, replicas, times, cpu, found["peak"], found["loaded"], first["ready"], first["step"])
 
 
 # ---- am-run ----------------------------------------------------------------------------------------------
@@ -168,6 +170,26 @@ def resident_peak(pid):
     return 0
 
 
+def children_of(pid):
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            yield from task.read_text().split()
+        except OSError:
+            pass
+
+
+def processor_seconds(pid):
+    """What a child of `pid` has taken so far, on average."""
+    ticks = []
+    for child in children_of(pid):
+        try:
+            fields = Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()
+            ticks.append(int(fields[11]) + int(fields[12]))
+        except OSError:
+            pass
+    return statistics.mean(ticks) / os.sysconf("SC_CLK_TCK") if ticks else 0.0
+
+
 def peak_of_loaded(build):
     job = subprocess.Popen([build / "bin/am-run", "--version"], stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(job.pid, 0)
@@ -184,12 +206,7 @@ class PeakOfChildren(threading.Thread):
 
     def run(self):
         while not self.over.wait(0.1):
-            for task in Path(f"/proc/{self.pid}/task").glob("*/children"):
-                try:
-                    children = task.read_text().split()
-                except OSError:
-                    continue
-                self.bytes = max([self.bytes, *map(resident_peak, children)])
+            self.bytes = max([self.bytes, *map(resident_peak, children_of(self.pid))])
 
 
 def run_ours(build, shape, steps, strategy, mesh="", replicas=2, shared=True, config=model_config):
@@ -199,7 +216,7 @@ def run_ours(build, shape, steps, strategy, mesh="", replicas=2, shared=True, co
         plan = Path(folder, "plan.toml")
         plan.write_text(plan_text(shape, folder, steps, strategy, mesh, replicas))
         env = dict(os.environ, OMP_NUM_THREADS="1", AM_SHARED_MEMORY="1" if shared else "0")
-        begin, first, said = time.perf_counter(), {}, []
+        begin, first, said, cpu = time.perf_counter(), {}, [], []
         job = subprocess.Popen(
             [build / "bin/am-run", plan, "--run-dir", Path(folder, "run")],
             stdout=subprocess.DEVNULL,
@@ -212,22 +229,25 @@ def run_ours(build, shape, steps, strategy, mesh="", replicas=2, shared=True, co
         for line in job.stderr:
             said.append(line)
             first.setdefault(line.split()[0], time.perf_counter() - begin)
+            if line.startswith("step "):
+                cpu.append(processor_seconds(job.pid))
         if job.wait() != 0:
             sys.exit("am-run failed:\n" + "".join(said))
         peak.over.set()
         lines = Path(folder, "run", "metrics.jsonl").read_text().splitlines()
         times = [json.loads(line)["step_seconds"] for line in lines]
         loaded = peak_of_loaded(build)
-        return figures(shape, replicas, times, peak.bytes, loaded, first["weights"], first["step"])
+        return figures(shape, replicas, times, cpu, peak.bytes, loaded, first["weights"], first["step"])
 
 
 # ---- both ------------------------------------------------------------------------------------------------
 
 
-def figures(shape, replicas, times, peak, loaded, launch, first):
+def figures(shape, replicas, times, cpu, peak, loaded, launch, first):
     tokens = replicas * shape["batch"] * shape["seq"]
     return {
         "speed": tokens / statistics.median(times[3:]),
+        "cpu": (cpu[-2] - cpu[2]) / (len(cpu) - 4),  # am-run ends while its last line is read
         "peak": peak / 2**20,
         "of it": (peak - loaded) / 2**20,
         "launch": launch,
@@ -237,6 +257,7 @@ def figures(shape, replicas, times, peak, loaded, launch, first):
 
 FORMS = {
     "speed": "{:8.0f}",
+    "cpu": "{:6.3f} s",
     "peak": "{:4.0f} MiB",
     "of it": "{:4.0f} MiB",
     "launch": "{:5.2f} s",
@@ -244,10 +265,11 @@ FORMS = {
 }
 
 
-def compare(title, jobs, peer_of, rounds):
+def compare(title, jobs, peer_of, rounds, only=None):
     """Runs the jobs one after the other in every round, so that a slow spell of the machine meets all of
     them, and prints medians over the rounds; of a job with a peer also those of the ratios to it.
-    `peer_of` gives the peer of a job, or is a function of the figures that gives such a mapping."""
+    `only`: the jobs to run, by name. `peer_of` gives the peer of a job, or is a function of the figures that gives such a mapping."""
+    jobs = {job: run for job, run in jobs.items() if not only or job in only}
     found = {job: [] for job in jobs}
     for _ in range(rounds):
         for job, run in jobs.items():
@@ -256,13 +278,13 @@ def compare(title, jobs, peer_of, rounds):
         peer_of = peer_of(found)
     width = max(map(len, jobs))
     print(title)
-    print(f"{'':{width}s} {'tokens/s':>8s} {'peak':>8s} {'of it':>8s} {'launch':>7s} {'1st step':>8s}   ratios to PyTorch's")
+    print(f"{'':{width}s} {'tokens/s':>8s} {'cpu':>8s} {'peak':>8s} {'of it':>8s} {'launch':>7s} {'1st step':>8s}   ratios to PyTorch's")
     for job, results in found.items():
         line = f"{job:{width}s}"
         ratios = "  "
         for key, form in FORMS.items():
             line += " " + form.format(statistics.median(r[key] for r in results))
-            if job in peer_of:
+            if peer_of.get(job) in found:
                 pairs = zip(results, found[peer_of[job]])
                 ratios += f" {statistics.median(r[key] / p[key] for r, p in pairs):5.2f}"
-        print(line + (f"{ratios}  {peer_of[job]}" if job in peer_of else ""), flush=True)
+        print(line + (f"{ratios}  {peer_of[job]}" if peer_of.get(job) in found else ""), flush=True)

@@ -114,10 +114,10 @@ def peer_rank(kind, loss, shape, steps):
 
 
 def faster(found, names):
-    return max(names, key=lambda name: statistics.median(each["speed"] for each in found[name]))
+    return max((name for name in names if name in found), default=None, key=lambda name: statistics.median(each["speed"] for each in found[name]))
 
 
-def compare(build, name, rounds, steps):
+def compare(build, name, rounds, steps, only):
     shape = jobs.SHAPES[name]
 
     def peer(kind, loss):
@@ -139,9 +139,9 @@ def compare(build, name, rounds, steps):
     def peers(found):
         plain = faster(found, [title for title, what in PEERS.items() if what[0] == "tp"])
         sequence = faster(found, [title for title, what in PEERS.items() if what[0] == "sp"])
-        return {job: sequence if "SP" in job else plain for job in runs if "am-run" in job}
+        return {job: sequence if "SP" in job else plain for job in found if "am-run" in job}
 
-    jobs.compare(f"shape {name}: {shape}", runs, peers, rounds)
+    jobs.compare(f"shape {name}: {shape}", runs, peers, rounds, only)
 
 
 def main():
@@ -150,13 +150,14 @@ def main():
     parser.add_argument("--shape", choices=sorted(jobs.SHAPES))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--only", nargs="+", metavar="JOB", help="names of rows")
     parser.add_argument("--rank-of", choices=("tp", "sp"), help=argparse.SUPPRESS)
     parser.add_argument("--loss", choices=("whole", "parallel"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.rank_of:
         return peer_rank(options.rank_of, options.loss, jobs.SHAPES[options.shape], options.steps)
     for name in [options.shape] if options.shape else sorted(jobs.SHAPES):
-        compare(options.build.resolve(), name, options.rounds, options.steps)
+        compare(options.build.resolve(), name, options.rounds, options.steps, options.only)
 
 
 if __name__ == "__main__":
