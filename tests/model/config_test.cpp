@@ -215,6 +215,19 @@ TEST_CASE("longrope has a factor for each pair, or is refused") {
   CHECK(rules(scaled(nullptr)) == Ids{"model.rope"});
 }
 
+TEST_CASE("longrope of latent attention has a factor for each pair of the part that turns") {
+  const Json config = with(llama(), {{"model_type", "deepseek_v2"},
+                                     {"num_experts_per_tok", 2},
+                                     {"qk_rope_head_dim", 6},
+                                     {"rope_scaling",
+                                      {{"rope_type", "longrope"},
+                                       {"short_factor", {1.0, 2.0, 3.0}},
+                                       {"long_factor", {4.0, 5.0, 6.0}}}}});
+  CHECK(parse(config).rope.short_factor == std::vector{1.0, 2.0, 3.0});
+  CHECK(parse(config).head_dim == 128 + 6);
+  CHECK(rules(with(config, {{"qk_rope_head_dim", 8}})) == Ids{"model.rope", "model.rope"});
+}
+
 TEST_CASE("rotary embeddings that are not computed are kept by name") {
   for (const char* type : {"dynamic", "su"}) {
     const Json scaling = {{"type", type}, {"factor", 2.0}};

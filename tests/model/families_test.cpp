@@ -12,6 +12,7 @@
 #include "am/model/inventory.h"
 #include "am/model/layer_profile.h"
 #include "family_cases.h"
+#include "support/changed_config.h"
 #include "support/published_model.h"
 
 namespace {
@@ -195,6 +196,19 @@ TEST_CASE("units: learned positions belong to the embedding") {
   CHECK(units[1].name == "transformer.h.0");
   CHECK(units.back().name.empty());
   CHECK(units.back().parameters.size() == 2);  // ln_f's weight and bias
+}
+
+TEST_CASE("units: a tied head's bias goes with the weight that it shares") {
+  const ModelConfig config = am::test::changed_config("phi", "\"tie_word_embeddings\": false",
+                                                      "\"tie_word_embeddings\": true");
+  const Inventory inventory = build_inventory(config);
+  const auto units = am::model::shard_units(inventory);
+  std::vector<std::string> names;
+  for (const int index : units.front().parameters) {
+    names.push_back(inventory.parameters[static_cast<size_t>(index)].name);
+  }
+  CHECK(names == std::vector<std::string>{"model.embed_tokens.weight", "lm_head.bias"});
+  CHECK(units.size() == 4);  // ... two layers, and the root
 }
 
 TEST_CASE("names with any layer and any expert") {

@@ -7,6 +7,7 @@
 
 #include "am/model/inventory.h"
 #include "family_cases.h"
+#include "support/changed_config.h"
 #include "support/published_model.h"
 
 namespace {
@@ -175,9 +176,18 @@ TEST_CASE("families say what their layers compute beside Llama's") {
   CHECK(gemma3.layer(0).attention.rope == 1);
   CHECK(gemma3.layer(5).attention.rope == 0);
   CHECK_FALSE(gemma3.layer(0).attention.softcap.has_value());
+  // Its class has the key and computes no such cap.
+  const ModelConfig capped = am::test::changed_config(
+      "gemma3_text", "\"attn_logit_softcapping\": null", "\"attn_logit_softcapping\": 50.0");
+  CHECK_FALSE(describe(capped, 0).attention.softcap.has_value());
 
   const LayerSpec phi = describe(model_of("phi-2"), 0);
   CHECK(phi.attention.rotated == 32);
+  // Other classes have that key too, and rotate whole heads.
+  const ModelConfig llama =
+      am::test::changed_config("llama", "\"rope_type\": \"llama3\"",
+                               "\"rope_type\": \"llama3\", \"partial_rotary_factor\": 0.5");
+  CHECK(describe(llama, 0).attention.rotated == llama.head_dim);
   CHECK(phi.residual == Residual::kParallelOneNorm);
   CHECK(phi.find(Role::kInputNorm)->norm == NormKind::kLayer);
   CHECK(describe(model_of("phi-4"), 0).attention.rotated == 128);

@@ -120,13 +120,12 @@ struct Trained {
 NamedTensors gather(parallel::ParallelModel& model, bool gradients) {
   const tensor::MemoryUse use(tensor::TensorUse::kHost);
   NamedTensors whole;
-  model.for_each_owned(
-      [&](parallel::ParamGroup& group, size_t, const parallel::OwnedParameter& owned) {
-        if ((gradients && !owned.trainable) || owned.number > 0) return;
-        const at::Tensor& flat = gradients ? group.flat_grad() : group.flat();
-        const at::Tensor local = group.pieces().view(flat, owned.piece);
-        whole[owned.name] = model.gather_like(owned.name, local).to(at::kDouble);
-      });
+  for (const planner::ParameterLayout& parameter : model.layout().parameters) {
+    if (gradients && !parameter.trainable) continue;
+    const at::Tensor full =
+        gradients ? model.full_gradient(parameter.name) : model.full_parameter(parameter.name);
+    whole[parameter.name] = full.to(at::kDouble);
+  }
   return whole;
 }
 

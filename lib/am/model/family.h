@@ -61,6 +61,8 @@ struct Family {
   ConfigKeys keys = {};
   ConfigDefaults defaults = {};
   bool rotary = true;  // heads are rotated, so that their width is even
+  // A part of a head turns by partial_rotary_factor; other classes have the key and pass over it.
+  bool rotates_part = false;
   NormKind norm = NormKind::kRms;
   bool scales_embedding = false;  // by the root of hidden_size
   bool pads_embedding = true;     // the class gives nn.Embedding its pad_token_id

@@ -211,7 +211,9 @@ std::vector<Unit> shard_units(const Inventory& inventory) {
             {.kind = UnitKind::kLayer, .name = cat(names.layers, ".", next), .layer = next});
       }
       layers[layer].parameters.push_back(index);
-    } else if (parameter.module_kind == ModuleKind::kEmbedding) {
+    } else if (parameter.module_kind == ModuleKind::kEmbedding ||
+               (parameter.role == Role::kHead && inventory.tied_lm_head)) {
+      // The bias of a tied head is gathered with the weight that it is used with.
       embedding.parameters.push_back(index);
     } else if (parameter.role == Role::kHead) {
       head.parameters.push_back(index);

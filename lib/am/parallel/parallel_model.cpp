@@ -65,14 +65,23 @@ void ParallelModel::for_each_owned(
   }
 }
 
-at::Tensor ParallelModel::full_parameter(const std::string& name) const {
+at::Tensor ParallelModel::gather_from(
+    const std::string& name, const std::function<at::Tensor(const ParamGroup&)>& flat_of) const {
   for (const auto& group : data_parallel_->groups()) {
     for (const auto& owned : group->owned()) {
-      if (owned.name == name)
-        return gather_like(name, group->pieces().view(group->flat(), owned.piece));
+      if (owned.name != name) continue;
+      return gather_like(name, group->pieces().view(flat_of(*group), owned.piece));
     }
   }
   throw Error(ErrorKind::kUsage, cat("no parameter named ", name));
+}
+
+at::Tensor ParallelModel::full_parameter(const std::string& name) const {
+  return gather_from(name, [](const ParamGroup& group) { return group.flat(); });
+}
+
+at::Tensor ParallelModel::full_gradient(const std::string& name) const {
+  return gather_from(name, [](const ParamGroup& group) { return group.flat_grad(); });
 }
 
 at::Tensor ParallelModel::gather_like(const std::string& name, const at::Tensor& local) const {

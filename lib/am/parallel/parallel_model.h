@@ -63,11 +63,16 @@ class ParallelModel {
   // A parameter gathered from all ranks that hold a part of it; collective, on every rank. Values
   // in the storage dtype.
   at::Tensor full_parameter(const std::string& name) const;
+  // Its gradient, of one that trains, after a backward pass.
+  at::Tensor full_gradient(const std::string& name) const;
   // The same for any tensor laid out like that parameter (a gradient, an optimizer moment): `local`
   // is all that this rank stores of it, [ParameterLayout::own_shape].
   at::Tensor gather_like(const std::string& name, const at::Tensor& local) const;
 
  private:
+  // Of whole parameters: what `flat_of` gives for the group that has this one, gathered.
+  at::Tensor gather_from(const std::string& name,
+                         const std::function<at::Tensor(const ParamGroup&)>& flat_of) const;
   friend class UnshardScope;
 
   ParallelModel(const model::ModelConfig& config, const planner::Layout& layout,

@@ -104,7 +104,8 @@ AttentionSpec attention_of(const ModelConfig& config, int64_t layer) {
     attention.rope = 1;
   }
   if (rotates) {
-    attention.rotated = rotated_width(config.rope, config.head_dim);
+    attention.rotated = family_of(config).rotates_part ? rotated_width(config.rope, config.head_dim)
+                                                       : config.head_dim;
   }
   return attention;
 }

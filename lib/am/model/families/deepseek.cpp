@@ -18,12 +18,13 @@ int64_t read_nullable(ConfigReader& reader, std::string_view key, int64_t high, 
   return reader.integer(key, 1, high).value_or(0);
 }
 
-MlaConfig read_mla(ConfigReader& reader) {
+// To the class a head is its rotated part, and so it is to what has read the config's rope.
+MlaConfig read_mla(ConfigReader& reader, int64_t rotated) {
   MlaConfig mla;
+  mla.qk_rope_head_dim = rotated;
   mla.q_lora_rank = read_nullable(reader, "q_lora_rank", kMaxRank, 1536);
   mla.kv_lora_rank = reader.integer("kv_lora_rank", 1, kMaxRank).value_or(512);
   mla.qk_nope_head_dim = reader.integer("qk_nope_head_dim", 1, kMaxHeadPart).value_or(128);
-  mla.qk_rope_head_dim = reader.integer("qk_rope_head_dim", 1, kMaxHeadPart).value_or(64);
   mla.v_head_dim = reader.integer("v_head_dim", 1, kMaxHeadPart).value_or(128);
   if (mla.qk_rope_head_dim % 2 != 0) {
     reader.error("model.heads", "qk_rope_head_dim",
@@ -37,7 +38,7 @@ MlaConfig read_mla(ConfigReader& reader) {
 
 void read_deepseek(ConfigReader& reader, ModelConfig& config, const DeepseekDefaults& defaults) {
   read_attention_bias(reader, config);
-  config.mla = read_mla(reader);
+  config.mla = read_mla(reader, config.head_dim);
   config.head_dim = config.mla->qk_head_dim();
   read_moe(reader, config,
            {.experts = {"n_routed_experts", "num_local_experts", "num_experts"},

@@ -10,12 +10,12 @@ namespace {
 constexpr int64_t kDefaultWindow = 4096;
 constexpr int64_t kDefaultPattern = 6;
 
+// The class has a key for a cap of the scores, attn_logit_softcapping, and computes none.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
   config.hidden_norms = 4;
   config.qk_norm = true;
   config.query_scalar = read_switchable(reader, "query_pre_attn_scalar", 256.0);
-  config.attention_softcap = read_switchable(reader, "attn_logit_softcapping", std::nullopt);
   config.logit_softcap = read_switchable(reader, "final_logit_softcapping", std::nullopt);
   read_layer_ropes(reader, config);
   read_window(reader, config, kDefaultWindow);

@@ -42,6 +42,7 @@ const Family kPhi = {
     .layer_class = "transformers.models.phi.modeling_phi.PhiDecoderLayer",
     .keys = {.norm_eps = "layer_norm_eps"},
     .defaults = {.max_position_embeddings = 2048, .norm_eps = 1e-5, .hidden_act = "gelu_new"},
+    .rotates_part = true,
     .norm = NormKind::kLayer,
     .names = {.norm = "model.final_layernorm"},
     .read_config = read_config,

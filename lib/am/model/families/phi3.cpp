@@ -31,6 +31,7 @@ const Family kPhi3 = {
         "Phi-3 decoder: Llama's, queries, keys and values in one matrix, gate and up in one",
     .layer_class = "transformers.models.phi3.modeling_phi3.Phi3DecoderLayer",
     .defaults = {.max_position_embeddings = 4096, .norm_eps = 1e-5, .pad_token_id = 32000},
+    .rotates_part = true,
     .read_config = read_config,
     .describe_layer = describe_layer,
 };

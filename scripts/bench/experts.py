@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""A model with experts under FSDP2: am-run against transformers under PyTorch's fully_shard, on CPUs.
+
+  scripts/bench/experts.py [BUILD] [--shape a|b] [--rounds N] [--steps N]     (default build: build)
+
+Needs a Python with torch and transformers. The model is a qwen3_moe of the sizes of scripts/bench/fsdp.py:
+16 experts, of which a token takes 4 that are together as wide as that one's feed-forward. The peer is
+transformers' Qwen3MoeForCausalLM, a unit a layer, with each way that it has of multiplying with experts:
+grouped_mm (its default: tokens sorted, torch.nn.functional.grouped_mm) and eager (a loop over experts).
+What is printed: scripts/bench/jobs.py; the ratios are to the faster one.
+"""
+
+import argparse
+import statistics
+from pathlib import Path
+
+import jobs
+
+EXPERTS, TAKEN = 16, 4
+WAYS = ("grouped_mm", "eager")
+
+
+def model_config(shape):
+    config = {key: value for key, value in jobs.model_config(shape).items() if key != "architectures"}
+    return {
+        **config,
+        "architectures": ["Qwen3MoeForCausalLM"],
+        "model_type": "qwen3_moe",
+        "head_dim": shape["hidden"] // shape["heads"],
+        "num_experts": EXPERTS,
+        "num_experts_per_tok": TAKEN,
+        "moe_intermediate_size": shape["intermediate"] // TAKEN,
+        "norm_topk_prob": True,
+    }
+
+
+def peer_rank(way, shape, steps):
+    def make():
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+        from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
+
+        config = Qwen3MoeConfig(**model_config(shape), attn_implementation="sdpa", use_cache=False)
+        model = Qwen3MoeForCausalLM(config)
+        model.set_experts_implementation(way)
+        mesh = init_device_mesh("cpu", (2,))
+        for layer in model.model.layers:
+            fully_shard(layer, mesh=mesh)
+        fully_shard(model, mesh=mesh)
+        return model
+
+    jobs.train_peer(make, shape, steps)
+
+
+def compare(build, name, rounds, steps, only):
+    shape = jobs.SHAPES[name]
+
+    def peer(way):
+        arguments = ["--rank-of", way, "--shape", name, "--steps", str(steps)]
+        return lambda: jobs.run_peer(__file__, arguments, shape)
+
+    def ours(shared):
+        strategy = f'name = "fsdp2"\n{jobs.POLICY}'
+        return lambda: jobs.run_ours(build, shape, steps, strategy, shared=shared, config=model_config)
+
+    runs = {f"PyTorch FSDP2, {way}": peer(way) for way in WAYS}
+    runs.update({"am-run fsdp2": ours(True), "am-run fsdp2, Gloo": ours(False)})
+
+    def peers(found):
+        speed = {job: statistics.median(each["speed"] for each in found[job]) for job in found}
+        best = max((job for job in found if "PyTorch" in job), default=None, key=speed.get)
+        return {job: best for job in found if "am-run" in job}
+
+    jobs.compare(f"shape {name}: {shape}, {EXPERTS} experts, {TAKEN} taken", runs, peers, rounds, only)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", nargs="?", default=jobs.ROOT / "build", type=Path)
+    parser.add_argument("--shape", choices=sorted(jobs.SHAPES))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--only", nargs="+", metavar="JOB", help="names of rows")
+    parser.add_argument("--rank-of", choices=WAYS, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.rank_of:
+        return peer_rank(options.rank_of, jobs.SHAPES[options.shape], options.steps)
+    for name in [options.shape] if options.shape else sorted(jobs.SHAPES):
+        compare(options.build.resolve(), name, options.rounds, options.steps, options.only)
+
+
+if __name__ == "__main__":
+    main()

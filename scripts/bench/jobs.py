@@ -1,0 +1,290 @@
+"""What the benchmarks against PyTorch share: a job of two ranks, am-run's or PyTorch's, and its figures.
+
+Both sides train the same model from scratch on synthetic tokens: 2 ranks of one thread, Gloo, float32,
+gradient clipping and AdamW. Figures are, of a job,
+  tokens/s   of the median step after the third
+  cpu        seconds of processor that a rank takes for such a step, which other programs change least
+  peak       the largest resident set of a rank
+  of it      what the rank added to the same program with its libraries loaded: the job's own memory
+  launch     from the command to the first step (of PyTorch: two processes, without torchrun)
+  1st step   from the command to the end of the first step
+"""
+
+import json
+import os
+import resource
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+SHAPES = {
+    "a": dict(layers=8, hidden=512, intermediate=1376, heads=8, vocab=8192, seq=256, batch=4),
+    "b": dict(layers=4, hidden=128, intermediate=352, heads=4, vocab=512, seq=64, batch=2),
+}
+POLICY = 'mp_policy = { param_dtype = "float32", reduce_dtype = "float32", output_dtype = "float32" }'
+
+
+def model_config(shape):
+    return {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "hidden_size": shape["hidden"],
+        "intermediate_size": shape["intermediate"],
+        "num_hidden_layers": shape["layers"],
+        "num_attention_heads": shape["heads"],
+        "num_key_value_heads": shape["heads"],
+        "vocab_size": shape["vocab"],
+        "max_position_embeddings": shape["seq"],
+        "rms_norm_eps": 1e-5,
+        "rope_theta": 10000.0,
+        "tie_word_embeddings": False,
+        "hidden_act": "silu",
+    }
+
+
+# ---- PyTorch -----------------------------------------------------------------------------------------------
+
+
+def plain_loss(model, tokens):
+    """Of a model whose logits are whole."""
+    import torch
+
+    logits = model(input_ids=tokens[:, :-1]).logits
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+
+
+def train_peer(make, shape, steps, replicas=2, loss_of=plain_loss, clip=None):
+    """A rank of PyTorch's. `make()` gives the sharded model; so many of the two ranks have samples of
+    their own."""
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    loaded = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    torch.manual_seed(0)
+    model = make()
+    optimizer = torch.optim.AdamW(parameter_groups(model), lr=1e-3, fused=True)
+    clip = clip or (lambda: torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0))
+    torch.manual_seed(dist.get_rank() if replicas == 2 else 0)
+    if dist.get_rank() == 0:
+        print("ready", 0, flush=True)
+    for _ in range(steps):
+        start = time.perf_counter()
+        tokens = torch.randint(shape["vocab"], (shape["batch"], shape["seq"] + 1))
+        loss = loss_of(model, tokens)
+        loss.backward()
+        clip()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        loss.item()
+        if dist.get_rank() == 0:
+            print("step", time.perf_counter() - start, time.process_time(), flush=True)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if dist.get_rank() == 0:
+        print("peak", peak * 1024, flush=True)
+        print("loaded", loaded * 1024, flush=True)
+    dist.destroy_process_group()
+
+
+def parameter_groups(model):
+    """DTensors and tensors apart: a fused optimizer takes one kind at a time."""
+    from torch.distributed.tensor import DTensor
+
+    sharded = [each for each in model.parameters() if isinstance(each, DTensor)]
+    plain = [each for each in model.parameters() if not isinstance(each, DTensor)]
+    return [{"params": group} for group in (sharded, plain) if group]
+
+
+def run_peer(script, arguments, shape, replicas=2):
+    """Two processes of `script`, which calls train_peer when it is given these arguments."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    common = dict(os.environ, OMP_NUM_THREADS="1", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    common.update(WORLD_SIZE="2", LOCAL_WORLD_SIZE="2", GLOO_SOCKET_IFNAME="lo")
+    command = [sys.executable, script, *arguments]
+    begin = time.perf_counter()
+    ranks = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**common, "RANK": r, "LOCAL_RANK": r})
+        for r in "01"
+    ]
+    times, cpu, found, first = [], [], {}, {}
+    for line in ranks[0].stdout:
+        word, value, *more = line.split()
+        first.setdefault(word, time.perf_counter() - begin)
+        if word == "step":
+            times.append(float(value))
+            cpu.append(float(more[0]))
+        else:
+            found[word] = float(value)
+    if any([rank.wait() for rank in ranks]):
+        sys.exit(f"PyTorch failed: {' '.join(arguments)}")
+    return figures(shape, replicas, times, cpu, found["peak"], found["loaded"], first["ready"], first["step"])
+
+
+# ---- am-run ----------------------------------------------------------------------------------------------
+
+
+def plan_text(shape, folder, steps, strategy, mesh="", replicas=2):
+    """A plan on two ranks; `strategy` and `mesh` are lines of these sections."""
+    return f"""
+[model]
+path = "{folder}"
+[mesh]
+world_size = 2
+ranks_per_node = 2
+{mesh}
+[strategy]
+{strategy}
+backend = "gloo"
+[train]
+seq_len = {shape["seq"]}
+micro_batch_size = {shape["batch"]}
+global_batch_size = {replicas * shape["batch"]}
+max_steps = {steps}
+max_grad_norm = 1.0
+[optimizer]
+lr = 1e-3
+[data]
+kind = "synthetic"
+[metrics]
+every = 1
+"""
+
+
+def resident_peak(pid):
+    try:
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0
+
+
+def children_of(pid):
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            yield from task.read_text().split()
+        except OSError:
+            pass
+
+
+def processor_seconds(pid):
+    """What a child of `pid` has taken so far, on average."""
+    ticks = []
+    for child in children_of(pid):
+        try:
+            fields = Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()
+            ticks.append(int(fields[11]) + int(fields[12]))
+        except OSError:
+            pass
+    return statistics.mean(ticks) / os.sysconf("SC_CLK_TCK") if ticks else 0.0
+
+
+def peak_of_loaded(build):
+    job = subprocess.Popen([build / "bin/am-run", "--version"], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(job.pid, 0)
+    job.returncode = status
+    return usage.ru_maxrss * 1024
+
+
+class PeakOfChildren(threading.Thread):
+    """The largest resident set that a child process of `pid` has had."""
+
+    def __init__(self, pid):
+        super().__init__(daemon=True)
+        self.pid, self.bytes, self.over = pid, 0, threading.Event()
+
+    def run(self):
+        while not self.over.wait(0.1):
+            self.bytes = max([self.bytes, *map(resident_peak, children_of(self.pid))])
+
+
+def run_ours(build, shape, steps, strategy, mesh="", replicas=2, shared=True, config=model_config):
+    """A job of am-run; `shared`: collectives through shared memory, not Gloo's."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "config.json").write_text(json.dumps(config(shape)))
+        plan = Path(folder, "plan.toml")
+        plan.write_text(plan_text(shape, folder, steps, strategy, mesh, replicas))
+        env = dict(os.environ, OMP_NUM_THREADS="1", AM_SHARED_MEMORY="1" if shared else "0")
+        begin, first, said, cpu = time.perf_counter(), {}, [], []
+        job = subprocess.Popen(
+            [build / "bin/am-run", plan, "--run-dir", Path(folder, "run")],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=env,
+        )
+        peak = PeakOfChildren(job.pid)
+        peak.start()
+        for line in job.stderr:
+            said.append(line)
+            first.setdefault(line.split()[0], time.perf_counter() - begin)
+            if line.startswith("step "):
+                cpu.append(processor_seconds(job.pid))
+        if job.wait() != 0:
+            sys.exit("am-run failed:\n" + "".join(said))
+        peak.over.set()
+        lines = Path(folder, "run", "metrics.jsonl").read_text().splitlines()
+        times = [json.loads(line)["step_seconds"] for line in lines]
+        loaded = peak_of_loaded(build)
+        return figures(shape, replicas, times, cpu, peak.bytes, loaded, first["weights"], first["step"])
+
+
+# ---- both ------------------------------------------------------------------------------------------------
+
+
+def figures(shape, replicas, times, cpu, peak, loaded, launch, first):
+    tokens = replicas * shape["batch"] * shape["seq"]
+    return {
+        "speed": tokens / statistics.median(times[3:]),
+        "cpu": (cpu[-2] - cpu[2]) / (len(cpu) - 4),  # am-run ends while its last line is read
+        "peak": peak / 2**20,
+        "of it": (peak - loaded) / 2**20,
+        "launch": launch,
+        "1st step": first,
+    }
+
+
+FORMS = {
+    "speed": "{:8.0f}",
+    "cpu": "{:6.3f} s",
+    "peak": "{:4.0f} MiB",
+    "of it": "{:4.0f} MiB",
+    "launch": "{:5.2f} s",
+    "1st step": "{:6.2f} s",
+}
+
+
+def compare(title, jobs, peer_of, rounds, only=None):
+    """Runs the jobs one after the other in every round, so that a slow spell of the machine meets all of
+    them, and prints medians over the rounds; of a job with a peer also those of the ratios to it.
+    `only`: the jobs to run, by name. `peer_of` gives the peer of a job, or is a function of the figures that gives such a mapping."""
+    jobs = {job: run for job, run in jobs.items() if not only or job in only}
+    found = {job: [] for job in jobs}
+    for _ in range(rounds):
+        for job, run in jobs.items():
+            found[job].append(run())
+    if callable(peer_of):
+        peer_of = peer_of(found)
+    width = max(map(len, jobs))
+    print(title)
+    print(f"{'':{width}s} {'tokens/s':>8s} {'cpu':>8s} {'peak':>8s} {'of it':>8s} {'launch':>7s} {'1st step':>8s}   ratios to PyTorch's")
+    for job, results in found.items():
+        line = f"{job:{width}s}"
+        ratios = "  "
+        for key, form in FORMS.items():
+            line += " " + form.format(statistics.median(r[key] for r in results))
+            if peer_of.get(job) in found:
+                pairs = zip(results, found[peer_of[job]])
+                ratios += f" {statistics.median(r[key] / p[key] for r, p in pairs):5.2f}"
+        print(line + (f"{ratios}  {peer_of[job]}" if peer_of.get(job) in found else ""), flush=True)

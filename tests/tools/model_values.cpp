@@ -1,0 +1,105 @@
+// model_values PLAN...: logits, loss and gradients of each plan's model, for a reference to be held
+// against (scripts/fixtures/check_random_families.py).
+//
+// Beside the plan stands batch.safetensors with input_ids and labels; values.safetensors with
+// logits, loss, grad.PARAMETER and experts (how many tokens took each expert) comes beside it, and
+// a line of JSON on stdout: {"plan", "errors": [..]}. Every rank of a plan is a thread, and takes
+// the whole batch.
+#include <ATen/ATen.h>
+
+#include <exception>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "am/base/json.h"
+#include "am/base/text.h"
+#include "am/checkpoint/tensor_source.h"
+#include "am/checkpoint/weights.h"
+#include "am/formats/safetensors.h"
+#include "am/parallel/parallel_model.h"
+#include "am/planner/job.h"
+#include "am/runtime/device_mesh.h"
+#include "am/runtime/world.h"
+
+namespace {
+
+using namespace am;
+
+using Values = std::map<std::string, at::Tensor>;
+
+Values step(parallel::ParallelModel& model, const checkpoint::TensorSource& batch) {
+  const at::Tensor labels = batch.read_all("labels");
+  const at::Tensor logits = model.forward(batch.read_all("input_ids"));
+  const int64_t counted = labels.ne(parallel::kIgnoreIndex).sum().item<int64_t>();
+  const at::Tensor loss = model.loss_sum(logits, labels) / static_cast<double>(counted);
+  // The sum over data-parallel ranks, of which each has the whole batch, is so their mean.
+  (loss / static_cast<double>(model.layout().mesh.sizes().dp())).backward();
+  model.data_parallel().finish_backward();
+  Values values = {{"logits", model.full_logits(logits)}, {"loss", loss.detach().view({1})}};
+  const std::vector<int64_t> taken = model.take_expert_counts();
+  if (!taken.empty()) values["experts"] = at::tensor(taken, at::kLong);
+  for (const planner::ParameterLayout& parameter : model.layout().parameters) {
+    if (!parameter.trainable) continue;
+    values["grad." + parameter.name] = model.full_gradient(parameter.name);
+  }
+  return values;
+}
+
+void save(const std::filesystem::path& file, Values values) {
+  std::vector<formats::SafetensorsItem> items;
+  for (auto& [name, tensor] : values) {
+    const bool counts = tensor.scalar_type() == at::kLong;
+    tensor = tensor.to(counts ? at::kLong : at::kFloat).contiguous();
+    items.push_back({name, counts ? "I64" : "F32", tensor.sizes().vec()});
+  }
+  formats::SafetensorsWriter writer(file, items, {});
+  for (const auto& [name, tensor] : values) {
+    writer.write({static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()});
+  }
+  writer.close();
+}
+
+void run(const planner::Job& job, const std::filesystem::path& folder) {
+  const auto batch = checkpoint::open_tensor_source(folder / "batch.safetensors");
+  const auto weights = checkpoint::open_tensor_source(*checkpoint::weights_path(job.plan));
+  runtime::run_ranks(job.layout.mesh.world_size(), [&](const runtime::World& world) {
+    const runtime::DeviceMesh mesh(world, job.layout.mesh);
+    const auto model = parallel::ParallelModel::build(job.plan, job.model, job.layout, mesh);
+    checkpoint::load(*model, *weights);
+    Values values = step(*model, *batch);
+    if (world.rank() == 0) save(folder / "values.safetensors", std::move(values));
+  });
+}
+
+// What is wrong with the plan, or went wrong.
+Json errors_of(const std::filesystem::path& plan) {
+  Json errors = Json::array();
+  try {
+    Diagnostics found;
+    const auto job = planner::open_job({.file = plan}, found);
+    for (const Diagnostic& item : found.items()) {
+      if (item.severity == Severity::kError) errors.push_back(cat(item.rule, ": ", item.message));
+    }
+    if (job) run(*job, plan.parent_path());
+  } catch (const std::exception& error) {
+    errors.push_back(error.what());
+  }
+  return errors;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::cerr << "usage: model_values PLAN...\n";
+    return 2;
+  }
+  for (const char* plan : std::span(argv + 1, static_cast<size_t>(argc - 1))) {
+    std::cout << dump_json(Json{{"plan", plan}, {"errors", errors_of(plan)}}, -1) << std::endl;
+  }
+}
