@@ -69,13 +69,13 @@ class ModelTest(PlanCase):
         self.assertIn("warning[model.text_part]", self.am_plan("model", file).err)
         self.assertEqual(self.json("model", file)["parameters"], 3880263168)
 
-    def test_sequence_parallelism_that_a_family_lacks_is_a_warning(self):
-        for model, warns in (("phi-4", True), ("mixtral-8x7b-v0.1", False)):
+    def test_every_family_has_sequence_parallelism(self):
+        for model in ("phi-4", "mixtral-8x7b-v0.1", "deepseek-v3"):
             with self.subTest(model):
                 plan = self.plan("[mesh]\nworld_size = 2\ntp_size = 2\n"
                                  "[strategy]\nsequence_parallel = true\n", model=model)
-                rules = [item["rule"] for item in self.json("check", plan)["plans"][0]["diagnostics"]]
-                self.assertEqual(rules, ["tp.sequence"] if warns else [])
+                self.assertEqual(self.json("check", plan)["plans"][0]["diagnostics"], [])
+                self.assertTrue(self.json("tp", plan)["sequence_parallel"])
 
     def test_expert_parallelism_divides_the_experts(self):
         for model, ep, rules in (("mixtral-8x7b-v0.1", 4, []),

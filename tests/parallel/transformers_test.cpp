@@ -81,7 +81,11 @@ void compare(const test::LayoutCase& layout, const std::string& family) {
     rank.model->data_parallel().finish_backward();
 
     const at::Tensor full_logits = rank.model->full_logits(logits);
-    const std::vector<int64_t> taken = rank.model->take_expert_counts();
+    // Each rank of a tp group routes a part of the tokens.
+    const at::Tensor counts = at::tensor(rank.model->take_expert_counts(), at::kLong);
+    rank.mesh.group("tp").all_reduce(counts);
+    const std::vector<int64_t> taken(counts.const_data_ptr<int64_t>(),
+                                     counts.const_data_ptr<int64_t>() + counts.numel());
     std::vector<std::pair<std::string, double>> differences;
     differences.emplace_back("logits",
                              test::relative_difference(full_logits, reference->read_all("logits")));

@@ -44,6 +44,7 @@ bool gradient_sum(AdapterPart part, const TpUse& use) {
   if (!use.style.has_value()) return use.sequence_parallel;
   switch (*use.style) {
     case TpStyle::kColwise:
+    case TpStyle::kPackedColwise:
     case TpStyle::kColwiseRep:
       return part == AdapterPart::kA;
     case TpStyle::kRowwise:

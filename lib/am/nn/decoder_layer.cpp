@@ -56,6 +56,11 @@ at::Tensor taken_last(Tensors& tensors) {
   return last;
 }
 
+Tensors with(Tensors first, Tensors&& more) {
+  for (at::Tensor& each : more) first.push_back(std::move(each));
+  return first;
+}
+
 // One forward pass of a layer, cut into parts. A part whose tensors are not kept runs as a segment
 // of its own, unless the whole layer is one.
 class LayerPass {
@@ -152,8 +157,8 @@ class LayerPass {
   // or the layer's output alone, where the norm behind that product is inside of a segment.
   Tensors feed_forward(const Stream& stream, Products& outer) const {
     if (layer_.residual == model::Residual::kParallelOneNorm) {
-      return {stream.attended_BTD,
-              inside(repeats(Saved::kUp), stream.normed_BTD, /*leaves=*/true, outer)};
+      return with({stream.attended_BTD},
+                  inside(repeats(Saved::kUp), stream.normed_BTD, /*leaves=*/true, outer));
     }
     const bool parallel = layer_.residual == model::Residual::kParallelTwoNorms;
     // Without a norm before it, what gate and up read is the residual stream.
@@ -165,7 +170,7 @@ class LayerPass {
     const Segment run = [pass = *this, from_norm, norm_inside](const Tensors& in,
                                                                Products& products) -> Tensors {
       const at::Tensor x_BTD = pass.layer_.pre_feed_forward_norm(in[0]);
-      Tensors out = {in[0], pass.inside(from_norm, x_BTD, !norm_inside, products)};
+      Tensors out = with({in[0]}, pass.inside(from_norm, x_BTD, !norm_inside, products));
       if (norm_inside) return {pass.ended(out)};
       return out;
     };
@@ -174,20 +179,22 @@ class LayerPass {
     return out;
   }
 
-  // x_BTD, normalised -> down_proj's product.
-  at::Tensor inside(bool again, const at::Tensor& x_BTD, bool leaves, Products& outer) const {
+  // x_BTD, normalised -> down_proj's product, or what ExpertFeedForward::finish takes.
+  Tensors inside(bool again, const at::Tensor& x_BTD, bool leaves, Products& outer) const {
     const Segment run = [&layer = layer_, keeps_gate = kept_.has(Saved::kGate), leaves](
                             const Tensors& in, Products& products) -> Tensors {
-      if (layer.experts) return {layer.experts->product(in[0], keeps_gate, leaves, products)};
+      if (layer.experts) return layer.experts->product(in[0], keeps_gate, leaves, products);
       return {layer.mlp.product(in[0], keeps_gate, leaves, products)};
     };
-    return part(again, run, {x_BTD}, outer)[0];
+    return part(again, run, {x_BTD}, outer);
   }
 
   // What feed_forward gives -> the layer's output.
   at::Tensor ended(const Tensors& out) const {
     if (out.size() == 1) return out[0];
-    const at::Tensor y_BTD = layer_.experts ? out[1] : layer_.mlp.down_proj.finish(out[1]);
+    const at::Tensor y_BTD =
+        layer_.experts ? layer_.experts->finish({out.begin() + 1, out.end()}, out[0].size(1))
+                       : layer_.mlp.down_proj.finish(out[1]);
     return out[0] + layer_.post_feed_forward_norm(y_BTD);
   }
 

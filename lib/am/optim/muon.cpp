@@ -85,8 +85,10 @@ at::Tensor Muon::direction(const Matrix& matrix, const at::Tensor& gradient) con
 // of_tp: [this tp rank's part], bfloat16, overwritten; the same part of the factor.
 at::Tensor Muon::factor(const planner::ParameterLayout& layout, at::Tensor of_tp) const {
   if (!layout.tp_dim) return orthogonal_factor(std::move(of_tp));
-  return parallel::tp::own_pieces(
-      orthogonal_factor(parallel::tp::gather_parameter(of_tp, layout, mesh_)), layout, mesh_);
+  at::Tensor whole = parallel::tp::gather_parameter(of_tp, layout, mesh_);
+  of_tp.reset();
+  whole = orthogonal_factor(std::move(whole));
+  return parallel::tp::own_pieces(whole, layout, mesh_);
 }
 
 // `factor`: flat like the parameter.

@@ -37,6 +37,7 @@ ActivationContext activation_context(const config::Plan& plan, const Layout& lay
   context.product_bytes = context.compute_bytes;
   context.output_bytes = context.compute_bytes;
   if (layout.tp_plan.sequence_parallel) context.sequence_parts = static_cast<double>(sizes.tp);
+  if (!layout.tp_plan.rules.empty()) context.expert_parts = static_cast<double>(sizes.tp);
   context.checkpointing = checkpointing_of(plan);
   context.checkpointing_every = checkpointing_every(plan);
   context.on_host =

@@ -21,6 +21,7 @@ struct ActivationContext {
   double tokens = 0.0;          // N: micro-batch * sequence / cp
   double sequence = 0.0;        // positions of one sequence on this rank
   double sequence_parts = 1.0;  // over how many tp ranks sequence parallelism cuts N between layers
+  double expert_parts = 1.0;    // over how many tp ranks the tokens of routed experts are dealt
   double compute_bytes = 4.0;   // c
   double product_bytes = 4.0;  // p: of what matrix products take and give; under autocast its dtype
   double output_bytes = 4.0;   // of the logits that the loss reads
@@ -29,6 +30,8 @@ struct ActivationContext {
   config::ActivationCheckpointing checkpointing = config::ActivationCheckpointing::kOff;
   int64_t checkpointing_every = 1;
 
+  // N, or this rank's part of them where routed experts' are dealt out.
+  double routed_tokens() const { return tokens / expert_parts; }
   // Matrix products have their operands narrowed first.
   bool casts() const { return product_bytes != compute_bytes; }
   // Of one layer, from 0.

@@ -13,8 +13,8 @@ constexpr double kIndexBytes = 8.0;
 
 // Of the fullest expert; a token takes an expert once.
 double rows_of_one(const ActivationContext& context, const model::RouterSpec& router) {
-  if (context.skewed) return context.tokens;
-  return context.tokens * as_double(router.taken) / as_double(router.experts);
+  if (context.skewed) return context.routed_tokens();
+  return context.routed_tokens() * as_double(router.taken) / as_double(router.experts);
 }
 
 // Experts in one tensor (nn/experts/stacked.h): the gradients of all gates and ups are there when
@@ -25,7 +25,7 @@ BackwardBytes stacked_backward(const ActivationContext& context, const LocalLaye
   const model::RouterSpec& router = *layer.spec().router;
   const double p = context.product_bytes;
   const auto experts = as_double(router.experts);
-  const double rows = context.tokens * as_double(router.taken);
+  const double rows = context.routed_tokens() * as_double(router.taken);
   const double of_one = rows_of_one(context, router);
   const LocalModule &wide = layer[Role::kExpertGateUp], &down = layer[Role::kExpertDown];
   const double width = down.in;
@@ -53,23 +53,29 @@ BackwardBytes stacked_backward(const ActivationContext& context, const LocalLaye
 }  // namespace
 
 ExpertBytes expert_bytes(const ActivationContext& context, const LocalLayer& layer, double hidden) {
-  const double N = context.tokens;
+  const double N = context.routed_tokens();
   const double p = context.product_bytes;
   const model::RouterSpec& router = *layer.spec().router;
   const auto taken = as_double(router.taken);
   const double wide = std::max(4.0, context.compute_bytes);
   ExpertBytes bytes;
-  // The router reads its input as it is; autocast narrows it for each of the others.
-  const double readers = layer.trained_readers(false);
+  // The router reads its input as it is; autocast narrows it for each of the others. Shared experts
+  // that are cut read all tokens, in a tensor of their own where the routed ones' are dealt out.
+  const double sharing = context.expert_parts > 1.0 ? layer.trained_readers(false, true) : 0.0;
+  const double readers = layer.trained_readers(false) - sharing;
   const double routers = layer[Role::kRouter].trains ? 1.0 : 0.0;
   bytes.input = context.casts()
                     ? N * hidden * (routers * context.compute_bytes + (readers - routers) * p)
                     : N * hidden * p * std::min(readers, 1.0);
+  bytes.input += context.tokens * hidden * p * (context.casts() ? sharing : std::min(sharing, 1.0));
   bytes.routing = 3.0 * N * taken * kIndexBytes;
   const bool trains = layer[Role::kExpertGate].trains || layer[Role::kExpertUp].trains ||
                       layer[Role::kExpertGateUp].trains;
   const double rows = trains ? N * taken * hidden * p : 0.0;
-  const double shares = layer.has(Role::kSharedWeigher) ? N * p : 0.0;
+  // A share of a product that is a sum over ranks is taken of that sum.
+  const double between = context.tokens / context.sequence_parts;
+  const double shared = context.expert_parts > 1.0 ? between * (hidden + 1.0) * p : N * p;
+  const double shares = layer.has(Role::kSharedWeigher) ? shared : 0.0;
   bytes.routed = rows + N * (as_double(router.experts) + taken) * wide + shares;
   return bytes;
 }
@@ -79,7 +85,7 @@ BackwardBytes expert_backward(const ActivationContext& context, const LocalLayer
   if (layer.has(Role::kExpertGateUp)) return stacked_backward(context, layer, hidden);
   const model::RouterSpec& router = *layer.spec().router;
   const double p = context.product_bytes;
-  const double rows = context.tokens * as_double(router.taken);
+  const double rows = context.routed_tokens() * as_double(router.taken);
   const double of_one = rows_of_one(context, router);
   const double width = layer[Role::kExpertDown].in;
   const double shared = layer[Role::kSharedDown].in;

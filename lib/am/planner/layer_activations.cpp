@@ -61,8 +61,8 @@ struct WideWidths {
   double gate = 0.0, up = 0.0, down_in = 0.0;
 };
 
-WideWidths wide_widths(const LocalLayer& layer) {
-  const double taken = experts_taken(layer);
+WideWidths wide_widths(const ActivationContext& context, const LocalLayer& layer) {
+  const double taken = experts_taken(layer) / context.expert_parts;
   WideWidths widths;
   widths.gate = layer[Role::kGate].out + layer[Role::kGateUp].out / 2.0 +
                 layer[Role::kSharedGate].out + taken * layer[Role::kExpertGate].out;
@@ -127,7 +127,7 @@ void LayerActivations::measure_feed_forward() {
   const double N = context_.tokens;
   const double p = context_.product_bytes;
   const double rows = N / context_.sequence_parts;
-  const WideWidths w = wide_widths(layer_);
+  const WideWidths w = wide_widths(context_, layer_);
   // A norm behind a product reads what that gave.
   for (const auto& [role, bytes] : {std::pair{Role::kPreFeedForwardNorm, context_.compute_bytes},
                                     {Role::kPostAttentionNorm, p},
@@ -347,7 +347,7 @@ BackwardBytes LayerActivations::backward() const {
 }
 
 BackwardBytes LayerActivations::feed_forward_backward() const {
-  const WideWidths w = wide_widths(layer_);
+  const WideWidths w = wide_widths(context_, layer_);
   const double hidden = hidden_bytes(context_, hidden_);
   const double gathered = context_.sequence_parts > 1.0 ? hidden * context_.sequence_parts : 0.0;
   const double wide = context_.tokens * (w.gate + w.up + w.down_in) * context_.product_bytes;

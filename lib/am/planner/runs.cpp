@@ -150,8 +150,10 @@ std::vector<Limit> limits_of_plan(const config::Plan& plan, const mesh::MeshSize
 std::vector<Limit> limits_of_cuts(const config::Plan& plan, const model::ModelConfig& config,
                                   const mesh::MeshSizes& sizes) {
   PlanLimits limits(plan);
-  limits.add(sizes.tp > 1 && config.moe.has_value(), "mesh.tp_size",
-             "tensor parallelism of a model with experts", "use tp_size = 1");
+  const bool balances = config.moe.has_value() && plan.experts.balancing == "sequence";
+  limits.add(sizes.tp > 1 && balances, "experts.balancing",
+             "balancing by sequence, whose tokens tensor parallelism deals out,",
+             "use tp_size = 1, or balancing = \"bias\"");
   return limits.take();
 }
 

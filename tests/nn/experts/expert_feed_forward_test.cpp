@@ -25,7 +25,8 @@ class Built {
 
   at::Tensor run(const at::Tensor& x) const {
     Products products;
-    return layer.product(x, /*keeps_gate=*/true, /*leaves=*/true, products);
+    return layer.finish(layer.product(x, /*keeps_gate=*/true, /*leaves=*/true, products),
+                        x.size(1));
   }
   // Token by token.
   at::Tensor defined(const at::Tensor& x_BTD) const {
@@ -139,7 +140,7 @@ TEST_CASE("a segment's second run takes the first one's experts, and counts none
   const bool keeps_gate = GENERATE(false, true);
   const at::Tensor out = checkpoint(
       [&](const Tensors& in, Products& products) -> Tensors {
-        return {built.layer.product(in[0], keeps_gate, /*leaves=*/true, products)};
+        return built.layer.product(in[0], keeps_gate, /*leaves=*/true, products);
       },
       {x}, /*trains=*/true)[0];
   const auto counted = built.layer.counts;
@@ -170,7 +171,7 @@ TEST_CASE("a segment's second run does not choose again") {
   REQUIRE(built.layer.counts[static_cast<size_t>(other)] == 0);
   const at::Tensor out = checkpoint(
       [&](const Tensors& in, Products& products) -> Tensors {
-        return {built.layer.product(in[0], /*keeps_gate=*/false, /*leaves=*/true, products)};
+        return built.layer.product(in[0], /*keeps_gate=*/false, /*leaves=*/true, products);
       },
       {x}, /*trains=*/true)[0];
   gate[other].add_(1e-12);

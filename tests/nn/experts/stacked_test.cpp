@@ -44,7 +44,8 @@ class Built {
 
   at::Tensor run(const at::Tensor& x) const {
     Products products;
-    return layer.product(x, /*keeps_gate=*/true, /*leaves=*/true, products);
+    return layer.finish(layer.product(x, /*keeps_gate=*/true, /*leaves=*/true, products),
+                        x.size(1));
   }
   // Token by token.
   at::Tensor defined(const at::Tensor& x_BTD) const {
@@ -159,7 +160,7 @@ TEST_CASE("a segment of experts in one tensor has the same gradients to the bit"
   const bool leaves = GENERATE(false, true);
   const at::Tensor out = checkpoint(
       [&](const Tensors& in, Products& products) -> Tensors {
-        return {built.layer.product(in[0], /*keeps_gate=*/true, leaves, products)};
+        return built.layer.product(in[0], /*keeps_gate=*/true, leaves, products);
       },
       {x}, /*trains=*/true)[0];
   for (const auto& [name, gradient] : built.gradients_of(out, pull, x)) {

@@ -83,8 +83,19 @@ Tensors ExpertFeedForward::routed(const Tensors& rows, const Tensors& weights, b
   return out;
 }
 
-at::Tensor ExpertFeedForward::product(const at::Tensor& x_BTD, bool keeps_gate, bool leaves,
-                                      Products& products) const {
+Tensors ExpertFeedForward::apart(const at::Tensor& x_BTD, bool keeps_gate, bool unread,
+                                 Products& products) const {
+  const at::Tensor read_BTD = apply_transform(shared->gate_proj.input, x_BTD);
+  const at::Tensor rows_ND = read_BTD.reshape({-1, read_BTD.size(-1)});
+  Tensors out = {
+      passed(*shared, rows_ND, {}, activation, keeps_gate, unread, products).view_as(read_BTD)};
+  if (shared_weigher) out.push_back((*shared_weigher)(x_BTD).sigmoid());
+  return out;
+}
+
+Tensors ExpertFeedForward::product(const at::Tensor& x_all_BTD, bool keeps_gate, bool leaves,
+                                   Products& products) const {
+  const at::Tensor x_BTD = dealer ? dealer->own(x_all_BTD) : x_all_BTD;
   const at::Tensor x_ND = x_BTD.reshape({-1, x_BTD.size(-1)});
   const bool unread = leaves && products.again();
   const Chosen chosen = choose(x_ND, x_BTD.size(0), products);
@@ -92,8 +103,21 @@ at::Tensor ExpertFeedForward::product(const at::Tensor& x_BTD, bool keeps_gate, 
   const Tensors weights = deal(chosen.weights_Nk, chosen.placed);
   const Tensors out = routed(rows, weights, keeps_gate, unread, products);
   at::Tensor added_ND;
-  if (shared) added_ND = shared_product(x_ND, keeps_gate, unread, products);
-  return combine(out, chosen.placed, added_ND, unread).view_as(x_BTD);
+  if (shared && !shares_apart()) added_ND = shared_product(x_ND, keeps_gate, unread, products);
+  Tensors made = {combine(out, chosen.placed, added_ND, unread).view_as(x_BTD)};
+  if (shared && shares_apart()) {
+    for (at::Tensor& each : apart(x_all_BTD, keeps_gate, unread, products)) {
+      made.push_back(std::move(each));
+    }
+  }
+  return made;
+}
+
+at::Tensor ExpertFeedForward::finish(const Tensors& made, int64_t length) const {
+  const at::Tensor y_BTD = dealer ? dealer->all(made[0], length) : made[0];
+  if (made.size() == 1) return y_BTD;
+  const at::Tensor shared_BTD = shared->down_proj.finish(made[1]);
+  return y_BTD + (made.size() == 3 ? shared_BTD * made[2] : shared_BTD);
 }
 
 std::vector<Linear*> ExpertFeedForward::linears() {

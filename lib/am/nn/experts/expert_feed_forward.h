@@ -10,6 +10,8 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -23,6 +25,13 @@ namespace am::nn {
 
 struct Expert {
   Linear gate_proj, up_proj, down_proj;
+};
+
+// Tokens that are dealt out over ranks that would all route the same ones.
+struct TokenDealer {
+  Transform own;  // x_BTD -> this rank's BtD
+  // BtD of each rank -> BTD, with T = `length`.
+  std::function<at::Tensor(const at::Tensor& x_BtD, int64_t length)> all;
 };
 
 struct ExpertFeedForward {
@@ -41,9 +50,13 @@ struct ExpertFeedForward {
 
   // Of those that tokens choose from.
   int64_t count() const { return router.spec.experts; }
-  // x_BTD -> BTD. `leaves`: the segment ends with this product.
-  at::Tensor product(const at::Tensor& x_BTD, bool keeps_gate, bool leaves,
-                     Products& products) const;
+  // Null: this rank routes all of x.
+  std::shared_ptr<const TokenDealer> dealer = {};
+
+  // x_BTD -> what `finish` takes. `leaves`: the segment ends with these products.
+  Tensors product(const at::Tensor& x_BTD, bool keeps_gate, bool leaves, Products& products) const;
+  // -> BTD, with T = `length`: what ranks did apart is brought together.
+  at::Tensor finish(const Tensors& made, int64_t length) const;
 
   // All that it has.
   std::vector<Linear*> linears();
@@ -58,8 +71,14 @@ struct ExpertFeedForward {
   // Of each expert the rows that were dispatched to it, through it.
   Tensors routed(const Tensors& rows, const Tensors& weights, bool keeps_gate, bool unread,
                  Products& products) const;
+  // Whether shared experts' product is a part of a sum over ranks, or of other tokens than the
+  // others'.
+  bool shares_apart() const { return dealer || (shared && shared->down_proj.output); }
+  // Weighed, to be added to the others'.
   at::Tensor shared_product(const at::Tensor& x_ND, bool keeps_gate, bool unread,
                             Products& products) const;
+  // By itself, and its share where that is not 1.
+  Tensors apart(const at::Tensor& x_BTD, bool keeps_gate, bool unread, Products& products) const;
 };
 
 }  // namespace am::nn

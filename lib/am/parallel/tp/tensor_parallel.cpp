@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "am/base/error.h"
 #include "am/mesh/shard.h"
@@ -118,6 +119,18 @@ void apply_to_attention(nn::Attention& attention, const planner::Layout& layout,
   }
 }
 
+// Under sequence parallelism each rank has its own part of the tokens already.
+void deal_tokens(nn::ExpertFeedForward& experts, const planner::Layout& layout,
+                 const runtime::Group& group) {
+  if (layout.tp_plan.rules.empty() || layout.tp_plan.sequence_parallel) return;
+  nn::TokenDealer dealer;
+  dealer.own = [tp = &group](const at::Tensor& x) { return take_piece(x, kSequenceDim, *tp); };
+  dealer.all = [tp = &group](const at::Tensor& x, int64_t length) {
+    return gather_pieces(x, kSequenceDim, length, *tp);
+  };
+  experts.dealer = std::make_shared<const nn::TokenDealer>(std::move(dealer));
+}
+
 nn::TransformPtr own_tokens(const runtime::Group& group) {
   return std::make_shared<const nn::Transform>(
       [tp = &group](const at::Tensor& x) { return tensor::local_chunk(x, -1, *tp); });
@@ -153,6 +166,7 @@ mesh::Extent apply_tensor_parallel(nn::Decoder& decoder, const planner::Layout& 
   }
   for (nn::DecoderLayer& layer : decoder.layers()) {
     apply_to_attention(layer.self_attn, layout, transforms, group);
+    if (layer.experts) deal_tokens(*layer.experts, layout, group);
   }
   const model::TpParameter& head = *cut_of(layout, decoder.head().weight->name).plan;
   const bool cut_head = head.shard_dim == 0 && head.style != TpStyle::kColwiseRep;
