@@ -46,7 +46,9 @@ double predict(const config::Plan& plan, int64_t ranks) {
     const bool first_trained = adapters && unit.layer == 0;
     bytes += planner::LayerActivations(context, *layout, 0, unit, first_trained).kept();
   }
-  bytes += planner::capped_logits_bytes(context, *config, static_cast<double>(config->vocab_size));
+  const auto words = static_cast<double>(config->vocab_size / sizes->tp);
+  bytes += planner::capped_logits_bytes(context, *config, words);
+  if (context.cuts_vocabulary) bytes += planner::cut_look_up_bytes(context);
   const double head = static_cast<double>(config->vocab_size * config->hidden_size);
   return bytes + planner::cast_weights_bytes(context, head);
 }
@@ -73,6 +75,25 @@ TEST_CASE("activations are predicted as they are kept") {
   runtime::run_ranks(1, [&](const runtime::World& world) { measured = measure(plan, world); });
   INFO(family << ", " << precision << ", checkpointing " << mode);
   CHECK(static_cast<double>(measured) == Approx(predict(plan, 1)).epsilon(0.02));
+}
+
+TEST_CASE("what a tp rank keeps until backward is predicted") {
+  const std::string family = GENERATE(
+      "llama", "qwen3", "phi", "phi3", "gpt2", "falcon", "falcon-7b", "olmo2", "gemma2",
+      "deepseek_v2-dense", "deepseek_v3-dense", "mixtral", "qwen2_moe", "deepseek_v3", "gpt_oss");
+  const std::string parallel = GENERATE("false", "true");
+  const std::string mode = GENERATE("false", "true", "\"selective\"");
+  const config::Plan plan = test::parse(
+      cat("[model]\npath = \"hf/", family, "\"\n[train]\nseq_len = 64\nmicro_batch_size = 8\n",
+          "[mesh]\nworld_size = 2\ntp_size = 2\n[strategy]\nsequence_parallel = ", parallel, "\n",
+          test::kFullPrecision, "activation_checkpointing = ", mode, "\n"));
+  int64_t measured = 0;
+  runtime::run_ranks(2, [&](const runtime::World& world) {
+    const int64_t mine = measure(plan, world);
+    if (world.rank() == 0) measured = mine;
+  });
+  INFO(family << ", sequence parallel " << parallel << ", checkpointing " << mode);
+  CHECK(static_cast<double>(measured) == Approx(predict(plan, 2)).epsilon(0.02));
 }
 
 TEST_CASE("activations beside adapters are predicted as they are kept") {

@@ -37,6 +37,8 @@ ActivationContext activation_context(const config::Plan& plan, const Layout& lay
   context.product_bytes = context.compute_bytes;
   context.output_bytes = context.compute_bytes;
   if (layout.tp_plan.sequence_parallel) context.sequence_parts = static_cast<double>(sizes.tp);
+  const size_t embedding = layout.inventory.weight_of(model::Role::kEmbedding);
+  context.cuts_vocabulary = layout.parameters[embedding].tp_dim.has_value();
   if (!layout.tp_plan.rules.empty()) context.expert_parts = static_cast<double>(sizes.tp);
   context.checkpointing = checkpointing_of(plan);
   context.checkpointing_every = checkpointing_every(plan);
@@ -81,7 +83,11 @@ BackwardBytes head_backward(const ActivationContext& context, const model::Model
 }
 
 double embedding_activations(const ActivationContext& context) {
-  return context.tokens * 8.0;  // the ids, int64
+  return context.tokens * 8.0 + (context.cuts_vocabulary ? cut_look_up_bytes(context) : 0.0);
+}
+
+double cut_look_up_bytes(const ActivationContext& context) {
+  return context.tokens * (8.0 + context.compute_bytes);
 }
 
 double final_norm_activations(const ActivationContext& context, const model::ModelConfig& config,

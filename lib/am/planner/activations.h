@@ -21,8 +21,9 @@ struct ActivationContext {
   double tokens = 0.0;          // N: micro-batch * sequence / cp
   double sequence = 0.0;        // positions of one sequence on this rank
   double sequence_parts = 1.0;  // over how many tp ranks sequence parallelism cuts N between layers
-  double expert_parts = 1.0;    // over how many tp ranks the tokens of routed experts are dealt
-  double compute_bytes = 4.0;   // c
+  bool cuts_vocabulary = false;  // each tp rank looks up its own tokens of the vocabulary
+  double expert_parts = 1.0;     // over how many tp ranks the tokens of routed experts are dealt
+  double compute_bytes = 4.0;    // c
   double product_bytes = 4.0;  // p: of what matrix products take and give; under autocast its dtype
   double output_bytes = 4.0;   // of the logits that the loss reads
   bool skewed = false;         // every token takes the same experts
@@ -68,6 +69,8 @@ BackwardBytes head_backward(const ActivationContext& context, const model::Model
 // Of the embedding look-up, and of the final norm with the head's input, which a head that is
 // trained keeps.
 double embedding_activations(const ActivationContext& context);
+// Beside the ids: each one's place in a slice of the vocabulary, and whether it lies there.
+double cut_look_up_bytes(const ActivationContext& context);
 double final_norm_activations(const ActivationContext& context, const model::ModelConfig& config,
                               bool head_trains);
 

@@ -74,8 +74,10 @@ ExpertBytes expert_bytes(const ActivationContext& context, const LocalLayer& lay
   const double rows = trains ? N * taken * hidden * p : 0.0;
   // A share of a product that is a sum over ranks is taken of that sum.
   const double between = context.tokens / context.sequence_parts;
-  const double shared = context.expert_parts > 1.0 ? between * (hidden + 1.0) * p : N * p;
-  const double shares = layer.has(Role::kSharedWeigher) ? shared : 0.0;
+  const bool weighs = layer.has(Role::kSharedWeigher);
+  const bool apart = context.expert_parts > 1.0;
+  if (weighs && apart) bytes.share_of_sum = between * (hidden + 1.0) * p;
+  const double shares = weighs && !apart ? N * p : 0.0;
   bytes.routed = rows + N * (as_double(router.experts) + taken) * wide + shares;
   return bytes;
 }

@@ -13,6 +13,9 @@ struct ExpertBytes {
   double input = 0.0;    // what the router, shared experts and what weighs those multiply
   double routing = 0.0;  // the choice: of each of N k rows its expert, its place and its token
   double routed = 0.0;   // N k rows of D, and what weighs them
+  // A sum over ranks of shared experts' parts, and the share of it that is added: behind any
+  // segment.
+  double share_of_sum = 0.0;
 };
 
 // Of a layer with a router. Its experts' outputs are not kept: the gradients of their weights come

@@ -143,11 +143,12 @@ void LayerActivations::measure_feed_forward() {
   const bool shares = layer_.spec().residual == model::Residual::kParallelOneNorm;
   const double before = shares ? layer_.trained_readers(true) : 0.0;
   at(Saved::kFeedForwardInput) =
-      shares ? N * hidden_ * p *
-                   (kept_inputs(before + layer_.trained_readers(false)) - kept_inputs(before))
-             : bytes_of_inputs(false);
+      shares && context_.sequence_parts == 1.0
+          ? N * hidden_ * p *
+                (kept_inputs(before + layer_.trained_readers(false)) - kept_inputs(before))
+          : bytes_of_inputs(false);
   at(Saved::kFeedForwardInput) += adapted_bytes({Role::kGate, Role::kUp, Role::kGateUp});
-  if (!shares || context_.casts()) {
+  if (!shares || context_.casts() || context_.sequence_parts > 1.0) {
     at(Saved::kFeedForwardNormOutput) = hidden_bytes(context_, hidden_);
   }
   at(Saved::kGate) = N * w.gate * p;
@@ -160,6 +161,7 @@ void LayerActivations::measure_experts() {
   at(Saved::kFeedForwardInput) =
       experts.input + adapted_bytes({Role::kSharedGate, Role::kSharedUp, Role::kSharedWeigher});
   at(Saved::kRouting) = experts.routing;
+  share_of_sum_ = experts.share_of_sum;
   at(Saved::kRoutedTokens) = experts.routed;
   // The down projection of shared experts reads a value of its own beside an adapter, and its
   // output is weighed afterwards.
@@ -281,8 +283,8 @@ double LayerActivations::recomputed_feed_forward() const {
 double LayerActivations::recomputed() const {
   if (mode_ == ActivationCheckpointing::kOff) return 0.0;
   if (mode_ != ActivationCheckpointing::kFull) return recomputed_feed_forward();
-  return std::max(0.0,
-                  sum(kept_under(ActivationCheckpointing::kOff, layer_.spec().residual)) - kept());
+  return std::max(0.0, sum(kept_under(ActivationCheckpointing::kOff, layer_.spec().residual)) +
+                           share_of_sum_ - kept());
 }
 
 // In attention's backward, where it goes by blocks (nn/attention/blocked.h); 0 where ATen's flash

@@ -28,7 +28,7 @@ class LayerActivations {
   // Bytes of one thing, whether or not a mode keeps it.
   double bytes(Saved saved) const { return bytes_[static_cast<size_t>(saved)]; }
   // Of what the plan's checkpointing keeps of this layer.
-  double kept() const { return sum(kept_under(mode_, layer_.spec().residual)); }
+  double kept() const { return sum(kept_under(mode_, layer_.spec().residual)) + share_of_sum_; }
   // Of what is computed again while this layer's backward runs; 0 without checkpointing.
   double recomputed() const;
   BackwardBytes backward() const;
@@ -57,6 +57,7 @@ class LayerActivations {
   config::ActivationCheckpointing mode_;
   double hidden_ = 0.0;  // width of the residual stream
   std::array<double, kSavedKinds> bytes_{};
+  double share_of_sum_ = 0.0;  // ExpertBytes: kept whatever the mode
 };
 
 // LayerActivations::kept().
