@@ -41,8 +41,10 @@ Values step(parallel::ParallelModel& model, const checkpoint::TensorSource& batc
   (loss / static_cast<double>(model.layout().mesh.sizes().dp())).backward();
   model.data_parallel().finish_backward();
   Values values = {{"logits", model.full_logits(logits)}, {"loss", loss.detach().view({1})}};
-  const std::vector<int64_t> taken = model.take_expert_counts();
-  if (!taken.empty()) values["experts"] = at::tensor(taken, at::kLong);
+  // Each rank of a tp group routes a part of the tokens.
+  at::Tensor taken = at::tensor(model.take_expert_counts(), at::kLong);
+  model.mesh().group("tp").all_reduce(taken);
+  if (taken.numel() > 0) values["experts"] = taken;
   for (const planner::ParameterLayout& parameter : model.layout().parameters) {
     if (!parameter.trainable) continue;
     values["grad." + parameter.name] = model.full_gradient(parameter.name);
