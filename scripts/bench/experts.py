@@ -11,9 +11,6 @@ What is printed: scripts/bench/jobs.py; the ratios are to the faster one.
 """
 
 import argparse
-import statistics
-from pathlib import Path
-
 import jobs
 
 EXPERTS, TAKEN = 16, 4
@@ -36,18 +33,12 @@ def model_config(shape):
 
 def peer_rank(way, shape, steps):
     def make():
-        from torch.distributed.device_mesh import init_device_mesh
-        from torch.distributed.fsdp import fully_shard
         from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
 
         config = Qwen3MoeConfig(**model_config(shape), attn_implementation="sdpa", use_cache=False)
         model = Qwen3MoeForCausalLM(config)
         model.set_experts_implementation(way)
-        mesh = init_device_mesh("cpu", (2,))
-        for layer in model.model.layers:
-            fully_shard(layer, mesh=mesh)
-        fully_shard(model, mesh=mesh)
-        return model
+        return jobs.shard_by_layer(model)
 
     jobs.train_peer(make, shape, steps)
 
@@ -67,26 +58,19 @@ def compare(build, name, rounds, steps, only):
     runs.update({"am-run fsdp2": ours(True), "am-run fsdp2, Gloo": ours(False)})
 
     def peers(found):
-        speed = {job: statistics.median(each["speed"] for each in found[job]) for job in found}
-        best = max((job for job in found if "PyTorch" in job), default=None, key=speed.get)
+        best = jobs.faster(found, [job for job in runs if "PyTorch" in job])
         return {job: best for job in found if "am-run" in job}
 
     jobs.compare(f"shape {name}: {shape}, {EXPERTS} experts, {TAKEN} taken", runs, peers, rounds, only)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("build", nargs="?", default=jobs.ROOT / "build", type=Path)
-    parser.add_argument("--shape", choices=sorted(jobs.SHAPES))
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=12)
-    parser.add_argument("--only", nargs="+", metavar="JOB", help="names of rows")
+    parser = jobs.argument_parser(__doc__)
     parser.add_argument("--rank-of", choices=WAYS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.rank_of:
         return peer_rank(options.rank_of, jobs.SHAPES[options.shape], options.steps)
-    for name in [options.shape] if options.shape else sorted(jobs.SHAPES):
-        compare(options.build.resolve(), name, options.rounds, options.steps, options.only)
+    jobs.compare_shapes(compare, options)
 
 
 if __name__ == "__main__":

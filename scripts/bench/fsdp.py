@@ -9,7 +9,6 @@ printed: scripts/bench/jobs.py.
 """
 
 import argparse
-from pathlib import Path
 
 import jobs
 
@@ -23,14 +22,7 @@ def peer_rank(kind, shape, steps):
         model = LlamaForCausalLM(config)
         if kind == "ddp":
             return torch.nn.parallel.DistributedDataParallel(model)
-        from torch.distributed.device_mesh import init_device_mesh
-        from torch.distributed.fsdp import fully_shard
-
-        mesh = init_device_mesh("cpu", (2,))
-        for layer in model.model.layers:
-            fully_shard(layer, mesh=mesh)
-        fully_shard(model, mesh=mesh)
-        return model
+        return jobs.shard_by_layer(model)
 
     jobs.train_peer(make, shape, steps)
 
@@ -59,18 +51,12 @@ def compare(build, name, rounds, steps, only):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("build", nargs="?", default=jobs.ROOT / "build", type=Path)
-    parser.add_argument("--shape", choices=sorted(jobs.SHAPES))
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=12)
-    parser.add_argument("--only", nargs="+", metavar="JOB", help="names of rows")
+    parser = jobs.argument_parser(__doc__)
     parser.add_argument("--rank-of", choices=("fsdp2", "ddp"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.rank_of:
         return peer_rank(options.rank_of, jobs.SHAPES[options.shape], options.steps)
-    for name in [options.shape] if options.shape else sorted(jobs.SHAPES):
-        compare(options.build.resolve(), name, options.rounds, options.steps, options.only)
+    jobs.compare_shapes(compare, options)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ gradient clipping and AdamW. Figures are, of a job,
   1st step   from the command to the end of the first step
 """
 
+import argparse
 import json
 import os
 import resource
@@ -265,10 +266,47 @@ FORMS = {
 }
 
 
+def shard_by_layer(model):
+    """PyTorch's FSDP2 on two CPUs: a unit a layer, and the rest."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh("cpu", (2,))
+    for layer in model.model.layers:
+        fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    return model
+
+
+def faster(found, names):
+    """Of the named jobs that ran the one with the most tokens a second; None: there was none."""
+    return max(
+        (name for name in names if name in found),
+        default=None,
+        key=lambda name: statistics.median(each["speed"] for each in found[name]),
+    )
+
+
+def argument_parser(description):
+    """What every benchmark of jobs is asked."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", nargs="?", default=ROOT / "build", type=Path)
+    parser.add_argument("--shape", choices=sorted(SHAPES))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--only", nargs="+", metavar="JOB", help="names of rows")
+    return parser
+
+
+def compare_shapes(compare_shape, options):
+    for name in [options.shape] if options.shape else sorted(SHAPES):
+        compare_shape(options.build.resolve(), name, options.rounds, options.steps, options.only)
+
+
 def compare(title, jobs, peer_of, rounds, only=None):
     """Runs the jobs one after the other in every round, so that a slow spell of the machine meets all of
-    them, and prints medians over the rounds; of a job with a peer also those of the ratios to it.
-    `only`: the jobs to run, by name. `peer_of` gives the peer of a job, or is a function of the figures that gives such a mapping."""
+    them, and prints medians over the rounds; of a job with a peer also those of the ratios to it. `only`: the
+    jobs to run, by name. `peer_of` gives the peer of a job, or is a function of the figures that gives that."""
     jobs = {job: run for job, run in jobs.items() if not only or job in only}
     found = {job: [] for job in jobs}
     for _ in range(rounds):

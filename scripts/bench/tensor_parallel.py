@@ -12,9 +12,6 @@ the ratios are to PyTorch's without and with sequence parallelism, each with the
 
 import argparse
 import contextlib
-import statistics
-from pathlib import Path
-
 import jobs
 
 PEERS = {
@@ -113,10 +110,6 @@ def peer_rank(kind, loss, shape, steps):
         jobs.train_peer(make, shape, steps, 1, loss_of, clip=lambda: clip(made["model"]))
 
 
-def faster(found, names):
-    return max((name for name in names if name in found), default=None, key=lambda name: statistics.median(each["speed"] for each in found[name]))
-
-
 def compare(build, name, rounds, steps, only):
     shape = jobs.SHAPES[name]
 
@@ -137,27 +130,21 @@ def compare(build, name, rounds, steps, only):
     })
 
     def peers(found):
-        plain = faster(found, [title for title, what in PEERS.items() if what[0] == "tp"])
-        sequence = faster(found, [title for title, what in PEERS.items() if what[0] == "sp"])
+        plain = jobs.faster(found, [title for title, what in PEERS.items() if what[0] == "tp"])
+        sequence = jobs.faster(found, [title for title, what in PEERS.items() if what[0] == "sp"])
         return {job: sequence if "SP" in job else plain for job in found if "am-run" in job}
 
     jobs.compare(f"shape {name}: {shape}", runs, peers, rounds, only)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("build", nargs="?", default=jobs.ROOT / "build", type=Path)
-    parser.add_argument("--shape", choices=sorted(jobs.SHAPES))
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=12)
-    parser.add_argument("--only", nargs="+", metavar="JOB", help="names of rows")
+    parser = jobs.argument_parser(__doc__)
     parser.add_argument("--rank-of", choices=("tp", "sp"), help=argparse.SUPPRESS)
     parser.add_argument("--loss", choices=("whole", "parallel"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.rank_of:
         return peer_rank(options.rank_of, options.loss, jobs.SHAPES[options.shape], options.steps)
-    for name in [options.shape] if options.shape else sorted(jobs.SHAPES):
-        compare(options.build.resolve(), name, options.rounds, options.steps, options.only)
+    jobs.compare_shapes(compare, options)
 
 
 if __name__ == "__main__":

@@ -53,6 +53,14 @@ double predict(const config::Plan& plan, int64_t ranks) {
   return bytes + planner::cast_weights_bytes(context, head);
 }
 
+// Of "float32", "bfloat16" and "autocast", as keys of [strategy].
+std::string precision_keys(const std::string& precision) {
+  const std::string params = precision == "bfloat16" ? "bfloat16" : "float32";
+  return cat("mp_policy = { param_dtype = \"", params, "\", reduce_dtype = \"", params,
+             "\", output_dtype = \"none\" }\n",
+             precision == "autocast" ? "autocast_dtype = \"bfloat16\"\n" : "");
+}
+
 }  // namespace
 
 TEST_CASE("activations are predicted as they are kept") {
@@ -63,14 +71,10 @@ TEST_CASE("activations are predicted as they are kept") {
                "deepseek_v3", "gpt_oss");
   const std::string mode = GENERATE("false", "true", "\"selective\"", "\"mlp\"");
   const std::string precision = GENERATE("float32", "bfloat16", "autocast");
-  const std::string params = precision == "bfloat16" ? "bfloat16" : "float32";
-  const std::string policy = cat("mp_policy = { param_dtype = \"", params, "\", reduce_dtype = \"",
-                                 params, "\", output_dtype = \"none\" }\n");
-  const std::string autocast = precision == "autocast" ? "autocast_dtype = \"bfloat16\"\n" : "";
   const config::Plan plan = test::parse(
       cat("[model]\npath = \"hf/", family,
           "\"\n[train]\nseq_len = 64\nmicro_batch_size = 8\n[mesh]\nworld_size = 1\n[strategy]\n",
-          policy, autocast, "activation_checkpointing = ", mode, "\n"));
+          precision_keys(precision), "activation_checkpointing = ", mode, "\n"));
   int64_t measured = 0;
   runtime::run_ranks(1, [&](const runtime::World& world) { measured = measure(plan, world); });
   INFO(family << ", " << precision << ", checkpointing " << mode);
@@ -113,14 +117,10 @@ TEST_CASE("activations beside adapters are predicted as they are kept") {
   }));
   const std::string mode = GENERATE("false", "true", "\"selective\"", "\"mlp\"");
   const std::string precision = GENERATE("float32", "bfloat16", "autocast");
-  const std::string params = precision == "bfloat16" ? "bfloat16" : "float32";
-  const std::string policy = cat("mp_policy = { param_dtype = \"", params, "\", reduce_dtype = \"",
-                                 params, "\", output_dtype = \"none\" }\n");
-  const std::string autocast = precision == "autocast" ? "autocast_dtype = \"bfloat16\"\n" : "";
   const config::Plan plan = test::parse(
       cat("[model]\npath = \"hf/", family,
           "\"\n[train]\nseq_len = 64\nmicro_batch_size = 8\n[lora]\nrank = 4\ntarget_modules = [",
-          targets, "]\n[mesh]\nworld_size = 1\n[strategy]\n", policy, autocast,
+          targets, "]\n[mesh]\nworld_size = 1\n[strategy]\n", precision_keys(precision),
           "activation_checkpointing = ", mode, "\n"));
   int64_t measured = 0;
   runtime::run_ranks(1, [&](const runtime::World& world) { measured = measure(plan, world); });

@@ -91,7 +91,7 @@ std::optional<int> shard_dim(const TpModule& module, const ParameterSpec& parame
     case TpStyle::kColwise:
     case TpStyle::kPackedColwise:
     case TpStyle::kColwiseRep:
-      return parameter.bias || !parameter.transposed ? 0 : 1;
+      return parameter.transposed ? 1 : 0;
     case TpStyle::kRowwise:
     case TpStyle::kRowwiseRep:
       if (module.kind() == ModuleKind::kEmbedding) return 0;

@@ -48,17 +48,13 @@ ParamGroup& DataParallel::add_group(const nn::Decoder& decoder, const planner::L
     members.push_back({decoder.parameters().at(static_cast<size_t>(index)),
                        &layout.parameters.at(static_cast<size_t>(index))});
   }
-  ReductionGroups reduction = groups;
-  reduction.key_head = key_head_group(layout, mesh);
   groups_.push_back(
-      std::make_unique<ParamGroup>(std::move(name), std::move(members), mesh, reduction, options));
+      std::make_unique<ParamGroup>(std::move(name), std::move(members), mesh, groups, options));
   return *groups_.back();
 }
 
-// The tp ranks that share this one's key heads, where there are fewer heads than ranks.
-const runtime::Group* DataParallel::key_head_group(const planner::Layout& layout,
-                                                   const runtime::DeviceMesh& mesh) {
-  if (key_head_group_) return &*key_head_group_;
+ReductionGroups DataParallel::reduction_groups(const planner::Layout& layout,
+                                               const runtime::DeviceMesh& mesh) {
   int64_t copies = 1;
   for (const planner::ParameterLayout& parameter : layout.parameters) {
     for (const mesh::DimSlice& slice : parameter.tp_slices) {
@@ -68,7 +64,8 @@ const runtime::Group* DataParallel::key_head_group(const planner::Layout& layout
     }
   }
   if (copies > 1) key_head_group_ = mesh.split("tp", copies);
-  return key_head_group_ ? &*key_head_group_ : nullptr;
+  return {&mesh.group("dp_shard_cp"), &mesh.group("dp_replicate"), &mesh.group("tp"),
+          key_head_group_ ? &*key_head_group_ : nullptr};
 }
 
 void DataParallel::cast_inputs(std::span<at::Tensor> inputs) const {

@@ -95,6 +95,8 @@ class DataParallel : public nn::UnitHooks {
   const DataParallelOptions& options() const { return options_; }
   // Of all groups, before their own differences.
   ParamGroupOptions group_options() const;
+  // Of shards over dp_shard_cp and their copies over dp_replicate. Collective; called once.
+  ReductionGroups reduction_groups(const planner::Layout& layout, const runtime::DeviceMesh& mesh);
   ParamGroup& add_group(const nn::Decoder& decoder, const planner::Layout& layout, std::string name,
                         const std::vector<int>& parameters, const runtime::DeviceMesh& mesh,
                         const ReductionGroups& groups, const ParamGroupOptions& options);
@@ -104,8 +106,6 @@ class DataParallel : public nn::UnitHooks {
   void reduce(ParamGroup& group);
 
  private:
-  const runtime::Group* key_head_group(const planner::Layout& layout,
-                                       const runtime::DeviceMesh& mesh);
   // What is still to be done for a group when the loss's backward is over, in the groups' order.
   virtual void finish(ParamGroup& group) = 0;
   // After that: the next forward pass begins anew.

@@ -9,8 +9,7 @@ namespace am::parallel {
 GradientBuckets::GradientBuckets(const nn::Decoder& decoder, const planner::Layout& layout,
                                  const runtime::DeviceMesh& mesh, DataParallelOptions given)
     : DataParallel(mesh, std::move(given)) {
-  const ReductionGroups reduction = {&mesh.group("dp_shard_cp"), &mesh.group("dp_replicate"),
-                                     &mesh.group("tp")};
+  const ReductionGroups reduction = reduction_groups(layout, mesh);
   for (const auto& bucket : options().buckets) {
     ParamGroup& added = add_group(decoder, layout, cat("bucket ", groups().size()), bucket, mesh,
                                   reduction, group_options());

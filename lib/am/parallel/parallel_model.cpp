@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "am/base/error.h"
@@ -67,10 +68,20 @@ void ParallelModel::for_each_owned(
 
 at::Tensor ParallelModel::gather_from(
     const std::string& name, const std::function<at::Tensor(const ParamGroup&)>& flat_of) const {
+  const auto layout = std::find_if(layout_.parameters.begin(), layout_.parameters.end(),
+                                   [&](const auto& each) { return each.name == name; });
   for (const auto& group : data_parallel_->groups()) {
     for (const auto& owned : group->owned()) {
       if (owned.name != name) continue;
-      return gather_like(name, group->pieces().view(flat_of(*group), owned.piece));
+      // The cuts in reverse: first dp_shard_cp, then tp. From host memory where it is offloaded.
+      at::Tensor full = group->pieces().view(flat_of(*group), owned.piece).to(mesh_.device());
+      if (layout->fsdp) {
+        const Shape tp_shape = layout->tp_shape(mesh_.layout(), mesh_.rank());
+        full = tensor::all_gather_dim(full, layout->fsdp_dim,
+                                      tp_shape.at(static_cast<size_t>(layout->fsdp_dim)),
+                                      mesh_.group("dp_shard_cp"));
+      }
+      return tp::gather_parameter(full, *layout, mesh_);
     }
   }
   throw Error(ErrorKind::kUsage, cat("no parameter named ", name));
@@ -82,22 +93,6 @@ at::Tensor ParallelModel::full_parameter(const std::string& name) const {
 
 at::Tensor ParallelModel::full_gradient(const std::string& name) const {
   return gather_from(name, [](const ParamGroup& group) { return group.flat_grad(); });
-}
-
-at::Tensor ParallelModel::gather_like(const std::string& name, const at::Tensor& local) const {
-  for (const auto& layout : layout_.parameters) {
-    if (layout.name != name) continue;
-    // The cuts in reverse: first dp_shard_cp, then tp.
-    const Shape tp_shape = layout.tp_shape(mesh_.layout(), mesh_.rank());
-    at::Tensor full = local.to(mesh_.device());  // from host memory where it is offloaded
-    if (layout.fsdp) {
-      full = tensor::all_gather_dim(full, layout.fsdp_dim,
-                                    tp_shape.at(static_cast<size_t>(layout.fsdp_dim)),
-                                    mesh_.group("dp_shard_cp"));
-    }
-    return tp::gather_parameter(full, layout, mesh_);
-  }
-  throw Error(ErrorKind::kUsage, cat("no parameter named ", name));
 }
 
 }  // namespace am::parallel

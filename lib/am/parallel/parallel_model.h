@@ -65,9 +65,6 @@ class ParallelModel {
   at::Tensor full_parameter(const std::string& name) const;
   // Its gradient, of one that trains, after a backward pass.
   at::Tensor full_gradient(const std::string& name) const;
-  // The same for any tensor laid out like that parameter (a gradient, an optimizer moment): `local`
-  // is all that this rank stores of it, [ParameterLayout::own_shape].
-  at::Tensor gather_like(const std::string& name, const at::Tensor& local) const;
 
  private:
   // Of whole parameters: what `flat_of` gives for the group that has this one, gathered.

@@ -23,24 +23,25 @@ ShardedUnits::ShardedUnits(nn::Decoder& decoder, const planner::Layout& layout,
     post_forward_group_ = mesh.split("dp_shard_cp", options().post_forward_size);
     group.post_forward_group = &*post_forward_group_;
   }
-  const ReductionGroups groups = {&mesh.group("dp_shard_cp"), &mesh.group("dp_replicate"),
-                                  &mesh.group("tp")};
+  const ReductionGroups groups = reduction_groups(layout, mesh);
   for (const auto& unit : layout.units) {
     group.pool = options().reuse_buffers && unit.layer >= 0 ? &pool_ : nullptr;
     add_group(decoder, layout, unit.name, layout.gathered(unit), mesh, groups, group);
   }
-  add_ignored(decoder, layout, mesh, group);
+  add_ignored(decoder, layout, mesh, groups, group);
 }
 
 void ShardedUnits::add_ignored(const nn::Decoder& decoder, const planner::Layout& layout,
-                               const runtime::DeviceMesh& mesh, ParamGroupOptions group) {
+                               const runtime::DeviceMesh& mesh, ReductionGroups groups,
+                               ParamGroupOptions group) {
   const std::vector<int> ignored = layout.ignored();
   if (ignored.empty()) return;
   group.pool = nullptr;
   group.post_forward_group = nullptr;
   alone_ = mesh.split("dp_cp", 1);
-  ignored_ = &add_group(decoder, layout, "ignored", ignored, mesh,
-                        {&*alone_, &mesh.group("dp_cp"), &mesh.group("tp")}, group);
+  groups.shard = &*alone_;
+  groups.replicate = &mesh.group("dp_cp");
+  ignored_ = &add_group(decoder, layout, "ignored", ignored, mesh, groups, group);
 }
 
 void ShardedUnits::before_unit(size_t use, std::span<at::Tensor> inputs) {

@@ -25,7 +25,8 @@ class ShardedUnits final : public DataParallel {
   void finish(ParamGroup& group) override;
   void forget_pass() override;
   void add_ignored(const nn::Decoder& decoder, const planner::Layout& layout,
-                   const runtime::DeviceMesh& mesh, ParamGroupOptions options);
+                   const runtime::DeviceMesh& mesh, ReductionGroups groups,
+                   ParamGroupOptions options);
   ParamGroup& group_of(size_t use) { return *groups()[unit_of(use)]; }
   size_t unit_of(size_t use) const { return static_cast<size_t>(uses_[use].unit); }
   void pre_backward(size_t use);

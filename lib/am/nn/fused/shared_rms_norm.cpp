@@ -3,15 +3,13 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "am/nn/fused/tensors.h"
+
 namespace am::nn::fused {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-at::ScalarType wide(const at::Tensor& x) {
-  return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-}
 
 // What n is multiplied with.
 at::Tensor factor(const at::Tensor& weight, model::NormKind kind, at::ScalarType dtype) {
@@ -22,7 +20,7 @@ at::Tensor factor(const at::Tensor& weight, model::NormKind kind, at::ScalarType
 struct Shared : torch::autograd::Function<Shared> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const SharedNorm& norm) {
-    const at::ScalarType dtype = wide(x);
+    const at::ScalarType dtype = wide_dtype(x.scalar_type());
     const at::Tensor x_wide = x.to(dtype);
     const at::Tensor squares = x_wide.square().sum(-1, /*keepdim=*/true);
     (*norm.sum)(squares);
@@ -46,7 +44,7 @@ struct Shared : torch::autograd::Function<Shared> {
     const auto width = static_cast<double>(context->saved_data["width"].toInt());
     const auto* sum = reinterpret_cast<const std::function<void(const at::Tensor&)>*>(
         context->saved_data["sum"].toInt());
-    const at::ScalarType dtype = wide(x);
+    const at::ScalarType dtype = wide_dtype(x.scalar_type());
     const at::Tensor n = x.to(dtype) * scale;
     const at::Tensor of_y = gradients[0].to(dtype);
     at::Tensor of_weight;

@@ -4,7 +4,8 @@
 
 #include <memory>
 #include <optional>
-#include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "am/base/error.h"
@@ -76,18 +77,27 @@ struct Cut {
   const planner::ParameterLayout* placed = nullptr;
 };
 
-Cut cut_of(const planner::Layout& layout, const std::string& name) {
-  for (size_t i = 0; i < layout.inventory.parameters.size(); ++i) {
-    if (layout.inventory.parameters[i].name == name) {
-      return {&layout.tp.parameters[i], &layout.parameters[i]};
+// By name: a model with experts has tens of thousands of matrices.
+class Cuts {
+ public:
+  explicit Cuts(const planner::Layout& layout) {
+    for (size_t i = 0; i < layout.parameters.size(); ++i) {
+      by_name_[layout.parameters[i].name] = {&layout.tp.parameters[i], &layout.parameters[i]};
     }
   }
-  throw Error(ErrorKind::kInternal, "no parameter " + name);
-}
 
-void apply_to_linear(nn::Linear& linear, const planner::Layout& layout,
-                     const Transforms& transforms, const runtime::DeviceMesh& mesh) {
-  const Cut cut = cut_of(layout, linear.weight->name);
+  const Cut& of(const nn::Parameter& parameter) const {
+    const auto found = by_name_.find(parameter.name);
+    AM_ASSERT(found != by_name_.end(), "no parameter " + parameter.name);
+    return found->second;
+  }
+
+ private:
+  std::unordered_map<std::string_view, Cut> by_name_;
+};
+
+void apply_to_linear(nn::Linear& linear, const Cut& cut, const Transforms& transforms,
+                     const runtime::DeviceMesh& mesh) {
   if (!cut.plan->style) return;
   const bool packed = cut.plan->style == TpStyle::kPackedColwise;
   const auto dim = static_cast<size_t>(linear.in_out ? 1 : 0);
@@ -100,9 +110,9 @@ void apply_to_linear(nn::Linear& linear, const planner::Layout& layout,
 }
 
 // A norm over all heads together, of which a rank has some.
-void apply_to_norm(nn::Norm& norm, const planner::Layout& layout, const runtime::Group& group) {
+void apply_to_norm(nn::Norm& norm, const Cuts& cuts, const runtime::Group& group) {
   if (!norm.weight) return;
-  const Cut cut = cut_of(layout, norm.weight->name);
+  const Cut& cut = cuts.of(*norm.weight);
   if (!cut.placed->tp_dim) return;
   // Ranks that share a head have it in their sums, each.
   const int64_t copies = cut.placed->tp_slices.empty() ? 1 : cut.placed->tp_slices.front().copies;
@@ -110,10 +120,10 @@ void apply_to_norm(nn::Norm& norm, const planner::Layout& layout, const runtime:
   norm.sum = [tp = &group](const at::Tensor& numbers) { tp->all_reduce(numbers); };
 }
 
-void apply_to_attention(nn::Attention& attention, const planner::Layout& layout,
-                        const Transforms& transforms, const runtime::Group& group) {
-  apply_to_norm(attention.q_norm, layout, group);
-  apply_to_norm(attention.k_norm, layout, group);
+void apply_to_attention(nn::Attention& attention, const Cuts& cuts, const Transforms& transforms,
+                        const runtime::Group& group) {
+  apply_to_norm(attention.q_norm, cuts, group);
+  apply_to_norm(attention.k_norm, cuts, group);
   if (attention.latent && attention.latent->key_value_up.input) {
     attention.latent->key_input = transforms.enter_colwise;
   }
@@ -146,8 +156,9 @@ mesh::Extent apply_tensor_parallel(nn::Decoder& decoder, const planner::Layout& 
   const Transforms transforms(group, layout.tp_plan.sequence_parallel);
   const mesh::Extent slice = mesh::chunk(vocabulary, group.size(), group.index());
 
+  const Cuts cuts(layout);
   nn::Embedding& embedding = decoder.embedding();
-  const bool cut_embedding = cut_of(layout, embedding.weight->name).plan->shard_dim == 0;
+  const bool cut_embedding = cuts.of(*embedding.weight).plan->shard_dim == 0;
   if (cut_embedding) {
     embedding.lookup = [slice, transforms, padding = embedding.padding](const at::Tensor& ids,
                                                                         const at::Tensor& weight) {
@@ -162,13 +173,13 @@ mesh::Extent apply_tensor_parallel(nn::Decoder& decoder, const planner::Layout& 
       if (cut_embedding) linear->input = transforms.enter_colwise;
       continue;
     }
-    apply_to_linear(*linear, layout, transforms, mesh);
+    apply_to_linear(*linear, cuts.of(*linear->weight), transforms, mesh);
   }
   for (nn::DecoderLayer& layer : decoder.layers()) {
-    apply_to_attention(layer.self_attn, layout, transforms, group);
+    apply_to_attention(layer.self_attn, cuts, transforms, group);
     if (layer.experts) deal_tokens(*layer.experts, layout, group);
   }
-  const model::TpParameter& head = *cut_of(layout, decoder.head().weight->name).plan;
+  const model::TpParameter& head = *cuts.of(*decoder.head().weight).plan;
   const bool cut_head = head.shard_dim == 0 && head.style != TpStyle::kColwiseRep;
   return cut_head ? slice : mesh::Extent{0, vocabulary};
 }
