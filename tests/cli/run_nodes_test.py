@@ -116,9 +116,9 @@ class Faults(NodesTest):
             self.assertRegex(errors, r"restart 1 of 2 from step [123]00\n")
         self.assertEqual([r["step"] for r in self.metrics("run")], list(range(1, 401)))
 
-    def start_program(self, script, *options):
-        """Two nodes of one rank, both of which have begun the script."""
-        jobs = self.start_nodes(*options, "--exec", "sh", "-c", "touch up-$RANK; " + script)
+    def start_program(self, script, *options, first=""):
+        """Two nodes of one rank, both of which have run `first` and begun the script."""
+        jobs = self.start_nodes(*options, "--exec", "sh", "-c", first + "touch up-$RANK; " + script)
         for rank in (0, 1):
             begun = self.path / f"up-{rank}"
             self.wait_for(begun.exists)
@@ -126,7 +126,7 @@ class Faults(NodesTest):
         return jobs
 
     def test_the_user_is_heard_though_node_0s_launcher_answers_nothing(self):
-        jobs = self.start_program("trap '' TERM; while :; do sleep 0.1; done")
+        jobs = self.start_program("while :; do sleep 0.1; done", first="trap '' TERM; ")
         jobs[0].send_signal(signal.SIGSTOP)
         jobs[1].send_signal(signal.SIGTERM)
         self.wait_for_line(jobs[1], "once more to end at once")
