@@ -180,12 +180,14 @@ def children_of(pid):
 
 
 def processor_seconds(pid):
-    """What a child of `pid` has taken so far, on average."""
+    """What a rank that `pid` launched has taken so far, on average."""
     ticks = []
     for child in children_of(pid):
         try:
-            fields = Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()
-            ticks.append(int(fields[11]) + int(fields[12]))
+            name, rest = Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)
+            fields = rest.split()
+            if "am-run-rank" in name:  # and not the process that guards them
+                ticks.append(int(fields[11]) + int(fields[12]))
         except OSError:
             pass
     return statistics.mean(ticks) / os.sysconf("SC_CLK_TCK") if ticks else 0.0

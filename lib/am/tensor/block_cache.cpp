@@ -1,6 +1,7 @@
 #include "am/tensor/block_cache.h"
 
 #include <c10/core/CPUAllocator.h>
+#include <malloc.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -12,6 +13,9 @@ namespace am::tensor {
 namespace {
 
 constexpr size_t kPage = 4096;
+// What waits may exceed the fullest moment by this part of it: exactly at that moment nothing
+// waits, and without it the other sizes of each step would be asked for anew.
+constexpr size_t kSpare = 16;
 
 // Whole pages, so that tensors of nearly one size share blocks.
 size_t rounded(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
@@ -77,7 +81,7 @@ void BlockCache::drop(std::list<Block>::iterator block) {
 // See Note [The budget].
 void BlockCache::make_room(size_t bytes) {
   const size_t in_use = counts_.in_use + bytes;
-  const size_t most = std::max(counts_.most, in_use);
+  const size_t most = std::max(counts_.most, in_use) / kSpare * (kSpare + 1);
   while (!waiting_.empty() && in_use + counts_.waiting > most) {
     const size_t excess = in_use + counts_.waiting - most;
     auto best = waiting_.begin();
@@ -140,6 +144,11 @@ BlockCache::Counts BlockCache::counts() const {
 }
 
 void BlockCache::install() {
+#if defined(__GLIBC__)
+  // The same for small tensors and the kernels' own buffers: what malloc has it keeps.
+  ::mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  ::mallopt(M_TRIM_THRESHOLD, 256 << 20);
+#endif
   static CachedAllocator allocator(c10::GetAllocator(c10::kCPU));
   static const bool once = [] {
     c10::SetCPUAllocator(&allocator, /*priority=*/1);

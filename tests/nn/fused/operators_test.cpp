@@ -11,6 +11,7 @@
 #include "am/base/text.h"
 #include "am/nn/fused/clamped.h"
 #include "am/nn/fused/cross_entropy.h"
+#include "am/nn/fused/dense.h"
 #include "am/nn/fused/gated.h"
 #include "am/nn/fused/linear.h"
 #include "am/nn/fused/product.h"
@@ -376,6 +377,24 @@ TEST_CASE("swiglu with the product behind it has the bits of the two") {
 TEST_CASE("a product with a large transposed side is made in pieces") {
   const at::Tensor a = at::randn({700, 3500}), b = at::randn({700, 3});
   check_close(fused::product(a.t(), b), a.t().mm(b), 1e-5);
+}
+
+TEST_CASE("a dense copy of a transposed matrix, and of parts of it") {
+  const at::Tensor whole = at::randn({67, 90});
+  for (const int64_t first : {0, 3, 16}) {
+    for (const int64_t rows : {1, 15, 16, 17, 64, 70}) {
+      INFO(first << " " << rows);
+      const at::Tensor part = whole.t().narrow(0, first, rows);
+      const at::Tensor copy = fused::dense(part);
+      CHECK(copy.is_contiguous());
+      CHECK(at::equal(copy, part));
+      CHECK(at::equal(fused::dense(part.narrow(1, 1, 5)), part.narrow(1, 1, 5)));
+    }
+  }
+  CHECK(fused::dense(whole).is_same(whole));
+  const at::Tensor column = whole.narrow(1, 4, 1), doubles = at::randn({20, 30}, at::kDouble).t();
+  CHECK(at::equal(fused::dense(column), column));
+  CHECK(at::equal(fused::dense(doubles), doubles));
 }
 
 TEST_CASE("gradients only where they are asked for") {

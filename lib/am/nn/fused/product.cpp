@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "am/model/host_products.h"
+#include "am/nn/fused/dense.h"
 
 namespace am::nn::fused {
 
@@ -56,7 +57,7 @@ constexpr int64_t kMostCopied = model::kMostTransposed;
 
 // On the meta device the copy is made, and ATen knows the shape.
 at::Tensor multiply_dense(const at::Tensor& a_MK, const at::Tensor& b_KN) {
-  const at::Tensor dense_MK = a_MK.contiguous();
+  const at::Tensor dense_MK = dense(a_MK);
   if (dense_MK.is_meta()) return dense_MK.mm(b_KN);
   const at::AutoDispatchBelowAutograd below;
   return multiply()->call(dense_MK, b_KN.t(), std::nullopt, "none",

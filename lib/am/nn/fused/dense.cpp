@@ -1,0 +1,100 @@
+#include "am/nn/fused/dense.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "am/nn/fused/dispatch.h"
+#include "am/nn/fused/tensors.h"
+
+namespace am::nn::fused {
+
+namespace {
+
+constexpr int kBlock = kLanes<float>;
+static_assert(kBlock == 16);
+
+using Lanes = std::make_integer_sequence<int, kBlock>;
+
+// Which lanes of two rows, one above the other by kSide, make the upper and the lower row of the
+// exchange below.
+template <int kSide, int... kLane>
+AM_INLINE Integers upper_lanes(std::integer_sequence<int, kLane...> /*lanes*/) {
+  return Integers{((kLane & kSide) != 0 ? kBlock + kLane - kSide : kLane)...};
+}
+template <int kSide, int... kLane>
+AM_INLINE Integers lower_lanes(std::integer_sequence<int, kLane...> /*lanes*/) {
+  return Integers{((kLane & kSide) != 0 ? kBlock + kLane : kLane + kSide)...};
+}
+
+// Of each 2 x 2 blocks of kSide x kSide, exchanges those that lie off the diagonal.
+template <int kSide>
+AM_INLINE void exchange_blocks(Floats* rows) {
+  for (int i = 0; i < kBlock; ++i) {
+    if ((i & kSide) != 0) continue;
+    const Floats above = rows[i];
+    const Floats below = rows[i + kSide];
+    rows[i] = __builtin_shuffle(above, below, upper_lanes<kSide>(Lanes()));
+    rows[i + kSide] = __builtin_shuffle(above, below, lower_lanes<kSide>(Lanes()));
+  }
+}
+
+AM_INLINE void transpose_block(Floats* rows) {
+  exchange_blocks<8>(rows);
+  exchange_blocks<4>(rows);
+  exchange_blocks<2>(rows);
+  exchange_blocks<1>(rows);
+}
+
+// to[m, k] = from[k, m] for `rows` of m and all of k. Each cache line is read once and written
+// once, whatever the strides are.
+struct CopyTransposed {
+  AM_INLINE static void run(float* to, const float* from, int64_t from_stride, int64_t rows,
+                            int64_t columns) {
+    for (int64_t m = 0; m < rows; m += kBlock) {
+      for (int64_t k = 0; k < columns; k += kBlock) {
+        block(to + m * columns + k, columns, from + k * from_stride + m, from_stride,
+              std::min<int64_t>(kBlock, rows - m), std::min<int64_t>(kBlock, columns - k));
+      }
+    }
+  }
+
+  AM_INLINE static void block(float* to, int64_t to_stride, const float* from, int64_t from_stride,
+                              int64_t rows, int64_t columns) {
+    Floats lines[kBlock] = {};
+    if (rows == kBlock && columns == kBlock) {
+      for (int k = 0; k < kBlock; ++k) lines[k] = load(from + k * from_stride, All{});
+      transpose_block(lines);
+      for (int m = 0; m < kBlock; ++m) store(to + m * to_stride, All{}, lines[m]);
+      return;
+    }
+    for (int64_t k = 0; k < columns; ++k) lines[k] = load(from + k * from_stride, First{rows});
+    transpose_block(lines);
+    for (int64_t m = 0; m < rows; ++m) store(to + m * to_stride, First{columns}, lines[m]);
+  }
+};
+
+bool is_transposed(const at::Tensor& a_MK) {
+  return a_MK.stride(0) == 1 && a_MK.stride(1) >= a_MK.size(0);
+}
+
+}  // namespace
+
+at::Tensor dense(const at::Tensor& a_MK) {
+  const bool by_blocks = a_MK.device().is_cpu() && a_MK.scalar_type() == at::kFloat &&
+                         !a_MK.is_contiguous() && is_transposed(a_MK);
+  if (!by_blocks) return a_MK.contiguous();
+  at::Tensor copy_MK = at::empty(a_MK.sizes(), a_MK.options());
+  auto* const to = copy_MK.mutable_data_ptr<float>();
+  const auto* const from = a_MK.const_data_ptr<float>();
+  const int64_t columns = a_MK.size(1);
+  for_rows(a_MK.size(0), columns, [&](int64_t begin, int64_t end) {
+    run_kernel<CopyTransposed>(to + begin * columns, from + begin, a_MK.stride(1), end - begin,
+                               columns);
+  });
+  return copy_MK;
+}
+
+}  // namespace am::nn::fused
