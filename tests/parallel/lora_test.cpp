@@ -43,10 +43,10 @@ const std::vector<AdapterCase>& adapter_cases() {
   return all;
 }
 
-std::string adapter_plan(const AdapterCase& one, const std::string& layout) {
+std::string adapter_plan(const AdapterCase& one, const std::string& layout, double dropout = 0.0) {
   return cat("[model]\npath = \"hf/", one.family,
              "\"\n[train]\nseq_len = 16\nmicro_batch_size = 2\n[lora]\nrank = ", one.rank,
-             "\nalpha = 6\ntarget_modules = ", one.targets, "\n", layout);
+             "\nalpha = 6\ndropout = ", dropout, "\ntarget_modules = ", one.targets, "\n", layout);
 }
 
 std::vector<test::LayoutCase> adapter_layouts() {
@@ -75,8 +75,9 @@ struct ComputedAdapters {
 };
 
 // Every data-parallel rank computes the whole batch here, so gradients come out dp times too large.
-ComputedAdapters compute_adapters(const AdapterCase& one, const test::LayoutCase& layout) {
-  const config::Plan plan = test::parse(adapter_plan(one, layout.toml));
+ComputedAdapters compute_adapters(const AdapterCase& one, const test::LayoutCase& layout,
+                                  double dropout = 0.0, int64_t step = 0) {
+  const config::Plan plan = test::parse(adapter_plan(one, layout.toml, dropout));
   const auto reference = checkpoint::open_tensor_source(
       test::data_path(cat("lora/", one.name, "/reference.safetensors")));
   ComputedAdapters computed;
@@ -87,6 +88,7 @@ ComputedAdapters compute_adapters(const AdapterCase& one, const test::LayoutCase
                                       cat("hf/", one.family, "/model.safetensors"))));
     checkpoint::load_adapter(*rank.model, test::data_path(cat("lora/", one.name)));
     const at::Tensor labels = reference->read_all("labels");
+    rank.model->begin_dropout(/*seed=*/7, step, /*first_sequence=*/0);
     const at::Tensor logits = rank.model->forward(reference->read_all("input_ids"));
     const at::Tensor loss = rank.model->loss_sum(logits, labels);
     const int64_t count = labels.ne(parallel::kIgnoreIndex).sum().item<int64_t>();
@@ -142,6 +144,34 @@ TEST_CASE("adapters give PEFT's logits, loss and gradients") {
                 kFloat32Tolerance);
         }
         CHECK(computed.gradients.size() == wanted);
+      }
+    }
+  }
+}
+
+TEST_CASE("what adapters drop is the same under every layout") {
+  using test::float32_fsdp2;
+  std::vector<test::LayoutCase> layouts = adapter_layouts();
+  layouts.push_back({"checkpointed", 1, float32_fsdp2(1, "", "activation_checkpointing = true\n")});
+  layouts.push_back({"tp 2, sequence parallel, checkpointed", 2,
+                     float32_fsdp2(2, "tp_size = 2\n",
+                                   "sequence_parallel = true\nactivation_checkpointing = true\n")});
+  for (const AdapterCase& one : adapter_cases()) {
+    const ComputedAdapters wanted = compute_adapters(one, layouts.front(), 0.25);
+    const ComputedAdapters whole = compute_adapters(one, layouts.front());
+    CHECK(test::relative_difference(wanted.logits, whole.logits) > 1e-4);
+    const ComputedAdapters later = compute_adapters(one, layouts.front(), 0.25, 1);
+    CHECK(test::relative_difference(wanted.logits, later.logits) > 1e-4);
+    for (const test::LayoutCase& layout : layouts) {
+      if (!test::runs(adapter_plan(one, layout.toml), layout.ranks)) continue;
+      DYNAMIC_SECTION(one.name << ", " << layout.name) {
+        const ComputedAdapters got = compute_adapters(one, layout, 0.25);
+        CHECK(test::relative_difference(got.logits, wanted.logits) < kFloat32Tolerance);
+        REQUIRE(got.gradients.size() == wanted.gradients.size());
+        for (const auto& [name, gradient] : wanted.gradients) {
+          INFO(name);
+          CHECK(test::relative_difference(got.gradients.at(name), gradient) < kFloat32Tolerance);
+        }
       }
     }
   }

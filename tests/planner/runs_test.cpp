@@ -47,18 +47,6 @@ TEST_CASE("README names the families that are planned and those that run") {
   CHECK(names_in(running) == std::set<std::string>(runs.begin(), runs.end()));
 }
 
-TEST_CASE("adapters run without dropout") {
-  config::Plan plan;
-  plan.lora.rank = 4;
-  CHECK(limits_of_plan(plan, {}).empty());
-  plan.lora.dropout = 0.1;
-  const auto limits = limits_of_plan(plan, {});
-  REQUIRE(limits.size() == 1);
-  CHECK(limits[0].what == "dropout of adapters");
-  plan.lora.rank = 0;
-  CHECK(limits_of_plan(plan, {}).empty());
-}
-
 TEST_CASE("the rules' texts name the families that do not run") {
   const auto runs = runnable_families();
   for (const char* id : {"runtime.unsupported", "model.family"}) {

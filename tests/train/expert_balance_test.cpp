@@ -21,11 +21,19 @@ namespace {
 
 using test::kFullPrecision;
 
+struct Cut {
+  int64_t dp = 1, tp = 1;
+  bool sequence_parallel = false;
+};
+
 // Every data-parallel rank computes the whole batch here, so gradients come out dp times too large.
-void compare_with_fixture(const std::string& family, int64_t ranks, const std::string& mode) {
+void compare_with_fixture(const std::string& family, const Cut& cut, const std::string& mode) {
+  const int64_t ranks = cut.dp * cut.tp;
   const config::Plan plan = test::parse(
       cat("[model]\npath = \"hf/", family, "\"\n[train]\nseq_len = 16\nmicro_batch_size = 2\n",
-          test::float32_fsdp2(ranks, "", cat("activation_checkpointing = ", mode, "\n"))));
+          test::float32_fsdp2(ranks, cat("tp_size = ", cut.tp, "\n"),
+                              cat("activation_checkpointing = ", mode, "\nsequence_parallel = ",
+                                  cut.sequence_parallel ? "true" : "false", "\n"))));
   const auto open = [&](const std::string& file) {
     return checkpoint::open_tensor_source(test::data_path(cat("hf/", family, "/", file)));
   };
@@ -38,7 +46,7 @@ void compare_with_fixture(const std::string& family, int64_t ranks, const std::s
     const at::Tensor labels = reference->read_all("labels");
     const auto sequences = static_cast<double>(labels.size(0));
     const double factor = wanted->read_all("coefficient").item<double>() / sequences;
-    const auto dp = static_cast<double>(ranks);
+    const auto dp = static_cast<double>(cut.dp);
     rank.model->set_balance_factor(factor / dp);
     const at::Tensor logits = rank.model->forward(reference->read_all("input_ids"));
     const at::Tensor loss = rank.model->loss_sum(logits, labels);
@@ -46,6 +54,7 @@ void compare_with_fixture(const std::string& family, int64_t ranks, const std::s
     (loss / static_cast<double>(count) / dp).backward();
     rank.model->data_parallel().finish_backward();
     const at::Tensor balance = rank.model->take_balance();
+    rank.model->mesh().group("tp").all_reduce(balance);
 
     std::map<std::string, double> differences;
     const auto compare = [&](const std::string& name, const at::Tensor& got) {
@@ -66,7 +75,8 @@ void compare_with_fixture(const std::string& family, int64_t ranks, const std::s
     const std::lock_guard lock(mutex);
     CHECK(differences.size() > 4);
     for (const auto& [name, difference] : differences) {
-      INFO(family << ", " << ranks << " ranks, checkpointing " << mode << ": " << name);
+      INFO(family << ", dp " << cut.dp << ", tp " << cut.tp << ", checkpointing " << mode << ": "
+                  << name);
       CHECK(difference < 1e-5);
     }
   });
@@ -138,6 +148,13 @@ std::vector<Way> ways() {
       {"hsdp", 4, 3, test::float32_fsdp2(4, "dp_replicate_size = 2\n")},
       {"megatron_fsdp on 2", 2, 6,
        "[mesh]\nworld_size = 2\n[strategy]\nname = \"megatron_fsdp\"\n"},
+      {"tp 2", 2, 6, test::float32_fsdp2(2, "tp_size = 2\n")},
+      {"tp 2, SP, 2 micro-batches", 2, 6,
+       test::float32_fsdp2(2, "tp_size = 2\n", "sequence_parallel = true\n")},
+      {"tp 2 x fsdp2 2", 4, 3, test::float32_fsdp2(4, "tp_size = 2\n")},
+      {"tp 2, SP, checkpointed", 2, 12,
+       test::float32_fsdp2(2, "tp_size = 2\n",
+                           "sequence_parallel = true\n" + checkpointed + "true\n")},
       {"checkpointed", 2, 3, test::float32_fsdp2(2, "", checkpointed + "true\n")},
       {"checkpointed, mlp", 1, 12, test::float32_fsdp2(1, "", checkpointed + "\"mlp\"\n")},
   };
@@ -163,9 +180,10 @@ void check_same(const Trained& got, const Trained& wanted) {
 
 TEST_CASE("the balance of sequences and its gradient are PyTorch's") {
   const std::string family = GENERATE("deepseek_v3", "qwen3_moe", "gpt_oss");
-  for (const int64_t ranks : {1, 3}) {
+  for (const Cut& cut :
+       {Cut{}, Cut{.dp = 3}, Cut{.tp = 2}, Cut{.dp = 2, .tp = 2, .sequence_parallel = true}}) {
     for (const std::string mode : {"false", "true", "\"mlp\""}) {
-      compare_with_fixture(family, ranks, mode);
+      compare_with_fixture(family, cut, mode);
     }
   }
 }

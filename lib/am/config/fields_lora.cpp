@@ -14,7 +14,8 @@ void add_lora_fields(std::vector<FieldSpec>& out) {
   lora.add("alpha", &S::alpha, Number{}, "alpha / rank is the factor of what adapters add.")
       .also = {"lora_alpha"};
   lora.add("dropout", &S::dropout, Number{0.0, 1.0},
-           "Part of an adapter's input that is dropped in training. am-run takes 0 only.")
+           "Part of an adapter's input that is dropped in training, drawn by train.seed, the step, "
+           "the module, the token and the column: the same under every layout.")
       .also = {"lora_dropout"};
   lora.add(
       "target_modules", &S::target_modules, Texts{},

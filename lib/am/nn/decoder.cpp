@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "am/base/error.h"
+#include "am/base/random.h"
 #include "am/base/text.h"
 #include "am/model/rope_config.h"
 #include "am/nn/autocast.h"
@@ -120,6 +121,27 @@ at::Tensor Decoder::take_balance() {
   return sum;
 }
 
+void Decoder::set_adapter_dropout(double p, int64_t part) {
+  if (p == 0.0) return;
+  dropout_ = std::make_shared<DropoutPass>();
+  dropout_->rows.part = part;
+  for (const auto& [name, linear] : linears_) {
+    if (linear->adapter) linear->adapter->dropout = {p, hash_name(name), dropout_};
+  }
+}
+
+void Decoder::begin_dropout(uint64_t seed, int64_t step, int64_t first_sequence) {
+  if (!dropout_) return;
+  dropout_->active = true;
+  dropout_->seed = seed;
+  dropout_->step = static_cast<uint64_t>(step);
+  dropout_->rows.first_sequence = first_sequence;
+}
+
+void Decoder::end_dropout() {
+  if (dropout_) dropout_->active = false;
+}
+
 at::Tensor Decoder::enter(size_t use, at::Tensor x) const {
   if (hooks_ != nullptr) hooks_->before_unit(use, {&x, 1});
   return x;
@@ -179,6 +201,10 @@ at::Tensor Decoder::embed(const at::Tensor& ids_BT, const at::Tensor& positions_
 
 at::Tensor Decoder::operator()(const at::Tensor& ids_BT, const at::Tensor& positions_BT) {
   check_tokens(ids_BT, "token id", config_.vocab_size);
+  if (dropout_) {
+    dropout_->rows.sequences = ids_BT.size(0);
+    dropout_->rows.length = ids_BT.size(1);
+  }
   std::optional<AutocastScope> autocast;
   if (autocast_) autocast.emplace(Autocast{ids_BT.device().type(), autocast_});
   size_t use = 0;

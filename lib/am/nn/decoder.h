@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -70,6 +71,14 @@ class Decoder {
   // since the last call, undefined where there was none.
   void set_balance_factor(double factor);
   at::Tensor take_balance();
+  // Adapters drop so much of what they read, from begin_dropout to end_dropout. `part`: which
+  // shard of each sequence this rank has, where it has shards.
+  void set_adapter_dropout(double p, int64_t part);
+  // The forward passes, and their backward, that train on sequences of the global batch from
+  // `first_sequence` on; what is dropped depends on these three, the adapter, the token and the
+  // column.
+  void begin_dropout(uint64_t seed, int64_t step, int64_t first_sequence);
+  void end_dropout();
   void set_hooks(UnitHooks* hooks) { hooks_ = hooks; }
   // The units in the order in which the forward pass uses them.
   const std::vector<UnitUse>& unit_uses() const { return unit_uses_; }
@@ -104,7 +113,8 @@ class Decoder {
   int64_t checkpointing_every_ = 1;
   std::optional<at::ScalarType> autocast_;
   bool ignores_packing_ = false;
-  std::vector<UnitUse> unit_uses_;  // the embedding, the layers, the final norm, the head
+  std::shared_ptr<DropoutPass> dropout_;  // null: adapters drop nothing
+  std::vector<UnitUse> unit_uses_;        // the embedding, the layers, the final norm, the head
   struct Rope {
     model::RopeSpec spec;
     int64_t rotated = 0;   // elements of a head; 0: no layer turns by this one

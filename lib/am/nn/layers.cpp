@@ -30,8 +30,9 @@ std::vector<at::Tensor> Linear::products(const at::Tensor& x,
   fused::Slices outputs_of = {.lengths = slices, .in_out = in_out, .known = known};
   if (outputs() == 1) outputs_of.lengths = {weight->value.size(in_out ? 1 : 0)};
   if (adapter) {
+    const auto dropout = adapter->dropout ? adapter->dropout->here() : std::nullopt;
     return fused::adapted_linear(x, weight->value, added(),
-                                 {adapter->a->value, adapter->b->value, adapter->scale},
+                                 {adapter->a->value, adapter->b->value, adapter->scale, dropout},
                                  outputs_of);
   }
   return fused::sliced_linear(x, weight->value, added(), outputs_of);

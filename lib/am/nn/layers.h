@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "am/model/spec.h"
+#include "am/nn/adapter_dropout.h"
 
 namespace am::nn {
 
@@ -31,11 +32,12 @@ using TransformPtr = std::shared_ptr<const Transform>;
 
 at::Tensor apply_transform(const TransformPtr& transform, const at::Tensor& x);
 
-// What is trained beside a frozen weight: scale * B (A x).
+// What is trained beside a frozen weight: scale * B (A x), x after dropout.
 struct Adapter {
   ParameterPtr a;  // [rank, in]
   ParameterPtr b;  // [out, rank]
   double scale = 1.0;
+  std::optional<AdapterDropout> dropout = {};
 };
 
 struct Linear {

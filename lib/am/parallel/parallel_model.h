@@ -50,6 +50,10 @@ class ParallelModel {
   std::vector<int64_t> take_expert_counts() { return decoder_.take_expert_counts(); }
   void set_balance_factor(double factor) { decoder_.set_balance_factor(factor); }
   at::Tensor take_balance() { return decoder_.take_balance(); }
+  void begin_dropout(uint64_t seed, int64_t step, int64_t first_sequence) {
+    decoder_.begin_dropout(seed, step, first_sequence);
+  }
+  void end_dropout() { decoder_.end_dropout(); }
   const mesh::Extent& vocabulary_slice() const { return vocabulary_slice_; }
 
   DataParallel& data_parallel() { return *data_parallel_; }

@@ -104,6 +104,7 @@ ParallelStrategy find_parallel_strategy(const std::string& name) {
 }
 
 mesh::Extent prepare_decoder(const StrategyInput& input) {
+  input.decoder.set_adapter_dropout(input.plan.lora.dropout, input.mesh.group("tp").index());
   const mesh::Extent slice = tp::apply_tensor_parallel(input.decoder, input.layout, input.mesh);
   input.decoder.set_checkpointing(planner::checkpointing_of(input.plan),
                                   planner::checkpointing_every(input.plan));

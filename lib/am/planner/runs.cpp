@@ -139,30 +139,17 @@ std::vector<Limit> limits_of_plan(const config::Plan& plan, const mesh::MeshSize
   limits.add(sizes.cp > 1, "mesh.cp_size", "context parallelism", "use cp_size = 1");
   limits.add(sizes.ep > 1, "mesh.ep_size", "expert parallelism", "use ep_size = 1");
   std::visit([&](const auto& config) { add_limits(config, limits); }, plan.strategy);
-  limits.add(plan.lora.rank > 0 && plan.lora.dropout > 0.0, "lora.dropout", "dropout of adapters",
-             "dropout = 0.0 runs");
   limits.add(plan.metrics.trace, "metrics.trace", "tracing", "set it to false");
   limits.add(plan.checkpoint.async, "checkpoint.async", "asynchronous checkpointing",
              "set it to false");
   return limits.take();
 }
 
-std::vector<Limit> limits_of_cuts(const config::Plan& plan, const model::ModelConfig& config,
-                                  const mesh::MeshSizes& sizes) {
-  PlanLimits limits(plan);
-  const bool balances = config.moe.has_value() && plan.experts.balancing == "sequence";
-  limits.add(sizes.tp > 1 && balances, "experts.balancing",
-             "balancing by sequence, whose tokens tensor parallelism deals out,",
-             "use tp_size = 1, or balancing = \"bias\"");
-  return limits.take();
-}
-
 std::vector<Limit> limits_of(const config::Plan& plan, const model::ModelConfig& config,
                              const mesh::MeshSizes& sizes) {
   std::vector<Limit> all = limits_of_model(config);
-  for (const auto& more : {limits_of_plan(plan, sizes), limits_of_cuts(plan, config, sizes)}) {
-    all.insert(all.end(), more.begin(), more.end());
-  }
+  const std::vector<Limit> of_plan = limits_of_plan(plan, sizes);
+  all.insert(all.end(), of_plan.begin(), of_plan.end());
   return all;
 }
 

@@ -29,10 +29,7 @@ std::span<const std::string_view> runnable_families();
 // Of the model's computation.
 std::vector<Limit> limits_of_model(const model::ModelConfig& config);
 std::vector<Limit> limits_of_plan(const config::Plan& plan, const mesh::MeshSizes& sizes);
-// Of how this model is cut.
-std::vector<Limit> limits_of_cuts(const config::Plan& plan, const model::ModelConfig& config,
-                                  const mesh::MeshSizes& sizes);
-// All three.
+// Both.
 std::vector<Limit> limits_of(const config::Plan& plan, const model::ModelConfig& config,
                              const mesh::MeshSizes& sizes);
 

@@ -148,8 +148,7 @@ void SearchSpace::walk_data_parallel(Candidate candidate) {
 
 // The model's own limits were asked for before the walk.
 bool SearchSpace::runs_on(const mesh::MeshSizes& mesh) const {
-  return limits_of_plan(scratch_, mesh).empty() &&
-         limits_of_cuts(scratch_, request_.model, mesh).empty();
+  return limits_of_plan(scratch_, mesh).empty();
 }
 
 std::vector<int64_t> SearchSpace::expert_sizes(const mesh::MeshSizes& mesh) const {

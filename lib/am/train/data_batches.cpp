@@ -23,7 +23,7 @@ DataBatches::DataBatches(const config::Plan& plan, std::unique_ptr<data::BatchRe
                          const runtime::DeviceMesh& mesh, int64_t first_step, int64_t first_sample)
     : plan_(plan),
       reader_(std::move(reader)),
-      layout_{plan.train.micro_batch_size, mesh.group("dp").size(), mesh.group("dp").index()},
+      layout_(batch_layout(plan, mesh)),
       device_(mesh.device()),
       first_step_(first_step),
       first_sample_(first_sample) {}

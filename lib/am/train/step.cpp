@@ -52,9 +52,13 @@ StepNumbers Step::backward(BatchSource& batches, int64_t step, double loss_scale
   if (balances_sequences(plan_)) model_.set_balance_factor(balance_factor() * loss_scale);
   const auto doubles = at::TensorOptions(at::kDouble).device(model_.mesh().device());
   const at::Tensor loss_sum = at::zeros({1}, doubles);
+  const data::BatchLayout sequences = batch_layout(plan_, model_.mesh());
+  const auto seed = static_cast<uint64_t>(plan_.train.seed);
   for (int64_t m = 0; m < sizes_.micro_batches; ++m) {
+    model_.begin_dropout(seed, step, data::micro_batch_position(m, sequences));
     loss_sum.add_(run(batches.read(step, m), loss_scale, m + 1 == sizes_.micro_batches));
   }
+  model_.end_dropout();
   model_.set_balance_factor(0.0);
   return share(loss_sum);
 }

@@ -78,7 +78,7 @@ TEST_CASE("a router given a choice weighs that one") {
   const at::Tensor x = at::randn({5, 4}), weight = at::randn({6, 4});
   const Router router{gate_of(weight), {.experts = 6, .taken = 2}};
   const at::Tensor ids = at::tensor({0, 5, 1, 2, 3, 4, 5, 0, 2, 1}, at::kLong).view({5, 2});
-  const Routing routing = router(x, ids);
+  const Routing routing = router(x, {}, {.ids_Nk = ids});
   CHECK(routing.ids_Nk.is_same(ids));
   CHECK(at::allclose(routing.weights_Nk, at::linear(x, weight).softmax(-1).gather(-1, ids)));
 }

@@ -5,6 +5,8 @@
 #include <catch2/catch.hpp>
 
 #include "am/base/text.h"
+#include "am/nn/fused/adapted_linear.h"
+#include "am/nn/fused/dropout.h"
 #include "am/nn/fused/gated.h"
 #include "am/nn/fused/linear.h"
 #include "am/nn/fused/rotary.h"
@@ -156,6 +158,54 @@ TEST_CASE("the first part of a head turns, the rest stays") {
                   return at::cat({first, heads.narrow(-1, 12, 8)}, -1);
                 },
                 {x}, {2, 3, 5, 20});
+  }
+}
+
+TEST_CASE("what dropout takes is drawn by where an element is") {
+  const fused::Dropout whole = {0.25, fused::dropout_key(3, 4, 5), {0, 2, 32, 0}, 0};
+  const at::Tensor x = at::ones({64, 200});
+  const at::Tensor left = fused::dropped(x, whole);
+  CHECK(at::logical_or(left.eq(0.0), left.eq(static_cast<float>(1.0 / 0.75))).all().item<bool>());
+  CHECK(left.eq(0.0).to(at::kFloat).mean().item<double>() == Approx(0.25).margin(0.02));
+  // Pieces of the columns, of the batch, and of each sequence.
+  fused::Dropout part = whole;
+  part.first_column = 13;
+  CHECK(at::equal(fused::dropped(x.narrow(1, 13, 50), part), left.narrow(1, 13, 50)));
+  part = whole;
+  part.rows = {1, 1, 32, 0};
+  CHECK(at::equal(fused::dropped(x.narrow(0, 32, 32), part), left.narrow(0, 32, 32)));
+  part.rows = {0, 2, 32, 1};
+  const at::Tensor shard = left.view({2, 2, 16, 200}).select(1, 1).reshape({32, 200});
+  CHECK(at::equal(fused::dropped(x.narrow(0, 0, 32), part), shard));
+  // Another step, another module; all of it.
+  for (const uint64_t key : {fused::dropout_key(3, 5, 5), fused::dropout_key(3, 4, 6)}) {
+    part = whole;
+    part.key = key;
+    CHECK_FALSE(at::equal(fused::dropped(x, part), left));
+  }
+  part.p = 1.0;
+  CHECK(fused::dropped(x, part).eq(0.0).all().item<bool>());
+}
+
+TEST_CASE("an adapter reads what dropout leaves") {
+  at::manual_seed(21);
+  const fused::Dropout dropout = {0.5, fused::dropout_key(1, 2, 3), {0, 2, 4, 0}, 0};
+  const at::Tensor factors = fused::dropped(at::ones({8, 6}), dropout).view({2, 4, 6});
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+    INFO(at::toString(dtype));
+    const Tensors inputs = {at::randn({2, 4, 6}).to(dtype), at::randn({9, 6}).to(dtype),
+                            at::randn({3, 6}).to(dtype), at::randn({9, 3}).to(dtype)};
+    check_alike(
+        [&](const Tensors& in) {
+          return weighed(fused::adapted_linear(in[0], in[1], {}, {in[2], in[3], 0.5, dropout},
+                                               {.lengths = kLengths}));
+        },
+        [&](const Tensors& in) {
+          const at::Tensor low = at::linear(in[0] * factors.to(dtype), in[2]);
+          const at::Tensor y = at::linear(in[0], in[1]) + 0.5 * at::linear(low, in[3]);
+          return weighed(y.split_with_sizes(kLengths, -1));
+        },
+        inputs, {2, 4, 9});
   }
 }
 

@@ -42,9 +42,9 @@ at::Tensor on_host(const std::vector<int64_t>& counts) {
 ExpertFeedForward::Chosen ExpertFeedForward::choose(const at::Tensor& x_ND, int64_t sequences,
                                                     Products& products) const {
   Chosen chosen;
-  const SequenceBalance balanced = {balance_factor, sequences};
+  const SequenceBalance balanced = {balance_factor, sequences, sum_of_sequences};
   const auto make = [&]() -> Tensors {
-    const Routing routing = router(x_ND, {}, balanced);
+    const Routing routing = router(x_ND, balanced);
     if (routing.balance.defined()) {
       balance = balance.defined() ? balance + routing.balance : routing.balance;
     }
@@ -52,15 +52,17 @@ ExpertFeedForward::Chosen ExpertFeedForward::choose(const at::Tensor& x_ND, int6
     Placement placed = place_by_expert(routing.ids_Nk, count());
     counts.resize(placed.counts.size());
     for (size_t e = 0; e < counts.size(); ++e) counts[e] += placed.counts[e];
-    return {routing.ids_Nk, placed.slot_Nk, placed.token_R, on_host(placed.counts)};
+    return {routing.ids_Nk, placed.slot_Nk, placed.token_R, on_host(placed.counts),
+            routing.sequence_weights_BE};
   };
-  const Tensors kept = products.chosen(4, make);
+  const Tensors kept = products.chosen(5, make);
   chosen.ids_Nk = kept[0];
   chosen.placed = {kept[1], kept[2], {}};
   const auto* first = kept[3].const_data_ptr<int64_t>();
   chosen.placed.counts.assign(first, first + count());
   if (!chosen.weights_Nk.defined()) {
-    chosen.weights_Nk = router(x_ND, chosen.ids_Nk, balanced).weights_Nk;
+    const Routing known = {.ids_Nk = chosen.ids_Nk, .sequence_weights_BE = kept[4]};
+    chosen.weights_Nk = router(x_ND, balanced, known).weights_Nk;
   }
   return chosen;
 }

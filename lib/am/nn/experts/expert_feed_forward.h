@@ -47,6 +47,7 @@ struct ExpertFeedForward {
   // [1] in float64, since somebody emptied it; undefined: there was none.
   double balance_factor = 0.0;
   mutable at::Tensor balance = {};
+  SumOverRanks sum_of_sequences = {};  // see SequenceBalance
 
   // Of those that tokens choose from.
   int64_t count() const { return router.spec.experts; }

@@ -92,13 +92,26 @@ at::Tensor chosen_ids(const at::Tensor& scores_NE, const at::Tensor& correction_
   return std::get<1>(scores.topk(spec.taken, -1));
 }
 
-// Of a choice that is yet to be made.
+// What the choice depends on beside the scores; it is filled where it was not known.
 struct Choice {
   at::Tensor correction_E;
-  at::Tensor ids_Nk;
-  SequenceBalance sequences;
-  at::Tensor balance;
+  const SequenceBalance* sequences;
+  Routing made;
 };
+
+void choose(const at::Tensor& scores_NE, const RouterSpec& spec, Choice& choice) {
+  Routing& made = choice.made;
+  if (!made.ids_Nk.defined()) made.ids_Nk = chosen_ids(scores_NE, choice.correction_E, spec);
+  const SequenceBalance& balanced = *choice.sequences;
+  if (balanced.factor == 0.0) return;
+  if (!made.sequence_weights_BE.defined()) {
+    const at::Tensor counts_BE =
+        counts_of_sequences(made.ids_Nk, balanced.sequences, spec.experts, scores_NE.options());
+    if (balanced.sum) balanced.sum(counts_BE);
+    made.sequence_weights_BE = sequence_weights(counts_BE, spec.taken);
+  }
+  made.balance = sequence_loss(scores_NE, made.sequence_weights_BE, spec.score);
+}
 
 // Keeps x as it came, the scores and the choice; not the wide copies of x and the weight.
 struct Route : torch::autograd::Function<Route> {
@@ -110,16 +123,11 @@ struct Route : torch::autograd::Function<Route> {
     at::Tensor logits_NE = fused::product(x_ND.to(wide), weight_ED.to(wide).t());
     if (bias_E) logits_NE.add_(*bias_E);
     const at::Tensor scores_NE = scores_of(logits_NE, spec->score);
-    at::Tensor& ids_Nk = choice->ids_Nk;
-    if (!ids_Nk.defined()) ids_Nk = chosen_ids(scores_NE, choice->correction_E, *spec);
-    context->save_for_backward(
-        {weight_ED.requires_grad() ? x_ND : at::Tensor(), weight_ED, scores_NE, ids_Nk});
-    const SequenceBalance& sequences = choice->sequences;
-    if (sequences.factor != 0.0) {
-      choice->balance = sequence_loss(scores_NE, ids_Nk, spec->score, sequences.sequences);
-    }
-    context->saved_data["balance"] = sequences.factor;
-    context->saved_data["sequences"] = sequences.sequences;
+    choose(scores_NE, *spec, *choice);
+    const at::Tensor& ids_Nk = choice->made.ids_Nk;
+    context->save_for_backward({weight_ED.requires_grad() ? x_ND : at::Tensor(), weight_ED,
+                                scores_NE, ids_Nk, choice->made.sequence_weights_BE});
+    context->saved_data["balance"] = choice->sequences->factor;
     context->saved_data["biased"] = bias_E.has_value();
     context->saved_data["dtype"] = x_ND.scalar_type();
     context->saved_data["score"] = static_cast<int64_t>(spec->score);
@@ -142,9 +150,7 @@ struct Route : torch::autograd::Function<Route> {
     const at::Tensor of_taken_Nk = of_taken(gradients[0], scores_NE.gather(-1, saved[3]), spec);
     const at::Tensor of_scores_NE = at::zeros_like(scores_NE).scatter_(-1, saved[3], of_taken_Nk);
     if (const double factor = data["balance"].toDouble(); factor != 0.0) {
-      of_scores_NE.add_(
-          sequence_loss_gradient(scores_NE, saved[3], spec.score, data["sequences"].toInt()),
-          factor);
+      of_scores_NE.add_(sequence_loss_gradient(scores_NE, saved[4], spec.score), factor);
     }
     const at::Tensor of_NE = of_logits(of_scores_NE, scores_NE, spec.score);
     const at::ScalarType wide = scores_NE.scalar_type();
@@ -162,13 +168,13 @@ struct Route : torch::autograd::Function<Route> {
 
 }  // namespace
 
-Routing Router::operator()(const at::Tensor& x_ND, const at::Tensor& known_ids_Nk,
-                           const SequenceBalance& balance) const {
+Routing Router::operator()(const at::Tensor& x_ND, const SequenceBalance& balance,
+                           const Routing& known) const {
   std::optional<at::Tensor> bias;
   if (gate.bias) bias = gate.bias->value;
-  Choice choice{correction ? correction->value : at::Tensor(), known_ids_Nk, balance, {}};
-  at::Tensor weights_Nk = Route::apply(x_ND, gate.weight->value, bias, &spec, &choice);
-  return {std::move(choice.ids_Nk), std::move(weights_Nk), std::move(choice.balance)};
+  Choice choice{correction ? correction->value : at::Tensor(), &balance, known};
+  choice.made.weights_Nk = Route::apply(x_ND, gate.weight->value, bias, &spec, &choice);
+  return std::move(choice.made);
 }
 
 }  // namespace am::nn

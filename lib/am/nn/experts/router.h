@@ -7,16 +7,22 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
+
 #include "am/model/spec.h"
 #include "am/nn/layers.h"
 
 namespace am::nn {
 
 struct Routing {
-  at::Tensor ids_Nk;      // int64, the best score first
-  at::Tensor weights_Nk;  // float32 or float64
-  at::Tensor balance;     // [1], float64: the sequences', where they are balanced
+  at::Tensor ids_Nk;               // int64, the best score first
+  at::Tensor weights_Nk;           // float32 or float64
+  at::Tensor balance;              // [1], float64: the sequences', where they are balanced,
+  at::Tensor sequence_weights_BE;  // ... and with what (sequence_balance.h)
 };
+
+// Adds up numbers over the ranks that have parts of them, in place.
+using SumOverRanks = std::function<void(const at::Tensor& numbers)>;
 
 // What the router's backward adds to the gradient of its scores: `factor` times that of the
 // sequences' balance (sequence_balance.h). It enters there, not through a loss, so that nothing
@@ -24,6 +30,7 @@ struct Routing {
 struct SequenceBalance {
   double factor = 0.0;    // 0: nothing
   int64_t sequences = 1;  // of which the tokens are
+  SumOverRanks sum = {};  // over ranks that have other tokens of the same sequences; empty: none
 };
 
 struct Router {
@@ -33,10 +40,11 @@ struct Router {
   // (DeepSeek-V3, 2024). Null: nothing is added.
   ParameterPtr correction = {};
 
-  // Without `known_ids` it chooses. With them, a choice that was made before, it weighs those:
-  // a second run of a checkpointed layer must not choose again.
-  Routing operator()(const at::Tensor& x_ND, const at::Tensor& known_ids_Nk = {},
-                     const SequenceBalance& balance = {}) const;
+  // Without `known` it chooses. With a choice that was made before, its ids and where sequences are
+  // balanced its sequence_weights, it weighs those: a second run of a checkpointed layer must not
+  // choose again.
+  Routing operator()(const at::Tensor& x_ND, const SequenceBalance& balance = {},
+                     const Routing& known = {}) const;
 };
 
 }  // namespace am::nn

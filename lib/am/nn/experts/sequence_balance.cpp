@@ -9,15 +9,9 @@ namespace {
 
 using Score = model::RouterSpec::Score;
 
-// f_BE
-at::Tensor frequencies(const at::Tensor& scores_NE, const at::Tensor& ids_Nk, int64_t sequences) {
-  const int64_t experts = scores_NE.size(1);
-  const at::Tensor ids_Bx = ids_Nk.reshape({sequences, -1});
-  const auto options = scores_NE.options();
-  const at::Tensor counts_BE =
-      at::zeros({sequences, experts}, options)
-          .scatter_add_(1, ids_Bx, at::ones({1, 1}, options).expand(ids_Bx.sizes()));
-  return counts_BE.mul_(static_cast<double>(experts) / static_cast<double>(ids_Bx.size(1)));
+// [B, N / B, E]
+at::Tensor by_sequence(const at::Tensor& of_NE, int64_t sequences) {
+  return of_NE.view({sequences, -1, of_NE.size(1)});
 }
 
 }  // namespace
@@ -34,24 +28,33 @@ at::Tensor shares_of_scores(const at::Tensor& scores_NE, Score score) {
   return scores_NE;
 }
 
-at::Tensor sequence_loss(const at::Tensor& scores_NE, const at::Tensor& ids_Nk, Score score,
-                         int64_t sequences) {
-  const at::NoGradGuard no_grad;
-  const at::Tensor mean_BE =
-      shares_of_scores(scores_NE, score).view({sequences, -1, scores_NE.size(1)}).mean(1);
-  const at::Tensor f_BE = frequencies(scores_NE, ids_Nk, sequences);
-  return at::mul(f_BE, mean_BE).sum(at::kDouble).view({1});
+at::Tensor counts_of_sequences(const at::Tensor& ids_Nk, int64_t sequences, int64_t experts,
+                               const at::TensorOptions& options) {
+  const at::Tensor ids_Bx = ids_Nk.reshape({sequences, -1});
+  return at::zeros({sequences, experts}, options)
+      .scatter_add_(1, ids_Bx, at::ones({1, 1}, options).expand(ids_Bx.sizes()));
 }
 
-at::Tensor sequence_loss_gradient(const at::Tensor& scores_NE, const at::Tensor& ids_Nk,
-                                  Score score, int64_t sequences) {
+// A sequence's counts add up to k T.
+at::Tensor sequence_weights(const at::Tensor& counts_BE, int64_t taken) {
+  const at::Tensor choices_B1 = counts_BE.sum(1, /*keepdim=*/true);
+  const auto experts = static_cast<double>(counts_BE.size(1));
+  return (counts_BE / choices_B1).mul_(experts * static_cast<double>(taken)).div_(choices_B1);
+}
+
+at::Tensor sequence_loss(const at::Tensor& scores_NE, const at::Tensor& weights_BE, Score score) {
   const at::NoGradGuard no_grad;
-  const int64_t length = scores_NE.size(0) / sequences;
-  at::Tensor of_shares_NE = frequencies(scores_NE, ids_Nk, sequences)
-                                .div_(static_cast<double>(length))
-                                .unsqueeze(1)
-                                .expand({sequences, length, scores_NE.size(1)})
-                                .reshape_as(scores_NE);
+  const at::Tensor shares_BE =
+      by_sequence(shares_of_scores(scores_NE, score), weights_BE.size(0)).sum(1);
+  return at::mul(weights_BE, shares_BE).sum(at::kDouble).view({1});
+}
+
+at::Tensor sequence_loss_gradient(const at::Tensor& scores_NE, const at::Tensor& weights_BE,
+                                  Score score) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor of_shares_NE = weights_BE.unsqueeze(1)
+                                      .expand_as(by_sequence(scores_NE, weights_BE.size(0)))
+                                      .reshape_as(scores_NE);
   if (score == Score::kSoftmax) return of_shares_NE;
   const at::Tensor shares_NE = shares_of_scores(scores_NE, score);
   if (score == Score::kSoftmaxOfTaken) {

@@ -40,24 +40,63 @@ LowRankGradients low_rank_gradients(const variable_list& gradients, const at::Te
   return of;
 }
 
+// In a node's saved data, as integers beside p.
+void keep(AutogradContext& context, const std::optional<Dropout>& dropout) {
+  context.saved_data["p"] = dropout ? dropout->p : 0.0;
+  if (!dropout) return;
+  const DropoutRows& rows = dropout->rows;
+  context.saved_data["dropped"] = std::vector<int64_t>{static_cast<int64_t>(dropout->key),
+                                                       rows.first_sequence,
+                                                       rows.sequences,
+                                                       rows.length,
+                                                       rows.part,
+                                                       dropout->first_column};
+}
+
+std::optional<Dropout> kept_dropout(AutogradContext& context) {
+  const double p = context.saved_data["p"].toDouble();
+  if (p == 0.0) return std::nullopt;
+  const std::vector<int64_t> of = context.saved_data["dropped"].toIntVector();
+  return Dropout{p, static_cast<uint64_t>(of[0]), {of[1], of[2], of[3], of[4]}, of[5]};
+}
+
+// x_..I as A reads it.
+at::Tensor read_by_a(const at::Tensor& x, const std::optional<Dropout>& dropout) {
+  return dropout ? dropped(rows_of(x), *dropout) : rows_of(x);
+}
+
+// Adds the adapter's part to the gradient of x.
+void add_through_a(const at::Tensor& of_x, const at::Tensor& of_low_NR, const at::Tensor& a_RI,
+                   const std::optional<Dropout>& dropout) {
+  at::Tensor rows_NI = rows_of(of_x);
+  if (!dropout) {
+    rows_NI.addmm_(of_low_NR, a_RI);
+    return;
+  }
+  at::Tensor of_read_NI = product(of_low_NR, a_RI);
+  drop(of_read_NI, *dropout);
+  rows_NI.add_(of_read_NI);
+}
+
 struct AdaptedProduct : torch::autograd::Function<AdaptedProduct> {
   static variable_list forward(AutogradContext* context, const at::Tensor& x,
                                const at::Tensor& weight, const at::Tensor& a_RI,
                                const at::Tensor& b_OR, const std::optional<at::Tensor>& bias,
-                               double scale, const Slices& slices) {
-    const at::Tensor low_NR = product(rows_of(x), a_RI.t());
+                               const LowRank& adapter, const Slices& slices) {
+    const at::Tensor low_NR = product(read_by_a(x, adapter.dropout), a_RI.t());
     const bool reads_x = weight.requires_grad() || a_RI.requires_grad();
     context->save_for_backward({reads_x ? x : at::Tensor(), weight, a_RI, b_OR,
                                 b_OR.requires_grad() ? low_NR : at::Tensor()});
     context->set_materialize_grads(false);
     context->saved_data["biased"] = bias.has_value();
-    context->saved_data["scale"] = scale;
+    context->saved_data["scale"] = adapter.scale;
+    keep(*context, adapter.dropout);
     context->saved_data["in_out"] = slices.in_out;
     context->saved_data["lengths"] = slices.lengths;
     variable_list outputs = slice_outputs(x, weight, bias, slices);
     for_slices(slices.lengths, [&](size_t i, int64_t first, int64_t length) {
       if (i < slices.known.size() && slices.known[i].defined()) return;
-      rows_of(outputs[i]).addmm_(low_NR, b_OR.narrow(0, first, length).t(), 1.0, scale);
+      rows_of(outputs[i]).addmm_(low_NR, b_OR.narrow(0, first, length).t(), 1.0, adapter.scale);
     });
     return outputs;
   }
@@ -73,10 +112,13 @@ struct AdaptedProduct : torch::autograd::Function<AdaptedProduct> {
     LinearGradients of = slice_gradients(gradients, x, weight, slices, needs);
     const LowRankGradients low = low_rank_gradients(
         gradients, saved[4], b_OR, context->saved_data["scale"].toDouble(), slices);
+    const std::optional<Dropout> dropout = kept_dropout(*context);
     at::Tensor of_a_RI;
     if (low.of_low_NR.defined()) {
-      if (needs.x) rows_of(of.of_x).addmm_(low.of_low_NR, a_RI);
-      if (context->needs_input_grad(2)) of_a_RI = product(low.of_low_NR.t(), rows_of(x));
+      if (needs.x) add_through_a(of.of_x, low.of_low_NR, a_RI, dropout);
+      if (context->needs_input_grad(2)) {
+        of_a_RI = product(low.of_low_NR.t(), read_by_a(x, dropout));
+      }
     }
     return {of.of_x, of.of_weight, of_a_RI, low.of_b_OR, of.of_bias, at::Tensor(), at::Tensor()};
   }
@@ -91,7 +133,7 @@ std::vector<at::Tensor> adapted_linear(const at::Tensor& x, const at::Tensor& we
   std::optional<at::Tensor> added;
   if (bias) added = bias->to(dtype);
   return AdaptedProduct::apply(x.to(dtype), weight.to(dtype), adapter.a_RI.to(dtype),
-                               adapter.b_OR.to(dtype), added, adapter.scale, slices);
+                               adapter.b_OR.to(dtype), added, adapter, slices);
 }
 
 }  // namespace am::nn::fused

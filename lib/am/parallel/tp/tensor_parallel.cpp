@@ -109,6 +109,13 @@ void apply_to_linear(nn::Linear& linear, const Cut& cut, const Transforms& trans
   }
 }
 
+// Of an adapter whose A is cut over its columns, where this rank's begin.
+void place_dropout(nn::Linear& linear, const Cuts& cuts, const runtime::DeviceMesh& mesh) {
+  if (!linear.adapter || !linear.adapter->dropout) return;
+  const planner::ParameterLayout& a = *cuts.of(*linear.adapter->a).placed;
+  linear.adapter->dropout->first_column = a.tp_boxes(mesh.layout(), mesh.rank()).front().offset[1];
+}
+
 // A norm over all heads together, of which a rank has some.
 void apply_to_norm(nn::Norm& norm, const Cuts& cuts, const runtime::Group& group) {
   if (!norm.weight) return;
@@ -132,7 +139,9 @@ void apply_to_attention(nn::Attention& attention, const Cuts& cuts, const Transf
 // Under sequence parallelism each rank has its own part of the tokens already.
 void deal_tokens(nn::ExpertFeedForward& experts, const planner::Layout& layout,
                  const runtime::Group& group) {
-  if (layout.tp_plan.rules.empty() || layout.tp_plan.sequence_parallel) return;
+  if (layout.tp_plan.rules.empty()) return;
+  experts.sum_of_sequences = [tp = &group](const at::Tensor& counts) { tp->all_reduce(counts); };
+  if (layout.tp_plan.sequence_parallel) return;
   nn::TokenDealer dealer;
   dealer.own = [tp = &group](const at::Tensor& x) { return take_piece(x, kSequenceDim, *tp); };
   dealer.all = [tp = &group](const at::Tensor& x, int64_t length) {
@@ -174,6 +183,7 @@ mesh::Extent apply_tensor_parallel(nn::Decoder& decoder, const planner::Layout& 
       continue;
     }
     apply_to_linear(*linear, cuts.of(*linear->weight), transforms, mesh);
+    place_dropout(*linear, cuts, mesh);
   }
   for (nn::DecoderLayer& layer : decoder.layers()) {
     apply_to_attention(layer.self_attn, cuts, transforms, group);
