@@ -146,4 +146,86 @@ TEST_CASE("a pass that is not the last one keeps its gradients for the one that 
   }
 }
 
+// What a pipeline's RESHARD and REDUCE_GRAD do: nothing is gathered twice or reduced by backward.
+TEST_CASE("gradients are reduced when they are asked to be, and units stay until then") {
+  for (const std::string& strategy : strategies()) {
+    if (strategy.find("defer_fsdp_grad_sync") != std::string::npos) continue;
+    const config::Plan plan = plan_with(2, strategy);
+    runtime::run_ranks(2, [&](const runtime::World& world) {
+      test::RankModel rank(plan, world);
+      load_llama(*rank.model);
+      DataParallel& data_parallel = rank.model->data_parallel();
+      RowsOfRank batches(rank.mesh, 0, 3);
+      // One reduction for all micro-batches, which is what Megatron-FSDP at level 3 does not do.
+      data_parallel.zero_grad();
+      std::vector<std::string> messages;
+      const auto run = [&] {
+        for (int64_t m = 0; m < batches.count(); ++m) {
+          const MicroBatch batch = batches.read(m);
+          (rank.model->loss_sum(rank.model->forward(batch.ids_BT), batch.labels_BT) / kDivisor)
+              .backward();
+          data_parallel.finish_backward();
+          if (m == 0) messages.clear();
+        }
+      };
+      data_parallel.set_requires_gradient_sync(false);
+      run();
+      data_parallel.reduce_gradients();
+      const std::vector<at::Tensor> wanted = flat_gradients(*rank.model);
+
+      data_parallel.zero_grad();
+      data_parallel.unshard("");
+      data_parallel.set_reshard_after_backward(false);
+      world.context()->on_collective = [&](const runtime::Collective& collective, int64_t) {
+        messages.emplace_back(collective.op);
+      };
+      run();
+      for (const auto& group : data_parallel.groups()) RANK_CHECK(!group->gradients().any_new());
+      const bool stays = strategy.find("ddp") != std::string::npos ||
+                         strategy.find("reshard_after_forward = false") != std::string::npos;
+      if (stays) RANK_CHECK(messages.empty());
+      for (const std::string& op : messages) RANK_CHECK(op == "all_gather");
+      messages.clear();
+      data_parallel.reduce_gradients();
+      RANK_CHECK(!messages.empty());
+      for (const std::string& op : messages) RANK_CHECK(op != "all_gather");
+      world.context()->on_collective = nullptr;
+      RANK_CHECK(equal_all(flat_gradients(*rank.model), wanted));
+      // But the embedding, which backward does not read: forward freed it.
+      for (const auto& group : data_parallel.groups()) {
+        RANK_CHECK(group->is_unsharded() || group->name() == "model.embed_tokens");
+      }
+      data_parallel.set_reshard_after_backward(true);
+      data_parallel.reshard("");
+      // A second time there is nothing to send.
+      data_parallel.reduce_gradients();
+      RANK_CHECK(equal_all(flat_gradients(*rank.model), wanted));
+    });
+  }
+}
+
+// Deferring by the options is the same sum: bits of a step that reduces at its end.
+TEST_CASE("reduce_gradients gives the bits of a deferred reduction") {
+  for (const std::string& strategy : {strategies()[0], strategies()[1], strategies()[3]}) {
+    const config::Plan plan = plan_with(2, strategy);
+    runtime::run_ranks(2, [&](const runtime::World& world) {
+      test::RankModel rank(plan, world);
+      load_llama(*rank.model);
+      RowsOfRank batches(rank.mesh, 0, 3);
+      const ByHand wanted = by_hand(*rank.model, plan, batches);
+      DataParallel& data_parallel = rank.model->data_parallel();
+      data_parallel.zero_grad();
+      data_parallel.set_requires_gradient_sync(false);
+      for (int64_t m = 0; m < batches.count(); ++m) {
+        const MicroBatch batch = batches.read(m);
+        (rank.model->loss_sum(rank.model->forward(batch.ids_BT), batch.labels_BT) / kDivisor)
+            .backward();
+        data_parallel.finish_backward();
+      }
+      data_parallel.reduce_gradients();
+      RANK_CHECK(equal_all(flat_gradients(*rank.model), wanted.gradients));
+    });
+  }
+}
+
 }  // namespace am::parallel
