@@ -47,6 +47,58 @@ TEST_CASE("collectives over three ranks") {
   });
 }
 
+// Rank r has (r + 2 i) % 4 rows for rank i: unequal, and zero for some.
+TEST_CASE("rows go to the ranks that they are for, however many") {
+  for (const auto dtype : {at::kFloat, at::kBFloat16, at::kLong}) {
+    run_ranks(3, [&](const World& world) {
+      const Group group = world.new_group(cat("all ", dtype), {0, 1, 2}, {world.timeout()});
+      const auto rows = [](int64_t from, int64_t to) { return (from + 2 * to) % 4; };
+      std::vector<int64_t> sent, received;
+      std::vector<at::Tensor> in, wanted;
+      const auto of = [&](int64_t from, int64_t to) {
+        return at::full({rows(from, to), 2}, 10 * from + to, at::TensorOptions(dtype));
+      };
+      for (int64_t other = 0; other < 3; ++other) {
+        sent.push_back(rows(world.rank(), other));
+        received.push_back(rows(other, world.rank()));
+        in.push_back(of(world.rank(), other));
+        wanted.push_back(of(other, world.rank()));
+      }
+      const at::Tensor expected = at::cat(wanted);
+      at::Tensor out = at::empty_like(expected);
+      group.all_to_all(out, at::cat(in), received, sent);
+      RANK_CHECK(at::equal(out, expected));
+    });
+  }
+}
+
+TEST_CASE("an all-to-all in which only one rank has a row, and one in which nobody has any") {
+  run_ranks(3, [](const World& world) {
+    const Group group = world.make_group("all", {0, 1, 2});
+    const bool first = world.rank() == 0;
+    const bool last = world.rank() == 2;
+    at::Tensor out = at::zeros({last ? 1 : 0, 4});
+    group.all_to_all(out, at::ones({first ? 1 : 0, 4}), {last ? 1 : 0, 0, 0},
+                     {0, 0, first ? 1 : 0});
+    RANK_CHECK(out.numel() == (last ? 4 : 0));
+    RANK_CHECK(out.sum().item<float>() == (last ? 4.0F : 0.0F));
+    group.all_to_all(at::empty({0, 4}), at::empty({0, 4}), {0, 0, 0}, {0, 0, 0});
+    group.barrier();
+  });
+}
+
+TEST_CASE("tensors go round the ring, by any number of places") {
+  run_ranks(3, [](const World& world) {
+    const Group group = world.make_group("all", {0, 1, 2});
+    const at::Tensor mine = at::full({2, 2}, world.rank());
+    for (const int64_t shift : {-4, -1, 0, 1, 2, 3}) {
+      at::Tensor out = at::empty({2, 2}, at::kLong);
+      group.rotate(out, mine.to(at::kLong), shift);
+      RANK_CHECK(at::equal(out, at::full({2, 2}, ((world.rank() - shift) % 3 + 3) % 3, at::kLong)));
+    }
+  });
+}
+
 TEST_CASE("two meshes of one world do not meet in each other's groups") {
   run_ranks(4, [](const World& world) {
     const DeviceMesh pairs(world, mesh::MeshLayout({.dp_shard = 2, .tp = 2}));
@@ -81,6 +133,10 @@ TEST_CASE("a group of one copies, and needs no peers") {
   at::Tensor out = at::zeros({2});
   alone.all_gather(out, at::ones({2}));
   CHECK(at::equal(out, at::ones({2})));
+  alone.all_to_all(out, at::full({2}, 3.0F), {2}, {2});
+  CHECK(at::equal(out, at::full({2}, 3.0F)));
+  alone.rotate(out, at::full({2}, 4.0F), 5);
+  CHECK(at::equal(out, at::full({2}, 4.0F)));
   alone.barrier();
 }
 

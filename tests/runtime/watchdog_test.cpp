@@ -8,16 +8,14 @@
 #include <thread>
 
 #include "support/rank_check.h"
+#include "support/wait_for.h"
 
 namespace am::runtime {
 
 namespace {
 
 using std::chrono::milliseconds;
-
-void wait_for(const std::atomic<int>& count, int wanted) {
-  while (count < wanted) std::this_thread::sleep_for(milliseconds(5));
-}
+using test::wait_for;
 
 // A collective that nothing ends: no engine behind it.
 class EndlessWork : public c10d::Work {
@@ -51,6 +49,27 @@ TEST_CASE("a late collective names the rank that did not come, and where that is
       },
       milliseconds(1500));
   CHECK(told == 2);
+}
+
+TEST_CASE("a late all-to-all names the rank that did not come", "[watchdog]") {
+  std::atomic<int> told = 0;
+  run_ranks(
+      2,
+      [&](const World& world) {
+        const Watchdog watchdog(world);
+        const Group group = world.make_group("experts", {0, 1});
+        group.barrier();
+        if (world.rank() == 1) return wait_for(told, 1);
+        try {
+          group.all_to_all(at::empty({3}), at::ones({2}), {1, 2}, {1, 1});
+        } catch (const CollectiveError& error) {
+          RANK_CHECK(error.missing() == std::vector<int64_t>{1});
+          RANK_CHECK(error.collective().name().starts_with("all_to_all experts #"));
+          ++told;
+        }
+      },
+      milliseconds(1000));
+  CHECK(told == 1);
 }
 
 TEST_CASE("a rank that waits elsewhere for the culprit is not blamed", "[watchdog]") {

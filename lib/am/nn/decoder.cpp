@@ -32,7 +32,12 @@ const model::ModelConfig& checked(const model::ModelConfig& config) {
 }  // namespace
 
 Decoder::Decoder(const model::ModelConfig& config, const model::Inventory& inventory)
+    : Decoder(config, inventory, planner::StageRange::whole(config.num_hidden_layers)) {}
+
+Decoder::Decoder(const model::ModelConfig& config, const model::Inventory& inventory,
+                 const planner::StageRange& range)
     : config_(checked(config)),
+      range_(range),
       embedding_scale_(inventory.spec.embedding_scale),
       logit_softcap_(inventory.spec.logit_softcap) {
   for (const model::RopeSpec& rope : inventory.spec.ropes) {
@@ -53,14 +58,25 @@ void Decoder::bind(const model::Inventory& inventory) {
   const model::DecoderSpec& spec = inventory.spec;
   const model::ModuleSpec& embedding = *spec.find(model::Role::kEmbedding);
   embed_tokens_.name = embedding.name;
-  embed_tokens_.weight = parameters_[inventory.weight_of(model::Role::kEmbedding)];
   embed_tokens_.padding = spec.padding_id;
-  if (spec.find(model::Role::kPositions) != nullptr) {
+  if (range_.embedding || (range_.head && spec.tied)) {
+    embed_tokens_.weight = parameters_[inventory.weight_of(model::Role::kEmbedding)];
+  }
+  if (range_.embedding && spec.find(model::Role::kPositions) != nullptr) {
     positions_ = parameters_[inventory.weight_of(model::Role::kPositions)];
   }
-  for (int64_t i = 0; i < config_.num_hidden_layers; ++i) {
+  for (int64_t i = range_.first; i < range_.end; ++i) {
     layers_.push_back(build_layer(spec.layer(i), cat(spec.names.layers, ".", i, "."), by_name_));
   }
+  for (DecoderLayer& layer : layers_) {
+    for (Linear* each : layer.linears()) linears_[each->name] = each;
+  }
+  if (range_.head) bind_head(inventory);
+  bind_units(planner::stage_units(inventory), spec.tied);
+}
+
+void Decoder::bind_head(const model::Inventory& inventory) {
+  const model::DecoderSpec& spec = inventory.spec;
   norm_ = build_norm(*spec.find(model::Role::kFinalNorm), "", by_name_);
   const model::ModuleSpec& head = *spec.find(model::Role::kHead);
   if (head.stored) {
@@ -70,11 +86,7 @@ void Decoder::bind(const model::Inventory& inventory) {
     lm_head_.weight = embed_tokens_.weight;
     if (head.bias) lm_head_.bias = by_name_.at(head.name + ".bias");
   }
-  for (DecoderLayer& layer : layers_) {
-    for (Linear* each : layer.linears()) linears_[each->name] = each;
-  }
   linears_[lm_head_.name] = &lm_head_;
-  bind_units(model::shard_units(inventory), spec.tied);
 }
 
 void Decoder::bind_units(const std::vector<model::Unit>& units, bool tied) {
@@ -85,13 +97,16 @@ void Decoder::bind_units(const std::vector<model::Unit>& units, bool tied) {
     AM_ASSERT(found != units.end(), "a decoder has a unit of each kind");
     return static_cast<int>(found - units.begin());
   };
-  const int embedding = unit_of(model::UnitKind::kEmbedding);
-  unit_uses_.push_back({embedding, /*backward_reads_parameters=*/false});
-  for (int64_t i = 0; i < config_.num_hidden_layers; ++i) {
+  if (range_.embedding) {
+    unit_uses_.push_back(
+        {unit_of(model::UnitKind::kEmbedding), /*backward_reads_parameters=*/false});
+  }
+  for (int64_t i = range_.first; i < range_.end; ++i) {
     unit_uses_.push_back({unit_of(model::UnitKind::kLayer, i)});
   }
+  if (!range_.head) return;
   unit_uses_.push_back({unit_of(model::UnitKind::kRoot)});
-  unit_uses_.push_back({tied ? embedding : unit_of(model::UnitKind::kHead)});
+  unit_uses_.push_back({unit_of(tied ? model::UnitKind::kEmbedding : model::UnitKind::kHead)});
 }
 
 std::vector<int64_t> Decoder::take_expert_counts() {
@@ -181,10 +196,11 @@ const Rotation& Decoder::rotation_of(size_t layer) const {
   return rope < 0 ? unrotated_ : ropes_[static_cast<size_t>(rope)].placed;
 }
 
-planner::SavedSet Decoder::kept_by(size_t layer) const {
-  const bool checkpointed = (static_cast<int64_t>(layer) + 1) % checkpointing_every_ == 0;
+planner::SavedSet Decoder::kept_by(size_t i) const {
+  const int64_t layer = range_.first + static_cast<int64_t>(i);
+  const bool checkpointed = (layer + 1) % checkpointing_every_ == 0;
   return planner::kept_under(checkpointed ? checkpointing_ : config::ActivationCheckpointing::kOff,
-                             layers_[layer].residual);
+                             layers_[i].residual);
 }
 
 at::Tensor Decoder::embed(const at::Tensor& ids_BT, const at::Tensor& positions_BT) const {
@@ -199,8 +215,10 @@ at::Tensor Decoder::embed(const at::Tensor& ids_BT, const at::Tensor& positions_
   return x_BTD * at::scalar_tensor(embedding_scale_, x_BTD.scalar_type()).item();
 }
 
-at::Tensor Decoder::operator()(const at::Tensor& ids_BT, const at::Tensor& positions_BT) {
-  check_tokens(ids_BT, "token id", config_.vocab_size);
+at::Tensor Decoder::operator()(const at::Tensor& ids_BT, const at::Tensor& positions_BT,
+                               const at::Tensor& hidden_BTD) {
+  AM_ASSERT(hidden_BTD.defined() != range_.embedding, "hidden states come from the stage before");
+  if (range_.embedding) check_tokens(ids_BT, "token id", config_.vocab_size);
   if (dropout_) {
     dropout_->rows.sequences = ids_BT.size(0);
     dropout_->rows.length = ids_BT.size(1);
@@ -208,13 +226,17 @@ at::Tensor Decoder::operator()(const at::Tensor& ids_BT, const at::Tensor& posit
   std::optional<AutocastScope> autocast;
   if (autocast_) autocast.emplace(Autocast{ids_BT.device().type(), autocast_});
   size_t use = 0;
-  at::Tensor x_BTD = leave(use, embed(enter(use, ids_BT), positions_BT));
+  at::Tensor x_BTD = hidden_BTD;
+  if (range_.embedding) {
+    x_BTD = leave(use, embed(enter(use, ids_BT), positions_BT));
+    ++use;
+  }
   place(ids_BT.size(1), positions_BT, x_BTD);
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    x_BTD = enter(++use, x_BTD);
+  for (size_t i = 0; i < layers_.size(); ++i, ++use) {
+    x_BTD = enter(use, x_BTD);
     x_BTD = leave(use, layers_[i](x_BTD, rotation_of(i), kept_by(i)));
   }
-  ++use;
+  if (!range_.head) return x_BTD;
   x_BTD = leave(use, norm_(enter(use, x_BTD)));
   const at::Tensor head_input = enter(++use, x_BTD);
   const tensor::MemoryUse memory(tensor::TensorUse::kLogits);

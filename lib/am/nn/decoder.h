@@ -24,6 +24,7 @@
 #include "am/nn/hooks.h"
 #include "am/nn/layers.h"
 #include "am/nn/rope.h"
+#include "am/planner/stage_layout.h"
 
 namespace am::nn {
 
@@ -31,6 +32,10 @@ class Decoder {
  public:
   // Parameters are made without values; a strategy gives them.
   Decoder(const model::ModelConfig& config, const model::Inventory& inventory);
+  // A pipeline stage: the layers of `range`, and embedding and head where it has them. The
+  // inventory is the stage's (planner/stage_layout.h).
+  Decoder(const model::ModelConfig& config, const model::Inventory& inventory,
+          const planner::StageRange& range);
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
@@ -38,11 +43,16 @@ class Decoder {
   // parallelism the last dim may be this rank's slice of V. positions_BT (int64, below T): of the
   // tokens, where they are not 0 to T - 1. Where they start again at 0 within a sequence several
   // are packed into it, and attention stays inside each.
-  at::Tensor operator()(const at::Tensor& ids_BT, const at::Tensor& positions_BT = {});
+  //
+  // A stage without embedding continues from hidden_BTD, which the stage before it gave for the
+  // same ids (under sequence parallelism a part of T); one without head gives hidden_BTD.
+  at::Tensor operator()(const at::Tensor& ids_BT, const at::Tensor& positions_BT = {},
+                        const at::Tensor& hidden_BTD = {});
 
   // In the inventory's order.
   const std::vector<ParameterPtr>& parameters() const { return parameters_; }
   const model::ModelConfig& config() const { return config_; }
+  const planner::StageRange& range() const { return range_; }
 
   // What layers keep until backward (planner/saved_activations.h): of `every` layers the last one,
   // the others all that autograd saves.
@@ -56,7 +66,8 @@ class Decoder {
   // (transformers' attention under AutoModel's patch_is_packed_sequence).
   void ignore_packing() { ignores_packing_ = true; }
 
-  // What a strategy may reach: every Linear, Embedding and Norm by its module name.
+  // What a strategy may reach: every Linear, Embedding and Norm by its module name. A stage's
+  // embedding() has a weight where the stage has one, to look up in or as the weight of its head.
   const std::map<std::string, Linear*, std::less<>>& linears() { return linears_; }
   Embedding& embedding() { return embed_tokens_; }
   Linear& head() { return lm_head_; }
@@ -86,8 +97,9 @@ class Decoder {
  private:
   void bind(const model::Inventory& inventory);
   at::Tensor embed(const at::Tensor& ids_BT, const at::Tensor& positions_BT) const;
-  // What layer `layer` keeps.
-  planner::SavedSet kept_by(size_t layer) const;
+  void bind_head(const model::Inventory& inventory);
+  // What layers()[i] keeps.
+  planner::SavedSet kept_by(size_t i) const;
   void bind_units(const std::vector<model::Unit>& units, bool tied);
   // The hooks of the unit that is used next; of the one that was.
   at::Tensor enter(size_t use, at::Tensor x) const;
@@ -99,6 +111,7 @@ class Decoder {
   const Rotation& rotation_of(size_t layer) const;
 
   model::ModelConfig config_;
+  planner::StageRange range_;
   std::vector<ParameterPtr> parameters_;
   std::map<std::string, ParameterPtr, std::less<>> by_name_;
   std::map<std::string, Linear*, std::less<>> linears_;
@@ -114,7 +127,8 @@ class Decoder {
   std::optional<at::ScalarType> autocast_;
   bool ignores_packing_ = false;
   std::shared_ptr<DropoutPass> dropout_;  // null: adapters drop nothing
-  std::vector<UnitUse> unit_uses_;        // the embedding, the layers, the final norm, the head
+  // The embedding, the layers, the final norm, the head: those of the stage.
+  std::vector<UnitUse> unit_uses_;
   struct Rope {
     model::RopeSpec spec;
     int64_t rotated = 0;   // elements of a head; 0: no layer turns by this one

@@ -76,13 +76,17 @@ void DataParallel::cast_inputs(std::span<at::Tensor> inputs) const {
   }
 }
 
-// One group's shards are under way while the next unit computes, and one's replicas.
 void DataParallel::reduce(ParamGroup& group) {
   GradientReducer& gradients = group.gradients();
   if (!sync_) {
     gradients.keep();
     return;
   }
+  send(gradients);
+}
+
+// One group's shards are under way while the next unit computes, and one's replicas.
+void DataParallel::send(GradientReducer& gradients) {
   if (!gradients.begin_reduce()) return;
   reducing_.push_back(&gradients);
   for (size_t i = 0; i + 1 < reducing_.size(); ++i) reducing_[i]->advance_reduce();
@@ -95,13 +99,23 @@ void DataParallel::reduce(ParamGroup& group) {
 void DataParallel::finish_backward() {
   for (auto& group : groups_) {
     finish(*group);
-    group->reshard();
+    reshard_after_backward(*group);
   }
   forget_pass();
   if (!last_backward_) return;
+  finish_reductions();
+  if (options_.check_for_nan && sync_) check_gradients();
+}
+
+void DataParallel::reduce_gradients() {
+  for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) send((*group)->gradients());
+  finish_reductions();
+  if (options_.check_for_nan) check_gradients();
+}
+
+void DataParallel::finish_reductions() {
   for (GradientReducer* gradients : reducing_) gradients->finish_reduce();
   reducing_.clear();
-  if (options_.check_for_nan && sync_) check_gradients();
 }
 
 void DataParallel::set_gradient_divide_factor(double factor) {

@@ -73,6 +73,13 @@ class DataParallel : public nn::UnitHooks {
   // False: finish_backward leaves the last reductions under way, for another backward pass to
   // compute meanwhile (PyTorch's name). flat_grad() is complete after one that says true.
   void set_is_last_backward(bool last) { last_backward_ = last; }
+  // False: units stay whole after their backward, for the next micro-batch's forward, until
+  // reshard() (PyTorch's name). Parameters that an optimizer moves meanwhile are gathered anew only
+  // after that.
+  void set_reshard_after_backward(bool reshard) { reshard_after_backward_ = reshard; }
+  // Reduces what backward passes without sync have kept, last unit first, whatever
+  // set_requires_gradient_sync says; collective. flat_grad() is complete after it.
+  void reduce_gradients();
   // Gradients are sums over the ranks, divided by this. PyTorch's name; its default there is the
   // number of data-parallel ranks, here one: the loss is divided by the labels of the whole batch
   // instead.
@@ -104,6 +111,10 @@ class DataParallel : public nn::UnitHooks {
   void cast_inputs(std::span<at::Tensor> inputs) const;
   // Sends the group's gradients, or keeps them until a backward pass with sync.
   void reduce(ParamGroup& group);
+  // After the group's backward.
+  void reshard_after_backward(ParamGroup& group) const {
+    if (reshard_after_backward_) group.reshard();
+  }
 
  private:
   // What is still to be done for a group when the loss's backward is over, in the groups' order.
@@ -112,6 +123,8 @@ class DataParallel : public nn::UnitHooks {
   virtual void forget_pass() {}
 
   std::vector<ParamGroup*> groups_of(std::string_view module) const;
+  void send(GradientReducer& gradients);
+  void finish_reductions();
   void check_gradients() const;
 
   DataParallelOptions options_;
@@ -121,6 +134,7 @@ class DataParallel : public nn::UnitHooks {
   std::deque<GradientReducer*> reducing_;  // in flight, oldest first
   bool sync_ = true;
   bool last_backward_ = true;
+  bool reshard_after_backward_ = true;
 };
 
 }  // namespace am::parallel

@@ -9,6 +9,7 @@
 #include "am/base/text.h"
 #include "am/nn/fused/cross_entropy.h"
 #include "am/parallel/strategy.h"
+#include "am/parallel/sync_ctx.h"
 #include "am/parallel/tp/pieces.h"
 #include "am/parallel/tp/vocabulary.h"
 #include "am/tensor/memory_meter.h"
@@ -33,10 +34,53 @@ std::unique_ptr<ParallelModel> ParallelModel::build(const config::Plan& plan,
     throw Error(ErrorKind::kUsage, cat("the strategy \"", name, "\" made no data parallelism"),
                 "apply_fsdp_sharding_recursively makes it");
   }
+  model->strategy_ = plan.strategy;
   model->data_parallel_ = std::move(made.data_parallel);
   model->vocabulary_slice_ = made.vocabulary_slice;
   model->output_dtype_ = made.output_dtype;
   return model;
+}
+
+at::Tensor ParallelModel::no_loss() const {
+  return at::zeros({1}, at::TensorOptions(at::kDouble).device(mesh_.device()));
+}
+
+at::Tensor ParallelModel::forward_backward(MicroBatches& batches, const PassOptions& options) {
+  at::Tensor sum = no_loss();
+  const int64_t count = batches.count();
+  for (int64_t m = 0; m < count; ++m) sum.add_(run(batches.read(m), options, m + 1 == count));
+  end_dropout();
+  return sum;
+}
+
+at::Tensor ParallelModel::forward_only(MicroBatches& batches) {
+  const at::NoGradGuard no_grad;
+  at::Tensor sum = no_loss();
+  for (int64_t m = 0; m < batches.count(); ++m) {
+    const MicroBatch batch = batches.read(m);
+    sum.add_(loss_sum(forward(batch.ids_BT, batch.positions_BT), batch.labels_BT));
+  }
+  return sum;
+}
+
+// Forward and backward of one micro-batch; the sum of its label cross-entropies.
+at::Tensor ParallelModel::run(MicroBatch batch, const PassOptions& options, bool last) {
+  const auto over = [&](const char* phase) {
+    if (last && options.phase_over) options.phase_over(phase);
+  };
+  const auto sync =
+      get_sync_ctx(*data_parallel_, strategy_, /*is_optim_step=*/last && options.reduce,
+                   config::defers_gradient_sync(strategy_));
+  begin_dropout(options.seed, options.step, batch.first_sequence);
+  // Logits and batch are the loss's alone: held here they would outlive their use.
+  const auto take = [](at::Tensor& tensor) { return std::exchange(tensor, {}); };
+  const at::Tensor loss =
+      loss_sum(forward(take(batch.ids_BT), take(batch.positions_BT)), take(batch.labels_BT));
+  over("forward");
+  (loss / options.divisor).backward();
+  data_parallel_->finish_backward();
+  over("backward");
+  return loss.detach();
 }
 
 at::Tensor ParallelModel::forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT) {

@@ -3,6 +3,10 @@
 //
 //   auto model = ParallelModel::build(plan, config, layout, mesh);
 //   checkpoint::load_or_initialize(*model, plan);
+//   at::Tensor loss_sum = model->forward_backward(batches, {.divisor = labels_in_global_batch});
+//
+// Who looks at logits takes the parts of it:
+//
 //   at::Tensor logits = model->forward(ids);
 //   (model->loss_sum(logits, labels) / labels_in_global_batch).backward();
 //   model->data_parallel().finish_backward();
@@ -17,10 +21,12 @@
 #include <vector>
 
 #include "am/config/plan.h"
+#include "am/config/strategy_config.h"
 #include "am/mesh/shard.h"
 #include "am/model/config.h"
 #include "am/nn/decoder.h"
 #include "am/parallel/data_parallel.h"
+#include "am/parallel/micro_batches.h"
 #include "am/planner/layout.h"
 #include "am/runtime/device_mesh.h"
 
@@ -28,6 +34,21 @@ namespace am::parallel {
 
 // Labels with this value are not counted, as in PyTorch.
 inline constexpr int64_t kIgnoreIndex = -100;
+
+// Of a forward and backward pass.
+struct PassOptions {
+  // What the sum of the cross-entropies is divided by before its backward: the labels of the global
+  // batch, over the loss scale.
+  double divisor = 1.0;
+  // The step's last pass: with the last micro-batch's backward the gradients are reduced over the
+  // ranks. False: as get_sync_ctx says (sync_ctx.h), they wait for a later pass.
+  bool reduce = true;
+  // What adapters drop is drawn by these (nn::Decoder::begin_dropout).
+  uint64_t seed = 0;
+  int64_t step = 0;
+  // Told when "forward" and "backward" of the last micro-batch are over.
+  std::function<void(const char* phase)> phase_over = {};
+};
 
 class ParallelModel {
  public:
@@ -38,6 +59,12 @@ class ParallelModel {
                                               const planner::Layout& layout,
                                               const runtime::DeviceMesh& mesh,
                                               const std::string& strategy = {});
+
+  // Forward and backward of all micro-batches; the sum of this rank's label cross-entropies: [1],
+  // float64, on the model's device, the same on every tp rank. Gradients join those that are there.
+  at::Tensor forward_backward(MicroBatches& batches, const PassOptions& options);
+  // The same sum without a graph. Leaves the units that are used last whole.
+  at::Tensor forward_only(MicroBatches& batches);
 
   // ids_BT (int64, the same on every tp rank) -> logits_BTv; v is this rank's slice of the
   // vocabulary when vocabulary_slice() says so. positions_BT: see nn::Decoder.
@@ -76,10 +103,14 @@ class ParallelModel {
                          const std::function<at::Tensor(const ParamGroup&)>& flat_of) const;
   friend class UnshardScope;
 
+  at::Tensor no_loss() const;
+  at::Tensor run(MicroBatch batch, const PassOptions& options, bool last);
+
   ParallelModel(const model::ModelConfig& config, const planner::Layout& layout,
                 const runtime::DeviceMesh& mesh);
 
   model::ModelConfig config_;
+  config::DistributedConfig strategy_;  // the plan's
   planner::Layout layout_;
   const runtime::DeviceMesh& mesh_;
   nn::Decoder decoder_;

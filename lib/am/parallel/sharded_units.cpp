@@ -103,7 +103,7 @@ void ShardedUnits::post_backward(size_t use) {
 }
 
 void ShardedUnits::reshard_and_reduce(ParamGroup& group) {
-  group.reshard();
+  reshard_after_backward(group);
   reduce(group);
 }
 

@@ -48,4 +48,24 @@ Group DeviceMesh::split(std::string_view name, int64_t size) const {
   return world_.make_group(cat(unique, "/", ranks.front()), ranks).renamed(cat(name, "/", size));
 }
 
+// Connecting blocks until the other end comes. Each rank takes its hops in one order of all hops,
+// so of those that are not made yet both ends of the first one are at it.
+Channels DeviceMesh::channels(std::string_view name, const std::set<Hop>& hops) const {
+  const Group& whole = group(name);
+  Channels made;
+  for (const Hop& hop : hops) {
+    const auto known = [&](int64_t index) { return index >= 0 && index < whole.size(); };
+    AM_ASSERT(known(hop.from) && known(hop.to) && hop.from != hop.to, "a hop between two ranks");
+    if (hop.from != whole.index() && hop.to != whole.index()) continue;
+    const std::vector<int64_t> ends = {whole.ranks()[static_cast<size_t>(hop.from)],
+                                       whole.ranks()[static_cast<size_t>(hop.to)]};
+    GroupOptions options;
+    options.timeout = world_.timeout();
+    options.messages_only = true;
+    const std::string unique = world_.unique_name(cat("channel/", ends[0], "-", ends[1]));
+    made.emplace(hop, Channel(world_.new_group(unique, ends, options).renamed(std::string(name))));
+  }
+  return made;
+}
+
 }  // namespace am::runtime

@@ -6,10 +6,12 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
 #include "am/mesh/layout.h"
+#include "am/runtime/channel.h"
 #include "am/runtime/group.h"
 #include "am/runtime/world.h"
 
@@ -32,6 +34,9 @@ class DeviceMesh {
   // Collective: the block of `size` consecutive ranks of a group that this rank is in. Throws
   // Error(kPlan) where `size` does not divide the group's.
   Group split(std::string_view name, int64_t size) const;
+  // Collective in a group: one-way connections between its ranks, by their indices; those that this
+  // rank is an end of. All ranks ask for the same, in any order.
+  Channels channels(std::string_view name, const std::set<Hop>& hops) const;
 
  private:
   World world_;

@@ -35,6 +35,9 @@ struct GroupOptions {
   bool user_buffers = false;
   // NCCL: collectives run on a high-priority stream, as FSDP2's all-gather and reduce-scatter do.
   bool high_priority_stream = false;
+  // Messages between two ranks alone (channel.h), no collectives: the host's engine sets up no
+  // shared memory.
+  bool messages_only = false;
 };
 
 class Engine {

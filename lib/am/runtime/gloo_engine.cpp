@@ -104,6 +104,9 @@ class GlooEngine : public Engine {
     auto gloo = c10d::ProcessGroupGloo::Options::create(options.timeout);
     gloo->devices = devices_;
     gloo->threads = 1;
+    if (options.messages_only) {
+      return c10::make_intrusive<GlooGroup>(std::move(store), rank, size, std::move(gloo));
+    }
     c10d::PrefixStore in_memory("memory", store);
     shared_memory::ChannelOptions wishes = channel_;
     wishes.ranks = group.ranks;

@@ -2,12 +2,15 @@
 
 #include <ATen/ATen.h>
 
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
 namespace am::runtime {
 
 namespace {
+
+constexpr const char* kAborted = "the group was aborted";
 
 // Parts under way from all ranks; to wait for them is to sum them, in float32 where they are
 // narrower.
@@ -39,6 +42,22 @@ class SumOfParts final : public c10d::Work {
   at::Tensor parts_, in_, out_;
 };
 
+// A message under way. One that was aborted is an error: c10d's wait() says so with its result.
+class Message final : public c10d::Work {
+ public:
+  explicit Message(c10::intrusive_ptr<c10d::Work> work) : work_(std::move(work)) {}
+
+  bool isCompleted() override { return work_->isCompleted(); }
+  bool wait(std::chrono::milliseconds timeout) override {
+    if (!work_->wait(timeout)) throw std::runtime_error(kAborted);
+    return true;
+  }
+  void abort() override { work_->abort(); }
+
+ private:
+  c10::intrusive_ptr<c10d::Work> work_;
+};
+
 }  // namespace
 
 c10::intrusive_ptr<c10d::Work> GlooGroup::_reduce_scatter_base(
@@ -50,6 +69,33 @@ c10::intrusive_ptr<c10d::Work> GlooGroup::_reduce_scatter_base(
   std::vector<int64_t> equal;
   auto arrival = alltoall_base(flat_parts, flat_in, equal, equal);
   return c10::make_intrusive<SumOfParts>(std::move(arrival), parts, flat_in, out.view(-1));
+}
+
+c10::intrusive_ptr<c10d::Work> GlooGroup::send(std::vector<at::Tensor>& tensors, int to, int tag) {
+  return message(ProcessGroupGloo::send(tensors, to, tag));
+}
+
+c10::intrusive_ptr<c10d::Work> GlooGroup::recv(std::vector<at::Tensor>& tensors, int from,
+                                               int tag) {
+  return message(ProcessGroupGloo::recv(tensors, from, tag));
+}
+
+c10::intrusive_ptr<c10d::Work> GlooGroup::message(c10::intrusive_ptr<c10d::Work> work) {
+  auto message = c10::make_intrusive<Message>(std::move(work));
+  const std::lock_guard lock(mutex_);
+  if (aborted_) throw std::runtime_error(kAborted);
+  std::erase_if(messages_, [](const auto& other) { return other.expired(); });
+  messages_.emplace_back(c10::intrusive_ptr<c10d::Work>(message));
+  return message;
+}
+
+void GlooGroup::abort() {
+  const std::lock_guard lock(mutex_);
+  aborted_ = true;
+  for (const auto& each : messages_) {
+    if (const auto message = each.lock()) message->abort();
+  }
+  messages_.clear();
 }
 
 }  // namespace am::runtime

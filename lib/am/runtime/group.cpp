@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <cstring>
+#include <numeric>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 #include <utility>
 
@@ -218,6 +219,58 @@ Pending Group::reduce_scatter_async(at::Tensor out, at::Tensor in) const {
     at::Tensor flat_out = out.view(-1);
     at::Tensor flat_in = in.view(-1);
     return engine._reduce_scatter_base(flat_out, flat_in);
+  });
+}
+
+void Group::all_to_all(at::Tensor out, at::Tensor in, const std::vector<int64_t>& out_rows,
+                       const std::vector<int64_t>& in_rows) const {
+  all_to_all_async(std::move(out), std::move(in), out_rows, in_rows).wait();
+}
+
+// A rank without a row to send or to receive takes part all the same: it cannot know whether the
+// others have any.
+Pending Group::all_to_all_async(at::Tensor out, at::Tensor in, const std::vector<int64_t>& out_rows,
+                                const std::vector<int64_t>& in_rows) const {
+  const auto fits = [&](const at::Tensor& tensor, const std::vector<int64_t>& rows) {
+    return tensor.dim() > 0 && static_cast<int64_t>(rows.size()) == size() &&
+           std::accumulate(rows.begin(), rows.end(), int64_t{0}) == tensor.size(0);
+  };
+  AM_ASSERT(fits(out, out_rows) && fits(in, in_rows), "all_to_all rows");
+  if (size() == 1) {
+    out.copy_(in);
+    return {};
+  }
+  return issue("all_to_all", in, [&](c10d::Backend& engine) {
+    std::vector<int64_t> received = out_rows;
+    std::vector<int64_t> sent = in_rows;
+    return engine.alltoall_base(out, in, received, sent);
+  });
+}
+
+void Group::rotate(at::Tensor out, at::Tensor in, int64_t shift) const {
+  rotate_async(std::move(out), std::move(in), shift).wait();
+}
+
+// An all-to-all in which each rank has something for one other.
+Pending Group::rotate_async(at::Tensor out, at::Tensor in, int64_t shift) const {
+  AM_ASSERT(out.numel() == in.numel(), "rotate sizes");
+  const int64_t steps = (shift % size() + size()) % size();
+  if (in.numel() == 0) return {};
+  if (steps == 0) {
+    out.copy_(in.view_as(out));
+    return {};
+  }
+  return issue("rotate", in, [&](c10d::Backend& engine) {
+    const auto only = [&](int64_t index) {
+      std::vector<int64_t> elements(static_cast<size_t>(size()), 0);
+      elements[static_cast<size_t>(index % size())] = in.numel();
+      return elements;
+    };
+    at::Tensor flat_out = out.view(-1);
+    at::Tensor flat_in = in.view(-1);
+    std::vector<int64_t> received = only(index() + size() - steps);
+    std::vector<int64_t> sent = only(index() + steps);
+    return engine.alltoall_base(flat_out, flat_in, received, sent);
   });
 }
 

@@ -107,6 +107,19 @@ class Group {
   void reduce_scatter(at::Tensor out, at::Tensor in) const;
   Pending reduce_scatter_async(at::Tensor out, at::Tensor in) const;
 
+  // The rows of `in` (dim 0) go to the ranks in index order, in_rows[i] of them to index i, and
+  // out_rows[i] rows of `out` come from index i: what that rank's in_rows says of this one. Both
+  // contiguous, of one dtype, with rows of one size; any number may be zero.
+  void all_to_all(at::Tensor out, at::Tensor in, const std::vector<int64_t>& out_rows,
+                  const std::vector<int64_t>& in_rows) const;
+  Pending all_to_all_async(at::Tensor out, at::Tensor in, const std::vector<int64_t>& out_rows,
+                           const std::vector<int64_t>& in_rows) const;
+
+  // Round the ring: `in` goes to index() + shift, and `out` is what index() - shift gave. Both
+  // contiguous, of one size on all ranks.
+  void rotate(at::Tensor out, at::Tensor in, int64_t shift = 1) const;
+  Pending rotate_async(at::Tensor out, at::Tensor in, int64_t shift = 1) const;
+
   // From the group's rank `root` (an index) to all.
   void broadcast(at::Tensor tensor, int64_t root = 0) const;
   // Every rank's text (or bytes), in index order.
@@ -125,6 +138,8 @@ class Group {
   void abort() const;
 
  private:
+  friend class Channel;
+
   Collective next(const char* op) const;
   c10::intrusive_ptr<c10d::Backend> backend(const at::Tensor& tensor) const;
   void tell(const Collective& collective, std::string_view op, const at::Tensor& tensor) const;

@@ -23,7 +23,7 @@ DataBatches::DataBatches(const config::Plan& plan, std::unique_ptr<data::BatchRe
                          const runtime::DeviceMesh& mesh, int64_t first_step, int64_t first_sample)
     : plan_(plan),
       reader_(std::move(reader)),
-      layout_(batch_layout(plan, mesh)),
+      layout_{plan.train.micro_batch_size, mesh.group("dp").size(), mesh.group("dp").index()},
       device_(mesh.device()),
       first_step_(first_step),
       first_sample_(first_sample) {}
@@ -31,6 +31,7 @@ DataBatches::DataBatches(const config::Plan& plan, std::unique_ptr<data::BatchRe
 MicroBatch DataBatches::read(int64_t step, int64_t micro_batch) {
   const data::Batch batch = reader_->read_micro_batch(samples_before(step), micro_batch, layout_);
   MicroBatch tensors;
+  tensors.first_sequence = data::micro_batch_position(micro_batch, layout_);
   tensors.ids_BT = as_tensor(batch.inputs, batch, device_);
   tensors.labels_BT = as_tensor(batch.labels, batch, device_);
   if (plan_.data.reset_position_ids) {

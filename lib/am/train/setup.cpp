@@ -11,11 +11,6 @@ BatchSizes batch_sizes(const config::Plan& plan, const mesh::MeshSizes& sizes) {
   return {.global_batch = batch.sequences, .micro_batches = batch.micro_batches};
 }
 
-data::BatchLayout batch_layout(const config::Plan& plan, const runtime::DeviceMesh& mesh) {
-  const runtime::Group& dp = mesh.group("dp");
-  return {plan.train.micro_batch_size, dp.size(), dp.index()};
-}
-
 std::vector<at::Tensor> trained_gradients(const parallel::ParallelModel& model) {
   std::vector<at::Tensor> flat;
   for (const auto& group : model.data_parallel().groups()) flat.push_back(group->flat_grad());

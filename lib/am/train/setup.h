@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "am/config/plan.h"
-#include "am/data/sampler.h"
 #include "am/mesh/layout.h"
 #include "am/optim/clip.h"
 #include "am/parallel/parallel_model.h"
@@ -21,8 +20,6 @@ struct BatchSizes {
 
 // The rule batch.divide has made sure that it divides.
 BatchSizes batch_sizes(const config::Plan& plan, const mesh::MeshSizes& sizes);
-// Which sequences of the global batch are this rank's. `plan` with its batch filled in.
-data::BatchLayout batch_layout(const config::Plan& plan, const runtime::DeviceMesh& mesh);
 
 // What the optimizer updates the model's groups by, a flat tensor each; there after backward.
 std::vector<at::Tensor> trained_gradients(const parallel::ParallelModel& model);

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "am/optim/clip.h"
-#include "am/parallel/sync_ctx.h"
 #include "am/train/expert_balance.h"
 
 namespace am::train {
@@ -29,36 +28,18 @@ Step::Step(const config::Plan& plan, parallel::ParallelModel& model, optim::Opti
       observer_(observer),
       sizes_(batch_sizes(plan, model.layout().mesh.sizes())) {}
 
-// Forward and backward of one micro-batch; the sum of its label cross-entropies.
-at::Tensor Step::run(MicroBatch batch, double loss_scale, bool last) {
-  auto& data_parallel = model_.data_parallel();
-  const auto sync = parallel::get_sync_ctx(data_parallel, plan_.strategy, /*is_optim_step=*/last,
-                                           config::defers_gradient_sync(plan_.strategy));
-  // Logits and batch are the loss's alone: held here they would outlive their use.
-  const auto take = [](at::Tensor& tensor) { return std::exchange(tensor, {}); };
-  const at::Tensor loss = model_.loss_sum(
-      model_.forward(take(batch.ids_BT), take(batch.positions_BT)), take(batch.labels_BT));
-  if (last) observer_.phase_over("forward");
-  (loss / (static_cast<double>(labels()) / loss_scale)).backward();
-  data_parallel.finish_backward();
-  if (last) observer_.phase_over("backward");
-  return loss.detach();
-}
-
 StepNumbers Step::backward(BatchSource& batches, int64_t step, double loss_scale) {
   model_.data_parallel().zero_grad();
   model_.take_expert_counts();  // others ran the model too
   model_.take_balance();
   if (balances_sequences(plan_)) model_.set_balance_factor(balance_factor() * loss_scale);
-  const auto doubles = at::TensorOptions(at::kDouble).device(model_.mesh().device());
-  const at::Tensor loss_sum = at::zeros({1}, doubles);
-  const data::BatchLayout sequences = batch_layout(plan_, model_.mesh());
-  const auto seed = static_cast<uint64_t>(plan_.train.seed);
-  for (int64_t m = 0; m < sizes_.micro_batches; ++m) {
-    model_.begin_dropout(seed, step, data::micro_batch_position(m, sequences));
-    loss_sum.add_(run(batches.read(step, m), loss_scale, m + 1 == sizes_.micro_batches));
-  }
-  model_.end_dropout();
+  BatchesOfSteps of_step(batches, step, /*steps=*/1, sizes_.micro_batches);
+  parallel::PassOptions options;
+  options.divisor = static_cast<double>(labels()) / loss_scale;
+  options.seed = static_cast<uint64_t>(plan_.train.seed);
+  options.step = step;
+  options.phase_over = [this](const char* phase) { observer_.phase_over(phase); };
+  const at::Tensor loss_sum = model_.forward_backward(of_step, options);
   model_.set_balance_factor(0.0);
   return share(loss_sum);
 }

@@ -20,18 +20,31 @@
 
 namespace am::train {
 
-// int64, on the model's device.
-struct MicroBatch {
-  at::Tensor ids_BT;
-  at::Tensor labels_BT;
-  at::Tensor positions_BT;  // undefined: 0, 1, .. in every row
-};
+using parallel::MicroBatch;
 
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
   // This rank's micro-batch of an optimizer step (both from 0).
   virtual MicroBatch read(int64_t step, int64_t micro_batch) = 0;
+};
+
+// Those of some steps, one after the other.
+class BatchesOfSteps : public parallel::MicroBatches {
+ public:
+  BatchesOfSteps(BatchSource& source, int64_t first_step, int64_t steps, int64_t of_each_step)
+      : source_(source), first_step_(first_step), steps_(steps), of_each_step_(of_each_step) {}
+
+  int64_t count() const override { return steps_ * of_each_step_; }
+  MicroBatch read(int64_t m) override {
+    return source_.read(first_step_ + m / of_each_step_, m % of_each_step_);
+  }
+
+ private:
+  BatchSource& source_;
+  int64_t first_step_;
+  int64_t steps_;
+  int64_t of_each_step_;
 };
 
 // What a rank tells the others with every step.
@@ -83,7 +96,6 @@ class Step {
   void leave_out_update() { observer_.phase_over("optimizer"); }
 
  private:
-  at::Tensor run(MicroBatch batch, double loss_scale, bool last);
   StepNumbers share(const at::Tensor& own_loss_sum);
   double balance_factor() const;
 

@@ -46,15 +46,9 @@ bool Validation::due(int64_t steps) const {
 }
 
 double Validation::loss() {
-  const at::NoGradGuard no_grad;
   const runtime::DeviceMesh& mesh = model_.mesh();
-  const at::Tensor sum = at::zeros({1}, at::TensorOptions(at::kDouble).device(mesh.device()));
-  for (int64_t step = 0; step < plan_.validation.steps; ++step) {
-    for (int64_t m = 0; m < sizes_.micro_batches; ++m) {
-      const MicroBatch batch = batches_->read(step, m);
-      sum.add_(model_.loss_sum(model_.forward(batch.ids_BT, batch.positions_BT), batch.labels_BT));
-    }
-  }
+  BatchesOfSteps all(*batches_, /*first_step=*/0, plan_.validation.steps, sizes_.micro_batches);
+  const at::Tensor sum = model_.forward_only(all);
   // Forward alone leaves the last units whole.
   model_.data_parallel().reshard("");
   // The ranks of a tp group have the same loss: one of them tells it.

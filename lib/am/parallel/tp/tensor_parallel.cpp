@@ -167,7 +167,7 @@ mesh::Extent apply_tensor_parallel(nn::Decoder& decoder, const planner::Layout& 
 
   const Cuts cuts(layout);
   nn::Embedding& embedding = decoder.embedding();
-  const bool cut_embedding = cuts.of(*embedding.weight).plan->shard_dim == 0;
+  const bool cut_embedding = embedding.weight && cuts.of(*embedding.weight).plan->shard_dim == 0;
   if (cut_embedding) {
     embedding.lookup = [slice, transforms, padding = embedding.padding](const at::Tensor& ids,
                                                                         const at::Tensor& weight) {
@@ -189,6 +189,7 @@ mesh::Extent apply_tensor_parallel(nn::Decoder& decoder, const planner::Layout& 
     apply_to_attention(layer.self_attn, cuts, transforms, group);
     if (layer.experts) deal_tokens(*layer.experts, layout, group);
   }
+  if (!decoder.range().head) return {0, vocabulary};
   const model::TpParameter& head = *cuts.of(*decoder.head().weight).plan;
   const bool cut_head = head.shard_dim == 0 && head.style != TpStyle::kColwiseRep;
   return cut_head ? slice : mesh::Extent{0, vocabulary};
