@@ -30,8 +30,9 @@ std::vector<double> losses(const Cut& cut, int64_t seed) {
   const std::filesystem::path nowhere = std::filesystem::temp_directory_path() / "am-no-such-run";
   std::vector<double> all;
   runtime::run_ranks(cut.ranks, [&](const runtime::World& world) {
-    const model::ModelConfig config = test::load_config(plan);
-    train::Trainer trainer(planner::make_job(plan, config, world.size()), world,
+    Diagnostics found;
+    const auto config = model::load_config(plan.resolve(plan.model.path), found);
+    train::Trainer trainer(planner::make_job(plan, *config, world.size()), world,
                            run_folder::RunFolder(nowhere), {});
     for (int64_t step = 0; step < plan.train.max_steps; ++step) {
       const double loss = trainer.train_step(step).loss;
