@@ -14,6 +14,12 @@ TEST_CASE("a star matches any run, dots too") {
   CHECK(glob_match("", ""));
 }
 
+TEST_CASE("what stands at both ends of a pattern is in the text twice") {
+  CHECK(glob_match("ab*ba", "abba"));
+  CHECK_FALSE(glob_match("ab*ba", "aba"));
+  CHECK_FALSE(glob_match("a[b]a", "aa"));
+}
+
 TEST_CASE("question marks, sets and alternatives") {
   CHECK(glob_match("layers.?.w", "layers.3.w"));
   CHECK_FALSE(glob_match("layers.?.w", "layers.13.w"));

@@ -33,7 +33,7 @@ TEST_CASE("am-plan predicts the memory of every strategy") {
   for (const test::Combination& combination : test::combinations()) {
     if (combination.world != 2) continue;
     DYNAMIC_SECTION(combination.name << " on " << combination.world) {
-      const test::Row row = test::run(combination, test::TableSize::kLarge);
+      const test::Row row = test::run_for_memory(combination, test::TableSize::kLarge);
       CHECK(std::abs(row.peak_planner) <= tolerance);
     }
   }

@@ -20,7 +20,19 @@ using test::plan_of;
 using test::RandomPlans;
 using test::ValidPlan;
 
-constexpr int kPlans = 300;
+constexpr size_t kPlans = 300;
+
+// Drawn once: to draw plans until the rules accept them takes longer than most of what is
+// held.
+const std::vector<ValidPlan>& random_plans() {
+  static const std::vector<ValidPlan> plans = [] {
+    RandomPlans random(14);
+    std::vector<ValidPlan> drawn;
+    while (drawn.size() < kPlans) drawn.push_back(random.next());
+    return drawn;
+  }();
+  return plans;
+}
 
 // ---- the same sums from the layout's own parameters --------------------------------------------
 
@@ -82,9 +94,7 @@ double fsdp_bytes(const ValidPlan& valid) {
 // -----------------------------------------------------------------------------------
 
 TEST_CASE("cost's layers and parameters of each stage are the layout's") {
-  RandomPlans plans(14);
-  for (int i = 0; i < kPlans; ++i) {
-    const ValidPlan valid = plans.next();
+  for (const ValidPlan& valid : random_plans()) {
     const Workload workload = workload_of(valid.plan, valid.model, valid.layout);
     INFO(config::to_toml(valid.plan));
     const std::vector<double> layers = layers_of_stages(valid.layout);
@@ -101,9 +111,7 @@ TEST_CASE("cost's layers and parameters of each stage are the layout's") {
 }
 
 TEST_CASE("the layout of a sample of the layers has the same sums") {
-  RandomPlans plans(15);
-  for (int i = 0; i < kPlans; ++i) {
-    ValidPlan valid = plans.next();
+  for (ValidPlan valid : random_plans()) {
     if (auto* fsdp2 = std::get_if<config::FSDP2Config>(&valid.plan.strategy)) {
       fsdp2->shard_placement.clear();
     }
@@ -125,14 +133,12 @@ TEST_CASE("the layout of a sample of the layers has the same sums") {
 }
 
 TEST_CASE("cost's messages are those of the layout's parameters") {
-  RandomPlans plans(16);
   const Gpu gpu = *[] {
     Diagnostics found;
     return find_gpu("h100-sxm", {}, {}, found);
   }();
   int held = 0;
-  for (int i = 0; i < kPlans; ++i) {
-    ValidPlan valid = plans.next();
+  for (ValidPlan valid : random_plans()) {
     auto* fsdp2 = std::get_if<config::FSDP2Config>(&valid.plan.strategy);
     const bool chosen = fsdp2 != nullptr && !fsdp2->ignored_params.empty();
     const bool kept = fsdp2 == nullptr || fsdp2->reshard_after_forward.has_value();
@@ -149,9 +155,7 @@ TEST_CASE("cost's messages are those of the layout's parameters") {
 
 // Of other implementations, whose states are cut as the layout cuts parameters.
 TEST_CASE("memory by formula holds the states that the layout's ranks hold") {
-  RandomPlans plans(17);
-  for (int i = 0; i < kPlans; ++i) {
-    ValidPlan valid = plans.next();
+  for (ValidPlan valid : random_plans()) {
     auto* fsdp2 = std::get_if<config::FSDP2Config>(&valid.plan.strategy);
     if (fsdp2 == nullptr || !fsdp2->ignored_params.empty()) continue;
     valid.plan.cluster.implementation = "torchtitan";
@@ -179,9 +183,9 @@ TEST_CASE("memory by formula holds the states that the layout's ranks hold") {
 
 // The search walks through the memory of those alone that its sieve lets pass.
 TEST_CASE("the walk through a step takes no less than the sieve presumes") {
-  RandomPlans plans(19, /*optimizers=*/false);  // candidates have AdamW
   double least = 1.0;
-  for (int i = 0; i < kPlans; ++i) {
+  RandomPlans plans(19, /*optimizers=*/false);  // candidates have AdamW
+  for (size_t i = 0; i < kPlans; ++i) {
     const ValidPlan valid = plans.next();
     const auto* fsdp2 = std::get_if<config::FSDP2Config>(&valid.plan.strategy);
     const bool special =
@@ -198,10 +202,8 @@ TEST_CASE("the walk through a step takes no less than the sieve presumes") {
 }
 
 TEST_CASE("a sample of the layers has the memory of all") {
-  RandomPlans plans(20);
   int held = 0;
-  for (int i = 0; i < kPlans; ++i) {
-    ValidPlan valid = plans.next();
+  for (ValidPlan valid : random_plans()) {
     auto* fsdp2 = std::get_if<config::FSDP2Config>(&valid.plan.strategy);
     if (fsdp2 == nullptr || !fsdp2->ignored_params.empty()) continue;
     if (!fsdp2->shard_placement.empty() || !valid.plan.model.freeze_params.empty()) continue;

@@ -20,6 +20,7 @@ namespace am::test {
 namespace {
 
 constexpr int64_t kSteps = 5;
+constexpr int64_t kMeasuredStep = 1;
 
 const std::string kOnHost = "backend = \"gloo\"\n";
 Combination fsdp2(std::string name, int64_t world, const std::string& strategy = {},
@@ -129,7 +130,10 @@ NamedTensors gather(parallel::ParallelModel& model, bool gradients) {
   return whole;
 }
 
-Trained train(const config::Plan& plan, int64_t world_size) {
+enum class Steps { kAll, kUntilMeasured };
+
+Trained train(const config::Plan& plan, int64_t world_size, Steps steps = Steps::kAll) {
+  const bool all = steps == Steps::kAll;
   const std::filesystem::path nowhere = std::filesystem::temp_directory_path() / "am-no-such-run";
   Trained trained;
   std::mutex mutex;
@@ -147,8 +151,8 @@ Trained train(const config::Plan& plan, int64_t world_size) {
     };
     train::Trainer trainer(planner::make_job(plan, *config, world.size()), world,
                            run_folder::RunFolder(nowhere), callbacks);
-    for (int64_t step = 0; step < kSteps; ++step) {
-      if (step == 1) {
+    for (int64_t step = 0; step < (all ? kSteps : kMeasuredStep + 1); ++step) {
+      if (step == kMeasuredStep) {
         noting = true;
         world.context()->on_collective = [&](const runtime::Collective& collective, int64_t bytes) {
           auto& [sum, count] = mine.sent[cat(collective.op, " ", collective.group)];
@@ -157,15 +161,15 @@ Trained train(const config::Plan& plan, int64_t world_size) {
         };
       }
       losses.push_back(trainer.train_step(step).loss);
-      if (step == 1) {
+      if (step == kMeasuredStep) {
         noting = false;
         world.context()->on_collective = nullptr;
         mine.peak = meter.peak();
       }
-      if (step == 0) gradients = gather(trainer.model(), true);
-      if (step == 0) gradients = world.rank() == 0 ? gradients : NamedTensors();
+      if (step == 0 && all) gradients = gather(trainer.model(), true);
+      if (world.rank() != 0) gradients.clear();
     }
-    const NamedTensors weights = gather(trainer.model(), false);
+    const NamedTensors weights = all ? gather(trainer.model(), false) : NamedTensors();
     const std::lock_guard lock(mutex);
     if (world.rank() == 0) {
       trained.gradients = std::move(gradients);
@@ -199,6 +203,22 @@ double distance(const std::vector<double>& got, const std::vector<double>& wante
 
 // The one that is further from zero.
 double further(double a, double b) { return std::abs(a) > std::abs(b) ? a : b; }
+
+config::Plan plan_of(const Combination& combination, TableSize size) {
+  return parse(plan_text(combination, combination.world, combination.toml, size));
+}
+
+// One rank, one micro-batch, everything stored and computed in float32: the same for many a
+// combination, and trained once.
+const Trained& of_one_rank(Combination combination, TableSize size) {
+  static std::map<std::string, Trained> trained;
+  combination.storage = "float32";
+  const std::string text =
+      plan_text(combination, 1, "[mesh]\nworld_size = 1\n[strategy]\n" + kFullPrecision, size);
+  const auto found = trained.find(text);
+  if (found != trained.end()) return found->second;
+  return trained[text] = train(parse(text), 1);
+}
 
 void compare_memory(Row& row, const config::Plan& plan, const Trained& trained, int64_t world) {
   Diagnostics found;
@@ -348,20 +368,22 @@ std::vector<Combination> combinations() {
 }
 
 Row run(const Combination& combination, TableSize size) {
-  const config::Plan plan =
-      parse(plan_text(combination, combination.world, combination.toml, size));
-  // One rank, one micro-batch, everything stored and computed in float32.
-  Combination one = combination;
-  one.storage = "float32";
-  const config::Plan alone =
-      parse(plan_text(one, 1, "[mesh]\nworld_size = 1\n[strategy]\n" + kFullPrecision, size));
-  const Trained wanted = train(alone, 1);
+  const config::Plan plan = plan_of(combination, size);
+  const Trained& wanted = of_one_rank(combination, size);
   const Trained got = train(plan, combination.world);
   Row row;
   row.gradients = distance(got.gradients, wanted.gradients);
   row.losses = distance(got.losses, wanted.losses);
   row.weights = distance(got.weights, wanted.weights);
   compare_memory(row, plan, got, combination.world);
+  return row;
+}
+
+Row run_for_memory(const Combination& combination, TableSize size) {
+  const config::Plan plan = plan_of(combination, size);
+  Row row;
+  compare_memory(row, plan, train(plan, combination.world, Steps::kUntilMeasured),
+                 combination.world);
   return row;
 }
 

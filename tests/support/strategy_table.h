@@ -50,4 +50,7 @@ struct Row {
 
 Row run(const Combination& combination, TableSize size);
 
+// Memory and messages alone: no more steps than these need, and no rank to hold the values against.
+Row run_for_memory(const Combination& combination, TableSize size);
+
 }  // namespace am::test

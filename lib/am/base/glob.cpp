@@ -114,7 +114,17 @@ class Matcher {
 }  // namespace
 
 bool glob_match(std::string_view pattern, std::string_view text) {
-  return Matcher(text).matches(pattern);
+  // What stands before the first and after the last special character matches itself alone.
+  const size_t first = pattern.find_first_of("*?[{");
+  if (first == std::string_view::npos) return pattern == text;
+  const std::string_view before = pattern.substr(0, first);
+  const std::string_view after = pattern.substr(pattern.find_last_of("*?[]{}") + 1);
+  if (text.size() < before.size() + after.size()) return false;
+  if (!starts_with(text, before) || !ends_with(text, after)) return false;
+  const auto between = [&](std::string_view all) {
+    return all.substr(before.size(), all.size() - before.size() - after.size());
+  };
+  return Matcher(between(text)).matches(between(pattern));
 }
 
 bool is_glob(std::string_view text) { return text.find_first_of("*?[{") != std::string_view::npos; }

@@ -11,23 +11,22 @@
 namespace am::model {
 namespace {
 
-using Components = std::vector<std::string>;
-
-bool matches(const Components& pattern, const Components& module) {
-  if (pattern.size() != module.size()) return false;
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    const bool same =
-        is_glob(pattern[i]) ? glob_match(pattern[i], module[i]) : pattern[i] == module[i];
-    if (!same) return false;
+// Component by component.
+bool matches(std::string_view pattern, std::string_view module) {
+  for (;;) {
+    const size_t of_pattern = pattern.find('.');
+    const size_t of_module = module.find('.');
+    if (!glob_match(pattern.substr(0, of_pattern), module.substr(0, of_module))) return false;
+    const bool last = of_pattern == std::string_view::npos;
+    if (last || of_module == std::string_view::npos) return of_pattern == of_module;
+    pattern.remove_prefix(of_pattern + 1);
+    module.remove_prefix(of_module + 1);
   }
-  return true;
 }
 
 bool matches_any(std::string_view pattern, const std::vector<TpModule>& modules) {
-  const Components components = split(pattern, '.');
-  return std::any_of(modules.begin(), modules.end(), [&](const TpModule& module) {
-    return matches(components, split(module.name, '.'));
-  });
+  return std::any_of(modules.begin(), modules.end(),
+                     [&](const TpModule& module) { return matches(pattern, module.name); });
 }
 
 // Why a pattern may have matched nothing: a parameter instead of its module, or no "model." before
@@ -54,14 +53,11 @@ std::string pattern_help(std::string_view pattern, const std::vector<TpModule>& 
 
 void match_rules(const TpPlan& plan, std::vector<TpModule>& modules, const Span& where,
                  ResolvedTpPlan& resolved, Diagnostics& found) {
-  std::vector<Components> names;
-  for (const TpModule& module : modules) names.push_back(split(module.name, '.'));
   for (size_t r = 0; r < plan.rules.size(); ++r) {
     const TpRule& rule = plan.rules[r];
-    const Components pattern = split(rule.pattern, '.');
     std::vector<std::string>& matched = resolved.matches.emplace_back();
     for (size_t m = 0; m < modules.size(); ++m) {
-      if (!matches(pattern, names[m])) continue;
+      if (!matches(rule.pattern, modules[m].name)) continue;
       matched.push_back(modules[m].name);
       modules[m].style = rule.style;
       modules[m].rule = static_cast<int>(r);

@@ -22,41 +22,9 @@ double experts_taken(const LocalLayer& layer) {
   return router.has_value() ? as_double(router->taken) : 0.0;
 }
 
-// Elements that one token takes on this rank between the first and the last projections of
-// attention.
-struct HeadWidths {
-  double query = 0.0, key = 0.0, value = 0.0, out = 0.0;
-};
-
-HeadWidths head_widths(const LocalLayer& layer) {
-  const model::AttentionSpec& attention = layer.spec().attention;
-  HeadWidths widths;
-  if (layer.has(Role::kKey)) {
-    widths.query = layer[Role::kQuery].out;
-    widths.key = layer[Role::kKey].out;
-    widths.value = layer[Role::kValue].out;
-    widths.out = widths.query;
-    return widths;
-  }
-  const LocalModule& fused = layer[Role::kQkv];
-  if (fused.slices.size() == 3) {
-    widths.query = widths.out = fused.slices[0];
-    widths.key = fused.slices[1];
-    widths.value = fused.slices[2];
-    return widths;
-  }
-  // A rank has some of the heads where latent attention, or a matrix by key head, is cut.
-  const LocalModule& up = fused.spec != nullptr ? fused : layer[Role::kKeyValueUp];
-  const double parts = up.spec != nullptr ? as_double(up.spec->out) / up.out : 1.0;
-  widths.query = as_double(attention.heads * attention.qk_width) / parts;
-  widths.key = as_double(attention.key_heads * attention.qk_width) / parts;
-  widths.value = as_double(attention.key_heads * attention.v_width) / parts;
-  widths.out = as_double(attention.heads * attention.v_width) / parts;
-  return widths;
-}
-
-// The same inside of the feed-forward; of experts all that a token takes. Where experts' gates and
-// ups are one matrix, checkpointing keeps both or none: they count as up.
+// Elements that one token takes on this rank inside of the feed-forward; of experts all that it
+// takes. Where experts' gates and ups are one matrix, checkpointing keeps both or none: they count
+// as up.
 struct WideWidths {
   double gate = 0.0, up = 0.0, down_in = 0.0;
 };
@@ -73,13 +41,6 @@ WideWidths wide_widths(const ActivationContext& context, const LocalLayer& layer
   return widths;
 }
 
-// The same where the weight has another dtype than the input, as in a head's norm under autocast:
-// ATen's operators keep their input in float32, its root mean square, and for the weight's gradient
-// the normalised values.
-double composite_norm_bytes(double rows, double width, double normalised_bytes) {
-  return rows * (width * (4.0 + normalised_bytes) + 4.0);
-}
-
 }  // namespace
 
 LayerActivations::LayerActivations(const ActivationContext& context, const Layout& layout,
@@ -93,34 +54,6 @@ LayerActivations::LayerActivations(const ActivationContext& context, const Layou
   measure_feed_forward();
   measure_casts();
   if (first_trained) begin_gradients();
-}
-
-void LayerActivations::measure_attention() {
-  const double N = context_.tokens;
-  const double p = context_.product_bytes;
-  const double rows = N / context_.sequence_parts;
-  const model::AttentionSpec& attention = layer_.spec().attention;
-  const auto head_width = as_double(attention.qk_width);
-  const HeadWidths w = head_widths(layer_);
-  if (layer_.has(Role::kInputNorm)) {
-    at(Saved::kInputNorm) = bytes_of_norm(Role::kInputNorm, rows, hidden_, context_.compute_bytes);
-  }
-  // Gathered over the sequence where it was cut: a linear layer saves what it multiplies.
-  at(Saved::kAttentionInput) =
-      bytes_of_inputs(true) + adapted_bytes({Role::kQuery, Role::kKey, Role::kValue, Role::kQkv,
-                                             Role::kQueryDown, Role::kKeyValueDown});
-  // Flash attention saves its inputs, its output, and a logarithm per token and head instead of the
-  // scores (Dao et al., 2022).
-  at(Saved::kHeads) = N * (w.query + w.key + w.value) * p + latent_bytes(Role::kQueryDownNorm) +
-                      latent_bytes(Role::kKeyValueDownNorm) +
-                      adapted_bytes({Role::kQueryUp, Role::kKeyValueUp});
-  at(Saved::kAttentionOutput) = N * w.out * p + adapted_bytes({Role::kAttentionOut});
-  at(Saved::kAttentionStatistics) = N * w.query / head_width * 4.0;
-  if (!layer_.has(Role::kQueryNorm)) return;
-  const double normed = attention.norms_span_heads ? 2.0 * N : N * (w.query + w.key) / head_width;
-  const double width = N * (w.query + w.key) / normed;
-  at(Saved::kHeadNorms) = bytes_of_product_norm(Role::kQueryNorm, normed, width);
-  at(Saved::kHeadNormInputs) = N * (w.query + w.key) * p;
 }
 
 void LayerActivations::measure_feed_forward() {
@@ -224,24 +157,6 @@ double LayerActivations::bytes_of_norm(Role role, double rows, double width,
                     context_.compute_bytes);
 }
 
-// Of a norm that reads what a product gave.
-double LayerActivations::bytes_of_product_norm(Role role, double rows, double width) const {
-  const double p = context_.product_bytes;
-  const bool composite =
-      context_.casts() && layer_.spec().find(role)->norm == model::NormKind::kRms;
-  return composite ? composite_norm_bytes(rows, width, layer_[role].trains ? p : 0.0)
-                   : bytes_of_norm(role, rows, width, p);
-}
-
-// A narrow vector of latent attention: what its norm keeps, and the norm's output, which is
-// multiplied, gathered over the sequence where that was cut; 0 where the layer has none.
-double LayerActivations::latent_bytes(Role role) const {
-  if (!layer_.has(role)) return 0.0;
-  const double width = out_of(layer_, role);
-  return bytes_of_product_norm(role, context_.tokens / context_.sequence_parts, width) +
-         context_.tokens * width * context_.product_bytes;
-}
-
 // What attention's or the feed-forward's first products keep of the hidden state: gathered where
 // they are cut, as it is between modules where they are whole.
 double LayerActivations::bytes_of_inputs(bool attention) const {
@@ -285,53 +200,6 @@ double LayerActivations::recomputed() const {
   if (mode_ != ActivationCheckpointing::kFull) return recomputed_feed_forward();
   return std::max(0.0, sum(kept_under(ActivationCheckpointing::kOff, layer_.spec().residual)) +
                            share_of_sum_ - kept());
-}
-
-// In attention's backward, where it goes by blocks (nn/attention/blocked.h); 0 where ATen's flash
-// kernel runs. What the feed-forward saved is gone, and so is attention's output. There are the
-// gradients of the layer's output, of attention's and of its inputs, and of one block of queries
-// its rows, the keys and values that it sees, its scores, their gradient and a product of both; of
-// capped scores two more.
-double LayerActivations::attention_backward() const {
-  constexpr double kRowsOfABlock = 128.0;
-  constexpr double kWide = 4.0;  // scores and sums are float32
-  const model::AttentionSpec& attention = layer_.spec().attention;
-  const double length = context_.sequence;
-  const double window = as_double(attention.window.value_or(0));
-  const bool cut = window > 0.0 && window < length;
-  const bool by_blocks = cut || attention.softcap.has_value() || attention.sinks ||
-                         attention.v_width != attention.qk_width;
-  if (!by_blocks) return 0.0;
-  const double p = context_.product_bytes;
-  const double N = context_.tokens;
-  const HeadWidths w = head_widths(layer_);
-  const double rows = std::min(kRowsOfABlock, length);
-  const double keys = cut ? std::min(length, window - 1.0 + rows) : length;
-  const double row = (w.query + w.out) * kWide;
-  const double scores = w.query / as_double(attention.qk_width) * keys * kWide;
-  const double block = rows * (row + scores * (attention.softcap.has_value() ? 5.0 : 3.0)) +
-                       keys * (w.key + w.value) * kWide;
-  const double gradients =
-      hidden_bytes(context_, hidden_) + N * ((w.out + w.query) * p + (w.key + w.value) * kWide);
-  static constexpr SavedSet kGone = {Saved::kOtherNorms,
-                                     Saved::kAttentionOutput,
-                                     Saved::kSumAfterAttention,
-                                     Saved::kFeedForwardNormOutput,
-                                     Saved::kFeedForwardInput,
-                                     Saved::kRouting,
-                                     Saved::kRoutedTokens,
-                                     Saved::kGate,
-                                     Saved::kUp,
-                                     Saved::kCastAttentionOut,
-                                     Saved::kCastFeedForward};
-  // A layer that is one segment has all of it again by then, and its second output with the
-  // gradient that came for it until it is over.
-  const bool whole = mode_ == ActivationCheckpointing::kFull;
-  const SavedSet saved =
-      kept_under(whole ? ActivationCheckpointing::kOff : mode_, layer_.spec().residual);
-  const double left =
-      sum(saved.without(kGone)) + (whole ? 2.0 * hidden_bytes(context_, hidden_) : 0.0);
-  return gradients + N / length * block + left - kept() - recomputed();
 }
 
 // In the feed-forward's backward: the gradient of the layer's output, which also goes past it, and

@@ -36,7 +36,7 @@ class LayerActivations {
  private:
   double& at(Saved saved) { return bytes_[static_cast<size_t>(saved)]; }
   double sum(SavedSet saved) const;
-  void measure_attention();
+  void measure_attention();  // attention_activations.cpp, as attention_backward()
   void measure_feed_forward();
   void measure_experts();
   void measure_casts();
