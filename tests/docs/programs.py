@@ -16,7 +16,7 @@ HEADERS = {
     "mesh/layout.h": "",
     "model/spec.h": "const ModelConfig& config",
     "parallel/parallel_model.h": LAYOUT + ", const at::Tensor& ids, const at::Tensor& labels, "
-                                          "parallel::MicroBatches& batches, int64_t labels_in_global_batch",
+                                          "parallel::MicroBatches& batches, double labels_in_global_batch",
     "train/trainer.h": "const planner::Job& job, const runtime::World& world, "
                        "const run_folder::RunFolder& run, const launch::StopSignal& stop",
     "checkpoint/tensor_source.h": "",
