@@ -12,6 +12,7 @@
 
 #include "am/base/error.h"
 #include "am/nn/autocast.h"
+#include "am/nn/weight_pass.h"
 
 namespace am::nn {
 
@@ -24,7 +25,9 @@ using torch::autograd::variable_list;
 class Replay : public torch::autograd::Node {
  public:
   Replay(Segment segment, const Tensors& inputs)
-      : segment_(std::move(segment)), autocast_(current_autocast(inputs.front().device().type())) {
+      : segment_(std::move(segment)),
+        autocast_(current_autocast(inputs.front().device().type())),
+        weight_pass_(current_weight_pass()) {
     for (const at::Tensor& input : inputs) inputs_.emplace_back(input, /*is_output=*/false);
   }
 
@@ -65,6 +68,7 @@ class Replay : public torch::autograd::Node {
     AM_ASSERT(!leaves.empty(), "backward through a checkpointed segment a second time");
     const at::AutoGradMode with_graph(true);
     const AutocastScope scope(autocast_);
+    const WeightPassScope pass(weight_pass_);
     products_.replay();
     return segment_(leaves, products_);
   }
@@ -72,6 +76,7 @@ class Replay : public torch::autograd::Node {
   Segment segment_;
   Products products_;
   Autocast autocast_;
+  WeightPassPtr weight_pass_;
   std::vector<SavedVariable> inputs_;
 };
 

@@ -11,9 +11,10 @@
 //       {x});
 //
 // The segment runs without a graph in forward. Its node in the graph runs it again with one, under
-// the autocast state of its forward, and sends the gradients through: parameters get theirs in
-// their usual place before the node's own gradients leave it, so hooks around a segment (UnitHooks)
-// see the order that they would see without it. Gradients are the same to the bit.
+// the autocast state and the weight pass (weight_pass.h) of its forward, and sends the gradients
+// through: parameters get theirs in their usual place before the node's own gradients leave it, so
+// hooks around a segment (UnitHooks) see the order that they would see without it. Gradients are
+// the same to the bit.
 //
 // No layer draws random numbers; one that does would need its generator's state kept here too.
 #pragma once

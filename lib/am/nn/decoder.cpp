@@ -12,6 +12,7 @@
 #include "am/model/rope_config.h"
 #include "am/nn/autocast.h"
 #include "am/nn/build.h"
+#include "am/nn/fused/look_up.h"
 #include "am/nn/fused/softcap.h"
 #include "am/nn/runnable.h"
 #include "am/nn/token_check.h"
@@ -208,7 +209,7 @@ at::Tensor Decoder::embed(const at::Tensor& ids_BT, const at::Tensor& positions_
   if (positions_) {
     const at::Tensor positions =
         positions_BT.defined() ? positions_BT : at::arange(ids_BT.size(1), ids_BT.options());
-    return x_BTD + at::embedding(positions_->value, apply_transform(own_positions_, positions));
+    return x_BTD + fused::look_up(positions_->value, apply_transform(own_positions_, positions));
   }
   if (embedding_scale_ == 1.0) return x_BTD;
   // The factor is a value of the computation's dtype, as in Hugging Face's models.

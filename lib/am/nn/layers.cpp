@@ -6,6 +6,7 @@
 
 #include "am/nn/fused/adapted_linear.h"
 #include "am/nn/fused/linear.h"
+#include "am/nn/fused/look_up.h"
 #include "am/nn/fused/rms_norm.h"
 #include "am/nn/fused/shared_rms_norm.h"
 
@@ -45,7 +46,7 @@ at::Tensor Linear::finish(const at::Tensor& y) const {
 
 at::Tensor Embedding::operator()(const at::Tensor& ids) const {
   return lookup ? lookup(ids, weight->value)
-                : at::embedding(weight->value, ids, padding.value_or(-1));
+                : fused::look_up(weight->value, ids, padding.value_or(-1));
 }
 
 at::Tensor Norm::operator()(const at::Tensor& x) const {

@@ -13,6 +13,7 @@
 #include "am/nn/experts/sequence_balance.h"
 #include "am/nn/fused/product.h"
 #include "am/nn/fused/tensors.h"
+#include "am/nn/weight_pass.h"
 
 namespace am::nn {
 
@@ -134,6 +135,7 @@ struct Route : torch::autograd::Function<Route> {
     context->saved_data["normalise"] = spec->normalise;
     context->saved_data["normalise_eps"] = spec->normalise_eps;
     context->saved_data["scale"] = spec->scale;
+    keep_weight_pass(*context);
     return weights_of(scores_NE.gather(-1, ids_Nk), *spec);
   }
 
@@ -159,7 +161,14 @@ struct Route : torch::autograd::Function<Route> {
       of[0] = fused::product(of_NE, weight_ED.to(wide)).to(data["dtype"].toScalarType());
     }
     if (context->needs_input_grad(1)) {
-      of[1] = fused::product(of_NE.t(), x_ND.to(wide)).to(weight_ED.scalar_type());
+      const auto make = [of_NE, x_ND, wide, dtype = weight_ED.scalar_type()] {
+        return fused::product(of_NE.t(), x_ND.to(wide)).to(dtype);
+      };
+      if (WeightPass* pass = postponing_pass(*context)) {
+        pass->owe(weight_ED, make);
+      } else {
+        of[1] = make();
+      }
     }
     if (data["biased"].toBool()) of[2] = of_NE.sum(0).to(weight_ED.scalar_type());
     return of;

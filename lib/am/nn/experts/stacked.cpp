@@ -3,7 +3,10 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <utility>
+
 #include "am/nn/fused/product.h"
+#include "am/nn/weight_pass.h"
 
 namespace am::nn {
 
@@ -27,11 +30,10 @@ at::Tensor multiplied(const at::Tensor& x_RI, const at::Tensor& weight_EIO,
 // The gradients of a stack's parameters, expert after expert.
 class StackGradients {
  public:
-  StackGradients(const at::Tensor& weight_EIO, bool of_weight, bool of_bias) {
-    if (of_weight) of_weight_EIO = at::empty_like(weight_EIO);
-    if (of_bias) {
-      of_bias_EO = at::empty({weight_EIO.size(0), weight_EIO.size(2)}, weight_EIO.options());
-    }
+  StackGradients(at::IntArrayRef shape_EIO, const at::TensorOptions& options, bool of_weight,
+                 bool of_bias) {
+    if (of_weight) of_weight_EIO = at::empty(shape_EIO, options);
+    if (of_bias) of_bias_EO = at::empty({shape_EIO[0], shape_EIO[2]}, options);
   }
 
   // x_RI^T of_y_RO, and the sum of of_y's rows.
@@ -50,6 +52,18 @@ class StackGradients {
   at::Tensor of_weight_EIO, of_bias_EO;  // undefined where nobody asked
 };
 
+// How to make the gradient of a stack of matrices later, from what `set` takes of each expert. Of
+// the weight its shape alone is kept: by then it may be gone.
+WeightPass::Product stack_product(const at::Tensor& weight_EIO, variable_list x,
+                                  variable_list of_y) {
+  return [shape = weight_EIO.sizes().vec(), options = weight_EIO.options(), x = std::move(x),
+          of_y = std::move(of_y)] {
+    StackGradients of(shape, options, /*of_weight=*/true, /*of_bias=*/false);
+    for (size_t e = 0; e < x.size(); ++e) of.set(static_cast<int64_t>(e), x[e], of_y[e]);
+    return of.of_weight_EIO;
+  };
+}
+
 // Rows of each expert through its matrix of gate and up.
 struct StackWiden : torch::autograd::Function<StackWiden> {
   static variable_list forward(AutogradContext* context, at::TensorList rows,
@@ -58,6 +72,7 @@ struct StackWiden : torch::autograd::Function<StackWiden> {
     // The weight's gradient alone reads rows.
     if (weight_EDW.requires_grad()) saved.insert(saved.end(), rows.begin(), rows.end());
     context->save_for_backward(std::move(saved));
+    keep_weight_pass(*context);
     variable_list wide;
     for (size_t e = 0; e < rows.size(); ++e) {
       wide.push_back(multiplied(rows[e], weight_EDW, bias_EW, static_cast<int64_t>(e)));
@@ -71,7 +86,9 @@ struct StackWiden : torch::autograd::Function<StackWiden> {
     const at::Tensor& weight_EDW = saved[0];
     const size_t count = gradients.size();
     const bool of_rows = context->needs_input_grad(0);
-    StackGradients of(weight_EDW, context->needs_input_grad(count),
+    const bool of_weight = context->needs_input_grad(count);
+    WeightPass* pass = of_weight ? postponing_pass(*context) : nullptr;
+    StackGradients of(weight_EDW.sizes(), weight_EDW.options(), of_weight && pass == nullptr,
                       context->needs_input_grad(count + 1));
     const bool has_rows = saved.size() > 1;
     variable_list all(count + 2);
@@ -79,6 +96,9 @@ struct StackWiden : torch::autograd::Function<StackWiden> {
       const auto e = static_cast<int64_t>(i);
       of.set(e, has_rows ? saved[1 + i] : at::Tensor(), gradients[i]);
       if (of_rows) all[i] = fused::product(gradients[i], weight_EDW.select(0, e).t());
+    }
+    if (pass != nullptr) {
+      pass->owe(weight_EDW, stack_product(weight_EDW, range_of(saved, 1, count).vec(), gradients));
     }
     all[count] = of.of_weight_EIO;
     all[count + 1] = of.of_bias_EO;
@@ -102,6 +122,7 @@ struct StackDown : torch::autograd::Function<StackDown> {
     context->save_for_backward(std::move(saved));
     context->saved_data["alpha"] = ways.clamp.alpha;
     context->saved_data["limit"] = ways.clamp.limit;
+    keep_weight_pass(*context);
     variable_list rows;
     for (size_t i = 0; i < pairs.size(); ++i) {
       if (ways.unread) {
@@ -127,8 +148,11 @@ struct StackDown : torch::autograd::Function<StackDown> {
                                 context->saved_data["limit"].toDouble()};
     const bool of_weight = context->needs_input_grad(count);
     const bool of_pairs = context->needs_input_grad(0);
-    StackGradients of(down_EFD, context->needs_input_grad(2 * count),
+    const bool of_down = context->needs_input_grad(2 * count);
+    WeightPass* pass = of_down ? postponing_pass(*context) : nullptr;
+    StackGradients of(down_EFD.sizes(), down_EFD.options(), of_down && pass == nullptr,
                       context->needs_input_grad(2 * count + 1));
+    variable_list active, of_rows;  // where the matrices' gradient is postponed
     variable_list all(2 * count + 3);
     for (size_t i = 0; i < count; ++i) {
       const auto e = static_cast<int64_t>(i);
@@ -146,9 +170,15 @@ struct StackDown : torch::autograd::Function<StackDown> {
       }
       of_active_RF.reset();
       // The weight's gradient reads weighed rows on one side, the bias's on the other.
-      if (of.of_weight_EIO.defined() || of.of_bias_EO.defined()) {
-        of.set(e, active_RF, gradients[i] * weight_R1.to(gradients[i].scalar_type()));
-      }
+      if (!of_down && !of.of_bias_EO.defined()) continue;
+      const at::Tensor of_row = gradients[i] * weight_R1.to(gradients[i].scalar_type());
+      of.set(e, active_RF, of_row);
+      if (pass == nullptr) continue;
+      active.push_back(active_RF);
+      of_rows.push_back(of_row);
+    }
+    if (pass != nullptr) {
+      pass->owe(down_EFD, stack_product(down_EFD, std::move(active), std::move(of_rows)));
     }
     all[2 * count] = of.of_weight_EIO;
     all[2 * count + 1] = of.of_bias_EO;

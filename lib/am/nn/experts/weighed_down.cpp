@@ -8,6 +8,7 @@
 #include "am/nn/fused/gated.h"
 #include "am/nn/fused/linear.h"
 #include "am/nn/fused/tensors.h"
+#include "am/nn/weight_pass.h"
 
 namespace am::nn {
 
@@ -23,6 +24,7 @@ struct WeighedDown : torch::autograd::Function<WeighedDown> {
                             bool unread) {
     context->save_for_backward({gate_RF, up_RF, down_DF, weight_R.value_or(at::Tensor())});
     context->saved_data["activation"] = static_cast<int64_t>(activation);
+    keep_weight_pass(*context);
     if (unread) {
       return at::zeros({}, gate_RF.options()).expand({gate_RF.size(0), down_DF.size(0)});
     }
@@ -53,7 +55,14 @@ struct WeighedDown : torch::autograd::Function<WeighedDown> {
     }
     if (context->needs_input_grad(2)) {
       if (weight_R1.defined()) wide_RF.mul_(weight_R1);
-      of[2] = fused::linear_gradients(gradients[0], wide_RF, down_DF, {.weight = true}).of_weight;
+      const auto make = [gradient = gradients[0], wide_RF] {
+        return fused::linear_gradients(gradient, wide_RF, {}, {.weight = true}).of_weight;
+      };
+      if (WeightPass* pass = postponing_pass(*context)) {
+        pass->owe(down_DF, make);
+      } else {
+        of[2] = make();
+      }
     }
     wide_RF.reset();
     if (any_row) {

@@ -93,6 +93,7 @@ struct AdaptedProduct : torch::autograd::Function<AdaptedProduct> {
     keep(*context, adapter.dropout);
     context->saved_data["in_out"] = slices.in_out;
     context->saved_data["lengths"] = slices.lengths;
+    keep_weight_pass(*context);
     variable_list outputs = slice_outputs(x, weight, bias, slices);
     for_slices(slices.lengths, [&](size_t i, int64_t first, int64_t length) {
       if (i < slices.known.size() && slices.known[i].defined()) return;
@@ -109,7 +110,10 @@ struct AdaptedProduct : torch::autograd::Function<AdaptedProduct> {
     const bool biased = context->saved_data["biased"].toBool();
     const LinearNeeds needs = {context->needs_input_grad(0), context->needs_input_grad(1),
                                biased && context->needs_input_grad(4)};
-    LinearGradients of = slice_gradients(gradients, x, weight, slices, needs);
+    const LinearNeeds now = needs_now(*context, needs, weight, [&] {
+      return slice_weight_product(gradients, x, weight, slices);
+    });
+    LinearGradients of = slice_gradients(gradients, x, weight, slices, now);
     const LowRankGradients low = low_rank_gradients(
         gradients, saved[4], b_OR, context->saved_data["scale"].toDouble(), slices);
     const std::optional<Dropout> dropout = kept_dropout(*context);

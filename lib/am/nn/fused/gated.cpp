@@ -205,6 +205,7 @@ struct GatedLinear : torch::autograd::Function<GatedLinear> {
     context->save_for_backward({given, given_up, weight});
     context->saved_data["biased"] = bias.has_value();
     context->saved_data["activation"] = static_cast<int64_t>(activation);
+    keep_weight_pass(*context);
     return fused::linear(forward_of(given, given_up, operators_of(activation)), weight, bias);
   }
 
@@ -214,10 +215,16 @@ struct GatedLinear : torch::autograd::Function<GatedLinear> {
     const LinearNeeds needs = {context->needs_input_grad(0) || context->needs_input_grad(1),
                                context->needs_input_grad(2),
                                is_biased(*context) && context->needs_input_grad(3)};
-    // The product's input is gone before the next gradients are there.
-    LinearGradients of = fused::linear_gradients(
-        gradients[0], needs.weight ? forward_of(saved[0], saved[1], act) : at::Tensor(), saved[2],
-        needs);
+    // The product's input is gone before the next gradients are there; where the weight's gradient
+    // is postponed it stays, and not its two factors.
+    const auto wide = [&] { return forward_of(saved[0], saved[1], act); };
+    const LinearNeeds now = needs_now(*context, needs, saved[2], [&] {
+      return [gradient = gradients[0], x = wide()] {
+        return linear_gradients(gradient, x, {}, {.weight = true}).of_weight;
+      };
+    });
+    LinearGradients of =
+        fused::linear_gradients(gradients[0], now.weight ? wide() : at::Tensor(), saved[2], now);
     GatedGradients of_inputs;
     if (needs.x) of_inputs = backward_of(of.of_x, saved[0], saved[1], act);
     return {of_inputs.of_gate, of_inputs.of_up, of.of_weight, of.of_bias, at::Tensor()};
@@ -232,6 +239,7 @@ struct ActivatedLinear : torch::autograd::Function<ActivatedLinear> {
     context->saved_data["biased"] = bias.has_value();
     context->saved_data["activation"] = static_cast<int64_t>(activation);
     context->saved_data["in_out"] = in_out;
+    keep_weight_pass(*context);
     return fused::linear(operators_of(activation).aten(wide), weight, bias, in_out);
   }
 
@@ -240,9 +248,14 @@ struct ActivatedLinear : torch::autograd::Function<ActivatedLinear> {
     const Operators& act = operators_of(*context);
     const LinearNeeds needs = {context->needs_input_grad(0), context->needs_input_grad(1),
                                is_biased(*context) && context->needs_input_grad(2)};
-    LinearGradients of =
-        fused::linear_gradients(gradients[0], needs.weight ? act.aten(saved[0]) : at::Tensor(),
-                                saved[1], needs, context->saved_data["in_out"].toBool());
+    const bool in_out = context->saved_data["in_out"].toBool();
+    const LinearNeeds now = needs_now(*context, needs, saved[1], [&] {
+      return [gradient = gradients[0], x = act.aten(saved[0]), in_out] {
+        return linear_gradients(gradient, x, {}, {.weight = true}, in_out).of_weight;
+      };
+    });
+    LinearGradients of = fused::linear_gradients(
+        gradients[0], now.weight ? act.aten(saved[0]) : at::Tensor(), saved[1], now, in_out);
     at::Tensor of_wide;
     if (needs.x) of_wide = act.aten_backward(of.of_x, saved[0]);
     return {of_wide, of.of_weight, of.of_bias, at::Tensor(), at::Tensor()};

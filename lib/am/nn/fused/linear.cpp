@@ -5,6 +5,7 @@
 
 #include "am/nn/autocast.h"
 #include "am/nn/fused/product.h"
+#include "am/nn/weight_pass.h"
 
 namespace am::nn::fused {
 
@@ -29,6 +30,12 @@ LinearNeeds needs_of(AutogradContext& context) {
           biased && context.needs_input_grad(2)};
 }
 
+bool is_ours(const at::Tensor& x, const at::Tensor& weight) {
+  return (x.device().is_cpu() || x.is_meta()) && x.scalar_type() == at::kFloat &&
+         weight.scalar_type() == at::kFloat && x.dim() > 1 && x.numel() > 0 && weight.numel() > 0 &&
+         multiplies_with_onednn() && !current_autocast(c10::DeviceType::CPU).dtype;
+}
+
 struct Product : torch::autograd::Function<Product> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias, bool in_out) {
@@ -36,7 +43,9 @@ struct Product : torch::autograd::Function<Product> {
     context->save_for_backward({weight.requires_grad() ? x : at::Tensor(), weight});
     context->saved_data["biased"] = bias.has_value();  // without one there is no third input to ask
     context->saved_data["in_out"] = in_out;
+    keep_weight_pass(*context);
     const at::Tensor weight_OI = out_in(weight, in_out);
+    if (!is_ours(x, weight)) return at::linear(x, weight_OI, bias);
     at::Tensor y = product(rows_of(x), weight_OI.t());
     if (bias) y.add_(*bias);
     return y.view(with_last(x.sizes(), weight_OI.size(0)));
@@ -44,18 +53,16 @@ struct Product : torch::autograd::Function<Product> {
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
-    const LinearGradients of =
-        linear_gradients(gradients[0], saved[0], saved[1], needs_of(*context),
-                         context->saved_data["in_out"].toBool());
+    const bool in_out = context->saved_data["in_out"].toBool();
+    const LinearNeeds needs = needs_now(*context, needs_of(*context), saved[1], [&] {
+      return [gradient = gradients[0], x = saved[0], in_out] {
+        return linear_gradients(gradient, x, {}, {.weight = true}, in_out).of_weight;
+      };
+    });
+    const LinearGradients of = linear_gradients(gradients[0], saved[0], saved[1], needs, in_out);
     return {of.of_x, of.of_weight, of.of_bias, at::Tensor()};
   }
 };
-
-bool is_ours(const at::Tensor& x, const at::Tensor& weight) {
-  return (x.device().is_cpu() || x.is_meta()) && x.scalar_type() == at::kFloat &&
-         weight.scalar_type() == at::kFloat && x.dim() > 1 && x.numel() > 0 && weight.numel() > 0 &&
-         multiplies_with_onednn() && !current_autocast(c10::DeviceType::CPU).dtype;
-}
 
 struct SlicedProduct : torch::autograd::Function<SlicedProduct> {
   static variable_list forward(AutogradContext* context, const at::Tensor& x,
@@ -66,6 +73,7 @@ struct SlicedProduct : torch::autograd::Function<SlicedProduct> {
     context->saved_data["biased"] = bias.has_value();
     context->saved_data["in_out"] = slices.in_out;
     context->saved_data["lengths"] = slices.lengths;
+    keep_weight_pass(*context);
     return slice_outputs(x, weight, bias, slices);
   }
 
@@ -73,8 +81,10 @@ struct SlicedProduct : torch::autograd::Function<SlicedProduct> {
     const variable_list saved = context->get_saved_variables();
     const Slices slices = {.lengths = context->saved_data["lengths"].toIntVector(),
                            .in_out = context->saved_data["in_out"].toBool()};
-    const LinearGradients of =
-        slice_gradients(gradients, saved[0], saved[1], slices, needs_of(*context));
+    const LinearNeeds needs = needs_now(*context, needs_of(*context), saved[1], [&] {
+      return slice_weight_product(gradients, saved[0], saved[1], slices);
+    });
+    const LinearGradients of = slice_gradients(gradients, saved[0], saved[1], slices, needs);
     return {of.of_x, of.of_weight, of.of_bias, at::Tensor()};
   }
 };
@@ -83,8 +93,13 @@ struct SlicedProduct : torch::autograd::Function<SlicedProduct> {
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
                   const std::optional<at::Tensor>& bias, bool in_out) {
-  if (!is_ours(x, weight)) return at::linear(x, out_in(weight, in_out), bias);
-  return Product::apply(x, weight, bias, in_out);
+  if (is_ours(x, weight)) return Product::apply(x, weight, bias, in_out);
+  if (!current_weight_pass()) return at::linear(x, out_in(weight, in_out), bias);
+  // A node of ours whatever the dtype and the device, behind the casts that autocast would make.
+  const at::ScalarType dtype = current_autocast(x.device().type()).dtype.value_or(x.scalar_type());
+  std::optional<at::Tensor> added;
+  if (bias) added = bias->to(dtype);
+  return Product::apply(x.to(dtype), weight.to(dtype), added, in_out);
 }
 
 std::vector<at::Tensor> sliced_linear(const at::Tensor& x, const at::Tensor& weight,
@@ -125,6 +140,29 @@ std::vector<at::Tensor> slice_outputs(const at::Tensor& x, const at::Tensor& wei
                                      slices.in_out));
   });
   return outputs;
+}
+
+std::function<at::Tensor()> slice_weight_product(const std::vector<at::Tensor>& gradients,
+                                                 const at::Tensor& x, const at::Tensor& weight,
+                                                 const Slices& slices) {
+  // Of the weight its shape alone: by then it may be gone.
+  return [gradients, x, shape = weight.sizes().vec(), options = weight.options(),
+          lengths = slices.lengths, in_out = slices.in_out] {
+    const auto product_of = [&](const at::Tensor& gradient) {
+      return linear_gradients(gradient, x, {}, {.weight = true}, in_out).of_weight;
+    };
+    if (lengths.size() == 1 && gradients[0].defined()) return product_of(gradients[0]);
+    at::Tensor of_weight = at::empty(shape, options);
+    for_slices(lengths, [&](size_t i, int64_t first, int64_t length) {
+      const at::Tensor part = of_weight.narrow(in_out ? 1 : 0, first, length);
+      if (gradients[i].defined()) {
+        part.copy_(product_of(gradients[i]));
+      } else {
+        part.zero_();
+      }
+    });
+    return of_weight;
+  };
 }
 
 LinearGradients slice_gradients(const std::vector<at::Tensor>& gradients, const at::Tensor& x,

@@ -5,8 +5,11 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
+
+#include "am/nn/weight_pass.h"
 
 namespace am::nn::fused {
 
@@ -45,6 +48,22 @@ std::vector<at::Tensor> slice_outputs(const at::Tensor& x, const at::Tensor& wei
 LinearGradients slice_gradients(const std::vector<at::Tensor>& gradients, const at::Tensor& x,
                                 const at::Tensor& weight, const Slices& slices,
                                 const LinearNeeds& needs);
+// How to make the weight's part of them later.
+std::function<at::Tensor()> slice_weight_product(const std::vector<at::Tensor>& gradients,
+                                                 const at::Tensor& x, const at::Tensor& weight,
+                                                 const Slices& slices);
+// In a node's backward: what it needs at once. Where the node's pass postpones, the gradient of
+// `weight` is owed, and is what the function gives that `how` gives.
+template <typename How>
+LinearNeeds needs_now(torch::autograd::AutogradContext& context, LinearNeeds needs,
+                      const at::Tensor& weight, const How& how) {
+  if (!needs.weight) return needs;
+  if (WeightPass* pass = postponing_pass(context)) {
+    pass->owe(weight, how());
+    needs.weight = false;
+  }
+  return needs;
+}
 // x_..I -> NI
 inline at::Tensor rows_of(const at::Tensor& x) { return x.reshape({-1, x.size(-1)}); }
 // Each slice of a matrix [O, I], or [I, O], or of a bias, with the number that it has.

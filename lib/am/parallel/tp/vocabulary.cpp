@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "am/nn/fused/cross_entropy.h"
+#include "am/nn/fused/look_up.h"
 #include "am/nn/token_check.h"
 
 namespace am::parallel::tp {
@@ -44,7 +45,7 @@ at::Tensor lookup_slice(const at::Tensor& ids, const at::Tensor& weight, const m
   const Local local = localize(ids, slice);
   const int64_t padded = padding.value_or(-1) - slice.offset;
   const bool own = padding.has_value() && padded >= 0 && padded < slice.size;
-  const at::Tensor rows = at::embedding(weight, local.index, own ? padded : -1);
+  const at::Tensor rows = nn::fused::look_up(weight, local.index, own ? padded : -1);
   return rows * local.inside.unsqueeze(-1).to(rows.scalar_type());
 }
 
