@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "am/nn/fused/adapted_linear.h"
+#include "am/nn/fused/layer_norm.h"
 #include "am/nn/fused/linear.h"
 #include "am/nn/fused/look_up.h"
 #include "am/nn/fused/rms_norm.h"
@@ -55,7 +56,7 @@ at::Tensor Norm::operator()(const at::Tensor& x) const {
   if (kind != model::NormKind::kLayer) return fused::rms_norm(x, weight->value, eps, kind);
   std::optional<at::Tensor> shift;
   if (bias) shift = bias->value;
-  return at::layer_norm(x, {x.size(-1)}, weight->value, shift, eps);
+  return fused::layer_norm(x, weight->value, shift, eps);
 }
 
 }  // namespace am::nn
