@@ -16,7 +16,8 @@
 // hooks around a segment (UnitHooks) see the order that they would see without it. Gradients are
 // the same to the bit.
 //
-// No layer draws random numbers; one that does would need its generator's state kept here too.
+// No layer has a generator whose state would be kept here too: what adapters drop is a function of
+// where an element is (adapter_dropout.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>

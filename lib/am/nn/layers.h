@@ -30,6 +30,9 @@ using ParameterPtr = std::shared_ptr<Parameter>;
 using Transform = std::function<at::Tensor(const at::Tensor&)>;
 using TransformPtr = std::shared_ptr<const Transform>;
 
+// Adds up numbers over the ranks that have parts of them, in place.
+using SumOverRanks = std::function<void(const at::Tensor& numbers)>;
+
 at::Tensor apply_transform(const TransformPtr& transform, const at::Tensor& x);
 
 // What is trained beside a frozen weight: scale * B (A x), x after dropout.
@@ -92,7 +95,7 @@ struct Norm {
   // Of an RMSNorm whose rows lie on several ranks: D is what this one has of `width`, and `sum`
   // adds up a number a row over them, in place, in forward and in backward.
   int64_t width = 0;
-  std::function<void(const at::Tensor& numbers)> sum = {};
+  SumOverRanks sum = {};
 
   at::Tensor operator()(const at::Tensor& x) const;
 };

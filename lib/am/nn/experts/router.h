@@ -7,8 +7,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <functional>
-
 #include "am/model/spec.h"
 #include "am/nn/layers.h"
 
@@ -20,9 +18,6 @@ struct Routing {
   at::Tensor balance;              // [1], float64: the sequences', where they are balanced,
   at::Tensor sequence_weights_BE;  // ... and with what (sequence_balance.h)
 };
-
-// Adds up numbers over the ranks that have parts of them, in place.
-using SumOverRanks = std::function<void(const at::Tensor& numbers)>;
 
 // What the router's backward adds to the gradient of its scores: `factor` times that of the
 // sequences' balance (sequence_balance.h). It enters there, not through a loss, so that nothing

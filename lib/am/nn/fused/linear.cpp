@@ -172,20 +172,19 @@ LinearGradients slice_gradients(const std::vector<at::Tensor>& gradients, const 
     return linear_gradients(gradients[0], x, weight, needs, slices.in_out);
   }
   const int dim = slices.in_out ? 1 : 0;
+  const LinearNeeds rest = {.x = needs.x, .bias = needs.bias};
   LinearGradients of;
-  if (needs.weight) of.of_weight = at::empty_like(weight);
+  if (needs.weight) of.of_weight = slice_weight_product(gradients, x, weight, slices)();
   if (needs.bias) of.of_bias = at::empty({weight.size(dim)}, weight.options());
   for_slices(slices.lengths, [&](size_t i, int64_t first, int64_t length) {
     if (!gradients[i].defined()) {
-      if (needs.weight) of.of_weight.narrow(dim, first, length).zero_();
       if (needs.bias) of.of_bias.narrow(0, first, length).zero_();
       return;
     }
     const LinearGradients part =
-        linear_gradients(gradients[i], x, weight.narrow(dim, first, length), needs, slices.in_out);
+        linear_gradients(gradients[i], x, weight.narrow(dim, first, length), rest, slices.in_out);
     if (needs.x && of.of_x.defined()) of.of_x.add_(part.of_x);
     if (needs.x && !of.of_x.defined()) of.of_x = part.of_x;
-    if (needs.weight) of.of_weight.narrow(dim, first, length).copy_(part.of_weight);
     if (needs.bias) of.of_bias.narrow(0, first, length).copy_(part.of_bias);
   });
   return of;

@@ -38,6 +38,10 @@ struct Transforms {
   }
 };
 
+nn::SumOverRanks sum_over(const runtime::Group& group) {
+  return [tp = &group](const at::Tensor& numbers) { tp->all_reduce(numbers); };
+}
+
 nn::TransformPtr gather_output(const runtime::Group& group, int64_t features) {
   return std::make_shared<const nn::Transform>(
       [tp = &group, features](const at::Tensor& x) { return gather_pieces(x, -1, features, *tp); });
@@ -124,7 +128,7 @@ void apply_to_norm(nn::Norm& norm, const Cuts& cuts, const runtime::Group& group
   // Ranks that share a head have it in their sums, each.
   const int64_t copies = cut.placed->tp_slices.empty() ? 1 : cut.placed->tp_slices.front().copies;
   norm.width = cut.placed->shape.front() * copies;
-  norm.sum = [tp = &group](const at::Tensor& numbers) { tp->all_reduce(numbers); };
+  norm.sum = sum_over(group);
 }
 
 void apply_to_attention(nn::Attention& attention, const Cuts& cuts, const Transforms& transforms,
@@ -140,7 +144,7 @@ void apply_to_attention(nn::Attention& attention, const Cuts& cuts, const Transf
 void deal_tokens(nn::ExpertFeedForward& experts, const planner::Layout& layout,
                  const runtime::Group& group) {
   if (layout.tp_plan.rules.empty()) return;
-  experts.sum_of_sequences = [tp = &group](const at::Tensor& counts) { tp->all_reduce(counts); };
+  experts.sum_of_sequences = sum_over(group);
   if (layout.tp_plan.sequence_parallel) return;
   nn::TokenDealer dealer;
   dealer.own = [tp = &group](const at::Tensor& x) { return take_piece(x, kSequenceDim, *tp); };
