@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "am/base/text.h"
+#include "am/model/family.h"
 #include "am/planner/memory.h"
 #include "am/tensor/memory_meter.h"
 #include "am/train/dry_run.h"
@@ -72,6 +73,17 @@ Combination stacked_experts(Combination combination) {
   return combination;
 }
 
+// The small model that transformers wrote. AdamW divides a gradient by its own size: where it is
+// zero but for rounding (softmax does not see a bias that all keys share: gpt2's, half of phi's),
+// rounding would choose the step. An epsilon above rounding keeps that out of the comparison.
+Combination of_family(const std::string& family) {
+  Combination combination = fsdp2(cat("fsdp2, ", family), 2);
+  combination.model = cat("hf/", family);
+  combination.has_large = false;
+  combination.optimizer_eps = 1e-6;
+  return combination;
+}
+
 // The embedding, the first layer, and a part of the last one.
 Combination frozen(Combination combination) {
   combination.frozen = "[\"model.embed_tokens.*\", \"model.layers.0.*\", \"model.layers.1.mlp.*\"]";
@@ -93,13 +105,16 @@ std::string plan_text(const Combination& combination, int64_t world, const std::
                       TableSize size) {
   const int64_t global_batch = 12 * (combination.accumulation == 1 ? 1 : 3);
   const int64_t micro_batch = global_batch / world / (world == 1 ? 1 : combination.accumulation);
-  return cat("[model]\npath = \"", combination.model, size == TableSize::kLarge ? "_large" : "",
-             "\"\ndtype = \"", combination.storage, "\"\nfreeze_params = ", combination.frozen,
-             "\n[train]\nseq_len = ", size == TableSize::kLarge ? 128 : 16,
+  const bool large = size == TableSize::kLarge;
+  // Learned positions of the families' small models end at 64.
+  const int64_t length = !large ? 16 : combination.has_large ? 128 : 64;
+  return cat("[model]\npath = \"", combination.model,
+             large && combination.has_large ? "_large" : "", "\"\ndtype = \"", combination.storage,
+             "\"\nfreeze_params = ", combination.frozen, "\n[train]\nseq_len = ", length,
              "\nglobal_batch_size = ", global_batch, "\nmicro_batch_size = ", micro_batch,
              "\nmax_steps = ", kSteps,
-             "\nmax_grad_norm = 0.0\n[optimizer]\nlr = 1e-3\n[data]\nkind = \"synthetic\"\n",
-             combination.lora, layout);
+             "\nmax_grad_norm = 0.0\n[optimizer]\nlr = 1e-3\neps = ", combination.optimizer_eps,
+             "\n[data]\nkind = \"synthetic\"\n", combination.lora, layout);
 }
 
 using NamedTensors = std::map<std::string, at::Tensor>;
@@ -257,7 +272,7 @@ std::vector<Combination> combinations() {
   const std::string placed = "shard_placement = { \"*_proj.weight\" = 1 }\n";
   const std::string ignored = "ignored_params = [\"*norm.weight\", \"lm_head.*\"]\n";
   const std::string checkpointed = "activation_checkpointing = true\n";
-  return {
+  std::vector<Combination> all = {
       fsdp2("fsdp2, one rank", 1),
       fsdp2("fsdp2", 2),
       fsdp2("fsdp2, uneven", 3),
@@ -365,6 +380,8 @@ std::vector<Combination> combinations() {
       frozen(ddp("ddp, frozen", 2)),
       ddp("ddp, checkpointing", 2, checkpointed),
   };
+  for (const std::string& family : model::family_names()) all.push_back(of_family(family));
+  return all;
 }
 
 Row run(const Combination& combination, TableSize size) {

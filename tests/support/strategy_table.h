@@ -20,11 +20,13 @@ struct Combination {
   int64_t world = 1;
   std::string toml;             // [mesh], [strategy]
   std::string model = "table";  // under tests/data: "table_tied", "table_experts", "table_stacked"
+  bool has_large = true;        // a larger model beside it, for TableSize::kLarge
   std::string storage = "float32";
   int64_t accumulation = 1;   // micro-batches a step
   std::string frozen = "[]";  // model.freeze_params, of the one rank too
   std::string lora = {};      // [lora], of the one rank too
-  bool exact = true;          // computes in float32, as the rank it is held against
+  double optimizer_eps = 1e-8;
+  bool exact = true;  // computes in float32, as the rank it is held against
 };
 
 std::vector<Combination> combinations();

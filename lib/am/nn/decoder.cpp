@@ -22,6 +22,13 @@ namespace am::nn {
 
 namespace {
 
+// 0 to length - 1. arange would make an empty tensor and let it grow, which on the meta device
+// nobody is told of.
+at::Tensor positions_up_to(int64_t length, const at::TensorOptions& options) {
+  at::Tensor positions = at::empty({length}, options);
+  return at::arange_out(positions, length);
+}
+
 // The tools refuse such a config with its place; this is for who builds a model from a program.
 const model::ModelConfig& checked(const model::ModelConfig& config) {
   Diagnostics found;
@@ -208,7 +215,7 @@ at::Tensor Decoder::embed(const at::Tensor& ids_BT, const at::Tensor& positions_
   at::Tensor x_BTD = embed_tokens_(ids_BT);
   if (positions_) {
     const at::Tensor positions =
-        positions_BT.defined() ? positions_BT : at::arange(ids_BT.size(1), ids_BT.options());
+        positions_BT.defined() ? positions_BT : positions_up_to(ids_BT.size(1), ids_BT.options());
     return x_BTD + fused::look_up(positions_->value, apply_transform(own_positions_, positions));
   }
   if (embedding_scale_ == 1.0) return x_BTD;
