@@ -18,27 +18,40 @@
 namespace am::parallel {
 
 ParallelModel::ParallelModel(const model::ModelConfig& config, const planner::Layout& layout,
-                             const runtime::DeviceMesh& mesh)
-    : config_(config), layout_(layout), mesh_(mesh), decoder_(config_, layout_.inventory) {}
+                             const planner::StageRange& range, const runtime::DeviceMesh& mesh)
+    : config_(config), layout_(layout), mesh_(mesh), decoder_(config_, layout_.inventory, range) {}
 
 std::unique_ptr<ParallelModel> ParallelModel::build(const config::Plan& plan,
                                                     const model::ModelConfig& config,
                                                     const planner::Layout& layout,
                                                     const runtime::DeviceMesh& mesh,
                                                     const std::string& strategy) {
-  const std::string name = strategy.empty() ? config::strategy_name(plan.strategy) : strategy;
-  const ParallelStrategy parallelize = find_parallel_strategy(name);
-  std::unique_ptr<ParallelModel> model(new ParallelModel(config, layout, mesh));
-  Parallelized made = parallelize({model->decoder_, plan, model->layout_, mesh});
+  const auto range = planner::StageRange::whole(config.num_hidden_layers);
+  std::unique_ptr<ParallelModel> model(new ParallelModel(config, layout, range, mesh));
+  model->parallelize(plan, strategy.empty() ? config::strategy_name(plan.strategy) : strategy);
+  return model;
+}
+
+std::unique_ptr<ParallelModel> ParallelModel::build_stage(const config::Plan& plan,
+                                                          const model::ModelConfig& config,
+                                                          const planner::Layout& layout, int stage,
+                                                          const runtime::DeviceMesh& mesh) {
+  std::unique_ptr<ParallelModel> model(new ParallelModel(
+      config, planner::stage_layout(layout, stage), planner::stage_range(layout, stage), mesh));
+  model->parallelize(plan, config::strategy_name(plan.strategy));
+  return model;
+}
+
+void ParallelModel::parallelize(const config::Plan& plan, const std::string& strategy) {
+  Parallelized made = find_parallel_strategy(strategy)({decoder_, plan, layout_, mesh_});
   if (!made.data_parallel) {
-    throw Error(ErrorKind::kUsage, cat("the strategy \"", name, "\" made no data parallelism"),
+    throw Error(ErrorKind::kUsage, cat("the strategy \"", strategy, "\" made no data parallelism"),
                 "apply_fsdp_sharding_recursively makes it");
   }
-  model->strategy_ = plan.strategy;
-  model->data_parallel_ = std::move(made.data_parallel);
-  model->vocabulary_slice_ = made.vocabulary_slice;
-  model->output_dtype_ = made.output_dtype;
-  return model;
+  strategy_ = plan.strategy;
+  data_parallel_ = std::move(made.data_parallel);
+  vocabulary_slice_ = made.vocabulary_slice;
+  output_dtype_ = made.output_dtype;
 }
 
 at::Tensor ParallelModel::no_loss() const {
@@ -83,9 +96,11 @@ at::Tensor ParallelModel::run(MicroBatch batch, const PassOptions& options, bool
   return loss.detach();
 }
 
-at::Tensor ParallelModel::forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT) {
-  at::Tensor logits = decoder_(ids_BT, positions_BT);
-  return output_dtype_ ? logits.to(*output_dtype_) : logits;
+at::Tensor ParallelModel::forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT,
+                                  const at::Tensor& hidden_BTD) {
+  at::Tensor output = decoder_(ids_BT, positions_BT, hidden_BTD);
+  // Of the model: what goes on to another stage stays in the computation's dtype.
+  return output_dtype_ && stage_range().head ? output.to(*output_dtype_) : output;
 }
 
 at::Tensor ParallelModel::loss_sum(const at::Tensor& logits_BTv,

@@ -60,6 +60,14 @@ class ParallelModel {
                                               const runtime::DeviceMesh& mesh,
                                               const std::string& strategy = {});
 
+  // A pipeline stage's part of it: its layers, and embedding and head where it has them. The
+  // model's layout is the stage's (planner/stage_layout.h); its passes are pp/stage.h's. Collective
+  // among the ranks of the stage.
+  static std::unique_ptr<ParallelModel> build_stage(const config::Plan& plan,
+                                                    const model::ModelConfig& config,
+                                                    const planner::Layout& layout, int stage,
+                                                    const runtime::DeviceMesh& mesh);
+
   // Forward and backward of all micro-batches; the sum of this rank's label cross-entropies: [1],
   // float64, on the model's device, the same on every tp rank. Gradients join those that are there.
   at::Tensor forward_backward(MicroBatches& batches, const PassOptions& options);
@@ -67,8 +75,10 @@ class ParallelModel {
   at::Tensor forward_only(MicroBatches& batches);
 
   // ids_BT (int64, the same on every tp rank) -> logits_BTv; v is this rank's slice of the
-  // vocabulary when vocabulary_slice() says so. positions_BT: see nn::Decoder.
-  at::Tensor forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT = {});
+  // vocabulary when vocabulary_slice() says so. positions_BT, and a stage's hidden_BTD: see
+  // nn::Decoder.
+  at::Tensor forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT = {},
+                     const at::Tensor& hidden_BTD = {});
   // Sum of cross-entropies over this rank's counted labels, float32; the same on every tp rank.
   at::Tensor loss_sum(const at::Tensor& logits_BTv, const at::Tensor& labels_BT) const;
   // Logits of the whole vocabulary, on every tp rank; no gradient.
@@ -81,6 +91,8 @@ class ParallelModel {
     decoder_.begin_dropout(seed, step, first_sequence);
   }
   void end_dropout() { decoder_.end_dropout(); }
+  // What it computes: all, or a stage's part.
+  const planner::StageRange& stage_range() const { return decoder_.range(); }
   const mesh::Extent& vocabulary_slice() const { return vocabulary_slice_; }
 
   DataParallel& data_parallel() { return *data_parallel_; }
@@ -107,7 +119,9 @@ class ParallelModel {
   at::Tensor run(MicroBatch batch, const PassOptions& options, bool last);
 
   ParallelModel(const model::ModelConfig& config, const planner::Layout& layout,
-                const runtime::DeviceMesh& mesh);
+                const planner::StageRange& range, const runtime::DeviceMesh& mesh);
+  // By the strategy of this name.
+  void parallelize(const config::Plan& plan, const std::string& strategy);
 
   model::ModelConfig config_;
   config::DistributedConfig strategy_;  // the plan's

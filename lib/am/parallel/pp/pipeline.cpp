@@ -1,0 +1,217 @@
+#include "am/parallel/pp/pipeline.h"
+
+#include <ATen/ATen.h>
+
+#include <set>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+
+namespace am::parallel {
+
+using am::pipeline::Action;
+using am::pipeline::Kind;
+using am::pipeline::Slot;
+
+namespace {
+
+// Messages that a rank has on their way in one channel before it waits for the oldest.
+constexpr size_t kMostUnderWay = 2;
+
+// Between neighbouring stages of different ranks, in both directions.
+std::set<runtime::Hop> hops_between(const std::vector<int64_t>& owners) {
+  std::set<runtime::Hop> hops;
+  for (size_t stage = 0; stage + 1 < owners.size(); ++stage) {
+    if (owners[stage] == owners[stage + 1]) continue;
+    hops.insert({owners[stage], owners[stage + 1]});
+    hops.insert({owners[stage + 1], owners[stage]});
+  }
+  return hops;
+}
+
+bool has_gradients(Kind kind) {
+  return pipeline::makes_input_gradient(kind) || pipeline::ends_micro_batch(kind) ||
+         kind == Kind::kSendBackward || kind == Kind::kRecvBackward || kind == Kind::kReduceGrad;
+}
+
+// Units neither reduce nor free themselves while a list decides both.
+class ListDecides {
+ public:
+  explicit ListDecides(std::map<int, Stage>& stages) : stages_(stages) { set(false); }
+  ~ListDecides() { set(true); }
+  ListDecides(const ListDecides&) = delete;
+  ListDecides& operator=(const ListDecides&) = delete;
+
+ private:
+  void set(bool by_themselves) {
+    for (auto& [number, stage] : stages_) {
+      stage.model().data_parallel().set_requires_gradient_sync(by_themselves);
+      stage.model().data_parallel().set_reshard_after_backward(by_themselves);
+    }
+  }
+
+  std::map<int, Stage>& stages_;
+};
+
+}  // namespace
+
+Pipeline::Pipeline(const pipeline::Schedule& schedule, std::map<int, Stage> stages,
+                   const runtime::DeviceMesh& mesh, const HiddenForm& hidden)
+    : schedule_(schedule), stages_(std::move(stages)), mesh_(mesh), hidden_(hidden) {
+  const runtime::Group& group = mesh.group("pp");
+  AM_ASSERT(schedule_.pp() == group.size(), "a list for each rank of the pipeline");
+  for (int stage = 0; stage < static_cast<int>(schedule_.stages()); ++stage) {
+    AM_ASSERT(stages_.contains(stage) == (owner(stage) == group.index()),
+              "a rank has the stages that the schedule gives it");
+  }
+  list_ = pipeline::with_communication(schedule_).at(static_cast<size_t>(group.index()));
+  channels_ = mesh.channels("pp", hops_between(schedule_.owners));
+}
+
+at::Tensor Pipeline::run(MicroBatches& batches, const PassOptions& options) {
+  if (batches.count() % schedule_.microbatches != 0) {
+    throw Error(ErrorKind::kPlan,
+                cat(batches.count(), " micro-batches are not whole rounds of the ",
+                    schedule_.microbatches, " of schedule ", schedule_.name));
+  }
+  batches_ = &batches;
+  options_ = options;
+  loss_ = at::zeros({1}, at::TensorOptions(at::kDouble).device(mesh_.device()));
+  const ListDecides decides(stages_);
+  for (first_ = 0; first_ < batches.count(); first_ += schedule_.microbatches) {
+    last_round_ = first_ + schedule_.microbatches == batches.count();
+    run_round();
+  }
+  for (auto& [number, stage] : stages_) stage.model().end_dropout();
+  return std::exchange(loss_, {});
+}
+
+at::Tensor Pipeline::run_forward(MicroBatches& batches) {
+  const at::NoGradGuard no_grad;
+  return run(batches, {});
+}
+
+void Pipeline::run_round() {
+  const bool trains = at::GradMode::is_enabled();
+  for (const Slot& slot : list_) {
+    for (const Action& action : slot.actions()) {
+      if (!trains && has_gradients(action.kind)) continue;
+      try {
+        perform(action);
+      } catch (const Error& error) {
+        if (error.kind() == ErrorKind::kPeer) throw;  // the cause is elsewhere, and says where
+        throw Error(error.kind(), cat("in ", to_string(action), ": ", error.what()), error.hint());
+      }
+      if (on_action) on_action(action);
+    }
+  }
+  for (auto& [hop, messages] : under_way_) {
+    for (Message& message : messages) message.pending.wait();
+  }
+  under_way_.clear();
+  for (const auto& arriving : arriving_) AM_ASSERT(arriving.empty(), "all that came was used");
+}
+
+void Pipeline::perform(const Action& action) {
+  const auto found = stages_.find(action.stage);
+  AM_ASSERT(found != stages_.end(), "a list has its own rank's stages alone");
+  Stage& stage = found->second;
+  DataParallel& data_parallel = stage.model().data_parallel();
+  const int64_t m = action.micro_batch;
+  switch (action.kind) {
+    case Kind::kForward:
+      return forward(stage, action);
+    case Kind::kBackward:
+      return hand_on(kUp, action, stage.backward(m, take(kUp, action)));
+    case Kind::kBackwardInput:
+      return hand_on(kUp, action, stage.backward_input(m, take(kUp, action)));
+    case Kind::kBackwardWeight:
+      return stage.backward_weight(m);
+    case Kind::kUnshard:
+      data_parallel.unshard("", /*async_op=*/true);  // each unit waits before its use
+      return;
+    case Kind::kReshard:
+      return data_parallel.reshard("");
+    case Kind::kReduceGrad:
+      if (last_round_ && options_.reduce) data_parallel.reduce_gradients();
+      return;
+    case Kind::kSendForward:
+      return send(kDown, action);
+    case Kind::kRecvForward:
+      return receive(kDown, action);
+    case Kind::kSendBackward:
+      return send(kUp, action);
+    case Kind::kRecvBackward:
+      return receive(kUp, action);
+  }
+}
+
+void Pipeline::forward(Stage& stage, const Action& action) {
+  const MicroBatch batch = batches_->read(first_ + action.micro_batch);
+  stage.model().begin_dropout(options_.seed, options_.step, batch.first_sequence);
+  const at::Tensor made =
+      stage.forward(action.micro_batch, batch, take(kDown, action), options_.divisor);
+  if (stage.is_last()) {
+    loss_.add_(made);
+  } else {
+    hand_on(kDown, action, made);
+  }
+}
+
+void Pipeline::hand_on(Way way, const Action& action, const at::Tensor& made) {
+  const int to = neighbour(way, action);
+  if (to < 0) return;
+  AM_ASSERT(made.defined(), "each stage gives its neighbour something");
+  if (owner(to) == owner(action.stage)) {
+    arriving_[way][{to, action.micro_batch}] = {{}, made};
+  } else {
+    leaving_[way][{action.stage, action.micro_batch}] = made;
+  }
+}
+
+int Pipeline::neighbour(Way way, const Action& action) const {
+  const int to = way == kDown ? action.stage + 1 : action.stage - 1;
+  return to < static_cast<int>(schedule_.stages()) ? to : -1;
+}
+
+at::Tensor Pipeline::hidden_like(const MicroBatch& batch) const {
+  return at::empty(
+      {batch.ids_BT.size(0), batch.ids_BT.size(1) / hidden_.sequence_parts, hidden_.width},
+      at::TensorOptions(hidden_.dtype).device(mesh_.device()));
+}
+
+void Pipeline::send(Way way, const Action& action) {
+  auto made = leaving_[way].extract({action.stage, action.micro_batch});
+  AM_ASSERT(!made.empty(), "what is sent was made before");
+  const at::Tensor tensor = made.mapped().contiguous();
+  // The other end has posted a receive of this size: another one would end its process.
+  AM_ASSERT(
+      tensor.dim() == 3 && tensor.size(2) == hidden_.width && tensor.scalar_type() == hidden_.dtype,
+      cat("stages hand on [.., .., ", hidden_.width, "] in the mesh's dtype"));
+  const runtime::Hop hop{owner(action.stage), owner(neighbour(way, action))};
+  std::deque<Message>& under_way = under_way_[hop];
+  if (under_way.size() == kMostUnderWay) {
+    under_way.front().pending.wait();
+    under_way.pop_front();
+  }
+  under_way.push_back({channels_.at(hop).send(tensor), tensor});
+}
+
+void Pipeline::receive(Way way, const Action& action) {
+  const int from = way == kDown ? action.stage - 1 : action.stage + 1;
+  const at::Tensor tensor = hidden_like(batches_->read(first_ + action.micro_batch));
+  const runtime::Hop hop{owner(from), owner(action.stage)};
+  arriving_[way][{action.stage, action.micro_batch}] = {channels_.at(hop).receive(tensor), tensor};
+}
+
+at::Tensor Pipeline::take(Way way, const Action& action) {
+  const auto& stage = stages_.at(action.stage);
+  if (way == kDown ? stage.is_first() : stage.is_last()) return {};
+  auto found = arriving_[way].extract({action.stage, action.micro_batch});
+  AM_ASSERT(!found.empty(), "a stage's input comes before its pass");
+  found.mapped().pending.wait();
+  return found.mapped().tensor;
+}
+
+}  // namespace am::parallel

@@ -1,0 +1,74 @@
+#include "am/parallel/pp/stage.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <utility>
+
+#include "am/base/error.h"
+
+namespace am::parallel {
+
+at::Tensor Stage::forward(int64_t m, const MicroBatch& batch, const at::Tensor& hidden_BTD,
+                          double divisor) {
+  const bool trains = at::GradMode::is_enabled();
+  UnderWay kept;
+  if (trains) kept.weights = c10::make_intrusive<nn::WeightPass>();
+  if (hidden_BTD.defined()) kept.input = hidden_BTD.detach().requires_grad_(trains);
+  at::Tensor output;
+  {
+    const nn::WeightPassScope scope(kept.weights);
+    output = model_->forward(batch.ids_BT, batch.positions_BT, kept.input);
+  }
+  at::Tensor result = output.detach();
+  if (is_last()) {
+    const at::Tensor loss = model_->loss_sum(output, batch.labels_BT);
+    result = loss.detach();
+    output = loss / divisor;
+    kept.of_loss = at::ones_like(output);
+  }
+  if (!trains) return result;
+  if (output.requires_grad()) kept.output = torch::autograd::impl::gradient_edge(output);
+  const bool is_new = under_way_.emplace(m, std::move(kept)).second;
+  AM_ASSERT(is_new, "a micro-batch goes forward once");
+  return result;
+}
+
+Stage::UnderWay& Stage::under_way(int64_t m) {
+  const auto found = under_way_.find(m);
+  AM_ASSERT(found != under_way_.end(), "backward of a micro-batch that went forward");
+  return found->second;
+}
+
+at::Tensor Stage::run_backward(UnderWay& batch, const at::Tensor& of_output) {
+  const torch::autograd::Edge output = std::exchange(batch.output, {});
+  const at::Tensor gradient = is_last() ? std::exchange(batch.of_loss, {}) : of_output;
+  if (output.is_valid()) {
+    torch::autograd::Engine::get_default_engine().execute(
+        {output}, {gradient}, /*keep_graph=*/false, /*create_graph=*/false,
+        /*accumulate_grad=*/true, /*outputs=*/{});
+  }
+  model_->data_parallel().finish_backward();
+  const at::Tensor input = std::exchange(batch.input, {});
+  return input.defined() ? input.grad() : at::Tensor();
+}
+
+at::Tensor Stage::backward(int64_t m, const at::Tensor& of_output) {
+  const at::Tensor of_input = run_backward(under_way(m), of_output);
+  under_way_.erase(m);
+  return of_input;
+}
+
+at::Tensor Stage::backward_input(int64_t m, const at::Tensor& of_output) {
+  UnderWay& batch = under_way(m);
+  const nn::WeightPass::Postponed inputs_alone(*batch.weights);
+  return run_backward(batch, of_output);
+}
+
+void Stage::backward_weight(int64_t m) {
+  under_way(m).weights->settle();
+  under_way_.erase(m);
+}
+
+}  // namespace am::parallel
