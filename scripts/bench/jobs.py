@@ -194,7 +194,7 @@ def processor_seconds(pid):
 
 
 def peak_of_loaded(build):
-    job = subprocess.Popen([build / "bin/am-run", "--version"], stdout=subprocess.DEVNULL)
+    job = subprocess.Popen([build / "libexec/automesh/am-run-rank", "--version"], stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(job.pid, 0)
     job.returncode = status
     return usage.ru_maxrss * 1024

@@ -77,6 +77,20 @@ TEST_CASE("what waits and what is used never exceed what was used at most") {
   cache.give(large);
 }
 
+TEST_CASE("a part of what was used at most may wait beside it") {
+  tensor::BlockCache cache;
+  void* large = cache.take(100 * kMiB);
+  void* small = cache.take(28 * kMiB);
+  cache.give(large);
+  cache.give(small);
+  void* first = cache.take(2 * kMiB);  // 128 / 64: both still wait
+  CHECK(cache.counts().waiting == 128 * kMiB);
+  void* second = cache.take(1 * kMiB);  // beyond: the smallest that makes room goes
+  CHECK(cache.counts().waiting == 100 * kMiB);
+  cache.give(first);
+  cache.give(second);
+}
+
 TEST_CASE("a repeated step asks the system for nothing") {
   tensor::BlockCache cache;
   const auto step = [&cache] {

@@ -4,9 +4,9 @@
 // pages again (the system clears them: a tenth of a step); or it keeps them in its heap, where
 // tensors of many sizes leave holes (a tenth of the memory). A step asks for the same sizes over
 // and over. So a block that is freed waits here for a tensor of its size, under one rule: blocks in
-// use and blocks that wait never take more than blocks in use took at their most, and a sixteenth
-// of it. What a process needs at its fullest moment is nearly what it takes; a step after the first
-// asks the system for nothing.
+// use and blocks that wait never take more than blocks in use took at their most, and 1/64 of it.
+// What a process needs at its fullest moment is nearly what it takes; a step after the first asks
+// the system for nothing.
 //
 //   BlockCache::install();   // a program that trains, before its first tensor; a library never
 //
