@@ -97,17 +97,10 @@ using NamedTensors = std::map<std::string, at::Tensor>;
 
 struct Outcome {
   double loss = 0;
-  NamedTensors gradients;  // whole, the sum of the stages that have one
+  NamedTensors gradients;  // whole
 };
 
-void add(const NamedTensors& gradients, NamedTensors& sums) {
-  for (const auto& [name, gradient] : gradients) {
-    at::Tensor& sum = sums[name];
-    sum = sum.defined() ? sum + gradient : gradient;
-  }
-}
-
-// Collective among the ranks of a stage.
+// Collective.
 NamedTensors gradients_of(const ParallelModel& model) {
   NamedTensors gradients;
   for (const auto& parameter : model.layout().parameters) {
@@ -124,58 +117,12 @@ Outcome on_one_rank(const PipelineCase& one, const std::string& folder, int64_t 
     test::RankModel rank(plan, world);
     checkpoint::initialize(*rank.model, 3);
     Rows rows(batches, 0, 1);
-    rank.model->data_parallel().zero_grad();
+    rank.model->zero_grad();
     outcome.loss = rank.model->forward_backward(rows, {.divisor = kDivisor}).item<double>();
     outcome.gradients = gradients_of(*rank.model);
   });
   return outcome;
 }
-
-// What a rank did, and how many micro-batches each of its stages had under way at most.
-struct Executed {
-  std::vector<pipeline::Action> actions;
-  std::vector<int64_t> most_in_flight;
-};
-
-struct RankStages {
-  RankStages(const config::Plan& plan, const pipeline::Schedule& schedule,
-             const runtime::World& world)
-      : config(load(plan)), layout(lay_out(plan, config, world)), mesh(world, layout.mesh) {
-    for (int s = 0; s < static_cast<int>(schedule.stages()); ++s) {
-      if (schedule.owners[static_cast<size_t>(s)] != mesh.group("pp").index()) continue;
-      models.push_back(ParallelModel::build_stage(plan, config, layout, s, mesh));
-      checkpoint::initialize(*models.back(), 3);
-      models.back()->data_parallel().zero_grad();
-      stages.emplace(s, Stage(*models.back()));
-    }
-  }
-
-  static model::ModelConfig load(const config::Plan& plan) {
-    Diagnostics found;
-    return *model::load_config(plan.resolve(plan.model.path), found);
-  }
-  static planner::Layout lay_out(const config::Plan& plan, const model::ModelConfig& config,
-                                 const runtime::World& world) {
-    Diagnostics found;
-    const auto sizes = planner::resolve_mesh(plan, world.size(), found);
-    return *planner::build_layout(plan, config, *sizes, found);
-  }
-  HiddenForm hidden(const config::Plan& plan) const {
-    return {config.hidden_size, layout.tp_plan.sequence_parallel ? mesh.group("tp").size() : 1,
-            tensor::parse_dtype(planner::resolve_precision(plan).compute)};
-  }
-  NamedTensors gradients() const {
-    NamedTensors sums;
-    for (const auto& model : models) add(gradients_of(*model), sums);
-    return sums;
-  }
-
-  model::ModelConfig config;
-  planner::Layout layout;
-  runtime::DeviceMesh mesh;
-  std::vector<std::unique_ptr<ParallelModel>> models;
-  std::map<int, Stage> stages;
-};
 
 // Of all of the rank's stages.
 int64_t in_flight(const Pipeline& pipeline) {
@@ -196,19 +143,22 @@ void check_case(const PipelineCase& one) {
   Outcome got;
   int64_t readers = 0;  // ranks of a stage that read samples of their own
   runtime::run_ranks(one.pp * one.inside, [&](const runtime::World& world) {
-    RankStages mine(plan, schedule, world);
-    const auto& mesh = mine.mesh;
+    test::RankModel mine(plan, world);
+    ParallelModel& model = *mine.model;
+    checkpoint::initialize(model, 3);
+    model.zero_grad();
+    const auto& mesh = model.mesh();
     const auto rank = static_cast<size_t>(mesh.group("pp").index());
-    Pipeline pipeline(schedule, mine.stages, mesh, mine.hidden(plan));
+    Pipeline& pipeline = *model.pipeline();
     Rows rows(one.microbatches * one.rounds, mesh.group("dp").index(), mesh.group("dp").size());
-    const at::Tensor without_graph = pipeline.run_forward(rows);
+    const at::Tensor without_graph = model.forward_only(rows);
     std::vector<pipeline::Action> executed, wanted;
     int64_t most = 0;
     pipeline.on_action = [&](const pipeline::Action& action) {
       executed.push_back(action);
       most = std::max(most, in_flight(pipeline));
     };
-    const at::Tensor loss = pipeline.run(rows, {.divisor = kDivisor});
+    const at::Tensor loss = model.forward_backward(rows, {.divisor = kDivisor});
     RANK_CHECK(at::equal(loss, without_graph));
     for (int64_t round = 0; round < one.rounds; ++round) {
       for (const auto& slot : lists[rank]) {
@@ -219,11 +169,11 @@ void check_case(const PipelineCase& one) {
     const auto counted = pipeline::in_flight_by_stage(lists[rank], schedule.stages());
     RANK_CHECK(most == std::accumulate(counted.begin(), counted.end(), int64_t{0}));
     RANK_CHECK(in_flight(pipeline) == 0);
-    const NamedTensors gradients = mine.gradients();
+    NamedTensors gradients = gradients_of(model);
     const std::lock_guard lock(mutex);
     readers = mesh.group("dp").size();
     if (mesh.group("tp").index() == 0) got.loss += loss.item<double>();
-    if (world.rank() % one.inside == 0) add(gradients, got.gradients);
+    if (world.rank() == 0) got.gradients = std::move(gradients);
   });
   const Outcome wanted = on_one_rank(one, folder, one.microbatches * one.rounds * readers);
   CHECK(got.loss == Approx(wanted.loss).epsilon(1e-6));
@@ -284,26 +234,24 @@ TEST_CASE("stages are sharded, cut and checkpointed as whole models are", "[pipe
 }
 
 TEST_CASE("an error says in which action it was", "[pipeline]") {
-  const PipelineCase one;
+  const PipelineCase one{.schedule = "gpipe"};
   const TemporaryFolder files;
   const config::Plan plan = plan_of(one, write_config(one.family, files));
-  const pipeline::Schedule schedule = pipeline::make_schedule({"gpipe", 2, 1, 4});
   std::string why;
   try {
     runtime::run_ranks(2, [&](const runtime::World& world) {
-      RankStages mine(plan, schedule, world);
-      Pipeline pipeline(schedule, mine.stages, mine.mesh, mine.hidden(plan));
+      test::RankModel mine(plan, world);
       Rows rows(6, 0, 1);
       std::string said;
       try {
-        pipeline.run(rows, {});
+        mine.model->forward_backward(rows, {});
       } catch (const Error& error) {
         said = error.what();
       }
       RANK_CHECK(said == "6 micro-batches are not whole rounds of the 4 of schedule gpipe");
       // The first stage meets it in its third forward; the other one hears of it.
       WrongToken wrong(4);
-      pipeline.run(wrong, {});
+      mine.model->forward_backward(wrong, {});
     });
   } catch (const Error& error) {
     why = error.what();

@@ -246,7 +246,7 @@ void export_hf(const fs::path& folder, parallel::ParallelModel& model,
                const std::function<void()>& between, AdapterExport adapters) {
   const runtime::Group& world = model.mesh().group("world");
   const bool first = world.index() == 0;
-  const auto stored = model.data_parallel().groups().front()->flat().scalar_type();
+  const auto stored = model.groups().front()->flat().scalar_type();
   const at::ScalarType written = dtype.value_or(stored);
   const bool apart = adapters == AdapterExport::kApart && has_adapters(model.layout().inventory);
   const LiveExport live = apart ? adapters_of(model, written) : model_of(model, written);

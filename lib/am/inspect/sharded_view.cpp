@@ -42,7 +42,7 @@ void ShardedView::add_parameters() {
   }
   std::sort(parameters_.begin(), parameters_.end(),
             [](const auto& a, const auto& b) { return natural_less(a.name, b.name); });
-  const auto& groups = model_->data_parallel().groups();
+  const auto& groups = model_->groups();
   for (size_t i = 0; i < groups.size(); ++i) {
     for (size_t k = 0; k < groups[i]->owned().size(); ++k) {
       places_.emplace(groups[i]->owned()[k].name, Place{i, k});
@@ -90,7 +90,7 @@ at::Tensor ShardedView::gather(const at::Tensor& row) {
 
 std::vector<HeldBytes> ShardedView::held_bytes() {
   at::Tensor row = at::zeros({2}, at::TensorOptions(at::kLong));
-  for (const auto& group : model_->data_parallel().groups()) {
+  for (const auto& group : model_->groups()) {
     row[0] += static_cast<int64_t>(group->flat().nbytes());
     row[1] += group->unsharded_bytes();
   }
@@ -196,7 +196,7 @@ std::string ShardedView::unshard_note() const {
 
 // A forward pass leaves units gathered, or frees them, by the rules of training.
 void ShardedView::after_forward() {
-  for (size_t index = 0; index < model_->data_parallel().groups().size(); ++index) {
+  for (size_t index = 0; index < model_->groups().size(); ++index) {
     if (unsharded_.contains(index)) {
       group(index).unshard();
     } else {

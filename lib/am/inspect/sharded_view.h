@@ -56,7 +56,7 @@ class ShardedView : public ParameterView {
   std::vector<HeldShard> gathered_boxes(const HeldParameter& parameter) const;
   std::vector<size_t> groups_of(std::span<const HeldParameter* const> parameters) const;
   std::vector<std::string> names_in(const std::vector<size_t>& groups) const;
-  parallel::ParamGroup& group(size_t index) { return *model_->data_parallel().groups().at(index); }
+  parallel::ParamGroup& group(size_t index) { return *model_->groups().at(index); }
 
   config::Plan plan_;
   runtime::DeviceMesh mesh_;

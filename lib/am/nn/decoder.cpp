@@ -119,12 +119,18 @@ void Decoder::bind_units(const std::vector<model::Unit>& units, bool tied) {
 
 std::vector<int64_t> Decoder::take_expert_counts() {
   std::vector<int64_t> counts;
-  for (DecoderLayer& layer : layers_) {
-    if (!layer.experts) continue;
-    std::vector<int64_t> of_layer = std::exchange(layer.experts->counts, {});
-    of_layer.resize(static_cast<size_t>(layer.experts->count()));
+  for (int64_t layer = range_.first; layer < range_.end; ++layer) {
+    if (!layers_[static_cast<size_t>(layer - range_.first)].experts) continue;
+    const std::vector<int64_t> of_layer = take_expert_counts(layer);
     counts.insert(counts.end(), of_layer.begin(), of_layer.end());
   }
+  return counts;
+}
+
+std::vector<int64_t> Decoder::take_expert_counts(int64_t layer) {
+  ExpertFeedForward& experts = *layers_.at(static_cast<size_t>(layer - range_.first)).experts;
+  std::vector<int64_t> counts = std::exchange(experts.counts, {});
+  counts.resize(static_cast<size_t>(experts.count()));
   return counts;
 }
 

@@ -78,6 +78,8 @@ class Decoder {
   // How many tokens took each expert, layer after layer of those that have experts, in all forward
   // passes since the last call. Empty: the model has none.
   std::vector<int64_t> take_expert_counts();
+  // Of one layer with experts, by its number in the whole model.
+  std::vector<int64_t> take_expert_counts(int64_t layer);
   // Of all layers with experts: ExpertFeedForward's balance_factor, and the sum of their balances
   // since the last call, undefined where there was none.
   void set_balance_factor(double factor);

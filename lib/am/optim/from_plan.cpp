@@ -21,7 +21,7 @@ class Treatment {
   explicit Treatment(const ParallelModel& model) {
     std::map<std::string_view, const planner::ParameterLayout*> layouts;
     for (const auto& layout : model.layout().parameters) layouts[layout.name] = &layout;
-    for (const auto& group : model.data_parallel().groups()) {
+    for (const auto& group : model.groups()) {
       flats.push_back(group->trained());
       units.push_back({{}, &group->shard_group()});
       for (size_t i = 0; i < group->owned().size(); ++i) {
@@ -77,7 +77,7 @@ std::unique_ptr<Optimizer> make_optimizer(const config::Plan& plan, const Parall
   const config::OptimizerSection& optimizer = plan.optimizer;
   const Treatment treatment(model);
   const ElementwiseOptions elementwise =
-      elementwise_options(optimizer, model.data_parallel().offloaded());
+      elementwise_options(optimizer, model.offloaded());
   if (optimizer.name != "muon") {
     return std::make_unique<Elementwise>(treatment.flats, treatment.runs, elementwise);
   }
@@ -92,7 +92,7 @@ std::unique_ptr<Optimizer> make_optimizer(const config::Plan& plan, const Parall
 
 std::vector<StateTensor> parameter_state(const Optimizer& optimizer, const ParallelModel& model,
                                          size_t g, size_t i) {
-  const parallel::ParamGroup& group = *model.data_parallel().groups()[g];
+  const parallel::ParamGroup& group = *model.groups()[g];
   const parallel::OwnedParameter& owned = group.owned()[i];
   if (!owned.trainable) return {};
   const parallel::Piece& piece = group.pieces()[owned.piece];

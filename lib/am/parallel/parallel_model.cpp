@@ -7,51 +7,61 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
-#include "am/nn/fused/cross_entropy.h"
-#include "am/parallel/strategy.h"
 #include "am/parallel/sync_ctx.h"
-#include "am/parallel/tp/pieces.h"
-#include "am/parallel/tp/vocabulary.h"
-#include "am/tensor/memory_meter.h"
-#include "am/tensor/redistribute.h"
+#include "am/planner/precision.h"
+#include "am/planner/stage_layout.h"
+#include "am/planner/stages.h"
+#include "am/tensor/dtype.h"
 
 namespace am::parallel {
 
-ParallelModel::ParallelModel(const model::ModelConfig& config, const planner::Layout& layout,
-                             const planner::StageRange& range, const runtime::DeviceMesh& mesh)
-    : config_(config), layout_(layout), mesh_(mesh), decoder_(config_, layout_.inventory, range) {}
+ParallelModel::ParallelModel(const config::Plan& plan, const model::ModelConfig& config,
+                             const planner::Layout& layout, const runtime::DeviceMesh& mesh)
+    : config_(config), strategy_(plan.strategy), layout_(layout), mesh_(mesh) {}
 
 std::unique_ptr<ParallelModel> ParallelModel::build(const config::Plan& plan,
                                                     const model::ModelConfig& config,
                                                     const planner::Layout& layout,
                                                     const runtime::DeviceMesh& mesh,
                                                     const std::string& strategy) {
-  const auto range = planner::StageRange::whole(config.num_hidden_layers);
-  std::unique_ptr<ParallelModel> model(new ParallelModel(config, layout, range, mesh));
-  model->parallelize(plan, strategy.empty() ? config::strategy_name(plan.strategy) : strategy);
-  return model;
-}
-
-std::unique_ptr<ParallelModel> ParallelModel::build_stage(const config::Plan& plan,
-                                                          const model::ModelConfig& config,
-                                                          const planner::Layout& layout, int stage,
-                                                          const runtime::DeviceMesh& mesh) {
-  std::unique_ptr<ParallelModel> model(new ParallelModel(
-      config, planner::stage_layout(layout, stage), planner::stage_range(layout, stage), mesh));
-  model->parallelize(plan, config::strategy_name(plan.strategy));
-  return model;
-}
-
-void ParallelModel::parallelize(const config::Plan& plan, const std::string& strategy) {
-  Parallelized made = find_parallel_strategy(strategy)({decoder_, plan, layout_, mesh_});
-  if (!made.data_parallel) {
-    throw Error(ErrorKind::kUsage, cat("the strategy \"", strategy, "\" made no data parallelism"),
-                "apply_fsdp_sharding_recursively makes it");
+  const std::string name = strategy.empty() ? config::strategy_name(plan.strategy) : strategy;
+  std::unique_ptr<ParallelModel> model(new ParallelModel(plan, config, layout, mesh));
+  if (layout.stage_owners.size() == 1) {
+    const auto range = planner::StageRange::whole(config.num_hidden_layers);
+    model->add_stage(0, std::make_unique<StageModel>(plan, config, layout, range, mesh, name));
+    return model;
   }
-  strategy_ = plan.strategy;
-  data_parallel_ = std::move(made.data_parallel);
-  vocabulary_slice_ = made.vocabulary_slice;
-  output_dtype_ = made.output_dtype;
+  const int64_t here = mesh.group("pp").index();
+  for (int stage = 0; stage < static_cast<int>(layout.stage_owners.size()); ++stage) {
+    if (layout.stage_owners[static_cast<size_t>(stage)] != here) continue;
+    model->add_stage(stage, std::make_unique<StageModel>(
+                                plan, config, planner::stage_layout(layout, stage),
+                                planner::stage_range(layout, stage), mesh, name));
+  }
+  model->add_pipeline(plan);
+  return model;
+}
+
+void ParallelModel::add_stage(int number, std::unique_ptr<StageModel> stage) {
+  for (const auto& group : stage->data_parallel().groups()) groups_.push_back(group.get());
+  stages_[number] = std::move(stage);
+}
+
+void ParallelModel::add_pipeline(const config::Plan& plan) {
+  std::map<int, Stage> stages;
+  for (const auto& [number, stage] : stages_) stages.emplace(number, Stage(*stage));
+  const auto shape = planner::pipeline_shape(plan.pipeline, layout_.mesh.sizes().pp);
+  const HiddenForm hidden = {
+      .width = config_.hidden_size,
+      .sequence_parts = layout_.tp_plan.sequence_parallel ? layout_.mesh.sizes().tp : 1,
+      .dtype = tensor::parse_dtype(planner::resolve_precision(plan).compute)};
+  pipeline_ =
+      std::make_unique<Pipeline>(pipeline::make_schedule(shape), std::move(stages), mesh_, hidden);
+}
+
+StageModel& ParallelModel::whole() const {
+  AM_ASSERT(!pipeline_, "no pipeline cuts the model");
+  return *stages_.begin()->second;
 }
 
 at::Tensor ParallelModel::no_loss() const {
@@ -59,6 +69,7 @@ at::Tensor ParallelModel::no_loss() const {
 }
 
 at::Tensor ParallelModel::forward_backward(MicroBatches& batches, const PassOptions& options) {
+  if (pipeline_) return pipeline_->run(batches, options);
   at::Tensor sum = no_loss();
   const int64_t count = batches.count();
   for (int64_t m = 0; m < count; ++m) sum.add_(run(batches.read(m), options, m + 1 == count));
@@ -67,6 +78,7 @@ at::Tensor ParallelModel::forward_backward(MicroBatches& batches, const PassOpti
 }
 
 at::Tensor ParallelModel::forward_only(MicroBatches& batches) {
+  if (pipeline_) return pipeline_->run_forward(batches);
   const at::NoGradGuard no_grad;
   at::Tensor sum = no_loss();
   for (int64_t m = 0; m < batches.count(); ++m) {
@@ -82,7 +94,7 @@ at::Tensor ParallelModel::run(MicroBatch batch, const PassOptions& options, bool
     if (last && options.phase_over) options.phase_over(phase);
   };
   const auto sync =
-      get_sync_ctx(*data_parallel_, strategy_, /*is_optim_step=*/last && options.reduce,
+      get_sync_ctx(data_parallel(), strategy_, /*is_optim_step=*/last && options.reduce,
                    config::defers_gradient_sync(strategy_));
   begin_dropout(options.seed, options.step, batch.first_sequence);
   // Logits and batch are the loss's alone: held here they would outlive their use.
@@ -91,36 +103,52 @@ at::Tensor ParallelModel::run(MicroBatch batch, const PassOptions& options, bool
       loss_sum(forward(take(batch.ids_BT), take(batch.positions_BT)), take(batch.labels_BT));
   over("forward");
   (loss / options.divisor).backward();
-  data_parallel_->finish_backward();
+  data_parallel().finish_backward();
   over("backward");
   return loss.detach();
 }
 
-at::Tensor ParallelModel::forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT,
-                                  const at::Tensor& hidden_BTD) {
-  at::Tensor output = decoder_(ids_BT, positions_BT, hidden_BTD);
-  // Of the model: what goes on to another stage stays in the computation's dtype.
-  return output_dtype_ && stage_range().head ? output.to(*output_dtype_) : output;
+void ParallelModel::zero_grad() {
+  for (const auto& [number, stage] : stages_) stage->data_parallel().zero_grad();
 }
 
-at::Tensor ParallelModel::loss_sum(const at::Tensor& logits_BTv,
-                                   const at::Tensor& labels_BT) const {
-  const tensor::MemoryUse use(tensor::TensorUse::kLogits);
-  if (vocabulary_slice_.size != config_.vocab_size) {
-    return tp::cross_entropy_sum(logits_BTv, labels_BT, vocabulary_slice_, config_.vocab_size,
-                                 kIgnoreIndex, mesh_.group("tp"));
+void ParallelModel::reshard() {
+  for (const auto& [number, stage] : stages_) stage->data_parallel().reshard("");
+}
+
+std::vector<int64_t> ParallelModel::take_expert_counts() {
+  if (!config_.moe) return {};
+  const model::DecoderSpec& spec = layout_.inventory.spec;
+  std::vector<int64_t> counts;
+  auto stage = stages_.begin();
+  for (int64_t layer = 0; layer < config_.num_hidden_layers; ++layer) {
+    if (!spec.layer(layer).router) continue;
+    while (stage != stages_.end() && stage->second->range().end <= layer) ++stage;
+    const bool here = stage != stages_.end() && stage->second->range().first <= layer;
+    const std::vector<int64_t> of_layer =
+        here ? stage->second->decoder().take_expert_counts(layer)
+             : std::vector<int64_t>(static_cast<size_t>(config_.moe->experts));
+    counts.insert(counts.end(), of_layer.begin(), of_layer.end());
   }
-  return nn::fused::cross_entropy_sum(logits_BTv, labels_BT, {0, kIgnoreIndex});
+  return counts;
 }
 
-at::Tensor ParallelModel::full_logits(const at::Tensor& logits_BTv) const {
-  if (vocabulary_slice_.size == config_.vocab_size) return logits_BTv.detach();
-  return tensor::all_gather_dim(logits_BTv.detach(), -1, config_.vocab_size, mesh_.group("tp"));
+void ParallelModel::set_balance_factor(double factor) {
+  for (const auto& [number, stage] : stages_) stage->decoder().set_balance_factor(factor);
+}
+
+at::Tensor ParallelModel::take_balance() {
+  at::Tensor sum;
+  for (const auto& [number, stage] : stages_) {
+    const at::Tensor one = stage->decoder().take_balance();
+    if (one.defined()) sum = sum.defined() ? sum + one : one;
+  }
+  return sum;
 }
 
 void ParallelModel::for_each_owned(
     const std::function<void(ParamGroup&, size_t, const OwnedParameter&)>& visit) {
-  for (auto& group : data_parallel_->groups()) {
+  for (ParamGroup* group : groups_) {
     for (size_t i = 0; i < group->owned().size(); ++i) visit(*group, i, group->owned()[i]);
   }
 }
@@ -129,21 +157,18 @@ at::Tensor ParallelModel::gather_from(
     const std::string& name, const std::function<at::Tensor(const ParamGroup&)>& flat_of) const {
   const auto layout = std::find_if(layout_.parameters.begin(), layout_.parameters.end(),
                                    [&](const auto& each) { return each.name == name; });
-  for (const auto& group : data_parallel_->groups()) {
-    for (const auto& owned : group->owned()) {
-      if (owned.name != name) continue;
-      // The cuts in reverse: first dp_shard_cp, then tp. From host memory where it is offloaded.
-      at::Tensor full = group->pieces().view(flat_of(*group), owned.piece).to(mesh_.device());
-      if (layout->fsdp) {
-        const Shape tp_shape = layout->tp_shape(mesh_.layout(), mesh_.rank());
-        full = tensor::all_gather_dim(full, layout->fsdp_dim,
-                                      tp_shape.at(static_cast<size_t>(layout->fsdp_dim)),
-                                      mesh_.group("dp_shard_cp"));
-      }
-      return tp::gather_parameter(full, *layout, mesh_);
-    }
+  if (layout == layout_.parameters.end()) {
+    throw Error(ErrorKind::kUsage, cat("no parameter named ", name));
   }
-  throw Error(ErrorKind::kUsage, cat("no parameter named ", name));
+  const auto stage = stages_.find(layout->stage);
+  at::Tensor full;
+  if (stage != stages_.end()) full = stage->second->gather(name, flat_of).value();
+  if (!pipeline_) return full;
+  const auto stored = at::TensorOptions(groups_.front()->flat().scalar_type());
+  full = full.defined() ? full.contiguous()
+                        : at::empty(layout->shape, stored.device(mesh_.device()));
+  mesh_.group("pp").broadcast(full, layout_.stage_owners[static_cast<size_t>(layout->stage)]);
+  return full;
 }
 
 at::Tensor ParallelModel::full_parameter(const std::string& name) const {

@@ -5,7 +5,7 @@
 //   checkpoint::load_or_initialize(*model, plan);
 //   at::Tensor loss_sum = model->forward_backward(batches, {.divisor = labels_in_global_batch});
 //
-// Who looks at logits takes the parts of it:
+// Who looks at logits takes the parts of a model that no pipeline cuts:
 //
 //   at::Tensor logits = model->forward(ids);
 //   (model->loss_sum(logits, labels) / labels_in_global_batch).backward();
@@ -15,8 +15,8 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,31 +24,15 @@
 #include "am/config/strategy_config.h"
 #include "am/mesh/shard.h"
 #include "am/model/config.h"
-#include "am/nn/decoder.h"
 #include "am/parallel/data_parallel.h"
 #include "am/parallel/micro_batches.h"
+#include "am/parallel/pass_options.h"
+#include "am/parallel/pp/pipeline.h"
+#include "am/parallel/stage_model.h"
 #include "am/planner/layout.h"
 #include "am/runtime/device_mesh.h"
 
 namespace am::parallel {
-
-// Labels with this value are not counted, as in PyTorch.
-inline constexpr int64_t kIgnoreIndex = -100;
-
-// Of a forward and backward pass.
-struct PassOptions {
-  // What the sum of the cross-entropies is divided by before its backward: the labels of the global
-  // batch, over the loss scale.
-  double divisor = 1.0;
-  // The step's last pass: with the last micro-batch's backward the gradients are reduced over the
-  // ranks. False: as get_sync_ctx says (sync_ctx.h), they wait for a later pass.
-  bool reduce = true;
-  // What adapters drop is drawn by these (nn::Decoder::begin_dropout).
-  uint64_t seed = 0;
-  int64_t step = 0;
-  // Told when "forward" and "backward" of the last micro-batch are over.
-  std::function<void(const char* phase)> phase_over = {};
-};
 
 class ParallelModel {
  public:
@@ -60,43 +44,51 @@ class ParallelModel {
                                               const runtime::DeviceMesh& mesh,
                                               const std::string& strategy = {});
 
-  // A pipeline stage's part of it: its layers, and embedding and head where it has them. The
-  // model's layout is the stage's (planner/stage_layout.h); its passes are pp/stage.h's. Collective
-  // among the ranks of the stage.
-  static std::unique_ptr<ParallelModel> build_stage(const config::Plan& plan,
-                                                    const model::ModelConfig& config,
-                                                    const planner::Layout& layout, int stage,
-                                                    const runtime::DeviceMesh& mesh);
-
   // Forward and backward of all micro-batches; the sum of this rank's label cross-entropies: [1],
-  // float64, on the model's device, the same on every tp rank. Gradients join those that are there.
+  // float64, on the model's device, the same on every tp rank, and zero on ranks of a pipeline that
+  // do not have its end. Gradients join those that are there.
   at::Tensor forward_backward(MicroBatches& batches, const PassOptions& options);
   // The same sum without a graph. Leaves the units that are used last whole.
   at::Tensor forward_only(MicroBatches& batches);
 
-  // ids_BT (int64, the same on every tp rank) -> logits_BTv; v is this rank's slice of the
-  // vocabulary when vocabulary_slice() says so. positions_BT, and a stage's hidden_BTD: see
-  // nn::Decoder.
-  at::Tensor forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT = {},
-                     const at::Tensor& hidden_BTD = {});
-  // Sum of cross-entropies over this rank's counted labels, float32; the same on every tp rank.
-  at::Tensor loss_sum(const at::Tensor& logits_BTv, const at::Tensor& labels_BT) const;
-  // Logits of the whole vocabulary, on every tp rank; no gradient.
-  at::Tensor full_logits(const at::Tensor& logits_BTv) const;
-  // Of this rank's tokens: see nn::Decoder.
-  std::vector<int64_t> take_expert_counts() { return decoder_.take_expert_counts(); }
-  void set_balance_factor(double factor) { decoder_.set_balance_factor(factor); }
-  at::Tensor take_balance() { return decoder_.take_balance(); }
-  void begin_dropout(uint64_t seed, int64_t step, int64_t first_sequence) {
-    decoder_.begin_dropout(seed, step, first_sequence);
+  // Of a model that no pipeline cuts: see StageModel.
+  at::Tensor forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT = {}) {
+    return whole().forward(ids_BT, positions_BT);
   }
-  void end_dropout() { decoder_.end_dropout(); }
-  // What it computes: all, or a stage's part.
-  const planner::StageRange& stage_range() const { return decoder_.range(); }
-  const mesh::Extent& vocabulary_slice() const { return vocabulary_slice_; }
+  at::Tensor loss_sum(const at::Tensor& logits_BTv, const at::Tensor& labels_BT) const {
+    return whole().loss_sum(logits_BTv, labels_BT);
+  }
+  at::Tensor full_logits(const at::Tensor& logits_BTv) const {
+    return whole().full_logits(logits_BTv);
+  }
+  const mesh::Extent& vocabulary_slice() const { return whole().vocabulary_slice(); }
+  DataParallel& data_parallel() { return whole().data_parallel(); }
+  const DataParallel& data_parallel() const { return whole().data_parallel(); }
+  void begin_dropout(uint64_t seed, int64_t step, int64_t first_sequence) {
+    whole().decoder().begin_dropout(seed, step, first_sequence);
+  }
+  void end_dropout() { whole().decoder().end_dropout(); }
 
-  DataParallel& data_parallel() { return *data_parallel_; }
-  const DataParallel& data_parallel() const { return *data_parallel_; }
+  // This rank's stages, by their number in the pipeline.
+  const std::map<int, std::unique_ptr<StageModel>>& stages() const { return stages_; }
+  // What executes their schedule; null: one stage.
+  Pipeline* pipeline() const { return pipeline_.get(); }
+  // The groups of all of them.
+  const std::vector<ParamGroup*>& groups() const { return groups_; }
+  // Whether what is stored is in host memory while a GPU computes.
+  bool offloaded() const { return stages_.begin()->second->data_parallel().offloaded(); }
+  void zero_grad();
+  // Frees the full parameters of all units.
+  void reshard();
+
+  // Of this rank's tokens since the last call: how many took each expert, layer after layer of
+  // those of the whole model that have experts; zeros for other ranks' layers. Empty: there are no
+  // experts.
+  std::vector<int64_t> take_expert_counts();
+  // Of this rank's layers: see nn::Decoder.
+  void set_balance_factor(double factor);
+  at::Tensor take_balance();
+
   const planner::Layout& layout() const { return layout_; }
   const runtime::DeviceMesh& mesh() const { return mesh_; }
   const model::ModelConfig& config() const { return config_; }
@@ -117,21 +109,21 @@ class ParallelModel {
 
   at::Tensor no_loss() const;
   at::Tensor run(MicroBatch batch, const PassOptions& options, bool last);
+  StageModel& whole() const;
 
-  ParallelModel(const model::ModelConfig& config, const planner::Layout& layout,
-                const planner::StageRange& range, const runtime::DeviceMesh& mesh);
-  // By the strategy of this name.
-  void parallelize(const config::Plan& plan, const std::string& strategy);
+  ParallelModel(const config::Plan& plan, const model::ModelConfig& config,
+                const planner::Layout& layout, const runtime::DeviceMesh& mesh);
+  void add_stage(int number, std::unique_ptr<StageModel> stage);
+  void add_pipeline(const config::Plan& plan);
 
   model::ModelConfig config_;
   config::DistributedConfig strategy_;  // the plan's
   planner::Layout layout_;
   const runtime::DeviceMesh& mesh_;
-  nn::Decoder decoder_;
-  std::unique_ptr<DataParallel> data_parallel_;
-  mesh::Extent vocabulary_slice_;
-  std::optional<at::ScalarType> output_dtype_;
-  int unshard_scopes_ = 0;  // UnshardScopes that are open
+  std::map<int, std::unique_ptr<StageModel>> stages_;
+  std::vector<ParamGroup*> groups_;
+  std::unique_ptr<Pipeline> pipeline_;  // null: one stage
+  int unshard_scopes_ = 0;              // UnshardScopes that are open
 };
 
 // What am-run and am-repl on a plan cannot carry out although the plan is valid: strategies and

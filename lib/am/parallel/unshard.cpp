@@ -11,12 +11,12 @@ UnshardScope::UnshardScope(UnshardScope&& other) noexcept
 
 UnshardScope::~UnshardScope() {
   if (model_ == nullptr || --model_->unshard_scopes_ > 0) return;
-  for (const auto& group : model_->data_parallel().groups()) group->reshard();
+  for (const auto& group : model_->groups()) group->reshard();
 }
 
 UnshardScope unshard_fsdp2_model(ParallelModel& model) {
   UnshardScope scope(model);  // before anything is gathered: what throws passes its destructor
-  for (const auto& group : model.data_parallel().groups()) group->unshard();
+  for (const auto& group : model.groups()) group->unshard();
   return scope;
 }
 

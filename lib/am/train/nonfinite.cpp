@@ -34,7 +34,7 @@ std::optional<optim::GradScaler> make_scaler(const config::Plan& plan) {
 // gives for a group, laid out as it; empty where there is none.
 template <typename OfGroup>
 std::string first_broken(ParallelModel& model, bool trained_alone, const OfGroup& of_group) {
-  const auto& groups = model.data_parallel().groups();
+  const auto& groups = model.groups();
   for (size_t g = 0; g < groups.size(); ++g) {
     const at::Tensor flat = of_group(g);
     if (tensor::all_finite(flat)) continue;
@@ -49,7 +49,7 @@ std::string first_broken(ParallelModel& model, bool trained_alone, const OfGroup
 
 // The first with such a value in its optimizer state.
 std::string first_broken_state(const ParallelModel& model, const optim::Optimizer& optimizer) {
-  const auto& groups = model.data_parallel().groups();
+  const auto& groups = model.groups();
   for (size_t g = 0; g < groups.size(); ++g) {
     for (size_t i = 0; i < groups[g]->owned().size(); ++i) {
       for (const auto& state : optim::parameter_state(optimizer, model, g, i)) {
@@ -148,7 +148,7 @@ std::string StepGuard::describe(const at::Tensor& own_loss, const observe::StepM
         cat("the loss is ", value_text(metrics.loss), " on ", ranks_text(losses.ranks)));
   }
   if (!std::isfinite(metrics.grad_norm)) {
-    const auto& groups = model_.data_parallel().groups();
+    const auto& groups = model_.groups();
     const Broken gradients = gather(
         model_, first_broken(model_, true, [&](size_t g) { return groups[g]->flat_grad(); }));
     parts.push_back(cat("the gradient norm is ", value_text(metrics.grad_norm)));
@@ -162,7 +162,7 @@ std::string StepGuard::describe(const at::Tensor& own_loss, const observe::StepM
 }
 
 std::string StepGuard::broken_state() {
-  const auto& groups = model_.data_parallel().groups();
+  const auto& groups = model_.groups();
   const Broken parameters =
       gather(model_, first_broken(model_, false, [&](size_t g) { return groups[g]->flat(); }));
   if (!parameters.ranks.empty()) {

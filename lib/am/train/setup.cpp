@@ -13,7 +13,7 @@ BatchSizes batch_sizes(const config::Plan& plan, const mesh::MeshSizes& sizes) {
 
 std::vector<at::Tensor> trained_gradients(const parallel::ParallelModel& model) {
   std::vector<at::Tensor> flat;
-  for (const auto& group : model.data_parallel().groups()) flat.push_back(group->flat_grad());
+  for (const auto& group : model.groups()) flat.push_back(group->flat_grad());
   return flat;
 }
 

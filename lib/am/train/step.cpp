@@ -29,7 +29,7 @@ Step::Step(const config::Plan& plan, parallel::ParallelModel& model, optim::Opti
       sizes_(batch_sizes(plan, model.layout().mesh.sizes())) {}
 
 StepNumbers Step::backward(BatchSource& batches, int64_t step, double loss_scale) {
-  model_.data_parallel().zero_grad();
+  model_.zero_grad();
   model_.take_expert_counts();  // others ran the model too
   model_.take_balance();
   if (balances_sequences(plan_)) model_.set_balance_factor(balance_factor() * loss_scale);

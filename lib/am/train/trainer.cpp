@@ -159,7 +159,7 @@ void Trainer::check_states(const checkpoint::TensorSource& source) const {
 // Views into the optimizer's state, by PyTorch's flattened keys.
 std::vector<checkpoint::StateTensor> Trainer::optimizer_state() const {
   std::vector<checkpoint::StateTensor> state;
-  const auto& groups = model_->data_parallel().groups();
+  const auto& groups = model_->groups();
   for (size_t g = 0; g < groups.size(); ++g) {
     for (size_t i = 0; i < groups[g]->owned().size(); ++i) {
       const auto& owned = groups[g]->owned()[i];

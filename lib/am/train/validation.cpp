@@ -50,7 +50,7 @@ double Validation::loss() {
   BatchesOfSteps all(*batches_, /*first_step=*/0, plan_.validation.steps, sizes_.micro_batches);
   const at::Tensor sum = model_.forward_only(all);
   // Forward alone leaves the last units whole.
-  model_.data_parallel().reshard("");
+  model_.reshard();
   // The ranks of a tp group have the same loss: one of them tells it.
   if (mesh.group("tp").index() != 0) sum.zero_();
   mesh.group("world").all_reduce(sum);

@@ -83,7 +83,7 @@ at::Tensor Pipeline::run(MicroBatches& batches, const PassOptions& options) {
     last_round_ = first_ + schedule_.microbatches == batches.count();
     run_round();
   }
-  for (auto& [number, stage] : stages_) stage.model().end_dropout();
+  for (auto& [number, stage] : stages_) stage.model().decoder().end_dropout();
   return std::exchange(loss_, {});
 }
 
@@ -149,7 +149,7 @@ void Pipeline::perform(const Action& action) {
 
 void Pipeline::forward(Stage& stage, const Action& action) {
   const MicroBatch batch = batches_->read(first_ + action.micro_batch);
-  stage.model().begin_dropout(options_.seed, options_.step, batch.first_sequence);
+  stage.model().decoder().begin_dropout(options_.seed, options_.step, batch.first_sequence);
   const at::Tensor made =
       stage.forward(action.micro_batch, batch, take(kDown, action), options_.divisor);
   if (stage.is_last()) {

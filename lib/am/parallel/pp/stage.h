@@ -1,6 +1,6 @@
 // One stage of a pipeline on this rank, and the micro-batches that are under way in it.
 //
-//   Stage stage(model);                                   // ParallelModel::build_stage
+//   Stage stage(model);
 //   at::Tensor down = stage.forward(m, batch, hidden, divisor);
 //   at::Tensor up = stage.backward(m, of_down);           // or backward_input now,
 //   stage.backward_weight(m);                             // and this later
@@ -17,18 +17,18 @@
 
 #include "am/nn/weight_pass.h"
 #include "am/parallel/micro_batches.h"
-#include "am/parallel/parallel_model.h"
+#include "am/parallel/stage_model.h"
 
 namespace am::parallel {
 
 class Stage {
  public:
   // The model of the stage, which must outlive this.
-  explicit Stage(ParallelModel& model) : model_(&model) {}
+  explicit Stage(StageModel& model) : model_(&model) {}
 
-  bool is_first() const { return model_->stage_range().embedding; }
-  bool is_last() const { return model_->stage_range().head; }
-  ParallelModel& model() const { return *model_; }
+  bool is_first() const { return model_->range().embedding; }
+  bool is_last() const { return model_->range().head; }
+  StageModel& model() const { return *model_; }
 
   // `hidden_BTD`: what the stage before gave, undefined on the first. What the next one goes on
   // from, without a graph; on the last stage the sum of the label cross-entropies, whose backward
@@ -56,7 +56,7 @@ class Stage {
   UnderWay& under_way(int64_t m);
   at::Tensor run_backward(UnderWay& batch, const at::Tensor& of_output);
 
-  ParallelModel* model_;
+  StageModel* model_;
   std::map<int64_t, UnderWay> under_way_;  // by micro-batch
 };
 

@@ -1,0 +1,75 @@
+#include "am/parallel/stage_model.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/nn/fused/cross_entropy.h"
+#include "am/parallel/strategy.h"
+#include "am/parallel/tp/pieces.h"
+#include "am/parallel/tp/vocabulary.h"
+#include "am/tensor/memory_meter.h"
+#include "am/tensor/redistribute.h"
+
+namespace am::parallel {
+
+StageModel::StageModel(const config::Plan& plan, const model::ModelConfig& config,
+                       const planner::Layout& layout, const planner::StageRange& range,
+                       const runtime::DeviceMesh& mesh, const std::string& strategy)
+    : config_(config), layout_(layout), mesh_(mesh), decoder_(config_, layout_.inventory, range) {
+  Parallelized made = find_parallel_strategy(strategy)({decoder_, plan, layout_, mesh_});
+  if (!made.data_parallel) {
+    throw Error(ErrorKind::kUsage, cat("the strategy \"", strategy, "\" made no data parallelism"),
+                "apply_fsdp_sharding_recursively makes it");
+  }
+  data_parallel_ = std::move(made.data_parallel);
+  vocabulary_slice_ = made.vocabulary_slice;
+  output_dtype_ = made.output_dtype;
+}
+
+at::Tensor StageModel::forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT,
+                               const at::Tensor& hidden_BTD) {
+  at::Tensor output = decoder_(ids_BT, positions_BT, hidden_BTD);
+  // Of the model: what goes on to another stage stays in the computation's dtype.
+  return output_dtype_ && range().head ? output.to(*output_dtype_) : output;
+}
+
+at::Tensor StageModel::loss_sum(const at::Tensor& logits_BTv, const at::Tensor& labels_BT) const {
+  const tensor::MemoryUse use(tensor::TensorUse::kLogits);
+  if (vocabulary_slice_.size != config_.vocab_size) {
+    return tp::cross_entropy_sum(logits_BTv, labels_BT, vocabulary_slice_, config_.vocab_size,
+                                 kIgnoreIndex, mesh_.group("tp"));
+  }
+  return nn::fused::cross_entropy_sum(logits_BTv, labels_BT, {0, kIgnoreIndex});
+}
+
+at::Tensor StageModel::full_logits(const at::Tensor& logits_BTv) const {
+  if (vocabulary_slice_.size == config_.vocab_size) return logits_BTv.detach();
+  return tensor::all_gather_dim(logits_BTv.detach(), -1, config_.vocab_size, mesh_.group("tp"));
+}
+
+std::optional<at::Tensor> StageModel::gather(
+    const std::string& name, const std::function<at::Tensor(const ParamGroup&)>& flat_of) const {
+  for (const auto& group : data_parallel_->groups()) {
+    for (const auto& owned : group->owned()) {
+      if (owned.name != name) continue;
+      const auto layout = std::find_if(layout_.parameters.begin(), layout_.parameters.end(),
+                                       [&](const auto& each) { return each.name == name; });
+      // The cuts in reverse: first dp_shard_cp, then tp. From host memory where it is offloaded.
+      at::Tensor full = group->pieces().view(flat_of(*group), owned.piece).to(mesh_.device());
+      if (layout->fsdp) {
+        const Shape tp_shape = layout->tp_shape(mesh_.layout(), mesh_.rank());
+        full = tensor::all_gather_dim(full, layout->fsdp_dim,
+                                      tp_shape.at(static_cast<size_t>(layout->fsdp_dim)),
+                                      mesh_.group("dp_shard_cp"));
+      }
+      return tp::gather_parameter(full, *layout, mesh_);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace am::parallel
