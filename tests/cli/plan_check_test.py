@@ -10,12 +10,12 @@ GOOD = "[mesh]\nworld_size = 16\ntp_size = 2\n[train]\nglobal_batch_size = 16\n"
 
 class CheckTest(PlanCase):
     def test_what_am_run_does_not_run_is_said(self):
-        plan = self.plan("[mesh]\nworld_size = 8\npp_size = 2\ncp_size = 2\n")
-        wanted = ["pipeline parallelism", "context parallelism"]
+        plan = self.plan("[mesh]\nworld_size = 8\npp_size = 2\n[metrics]\ntrace = true\n")
+        wanted = ["tracing"]
         self.assertEqual(self.json("check", plan)["plans"][0]["unsupported"], wanted)
         self.assertEqual(self.json("show", plan)["unsupported"], wanted)
-        self.assertIn("am-run does not run it: pipeline parallelism", self.am_plan("check", plan).out)
-        self.assertIn("am-run does not run it: pipeline parallelism", self.am_plan("show", plan).out)
+        self.assertIn("am-run does not run it: tracing", self.am_plan("check", plan).out)
+        self.assertIn("am-run does not run it: tracing", self.am_plan("show", plan).out)
         runs = self.plan("[mesh]\nworld_size = 8\n")
         self.assertNotIn("unsupported", self.json("check", runs)["plans"][0])
         self.assertNotIn("unsupported", self.json("show", runs))

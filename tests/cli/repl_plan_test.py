@@ -103,6 +103,18 @@ class PlanTest(unittest.TestCase):
             stream.close()
 
     def test_two_ranks_answer_as_a_checkpoint_does(self):
+        self.hold_against_checkpoint()
+
+    def test_stages_answer_as_a_checkpoint_does(self):
+        for mesh in ("world_size = 2\npp_size = 2", "world_size = 4\npp_size = 2",
+                     "world_size = 4\npp_size = 2\ntp_size = 2"):
+            self.plan.write_text(plan_text(mesh))
+            self.hold_against_checkpoint()
+        show, unshard = self.results("-c", "show model.layers.1.mlp.up_proj.weight; unshard model.layers.1")
+        self.assertEqual([shard["rank"] for shard in show["shards"]], [2, 3])
+        self.assertEqual([rank["unsharded_bytes"] > 0 for rank in unshard["after"]], [False] * 4)
+
+    def hold_against_checkpoint(self):
         commands = "stats; loss 'ABC DEF'; logprob HELLO; generate AB --tokens 5"
         sharded = self.results("-c", commands)
         at_rest = subprocess.run(

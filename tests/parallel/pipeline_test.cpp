@@ -210,6 +210,19 @@ TEST_CASE("a pipeline is any family's", "[pipeline]") {
   check_case({.family = family, .schedule = schedule, .virtual_stages = virtual_stages});
 }
 
+// Of a tied head both ends of the pipeline have the weight: their gradients' sum is the model's.
+TEST_CASE("a tied head is on the last stage", "[pipeline]") {
+  const std::string sp = "sequence_parallel = true\n";
+  const auto one = GENERATE_COPY(
+      PipelineCase{.family = "gemma"}, PipelineCase{.family = "gpt2", .pp = 4},
+      PipelineCase{.family = "falcon-7b", .schedule = "interleaved_1f1b", .virtual_stages = 2},
+      PipelineCase{.family = "gemma2", .schedule = "zbv_zero_bubble", .virtual_stages = 2},
+      PipelineCase{.family = "gemma3_text", .schedule = "gpipe", .rounds = 2, .inside = 2},
+      PipelineCase{.family = "gemma", .inside = 2, .mesh = "tp_size = 2\n", .strategy = sp},
+      PipelineCase{.family = "gpt2", .inside = 4, .mesh = "dp_replicate_size = 2\n"});
+  check_case(one);
+}
+
 TEST_CASE("stages are sharded, cut and checkpointed as whole models are", "[pipeline]") {
   const std::string full = "activation_checkpointing = true\n";
   const auto one =

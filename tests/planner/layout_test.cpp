@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 
 #include "am/planner/stages.h"
 #include "plan_text.h"
@@ -293,24 +294,29 @@ TEST_CASE("layers are dealt to stages, extra ones to the first") {
 }
 
 TEST_CASE("a pipeline's schedule, as the plan has it") {
+  const auto in_flight = [](const am::config::PipelineSection& pipeline, int64_t pp) {
+    const auto shape = am::planner::pipeline_shape(pipeline, pp);
+    std::vector<int64_t> sums;
+    for (const auto& list : *am::planner::executed_lists(shape)) {
+      const auto of_stages = am::pipeline::in_flight_by_stage(list, shape.stages());
+      sums.push_back(std::accumulate(of_stages.begin(), of_stages.end(), int64_t{0}));
+    }
+    return sums;
+  };
   am::config::PipelineSection pipeline;
   CHECK(am::planner::pipeline_shape(pipeline, 4).microbatches == 4);
-  CHECK(am::planner::micro_batches_in_flight(am::planner::pipeline_shape(pipeline, 4)) ==
-        std::vector<int64_t>{4, 3, 2, 1});
-  CHECK(am::planner::micro_batches_in_flight(am::planner::pipeline_shape(pipeline, 1)) ==
-        std::vector<int64_t>{1});
-  pipeline.microbatches = 3;  // too few for 1f1b
-  CHECK(am::planner::micro_batches_in_flight(am::planner::pipeline_shape(pipeline, 4)) ==
-        std::vector<int64_t>{3, 3, 3, 3});
+  CHECK(in_flight(pipeline, 4) == std::vector<int64_t>{4, 3, 2, 1});
+  CHECK(am::planner::executed_lists(am::planner::pipeline_shape(pipeline, 1)) == nullptr);
+  pipeline.microbatches = 300;  // more than change anything
+  CHECK(in_flight(pipeline, 4) == std::vector<int64_t>{4, 3, 2, 1});
+  pipeline.microbatches = 3;  // too few for 1f1b: as gpipe
+  CHECK(in_flight(pipeline, 4) == std::vector<int64_t>{3, 3, 3, 3});
   pipeline.schedule = "zbv_zero_bubble";
   pipeline.virtual_stages = 2;
   pipeline.microbatches = 0;
   CHECK(am::planner::pipeline_shape(pipeline, 2).microbatches == 4);
   // Rank 0 has stages 0 and 3, rank 1 stages 1 and 2; four passes of each rank at most.
-  const auto flying =
-      am::planner::micro_batches_in_flight(am::planner::pipeline_shape(pipeline, 2));
-  CHECK(flying[0] + flying[3] == 4);
-  CHECK(flying[1] + flying[2] == 4);
+  CHECK(in_flight(pipeline, 2) == std::vector<int64_t>{4, 4});
 }
 
 TEST_CASE("a pipeline rank holds its stages' parameters") {

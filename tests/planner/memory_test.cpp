@@ -186,7 +186,8 @@ TEST_CASE("pipeline schedules decide how many micro-batches' activations live at
   };
   const double gpipe = activations("schedule = \"gpipe\"\n");
   const double one = activations("schedule = \"1f1b\"\n");
-  CHECK(gpipe / one == Approx(8.0 / 2.0).epsilon(0.02));
+  // And hidden states on their way, which are as many in both.
+  CHECK(gpipe / one == Approx(8.0 / 2.0).epsilon(0.03));
   // Half stages: 2 * (2 - 0 - 1) + (2 - 1) * 2 + 1 = 5 of them are in flight at once.
   const double interleaved = activations("schedule = \"interleaved_1f1b\"\nvirtual_stages = 2\n");
   CHECK(interleaved / one == Approx(5.0 / 4.0).epsilon(0.02));

@@ -215,7 +215,6 @@ constexpr RuleCase kCases[] = {
      Severity::kNote},
     {"pp.split_points", "[mesh]|world_size = 4|pp_size = 4|[pipeline]|split_points = [4, 8]",
      "[mesh]|world_size = 4|pp_size = 4|[pipeline]|split_points = [4, 8, 20]"},
-    {"pp.tied", "[mesh]|world_size = 2|pp_size = 2", "[mesh]|world_size = 2", "llama-3.2-1b"},
     {"pp.microbatches",
      "[mesh]|world_size = 4|pp_size = 4|[pipeline]|microbatches = 4|[train]|global_batch_size = 6",
      "[mesh]|world_size = 4|pp_size = 4|[pipeline]|microbatches = 4|[train]|"

@@ -45,7 +45,7 @@ double elements_of_stage(const Layout& layout, int stage) {
   const int64_t rank = first_rank(layout, layout.stage_owners[static_cast<size_t>(stage)]);
   double sum = 0.0;
   for (const ParameterLayout& parameter : layout.parameters) {
-    if (parameter.stage != stage || !layout.holds(rank, parameter)) continue;
+    if (!parameter.in_stage(stage) || !layout.holds(rank, parameter)) continue;
     sum += static_cast<double>(numel(parameter.tp_shape(layout.mesh, rank)));
   }
   return sum;
@@ -78,7 +78,8 @@ double fsdp_bytes(const ValidPlan& valid) {
     double sent = 0.0;
     for (const ParameterLayout& parameter : layout.parameters) {
       if (!layout.holds(rank, parameter)) continue;
-      const auto whole = static_cast<double>(numel(parameter.tp_shape(layout.mesh, rank)));
+      const double whole = static_cast<double>(layout.copies(rank, parameter)) *
+                           static_cast<double>(numel(parameter.tp_shape(layout.mesh, rank)));
       const auto ranks = static_cast<double>(layout.mesh.group_size(parameter.shard_group));
       const double passed = whole * (ranks - 1.0) / ranks;
       sent += passed * (2.0 * compute * micro_batches + reduce * reductions);
@@ -168,7 +169,8 @@ TEST_CASE("memory by formula holds the states that the layout's ranks hold") {
       double stored = 0.0;
       for (const ParameterLayout& parameter : valid.layout.parameters) {
         if (!valid.layout.holds(rank, parameter)) continue;
-        stored += static_cast<double>(parameter.stored_numel(valid.layout.mesh, rank));
+        stored += static_cast<double>(valid.layout.copies(rank, parameter) *
+                                      parameter.stored_numel(valid.layout.mesh, rank));
       }
       const PeakMemory peak = estimate_peak_memory(workload, position);
       const double states = fsdp2->offload_policy ? peak.host : peak.states();
@@ -214,7 +216,7 @@ TEST_CASE("a sample of the layers has the memory of all") {
     const auto sample = build_sample_layout(valid.plan, valid.model, sizes, found);
     REQUIRE(sample.has_value());
     const SampledLayout sampled(valid.plan, valid.model, *sample, sizes);
-    const auto a = sampled.worst_of_stages(valid.plan, valid.layout.in_flight);
+    const auto a = sampled.worst_of_stages(valid.plan);
     const auto b = worst_of_stages(valid.plan, valid.model, valid.layout);
     INFO(config::to_toml(valid.plan));
     REQUIRE(a.size() == b.size());

@@ -1,11 +1,15 @@
 #include "support/step_traffic.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 
 #include "am/base/text.h"
 #include "am/config/batch.h"
 #include "am/planner/memory.h"
 #include "am/planner/precision.h"
+#include "am/planner/stage_layout.h"
+#include "am/planner/stages.h"
 #include "am/planner/units.h"
 
 namespace am::test {
@@ -33,6 +37,67 @@ std::vector<std::vector<int>> buckets_of(const config::Plan& plan, const planner
   return buckets;
 }
 
+using Send = std::function<void(const std::string& what, int64_t bytes, int64_t times)>;
+
+// Of one rank of a pipeline: hidden states and their gradients between neighbours, and its stages'
+// parameters as often as its list says; reductions once.
+void add_pipeline(const config::Plan& plan, const model::ModelConfig& config,
+                  const planner::Layout& layout, int64_t rank, const Send& send) {
+  const mesh::MeshSizes& sizes = layout.mesh.sizes();
+  const planner::StepPrecision precision = planner::resolve_precision(plan);
+  const auto compute = static_cast<int64_t>(planner::dtype_size(precision.compute));
+  const auto reduce = static_cast<int64_t>(planner::dtype_size(precision.reduce));
+  const auto shape = planner::pipeline_shape(plan.pipeline, sizes.pp);
+  const auto lists = pipeline::with_communication(pipeline::make_schedule(shape));
+  const int64_t here = layout.mesh.index(rank, "pp");
+  const int64_t rounds = config::batch_shape(plan, sizes.dp()).micro_batches / shape.microbatches;
+  const int64_t hidden = plan.train.micro_batch_size * plan.train.seq_len / sizes.cp *
+                         config.hidden_size * compute /
+                         (layout.tp_plan.sequence_parallel ? sizes.tp : 1);
+  const int64_t reductions = config::defers_gradient_sync(plan.strategy)
+                                 ? 1
+                                 : config::batch_shape(plan, sizes.dp()).micro_batches;
+  std::map<int, int64_t> gathers;  // by stage, in a round
+  for (const auto& slot : lists.at(static_cast<size_t>(here))) {
+    for (const pipeline::Action& action : slot.actions()) {
+      using enum pipeline::Kind;
+      if (action.kind == kUnshard) ++gathers[action.stage];
+      if (action.kind == kSendForward || action.kind == kSendBackward) {
+        send("send pp", hidden, rounds);
+      }
+      if (action.kind == kRecvForward || action.kind == kRecvBackward) {
+        send("receive pp", hidden, rounds);
+      }
+    }
+  }
+  const int64_t shards = layout.mesh.group_size("dp_shard_cp");
+  const int64_t replicas = layout.mesh.group_size("dp_replicate");
+  for (const auto& [stage, times] : gathers) {
+    const planner::Layout own = planner::stage_layout(layout, stage);
+    for (const model::Unit& unit : own.units) {
+      int64_t stored = 0, trained = 0;
+      for (const int index : unit.parameters) {
+        const auto& parameter = own.parameters[static_cast<size_t>(index)];
+        const int64_t piece = parameter.stored_numel(layout.mesh, rank);
+        stored += piece;
+        if (parameter.trainable) trained += piece;
+      }
+      if (shards > 1) send("all_gather dp_shard_cp", stored * shards * compute, times * rounds);
+      if (shards > 1) send("reduce_scatter dp_shard_cp", trained * shards * reduce, reductions);
+      if (replicas > 1) send("all_reduce dp_replicate", trained * reduce, reductions);
+    }
+  }
+  for (const auto& parameter : layout.parameters) {
+    if (!parameter.tied_stage || !parameter.trainable || layout.copies(rank, parameter) != 1) {
+      continue;
+    }
+    const auto stored = static_cast<int64_t>(planner::dtype_size(precision.storage));
+    const int64_t bytes = numel(parameter.own_shape(layout.mesh, rank)) * stored;
+    send("send pp", bytes, 1);
+    send("receive pp", bytes, 1);
+  }
+}
+
 }  // namespace
 
 Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
@@ -44,7 +109,7 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
   const int64_t shards = layout.mesh.group_size("dp_shard_cp");
   const int64_t replicas = layout.mesh.group_size("dp_replicate");
   const int64_t post_forward = planner::post_forward_size(plan.strategy, sizes);
-  const auto reshard = planner::reshard_after_forward(plan.strategy, layout.units);
+  const auto reshard = planner::reshard_after_forward(plan.strategy, layout.units, sizes.pp);
 
   Traffic traffic;
   const auto send = [&](const std::string& what, int64_t bytes, int64_t times) {
@@ -70,6 +135,18 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
     }
     return piece;
   };
+  const int64_t ranks = layout.mesh.world_size();
+  int64_t counts = 0;  // of the tokens that each expert had
+  if (config.moe) {
+    const auto& layers = config.moe->layers;
+    counts = config.moe->experts * std::count(layers.begin(), layers.end(), true);
+    if (plan.experts.balancing == "sequence") ++counts;
+  }
+  if (ranks > 1) send("all_reduce world", 8 * (4 + ranks + counts), 1);
+  if (sizes.pp > 1) {
+    add_pipeline(plan, config, layout, rank, send);
+    return traffic;
+  }
   const auto buckets = buckets_of(plan, layout);
   for (const auto& bucket : buckets) {
     const int64_t piece = stored(bucket);
@@ -103,14 +180,6 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
     const int64_t ignored = in_reduce_dtype(stored(layout.ignored(), true));
     if (ignored > 0) send("all_reduce dp_cp", ignored, reductions);
   }
-  const int64_t ranks = layout.mesh.world_size();
-  int64_t counts = 0;  // of the tokens that each expert had
-  if (config.moe) {
-    const auto& layers = config.moe->layers;
-    counts = config.moe->experts * std::count(layers.begin(), layers.end(), true);
-    if (plan.experts.balancing == "sequence") ++counts;
-  }
-  if (ranks > 1) send("all_reduce world", 8 * (4 + ranks + counts), 1);
   return traffic;
 }
 

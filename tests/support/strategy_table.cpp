@@ -103,8 +103,10 @@ Combination stored_as(Combination combination, const std::string& dtype) {
 
 std::string plan_text(const Combination& combination, int64_t world, const std::string& layout,
                       TableSize size) {
-  const int64_t global_batch = 12 * (combination.accumulation == 1 ? 1 : 3);
-  const int64_t micro_batch = global_batch / world / (world == 1 ? 1 : combination.accumulation);
+  const bool model_parallel = combination.dp > 0;
+  const int64_t global_batch = model_parallel ? 24 : 12 * (combination.accumulation == 1 ? 1 : 3);
+  const int64_t readers = model_parallel && world > 1 ? combination.dp : world;
+  const int64_t micro_batch = global_batch / readers / (world == 1 ? 1 : combination.accumulation);
   const bool large = size == TableSize::kLarge;
   // Learned positions of the families' small models end at 64.
   const int64_t length = !large ? 16 : combination.has_large ? 128 : 64;
@@ -204,6 +206,15 @@ double distance(const NamedTensors& got, const NamedTensors& wanted) {
     norm += tensor.square().sum().item<double>();
   }
   return std::sqrt(difference / norm);
+}
+
+void find_worst(const NamedTensors& got, const NamedTensors& wanted, Row& row) {
+  for (const auto& [name, tensor] : wanted) {
+    const double apart = distance({{name, got.at(name)}}, {{name, tensor}});
+    if (apart <= row.worst) continue;
+    row.worst = apart;
+    row.worst_name = name;
+  }
 }
 
 double distance(const std::vector<double>& got, const std::vector<double>& wanted) {
@@ -390,6 +401,7 @@ Row run(const Combination& combination, TableSize size) {
   const Trained got = train(plan, combination.world);
   Row row;
   row.gradients = distance(got.gradients, wanted.gradients);
+  find_worst(got.gradients, wanted.gradients, row);
   row.losses = distance(got.losses, wanted.losses);
   row.weights = distance(got.weights, wanted.weights);
   compare_memory(row, plan, got, combination.world);

@@ -27,6 +27,7 @@ struct Combination {
   std::string lora = {};      // [lora], of the one rank too
   double optimizer_eps = 1e-8;
   bool exact = true;  // computes in float32, as the rank it is held against
+  int64_t dp = 0;     // data-parallel ranks; 0: all
 };
 
 std::vector<Combination> combinations();
@@ -37,9 +38,11 @@ enum class TableSize { kSmall, kLarge };
 struct Row {
   // Euclidean norm of the difference from one rank's over the norm of one rank's.
   double gradients = 0;  // of the first step, all parameters
-  double losses = 0;     // of five steps
-  double weights = 0;    // after them
-  Traffic sent;          // rank 0, the second step
+  double worst = 0;      // of the parameter that is furthest
+  std::string worst_name = {};
+  double losses = 0;   // of five steps
+  double weights = 0;  // after them
+  Traffic sent;        // rank 0, the second step
   Traffic formula;
   // Bytes of tensors, rank by rank, the worst difference of any.
   double peak_dry_run = 0;  // of am-run --dry-run over what was measured, minus 1

@@ -1,14 +1,17 @@
-// Prints strategies x options as a table; scripts/strategy_table builds and starts it.
+// Prints strategies x options as a table, or with --layouts layouts of several axes;
+// scripts/strategy_table and scripts/layout_matrix build and start it.
 #include "support/strategy_table.h"
 
 #include <cmath>
 #include <iostream>
 #include <string>
+#include <string_view>
 
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/term/style.h"
 #include "am/term/table.h"
+#include "support/layout_table.h"
 
 namespace {
 
@@ -39,10 +42,13 @@ std::string messages(const am::test::Row& row) {
 
 int main(int argc, char** argv) {
   using am::term::Align;
-  const std::string only = argc > 1 ? argv[1] : "";
-  am::term::Table table({{"strategy"},
+  const bool layouts = argc > 1 && std::string_view(argv[1]) == "--layouts";
+  const int first = layouts ? 2 : 1;
+  const std::string only = argc > first ? argv[first] : "";
+  am::term::Table table({{layouts ? "layout" : "strategy"},
                          {"ranks", Align::kRight},
                          {"gradients", Align::kRight},
+                         {"worst", Align::kRight},
                          {"losses", Align::kRight},
                          {"weights", Align::kRight},
                          {"messages a step", Align::kRight},
@@ -50,12 +56,13 @@ int main(int argc, char** argv) {
                          {"dry run", Align::kRight},
                          {"phases", Align::kRight},
                          {"am-plan", Align::kRight}});
-  for (const am::test::Combination& each : am::test::combinations()) {
+  for (const auto& each : layouts ? am::test::layouts() : am::test::combinations()) {
     if (each.name.find(only) == std::string::npos) continue;
     const am::test::Row row = am::test::run(each, am::test::TableSize::kLarge);
-    table.add({each.name, cat(each.world), scientific(row.gradients), scientific(row.losses),
-               scientific(row.weights), messages(row), am::format_bytes(row.peak_bytes),
-               percent(row.peak_dry_run), percent(row.phases), percent(row.peak_planner)});
+    table.add({each.name, cat(each.world), scientific(row.gradients), scientific(row.worst),
+               scientific(row.losses), scientific(row.weights), messages(row),
+               am::format_bytes(row.peak_bytes), percent(row.peak_dry_run), percent(row.phases),
+               percent(row.peak_planner)});
     if (!row.traffic_agrees()) {
       for (const auto& [what, sum] : row.sent) {
         std::cout << each.name << ": sent " << what << " " << sum.second << " x, " << sum.first

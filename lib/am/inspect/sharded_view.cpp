@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
@@ -13,6 +14,13 @@
 #include "am/tensor/redistribute.h"
 
 namespace am::inspect {
+
+namespace {
+
+// What FSDP ignores is in no set that can be asked for.
+constexpr size_t kIgnored = std::numeric_limits<size_t>::max();
+
+}  // namespace
 
 ShardedView::ShardedView(const planner::Job& job, const runtime::World& world)
     : plan_(job.plan),
@@ -34,6 +42,7 @@ void ShardedView::add_parameters() {
     parameter.dtype = dtype;
     parameter.placements = from.placements(layout.mesh);
     for (int64_t rank = 0; rank < layout.mesh.world_size(); ++rank) {
+      if (!layout.holds(rank, from)) continue;
       for (const planner::OwnPart& part : from.parts(layout.mesh, rank)) {
         parameter.shards.push_back({rank, part.box});
       }
@@ -42,11 +51,28 @@ void ShardedView::add_parameters() {
   }
   std::sort(parameters_.begin(), parameters_.end(),
             [](const auto& a, const auto& b) { return natural_less(a.name, b.name); });
+  add_groups();
+}
+
+// Where all ranks have all units, a group's number is that of its set; ranks of a pipeline have
+// some of them, and there a unit's number is.
+void ShardedView::add_groups() {
+  const bool pipeline = model_->pipeline() != nullptr;
   const auto& groups = model_->groups();
-  for (size_t i = 0; i < groups.size(); ++i) {
-    for (size_t k = 0; k < groups[i]->owned().size(); ++k) {
-      places_.emplace(groups[i]->owned()[k].name, Place{i, k});
+  for (size_t g = 0; g < groups.size(); ++g) {
+    for (size_t k = 0; k < groups[g]->owned().size(); ++k) {
+      const std::string& name = groups[g]->owned()[k].name;
+      places_.emplace(name, Place{groups[g], k});
+      if (!pipeline) set_of_.emplace(name, g);
     }
+  }
+  if (pipeline) {
+    for (const auto& [name, layout] : layouts_) set_of_[name] = static_cast<size_t>(layout->unit);
+  }
+  for (parallel::ParamGroup* group : groups) {
+    if (group->owned().empty()) continue;
+    const std::string& name = group->owned().front().name;
+    groups_[layouts_.at(name)->ignored ? kIgnored : set_of_.at(name)].push_back(group);
   }
 }
 
@@ -74,9 +100,10 @@ at::Tensor ShardedView::read(const HeldParameter& parameter, const mesh::Box& bo
 }
 
 void ShardedView::visit_own(const HeldParameter& parameter, const Visit& visit) {
-  const Place place = places_.at(parameter.name);
-  const auto& all = group(place.group).owned();
-  for (size_t i = place.index; i < all.size() && all[i].name == parameter.name; ++i) {
+  const auto place = places_.find(parameter.name);
+  if (place == places_.end()) return;
+  const auto& all = place->second.group->owned();
+  for (size_t i = place->second.index; i < all.size() && all[i].name == parameter.name; ++i) {
     if (all[i].first_replica) visit(all[i].value);
   }
 }
@@ -104,8 +131,11 @@ std::vector<HeldBytes> ShardedView::held_bytes() {
 }
 
 std::vector<HeldShard> ShardedView::usable_boxes(const HeldParameter& parameter) {
-  if (!group(places_.at(parameter.name).group).is_unsharded()) return parameter.shards;
-  return gathered_boxes(parameter);
+  const auto place = places_.find(parameter.name);
+  const bool whole = model_->pipeline() == nullptr
+                         ? place->second.group->is_unsharded()
+                         : unsharded_.contains(set_of_.at(parameter.name));
+  return whole ? gathered_boxes(parameter) : parameter.shards;
 }
 
 // What each rank holds while the parameter is gathered.
@@ -113,26 +143,26 @@ std::vector<HeldShard> ShardedView::gathered_boxes(const HeldParameter& paramete
   const planner::ParameterLayout& layout = *layouts_.at(parameter.name);
   std::vector<HeldShard> boxes;
   for (int64_t rank = 0; rank < mesh().world_size(); ++rank) {
+    if (!model_->layout().holds(rank, layout)) continue;
     for (mesh::Box& box : layout.tp_boxes(mesh(), rank)) boxes.push_back({rank, std::move(box)});
   }
   return boxes;
 }
 
 // Rising, so that every rank gathers in the same order.
-std::vector<size_t> ShardedView::groups_of(std::span<const HeldParameter* const> parameters) const {
-  std::set<size_t> groups;
+std::vector<size_t> ShardedView::sets_of(std::span<const HeldParameter* const> parameters) const {
+  std::set<size_t> sets;
   for (const HeldParameter* parameter : parameters) {
     // What FSDP ignores is whole as it is.
-    if (!layouts_.at(parameter->name)->ignored) groups.insert(places_.at(parameter->name).group);
+    if (!layouts_.at(parameter->name)->ignored) sets.insert(set_of_.at(parameter->name));
   }
-  return {groups.begin(), groups.end()};
+  return {sets.begin(), sets.end()};
 }
 
-std::vector<std::string> ShardedView::names_in(const std::vector<size_t>& groups) const {
+std::vector<std::string> ShardedView::names_in(const std::vector<size_t>& sets) const {
   std::vector<std::string> names;
   for (const HeldParameter& parameter : parameters_) {
-    const size_t group = places_.at(parameter.name).group;
-    if (std::find(groups.begin(), groups.end(), group) != groups.end()) {
+    if (std::find(sets.begin(), sets.end(), set_of_.at(parameter.name)) != sets.end()) {
       names.push_back(parameter.name);
     }
   }
@@ -141,34 +171,34 @@ std::vector<std::string> ShardedView::names_in(const std::vector<size_t>& groups
 
 std::vector<std::string> ShardedView::unshard(std::span<const HeldParameter* const> parameters,
                                               const Between& between) {
-  const std::vector<size_t> groups = groups_of(parameters);
+  const std::vector<size_t> sets = sets_of(parameters);
   std::vector<size_t> fresh;
   try {
-    for (const size_t index : groups) {
+    for (const size_t set : sets) {
       if (between) between();
-      group(index).unshard();
-      if (unsharded_.insert(index).second) fresh.push_back(index);
+      for (parallel::ParamGroup* group : groups_[set]) group->unshard();
+      if (unsharded_.insert(set).second) fresh.push_back(set);
     }
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kUsage) {  // all ranks are here; after others the session ends
-      for (const size_t index : fresh) {
-        unsharded_.erase(index);
-        group(index).reshard();
+      for (const size_t set : fresh) {
+        unsharded_.erase(set);
+        for (parallel::ParamGroup* group : groups_[set]) group->reshard();
       }
     }
     throw;
   }
-  return names_in(groups);
+  return names_in(sets);
 }
 
 int64_t ShardedView::unshard_bytes(std::span<const HeldParameter* const> parameters) const {
   if (mesh().group_size("dp_shard_cp") == 1) return 0;
-  const std::vector<size_t> groups = groups_of(parameters);
+  const std::vector<size_t> sets = sets_of(parameters);
   int64_t bytes = 0;
   for (const HeldParameter& parameter : parameters_) {
-    const size_t group = places_.at(parameter.name).group;
-    const bool gathered = std::find(groups.begin(), groups.end(), group) != groups.end();
-    if (!gathered || unsharded_.contains(group)) continue;
+    const size_t set = set_of_.at(parameter.name);
+    const bool gathered = std::find(sets.begin(), sets.end(), set) != sets.end();
+    if (!gathered || unsharded_.contains(set)) continue;
     for (const HeldShard& whole : gathered_boxes(parameter)) {
       bytes += whole.box.numel() * static_cast<int64_t>(c10::elementSize(parameter.dtype));
     }
@@ -178,9 +208,9 @@ int64_t ShardedView::unshard_bytes(std::span<const HeldParameter* const> paramet
 
 std::vector<std::string> ShardedView::reshard(std::span<const HeldParameter* const> parameters) {
   std::vector<size_t> freed;
-  for (const size_t index : groups_of(parameters)) {
-    if (unsharded_.erase(index) > 0) freed.push_back(index);
-    group(index).reshard();
+  for (const size_t set : sets_of(parameters)) {
+    if (unsharded_.erase(set) > 0) freed.push_back(set);
+    for (parallel::ParamGroup* group : groups_[set]) group->reshard();
   }
   return names_in(freed);
 }
@@ -196,11 +226,13 @@ std::string ShardedView::unshard_note() const {
 
 // A forward pass leaves units gathered, or frees them, by the rules of training.
 void ShardedView::after_forward() {
-  for (size_t index = 0; index < model_->groups().size(); ++index) {
-    if (unsharded_.contains(index)) {
-      group(index).unshard();
-    } else {
-      group(index).reshard();
+  for (const auto& [set, groups] : groups_) {
+    for (parallel::ParamGroup* group : groups) {
+      if (unsharded_.contains(set)) {
+        group->unshard();
+      } else {
+        group->reshard();
+      }
     }
   }
 }

@@ -48,15 +48,15 @@ class ShardedView : public ParameterView {
 
  private:
   struct Place {
-    size_t group = 0;
+    parallel::ParamGroup* group = nullptr;
     size_t index = 0;  // among the group's owned parameters
   };
 
   void add_parameters();
+  void add_groups();
   std::vector<HeldShard> gathered_boxes(const HeldParameter& parameter) const;
-  std::vector<size_t> groups_of(std::span<const HeldParameter* const> parameters) const;
-  std::vector<std::string> names_in(const std::vector<size_t>& groups) const;
-  parallel::ParamGroup& group(size_t index) { return *model_->groups().at(index); }
+  std::vector<size_t> sets_of(std::span<const HeldParameter* const> parameters) const;
+  std::vector<std::string> names_in(const std::vector<size_t>& sets) const;
 
   config::Plan plan_;
   runtime::DeviceMesh mesh_;
@@ -64,9 +64,12 @@ class ShardedView : public ParameterView {
   std::string weights_;  // where the values came from
   bool fresh_ = false;   // nothing has trained them
   std::vector<HeldParameter> parameters_;
-  std::map<std::string, Place> places_;
+  std::map<std::string, Place> places_;  // of what this rank has
+  // Parameters that are gathered together, on all ranks by one number; of each this rank's groups.
+  std::map<std::string, size_t> set_of_;
+  std::map<size_t, std::vector<parallel::ParamGroup*>> groups_;
   std::map<std::string, const planner::ParameterLayout*> layouts_;
-  std::set<size_t> unsharded_;  // groups that the user unsharded
+  std::set<size_t> unsharded_;  // sets that the user unsharded
 };
 
 }  // namespace am::inspect

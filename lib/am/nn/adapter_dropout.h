@@ -2,25 +2,38 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 
 #include "am/nn/fused/dropout.h"
 
 namespace am::nn {
 
-// The batch that is in training: shared by all adapters of a decoder.
+// The batch that is in training.
 struct DropoutPass {
-  bool active = false;  // else nothing is dropped
   uint64_t seed = 0;
   uint64_t step = 0;
   fused::DropoutRows rows = {};
 };
 
+// What is in force on this thread; absent: nothing is dropped. Segments that are checkpointed put
+// theirs in force again when they run again.
+std::optional<DropoutPass> current_dropout();
+
+// Puts a pass (or none) in force on this thread, and what was there before when it ends.
+class DropoutScope {
+ public:
+  explicit DropoutScope(const std::optional<DropoutPass>& pass);
+  ~DropoutScope();
+  DropoutScope(const DropoutScope&) = delete;
+  DropoutScope& operator=(const DropoutScope&) = delete;
+
+ private:
+  std::optional<DropoutPass> before_;
+};
+
 struct AdapterDropout {
   double p = 0.0;
-  uint64_t module = 0;  // hash of its name
-  std::shared_ptr<const DropoutPass> pass;
+  uint64_t module = 0;       // hash of its name
   int64_t first_column = 0;  // of a piece of A's columns
 
   // Of the batch in training.

@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "am/base/error.h"
+#include "am/nn/adapter_dropout.h"
 #include "am/nn/autocast.h"
 #include "am/nn/weight_pass.h"
 
@@ -27,7 +29,8 @@ class Replay : public torch::autograd::Node {
   Replay(Segment segment, const Tensors& inputs)
       : segment_(std::move(segment)),
         autocast_(current_autocast(inputs.front().device().type())),
-        weight_pass_(current_weight_pass()) {
+        weight_pass_(current_weight_pass()),
+        dropout_(current_dropout()) {
     for (const at::Tensor& input : inputs) inputs_.emplace_back(input, /*is_output=*/false);
   }
 
@@ -69,6 +72,7 @@ class Replay : public torch::autograd::Node {
     const at::AutoGradMode with_graph(true);
     const AutocastScope scope(autocast_);
     const WeightPassScope pass(weight_pass_);
+    const DropoutScope dropout(dropout_);
     products_.replay();
     return segment_(leaves, products_);
   }
@@ -77,6 +81,7 @@ class Replay : public torch::autograd::Node {
   Products products_;
   Autocast autocast_;
   WeightPassPtr weight_pass_;
+  std::optional<DropoutPass> dropout_;
   std::vector<SavedVariable> inputs_;
 };
 

@@ -152,24 +152,20 @@ at::Tensor Decoder::take_balance() {
 
 void Decoder::set_adapter_dropout(double p, int64_t part) {
   if (p == 0.0) return;
-  dropout_ = std::make_shared<DropoutPass>();
-  dropout_->rows.part = part;
+  dropout_part_ = part;
   for (const auto& [name, linear] : linears_) {
-    if (linear->adapter) linear->adapter->dropout = {p, hash_name(name), dropout_};
+    if (linear->adapter) linear->adapter->dropout = {p, hash_name(name)};
   }
 }
 
 void Decoder::begin_dropout(uint64_t seed, int64_t step, int64_t first_sequence) {
-  if (!dropout_) return;
-  dropout_->active = true;
-  dropout_->seed = seed;
-  dropout_->step = static_cast<uint64_t>(step);
-  dropout_->rows.first_sequence = first_sequence;
+  if (!dropout_part_) return;
+  dropout_ = DropoutPass{.seed = seed,
+                         .step = static_cast<uint64_t>(step),
+                         .rows = {.first_sequence = first_sequence, .part = *dropout_part_}};
 }
 
-void Decoder::end_dropout() {
-  if (dropout_) dropout_->active = false;
-}
+void Decoder::end_dropout() { dropout_.reset(); }
 
 at::Tensor Decoder::enter(size_t use, at::Tensor x) const {
   if (hooks_ != nullptr) hooks_->before_unit(use, {&x, 1});
@@ -237,6 +233,7 @@ at::Tensor Decoder::operator()(const at::Tensor& ids_BT, const at::Tensor& posit
     dropout_->rows.sequences = ids_BT.size(0);
     dropout_->rows.length = ids_BT.size(1);
   }
+  const DropoutScope dropout(dropout_);
   std::optional<AutocastScope> autocast;
   if (autocast_) autocast.emplace(Autocast{ids_BT.device().type(), autocast_});
   size_t use = 0;

@@ -128,7 +128,9 @@ class Decoder {
   int64_t checkpointing_every_ = 1;
   std::optional<at::ScalarType> autocast_;
   bool ignores_packing_ = false;
-  std::shared_ptr<DropoutPass> dropout_;  // null: adapters drop nothing
+  std::optional<int64_t> dropout_part_;  // of a sequence that this rank has; absent: adapters drop
+                                         // nothing
+  std::optional<DropoutPass> dropout_;   // of the batch in training
   // The embedding, the layers, the final norm, the head: those of the stage.
   std::vector<UnitUse> unit_uses_;
   struct Rope {

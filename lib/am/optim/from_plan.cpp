@@ -76,8 +76,7 @@ ElementwiseOptions elementwise_options(const config::OptimizerSection& optimizer
 std::unique_ptr<Optimizer> make_optimizer(const config::Plan& plan, const ParallelModel& model) {
   const config::OptimizerSection& optimizer = plan.optimizer;
   const Treatment treatment(model);
-  const ElementwiseOptions elementwise =
-      elementwise_options(optimizer, model.offloaded());
+  const ElementwiseOptions elementwise = elementwise_options(optimizer, model.offloaded());
   if (optimizer.name != "muon") {
     return std::make_unique<Elementwise>(treatment.flats, treatment.runs, elementwise);
   }

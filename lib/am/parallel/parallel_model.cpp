@@ -7,6 +7,7 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/nn/fused/cross_entropy.h"
 #include "am/parallel/sync_ctx.h"
 #include "am/planner/precision.h"
 #include "am/planner/stage_layout.h"
@@ -34,9 +35,9 @@ std::unique_ptr<ParallelModel> ParallelModel::build(const config::Plan& plan,
   const int64_t here = mesh.group("pp").index();
   for (int stage = 0; stage < static_cast<int>(layout.stage_owners.size()); ++stage) {
     if (layout.stage_owners[static_cast<size_t>(stage)] != here) continue;
-    model->add_stage(stage, std::make_unique<StageModel>(
-                                plan, config, planner::stage_layout(layout, stage),
-                                planner::stage_range(layout, stage), mesh, name));
+    model->add_stage(
+        stage, std::make_unique<StageModel>(plan, config, planner::stage_layout(layout, stage),
+                                            planner::stage_range(layout, stage), mesh, name));
   }
   model->add_pipeline(plan);
   return model;
@@ -55,8 +56,14 @@ void ParallelModel::add_pipeline(const config::Plan& plan) {
       .width = config_.hidden_size,
       .sequence_parts = layout_.tp_plan.sequence_parallel ? layout_.mesh.sizes().tp : 1,
       .dtype = tensor::parse_dtype(planner::resolve_precision(plan).compute)};
-  pipeline_ =
-      std::make_unique<Pipeline>(pipeline::make_schedule(shape), std::move(stages), mesh_, hidden);
+  const model::Inventory& inventory = layout_.inventory;
+  std::string tied;
+  if (inventory.tied_lm_head) {
+    tied = inventory.parameters[inventory.weight_of(model::Role::kHead)].name;
+  }
+  pipeline_ = std::make_unique<Pipeline>(pipeline::make_schedule(shape), std::move(stages), mesh_,
+                                         hidden, tied);
+  pipeline_->defers_gradient_sync = config::defers_gradient_sync(strategy_);
 }
 
 StageModel& ParallelModel::whole() const {
@@ -106,6 +113,43 @@ at::Tensor ParallelModel::run(MicroBatch batch, const PassOptions& options, bool
   data_parallel().finish_backward();
   over("backward");
   return loss.detach();
+}
+
+at::Tensor ParallelModel::forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT) {
+  if (!pipeline_) return whole().forward(ids_BT, positions_BT);
+  AM_ASSERT(!at::GradMode::is_enabled(), "a pipeline trains by forward_backward");
+  const runtime::Group& group = mesh_.group("pp");
+  const auto owner = [this](size_t stage) { return layout_.stage_owners[stage]; };
+  const int64_t rows = ids_BT.size(0), length = ids_BT.size(1);
+  const size_t last = layout_.stage_owners.size() - 1;
+  at::Tensor hidden;
+  for (size_t stage = 0; stage <= last; ++stage) {
+    const auto here = stages_.find(static_cast<int>(stage));
+    if (here != stages_.end()) hidden = here->second->forward(ids_BT, positions_BT, hidden);
+    if (stage < last && owner(stage) == owner(stage + 1)) continue;
+    if (here != stages_.end()) {
+      if (stage == last) hidden = here->second->full_logits(hidden).to(at::kFloat);
+      hidden = hidden.contiguous();
+    } else {
+      const HiddenForm& form = pipeline_->hidden();
+      hidden = stage == last ? at::empty({rows, length, config_.vocab_size},
+                                         at::TensorOptions(mesh_.device()))
+                             : at::empty({rows, length / form.sequence_parts, form.width},
+                                         at::TensorOptions(form.dtype).device(mesh_.device()));
+    }
+    group.broadcast(hidden, owner(stage));
+  }
+  return hidden;
+}
+
+at::Tensor ParallelModel::loss_sum(const at::Tensor& logits_BTv,
+                                   const at::Tensor& labels_BT) const {
+  if (!pipeline_) return whole().loss_sum(logits_BTv, labels_BT);
+  return nn::fused::cross_entropy_sum(logits_BTv, labels_BT, {0, kIgnoreIndex});
+}
+
+at::Tensor ParallelModel::full_logits(const at::Tensor& logits_BTv) const {
+  return pipeline_ ? logits_BTv : whole().full_logits(logits_BTv);
 }
 
 void ParallelModel::zero_grad() {
@@ -165,8 +209,8 @@ at::Tensor ParallelModel::gather_from(
   if (stage != stages_.end()) full = stage->second->gather(name, flat_of).value();
   if (!pipeline_) return full;
   const auto stored = at::TensorOptions(groups_.front()->flat().scalar_type());
-  full = full.defined() ? full.contiguous()
-                        : at::empty(layout->shape, stored.device(mesh_.device()));
+  full =
+      full.defined() ? full.contiguous() : at::empty(layout->shape, stored.device(mesh_.device()));
   mesh_.group("pp").broadcast(full, layout_.stage_owners[static_cast<size_t>(layout->stage)]);
   return full;
 }

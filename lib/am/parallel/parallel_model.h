@@ -5,7 +5,7 @@
 //   checkpoint::load_or_initialize(*model, plan);
 //   at::Tensor loss_sum = model->forward_backward(batches, {.divisor = labels_in_global_batch});
 //
-// Who looks at logits takes the parts of a model that no pipeline cuts:
+// A loss of one's own is trained through the parts of a model that no pipeline cuts:
 //
 //   at::Tensor logits = model->forward(ids);
 //   (model->loss_sum(logits, labels) / labels_in_global_batch).backward();
@@ -51,16 +51,13 @@ class ParallelModel {
   // The same sum without a graph. Leaves the units that are used last whole.
   at::Tensor forward_only(MicroBatches& batches);
 
-  // Of a model that no pipeline cuts: see StageModel.
-  at::Tensor forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT = {}) {
-    return whole().forward(ids_BT, positions_BT);
-  }
-  at::Tensor loss_sum(const at::Tensor& logits_BTv, const at::Tensor& labels_BT) const {
-    return whole().loss_sum(logits_BTv, labels_BT);
-  }
-  at::Tensor full_logits(const at::Tensor& logits_BTv) const {
-    return whole().full_logits(logits_BTv);
-  }
+  // Logits and what is made of them: see StageModel. Through the stages of a pipeline without a
+  // graph alone, one after the other (collective); its ranks have all logits then, in float32.
+  at::Tensor forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT = {});
+  at::Tensor loss_sum(const at::Tensor& logits_BTv, const at::Tensor& labels_BT) const;
+  at::Tensor full_logits(const at::Tensor& logits_BTv) const;
+
+  // Of a model that no pipeline cuts.
   const mesh::Extent& vocabulary_slice() const { return whole().vocabulary_slice(); }
   DataParallel& data_parallel() { return whole().data_parallel(); }
   const DataParallel& data_parallel() const { return whole().data_parallel(); }

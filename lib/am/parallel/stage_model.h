@@ -1,5 +1,5 @@
-// What one process computes of a model: all of it, or a pipeline stage's part, under the plan's data
-// and tensor parallelism. parallel_model.h has the model that is made of them.
+// What one process computes of a model: all of it, or a pipeline stage's part, under the plan's
+// data and tensor parallelism. parallel_model.h has the model that is made of them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -57,8 +57,8 @@ class StageModel {
 
   // Of a parameter that it has: what `flat_of` gives for its group, from all ranks of the stage
   // that hold a part. Collective among them. Absent where the stage does not have the parameter.
-  std::optional<at::Tensor> gather(const std::string& name,
-                                   const std::function<at::Tensor(const ParamGroup&)>& flat_of) const;
+  std::optional<at::Tensor> gather(
+      const std::string& name, const std::function<at::Tensor(const ParamGroup&)>& flat_of) const;
 
  private:
   model::ModelConfig config_;

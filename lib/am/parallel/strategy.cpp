@@ -114,8 +114,8 @@ mesh::Extent prepare_decoder(const StrategyInput& input) {
 std::unique_ptr<DataParallel> apply_fsdp_sharding_recursively(const StrategyInput& input,
                                                               DataParallelOptions options) {
   if (options.reshard_after_forward.empty()) {
-    options.reshard_after_forward =
-        planner::reshard_after_forward(config::FSDP2Config{}, input.layout.units);
+    options.reshard_after_forward = planner::reshard_after_forward(
+        config::FSDP2Config{}, input.layout.units, input.layout.mesh.sizes().pp);
   }
   return DataParallel::make(input.decoder, input.layout, input.mesh, std::move(options));
 }

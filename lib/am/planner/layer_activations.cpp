@@ -225,6 +225,29 @@ BackwardBytes LayerActivations::feed_forward_backward() const {
   return {hidden + gathered + wide, 2.0 * hidden + copy, mode_ != ActivationCheckpointing::kOff};
 }
 
+LayerActivations::Owed LayerActivations::owed() const {
+  using enum model::Space;
+  Owed owed;
+  owed.all = bytes_of_inputs(true) + bytes_of_inputs(false);
+  const double taken = experts_taken(layer_) / context_.expert_parts;
+  for (const LocalModule& module : layer_.modules()) {
+    if (module.spec == nullptr || module.spec->in == 0 || !module.trains) continue;
+    const model::Space from = module.spec->from, to = module.spec->to;
+    const bool routed = module.spec->kind == model::ModuleKind::kExpert;
+    const double row = context_.tokens * (routed ? taken : 1.0) * context_.product_bytes;
+    const double input = from == kHidden && !routed ? 0.0 : row * module.in;  // else counted
+    owed.all += row * module.out + input;
+    const bool of_attention =
+        from == kHeads || from == kLatent || to == kHeads || to == kKeyHeads || to == kLatent;
+    if (of_attention) continue;
+    owed.feed_forward += row * module.out + input;
+    if (from != kWide) continue;
+    owed.down_input += input;
+    owed.down += row * module.out + input;
+  }
+  return owed;
+}
+
 double layer_activations(const ActivationContext& context, const Layout& layout, int64_t rank,
                          const model::Unit& layer) {
   return LayerActivations(context, layout, rank, layer).kept();

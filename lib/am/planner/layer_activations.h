@@ -32,6 +32,16 @@ class LayerActivations {
   // Of what is computed again while this layer's backward runs; 0 without checkpointing.
   double recomputed() const;
   BackwardBytes backward() const;
+  // What the gradients of its matrices read, where they wait for a pass of their own (zero bubble's
+  // W): the inputs of those that train, each once, and the gradients of their outputs. Of it what
+  // backward makes: of the down projections' input, of those in all, of the feed-forward in all.
+  struct Owed {
+    double all = 0.0;
+    double down_input = 0.0;
+    double down = 0.0;
+    double feed_forward = 0.0;
+  };
+  Owed owed() const;
 
  private:
   double& at(Saved saved) { return bytes_[static_cast<size_t>(saved)]; }

@@ -87,7 +87,10 @@ void place_parameters(const config::Plan& plan, const model::ModelConfig& config
     parameter.trainable = plan.lora.rank > 0 ? spec.adapter != model::AdapterPart::kNone
                                              : spec.role != model::Role::kRouterCorrection;
     parameter.unit = unit_of[i];
-    parameter.stage = stage_of(spec, stage_of_layer, static_cast<int>(stages) - 1);
+    const int last_stage = static_cast<int>(stages) - 1;
+    parameter.stage = stage_of(spec, stage_of_layer, last_stage);
+    const bool tied = layout.inventory.tied_lm_head && spec.role == model::Role::kEmbedding;
+    if (tied && last_stage > 0) parameter.tied_stage = last_stage;
     layout.parameters.push_back(std::move(parameter));
   }
 }
@@ -216,9 +219,12 @@ std::vector<std::pair<std::string, mesh::Placement>> ParameterLayout::placements
   return placements;
 }
 
-bool Layout::holds(int64_t rank, const ParameterLayout& parameter) const {
-  return stage_owners[static_cast<size_t>(parameter.stage)] == mesh.index(rank, "pp") &&
-         (!parameter.ep_owner.has_value() || *parameter.ep_owner == mesh.index(rank, "ep"));
+int64_t Layout::copies(int64_t rank, const ParameterLayout& parameter) const {
+  if (parameter.ep_owner.has_value() && *parameter.ep_owner != mesh.index(rank, "ep")) return 0;
+  const int64_t pp = mesh.index(rank, "pp");
+  const auto owns = [&](int stage) { return stage_owners[static_cast<size_t>(stage)] == pp; };
+  return (owns(parameter.stage) ? 1 : 0) +
+         (parameter.tied_stage && owns(*parameter.tied_stage) ? 1 : 0);
 }
 
 // ep ranks are the innermost of a stage.
@@ -264,8 +270,7 @@ std::optional<Layout> place(const config::Plan& plan, const model::ModelConfig& 
                 .tp_plan = std::move(*tp_plan),
                 .tp = {},
                 .stage_owners = pipeline::stage_owners(plan.pipeline.schedule, sizes.pp,
-                                                       plan.pipeline.virtual_stages),
-                .in_flight = {}};
+                                                       plan.pipeline.virtual_stages)};
   layout.units = model::shard_units(layout.inventory);
   layout.tp = model::resolve_tp_plan(layout.tp_plan, layout.inventory,
                                      plan.span("strategy.tp_plan"), found);
@@ -282,10 +287,7 @@ std::optional<Layout> build_layout(const config::Plan& plan, const model::ModelC
                                    const mesh::MeshSizes& sizes, Diagnostics& found) {
   // More stages than any schedule can have: the rules say so ("pp.schedule").
   if (sizes.pp > pipeline::kLargestSchedule / plan.pipeline.virtual_stages) return std::nullopt;
-  auto layout = place(plan, config, sizes, model::build_inventory, found);
-  if (!layout.has_value()) return std::nullopt;
-  layout->in_flight = micro_batches_in_flight(pipeline_shape(plan.pipeline, sizes.pp));
-  return layout;
+  return place(plan, config, sizes, model::build_inventory, found);
 }
 
 std::optional<Layout> build_sample_layout(const config::Plan& plan,

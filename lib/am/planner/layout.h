@@ -70,7 +70,12 @@ struct ParameterLayout {
   std::string_view shard_group = "dp_shard_cp";  // "ep_shard" for what expert parallelism places
   int unit = 0;                                  // index into Layout::units
   int stage = 0;                                 // pipeline stage, virtual ones counted
+  std::optional<int> tied_stage;  // another stage has a copy: the last, where the head's weight is
+                                  // the embedding's
+  bool tied_copy = false;  // that copy, in the layout of its stage alone: the embedding's own
+                           // is the one that is counted and saved
 
+  bool in_stage(int of) const { return of == stage || of == tied_stage; }
   bool expert_parallel() const { return ep_cut || ep_owner.has_value(); }
   // What this rank has along tp_dim, slice after slice. The rank must hold the parameter, here and
   // below.
@@ -104,11 +109,14 @@ struct Layout {
   model::TpPlan tp_plan;
   model::ResolvedTpPlan tp;
   std::vector<int64_t> stage_owners;  // by stage: the index along pp that runs it
-  std::vector<int64_t> in_flight;     // by stage: its micro-batches at its rank's fullest moment
 
   // Whether this rank has a part of the parameter (which may be empty): its pipeline position has
-  // the stage, and its ep rank the expert. Always true with pp = 1 and ep = 1.
-  bool holds(int64_t rank, const ParameterLayout& parameter) const;
+  // the stage, or that of the copy, and its ep rank the expert. Always true with pp = 1 and ep = 1.
+  bool holds(int64_t rank, const ParameterLayout& parameter) const {
+    return copies(rank, parameter) > 0;
+  }
+  // How many: two where one rank has both stages of a tie.
+  int64_t copies(int64_t rank, const ParameterLayout& parameter) const;
   // The first such rank.
   int64_t first_holder(const ParameterLayout& parameter) const;
   // What a unit gathers: its parameters but those that FSDP ignores. Indices into `parameters`.
@@ -122,8 +130,8 @@ struct Layout {
 std::optional<Layout> build_layout(const config::Plan& plan, const model::ModelConfig& config,
                                    const mesh::MeshSizes& sizes, Diagnostics& found);
 
-// The same of one decoder layer of each make (model::sample_inventory), without `in_flight`: enough
-// to see how every module is cut, in a time that does not depend on the number of layers. Globs
+// The same of one decoder layer of each make (model::sample_inventory), enough to see
+// how every module is cut, in a time that does not depend on the number of layers. Globs
 // over parameters' names may miss their layer.
 std::optional<Layout> build_sample_layout(const config::Plan& plan,
                                           const model::ModelConfig& config,

@@ -115,6 +115,7 @@ LocalCuts local_cuts(const model::ModelConfig& config, const Layout& layout) {
       const auto i = static_cast<size_t>(index);
       if (layout.inventory.parameters[i].role == model::Role::kEmbedding) {
         cuts.table = elements(layout, layout.parameters[i]);
+        cuts.tied = layout.inventory.tied_lm_head;
       }
     }
   }
@@ -142,6 +143,7 @@ LayoutSketch sketch_stages(const config::Plan& plan, const model::ModelConfig& c
   }
   sketch.stages.front().parameters.add(cuts.first);
   sketch.stages.back().parameters.add(cuts.last);
+  if (cuts.tied && sketch.stages.size() > 1) sketch.stages.back().parameters.dense += cuts.table;
 
   const auto size = [](int64_t ranks) { return static_cast<double>(ranks); };
   sketch.dense = {.shards = size(sizes.dp_shard * sizes.cp),

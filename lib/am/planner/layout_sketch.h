@@ -78,6 +78,7 @@ struct LocalCuts {
   std::vector<LocalParameters> of_layer;  // by kind
   LocalParameters first, last;            // outside of layers: on the first stage, on the last
   double table = 0.0;
+  bool tied = false;  // the last stage has a copy of it
 };
 LocalCuts local_cuts(const model::ModelConfig& config, const Layout& layout);
 LayoutSketch sketch_stages(const config::Plan& plan, const model::ModelConfig& config,

@@ -1,45 +1,24 @@
 #include "am/planner/memory.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
-#include <variant>
 
-#include "am/base/text.h"
 #include "am/config/batch.h"
 #include "am/planner/activations.h"
-#include "am/planner/precision.h"
+#include "am/planner/memory_moments.h"
+#include "am/planner/stages.h"
 #include "am/planner/step_units.h"
 #include "am/planner/units.h"
 
 namespace am::planner {
 namespace {
 
-// Formulas run in double and end as integers. Absurd plans saturate instead of overflowing.
-int64_t to_bytes(double bytes) {
-  return std::llround(std::min(bytes, static_cast<double>(kMostBytes)));
-}
-
-class Walk {
+class Walk : private MemoryMoments {
  public:
-  Walk(const config::Plan& plan, const model::ModelConfig& config, const Layout& layout,
-       const ActivationContext& context, StepUnits step, const WalkedRank& who)
-      : plan_(plan),
-        config_(config),
-        layout_(layout),
-        context_(context),
-        step_(std::move(step)),
-        units_(step_.units) {
-    peak_.rank = who.rank;
-    peak_.stage = who.stage;
-    if (who.has_head) vocabulary_ = head_rows(who.in_layout);
-  }
+  using MemoryMoments::MemoryMoments;
 
   RankMemory run() {
-    fill_states();
-    now_.unsharded = step_.pooled_parameters + step_.ignored;
-    now_.communication = step_.pooled_messages;
     forward();
     backward();
     update();
@@ -47,57 +26,6 @@ class Walk {
   }
 
  private:
-  // Parameters, and for those that train their gradients and the optimizer's state, are flat
-  // tensors of one layout and dtype; one step count serves all of them.
-  void fill_states() {
-    const StepPrecision precision = resolve_precision(plan_);
-    const int64_t stored = step_.stored_numel;
-    const int64_t element = dtype_size(precision.storage);
-    const int64_t trained = step_.trained_numel;
-    base_.parameters = stored * element;
-    base_.gradients = trained * element;
-    base_.optimizer = step_.state_numel * element;
-    if (offloads_to_host(plan_.strategy)) {
-      base_.host_parameters = stored * element;
-      base_.host = base_.host_parameters + base_.gradients + base_.optimizer;
-      base_.parameters = base_.gradients = base_.optimizer = 0;
-    }
-    const double table = 2.0 * context_.sequence * static_cast<double>(config_.head_dim);
-    base_.other = to_bytes(table * static_cast<double>(dtype_size(precision.compute)));
-  }
-
-  // The slice of the vocabulary that a rank of the last stage has.
-  double head_rows(int64_t rank) const {
-    const model::ModuleNames& names = layout_.inventory.names;
-    const std::string weight =
-        cat(config_.tie_word_embeddings ? names.embedding : names.head, ".weight");
-    for (const ParameterLayout& parameter : layout_.parameters) {
-      if (parameter.name != weight) continue;
-      return static_cast<double>(parameter.tp_shape(layout_.mesh, rank)[0]);
-    }
-    return 0.0;
-  }
-
-  struct Moment {
-    double activations = 0;
-    double logits = 0;
-    double unsharded = 0;
-    double communication = 0;
-  };
-
-  // Named `what` + `of` + `how`.
-  void record_moment(std::string_view what, std::string_view of, std::string_view how,
-                     const Moment& moment) {
-    MemoryComponents now = base_;
-    now.activations = to_bytes(moment.activations);
-    now.logits = to_bytes(moment.logits);
-    now.unsharded = to_bytes(moment.unsharded);
-    now.communication = to_bytes(moment.communication);
-    if (now.total() <= peak_.components.total()) return;
-    peak_.components = now;
-    peak_.moment = cat(what, of, how);
-  }
-
   // Gathers that are under way for units [from, from + count), or those before them where count is
   // negative. A unit that is whole already is not gathered.
   double gathering_ahead(size_t from, int64_t count, bool in_backward) const {
@@ -168,9 +96,7 @@ class Walk {
   // Its first moment, with what is computed again, and its last one, with the gradients.
   void compute_gradients(size_t i) {
     const UnitBytes& unit = units_[i];
-    const bool is_head = unit.layer < 0 && i + 1 == units_.size();  // no stage but the last one
-    const BackwardBytes gradients =
-        is_head ? head_backward(context_, config_, vocabulary_, step_.head_trains) : unit.backward;
+    const BackwardBytes gradients = gradients_of(unit, i + 1 == units_.size());
     const int64_t depth = prefetch_depths(plan_.strategy).backward;
     const bool reduces_now = !unit.waits_for_end && !accumulates();
     const double buffer = reduces_now ? unit.reduce_buffer : 0.0;
@@ -200,21 +126,6 @@ class Walk {
     record_moment("backward of ", unit.name, ", attention", computing);
   }
 
-  // AdamW and its like update in place, and what Muon needs is there for one unit at a time.
-  // Validation has no moment of its own: it is the forward of a training step without what backward
-  // would need, while states and gradients are as they are in training.
-  void update() {
-    Moment idle;
-    idle.unsharded = step_.pooled_parameters + step_.ignored;
-    idle.communication = step_.pooled_messages;
-    for (const UnitBytes& unit : units_) {
-      if (unit.orthogonalizing == 0.0) continue;
-      Moment updating = idle;
-      updating.communication += unit.orthogonalizing;
-      record_moment("update of ", unit.name, "", updating);
-    }
-  }
-
   // The unit's reduction begins, and its parameters are freed. The reduction is in flight while the
   // unit before it computes.
   void reduce_gradients(const UnitBytes& unit) {
@@ -239,21 +150,8 @@ class Walk {
 
   bool accumulates() const { return keeps_whole_gradients(plan_, layout_.mesh.sizes()); }
 
-  const config::Plan& plan_;
-  const model::ModelConfig& config_;
-  const Layout& layout_;
-  ActivationContext context_;
-  double vocabulary_ = 0.0;  // this rank's slice at the head; 0 on stages without it
-  StepUnits step_;
-  const std::vector<UnitBytes>& units_;
-  MemoryComponents base_;  // states, the same all through the step
-  // What is alive between two units: gathered parameters that were not freed, what is saved for
-  // units whose backward has not run yet, messages that wait for the end. While a unit runs, what
-  // it needs itself comes on top of it.
-  Moment now_;
   double reducing_ = 0;       // the messages of the reduction that is in flight in backward
   bool has_buckets_ = false;  // the buckets' messages are there
-  RankMemory peak_;
 };
 
 }  // namespace
@@ -277,18 +175,24 @@ RankMemory estimate_memory(const config::Plan& plan, const model::ModelConfig& c
                            const Layout& layout, int64_t rank, Routing routing) {
   ActivationContext context = activation_context(plan, layout);
   context.skewed = routing == Routing::kSkewed;
-  const int64_t stage = layout.mesh.index(rank, "pp");
+  const int64_t position = layout.mesh.index(rank, "pp");
+  WalkedRank who{.rank = rank,
+                 .stage = position,
+                 .in_layout = rank,
+                 .has_head = position == layout.stage_owners.back()};
+  const auto lists = executed_lists(pipeline_shape(plan.pipeline, layout.mesh.sizes().pp));
+  if (lists) who.list = &lists->at(static_cast<size_t>(position));
+  who.owners = layout.stage_owners;
   return walk_step(plan, config, layout, context,
-                   measure_units(plan, config, layout, rank, context),
-                   {.rank = rank,
-                    .stage = stage,
-                    .in_layout = rank,
-                    .has_head = stage == layout.stage_owners.back()});
+                   measure_units(plan, config, layout, rank, context), who);
 }
 
 RankMemory walk_step(const config::Plan& plan, const model::ModelConfig& config,
                      const Layout& layout, const ActivationContext& context, StepUnits step,
                      const WalkedRank& who) {
+  if (who.list != nullptr) {
+    return walk_pipeline(plan, config, layout, context, std::move(step), who);
+  }
   return Walk(plan, config, layout, context, std::move(step), who).run();
 }
 

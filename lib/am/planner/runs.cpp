@@ -135,7 +135,6 @@ std::vector<Limit> limits_of_model(const model::ModelConfig& config) {
 
 std::vector<Limit> limits_of_plan(const config::Plan& plan, const mesh::MeshSizes& sizes) {
   PlanLimits limits(plan);
-  limits.add(sizes.pp > 1, "mesh.pp_size", "pipeline parallelism", "use pp_size = 1");
   limits.add(sizes.cp > 1, "mesh.cp_size", "context parallelism", "use cp_size = 1");
   limits.add(sizes.ep > 1, "mesh.ep_size", "expert parallelism", "use ep_size = 1");
   std::visit([&](const auto& config) { add_limits(config, limits); }, plan.strategy);

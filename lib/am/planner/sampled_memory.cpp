@@ -11,9 +11,9 @@
 namespace am::planner {
 namespace {
 
-void add(const UnitBytes& unit, int64_t in_flight, StepUnits& step) {
+void add(const UnitBytes& unit, int64_t stage, StepUnits& step) {
   step.units.push_back(unit);
-  step.units.back().activations *= static_cast<double>(in_flight);
+  step.units.back().stage = static_cast<int>(stage);
   step.stored_numel += unit.stored_numel;
   step.trained_numel += unit.trained_numel;
   step.state_numel += unit.state_numel;
@@ -34,9 +34,9 @@ SampledLayout::SampledLayout(const config::Plan& plan, const model::ModelConfig&
   stage.pp = 1;
   one_.mesh = mesh::MeshLayout(stage);
   one_.stage_owners = {0};
-  one_.in_flight = {1};
   for (ParameterLayout& parameter : one_.parameters) {
     parameter.stage = 0;
+    if (parameter.tied_stage) parameter.tied_stage = 0;  // both copies are measured
     parameter.fsdp = one_.mesh.group_size(parameter.shard_group) > 1;
   }
   const std::vector<model::LayerKind> kinds = model::layer_kinds(config);
@@ -59,19 +59,20 @@ SampledLayout::SampledLayout(const config::Plan& plan, const model::ModelConfig&
     }
   }
   one_.units = std::move(units);
-  const std::vector<bool> reshards = reshard_after_forward(plan.strategy, all);
+  const std::vector<bool> reshards = reshard_after_forward(plan.strategy, all, sizes.pp);
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i].layer >= 0) layer_reshards_.push_back(reshards[i]);
   }
 }
 
-std::vector<RankMemory> SampledLayout::worst_of_stages(
-    const config::Plan& plan, const std::vector<int64_t>& in_flight) const {
+std::vector<RankMemory> SampledLayout::worst_of_stages(const config::Plan& plan) const {
   const ActivationContext context = activation_context(plan, one_);
   const StepUnits one = measure_units(plan, config_, one_, /*rank=*/0, context);
   const auto first_layer = std::find_if(one.units.begin(), one.units.end(),
                                         [](const UnitBytes& unit) { return unit.layer >= 0; });
   const auto positions = *std::max_element(owners_.begin(), owners_.end()) + 1;
+  const auto lists = executed_lists(pipeline_shape(plan.pipeline, static_cast<int64_t>(positions)));
+  const auto last_stage = static_cast<int64_t>(owners_.size()) - 1;
   std::vector<RankMemory> worst;
   for (int64_t position = 0; position < positions; ++position) {
     StepUnits step = one;
@@ -80,21 +81,24 @@ std::vector<RankMemory> SampledLayout::worst_of_stages(
     const bool last = owners_.back() == position;
     auto unit = one.units.begin();
     for (; unit != first_layer; ++unit) {
-      if (owners_.front() == position) add(*unit, in_flight.front(), step);
+      if (owners_.front() == position) add(*unit, 0, step);
     }
     for (size_t layer = 0; layer < stage_of_.size(); ++layer) {
       const auto stage = static_cast<size_t>(stage_of_[layer]);
       if (owners_[stage] != position) continue;
-      add(*(first_layer + static_cast<int64_t>(kind_of_[layer])), in_flight[stage], step);
+      add(*(first_layer + static_cast<int64_t>(kind_of_[layer])), stage_of_[layer], step);
       step.units.back().layer = static_cast<int>(layer);
       step.units.back().reshards = layer_reshards_[layer];
     }
     for (; unit != one.units.end(); ++unit) {
-      if (unit->layer < 0 && last) add(*unit, in_flight.back(), step);
+      if (unit->layer < 0 && last) add(*unit, last_stage, step);
     }
+    step.stages = std::count(owners_.begin(), owners_.end(), position);
     const int64_t rank = position * one_.mesh.world_size();  // pp is outermost
-    worst.push_back(walk_step(plan, config_, one_, context, std::move(step),
-                              {.rank = rank, .stage = position, .in_layout = 0, .has_head = last}));
+    WalkedRank who{.rank = rank, .stage = position, .in_layout = 0, .has_head = last};
+    if (lists) who.list = &lists->at(static_cast<size_t>(position));
+    who.owners = owners_;
+    worst.push_back(walk_step(plan, config_, one_, context, std::move(step), who));
   }
   return worst;
 }

@@ -24,9 +24,8 @@ class SampledLayout {
                 const mesh::MeshSizes& sizes);
 
   // Of plans that differ from the constructor's in batches, checkpointing and when gradients are
-  // reduced. `in_flight`: by stage (stages.h).
-  std::vector<RankMemory> worst_of_stages(const config::Plan& plan,
-                                          const std::vector<int64_t>& in_flight) const;
+  // reduced.
+  std::vector<RankMemory> worst_of_stages(const config::Plan& plan) const;
 
  private:
   const model::ModelConfig& config_;

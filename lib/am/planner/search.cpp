@@ -173,7 +173,7 @@ class Search {
   // Only fsdp2 can be asked of a sample; the others have no pipeline, and few candidates.
   std::vector<RankMemory> walked_stages(const Candidate& candidate, const config::Plan& plan) {
     if (std::holds_alternative<config::FSDP2Config>(plan.strategy)) {
-      return sampled_of(candidate, plan).worst_of_stages(plan, in_flight_of(plan));
+      return sampled_of(candidate, plan).worst_of_stages(plan);
     }
     Diagnostics found;
     const auto layout = build_layout(plan, request_.model, candidate.mesh, found);
@@ -201,14 +201,6 @@ class Search {
     return *known->second;
   }
 
-  const std::vector<int64_t>& in_flight_of(const config::Plan& plan) {
-    const pipeline::PipelineShape shape = pipeline_shape(plan.pipeline, plan.mesh.pp_size);
-    const auto [known, is_new] = in_flight_.try_emplace(
-        std::tuple{shape.schedule, shape.pp, shape.virtual_stages, shape.microbatches});
-    if (is_new) known->second = micro_batches_in_flight(shape);
-    return known->second;
-  }
-
   static constexpr double kForever = std::numeric_limits<double>::infinity();
 
   const SearchRequest& request_;
@@ -218,7 +210,6 @@ class Search {
   std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int, bool>,
            std::unique_ptr<SampledLayout>>
       sampled_;
-  std::map<std::tuple<std::string, int64_t, int64_t, int64_t>, std::vector<int64_t>> in_flight_;
   std::vector<Candidate> candidates_;
   SearchResult result_;
 };

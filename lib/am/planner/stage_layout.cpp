@@ -25,17 +25,16 @@ StageRange stage_range(const Layout& layout, int stage) {
 }
 
 Layout stage_layout(const Layout& layout, int stage) {
-  const bool last = stage_range(layout, stage).head;
   Layout own = layout;
   own.inventory.parameters.clear();
   own.parameters.clear();
   own.tp.parameters.clear();
   for (size_t i = 0; i < layout.parameters.size(); ++i) {
     const model::ParameterSpec& spec = layout.inventory.parameters[i];
-    const bool tied = layout.inventory.tied_lm_head && spec.role == model::Role::kEmbedding;
-    if (layout.parameters[i].stage != stage && !(last && tied)) continue;
+    if (!layout.parameters[i].in_stage(stage)) continue;
     own.inventory.parameters.push_back(spec);
     own.parameters.push_back(layout.parameters[i]);
+    own.parameters.back().tied_copy = layout.parameters[i].stage != stage;
     own.tp.parameters.push_back(layout.tp.parameters[i]);
   }
   own.units = stage_units(own.inventory);

@@ -1,6 +1,9 @@
 #include "am/planner/stages.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
 
 #include "am/config/batch.h"
 #include "am/pipeline/schedule.h"
@@ -47,17 +50,37 @@ pipeline::PipelineShape pipeline_shape(const config::PipelineSection& pipeline, 
           .microbatches = config::microbatches_of_round(pipeline, pp)};
 }
 
-std::vector<int64_t> micro_batches_in_flight(const pipeline::PipelineShape& shape) {
-  const auto stages = static_cast<size_t>(shape.stages());
-  if (shape.pp == 1) return std::vector<int64_t>(stages, 1);
-  if (pipeline::violated_demand(shape)) return std::vector<int64_t>(stages, shape.microbatches);
-  std::vector<int64_t> in_flight(stages, 0);
-  for (int64_t rank = 0; rank < shape.pp; ++rank) {
-    const auto own =
-        pipeline::in_flight_by_stage(pipeline::make_rank_order(shape, rank), shape.stages());
-    for (size_t stage = 0; stage < stages; ++stage) in_flight[stage] += own[stage];
+namespace {
+
+// Later micro-batches repeat what these do, but for schedules that run all forwards first.
+constexpr int64_t kRoundsThatMatter = 4;
+
+std::shared_ptr<const pipeline::ExecutionLists> make_lists(pipeline::PipelineShape shape) {
+  if (pipeline::violated_demand(shape)) {
+    shape.schedule = "looped_bfs";
+    if (shape.virtual_stages == 1) shape.schedule = "gpipe";
   }
-  return in_flight;
+  if (pipeline::violated_demand(shape)) return nullptr;
+  return std::make_shared<const pipeline::ExecutionLists>(
+      pipeline::with_communication(pipeline::make_schedule(shape)));
+}
+
+}  // namespace
+
+std::shared_ptr<const pipeline::ExecutionLists> executed_lists(pipeline::PipelineShape shape) {
+  using Key = std::tuple<std::string, int64_t, int64_t, int64_t>;
+  constexpr size_t kMostRemembered = 256;
+  thread_local std::map<Key, std::shared_ptr<const pipeline::ExecutionLists>> remembered;
+  if (shape.pp == 1) return nullptr;
+  const int64_t enough = kRoundsThatMatter * shape.stages();
+  if (shape.microbatches > enough && shape.schedule != "gpipe" && shape.schedule != "looped_bfs") {
+    shape.microbatches = enough;
+  }
+  const Key key{shape.schedule, shape.pp, shape.virtual_stages, shape.microbatches};
+  if (remembered.size() >= kMostRemembered && !remembered.contains(key)) remembered.clear();
+  const auto [known, is_new] = remembered.try_emplace(key, nullptr);
+  if (is_new) known->second = make_lists(shape);
+  return known->second;
 }
 
 }  // namespace am::planner

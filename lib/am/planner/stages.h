@@ -5,9 +5,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "am/config/plan.h"
+#include "am/pipeline/communication.h"
 #include "am/pipeline/shape.h"
 
 namespace am::planner {
@@ -21,9 +23,10 @@ std::vector<int> stage_of_layers(const config::PipelineSection& pipeline, int64_
 // The schedule and its sizes; without `microbatches` in the plan there is one for each stage.
 pipeline::PipelineShape pipeline_shape(const config::PipelineSection& pipeline, int64_t pp);
 
-// By stage: the micro-batches whose activations live at once when most do on that stage's rank. One
-// with pp = 1. When the schedule's demands are violated, all micro-batches.
-std::vector<int64_t> micro_batches_in_flight(const pipeline::PipelineShape& shape);
+// What ranks execute (pipeline/communication.h), of no more micro-batches than change what is alive
+// at once. Null with pp = 1. When the schedule's demands are violated, gpipe's order. Remembered:
+// searches ask for the same few thousands of times.
+std::shared_ptr<const pipeline::ExecutionLists> executed_lists(pipeline::PipelineShape shape);
 
 // Whether split points name the first layer of each stage after the first: ascending, inside the
 // model.

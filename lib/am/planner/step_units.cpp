@@ -39,14 +39,17 @@ class Measure {
     held_.reserve(layout_.parameters.size());
     for (const ParameterLayout& parameter : layout_.parameters) {
       Held& held = held_.emplace_back();
-      if (!is_mine(parameter)) continue;
+      const int64_t copies = copies_of(parameter);
+      if (copies == 0) continue;
       const int64_t stored = parameter.stored_numel(layout_.mesh, rank_);
       held = {true, static_cast<double>(numel(parameter.tp_shape(layout_.mesh, rank_))),
               static_cast<double>(stored)};
-      out_.stored_numel += stored;
-      if (parameter.trainable) out_.trained_numel += stored;
-      out_.state_numel += stored * states_of(parameter);
+      out_.stored_numel += copies * stored;
+      if (parameter.trainable) out_.trained_numel += copies * stored;
+      out_.state_numel += copies * stored * states_of(parameter);
     }
+    out_.stages = std::max<int64_t>(
+        1, std::count(layout_.stage_owners.begin(), layout_.stage_owners.end(), stage_));
     out_.head_trains = head_trains();
     list_units();
     add_ignored();
@@ -56,10 +59,14 @@ class Measure {
   }
 
  private:
-  // Layout::holds for this rank, asked for every parameter.
-  bool is_mine(const ParameterLayout& parameter) const {
-    return layout_.stage_owners[static_cast<size_t>(parameter.stage)] == stage_ &&
-           (!parameter.ep_owner.has_value() || *parameter.ep_owner == ep_);
+  bool owns(int stage) const { return layout_.stage_owners[static_cast<size_t>(stage)] == stage_; }
+  // Layout::holds for this rank, asked for every parameter; both copies of a tied one may be here.
+  int64_t copies_of(const ParameterLayout& parameter) const {
+    if (parameter.ep_owner.has_value() && *parameter.ep_owner != ep_) return 0;
+    return (owns(parameter.stage) ? 1 : 0) + (has_tied_copy(parameter) ? 1 : 0);
+  }
+  bool has_tied_copy(const ParameterLayout& parameter) const {
+    return parameter.tied_stage.has_value() && owns(*parameter.tied_stage);
   }
 
   // Tensors of the optimizer that are laid out as the parameter.
@@ -182,7 +189,8 @@ class Measure {
   }
 
   void list_units() {
-    const std::vector<bool> reshard = reshard_after_forward(plan_.strategy, layout_.units);
+    const std::vector<bool> reshard =
+        reshard_after_forward(plan_.strategy, layout_.units, plan_.mesh.pp_size);
     // Forward order: the root's norm comes before the head.
     std::vector<size_t> order;
     for (size_t i = 0; i < layout_.units.size(); ++i) order.push_back(i);
@@ -196,11 +204,16 @@ class Measure {
       if (!is_here(layout_.units[i])) continue;
       UnitBytes unit = measure(layout_.units[i], reshard[i]);
       unit.backward_runs = trains;
+      unit.stage =
+          layout_.parameters[static_cast<size_t>(layout_.units[i].parameters.front())].stage;
       add_activations(layout_.units[i], first_trained, unit);
-      unit.activations *= static_cast<double>(in_flight(layout_.units[i]));
       out_.units.push_back(std::move(unit));
     }
-    if (config_.tie_word_embeddings && layout_.mesh.sizes().pp == 1) {
+    if (!config_.tie_word_embeddings) return;
+    const size_t table = layout_.inventory.weight_of(model::Role::kHead);
+    if (layout_.parameters[table].tied_stage) {
+      if (has_tied_copy(layout_.parameters[table])) add_tied_copy(table, reshard.front());
+    } else {
       // The embedding's unit is gathered again for the head, and freed after it.
       UnitBytes head = measure(layout_.units.front(), reshard.front());
       head.name = "the tied head";
@@ -213,9 +226,22 @@ class Measure {
     }
   }
 
+  // The last stage's own of the embedding's weight.
+  void add_tied_copy(size_t table, bool reshards) {
+    model::Unit head{.kind = model::UnitKind::kHead,
+                     .name = "the tied head",
+                     .parameters = {static_cast<int>(table)}};
+    UnitBytes unit = measure(head, reshards);
+    unit.stage = *layout_.parameters[table].tied_stage;
+    add_activations(head, /*first_trained=*/false, unit);
+    out_.units.push_back(std::move(unit));
+  }
+
   bool is_here(const model::Unit& unit) const {
-    return std::any_of(unit.parameters.begin(), unit.parameters.end(),
-                       [this](int index) { return held_[static_cast<size_t>(index)].mine; });
+    return std::any_of(unit.parameters.begin(), unit.parameters.end(), [this](int index) {
+      const auto i = static_cast<size_t>(index);
+      return held_[i].mine && owns(layout_.parameters[i].stage);
+    });
   }
 
   bool head_trains() const {
@@ -270,27 +296,26 @@ class Measure {
     out_.pooled_messages = most.gather_buffer + 2 * most.reduce_buffer;
   }
 
-  // Micro-batches whose activations of this unit live at once: as many as its stage has under way
-  // when the rank's schedule has most.
-  int64_t in_flight(const model::Unit& unit) const {
-    int64_t most = 1;
-    for (const int index : unit.parameters) {
-      const ParameterLayout& parameter = layout_.parameters[static_cast<size_t>(index)];
-      if (!held_[static_cast<size_t>(index)].mine) continue;
-      most = std::max(most, layout_.in_flight[static_cast<size_t>(parameter.stage)]);
-    }
-    return most;
-  }
-
   void add_activations(const model::Unit& unit, bool first_trained, UnitBytes& bytes) const {
     if (unit.layer >= 0) {
       const LayerActivations layer(context_, layout_, rank_, unit, first_trained);
       bytes.activations = layer.kept();
       bytes.recomputed = layer.recomputed();
       bytes.backward = layer.backward();
+      const LayerActivations::Owed owed = layer.owed();
+      bytes.owed = owed.all;
+      bytes.owed_first = owed.down_input;
+      bytes.owed_later = owed.down;  // gradients of what it reads take the place of what was saved
+      bytes.owed_attention = owed.feed_forward;
     } else if (unit.kind == model::UnitKind::kEmbedding) {
       bytes.activations = embedding_activations(context_);
       bytes.looked_up = true;
+      bytes.owed =
+          bytes.activations + hidden_bytes(context_, static_cast<double>(config_.hidden_size));
+    } else if (unit.kind == model::UnitKind::kHead && out_.head_trains) {
+      // Its input; the gradient of the logits is counted with them.
+      bytes.owed =
+          context_.tokens * static_cast<double>(config_.hidden_size) * context_.product_bytes;
     } else if (unit.kind == model::UnitKind::kRoot) {
       const double rank = head_adapter_rank();
       bytes.activations =

@@ -8,6 +8,7 @@
 
 #include "am/config/plan.h"
 #include "am/model/config.h"
+#include "am/pipeline/action.h"
 #include "am/planner/activations.h"
 #include "am/planner/layout.h"
 #include "am/planner/memory.h"
@@ -18,6 +19,7 @@ namespace am::planner {
 struct UnitBytes {
   std::string name;
   int layer = -1;
+  int stage = 0;               // of the pipeline
   bool reshards = true;        // freed after forward
   bool backward_runs = true;   // it or a unit before it has something to train
   bool fills_buckets = false;  // it has gradients that are packed by bucket or ignored by FSDP
@@ -30,9 +32,15 @@ struct UnitBytes {
   double kept = 0;           // of the gathered parameters, between forward and backward
   double reduce_buffer = 0;  // what the gradients are packed into: the reduction's input
   double reduced = 0;        // its output, where that is not the stored gradient
-  double activations = 0;    // saved in forward
+  double activations = 0;    // saved in forward, of one micro-batch
   double recomputed = 0;     // live in this unit's backward only
   BackwardBytes backward;    // likewise
+  // What its matrices' gradients read, where they are made later than the others; of it what
+  // backward has made by the moments of BackwardBytes.
+  double owed = 0;
+  double owed_first = 0;
+  double owed_later = 0;
+  double owed_attention = 0;
   double orthogonalizing = 0;  // while Muon updates its matrices
   // Elements that the rank stores of it, of those that train, and of the optimizer's state.
   int64_t stored_numel = 0;
@@ -52,6 +60,7 @@ struct StepUnits {
   double pooled_messages = 0;
   double ignored = 0;  // full tensors of what FSDP ignores, where they are storage of their own
   bool head_trains = true;  // or, where it is tied, the embedding
+  int64_t stages = 1;       // of the pipeline, on this rank
   // Elements of all parameters that the rank stores, of those that it trains, and of the
   // optimizer's state.
   int64_t stored_numel = 0;
@@ -65,6 +74,9 @@ struct WalkedRank {
   int64_t stage = 0;      // index along pp
   int64_t in_layout = 0;  // the rank's number in the layout, which may be that of one stage
   bool has_head = true;
+  // Of a pipeline: what the rank executes (stages.h), and who has each stage. Null: one stage.
+  const std::vector<pipeline::Slot>* list = nullptr;
+  std::vector<int64_t> owners = {};
 };
 // The peak of a rank with these units (memory.h).
 RankMemory walk_step(const config::Plan& plan, const model::ModelConfig& config,

@@ -8,14 +8,14 @@ namespace am::planner {
 namespace {
 
 std::vector<bool> fsdp2_reshards(const config::FSDP2Config& config,
-                                 const std::vector<model::Unit>& units) {
+                                 const std::vector<model::Unit>& units, int64_t pp) {
   int last_layer = -1;
   for (const auto& unit : units) last_layer = std::max(last_layer, unit.layer);
   std::vector<bool> reshard;
   for (const auto& unit : units) {
     const bool root = unit.kind == model::UnitKind::kRoot;
     const bool head = unit.kind == model::UnitKind::kHead;
-    bool wanted = !root && !head && (unit.layer < 0 || unit.layer != last_layer);
+    bool wanted = pp == 1 && !root && !head && (unit.layer < 0 || unit.layer != last_layer);
     if (config.reshard_after_forward && !root) {
       const auto* flag = std::get_if<bool>(&*config.reshard_after_forward);
       wanted = flag == nullptr || *flag;
@@ -28,9 +28,9 @@ std::vector<bool> fsdp2_reshards(const config::FSDP2Config& config,
 }  // namespace
 
 std::vector<bool> reshard_after_forward(const config::DistributedConfig& strategy,
-                                        const std::vector<model::Unit>& units) {
+                                        const std::vector<model::Unit>& units, int64_t pp) {
   if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&strategy)) {
-    return fsdp2_reshards(*fsdp2, units);
+    return fsdp2_reshards(*fsdp2, units, pp);
   }
   const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy);
   return std::vector<bool>(units.size(), megatron != nullptr && megatron->zero_dp_strategy == 3);

@@ -13,12 +13,13 @@ namespace am::planner {
 // By unit.
 //
 //   fsdp2          without the setting: true for all but the last layer, the head and the root,
-//                  whose parameters backward needs first (PyTorch keeps them). An explicit true or
-//                  false decides for every unit but the root.
+//                  whose parameters backward needs first (PyTorch keeps them); with stages
+//                  (`pp` > 1) false for all, as torchtitan has it: each micro-batch would gather
+//                  them again. An explicit true or false decides for every unit but the root.
 //   megatron_fsdp  true for all at level 3; below it false for all
 //   ddp            false for all
 std::vector<bool> reshard_after_forward(const config::DistributedConfig& strategy,
-                                        const std::vector<model::Unit>& units);
+                                        const std::vector<model::Unit>& units, int64_t pp);
 
 // Into how many ranks' parts a unit is cut again after forward (reshard_after_forward = N), when
 // that is fewer than its shards; 0: into its shards.

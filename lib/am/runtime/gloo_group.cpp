@@ -54,6 +54,10 @@ class Message final : public c10d::Work {
   }
   void abort() override { work_->abort(); }
 
+  // Nobody holds it any more. Who may still look (GlooGroup::messages_) would keep its members, and
+  // with them the message's tensor.
+  void release_resources() override { work_.reset(); }
+
  private:
   c10::intrusive_ptr<c10d::Work> work_;
 };

@@ -17,7 +17,8 @@ DataParallelOptions fsdp2_options(const config::FSDP2Config& config, const plann
     options.precision.reduce_dtype = tensor::parse_dtype(*policy.reduce_dtype);
   }
   options.cast_forward_inputs = policy.cast_forward_inputs;
-  options.reshard_after_forward = planner::reshard_after_forward(config, layout.units);
+  options.reshard_after_forward =
+      planner::reshard_after_forward(config, layout.units, layout.mesh.sizes().pp);
   options.post_forward_size = planner::post_forward_size(config, layout.mesh.sizes());
   if (planner::offloads_to_host(config)) {
     options.offload = Offload{config.offload_policy->pin_memory};

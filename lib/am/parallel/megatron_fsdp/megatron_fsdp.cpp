@@ -16,7 +16,8 @@ DataParallelOptions megatron_fsdp_options(const config::MegatronFSDPConfig& conf
   options.storage_dtype = tensor::parse_dtype(precision.storage);
   options.precision.param_dtype = tensor::parse_dtype(precision.compute);
   options.precision.reduce_dtype = tensor::parse_dtype(precision.reduce);
-  options.reshard_after_forward = planner::reshard_after_forward(config, layout.units);
+  options.reshard_after_forward =
+      planner::reshard_after_forward(config, layout.units, layout.mesh.sizes().pp);
   options.prefetch = planner::prefetch_depths(config);
   options.overlap_reduction = planner::overlaps_reduction(config);
   options.reuse_buffers = planner::reuses_buffers(config);

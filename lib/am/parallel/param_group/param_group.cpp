@@ -96,7 +96,8 @@ ParamGroup::ParamGroup(std::string name, std::vector<Member> members,
       owned.name = members[i].layout->name;
       owned.shape = members[i].layout->shape;
       owned.box = part.box;
-      owned.first_replica = groups.replicate->index() == 0 && part.copy == 0;
+      owned.first_replica =
+          groups.replicate->index() == 0 && part.copy == 0 && !members[i].layout->tied_copy;
       owned.trainable = members[i].layout->trainable;
       owned.piece = i;
       owned.number = number;

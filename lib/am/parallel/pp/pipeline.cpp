@@ -19,14 +19,17 @@ namespace {
 // Messages that a rank has on their way in one channel before it waits for the oldest.
 constexpr size_t kMostUnderWay = 2;
 
-// Between neighbouring stages of different ranks, in both directions.
-std::set<runtime::Hop> hops_between(const std::vector<int64_t>& owners) {
+// Between neighbouring stages of different ranks, and first and last where they share a weight; in
+// both directions.
+std::set<runtime::Hop> hops_between(const std::vector<int64_t>& owners, bool tied) {
   std::set<runtime::Hop> hops;
-  for (size_t stage = 0; stage + 1 < owners.size(); ++stage) {
-    if (owners[stage] == owners[stage + 1]) continue;
-    hops.insert({owners[stage], owners[stage + 1]});
-    hops.insert({owners[stage + 1], owners[stage]});
-  }
+  const auto add = [&](int64_t a, int64_t b) {
+    if (a == b) return;
+    hops.insert({a, b});
+    hops.insert({b, a});
+  };
+  for (size_t stage = 0; stage + 1 < owners.size(); ++stage) add(owners[stage], owners[stage + 1]);
+  if (tied) add(owners.front(), owners.back());
   return hops;
 }
 
@@ -57,16 +60,20 @@ class ListDecides {
 }  // namespace
 
 Pipeline::Pipeline(const pipeline::Schedule& schedule, std::map<int, Stage> stages,
-                   const runtime::DeviceMesh& mesh, const HiddenForm& hidden)
-    : schedule_(schedule), stages_(std::move(stages)), mesh_(mesh), hidden_(hidden) {
+                   const runtime::DeviceMesh& mesh, const HiddenForm& hidden, std::string tied)
+    : schedule_(schedule),
+      stages_(std::move(stages)),
+      mesh_(mesh),
+      hidden_(hidden),
+      tied_(std::move(tied)) {
   const runtime::Group& group = mesh.group("pp");
   AM_ASSERT(schedule_.pp() == group.size(), "a list for each rank of the pipeline");
-  for (int stage = 0; stage < static_cast<int>(schedule_.stages()); ++stage) {
+  for (int stage = 0; stage <= last_stage(); ++stage) {
     AM_ASSERT(stages_.contains(stage) == (owner(stage) == group.index()),
               "a rank has the stages that the schedule gives it");
   }
   list_ = pipeline::with_communication(schedule_).at(static_cast<size_t>(group.index()));
-  channels_ = mesh.channels("pp", hops_between(schedule_.owners));
+  channels_ = mesh.channels("pp", hops_between(schedule_.owners, !tied_.empty()));
 }
 
 at::Tensor Pipeline::run(MicroBatches& batches, const PassOptions& options) {
@@ -78,12 +85,17 @@ at::Tensor Pipeline::run(MicroBatches& batches, const PassOptions& options) {
   batches_ = &batches;
   options_ = options;
   loss_ = at::zeros({1}, at::TensorOptions(at::kDouble).device(mesh_.device()));
+  const bool reduces = at::GradMode::is_enabled() && options.reduce;
+  // The copy adds to the first one's, which has the sum of earlier passes.
+  if (const at::Tensor copy = tied_gradient(last_stage()); reduces && copy.defined()) copy.zero_();
   const ListDecides decides(stages_);
   for (first_ = 0; first_ < batches.count(); first_ += schedule_.microbatches) {
     last_round_ = first_ + schedule_.microbatches == batches.count();
     run_round();
   }
   for (auto& [number, stage] : stages_) stage.model().decoder().end_dropout();
+  if (reduces) sum_tied_gradients();
+  say("backward");
   return std::exchange(loss_, {});
 }
 
@@ -92,8 +104,47 @@ at::Tensor Pipeline::run_forward(MicroBatches& batches) {
   return run(batches, {});
 }
 
+void Pipeline::say(const char* phase) const {
+  if (options_.phase_over) options_.phase_over(phase);
+}
+
+at::Tensor Pipeline::tied_gradient(int stage) const {
+  const auto found = stages_.find(stage);
+  if (tied_.empty() || found == stages_.end()) return {};
+  for (const auto& group : found->second.model().data_parallel().groups()) {
+    for (const OwnedParameter& owned : group->owned()) {
+      if (owned.name != tied_) continue;
+      const bool any = owned.trainable && group->flat_grad().defined();
+      return any ? group->view_in(group->flat_grad(), owned) : at::Tensor();
+    }
+  }
+  return {};
+}
+
+// Ranks with one place in their stages have the same part of both copies. Sums of two are the same
+// bits in either order, so that the copies stay equal.
+void Pipeline::sum_tied_gradients() {
+  const at::Tensor first = tied_gradient(0), copy = tied_gradient(last_stage());
+  if (first.defined() && copy.defined()) {
+    first.add_(copy);
+    copy.copy_(first);
+    return;
+  }
+  const at::Tensor mine = first.defined() ? first : copy;
+  if (!mine.defined()) return;
+  const int64_t here = mesh_.group("pp").index();
+  const int64_t other = owner(first.defined() ? last_stage() : 0);
+  const at::Tensor sent = mine.to(mesh_.device()).contiguous();
+  const at::Tensor arrived = at::empty_like(sent);
+  runtime::Pending sending = channels_.at({here, other}).send(sent);
+  channels_.at({other, here}).receive(arrived).wait();
+  sending.wait();
+  mine.add_(arrived);
+}
+
 void Pipeline::run_round() {
   const bool trains = at::GradMode::is_enabled();
+  int64_t forwards = schedule_.microbatches * static_cast<int64_t>(stages_.size());
   for (const Slot& slot : list_) {
     for (const Action& action : slot.actions()) {
       if (!trains && has_gradients(action.kind)) continue;
@@ -104,12 +155,14 @@ void Pipeline::run_round() {
         throw Error(error.kind(), cat("in ", to_string(action), ": ", error.what()), error.hint());
       }
       if (on_action) on_action(action);
+      if (action.kind == Kind::kForward && --forwards == 0 && last_round_) say("forward");
     }
   }
   for (auto& [hop, messages] : under_way_) {
     for (Message& message : messages) message.pending.wait();
   }
   under_way_.clear();
+  read_.clear();
   for (const auto& arriving : arriving_) AM_ASSERT(arriving.empty(), "all that came was used");
 }
 
@@ -123,11 +176,13 @@ void Pipeline::perform(const Action& action) {
     case Kind::kForward:
       return forward(stage, action);
     case Kind::kBackward:
-      return hand_on(kUp, action, stage.backward(m, take(kUp, action)));
+      hand_on(kUp, action, stage.backward(m, take(kUp, action)));
+      return sync_now(data_parallel);
     case Kind::kBackwardInput:
       return hand_on(kUp, action, stage.backward_input(m, take(kUp, action)));
     case Kind::kBackwardWeight:
-      return stage.backward_weight(m);
+      stage.backward_weight(m);
+      return sync_now(data_parallel);
     case Kind::kUnshard:
       data_parallel.unshard("", /*async_op=*/true);  // each unit waits before its use
       return;
@@ -147,11 +202,24 @@ void Pipeline::perform(const Action& action) {
   }
 }
 
+const MicroBatch& Pipeline::batch(int64_t m) {
+  const auto found = read_.find(m);
+  return found != read_.end() ? found->second
+                              : read_.emplace(m, batches_->read(first_ + m)).first->second;
+}
+
+void Pipeline::sync_now(DataParallel& data_parallel) const {
+  if (!defers_gradient_sync) data_parallel.reduce_gradients();
+}
+
 void Pipeline::forward(Stage& stage, const Action& action) {
-  const MicroBatch batch = batches_->read(first_ + action.micro_batch);
-  stage.model().decoder().begin_dropout(options_.seed, options_.step, batch.first_sequence);
-  const at::Tensor made =
-      stage.forward(action.micro_batch, batch, take(kDown, action), options_.divisor);
+  const int64_t m = action.micro_batch;
+  MicroBatch own = batch(m);
+  if (action.stage == stages_.rbegin()->first) read_.erase(m);
+  if (at::GradMode::is_enabled()) {
+    stage.model().decoder().begin_dropout(options_.seed, options_.step, own.first_sequence);
+  }
+  const at::Tensor made = stage.forward(m, std::move(own), take(kDown, action), options_.divisor);
   if (stage.is_last()) {
     loss_.add_(made);
   } else {
@@ -200,7 +268,7 @@ void Pipeline::send(Way way, const Action& action) {
 
 void Pipeline::receive(Way way, const Action& action) {
   const int from = way == kDown ? action.stage - 1 : action.stage + 1;
-  const at::Tensor tensor = hidden_like(batches_->read(first_ + action.micro_batch));
+  const at::Tensor tensor = hidden_like(batch(action.micro_batch));
   const runtime::Hop hop{owner(from), owner(action.stage)};
   arriving_[way][{action.stage, action.micro_batch}] = {channels_.at(hop).receive(tensor), tensor};
 }

@@ -22,6 +22,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -43,20 +44,24 @@ struct HiddenForm {
 class Pipeline {
  public:
   // Collective in the group "pp". `stages`: this rank's, by their number in the pipeline; their
-  // models and the mesh must outlive this.
+  // models and the mesh must outlive this. `tied`: the parameter that the first stage and the last
+  // have a copy of each; empty: none.
   Pipeline(const pipeline::Schedule& schedule, std::map<int, Stage> stages,
-           const runtime::DeviceMesh& mesh, const HiddenForm& hidden);
+           const runtime::DeviceMesh& mesh, const HiddenForm& hidden, std::string tied = {});
 
   // Forward and backward of all micro-batches, in rounds of the schedule's; gradients are reduced
-  // in the last one. The sum of the label cross-entropies of the last stage: [1], float64, zero on
-  // ranks that do not have it. Throws Error(kPlan) where the micro-batches are not whole rounds; an
-  // error inside an action names it.
+  // in the last one, and both copies of what is tied get the sum of theirs. The sum of the label
+  // cross-entropies of the last stage: [1], float64, zero on ranks that do not have it. Throws
+  // Error(kPlan) where the micro-batches are not whole rounds; an error inside an action names it.
   at::Tensor run(MicroBatches& batches, const PassOptions& options);
   // The same sum without a graph.
   at::Tensor run_forward(MicroBatches& batches);
 
   const std::map<int, Stage>& stages() const { return stages_; }
+  const HiddenForm& hidden() const { return hidden_; }
 
+  // False: a stage's gradients are reduced after each of its backwards, not at REDUCE_GRAD.
+  bool defers_gradient_sync = true;
   // Told of each action when it is over.
   std::function<void(const pipeline::Action&)> on_action;
 
@@ -72,9 +77,16 @@ class Pipeline {
   void run_round();
   void perform(const pipeline::Action& action);
   void forward(Stage& stage, const pipeline::Action& action);
+  void sync_now(DataParallel& data_parallel) const;
   // What an action made for the next stage (kDown) or the one before (kUp), if there is one: it is
   // there, or waits to be sent.
   void hand_on(Way way, const pipeline::Action& action, const at::Tensor& made);
+  const MicroBatch& batch(int64_t m);
+  void say(const char* phase) const;
+  // This rank's part of the tied parameter's gradient in a stage; undefined: it does not train, or
+  // has none yet.
+  at::Tensor tied_gradient(int stage) const;
+  void sum_tied_gradients();
   // The action's own input: waits for its arrival. Undefined where the pipeline begins.
   at::Tensor take(Way way, const pipeline::Action& action);
   void send(Way way, const pipeline::Action& action);
@@ -82,6 +94,7 @@ class Pipeline {
 
   // The stage that has this one's results; -1: none.
   int neighbour(Way way, const pipeline::Action& action) const;
+  int last_stage() const { return static_cast<int>(schedule_.stages()) - 1; }
   int64_t owner(int stage) const { return schedule_.owners.at(static_cast<size_t>(stage)); }
   at::Tensor hidden_like(const MicroBatch& batch) const;
 
@@ -90,6 +103,7 @@ class Pipeline {
   std::map<int, Stage> stages_;
   const runtime::DeviceMesh& mesh_;
   HiddenForm hidden_;
+  std::string tied_;
   runtime::Channels channels_;
 
   // Of the pass under way.
@@ -98,6 +112,7 @@ class Pipeline {
   PassOptions options_;
   bool last_round_ = false;
   at::Tensor loss_;
+  std::map<int64_t, MicroBatch> read_;  // of the round, until the rank's last stage is through
   std::array<std::map<Place, Message>, 2> arriving_;    // by way, and where they are wanted
   std::array<std::map<Place, at::Tensor>, 2> leaving_;  // by way, and where they were made
   // Sent, and left alone until they have gone.

@@ -10,7 +10,7 @@
 
 namespace am::parallel {
 
-at::Tensor Stage::forward(int64_t m, const MicroBatch& batch, const at::Tensor& hidden_BTD,
+at::Tensor Stage::forward(int64_t m, MicroBatch batch, const at::Tensor& hidden_BTD,
                           double divisor) {
   const bool trains = at::GradMode::is_enabled();
   UnderWay kept;
@@ -19,7 +19,8 @@ at::Tensor Stage::forward(int64_t m, const MicroBatch& batch, const at::Tensor& 
   at::Tensor output;
   {
     const nn::WeightPassScope scope(kept.weights);
-    output = model_->forward(batch.ids_BT, batch.positions_BT, kept.input);
+    output = model_->forward(std::exchange(batch.ids_BT, {}), std::exchange(batch.positions_BT, {}),
+                             kept.input);
   }
   at::Tensor result = output.detach();
   if (is_last()) {

@@ -33,8 +33,7 @@ class Stage {
   // `hidden_BTD`: what the stage before gave, undefined on the first. What the next one goes on
   // from, without a graph; on the last stage the sum of the label cross-entropies, whose backward
   // is that of the sum over `divisor`. Nothing is kept without grad mode.
-  at::Tensor forward(int64_t m, const MicroBatch& batch, const at::Tensor& hidden_BTD,
-                     double divisor);
+  at::Tensor forward(int64_t m, MicroBatch batch, const at::Tensor& hidden_BTD, double divisor);
   // All of a micro-batch's gradients, or those of its input and of vectors alone, and then those of
   // matrices. `of_output`: the gradient of what forward gave, undefined on the last stage. Gives
   // the gradient of hidden_BTD, undefined on the first stage.

@@ -76,14 +76,6 @@ void check_split_points(const RuleContext& context, Diagnostics& found) {
               "leave split_points out for an even split");
 }
 
-void check_tied(const RuleContext& context, Diagnostics& found) {
-  if (!has_pipeline(context) || context.model == nullptr) return;
-  if (!context.model->tie_word_embeddings) return;
-  found.error("pp.tied", context.plan.span("mesh.pp_size"),
-              "the head shares the embedding's weight, and they are on different pipeline stages",
-              "pp_size = 1, or a model with tie_word_embeddings = false");
-}
-
 // Divisors of a step's micro-batches that the schedule runs with, and batches that make whole
 // rounds of those that it was given.
 std::string legal_rounds(const config::BatchShape& batch, const pipeline::PipelineShape& given) {
@@ -141,7 +133,7 @@ void check_even(const RuleContext& context, Diagnostics& found) {
            "; or split_points with fewer layers on the last stage, which also has the head")});
 }
 
-constexpr std::array<Rule, 8> kRules = {{
+constexpr std::array<Rule, 7> kRules = {{
     {.id = "pp.section",
      .summary = "[pipeline] is there for pp_size > 1 (a warning)",
      .explain = "Without pipeline stages the schedule and its keys do nothing; a plan that has "
@@ -184,12 +176,6 @@ constexpr std::array<Rule, 8> kRules = {{
                 "Give fewer layers to the last stage to make up for the head, which costs as much "
                 "as several layers when the vocabulary is large.",
      .check = check_split_points},
-    {.id = "pp.tied",
-     .summary = "a model with tied embeddings is not cut into stages",
-     .explain = "The embedding is on the first stage and the head on the last. When they are one "
-                "weight, both stages would hold it and its gradient would have to be summed "
-                "between them at every step.",
-     .check = check_tied},
     {.id = "pp.microbatches",
      .summary = "the micro-batches of a step are a multiple of pipeline.microbatches",
      .explain =

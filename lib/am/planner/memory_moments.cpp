@@ -1,0 +1,99 @@
+#include "am/planner/memory_moments.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "am/base/text.h"
+#include "am/planner/precision.h"
+#include "am/planner/units.h"
+
+namespace am::planner {
+namespace {
+
+// Formulas run in double and end as integers. Absurd plans saturate instead of overflowing.
+int64_t to_bytes(double bytes) {
+  return std::llround(std::min(bytes, static_cast<double>(kMostBytes)));
+}
+
+}  // namespace
+
+MemoryMoments::MemoryMoments(const config::Plan& plan, const model::ModelConfig& config,
+                             const Layout& layout, const ActivationContext& context, StepUnits step,
+                             const WalkedRank& who)
+    : plan_(plan),
+      config_(config),
+      layout_(layout),
+      context_(context),
+      step_(std::move(step)),
+      units_(step_.units) {
+  peak_.rank = who.rank;
+  peak_.stage = who.stage;
+  if (who.has_head) vocabulary_ = head_rows(who.in_layout);
+  fill_states();
+  now_.unsharded = step_.pooled_parameters + step_.ignored;
+  now_.communication = step_.pooled_messages;
+}
+
+// Parameters, and for those that train their gradients and the optimizer's state, are flat
+// tensors of one layout and dtype; one step count serves all of them.
+void MemoryMoments::fill_states() {
+  const StepPrecision precision = resolve_precision(plan_);
+  const int64_t stored = step_.stored_numel;
+  const int64_t element = dtype_size(precision.storage);
+  const int64_t trained = step_.trained_numel;
+  base_.parameters = stored * element;
+  base_.gradients = trained * element;
+  base_.optimizer = step_.state_numel * element;
+  if (offloads_to_host(plan_.strategy)) {
+    base_.host_parameters = stored * element;
+    base_.host = base_.host_parameters + base_.gradients + base_.optimizer;
+    base_.parameters = base_.gradients = base_.optimizer = 0;
+  }
+  const double table = 2.0 * context_.sequence * static_cast<double>(config_.head_dim);
+  base_.other = to_bytes(table * static_cast<double>(dtype_size(precision.compute)) *
+                         static_cast<double>(step_.stages));
+}
+
+// The slice of the vocabulary that a rank of the last stage has.
+double MemoryMoments::head_rows(int64_t rank) const {
+  const model::ModuleNames& names = layout_.inventory.names;
+  const std::string weight =
+      cat(config_.tie_word_embeddings ? names.embedding : names.head, ".weight");
+  for (const ParameterLayout& parameter : layout_.parameters) {
+    if (parameter.name != weight) continue;
+    return static_cast<double>(parameter.tp_shape(layout_.mesh, rank)[0]);
+  }
+  return 0.0;
+}
+
+void MemoryMoments::record_moment(std::string_view what, std::string_view of, std::string_view how,
+                                  const Moment& moment) {
+  MemoryComponents now = base_;
+  now.activations = to_bytes(moment.activations);
+  now.logits = to_bytes(moment.logits);
+  now.unsharded = to_bytes(moment.unsharded);
+  now.communication = to_bytes(moment.communication);
+  if (now.total() <= peak_.components.total()) return;
+  peak_.components = now;
+  peak_.moment = cat(what, of, how);
+}
+
+BackwardBytes MemoryMoments::gradients_of(const UnitBytes& unit, bool is_last) const {
+  const bool is_head = unit.layer < 0 && is_last && vocabulary_ > 0.0;
+  return is_head ? head_backward(context_, config_, vocabulary_, step_.head_trains) : unit.backward;
+}
+
+void MemoryMoments::update() {
+  Moment idle;
+  idle.unsharded = step_.pooled_parameters + step_.ignored;
+  idle.communication = step_.pooled_messages;
+  for (const UnitBytes& unit : units_) {
+    if (unit.orthogonalizing == 0.0) continue;
+    Moment updating = idle;
+    updating.communication += unit.orthogonalizing;
+    record_moment("update of ", unit.name, "", updating);
+  }
+}
+
+}  // namespace am::planner

@@ -1,0 +1,66 @@
+// Adds up what is alive at each moment of a rank's step and keeps the fullest: the part that a walk
+// through units (memory.cpp) and one through a pipeline's actions (pipeline_memory.cpp) share.
+#pragma once
+
+#include <string_view>
+
+#include "am/config/plan.h"
+#include "am/model/config.h"
+#include "am/planner/activations.h"
+#include "am/planner/layout.h"
+#include "am/planner/memory.h"
+#include "am/planner/step_units.h"
+
+namespace am::planner {
+
+class MemoryMoments {
+ public:
+  // All but `step` and `who` must outlive it.
+  MemoryMoments(const config::Plan& plan, const model::ModelConfig& config, const Layout& layout,
+                const ActivationContext& context, StepUnits step, const WalkedRank& who);
+
+ protected:
+  // Bytes beside the states.
+  struct Moment {
+    double activations = 0;
+    double logits = 0;
+    double unsharded = 0;
+    double communication = 0;
+  };
+
+  // Named `what` + `of` + `how`.
+  void record_moment(std::string_view what, std::string_view of, std::string_view how,
+                     const Moment& moment);
+  // AdamW and its like update in place, and what Muon needs is there for one unit at a time.
+  // Validation has no moment of its own: it is the forward of a training step without what backward
+  // would need, while states and gradients are as they are in training.
+  void update();
+  // What a unit's backward adds. `is_last`: of the model, where the head is.
+  BackwardBytes gradients_of(const UnitBytes& unit, bool is_last) const;
+
+  const config::Plan& plan_;
+  const model::ModelConfig& config_;
+  const Layout& layout_;
+  ActivationContext context_;
+  double vocabulary_ = 0.0;  // this rank's slice at the head; 0 on stages without it
+  StepUnits step_;
+  const std::vector<UnitBytes>& units_;
+  // What is alive between two units: gathered parameters that were not freed, what is saved for
+  // units whose backward has not run yet, messages that wait for the end. While a unit runs, what
+  // it needs itself comes on top of it.
+  Moment now_;
+  RankMemory peak_;
+
+ private:
+  void fill_states();
+  double head_rows(int64_t rank) const;
+
+  MemoryComponents base_;  // states, the same all through the step
+};
+
+// Through the actions of the rank's schedule (WalkedRank::list).
+RankMemory walk_pipeline(const config::Plan& plan, const model::ModelConfig& config,
+                         const Layout& layout, const ActivationContext& context, StepUnits step,
+                         const WalkedRank& who);
+
+}  // namespace am::planner

@@ -1,0 +1,281 @@
+// Memory of a rank of a pipeline: its list of actions is walked through as parallel/pp/pipeline.h
+// executes it, stage by stage and micro-batch by micro-batch.
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "am/config/batch.h"
+#include "am/planner/memory_moments.h"
+#include "am/planner/stages.h"
+
+namespace am::planner {
+namespace {
+
+using pipeline::Action;
+using pipeline::Kind;
+
+// Sent hidden states, and gradients of them, that a rank keeps in one direction to one rank
+// (parallel/pp/pipeline.cpp).
+constexpr int kMostUnderWay = 2;
+
+class PipelineWalk : private MemoryMoments {
+ public:
+  PipelineWalk(const config::Plan& plan, const model::ModelConfig& config, const Layout& layout,
+               const ActivationContext& context, StepUnits step, const WalkedRank& who)
+      : MemoryMoments(plan, config, layout, context, std::move(step), who),
+        list_(*who.list),
+        owners_(who.owners),
+        positions_(*std::max_element(owners_.begin(), owners_.end()) + 1),
+        hidden_(hidden_bytes(context, static_cast<double>(config.hidden_size))),
+        states_(units_.size()) {
+    for (size_t i = 0; i < units_.size(); ++i) {
+      Range& range = stages_.try_emplace(units_[i].stage, Range{i, i}).first->second;
+      range.end = i + 1;
+    }
+  }
+
+  RankMemory run() {
+    // Gradients are kept whole from round to round, so that the second one is the fullest.
+    const auto micro_batches = config::batch_shape(plan_, layout_.mesh.sizes().dp()).micro_batches;
+    defers_ = config::defers_gradient_sync(plan_.strategy);
+    const bool rounds =
+        defers_ && micro_batches > pipeline_shape(plan_.pipeline, positions_).microbatches;
+    for (int round = rounds ? 0 : 1; round < 2; ++round) {
+      reduces_ = round == 1;
+      under_way_.clear();
+      now_.activations = 0;
+      for (const pipeline::Slot& slot : list_) {
+        for (const Action& action : slot.actions()) perform(action);
+      }
+    }
+    update();
+    return std::move(peak_);
+  }
+
+ private:
+  struct Range {
+    size_t begin = 0, end = 0;
+  };
+  struct UnitState {
+    bool whole = false;
+    bool gathering = false;
+    bool packed = false;  // its gradients wait for REDUCE_GRAD
+  };
+
+  int last_stage() const { return static_cast<int>(owners_.size()) - 1; }
+
+  void perform(const Action& action) {
+    const Range& range = stages_.at(action.stage);
+    switch (action.kind) {
+      case Kind::kUnshard:
+        return unshard(range);
+      case Kind::kReshard:
+        return reshard(range);
+      case Kind::kForward:
+        return forward(action.stage, range);
+      case Kind::kBackward:
+        backward(action.stage, range, /*of_weights=*/true);
+        if (!defers_) reduce(range);
+        return;
+      case Kind::kBackwardInput:
+        return backward(action.stage, range, /*of_weights=*/false);
+      case Kind::kBackwardWeight:
+        weights(action.stage, range);
+        if (!defers_) reduce(range);
+        return;
+      case Kind::kReduceGrad:
+        if (reduces_) reduce(range);
+        return;
+      case Kind::kRecvForward:
+      case Kind::kRecvBackward:
+        now_.activations += hidden_;
+        return;
+      case Kind::kSendForward:
+        return send(owners_[static_cast<size_t>(action.stage + 1)], true);
+      case Kind::kSendBackward:
+        return send(owners_[static_cast<size_t>(action.stage - 1)], false);
+    }
+  }
+
+  // Of a channel's messages the oldest is given up where there are two.
+  void send(int64_t to, bool down) {
+    int& count = under_way_[{to, down}];
+    if (count == kMostUnderWay) {
+      now_.activations -= hidden_;
+    } else {
+      ++count;
+    }
+  }
+
+  void unshard(const Range& range) {
+    for (size_t i = range.begin; i < range.end; ++i) {
+      if (states_[i].whole) continue;
+      states_[i].gathering = true;
+      now_.communication += units_[i].gather_buffer;
+    }
+  }
+
+  void reshard(const Range& range) {
+    for (size_t i = range.begin; i < range.end; ++i) {
+      if (states_[i].gathering) now_.communication -= units_[i].gather_buffer;
+      if (states_[i].whole) now_.unsharded -= units_[i].full;
+      states_[i].whole = states_[i].gathering = false;
+    }
+  }
+
+  // Before a unit is used.
+  void make_whole(size_t i, std::string_view what) {
+    const UnitBytes& unit = units_[i];
+    if (states_[i].whole) return;
+    if (!states_[i].gathering) now_.communication += unit.gather_buffer;
+    now_.unsharded += unit.full;
+    record_moment(what, unit.name, ", gathering", now_);
+    now_.communication -= unit.gather_buffer;
+    states_[i].whole = true;
+    states_[i].gathering = false;
+  }
+
+  void forward(int stage, const Range& range) {
+    // What came in is the first unit's input from here on, and counted there.
+    if (stage > 0) now_.activations -= hidden_;
+    for (size_t i = range.begin; i < range.end; ++i) {
+      const UnitBytes& unit = units_[i];
+      make_whole(i, "forward of ");
+      Moment computing = now_;
+      computing.activations += unit.activations;
+      if (unit.backward_runs) now_.activations = computing.activations;
+      record_moment("forward of ", unit.name, "", computing);
+      if (unit.reshards) {
+        now_.unsharded -= unit.full - unit.kept;
+        states_[i].whole = false;
+      }
+    }
+    if (stage < last_stage()) {
+      now_.activations += hidden_;
+      return;
+    }
+    now_.activations += head_casts();
+    record_loss("the loss");
+    now_.logits += kept_logits();
+  }
+
+  // Logits and what becomes of them; those of other micro-batches are in now_.
+  void record_loss(std::string_view what) {
+    Moment loss = now_;
+    loss.logits +=
+        logits_bytes(context_, vocabulary_) + capped_logits_bytes(context_, config_, vocabulary_);
+    record_moment(what, "", "", loss);
+  }
+  // From the loss to its backward: what the loss reads.
+  double kept_logits() const {
+    return context_.tokens * vocabulary_ * context_.output_bytes +
+           capped_logits_bytes(context_, config_, vocabulary_);
+  }
+  double head_casts() const {
+    return cast_weights_bytes(context_, vocabulary_ * static_cast<double>(config_.hidden_size));
+  }
+
+  void backward(int stage, const Range& range, bool of_weights) {
+    const bool last = stage == last_stage();
+    if (last) {
+      now_.logits -= kept_logits();
+      record_loss("backward of the loss");
+      now_.logits += logits_gradient_bytes(context_, vocabulary_);
+    }
+    for (size_t i = range.end; i-- > range.begin;) {
+      const UnitBytes& unit = units_[i];
+      if (!unit.backward_runs) break;
+      if (unit.reshards && !unit.looked_up) make_whole(i, "backward of ");
+      compute_gradients(i, last && i + 1 == range.end, of_weights);
+      if (last && i + 1 == range.end) {
+        // The head's node is done, and its weight's gradient reads the gradient of the logits.
+        if (of_weights) now_.logits -= logits_gradient_bytes(context_, vocabulary_);
+        now_.activations -= head_casts();
+      }
+      now_.activations -= unit.activations;
+      if (!of_weights) now_.activations += unit.owed;
+    }
+    // The gradient of its output was there until now; that of its input waits for the stage before.
+    if (!last) now_.activations -= hidden_;
+    if (stage > 0) now_.activations += hidden_;
+  }
+
+  // Its first moment, with what is computed again, and its last one, with the gradients.
+  void compute_gradients(size_t i, bool is_head, bool of_weights) {
+    const UnitBytes& unit = units_[i];
+    const BackwardBytes gradients = gradients_of(unit, is_head);
+    const double gradient = of_weights ? unit.gradient : 0.0;
+    Moment computing = now_;
+    computing.activations += unit.recomputed + gradients.first;
+    if (!of_weights) computing.activations += unit.owed_first;
+    Moment first = computing;
+    const double buffer = states_[i].packed ? 0.0 : unit.reduce_buffer;
+    if (gradients.packed_first) {
+      first.communication += buffer;
+    } else {
+      first.unsharded += gradient;
+    }
+    record_moment("backward of ", unit.name, "", first);
+    states_[i].packed = true;
+    now_.communication += buffer;
+    computing.communication += buffer;
+    if (is_head && of_weights) computing.logits -= logits_gradient_bytes(context_, vocabulary_);
+    computing.unsharded += gradient;
+    computing.activations += gradients.later - gradients.first;
+    if (!of_weights) computing.activations += unit.owed_later - unit.owed_first;
+    record_moment("backward of ", unit.name, "", computing);
+    if (gradients.attention == 0.0) return;
+    computing.unsharded -= gradient;
+    computing.activations += gradients.attention - gradients.later;
+    if (!of_weights) computing.activations += unit.owed_attention - unit.owed_later;
+    record_moment("backward of ", unit.name, ", attention", computing);
+  }
+
+  // The gradients of matrices that backward left behind, in the order in which it did.
+  void weights(int stage, const Range& range) {
+    for (size_t i = range.end; i-- > range.begin;) {
+      const UnitBytes& unit = units_[i];
+      if (!unit.backward_runs) break;
+      Moment computing = now_;
+      computing.unsharded += unit.gradient;
+      record_moment("weights' gradients of ", unit.name, "", computing);
+      now_.activations -= unit.owed;
+      if (stage == last_stage() && i + 1 == range.end) {
+        now_.logits -= logits_gradient_bytes(context_, vocabulary_);
+      }
+    }
+  }
+
+  void reduce(const Range& range) {
+    for (size_t i = range.end; i-- > range.begin;) {
+      if (!states_[i].packed) continue;
+      Moment reducing = now_;
+      reducing.communication += units_[i].reduced;
+      record_moment("reducing ", units_[i].name, "", reducing);
+      now_.communication -= units_[i].reduce_buffer;
+      states_[i].packed = false;
+    }
+  }
+
+  const std::vector<pipeline::Slot>& list_;
+  const std::vector<int64_t>& owners_;
+  int64_t positions_;    // ranks of the pipeline
+  double hidden_;        // bytes of what goes from stage to stage
+  bool reduces_ = true;  // at REDUCE_GRAD
+  bool defers_ = true;   // the reduction to there
+  std::vector<UnitState> states_;
+  std::map<int, Range> stages_;                        // this rank's units
+  std::map<std::pair<int64_t, bool>, int> under_way_;  // by rank, and whether it goes down
+};
+
+}  // namespace
+
+RankMemory walk_pipeline(const config::Plan& plan, const model::ModelConfig& config,
+                         const Layout& layout, const ActivationContext& context, StepUnits step,
+                         const WalkedRank& who) {
+  return PipelineWalk(plan, config, layout, context, std::move(step), who).run();
+}
+
+}  // namespace am::planner

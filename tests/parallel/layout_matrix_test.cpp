@@ -1,0 +1,41 @@
+// Layouts of several axes train as one rank does, send what the formulas say and hold the memory
+// that was predicted. scripts/layout_matrix prints the same as a table.
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "am/nn/fused/product.h"
+#include "support/layout_table.h"
+
+namespace am {
+
+TEST_CASE("layouts x options") {
+  for (const test::Combination& layout : test::third_of_layouts()) {
+    DYNAMIC_SECTION(layout.name) {
+      const test::Row row = test::run(layout, test::TableSize::kSmall);
+      INFO(row.worst_name);
+      CHECK(row.gradients <= (layout.exact ? 1e-5 : 3e-2));
+      CHECK(row.worst <= (layout.exact ? 1e-3 : 6e-2));
+      CHECK(row.losses <= (layout.exact ? 1e-5 : 1e-2));
+      CHECK(row.weights <= (layout.exact ? 1e-5 : 3e-2));
+      CHECK(row.sent == row.formula);
+      CHECK(row.phases == 0.0);
+      // In bfloat16 oneDNN packs the operands of a product, which nobody is told of.
+      const double packed = layout.exact ? 0.0 : 24.0 * 1024.0;
+      CHECK(std::abs(row.peak_dry_run) <= 0.02 + packed / static_cast<double>(row.peak_bytes));
+    }
+  }
+}
+
+TEST_CASE("am-plan predicts the memory of every layout") {
+  // Where ATen multiplies transposed matrices as they are, the copies that are predicted are not
+  // made.
+  const double tolerance = nn::fused::multiplies_with_onednn() ? 0.02 : 0.1;
+  for (const test::Combination& layout : test::third_of_layouts()) {
+    DYNAMIC_SECTION(layout.name) {
+      const test::Row row = test::run_for_memory(layout, test::TableSize::kLarge);
+      CHECK(std::abs(row.peak_planner) <= tolerance);
+    }
+  }
+}
+
+}  // namespace am

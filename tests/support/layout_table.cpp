@@ -1,0 +1,113 @@
+#include "support/layout_table.h"
+
+#include <cstdlib>
+#include <ctime>
+#include <utility>
+
+#include "am/base/random.h"
+#include "am/base/text.h"
+#include "support/plans.h"
+
+namespace am::test {
+
+namespace {
+
+struct Axes {
+  int64_t pp = 1, dp = 1, tp = 1;
+  int64_t replicas = 1;  // of dp
+};
+
+struct Schedule {
+  std::string name = "1f1b";
+  int64_t virtual_stages = 1;
+  int64_t microbatches = 4;  // of a round
+  int64_t rounds = 1;
+};
+
+// In float32, unless `strategy` has a policy.
+Combination layout(std::string name, const Axes& axes, const Schedule& schedule,
+                   const std::string& strategy = {}) {
+  Combination combination;
+  combination.name = std::move(name);
+  combination.world = axes.pp * axes.dp * axes.tp;
+  combination.dp = axes.dp;
+  combination.model = "table_deep";
+  combination.accumulation = schedule.microbatches * schedule.rounds;
+  const bool has_policy = strategy.find("mp_policy") != std::string::npos;
+  combination.exact = !has_policy && strategy.find("autocast") == std::string::npos;
+  combination.toml = cat("[mesh]\nworld_size = ", combination.world, "\npp_size = ", axes.pp,
+                         "\ntp_size = ", axes.tp, "\ndp_replicate_size = ", axes.replicas,
+                         "\n[strategy]\nname = \"fsdp2\"\nbackend = \"gloo\"\n", strategy,
+                         has_policy ? "" : kFullPrecision);
+  if (axes.pp > 1) {
+    combination.toml += cat("[pipeline]\nschedule = \"", schedule.name,
+                            "\"\nvirtual_stages = ", schedule.virtual_stages,
+                            "\nmicrobatches = ", schedule.microbatches, "\n");
+  }
+  return combination;
+}
+
+Combination of_model(const std::string& model, Combination combination) {
+  combination.model = model;
+  return combination;
+}
+
+}  // namespace
+
+std::vector<Combination> layouts() {
+  const std::string full = "activation_checkpointing = \"full\"\n";
+  const std::string selective = "activation_checkpointing = \"selective\"\n";
+  const std::string bf16 =
+      "mp_policy = { param_dtype = \"bfloat16\", reduce_dtype = \"float32\", output_dtype = "
+      "\"float32\" }\n";
+  const Axes two{.pp = 2}, four{.pp = 4}, square{.pp = 2, .dp = 2};
+  const Schedule interleaved{"interleaved_1f1b", 2}, zero_bubble{"interleaved_zero_bubble", 2},
+      zbv{"zbv_zero_bubble", 2}, dual{"dual_pipe_v", 2}, looped{"looped_bfs", 2}, gpipe{"gpipe"};
+  return {
+      layout("pp 2, gpipe", two, gpipe),
+      layout("pp 2, 1f1b", two, {}),
+      layout("pp 2, looped_bfs", two, looped),
+      layout("pp 2, interleaved_1f1b", two, interleaved),
+      layout("pp 2, interleaved_zero_bubble", two, zero_bubble),
+      layout("pp 2, zbv_zero_bubble", two, zbv),
+      layout("pp 2, dual_pipe_v", two, dual),
+      layout("pp 4, 1f1b", four, {.microbatches = 6}),
+      layout("pp 4, interleaved_1f1b", four, interleaved),
+      layout("pp 2, 1f1b, two rounds", two, {.microbatches = 2, .rounds = 2}),
+      layout("pp 2, 1f1b, checkpointing full", two, {}, full),
+      layout("pp 2, gpipe, checkpointing selective", two, gpipe, selective),
+      layout("pp 2, zbv_zero_bubble, checkpointing full", two, zbv, full),
+      layout("pp 2, 1f1b, bf16", two, {}, bf16),
+      layout("pp 2, gpipe, autocast", two, gpipe, "autocast_dtype = \"bfloat16\"\n"),
+      of_model("table_tied", layout("pp 2, 1f1b, tied, uneven", two, {})),
+      of_model("table_experts", layout("pp 2, 1f1b, experts, uneven", two, {})),
+      layout("pp 2 x fsdp 2, gpipe", square, gpipe),
+      layout("pp 2 x fsdp 2, 1f1b", square, {}),
+      layout("pp 2 x fsdp 2, 1f1b, not deferred", square, {}, "defer_fsdp_grad_sync = false\n"),
+      layout("pp 2 x fsdp 2, zbv_zero_bubble, not deferred, bf16", square, zbv,
+             "defer_fsdp_grad_sync = false\n" + bf16),
+      layout("pp 2 x fsdp 2, 1f1b, two rounds, bf16", square, {.microbatches = 2, .rounds = 2},
+             bf16),
+      layout("pp 2 x fsdp 2, looped_bfs", square, looped),
+      layout("pp 2 x fsdp 2, interleaved_1f1b", square, interleaved),
+      layout("pp 2 x fsdp 2, interleaved_zero_bubble", square, zero_bubble),
+      layout("pp 2 x fsdp 2, zbv_zero_bubble", square, zbv),
+      layout("pp 2 x fsdp 2, dual_pipe_v", square, dual),
+      of_model("table_tied", layout("pp 2 x fsdp 2, 1f1b, tied", square, {})),
+      of_model("table_experts", layout("pp 2 x fsdp 2, 1f1b, experts", square, {})),
+      layout("pp 2 x hsdp 2 x 2, 1f1b", {.pp = 2, .dp = 4, .replicas = 2}, {.microbatches = 3}),
+  };
+}
+
+std::vector<Combination> third_of_layouts() {
+  const char* chosen = std::getenv("AM_MATRIX_THIRD");
+  constexpr std::time_t kDay = 24 * 60 * 60;
+  const int64_t third = (chosen != nullptr ? std::atoi(chosen) : std::time(nullptr) / kDay) % 3;
+  std::vector<Combination> all = layouts();
+  std::erase_if(all, [third](const Combination& each) {
+    return static_cast<int64_t>(hash_name(each.name) % 3) != third;
+  });
+  return all;
+}
+
+}  // namespace am::test
