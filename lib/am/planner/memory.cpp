@@ -22,7 +22,7 @@ class Walk : private MemoryMoments {
     forward();
     backward();
     update();
-    return std::move(peak_);
+    return peak();
   }
 
  private:

@@ -76,7 +76,15 @@ void MemoryMoments::record_moment(std::string_view what, std::string_view of, st
   now.communication = to_bytes(moment.communication);
   if (now.total() <= peak_.components.total()) return;
   peak_.components = now;
-  peak_.moment = cat(what, of, how);
+  what_ = what;
+  of_ = of;
+  how_ = how;
+}
+
+RankMemory MemoryMoments::peak() const {
+  RankMemory peak = peak_;
+  peak.moment = cat(what_, of_, how_);
+  return peak;
 }
 
 BackwardBytes MemoryMoments::gradients_of(const UnitBytes& unit, bool is_last) const {

@@ -28,7 +28,7 @@ class MemoryMoments {
     double communication = 0;
   };
 
-  // Named `what` + `of` + `how`.
+  // Named `what` + `of` + `how`, which outlive this.
   void record_moment(std::string_view what, std::string_view of, std::string_view how,
                      const Moment& moment);
   // AdamW and its like update in place, and what Muon needs is there for one unit at a time.
@@ -49,13 +49,16 @@ class MemoryMoments {
   // units whose backward has not run yet, messages that wait for the end. While a unit runs, what
   // it needs itself comes on top of it.
   Moment now_;
-  RankMemory peak_;
+
+  RankMemory peak() const;
 
  private:
   void fill_states();
   double head_rows(int64_t rank) const;
 
   MemoryComponents base_;  // states, the same all through the step
+  RankMemory peak_;
+  std::string_view what_, of_, how_;
 };
 
 // Through the actions of the rank's schedule (WalkedRank::list).

@@ -51,7 +51,7 @@ class PipelineWalk : private MemoryMoments {
       }
     }
     update();
-    return std::move(peak_);
+    return peak();
   }
 
  private:

@@ -161,13 +161,14 @@ void add_activations(const Workload& workload, const StageSketch& stage, double 
   }
 }
 
-// The layer that computes and the one that is gathered next, the gradients of one and those in
-// flight; and one table of the vocabulary. `mine`: the rank's, before data parallelism cuts them.
+// The layer that computes and the one that is gathered next, and one table of the vocabulary, or
+// all where they stay; the gradients of one layer and those in flight. `mine`: the rank's, before
+// data parallelism cuts them.
 double unsharded_bytes(const Workload& workload, const LocalParameters& mine, double largest_layer,
                        bool has_table) {
-  double bytes = 2.0 * largest_layer * (workload.compute_bytes + workload.reduce_bytes) +
-                 (has_table ? workload.layout.table * workload.compute_bytes : 0.0);
-  if (!workload.reshards) bytes += mine.total() * workload.compute_bytes;
+  const double table = has_table ? workload.layout.table : 0.0;
+  const double gathered = workload.reshards ? 2.0 * largest_layer + table : mine.total();
+  double bytes = gathered * workload.compute_bytes + 2.0 * largest_layer * workload.reduce_bytes;
   if (workload.defers_reduction) bytes += mine.total() * workload.reduce_bytes;
   return bytes;
 }

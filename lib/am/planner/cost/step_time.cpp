@@ -137,11 +137,15 @@ class Model {
     time_.bytes.dp = sent.bytes;
   }
 
-  // Units are gathered for forward and backward of every micro-batch, while others compute.
+  // Units are gathered for forward and backward of every micro-batch, or stay whole for a round of
+  // the pipeline's, while others compute.
   Sent gather_and_reduce(double grad) {
     const double gathers = workload_.reshards ? 1.0 + workload_.layout.backward_layers : 1.0;
     const double reduced = workload_.defers_reduction ? 0.0 : 1.0;
-    const Sent each = gathered(gathers * workload_.compute_bytes + reduced * grad);
+    const double often = workload_.reshards || workload_.pp == 1.0
+                             ? 1.0
+                             : workload_.rounds / workload_.micro_batches;
+    const Sent each = gathered(often * gathers * workload_.compute_bytes + reduced * grad);
     Sent sent;
     sent.add(each, workload_.micro_batches);
     sent.seconds = workload_.micro_batches * exposed(each.seconds);
@@ -149,7 +153,8 @@ class Model {
     if (!workload_.offloads) return sent;
     // Shards come from the host before each gather, and their gradients go there.
     const double moved = held() * workload_.storage_bytes;
-    const double copies = moved * (gathers + reduced * workload_.layout.trained) / host_bandwidth();
+    const double copies =
+        moved * (often * gathers + reduced * workload_.layout.trained) / host_bandwidth();
     time_.offload =
         workload_.micro_batches *
         (workload_.pins_memory ? exposed(each.seconds + copies) - exposed(each.seconds) : copies);

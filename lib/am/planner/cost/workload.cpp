@@ -94,6 +94,7 @@ void fill_workload(Workload& workload, const config::Plan& plan, const Layout& l
   workload.recompute = checkpointing_of(plan);
   workload.offloads = offloads_to_host(plan.strategy);
   if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) {
+    workload.reshards = mesh.pp == 1;  // by default (units.h)
     fill_fsdp2(workload, *fsdp2);
   }
   workload.ranks_per_node = as_double(ranks_of_node(plan, mesh.world_size()));

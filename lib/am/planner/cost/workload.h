@@ -48,7 +48,8 @@ struct Workload {
   double expert_tp = 1;  // an expert's own tensor parallelism
   bool sequence_parallel = false;
   Sharding sharding = Sharding::kReplicated;
-  bool reshards = true;           // kParameters: gathered again for backward
+  bool reshards = true;           // kParameters: gathered again for backward; else, in a pipeline,
+                                  // once for a round
   bool defers_reduction = false;  // gradients are reduced after the last micro-batch only
   // Shards, their gradients and the optimizer are in the host's memory; pinned memory is copied
   // while the GPU computes.
