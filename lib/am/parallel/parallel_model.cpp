@@ -8,6 +8,7 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/nn/fused/cross_entropy.h"
+#include "am/parallel/cp/context_parallel.h"
 #include "am/parallel/strategy.h"
 #include "am/parallel/sync_ctx.h"
 #include "am/parallel/tp/pieces.h"
@@ -71,7 +72,7 @@ at::Tensor ParallelModel::forward_only(MicroBatches& batches) {
   at::Tensor sum = no_loss();
   for (int64_t m = 0; m < batches.count(); ++m) {
     const MicroBatch batch = batches.read(m);
-    sum.add_(loss_sum(forward(batch.ids_BT, batch.positions_BT), batch.labels_BT));
+    sum.add_(loss_sum(forward(batch.ids_BT, batch.positions_BT), own_labels(batch.labels_BT)));
   }
   return sum;
 }
@@ -87,8 +88,8 @@ at::Tensor ParallelModel::run(MicroBatch batch, const PassOptions& options, bool
   begin_dropout(options.seed, options.step, batch.first_sequence);
   // Logits and batch are the loss's alone: held here they would outlive their use.
   const auto take = [](at::Tensor& tensor) { return std::exchange(tensor, {}); };
-  const at::Tensor loss =
-      loss_sum(forward(take(batch.ids_BT), take(batch.positions_BT)), take(batch.labels_BT));
+  const at::Tensor loss = loss_sum(forward(take(batch.ids_BT), take(batch.positions_BT)),
+                                   own_labels(take(batch.labels_BT)));
   over("forward");
   (loss / options.divisor).backward();
   data_parallel_->finish_backward();
@@ -101,6 +102,14 @@ at::Tensor ParallelModel::forward(const at::Tensor& ids_BT, const at::Tensor& po
   at::Tensor output = decoder_(ids_BT, positions_BT, hidden_BTD);
   // Of the model: what goes on to another stage stays in the computation's dtype.
   return output_dtype_ && stage_range().head ? output.to(*output_dtype_) : output;
+}
+
+at::Tensor ParallelModel::own_labels(const at::Tensor& labels_BT) const {
+  return decoder_.sequence_part().of(labels_BT, kIgnoreIndex);
+}
+
+at::Tensor ParallelModel::whole_sequences(const at::Tensor& logits_BTv) const {
+  return cp::whole_sequences(logits_BTv, decoder_.sequence_part(), mesh_.group("cp"));
 }
 
 at::Tensor ParallelModel::loss_sum(const at::Tensor& logits_BTv,

@@ -79,6 +79,11 @@ class ParallelModel {
   // nn::Decoder.
   at::Tensor forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT = {},
                      const at::Tensor& hidden_BTD = {});
+  // Under context parallelism logits are those of this rank's part of each sequence: its labels, of
+  // labels_BT of whole sequences; and the whole sequences' logits (or what else has them), on every
+  // cp rank, without gradient.
+  at::Tensor own_labels(const at::Tensor& labels_BT) const;
+  at::Tensor whole_sequences(const at::Tensor& logits_BTv) const;
   // Sum of cross-entropies over this rank's counted labels, float32; the same on every tp rank.
   at::Tensor loss_sum(const at::Tensor& logits_BTv, const at::Tensor& labels_BT) const;
   // Logits of the whole vocabulary, on every tp rank; no gradient.
