@@ -11,7 +11,7 @@ GOOD = "[mesh]\nworld_size = 16\ntp_size = 2\n[train]\nglobal_batch_size = 16\n"
 class CheckTest(PlanCase):
     def test_what_am_run_does_not_run_is_said(self):
         plan = self.plan("[mesh]\nworld_size = 8\npp_size = 2\ncp_size = 2\n")
-        wanted = ["pipeline parallelism", "context parallelism"]
+        wanted = ["pipeline parallelism", "context parallelism in a pipeline"]
         self.assertEqual(self.json("check", plan)["plans"][0]["unsupported"], wanted)
         self.assertEqual(self.json("show", plan)["unsupported"], wanted)
         self.assertIn("am-run does not run it: pipeline parallelism", self.am_plan("check", plan).out)

@@ -2,6 +2,9 @@
 // am-plan predicts with what the runtime does.
 #pragma once
 
+#include <cstdint>
+#include <string_view>
+
 #include "am/config/plan.h"
 #include "am/mesh/layout.h"
 #include "am/mesh/sequence_cut.h"
@@ -14,5 +17,23 @@ mesh::SequenceOrder sequence_order(const config::Plan& plan);
 // does not.
 mesh::SequenceCut sequence_cut(const config::Plan& plan, const mesh::MeshSizes& sizes,
                                bool sequence_parallel);
+
+// Attention of one layer on a rank of context parallelism: heads, of which tp cut some away, and
+// their widths.
+struct ContextAttention {
+  double batch = 1.0;
+  double heads = 1.0, key_heads = 1.0;
+  double key_width = 0.0, value_width = 0.0;
+  int64_t window = 0;          // 0: none
+  double element_bytes = 4.0;  // of what products take and give
+};
+
+// What a rank sends for it in one pass; sums of gradients travel in float32.
+struct ContextBytes {
+  double forward = 0.0, backward = 0.0;
+};
+// By context.method.
+ContextBytes context_bytes(std::string_view method, const mesh::SequenceCut& cut,
+                           const ContextAttention& attention);
 
 }  // namespace am::planner

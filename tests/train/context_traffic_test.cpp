@@ -1,0 +1,75 @@
+// What context parallelism sends: am-plan's figures against a dry run's.
+#include <catch2/catch.hpp>
+#include <numeric>
+
+#include "am/base/text.h"
+#include "am/planner/cost/prediction.h"
+#include "am/train/dry_run.h"
+#include "support/plans.h"
+
+namespace am {
+namespace {
+
+struct TrafficCase {
+  std::string family = "llama";
+  int64_t world = 2, cp = 2;
+  std::string mesh = {}, strategy = {};
+  int64_t length = 64;
+};
+
+planner::Job job_of(const TrafficCase& one, const std::string& method) {
+  const config::Plan plan =
+      test::parse(cat("[model]\npath = \"hf/", one.family, "\"\n[train]\nseq_len = ", one.length,
+                      "\nmicro_batch_size = 4\n[mesh]\nworld_size = ", one.world,
+                      "\ncp_size = ", one.cp, "\n", one.mesh, "[context]\nmethod = \"", method,
+                      "\"\n[strategy]\nbackend = \"gloo\"\n", test::kFullPrecision, one.strategy));
+  Diagnostics found;
+  const auto config = model::load_config(plan.resolve(plan.model.path), found);
+  return planner::make_job(plan, *config, one.world);
+}
+
+// Of what a rank has sent when a collective of the whole message's `bytes` is over.
+double sent(const train::CollectiveCount& collective, int64_t ranks) {
+  const auto bytes = static_cast<double>(collective.bytes);
+  if (collective.op == "rotate") return bytes;
+  return bytes * static_cast<double>(ranks - 1) / static_cast<double>(ranks);
+}
+
+double planned_bytes(const planner::Job& job) {
+  Diagnostics found;
+  const auto gpu = planner::find_gpu("h100-sxm", {}, {}, found);
+  const planner::Workload workload = planner::workload_of(job.plan, job.model, job.layout);
+  return planner::estimate_step_time(workload, *gpu, planner::default_calibration().constants)
+      .bytes.cp;
+}
+
+}  // namespace
+
+TEST_CASE("what context parallelism sends is predicted") {
+  const std::string method = GENERATE("ring", "all_gather", "ulysses");
+  const std::string full = "activation_checkpointing = true\n";
+  const auto one =
+      GENERATE_COPY(TrafficCase{}, TrafficCase{.world = 4, .cp = 4}, TrafficCase{.length = 51},
+                    TrafficCase{.strategy = full},
+                    TrafficCase{.strategy = "activation_checkpointing = \"mlp\"\n"},
+                    TrafficCase{.world = 4, .mesh = "tp_size = 2\n"},
+                    TrafficCase{.world = 4,
+                                .mesh = "tp_size = 2\n",
+                                .strategy = "sequence_parallel = true\n",
+                                .length = 50},
+                    TrafficCase{.family = "mistral", .world = 4, .cp = 4},
+                    TrafficCase{.family = "gemma2", .world = 4, .cp = 4, .strategy = full},
+                    TrafficCase{.family = "gpt_oss"}, TrafficCase{.family = "deepseek_v2-dense"});
+  const planner::Job job = job_of(one, method);
+  const train::DryRun run = train::dry_run(job, 0);
+  const double measured = std::accumulate(
+      run.collectives.begin(), run.collectives.end(), 0.0, [&](double sum, const auto& each) {
+        return each.group == "cp" ? sum + sent(each, one.cp) : sum;
+      });
+  INFO(one.family << ", " << method << ", cp " << one.cp << ", T " << one.length << " " << one.mesh
+                  << one.strategy);
+  CHECK(measured > 0.0);
+  CHECK(planned_bytes(job) == Approx(measured).epsilon(1e-9));
+}
+
+}  // namespace am
