@@ -34,6 +34,8 @@ ActivationContext activation_context(const config::Plan& plan, const Layout& lay
   const mesh::MeshSizes& sizes = layout.mesh.sizes();
   const mesh::SequenceCut cut = sequence_cut(plan, sizes, layout.tp_plan.sequence_parallel);
   context.sequence = static_cast<double>(cut.local());
+  context.context_ranks = static_cast<double>(cut.ranks);
+  context.context_method = plan.context.method;
   context.tokens = context.sequence * static_cast<double>(plan.train.micro_batch_size);
   context.compute_bytes = static_cast<double>(dtype_size(resolve_precision(plan).compute));
   context.product_bytes = context.compute_bytes;

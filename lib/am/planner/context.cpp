@@ -18,6 +18,10 @@ mesh::SequenceCut sequence_cut(const config::Plan& plan, const mesh::MeshSizes& 
                              .pieces = sequence_parallel ? sizes.tp : 1});
 }
 
+int64_t key_head_copies(int64_t ranks, int64_t key_heads) {
+  return ranks / std::gcd(ranks, std::max<int64_t>(1, key_heads));
+}
+
 ContextBytes context_bytes(std::string_view method, const mesh::SequenceCut& cut,
                            const ContextAttention& a) {
   constexpr double kWide = 4.0;
@@ -25,8 +29,8 @@ ContextBytes context_bytes(std::string_view method, const mesh::SequenceCut& cut
   const double rows = a.batch * static_cast<double>(cut.local());
   const double pair = rows * a.key_heads * (a.key_width + a.value_width);
   if (method == "ulysses") {
-    const auto keys = std::max<int64_t>(1, static_cast<int64_t>(a.key_heads));
-    const auto copies = static_cast<double>(cut.ranks / std::gcd(cut.ranks, keys));
+    const auto copies =
+        static_cast<double>(key_head_copies(cut.ranks, static_cast<int64_t>(a.key_heads)));
     const double whole = rows * a.heads * (a.key_width + a.value_width) + copies * pair;
     const double sent = whole * (ranks - 1.0) / ranks * a.element_bytes;
     return {sent, sent};

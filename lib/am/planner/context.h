@@ -18,6 +18,9 @@ mesh::SequenceOrder sequence_order(const config::Plan& plan);
 mesh::SequenceCut sequence_cut(const config::Plan& plan, const mesh::MeshSizes& sizes,
                                bool sequence_parallel);
 
+// Under ulysses: on how many ranks each of a rank's key heads is, so that all divide them.
+int64_t key_head_copies(int64_t ranks, int64_t key_heads);
+
 // Attention of one layer on a rank of context parallelism: heads, of which tp cut some away, and
 // their widths.
 struct ContextAttention {

@@ -75,7 +75,7 @@ struct AllGather : torch::autograd::Function<AllGather> {
       return at::zeros(like.sizes(), like.options().dtype(lse_BHt.scalar_type()));
     };
     const KeysAndValues form({q_BHtK, k_BGtK, v_BGtV});
-    const Gathered all = gather(form, k_BGtK, v_BGtV, ranks);
+    Gathered all = gather(form, k_BGtK, v_BGtV, ranks);
     nn::HeadGradients sums = {at::zeros_like(q_BHtK), zeros(all.k_BGTK), zeros(all.v_BGTV)};
     if (sinks_H.defined()) sums.sinks_H = zeros(sinks_H);
     const int64_t local = q_BHtK.size(kPositionDim);
@@ -87,10 +87,13 @@ struct AllGather : torch::autograd::Function<AllGather> {
                       {rows(gradients[0]), rows(lse_BHt)},
                       {rows(sums.q_BHtK), sums.k_BGsK, sums.v_BGsV, sums.sinks_H}, sinks_H);
     });
-    const mesh::SequenceCut cut = ranks.cut(local);
-    const auto parts = [&](const at::Tensor& x_BGTX) { return by_rank(x_BGTX, cut).flatten(1); };
+    all = {};
     const at::Tensor own = form.zeros(lse_BHt.scalar_type());
-    ranks.group->reduce_scatter(own, at::cat({parts(sums.k_BGsK), parts(sums.v_BGsV)}, 1));
+    const at::Tensor parts = at::empty({ranks.size(), form.numel()}, own.options());
+    const mesh::SequenceCut cut = ranks.cut(local);
+    put_by_rank(sums.k_BGsK, cut, form.keys(parts));
+    put_by_rank(sums.v_BGsV, cut, form.values(parts));
+    ranks.group->reduce_scatter(own, parts);
     if (sinks_H.defined()) sums.sinks_H = sums.sinks_H.to(sinks_H.scalar_type());
     return {sums.q_BHtK,
             form.keys(own).to(k_BGtK.scalar_type()),

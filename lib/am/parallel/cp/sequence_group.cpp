@@ -54,17 +54,13 @@ at::Tensor in_order(const at::Tensor& x_PBGsX, const mesh::SequenceCut& cut) {
   return x_BGTX;
 }
 
-at::Tensor by_rank(const at::Tensor& x_BGTX, const mesh::SequenceCut& cut) {
-  std::vector<int64_t> sizes = x_BGTX.sizes().vec();
-  sizes[kPositionDim] = cut.local();
-  sizes.insert(sizes.begin(), cut.ranks);
-  const at::Tensor x_PBGsX = at::empty(sizes, x_BGTX.options());
+void put_by_rank(const at::Tensor& x_BGTX, const mesh::SequenceCut& cut,
+                 const at::Tensor& parts_PBGsX) {
   for_runs(cut, [&](int64_t rank, int64_t first, const mesh::Extent& run) {
-    x_PBGsX.select(0, rank)
+    parts_PBGsX.select(0, rank)
         .narrow(kPositionDim, first, run.size)
         .copy_(x_BGTX.narrow(kPositionDim, run.offset, run.size));
   });
-  return x_PBGsX;
 }
 
 }  // namespace am::parallel::cp

@@ -52,7 +52,8 @@ class KeysAndValues {
 
 // Of x_PBGsX, the parts of all ranks in the group's order: BGTX, in the order of the sequence.
 at::Tensor in_order(const at::Tensor& x_PBGsX, const mesh::SequenceCut& cut);
-// The other way.
-at::Tensor by_rank(const at::Tensor& x_BGTX, const mesh::SequenceCut& cut);
+// The other way, into parts_PBGsX.
+void put_by_rank(const at::Tensor& x_BGTX, const mesh::SequenceCut& cut,
+                 const at::Tensor& parts_PBGsX);
 
 }  // namespace am::parallel::cp

@@ -3,11 +3,11 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "am/nn/attention/attention.h"
+#include "am/planner/context.h"
 
 namespace am::parallel::cp {
 
@@ -100,7 +100,7 @@ struct Exchange : torch::autograd::Function<Exchange> {
 
 // A key head for each rank that has query heads which read it.
 at::Tensor for_all_ranks(const at::Tensor& x_BGtX, int64_t ranks) {
-  const int64_t copies = ranks / std::gcd(ranks, x_BGtX.size(1));
+  const int64_t copies = planner::key_head_copies(ranks, x_BGtX.size(1));
   return copies == 1 ? x_BGtX : x_BGtX.repeat_interleave(copies, 1);
 }
 
