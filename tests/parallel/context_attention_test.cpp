@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "am/base/text.h"
+#include "am/checkpoint/tensor_source.h"
 #include "am/nn/attention/attention.h"
 #include "am/parallel/cp/all_gather.h"
 #include "am/parallel/cp/ring.h"
@@ -13,6 +14,7 @@
 #include "am/runtime/device_mesh.h"
 #include "am/runtime/world.h"
 #include "support/operators.h"
+#include "support/plans.h"
 #include "support/rank_check.h"
 
 namespace am::parallel {
@@ -28,10 +30,11 @@ struct AttentionCase {
   bool sinks = false;
   std::vector<int64_t> documents = {};  // where they begin, in the first row; the second is whole
   at::ScalarType dtype = at::kDouble;
+  double scale = 0.4;
 };
 
 nn::Look look_of(const AttentionCase& one, int64_t length) {
-  nn::Look look = {.scale = 0.4, .softcap = one.softcap, .window = one.window};
+  nn::Look look = {.scale = one.scale, .softcap = one.softcap, .window = one.window};
   if (one.documents.empty()) return look;
   const at::Tensor begins = at::zeros({2, length}, at::kLong);
   for (const int64_t first : one.documents) begins[0][first].fill_(1);
@@ -204,6 +207,22 @@ TEST_CASE("attention over ranks is one rank's") {
       AttentionCase{
           .name = "bfloat16", .length = 40, .window = 6, .sinks = true, .dtype = at::kBFloat16});
   for (const int64_t ranks : {2, 4}) compare(one, ranks);
+}
+
+// tests/data/context, made by scripts/fixtures/make_context_fixtures.py.
+TEST_CASE("attention over ranks is PyTorch's ring attention") {
+  const auto made = checkpoint::open_tensor_source(test::data_path("context/ring.safetensors"));
+  const Tensors inputs = {made->read_all("q"), made->read_all("k"), made->read_all("v")};
+  const AttentionCase one = {
+      .name = "PyTorch's", .length = inputs[0].size(2), .dtype = at::kFloat, .scale = 0.3};
+  for (const test::Outcome& outcome : over_ranks(one, 4, inputs, made->read_all("of_out"))) {
+    test::check_close(outcome.value, made->read_all("out"), 2e-6);
+    size_t i = 0;
+    for (const char* name : {"of_q", "of_k", "of_v"}) {
+      INFO(name);
+      test::check_close(outcome.gradients[i++], made->read_all(name), 2e-6);
+    }
+  }
 }
 
 TEST_CASE("parts of the keys are merged, also where there was nothing to see") {
