@@ -62,6 +62,8 @@ schedule = "gpipe"
 microbatches = 8
 virtual_stages = 2
 split_points = [3, 7, 9]
+[context]
+method = "ulysses"
 [experts]
 balancing = "bias"
 rate = 0.002

@@ -21,6 +21,7 @@ struct RuleCase {
 };
 
 constexpr auto kWarning = Severity::kWarning;
+constexpr auto kNote = Severity::kNote;
 
 constexpr RuleCase kCases[] = {
     {"mesh.size", "[mesh]|tp_size = 1048576|pp_size = 1048576", "[mesh]|world_size = 1"},
@@ -228,12 +229,25 @@ constexpr RuleCase kCases[] = {
     {"seq.length", "[mesh]|world_size = 1|[train]|seq_len = 1025",
      "[mesh]|world_size = 1|[train]|seq_len = 1024", "gpt2"},
     {"seq.sp",
-     "[mesh]|world_size = 4|tp_size = 2|cp_size = 2|[strategy]|sequence_parallel = true|"
+     "[mesh]|world_size = 4|tp_size = 4|[strategy]|sequence_parallel = true|"
      "[train]|seq_len = 1002",
-     "[mesh]|world_size = 4|tp_size = 2|cp_size = 2|[strategy]|sequence_parallel = true|"
+     "[mesh]|world_size = 4|tp_size = 4|[strategy]|sequence_parallel = true|"
      "[train]|seq_len = 1004"},
     {"seq.cp", "[mesh]|world_size = 4|cp_size = 4|[train]|seq_len = 1004",
-     "[mesh]|world_size = 4|cp_size = 4|[train]|seq_len = 1008"},
+     "[mesh]|world_size = 4|cp_size = 4|[train]|seq_len = 1008", "llama-3.1-8b", kNote},
+    {"seq.cp",
+     "[mesh]|world_size = 4|tp_size = 2|cp_size = 2|[strategy]|sequence_parallel = true|"
+     "[train]|seq_len = 1004",
+     "[mesh]|world_size = 4|tp_size = 2|cp_size = 2|[strategy]|sequence_parallel = true|"
+     "[train]|seq_len = 1008",
+     "llama-3.1-8b", kNote},
+    {"cp.section", "[mesh]|world_size = 8|[context]|method = \"ulysses\"",
+     "[mesh]|world_size = 8|cp_size = 2|[context]|method = \"ulysses\"", "llama-3.1-8b", kWarning},
+    // 32 heads, 8 of them on each tp rank.
+    {"cp.heads", "[mesh]|world_size = 64|tp_size = 4|cp_size = 16|[context]|method = \"ulysses\"",
+     "[mesh]|world_size = 64|tp_size = 4|cp_size = 16"},
+    {"cp.heads", "[mesh]|world_size = 64|tp_size = 4|cp_size = 16|[context]|method = \"ulysses\"",
+     "[mesh]|world_size = 64|tp_size = 4|cp_size = 8|[context]|method = \"ulysses\""},
     {"model.weights", "[mesh]|world_size = 1", "[mesh]|world_size = 1"},
     {"data.missing", "[mesh]|world_size = 1|[data]|kind = \"tokens\"|path = \"no.bin\"",
      "[mesh]|world_size = 1|[data]|kind = \"synthetic\""},
@@ -369,7 +383,7 @@ TEST_CASE("sizes that make no world hide nothing that does not need one") {
   using Ids = std::vector<std::string>;
   CHECK(found("[mesh]|world_size = 10|tp_size = 7|pp_size = 64|cp_size = 3|[train]|"
               "seq_len = 1001|[strategy]|sequence_parallel = true") ==
-        Ids{"tp.heads", "tp.kv_heads", "tp.vocab", "mesh.divide", "pp.layers", "seq.sp", "seq.cp"});
+        Ids{"tp.heads", "tp.kv_heads", "tp.vocab", "mesh.divide", "pp.layers", "seq.cp"});
   // Nobody says how many ranks there are; a dp_size that does not fit is taken at its word.
   CHECK(found("[mesh]|tp_size = 3|ranks_per_node = 16") ==
         Ids{"mesh.world", "tp.heads", "tp.kv_heads", "tp.ffn"});

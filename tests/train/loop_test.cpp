@@ -76,6 +76,11 @@ TEST_CASE("every layout trains along PyTorch's loss curve") {
       {"tp 2, sequence parallel", 2,
        float32_fsdp2(2, "tp_size = 2\n", "sequence_parallel = true\n")},
       {"tp 2 x fsdp2 2", 4, float32_fsdp2(4, "tp_size = 2\n")},
+      {"cp 2 x fsdp2 2", 4, float32_fsdp2(4, "cp_size = 2\n")},
+      {"cp 2 x megatron_fsdp 2", 4,
+       "[mesh]\nworld_size = 4\ncp_size = 2\n[strategy]\nname = \"megatron_fsdp\"\n"},
+      {"cp 2, ulysses, x tp 2", 4,
+       float32_fsdp2(4, "cp_size = 2\ntp_size = 2\n[context]\nmethod = \"ulysses\"\n")},
   };
   const Json wanted = reference();
   for (const auto& layout : layouts) {

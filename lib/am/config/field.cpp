@@ -8,7 +8,7 @@
 namespace am::config {
 namespace {
 
-constexpr std::array<SectionSpec, 14> kSections = {{
+constexpr std::array<SectionSpec, 15> kSections = {{
     {"model", "What is trained."},
     {"mesh",
      "How many ranks, and how they are arranged. From outer to inner: pp, dp_replicate, "
@@ -17,6 +17,7 @@ constexpr std::array<SectionSpec, 14> kSections = {{
      "How parameters, gradients and optimizer states lie on the data parallel ranks. "
      "The keys depend on the name."},
     {"pipeline", "The pipeline; read when pp_size > 1."},
+    {"context", "Context parallelism; read when cp_size > 1."},
     {"experts", "What keeps experts evenly taken; of models with experts."},
     {"lora",
      "Low-rank adapters (LoRA): two narrow matrices beside each of the target modules are trained, "

@@ -1,5 +1,5 @@
-// [pipeline], [experts], [train], [optimizer], [scheduler], [data], [validation], [checkpoint],
-// [metrics], [cluster].
+// [pipeline], [context], [experts], [train], [optimizer], [scheduler], [data], [validation],
+// [checkpoint], [metrics], [cluster].
 #include "am/config/field_builder.h"
 #include "am/config/schedule_names.h"
 
@@ -17,6 +17,17 @@ void add_pipeline(std::vector<FieldSpec>& out) {
   pipeline.add("virtual_stages", &S::virtual_stages, Integer{1, 1 << 10}, "Stages of one rank.");
   pipeline.add("split_points", &S::split_points, Integers{Integer{1, 1 << 20}},
                "First layer of each stage after the first. Empty: as even as possible.");
+}
+
+void add_context(std::vector<FieldSpec>& out) {
+  FieldBuilder context(
+      "context", [](auto& plan) -> auto& { return plan.context; }, out);
+  context
+      .add("method", &ContextSection::method, Choice{{"ring", "all_gather", "ulysses"}},
+           "How attention sees the whole sequence. ring: keys and values pass by from rank to "
+           "rank; all_gather: each rank has those of all at once; ulysses: ranks exchange "
+           "positions for heads, and each has whole sequences of some.")
+      .also = {"context_parallel_rotate_method", "cp_comm_type"};
 }
 
 void add_experts(std::vector<FieldSpec>& out) {
@@ -200,6 +211,7 @@ void add_outputs(std::vector<FieldSpec>& out) {
 
 void add_training_fields(std::vector<FieldSpec>& out) {
   add_pipeline(out);
+  add_context(out);
   add_experts(out);
   add_train(out);
   add_optimizer(out);

@@ -41,6 +41,11 @@ struct PipelineSection {
   std::vector<int64_t> split_points;
 };
 
+// Of context parallelism.
+struct ContextSection {
+  std::string method = "ring";  // ring | all_gather | ulysses
+};
+
 // Of models with experts: what keeps them evenly taken.
 struct ExpertsSection {
   std::string balancing = "none";  // none | bias | sequence
@@ -139,6 +144,7 @@ struct Plan {
   MeshSection mesh;
   DistributedConfig strategy;
   PipelineSection pipeline;
+  ContextSection context;
   ExpertsSection experts;
   LoraSection lora;
   TrainSection train;

@@ -36,7 +36,8 @@ at::Tensor as_padded_batch(Session& session, const parallel::ParallelModel& mode
 // Logits of those ids, and of no more.
 at::Tensor logits_of(Session& session, parallel::ParallelModel& model,
                      std::span<const int64_t> ids) {
-  const at::Tensor logits = model.forward(as_padded_batch(session, model, ids));
+  const at::Tensor logits =
+      model.whole_sequences(model.forward(as_padded_batch(session, model, ids)));
   return logits.narrow(1, 0, static_cast<int64_t>(ids.size())).contiguous();
 }
 

@@ -177,13 +177,23 @@ at::Tensor Decoder::leave(size_t use, at::Tensor x) const {
   return x;
 }
 
-void Decoder::place(int64_t length, const at::Tensor& positions_BT, const at::Tensor& like) {
+at::Tensor Decoder::documents_of(const at::Tensor& positions_BT) const {
+  if (!positions_BT.defined() || ignores_packing_ || positions_BT.size(1) == 1) return {};
+  const at::Tensor later_BT = positions_BT.narrow(1, 1, positions_BT.size(1) - 1);
+  if (!later_BT.eq(0).any().item<bool>()) return {};
+  // Each position behind the sequence is a document of its own.
+  return documents(part_.padded(positions_BT, 0));
+}
+
+at::Tensor Decoder::own_positions(int64_t length, const at::Tensor& positions_BT,
+                                  const at::Tensor& ids_BT) const {
+  if (positions_BT.defined()) return part_.of(positions_BT, 0);
+  if (part_.ranks == 1) return {};
+  return part_.of(positions_up_to(length, ids_BT.options()), 0);
+}
+
+void Decoder::place(int64_t length, const at::Tensor& own_positions, const at::Tensor& like) {
   const tensor::MemoryUse use(tensor::TensorUse::kOther);
-  unrotated_.document_BT = at::Tensor();
-  if (positions_BT.defined() && !ignores_packing_ && positions_BT.size(1) > 1) {
-    const at::Tensor later_BT = positions_BT.narrow(1, 1, positions_BT.size(1) - 1);
-    if (later_BT.eq(0).any().item<bool>()) unrotated_.document_BT = documents(positions_BT);
-  }
   for (Rope& rope : ropes_) {
     if (rope.rotated == 0) continue;
     const at::Tensor& cos_TK = rope.table.cos_TK;
@@ -196,7 +206,7 @@ void Decoder::place(int64_t length, const at::Tensor& positions_BT, const at::Te
                         like.scalar_type(), model::attention_factor(rope.spec));
       rope.table = {made.cos_TK.to(like.device()), made.sin_TK.to(like.device())};
     }
-    rope.placed = positions_BT.defined() ? gather_rotation(rope.table, positions_BT) : rope.table;
+    rope.placed = own_positions.defined() ? gather_rotation(rope.table, own_positions) : rope.table;
     rope.placed.document_BT = unrotated_.document_BT;
   }
 }
@@ -218,7 +228,8 @@ at::Tensor Decoder::embed(const at::Tensor& ids_BT, const at::Tensor& positions_
   if (positions_) {
     const at::Tensor positions =
         positions_BT.defined() ? positions_BT : positions_up_to(ids_BT.size(1), ids_BT.options());
-    return x_BTD + fused::look_up(positions_->value, apply_transform(own_positions_, positions));
+    return x_BTD +
+           fused::look_up(positions_->value, apply_transform(piece_of_positions_, positions));
   }
   if (embedding_scale_ == 1.0) return x_BTD;
   // The factor is a value of the computation's dtype, as in Hugging Face's models.
@@ -236,13 +247,21 @@ at::Tensor Decoder::operator()(const at::Tensor& ids_BT, const at::Tensor& posit
   const DropoutScope dropout(dropout_);
   std::optional<AutocastScope> autocast;
   if (autocast_) autocast.emplace(Autocast{ids_BT.device().type(), autocast_});
+  for (DecoderLayer& layer : layers_) {
+    if (layer.experts) layer.experts->padding = part_.padding_of_experts(ids_BT.size(1));
+  }
+  const at::Tensor positions = own_positions(ids_BT.size(1), positions_BT, ids_BT);
   size_t use = 0;
   at::Tensor x_BTD = hidden_BTD;
   if (range_.embedding) {
-    x_BTD = leave(use, embed(enter(use, ids_BT), positions_BT));
+    x_BTD = leave(use, embed(enter(use, part_.of(ids_BT, 0)), positions));
     ++use;
   }
-  place(ids_BT.size(1), positions_BT, x_BTD);
+  {
+    const tensor::MemoryUse memory(tensor::TensorUse::kOther);
+    unrotated_.document_BT = documents_of(positions_BT);
+  }
+  place(ids_BT.size(1), positions, x_BTD);
   for (size_t i = 0; i < layers_.size(); ++i, ++use) {
     x_BTD = enter(use, x_BTD);
     x_BTD = leave(use, layers_[i](x_BTD, rotation_of(i), kept_by(i)));

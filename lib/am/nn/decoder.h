@@ -24,6 +24,7 @@
 #include "am/nn/hooks.h"
 #include "am/nn/layers.h"
 #include "am/nn/rope.h"
+#include "am/nn/sequence_part.h"
 #include "am/planner/stage_layout.h"
 
 namespace am::nn {
@@ -43,6 +44,9 @@ class Decoder {
   // parallelism the last dim may be this rank's slice of V. positions_BT (int64, below T): of the
   // tokens, where they are not 0 to T - 1. Where they start again at 0 within a sequence several
   // are packed into it, and attention stays inside each.
+  //
+  // Under context parallelism ids and positions are those of whole sequences, on every rank, and
+  // the logits this rank's part of them (sequence_part()).
   //
   // A stage without embedding continues from hidden_BTD, which the stage before it gave for the
   // same ids (under sequence parallelism a part of T); one without head gives hidden_BTD.
@@ -72,9 +76,13 @@ class Decoder {
   Embedding& embedding() { return embed_tokens_; }
   Linear& head() { return lm_head_; }
   std::vector<DecoderLayer>& layers() { return layers_; }
-  // What the embedding gives is a part of the sequence: `own` takes it of positions, on their last
+  // Which positions of each sequence this rank computes. Attention needs a core that sees the
+  // others (Attention::core).
+  void set_sequence_part(const SequencePart& part) { part_ = part; }
+  const SequencePart& sequence_part() const { return part_; }
+  // What the embedding gives is a part of these again: `own` takes it of positions, on their last
   // dim.
-  void set_own_positions(TransformPtr own) { own_positions_ = std::move(own); }
+  void set_own_positions(TransformPtr own) { piece_of_positions_ = std::move(own); }
   // How many tokens took each expert, layer after layer of those that have experts, in all forward
   // passes since the last call. Empty: the model has none.
   std::vector<int64_t> take_expert_counts();
@@ -98,7 +106,13 @@ class Decoder {
 
  private:
   void bind(const model::Inventory& inventory);
+  // Of this rank's positions. positions_BT: see own_positions.
   at::Tensor embed(const at::Tensor& ids_BT, const at::Tensor& positions_BT) const;
+  // Where this rank's tokens are: [B, t], or [t] where all sequences have the same; undefined: 0,
+  // 1,
+  // .. in all of them. Takes those of whole sequences of `length` tokens.
+  at::Tensor own_positions(int64_t length, const at::Tensor& positions_BT,
+                           const at::Tensor& ids_BT) const;
   void bind_head(const model::Inventory& inventory);
   // What layers()[i] keeps.
   planner::SavedSet kept_by(size_t i) const;
@@ -106,9 +120,11 @@ class Decoder {
   // The hooks of the unit that is used next; of the one that was.
   at::Tensor enter(size_t use, at::Tensor x) const;
   at::Tensor leave(size_t use, at::Tensor x) const;
-  // Makes the rotations of `length` positions, or of positions_BT where that is defined, in the
-  // dtype and on the device of `like`.
-  void place(int64_t length, const at::Tensor& positions_BT, const at::Tensor& like);
+  // The document of each token of whole sequences at positions_BT; undefined: each is one.
+  at::Tensor documents_of(const at::Tensor& positions_BT) const;
+  // Makes the rotations of sequences of `length` positions, at own_positions where that is defined,
+  // in the dtype and on the device of `like`.
+  void place(int64_t length, const at::Tensor& own_positions, const at::Tensor& like);
   // Of a layer, for the batch that was placed.
   const Rotation& rotation_of(size_t layer) const;
 
@@ -119,7 +135,8 @@ class Decoder {
   std::map<std::string, Linear*, std::less<>> linears_;
   Embedding embed_tokens_;
   ParameterPtr positions_;  // [P, D], learned; null: none
-  TransformPtr own_positions_;
+  SequencePart part_;
+  TransformPtr piece_of_positions_;
   std::vector<DecoderLayer> layers_;
   Norm norm_;
   Linear lm_head_;

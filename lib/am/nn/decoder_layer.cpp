@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "am/nn/attention/blocked.h"
 #include "am/nn/fused/gated.h"
 
 namespace am::nn {
@@ -233,27 +232,15 @@ at::Tensor Attention::place(const at::Tensor& x_BTX, const Norm& norm,
 
 at::Tensor Attention::mix(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,
                           const at::Tensor& v_BGTV, const Rotation& rotation) const {
-  const int64_t length = q_BHTK.size(2);
-  const int64_t width = v_BGTV.size(3);
-  const bool cut = window > 0 && window < length;
-  at::Tensor mixed_BHTV;
-  // ATen's flash kernel takes values that are as wide as keys.
-  if (cut || softcap || sinks || rotation.document_BT.defined() || width != q_BHTK.size(3)) {
-    std::optional<at::Tensor> sinks_H;
-    if (sinks) sinks_H = sinks->value;
-    mixed_BHTV = blocked_attention(q_BHTK, k_BGTK, v_BGTV,
-                                   {.scale = scale,
-                                    .softcap = softcap,
-                                    .window = cut ? window : 0,
-                                    .document_BT = rotation.document_BT},
-                                   sinks_H);
-  } else {
-    const bool grouped = q_BHTK.size(1) != k_BGTK.size(1);
-    mixed_BHTV = at::scaled_dot_product_attention(q_BHTK, k_BGTK, v_BGTV, /*attn_mask=*/{},
-                                                  /*dropout_p=*/0.0, /*is_causal=*/true, scale,
-                                                  /*enable_gqa=*/grouped);
-  }
-  return mixed_BHTV.transpose(1, 2).reshape({q_BHTK.size(0), length, q_BHTK.size(1) * width});
+  const Look look = {
+      .scale = scale, .softcap = softcap, .window = window, .document_BT = rotation.document_BT};
+  std::optional<at::Tensor> sinks_H;
+  if (sinks) sinks_H = sinks->value;
+  const Heads heads = {q_BHTK, k_BGTK, v_BGTV};
+  const at::Tensor mixed_BHTV =
+      core ? (*core)(heads, look, sinks_H) : attention(heads, look, sinks_H);
+  return mixed_BHTV.transpose(1, 2).reshape(
+      {q_BHTK.size(0), q_BHTK.size(2), q_BHTK.size(1) * v_BGTV.size(3)});
 }
 
 at::Tensor FeedForward::product(const at::Tensor& x_BTD, bool keeps_gate, bool leaves,

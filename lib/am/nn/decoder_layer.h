@@ -17,6 +17,7 @@
 #include <optional>
 #include <vector>
 
+#include "am/nn/attention/attention.h"
 #include "am/nn/attention/latent.h"
 #include "am/nn/checkpoint.h"
 #include "am/nn/experts/expert_feed_forward.h"
@@ -41,8 +42,9 @@ struct Attention {
   double scale = 1.0;                  // of the scores
   std::optional<double> softcap = {};  // c: scores become c * tanh(score / c)
   int64_t window = 0;                  // positions looked back at, itself included; 0: all
-  int rope = 0;             // index into model::DecoderSpec::ropes; -1: heads are not rotated
-  ParameterPtr sinks = {};  // [H]; null: none (attention/blocked.h)
+  int rope = 0;                // index into model::DecoderSpec::ropes; -1: heads are not rotated
+  ParameterPtr sinks = {};     // [H]; null: none (attention/block_kernel.h)
+  AttentionCorePtr core = {};  // null: this rank has whole sequences
 
   // What inputs.products gives -> {q_BTX, k_BTX, v_BTX}, or what latent->make takes.
   Tensors finish(const Tensors& products) const;

@@ -83,12 +83,12 @@ Rotation make_rotation(const at::Tensor& inverse_frequencies, int64_t first, int
   return {(both.cos() * factor).to(dtype), (both.sin() * factor).to(dtype)};
 }
 
-Rotation gather_rotation(const Rotation& table, const at::Tensor& positions_BT) {
-  const auto gather = [&](const at::Tensor& table_TK) {
-    return table_TK.index_select(0, positions_BT.reshape({-1}))
-        .view({positions_BT.size(0), positions_BT.size(1), table_TK.size(1)});
-  };
-  return {gather(table.cos_TK), gather(table.sin_TK)};
+Rotation gather_rotation(const Rotation& table, const at::Tensor& positions) {
+  std::vector<int64_t> sizes = positions.sizes().vec();
+  sizes.push_back(table.cos_TK.size(1));
+  const at::Tensor flat = positions.reshape({-1});
+  return {table.cos_TK.index_select(0, flat).view(sizes),
+          table.sin_TK.index_select(0, flat).view(sizes)};
 }
 
 at::Tensor documents(const at::Tensor& positions_BT) { return positions_BT.eq(0).cumsum(1); }

@@ -18,12 +18,13 @@ namespace am::nn {
 at::Tensor rope_inverse_frequencies(const model::RopeConfig& rope, int64_t rotated,
                                     int64_t seq_len = 0);
 
-// Of the positions of a sequence [T, R], or of each sequence of a batch [B, T, R]: the first R of a
+// Of positions of a sequence [T, R], or of each sequence of a batch [B, T, R]: the first R of a
 // head turn. Undefined where a layer does not rotate.
 struct Rotation {
   at::Tensor cos_TK;
   at::Tensor sin_TK;
-  // The document of each token (int64), where sequences are packed. Undefined: one document.
+  // The document of each token (int64), where sequences are packed, and of each of the sequence
+  // where this rank has a part of it. Undefined: one document.
   at::Tensor document_BT = {};
 };
 
@@ -32,8 +33,8 @@ struct Rotation {
 Rotation make_rotation(const at::Tensor& inverse_frequencies, int64_t first, int64_t count,
                        at::ScalarType dtype, double factor = 1.0);
 
-// The same for positions_BT (int64), each below `table`'s length.
-Rotation gather_rotation(const Rotation& table, const at::Tensor& positions_BT);
+// The same for positions (int64) [B, T] or [T], each below `table`'s length.
+Rotation gather_rotation(const Rotation& table, const at::Tensor& positions);
 
 // The number of each token's document, int64: a document begins at each position 0.
 at::Tensor documents(const at::Tensor& positions_BT);

@@ -90,7 +90,7 @@ at::Tensor ParallelModel::forward_only(MicroBatches& batches) {
   at::Tensor sum = no_loss();
   for (int64_t m = 0; m < batches.count(); ++m) {
     const MicroBatch batch = batches.read(m);
-    sum.add_(loss_sum(forward(batch.ids_BT, batch.positions_BT), batch.labels_BT));
+    sum.add_(loss_sum(forward(batch.ids_BT, batch.positions_BT), whole().own_labels(batch.labels_BT)));
   }
   return sum;
 }
@@ -106,8 +106,8 @@ at::Tensor ParallelModel::run(MicroBatch batch, const PassOptions& options, bool
   begin_dropout(options.seed, options.step, batch.first_sequence);
   // Logits and batch are the loss's alone: held here they would outlive their use.
   const auto take = [](at::Tensor& tensor) { return std::exchange(tensor, {}); };
-  const at::Tensor loss =
-      loss_sum(forward(take(batch.ids_BT), take(batch.positions_BT)), take(batch.labels_BT));
+  const at::Tensor loss = loss_sum(forward(take(batch.ids_BT), take(batch.positions_BT)),
+                                   whole().own_labels(take(batch.labels_BT)));
   over("forward");
   (loss / options.divisor).backward();
   data_parallel().finish_backward();
@@ -120,7 +120,8 @@ at::Tensor ParallelModel::forward(const at::Tensor& ids_BT, const at::Tensor& po
   AM_ASSERT(!at::GradMode::is_enabled(), "a pipeline trains by forward_backward");
   const runtime::Group& group = mesh_.group("pp");
   const auto owner = [this](size_t stage) { return layout_.stage_owners[stage]; };
-  const int64_t rows = ids_BT.size(0), length = ids_BT.size(1);
+  const int64_t rows = ids_BT.size(0);
+  const int64_t length = stages_.begin()->second->own_length(ids_BT.size(1));
   const size_t last = layout_.stage_owners.size() - 1;
   at::Tensor hidden;
   for (size_t stage = 0; stage <= last; ++stage) {
@@ -140,6 +141,10 @@ at::Tensor ParallelModel::forward(const at::Tensor& ids_BT, const at::Tensor& po
     group.broadcast(hidden, owner(stage));
   }
   return hidden;
+}
+
+at::Tensor ParallelModel::whole_sequences(const at::Tensor& logits_BTv) const {
+  return stages_.begin()->second->whole_sequences(logits_BTv);
 }
 
 at::Tensor ParallelModel::loss_sum(const at::Tensor& logits_BTv,

@@ -54,6 +54,7 @@ class ParallelModel {
   // Logits and what is made of them: see StageModel. Through the stages of a pipeline without a
   // graph alone, one after the other (collective); its ranks have all logits then, in float32.
   at::Tensor forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT = {});
+  at::Tensor whole_sequences(const at::Tensor& logits_BTv) const;
   at::Tensor loss_sum(const at::Tensor& logits_BTv, const at::Tensor& labels_BT) const;
   at::Tensor full_logits(const at::Tensor& logits_BTv) const;
 

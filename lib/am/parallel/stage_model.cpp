@@ -8,6 +8,7 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/nn/fused/cross_entropy.h"
+#include "am/parallel/cp/context_parallel.h"
 #include "am/parallel/strategy.h"
 #include "am/parallel/tp/pieces.h"
 #include "am/parallel/tp/vocabulary.h"
@@ -35,6 +36,14 @@ at::Tensor StageModel::forward(const at::Tensor& ids_BT, const at::Tensor& posit
   at::Tensor output = decoder_(ids_BT, positions_BT, hidden_BTD);
   // Of the model: what goes on to another stage stays in the computation's dtype.
   return output_dtype_ && range().head ? output.to(*output_dtype_) : output;
+}
+
+at::Tensor StageModel::own_labels(const at::Tensor& labels_BT) const {
+  return decoder_.sequence_part().of(labels_BT, kIgnoreIndex);
+}
+
+at::Tensor StageModel::whole_sequences(const at::Tensor& logits_BTv) const {
+  return cp::whole_sequences(logits_BTv, decoder_.sequence_part(), mesh_.group("cp"));
 }
 
 at::Tensor StageModel::loss_sum(const at::Tensor& logits_BTv, const at::Tensor& labels_BT) const {

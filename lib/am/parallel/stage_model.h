@@ -43,6 +43,12 @@ class StageModel {
                      const at::Tensor& hidden_BTD = {});
   // Sum of cross-entropies over this rank's counted labels, float32; the same on every tp rank.
   at::Tensor loss_sum(const at::Tensor& logits_BTv, const at::Tensor& labels_BT) const;
+  // Under context parallelism logits are those of this rank's part of each sequence: its labels, of
+  // labels_BT of whole sequences; its length, padded; and the whole sequences' logits (or what else
+  // has them), on every cp rank, without gradient.
+  at::Tensor own_labels(const at::Tensor& labels_BT) const;
+  int64_t own_length(int64_t length) const { return decoder_.sequence_part().cut(length).local(); }
+  at::Tensor whole_sequences(const at::Tensor& logits_BTv) const;
   // Logits of the whole vocabulary, on every tp rank; no gradient.
   at::Tensor full_logits(const at::Tensor& logits_BTv) const;
 

@@ -8,6 +8,7 @@
 #include "am/base/error.h"
 #include "am/base/shared_library.h"
 #include "am/base/text.h"
+#include "am/parallel/cp/context_parallel.h"
 #include "am/parallel/ddp/ddp.h"
 #include "am/parallel/fsdp2/fsdp2.h"
 #include "am/parallel/megatron_fsdp/megatron_fsdp.h"
@@ -106,6 +107,7 @@ ParallelStrategy find_parallel_strategy(const std::string& name) {
 mesh::Extent prepare_decoder(const StrategyInput& input) {
   input.decoder.set_adapter_dropout(input.plan.lora.dropout, input.mesh.group("tp").index());
   const mesh::Extent slice = tp::apply_tensor_parallel(input.decoder, input.layout, input.mesh);
+  cp::apply_context_parallel(input.decoder, input.plan, input.layout, input.mesh);
   input.decoder.set_checkpointing(planner::checkpointing_of(input.plan),
                                   planner::checkpointing_every(input.plan));
   return slice;

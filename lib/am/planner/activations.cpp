@@ -5,6 +5,7 @@
 
 #include "am/model/family.h"
 #include "am/model/host_products.h"
+#include "am/planner/context.h"
 #include "am/planner/precision.h"
 
 namespace am::planner {
@@ -31,7 +32,10 @@ config::ActivationCheckpointing ActivationContext::checkpointing_of(int layer) c
 ActivationContext activation_context(const config::Plan& plan, const Layout& layout) {
   ActivationContext context;
   const mesh::MeshSizes& sizes = layout.mesh.sizes();
-  context.sequence = static_cast<double>(plan.train.seq_len) / static_cast<double>(sizes.cp);
+  const mesh::SequenceCut cut = sequence_cut(plan, sizes, layout.tp_plan.sequence_parallel);
+  context.sequence = static_cast<double>(cut.local());
+  context.context_ranks = static_cast<double>(cut.ranks);
+  context.context_method = plan.context.method;
   context.tokens = context.sequence * static_cast<double>(plan.train.micro_batch_size);
   context.compute_bytes = static_cast<double>(dtype_size(resolve_precision(plan).compute));
   context.product_bytes = context.compute_bytes;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "am/config/plan.h"
 #include "am/model/config.h"
@@ -20,6 +21,8 @@ int64_t checkpointing_every(const config::Plan& plan);
 struct ActivationContext {
   double tokens = 0.0;          // N: micro-batch * sequence / cp
   double sequence = 0.0;        // positions of one sequence on this rank
+  double context_ranks = 1.0;   // over how many cp ranks sequences lie
+  std::string context_method;   // context.method
   double sequence_parts = 1.0;  // over how many tp ranks sequence parallelism cuts N between layers
   bool cuts_vocabulary = false;  // each tp rank looks up its own tokens of the vocabulary
   double expert_parts = 1.0;     // over how many tp ranks the tokens of routed experts are dealt

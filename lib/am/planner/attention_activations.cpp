@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "am/base/number.h"
+#include "am/planner/context.h"
 #include "am/planner/layer_activations.h"
 
 namespace am::planner {
@@ -68,11 +69,13 @@ void LayerActivations::measure_attention() {
                                              Role::kQueryDown, Role::kKeyValueDown});
   // Flash attention saves its inputs, its output, and a logarithm per token and head instead of the
   // scores (Dao et al., 2022).
-  at(Saved::kHeads) = N * (w.query + w.key + w.value) * p + latent_bytes(Role::kQueryDownNorm) +
+  at(Saved::kHeads) = N * (w.query + key_value_width()) * p + latent_bytes(Role::kQueryDownNorm) +
                       latent_bytes(Role::kKeyValueDownNorm) +
                       adapted_bytes({Role::kQueryUp, Role::kKeyValueUp});
   at(Saved::kAttentionOutput) = N * w.out * p + adapted_bytes({Role::kAttentionOut});
   at(Saved::kAttentionStatistics) = N * w.query / head_width * 4.0;
+  // What comes back from other ranks is another tensor than what flash attention gave.
+  if (exchanges_heads() && !attends_by_blocks()) at(Saved::kAttentionStatistics) += N * w.out * p;
   if (!layer_.has(Role::kQueryNorm)) return;
   const double normed = attention.norms_span_heads ? 2.0 * N : N * (w.query + w.key) / head_width;
   const double width = N * (w.query + w.key) / normed;
@@ -98,32 +101,93 @@ double LayerActivations::latent_bytes(Role role) const {
          context_.tokens * width * context_.product_bytes;
 }
 
-// In attention's backward, where it goes by blocks (nn/attention/blocked.h); 0 where ATen's flash
-// kernel runs. What the feed-forward saved is gone, and so is attention's output. There are the
-// gradients of the layer's output, of attention's and of its inputs, and of one block of queries
-// its rows, the keys and values that it sees, its scores, their gradient and a product of both; of
-// capped scores two more.
-double LayerActivations::attention_backward() const {
-  constexpr double kRowsOfABlock = 128.0;
+// Elements of keys and values of one position, as attention saves them.
+double LayerActivations::key_value_width() const {
+  const HeadWidths w = head_widths(layer_);
+  if (!exchanges_heads()) return w.key + w.value;
+  const auto heads = static_cast<int64_t>(w.key / as_double(layer_.spec().attention.qk_width));
+  const int64_t copies = key_head_copies(static_cast<int64_t>(context_.context_ranks), heads);
+  return as_double(copies) * (w.key + w.value);
+}
+
+// Whether it does not go by ATen's flash kernel (nn/attention/).
+bool LayerActivations::attends_by_blocks() const {
+  const model::AttentionSpec& attention = layer_.spec().attention;
+  if (context_.context_ranks > 1.0 && !exchanges_heads()) return true;
+  const double length = context_.sequence * context_.context_ranks;
+  const double window = as_double(attention.window.value_or(0));
+  return (window > 0.0 && window < length) || attention.softcap.has_value() || attention.sinks ||
+         attention.v_width != attention.qk_width;
+}
+
+// Of one block of queries of one sequence in backward: its rows, the keys and values that it sees,
+// its scores, their gradient and a product of both; of capped scores two more. `parts`: over how
+// many ranks heads are dealt. `copied`: keys and values do not lie as the products read them.
+double LayerActivations::block_bytes(double rows, double keys, double parts, bool copied) const {
   constexpr double kWide = 4.0;  // scores and sums are float32
   const model::AttentionSpec& attention = layer_.spec().attention;
-  const double length = context_.sequence;
-  const double window = as_double(attention.window.value_or(0));
-  const bool cut = window > 0.0 && window < length;
-  const bool by_blocks = cut || attention.softcap.has_value() || attention.sinks ||
-                         attention.v_width != attention.qk_width;
-  if (!by_blocks) return 0.0;
+  const HeadWidths w = head_widths(layer_);
+  // One head alone lies as the products read it.
+  const bool alone =
+      context_.product_bytes == kWide && w.query <= as_double(attention.qk_width) * parts;
+  const double row = alone ? 0.0 : (w.query + w.out) * kWide;
+  const double scores = w.query / as_double(attention.qk_width) * keys * kWide;
+  return (rows * (row + scores * (attention.softcap.has_value() ? 5.0 : 3.0)) +
+          (copied ? keys * key_value_width() * kWide : 0.0)) /
+         parts;
+}
+
+// What backward of attention over ranks has beside its inputs and its output's gradient, by the
+// method: of keys and values copies as they are passed on or gathered, and sums in float32.
+double LayerActivations::context_attention_bytes() const {
+  constexpr double kWide = 4.0;
+  const double N = context_.tokens, p = context_.product_bytes, ranks = context_.context_ranks;
+  const HeadWidths w = head_widths(layer_);
+  const double pair = N * (w.key + w.value);
+  const double chunk = context_.sequence / 2.0;
+  const double window = as_double(layer_.spec().attention.window.value_or(0));
+  const double rows = std::min(128.0, chunk);
+  const double batch = N / context_.sequence;
+  if (context_.context_method == "all_gather") {
+    const double length = context_.sequence * ranks;
+    const double keys = window > 0.0 ? std::min(length, window - 1.0 + rows) : length;
+    const double blocks =
+        ranks * pair * (p + kWide) + batch * block_bytes(rows, keys, 1.0, p != kWide);
+    return N * w.query * p + std::max(blocks, (2.0 * ranks + 1.0) * pair * kWide);
+  }
+  // Under way are the next keys, and the sums that the ranks before and after this one made.
+  const double passing = ranks > 2.0 ? 3.0 : 2.0;
+  const double keys = window > 0.0 ? std::min(chunk, window - 1.0 + rows) : chunk;
+  return N * (w.query * kWide + w.out * p) + pair * (passing * p + 3.0 * kWide) +
+         batch * block_bytes(rows, keys, 1.0, p != kWide);
+}
+
+// In attention's backward, where it goes by blocks; 0 where ATen's flash kernel runs. What the
+// feed-forward saved is gone, and so is attention's output. There are the gradients of the layer's
+// output, of attention's and of its inputs, and what one block takes.
+double LayerActivations::attention_backward() const {
+  constexpr double kRowsOfABlock = 128.0;
+  constexpr double kWide = 4.0;
+  if (!attends_by_blocks()) return 0.0;
   const double p = context_.product_bytes;
   const double N = context_.tokens;
   const HeadWidths w = head_widths(layer_);
-  const double rows = std::min(kRowsOfABlock, length);
-  const double keys = cut ? std::min(length, window - 1.0 + rows) : length;
-  const double row = (w.query + w.out) * kWide;
-  const double scores = w.query / as_double(attention.qk_width) * keys * kWide;
-  const double block = rows * (row + scores * (attention.softcap.has_value() ? 5.0 : 3.0)) +
-                       keys * (w.key + w.value) * kWide;
-  const double gradients =
-      hidden_bytes(context_, hidden_) + N * ((w.out + w.query) * p + (w.key + w.value) * kWide);
+  double gradients = hidden_bytes(context_, hidden_) + N * w.out * p;
+  if (context_.context_ranks > 1.0 && !exchanges_heads()) {
+    gradients += context_attention_bytes();
+  } else {
+    const double length = context_.sequence * context_.context_ranks;
+    const double window = as_double(layer_.spec().attention.window.value_or(0));
+    const double rows = std::min(kRowsOfABlock, length);
+    const double keys = window > 0.0 ? std::min(length, window - 1.0 + rows) : length;
+    // One key head alone lies as the products read it.
+    const double head =
+        as_double(layer_.spec().attention.qk_width + layer_.spec().attention.v_width);
+    const bool copied =
+        p != kWide || !exchanges_heads() || key_value_width() > head * context_.context_ranks;
+    gradients += N * (w.query * p + key_value_width() * kWide) +
+                 N / context_.sequence * block_bytes(rows, keys, context_.context_ranks, copied);
+  }
   static constexpr SavedSet kGone = {Saved::kOtherNorms,
                                      Saved::kAttentionOutput,
                                      Saved::kSumAfterAttention,
@@ -142,7 +206,7 @@ double LayerActivations::attention_backward() const {
       kept_under(whole ? ActivationCheckpointing::kOff : mode_, layer_.spec().residual);
   const double left =
       sum(saved.without(kGone)) + (whole ? 2.0 * hidden_bytes(context_, hidden_) : 0.0);
-  return gradients + N / length * block + left - kept() - recomputed();
+  return gradients + left - kept() - recomputed();
 }
 
 }  // namespace am::planner

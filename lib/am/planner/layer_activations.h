@@ -56,6 +56,13 @@ class LayerActivations {
   double bytes_of_inputs(bool attention) const;
   double latent_bytes(model::Role role) const;
   double recomputed_feed_forward() const;
+  double key_value_width() const;
+  bool attends_by_blocks() const;
+  bool exchanges_heads() const {
+    return context_.context_ranks > 1.0 && context_.context_method == "ulysses";
+  }
+  double block_bytes(double rows, double keys, double parts, bool copied) const;
+  double context_attention_bytes() const;
   double attention_backward() const;
   BackwardBytes feed_forward_backward() const;
   double kept_inputs(double trained) const;

@@ -38,11 +38,19 @@ at::Tensor on_host(const std::vector<int64_t>& counts) {
 
 }  // namespace
 
+std::vector<int64_t> ExpertFeedForward::counts_of_padding(const at::Tensor& ids_Nk,
+                                                          int64_t sequences) const {
+  if (padding == 0) return std::vector<int64_t>(static_cast<size_t>(count()));
+  const at::Tensor ids_Btk = ids_Nk.unflatten(0, {sequences, -1});
+  const at::Tensor behind_Btk = ids_Btk.narrow(1, ids_Btk.size(1) - padding, padding);
+  return place_by_expert(behind_Btk.flatten(0, 1), count()).counts;
+}
+
 // The choice of a first run is the second one's too, and counts once.
 ExpertFeedForward::Chosen ExpertFeedForward::choose(const at::Tensor& x_ND, int64_t sequences,
                                                     Products& products) const {
   Chosen chosen;
-  const SequenceBalance balanced = {balance_factor, sequences, sum_of_sequences};
+  const SequenceBalance balanced = {balance_factor, sequences, padding, sum_of_sequences};
   const auto make = [&]() -> Tensors {
     const Routing routing = router(x_ND, balanced);
     if (routing.balance.defined()) {
@@ -51,7 +59,8 @@ ExpertFeedForward::Chosen ExpertFeedForward::choose(const at::Tensor& x_ND, int6
     chosen.weights_Nk = routing.weights_Nk;
     Placement placed = place_by_expert(routing.ids_Nk, count());
     counts.resize(placed.counts.size());
-    for (size_t e = 0; e < counts.size(); ++e) counts[e] += placed.counts[e];
+    const std::vector<int64_t> nothing = counts_of_padding(routing.ids_Nk, sequences);
+    for (size_t e = 0; e < counts.size(); ++e) counts[e] += placed.counts[e] - nothing[e];
     return {routing.ids_Nk, placed.slot_Nk, placed.token_R, on_host(placed.counts),
             routing.sequence_weights_BE};
   };

@@ -48,6 +48,9 @@ struct ExpertFeedForward {
   double balance_factor = 0.0;
   mutable at::Tensor balance = {};
   SumOverRanks sum_of_sequences = {};  // see SequenceBalance
+  // How many tokens at the end of each sequence here stand for nothing: they pass experts as others
+  // do, and nobody counts them.
+  int64_t padding = 0;
 
   // Of those that tokens choose from.
   int64_t count() const { return router.spec.experts; }
@@ -69,6 +72,8 @@ struct ExpertFeedForward {
     Placement placed;
   };
   Chosen choose(const at::Tensor& x_ND, int64_t sequences, Products& products) const;
+  // How many tokens that stand for nothing took each expert.
+  std::vector<int64_t> counts_of_padding(const at::Tensor& ids_Nk, int64_t sequences) const;
   // Of each expert the rows that were dispatched to it, through it.
   Tensors routed(const Tensors& rows, const Tensors& weights, bool keeps_gate, bool unread,
                  Products& products) const;

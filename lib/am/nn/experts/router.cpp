@@ -106,12 +106,12 @@ void choose(const at::Tensor& scores_NE, const RouterSpec& spec, Choice& choice)
   const SequenceBalance& balanced = *choice.sequences;
   if (balanced.factor == 0.0) return;
   if (!made.sequence_weights_BE.defined()) {
-    const at::Tensor counts_BE =
-        counts_of_sequences(made.ids_Nk, balanced.sequences, spec.experts, scores_NE.options());
+    const at::Tensor counts_BE = counts_of_sequences(made.ids_Nk, balanced.sequences, spec.experts,
+                                                     scores_NE.options(), balanced.padding);
     if (balanced.sum) balanced.sum(counts_BE);
     made.sequence_weights_BE = sequence_weights(counts_BE, spec.taken);
   }
-  made.balance = sequence_loss(scores_NE, made.sequence_weights_BE, spec.score);
+  made.balance = sequence_loss(scores_NE, made.sequence_weights_BE, spec.score, balanced.padding);
 }
 
 // Keeps x as it came, the scores and the choice; not the wide copies of x and the weight.
@@ -129,6 +129,7 @@ struct Route : torch::autograd::Function<Route> {
     context->save_for_backward({weight_ED.requires_grad() ? x_ND : at::Tensor(), weight_ED,
                                 scores_NE, ids_Nk, choice->made.sequence_weights_BE});
     context->saved_data["balance"] = choice->sequences->factor;
+    context->saved_data["padding"] = choice->sequences->padding;
     context->saved_data["biased"] = bias_E.has_value();
     context->saved_data["dtype"] = x_ND.scalar_type();
     context->saved_data["score"] = static_cast<int64_t>(spec->score);
@@ -152,7 +153,8 @@ struct Route : torch::autograd::Function<Route> {
     const at::Tensor of_taken_Nk = of_taken(gradients[0], scores_NE.gather(-1, saved[3]), spec);
     const at::Tensor of_scores_NE = at::zeros_like(scores_NE).scatter_(-1, saved[3], of_taken_Nk);
     if (const double factor = data["balance"].toDouble(); factor != 0.0) {
-      of_scores_NE.add_(sequence_loss_gradient(scores_NE, saved[4], spec.score), factor);
+      of_scores_NE.add_(
+          sequence_loss_gradient(scores_NE, saved[4], spec.score, data["padding"].toInt()), factor);
     }
     const at::Tensor of_NE = of_logits(of_scores_NE, scores_NE, spec.score);
     const at::ScalarType wide = scores_NE.scalar_type();

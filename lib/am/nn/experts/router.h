@@ -25,6 +25,7 @@ struct Routing {
 struct SequenceBalance {
   double factor = 0.0;    // 0: nothing
   int64_t sequences = 1;  // of which the tokens are
+  int64_t padding = 0;    // tokens at the end of each that stand for nothing
   SumOverRanks sum = {};  // over ranks that have other tokens of the same sequences; empty: none
 };
 

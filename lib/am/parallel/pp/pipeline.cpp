@@ -244,9 +244,9 @@ int Pipeline::neighbour(Way way, const Action& action) const {
 }
 
 at::Tensor Pipeline::hidden_like(const MicroBatch& batch) const {
-  return at::empty(
-      {batch.ids_BT.size(0), batch.ids_BT.size(1) / hidden_.sequence_parts, hidden_.width},
-      at::TensorOptions(hidden_.dtype).device(mesh_.device()));
+  const int64_t length = stages_.begin()->second.model().own_length(batch.ids_BT.size(1));
+  return at::empty({batch.ids_BT.size(0), length / hidden_.sequence_parts, hidden_.width},
+                   at::TensorOptions(hidden_.dtype).device(mesh_.device()));
 }
 
 void Pipeline::send(Way way, const Action& action) {

@@ -34,7 +34,8 @@
 
 namespace am::parallel {
 
-// What travels between stages: [B, T / sequence_parts, D], contiguous.
+// What travels between stages: [B, t / sequence_parts, D], contiguous, of the t positions that the
+// rank computes of a sequence.
 struct HiddenForm {
   int64_t width = 0;           // D
   int64_t sequence_parts = 1;  // shards of a sequence under sequence parallelism

@@ -24,7 +24,7 @@ at::Tensor Stage::forward(int64_t m, MicroBatch batch, const at::Tensor& hidden_
   }
   at::Tensor result = output.detach();
   if (is_last()) {
-    const at::Tensor loss = model_->loss_sum(output, batch.labels_BT);
+    const at::Tensor loss = model_->loss_sum(output, model_->own_labels(batch.labels_BT));
     result = loss.detach();
     output = loss / divisor;
     kept.of_loss = at::ones_like(output);

@@ -236,10 +236,10 @@ void PassTimes::add_communication(const model::LayerProfile& profile, Passes& pa
     passes.backward.tp += seconds;
   }
   if (workload_.cp > 1.0) {
-    const double sent = (workload_.cp - 1.0) * T * key_value_width(profile.attention) * bytes;
-    const double seconds = sent / bandwidth(workload_.cp, workload_.tp) * c(Constant::kCpExposed);
-    passes.forward.cp += seconds;
-    passes.backward.cp += 2.0 * seconds;
+    const ContextBytes sent = context_bytes(profile.attention);
+    const double seconds = c(Constant::kCpExposed) / bandwidth(workload_.cp, workload_.tp);
+    passes.forward.cp += sent.forward * seconds;
+    passes.backward.cp += sent.backward * seconds;
   }
   if (workload_.ep > 1.0 && profile.feed_forward.experts > 0) {
     const double sent = expert_bytes(profile.feed_forward);
@@ -251,8 +251,25 @@ void PassTimes::add_communication(const model::LayerProfile& profile, Passes& pa
   }
 }
 
-double PassTimes::key_value_width(const model::AttentionProfile& a) const {
-  return static_cast<double>(a.key_value_heads * (a.qk_head_dim + a.v_head_dim)) / workload_.tp;
+ContextBytes PassTimes::context_bytes(const model::AttentionProfile& a) const {
+  ContextAttention attention = {.batch = workload_.micro_batch,
+                                .heads = static_cast<double>(a.heads) / workload_.tp,
+                                .key_heads = static_cast<double>(a.key_value_heads) / workload_.tp,
+                                .key_width = static_cast<double>(a.qk_head_dim),
+                                .value_width = static_cast<double>(a.v_head_dim),
+                                .window = a.window.value_or(0),
+                                .element_bytes = workload_.product_bytes};
+  if (workload_.context_method.empty()) {
+    const double sent = (workload_.cp - 1.0) * workload_.local_tokens() * attention.key_heads *
+                        (attention.key_width + attention.value_width) * workload_.product_bytes;
+    return {sent, 2.0 * sent};
+  }
+  // Neighbours share a key head.
+  attention.key_heads = std::max(1.0, attention.key_heads);
+  const auto cut = mesh::cut_sequence({.length = static_cast<int64_t>(workload_.sequence),
+                                       .ranks = static_cast<int64_t>(workload_.cp),
+                                       .pieces = static_cast<int64_t>(workload_.sequence_parts())});
+  return planner::context_bytes(workload_.context_method, cut, attention);
 }
 
 double PassTimes::expert_bytes(const model::FeedForwardProfile& f) const {

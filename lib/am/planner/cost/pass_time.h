@@ -6,6 +6,7 @@
 #pragma once
 
 #include "am/model/layer_profile.h"
+#include "am/planner/context.h"
 #include "am/planner/cost/constants.h"
 #include "am/planner/cost/hardware.h"
 #include "am/planner/cost/workload.h"
@@ -55,8 +56,8 @@ class PassTimes {
   double link_domain() const { return domain_; }
   // Bytes a second of a collective among `ranks` ranks that stand `stride` apart.
   double bandwidth(double ranks, double stride) const;
-  // Elements of keys and values of one token on one rank.
-  double key_value_width(const model::AttentionProfile& a) const;
+  // Of attention over cp ranks.
+  ContextBytes context_bytes(const model::AttentionProfile& a) const;
   // Of tokens to their experts and back, once each.
   double expert_bytes(const model::FeedForwardProfile& f) const;
   // How much slower this job's host is than the constants': of launching, and of a step's fixed

@@ -243,8 +243,12 @@ class Model {
     bytes.tp += passes(1.0, 0.5 * (again.attention + again.feed_forward)) * 4.0 * T *
                 workload_.model.hidden * workload_.product_bytes * (workload_.tp - 1.0) /
                 workload_.tp;
-    bytes.cp += passes(2.0, again.attention) * (workload_.cp - 1.0) * T *
-                times_.key_value_width(profile.attention) * workload_.product_bytes;
+    if (workload_.cp > 1.0) {
+      const ContextBytes context = times_.context_bytes(profile.attention);
+      bytes.cp += workload_.micro_batches *
+                  (layers * (context.forward + through * context.backward) +
+                   checkpointed_layers * through * again.attention * context.forward);
+    }
     if (profile.feed_forward.experts > 0) {
       bytes.ep += passes(1.0, again.feed_forward) * times_.expert_bytes(profile.feed_forward);
     }

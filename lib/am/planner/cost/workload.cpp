@@ -101,6 +101,7 @@ void fill_workload(Workload& workload, const config::Plan& plan, const Layout& l
   if (const auto* named = find_implementation(plan.cluster.implementation)) {
     workload.implementation = named;
     workload.unfused_attention = named->unfused_attention;
+    if (named == &automesh_implementation()) workload.context_method = plan.context.method;
   }
 }
 

@@ -56,6 +56,8 @@ struct Workload {
   bool offloads = false;
   bool pins_memory = true;
 
+  // context.method; empty: keys and values, and gradients as wide as they, as others have them.
+  std::string context_method;
   std::string schedule = "1f1b";  // a name of pipeline::schedule_names(); with pp > 1
   double virtual_stages = 1;
 

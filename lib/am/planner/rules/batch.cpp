@@ -74,29 +74,17 @@ void check_length(const RuleContext& context, Diagnostics& found) {
 void check_sequence_parallel(const RuleContext& context, Diagnostics& found) {
   const auto* fsdp2 = std::get_if<config::FSDP2Config>(&context.plan.strategy);
   if (context.axes == nullptr || fsdp2 == nullptr || !fsdp2->sequence_parallel) return;
-  const int64_t parts = context.axes->tp * context.axes->cp;
+  // Over cp ranks too it is padded ("seq.cp").
+  const int64_t tp = context.axes->tp;
   const int64_t seq_len = context.plan.train.seq_len;
-  if (context.axes->tp == 1 || seq_len % parts == 0) return;
+  if (tp == 1 || context.axes->cp > 1 || seq_len % tp == 0) return;
   found.error("seq.sp", context.plan.span("train.seq_len"),
               cat("sequence_parallel cuts the sequence over tp: seq_len = ", seq_len,
-                  context.axes->cp > 1 ? " is not divisible by tp_size * cp_size = "
-                                       : " is not divisible by tp_size = ",
-                  parts),
-              assignment("seq_len", nearest_multiples(parts, seq_len)));
+                  " is not divisible by tp_size = ", tp),
+              assignment("seq_len", nearest_multiples(tp, seq_len)));
 }
 
-void check_context_parallel(const RuleContext& context, Diagnostics& found) {
-  if (context.axes == nullptr || context.axes->cp == 1) return;
-  const int64_t parts = 2 * context.axes->cp;
-  const int64_t seq_len = context.plan.train.seq_len;
-  if (seq_len % parts == 0) return;
-  found.error("seq.cp", context.plan.span("train.seq_len"),
-              cat("context parallelism cuts the sequence in 2 * cp_size = ", parts,
-                  " parts, which do not divide seq_len = ", seq_len),
-              assignment("seq_len", nearest_multiples(parts, seq_len)));
-}
-
-constexpr std::array<Rule, 5> kRules = {{
+constexpr std::array<Rule, 4> kRules = {{
     {.id = "batch.size",
      .summary = "a step has at least one micro-batch for every data-parallel rank",
      .explain = "global_batch_size counts the sequences of one optimizer step over all ranks. Each "
@@ -124,15 +112,9 @@ constexpr std::array<Rule, 5> kRules = {{
     {.id = "seq.sp",
      .summary = "with sequence_parallel, tp_size divides the sequence",
      .explain = "Between the tensor-parallel layers each tp rank holds seq_len / tp_size positions "
-                "(of its cp part, with context parallelism). The pieces are exchanged by "
-                "all-gather and reduce-scatter, which take equal pieces.",
+                "(of its cp part, which is padded, with context parallelism). The pieces are "
+                "exchanged by all-gather and reduce-scatter, which take equal pieces.",
      .check = check_sequence_parallel},
-    {.id = "seq.cp",
-     .summary = "with context parallelism, 2 * cp_size divides the sequence",
-     .explain = "A causal mask gives late positions more work than early ones. The sequence is "
-                "therefore cut in 2 * cp_size chunks, and cp rank r takes chunks r and 2 * cp_size "
-                "- 1 - r: one early and one late, so that all have the same work.",
-     .check = check_context_parallel},
 }};
 
 }  // namespace

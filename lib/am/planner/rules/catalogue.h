@@ -18,6 +18,7 @@ std::span<const Rule> no_effect_rules();      // strategy.no_effect
 std::span<const Rule> expert_rules();         // experts.*
 std::span<const Rule> tp_rules();             // tp.*
 std::span<const Rule> pipeline_rules();       // pp.*
+std::span<const Rule> context_rules();        // cp.*, seq.cp
 std::span<const Rule> schedule_rules();       // schedule.*: what the reader of schedules reports
 std::span<const Rule> batch_rules();          // batch.*, seq.*
 std::span<const Rule> training_rules();       // data.*, train.*, scheduler.*, checkpoint.*
@@ -29,5 +30,9 @@ std::span<const Rule> runtime_rules();        // runtime.*, launch.*: what am-ru
 // "tp_size = 2, 4 or 8": of the sizes that divide `length` those nearest to the plan's that no
 // other rule refuses. Empty when there is none.
 std::string tp_sizes_help(const RuleContext& context, int64_t length);
+
+// The first layer in which the TP plan hands out whole heads; null: it leaves attention alone, and
+// any tp will do.
+const model::LayerSpec* layer_of_cut_heads(const RuleContext& context);
 
 }  // namespace am::planner

@@ -12,25 +12,6 @@
 namespace am::planner {
 namespace {
 
-// The first layer in which the TP plan hands out whole heads; null: it leaves attention alone, and
-// any tp will do. `by_key_head`: of those in which a key head's queries cannot part.
-const model::LayerSpec* layer_of_cut_heads(const RuleContext& context) {
-  if (context.layout == nullptr) return nullptr;
-  const Layout& layout = *context.layout;
-  for (size_t i = 0; i < layout.parameters.size(); ++i) {
-    const model::ParameterSpec& parameter = layout.inventory.parameters[i];
-    const bool gives_queries = parameter.role == model::Role::kQuery ||
-                               parameter.role == model::Role::kQueryUp ||
-                               parameter.role == model::Role::kQkv;
-    if (!gives_queries || parameter.bias) continue;
-    const auto style = layout.tp.parameters[i].style;
-    if (style == model::TpStyle::kColwise || style == model::TpStyle::kPackedColwise) {
-      return &layout.inventory.spec.layer(parameter.layer);
-    }
-  }
-  return nullptr;
-}
-
 // Neighbouring ranks share a key head where there are more ranks than key heads, unless its query
 // heads lie beside it in one matrix.
 bool hands_out_key_heads(const model::AttentionSpec& attention, int64_t tp) {
@@ -258,6 +239,23 @@ constexpr std::array<Rule, 12> kRules = {{
 }};
 
 }  // namespace
+
+const model::LayerSpec* layer_of_cut_heads(const RuleContext& context) {
+  if (context.layout == nullptr) return nullptr;
+  const Layout& layout = *context.layout;
+  for (size_t i = 0; i < layout.parameters.size(); ++i) {
+    const model::ParameterSpec& parameter = layout.inventory.parameters[i];
+    const bool gives_queries = parameter.role == model::Role::kQuery ||
+                               parameter.role == model::Role::kQueryUp ||
+                               parameter.role == model::Role::kQkv;
+    if (!gives_queries || parameter.bias) continue;
+    const auto style = layout.tp.parameters[i].style;
+    if (style == model::TpStyle::kColwise || style == model::TpStyle::kPackedColwise) {
+      return &layout.inventory.spec.layer(parameter.layer);
+    }
+  }
+  return nullptr;
+}
 
 std::string tp_sizes_help(const RuleContext& context, int64_t length) {
   std::vector<int64_t> fitting = divisors(length);

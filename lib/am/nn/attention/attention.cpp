@@ -1,0 +1,33 @@
+#include "am/nn/attention/attention.h"
+
+#include <ATen/ATen.h>
+
+#include "am/nn/attention/blocked.h"
+#include "am/nn/autocast.h"
+
+namespace am::nn {
+
+at::Tensor attention(const Heads& heads, const Look& look,
+                     const std::optional<at::Tensor>& sinks_H) {
+  const auto& [q_BHTK, k_BGTK, v_BGTV] = heads;
+  const bool cut = look.window > 0 && look.window < q_BHTK.size(2);
+  // ATen's flash kernel takes values that are as wide as keys.
+  if (cut || look.softcap || sinks_H || look.document_BT.defined() ||
+      v_BGTV.size(3) != q_BHTK.size(3)) {
+    Look reached = look;
+    if (!cut) reached.window = 0;
+    return blocked_attention(q_BHTK, k_BGTK, v_BGTV, reached, sinks_H);
+  }
+  const bool grouped = q_BHTK.size(1) != k_BGTK.size(1);
+  return at::scaled_dot_product_attention(q_BHTK, k_BGTK, v_BGTV, /*attn_mask=*/{},
+                                          /*dropout_p=*/0.0, /*is_causal=*/true, look.scale,
+                                          /*enable_gqa=*/grouped);
+}
+
+Heads narrowed(const Heads& heads) {
+  const auto dtype = current_autocast(heads.q_BHtK.device().type()).dtype;
+  if (!dtype) return heads;
+  return {heads.q_BHtK.to(*dtype), heads.k_BGsK.to(*dtype), heads.v_BGsV.to(*dtype)};
+}
+
+}  // namespace am::nn

@@ -1,0 +1,198 @@
+#include "am/nn/attention/block_kernel.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "am/nn/fused/tensors.h"
+
+namespace am::nn {
+namespace {
+
+constexpr int64_t kRowsOfABlock = 128;
+constexpr double kHidden = -std::numeric_limits<double>::infinity();
+// In the place of -inf, whose difference from itself is no number.
+constexpr double kLowest = std::numeric_limits<float>::lowest();
+
+// Queries [row, row + rows) and the keys that they may see; none: keys is 0.
+struct Block {
+  int64_t row, rows;
+  int64_t first, keys;
+};
+
+// The heads of one key head side by side: x_BHtK -> [B * G, H / G * t, K], in the dtype of the
+// sums.
+at::Tensor grouped(const at::Tensor& x_BHtK, int64_t key_heads, at::ScalarType dtype) {
+  const int64_t batch = x_BHtK.size(0), width = x_BHtK.size(3);
+  return x_BHtK.to(dtype).reshape({batch * key_heads, -1, width});
+}
+
+// x [B * G, H / G * rows, V] -> BHtV of those rows.
+at::Tensor ungrouped(const at::Tensor& x, int64_t batch, int64_t rows) {
+  return x.view({batch, -1, rows, x.size(2)});
+}
+
+class Scores {
+ public:
+  Scores(const Heads& heads, const Look& look, const Firsts& firsts)
+      : heads_(heads),
+        look_(look),
+        firsts_(firsts),
+        dtype_(fused::wide_dtype(heads.q_BHtK.scalar_type())) {}
+
+  at::ScalarType dtype() const { return dtype_; }
+  int64_t batch() const { return heads_.q_BHtK.size(0); }
+  int64_t groups() const { return heads_.k_BGsK.size(1); }
+  // The block's rows of what is there for each query.
+  at::Tensor rows_of(const at::Tensor& x_BHtX, const Block& block) const {
+    return grouped(x_BHtX.narrow(2, block.row, block.rows), groups(), dtype_);
+  }
+  at::Tensor queries(const Block& block) const { return rows_of(heads_.q_BHtK, block); }
+  at::Tensor keys(const Block& block) const { return seen(heads_.k_BGsK, block); }
+  at::Tensor values(const Block& block) const { return seen(heads_.v_BGsV, block); }
+
+  // Of each row of scores its head's sink: [B * G, H / G * rows, 1].
+  at::Tensor sinks(const at::Tensor& sinks_H, const Block& block) const {
+    const at::Tensor sinks_BHt1 =
+        sinks_H.view({1, -1, 1, 1}).expand({batch(), heads_.q_BHtK.size(1), block.rows, 1});
+    return grouped(sinks_BHt1, groups(), dtype_);
+  }
+
+  template <typename Visit>
+  void for_blocks(const Visit& visit) const {
+    const int64_t length = heads_.q_BHtK.size(2), keys = heads_.k_BGsK.size(2);
+    for (int64_t row = 0; row < length; row += kRowsOfABlock) {
+      const int64_t rows = std::min(kRowsOfABlock, length - row);
+      const int64_t ahead = firsts_.query - firsts_.key + row;  // of the first row
+      const int64_t first =
+          look_.window > 0 ? std::max<int64_t>(0, ahead - look_.window + 1) : int64_t{0};
+      const int64_t end = std::min(keys, ahead + rows);
+      visit(Block{row, rows, first, std::max<int64_t>(0, end - first)});
+    }
+  }
+
+  struct Made {
+    at::Tensor scores;   // [B * G, H / G * rows, keys]; -inf where a query does not see a key
+    at::Tensor tangent;  // under a soft-cap: tanh(score / c)
+  };
+  Made make(const Block& block, const at::Tensor& queries, const at::Tensor& keys) const {
+    Made made;
+    made.scores = at::bmm(queries, keys.transpose(1, 2)).mul_(look_.scale);
+    if (look_.softcap) {
+      made.tangent = made.scores.div_(*look_.softcap).tanh_();
+      made.scores = made.tangent * *look_.softcap;
+    }
+    if (!all_seen(block)) {
+      made.scores.view({batch(), groups(), -1, block.rows, block.keys})
+          .masked_fill_(hidden(block), kHidden);
+    }
+    return made;
+  }
+
+ private:
+  // The rows of keys or values that the block may see.
+  at::Tensor seen(const at::Tensor& x_BGsX, const Block& block) const {
+    return grouped(x_BGsX.narrow(2, block.first, block.keys), groups(), dtype_);
+  }
+  int64_t first_query(const Block& block) const { return firsts_.query + block.row; }
+  int64_t first_key(const Block& block) const { return firsts_.key + block.first; }
+
+  bool all_seen(const Block& block) const {
+    const int64_t last_key = first_key(block) + block.keys - 1;
+    const int64_t furthest = first_query(block) + block.rows - 1 - first_key(block);
+    return !look_.document_BT.defined() && last_key <= first_query(block) &&
+           (look_.window == 0 || furthest < look_.window);
+  }
+
+  // [rows, keys] or [B, 1, 1, rows, keys], true where a query does not see a key.
+  at::Tensor hidden(const Block& block) const {
+    const auto integers = at::TensorOptions(at::kLong).device(heads_.q_BHtK.device());
+    const auto positions = [&](int64_t first, int64_t count) {
+      return at::arange(first, first + count, integers);
+    };
+    const at::Tensor query = positions(first_query(block), block.rows).unsqueeze(1);
+    const at::Tensor key = positions(first_key(block), block.keys).unsqueeze(0);
+    at::Tensor hidden = key.gt(query);
+    if (look_.window > 0) hidden = hidden.bitwise_or(key.le(query - look_.window));
+    if (!look_.document_BT.defined()) return hidden;
+    const auto documents = [&](int64_t first, int64_t count) {
+      return look_.document_BT.narrow(1, first, count);
+    };
+    const at::Tensor own = documents(first_query(block), block.rows).unsqueeze(2);
+    const at::Tensor other = documents(first_key(block), block.keys).unsqueeze(1);
+    return hidden.bitwise_or(own.ne(other)).unsqueeze(1).unsqueeze(1);
+  }
+
+  const Heads& heads_;
+  const Look& look_;
+  Firsts firsts_;
+  at::ScalarType dtype_;
+};
+
+}  // namespace
+
+void attend(const Heads& heads, const Look& look, const Firsts& firsts, const Attended& attended,
+            const std::optional<at::Tensor>& sinks_H) {
+  const Scores scores(heads, look, firsts);
+  scores.for_blocks([&](const Block& block) {
+    const at::Tensor out_BtHV = attended.out_BtHV.narrow(1, block.row, block.rows);
+    const at::Tensor lse_BHt = attended.lse_BHt.narrow(2, block.row, block.rows);
+    if (block.keys == 0) {
+      out_BtHV.zero_();
+      lse_BHt.fill_(kHidden);
+      return;
+    }
+    at::Tensor p = scores.make(block, scores.queries(block), scores.keys(block)).scores;
+    at::Tensor most = p.amax(-1, /*keepdim=*/true).clamp_min_(kLowest);
+    at::Tensor sink;
+    if (sinks_H) {
+      sink = scores.sinks(*sinks_H, block);
+      most = at::maximum(most, sink);
+    }
+    p.sub_(most).exp_();
+    at::Tensor sum = p.sum(-1, /*keepdim=*/true);
+    if (sinks_H) sum += (sink - most).exp_();
+    // The largest score's term is 1: only of a query that sees nothing is the sum less.
+    const at::Tensor out = at::bmm(p, scores.values(block)).div_(sum.clamp_min(1.0));
+    out_BtHV.copy_(ungrouped(out, scores.batch(), block.rows).transpose(1, 2));
+    lse_BHt.copy_(ungrouped(most + sum.log(), scores.batch(), block.rows).squeeze(-1));
+  });
+}
+
+void attend_backward(const Heads& heads, const Look& look, const Firsts& firsts,
+                     const AttendedGradient& gradient, const HeadGradients& sums,
+                     const std::optional<at::Tensor>& sinks_H) {
+  const Scores scores(heads, look, firsts);
+  const int64_t batch = scores.batch(), groups = scores.groups();
+  scores.for_blocks([&](const Block& block) {
+    if (block.keys == 0) return;
+    const at::Tensor q = scores.queries(block), k = scores.keys(block);
+    const auto add = [&](const at::Tensor& sum_BGsX, const at::Tensor& part) {
+      sum_BGsX.narrow(2, block.first, block.keys)
+          .add_(part.view({batch, groups, block.keys, part.size(2)}));
+    };
+    const at::Tensor of_out = scores.rows_of(gradient.of_out_BHtV, block);
+    const Scores::Made made = scores.make(block, q, k);
+    const at::Tensor lse = scores.rows_of(gradient.lse_BHt.unsqueeze(-1), block);
+    const at::Tensor p = made.scores.sub_(lse.clamp_min(kLowest)).exp_();
+    add(sums.v_BGsV, at::bmm(p.transpose(1, 2), of_out));
+    at::Tensor of_scores = at::bmm(of_out, scores.values(block).transpose(1, 2));
+    // As softmax's own backward.
+    const at::Tensor along = gradient.along_BHt.defined()
+                                 ? scores.rows_of(gradient.along_BHt.unsqueeze(-1), block)
+                                 : (of_scores * p).sum(-1, /*keepdim=*/true);
+    if (sums.sinks_H.defined()) {  // a key whose value has no gradient
+      const at::Tensor of_sinks = (scores.sinks(*sinks_H, block) - lse).exp_().mul_(along);
+      sums.sinks_H.sub_(ungrouped(of_sinks, batch, block.rows).sum({0, 2, 3}));
+    }
+    of_scores.sub_(along).mul_(p);
+    if (look.softcap) of_scores.mul_(1 - made.tangent.square());
+    of_scores.mul_(look.scale);
+    sums.q_BHtK.narrow(2, block.row, block.rows)
+        .add_(ungrouped(at::bmm(of_scores, k), batch, block.rows));
+    add(sums.k_BGsK, at::bmm(of_scores.transpose(1, 2), q));
+  });
+}
+
+}  // namespace am::nn

@@ -1,0 +1,216 @@
+#include "am/parallel/cp/ring.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <cstddef>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "am/nn/attention/attention.h"
+#include "am/nn/attention/saved_look.h"
+#include "am/nn/autocast.h"
+#include "am/nn/fused/tensors.h"
+
+namespace am::parallel::cp {
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+constexpr double kNothing = -std::numeric_limits<double>::infinity();
+// In the place of -inf, whose difference from itself is no number.
+constexpr double kLowest = std::numeric_limits<float>::lowest();
+
+// e^(from - to), of [B, H, t] as factors of [B, t, H, V].
+at::Tensor factor(const at::Tensor& from_BHt, const at::Tensor& to_BHt) {
+  return (from_BHt - to_BHt.clamp_min(kLowest)).exp_().transpose(1, 2).unsqueeze(-1);
+}
+
+// Queries of this rank and keys of another, each a run of positions.
+struct Pair {
+  int64_t row, rows;  // where the queries lie here
+  int64_t first, keys;
+  nn::Firsts firsts;
+};
+
+// One pass round the ring.
+class Round {
+ public:
+  Round(const SequenceGroup& ranks, int64_t local, int64_t window)
+      : ranks_(ranks),
+        cut_(ranks.cut(local)),
+        window_(window),
+        steps_(mesh::ring_steps(cut_, window)) {}
+
+  // How far what is here at a step goes after it: to who needs it next, or home.
+  int64_t shift(size_t step) const {
+    return (step + 1 < steps_.size() ? steps_[step + 1] : ranks_.size()) - steps_[step];
+  }
+  bool is_last(size_t step) const { return step + 1 == steps_.size(); }
+
+  // Calls visit(step, owner, packed keys and values of the owner).
+  template <typename Visit>
+  void run(const at::Tensor& own, const Visit& visit) const {
+    at::Tensor here = own;
+    for (size_t step = 0; step < steps_.size(); ++step) {
+      at::Tensor next;
+      runtime::Pending coming;
+      if (!is_last(step)) {
+        next = at::empty_like(own);
+        coming = ranks_.group->rotate_async(next, here, shift(step));
+      }
+      visit(step, (ranks_.index() - steps_[step] + ranks_.size()) % ranks_.size(), here);
+      coming.wait();
+      here = next;
+    }
+  }
+
+  template <typename Visit>
+  void for_pairs(int64_t owner, const Visit& visit) const {
+    int64_t row = 0;
+    for (const mesh::Extent& queries : cut_.parts(ranks_.index())) {
+      int64_t first = 0;
+      for (const mesh::Extent& keys : cut_.parts(owner)) {
+        if (mesh::sees(queries, keys, window_)) {
+          visit(Pair{row, queries.size, first, keys.size, {queries.offset, keys.offset}});
+        }
+        first += keys.size;
+      }
+      row += queries.size;
+    }
+  }
+
+ private:
+  const SequenceGroup& ranks_;
+  mesh::SequenceCut cut_;
+  int64_t window_;
+  std::vector<int64_t> steps_;
+};
+
+at::Tensor rows_of(const at::Tensor& x_BHtX, const Pair& pair) {
+  return x_BHtX.narrow(kPositionDim, pair.row, pair.rows);
+}
+
+nn::Heads heads_of(const Pair& pair, const at::Tensor& q_BHtK, const KeysAndValues& form,
+                   const at::Tensor& packed) {
+  const auto seen = [&](const at::Tensor& x_BGsX) {
+    return x_BGsX.narrow(kPositionDim, pair.first, pair.keys);
+  };
+  return {rows_of(q_BHtK, pair), seen(form.keys(packed)), seen(form.values(packed))};
+}
+
+// Every query has one key more, whose value is 0.
+void join_sinks(const nn::Attended& attended, const at::Tensor& sinks_H) {
+  const at::Tensor sinks_1H1 = sinks_H.to(attended.lse_BHt.scalar_type()).view({1, -1, 1});
+  const at::Tensor joined = at::logaddexp(attended.lse_BHt, sinks_1H1);
+  attended.out_BtHV.mul_(factor(attended.lse_BHt, joined));
+  attended.lse_BHt.copy_(joined);
+}
+
+at::Tensor gradient_of_sinks(const at::Tensor& sinks_H, const at::Tensor& lse_BHt,
+                             const at::Tensor& along_BHt) {
+  const at::Tensor sinks_1H1 = sinks_H.to(lse_BHt.scalar_type()).view({1, -1, 1});
+  return (sinks_1H1 - lse_BHt)
+      .exp_()
+      .mul_(along_BHt)
+      .sum(2)
+      .sum(0)
+      .neg_()
+      .to(sinks_H.scalar_type());
+}
+
+struct Ring : torch::autograd::Function<Ring> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& q_BHtK,
+                            const at::Tensor& k_BGtK, const at::Tensor& v_BGtV,
+                            const std::optional<at::Tensor>& sinks_H, const nn::Look& look,
+                            const SequenceGroup* ranks) {
+    const nn::AutocastScope plain({q_BHtK.device().type(), std::nullopt});
+    const int64_t batch = q_BHtK.size(0), heads = q_BHtK.size(1), local = q_BHtK.size(2);
+    const auto wide = q_BHtK.options().dtype(nn::fused::wide_dtype(q_BHtK.scalar_type()));
+    const auto nothing = [&](int64_t rows) -> nn::Attended {
+      return {at::zeros({batch, rows, heads, v_BGtV.size(3)}, wide),
+              at::full({batch, heads, rows}, kNothing, wide)};
+    };
+    const nn::Attended all = nothing(local);
+    const KeysAndValues form({q_BHtK, k_BGtK, v_BGtV});
+    const Round round(*ranks, local, look.window);
+    round.run(
+        form.packed(k_BGtK, v_BGtV), [&](size_t /*step*/, int64_t owner, const at::Tensor& packed) {
+          round.for_pairs(owner, [&](const Pair& pair) {
+            const nn::Attended one = nothing(pair.rows);
+            attend(heads_of(pair, q_BHtK, form, packed), look, pair.firsts, one);
+            merge({all.out_BtHV.narrow(1, pair.row, pair.rows), rows_of(all.lse_BHt, pair)}, one);
+          });
+        });
+    if (sinks_H) join_sinks(all, *sinks_H);
+    const at::Tensor out_BtHV = all.out_BtHV.to(q_BHtK.scalar_type());
+    context->save_for_backward({q_BHtK, k_BGtK, v_BGtV, all.lse_BHt, look.document_BT,
+                                sinks_H.value_or(at::Tensor()), out_BtHV});
+    save_look(look, *context);
+    context->saved_data["ranks"] = reinterpret_cast<int64_t>(ranks);
+    return out_BtHV.transpose(1, 2);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const nn::Look look = nn::saved_look(*context, saved[4]);
+    const auto& ranks =
+        *reinterpret_cast<const SequenceGroup*>(context->saved_data["ranks"].toInt());
+    const at::Tensor &q_BHtK = saved[0], &k_BGtK = saved[1], &v_BGtV = saved[2];
+    const at::Tensor &lse_BHt = saved[3], &sinks_H = saved[5], &out_BtHV = saved[6];
+    const at::Tensor& of_out_BHtV = gradients[0];
+    const nn::AutocastScope plain({q_BHtK.device().type(), std::nullopt});
+    const at::ScalarType wide = lse_BHt.scalar_type();
+    const at::Tensor along_BHt = (of_out_BHtV.to(wide) * out_BtHV.transpose(1, 2).to(wide)).sum(-1);
+    const at::Tensor of_q_BHtK = at::zeros(q_BHtK.sizes(), q_BHtK.options().dtype(wide));
+    const KeysAndValues form({q_BHtK, k_BGtK, v_BGtV});
+    const Round round(ranks, q_BHtK.size(2), look.window);
+    at::Tensor sums, sent;  // of the owner whose keys are here; what is on its way
+    runtime::Pending coming;
+    round.run(
+        form.packed(k_BGtK, v_BGtV), [&](size_t step, int64_t owner, const at::Tensor& packed) {
+          const at::Tensor mine = form.zeros(wide);
+          round.for_pairs(owner, [&](const Pair& pair) {
+            const nn::Heads to = heads_of(pair, of_q_BHtK, form, mine);
+            attend_backward(
+                heads_of(pair, q_BHtK, form, packed), look, pair.firsts,
+                {rows_of(of_out_BHtV, pair), rows_of(lse_BHt, pair), rows_of(along_BHt, pair)},
+                {to.q_BHtK, to.k_BGsK, to.v_BGsV});
+          });
+          coming.wait();
+          if (step > 0) mine.add_(sums);
+          sent = mine;
+          sums = at::empty_like(mine);
+          coming = ranks.group->rotate_async(sums, sent, round.shift(step));
+        });
+    coming.wait();
+    at::Tensor of_sinks_H;
+    if (sinks_H.defined()) of_sinks_H = gradient_of_sinks(sinks_H, lse_BHt, along_BHt);
+    return {of_q_BHtK.to(q_BHtK.scalar_type()),
+            form.keys(sums).to(k_BGtK.scalar_type()),
+            form.values(sums).to(v_BGtV.scalar_type()),
+            of_sinks_H,
+            at::Tensor(),
+            at::Tensor()};
+  }
+};
+
+}  // namespace
+
+void merge(const nn::Attended& sum, const nn::Attended& with) {
+  const at::Tensor both_BHt = at::logaddexp(sum.lse_BHt, with.lse_BHt);
+  sum.out_BtHV.mul_(factor(sum.lse_BHt, both_BHt));
+  sum.out_BtHV.add_(with.out_BtHV * factor(with.lse_BHt, both_BHt));
+  sum.lse_BHt.copy_(both_BHt);
+}
+
+at::Tensor ring_attention(const nn::Heads& heads, const nn::Look& look,
+                          const std::optional<at::Tensor>& sinks_H, const SequenceGroup& ranks) {
+  const nn::Heads in = nn::narrowed(heads);
+  return Ring::apply(in.q_BHtK, in.k_BGsK, in.v_BGsV, sinks_H, look, &ranks);
+}
+
+}  // namespace am::parallel::cp

@@ -1,0 +1,125 @@
+#include "am/parallel/cp/ulysses.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <utility>
+#include <vector>
+
+#include "am/nn/attention/attention.h"
+#include "am/planner/context.h"
+
+namespace am::parallel::cp {
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// What each rank gives to each: [P, elements].
+at::Tensor exchanged(const at::Tensor& given, const runtime::Group& group) {
+  const at::Tensor got = at::empty_like(given);
+  const std::vector<int64_t> each(static_cast<size_t>(group.size()), 1);
+  group.all_to_all(got, given, each, each);
+  return got;
+}
+
+// All heads of t positions -> H / P heads of all P t: BHtX of each tensor -> BhTX.
+variable_list to_heads(const variable_list& tensors, const runtime::Group& group) {
+  const int64_t ranks = group.size();
+  variable_list given;
+  for (const at::Tensor& x : tensors) {
+    given.push_back(x.unflatten(1, {ranks, -1}).transpose(0, 1).reshape({ranks, -1}));
+  }
+  const at::Tensor got = exchanged(at::cat(given, 1), group);
+  variable_list out;
+  int64_t first = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const at::Tensor& x = tensors[i];
+    const int64_t size = given[i].size(1), heads = x.size(1) / ranks;
+    const at::Tensor x_PBhtX =
+        got.narrow(1, first, size).unflatten(1, {x.size(0), heads, x.size(2), x.size(3)});
+    // In memory [B, T, h, X], as attention has its heads.
+    out.push_back(x_PBhtX.permute({1, 0, 3, 2, 4})
+                      .reshape({x.size(0), ranks * x.size(2), heads, x.size(3)})
+                      .transpose(1, 2));
+    first += size;
+  }
+  return out;
+}
+
+// The other way.
+variable_list to_positions(const variable_list& tensors, const runtime::Group& group) {
+  const int64_t ranks = group.size();
+  variable_list given;
+  for (const at::Tensor& x : tensors) {
+    given.push_back(x.unflatten(2, {ranks, -1}).permute({2, 0, 1, 3, 4}).reshape({ranks, -1}));
+  }
+  const at::Tensor got = exchanged(at::cat(given, 1), group);
+  variable_list out;
+  int64_t first = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const at::Tensor& x = tensors[i];
+    const int64_t size = given[i].size(1), local = x.size(2) / ranks;
+    const at::Tensor x_PBhtX =
+        got.narrow(1, first, size).unflatten(1, {x.size(0), x.size(1), local, x.size(3)});
+    // In memory [B, t, H, X].
+    out.push_back(x_PBhtX.permute({1, 3, 0, 2, 4})
+                      .reshape({x.size(0), local, ranks * x.size(1), x.size(3)})
+                      .contiguous()
+                      .transpose(1, 2));
+    first += size;
+  }
+  return out;
+}
+
+// Each way is the other's transpose.
+struct Exchange : torch::autograd::Function<Exchange> {
+  static variable_list forward(AutogradContext* context, const at::Tensor& x,
+                               const std::optional<at::Tensor>& y,
+                               const std::optional<at::Tensor>& z, bool heads,
+                               const runtime::Group* group) {
+    context->saved_data["heads"] = heads;
+    context->saved_data["group"] = reinterpret_cast<int64_t>(group);
+    variable_list tensors = {x};
+    for (const auto& more : {y, z}) {
+      if (more) tensors.push_back(*more);
+    }
+    return heads ? to_heads(tensors, *group) : to_positions(tensors, *group);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto& group =
+        *reinterpret_cast<const runtime::Group*>(context->saved_data["group"].toInt());
+    variable_list back = context->saved_data["heads"].toBool() ? to_positions(gradients, group)
+                                                               : to_heads(gradients, group);
+    back.resize(5);  // of what is no tensor there is none
+    return back;
+  }
+};
+
+// A key head for each rank that has query heads which read it.
+at::Tensor for_all_ranks(const at::Tensor& x_BGtX, int64_t ranks) {
+  const int64_t copies = planner::key_head_copies(ranks, x_BGtX.size(1));
+  return copies == 1 ? x_BGtX : x_BGtX.repeat_interleave(copies, 1);
+}
+
+}  // namespace
+
+at::Tensor ulysses_attention(const nn::Heads& heads, const nn::Look& look,
+                             const std::optional<at::Tensor>& sinks_H, const SequenceGroup& ranks) {
+  const nn::Heads in = nn::narrowed(heads);
+  const variable_list whole =
+      Exchange::apply(in.q_BHtK, for_all_ranks(in.k_BGsK, ranks.size()),
+                      for_all_ranks(in.v_BGsV, ranks.size()), /*heads=*/true, ranks.group);
+  std::optional<at::Tensor> own_sinks;
+  if (sinks_H) {
+    const int64_t own = sinks_H->size(0) / ranks.size();
+    own_sinks = sinks_H->narrow(0, ranks.index() * own, own);
+  }
+  const at::Tensor out_BhTV = nn::attention({whole[0], whole[1], whole[2]}, look, own_sinks);
+  return Exchange::apply(out_BhTV, std::nullopt, std::nullopt, /*heads=*/false, ranks.group)
+      .front();
+}
+
+}  // namespace am::parallel::cp
