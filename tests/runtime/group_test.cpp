@@ -7,6 +7,7 @@
 #include "am/base/text.h"
 #include "am/runtime/device_mesh.h"
 #include "am/runtime/world.h"
+#include "am/tensor/memory_meter.h"
 #include "support/rank_check.h"
 
 namespace am::runtime {
@@ -84,6 +85,26 @@ TEST_CASE("an all-to-all in which only one rank has a row, and one in which nobo
     RANK_CHECK(out.sum().item<float>() == (last ? 4.0F : 0.0F));
     group.all_to_all(at::empty({0, 4}), at::empty({0, 4}), {0, 0, 0}, {0, 0, 0});
     group.barrier();
+  });
+}
+
+// Else a thread of the engine's frees them some time later, and a step takes more than it needs.
+TEST_CASE("who waits for a message frees what it carried") {
+  run_ranks(2, [](const World& world) {
+    const DeviceMesh mesh(world, mesh::MeshLayout({.dp_shard = 2}));
+    const Group& group = mesh.group("dp_shard");
+    const Channels channels = mesh.channels("dp_shard", {{0, 1}, {1, 0}});
+    const Hop there{group.index(), 1 - group.index()}, back{1 - group.index(), group.index()};
+    const tensor::MemoryMeter meter;
+    for (int i = 0; i < 50; ++i) {
+      group.all_to_all(at::empty({2, 64}), at::ones({2, 64}), {1, 1}, {1, 1});
+      group.rotate(at::empty({64}), at::ones({64}));
+      Pending sending = channels.at(there).send(at::ones({64}));
+      channels.at(back).receive(at::empty({64})).wait();
+      sending.wait();
+      sending = {};
+      RANK_CHECK(meter.live().total() == 0);
+    }
   });
 }
 

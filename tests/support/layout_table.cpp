@@ -13,8 +13,9 @@ namespace am::test {
 namespace {
 
 struct Axes {
-  int64_t pp = 1, dp = 1, tp = 1;
-  int64_t replicas = 1;  // of dp
+  int64_t pp = 1, dp = 1, tp = 1, cp = 1;
+  int64_t replicas = 1;         // of dp
+  std::string method = "ring";  // of cp
 };
 
 struct Schedule {
@@ -29,16 +30,21 @@ Combination layout(std::string name, const Axes& axes, const Schedule& schedule,
                    const std::string& strategy = {}) {
   Combination combination;
   combination.name = std::move(name);
-  combination.world = axes.pp * axes.dp * axes.tp;
+  combination.world = axes.pp * axes.dp * axes.tp * axes.cp;
+  combination.has_formula = axes.tp * axes.cp == 1;
   combination.dp = axes.dp;
   combination.model = "table_deep";
   combination.accumulation = schedule.microbatches * schedule.rounds;
   const bool has_policy = strategy.find("mp_policy") != std::string::npos;
   combination.exact = !has_policy && strategy.find("autocast") == std::string::npos;
-  combination.toml = cat("[mesh]\nworld_size = ", combination.world, "\npp_size = ", axes.pp,
-                         "\ntp_size = ", axes.tp, "\ndp_replicate_size = ", axes.replicas,
-                         "\n[strategy]\nname = \"fsdp2\"\nbackend = \"gloo\"\n", strategy,
-                         has_policy ? "" : kFullPrecision);
+  combination.toml =
+      cat("[mesh]\nworld_size = ", combination.world, "\npp_size = ", axes.pp,
+          "\ntp_size = ", axes.tp, "\ncp_size = ", axes.cp, "\ndp_replicate_size = ", axes.replicas,
+          "\n[strategy]\nname = \"fsdp2\"\nbackend = \"gloo\"\n", strategy,
+          has_policy ? "" : kFullPrecision);
+  if (axes.cp > 1) {
+    combination.toml += cat("[context]\nmethod = \"", axes.method, "\"\n");
+  }
   if (axes.pp > 1) {
     combination.toml += cat("[pipeline]\nschedule = \"", schedule.name,
                             "\"\nvirtual_stages = ", schedule.virtual_stages,
@@ -60,6 +66,8 @@ std::vector<Combination> layouts() {
   const std::string bf16 =
       "mp_policy = { param_dtype = \"bfloat16\", reduce_dtype = \"float32\", output_dtype = "
       "\"float32\" }\n";
+  const std::string sp = "sequence_parallel = true\n";
+  const Schedule one{.microbatches = 1};
   const Axes two{.pp = 2}, four{.pp = 4}, square{.pp = 2, .dp = 2};
   const Schedule interleaved{"interleaved_1f1b", 2}, zero_bubble{"interleaved_zero_bubble", 2},
       zbv{"zbv_zero_bubble", 2}, dual{"dual_pipe_v", 2}, looped{"looped_bfs", 2}, gpipe{"gpipe"};
@@ -96,6 +104,42 @@ std::vector<Combination> layouts() {
       of_model("table_tied", layout("pp 2 x fsdp 2, 1f1b, tied", square, {})),
       of_model("table_experts", layout("pp 2 x fsdp 2, 1f1b, experts", square, {})),
       layout("pp 2 x hsdp 2 x 2, 1f1b", {.pp = 2, .dp = 4, .replicas = 2}, {.microbatches = 3}),
+
+      layout("tp 2", {.tp = 2}, one),
+      layout("tp 2, SP", {.tp = 2}, one, sp),
+      layout("tp 2 x fsdp 2, SP, accumulation", {.dp = 2, .tp = 2}, {.microbatches = 3}, sp),
+      layout("tp 2 x hsdp 2 x 2, SP", {.dp = 4, .tp = 2, .replicas = 2}, one, sp),
+      layout("tp 2, SP, checkpointing full", {.tp = 2}, one, sp + full),
+      layout("tp 2, bf16", {.tp = 2}, one, bf16),
+
+      layout("cp 2, ring", {.cp = 2}, one),
+      layout("cp 2, all_gather", {.cp = 2, .method = "all_gather"}, one),
+      layout("cp 2, ulysses", {.cp = 2, .method = "ulysses"}, one),
+      layout("cp 4, ring", {.cp = 4}, one),
+      layout("cp 4, all_gather", {.cp = 4, .method = "all_gather"}, one),
+      layout("cp 2 x fsdp 2, ring, accumulation", {.dp = 2, .cp = 2}, {.microbatches = 2}),
+      layout("cp 2 x hsdp 2 x 2, ring", {.dp = 4, .cp = 2, .replicas = 2}, one),
+      layout("cp 2, ring, checkpointing full", {.cp = 2}, one, full),
+      layout("cp 2, ulysses, checkpointing selective", {.cp = 2, .method = "ulysses"}, one,
+             selective),
+      layout("cp 2, ring, bf16", {.cp = 2}, one, bf16),
+      of_model("table_experts", layout("cp 2, ring, experts", {.cp = 2}, one)),
+
+      layout("tp 2 x pp 2, 1f1b", {.pp = 2, .tp = 2}, {}),
+      layout("tp 2 x pp 2, zbv_zero_bubble, SP", {.pp = 2, .tp = 2}, zbv, sp),
+      layout("tp 2 x pp 2, dual_pipe_v", {.pp = 2, .tp = 2}, dual),
+      layout("tp 2 x pp 2, 1f1b, SP, checkpointing full", {.pp = 2, .tp = 2}, {}, sp + full),
+      of_model("table_tied", layout("tp 2 x pp 2, 1f1b, tied", {.pp = 2, .tp = 2}, {})),
+      layout("tp 2 x pp 2 x fsdp 2, 1f1b, SP", {.pp = 2, .dp = 2, .tp = 2}, {}, sp),
+      layout("tp 2 x cp 2, ring", {.tp = 2, .cp = 2}, one),
+      layout("tp 2 x cp 2, ulysses, SP", {.tp = 2, .cp = 2, .method = "ulysses"}, one, sp),
+      layout("cp 2 x pp 2, ring, 1f1b", {.pp = 2, .cp = 2}, {}),
+      layout("cp 2 x pp 2, ring, interleaved_zero_bubble", {.pp = 2, .cp = 2}, zero_bubble),
+      layout("cp 2 x pp 2, ulysses, gpipe", {.pp = 2, .cp = 2, .method = "ulysses"}, gpipe),
+      of_model("table_experts", layout("cp 2 x pp 2, ring, experts", {.pp = 2, .cp = 2}, {})),
+      layout("tp 2 x cp 2 x pp 2, ring, 1f1b, SP", {.pp = 2, .tp = 2, .cp = 2}, {}, sp),
+      layout("fsdp 2 x tp 2 x cp 2, all_gather",
+             {.dp = 2, .tp = 2, .cp = 2, .method = "all_gather"}, one),
   };
 }
 

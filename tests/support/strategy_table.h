@@ -26,8 +26,9 @@ struct Combination {
   std::string frozen = "[]";  // model.freeze_params, of the one rank too
   std::string lora = {};      // [lora], of the one rank too
   double optimizer_eps = 1e-8;
-  bool exact = true;  // computes in float32, as the rank it is held against
-  int64_t dp = 0;     // data-parallel ranks; 0: all
+  bool exact = true;        // computes in float32, as the rank it is held against
+  int64_t dp = 0;           // data-parallel ranks; 0: all
+  bool has_formula = true;  // step_traffic knows all its messages
 };
 
 std::vector<Combination> combinations();

@@ -28,14 +28,17 @@ std::string percent(double share) {
   return cat(share > 0 ? "+" : "", am::format_fixed(100.0 * share, 2), " %");
 }
 
-std::string messages(const am::test::Row& row) {
+std::string messages(const am::test::Combination& of, const am::test::Row& row) {
   int64_t count = 0;
   int64_t bytes = 0;
   for (const auto& [what, sum] : row.sent) {
     bytes += sum.first;
     count += sum.second;
   }
-  return cat(count, ", ", am::format_bytes(bytes), row.traffic_agrees() ? "" : " DIFFERS");
+  return cat(count, ", ", am::format_bytes(bytes),
+             !of.has_formula        ? " (no formula)"
+             : row.traffic_agrees() ? ""
+                                    : " DIFFERS");
 }
 
 }  // namespace
@@ -60,10 +63,10 @@ int main(int argc, char** argv) {
     if (each.name.find(only) == std::string::npos) continue;
     const am::test::Row row = am::test::run(each, am::test::TableSize::kLarge);
     table.add({each.name, cat(each.world), scientific(row.gradients), scientific(row.worst),
-               scientific(row.losses), scientific(row.weights), messages(row),
+               scientific(row.losses), scientific(row.weights), messages(each, row),
                am::format_bytes(row.peak_bytes), percent(row.peak_dry_run), percent(row.phases),
                percent(row.peak_planner)});
-    if (!row.traffic_agrees()) {
+    if (each.has_formula && !row.traffic_agrees()) {
       for (const auto& [what, sum] : row.sent) {
         std::cout << each.name << ": sent " << what << " " << sum.second << " x, " << sum.first
                   << "\n";

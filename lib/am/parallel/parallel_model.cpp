@@ -90,7 +90,8 @@ at::Tensor ParallelModel::forward_only(MicroBatches& batches) {
   at::Tensor sum = no_loss();
   for (int64_t m = 0; m < batches.count(); ++m) {
     const MicroBatch batch = batches.read(m);
-    sum.add_(loss_sum(forward(batch.ids_BT, batch.positions_BT), whole().own_labels(batch.labels_BT)));
+    sum.add_(
+        loss_sum(forward(batch.ids_BT, batch.positions_BT), whole().own_labels(batch.labels_BT)));
   }
   return sum;
 }

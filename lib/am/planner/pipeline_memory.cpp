@@ -64,6 +64,7 @@ class PipelineWalk : private MemoryMoments {
     bool packed = false;  // its gradients wait for REDUCE_GRAD
   };
 
+  int64_t owner(int stage) const { return owners_[static_cast<size_t>(stage)]; }
   int last_stage() const { return static_cast<int>(owners_.size()) - 1; }
 
   void perform(const Action& action) {
@@ -93,9 +94,9 @@ class PipelineWalk : private MemoryMoments {
         now_.activations += hidden_;
         return;
       case Kind::kSendForward:
-        return send(owners_[static_cast<size_t>(action.stage + 1)], true);
+        return send(owner(action.stage + 1), true);
       case Kind::kSendBackward:
-        return send(owners_[static_cast<size_t>(action.stage - 1)], false);
+        return send(owner(action.stage - 1), false);
     }
   }
 

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <memory>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -42,6 +43,46 @@ class SumOfParts final : public c10d::Work {
   at::Tensor parts_, in_, out_;
 };
 
+// The memory of a tensor that a thread of Gloo's works with. That thread lets go of what it had
+// some time after the work is over; the memory is let go when the owner is.
+class Lent {
+ public:
+  explicit Lent(const at::Tensor& tensor)
+      : owner_(std::make_shared<at::Tensor>(tensor)),
+        lent_(at::from_blob(
+            tensor.mutable_data_ptr(), tensor.sizes(), [owner = owner_](void*) {},
+            tensor.options())) {}
+
+  at::Tensor& tensor() { return lent_; }
+  // Nobody works with it any more.
+  void let_go() {
+    lent_.reset();
+    owner_->reset();
+  }
+
+ private:
+  std::shared_ptr<at::Tensor> owner_;
+  at::Tensor lent_;
+};
+
+class AllToAll final : public c10d::Work {
+ public:
+  AllToAll(c10::intrusive_ptr<c10d::Work> work, Lent out, Lent in)
+      : work_(std::move(work)), out_(std::move(out)), in_(std::move(in)) {}
+
+  bool isCompleted() override { return work_->isCompleted(); }
+  bool wait(std::chrono::milliseconds timeout) override {
+    const bool over = work_->wait(timeout);
+    out_.let_go();
+    in_.let_go();
+    return over;
+  }
+
+ private:
+  c10::intrusive_ptr<c10d::Work> work_;
+  Lent out_, in_;
+};
+
 // A message under way. One that was aborted is an error: c10d's wait() says so with its result.
 class Message final : public c10d::Work {
  public:
@@ -71,8 +112,22 @@ c10::intrusive_ptr<c10d::Work> GlooGroup::_reduce_scatter_base(
   at::Tensor flat_parts = parts.view(-1);
   at::Tensor flat_in = in.view(-1);
   std::vector<int64_t> equal;
-  auto arrival = alltoall_base(flat_parts, flat_in, equal, equal);
+  auto arrival = alltoall_base(flat_parts, flat_in, equal, equal, c10d::AllToAllOptions());
   return c10::make_intrusive<SumOfParts>(std::move(arrival), parts, flat_in, out.view(-1));
+}
+
+c10::intrusive_ptr<c10d::Work> GlooGroup::alltoall_base(at::Tensor& out, at::Tensor& in,
+                                                        std::vector<int64_t>& out_rows,
+                                                        std::vector<int64_t>& in_rows,
+                                                        const c10d::AllToAllOptions& options) {
+  // A part without rows may have no memory.
+  if (out.numel() == 0 || in.numel() == 0) {
+    return ProcessGroupGloo::alltoall_base(out, in, out_rows, in_rows, options);
+  }
+  Lent lent_out(out), lent_in(in);
+  auto work = ProcessGroupGloo::alltoall_base(lent_out.tensor(), lent_in.tensor(), out_rows,
+                                              in_rows, options);
+  return c10::make_intrusive<AllToAll>(std::move(work), std::move(lent_out), std::move(lent_in));
 }
 
 c10::intrusive_ptr<c10d::Work> GlooGroup::send(std::vector<at::Tensor>& tensors, int to, int tag) {

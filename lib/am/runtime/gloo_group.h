@@ -20,6 +20,12 @@ class GlooGroup : public c10d::ProcessGroupGloo {
   c10::intrusive_ptr<c10d::Work> _reduce_scatter_base(
       at::Tensor& out, at::Tensor& in, const c10d::ReduceScatterOptions& options) override;
 
+  // Who waits lets go of both tensors, not the thread that worked with them.
+  c10::intrusive_ptr<c10d::Work> alltoall_base(at::Tensor& out, at::Tensor& in,
+                                               std::vector<int64_t>& out_rows,
+                                               std::vector<int64_t>& in_rows,
+                                               const c10d::AllToAllOptions& options) override;
+
   c10::intrusive_ptr<c10d::Work> send(std::vector<at::Tensor>& tensors, int to, int tag) override;
   c10::intrusive_ptr<c10d::Work> recv(std::vector<at::Tensor>& tensors, int from, int tag) override;
   // Ends messages that are waited for, and those to come. c10d's own does nothing.

@@ -171,12 +171,16 @@ void World::abort() const {
 void run_threads(int64_t size, const std::function<void(int64_t rank)>& body) {
   ::setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/0);
   std::mutex mutex;
-  std::exception_ptr first;
+  std::exception_ptr first, heard_of;  // heard_of: from a peer that had failed
   std::vector<std::thread> threads;
   for (int64_t rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
       try {
         body(rank);
+      } catch (const Error& error) {
+        const std::lock_guard lock(mutex);
+        std::exception_ptr& failure = error.kind() == ErrorKind::kPeer ? heard_of : first;
+        if (!failure) failure = std::current_exception();
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (!first) first = std::current_exception();
@@ -185,6 +189,7 @@ void run_threads(int64_t size, const std::function<void(int64_t rank)>& body) {
   }
   for (auto& thread : threads) thread.join();
   if (first) std::rethrow_exception(first);
+  if (heard_of) std::rethrow_exception(heard_of);
 }
 
 void run_ranks(int64_t size, const std::function<void(const World&)>& body,

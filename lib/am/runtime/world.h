@@ -76,7 +76,8 @@ class World {
   std::shared_ptr<State> state_;
 };
 
-// Runs `body(rank)` in `size` threads of this process and rethrows the first failure. What ranks in
+// Runs `body(rank)` in `size` threads of this process and rethrows the first failure; Error(kPeer),
+// which tells of another rank's, only where there is no other. What ranks in
 // threads need of c10d is set up; see Note [Flight recorder].
 void run_threads(int64_t size, const std::function<void(int64_t rank)>& body);
 
