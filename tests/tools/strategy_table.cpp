@@ -6,6 +6,7 @@
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "am/base/text.h"
 #include "am/base/units.h"
@@ -48,24 +49,30 @@ int main(int argc, char** argv) {
   const bool layouts = argc > 1 && std::string_view(argv[1]) == "--layouts";
   const int first = layouts ? 2 : 1;
   const std::string only = argc > first ? argv[first] : "";
-  am::term::Table table({{layouts ? "layout" : "strategy"},
-                         {"ranks", Align::kRight},
-                         {"gradients", Align::kRight},
-                         {"worst", Align::kRight},
-                         {"losses", Align::kRight},
-                         {"weights", Align::kRight},
-                         {"messages a step", Align::kRight},
-                         {"peak", Align::kRight},
-                         {"dry run", Align::kRight},
-                         {"phases", Align::kRight},
-                         {"am-plan", Align::kRight}});
+  std::vector<am::term::Column> columns = {
+      {layouts ? "layout" : "strategy"}, {"ranks", Align::kRight},
+      {"gradients", Align::kRight},      {"losses", Align::kRight},
+      {"weights", Align::kRight},        {"messages a step", Align::kRight},
+      {"peak", Align::kRight},           {"dry run", Align::kRight},
+      {"phases", Align::kRight},         {"am-plan", Align::kRight}};
+  // The parameter that is furthest.
+  if (layouts) columns.insert(columns.begin() + 3, {"worst", Align::kRight});
+  am::term::Table table(columns);
   for (const auto& each : layouts ? am::test::layouts() : am::test::combinations()) {
     if (each.name.find(only) == std::string::npos) continue;
     const am::test::Row row = am::test::run(each, am::test::TableSize::kLarge);
-    table.add({each.name, cat(each.world), scientific(row.gradients), scientific(row.worst),
-               scientific(row.losses), scientific(row.weights), messages(each, row),
-               am::format_bytes(row.peak_bytes), percent(row.peak_dry_run), percent(row.phases),
-               percent(row.peak_planner)});
+    std::vector<am::term::Cell> cells = {each.name,
+                                         cat(each.world),
+                                         scientific(row.gradients),
+                                         scientific(row.losses),
+                                         scientific(row.weights),
+                                         messages(each, row),
+                                         am::format_bytes(row.peak_bytes),
+                                         percent(row.peak_dry_run),
+                                         percent(row.phases),
+                                         percent(row.peak_planner)};
+    if (layouts) cells.insert(cells.begin() + 3, am::term::Cell(scientific(row.worst)));
+    table.add(cells);
     if (each.has_formula && !row.traffic_agrees()) {
       for (const auto& [what, sum] : row.sent) {
         std::cout << each.name << ": sent " << what << " " << sum.second << " x, " << sum.first

@@ -135,7 +135,6 @@ std::vector<Limit> limits_of_model(const model::ModelConfig& config) {
 
 std::vector<Limit> limits_of_plan(const config::Plan& plan, const mesh::MeshSizes& sizes) {
   PlanLimits limits(plan);
-  limits.add(sizes.pp > 1, "mesh.pp_size", "pipeline parallelism", "use pp_size = 1");
   limits.add(sizes.cp > 1 && plan.lora.dropout > 0.0, "lora.dropout",
              "dropout of adapters under context parallelism", "use dropout = 0.0");
   limits.add(sizes.ep > 1, "mesh.ep_size", "expert parallelism", "use ep_size = 1");
