@@ -205,8 +205,7 @@ class CostTest(PlanCase):
         self.assertIn(2, sizes)  # the last stage has a copy of the embedding
 
     def test_search_says_what_am_run_runs(self):
-        arguments = ["search", "--model", MODELS / "llama-3.1-8b", "--gpus", 16, "--seq-len", 131072,
-                     "--global-batch-size", 16, "--top", 5]
+        arguments = ["search", "--model", MODELS / "qwen3-30b-a3b", "--gpus", 64, "--top", 5]
         answer = self.json(*arguments)
         self.assertFalse(any(each["runs"] for each in answer["layouts"]))
         self.assertIn("runs none of these 5; --runnable keeps to", self.am_plan(*arguments).out)

@@ -58,7 +58,7 @@ Combination of_model(const std::string& model, Combination combination) {
   return combination;
 }
 
-Combination lora(Combination combination, double dropout = 0.0) {
+Combination adapted(Combination combination, double dropout = 0.0) {
   combination.lora = cat("[lora]\nrank = 4\nalpha = 8\ndropout = ", dropout,
                          "\ntarget_modules = [\"all-linear\"]\n");
   return combination;
@@ -147,10 +147,10 @@ std::vector<Combination> layouts() {
       layout("fsdp 2 x tp 2 x cp 2, all_gather",
              {.dp = 2, .tp = 2, .cp = 2, .method = "all_gather"}, one),
 
-      lora(layout("pp 2, gpipe, lora with dropout, checkpointing full", two, gpipe, full), 0.25),
-      lora(layout("tp 2 x pp 2, zbv_zero_bubble, lora, SP", {.pp = 2, .tp = 2}, zbv, sp)),
-      lora(layout("pp 2 x fsdp 2, 1f1b, lora with dropout", square, {}), 0.25),
-      lora(layout("cp 2, ring, lora", {.cp = 2}, one)),
+      adapted(layout("pp 2, gpipe, lora with dropout, checkpointing full", two, gpipe, full), 0.25),
+      adapted(layout("tp 2 x pp 2, zbv_zero_bubble, lora, SP", {.pp = 2, .tp = 2}, zbv, sp)),
+      adapted(layout("pp 2 x fsdp 2, 1f1b, lora with dropout", square, {}), 0.25),
+      adapted(layout("cp 2, ring, lora", {.cp = 2}, one)),
   };
 }
 

@@ -57,6 +57,14 @@ std::unique_ptr<parallel::ParallelModel> parallelize(const model::ModelConfig& m
                                                      const config::DistributedConfig& strategy,
                                                      const std::string& dtype) {
   const mesh::MeshSizes& sizes = mesh.layout().sizes();
+  // What it returns is called as a model of whole sequences on one stage.
+  if (sizes.pp > 1 || sizes.cp > 1) {
+    throw Error(ErrorKind::kPlan,
+                cat("runtime.unsupported: these functions make no stages and cut no sequences; the "
+                    "mesh has pp ",
+                    sizes.pp, " and cp ", sizes.cp),
+                "parallel::ParallelModel::build takes a plan with [pipeline] and [context]");
+  }
   const config::Plan plan = plan_of(sizes, strategy, dtype);
   Diagnostics found;
   const planner::CheckedPlan checked = planner::check_model(plan, model, found);
