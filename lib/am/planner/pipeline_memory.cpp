@@ -192,7 +192,9 @@ class PipelineWalk : private MemoryMoments {
       compute_gradients(i, last && i + 1 == range.end, of_weights);
       if (last && i + 1 == range.end) {
         // The head's node is done, and its weight's gradient reads the gradient of the logits.
-        if (of_weights) now_.logits -= logits_gradient_bytes(context_, vocabulary_);
+        if (of_weights || !step_.head_trains) {
+          now_.logits -= logits_gradient_bytes(context_, vocabulary_);
+        }
         now_.activations -= head_casts();
       }
       now_.activations -= unit.activations;
@@ -222,7 +224,8 @@ class PipelineWalk : private MemoryMoments {
     states_[i].packed = true;
     now_.communication += buffer;
     computing.communication += buffer;
-    if (is_head && of_weights) computing.logits -= logits_gradient_bytes(context_, vocabulary_);
+    if (is_head && (of_weights || !step_.head_trains))
+      computing.logits -= logits_gradient_bytes(context_, vocabulary_);
     computing.unsharded += gradient;
     computing.activations += gradients.later - gradients.first;
     if (!of_weights) computing.activations += unit.owed_later - unit.owed_first;
@@ -243,7 +246,7 @@ class PipelineWalk : private MemoryMoments {
       computing.unsharded += unit.gradient;
       record_moment("weights' gradients of ", unit.name, "", computing);
       now_.activations -= unit.owed;
-      if (stage == last_stage() && i + 1 == range.end) {
+      if (stage == last_stage() && i + 1 == range.end && step_.head_trains) {
         now_.logits -= logits_gradient_bytes(context_, vocabulary_);
       }
     }
