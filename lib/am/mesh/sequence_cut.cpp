@@ -35,6 +35,10 @@ std::vector<int64_t> ring_steps(const SequenceCut& cut, int64_t window) {
     return false;
   };
   std::vector<int64_t> steps;
+  if (window == 0) {  // the last positions see all keys
+    for (int64_t step = 0; step < cut.ranks; ++step) steps.push_back(step);
+    return steps;
+  }
   for (int64_t step = 0; step < cut.ranks; ++step) {
     bool any = step == 0;
     for (int64_t rank = 0; rank < cut.ranks && !any; ++rank) {

@@ -58,6 +58,7 @@ class MemoryMoments {
 
   MemoryComponents base_;  // states, the same all through the step
   RankMemory peak_;
+  double fullest_ = 0.0;  // its sum beside the states
   std::string_view what_, of_, how_;
 };
 

@@ -159,7 +159,7 @@ class Search {
     found.mfu =
         flops_per_token_ * found.tokens_per_second_per_gpu / peak_flops(workload, request_.gpu);
     found.plan = space_.plan_of(candidate);
-    found.runs = limits_of(found.plan, request_.model, candidate.mesh).empty();
+    found.runs = model_runs_ && limits_of_plan(found.plan, candidate.mesh).empty();
     const bool by_formula = !runs_automesh(found.plan);
     const auto stages =
         by_formula ? formula_of_stages(workload) : walked_stages(candidate, found.plan);
@@ -207,6 +207,7 @@ class Search {
   const Calibration& calibration_;
   SearchSpace space_;
   double flops_per_token_;
+  bool model_runs_ = limits_of_model(request_.model).empty();
   std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int, bool>,
            std::unique_ptr<SampledLayout>>
       sampled_;

@@ -53,7 +53,7 @@ pipeline::PipelineShape pipeline_shape(const config::PipelineSection& pipeline, 
 namespace {
 
 // Later micro-batches repeat what these do, but for schedules that run all forwards first.
-constexpr int64_t kRoundsThatMatter = 4;
+constexpr int64_t kRoundsThatMatter = 2;
 
 std::shared_ptr<const pipeline::ExecutionLists> make_lists(pipeline::PipelineShape shape) {
   if (pipeline::violated_demand(shape)) {
