@@ -109,8 +109,7 @@ class Decoder {
   // Of this rank's positions. positions_BT: see own_positions.
   at::Tensor embed(const at::Tensor& ids_BT, const at::Tensor& positions_BT) const;
   // Where this rank's tokens are: [B, t], or [t] where all sequences have the same; undefined: 0,
-  // 1,
-  // .. in all of them. Takes those of whole sequences of `length` tokens.
+  // 1, and so on in all of them. Takes those of whole sequences of `length` tokens.
   at::Tensor own_positions(int64_t length, const at::Tensor& positions_BT,
                            const at::Tensor& ids_BT) const;
   void bind_head(const model::Inventory& inventory);

@@ -121,7 +121,6 @@ at::Tensor ParallelModel::forward(const at::Tensor& ids_BT, const at::Tensor& po
   AM_ASSERT(!at::GradMode::is_enabled(), "a pipeline trains by forward_backward");
   const runtime::Group& group = mesh_.group("pp");
   const auto owner = [this](size_t stage) { return layout_.stage_owners[stage]; };
-  const int64_t rows = ids_BT.size(0);
   const int64_t length = stages_.begin()->second->own_length(ids_BT.size(1));
   const size_t last = layout_.stage_owners.size() - 1;
   at::Tensor hidden;
@@ -133,11 +132,9 @@ at::Tensor ParallelModel::forward(const at::Tensor& ids_BT, const at::Tensor& po
       if (stage == last) hidden = here->second->full_logits(hidden).to(at::kFloat);
       hidden = hidden.contiguous();
     } else {
-      const HiddenForm& form = pipeline_->hidden();
-      hidden = stage == last ? at::empty({rows, length, config_.vocab_size},
+      hidden = stage == last ? at::empty({ids_BT.size(0), length, config_.vocab_size},
                                          at::TensorOptions(mesh_.device()))
-                             : at::empty({rows, length / form.sequence_parts, form.width},
-                                         at::TensorOptions(form.dtype).device(mesh_.device()));
+                             : pipeline_->hidden_like(ids_BT);
     }
     group.broadcast(hidden, owner(stage));
   }

@@ -17,6 +17,10 @@
 
 namespace am::pipeline {
 
+// Messages in one channel that their sender keeps until they have gone: before one more it waits
+// for the oldest.
+inline constexpr int kMostUnderWay = 2;
+
 // Lists without bubbles, by rank.
 using ExecutionLists = std::vector<std::vector<Slot>>;
 

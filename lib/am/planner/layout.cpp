@@ -219,9 +219,8 @@ std::vector<std::pair<std::string, mesh::Placement>> ParameterLayout::placements
   return placements;
 }
 
-int64_t Layout::copies(int64_t rank, const ParameterLayout& parameter) const {
-  if (parameter.ep_owner.has_value() && *parameter.ep_owner != mesh.index(rank, "ep")) return 0;
-  const int64_t pp = mesh.index(rank, "pp");
+int64_t Layout::copies_at(int64_t pp, int64_t ep, const ParameterLayout& parameter) const {
+  if (parameter.ep_owner.has_value() && *parameter.ep_owner != ep) return 0;
   const auto owns = [&](int stage) { return stage_owners[static_cast<size_t>(stage)] == pp; };
   return (owns(parameter.stage) ? 1 : 0) +
          (parameter.tied_stage && owns(*parameter.tied_stage) ? 1 : 0);

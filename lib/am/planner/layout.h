@@ -116,7 +116,11 @@ struct Layout {
     return copies(rank, parameter) > 0;
   }
   // How many: two where one rank has both stages of a tie.
-  int64_t copies(int64_t rank, const ParameterLayout& parameter) const;
+  int64_t copies(int64_t rank, const ParameterLayout& parameter) const {
+    return copies_at(mesh.index(rank, "pp"), mesh.index(rank, "ep"), parameter);
+  }
+  // The same of ranks with these indices.
+  int64_t copies_at(int64_t pp, int64_t ep, const ParameterLayout& parameter) const;
   // The first such rank.
   int64_t first_holder(const ParameterLayout& parameter) const;
   // What a unit gathers: its parameters but those that FSDP ignores. Indices into `parameters`.

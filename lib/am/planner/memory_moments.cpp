@@ -57,14 +57,8 @@ void MemoryMoments::fill_states() {
 
 // The slice of the vocabulary that a rank of the last stage has.
 double MemoryMoments::head_rows(int64_t rank) const {
-  const model::ModuleNames& names = layout_.inventory.names;
-  const std::string weight =
-      cat(config_.tie_word_embeddings ? names.embedding : names.head, ".weight");
-  for (const ParameterLayout& parameter : layout_.parameters) {
-    if (parameter.name != weight) continue;
-    return static_cast<double>(parameter.tp_shape(layout_.mesh, rank)[0]);
-  }
-  return 0.0;
+  const size_t weight = layout_.inventory.weight_of(model::Role::kHead);
+  return static_cast<double>(layout_.parameters[weight].tp_shape(layout_.mesh, rank)[0]);
 }
 
 void MemoryMoments::record_moment(std::string_view what, std::string_view of, std::string_view how,

@@ -16,10 +16,6 @@ namespace {
 using pipeline::Action;
 using pipeline::Kind;
 
-// Sent hidden states, and gradients of them, that a rank keeps in one direction to one rank
-// (parallel/pp/pipeline.cpp).
-constexpr int kMostUnderWay = 2;
-
 class PipelineWalk : private MemoryMoments {
  public:
   PipelineWalk(const config::Plan& plan, const model::ModelConfig& config, const Layout& layout,
@@ -103,7 +99,7 @@ class PipelineWalk : private MemoryMoments {
   // Of a channel's messages the oldest is given up where there are two.
   void send(int64_t to, bool down) {
     int& count = under_way_[{to, down}];
-    if (count == kMostUnderWay) {
+    if (count == pipeline::kMostUnderWay) {
       now_.activations -= hidden_;
     } else {
       ++count;
@@ -125,6 +121,10 @@ class PipelineWalk : private MemoryMoments {
       states_[i].whole = states_[i].gathering = false;
     }
   }
+
+  // The head's node is done with the gradient of the logits, unless its weight's gradient, which is
+  // made later, reads it.
+  bool ends_logits(bool of_weights) const { return of_weights || !step_.head_trains; }
 
   // Before a unit is used.
   void make_whole(size_t i, std::string_view what) {
@@ -191,10 +191,7 @@ class PipelineWalk : private MemoryMoments {
       if (unit.reshards && !unit.looked_up) make_whole(i, "backward of ");
       compute_gradients(i, last && i + 1 == range.end, of_weights);
       if (last && i + 1 == range.end) {
-        // The head's node is done, and its weight's gradient reads the gradient of the logits.
-        if (of_weights || !step_.head_trains) {
-          now_.logits -= logits_gradient_bytes(context_, vocabulary_);
-        }
+        if (ends_logits(of_weights)) now_.logits -= logits_gradient_bytes(context_, vocabulary_);
         now_.activations -= head_casts();
       }
       now_.activations -= unit.activations;
@@ -224,8 +221,9 @@ class PipelineWalk : private MemoryMoments {
     states_[i].packed = true;
     now_.communication += buffer;
     computing.communication += buffer;
-    if (is_head && (of_weights || !step_.head_trains))
+    if (is_head && ends_logits(of_weights)) {
       computing.logits -= logits_gradient_bytes(context_, vocabulary_);
+    }
     computing.unsharded += gradient;
     computing.activations += gradients.later - gradients.first;
     if (!of_weights) computing.activations += unit.owed_later - unit.owed_first;

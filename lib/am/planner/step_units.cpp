@@ -39,7 +39,7 @@ class Measure {
     held_.reserve(layout_.parameters.size());
     for (const ParameterLayout& parameter : layout_.parameters) {
       Held& held = held_.emplace_back();
-      const int64_t copies = copies_of(parameter);
+      const int64_t copies = layout_.copies_at(stage_, ep_, parameter);
       if (copies == 0) continue;
       const int64_t stored = parameter.stored_numel(layout_.mesh, rank_);
       held = {true, static_cast<double>(numel(parameter.tp_shape(layout_.mesh, rank_))),
@@ -60,14 +60,6 @@ class Measure {
 
  private:
   bool owns(int stage) const { return layout_.stage_owners[static_cast<size_t>(stage)] == stage_; }
-  // Layout::holds for this rank, asked for every parameter; both copies of a tied one may be here.
-  int64_t copies_of(const ParameterLayout& parameter) const {
-    if (parameter.ep_owner.has_value() && *parameter.ep_owner != ep_) return 0;
-    return (owns(parameter.stage) ? 1 : 0) + (has_tied_copy(parameter) ? 1 : 0);
-  }
-  bool has_tied_copy(const ParameterLayout& parameter) const {
-    return parameter.tied_stage.has_value() && owns(*parameter.tied_stage);
-  }
 
   // Tensors of the optimizer that are laid out as the parameter.
   int64_t states_of(const ParameterLayout& parameter) const {
@@ -189,6 +181,7 @@ class Measure {
   }
 
   void list_units() {
+    // The plan's own pp: a sample's mesh is that of one stage.
     const std::vector<bool> reshard =
         reshard_after_forward(plan_.strategy, layout_.units, plan_.mesh.pp_size);
     // Forward order: the root's norm comes before the head.
@@ -212,7 +205,7 @@ class Measure {
     if (!config_.tie_word_embeddings) return;
     const size_t table = layout_.inventory.weight_of(model::Role::kHead);
     if (layout_.parameters[table].tied_stage) {
-      if (has_tied_copy(layout_.parameters[table])) add_tied_copy(table, reshard.front());
+      if (owns(*layout_.parameters[table].tied_stage)) add_tied_copy(table, reshard.front());
     } else {
       // The embedding's unit is gathered again for the head, and freed after it.
       UnitBytes head = measure(layout_.units.front(), reshard.front());

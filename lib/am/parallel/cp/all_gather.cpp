@@ -4,9 +4,9 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "am/nn/attention/attention.h"
-#include "am/nn/attention/saved_look.h"
 #include "am/nn/autocast.h"
 #include "am/nn/fused/tensors.h"
+#include "am/parallel/cp/saved_attention.h"
 
 namespace am::parallel::cp {
 
@@ -56,20 +56,23 @@ struct AllGather : torch::autograd::Function<AllGather> {
              {out_BtHV.narrow(1, row, run.size), lse_BHt.narrow(kPositionDim, row, run.size)},
              sinks_H);
     });
-    context->save_for_backward(
-        {q_BHtK, k_BGtK, v_BGtV, lse_BHt, look.document_BT, sinks_H.value_or(at::Tensor())});
-    save_look(look, *context);
-    context->saved_data["ranks"] = reinterpret_cast<int64_t>(ranks);
+    SavedAttention{.q_BHtK = q_BHtK,
+                   .k_BGtK = k_BGtK,
+                   .v_BGtV = v_BGtV,
+                   .lse_BHt = lse_BHt,
+                   .sinks_H = sinks_H.value_or(at::Tensor()),
+                   .look = look,
+                   .ranks = ranks}
+        .save(*context);
     return out_BtHV.transpose(1, 2);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const variable_list saved = context->get_saved_variables();
-    const nn::Look look = nn::saved_look(*context, saved[4]);
-    const auto& ranks =
-        *reinterpret_cast<const SequenceGroup*>(context->saved_data["ranks"].toInt());
-    const at::Tensor &q_BHtK = saved[0], &k_BGtK = saved[1], &v_BGtV = saved[2];
-    const at::Tensor &lse_BHt = saved[3], &sinks_H = saved[5];
+    const SavedAttention saved = SavedAttention::of(*context);
+    const at::Tensor &q_BHtK = saved.q_BHtK, &k_BGtK = saved.k_BGtK, &v_BGtV = saved.v_BGtV;
+    const at::Tensor &lse_BHt = saved.lse_BHt, &sinks_H = saved.sinks_H;
+    const nn::Look& look = saved.look;
+    const SequenceGroup& ranks = *saved.ranks;
     const nn::AutocastScope plain({q_BHtK.device().type(), std::nullopt});
     const auto zeros = [&](const at::Tensor& like) {
       return at::zeros(like.sizes(), like.options().dtype(lse_BHt.scalar_type()));

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "am/nn/attention/attention.h"
-#include "am/nn/attention/saved_look.h"
 #include "am/nn/autocast.h"
 #include "am/nn/fused/tensors.h"
+#include "am/parallel/cp/saved_attention.h"
 
 namespace am::parallel::cp {
 
@@ -147,24 +147,29 @@ struct Ring : torch::autograd::Function<Ring> {
         });
     if (sinks_H) join_sinks(all, *sinks_H);
     const at::Tensor out_BtHV = all.out_BtHV.to(q_BHtK.scalar_type());
-    context->save_for_backward({q_BHtK, k_BGtK, v_BGtV, all.lse_BHt, look.document_BT,
-                                sinks_H.value_or(at::Tensor()), out_BtHV});
-    save_look(look, *context);
-    context->saved_data["ranks"] = reinterpret_cast<int64_t>(ranks);
+    SavedAttention{.q_BHtK = q_BHtK,
+                   .k_BGtK = k_BGtK,
+                   .v_BGtV = v_BGtV,
+                   .lse_BHt = all.lse_BHt,
+                   .sinks_H = sinks_H.value_or(at::Tensor()),
+                   .out_BtHV = out_BtHV,
+                   .look = look,
+                   .ranks = ranks}
+        .save(*context);
     return out_BtHV.transpose(1, 2);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const variable_list saved = context->get_saved_variables();
-    const nn::Look look = nn::saved_look(*context, saved[4]);
-    const auto& ranks =
-        *reinterpret_cast<const SequenceGroup*>(context->saved_data["ranks"].toInt());
-    const at::Tensor &q_BHtK = saved[0], &k_BGtK = saved[1], &v_BGtV = saved[2];
-    const at::Tensor &lse_BHt = saved[3], &sinks_H = saved[5], &out_BtHV = saved[6];
+    const SavedAttention saved = SavedAttention::of(*context);
+    const at::Tensor &q_BHtK = saved.q_BHtK, &k_BGtK = saved.k_BGtK, &v_BGtV = saved.v_BGtV;
+    const at::Tensor &lse_BHt = saved.lse_BHt, &sinks_H = saved.sinks_H;
+    const nn::Look& look = saved.look;
+    const SequenceGroup& ranks = *saved.ranks;
     const at::Tensor& of_out_BHtV = gradients[0];
     const nn::AutocastScope plain({q_BHtK.device().type(), std::nullopt});
     const at::ScalarType wide = lse_BHt.scalar_type();
-    const at::Tensor along_BHt = (of_out_BHtV.to(wide) * out_BtHV.transpose(1, 2).to(wide)).sum(-1);
+    const at::Tensor along_BHt =
+        (of_out_BHtV.to(wide) * saved.out_BtHV.transpose(1, 2).to(wide)).sum(-1);
     const at::Tensor of_q_BHtK = at::zeros(q_BHtK.sizes(), q_BHtK.options().dtype(wide));
     const KeysAndValues form({q_BHtK, k_BGtK, v_BGtV});
     const Round round(ranks, q_BHtK.size(2), look.window);

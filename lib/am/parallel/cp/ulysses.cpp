@@ -16,61 +16,61 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// What each rank gives to each: [P, elements].
-at::Tensor exchanged(const at::Tensor& given, const runtime::Group& group) {
-  const at::Tensor got = at::empty_like(given);
-  const std::vector<int64_t> each(static_cast<size_t>(group.size()), 1);
-  group.all_to_all(got, given, each, each);
-  return got;
+// Of each tensor `split` gives what each rank gets of it, [P, ..]; of all of them in one message
+// each rank's part arrives, [P, elements], which `join` puts together.
+template <typename Split, typename Join>
+variable_list exchanged(const variable_list& tensors, const runtime::Group& group,
+                        const Split& split, const Join& join) {
+  const int64_t ranks = group.size();
+  variable_list given;
+  for (const at::Tensor& x : tensors) given.push_back(split(x).reshape({ranks, -1}));
+  at::Tensor sent = at::cat(given, 1);
+  const at::Tensor got = at::empty_like(sent);
+  const std::vector<int64_t> each(static_cast<size_t>(ranks), 1);
+  group.all_to_all(got, sent, each, each);
+  sent.reset();
+  variable_list out;
+  int64_t first = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const int64_t size = given[i].size(1);
+    out.push_back(join(got.narrow(1, first, size), tensors[i]));
+    first += size;
+  }
+  return out;
 }
 
-// All heads of t positions -> H / P heads of all P t: BHtX of each tensor -> BhTX.
+// All heads of t positions -> H / P heads of all P t: BHtX of each tensor -> BhTX, which lies in
+// memory as [B, T, h, X], as attention has its heads.
 variable_list to_heads(const variable_list& tensors, const runtime::Group& group) {
   const int64_t ranks = group.size();
-  variable_list given;
-  for (const at::Tensor& x : tensors) {
-    given.push_back(x.unflatten(1, {ranks, -1}).transpose(0, 1).reshape({ranks, -1}));
-  }
-  const at::Tensor got = exchanged(at::cat(given, 1), group);
-  variable_list out;
-  int64_t first = 0;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const at::Tensor& x = tensors[i];
-    const int64_t size = given[i].size(1), heads = x.size(1) / ranks;
-    const at::Tensor x_PBhtX =
-        got.narrow(1, first, size).unflatten(1, {x.size(0), heads, x.size(2), x.size(3)});
-    // In memory [B, T, h, X], as attention has its heads.
-    out.push_back(x_PBhtX.permute({1, 0, 3, 2, 4})
-                      .reshape({x.size(0), ranks * x.size(2), heads, x.size(3)})
-                      .transpose(1, 2));
-    first += size;
-  }
-  return out;
+  const auto split = [&](const at::Tensor& x) {
+    return x.unflatten(1, {ranks, -1}).transpose(0, 1);
+  };
+  const auto join = [&](const at::Tensor& got, const at::Tensor& x) {
+    const int64_t heads = x.size(1) / ranks;
+    return got.unflatten(1, {x.size(0), heads, x.size(2), x.size(3)})
+        .permute({1, 0, 3, 2, 4})
+        .reshape({x.size(0), ranks * x.size(2), heads, x.size(3)})
+        .transpose(1, 2);
+  };
+  return exchanged(tensors, group, split, join);
 }
 
-// The other way.
+// The other way; in memory [B, t, H, X].
 variable_list to_positions(const variable_list& tensors, const runtime::Group& group) {
   const int64_t ranks = group.size();
-  variable_list given;
-  for (const at::Tensor& x : tensors) {
-    given.push_back(x.unflatten(2, {ranks, -1}).permute({2, 0, 1, 3, 4}).reshape({ranks, -1}));
-  }
-  const at::Tensor got = exchanged(at::cat(given, 1), group);
-  variable_list out;
-  int64_t first = 0;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const at::Tensor& x = tensors[i];
-    const int64_t size = given[i].size(1), local = x.size(2) / ranks;
-    const at::Tensor x_PBhtX =
-        got.narrow(1, first, size).unflatten(1, {x.size(0), x.size(1), local, x.size(3)});
-    // In memory [B, t, H, X].
-    out.push_back(x_PBhtX.permute({1, 3, 0, 2, 4})
-                      .reshape({x.size(0), local, ranks * x.size(1), x.size(3)})
-                      .contiguous()
-                      .transpose(1, 2));
-    first += size;
-  }
-  return out;
+  const auto split = [&](const at::Tensor& x) {
+    return x.unflatten(2, {ranks, -1}).permute({2, 0, 1, 3, 4});
+  };
+  const auto join = [&](const at::Tensor& got, const at::Tensor& x) {
+    const int64_t local = x.size(2) / ranks;
+    return got.unflatten(1, {x.size(0), x.size(1), local, x.size(3)})
+        .permute({1, 3, 0, 2, 4})
+        .reshape({x.size(0), local, ranks * x.size(1), x.size(3)})
+        .contiguous()
+        .transpose(1, 2);
+  };
+  return exchanged(tensors, group, split, join);
 }
 
 // Each way is the other's transpose.

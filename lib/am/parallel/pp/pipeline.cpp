@@ -16,9 +16,6 @@ using am::pipeline::Slot;
 
 namespace {
 
-// Messages that a rank has on their way in one channel before it waits for the oldest.
-constexpr size_t kMostUnderWay = 2;
-
 // Between neighbouring stages of different ranks, and first and last where they share a weight; in
 // both directions.
 std::set<runtime::Hop> hops_between(const std::vector<int64_t>& owners, bool tied) {
@@ -243,9 +240,9 @@ int Pipeline::neighbour(Way way, const Action& action) const {
   return to < static_cast<int>(schedule_.stages()) ? to : -1;
 }
 
-at::Tensor Pipeline::hidden_like(const MicroBatch& batch) const {
-  const int64_t length = stages_.begin()->second.model().own_length(batch.ids_BT.size(1));
-  return at::empty({batch.ids_BT.size(0), length / hidden_.sequence_parts, hidden_.width},
+at::Tensor Pipeline::hidden_like(const at::Tensor& ids_BT) const {
+  const int64_t length = stages_.begin()->second.model().own_length(ids_BT.size(1));
+  return at::empty({ids_BT.size(0), length / hidden_.sequence_parts, hidden_.width},
                    at::TensorOptions(hidden_.dtype).device(mesh_.device()));
 }
 
@@ -259,7 +256,7 @@ void Pipeline::send(Way way, const Action& action) {
       cat("stages hand on [.., .., ", hidden_.width, "] in the mesh's dtype"));
   const runtime::Hop hop{owner(action.stage), owner(neighbour(way, action))};
   std::deque<Message>& under_way = under_way_[hop];
-  if (under_way.size() == kMostUnderWay) {
+  if (under_way.size() == size_t{pipeline::kMostUnderWay}) {
     under_way.front().pending.wait();
     under_way.pop_front();
   }
@@ -268,7 +265,7 @@ void Pipeline::send(Way way, const Action& action) {
 
 void Pipeline::receive(Way way, const Action& action) {
   const int from = way == kDown ? action.stage - 1 : action.stage + 1;
-  const at::Tensor tensor = hidden_like(batch(action.micro_batch));
+  const at::Tensor tensor = hidden_like(batch(action.micro_batch).ids_BT);
   const runtime::Hop hop{owner(from), owner(action.stage)};
   arriving_[way][{action.stage, action.micro_batch}] = {channels_.at(hop).receive(tensor), tensor};
 }

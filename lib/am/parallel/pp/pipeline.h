@@ -59,7 +59,8 @@ class Pipeline {
   at::Tensor run_forward(MicroBatches& batches);
 
   const std::map<int, Stage>& stages() const { return stages_; }
-  const HiddenForm& hidden() const { return hidden_; }
+  // Without contents: what goes from stage to stage for these ids.
+  at::Tensor hidden_like(const at::Tensor& ids_BT) const;
 
   // False: a stage's gradients are reduced after each of its backwards, not at REDUCE_GRAD.
   bool defers_gradient_sync = true;
@@ -97,7 +98,6 @@ class Pipeline {
   int neighbour(Way way, const pipeline::Action& action) const;
   int last_stage() const { return static_cast<int>(schedule_.stages()) - 1; }
   int64_t owner(int stage) const { return schedule_.owners.at(static_cast<size_t>(stage)); }
-  at::Tensor hidden_like(const MicroBatch& batch) const;
 
   pipeline::Schedule schedule_;
   std::vector<pipeline::Slot> list_;  // this rank's
