@@ -228,7 +228,8 @@ TEST_CASE("a sample of the layers has the memory of all") {
     const mesh::MeshSizes& sizes = valid.layout.mesh.sizes();
     const auto sample = build_sample_layout(valid.plan, valid.model, sizes, found);
     REQUIRE(sample.has_value());
-    const SampledLayout sampled(valid.plan, valid.model, *sample, sizes);
+    const SampledLayout sampled(valid.plan, valid.model, model::layer_kinds(valid.model), *sample,
+                                sizes);
     const auto a = sampled.worst_of_stages(valid.plan);
     const auto b = worst_of_stages(valid.plan, valid.model, valid.layout);
     INFO(config::to_toml(valid.plan));

@@ -1,5 +1,7 @@
 #include "am/config/optimizer.h"
 
+#include <array>
+
 namespace am::config {
 
 double momentum_of(const OptimizerSection& optimizer) {
@@ -10,13 +12,16 @@ bool nesterov_of(const OptimizerSection& optimizer) {
   return optimizer.nesterov.value_or(optimizer.name == "muon");
 }
 
-std::vector<std::string> state_names(const OptimizerSection& optimizer, bool orthogonalized) {
+std::span<const std::string_view> state_names(const OptimizerSection& optimizer,
+                                              bool orthogonalized) {
+  static constexpr std::array<std::string_view, 1> kMomentum = {"momentum_buffer"};
+  static constexpr std::array<std::string_view, 2> kAdam = {"exp_avg", "exp_avg_sq"};
   if (optimizer.name == "sgd") {
-    return momentum_of(optimizer) > 0.0 ? std::vector<std::string>{"momentum_buffer"}
-                                        : std::vector<std::string>{};
+    if (momentum_of(optimizer) > 0.0) return kMomentum;
+    return {};
   }
-  if (optimizer.name == "muon" && orthogonalized) return {"momentum_buffer"};
-  return {"exp_avg", "exp_avg_sq"};
+  if (optimizer.name == "muon" && orthogonalized) return kMomentum;
+  return kAdam;
 }
 
 }  // namespace am::config

@@ -1,8 +1,8 @@
 // What [optimizer] means: its keys that may be absent, and the state that a parameter has.
 #pragma once
 
-#include <string>
-#include <vector>
+#include <span>
+#include <string_view>
 
 #include "am/config/plan.h"
 
@@ -15,6 +15,7 @@ bool nesterov_of(const OptimizerSection& optimizer);
 // PyTorch's names of the tensors, each as large as the parameter, that it is updated with:
 // "exp_avg", "exp_avg_sq"; "momentum_buffer". `orthogonalized`: the parameter is one of muon's
 // matrices.
-std::vector<std::string> state_names(const OptimizerSection& optimizer, bool orthogonalized);
+std::span<const std::string_view> state_names(const OptimizerSection& optimizer,
+                                              bool orthogonalized);
 
 }  // namespace am::config

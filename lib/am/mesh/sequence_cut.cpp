@@ -1,6 +1,7 @@
 #include "am/mesh/sequence_cut.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace am::mesh {
 
@@ -36,7 +37,8 @@ std::vector<int64_t> ring_steps(const SequenceCut& cut, int64_t window) {
   };
   std::vector<int64_t> steps;
   if (window == 0) {  // the last positions see all keys
-    for (int64_t step = 0; step < cut.ranks; ++step) steps.push_back(step);
+    steps.resize(static_cast<size_t>(cut.ranks));
+    std::iota(steps.begin(), steps.end(), int64_t{0});
     return steps;
   }
   for (int64_t step = 0; step < cut.ranks; ++step) {

@@ -22,23 +22,24 @@ bool fills_rounds(int64_t microbatches, int64_t pp) {
 
 std::string stages_text(int64_t count) { return cat(count, count == 1 ? " stage" : " stages"); }
 
+bool runs_with_virtual_stages(std::string_view schedule, int64_t stages) {
+  if (has_one_stage(schedule)) return stages == 1;
+  return is_v_shaped(schedule) ? stages == 2 : stages >= 2;
+}
+
 std::optional<Demand> virtual_stages_demand(const PipelineShape& shape) {
+  if (runs_with_virtual_stages(shape.schedule, shape.virtual_stages)) return std::nullopt;
   Demand demand{"virtual_stages",
                 cat("schedule \"", shape.schedule, "\" does not run with ",
                     stages_text(shape.virtual_stages), " on each rank"),
-                {},
-                {}};
+                {2, 3, 4},
+                "1f1b"};
   if (has_one_stage(shape.schedule)) {
-    if (shape.virtual_stages == 1) return std::nullopt;
     demand.nearest = {1};
     demand.instead = "interleaved_1f1b";
   } else if (is_v_shaped(shape.schedule)) {
-    if (shape.virtual_stages == 2) return std::nullopt;
     demand.nearest = {2};
-  } else {
-    if (shape.virtual_stages >= 2) return std::nullopt;
-    demand.nearest = {2, 3, 4};
-    demand.instead = "1f1b";
+    demand.instead.clear();
   }
   return demand;
 }

@@ -11,6 +11,9 @@ namespace {
 
 constexpr double kNotYet = -1.0;
 
+// What is remembered of a run: every pass, or when the last one ends.
+enum class Keep { kPasses, kEnd };
+
 // What is summed up about a rank while it runs.
 struct Sums {
   double computing = 0.0;
@@ -23,15 +26,17 @@ struct Sums {
 // So every slot is looked at once, and once more for each input that it had to wait for.
 class Simulation {
  public:
-  Simulation(const Schedule& schedule, const Durations& durations)
+  Simulation(const Schedule& schedule, const Durations& durations, Keep keep)
       : schedule_(schedule),
         durations_(durations),
+        keeps_passes_(keep == Keep::kPasses),
         forward_end_(static_cast<size_t>(schedule.stages() * schedule.microbatches), kNotYet),
         backward_end_(forward_end_),
         next_(schedule.ranks.size(), 0),
         free_at_(schedule.ranks.size(), 0.0),
         awake_(schedule.ranks.size(), 1),
         sums_(schedule.ranks.size()) {
+    if (!keeps_passes_) return;
     timeline_.ranks.resize(schedule.ranks.size());
     for (size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
       timeline_.ranks[rank].reserve(schedule.ranks[rank].size());
@@ -130,7 +135,7 @@ class Simulation {
 
   void finish(size_t rank, const Action& action, double start, double end, bool paired,
               std::vector<size_t>& ready) {
-    timeline_.ranks[rank].push_back({action, paired, start, end});
+    if (keeps_passes_) timeline_.ranks[rank].push_back({action, paired, start, end});
     sum_up(sums_[rank], action, start, end);
     free_at_[rank] = std::max(free_at_[rank], end);
     int64_t to = action.stage;
@@ -170,6 +175,7 @@ class Simulation {
 
   const Schedule& schedule_;
   const Durations& durations_;
+  const bool keeps_passes_;
   std::vector<double> forward_end_;   // by stage and micro-batch
   std::vector<double> backward_end_;  // of the input's gradient
   std::vector<size_t> next_;          // by rank: slots that have run
@@ -188,9 +194,11 @@ Durations Durations::even(int64_t stages, int64_t ranks) {
   return durations;
 }
 
-Timeline simulate(const Schedule& schedule, const Durations& durations) {
+namespace {
+
+Timeline simulate(const Schedule& schedule, const Durations& durations, Keep keep) {
   AM_ASSERT(durations.stages.size() == schedule.owners.size(), "durations of another pipeline");
-  Simulation simulation(schedule, durations);
+  Simulation simulation(schedule, durations, keep);
   if (!simulation.run()) {
     throw Error(ErrorKind::kPlan,
                 cat("schedule ", schedule.name, " makes ranks wait for each ", "other for ever"));
@@ -198,9 +206,19 @@ Timeline simulate(const Schedule& schedule, const Durations& durations) {
   return simulation.take();
 }
 
+}  // namespace
+
+Timeline simulate(const Schedule& schedule, const Durations& durations) {
+  return simulate(schedule, durations, Keep::kPasses);
+}
+
+double simulated_seconds(const Schedule& schedule, const Durations& durations) {
+  return simulate(schedule, durations, Keep::kEnd).makespan;
+}
+
 std::vector<Stuck> find_deadlock(const Schedule& schedule) {
   const Durations durations = Durations::even(schedule.stages(), schedule.pp());
-  Simulation simulation(schedule, durations);
+  Simulation simulation(schedule, durations, Keep::kEnd);
   simulation.run();
   std::vector<Stuck> stuck;
   for (size_t rank = 0; rank < schedule.ranks.size(); ++rank) {

@@ -54,6 +54,8 @@ struct Timeline {
 // `schedule` has compute actions only. Throws Error(kPlan) when ranks wait for each other for ever.
 // O(actions).
 Timeline simulate(const Schedule& schedule, const Durations& durations);
+// Its makespan alone: a search asks for thousands.
+double simulated_seconds(const Schedule& schedule, const Durations& durations);
 
 // Where ranks stop for ever, as their next slot's index; empty when all lists run to their end.
 struct Stuck {

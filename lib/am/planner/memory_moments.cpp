@@ -61,12 +61,8 @@ double MemoryMoments::head_rows(int64_t rank) const {
   return static_cast<double>(layout_.parameters[weight].tp_shape(layout_.mesh, rank)[0]);
 }
 
-void MemoryMoments::record_moment(std::string_view what, std::string_view of, std::string_view how,
-                                  const Moment& moment) {
-  // Most moments are far from the fullest: no need to round each part of them.
-  constexpr double kRounding = 8.0;
-  const double sum = moment.activations + moment.logits + moment.unsharded + moment.communication;
-  if (sum < fullest_ - kRounding) return;
+void MemoryMoments::record_full(std::string_view what, std::string_view of, std::string_view how,
+                                const Moment& moment) {
   MemoryComponents now = base_;
   now.activations = to_bytes(moment.activations);
   now.logits = to_bytes(moment.logits);
@@ -74,7 +70,7 @@ void MemoryMoments::record_moment(std::string_view what, std::string_view of, st
   now.communication = to_bytes(moment.communication);
   if (now.total() <= peak_.components.total()) return;
   peak_.components = now;
-  fullest_ = sum;
+  fullest_ = moment;
   what_ = what;
   of_ = of;
   how_ = how;

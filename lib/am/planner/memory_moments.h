@@ -26,11 +26,19 @@ class MemoryMoments {
     double logits = 0;
     double unsharded = 0;
     double communication = 0;
+
+    double sum() const { return activations + logits + unsharded + communication; }
+    bool operator==(const Moment&) const = default;
   };
 
   // Named `what` + `of` + `how`, which outlive this.
   void record_moment(std::string_view what, std::string_view of, std::string_view how,
-                     const Moment& moment);
+                     const Moment& moment) {
+    // Most moments are far from the fullest, or it once more: no need to round each part of them.
+    constexpr double kRounding = 8.0;
+    if (moment.sum() < fullest_.sum() - kRounding || moment == fullest_) return;
+    record_full(what, of, how, moment);
+  }
   // AdamW and its like update in place, and what Muon needs is there for one unit at a time.
   // Validation has no moment of its own: it is the forward of a training step without what backward
   // would need, while states and gradients are as they are in training.
@@ -53,12 +61,14 @@ class MemoryMoments {
   RankMemory peak() const;
 
  private:
+  void record_full(std::string_view what, std::string_view of, std::string_view how,
+                   const Moment& moment);
   void fill_states();
   double head_rows(int64_t rank) const;
 
   MemoryComponents base_;  // states, the same all through the step
   RankMemory peak_;
-  double fullest_ = 0.0;  // its sum beside the states
+  Moment fullest_{.activations = -1.0};  // before any
   std::string_view what_, of_, how_;
 };
 

@@ -2,7 +2,6 @@
 // executes it, stage by stage and micro-batch by micro-batch.
 
 #include <algorithm>
-#include <map>
 #include <utility>
 #include <vector>
 
@@ -25,9 +24,12 @@ class PipelineWalk : private MemoryMoments {
         owners_(who.owners),
         positions_(*std::max_element(owners_.begin(), owners_.end()) + 1),
         hidden_(hidden_bytes(context, static_cast<double>(config.hidden_size))),
-        states_(units_.size()) {
+        states_(units_.size()),
+        stages_(owners_.size()),
+        under_way_(static_cast<size_t>(positions_)) {
     for (size_t i = 0; i < units_.size(); ++i) {
-      Range& range = stages_.try_emplace(units_[i].stage, Range{i, i}).first->second;
+      Range& range = stages_[static_cast<size_t>(units_[i].stage)];
+      if (range.end == 0) range.begin = i;
       range.end = i + 1;
     }
   }
@@ -40,7 +42,7 @@ class PipelineWalk : private MemoryMoments {
         defers_ && micro_batches > pipeline_shape(plan_.pipeline, positions_).microbatches;
     for (int round = rounds ? 0 : 1; round < 2; ++round) {
       reduces_ = round == 1;
-      under_way_.clear();
+      std::fill(under_way_.begin(), under_way_.end(), Sent{});
       now_.activations = 0;
       for (const pipeline::Slot& slot : list_) {
         for (const Action& action : slot.actions()) perform(action);
@@ -60,11 +62,18 @@ class PipelineWalk : private MemoryMoments {
     bool packed = false;  // its gradients wait for REDUCE_GRAD
   };
 
-  int64_t owner(int stage) const { return owners_[static_cast<size_t>(stage)]; }
+  // Messages to a rank that its channels keep.
+  struct Sent {
+    int down = 0, up = 0;
+  };
+
+  Sent& sent_to(int stage) {
+    return under_way_[static_cast<size_t>(owners_[static_cast<size_t>(stage)])];
+  }
   int last_stage() const { return static_cast<int>(owners_.size()) - 1; }
 
   void perform(const Action& action) {
-    const Range& range = stages_.at(action.stage);
+    const Range& range = stages_[static_cast<size_t>(action.stage)];
     switch (action.kind) {
       case Kind::kUnshard:
         return unshard(range);
@@ -90,15 +99,14 @@ class PipelineWalk : private MemoryMoments {
         now_.activations += hidden_;
         return;
       case Kind::kSendForward:
-        return send(owner(action.stage + 1), true);
+        return send(sent_to(action.stage + 1).down);
       case Kind::kSendBackward:
-        return send(owner(action.stage - 1), false);
+        return send(sent_to(action.stage - 1).up);
     }
   }
 
   // Of a channel's messages the oldest is given up where there are two.
-  void send(int64_t to, bool down) {
-    int& count = under_way_[{to, down}];
+  void send(int& count) {
     if (count == pipeline::kMostUnderWay) {
       now_.activations -= hidden_;
     } else {
@@ -268,8 +276,8 @@ class PipelineWalk : private MemoryMoments {
   bool reduces_ = true;  // at REDUCE_GRAD
   bool defers_ = true;   // the reduction to there
   std::vector<UnitState> states_;
-  std::map<int, Range> stages_;                        // this rank's units
-  std::map<std::pair<int64_t, bool>, int> under_way_;  // by rank, and whether it goes down
+  std::vector<Range> stages_;    // this rank's units, by stage
+  std::vector<Sent> under_way_;  // by rank
 };
 
 }  // namespace

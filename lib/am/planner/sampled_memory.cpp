@@ -1,8 +1,8 @@
 #include "am/planner/sampled_memory.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "am/model/layer_profile.h"
 #include "am/planner/layout_sketch.h"
 #include "am/planner/stages.h"
 #include "am/planner/step_units.h"
@@ -22,7 +22,8 @@ void add(const UnitBytes& unit, int64_t stage, StepUnits& step) {
 }  // namespace
 
 SampledLayout::SampledLayout(const config::Plan& plan, const model::ModelConfig& config,
-                             const Layout& sample, const mesh::MeshSizes& sizes)
+                             const std::vector<model::LayerKind>& kinds, const Layout& sample,
+                             const mesh::MeshSizes& sizes)
     : config_(config),
       owners_(
           pipeline::stage_owners(plan.pipeline.schedule, sizes.pp, plan.pipeline.virtual_stages)),
@@ -39,7 +40,6 @@ SampledLayout::SampledLayout(const config::Plan& plan, const model::ModelConfig&
     if (parameter.tied_stage) parameter.tied_stage = 0;  // both copies are measured
     parameter.fsdp = one_.mesh.group_size(parameter.shard_group) > 1;
   }
-  const std::vector<model::LayerKind> kinds = model::layer_kinds(config);
   std::vector<model::Unit> units, all;
   for (const model::Unit& unit : sample.units) {
     if (unit.layer > 0) continue;  // in the place of the first one stand all
@@ -67,19 +67,19 @@ SampledLayout::SampledLayout(const config::Plan& plan, const model::ModelConfig&
 
 std::vector<RankMemory> SampledLayout::worst_of_stages(const config::Plan& plan) const {
   const ActivationContext context = activation_context(plan, one_);
-  const StepUnits one = measure_units(plan, config_, one_, /*rank=*/0, context);
-  const auto first_layer = std::find_if(one.units.begin(), one.units.end(),
-                                        [](const UnitBytes& unit) { return unit.layer >= 0; });
+  StepUnits one = measure_units(plan, config_, one_, /*rank=*/0, context);
   const auto positions = *std::max_element(owners_.begin(), owners_.end()) + 1;
   const auto lists = executed_lists(pipeline_shape(plan.pipeline, static_cast<int64_t>(positions)));
   const auto last_stage = static_cast<int64_t>(owners_.size()) - 1;
+  const std::vector<UnitBytes> units = std::exchange(one.units, {});
+  const auto first_layer = std::find_if(units.begin(), units.end(),
+                                        [](const UnitBytes& unit) { return unit.layer >= 0; });
+  one.stored_numel = one.trained_numel = one.state_numel = 0;
   std::vector<RankMemory> worst;
   for (int64_t position = 0; position < positions; ++position) {
     StepUnits step = one;
-    step.units.clear();
-    step.stored_numel = step.trained_numel = step.state_numel = 0;
     const bool last = owners_.back() == position;
-    auto unit = one.units.begin();
+    auto unit = units.begin();
     for (; unit != first_layer; ++unit) {
       if (owners_.front() == position) add(*unit, 0, step);
     }
@@ -90,7 +90,7 @@ std::vector<RankMemory> SampledLayout::worst_of_stages(const config::Plan& plan)
       step.units.back().layer = static_cast<int>(layer);
       step.units.back().reshards = layer_reshards_[layer];
     }
-    for (; unit != one.units.end(); ++unit) {
+    for (; unit != units.end(); ++unit) {
       if (unit->layer < 0 && last) add(*unit, last_stage, step);
     }
     step.stages = std::count(owners_.begin(), owners_.end(), position);

@@ -2,7 +2,7 @@
 // worst_of_stages says, in a time that does not depend on the number of parameters. For searches,
 // which ask it of thousands of plans.
 //
-//   const SampledLayout sampled(plan, config, sample, mesh);
+//   const SampledLayout sampled(plan, config, model::layer_kinds(config), sample, mesh);
 //   sampled.worst_of_stages(plan);
 #pragma once
 
@@ -10,6 +10,7 @@
 
 #include "am/config/plan.h"
 #include "am/model/config.h"
+#include "am/model/layer_profile.h"
 #include "am/planner/layout.h"
 #include "am/planner/memory.h"
 
@@ -19,8 +20,10 @@ namespace am::planner {
 // names.
 class SampledLayout {
  public:
-  // `sample`: build_sample_layout's, on any mesh with these tp and ep. `config` must outlive this.
-  SampledLayout(const config::Plan& plan, const model::ModelConfig& config, const Layout& sample,
+  // `kinds`: the model's layer_kinds. `sample`: build_sample_layout's, on any mesh with these tp
+  // and ep. `config` must outlive this.
+  SampledLayout(const config::Plan& plan, const model::ModelConfig& config,
+                const std::vector<model::LayerKind>& kinds, const Layout& sample,
                 const mesh::MeshSizes& sizes);
 
   // Of plans that differ from the constructor's in batches, checkpointing and when gradients are

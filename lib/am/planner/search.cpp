@@ -151,7 +151,8 @@ class Search {
   std::optional<FoundLayout> verify(const Candidate& candidate, double slowest) {
     const Workload& workload = space_.workload_of(candidate);
     FoundLayout found;
-    found.time = estimate_step_time(workload, request_.gpu, calibration_.constants);
+    const PipelineOrder* order = workload.pp > 1.0 ? &order_of(candidate, workload) : nullptr;
+    found.time = estimate_step_time(workload, request_.gpu, calibration_.constants, order);
     found.step_seconds = found.time.seconds;
     if (found.step_seconds > slowest) return std::nullopt;
     found.tokens_per_second_per_gpu =
@@ -195,10 +196,17 @@ class Search {
     if (sampled_.size() >= kMostKept && !sampled_.contains(key)) sampled_.clear();
     const auto [known, is_new] = sampled_.try_emplace(key, nullptr);
     if (is_new) {
-      known->second =
-          std::make_unique<SampledLayout>(plan, request_.model, space_.sample_of(candidate), mesh);
+      known->second = std::make_unique<SampledLayout>(plan, request_.model, kinds_,
+                                                      space_.sample_of(candidate), mesh);
     }
     return *known->second;
+  }
+
+  const PipelineOrder& order_of(const Candidate& candidate, const Workload& workload) {
+    const pipeline::PipelineShape shape = pipeline_shape(workload);
+    const std::tuple key{candidate.schedule, shape.pp, shape.microbatches};
+    const auto known = orders_.find(key);
+    return known != orders_.end() ? known->second : orders_.try_emplace(key, shape).first->second;
   }
 
   static constexpr double kForever = std::numeric_limits<double>::infinity();
@@ -211,6 +219,8 @@ class Search {
   std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int, bool>,
            std::unique_ptr<SampledLayout>>
       sampled_;
+  std::map<std::tuple<int, int64_t, int64_t>, PipelineOrder> orders_;
+  const std::vector<model::LayerKind> kinds_ = model::layer_kinds(request_.model);
   std::vector<Candidate> candidates_;
   SearchResult result_;
 };

@@ -236,10 +236,10 @@ void PassTimes::add_communication(const model::LayerProfile& profile, Passes& pa
     passes.backward.tp += seconds;
   }
   if (workload_.cp > 1.0) {
-    const ContextBytes sent = context_bytes(profile.attention);
+    passes.context = context_bytes(profile.attention);
     const double seconds = c(Constant::kCpExposed) / bandwidth(workload_.cp, workload_.tp);
-    passes.forward.cp += sent.forward * seconds;
-    passes.backward.cp += sent.backward * seconds;
+    passes.forward.cp += passes.context.forward * seconds;
+    passes.backward.cp += passes.context.backward * seconds;
   }
   if (workload_.ep > 1.0 && profile.feed_forward.experts > 0) {
     const double sent = expert_bytes(profile.feed_forward);

@@ -32,7 +32,8 @@ struct Pass {
 
 struct Passes {
   Pass forward, backward;
-  Pass again;  // what backward computes and sends once more of a checkpointed layer
+  Pass again;            // what backward computes and sends once more of a checkpointed layer
+  ContextBytes context;  // that attention over cp ranks sends
 };
 
 // How many times a mode of checkpointing runs a layer's parts again in backward, with their
@@ -56,8 +57,6 @@ class PassTimes {
   double link_domain() const { return domain_; }
   // Bytes a second of a collective among `ranks` ranks that stand `stride` apart.
   double bandwidth(double ranks, double stride) const;
-  // Of attention over cp ranks.
-  ContextBytes context_bytes(const model::AttentionProfile& a) const;
   // Of tokens to their experts and back, once each.
   double expert_bytes(const model::FeedForwardProfile& f) const;
   // How much slower this job's host is than the constants': of launching, and of a step's fixed
@@ -76,6 +75,7 @@ class PassTimes {
   Pass feed_forward(const model::FeedForwardProfile& f) const;
   void add_recomputation(const model::LayerProfile& profile, Passes& passes) const;
   double launch_floor(bool experts) const;
+  ContextBytes context_bytes(const model::AttentionProfile& a) const;
   void add_communication(const model::LayerProfile& profile, Passes& passes) const;
 
   const Workload& workload_;

@@ -80,11 +80,11 @@ PipelineOrder::PipelineOrder(const PipelineShape& shape)
 PipelineTime PipelineOrder::run(const std::vector<pipeline::StageDurations>& stages) const {
   pipeline::Durations durations;
   durations.stages = stages;
-  const double base = pipeline::simulate(short_, durations).makespan;
+  const double base = pipeline::simulated_seconds(short_, durations);
   const auto done = static_cast<double>(short_.microbatches);
   PipelineTime time{base, 0.0};
   if (longer_) {
-    const double longer = pipeline::simulate(*longer_, durations).makespan;
+    const double longer = pipeline::simulated_seconds(*longer_, durations);
     const double period = (longer - base) / (static_cast<double>(longer_->microbatches) - done);
     time.seconds = std::max(base + period * (microbatches_ - done), base / done);
   } else if (done != microbatches_) {

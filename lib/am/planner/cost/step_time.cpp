@@ -216,8 +216,7 @@ class Model {
     for (const StageSketch& stage : workload_.layout.stages) {
       AxisBytes& bytes = sent[static_cast<size_t>(stage.owner)];
       for (size_t group = 0; group < groups_.size(); ++group) {
-        add_layers(workload_.model.layers[group].profile, stage.layers[group],
-                   stage.checkpointed[group], bytes);
+        add_layers(group, stage.layers[group], stage.checkpointed[group], bytes);
       }
     }
     for (const AxisBytes& bytes : sent) {
@@ -230,8 +229,9 @@ class Model {
     }
   }
 
-  void add_layers(const model::LayerProfile& profile, double layers, double checkpointed_layers,
-                  AxisBytes& bytes) const {
+  void add_layers(size_t group, double layers, double checkpointed_layers, AxisBytes& bytes) const {
+    const model::FeedForwardProfile& feed_forward =
+        workload_.model.layers[group].profile.feed_forward;
     const double T = workload_.local_tokens();
     const double through = workload_.layout.backward_layers;
     const Repeated again = repeated_by(workload_.recompute);
@@ -244,13 +244,13 @@ class Model {
                 workload_.model.hidden * workload_.product_bytes * (workload_.tp - 1.0) /
                 workload_.tp;
     if (workload_.cp > 1.0) {
-      const ContextBytes context = times_.context_bytes(profile.attention);
+      const ContextBytes& context = groups_[group].context;
       bytes.cp += workload_.micro_batches *
                   (layers * (context.forward + through * context.backward) +
                    checkpointed_layers * through * again.attention * context.forward);
     }
-    if (profile.feed_forward.experts > 0) {
-      bytes.ep += passes(1.0, again.feed_forward) * times_.expert_bytes(profile.feed_forward);
+    if (feed_forward.experts > 0) {
+      bytes.ep += passes(1.0, again.feed_forward) * times_.expert_bytes(feed_forward);
     }
   }
 

@@ -31,14 +31,15 @@ void fill_fsdp2(Workload& workload, const config::FSDP2Config& fsdp2) {
 
 // Averaged over the parameters that train.
 double states_of(const config::OptimizerSection& optimizer, const Layout& layout) {
+  const auto plain = as_double(config::state_names(optimizer, false).size());
+  const auto orthogonalized = as_double(config::state_names(optimizer, true).size());
   double trained = 0.0;
   double states = 0.0;
   for (const ParameterLayout& parameter : layout.parameters) {
     if (!parameter.trainable) continue;
     const auto elements = as_double(numel(parameter.shape));
     trained += elements;
-    states += elements *
-              static_cast<double>(config::state_names(optimizer, parameter.orthogonalized).size());
+    states += elements * (parameter.orthogonalized ? orthogonalized : plain);
   }
   return trained > 0.0 ? states / trained : 0.0;
 }
