@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "am/base/error.h"
+#include "am/base/fault.h"
 #include "am/base/number.h"
 #include "am/base/random.h"
 #include "am/base/text.h"
@@ -23,7 +24,8 @@ namespace {
 // Fills a float32 tensor of the box's shape with values of the global indices that it has:
 // `fill(out, first, count)` runs along the last dim, which are contiguous in both.
 template <typename Fill>
-at::Tensor drawn(const Shape& shape, const mesh::Box& box, const Fill& fill) {
+at::Tensor drawn(const Shape& shape, mesh::Box box, const Fill& fill) {
+  if (fault::is_planted(fault::Fault::kInitLocal)) box.offset.assign(box.offset.size(), 0);
   at::Tensor out = at::empty(box.shape, at::kFloat);
   const size_t dims = shape.size();
   const int64_t run = dims == 0 ? 1 : box.shape[dims - 1];

@@ -1,5 +1,7 @@
 #include "am/model/gradient_sum.h"
 
+#include "am/base/fault.h"
+
 namespace am::model {
 namespace {
 
@@ -20,6 +22,18 @@ bool is_cut(const ModuleSpec& module, bool bias, TpStyle style) {
   return false;
 }
 
+bool is_on_heads(const ModuleSpec& module) {
+  return module.from == Space::kHeads || module.from == Space::kKeyHeads;
+}
+
+// Left out by a planted mistake.
+bool is_forgotten(const ModuleSpec& module) {
+  if (module.role == Role::kRouter) return fault::is_planted(fault::Fault::kEpRouterSum);
+  if (module.kind != ModuleKind::kNorm) return false;
+  return fault::is_planted(is_on_heads(module) ? fault::Fault::kTpHeadNormSum
+                                               : fault::Fault::kSpNormSum);
+}
+
 }  // namespace
 
 int64_t ranks_of_a_head(int64_t tp, int64_t heads) {
@@ -27,6 +41,7 @@ int64_t ranks_of_a_head(int64_t tp, int64_t heads) {
 }
 
 bool gradient_sum(const ModuleSpec& module, bool bias, const TpUse& use) {
+  if (is_forgotten(module)) return false;
   if (use.style == TpStyle::kSequenceParallel) return true;
   if (use.style == TpStyle::kReplicatedWithGradAllreduce) return true;
   // Projections gather the tokens before they are split into heads. A head vector is cut as the
@@ -34,13 +49,15 @@ bool gradient_sum(const ModuleSpec& module, bool bias, const TpUse& use) {
   if (module.kind == ModuleKind::kHeadVector) return false;
   const bool routes = module.role == Role::kRouter || module.kind == ModuleKind::kExpert;
   if (routes && use.deals_tokens) return true;
-  const bool on_heads = module.from == Space::kHeads || module.from == Space::kKeyHeads;
-  if (on_heads && module.kind == ModuleKind::kNorm) return use.heads_are_cut && !use.spans_heads;
+  if (is_on_heads(module) && module.kind == ModuleKind::kNorm) {
+    return use.heads_are_cut && !use.spans_heads;
+  }
   if (use.style.has_value() && is_cut(module, bias, *use.style)) return false;
   return use.sequence_parallel;
 }
 
 bool gradient_sum(AdapterPart part, const TpUse& use) {
+  if (fault::is_planted(fault::Fault::kLoraSharedSum)) return false;
   if (!use.style.has_value()) return use.sequence_parallel;
   switch (*use.style) {
     case TpStyle::kColwise:

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "am/base/error.h"
+#include "am/base/fault.h"
 #include "am/base/random.h"
 #include "am/base/text.h"
 #include "am/model/rope_config.h"
@@ -189,6 +190,9 @@ at::Tensor Decoder::own_positions(int64_t length, const at::Tensor& positions_BT
                                   const at::Tensor& ids_BT) const {
   if (positions_BT.defined()) return part_.of(positions_BT, 0);
   if (part_.ranks == 1) return {};
+  if (fault::is_planted(fault::Fault::kCpPositions)) {
+    return positions_up_to(part_.cut(length).local(), ids_BT.options());
+  }
   return part_.of(positions_up_to(length, ids_BT.options()), 0);
 }
 

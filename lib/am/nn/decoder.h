@@ -101,6 +101,7 @@ class Decoder {
   void begin_dropout(uint64_t seed, int64_t step, int64_t first_sequence);
   void end_dropout();
   void set_hooks(UnitHooks* hooks) { hooks_ = hooks; }
+  UnitHooks* hooks() const { return hooks_; }
   // The units in the order in which the forward pass uses them.
   const std::vector<UnitUse>& unit_uses() const { return unit_uses_; }
 

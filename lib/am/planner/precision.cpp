@@ -22,6 +22,7 @@ StepPrecision resolve_precision(const config::Plan& plan) {
 }
 
 int64_t dtype_size(std::string_view dtype) {
+  if (dtype == "float64") return 8;
   if (dtype == "float32") return 4;
   if (dtype == "bfloat16" || dtype == "float16") return 2;
   throw Error(ErrorKind::kInternal, cat("dtype \"", dtype, "\" has no known size"));

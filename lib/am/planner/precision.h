@@ -20,7 +20,7 @@ struct StepPrecision {
 // megatron_fsdp reduces in float32 when asked to.
 StepPrecision resolve_precision(const config::Plan& plan);
 
-// Bytes of one element: of "float32", "bfloat16" or "float16".
+// Bytes of one element: of "float64", "float32", "bfloat16" or "float16".
 int64_t dtype_size(std::string_view dtype);
 
 // Whether gradients pass through float16, where most would be zero without a loss scale: something

@@ -1,6 +1,7 @@
 #include "am/train/setup.h"
 
 #include "am/base/error.h"
+#include "am/base/fault.h"
 #include "am/config/batch.h"
 
 namespace am::train {
@@ -22,7 +23,8 @@ std::vector<optim::GradientShard> gradient_shards(parallel::ParallelModel& model
   model.for_each_owned(
       [&](parallel::ParamGroup& group, size_t i, const parallel::OwnedParameter& owned) {
         if (!owned.trainable) return;
-        shards.push_back({group.view_in(group.flat_grad(), i), owned.first_replica});
+        const bool counted = owned.first_replica || fault::is_planted(fault::Fault::kNormReplicas);
+        shards.push_back({group.view_in(group.flat_grad(), i), counted});
       });
   return shards;
 }

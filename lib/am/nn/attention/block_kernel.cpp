@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "am/base/fault.h"
 #include "am/nn/fused/tensors.h"
 
 namespace am::nn {
@@ -114,7 +115,11 @@ class Scores {
     const at::Tensor query = positions(first_query(block), block.rows).unsqueeze(1);
     const at::Tensor key = positions(first_key(block), block.keys).unsqueeze(0);
     at::Tensor hidden = key.gt(query);
-    if (look_.window > 0) hidden = hidden.bitwise_or(key.le(query - look_.window));
+    if (look_.window > 0) {
+      const bool local = fault::is_planted(fault::Fault::kWindowLocal);
+      const int64_t apart = local ? firsts_.query - firsts_.key : 0;
+      hidden = hidden.bitwise_or(key.le(query - apart - look_.window));
+    }
     if (!look_.document_BT.defined()) return hidden;
     const auto documents = [&](int64_t first, int64_t count) {
       return look_.document_BT.narrow(1, first, count);

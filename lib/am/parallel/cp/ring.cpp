@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "am/base/fault.h"
 #include "am/nn/attention/attention.h"
 #include "am/nn/autocast.h"
 #include "am/nn/fused/tensors.h"
@@ -62,7 +63,7 @@ class Round {
         next = at::empty_like(own);
         coming = ranks_.group->rotate_async(next, here, shift(step));
       }
-      visit(step, (ranks_.index() - steps_[step] + ranks_.size()) % ranks_.size(), here);
+      visit(step, owner_at(steps_[step]), here);
       coming.wait();
       here = next;
     }
@@ -84,6 +85,11 @@ class Round {
   }
 
  private:
+  int64_t owner_at(int64_t hops) const {
+    const bool other_way = fault::is_planted(fault::Fault::kCpRingOrder);
+    return (ranks_.index() + (other_way ? hops : ranks_.size() - hops)) % ranks_.size();
+  }
+
   const SequenceGroup& ranks_;
   mesh::SequenceCut cut_;
   int64_t window_;
@@ -142,6 +148,7 @@ struct Ring : torch::autograd::Function<Ring> {
           round.for_pairs(owner, [&](const Pair& pair) {
             const nn::Attended one = nothing(pair.rows);
             attend(heads_of(pair, q_BHtK, form, packed), look, pair.firsts, one);
+            if (sinks_H && fault::is_planted(fault::Fault::kCpSinks)) join_sinks(one, *sinks_H);
             merge({all.out_BtHV.narrow(1, pair.row, pair.rows), rows_of(all.lse_BHt, pair)}, one);
           });
         });
@@ -189,6 +196,10 @@ struct Ring : torch::autograd::Function<Ring> {
           if (step > 0) mine.add_(sums);
           sent = mine;
           sums = at::empty_like(mine);
+          if (round.is_last(step) && fault::is_planted(fault::Fault::kCpKeyHome)) {
+            sums = mine;
+            return;
+          }
           coming = ranks.group->rotate_async(sums, sent, round.shift(step));
         });
     coming.wait();
@@ -206,6 +217,9 @@ struct Ring : torch::autograd::Function<Ring> {
 }  // namespace
 
 void merge(const nn::Attended& sum, const nn::Attended& with) {
+  if (fault::is_planted(fault::Fault::kCpLse)) {
+    with.lse_BHt.masked_fill_(with.lse_BHt.eq(kNothing), 0.0);
+  }
   const at::Tensor both_BHt = at::logaddexp(sum.lse_BHt, with.lse_BHt);
   sum.out_BtHV.mul_(factor(sum.lse_BHt, both_BHt));
   sum.out_BtHV.add_(with.out_BtHV * factor(with.lse_BHt, both_BHt));

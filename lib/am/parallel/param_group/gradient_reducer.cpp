@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "am/base/fault.h"
 #include "am/tensor/memory_meter.h"
 
 namespace am::parallel {
@@ -49,7 +50,7 @@ void GradientReducer::take(size_t i, const at::Tensor& gradient) {
   const at::NoGradGuard no_grad;
   finish_reduce();  // the buffer may be on its way
   if (!buffer_.defined()) make_buffer();
-  const bool first = !arrived_[i];
+  const bool first = !arrived_[i] || fault::is_planted(fault::Fault::kAccumulateLast);
   pieces_.for_each_part(i, gradient.reshape({-1}), buffer_,
                         [first](const at::Tensor& of_full, const at::Tensor& of_ranks) {
                           if (first) {
@@ -76,6 +77,7 @@ void GradientReducer::zero_missing() {
 void GradientReducer::sum_over_tp() {
   if (tp_group_.size() == 1) return;
   sum_over(tp_group_);
+  if (fault::is_planted(fault::Fault::kTpKeyHeadSum)) return;
   if (key_head_group_ != nullptr && key_head_group_->size() < tp_group_.size()) {
     sum_over(*key_head_group_);
   }
@@ -138,6 +140,8 @@ void GradientReducer::advance_reduce() {
   pending_.wait();
   release_buffer();
   stage_ = Stage::kAllReducing;
+  if (fault::is_planted(fault::Fault::kDpDivide)) reduced_.div_(shard_group_.size());
+  if (fault::is_planted(fault::Fault::kHsdpReplicas)) return;
   pending_ = replicate_group_.all_reduce_async(reduced_);
 }
 

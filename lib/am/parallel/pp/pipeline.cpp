@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "am/base/error.h"
+#include "am/base/fault.h"
 #include "am/base/text.h"
 
 namespace am::parallel {
@@ -121,6 +122,7 @@ at::Tensor Pipeline::tied_gradient(int stage) const {
 // Ranks with one place in their stages have the same part of both copies. Sums of two are the same
 // bits in either order, so that the copies stay equal.
 void Pipeline::sum_tied_gradients() {
+  if (fault::is_planted(fault::Fault::kPpTiedSum)) return;
   const at::Tensor first = tied_gradient(0), copy = tied_gradient(last_stage());
   if (first.defined() && copy.defined()) {
     first.add_(copy);
@@ -216,7 +218,10 @@ void Pipeline::forward(Stage& stage, const Action& action) {
   if (at::GradMode::is_enabled()) {
     stage.model().decoder().begin_dropout(options_.seed, options_.step, own.first_sequence);
   }
-  const at::Tensor made = stage.forward(m, std::move(own), take(kDown, action), options_.divisor);
+  const bool twice = fault::is_planted(fault::Fault::kPpLossTwice);
+  const double divisor =
+      options_.divisor * (twice ? static_cast<double>(schedule_.microbatches) : 1.0);
+  const at::Tensor made = stage.forward(m, std::move(own), take(kDown, action), divisor);
   if (stage.is_last()) {
     loss_.add_(made);
   } else {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "am/base/error.h"
+#include "am/base/fault.h"
 
 namespace am::parallel {
 
@@ -56,6 +57,10 @@ at::Tensor Stage::run_backward(UnderWay& batch, const at::Tensor& of_output) {
 }
 
 at::Tensor Stage::backward(int64_t m, const at::Tensor& of_output) {
+  if (fault::is_planted(fault::Fault::kPpSwap)) {  // of those under way the next one
+    const auto next = under_way_.upper_bound(m);
+    m = (next != under_way_.end() ? next : under_way_.begin())->first;
+  }
   const at::Tensor of_input = run_backward(under_way(m), of_output);
   under_way_.erase(m);
   return of_input;

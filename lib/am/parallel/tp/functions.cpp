@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "am/base/fault.h"
 #include "am/tensor/redistribute.h"
 
 namespace am::parallel::tp {
@@ -68,7 +69,9 @@ at::Tensor redistribute(const at::Tensor& x, int64_t dim, int64_t size, Move ahe
 }  // namespace
 
 at::Tensor copy_to_group(const at::Tensor& x, const runtime::Group& group) {
-  return redistribute(x, 0, 0, Move::kNothing, Move::kAllReduce, group);
+  const Move back =
+      fault::is_planted(fault::Fault::kTpInputSum) ? Move::kNothing : Move::kAllReduce;
+  return redistribute(x, 0, 0, Move::kNothing, back, group);
 }
 
 at::Tensor sum_over_group(const at::Tensor& x, const runtime::Group& group) {

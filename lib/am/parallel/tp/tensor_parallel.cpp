@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "am/base/error.h"
+#include "am/base/fault.h"
 #include "am/mesh/shard.h"
 #include "am/parallel/tp/functions.h"
 #include "am/parallel/tp/vocabulary.h"
@@ -67,7 +68,7 @@ void apply_style(nn::Linear& linear, TpStyle style, int64_t out_features,
       [[fallthrough]];
     case TpStyle::kRowwise:
       linear.output = transforms.leave_rowwise;
-      linear.bias_after_output = true;
+      linear.bias_after_output = !fault::is_planted(fault::Fault::kTpBiasEach);
       break;
     case TpStyle::kSequenceParallel:
     case TpStyle::kReplicatedWithGradAllreduce:
@@ -135,6 +136,7 @@ void apply_to_attention(nn::Attention& attention, const Cuts& cuts, const Transf
                         const runtime::Group& group) {
   apply_to_norm(attention.q_norm, cuts, group);
   apply_to_norm(attention.k_norm, cuts, group);
+  if (fault::is_planted(fault::Fault::kMlaRopeKey)) return;
   if (attention.latent && attention.latent->key_value_up.input) {
     attention.latent->key_input = transforms.enter_colwise;
   }

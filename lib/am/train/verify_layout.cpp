@@ -1,0 +1,347 @@
+#include "am/train/verify_layout.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "am/base/text.h"
+#include "am/data/sampler.h"
+#include "am/nn/hooks.h"
+#include "am/planner/job.h"
+#include "am/runtime/world.h"
+#include "am/tensor/redistribute.h"
+#include "am/train/trainer.h"
+
+namespace am::train {
+
+namespace {
+
+using Named = std::map<std::string, at::Tensor>;
+
+// ---- the two plans ------------------------------------------------------------------------------
+
+const char* const kDtype = "float64";
+
+void compute_in_float64(config::DistributedConfig& strategy) {
+  if (auto* fsdp2 = std::get_if<config::FSDP2Config>(&strategy)) {
+    fsdp2->mp_policy = {.param_dtype = kDtype, .reduce_dtype = kDtype, .output_dtype = kDtype};
+    fsdp2->autocast_dtype.reset();
+    fsdp2->backend = "gloo";
+  } else if (auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy)) {
+    megatron->grad_reduce_in_fp32 = megatron->preserve_fp32_weights = false;
+    megatron->backend = "gloo";
+  } else {
+    std::get<config::DDPConfig>(strategy).backend = "gloo";
+  }
+}
+
+config::Plan in_float64(config::Plan plan, int64_t steps) {
+  plan.model.dtype = kDtype;
+  plan.model.weights = "none";
+  compute_in_float64(plan.strategy);
+  plan.train.max_steps = steps;
+  plan.train.max_grad_norm = 0.0;
+  plan.train.loss_scale = 0.0;
+  plan.train.on_nonfinite = "continue";  // a value that is no number parts like any other
+  plan.lora.weights.clear();
+  plan.data = {.reset_position_ids = plan.data.reset_position_ids,
+               .eod_token = plan.data.eod_token};
+  plan.validation = {};
+  plan.checkpoint = {};
+  plan.checkpoint.resume = "none";
+  plan.metrics = {};
+  return plan;
+}
+
+// The same steps in one micro-batch; `plan` in float64, with its batch filled in.
+config::Plan on_one_rank(config::Plan plan) {
+  plan.mesh = {.world_size = 1};
+  plan.strategy = config::FSDP2Config{};
+  compute_in_float64(plan.strategy);
+  plan.pipeline = {};
+  plan.context = {};
+  plan.train.micro_batch_size = plan.train.global_batch_size;
+  return plan;
+}
+
+// ---- what one rank computes ---------------------------------------------------------------------
+
+// Of one step.
+struct Reference {
+  Named outputs;  // of units, by output_name: of the whole global batch and sequence
+  Named gradients;
+  Named parameters;  // after the update
+  double loss = 0.0, norm = 0.0;
+};
+
+// A tied head is the embedding's unit once more.
+std::string output_name(parallel::StageModel& stage, size_t use) {
+  const auto& uses = stage.decoder().unit_uses();
+  const std::string& name = stage.layout().units[static_cast<size_t>(uses[use].unit)].name;
+  const bool is_head = stage.range().head && use + 1 == uses.size();
+  return is_head && stage.layout().inventory.tied_lm_head ? name + " (head)" : name;
+}
+
+// Looks at what a stage's units give, on their way.
+class OutputWatch : public nn::UnitHooks {
+ public:
+  // visit(use, how many times it was used before in this step, output)
+  using Visit = std::function<void(size_t, int64_t, const at::Tensor&)>;
+
+  OutputWatch(nn::Decoder& decoder, Visit visit)
+      : inner_(decoder.hooks()), visit_(std::move(visit)), seen_(decoder.unit_uses().size(), 0) {
+    decoder.set_hooks(this);
+  }
+
+  void begin_step() { std::fill(seen_.begin(), seen_.end(), 0); }
+  void before_unit(size_t use, std::span<at::Tensor> inputs) override {
+    if (inner_ != nullptr) inner_->before_unit(use, inputs);
+  }
+  void after_unit(size_t use, std::span<at::Tensor> outputs) override {
+    visit_(use, seen_[use]++, outputs.front().detach());
+    if (inner_ != nullptr) inner_->after_unit(use, outputs);
+  }
+
+ private:
+  nn::UnitHooks* inner_;
+  Visit visit_;
+  std::vector<int64_t> seen_;
+};
+
+void for_each_gradient(
+    parallel::ParallelModel& model,
+    const std::function<void(const parallel::OwnedParameter&, const at::Tensor&)>& visit) {
+  model.for_each_owned(
+      [&](parallel::ParamGroup& group, size_t i, const parallel::OwnedParameter& owned) {
+        if (!owned.trainable) return;
+        const at::Tensor& flat = group.flat_grad();
+        visit(owned, flat.defined() ? group.view_in(flat, i) : at::zeros_like(owned.value));
+      });
+}
+
+run_folder::RunFolder no_folder() {
+  return run_folder::RunFolder(std::filesystem::temp_directory_path() / "am-no-such-run");
+}
+
+std::vector<Reference> train_on_one_rank(const config::Plan& plan,
+                                         const model::ModelConfig& config) {
+  std::vector<Reference> steps(static_cast<size_t>(plan.train.max_steps));
+  runtime::run_ranks(1, [&](const runtime::World& world) {
+    Reference* now = nullptr;
+    Trainer* trained = nullptr;
+    TrainerCallbacks callbacks;
+    callbacks.phase = [&](const char* phase) {
+      if (std::string_view(phase) != "backward") return;
+      for_each_gradient(trained->model(), [&](const auto& owned, const at::Tensor& gradient) {
+        now->gradients[owned.name] = gradient.clone();
+      });
+    };
+    Trainer trainer(planner::make_job(plan, config, 1), world, no_folder(), callbacks);
+    trained = &trainer;
+    parallel::StageModel& stage = *trainer.model().stages().begin()->second;
+    OutputWatch watch(stage.decoder(), [&](size_t use, int64_t /*call*/, const at::Tensor& output) {
+      now->outputs[output_name(stage, use)] = output.clone();
+    });
+    for (size_t step = 0; step < steps.size(); ++step) {
+      now = &steps[step];
+      watch.begin_step();
+      const observe::StepMetrics metrics = trainer.train_step(static_cast<int64_t>(step));
+      now->loss = metrics.loss;
+      now->norm = metrics.grad_norm;
+      trainer.model().for_each_owned([&](auto& /*group*/, size_t /*i*/, const auto& owned) {
+        now->parameters[owned.name] = owned.value.clone();
+      });
+    }
+  });
+  return steps;
+}
+
+// ---- what a rank of the layout computes ---------------------------------------------------------
+
+double norm_of(const at::Tensor& x) { return at::linalg_vector_norm(x).item<double>(); }
+
+// Infinite where one is no number.
+double relative(double difference, double norm) {
+  if (difference == 0.0) return 0.0;
+  const double ratio = difference / norm;
+  return std::isfinite(ratio) ? ratio : std::numeric_limits<double>::infinity();
+}
+
+// What is compared, in this order.
+enum class What { kOutput, kLoss, kGradient, kNorm, kParameter };
+constexpr std::array<const char*, 5> kWhat = {"output", "loss", "gradient", "gradient norm",
+                                              "parameter"};
+
+struct Difference {
+  int64_t step = 0;
+  What what = What::kOutput;
+  int64_t place = 0;  // in the order in which Parting names things
+  std::string name;
+  int64_t stage = 0;
+  int64_t rank = 0;
+  double size = 0.0;
+
+  auto order() const { return std::tuple(step, what, place, -size); }
+};
+
+at::Tensor part_of(const at::Tensor& whole, const mesh::Box& box) {
+  at::Tensor part = whole;
+  for (size_t dim = 0; dim < box.shape.size(); ++dim) {
+    part = part.narrow(static_cast<int64_t>(dim), box.offset[dim], box.shape[dim]);
+  }
+  return part;
+}
+
+// One rank, while it trains.
+class Comparison {
+ public:
+  Comparison(const planner::Job& job, const runtime::World& world,
+             const std::vector<Reference>& reference, double bound)
+      : plan_(job.plan), reference_(reference), bound_(bound), rank_(world.rank()) {
+    TrainerCallbacks callbacks;
+    callbacks.phase = [this](const char* phase) {
+      if (std::string_view(phase) == "backward") compare_gradients();
+    };
+    trainer_ = std::make_unique<Trainer>(job, world, no_folder(), callbacks);
+    const auto& parameters = trainer_->model().layout().parameters;
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      places_[parameters[i].name] = -static_cast<int64_t>(i);
+      stages_[parameters[i].name] = parameters[i].stage;
+    }
+    for (const auto& [number, stage] : trainer_->model().stages()) {
+      watches_.push_back(std::make_unique<OutputWatch>(
+          stage->decoder(), [this, number = number, &stage = *stage](size_t use, int64_t call,
+                                                                     const at::Tensor& output) {
+            compare_output(number, stage, use, call, output);
+          }));
+    }
+  }
+
+  // Its differences beyond the bound; `largest` of the others.
+  std::vector<Difference> run(double& largest) {
+    for (step_ = 0; step_ < static_cast<int64_t>(reference_.size()); ++step_) {
+      for (auto& watch : watches_) watch->begin_step();
+      const observe::StepMetrics metrics = trainer_->train_step(step_);
+      note(What::kLoss, 0, {}, 0,
+           relative(std::abs(metrics.loss - now().loss), std::abs(now().loss)));
+      note(What::kNorm, 0, {}, 0, relative(std::abs(metrics.grad_norm - now().norm), now().norm));
+      trainer_->model().for_each_owned([&](auto& /*group*/, size_t /*i*/, const auto& owned) {
+        compare(What::kParameter, owned, owned.value, now().parameters.at(owned.name), 0.0);
+      });
+    }
+    largest = largest_;
+    return std::move(found_);
+  }
+
+ private:
+  const Reference& now() const { return reference_[static_cast<size_t>(step_)]; }
+
+  void note(What what, int64_t place, const std::string& name, int64_t stage, double size) {
+    if (size > bound_) {
+      found_.push_back({step_, what, place, name, stage, rank_, size});
+    } else {
+      largest_ = std::max(largest_, size);
+    }
+  }
+
+  void compare(What what, const parallel::OwnedParameter& owned, const at::Tensor& mine,
+               const at::Tensor& whole, double least) {
+    const at::Tensor wanted = part_of(whole, owned.box);
+    const double norm = std::max(norm_of(whole), least);
+    note(what, places_.at(owned.name), owned.name, stages_.at(owned.name),
+         relative(norm_of(mine.to(wanted.device()) - wanted), norm));
+  }
+
+  void compare_gradients() {
+    // Gradients that are zero but for rounding have no direction.
+    constexpr double kSmall = 1e-6;
+    for_each_gradient(trainer_->model(), [&](const auto& owned, const at::Tensor& gradient) {
+      compare(What::kGradient, owned, gradient, now().gradients.at(owned.name),
+              kSmall * now().norm);
+    });
+  }
+
+  void compare_output(int number, parallel::StageModel& stage, size_t use, int64_t call,
+                      const at::Tensor& output) {
+    const std::string name = output_name(stage, use);
+    const runtime::DeviceMesh& mesh = trainer_->model().mesh();
+    const data::BatchLayout batches = {plan_.train.micro_batch_size, mesh.group("dp").size(),
+                                       mesh.group("dp").index()};
+    at::Tensor wanted =
+        now().outputs.at(name).narrow(0, data::micro_batch_position(call, batches), output.size(0));
+    // Where this rank's positions are; -1 stands for nothing.
+    const auto integers = at::TensorOptions(at::kLong);
+    const nn::SequencePart& part = stage.decoder().sequence_part();
+    at::Tensor positions = part.of(at::arange(wanted.size(1), integers), -1);
+    if (positions.size(0) != output.size(1)) {
+      positions = tensor::local_chunk(positions, 0, mesh.group("tp"));
+    }
+    const at::Tensor real = at::nonzero(positions.ge(0)).view({-1});
+    const bool sliced = output.size(2) != wanted.size(2);
+    if (sliced) {
+      wanted = wanted.narrow(2, stage.vocabulary_slice().offset, stage.vocabulary_slice().size);
+    }
+    wanted = wanted.index_select(1, positions.index_select(0, real));
+    const at::Tensor mine = output.index_select(1, real);
+    const double size = relative(norm_of(mine - wanted), norm_of(wanted));
+    note(What::kOutput,
+         (stage.range().embedding ? 0 : stage.range().first + 1) + static_cast<int64_t>(use), name,
+         number, size);
+  }
+
+  const config::Plan& plan_;
+  const std::vector<Reference>& reference_;
+  const double bound_;
+  const int64_t rank_;
+  int64_t step_ = 0;
+  std::map<std::string, int64_t> places_, stages_;
+  std::unique_ptr<Trainer> trainer_;
+  std::vector<std::unique_ptr<OutputWatch>> watches_;
+  std::vector<Difference> found_;
+  double largest_ = 0.0;
+};
+
+}  // namespace
+
+LayoutVerdict verify_layout(const config::Plan& plan, const model::ModelConfig& config,
+                            const VerifyOptions& options) {
+  config::Plan own = in_float64(plan, options.steps);
+  const int64_t world =
+      planner::make_job(own, config, own.mesh.world_size).layout.mesh.world_size();
+  const planner::Job job = planner::make_job(own, config, world);
+  const std::vector<Reference> reference = train_on_one_rank(on_one_rank(job.plan), config);
+  std::vector<Difference> found;
+  LayoutVerdict verdict{.steps = options.steps};
+  std::mutex mutex;
+  runtime::run_ranks(world, [&](const runtime::World& here) {
+    double largest = 0.0;
+    std::vector<Difference> mine = Comparison(job, here, reference, options.bound).run(largest);
+    const std::lock_guard lock(mutex);
+    found.insert(found.end(), mine.begin(), mine.end());
+    verdict.largest = std::max(verdict.largest, largest);
+  });
+  const auto first = std::min_element(
+      found.begin(), found.end(),
+      [](const Difference& a, const Difference& b) { return a.order() < b.order(); });
+  if (first == found.end()) return verdict;
+  verdict.parting = Parting{.step = first->step + 1,
+                            .what = kWhat[static_cast<size_t>(first->what)],
+                            .name = first->name,
+                            .stage = first->stage,
+                            .rank = first->rank,
+                            .difference = first->size};
+  return verdict;
+}
+
+}  // namespace am::train

@@ -1,0 +1,103 @@
+// Layouts compute what one rank does, to rounding in float64; each mistake that can be planted is
+// seen, on the least layout that has its place.
+#include "am/train/verify_layout.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "am/base/fault.h"
+#include "am/base/text.h"
+#include "am/model/family.h"
+#include "support/plans.h"
+
+namespace am {
+
+using fault::Fault;
+using train::LayoutVerdict;
+
+namespace {
+
+struct FaultRow {
+  Fault fault;
+  std::string model;  // under tests/data
+  std::string toml;   // [mesh], [strategy] and what else the plan has
+  std::string what;   // what parts first
+  int64_t step = 1;   // where it does
+};
+
+std::string on_mesh(int64_t world, const std::string& sizes, const std::string& strategy = {}) {
+  return cat("[mesh]\nworld_size = ", world, "\n", sizes, "\n[strategy]\nname = \"fsdp2\"\n",
+             strategy, "\n");
+}
+
+std::string in_stages(const std::string& schedule, int64_t virtual_stages = 1) {
+  return on_mesh(2, "pp_size = 2") + cat("[pipeline]\nschedule = \"", schedule,
+                                         "\"\nmicrobatches = 4\nvirtual_stages = ", virtual_stages,
+                                         "\n");
+}
+
+std::vector<FaultRow> fault_rows() {
+  const std::string tp = on_mesh(2, "tp_size = 2"), cp = on_mesh(2, "cp_size = 2");
+  const std::string sp = on_mesh(2, "tp_size = 2", "sequence_parallel = true");
+  const std::string cp_4 = on_mesh(4, "cp_size = 4");
+  return {
+      {Fault::kTpInputSum, "hf/llama", tp, "gradient"},
+      {Fault::kTpHeadNormSum, "hf/qwen3", tp, "gradient"},
+      {Fault::kTpKeyHeadSum, "hf/llama", on_mesh(4, "tp_size = 4"), "gradient"},
+      {Fault::kTpBiasEach, "hf/phi", tp, "output", /*step=*/2},  // biases begin as zeros
+      {Fault::kTpVocabOffset, "hf/llama", tp, "output"},
+      {Fault::kSpNormSum, "hf/llama", sp, "gradient"},
+      {Fault::kMlaRopeKey, "hf/deepseek_v2-dense", tp, "gradient"},
+      {Fault::kCpPositions, "hf/llama", cp, "output"},
+      {Fault::kCpRingOrder, "hf/llama", cp_4, "output"},
+      {Fault::kCpLse, "hf/mistral", cp_4, "output"},
+      {Fault::kCpKeyHome, "hf/llama", cp, "gradient"},
+      {Fault::kCpSinks, "hf/gpt_oss", cp, "output"},
+      {Fault::kDpDivide, "hf/llama", on_mesh(2, ""), "gradient"},
+      {Fault::kAccumulateLast, "hf/llama", on_mesh(2, ""), "gradient"},
+      {Fault::kPpTiedSum, "hf/gemma", in_stages("1f1b"), "gradient"},
+      {Fault::kPpSwap, "hf/llama", in_stages("1f1b"), "gradient"},
+      {Fault::kPpWeightLost, "table_deep", in_stages("zbv_zero_bubble", 2), "gradient"},
+      {Fault::kPpLossTwice, "hf/llama", in_stages("gpipe"), "gradient"},
+      {Fault::kNormReplicas, "hf/llama", tp, "gradient norm"},
+      {Fault::kLoraSharedSum, "hf/llama",
+       sp + "[lora]\nrank = 4\ntarget_modules = [\"all-linear\"]\n", "gradient"},
+      {Fault::kInitLocal, "hf/llama", tp, "output"},
+      {Fault::kHsdpReplicas, "hf/llama", on_mesh(4, "dp_replicate_size = 2"), "gradient"},
+      {Fault::kWindowLocal, "hf/mistral", cp, "output"},
+  };
+}
+
+LayoutVerdict verdict_of(const FaultRow& row) {
+  const config::Plan plan = test::parse(cat("[model]\npath = \"", row.model,
+                                            "\"\n[train]\nseq_len = 16\nmicro_batch_size = 1\n",
+                                            "global_batch_size = 4\n", row.toml));
+  Diagnostics found;
+  const auto config = model::load_config(plan.resolve(plan.model.path), found);
+  REQUIRE(config.has_value());
+  return train::verify_layout(plan, *config);
+}
+
+}  // namespace
+
+TEST_CASE("a layout parts from one rank exactly where a mistake is planted") {
+  for (const FaultRow& row : fault_rows()) {
+    DYNAMIC_SECTION(fault::describe(row.fault).name) {
+      const LayoutVerdict honest = verdict_of(row);
+      if (honest.parting) {
+        FAIL(honest.parting->what << " " << honest.parting->name << " "
+                                  << honest.parting->difference);
+      }
+      CHECK(honest.largest < 1e-10);
+      const fault::Planted planted(row.fault);
+      const LayoutVerdict faulty = verdict_of(row);
+      REQUIRE(faulty.parting.has_value());
+      INFO(faulty.parting->name << " " << faulty.parting->difference);
+      CHECK(faulty.parting->step == row.step);
+      CHECK(faulty.parting->what == row.what);
+    }
+  }
+}
+
+}  // namespace am
