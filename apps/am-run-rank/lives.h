@@ -1,5 +1,5 @@
-// What am-run-rank does, in one of two lives: it is a rank of a job, or takes one rank's step
-// without a job.
+// What am-run-rank does, in one of three lives: it is a rank of a job, takes one rank's step
+// without a job, or tries a layout out.
 #pragma once
 
 #include "am/launch/environment/environment.h"
@@ -11,5 +11,7 @@ namespace am_run {
 int run_rank(const Options& options, const am::launch::RankEnvironment& here);
 // One rank's part of a step, without the job; the exit status.
 int run_dry(const Options& options);
+// The plan's layout on a small model against one rank; the exit status.
+int run_verify(const Options& options);
 
 }  // namespace am_run

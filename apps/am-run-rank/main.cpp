@@ -1,6 +1,6 @@
 // am-run-rank ...: what am-run does on libtorch, by am-run's own command line: one rank of a plan,
-// the step of --dry-run, `doctor`. am-run starts it, and becomes it where another launcher starts
-// am-run as a rank.
+// the step of --dry-run, --verify-layout, `doctor`. am-run starts it, and becomes it where another
+// launcher starts am-run as a rank.
 //
 //   am-run-rank --answer torch|cuda     for am-run, which has no libtorch: one line of JSON
 #include <csignal>
@@ -50,6 +50,7 @@ Json answer(std::string_view question) {
 int run(const Options& options) {
   runtime::require_compiled_torch();
   if (options.dry_run) return run_dry(options);
+  if (options.verify_layout) return run_verify(options);
   Diagnostics found;
   const auto here = launch::detect_environment(launch::process_environment(), found);
   if (!found.ok()) {

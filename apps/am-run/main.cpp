@@ -20,7 +20,7 @@ namespace {
 using namespace am;
 
 int run(const Options& options, int argc, char** argv) {
-  if (options.dry_run) become_rank_program(argv);
+  if (options.dry_run || options.verify_layout) become_rank_program(argv);
   if (options.exec()) {
     const launch::SignalThread signals;
     return run_program(options);

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <string_view>
 
+#include "am/base/fault.h"
 #include "am/base/text.h"
 #include "am/term/printable.h"
 #include "common/command_line.h"
@@ -60,6 +61,14 @@ int own_arguments(int argc, char** argv) {
       std::find_if(argv, argv + argc,
                    [](const char* word) { return std::string_view(word) == "--exec"; }) -
       argv);
+}
+
+// CLI11's form: empty where it is one.
+std::string is_fault(const std::string& name) {
+  if (am::fault::find(name)) return {};
+  std::vector<std::string> names;
+  for (const am::fault::Description& each : am::fault::all()) names.emplace_back(each.name);
+  return am::cat("no such fault; one of ", am::join(names, ", "));
 }
 
 std::string program_problem(const Options& options, const CLI::App& app, bool exec) {
@@ -156,6 +165,14 @@ std::optional<Options> parse_options(int argc, char** argv,
   app.add_option("--rank", options.rank, "The rank of --dry-run (default: 0)")
       ->check(CLI::NonNegativeNumber)
       ->needs(dry_run);
+  auto* verify = app.add_flag("--verify-layout", options.verify_layout,
+                              "Train a small model under the plan's layout in this process, and "
+                              "hold it against one rank")
+                     ->excludes(dry_run);
+  app.add_option("--fault", options.fault,
+                 "Plant a mistake, to see --verify-layout find it: tp_input_sum, ...")
+      ->check(is_fault)
+      ->needs(verify);
   am_apps::add_plugins(app, flags);
   am_apps::add_json(app, flags, "One JSON object about the finished job on stdout");
   am_apps::add_color(app, flags);
@@ -172,6 +189,7 @@ std::optional<Options> parse_options(int argc, char** argv,
     return std::nullopt;
   }
   options.overrides = am_apps::overrides_of(sets);
+  options.steps = steps;
   if (steps > 0) options.overrides.push_back({am::cat("train.max_steps=", steps)});
   if (!resume.empty()) {
     options.overrides.push_back({"checkpoint.resume=" + quoted(resume_value(resume))});

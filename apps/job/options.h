@@ -30,6 +30,9 @@ struct Options {
   am::config::Plugins plugins = am::config::Plugins::kRefused;
   bool dry_run = false;
   int64_t rank = 0;  // of --dry-run
+  bool verify_layout = false;
+  std::string fault;  // of --verify-layout; empty: none
+  int64_t steps = 0;  // --steps; 0: not given
   am_apps::Output output;
 
   bool exec() const { return !command.empty(); }

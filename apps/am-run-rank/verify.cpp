@@ -1,0 +1,101 @@
+// am-run PLAN --verify-layout: a small model under the plan's layout against one rank.
+#include <array>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "am/base/error.h"
+#include "am/base/fault.h"
+#include "am/base/text.h"
+#include "am/planner/proxy.h"
+#include "am/term/style.h"
+#include "am/train/verify_layout.h"
+#include "job/plan_file.h"
+#include "lives.h"
+
+namespace am_run {
+
+namespace {
+
+using namespace am;
+
+Json to_json(const planner::Proxy& proxy, const train::LayoutVerdict& verdict) {
+  const mesh::MeshSizes& mesh = proxy.mesh;
+  Json changes = Json::object();
+  for (const auto& change : proxy.changes) changes[change.key] = {change.from, change.to};
+  Json json = Json::object();
+  json["ok"] = !verdict.parting;
+  json["proxy"] = {{"world_size", mesh.world_size()},
+                   {"mesh",
+                    {{"pp", mesh.pp},
+                     {"dp_replicate", mesh.dp_replicate},
+                     {"dp_shard", mesh.dp_shard},
+                     {"cp", mesh.cp},
+                     {"tp", mesh.tp},
+                     {"ep", mesh.ep}}},
+                   {"layers", proxy.model.num_hidden_layers},
+                   {"changes", std::move(changes)}};
+  json["steps"] = verdict.steps;
+  json["largest_difference"] = verdict.largest;
+  json["parting"] = nullptr;
+  if (const auto& parting = verdict.parting) {
+    json["parting"] = {{"step", parting->step}, {"what", parting->what},
+                       {"name", parting->name}, {"stage", parting->stage},
+                       {"rank", parting->rank}, {"difference", parting->difference}};
+  }
+  return json;
+}
+
+// "1.4e-14"
+std::string scientific(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1e", value);
+  return text.data();
+}
+
+std::string to_text(const planner::Proxy& proxy, const train::LayoutVerdict& verdict,
+                    const term::Style& style) {
+  std::string text = cat("on ", proxy.mesh.world_size(), " ranks in this process, in float64\n");
+  for (const auto& change : proxy.changes) {
+    text += cat("  ", change.key, ": ", change.to, " for ", change.from, "\n");
+  }
+  if (const auto& parting = verdict.parting) {
+    const std::string whose = parting->name.empty() ? "" : " of " + parting->name;
+    return cat(text, "\n", style.paint(term::Role::kError, "differs"), " in step ", parting->step,
+               ": the ", parting->what, whose, ", by ", scientific(parting->difference),
+               " of its norm, furthest on rank ", parting->rank, " (stage ", parting->stage, ")\n");
+  }
+  return cat(text, "\n", style.paint(term::Role::kAccent, "ok"), ": ", verdict.steps,
+             " steps are those of one rank; the largest difference is ",
+             scientific(verdict.largest), "\n");
+}
+
+}  // namespace
+
+int run_verify(const Options& options) {
+  Diagnostics found;
+  std::optional<planner::Proxy> proxy;
+  if (const auto job = open_job(options, 0, nullptr, found)) {
+    proxy = planner::make_proxy(job->plan, job->model, job->layout.mesh.sizes(), found);
+  }
+  found.sort();
+  am_apps::print_diagnostics(found, options.output);
+  if (!proxy) {
+    if (options.output.json) am_apps::print(am_apps::failure(found));
+    return am_apps::kInvalid;
+  }
+  std::optional<fault::Planted> planted;
+  if (!options.fault.empty()) planted.emplace(fault::find(options.fault).value());
+  train::VerifyOptions verify;
+  if (options.steps > 0) verify.steps = options.steps;
+  const auto verdict = train::verify_layout(proxy->plan, proxy->model, verify);
+  if (options.output.json) {
+    am_apps::print(to_json(*proxy, verdict));
+  } else {
+    am_apps::print(to_text(*proxy, verdict, options.output.out));
+  }
+  return verdict.parting ? am_apps::kInvalid : am_apps::kFine;
+}
+
+}  // namespace am_run

@@ -1,0 +1,202 @@
+#include "support/random_layout.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+#include "am/base/text.h"
+#include "am/config/schedule_names.h"
+#include "am/model/family.h"
+#include "am/planner/rules.h"
+#include "am/planner/runs.h"
+#include "support/plans.h"
+
+namespace am::test {
+
+namespace {
+
+constexpr int64_t kMostDrawnRanks = 8;
+
+class Draw {
+ public:
+  explicit Draw(std::mt19937_64& random) : random_(random) {}
+
+  // std's distributions differ between libraries.
+  int64_t below(int64_t end) {
+    return static_cast<int64_t>(random_() % static_cast<uint64_t>(end));
+  }
+  bool once_in(int64_t times) { return below(times) == 0; }
+  template <typename T>
+  T any(std::initializer_list<T> values) {
+    return values.begin()[below(static_cast<int64_t>(values.size()))];
+  }
+
+ private:
+  std::mt19937_64& random_;
+};
+
+void repeat_layers(std::vector<bool>& layers, int64_t count) {
+  const std::vector<bool> few = layers;
+  if (few.empty()) return;
+  layers.clear();
+  for (int64_t layer = 0; layer < count; ++layer) {
+    layers.push_back(few[static_cast<size_t>(layer) % few.size()]);
+  }
+}
+
+model::ModelConfig draw_model(Draw& draw, std::string& name) {
+  const auto* family = draw.any(
+      {"deepseek_v2", "deepseek_v3", "falcon",  "falcon-7b",  "gemma",      "gemma2",
+       "gemma3_text", "gpt2",        "gpt_oss", "llama",      "llama-bias", "mistral",
+       "mixtral",     "olmo2",       "phi",     "phi-tied",   "phi3",       "phi3-longrope",
+       "qwen2",       "qwen2_moe",   "qwen3",   "qwen3-yarn", "qwen3_moe",  "smollm3"});
+  Diagnostics found;
+  model::ModelConfig config = model::load_config(data_path(cat("hf/", family)), found).value();
+  config.num_hidden_layers = 2 + draw.below(4);
+  repeat_layers(config.window_layers, config.num_hidden_layers);
+  repeat_layers(config.rotated_layers, config.num_hidden_layers);
+  if (config.moe) repeat_layers(config.moe->layers, config.num_hidden_layers);
+  name = cat(family, ", ", config.num_hidden_layers, " layers");
+  return config;
+}
+
+// A line of the plan, and of the name what it says there.
+class DrawnText {
+ public:
+  void line(const std::string& text) { plan_ += text + "\n"; }
+  void say(const std::string& what) { name_ += ", " + what; }
+  const std::string& plan() const { return plan_; }
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string plan_, name_;
+};
+
+struct DrawnAxes {
+  int64_t pp = 1, replicas = 1, shards = 1, cp = 1, tp = 1, ep = 1;
+
+  int64_t world() const { return pp * replicas * shards * cp * tp; }
+};
+
+DrawnAxes draw_axes(Draw& draw, const std::string& strategy) {
+  DrawnAxes axes;
+  do {
+    axes.shards = draw.any<int64_t>({1, 1, 2, 2, 3, 4});
+    axes.cp = strategy == "ddp" ? 1 : draw.any<int64_t>({1, 1, 1, 2, 2, 3, 4});
+    axes.tp = strategy == "fsdp2" ? draw.any<int64_t>({1, 1, 2, 2, 4}) : 1;
+    axes.pp = strategy == "fsdp2" ? draw.any<int64_t>({1, 1, 2, 2, 3, 4}) : 1;
+    axes.replicas = strategy == "fsdp2" ? draw.any<int64_t>({1, 1, 1, 2}) : 1;
+    axes.ep = draw.any<int64_t>({1, 2, 2, 4});
+  } while (axes.world() == 1 || axes.world() > kMostDrawnRanks);
+  return axes;
+}
+
+void write_mesh(const DrawnAxes& axes, DrawnText& text) {
+  text.line("[mesh]");
+  text.line(cat("world_size = ", axes.world()));
+  const auto axis = [&](const char* key, const char* name, int64_t size) {
+    if (size == 1) return;
+    text.say(cat(name, " ", size));
+    if (*key != '\0') text.line(cat(key, " = ", size));
+  };
+  axis("pp_size", "pp", axes.pp);
+  axis("dp_replicate_size", "replicas", axes.replicas);
+  axis("", "shards", axes.shards);
+  axis("cp_size", "cp", axes.cp);
+  axis("tp_size", "tp", axes.tp);
+  axis("ep_size", "ep", axes.ep);
+}
+
+void write_strategy(Draw& draw, const std::string& strategy, const DrawnAxes& axes,
+                    DrawnText& text) {
+  text.line(cat("[strategy]\nname = \"", strategy, "\"\nbackend = \"gloo\""));
+  text.say(strategy);
+  const auto key = [&](bool given, const std::string& line) {
+    if (!given) return;
+    text.line(line);
+    text.say(line);
+  };
+  if (strategy == "ddp") return key(draw.once_in(3), "activation_checkpointing = true");
+  if (strategy == "megatron_fsdp") {
+    key(true, cat("zero_dp_strategy = ", draw.below(4)));
+    key(draw.once_in(3), "activation_checkpointing = true");
+    return key(draw.once_in(3), "fsdp_double_buffer = true");
+  }
+  key(axes.tp > 1 && draw.once_in(2), "sequence_parallel = true");
+  key(draw.once_in(2),
+      cat("activation_checkpointing = \"", draw.any({"full", "selective", "mlp"}), "\""));
+  key(draw.once_in(4), "activation_checkpointing_every = 2");
+  key(draw.once_in(4), "defer_fsdp_grad_sync = false");
+  key(draw.once_in(4), cat("reshard_after_forward = ", draw.any({"true", "false"})));
+  key(draw.once_in(5), "enable_fsdp2_prefetch = true");
+  key(draw.once_in(8), "offload_policy = { pin_memory = false }");
+}
+
+std::string drawn_plan(Draw& draw, const model::ModelConfig& config, std::string& name) {
+  DrawnText text;
+  const std::string strategy =
+      draw.any({"fsdp2", "fsdp2", "fsdp2", "fsdp2", "ddp", "megatron_fsdp"});
+  const DrawnAxes axes = draw_axes(draw, strategy);
+  write_mesh(axes, text);
+  write_strategy(draw, strategy, axes, text);
+  int64_t micro_batches = 1 + draw.below(3);
+  if (axes.pp > 1) {
+    const int64_t each = axes.pp * draw.any<int64_t>({1, 1, 2});
+    const auto schedule = config::kScheduleNames[static_cast<size_t>(
+        draw.below(static_cast<int64_t>(config::kScheduleNames.size())))];
+    text.line(cat("[pipeline]\nschedule = \"", schedule, "\"\nmicrobatches = ", each,
+                  "\nvirtual_stages = ", schedule == "gpipe" || schedule == "1f1b" ? 1 : 2));
+    micro_batches = each * draw.any<int64_t>({1, 1, 2});
+    text.say(cat(schedule, " of ", each));
+  }
+  if (axes.cp > 1) {
+    const auto* method = draw.any({"ring", "ring", "all_gather", "ulysses"});
+    text.line(cat("[context]\nmethod = \"", method, "\""));
+    text.say(method);
+  }
+  if (config.moe && draw.once_in(3)) {
+    text.line("[experts]\nbalancing = \"sequence\"\ncoefficient = 0.01");
+    text.say("balanced sequences");
+  }
+  if (draw.once_in(5)) {
+    text.line("[lora]\nrank = 3\ntarget_modules = [\"all-linear\"]");
+    text.say("lora");
+  }
+  if (draw.once_in(6)) {
+    text.line("[optimizer]\nname = \"muon\"");
+    text.say("muon");
+  }
+  const int64_t micro_batch = 1 + draw.below(2);
+  const int64_t length = draw.any<int64_t>({16, 16, 24, 23});
+  text.say(cat(micro_batches, " x ", micro_batch, " of ", length));
+  text.line(
+      cat("[train]\nseq_len = ", length, "\nmicro_batch_size = ", micro_batch,
+          "\nglobal_batch_size = ", micro_batches * micro_batch * axes.replicas * axes.shards));
+  name += ":" + text.name().substr(1);
+  return text.plan();
+}
+
+}  // namespace
+
+RandomLayout draw_layout(std::mt19937_64& random) {
+  Draw draw(random);
+  for (int64_t drawn = 1;; ++drawn) {
+    RandomLayout layout;
+    layout.drawn = drawn;
+    layout.model = draw_model(draw, layout.name);
+    const std::string text =
+        "[model]\npath = \"none\"\n" + drawn_plan(draw, layout.model, layout.name);
+    Diagnostics found;
+    auto plan = config::parse_plan(text, "random.toml", {}, found);
+    if (!plan) continue;
+    const auto checked = planner::check_model(*plan, layout.model, found);
+    if (!found.ok() || !checked.mesh || !checked.layout) continue;
+    if (!planner::limits_of_plan(*plan, *checked.mesh).empty()) continue;
+    if (!planner::limits_of_model(layout.model).empty()) continue;
+    layout.plan = *std::move(plan);
+    return layout;
+  }
+}
+
+}  // namespace am::test
