@@ -14,6 +14,7 @@ namespace {
 
 struct Axes {
   int64_t pp = 1, dp = 1, tp = 1, cp = 1;
+  int64_t ep = 1;               // of dp, cp and tp together
   int64_t replicas = 1;         // of dp
   std::string method = "ring";  // of cp
 };
@@ -32,16 +33,17 @@ Combination layout(std::string name, const Axes& axes, const Schedule& schedule,
   combination.name = std::move(name);
   combination.world = axes.pp * axes.dp * axes.tp * axes.cp;
   combination.has_formula = axes.tp * axes.cp == 1;
+  combination.measured_in_turn = axes.ep > 1;
   combination.dp = axes.dp;
   combination.model = "table_deep";
   combination.accumulation = schedule.microbatches * schedule.rounds;
   const bool has_policy = strategy.find("mp_policy") != std::string::npos;
   combination.exact = !has_policy && strategy.find("autocast") == std::string::npos;
-  combination.toml =
-      cat("[mesh]\nworld_size = ", combination.world, "\npp_size = ", axes.pp,
-          "\ntp_size = ", axes.tp, "\ncp_size = ", axes.cp, "\ndp_replicate_size = ", axes.replicas,
-          "\n[strategy]\nname = \"fsdp2\"\nbackend = \"gloo\"\n", strategy,
-          has_policy ? "" : kFullPrecision);
+  combination.toml = cat("[mesh]\nworld_size = ", combination.world, "\npp_size = ", axes.pp,
+                         "\ntp_size = ", axes.tp, "\ncp_size = ", axes.cp, "\nep_size = ", axes.ep,
+                         "\ndp_replicate_size = ", axes.replicas,
+                         "\n[strategy]\nname = \"fsdp2\"\nbackend = \"gloo\"\n", strategy,
+                         has_policy ? "" : kFullPrecision);
   if (axes.cp > 1) {
     combination.toml += cat("[context]\nmethod = \"", axes.method, "\"\n");
   }
@@ -55,6 +57,25 @@ Combination layout(std::string name, const Axes& axes, const Schedule& schedule,
 
 Combination of_model(const std::string& model, Combination combination) {
   combination.model = model;
+  return combination;
+}
+
+// A router's gradient is zero but for rounding where no token takes an expert: see of_family in
+// strategy_table.cpp.
+Combination routed(Combination combination) {
+  combination.optimizer_eps = 1e-6;
+  return of_model("table_routed", std::move(combination));
+}
+
+Combination balanced(const std::string& how, Combination combination) {
+  combination.experts = cat("[experts]\nbalancing = \"", how, "\"\n");
+  return combination;
+}
+
+// All tokens take two experts, which are on one rank.
+Combination skewed(Combination combination) {
+  combination.skewed = true;
+  combination.frozen = "[\"*.gate.weight\"]";
   return combination;
 }
 
@@ -146,6 +167,42 @@ std::vector<Combination> layouts() {
       layout("tp 2 x cp 2 x pp 2, ring, 1f1b, SP", {.pp = 2, .tp = 2, .cp = 2}, {}, sp),
       layout("fsdp 2 x tp 2 x cp 2, all_gather",
              {.dp = 2, .tp = 2, .cp = 2, .method = "all_gather"}, one),
+
+      routed(layout("ep 2", {.dp = 2, .ep = 2}, one)),
+      routed(layout("ep 4", {.dp = 4, .ep = 4}, one)),
+      routed(layout("ep 2 x fsdp 2", {.dp = 4, .ep = 2}, one)),
+      routed(layout("ep 2 x hsdp 2 x 2", {.dp = 4, .ep = 2, .replicas = 2}, one)),
+      routed(layout("ep 2 x fsdp 2, accumulation", {.dp = 4, .ep = 2}, {.microbatches = 2})),
+      routed(layout("ep 2 x fsdp 2, accumulation, not deferred", {.dp = 4, .ep = 2},
+                    {.microbatches = 2}, "defer_fsdp_grad_sync = false\n")),
+      routed(layout("ep 2, checkpointing full", {.dp = 2, .ep = 2}, one, full)),
+      routed(layout("ep 2 x fsdp 2, checkpointing selective", {.dp = 4, .ep = 2}, one, selective)),
+      routed(layout("ep 2 x fsdp 2, bf16", {.dp = 4, .ep = 2}, one, bf16)),
+      skewed(routed(layout("ep 4, all tokens on one rank", {.dp = 4, .ep = 4}, one))),
+      of_model("table_experts",
+               layout("ep 2, shared experts, a dense layer", {.dp = 2, .ep = 2}, one)),
+      of_model("table_stacked", layout("ep 2 x fsdp 2, stacked", {.dp = 4, .ep = 2}, one)),
+      of_model("table_stacked",
+               layout("ep 2, stacked, checkpointing full", {.dp = 2, .ep = 2}, one, full)),
+      balanced("bias", of_model("table_shared", layout("ep 2 x fsdp 2, latent, shared, bias",
+                                                       {.dp = 4, .ep = 2}, one))),
+      balanced("sequence",
+               of_model("table_shared", layout("ep 2 over cp 2, latent, shared, sequence",
+                                               {.cp = 2, .ep = 2}, one))),
+      balanced("sequence", routed(layout("ep 4 over dp 2 x tp 2, SP, sequence",
+                                         {.dp = 2, .tp = 2, .ep = 4}, one, sp))),
+      routed(layout("ep 2 over tp 2", {.tp = 2, .ep = 2}, one)),
+      routed(layout("ep 2 over tp 2, fsdp 2, SP, checkpointing full", {.dp = 2, .tp = 2, .ep = 2},
+                    one, sp + full)),
+      routed(layout("ep 2 over cp 2, ring", {.cp = 2, .ep = 2}, one)),
+      routed(layout("ep 4 over dp 2 x cp 2, ring", {.dp = 2, .cp = 2, .ep = 4}, one)),
+      routed(layout("ep 2 x pp 2, 1f1b", {.pp = 2, .dp = 2, .ep = 2}, {})),
+      routed(layout("ep 2 x pp 2, interleaved_1f1b", {.pp = 2, .dp = 2, .ep = 2}, interleaved)),
+      routed(layout("ep 2 x pp 2, zbv_zero_bubble", {.pp = 2, .dp = 2, .ep = 2}, zbv)),
+      routed(layout("ep 2 over tp 2, pp 2 x fsdp 2, 1f1b, SP", {.pp = 2, .dp = 2, .tp = 2, .ep = 2},
+                    {.microbatches = 2}, sp)),
+      routed(layout("ep 2 over cp 2, pp 2, ring, 1f1b", {.pp = 2, .cp = 2, .ep = 2},
+                    {.microbatches = 2})),
 
       adapted(layout("pp 2, gpipe, lora with dropout, checkpointing full", two, gpipe, full), 0.25),
       adapted(layout("tp 2 x pp 2, zbv_zero_bubble, lora, SP", {.pp = 2, .tp = 2}, zbv, sp)),

@@ -116,7 +116,7 @@ std::string plan_text(const Combination& combination, int64_t world, const std::
              "\nglobal_batch_size = ", global_batch, "\nmicro_batch_size = ", micro_batch,
              "\nmax_steps = ", kSteps,
              "\nmax_grad_norm = 0.0\n[optimizer]\nlr = 1e-3\neps = ", combination.optimizer_eps,
-             "\n[data]\nkind = \"synthetic\"\n", combination.lora, layout);
+             "\n[data]\nkind = \"synthetic\"\n", combination.lora, combination.experts, layout);
 }
 
 using NamedTensors = std::map<std::string, at::Tensor>;
@@ -148,8 +148,22 @@ NamedTensors gather(parallel::ParallelModel& model, bool gradients) {
 }
 
 enum class Steps { kAll, kUntilMeasured };
+enum class Taken { kByScore, kInTurn, kSame };
 
-Trained train(const config::Plan& plan, int64_t world_size, Steps steps = Steps::kAll) {
+// How tokens of the model take experts.
+void set_routing(parallel::ParallelModel& model, Taken taken) {
+  if (taken == Taken::kInTurn) {
+    for (const auto& [number, stage] : model.stages()) stage->decoder().take_experts_in_turn();
+  }
+  if (taken != Taken::kSame) return;
+  const at::NoGradGuard no_grad;
+  model.for_each_owned([](parallel::ParamGroup&, size_t, const parallel::OwnedParameter& owned) {
+    if (owned.name.ends_with(".gate.weight")) owned.value.zero_();
+  });
+}
+
+Trained train(const config::Plan& plan, int64_t world_size, Taken taken,
+              Steps steps = Steps::kAll) {
   const bool all = steps == Steps::kAll;
   const std::filesystem::path nowhere = std::filesystem::temp_directory_path() / "am-no-such-run";
   Trained trained;
@@ -168,6 +182,7 @@ Trained train(const config::Plan& plan, int64_t world_size, Steps steps = Steps:
     };
     train::Trainer trainer(planner::make_job(plan, *config, world.size()), world,
                            run_folder::RunFolder(nowhere), callbacks);
+    set_routing(trainer.model(), taken);
     for (int64_t step = 0; step < (all ? kSteps : kMeasuredStep + 1); ++step) {
       if (step == kMeasuredStep) {
         noting = true;
@@ -234,6 +249,10 @@ config::Plan plan_of(const Combination& combination, TableSize size) {
   return parse(plan_text(combination, combination.world, combination.toml, size));
 }
 
+Taken taken_in(const Combination& combination) {
+  return combination.skewed ? Taken::kSame : Taken::kByScore;
+}
+
 // One rank, one micro-batch, everything stored and computed in float32: the same for many a
 // combination, and trained once.
 const Trained& of_one_rank(Combination combination, TableSize size) {
@@ -241,9 +260,10 @@ const Trained& of_one_rank(Combination combination, TableSize size) {
   combination.storage = "float32";
   const std::string text =
       plan_text(combination, 1, "[mesh]\nworld_size = 1\n[strategy]\n" + kFullPrecision, size);
-  const auto found = trained.find(text);
+  const std::string key = cat(text, combination.skewed ? "skewed" : "");
+  const auto found = trained.find(key);
   if (found != trained.end()) return found->second;
-  return trained[text] = train(parse(text), 1);
+  return trained[key] = train(parse(text), 1, taken_in(combination));
 }
 
 void compare_memory(Row& row, const config::Plan& plan, const Trained& trained, int64_t world) {
@@ -398,20 +418,26 @@ std::vector<Combination> combinations() {
 Row run(const Combination& combination, TableSize size) {
   const config::Plan plan = plan_of(combination, size);
   const Trained& wanted = of_one_rank(combination, size);
-  const Trained got = train(plan, combination.world);
+  const Trained got = train(plan, combination.world, taken_in(combination));
   Row row;
   row.gradients = distance(got.gradients, wanted.gradients);
   find_worst(got.gradients, wanted.gradients, row);
   row.losses = distance(got.losses, wanted.losses);
   row.weights = distance(got.weights, wanted.weights);
-  compare_memory(row, plan, got, combination.world);
+  if (combination.measured_in_turn) {
+    const Trained measured = train(plan, combination.world, Taken::kInTurn, Steps::kUntilMeasured);
+    compare_memory(row, plan, measured, combination.world);
+  } else {
+    compare_memory(row, plan, got, combination.world);
+  }
   return row;
 }
 
 Row run_for_memory(const Combination& combination, TableSize size) {
   const config::Plan plan = plan_of(combination, size);
+  const Taken taken = combination.measured_in_turn ? Taken::kInTurn : taken_in(combination);
   Row row;
-  compare_memory(row, plan, train(plan, combination.world, Steps::kUntilMeasured),
+  compare_memory(row, plan, train(plan, combination.world, taken, Steps::kUntilMeasured),
                  combination.world);
   return row;
 }

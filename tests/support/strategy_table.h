@@ -25,6 +25,11 @@ struct Combination {
   int64_t accumulation = 1;   // micro-batches a step
   std::string frozen = "[]";  // model.freeze_params, of the one rank too
   std::string lora = {};      // [lora], of the one rank too
+  std::string experts = {};   // [experts], likewise
+  bool skewed = false;        // routers' weights are zeros: all tokens take the same experts
+  // Memory and messages are those of tokens that take experts in turn, as predictions have it: what
+  // ranks receive depends on the routing.
+  bool measured_in_turn = false;
   double optimizer_eps = 1e-8;
   bool exact = true;        // computes in float32, as the rank it is held against
   int64_t dp = 0;           // data-parallel ranks; 0: all

@@ -13,8 +13,23 @@ constexpr double kIndexBytes = 8.0;
 
 // Of the fullest expert; a token takes an expert once.
 double rows_of_one(const ActivationContext& context, const model::RouterSpec& router) {
-  if (context.skewed) return context.routed_tokens();
-  return context.routed_tokens() * as_double(router.taken) / as_double(router.experts);
+  const double tokens = context.routed_tokens() * context.expert_ranks;
+  return context.skewed ? tokens : tokens * as_double(router.taken) / as_double(router.experts);
+}
+
+// Where experts lie on several ranks (parallel/ep/): gradients of rows that have arrived, and the
+// same sorted by expert, at the beginning; and in the end those that experts made, the message made
+// of them, and what arrives, when what was saved of rows, gates and ups is gone. `beside`: what
+// else is there. `left`: of the two widths those that stay. Zeros where one rank has all experts.
+struct ExchangeBytes {
+  double first = 0.0, last = 0.0;
+};
+
+ExchangeBytes exchange_bytes(const ActivationContext& context, double beside, double of_rows,
+                             double of_width, double left, bool rows_saved) {
+  if (context.expert_ranks == 1.0) return {};
+  return {beside + 2.0 * of_rows,
+          beside + (rows_saved ? 2.0 : 3.0) * of_rows - (2.0 - left) * of_width};
 }
 
 // Experts in one tensor (nn/experts/stacked.h): the gradients of all gates and ups are there when
@@ -24,7 +39,7 @@ BackwardBytes stacked_backward(const ActivationContext& context, const LocalLaye
                                double hidden) {
   const model::RouterSpec& router = *layer.spec().router;
   const double p = context.product_bytes;
-  const auto experts = as_double(router.experts);
+  const double experts = as_double(router.experts) / context.expert_ranks;
   const double rows = context.routed_tokens() * as_double(router.taken);
   const double of_one = rows_of_one(context, router);
   const LocalModule &wide = layer[Role::kExpertGateUp], &down = layer[Role::kExpertDown];
@@ -40,14 +55,20 @@ BackwardBytes stacked_backward(const ActivationContext& context, const LocalLaye
     if (!module.trains) return 0.0;
     return module.numel / experts * p + transposed_copy(context, of_one / context.tokens * left);
   };
-  const double all = hidden_bytes(context, hidden) + rows * hidden * p;
+  const double of_rows = rows * hidden * p;
+  const double all = hidden_bytes(context, hidden) + of_rows;
   const double in_down = (rows - of_one) * 2.0 * width * p +
                          std::max(4.0 * of_one * width * p,
                                   of_one * (3.0 * width + hidden) * p + of_expert(down, width)) +
                          gradient(down) + narrow(down);
   const double in_wide = of_expert(wide, hidden) + narrow(wide);
   // The walk adds the largest gradient of the layer to both, which is that of gates and ups.
-  return {all + in_down - gradient(wide), all + in_wide};
+  const ExchangeBytes exchange =
+      exchange_bytes(context, all - of_rows, of_rows, rows * width * p, 0.0, wide.trains);
+  return {.first = all + in_down - gradient(wide),
+          .later = all + in_wide,
+          .rows_arrive = exchange.first,
+          .rows_return = exchange.last};
 }
 
 }  // namespace
@@ -110,12 +131,24 @@ BackwardBytes expert_backward(const ActivationContext& context, const LocalLayer
                                     in_up(of_one, width, layer[Role::kExpertUp].trains));
   // Of an expert that is done, its rows' gradients are there and its factors are gone.
   const double of_others = std::max(0.0, (rows - of_one) * (hidden - (2.0 - left) * width) * p);
-  if (shared == 0.0) return {all + in_expert, all + in_expert + of_others};
+  const bool trains = layer[Role::kExpertGate].trains || layer[Role::kExpertUp].trains;
   const double after_shared =
-      hidden_bytes(context, hidden) - (2.0 - left) * context.tokens * shared * p;
-  return {all + in_down(context.tokens, shared, layer[Role::kSharedDown].trains),
-          all + std::max(in_up(context.tokens, shared, layer[Role::kSharedUp].trains),
-                         after_shared + in_expert + of_others)};
+      shared == 0.0 ? 0.0
+                    : hidden_bytes(context, hidden) - (2.0 - left) * context.tokens * shared * p;
+  const ExchangeBytes exchange = exchange_bytes(context, all - of_rows + after_shared, of_rows,
+                                                rows * width * p, left, trains);
+  if (shared == 0.0) {
+    return {.first = all + in_expert,
+            .later = all + in_expert + of_others,
+            .rows_arrive = exchange.first,
+            .rows_return = exchange.last};
+  }
+  const double in_shared = in_down(context.tokens, shared, layer[Role::kSharedDown].trains);
+  return {.first = all + in_shared,
+          .later = all + std::max(in_up(context.tokens, shared, layer[Role::kSharedUp].trains),
+                                  after_shared + in_expert + of_others),
+          .rows_arrive = exchange.first,
+          .rows_return = exchange.last};
 }
 
 }  // namespace am::planner

@@ -230,12 +230,15 @@ LayerActivations::Owed LayerActivations::owed() const {
   Owed owed;
   owed.all = bytes_of_inputs(true) + bytes_of_inputs(false);
   const double taken = experts_taken(layer_) / context_.expert_parts;
+  bool reads_rows = false;  // experts' gate and up multiply the same
   for (const LocalModule& module : layer_.modules()) {
     if (module.spec == nullptr || module.spec->in == 0 || !module.trains) continue;
     const model::Space from = module.spec->from, to = module.spec->to;
     const bool routed = module.spec->kind == model::ModuleKind::kExpert;
     const double row = context_.tokens * (routed ? taken : 1.0) * context_.product_bytes;
-    const double input = from == kHidden && !routed ? 0.0 : row * module.in;  // else counted
+    const bool counted = (from == kHidden && !routed) || (from == kRouted && reads_rows);
+    reads_rows = reads_rows || from == kRouted;
+    const double input = counted ? 0.0 : row * module.in;
     owed.all += row * module.out + input;
     const bool of_attention =
         from == kHeads || from == kLatent || to == kHeads || to == kKeyHeads || to == kLatent;

@@ -57,20 +57,20 @@ ExpertFeedForward::Chosen ExpertFeedForward::choose(const at::Tensor& x_ND, int6
       balance = balance.defined() ? balance + routing.balance : routing.balance;
     }
     chosen.weights_Nk = routing.weights_Nk;
-    Placement placed = place_by_expert(routing.ids_Nk, count());
+    Placement placed = dispatcher->place(routing.ids_Nk, count());
     counts.resize(placed.counts.size());
     const std::vector<int64_t> nothing = counts_of_padding(routing.ids_Nk, sequences);
     for (size_t e = 0; e < counts.size(); ++e) counts[e] += placed.counts[e] - nothing[e];
-    return {routing.ids_Nk, placed.slot_Nk, placed.token_R, on_host(placed.counts),
-            routing.sequence_weights_BE};
+    return {routing.ids_Nk,         placed.slot_Nk,     placed.token_R,
+            on_host(placed.counts), placed.received_Pe, routing.sequence_weights_BE};
   };
-  const Tensors kept = products.chosen(5, make);
+  const Tensors kept = products.chosen(6, make);
   chosen.ids_Nk = kept[0];
-  chosen.placed = {kept[1], kept[2], {}};
+  chosen.placed = {kept[1], kept[2], {}, kept[4]};
   const auto* first = kept[3].const_data_ptr<int64_t>();
   chosen.placed.counts.assign(first, first + count());
   if (!chosen.weights_Nk.defined()) {
-    const Routing known = {.ids_Nk = chosen.ids_Nk, .sequence_weights_BE = kept[4]};
+    const Routing known = {.ids_Nk = chosen.ids_Nk, .sequence_weights_BE = kept[5]};
     chosen.weights_Nk = router(x_ND, balanced, known).weights_Nk;
   }
   return chosen;
@@ -83,13 +83,15 @@ at::Tensor ExpertFeedForward::shared_product(const at::Tensor& x_ND, bool keeps_
   return passed(*shared, x_ND, share_N, activation, keeps_gate, unread, products);
 }
 
-Tensors ExpertFeedForward::routed(const Tensors& rows, const Tensors& weights, bool keeps_gate,
-                                  bool unread, Products& products) const {
+Tensors ExpertFeedForward::routed(const Dispatched& dispatched, bool keeps_gate, bool unread,
+                                  Products& products) const {
+  const auto& [rows, weights] = dispatched;
   if (stacked) return stacked->products(rows, weights, unread);
+  const auto first = static_cast<size_t>(dispatcher->own(count()).offset);
   Tensors out;
-  for (size_t e = 0; e < experts.size(); ++e) {
+  for (size_t e = 0; e < rows.size(); ++e) {
     out.push_back(
-        passed(experts[e], rows[e], weights[e], activation, keeps_gate, unread, products));
+        passed(experts[first + e], rows[e], weights[e], activation, keeps_gate, unread, products));
   }
   return out;
 }
@@ -110,12 +112,12 @@ Tensors ExpertFeedForward::product(const at::Tensor& x_all_BTD, bool keeps_gate,
   const at::Tensor x_ND = x_BTD.reshape({-1, x_BTD.size(-1)});
   const bool unread = leaves && products.again();
   const Chosen chosen = choose(x_ND, x_BTD.size(0), products);
-  const Tensors rows = dispatch(narrowed(x_ND), chosen.placed);
-  const Tensors weights = deal(chosen.weights_Nk, chosen.placed);
-  const Tensors out = routed(rows, weights, keeps_gate, unread, products);
+  const Dispatched dispatched =
+      dispatcher->dispatch(narrowed(x_ND), chosen.weights_Nk, chosen.placed);
+  const Tensors out = routed(dispatched, keeps_gate, unread, products);
   at::Tensor added_ND;
   if (shared && !shares_apart()) added_ND = shared_product(x_ND, keeps_gate, unread, products);
-  Tensors made = {combine(out, chosen.placed, added_ND, unread).view_as(x_BTD)};
+  Tensors made = {dispatcher->combine(out, chosen.placed, added_ND, unread).view_as(x_BTD)};
   if (shared && shares_apart()) {
     for (at::Tensor& each : apart(x_all_BTD, keeps_gate, unread, products)) {
       made.push_back(std::move(each));
