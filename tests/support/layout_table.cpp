@@ -179,6 +179,8 @@ std::vector<Combination> layouts() {
       routed(layout("ep 2 x fsdp 2, checkpointing selective", {.dp = 4, .ep = 2}, one, selective)),
       routed(layout("ep 2 x fsdp 2, bf16", {.dp = 4, .ep = 2}, one, bf16)),
       skewed(routed(layout("ep 4, all tokens on one rank", {.dp = 4, .ep = 4}, one))),
+      skewed(routed(layout("ep 4, all tokens on one rank, checkpointing full", {.dp = 4, .ep = 4},
+                           one, full))),
       of_model("table_experts",
                layout("ep 2, shared experts, a dense layer", {.dp = 2, .ep = 2}, one)),
       of_model("table_stacked", layout("ep 2 x fsdp 2, stacked", {.dp = 4, .ep = 2}, one)),

@@ -30,7 +30,7 @@ struct ActivationContext {
   double compute_bytes = 4.0;    // c
   double product_bytes = 4.0;  // p: of what matrix products take and give; under autocast its dtype
   double output_bytes = 4.0;   // of the logits that the loss reads
-  bool skewed = false;         // every token takes the same experts
+  bool skewed = false;         // every token takes the same experts, which are on this rank
   bool on_host = false;        // a CPU computes: the plan's backend is gloo
   config::ActivationCheckpointing checkpointing = config::ActivationCheckpointing::kOff;
   int64_t checkpointing_every = 1;

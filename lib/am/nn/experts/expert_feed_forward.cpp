@@ -2,9 +2,11 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "am/nn/autocast.h"
+#include "am/nn/experts/row_chunks.h"
 #include "am/nn/experts/weighed_down.h"
 #include "am/nn/fused/gated.h"
 
@@ -83,15 +85,80 @@ at::Tensor ExpertFeedForward::shared_product(const at::Tensor& x_ND, bool keeps_
   return passed(*shared, x_ND, share_N, activation, keeps_gate, unread, products);
 }
 
-Tensors ExpertFeedForward::routed(const Dispatched& dispatched, bool keeps_gate, bool unread,
-                                  Products& products) const {
-  const auto& [rows, weights] = dispatched;
+Tensors ExpertFeedForward::routed(const Dispatched& dispatched, int64_t even, bool keeps_gate,
+                                  bool unread, Products& products) const {
+  std::vector<int64_t> counts_here;
+  for (const at::Tensor& each : dispatched.rows) counts_here.push_back(each.size(0));
+  const std::vector<std::vector<int64_t>> chunks = row_chunks(counts_here, even);
+  if (chunks.size() == 1) return computed(dispatched, keeps_gate, unread, products);
+  std::vector<Dispatched> parts(chunks.size());
+  for (size_t e = 0; e < counts_here.size(); ++e) {
+    std::vector<int64_t> lengths;
+    for (const auto& chunk : chunks) lengths.push_back(chunk[e]);
+    const Tensors rows = dispatched.rows[e].split_with_sizes(lengths);
+    const Tensors weights = dispatched.weights[e].split_with_sizes(lengths);
+    for (size_t c = 0; c < parts.size(); ++c) {
+      parts[c].rows.push_back(rows[c]);
+      parts[c].weights.push_back(weights[c]);
+    }
+  }
+  // All experts are in the first part, so that each has a gradient.
+  std::vector<Tensors> made = {computed(parts.front(), keeps_gate, unread, products)};
+  for (size_t c = 1; c < parts.size(); ++c) made.push_back(surplus(parts[c], unread));
+  Tensors out;
+  for (size_t e = 0; e < counts_here.size(); ++e) {
+    Tensors of_expert;
+    for (const Tensors& part : made) {
+      if (part[e].defined()) of_expert.push_back(part[e]);
+    }
+    out.push_back(of_expert.size() == 1 ? of_expert.front() : at::cat(of_expert));
+  }
+  return out;
+}
+
+bool ExpertFeedForward::trains() const {
+  const auto trained = [](const Linear& linear) { return linear.weight->value.requires_grad(); };
+  if (stacked) return trained(stacked->gate_up) || trained(stacked->down);
+  return std::any_of(experts.begin(), experts.end(), [&](const Expert& each) {
+    return trained(each.gate_proj) || trained(each.up_proj) || trained(each.down_proj);
+  });
+}
+
+Tensors ExpertFeedForward::surplus(const Dispatched& part, bool unread) const {
+  std::vector<size_t> some;
+  Tensors in;
+  for (size_t e = 0; e < part.rows.size(); ++e) {
+    if (stacked || part.rows[e].size(0) > 0) some.push_back(e);
+  }
+  for (const size_t e : some) in.push_back(part.rows[e]);
+  for (const size_t e : some) in.push_back(part.weights[e]);
+  const Segment run = [this, some, unread, all = part.rows.size()](const Tensors& given,
+                                                                   Products& products) {
+    Dispatched own = {Tensors(all), Tensors(all)};
+    for (size_t i = 0; i < some.size(); ++i) {
+      own.rows[some[i]] = given[i];
+      own.weights[some[i]] = given[some.size() + i];
+    }
+    Tensors out = computed(own, /*keeps_gate=*/false, unread || products.again(), products);
+    std::erase_if(out, [](const at::Tensor& each) { return !each.defined(); });
+    return out;
+  };
+  Tensors made = checkpoint(run, in, trains());
+  Tensors out(part.rows.size());
+  for (size_t i = 0; i < some.size(); ++i) out[some[i]] = std::move(made[i]);
+  return out;
+}
+
+Tensors ExpertFeedForward::computed(const Dispatched& part, bool keeps_gate, bool unread,
+                                    Products& products) const {
+  const auto& [rows, weights] = part;
   if (stacked) return stacked->products(rows, weights, unread);
   const auto first = static_cast<size_t>(dispatcher->own(count()).offset);
   Tensors out;
   for (size_t e = 0; e < rows.size(); ++e) {
-    out.push_back(
-        passed(experts[first + e], rows[e], weights[e], activation, keeps_gate, unread, products));
+    out.push_back(rows[e].defined() ? passed(experts[first + e], rows[e], weights[e], activation,
+                                             keeps_gate, unread, products)
+                                    : at::Tensor());
   }
   return out;
 }
@@ -114,7 +181,7 @@ Tensors ExpertFeedForward::product(const at::Tensor& x_all_BTD, bool keeps_gate,
   const Chosen chosen = choose(x_ND, x_BTD.size(0), products);
   const Dispatched dispatched =
       dispatcher->dispatch(narrowed(x_ND), chosen.weights_Nk, chosen.placed);
-  const Tensors out = routed(dispatched, keeps_gate, unread, products);
+  const Tensors out = routed(dispatched, chosen.ids_Nk.numel(), keeps_gate, unread, products);
   at::Tensor added_ND;
   if (shared && !shares_apart()) added_ND = shared_product(x_ND, keeps_gate, unread, products);
   Tensors made = {dispatcher->combine(out, chosen.placed, added_ND, unread).view_as(x_BTD)};

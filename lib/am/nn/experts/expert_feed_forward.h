@@ -78,9 +78,16 @@ struct ExpertFeedForward {
   Chosen choose(const at::Tensor& x_ND, int64_t sequences, Products& products) const;
   // How many tokens that stand for nothing took each expert.
   std::vector<int64_t> counts_of_padding(const at::Tensor& ids_Nk, int64_t sequences) const;
-  // Of each of this rank's experts the rows that were dispatched to it, through it.
-  Tensors routed(const Dispatched& dispatched, bool keeps_gate, bool unread,
+  // Of each of this rank's experts the rows that were dispatched to it, through it. `even`: how
+  // many rows there are where all ranks have as many.
+  Tensors routed(const Dispatched& dispatched, int64_t even, bool keeps_gate, bool unread,
                  Products& products) const;
+  // Of a part of the rows (row_chunks.h); of experts that have none, which are left out where
+  // others are in other tensors, it is undefined.
+  Tensors surplus(const Dispatched& part, bool unread) const;
+  // Whether any expert that tokens choose from does.
+  bool trains() const;
+  Tensors computed(const Dispatched& part, bool keeps_gate, bool unread, Products& products) const;
   // Whether shared experts' product is a part of a sum over ranks, or of other tokens than the
   // others'.
   bool shares_apart() const { return dealer || (shared && shared->down_proj.output); }
