@@ -74,8 +74,11 @@ struct DispatchOver : torch::autograd::Function<DispatchOver> {
     auto rows = exchange.begin_to_sources(at::TensorList(all).slice(0, experts));
     auto weights = exchange.begin_to_sources(at::TensorList(all).slice(experts, experts));
     variable_list of(4);
-    of[0] = nn::sum_of_slots(rows.arrived(), placed.slot_Nk);
-    of[1] = weights.arrived().index_select(0, placed.slot_Nk.view(-1)).view_as(placed.slot_Nk);
+    of[0] = rows.ended(
+        [&](const at::Tensor& arrived) { return nn::sum_of_slots(arrived, placed.slot_Nk); });
+    of[1] = weights.ended([&](const at::Tensor& arrived) {
+      return arrived.index_select(0, placed.slot_Nk.view(-1)).view_as(placed.slot_Nk);
+    });
     return of;
   }
 };
@@ -90,7 +93,9 @@ struct CombineOver : torch::autograd::Function<CombineOver> {
       return at::zeros({}, rows[0].options()).expand({placed->slot_Nk.size(0), rows[0].size(1)});
     }
     auto message = RowExchange(*placed, *group).begin_to_sources(rows);
-    return nn::sum_of_slots(message.arrived(), placed->slot_Nk, added_ND.value_or(at::Tensor()));
+    return message.ended([&](const at::Tensor& arrived) {
+      return nn::sum_of_slots(arrived, placed->slot_Nk, added_ND.value_or(at::Tensor()));
+    });
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {

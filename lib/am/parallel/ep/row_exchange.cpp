@@ -66,12 +66,6 @@ std::vector<int64_t> RowExchange::received_of_ranks() const {
   return rows;
 }
 
-at::Tensor RowExchange::Message::arrived() {
-  pending.wait();
-  in.reset();
-  return std::move(out);
-}
-
 RowExchange::Message RowExchange::begin(at::Tensor in, const std::vector<int64_t>& arriving,
                                         const std::vector<int64_t>& leaving) const {
   Message message;
@@ -88,18 +82,18 @@ RowExchange::Message RowExchange::begin_to_experts(at::Tensor rows) const {
 }
 
 std::vector<at::Tensor> RowExchange::end_to_experts(Message message) const {
-  std::vector<at::Tensor> ordered;
-  {
+  const at::Tensor sorted = message.ended([&](const at::Tensor& arrived) {
     const at::IntArrayRef counts(received_Pe_.const_data_ptr<int64_t>(),
                                  static_cast<size_t>(received_Pe_.numel()));
-    const std::vector<at::Tensor> blocks = message.arrived().split_with_sizes(counts);
+    const std::vector<at::Tensor> blocks = arrived.split_with_sizes(counts);
+    std::vector<at::Tensor> ordered;
     for (int64_t e = 0; e < experts(); ++e) {
       for (int64_t p = 0; p < ranks(); ++p) {
         ordered.push_back(blocks[static_cast<size_t>(p * experts() + e)]);
       }
     }
-  }
-  const at::Tensor sorted = at::cat(ordered);
+    return at::cat(ordered);
+  });
   return sorted.split_with_sizes(rows_of_experts());
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "am/nn/experts/dispatch.h"
+#include "am/parallel/param_group/freed_storage.h"
 #include "am/runtime/group.h"
 
 namespace am::parallel::ep {
@@ -26,12 +27,15 @@ class RowExchange {
  public:
   RowExchange(const nn::Placement& placed, const runtime::Group& group);
 
-  // Messages that are under way.
+  // A message that is under way. Who waits for it frees what it carried: the threads of a
+  // collective hold its tensors until they are scheduled again.
   struct Message {
     at::Tensor out, in;
     runtime::Pending pending;
-    // Waits, and gives up what was sent.
-    at::Tensor arrived();
+
+    // What `make` makes of what has arrived.
+    template <typename Make>
+    auto ended(const Make& make);
   };
   // rows_R.. that lie sorted by expert -> the ranks of their experts.
   Message begin_to_experts(at::Tensor rows) const;
@@ -58,5 +62,14 @@ class RowExchange {
   std::vector<int64_t> sent_P_;
   at::Tensor received_Pe_;
 };
+
+template <typename Make>
+auto RowExchange::Message::ended(const Make& make) {
+  pending.wait();
+  free_storage(in, nullptr);
+  auto made = make(out);
+  free_storage(out, nullptr);
+  return made;
+}
 
 }  // namespace am::parallel::ep
