@@ -55,6 +55,15 @@ Combination layout(std::string name, const Axes& axes, const Schedule& schedule,
   return combination;
 }
 
+// ep over dp of a strategy without a policy, in one micro-batch unless it accumulates.
+Combination over_dp(std::string name, const Axes& axes, const std::string& strategy,
+                    int64_t accumulation = 1) {
+  Combination combination = layout(std::move(name), axes, {.microbatches = accumulation});
+  combination.toml = cat("[mesh]\nworld_size = ", combination.world, "\nep_size = ", axes.ep,
+                         "\n[strategy]\nbackend = \"gloo\"\n", strategy);
+  return combination;
+}
+
 Combination of_model(const std::string& model, Combination combination) {
   combination.model = model;
   return combination;
@@ -193,6 +202,22 @@ std::vector<Combination> layouts() {
                                                {.cp = 2, .ep = 2}, one))),
       balanced("sequence", routed(layout("ep 4 over dp 2 x tp 2, SP, sequence",
                                          {.dp = 2, .tp = 2, .ep = 4}, one, sp))),
+      routed(over_dp("ep 2 x ddp 2", {.dp = 4, .ep = 2}, "name = \"ddp\"\n")),
+      routed(over_dp("ep 2, ddp, accumulation", {.dp = 2, .ep = 2}, "name = \"ddp\"\n", 3)),
+      routed(over_dp("ep 2 x megatron_fsdp 2, optim_grads_params", {.dp = 4, .ep = 2},
+                     "name = \"megatron_fsdp\"\nzero_dp_strategy = 3\n")),
+      routed(
+          over_dp("ep 2 x megatron_fsdp 2, optim_grads_params, double buffers", {.dp = 4, .ep = 2},
+                  "name = \"megatron_fsdp\"\nzero_dp_strategy = 3\nfsdp_double_buffer = true\n")),
+      routed(over_dp("ep 2 x megatron_fsdp 2, optim, one bucket, accumulation", {.dp = 4, .ep = 2},
+                     "name = \"megatron_fsdp\"\nzero_dp_strategy = 1\ndisable_bucketing = true\n",
+                     2)),
+      routed(over_dp("ep 2 x megatron_fsdp 2, no_shard", {.dp = 4, .ep = 2},
+                     "name = \"megatron_fsdp\"\nzero_dp_strategy = 0\n")),
+      routed(layout("ep 2 x fsdp 2, resharded to 2, prefetch", {.dp = 8, .ep = 2}, one,
+                    "reshard_after_forward = 2\nenable_fsdp2_prefetch = true\n")),
+      routed(layout("ep 2 x fsdp 2, experts' downs and norms ignored", {.dp = 4, .ep = 2}, one,
+                    "ignored_params = [\"*.w2.weight\", \"*norm.weight\"]\n")),
       routed(layout("ep 2 over tp 2", {.tp = 2, .ep = 2}, one)),
       routed(layout("ep 2 over tp 2, fsdp 2, SP, checkpointing full", {.dp = 2, .tp = 2, .ep = 2},
                     one, sp + full)),

@@ -17,23 +17,29 @@ namespace am::test {
 
 namespace {
 
-// Reverse order, closed at 1 MiB first and at the cap then; or everything.
+// Reverse order, closed at 1 MiB first and at the cap then; or everything. Experts that go over
+// ep_shard apart from the others.
 std::vector<std::vector<int>> buckets_of(const config::Plan& plan, const planner::Layout& layout) {
   const auto* ddp = std::get_if<config::DDPConfig>(&plan.strategy);
   const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&plan.strategy);
   if (ddp == nullptr && (megatron == nullptr || !megatron->disable_bucketing)) return {};
-  std::vector<std::vector<int>> buckets(1);
-  int64_t bytes = 0;
+  std::vector<std::vector<int>> buckets;
+  std::map<bool, size_t> open;    // of experts or not: the bucket's number,
+  std::map<bool, int64_t> bytes;  // and what is in it
   for (size_t i = layout.parameters.size(); i-- > 0;) {
-    const int64_t cap = (buckets.size() == 1 ? 1 : ddp == nullptr ? 0 : ddp->bucket_cap_mb) << 20;
-    if (ddp != nullptr && bytes >= cap) {
+    const bool of_experts = layout.parameters[i].expert_parallel();
+    const auto last = open.find(of_experts);
+    const bool first = last != open.end() && last->second == 0;
+    const int64_t cap = (first ? 1 : ddp == nullptr ? 0 : ddp->bucket_cap_mb) << 20;
+    if (last == open.end() || (ddp != nullptr && bytes[of_experts] >= cap)) {
+      open[of_experts] = buckets.size();
+      bytes[of_experts] = 0;
       buckets.emplace_back();
-      bytes = 0;
     }
-    buckets.back().push_back(static_cast<int>(i));
+    buckets[open[of_experts]].push_back(static_cast<int>(i));
     if (!layout.parameters[i].trainable) continue;
-    bytes += numel(layout.parameters[i].shape) *
-             static_cast<int64_t>(planner::dtype_size(plan.model.dtype));
+    bytes[of_experts] += numel(layout.parameters[i].shape) *
+                         static_cast<int64_t>(planner::dtype_size(plan.model.dtype));
   }
   return buckets;
 }
@@ -62,13 +68,19 @@ Pieces pieces_of(const planner::Layout& layout, const std::vector<int>& paramete
   return pieces;
 }
 
+bool cuts_parameters(const planner::Layout& layout) {
+  return std::any_of(layout.parameters.begin(), layout.parameters.end(),
+                     [](const auto& each) { return each.fsdp; });
+}
+
 // One gather of these pieces, in elements of `bytes`.
 void send_gather(const planner::Layout& layout, const Pieces& pieces, int64_t bytes, int64_t times,
                  const Send& send) {
   const int64_t shards = layout.mesh.group_size("dp_shard_cp");
   const int64_t of_experts = layout.mesh.group_size("ep_shard");
   if (shards > 1) send("all_gather dp_shard_cp", pieces.dense * shards * bytes, times);
-  if (of_experts > 1) send("all_gather ep_shard", pieces.experts * of_experts * bytes, times);
+  if (of_experts == 1 || !cuts_parameters(layout)) return;
+  send("all_gather ep_shard", pieces.experts * of_experts * bytes, times);
 }
 
 // One reduction. Without shards experts' gradients are all-reduced.
@@ -77,12 +89,10 @@ void send_reduction(const planner::Layout& layout, const Pieces& pieces, int64_t
   const int64_t shards = layout.mesh.group_size("dp_shard_cp");
   const int64_t replicas = layout.mesh.group_size("dp_replicate");
   const int64_t of_experts = layout.mesh.group_size("ep_shard");
-  const bool cuts = std::any_of(layout.parameters.begin(), layout.parameters.end(),
-                                [](const auto& each) { return each.fsdp; });
   if (shards > 1) send("reduce_scatter dp_shard_cp", pieces.dense * shards * bytes, times);
   if (replicas > 1) send("all_reduce dp_replicate", pieces.dense * bytes, times);
   if (of_experts == 1) return;
-  if (cuts) {
+  if (cuts_parameters(layout)) {
     send("reduce_scatter ep_shard", pieces.experts * of_experts * bytes, times);
   } else {
     send("all_reduce ep_shard", pieces.experts * bytes, times);
@@ -169,7 +179,6 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
   const planner::StepPrecision precision = planner::resolve_precision(plan);
   const int64_t micro_batches = config::batch_shape(plan, sizes.dp()).micro_batches;
   const int64_t reductions = config::defers_gradient_sync(plan.strategy) ? 1 : micro_batches;
-  const int64_t shards = layout.mesh.group_size("dp_shard_cp");
   const int64_t post_forward = planner::post_forward_size(plan.strategy, sizes);
   const auto reshard = planner::reshard_after_forward(plan.strategy, layout.units, sizes.pp);
 
@@ -218,15 +227,21 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
     const int64_t from_kept = post_forward > 0 && reshard[i] ? backward + forward - 1 : 0;
     send_gather(layout, pieces, compute_bytes, micro_batches * (forward + backward - from_kept),
                 send);
-    if (shards > 1) {
-      send(cat("all_gather dp_shard_cp/", post_forward), pieces.dense * shards * compute_bytes,
+    for (const auto& [group, piece] :
+         {std::pair{"dp_shard_cp", pieces.dense}, std::pair{"ep_shard", pieces.experts}}) {
+      const int64_t ranks_of_group = layout.mesh.group_size(group);
+      if (ranks_of_group == 1) continue;
+      send(cat("all_gather ", group, "/", post_forward), piece * ranks_of_group * compute_bytes,
            micro_batches * from_kept);
     }
     reduce(parameters);
   }
   if (layout.mesh.group_size("dp_cp") > 1) {
-    const int64_t ignored = pieces_of(layout, layout.ignored(), rank, true).dense * reduce_bytes;
-    send("all_reduce dp_cp", ignored, reductions);
+    const Pieces ignored = pieces_of(layout, layout.ignored(), rank, true);
+    send("all_reduce dp_cp", ignored.dense * reduce_bytes, reductions);
+    if (layout.mesh.group_size("ep_shard") > 1) {
+      send("all_reduce ep_shard", ignored.experts * reduce_bytes, reductions);
+    }
   }
   return traffic;
 }
