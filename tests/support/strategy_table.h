@@ -26,7 +26,7 @@ struct Combination {
   std::string frozen = "[]";  // model.freeze_params, of the one rank too
   std::string lora = {};      // [lora], of the one rank too
   std::string experts = {};   // [experts], likewise
-  bool skewed = false;        // routers' weights are zeros: all tokens take the same experts
+  bool skewed = false;        // correction biases have all tokens take the first two experts
   // Memory and messages are those of tokens that take experts in turn, as predictions have it: what
   // ranks receive depends on the routing.
   bool measured_in_turn = false;
