@@ -70,7 +70,13 @@ Combination of_model(const std::string& model, Combination combination) {
 }
 
 // A router's gradient is zero but for rounding where no token takes an expert: see of_family in
-// strategy_table.cpp.
+// strategy_combinations.cpp.
+// Sequences that cp does not divide: what stands for nothing behind them is not counted.
+Combination padded(Combination combination) {
+  combination.shorter = 1;
+  return combination;
+}
+
 Combination routed(Combination combination) {
   combination.optimizer_eps = 1e-6;
   return of_model("table_routed", std::move(combination));
@@ -217,6 +223,13 @@ std::vector<Combination> layouts() {
                     "reshard_after_forward = 2\nenable_fsdp2_prefetch = true\n")),
       routed(layout("ep 2 x fsdp 2, experts' downs and norms ignored", {.dp = 4, .ep = 2}, one,
                     "ignored_params = [\"*.w2.weight\", \"*norm.weight\"]\n")),
+      padded(
+          balanced("sequence", of_model("table_shared", layout("ep 2 over cp 2, padded, sequence",
+                                                               {.cp = 2, .ep = 2}, one)))),
+      padded(balanced(
+          "bias",
+          of_model("table_shared", layout("ep 4 over dp 2 x cp 2, padded, bias, checkpointing full",
+                                          {.dp = 2, .cp = 2, .ep = 4}, one, full)))),
       routed(layout("ep 2 over tp 2", {.tp = 2, .ep = 2}, one)),
       routed(layout("ep 2 over tp 2, fsdp 2, SP, checkpointing full", {.dp = 2, .tp = 2, .ep = 2},
                     one, sp + full)),

@@ -23,6 +23,7 @@ struct Combination {
   bool has_large = true;        // a larger model beside it, for TableSize::kLarge
   std::string storage = "float32";
   int64_t accumulation = 1;   // micro-batches a step
+  int64_t shorter = 0;        // by so many positions are sequences
   std::string frozen = "[]";  // model.freeze_params, of the one rank too
   std::string lora = {};      // [lora], of the one rank too
   std::string experts = {};   // [experts], likewise
@@ -47,6 +48,7 @@ struct Row {
   double worst = 0;      // of the parameter that is furthest
   std::string worst_name = {};
   double losses = 0;   // of five steps
+  double norms = 0;    // of their gradients
   double weights = 0;  // after them
   Traffic sent;        // rank 0, the second step
   Traffic formula;
