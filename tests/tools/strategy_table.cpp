@@ -50,10 +50,11 @@ int main(int argc, char** argv) {
   const int first = layouts ? 2 : 1;
   const std::string only = argc > first ? argv[first] : "";
   std::vector<am::term::Column> columns = {
-      {layouts ? "layout" : "strategy"},  {"ranks", Align::kRight},  {"gradients", Align::kRight},
-      {"losses", Align::kRight},          {"norms", Align::kRight},  {"weights", Align::kRight},
-      {"messages a step", Align::kRight}, {"peak", Align::kRight},   {"dry run", Align::kRight},
-      {"phases", Align::kRight},          {"am-plan", Align::kRight}};
+      {layouts ? "layout" : "strategy"}, {"ranks", Align::kRight},
+      {"gradients", Align::kRight},      {"losses", Align::kRight},
+      {"weights", Align::kRight},        {"messages a step", Align::kRight},
+      {"peak", Align::kRight},           {"dry run", Align::kRight},
+      {"phases", Align::kRight},         {"am-plan", Align::kRight}};
   // The parameter that is furthest.
   if (layouts) columns.insert(columns.begin() + 3, {"worst", Align::kRight});
   am::term::Table table(columns);
@@ -64,7 +65,6 @@ int main(int argc, char** argv) {
                                          cat(each.world),
                                          scientific(row.gradients),
                                          scientific(row.losses),
-                                         scientific(row.norms),
                                          scientific(row.weights),
                                          messages(each, row),
                                          am::format_bytes(row.peak_bytes),
