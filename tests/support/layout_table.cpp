@@ -192,6 +192,12 @@ std::vector<Combination> layouts() {
       routed(layout("ep 2, checkpointing full", {.dp = 2, .ep = 2}, one, full)),
       routed(layout("ep 2 x fsdp 2, checkpointing selective", {.dp = 4, .ep = 2}, one, selective)),
       routed(layout("ep 2 x fsdp 2, bf16", {.dp = 4, .ep = 2}, one, bf16)),
+      routed(layout("ep 2 x fsdp 2, checkpointing mlp", {.dp = 4, .ep = 2}, one,
+                    "activation_checkpointing = \"mlp\"\n")),
+      routed(layout("ep 2 x fsdp 2, autocast", {.dp = 4, .ep = 2}, one,
+                    "autocast_dtype = \"bfloat16\"\n")),
+      adapted(
+          of_model("table_shared", layout("ep 2 x fsdp 2, shared, lora", {.dp = 4, .ep = 2}, one))),
       skewed(layout("ep 4, all tokens on one rank", {.dp = 4, .ep = 4}, one)),
       skewed(layout("ep 4, all tokens on one rank, checkpointing full", {.dp = 4, .ep = 4}, one,
                     full)),
