@@ -49,6 +49,10 @@ std::string announcement(const planner::Job& job) {
     if (mesh.size(axis) > 1)
       axes += cat(axes.empty() ? "" : " x ", to_string(axis), " ", mesh.size(axis));
   }
+  if (mesh.ep > 1) {
+    axes +=
+        cat(", experts over ep_shard ", job.layout.mesh.group_size("ep_shard"), " x ep ", mesh.ep);
+  }
   int64_t all = 0;
   int64_t trained = 0;
   for (const auto& parameter : job.layout.inventory.parameters) {

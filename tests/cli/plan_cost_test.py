@@ -206,17 +206,17 @@ class CostTest(PlanCase):
 
     def test_search_says_what_am_run_runs(self):
         arguments = ["search", "--model", MODELS / "qwen3-30b-a3b", "--gpus", 64, "--top", 5]
-        answer = self.json(*arguments)
-        self.assertFalse(any(each["runs"] for each in answer["layouts"]))
-        self.assertIn("runs none of these 5; --runnable keeps to", self.am_plan(*arguments).out)
-        arguments.append("--runnable")
         plan = self.folder / "found.toml"
         answer = self.json(*arguments, "--write", plan)
         self.assertTrue(answer["layouts"])
         self.assertTrue(all(each["runs"] for each in answer["layouts"]))
+        self.assertTrue(any(each["plan"]["mesh"].get("ep_size", 1) > 1 for each in answer["layouts"]))
         self.assertNotIn("unsupported", self.json("check", plan)["plans"][0])
         # No layout of a model that it does not compute.
-        answer = self.json("search", "--model", self.refused_model(), "--gpus", 8, "--runnable", status=1)
+        arguments = ["search", "--model", self.refused_model(), "--gpus", 8, "--top", 5]
+        self.assertFalse(any(each["runs"] for each in self.json(*arguments)["layouts"]))
+        self.assertIn("runs none of these 5; --runnable keeps to", self.am_plan(*arguments).out)
+        answer = self.json(*arguments, "--runnable", status=1)
         self.assertEqual(answer["layouts"], [])
 
     def test_search_that_finds_nothing(self):

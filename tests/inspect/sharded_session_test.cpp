@@ -18,10 +18,10 @@ const std::vector<std::string> kQuestions = {"ls",
                                              "logprob 'HELLO'",
                                              "generate 'AB' --tokens 8"};
 
-std::vector<Json> answers_at_rest() {
+std::vector<Json> answers_at_rest(const std::string& family) {
   SessionOptions options;
   options.for_programs = true;
-  Session session = stored_session(fixture("llama") + "/model.safetensors", options);
+  Session session = stored_session(fixture(family) + "/model.safetensors", options);
   std::vector<Json> answers;
   for (const std::string& input : kQuestions) {
     const Outcome outcome = execute(session, input);
@@ -50,9 +50,10 @@ void check_close(const Json& a, const Json& b, const std::string& where) {
   CHECK(a == b);
 }
 
-void check_same_answers(int64_t ranks, const std::string& mesh, const std::string& strategy) {
-  const auto expected = answers_at_rest();
-  const auto outcomes = run_on_ranks(ranks, plan_text("llama", mesh, strategy), kQuestions);
+void check_same_answers(int64_t ranks, const std::string& mesh, const std::string& strategy,
+                        const std::string& family = "llama") {
+  const auto expected = answers_at_rest(family);
+  const auto outcomes = run_on_ranks(ranks, plan_text(family, mesh, strategy), kQuestions);
   for (size_t i = 0; i < kQuestions.size(); ++i) {
     INFO(kQuestions[i] << ": " << (outcomes[i].error ? outcomes[i].error->message : ""));
     REQUIRE(outcomes[i].ok());
@@ -73,6 +74,32 @@ TEST_CASE("tp 2 x dp_shard 2 answers as one", "[inspect]") {
 }
 TEST_CASE("two DDP ranks answer as one", "[inspect]") {
   check_same_answers(2, "dp_size = 2", "name = \"ddp\"");
+}
+
+TEST_CASE("experts over ranks answer as one", "[inspect]") {
+  const std::string family = GENERATE("mixtral", "deepseek_v3");
+  check_same_answers(2, "ep_size = 2", kPlainFsdp2, family);
+  check_same_answers(4, "tp_size = 2\nep_size = 2", kPlainFsdp2, family);
+}
+
+TEST_CASE("a unit's experts are shown and gathered where they are", "[inspect]") {
+  const std::string expert = "model.layers.0.block_sparse_moe.experts.3.w1.weight";  // of rank 1, 3
+  const auto outcomes = run_on_ranks(
+      4, plan_text("mixtral", "world_size = 4\nep_size = 2", kPlainFsdp2),
+      {"show " + expert, "unshard " + expert, "memory", "stats " + expert, "reshard", "memory"});
+  for (const Outcome& outcome : outcomes) {
+    INFO((outcome.error ? outcome.error->message : ""));
+    REQUIRE(outcome.ok());
+  }
+  const Json& shown = outcomes[0].result.json;
+  CHECK(shown["placements"] == Json{{"ep_shard", "Shard(0)"}});
+  REQUIRE(shown["shards"].size() == 2);
+  CHECK(shown["shards"][0] == Json{{"rank", 1}, {"offset", {0, 0}}, {"shape", {24, 32}}});
+  CHECK(shown["shards"][1] == Json{{"rank", 3}, {"offset", {24, 0}}, {"shape", {24, 32}}});
+  CHECK(outcomes[1].result.json["boxes_after"].size() == 2);
+  CHECK(outcomes[1].result.json["boxes_after"][0]["shape"] == Json{48, 32});
+  for (const Json& rank : outcomes[2].result.json["ranks"]) CHECK(rank["unsharded_bytes"] > 0);
+  for (const Json& rank : outcomes[5].result.json["ranks"]) CHECK(rank["unsharded_bytes"] == 0);
 }
 
 TEST_CASE("sequence parallelism answers as one rank, at any length of text", "[inspect]") {

@@ -16,6 +16,7 @@ TEST_CASE("layouts x options") {
       CHECK(row.gradients <= (layout.exact ? 1e-5 : 3e-2));
       if (layout.exact) CHECK(row.worst <= 1e-3);
       CHECK(row.losses <= (layout.exact ? 1e-5 : 1e-2));
+      CHECK(row.norms <= (layout.exact ? 1e-5 : 3e-2));
       CHECK(row.weights <= (layout.exact ? 1e-5 : 3e-2));
       if (layout.has_formula) CHECK(row.sent == row.formula);
       CHECK(row.phases == 0.0);

@@ -19,7 +19,7 @@ namespace {
 
 using test::kFullPrecision;
 
-constexpr double kFloat32Tolerance = 1e-5;
+constexpr double kLoraTolerance = 1e-5;
 
 struct AdapterCase {
   std::string name;  // of tests/data/lora
@@ -130,9 +130,9 @@ TEST_CASE("adapters give PEFT's logits, loss and gradients") {
       DYNAMIC_SECTION(one.name << ", " << layout.name) {
         const ComputedAdapters computed = compute_adapters(one, layout);
         CHECK(test::relative_difference(computed.logits, reference->read_all("logits")) <
-              kFloat32Tolerance);
+              kLoraTolerance);
         CHECK(test::relative_difference(computed.loss, reference->read_all("loss")) <
-              kFloat32Tolerance);
+              kLoraTolerance);
         size_t wanted = 0;
         for (const auto& stored : reference->tensors()) {
           if (!starts_with(stored.name, "grad.")) continue;
@@ -141,7 +141,7 @@ TEST_CASE("adapters give PEFT's logits, loss and gradients") {
           const auto found = computed.gradients.find(stored.name.substr(5));
           REQUIRE(found != computed.gradients.end());
           CHECK(test::relative_difference(found->second, reference->read_all(stored.name)) <
-                kFloat32Tolerance);
+                kLoraTolerance);
         }
         CHECK(computed.gradients.size() == wanted);
       }
@@ -166,11 +166,11 @@ TEST_CASE("what adapters drop is the same under every layout") {
       if (!test::runs(adapter_plan(one, layout.toml), layout.ranks)) continue;
       DYNAMIC_SECTION(one.name << ", " << layout.name) {
         const ComputedAdapters got = compute_adapters(one, layout, 0.25);
-        CHECK(test::relative_difference(got.logits, wanted.logits) < kFloat32Tolerance);
+        CHECK(test::relative_difference(got.logits, wanted.logits) < kLoraTolerance);
         REQUIRE(got.gradients.size() == wanted.gradients.size());
         for (const auto& [name, gradient] : wanted.gradients) {
           INFO(name);
-          CHECK(test::relative_difference(got.gradients.at(name), gradient) < kFloat32Tolerance);
+          CHECK(test::relative_difference(got.gradients.at(name), gradient) < kLoraTolerance);
         }
       }
     }

@@ -15,6 +15,7 @@ TEST_CASE("strategies x options") {
       const test::Row row = test::run(combination, test::TableSize::kSmall);
       CHECK(row.gradients <= (combination.exact ? 1e-6 : 3e-2));
       CHECK(row.losses <= (combination.exact ? 1e-5 : 1e-2));
+      CHECK(row.norms <= (combination.exact ? 1e-5 : 3e-2));
       CHECK(row.weights <= (combination.exact ? 1e-5 : 3e-2));
       CHECK(row.sent == row.formula);
       CHECK(row.phases == 0.0);

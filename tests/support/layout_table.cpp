@@ -14,6 +14,7 @@ namespace {
 
 struct Axes {
   int64_t pp = 1, dp = 1, tp = 1, cp = 1;
+  int64_t ep = 1;               // of dp, cp and tp together
   int64_t replicas = 1;         // of dp
   std::string method = "ring";  // of cp
 };
@@ -32,16 +33,17 @@ Combination layout(std::string name, const Axes& axes, const Schedule& schedule,
   combination.name = std::move(name);
   combination.world = axes.pp * axes.dp * axes.tp * axes.cp;
   combination.has_formula = axes.tp * axes.cp == 1;
+  combination.measured_in_turn = axes.ep > 1;
   combination.dp = axes.dp;
   combination.model = "table_deep";
   combination.accumulation = schedule.microbatches * schedule.rounds;
   const bool has_policy = strategy.find("mp_policy") != std::string::npos;
   combination.exact = !has_policy && strategy.find("autocast") == std::string::npos;
-  combination.toml =
-      cat("[mesh]\nworld_size = ", combination.world, "\npp_size = ", axes.pp,
-          "\ntp_size = ", axes.tp, "\ncp_size = ", axes.cp, "\ndp_replicate_size = ", axes.replicas,
-          "\n[strategy]\nname = \"fsdp2\"\nbackend = \"gloo\"\n", strategy,
-          has_policy ? "" : kFullPrecision);
+  combination.toml = cat("[mesh]\nworld_size = ", combination.world, "\npp_size = ", axes.pp,
+                         "\ntp_size = ", axes.tp, "\ncp_size = ", axes.cp, "\nep_size = ", axes.ep,
+                         "\ndp_replicate_size = ", axes.replicas,
+                         "\n[strategy]\nname = \"fsdp2\"\nbackend = \"gloo\"\n", strategy,
+                         has_policy ? "" : kFullPrecision);
   if (axes.cp > 1) {
     combination.toml += cat("[context]\nmethod = \"", axes.method, "\"\n");
   }
@@ -53,9 +55,42 @@ Combination layout(std::string name, const Axes& axes, const Schedule& schedule,
   return combination;
 }
 
+// ep over dp of a strategy without a policy, in one micro-batch unless it accumulates.
+Combination over_dp(std::string name, const Axes& axes, const std::string& strategy,
+                    int64_t accumulation = 1) {
+  Combination combination = layout(std::move(name), axes, {.microbatches = accumulation});
+  combination.toml = cat("[mesh]\nworld_size = ", combination.world, "\nep_size = ", axes.ep,
+                         "\n[strategy]\nbackend = \"gloo\"\n", strategy);
+  return combination;
+}
+
 Combination of_model(const std::string& model, Combination combination) {
   combination.model = model;
   return combination;
+}
+
+// A router's gradient is zero but for rounding where no token takes an expert: see of_family in
+// strategy_combinations.cpp.
+// Sequences that cp does not divide: what stands for nothing behind them is not counted.
+Combination padded(Combination combination) {
+  combination.shorter = 1;
+  return combination;
+}
+
+Combination routed(Combination combination) {
+  combination.optimizer_eps = 1e-6;
+  return of_model("table_routed", std::move(combination));
+}
+
+Combination balanced(const std::string& how, Combination combination) {
+  combination.experts = cat("[experts]\nbalancing = \"", how, "\"\n");
+  return combination;
+}
+
+// All tokens take two experts, which are on one rank: more rows than it computes at once.
+Combination skewed(Combination combination) {
+  combination.skewed = true;
+  return of_model("table_shared", std::move(combination));
 }
 
 Combination adapted(Combination combination, double dropout = 0.0) {
@@ -146,6 +181,73 @@ std::vector<Combination> layouts() {
       layout("tp 2 x cp 2 x pp 2, ring, 1f1b, SP", {.pp = 2, .tp = 2, .cp = 2}, {}, sp),
       layout("fsdp 2 x tp 2 x cp 2, all_gather",
              {.dp = 2, .tp = 2, .cp = 2, .method = "all_gather"}, one),
+
+      routed(layout("ep 2", {.dp = 2, .ep = 2}, one)),
+      routed(layout("ep 4", {.dp = 4, .ep = 4}, one)),
+      routed(layout("ep 2 x fsdp 2", {.dp = 4, .ep = 2}, one)),
+      routed(layout("ep 2 x hsdp 2 x 2", {.dp = 4, .ep = 2, .replicas = 2}, one)),
+      routed(layout("ep 2 x fsdp 2, accumulation", {.dp = 4, .ep = 2}, {.microbatches = 2})),
+      routed(layout("ep 2 x fsdp 2, accumulation, not deferred", {.dp = 4, .ep = 2},
+                    {.microbatches = 2}, "defer_fsdp_grad_sync = false\n")),
+      routed(layout("ep 2, checkpointing full", {.dp = 2, .ep = 2}, one, full)),
+      routed(layout("ep 2 x fsdp 2, checkpointing selective", {.dp = 4, .ep = 2}, one, selective)),
+      routed(layout("ep 2 x fsdp 2, bf16", {.dp = 4, .ep = 2}, one, bf16)),
+      routed(layout("ep 2 x fsdp 2, checkpointing mlp", {.dp = 4, .ep = 2}, one,
+                    "activation_checkpointing = \"mlp\"\n")),
+      routed(layout("ep 2 x fsdp 2, autocast", {.dp = 4, .ep = 2}, one,
+                    "autocast_dtype = \"bfloat16\"\n")),
+      adapted(
+          of_model("table_shared", layout("ep 2 x fsdp 2, shared, lora", {.dp = 4, .ep = 2}, one))),
+      skewed(layout("ep 4, all tokens on one rank", {.dp = 4, .ep = 4}, one)),
+      skewed(layout("ep 4, all tokens on one rank, checkpointing full", {.dp = 4, .ep = 4}, one,
+                    full)),
+      of_model("table_experts",
+               layout("ep 2, shared experts, a dense layer", {.dp = 2, .ep = 2}, one)),
+      of_model("table_stacked", layout("ep 2 x fsdp 2, stacked", {.dp = 4, .ep = 2}, one)),
+      of_model("table_stacked",
+               layout("ep 2, stacked, checkpointing full", {.dp = 2, .ep = 2}, one, full)),
+      balanced("bias", of_model("table_shared", layout("ep 2 x fsdp 2, latent, shared, bias",
+                                                       {.dp = 4, .ep = 2}, one))),
+      balanced("sequence",
+               of_model("table_shared", layout("ep 2 over cp 2, latent, shared, sequence",
+                                               {.cp = 2, .ep = 2}, one))),
+      balanced("sequence", routed(layout("ep 4 over dp 2 x tp 2, SP, sequence",
+                                         {.dp = 2, .tp = 2, .ep = 4}, one, sp))),
+      routed(over_dp("ep 2 x ddp 2", {.dp = 4, .ep = 2}, "name = \"ddp\"\n")),
+      routed(over_dp("ep 2, ddp, accumulation", {.dp = 2, .ep = 2}, "name = \"ddp\"\n", 3)),
+      routed(over_dp("ep 2 x megatron_fsdp 2, optim_grads_params", {.dp = 4, .ep = 2},
+                     "name = \"megatron_fsdp\"\nzero_dp_strategy = 3\n")),
+      routed(
+          over_dp("ep 2 x megatron_fsdp 2, optim_grads_params, double buffers", {.dp = 4, .ep = 2},
+                  "name = \"megatron_fsdp\"\nzero_dp_strategy = 3\nfsdp_double_buffer = true\n")),
+      routed(over_dp("ep 2 x megatron_fsdp 2, optim, one bucket, accumulation", {.dp = 4, .ep = 2},
+                     "name = \"megatron_fsdp\"\nzero_dp_strategy = 1\ndisable_bucketing = true\n",
+                     2)),
+      routed(over_dp("ep 2 x megatron_fsdp 2, no_shard", {.dp = 4, .ep = 2},
+                     "name = \"megatron_fsdp\"\nzero_dp_strategy = 0\n")),
+      routed(layout("ep 2 x fsdp 2, resharded to 2, prefetch", {.dp = 8, .ep = 2}, one,
+                    "reshard_after_forward = 2\nenable_fsdp2_prefetch = true\n")),
+      routed(layout("ep 2 x fsdp 2, experts' downs and norms ignored", {.dp = 4, .ep = 2}, one,
+                    "ignored_params = [\"*.w2.weight\", \"*norm.weight\"]\n")),
+      padded(
+          balanced("sequence", of_model("table_shared", layout("ep 2 over cp 2, padded, sequence",
+                                                               {.cp = 2, .ep = 2}, one)))),
+      padded(balanced(
+          "bias",
+          of_model("table_shared", layout("ep 4 over dp 2 x cp 2, padded, bias, checkpointing full",
+                                          {.dp = 2, .cp = 2, .ep = 4}, one, full)))),
+      routed(layout("ep 2 over tp 2", {.tp = 2, .ep = 2}, one)),
+      routed(layout("ep 2 over tp 2, fsdp 2, SP, checkpointing full", {.dp = 2, .tp = 2, .ep = 2},
+                    one, sp + full)),
+      routed(layout("ep 2 over cp 2, ring", {.cp = 2, .ep = 2}, one)),
+      routed(layout("ep 4 over dp 2 x cp 2, ring", {.dp = 2, .cp = 2, .ep = 4}, one)),
+      routed(layout("ep 2 x pp 2, 1f1b", {.pp = 2, .dp = 2, .ep = 2}, {})),
+      routed(layout("ep 2 x pp 2, interleaved_1f1b", {.pp = 2, .dp = 2, .ep = 2}, interleaved)),
+      routed(layout("ep 2 x pp 2, zbv_zero_bubble", {.pp = 2, .dp = 2, .ep = 2}, zbv)),
+      routed(layout("ep 2 over tp 2, pp 2 x fsdp 2, 1f1b, SP", {.pp = 2, .dp = 2, .tp = 2, .ep = 2},
+                    {.microbatches = 2}, sp)),
+      routed(layout("ep 2 over cp 2, pp 2, ring, 1f1b", {.pp = 2, .cp = 2, .ep = 2},
+                    {.microbatches = 2})),
 
       adapted(layout("pp 2, gpipe, lora with dropout, checkpointing full", two, gpipe, full), 0.25),
       adapted(layout("tp 2 x pp 2, zbv_zero_bubble, lora, SP", {.pp = 2, .tp = 2}, zbv, sp)),

@@ -6,6 +6,7 @@
 
 #include "am/base/text.h"
 #include "am/config/batch.h"
+#include "am/planner/activations.h"
 #include "am/planner/memory.h"
 #include "am/planner/precision.h"
 #include "am/planner/stage_layout.h"
@@ -16,28 +17,110 @@ namespace am::test {
 
 namespace {
 
-// Reverse order, closed at 1 MiB first and at the cap then; or everything.
+// Reverse order, closed at 1 MiB first and at the cap then; or everything. Experts that go over
+// ep_shard apart from the others.
 std::vector<std::vector<int>> buckets_of(const config::Plan& plan, const planner::Layout& layout) {
   const auto* ddp = std::get_if<config::DDPConfig>(&plan.strategy);
   const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&plan.strategy);
   if (ddp == nullptr && (megatron == nullptr || !megatron->disable_bucketing)) return {};
-  std::vector<std::vector<int>> buckets(1);
-  int64_t bytes = 0;
+  std::vector<std::vector<int>> buckets;
+  std::map<bool, size_t> open;    // of experts or not: the bucket's number,
+  std::map<bool, int64_t> bytes;  // and what is in it
   for (size_t i = layout.parameters.size(); i-- > 0;) {
-    const int64_t cap = (buckets.size() == 1 ? 1 : ddp == nullptr ? 0 : ddp->bucket_cap_mb) << 20;
-    if (ddp != nullptr && bytes >= cap) {
+    const bool of_experts = layout.parameters[i].expert_parallel();
+    const auto last = open.find(of_experts);
+    const bool first = last != open.end() && last->second == 0;
+    const int64_t cap = (first ? 1 : ddp == nullptr ? 0 : ddp->bucket_cap_mb) << 20;
+    if (last == open.end() || (ddp != nullptr && bytes[of_experts] >= cap)) {
+      open[of_experts] = buckets.size();
+      bytes[of_experts] = 0;
       buckets.emplace_back();
-      bytes = 0;
     }
-    buckets.back().push_back(static_cast<int>(i));
+    buckets[open[of_experts]].push_back(static_cast<int>(i));
     if (!layout.parameters[i].trainable) continue;
-    bytes += numel(layout.parameters[i].shape) *
-             static_cast<int64_t>(planner::dtype_size(plan.model.dtype));
+    bytes[of_experts] += numel(layout.parameters[i].shape) *
+                         static_cast<int64_t>(planner::dtype_size(plan.model.dtype));
   }
   return buckets;
 }
 
 using Send = std::function<void(const std::string& what, int64_t bytes, int64_t times)>;
+
+// Elements, padding included, of those parameters that go over dp_shard_cp, and of those that go
+// over ep_shard.
+struct Pieces {
+  int64_t dense = 0, experts = 0;
+};
+
+Pieces pieces_of(const planner::Layout& layout, const std::vector<int>& parameters, int64_t rank,
+                 bool trained_alone) {
+  Pieces pieces;
+  for (const int index : parameters) {
+    const auto& parameter = layout.parameters[static_cast<size_t>(index)];
+    if (trained_alone && !parameter.trainable) continue;
+    if (parameter.ep_owner.value_or(layout.mesh.index(rank, "ep")) !=
+        layout.mesh.index(rank, "ep")) {
+      continue;
+    }
+    (parameter.expert_parallel() ? pieces.experts : pieces.dense) +=
+        parameter.stored_numel(layout.mesh, rank);
+  }
+  return pieces;
+}
+
+bool cuts_parameters(const planner::Layout& layout) {
+  return std::any_of(layout.parameters.begin(), layout.parameters.end(),
+                     [](const auto& each) { return each.fsdp; });
+}
+
+// One gather of these pieces, in elements of `bytes`.
+void send_gather(const planner::Layout& layout, const Pieces& pieces, int64_t bytes, int64_t times,
+                 const Send& send) {
+  const int64_t shards = layout.mesh.group_size("dp_shard_cp");
+  const int64_t of_experts = layout.mesh.group_size("ep_shard");
+  if (shards > 1) send("all_gather dp_shard_cp", pieces.dense * shards * bytes, times);
+  if (of_experts == 1 || !cuts_parameters(layout)) return;
+  send("all_gather ep_shard", pieces.experts * of_experts * bytes, times);
+}
+
+// One reduction. Without shards experts' gradients are all-reduced.
+void send_reduction(const planner::Layout& layout, const Pieces& pieces, int64_t bytes,
+                    int64_t times, const Send& send) {
+  const int64_t shards = layout.mesh.group_size("dp_shard_cp");
+  const int64_t replicas = layout.mesh.group_size("dp_replicate");
+  const int64_t of_experts = layout.mesh.group_size("ep_shard");
+  if (shards > 1) send("reduce_scatter dp_shard_cp", pieces.dense * shards * bytes, times);
+  if (replicas > 1) send("all_reduce dp_replicate", pieces.dense * bytes, times);
+  if (of_experts == 1) return;
+  if (cuts_parameters(layout)) {
+    send("reduce_scatter ep_shard", pieces.experts * of_experts * bytes, times);
+  } else {
+    send("all_reduce ep_shard", pieces.experts * bytes, times);
+  }
+}
+
+// Tokens to their experts and back, of the layers here: rows that experts take in turn.
+void add_dispatch(const config::Plan& plan, const model::ModelConfig& config,
+                  const planner::Layout& layout, int64_t rank, const Send& send) {
+  const mesh::MeshSizes& sizes = layout.mesh.sizes();
+  if (sizes.ep == 1) return;
+  const planner::ActivationContext context = planner::activation_context(plan, layout);
+  const auto rows = static_cast<int64_t>(context.routed_tokens()) * config.moe->experts_per_token;
+  const int64_t message = rows * config.hidden_size * static_cast<int64_t>(context.product_bytes);
+  constexpr int64_t kWeight = 4, kCount = 8;
+  const int64_t micro_batches = config::batch_shape(plan, sizes.dp()).micro_batches;
+  const int64_t again = context.checkpointing != config::ActivationCheckpointing::kOff ? 1 : 0;
+  for (const model::Unit& unit : layout.units) {
+    if (unit.layer < 0 || !layout.inventory.spec.layer(unit.layer).router) continue;
+    const auto& first = layout.parameters[static_cast<size_t>(unit.parameters.front())];
+    if (layout.stage_owners[static_cast<size_t>(first.stage)] != layout.mesh.index(rank, "pp")) {
+      continue;
+    }
+    send("all_to_all ep", config.moe->experts * kCount, micro_batches);
+    send("all_to_all ep", message, micro_batches * (4 + again));
+    send("all_to_all ep", rows * kWeight, micro_batches * (2 + again));
+  }
+}
 
 // Of one rank of a pipeline: hidden states and their gradients between neighbours, and its stages'
 // parameters as often as its list says; reductions once.
@@ -70,21 +153,11 @@ void add_pipeline(const config::Plan& plan, const model::ModelConfig& config,
       }
     }
   }
-  const int64_t shards = layout.mesh.group_size("dp_shard_cp");
-  const int64_t replicas = layout.mesh.group_size("dp_replicate");
   for (const auto& [stage, times] : gathers) {
     const planner::Layout own = planner::stage_layout(layout, stage);
     for (const model::Unit& unit : own.units) {
-      int64_t stored = 0, trained = 0;
-      for (const int index : unit.parameters) {
-        const auto& parameter = own.parameters[static_cast<size_t>(index)];
-        const int64_t piece = parameter.stored_numel(layout.mesh, rank);
-        stored += piece;
-        if (parameter.trainable) trained += piece;
-      }
-      if (shards > 1) send("all_gather dp_shard_cp", stored * shards * compute, times * rounds);
-      if (shards > 1) send("reduce_scatter dp_shard_cp", trained * shards * reduce, reductions);
-      if (replicas > 1) send("all_reduce dp_replicate", trained * reduce, reductions);
+      send_gather(own, pieces_of(own, unit.parameters, rank, false), compute, times * rounds, send);
+      send_reduction(own, pieces_of(own, unit.parameters, rank, true), reduce, reductions, send);
     }
   }
   for (const auto& parameter : layout.parameters) {
@@ -106,8 +179,6 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
   const planner::StepPrecision precision = planner::resolve_precision(plan);
   const int64_t micro_batches = config::batch_shape(plan, sizes.dp()).micro_batches;
   const int64_t reductions = config::defers_gradient_sync(plan.strategy) ? 1 : micro_batches;
-  const int64_t shards = layout.mesh.group_size("dp_shard_cp");
-  const int64_t replicas = layout.mesh.group_size("dp_replicate");
   const int64_t post_forward = planner::post_forward_size(plan.strategy, sizes);
   const auto reshard = planner::reshard_after_forward(plan.strategy, layout.units, sizes.pp);
 
@@ -117,23 +188,11 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
     traffic[what].first += bytes * times;
     traffic[what].second += times;
   };
-  const auto in_reduce_dtype = [&](int64_t elements) {
-    return elements * static_cast<int64_t>(planner::dtype_size(precision.reduce));
-  };
-  const auto reduce = [&](int64_t trained) {
-    const int64_t reduced = in_reduce_dtype(trained);
-    if (reduced == 0) return;
-    if (shards > 1) send("reduce_scatter dp_shard_cp", reduced * shards, reductions);
-    if (replicas > 1) send("all_reduce dp_replicate", reduced, reductions);
-  };
-  // Elements, padding included: of all of them, or of those that train.
-  const auto stored = [&](const std::vector<int>& parameters, bool trained_alone = false) {
-    int64_t piece = 0;
-    for (const int index : parameters) {
-      const auto& parameter = layout.parameters[static_cast<size_t>(index)];
-      if (parameter.trainable || !trained_alone) piece += parameter.stored_numel(layout.mesh, rank);
-    }
-    return piece;
+  const auto reduce_bytes = static_cast<int64_t>(planner::dtype_size(precision.reduce));
+  const auto compute_bytes = static_cast<int64_t>(planner::dtype_size(precision.compute));
+  const auto reduce = [&](const std::vector<int>& parameters) {
+    const Pieces trained = pieces_of(layout, parameters, rank, true);
+    send_reduction(layout, trained, reduce_bytes, reductions, send);
   };
   const int64_t ranks = layout.mesh.world_size();
   int64_t counts = 0;  // of the tokens that each expert had
@@ -143,42 +202,46 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
     if (plan.experts.balancing == "sequence") ++counts;
   }
   if (ranks > 1) send("all_reduce world", 8 * (4 + ranks + counts), 1);
+  add_dispatch(plan, config, layout, rank, send);
   if (sizes.pp > 1) {
     add_pipeline(plan, config, layout, rank, send);
     return traffic;
   }
   const auto buckets = buckets_of(plan, layout);
   for (const auto& bucket : buckets) {
-    const int64_t piece = stored(bucket);
-    const int64_t full =
-        piece * shards * static_cast<int64_t>(planner::dtype_size(precision.compute));
-    if (shards > 1) send("all_gather dp_shard_cp", full, micro_batches);
-    reduce(stored(bucket, true));
+    send_gather(layout, pieces_of(layout, bucket, rank, false), compute_bytes, micro_batches, send);
+    reduce(bucket);
   }
   // Backward ends with the first unit that trains; the inventory is in forward order.
   int first_trained = 0;
   while (!layout.parameters[static_cast<size_t>(first_trained)].trainable) ++first_trained;
   for (size_t i = 0; i < layout.units.size() && buckets.empty(); ++i) {
     const std::vector<int> parameters = layout.gathered(layout.units[i]);
-    const int64_t piece = stored(parameters);
+    const Pieces pieces = pieces_of(layout, parameters, rank, false);
     const bool has_backward = layout.units[i].parameters.back() >= first_trained;
     const bool embedding = layout.units[i].name == layout.inventory.names.embedding;
     const bool tied = embedding && config.tie_word_embeddings;
-    if (shards > 1) {
-      const int64_t full =
-          piece * shards * static_cast<int64_t>(planner::dtype_size(precision.compute));
-      const int64_t forward = tied && reshard[i] ? 2 : 1;
-      const int64_t backward = reshard[i] && (tied || (!embedding && has_backward)) ? 1 : 0;
-      // What comes back from the ranks that kept it: also the tied embedding for its head.
-      const int64_t from_kept = post_forward > 0 && reshard[i] ? backward + forward - 1 : 0;
-      send("all_gather dp_shard_cp", full, micro_batches * (forward + backward - from_kept));
-      send(cat("all_gather dp_shard_cp/", post_forward), full, micro_batches * from_kept);
+    const int64_t forward = tied && reshard[i] ? 2 : 1;
+    const int64_t backward = reshard[i] && (tied || (!embedding && has_backward)) ? 1 : 0;
+    // What comes back from the ranks that kept it: also the tied embedding for its head.
+    const int64_t from_kept = post_forward > 0 && reshard[i] ? backward + forward - 1 : 0;
+    send_gather(layout, pieces, compute_bytes, micro_batches * (forward + backward - from_kept),
+                send);
+    for (const auto& [group, piece] :
+         {std::pair{"dp_shard_cp", pieces.dense}, std::pair{"ep_shard", pieces.experts}}) {
+      const int64_t ranks_of_group = layout.mesh.group_size(group);
+      if (ranks_of_group == 1) continue;
+      send(cat("all_gather ", group, "/", post_forward), piece * ranks_of_group * compute_bytes,
+           micro_batches * from_kept);
     }
-    reduce(stored(parameters, true));
+    reduce(parameters);
   }
   if (layout.mesh.group_size("dp_cp") > 1) {
-    const int64_t ignored = in_reduce_dtype(stored(layout.ignored(), true));
-    if (ignored > 0) send("all_reduce dp_cp", ignored, reductions);
+    const Pieces ignored = pieces_of(layout, layout.ignored(), rank, true);
+    send("all_reduce dp_cp", ignored.dense * reduce_bytes, reductions);
+    if (layout.mesh.group_size("ep_shard") > 1) {
+      send("all_reduce ep_shard", ignored.experts * reduce_bytes, reductions);
+    }
   }
   return traffic;
 }

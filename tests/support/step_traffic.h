@@ -11,8 +11,11 @@
 //   reduce_scatter  each unit once: the same pieces in the reduce dtype; S > 1
 //   all_reduce      each unit's piece over the replicas; R > 1. What FSDP ignores, whole, over all
 //                   data-parallel ranks.
-// Frozen parameters are gathered and not reduced; units before the first one that trains have no
-// way back. Per step one message of all ranks (train/step.h): 4 doubles, and one a rank.
+// Experts that expert parallelism places go over ep_shard, apart from the rest of their unit, and
+// each layer of experts sends tokens over ep: how many, their rows with their weights, and what
+// becomes of them back; in backward the gradients of both; where it computes again, rows and
+// weights. Frozen parameters are gathered and not reduced; units before the first one that trains
+// have no way back. Per step one message of all ranks (train/step.h): 4 doubles, and one a rank.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,6 @@
 #include <mutex>
 
 #include "am/base/text.h"
-#include "am/model/family.h"
 #include "am/planner/memory.h"
 #include "am/tensor/memory_meter.h"
 #include "am/train/dry_run.h"
@@ -23,84 +22,6 @@ namespace {
 constexpr int64_t kSteps = 5;
 constexpr int64_t kMeasuredStep = 1;
 
-const std::string kOnHost = "backend = \"gloo\"\n";
-Combination fsdp2(std::string name, int64_t world, const std::string& strategy = {},
-                  const std::string& mesh = {}) {
-  Combination combination;
-  combination.name = std::move(name);
-  combination.world = world;
-  combination.exact = strategy.find("mp_policy") == std::string::npos &&
-                      strategy.find("autocast") == std::string::npos;
-  combination.toml =
-      cat("[mesh]\nworld_size = ", world, "\n", mesh, "[strategy]\nname = \"fsdp2\"\n", kOnHost,
-          strategy, strategy.find("mp_policy") == std::string::npos ? kFullPrecision : "");
-  return combination;
-}
-
-Combination hsdp(std::string name, const std::string& strategy = {}) {
-  return fsdp2(std::move(name), 4, strategy, "dp_replicate_size = 2\n");
-}
-
-Combination megatron(std::string name, int64_t world, int64_t level,
-                     const std::string& strategy = {}) {
-  return {std::move(name), world,
-          cat("[mesh]\nworld_size = ", world, "\n[strategy]\nname = \"megatron_fsdp\"\n", kOnHost,
-              "zero_dp_strategy = ", level, "\n", strategy)};
-}
-
-Combination ddp(std::string name, int64_t world, const std::string& strategy = {}) {
-  return {std::move(name), world,
-          cat("[mesh]\nworld_size = ", world, "\n[strategy]\nname = \"ddp\"\n", kOnHost, strategy)};
-}
-
-Combination accumulating(Combination combination) {
-  combination.accumulation = 3;
-  return combination;
-}
-
-Combination tied(Combination combination) {
-  combination.model = "table_tied";
-  return combination;
-}
-
-Combination experts(Combination combination) {
-  combination.model = "table_experts";
-  return combination;
-}
-
-Combination stacked_experts(Combination combination) {
-  combination.model = "table_stacked";
-  return combination;
-}
-
-// The small model that transformers wrote. AdamW divides a gradient by its own size: where it is
-// zero but for rounding (softmax does not see a bias that all keys share: gpt2's, half of phi's),
-// rounding would choose the step. An epsilon above rounding keeps that out of the comparison.
-Combination of_family(const std::string& family) {
-  Combination combination = fsdp2(cat("fsdp2, ", family), 2);
-  combination.model = cat("hf/", family);
-  combination.has_large = false;
-  combination.optimizer_eps = 1e-6;
-  return combination;
-}
-
-// The embedding, the first layer, and a part of the last one.
-Combination frozen(Combination combination) {
-  combination.frozen = "[\"model.embed_tokens.*\", \"model.layers.0.*\", \"model.layers.1.mlp.*\"]";
-  return combination;
-}
-
-Combination lora(Combination combination, const std::string& targets = "\"all-linear\"") {
-  combination.lora = cat("[lora]\nrank = 4\nalpha = 8\ntarget_modules = [", targets, "]\n");
-  return combination;
-}
-
-Combination stored_as(Combination combination, const std::string& dtype) {
-  combination.storage = dtype;
-  combination.exact = false;
-  return combination;
-}
-
 std::string plan_text(const Combination& combination, int64_t world, const std::string& layout,
                       TableSize size) {
   const bool model_parallel = combination.dp > 0;
@@ -109,14 +30,14 @@ std::string plan_text(const Combination& combination, int64_t world, const std::
   const int64_t micro_batch = global_batch / readers / (world == 1 ? 1 : combination.accumulation);
   const bool large = size == TableSize::kLarge;
   // Learned positions of the families' small models end at 64.
-  const int64_t length = !large ? 16 : combination.has_large ? 128 : 64;
+  const int64_t length = (!large ? 16 : combination.has_large ? 128 : 64) - combination.shorter;
   return cat("[model]\npath = \"", combination.model,
              large && combination.has_large ? "_large" : "", "\"\ndtype = \"", combination.storage,
              "\"\nfreeze_params = ", combination.frozen, "\n[train]\nseq_len = ", length,
              "\nglobal_batch_size = ", global_batch, "\nmicro_batch_size = ", micro_batch,
              "\nmax_steps = ", kSteps,
              "\nmax_grad_norm = 0.0\n[optimizer]\nlr = 1e-3\neps = ", combination.optimizer_eps,
-             "\n[data]\nkind = \"synthetic\"\n", combination.lora, layout);
+             "\n[data]\nkind = \"synthetic\"\n", combination.lora, combination.experts, layout);
 }
 
 using NamedTensors = std::map<std::string, at::Tensor>;
@@ -129,7 +50,7 @@ struct Measured {
 
 struct Trained {
   NamedTensors gradients;  // whole, of the first step
-  std::vector<double> losses;
+  std::vector<double> losses, norms;
   NamedTensors weights;
   std::map<int64_t, Measured> ranks;
 };
@@ -148,8 +69,24 @@ NamedTensors gather(parallel::ParallelModel& model, bool gradients) {
 }
 
 enum class Steps { kAll, kUntilMeasured };
+enum class Taken { kByScore, kInTurn, kSame };
 
-Trained train(const config::Plan& plan, int64_t world_size, Steps steps = Steps::kAll) {
+// How tokens of the model take experts.
+void set_routing(parallel::ParallelModel& model, Taken taken) {
+  if (taken == Taken::kInTurn) {
+    for (const auto& [number, stage] : model.stages()) stage->decoder().take_experts_in_turn();
+  }
+  if (taken != Taken::kSame) return;
+  const at::NoGradGuard no_grad;
+  model.for_each_owned([](parallel::ParamGroup&, size_t, const parallel::OwnedParameter& owned) {
+    if (!owned.name.ends_with(".e_score_correction_bias")) return;
+    const at::Tensor expert = at::arange(owned.value.size(0)) + owned.box.offset[0];
+    owned.value.copy_(expert.lt(2) * 10);
+  });
+}
+
+Trained train(const config::Plan& plan, int64_t world_size, Taken taken,
+              Steps steps = Steps::kAll) {
   const bool all = steps == Steps::kAll;
   const std::filesystem::path nowhere = std::filesystem::temp_directory_path() / "am-no-such-run";
   Trained trained;
@@ -159,7 +96,7 @@ Trained train(const config::Plan& plan, int64_t world_size, Steps steps = Steps:
     const auto config = model::load_config(plan.resolve(plan.model.path), found);
     Measured mine;
     NamedTensors gradients;
-    std::vector<double> losses;
+    std::vector<double> losses, norms;
     const tensor::MemoryMeter meter;
     bool noting = false;
     train::TrainerCallbacks callbacks;
@@ -168,6 +105,7 @@ Trained train(const config::Plan& plan, int64_t world_size, Steps steps = Steps:
     };
     train::Trainer trainer(planner::make_job(plan, *config, world.size()), world,
                            run_folder::RunFolder(nowhere), callbacks);
+    set_routing(trainer.model(), taken);
     for (int64_t step = 0; step < (all ? kSteps : kMeasuredStep + 1); ++step) {
       if (step == kMeasuredStep) {
         noting = true;
@@ -177,7 +115,9 @@ Trained train(const config::Plan& plan, int64_t world_size, Steps steps = Steps:
           ++count;
         };
       }
-      losses.push_back(trainer.train_step(step).loss);
+      const observe::StepMetrics metrics = trainer.train_step(step);
+      losses.push_back(metrics.loss);
+      norms.push_back(metrics.grad_norm);
       if (step == kMeasuredStep) {
         noting = false;
         world.context()->on_collective = nullptr;
@@ -191,6 +131,7 @@ Trained train(const config::Plan& plan, int64_t world_size, Steps steps = Steps:
     if (world.rank() == 0) {
       trained.gradients = std::move(gradients);
       trained.losses = std::move(losses);
+      trained.norms = std::move(norms);
       trained.weights = weights;
     }
     trained.ranks[world.rank()] = std::move(mine);
@@ -205,6 +146,8 @@ double distance(const NamedTensors& got, const NamedTensors& wanted) {
     difference += (got.at(name) - tensor).square().sum().item<double>();
     norm += tensor.square().sum().item<double>();
   }
+  // Zeros, as of experts that no token took, are the same zeros.
+  if (difference == 0.0) return 0.0;
   return std::sqrt(difference / norm);
 }
 
@@ -234,6 +177,10 @@ config::Plan plan_of(const Combination& combination, TableSize size) {
   return parse(plan_text(combination, combination.world, combination.toml, size));
 }
 
+Taken taken_in(const Combination& combination) {
+  return combination.skewed ? Taken::kSame : Taken::kByScore;
+}
+
 // One rank, one micro-batch, everything stored and computed in float32: the same for many a
 // combination, and trained once.
 const Trained& of_one_rank(Combination combination, TableSize size) {
@@ -241,9 +188,10 @@ const Trained& of_one_rank(Combination combination, TableSize size) {
   combination.storage = "float32";
   const std::string text =
       plan_text(combination, 1, "[mesh]\nworld_size = 1\n[strategy]\n" + kFullPrecision, size);
-  const auto found = trained.find(text);
+  const std::string key = cat(text, combination.skewed ? "skewed" : "");
+  const auto found = trained.find(key);
   if (found != trained.end()) return found->second;
-  return trained[text] = train(parse(text), 1);
+  return trained[key] = train(parse(text), 1, taken_in(combination));
 }
 
 void compare_memory(Row& row, const config::Plan& plan, const Trained& trained, int64_t world) {
@@ -270,148 +218,30 @@ void compare_memory(Row& row, const config::Plan& plan, const Trained& trained, 
 
 }  // namespace
 
-std::vector<Combination> combinations() {
-  const std::string bf16 =
-      "mp_policy = { param_dtype = \"bfloat16\", reduce_dtype = \"float32\", output_dtype = "
-      "\"float32\" }\n";
-  const std::string all_bf16 =
-      "mp_policy = { param_dtype = \"bfloat16\", reduce_dtype = \"bfloat16\" }\n";
-  const std::string eager = "defer_fsdp_grad_sync = false\n";
-  const std::string prefetch = "enable_fsdp2_prefetch = true\n";
-  const std::string full = "activation_checkpointing = \"full\"\n";
-  const std::string selective = "activation_checkpointing = \"selective\"\n";
-  const std::string placed = "shard_placement = { \"*_proj.weight\" = 1 }\n";
-  const std::string ignored = "ignored_params = [\"*norm.weight\", \"lm_head.*\"]\n";
-  const std::string checkpointed = "activation_checkpointing = true\n";
-  std::vector<Combination> all = {
-      fsdp2("fsdp2, one rank", 1),
-      fsdp2("fsdp2", 2),
-      fsdp2("fsdp2, uneven", 3),
-      fsdp2("fsdp2, uneven", 4),
-      tied(fsdp2("fsdp2, tied", 2)),
-      tied(fsdp2("fsdp2, tied, uneven", 3)),
-      fsdp2("fsdp2, never resharded", 2, "reshard_after_forward = false\n"),
-      fsdp2("fsdp2, always resharded", 2, "reshard_after_forward = true\n"),
-      fsdp2("fsdp2, resharded to 2", 4, "reshard_after_forward = 2\n"),
-      tied(fsdp2("fsdp2, tied, resharded to 2, prefetch", 4,
-                 "reshard_after_forward = 2\n" + prefetch)),
-      fsdp2("fsdp2, prefetch", 2, prefetch),
-      fsdp2("fsdp2, prefetch 2 and 3", 3,
-            prefetch + "fsdp2_forward_prefetch_depth = 2\nfsdp2_backward_prefetch_depth = 3\n"),
-      accumulating(fsdp2("fsdp2, accumulation, deferred", 2)),
-      accumulating(fsdp2("fsdp2, accumulation, not deferred", 2, eager)),
-      accumulating(fsdp2("fsdp2, accumulation, deferred, prefetch", 4, prefetch)),
-      fsdp2("fsdp2, bf16", 2, bf16),
-      fsdp2("fsdp2, bf16, reduced in bf16", 2, all_bf16),
-      accumulating(fsdp2("fsdp2, bf16, accumulation, deferred", 2, bf16)),
-      accumulating(fsdp2("fsdp2, bf16, accumulation, not deferred", 3, bf16 + eager)),
-      stored_as(fsdp2("fsdp2, stored in bf16", 2, all_bf16), "bfloat16"),
-      fsdp2("fsdp2, autocast", 2, "autocast_dtype = \"bfloat16\"\n"),
-      fsdp2("fsdp2, checkpointing full", 2, full),
-      fsdp2("fsdp2, checkpointing selective", 2, selective),
-      fsdp2("fsdp2, checkpointing mlp", 2, "activation_checkpointing = \"mlp\"\n"),
-      fsdp2("fsdp2, checkpointing every 2nd layer", 2,
-            full + "activation_checkpointing_every = 2\n"),
-      accumulating(tied(
-          fsdp2("fsdp2, tied, checkpointing, prefetch, accumulation", 3, full + prefetch + eager))),
-      fsdp2("fsdp2, offload", 2, "offload_policy = { pin_memory = false }\n"),
-      fsdp2("fsdp2, placed on dimension 1", 2, placed),
-      accumulating(
-          fsdp2("fsdp2, placed on dimension 1, bf16, accumulation", 2, placed + bf16 + prefetch)),
-      fsdp2("fsdp2, ignored", 3, ignored),
-      accumulating(
-          fsdp2("fsdp2, ignored, bf16, accumulation, not deferred", 2, ignored + bf16 + eager)),
-      frozen(fsdp2("fsdp2, frozen", 2)),
-      frozen(fsdp2("fsdp2, frozen, prefetch, checkpointing", 3, prefetch + full)),
-      accumulating(frozen(fsdp2("fsdp2, frozen, bf16, accumulation", 2, bf16))),
-      tied(frozen(fsdp2("fsdp2, tied, frozen, selective checkpointing", 2, selective))),
-      experts(fsdp2("fsdp2, experts", 2)),
-      experts(fsdp2("fsdp2, experts, uneven, checkpointing full", 3, full)),
-      experts(fsdp2("fsdp2, experts, checkpointing selective", 2, selective)),
-      accumulating(experts(fsdp2("fsdp2, experts, checkpointing mlp, accumulation", 2,
-                                 "activation_checkpointing = \"mlp\"\n"))),
-      experts(fsdp2("fsdp2, experts, bf16", 2, bf16)),
-      experts(fsdp2("fsdp2, experts, autocast", 2, "autocast_dtype = \"bfloat16\"\n")),
-      frozen(experts(fsdp2("fsdp2, experts, frozen", 2))),
-      experts(hsdp("hsdp 2 x 2, experts, prefetch", prefetch)),
-      experts(megatron("megatron_fsdp optim_grads_params, experts", 2, 3)),
-      experts(ddp("ddp, experts", 2)),
-      stacked_experts(fsdp2("fsdp2, stacked experts, uneven, checkpointing full", 3, full)),
-      stacked_experts(
-          fsdp2("fsdp2, stacked experts, autocast", 2, "autocast_dtype = \"bfloat16\"\n")),
-      lora(fsdp2("fsdp2, lora", 2)),
-      lora(fsdp2("fsdp2, lora of q and v, never resharded", 2, "reshard_after_forward = false\n"),
-           "\"q_proj\", \"v_proj\""),
-      lora(fsdp2("fsdp2, lora of down, uneven, prefetch", 3, prefetch), "\"down_proj\""),
-      lora(fsdp2("fsdp2, lora of the head", 2), "\"lm_head\", \"o_proj\""),
-      lora(fsdp2("fsdp2, lora, checkpointing full", 2, full)),
-      lora(fsdp2("fsdp2, lora, checkpointing selective", 2, selective)),
-      lora(fsdp2("fsdp2, lora, checkpointing mlp", 2, "activation_checkpointing = \"mlp\"\n")),
-      lora(fsdp2("fsdp2, lora, autocast", 2, "autocast_dtype = \"bfloat16\"\n")),
-      accumulating(lora(fsdp2("fsdp2, lora, bf16, accumulation, not deferred", 2, bf16 + eager))),
-      tied(lora(
-          fsdp2("fsdp2, tied, lora, offload", 2, "offload_policy = { pin_memory = false }\n"))),
-      experts(lora(fsdp2("fsdp2, experts, lora", 2))),
-      lora(hsdp("hsdp 2 x 2, lora", prefetch)),
-      lora(megatron("megatron_fsdp optim_grads_params, lora", 2, 3)),
-      lora(ddp("ddp, lora", 2)),
-      hsdp("hsdp 2 x 2"),
-      tied(hsdp("hsdp 2 x 2, tied, checkpointing", full)),
-      accumulating(hsdp("hsdp 2 x 2, accumulation, deferred")),
-      accumulating(hsdp("hsdp 2 x 2, accumulation, not deferred, prefetch", eager + prefetch)),
-      hsdp("hsdp 2 x 2, bf16", bf16),
-      frozen(hsdp("hsdp 2 x 2, ignored, placed on dimension 1, frozen", ignored + placed)),
-      megatron("megatron_fsdp no_shard", 2, 0),
-      megatron("megatron_fsdp optim", 2, 1),
-      megatron("megatron_fsdp optim_grads", 3, 2),
-      megatron("megatron_fsdp optim_grads_params", 4, 3),
-      accumulating(megatron("megatron_fsdp no_shard, accumulation", 3, 0)),
-      accumulating(megatron("megatron_fsdp optim, accumulation", 4, 1)),
-      accumulating(megatron("megatron_fsdp optim_grads, accumulation", 2, 2)),
-      accumulating(megatron("megatron_fsdp optim_grads_params, accumulation", 3, 3)),
-      megatron("megatron_fsdp optim, nothing overlapped", 2, 1,
-               "overlap_grad_reduce = false\noverlap_param_gather = false\n"),
-      megatron("megatron_fsdp optim, nothing overlapped, checkpointing", 2, 1,
-               "overlap_grad_reduce = false\noverlap_param_gather = false\n" + checkpointed),
-      megatron("megatron_fsdp optim_grads_params, double buffers", 3, 3,
-               "fsdp_double_buffer = true\n"),
-      stored_as(megatron("megatron_fsdp, bf16, fp32 weights and gradients", 2, 3,
-                         "preserve_fp32_weights = true\ngrad_reduce_in_fp32 = true\n"),
-                "bfloat16"),
-      tied(megatron("megatron_fsdp, tied, checkpointing", 2, 3, checkpointed)),
-      megatron("megatron_fsdp no_shard, one bucket", 2, 0, "disable_bucketing = true\n"),
-      accumulating(megatron("megatron_fsdp optim_grads, one bucket, accumulation", 3, 2,
-                            "disable_bucketing = true\n")),
-      frozen(megatron("megatron_fsdp optim_grads_params, frozen", 2, 3)),
-      ddp("ddp", 2),
-      ddp("ddp, buckets of 1 MiB", 2, "bucket_cap_mb = 1\n"),
-      ddp("ddp", 3),
-      accumulating(ddp("ddp, accumulation", 4)),
-      tied(ddp("ddp, tied", 2)),
-      frozen(ddp("ddp, frozen", 2)),
-      ddp("ddp, checkpointing", 2, checkpointed),
-  };
-  for (const std::string& family : model::family_names()) all.push_back(of_family(family));
-  return all;
-}
-
 Row run(const Combination& combination, TableSize size) {
   const config::Plan plan = plan_of(combination, size);
   const Trained& wanted = of_one_rank(combination, size);
-  const Trained got = train(plan, combination.world);
+  const Trained got = train(plan, combination.world, taken_in(combination));
   Row row;
   row.gradients = distance(got.gradients, wanted.gradients);
   find_worst(got.gradients, wanted.gradients, row);
   row.losses = distance(got.losses, wanted.losses);
+  row.norms = distance(got.norms, wanted.norms);
   row.weights = distance(got.weights, wanted.weights);
-  compare_memory(row, plan, got, combination.world);
+  if (combination.measured_in_turn) {
+    const Trained measured = train(plan, combination.world, Taken::kInTurn, Steps::kUntilMeasured);
+    compare_memory(row, plan, measured, combination.world);
+  } else {
+    compare_memory(row, plan, got, combination.world);
+  }
   return row;
 }
 
 Row run_for_memory(const Combination& combination, TableSize size) {
   const config::Plan plan = plan_of(combination, size);
+  const Taken taken = combination.measured_in_turn ? Taken::kInTurn : taken_in(combination);
   Row row;
-  compare_memory(row, plan, train(plan, combination.world, Steps::kUntilMeasured),
+  compare_memory(row, plan, train(plan, combination.world, taken, Steps::kUntilMeasured),
                  combination.world);
   return row;
 }

@@ -23,8 +23,14 @@ struct Combination {
   bool has_large = true;        // a larger model beside it, for TableSize::kLarge
   std::string storage = "float32";
   int64_t accumulation = 1;   // micro-batches a step
+  int64_t shorter = 0;        // by so many positions are sequences
   std::string frozen = "[]";  // model.freeze_params, of the one rank too
   std::string lora = {};      // [lora], of the one rank too
+  std::string experts = {};   // [experts], likewise
+  bool skewed = false;        // correction biases have all tokens take the first two experts
+  // Memory and messages are those of tokens that take experts in turn, as predictions have it: what
+  // ranks receive depends on the routing.
+  bool measured_in_turn = false;
   double optimizer_eps = 1e-8;
   bool exact = true;        // computes in float32, as the rank it is held against
   int64_t dp = 0;           // data-parallel ranks; 0: all
@@ -42,6 +48,7 @@ struct Row {
   double worst = 0;      // of the parameter that is furthest
   std::string worst_name = {};
   double losses = 0;   // of five steps
+  double norms = 0;    // of their gradients
   double weights = 0;  // after them
   Traffic sent;        // rank 0, the second step
   Traffic formula;

@@ -113,10 +113,9 @@ Trained run_training(const config::Plan& plan, int64_t ranks) {
       mine.losses.push_back(metrics.loss);
       if (metrics.aux_loss) mine.auxiliary.push_back(*metrics.aux_loss);
     }
-    trainer.model().for_each_owned(
-        [&](parallel::ParamGroup&, size_t, const parallel::OwnedParameter& owned) {
-          mine.weights[owned.name] = trainer.model().full_parameter(owned.name);
-        });
+    for (const planner::ParameterLayout& parameter : trainer.model().layout().parameters) {
+      mine.weights[parameter.name] = trainer.model().full_parameter(parameter.name);
+    }
     if (world.rank() == 0) trained = std::move(mine);
   });
   return trained;
@@ -155,6 +154,9 @@ std::vector<Way> ways() {
       {"tp 2, SP, checkpointed", 2, 12,
        test::float32_fsdp2(2, "tp_size = 2\n",
                            "sequence_parallel = true\n" + checkpointed + "true\n")},
+      {"ep 2 x fsdp2 2", 4, 3, test::float32_fsdp2(4, "ep_size = 2\n")},
+      {"ep 4 over tp 2, SP", 4, 6,
+       test::float32_fsdp2(4, "tp_size = 2\nep_size = 4\n", "sequence_parallel = true\n")},
       {"checkpointed", 2, 3, test::float32_fsdp2(2, "", checkpointed + "true\n")},
       {"checkpointed, mlp", 1, 12, test::float32_fsdp2(1, "", checkpointed + "\"mlp\"\n")},
   };

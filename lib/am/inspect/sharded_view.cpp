@@ -54,19 +54,19 @@ void ShardedView::add_parameters() {
   add_groups();
 }
 
-// Where all ranks have all units, a group's number is that of its set; ranks of a pipeline have
-// some of them, and there a unit's number is.
+// Where all ranks have all parameters, a group's number is that of its set; where ranks have other
+// stages or experts than others, a unit's number is.
 void ShardedView::add_groups() {
-  const bool pipeline = model_->pipeline() != nullptr;
+  by_units_ = model_->pipeline() != nullptr || mesh().sizes().ep > 1;
   const auto& groups = model_->groups();
   for (size_t g = 0; g < groups.size(); ++g) {
     for (size_t k = 0; k < groups[g]->owned().size(); ++k) {
       const std::string& name = groups[g]->owned()[k].name;
       places_.emplace(name, Place{groups[g], k});
-      if (!pipeline) set_of_.emplace(name, g);
+      if (!by_units_) set_of_.emplace(name, g);
     }
   }
-  if (pipeline) {
+  if (by_units_) {
     for (const auto& [name, layout] : layouts_) set_of_[name] = static_cast<size_t>(layout->unit);
   }
   for (parallel::ParamGroup* group : groups) {
@@ -131,10 +131,8 @@ std::vector<HeldBytes> ShardedView::held_bytes() {
 }
 
 std::vector<HeldShard> ShardedView::usable_boxes(const HeldParameter& parameter) {
-  const auto place = places_.find(parameter.name);
-  const bool whole = model_->pipeline() == nullptr
-                         ? place->second.group->is_unsharded()
-                         : unsharded_.contains(set_of_.at(parameter.name));
+  const bool whole = by_units_ ? unsharded_.contains(set_of_.at(parameter.name))
+                               : places_.at(parameter.name).group->is_unsharded();
   return whole ? gathered_boxes(parameter) : parameter.shards;
 }
 
@@ -192,12 +190,12 @@ std::vector<std::string> ShardedView::unshard(std::span<const HeldParameter* con
 }
 
 int64_t ShardedView::unshard_bytes(std::span<const HeldParameter* const> parameters) const {
-  if (mesh().group_size("dp_shard_cp") == 1) return 0;
   const std::vector<size_t> sets = sets_of(parameters);
   int64_t bytes = 0;
   for (const HeldParameter& parameter : parameters_) {
     const size_t set = set_of_.at(parameter.name);
-    const bool gathered = std::find(sets.begin(), sets.end(), set) != sets.end();
+    const bool gathered = std::find(sets.begin(), sets.end(), set) != sets.end() &&
+                          mesh().group_size(layouts_.at(parameter.name)->shard_group) > 1;
     if (!gathered || unsharded_.contains(set)) continue;
     for (const HeldShard& whole : gathered_boxes(parameter)) {
       bytes += whole.box.numel() * static_cast<int64_t>(c10::elementSize(parameter.dtype));
@@ -217,11 +215,14 @@ std::vector<std::string> ShardedView::reshard(std::span<const HeldParameter* con
 
 std::string ShardedView::unshard_note() const {
   const std::string tp = mesh().sizes().tp > 1 ? "; what tp cuts stays cut" : "";
-  if (mesh().group_size("dp_shard_cp") == 1) {
+  const bool apart = mesh().sizes().ep > 1;
+  if (mesh().group_size("dp_shard_cp") == 1 && (!apart || mesh().group_size("ep_shard") == 1)) {
     return cat("dp_shard is 1: there is nothing to gather, each rank computes with what it stores",
                tp);
   }
-  return cat("parameters are gathered over dp_shard_cp, with all others of their FSDP unit", tp);
+  return cat("parameters are gathered over dp_shard_cp",
+             apart ? ", each rank's experts over ep_shard" : "",
+             ", with all others of their FSDP unit", tp);
 }
 
 // A forward pass leaves units gathered, or frees them, by the rules of training.

@@ -67,6 +67,7 @@ class ShardedView : public ParameterView {
   std::map<std::string, Place> places_;  // of what this rank has
   // Parameters that are gathered together, on all ranks by one number; of each this rank's groups.
   std::map<std::string, size_t> set_of_;
+  bool by_units_ = false;  // sets are units
   std::map<size_t, std::vector<parallel::ParamGroup*>> groups_;
   std::map<std::string, const planner::ParameterLayout*> layouts_;
   std::set<size_t> unsharded_;  // sets that the user unsharded

@@ -92,6 +92,8 @@ class Decoder {
   // since the last call, undefined where there was none.
   void set_balance_factor(double factor);
   at::Tensor take_balance();
+  // Tokens take experts in turn, whatever their scores (Router::in_turn).
+  void take_experts_in_turn();
   // Adapters drop so much of what they read, from begin_dropout to end_dropout. `part`: which
   // shard of each sequence this rank has, where it has shards.
   void set_adapter_dropout(double p, int64_t part);

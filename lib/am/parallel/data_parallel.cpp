@@ -27,7 +27,7 @@ std::unique_ptr<DataParallel> DataParallel::make(nn::Decoder& decoder,
 }
 
 DataParallel::DataParallel(const runtime::DeviceMesh& mesh, DataParallelOptions options)
-    : options_(std::move(options)), rank_(mesh.rank()) {
+    : options_(std::move(options)), rank_(mesh.rank()), alone_("alone", mesh.rank()) {
   if (mesh.device().is_cpu()) options_.offload.reset();
 }
 
@@ -53,8 +53,8 @@ ParamGroup& DataParallel::add_group(const nn::Decoder& decoder, const planner::L
   return *groups_.back();
 }
 
-ReductionGroups DataParallel::reduction_groups(const planner::Layout& layout,
-                                               const runtime::DeviceMesh& mesh) {
+DataParallel::Ranks DataParallel::ranks_of(const planner::Layout& layout,
+                                           const runtime::DeviceMesh& mesh) {
   int64_t copies = 1;
   for (const planner::ParameterLayout& parameter : layout.parameters) {
     for (const mesh::DimSlice& slice : parameter.tp_slices) {
@@ -64,8 +64,12 @@ ReductionGroups DataParallel::reduction_groups(const planner::Layout& layout,
     }
   }
   if (copies > 1) key_head_group_ = mesh.split("tp", copies);
-  return {&mesh.group("dp_shard_cp"), &mesh.group("dp_replicate"), &mesh.group("tp"),
-          key_head_group_ ? &*key_head_group_ : nullptr};
+  const bool cuts = std::any_of(layout.parameters.begin(), layout.parameters.end(),
+                                [](const auto& each) { return each.fsdp; });
+  const runtime::Group& ep_shard = mesh.group("ep_shard");
+  return {.dense = {&mesh.group("dp_shard_cp"), &mesh.group("dp_replicate"), &mesh.group("tp"),
+                    key_head_group_ ? &*key_head_group_ : nullptr},
+          .experts = {cuts ? &ep_shard : &alone_, cuts ? &alone_ : &ep_shard, &alone_}};
 }
 
 void DataParallel::cast_inputs(std::span<at::Tensor> inputs) const {
@@ -76,22 +80,31 @@ void DataParallel::cast_inputs(std::span<at::Tensor> inputs) const {
   }
 }
 
-void DataParallel::reduce(ParamGroup& group) {
-  GradientReducer& gradients = group.gradients();
-  if (!sync_) {
-    gradients.keep();
-    return;
+void DataParallel::reduce(std::span<ParamGroup* const> groups) {
+  Reduction reduction;
+  for (ParamGroup* group : groups) {
+    if (sync_) {
+      reduction.push_back(&group->gradients());
+    } else {
+      group->gradients().keep();
+    }
   }
-  send(gradients);
+  send(std::move(reduction));
 }
 
-// One group's shards are under way while the next unit computes, and one's replicas.
-void DataParallel::send(GradientReducer& gradients) {
-  if (!gradients.begin_reduce()) return;
-  reducing_.push_back(&gradients);
-  for (size_t i = 0; i + 1 < reducing_.size(); ++i) reducing_[i]->advance_reduce();
-  while (reducing_.size() > 2 || (reducing_.size() > 1 && !reducing_.front()->in_flight())) {
-    reducing_.front()->finish_reduce();
+// One unit's shards are under way while the next one computes, and one's replicas.
+void DataParallel::send(Reduction reduction) {
+  std::erase_if(reduction, [](GradientReducer* each) { return !each->begin_reduce(); });
+  if (reduction.empty()) return;
+  reducing_.push_back(std::move(reduction));
+  for (size_t i = 0; i + 1 < reducing_.size(); ++i) {
+    for (GradientReducer* each : reducing_[i]) each->advance_reduce();
+  }
+  const auto in_flight = [](const GradientReducer* each) { return each->in_flight(); };
+  while (reducing_.size() > 2 ||
+         (reducing_.size() > 1 &&
+          std::none_of(reducing_.front().begin(), reducing_.front().end(), in_flight))) {
+    for (GradientReducer* each : reducing_.front()) each->finish_reduce();
     reducing_.pop_front();
   }
 }
@@ -108,13 +121,16 @@ void DataParallel::finish_backward() {
 }
 
 void DataParallel::reduce_gradients() {
-  for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) send((*group)->gradients());
+  for (auto group = groups_.rbegin(); group != groups_.rend(); ++group)
+    send({&(*group)->gradients()});
   finish_reductions();
   if (options_.check_for_nan) check_gradients();
 }
 
 void DataParallel::finish_reductions() {
-  for (GradientReducer* gradients : reducing_) gradients->finish_reduce();
+  for (const Reduction& reduction : reducing_) {
+    for (GradientReducer* each : reduction) each->finish_reduce();
+  }
   reducing_.clear();
 }
 

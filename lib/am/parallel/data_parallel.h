@@ -102,15 +102,24 @@ class DataParallel : public nn::UnitHooks {
   const DataParallelOptions& options() const { return options_; }
   // Of all groups, before their own differences.
   ParamGroupOptions group_options() const;
-  // Of shards over dp_shard_cp and their copies over dp_replicate. Collective; called once.
-  ReductionGroups reduction_groups(const planner::Layout& layout, const runtime::DeviceMesh& mesh);
+  // The ranks that parameters are cut and reduced over: shards lie over dp_shard_cp and their
+  // copies over dp_replicate, those of experts that ep places over ep_shard, which replicas and tp
+  // are in.
+  struct Ranks {
+    ReductionGroups dense;
+    ReductionGroups experts;
+  };
+  // Collective; called once.
+  Ranks ranks_of(const planner::Layout& layout, const runtime::DeviceMesh& mesh);
+  // This rank itself.
+  const runtime::Group& alone() const { return alone_; }
   ParamGroup& add_group(const nn::Decoder& decoder, const planner::Layout& layout, std::string name,
                         const std::vector<int>& parameters, const runtime::DeviceMesh& mesh,
                         const ReductionGroups& groups, const ParamGroupOptions& options);
   // To the dtype of the computation, where the options say so and it is floating-point.
   void cast_inputs(std::span<at::Tensor> inputs) const;
-  // Sends the group's gradients, or keeps them until a backward pass with sync.
-  void reduce(ParamGroup& group);
+  // Sends the groups' gradients, or keeps them until a backward pass with sync.
+  void reduce(std::span<ParamGroup* const> groups);
   // After the group's backward.
   void reshard_after_backward(ParamGroup& group) const {
     if (reshard_after_backward_) group.reshard();
@@ -123,15 +132,18 @@ class DataParallel : public nn::UnitHooks {
   virtual void forget_pass() {}
 
   std::vector<ParamGroup*> groups_of(std::string_view module) const;
-  void send(GradientReducer& gradients);
+  // What is reduced together: a unit's gradients.
+  using Reduction = std::vector<GradientReducer*>;
+  void send(Reduction reduction);
   void finish_reductions();
   void check_gradients() const;
 
   DataParallelOptions options_;
   int64_t rank_;
   std::optional<runtime::Group> key_head_group_;
+  runtime::Group alone_;
   std::vector<std::unique_ptr<ParamGroup>> groups_;
-  std::deque<GradientReducer*> reducing_;  // in flight, oldest first
+  std::deque<Reduction> reducing_;  // in flight, oldest first
   bool sync_ = true;
   bool last_backward_ = true;
   bool reshard_after_backward_ = true;

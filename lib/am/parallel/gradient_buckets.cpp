@@ -9,13 +9,19 @@ namespace am::parallel {
 GradientBuckets::GradientBuckets(const nn::Decoder& decoder, const planner::Layout& layout,
                                  const runtime::DeviceMesh& mesh, DataParallelOptions given)
     : DataParallel(mesh, std::move(given)) {
-  const ReductionGroups reduction = reduction_groups(layout, mesh);
+  const Ranks ranks = ranks_of(layout, mesh);
   for (const auto& bucket : options().buckets) {
-    ParamGroup& added = add_group(decoder, layout, cat("bucket ", groups().size()), bucket, mesh,
-                                  reduction, group_options());
-    if (!options().overlap_reduction) continue;
+    const planner::Layout::ByRanks own = layout.by_ranks(bucket, mesh.rank());
+    const bool of_experts = !own.experts.empty();
+    if (own.dense.empty() && !of_experts) continue;  // other ranks' experts
+    ParamGroup& added = add_group(decoder, layout, cat("bucket ", groups().size()),
+                                  of_experts ? own.experts : own.dense, mesh,
+                                  of_experts ? ranks.experts : ranks.dense, group_options());
+    // An expert's gradient may come in parts (nn/experts/expert_feed_forward.h).
+    if (!options().overlap_reduction || of_experts) continue;
     added.gradients().on_complete([this, &added] {
-      if (requires_gradient_sync()) reduce(added);
+      ParamGroup* const one = &added;
+      if (requires_gradient_sync()) reduce({&one, 1});
     });
   }
 }
@@ -26,7 +32,8 @@ void GradientBuckets::before_unit(size_t /*use*/, std::span<at::Tensor> inputs) 
 }
 
 void GradientBuckets::finish(ParamGroup& group) {
-  if (group.gradients().any_new()) reduce(group);
+  ParamGroup* const one = &group;
+  if (group.gradients().any_new()) reduce({&one, 1});
 }
 
 }  // namespace am::parallel

@@ -208,13 +208,19 @@ at::Tensor ParallelModel::gather_from(
     throw Error(ErrorKind::kUsage, cat("no parameter named ", name));
   }
   const auto stage = stages_.find(layout->stage);
-  at::Tensor full;
-  if (stage != stages_.end()) full = stage->second->gather(name, flat_of).value();
-  if (!pipeline_) return full;
+  std::optional<at::Tensor> found;
+  if (stage != stages_.end()) found = stage->second->gather(name, flat_of);
+  if (!pipeline_ && !layout->ep_owner) return found.value();
   const auto stored = at::TensorOptions(groups_.front()->flat().scalar_type());
-  full =
-      full.defined() ? full.contiguous() : at::empty(layout->shape, stored.device(mesh_.device()));
-  mesh_.group("pp").broadcast(full, layout_.stage_owners[static_cast<size_t>(layout->stage)]);
+  const at::Tensor full =
+      found ? found->contiguous() : at::empty(layout->shape, stored.device(mesh_.device()));
+  // From the rank of the stage that has the expert, then from the stage.
+  if (layout->ep_owner && stage != stages_.end()) {
+    mesh_.group("ep").broadcast(full, *layout->ep_owner);
+  }
+  if (pipeline_) {
+    mesh_.group("pp").broadcast(full, layout_.stage_owners[static_cast<size_t>(layout->stage)]);
+  }
   return full;
 }
 

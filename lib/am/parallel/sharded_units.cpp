@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/planner/units.h"
 
 namespace am::parallel {
 
@@ -17,36 +19,56 @@ ShardedUnits::ShardedUnits(nn::Decoder& decoder, const planner::Layout& layout,
       reduce_at_end_(layout.units.size(), false),
       gathers_in_backward_(layout.units.size(), false) {
   AM_ASSERT(options().reshard_after_forward.size() == layout.units.size(), "an option per unit");
+  const Ranks ranks = ranks_of(layout, mesh);
+  const runtime::Group* dense_blocks = post_forward(mesh, "dp_shard_cp");
+  const runtime::Group* expert_blocks =
+      layout.mesh.sizes().ep > 1 ? post_forward(mesh, "ep_shard") : nullptr;
   ParamGroupOptions group = group_options();
-  if (options().post_forward_size > 0 &&
-      options().post_forward_size < mesh.group("dp_shard_cp").size()) {
-    post_forward_group_ = mesh.split("dp_shard_cp", options().post_forward_size);
-    group.post_forward_group = &*post_forward_group_;
-  }
-  const ReductionGroups groups = reduction_groups(layout, mesh);
   for (const auto& unit : layout.units) {
+    const planner::Layout::ByRanks own = layout.by_ranks(layout.gathered(unit), mesh.rank());
+    std::vector<ParamGroup*>& groups = units_.emplace_back();
     group.pool = options().reuse_buffers && unit.layer >= 0 ? &pool_ : nullptr;
-    add_group(decoder, layout, unit.name, layout.gathered(unit), mesh, groups, group);
+    group.post_forward_group = dense_blocks;
+    groups.push_back(&add_group(decoder, layout, unit.name, own.dense, mesh, ranks.dense, group));
+    if (own.experts.empty()) continue;
+    group.post_forward_group = expert_blocks;
+    groups.push_back(&add_group(decoder, layout, cat(unit.name, ", experts"), own.experts, mesh,
+                                ranks.experts, group));
   }
-  add_ignored(decoder, layout, mesh, groups, group);
+  add_ignored(decoder, layout, mesh, ranks, group);
+}
+
+const runtime::Group* ShardedUnits::post_forward(const runtime::DeviceMesh& mesh,
+                                                 std::string_view group) {
+  const int64_t size =
+      planner::post_forward_size(options().post_forward_size, mesh.group(group).size());
+  return size > 0 ? &post_forward_groups_.emplace_back(mesh.split(group, size)) : nullptr;
 }
 
 void ShardedUnits::add_ignored(const nn::Decoder& decoder, const planner::Layout& layout,
-                               const runtime::DeviceMesh& mesh, ReductionGroups groups,
+                               const runtime::DeviceMesh& mesh, Ranks ranks,
                                ParamGroupOptions group) {
-  const std::vector<int> ignored = layout.ignored();
-  if (ignored.empty()) return;
   group.pool = nullptr;
   group.post_forward_group = nullptr;
-  alone_ = mesh.split("dp_cp", 1);
-  groups.shard = &*alone_;
-  groups.replicate = &mesh.group("dp_cp");
-  ignored_ = &add_group(decoder, layout, "ignored", ignored, mesh, groups, group);
+  ranks.dense.shard = ranks.experts.shard = &alone();
+  ranks.dense.replicate = &mesh.group("dp_cp");
+  ranks.experts.replicate = &mesh.group("ep_shard");
+  const planner::Layout::ByRanks own = layout.by_ranks(layout.ignored(), mesh.rank());
+  for (const auto& [indices, of] :
+       {std::pair{&own.dense, &ranks.dense}, std::pair{&own.experts, &ranks.experts}}) {
+    if (indices->empty()) continue;
+    ignored_.push_back(&add_group(decoder, layout, "ignored", *indices, mesh, *of, group));
+  }
+}
+
+void ShardedUnits::unshard(size_t use) {
+  for (ParamGroup* group : groups_of(use)) group->begin_unshard();
+  for (ParamGroup* group : groups_of(use)) group->unshard();
 }
 
 void ShardedUnits::before_unit(size_t use, std::span<at::Tensor> inputs) {
-  if (ignored_ != nullptr) ignored_->unshard();
-  group_of(use).unshard();
+  for (ParamGroup* group : ignored_) group->unshard();
+  unshard(use);
   prefetch(use, +1, options().prefetch.forward);
   cast_inputs(inputs);
   if (!at::GradMode::is_enabled()) return;
@@ -78,7 +100,8 @@ void ShardedUnits::after_unit(size_t use, std::span<at::Tensor> outputs) {
     gathers_in_backward_[unit_of(use)] = true;
     output.register_hook([this, use](const at::Tensor&) { pre_backward(use); });
   }
-  if (options().reshard_after_forward[unit_of(use)]) group_of(use).reshard_after_forward();
+  if (!options().reshard_after_forward[unit_of(use)]) return;
+  for (ParamGroup* group : groups_of(use)) group->reshard_after_forward();
 }
 
 // Gathers the units of the next `depth` uses in the forward order's direction `step`.
@@ -88,27 +111,29 @@ void ShardedUnits::prefetch(size_t use, int step, int64_t depth) {
     place += step;
     if (place < 0 || place >= static_cast<int64_t>(uses_.size())) return;
     const auto next = static_cast<size_t>(place);
-    if (step > 0 || gathers_in_backward_[unit_of(next)]) group_of(next).begin_unshard();
+    if (step < 0 && !gathers_in_backward_[unit_of(next)]) continue;
+    for (ParamGroup* group : groups_of(next)) group->begin_unshard();
   }
 }
 
 void ShardedUnits::pre_backward(size_t use) {
-  group_of(use).unshard();
+  unshard(use);
   prefetch(use, -1, options().prefetch.backward);
 }
 
 void ShardedUnits::post_backward(size_t use) {
   if (reduce_at_end_[unit_of(use)] || !options().overlap_reduction) return;
-  reshard_and_reduce(group_of(use));
+  reshard_and_reduce(groups_of(use));
 }
 
-void ShardedUnits::reshard_and_reduce(ParamGroup& group) {
-  reshard_after_backward(group);
-  reduce(group);
+void ShardedUnits::reshard_and_reduce(std::span<ParamGroup* const> groups) {
+  for (ParamGroup* group : groups) reshard_after_backward(*group);
+  reduce(groups);
 }
 
 void ShardedUnits::finish(ParamGroup& group) {
-  if (group.gradients().any_new()) reshard_and_reduce(group);
+  ParamGroup* const one = &group;
+  if (group.gradients().any_new()) reshard_and_reduce({&one, 1});
 }
 
 void ShardedUnits::forget_pass() {

@@ -2,11 +2,13 @@
 // sharded levels, and what FSDP ignores.
 //
 // A unit is gathered before its forward, freed after it or kept until backward, gathered again
-// before its backward, and reduced after it; the next ones are gathered meanwhile.
+// before its backward, and reduced after it; the next ones are gathered meanwhile. A unit is one
+// group of parameters, and with experts that expert parallelism places a second one.
 #pragma once
 
-#include <optional>
+#include <list>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "am/parallel/data_parallel.h"
@@ -24,21 +26,23 @@ class ShardedUnits final : public DataParallel {
  private:
   void finish(ParamGroup& group) override;
   void forget_pass() override;
+  // Blocks of a group of ranks, between forward and backward; null: there are none.
+  const runtime::Group* post_forward(const runtime::DeviceMesh& mesh, std::string_view group);
   void add_ignored(const nn::Decoder& decoder, const planner::Layout& layout,
-                   const runtime::DeviceMesh& mesh, ReductionGroups groups,
-                   ParamGroupOptions options);
-  ParamGroup& group_of(size_t use) { return *groups()[unit_of(use)]; }
+                   const runtime::DeviceMesh& mesh, Ranks ranks, ParamGroupOptions options);
+  const std::vector<ParamGroup*>& groups_of(size_t use) const { return units_[unit_of(use)]; }
   size_t unit_of(size_t use) const { return static_cast<size_t>(uses_[use].unit); }
   void pre_backward(size_t use);
   void post_backward(size_t use);
   void prefetch(size_t use, int step, int64_t depth);
-  void reshard_and_reduce(ParamGroup& group);
+  void unshard(size_t use);
+  void reshard_and_reduce(std::span<ParamGroup* const> groups);
 
   std::vector<nn::UnitUse> uses_;  // as the forward pass meets them
   BufferPool pool_;
-  std::optional<runtime::Group> post_forward_group_;
-  std::optional<runtime::Group> alone_;    // this rank
-  ParamGroup* ignored_ = nullptr;          // whole parameters outside of any unit
+  std::list<runtime::Group> post_forward_groups_;
+  std::vector<std::vector<ParamGroup*>> units_;
+  std::vector<ParamGroup*> ignored_;       // whole parameters outside of any unit
   std::vector<bool> reduce_at_end_;        // units whose input carries no gradient
   std::vector<bool> gathers_in_backward_;  // units whose backward reads parameters
 };

@@ -67,13 +67,17 @@ std::optional<at::Tensor> StageModel::gather(
       if (owned.name != name) continue;
       const auto layout = std::find_if(layout_.parameters.begin(), layout_.parameters.end(),
                                        [&](const auto& each) { return each.name == name; });
-      // The cuts in reverse: first dp_shard_cp, then tp. From host memory where it is offloaded.
+      // The cuts in reverse: first the shards', then tp or ep. From host memory where it is
+      // offloaded.
       at::Tensor full = group->pieces().view(flat_of(*group), owned.piece).to(mesh_.device());
       if (layout->fsdp) {
         const Shape tp_shape = layout->tp_shape(mesh_.layout(), mesh_.rank());
         full = tensor::all_gather_dim(full, layout->fsdp_dim,
                                       tp_shape.at(static_cast<size_t>(layout->fsdp_dim)),
-                                      mesh_.group("dp_shard_cp"));
+                                      mesh_.group(layout->shard_group));
+      }
+      if (layout->ep_cut) {
+        return tensor::all_gather_dim(full, 0, layout->shape.front(), mesh_.group("ep"));
       }
       return tp::gather_parameter(full, *layout, mesh_);
     }

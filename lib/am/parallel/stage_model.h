@@ -62,7 +62,8 @@ class StageModel {
   const planner::Layout& layout() const { return layout_; }
 
   // Of a parameter that it has: what `flat_of` gives for its group, from all ranks of the stage
-  // that hold a part. Collective among them. Absent where the stage does not have the parameter.
+  // that hold a part. Collective among them. Absent where the rank has no part of it: it is of
+  // another stage, or an expert of another rank.
   std::optional<at::Tensor> gather(
       const std::string& name, const std::function<at::Tensor(const ParamGroup&)>& flat_of) const;
 

@@ -10,6 +10,7 @@
 #include "am/base/text.h"
 #include "am/parallel/cp/context_parallel.h"
 #include "am/parallel/ddp/ddp.h"
+#include "am/parallel/ep/expert_parallel.h"
 #include "am/parallel/fsdp2/fsdp2.h"
 #include "am/parallel/megatron_fsdp/megatron_fsdp.h"
 #include "am/parallel/tp/tensor_parallel.h"
@@ -108,6 +109,7 @@ mesh::Extent prepare_decoder(const StrategyInput& input) {
   input.decoder.set_adapter_dropout(input.plan.lora.dropout, input.mesh.group("tp").index());
   const mesh::Extent slice = tp::apply_tensor_parallel(input.decoder, input.layout, input.mesh);
   cp::apply_context_parallel(input.decoder, input.plan, input.layout, input.mesh);
+  ep::apply_expert_parallel(input.decoder, input.mesh);
   input.decoder.set_checkpointing(planner::checkpointing_of(input.plan),
                                   planner::checkpointing_every(input.plan));
   return slice;

@@ -70,9 +70,9 @@ struct StrategyPlugin {
   Parallelized (*parallelize)(const StrategyInput& input);
 };
 
-// What every strategy does first, in AutoModel's order: tensor and context parallelism as the
-// layout and the plan say, then the plan's activation checkpointing. Returns this rank's slice of
-// the vocabulary.
+// What every strategy does first, in AutoModel's order: tensor, context and expert parallelism as
+// the layout and the plan say, then the plan's activation checkpointing. Returns this rank's slice
+// of the vocabulary.
 mesh::Extent prepare_decoder(const StrategyInput& input);
 
 // Every decoder layer is a unit, and so are the embedding and the head; the rest, which is the

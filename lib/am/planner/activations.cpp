@@ -44,6 +44,7 @@ ActivationContext activation_context(const config::Plan& plan, const Layout& lay
   const size_t embedding = layout.inventory.weight_of(model::Role::kEmbedding);
   context.cuts_vocabulary = layout.parameters[embedding].tp_dim.has_value();
   if (!layout.tp_plan.rules.empty()) context.expert_parts = static_cast<double>(sizes.tp);
+  context.expert_ranks = static_cast<double>(sizes.ep);
   context.checkpointing = checkpointing_of(plan);
   context.checkpointing_every = checkpointing_every(plan);
   context.on_host =

@@ -26,10 +26,11 @@ struct ActivationContext {
   double sequence_parts = 1.0;  // over how many tp ranks sequence parallelism cuts N between layers
   bool cuts_vocabulary = false;  // each tp rank looks up its own tokens of the vocabulary
   double expert_parts = 1.0;     // over how many tp ranks the tokens of routed experts are dealt
+  double expert_ranks = 1.0;     // over how many ranks a layer's experts lie
   double compute_bytes = 4.0;    // c
   double product_bytes = 4.0;  // p: of what matrix products take and give; under autocast its dtype
   double output_bytes = 4.0;   // of the logits that the loss reads
-  bool skewed = false;         // every token takes the same experts
+  bool skewed = false;         // every token takes the same experts, which are on this rank
   bool on_host = false;        // a CPU computes: the plan's backend is gloo
   config::ActivationCheckpointing checkpointing = config::ActivationCheckpointing::kOff;
   int64_t checkpointing_every = 1;
@@ -64,6 +65,10 @@ struct BackwardBytes {
   bool packed_first = false;  // the buffer is there from the first moment on
   // A third one, with the buffer and no parameter's gradient: attention's. 0: below the others.
   double attention = 0.0;
+  // Where experts lie on several ranks: before all of these, when rows have arrived, and after the
+  // last expert, when they go back; the latter as `attention`. 0: they do not.
+  double rows_arrive = 0.0;
+  double rows_return = 0.0;
 };
 // Of the head. `vocabulary` as in logits_bytes.
 BackwardBytes head_backward(const ActivationContext& context, const model::ModelConfig& config,

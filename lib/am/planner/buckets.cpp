@@ -25,14 +25,21 @@ std::vector<std::vector<int>> gradient_buckets(const config::Plan& plan, const L
   }
   const int64_t element = dtype_size(resolve_precision(plan).reduce);
   std::vector<std::vector<int>> buckets;
-  int64_t bytes = std::numeric_limits<int64_t>::max();  // of the last bucket
+  // That is being filled, of parameters and of experts with ranks of their own.
+  struct Open {
+    size_t bucket = 0;
+    int64_t bytes = std::numeric_limits<int64_t>::max();
+  };
+  Open dense, experts;
   for (size_t i = layout.parameters.size(); i-- > 0;) {
-    if (bytes >= (buckets.size() == 1 ? first_cap : cap)) {
+    const ParameterLayout& parameter = layout.parameters[i];
+    Open& open = parameter.expert_parallel() ? experts : dense;
+    if (open.bytes >= (open.bucket == 0 ? first_cap : cap)) {
+      open = {buckets.size(), 0};
       buckets.emplace_back();
-      bytes = 0;
     }
-    buckets.back().push_back(static_cast<int>(i));
-    if (layout.parameters[i].trainable) bytes += numel(layout.parameters[i].shape) * element;
+    buckets[open.bucket].push_back(static_cast<int>(i));
+    if (parameter.trainable) open.bytes += numel(parameter.shape) * element;
   }
   return buckets;
 }

@@ -16,6 +16,8 @@ namespace am::planner {
 //                  first is full at 1 MiB, so that the reduction starts early
 //                  A frozen parameter is in the bucket of those before it, and sends nothing.
 //   megatron_fsdp  with disable_bucketing one bucket of everything
+//
+// With ep > 1 experts are in buckets of their own, other ranks' experts included.
 std::vector<std::vector<int>> gradient_buckets(const config::Plan& plan, const Layout& layout);
 
 }  // namespace am::planner

@@ -11,10 +11,24 @@ using model::Role;
 
 constexpr double kIndexBytes = 8.0;
 
-// Of the fullest expert; a token takes an expert once.
-double rows_of_one(const ActivationContext& context, const model::RouterSpec& router) {
-  if (context.skewed) return context.routed_tokens();
-  return context.routed_tokens() * as_double(router.taken) / as_double(router.experts);
+// Of a part that is made again, beside what its rows' own backward takes: gates and ups.
+double again_bytes(const ExpertRows& rows, double of_row) {
+  return std::min(rows.all - rows.kept, rows.even) * of_row;
+}
+
+// Where experts lie on several ranks (parallel/ep/): gradients of rows that have arrived, and the
+// same sorted by expert, at the beginning; and in the end those that experts made, the message made
+// of them, and what arrives, when what was saved of rows, gates and ups is gone. `beside`: what
+// else is there. `left`: of the two widths those that stay. Zeros where one rank has all experts.
+struct ExchangeBytes {
+  double first = 0.0, last = 0.0;
+};
+
+ExchangeBytes exchange_bytes(const ActivationContext& context, double beside, double of_rows,
+                             double of_width, double left, bool rows_saved) {
+  if (context.expert_ranks == 1.0) return {};
+  return {beside + 2.0 * of_rows,
+          beside + (rows_saved ? 2.0 : 3.0) * of_rows - (2.0 - left) * of_width};
 }
 
 // Experts in one tensor (nn/experts/stacked.h): the gradients of all gates and ups are there when
@@ -24,9 +38,10 @@ BackwardBytes stacked_backward(const ActivationContext& context, const LocalLaye
                                double hidden) {
   const model::RouterSpec& router = *layer.spec().router;
   const double p = context.product_bytes;
-  const auto experts = as_double(router.experts);
-  const double rows = context.routed_tokens() * as_double(router.taken);
-  const double of_one = rows_of_one(context, router);
+  const double experts = as_double(router.experts) / context.expert_ranks;
+  const ExpertRows all_rows = expert_rows(context, router);
+  const double rows = all_rows.kept;
+  const double of_one = std::min(all_rows.of_one, rows);
   const LocalModule &wide = layer[Role::kExpertGateUp], &down = layer[Role::kExpertDown];
   const double width = down.in;
   // Of a weight that is narrowed the gradient is narrow first.
@@ -40,17 +55,35 @@ BackwardBytes stacked_backward(const ActivationContext& context, const LocalLaye
     if (!module.trains) return 0.0;
     return module.numel / experts * p + transposed_copy(context, of_one / context.tokens * left);
   };
-  const double all = hidden_bytes(context, hidden) + rows * hidden * p;
+  const double of_rows = all_rows.all * hidden * p;
+  const double all =
+      hidden_bytes(context, hidden) + of_rows + again_bytes(all_rows, 2.0 * width * p);
   const double in_down = (rows - of_one) * 2.0 * width * p +
                          std::max(4.0 * of_one * width * p,
                                   of_one * (3.0 * width + hidden) * p + of_expert(down, width)) +
                          gradient(down) + narrow(down);
   const double in_wide = of_expert(wide, hidden) + narrow(wide);
   // The walk adds the largest gradient of the layer to both, which is that of gates and ups.
-  return {all + in_down - gradient(wide), all + in_wide};
+  const ExchangeBytes exchange =
+      exchange_bytes(context, all - of_rows, of_rows, rows * width * p, 0.0, wide.trains);
+  return {.first = all + in_down - gradient(wide),
+          .later = all + in_wide,
+          .rows_arrive = exchange.first,
+          .rows_return = exchange.last};
 }
 
 }  // namespace
+
+ExpertRows expert_rows(const ActivationContext& context, const model::RouterSpec& router) {
+  const double tokens = context.routed_tokens() * context.expert_ranks;
+  const auto taken = as_double(router.taken), experts = as_double(router.experts);
+  ExpertRows rows;
+  rows.even = context.routed_tokens() * taken;
+  rows.of_one = context.skewed ? tokens : tokens * taken / experts;
+  rows.all = context.skewed ? tokens * std::min(taken, experts / context.expert_ranks) : rows.even;
+  rows.kept = std::min(rows.all, 2.0 * rows.even);
+  return rows;
+}
 
 ExpertBytes expert_bytes(const ActivationContext& context, const LocalLayer& layer, double hidden) {
   const double N = context.routed_tokens();
@@ -71,14 +104,15 @@ ExpertBytes expert_bytes(const ActivationContext& context, const LocalLayer& lay
   bytes.routing = 3.0 * N * taken * kIndexBytes;
   const bool trains = layer[Role::kExpertGate].trains || layer[Role::kExpertUp].trains ||
                       layer[Role::kExpertGateUp].trains;
-  const double rows = trains ? N * taken * hidden * p : 0.0;
+  const double received = expert_rows(context, router).all;
+  const double rows = trains ? received * hidden * p : 0.0;
   // A share of a product that is a sum over ranks is taken of that sum.
   const double between = context.tokens / context.sequence_parts;
   const bool weighs = layer.has(Role::kSharedWeigher);
   const bool apart = context.expert_parts > 1.0;
   if (weighs && apart) bytes.share_of_sum = between * (hidden + 1.0) * p;
   const double shares = weighs && !apart ? N * p : 0.0;
-  bytes.routed = rows + N * (as_double(router.experts) + taken) * wide + shares;
+  bytes.routed = rows + (N * as_double(router.experts) + received) * wide + shares;
   return bytes;
 }
 
@@ -87,11 +121,12 @@ BackwardBytes expert_backward(const ActivationContext& context, const LocalLayer
   if (layer.has(Role::kExpertGateUp)) return stacked_backward(context, layer, hidden);
   const model::RouterSpec& router = *layer.spec().router;
   const double p = context.product_bytes;
-  const double rows = context.routed_tokens() * as_double(router.taken);
-  const double of_one = rows_of_one(context, router);
+  const ExpertRows all_rows = expert_rows(context, router);
+  const double rows = all_rows.kept;
+  const double of_one = std::min(all_rows.of_one, rows);
   const double width = layer[Role::kExpertDown].in;
   const double shared = layer[Role::kSharedDown].in;
-  const double of_rows = rows * hidden * p;
+  const double of_rows = all_rows.all * hidden * p;
   // What is left of gate and up, in elements of one of them, where their gradients are.
   const double left = keeps_gate ? 1.0 : 0.0;
   // Of `count` rows: both factors of the down projection's gradient, then the gradients of gate and
@@ -105,17 +140,31 @@ BackwardBytes expert_backward(const ActivationContext& context, const LocalLayer
     const double copy = trains ? transposed_copy(context, count / context.tokens * wide) : 0.0;
     return count * (hidden + left * wide) * p + copy;
   };
-  const double all = hidden_bytes(context, hidden) + of_rows;
+  const double all =
+      hidden_bytes(context, hidden) + of_rows + again_bytes(all_rows, 2.0 * width * p);
   const double in_expert = std::max(in_down(of_one, width, layer[Role::kExpertDown].trains),
                                     in_up(of_one, width, layer[Role::kExpertUp].trains));
   // Of an expert that is done, its rows' gradients are there and its factors are gone.
   const double of_others = std::max(0.0, (rows - of_one) * (hidden - (2.0 - left) * width) * p);
-  if (shared == 0.0) return {all + in_expert, all + in_expert + of_others};
+  const bool trains = layer[Role::kExpertGate].trains || layer[Role::kExpertUp].trains;
   const double after_shared =
-      hidden_bytes(context, hidden) - (2.0 - left) * context.tokens * shared * p;
-  return {all + in_down(context.tokens, shared, layer[Role::kSharedDown].trains),
-          all + std::max(in_up(context.tokens, shared, layer[Role::kSharedUp].trains),
-                         after_shared + in_expert + of_others)};
+      shared == 0.0 ? 0.0
+                    : hidden_bytes(context, hidden) - (2.0 - left) * context.tokens * shared * p;
+  const ExchangeBytes exchange =
+      exchange_bytes(context, hidden_bytes(context, hidden) + after_shared, of_rows,
+                     rows * width * p, left, trains);
+  if (shared == 0.0) {
+    return {.first = all + in_expert,
+            .later = all + in_expert + of_others,
+            .rows_arrive = exchange.first,
+            .rows_return = exchange.last};
+  }
+  const double in_shared = in_down(context.tokens, shared, layer[Role::kSharedDown].trains);
+  return {.first = all + in_shared,
+          .later = all + std::max(in_up(context.tokens, shared, layer[Role::kSharedUp].trains),
+                                  after_shared + in_expert + of_others),
+          .rows_arrive = exchange.first,
+          .rows_return = exchange.last};
 }
 
 }  // namespace am::planner

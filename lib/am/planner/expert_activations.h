@@ -18,6 +18,17 @@ struct ExpertBytes {
   double share_of_sum = 0.0;
 };
 
+// Rows of experts on this rank where one token takes `taken` of `experts`: those that arrive, and
+// of them those whose gates and ups are kept (nn/experts/row_chunks.h), the rest of which are made
+// again part by part.
+struct ExpertRows {
+  double all = 0.0;
+  double kept = 0.0;
+  double even = 0.0;    // of a rank where all have as many
+  double of_one = 0.0;  // of the fullest expert; a token takes an expert once
+};
+ExpertRows expert_rows(const ActivationContext& context, const model::RouterSpec& router);
+
 // Of a layer with a router. Its experts' outputs are not kept: the gradients of their weights come
 // without them (nn/experts/weighed_down.h).
 ExpertBytes expert_bytes(const ActivationContext& context, const LocalLayer& layer, double hidden);

@@ -17,9 +17,10 @@ double out_of(const LocalLayer& layer, Role role) {
   return module == nullptr ? 0.0 : as_double(module->out);
 }
 
-double experts_taken(const LocalLayer& layer) {
+// Rows of experts to a token of the micro-batch on this rank.
+double rows_of_token(const ActivationContext& context, const LocalLayer& layer) {
   const auto& router = layer.spec().router;
-  return router.has_value() ? as_double(router->taken) : 0.0;
+  return router.has_value() ? expert_rows(context, *router).kept / context.tokens : 0.0;
 }
 
 // Elements that one token takes on this rank inside of the feed-forward; of experts all that it
@@ -30,7 +31,7 @@ struct WideWidths {
 };
 
 WideWidths wide_widths(const ActivationContext& context, const LocalLayer& layer) {
-  const double taken = experts_taken(layer) / context.expert_parts;
+  const double taken = rows_of_token(context, layer);
   WideWidths widths;
   widths.gate = layer[Role::kGate].out + layer[Role::kGateUp].out / 2.0 +
                 layer[Role::kSharedGate].out + taken * layer[Role::kExpertGate].out;
@@ -229,13 +230,16 @@ LayerActivations::Owed LayerActivations::owed() const {
   using enum model::Space;
   Owed owed;
   owed.all = bytes_of_inputs(true) + bytes_of_inputs(false);
-  const double taken = experts_taken(layer_) / context_.expert_parts;
+  const double taken = rows_of_token(context_, layer_);
+  bool reads_rows = false;  // experts' gate and up multiply the same
   for (const LocalModule& module : layer_.modules()) {
     if (module.spec == nullptr || module.spec->in == 0 || !module.trains) continue;
     const model::Space from = module.spec->from, to = module.spec->to;
     const bool routed = module.spec->kind == model::ModuleKind::kExpert;
     const double row = context_.tokens * (routed ? taken : 1.0) * context_.product_bytes;
-    const double input = from == kHidden && !routed ? 0.0 : row * module.in;  // else counted
+    const bool counted = (from == kHidden && !routed) || (from == kRouted && reads_rows);
+    reads_rows = reads_rows || from == kRouted;
+    const double input = counted ? 0.0 : row * module.in;
     owed.all += row * module.out + input;
     const bool of_attention =
         from == kHeads || from == kLatent || to == kHeads || to == kKeyHeads || to == kLatent;

@@ -166,7 +166,7 @@ std::vector<OwnPart> ParameterLayout::parts(const mesh::MeshLayout& mesh, int64_
   const std::vector<mesh::Box> boxes = tp_boxes(mesh, rank);
   for (size_t i = 0; i < boxes.size(); ++i) {
     OwnPart part;
-    part.copies = tp_dim.has_value() ? 1 : mesh.group_size("tp");
+    part.copies = tp_dim.has_value() || expert_parallel() ? 1 : mesh.group_size("tp");
     if (i < tp_slices.size()) part.copies = tp_slices[i].copies;
     part.copy = tp_rank % part.copies;
     mesh::Box place{Shape(local.size(), 0), boxes[i].shape};
@@ -230,6 +230,20 @@ int64_t Layout::copies_at(int64_t pp, int64_t ep, const ParameterLayout& paramet
 int64_t Layout::first_holder(const ParameterLayout& parameter) const {
   const int64_t pp = stage_owners[static_cast<size_t>(parameter.stage)];
   return mesh.rank({pp, 0, 0, 0, 0}) + parameter.ep_owner.value_or(0);
+}
+
+Layout::ByRanks Layout::by_ranks(const std::vector<int>& indices, int64_t rank) const {
+  const int64_t ep = mesh.index(rank, "ep");
+  ByRanks sorted;
+  for (const int index : indices) {
+    const ParameterLayout& parameter = parameters[static_cast<size_t>(index)];
+    if (!parameter.expert_parallel()) {
+      sorted.dense.push_back(index);
+    } else if (parameter.ep_owner.value_or(ep) == ep) {
+      sorted.experts.push_back(index);
+    }
+  }
+  return sorted;
 }
 
 std::vector<int> Layout::gathered(const model::Unit& unit) const {

@@ -123,6 +123,13 @@ struct Layout {
   int64_t copies_at(int64_t pp, int64_t ep, const ParameterLayout& parameter) const;
   // The first such rank.
   int64_t first_holder(const ParameterLayout& parameter) const;
+  // Parameters that one group of data-parallel ranks has: with ep > 1 experts have ranks of their
+  // own. Indices into `parameters`.
+  struct ByRanks {
+    std::vector<int> dense, experts;
+  };
+  // Of these parameters those whose experts this rank has. Either may be empty.
+  ByRanks by_ranks(const std::vector<int>& indices, int64_t rank) const;
   // What a unit gathers: its parameters but those that FSDP ignores. Indices into `parameters`.
   std::vector<int> gathered(const model::Unit& unit) const;
   // What FSDP ignores, of a unit or of all.

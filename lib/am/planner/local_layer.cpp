@@ -40,7 +40,10 @@ std::vector<double> slices_of(const model::ModuleSpec& module, const ParameterLa
 
 LocalLayer::LocalLayer(const Layout& layout, int64_t rank, const model::Unit& unit)
     : spec_(layout.inventory.spec.layer(unit.layer)) {
-  for (const int index : unit.parameters) {
+  const Layout::ByRanks own = layout.by_ranks(unit.parameters, rank);
+  for (size_t i = 0; i < own.dense.size() + own.experts.size(); ++i) {
+    const bool dense = i < own.dense.size();
+    const int index = dense ? own.dense[i] : own.experts[i - own.dense.size()];
     const auto at = static_cast<size_t>(index);
     const model::ParameterSpec& parameter = layout.inventory.parameters[at];
     const ParameterLayout& placed = layout.parameters[at];

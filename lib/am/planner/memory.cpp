@@ -54,7 +54,7 @@ class Walk : private MemoryMoments {
       now_.unsharded += unit.full;
       Moment gathering = now_;
       gathering.communication +=
-          unit.gather_buffer + gathering_ahead(i + 1, std::max<int64_t>(0, depth - 1), false);
+          unit.gathering + gathering_ahead(i + 1, std::max<int64_t>(0, depth - 1), false);
       record_moment("forward of ", unit.name, ", gathering", gathering);
       Moment computing = now_;
       computing.activations += unit.activations;
@@ -89,7 +89,7 @@ class Walk : private MemoryMoments {
     if (!unit.reshards || unit.looked_up) return;
     now_.unsharded += unit.full;
     Moment gathering = now_;
-    gathering.communication += unit.gather_buffer + reducing_;
+    gathering.communication += unit.gathering + reducing_;
     record_moment("backward of ", unit.name, ", gathering", gathering);
   }
 
@@ -101,7 +101,11 @@ class Walk : private MemoryMoments {
     const bool reduces_now = !unit.waits_for_end && !accumulates();
     const double buffer = reduces_now ? unit.reduce_buffer : 0.0;
     Moment computing = now_;
-    computing.activations += unit.recomputed + gradients.first;
+    computing.activations += unit.recomputed + gradients.rows_arrive;
+    if (gradients.rows_arrive > 0.0) {
+      record_moment("backward of ", unit.name, ", rows to experts", computing);
+    }
+    computing.activations += gradients.first - gradients.rows_arrive;
     computing.communication += reducing_ + (i == 0 ? 0.0 : gathering_ahead(i - 1, -depth, true));
     Moment first = computing;
     if (gradients.packed_first) {
@@ -120,8 +124,13 @@ class Walk : private MemoryMoments {
     computing.communication += buffer;
     computing.activations += gradients.later - gradients.first;
     record_moment("backward of ", unit.name, "", computing);
-    if (gradients.attention == 0.0) return;
     computing.unsharded -= unit.gradient;
+    if (gradients.rows_return > 0.0) {
+      Moment returning = computing;
+      returning.activations += gradients.rows_return - gradients.later;
+      record_moment("backward of ", unit.name, ", rows from experts", returning);
+    }
+    if (gradients.attention == 0.0) return;
     computing.activations += gradients.attention - gradients.later;
     record_moment("backward of ", unit.name, ", attention", computing);
   }

@@ -140,7 +140,9 @@ class PipelineWalk : private MemoryMoments {
     if (states_[i].whole) return;
     if (!states_[i].gathering) now_.communication += unit.gather_buffer;
     now_.unsharded += unit.full;
-    record_moment(what, unit.name, ", gathering", now_);
+    Moment gathering = now_;
+    gathering.communication += unit.gathering - unit.gather_buffer;
+    record_moment(what, unit.name, ", gathering", gathering);
     now_.communication -= unit.gather_buffer;
     states_[i].whole = true;
     states_[i].gathering = false;
@@ -216,7 +218,11 @@ class PipelineWalk : private MemoryMoments {
     const BackwardBytes gradients = gradients_of(unit, is_head);
     const double gradient = of_weights ? unit.gradient : 0.0;
     Moment computing = now_;
-    computing.activations += unit.recomputed + gradients.first;
+    computing.activations += unit.recomputed + gradients.rows_arrive;
+    if (gradients.rows_arrive > 0.0) {
+      record_moment("backward of ", unit.name, ", rows to experts", computing);
+    }
+    computing.activations += gradients.first - gradients.rows_arrive;
     if (!of_weights) computing.activations += unit.owed_first;
     Moment first = computing;
     const double buffer = states_[i].packed ? 0.0 : unit.reduce_buffer;
@@ -236,10 +242,15 @@ class PipelineWalk : private MemoryMoments {
     computing.activations += gradients.later - gradients.first;
     if (!of_weights) computing.activations += unit.owed_later - unit.owed_first;
     record_moment("backward of ", unit.name, "", computing);
-    if (gradients.attention == 0.0) return;
     computing.unsharded -= gradient;
-    computing.activations += gradients.attention - gradients.later;
     if (!of_weights) computing.activations += unit.owed_attention - unit.owed_later;
+    if (gradients.rows_return > 0.0) {
+      Moment returning = computing;
+      returning.activations += gradients.rows_return - gradients.later;
+      record_moment("backward of ", unit.name, ", rows from experts", returning);
+    }
+    if (gradients.attention == 0.0) return;
+    computing.activations += gradients.attention - gradients.later;
     record_moment("backward of ", unit.name, ", attention", computing);
   }
 

@@ -137,7 +137,6 @@ std::vector<Limit> limits_of_plan(const config::Plan& plan, const mesh::MeshSize
   PlanLimits limits(plan);
   limits.add(sizes.cp > 1 && plan.lora.dropout > 0.0, "lora.dropout",
              "dropout of adapters under context parallelism", "use dropout = 0.0");
-  limits.add(sizes.ep > 1, "mesh.ep_size", "expert parallelism", "use ep_size = 1");
   std::visit([&](const auto& config) { add_limits(config, limits); }, plan.strategy);
   limits.add(plan.metrics.trace, "metrics.trace", "tracing", "set it to false");
   limits.add(plan.checkpoint.async, "checkpoint.async", "asynchronous checkpointing",

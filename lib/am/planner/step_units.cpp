@@ -134,9 +134,25 @@ class Measure {
     return all;
   }
 
-  // Of what travels together.
   UnitBytes measure(const std::vector<int>& indices, bool reshards) const {
+    const Layout::ByRanks apart = layout_.by_ranks(indices, rank_);
+    UnitBytes bytes = measure_together(apart.dense, "dp_shard_cp", reshards);
+    if (apart.experts.empty()) return bytes;
+    const UnitBytes experts = measure_together(apart.experts, "ep_shard", reshards);
+    bytes.gathering =
+        std::max(bytes.gather_buffer + experts.gather_buffer - experts.full, experts.gather_buffer);
+    for (const auto part : {&UnitBytes::full, &UnitBytes::gather_buffer, &UnitBytes::kept,
+                            &UnitBytes::reduce_buffer, &UnitBytes::reduced}) {
+      bytes.*part += experts.*part;
+    }
+    return bytes;
+  }
+
+  // Of what travels together, cut over the ranks of one group.
+  UnitBytes measure_together(const std::vector<int>& indices, std::string_view group,
+                             bool reshards) const {
     UnitBytes bytes;
+    const int64_t post_forward = post_forward_size(post_forward_, layout_.mesh.group_size(group));
     const Elements all = elements_of(indices, /*trainable_alone=*/false);
     const Elements trained = elements_of(indices, /*trainable_alone=*/true);
     bytes.reshards = reshards;
@@ -145,8 +161,9 @@ class Measure {
     if (all.sharded) {
       bytes.gather_buffer = all.padded * compute_;
       if (storage_ != compute_ || offloaded_) bytes.gather_buffer += all.stored * compute_;
-      if (reshards && post_forward_ > 0) {
-        bytes.kept = all.padded * compute_ / static_cast<double>(post_forward_);
+      bytes.gathering = bytes.gather_buffer;
+      if (reshards && post_forward > 0) {
+        bytes.kept = all.padded * compute_ / static_cast<double>(post_forward);
       }
     }
     // The reduction ends in the stored gradient where it can: without shards it is all in there.
@@ -167,7 +184,8 @@ class Measure {
       bytes.trained_numel += trains ? stored : 0;
       bytes.state_numel += stored * states_of(layout_.parameters[static_cast<size_t>(index)]);
     }
-    bytes.orthogonalizing = orthogonalizing(unit.parameters);
+    const Layout::ByRanks apart = layout_.by_ranks(unit.parameters, rank_);
+    bytes.orthogonalizing = std::max(orthogonalizing(apart.dense), orthogonalizing(apart.experts));
     bytes.gradient = elements_of(unit.parameters, /*trainable_alone=*/true).largest * compute_;
     bytes.fills_buckets = elements_of(layout_.ignored_of(unit), /*trainable_alone=*/true).full > 0;
     return bytes;
@@ -212,7 +230,7 @@ class Measure {
       head.name = "the tied head";
       head.stored_numel = head.trained_numel = head.state_numel = 0;
       head.waits_for_end = true;
-      if (!head.reshards) head.full = head.gather_buffer = 0;  // it never went away
+      if (!head.reshards) head.full = head.gather_buffer = head.gathering = 0;  // never freed
       head.kept = 0;
       head.backward_runs = trains;
       out_.units.push_back(std::move(head));
@@ -265,11 +283,12 @@ class Measure {
       all.gather_buffer += unit.gather_buffer;
       if (!unit.waits_for_end) all.reduce_buffer += unit.reduce_buffer;
       if (!unit.waits_for_end) all.reduced += unit.reduced;
-      unit.full = unit.gather_buffer = unit.reduce_buffer = unit.reduced = 0;
+      unit.full = unit.gather_buffer = unit.gathering = 0;
+      unit.reduce_buffer = unit.reduced = 0;
       unit.fills_buckets = unit.gradient > 0;
     }
     out_.units.front().full = all.full;
-    out_.units.front().gather_buffer = all.gather_buffer;
+    out_.units.front().gather_buffer = out_.units.front().gathering = all.gather_buffer;
     out_.units.front().reduced = all.reduced;
     out_.bucket_buffers += all.reduce_buffer;
   }
@@ -283,7 +302,7 @@ class Measure {
       most.full = std::max(most.full, unit.full);
       most.gather_buffer = std::max(most.gather_buffer, unit.gather_buffer);
       most.reduce_buffer = std::max(most.reduce_buffer, unit.reduce_buffer);
-      unit.full = unit.gather_buffer = unit.reduce_buffer = 0;
+      unit.full = unit.gather_buffer = unit.gathering = unit.reduce_buffer = 0;
     }
     out_.pooled_parameters = most.full;
     out_.pooled_messages = most.gather_buffer + 2 * most.reduce_buffer;

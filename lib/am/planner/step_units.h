@@ -29,6 +29,8 @@ struct UnitBytes {
   double full = 0;           // gathered parameters, when they are storage of their own
   double gradient = 0;       // the largest of one parameter, compute dtype: they leave one by one
   double gather_buffer = 0;  // all-gather's input copy and output
+  double gathering = 0;      // of it what is there with all of `full`, at most: experts that ep
+                             // places are gathered by themselves, behind the others
   double kept = 0;           // of the gathered parameters, between forward and backward
   double reduce_buffer = 0;  // what the gradients are packed into: the reduction's input
   double reduced = 0;        // its output, where that is not the stored gradient

@@ -43,6 +43,10 @@ int64_t post_forward_size(const config::DistributedConfig& strategy, const mesh:
   return size != nullptr && *size < sizes.dp_shard * sizes.cp ? *size : 0;
 }
 
+int64_t post_forward_size(int64_t size, int64_t ranks) {
+  return size > 0 && size < ranks && ranks % size == 0 ? size : 0;
+}
+
 bool offloads_to_host(const config::DistributedConfig& strategy) {
   const auto* fsdp2 = std::get_if<config::FSDP2Config>(&strategy);
   return fsdp2 != nullptr && fsdp2->offload_policy && fsdp2->backend != "gloo";

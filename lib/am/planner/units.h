@@ -24,6 +24,9 @@ std::vector<bool> reshard_after_forward(const config::DistributedConfig& strateg
 // Into how many ranks' parts a unit is cut again after forward (reshard_after_forward = N), when
 // that is fewer than its shards; 0: into its shards.
 int64_t post_forward_size(const config::DistributedConfig& strategy, const mesh::MeshSizes& sizes);
+// What of that goes for parameters that so many ranks have, which for experts are others than the
+// unit's: 0 where they cannot be cut so.
+int64_t post_forward_size(int64_t size, int64_t ranks);
 
 // Whether shards, their gradients and the optimizer's states are in host memory while a GPU
 // computes: fsdp2's offload_policy. With the backend "gloo" the host computes, and nothing moves.

@@ -5,6 +5,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "am/nn/experts/row_chunks.h"
+
 namespace am::nn {
 namespace {
 
@@ -21,6 +23,15 @@ TEST_CASE("rows are sorted by expert, and for one expert by token") {
   CHECK(placed.counts == std::vector<int64_t>{2, 0, 3, 1});
   CHECK(at::equal(placed.token_R, at::tensor({0, 1, 0, 1, 2, 2}, at::kLong)));
   CHECK(at::equal(placed.slot_Nk, at::tensor({2, 0, 1, 3, 4, 5}, at::kLong).view({3, 2})));
+}
+
+TEST_CASE("rows beyond twice the even number are parts of their own") {
+  using Parts = std::vector<std::vector<int64_t>>;
+  CHECK(row_chunks({3, 0, 4}, 2) == Parts{{3, 0, 1}, {0, 0, 2}, {0, 0, 1}});
+  CHECK(row_chunks({2, 2}, 2) == Parts{{2, 2}});
+  CHECK(row_chunks({0, 0}, 3) == Parts{{0, 0}});
+  CHECK(row_chunks({5, 1}, 0) == Parts{{5, 1}});
+  CHECK(row_chunks({0, 9}, 4) == Parts{{0, 8}, {0, 1}});
 }
 
 TEST_CASE("the meta device deals rows evenly") {

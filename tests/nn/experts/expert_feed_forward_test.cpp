@@ -5,7 +5,10 @@
 
 #include <catch2/catch.hpp>
 #include <map>
+#include <memory>
 #include <string>
+
+#include "support/repeated_rows.h"
 
 namespace am::nn {
 namespace {
@@ -84,8 +87,8 @@ class Built {
   const at::Tensor& weigher() const { return layer.shared_weigher->weight->value; }
 };
 
-void compare(Built& built, const at::Tensor& x) {
-  const at::Tensor out = built.run(x), wanted = built.defined(x);
+void compare(Built& built, const at::Tensor& x, int64_t times = 1) {
+  const at::Tensor out = built.run(x), wanted = built.defined(x) * times;
   CHECK(at::allclose(out, wanted, 1e-11, 1e-12));
   const at::Tensor pull = at::randn_like(wanted);
   const auto got = built.gradients_of(out, pull, x), right = built.gradients_of(wanted, pull, x);
@@ -129,6 +132,26 @@ TEST_CASE("all tokens may take the same experts; the others' gradients are zeros
   built.layer.counts.clear();
   built.run(x);
   CHECK(built.layer.counts == std::vector<int64_t>{14, 0, 14, 0});
+}
+
+TEST_CASE("rows that are far more than even routing gives compute the same in parts") {
+  at::manual_seed(14);
+  Built built(false);
+  built.layer.dispatcher = std::make_shared<const test::RepeatedRows>(5);
+  const at::Tensor x = input();
+  compare(built, x, 5);
+  // The same from the second run of a segment around them.
+  const at::Tensor pull = at::randn({2, 7, kHidden}, at::kDouble);
+  const auto wanted = built.gradients_of(built.run(x), pull, x);
+  const at::Tensor out = checkpoint(
+      [&](const Tensors& in, Products& products) -> Tensors {
+        return built.layer.product(in[0], /*keeps_gate=*/false, /*leaves=*/true, products);
+      },
+      {x}, /*trains=*/true)[0];
+  for (const auto& [name, gradient] : built.gradients_of(out, pull, x)) {
+    INFO(name);
+    CHECK(at::equal(gradient, wanted.at(name)));
+  }
 }
 
 TEST_CASE("a segment's second run takes the first one's experts, and counts none") {

@@ -11,6 +11,7 @@
 
 #include "am/nn/checkpoint.h"
 #include "am/nn/experts/expert_feed_forward.h"
+#include "support/repeated_rows.h"
 
 namespace am::nn::stacked {
 namespace {
@@ -93,8 +94,8 @@ class Built {
   }
 };
 
-void compare(Built& built, const at::Tensor& x) {
-  const at::Tensor out = built.run(x), wanted = built.defined(x);
+void compare(Built& built, const at::Tensor& x, int64_t times = 1) {
+  const at::Tensor out = built.run(x), wanted = built.defined(x) * times;
   CHECK(at::allclose(out, wanted, 1e-11, 1e-12));
   const at::Tensor pull = at::randn_like(wanted);
   const auto got = built.gradients_of(out, pull, x), right = built.gradients_of(wanted, pull, x);
@@ -132,6 +133,13 @@ TEST_CASE("all tokens may take the same experts of a tensor; the others' gradien
     CHECK(at::count_nonzero(got.at(name)[1]).item<int64_t>() == 0);
     CHECK(at::count_nonzero(got.at(name)[2]).item<int64_t>() > 0);
   }
+}
+
+TEST_CASE("rows that are far more than even routing gives take experts of a tensor in parts") {
+  at::manual_seed(24);
+  Built built;
+  built.layer.dispatcher = std::make_shared<const test::RepeatedRows>(4);
+  compare(built, random({2, 7, kHidden}), 4);
 }
 
 TEST_CASE("what does not train of experts in one tensor has no gradient") {

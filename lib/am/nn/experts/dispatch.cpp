@@ -55,9 +55,10 @@ at::Tensor sum_by_aten(at::TensorList rows, const at::Tensor& slot_Nk, const at:
   return sum_ND;
 }
 
-// rows: tensors [.., D] of R rows together, slot_Nk -> ND
+}  // namespace
+
 at::Tensor sum_of_slots(at::TensorList rows, const at::Tensor& slot_Nk,
-                        const at::Tensor& added_ND = {}) {
+                        const at::Tensor& added_ND) {
   if (!fused::has_kernels(rows[0])) return sum_by_aten(rows, slot_Nk, added_ND);
   const int64_t tokens = slot_Nk.size(0), taken = slot_Nk.size(1), width = rows[0].size(1);
   at::Tensor sum_ND = at::empty({tokens, width}, rows[0].options());
@@ -84,6 +85,13 @@ at::Tensor sum_of_slots(at::TensorList rows, const at::Tensor& slot_Nk,
   });
   return sum_ND;
 }
+
+at::Tensor by_slot(const at::Tensor& weights_Nk, const at::Tensor& slot_Nk) {
+  const at::Tensor slot_R = slot_Nk.view(-1);
+  return at::empty({slot_R.size(0)}, weights_Nk.options()).scatter_(0, slot_R, weights_Nk.view(-1));
+}
+
+namespace {
 
 // Views of the rows of each expert.
 variable_list parts_of(const at::Tensor& rows, const std::vector<int64_t>& counts) {
@@ -128,10 +136,7 @@ struct Deal : torch::autograd::Function<Deal> {
     context->save_for_backward({placed->slot_Nk});
     context->saved_data["counts"] = placed->counts;
     context->saved_data["dtype"] = weights_Nk.scalar_type();
-    const at::Tensor slot_R = placed->slot_Nk.view(-1);
-    const at::Tensor weights_R =
-        at::empty({slot_R.size(0)}, weights_Nk.options()).scatter_(0, slot_R, weights_Nk.view(-1));
-    return parts_of(weights_R, placed->counts);
+    return parts_of(by_slot(weights_Nk, placed->slot_Nk), placed->counts);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -166,12 +171,6 @@ struct Combine : torch::autograd::Function<Combine> {
   }
 };
 
-std::vector<int64_t> dealt_evenly(int64_t rows, int64_t experts) {
-  std::vector<int64_t> counts(static_cast<size_t>(experts), rows / experts);
-  for (int64_t e = 0; e < rows % experts; ++e) ++counts[static_cast<size_t>(e)];
-  return counts;
-}
-
 std::vector<int64_t> counted(const at::Tensor& ids_R, int64_t experts) {
   if (ids_R.is_meta()) return dealt_evenly(ids_R.numel(), experts);
   const at::Tensor counts_E =
@@ -181,6 +180,12 @@ std::vector<int64_t> counted(const at::Tensor& ids_R, int64_t experts) {
 }
 
 }  // namespace
+
+std::vector<int64_t> dealt_evenly(int64_t rows, int64_t experts) {
+  std::vector<int64_t> counts(static_cast<size_t>(experts), rows / experts);
+  for (int64_t e = 0; e < rows % experts; ++e) ++counts[static_cast<size_t>(e)];
+  return counts;
+}
 
 Placement place_by_expert(const at::Tensor& ids_Nk, int64_t experts) {
   const at::NoGradGuard no_grad;

@@ -2,9 +2,11 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "am/nn/autocast.h"
+#include "am/nn/experts/row_chunks.h"
 #include "am/nn/experts/weighed_down.h"
 #include "am/nn/fused/gated.h"
 
@@ -57,20 +59,20 @@ ExpertFeedForward::Chosen ExpertFeedForward::choose(const at::Tensor& x_ND, int6
       balance = balance.defined() ? balance + routing.balance : routing.balance;
     }
     chosen.weights_Nk = routing.weights_Nk;
-    Placement placed = place_by_expert(routing.ids_Nk, count());
+    Placement placed = dispatcher->place(routing.ids_Nk, count());
     counts.resize(placed.counts.size());
     const std::vector<int64_t> nothing = counts_of_padding(routing.ids_Nk, sequences);
     for (size_t e = 0; e < counts.size(); ++e) counts[e] += placed.counts[e] - nothing[e];
-    return {routing.ids_Nk, placed.slot_Nk, placed.token_R, on_host(placed.counts),
-            routing.sequence_weights_BE};
+    return {routing.ids_Nk,         placed.slot_Nk,     placed.token_R,
+            on_host(placed.counts), placed.received_Pe, routing.sequence_weights_BE};
   };
-  const Tensors kept = products.chosen(5, make);
+  const Tensors kept = products.chosen(6, make);
   chosen.ids_Nk = kept[0];
-  chosen.placed = {kept[1], kept[2], {}};
+  chosen.placed = {kept[1], kept[2], {}, kept[4]};
   const auto* first = kept[3].const_data_ptr<int64_t>();
   chosen.placed.counts.assign(first, first + count());
   if (!chosen.weights_Nk.defined()) {
-    const Routing known = {.ids_Nk = chosen.ids_Nk, .sequence_weights_BE = kept[4]};
+    const Routing known = {.ids_Nk = chosen.ids_Nk, .sequence_weights_BE = kept[5]};
     chosen.weights_Nk = router(x_ND, balanced, known).weights_Nk;
   }
   return chosen;
@@ -83,13 +85,80 @@ at::Tensor ExpertFeedForward::shared_product(const at::Tensor& x_ND, bool keeps_
   return passed(*shared, x_ND, share_N, activation, keeps_gate, unread, products);
 }
 
-Tensors ExpertFeedForward::routed(const Tensors& rows, const Tensors& weights, bool keeps_gate,
+Tensors ExpertFeedForward::routed(const Dispatched& dispatched, int64_t even, bool keeps_gate,
                                   bool unread, Products& products) const {
-  if (stacked) return stacked->products(rows, weights, unread);
+  std::vector<int64_t> counts_here;
+  for (const at::Tensor& each : dispatched.rows) counts_here.push_back(each.size(0));
+  const std::vector<std::vector<int64_t>> chunks = row_chunks(counts_here, even);
+  if (chunks.size() == 1) return computed(dispatched, keeps_gate, unread, products);
+  std::vector<Dispatched> parts(chunks.size());
+  for (size_t e = 0; e < counts_here.size(); ++e) {
+    std::vector<int64_t> lengths;
+    for (const auto& chunk : chunks) lengths.push_back(chunk[e]);
+    const Tensors rows = dispatched.rows[e].split_with_sizes(lengths);
+    const Tensors weights = dispatched.weights[e].split_with_sizes(lengths);
+    for (size_t c = 0; c < parts.size(); ++c) {
+      parts[c].rows.push_back(rows[c]);
+      parts[c].weights.push_back(weights[c]);
+    }
+  }
+  // All experts are in the first part, so that each has a gradient.
+  std::vector<Tensors> made = {computed(parts.front(), keeps_gate, unread, products)};
+  for (size_t c = 1; c < parts.size(); ++c) made.push_back(surplus(parts[c], unread));
   Tensors out;
-  for (size_t e = 0; e < experts.size(); ++e) {
-    out.push_back(
-        passed(experts[e], rows[e], weights[e], activation, keeps_gate, unread, products));
+  for (size_t e = 0; e < counts_here.size(); ++e) {
+    Tensors of_expert;
+    for (const Tensors& part : made) {
+      if (part[e].defined()) of_expert.push_back(part[e]);
+    }
+    out.push_back(of_expert.size() == 1 ? of_expert.front() : at::cat(of_expert));
+  }
+  return out;
+}
+
+bool ExpertFeedForward::trains() const {
+  const auto trained = [](const Linear& linear) { return linear.weight->value.requires_grad(); };
+  if (stacked) return trained(stacked->gate_up) || trained(stacked->down);
+  return std::any_of(experts.begin(), experts.end(), [&](const Expert& each) {
+    return trained(each.gate_proj) || trained(each.up_proj) || trained(each.down_proj);
+  });
+}
+
+Tensors ExpertFeedForward::surplus(const Dispatched& part, bool unread) const {
+  std::vector<size_t> some;
+  Tensors in;
+  for (size_t e = 0; e < part.rows.size(); ++e) {
+    if (stacked || part.rows[e].size(0) > 0) some.push_back(e);
+  }
+  for (const size_t e : some) in.push_back(part.rows[e]);
+  for (const size_t e : some) in.push_back(part.weights[e]);
+  const Segment run = [this, some, unread, all = part.rows.size()](const Tensors& given,
+                                                                   Products& products) {
+    Dispatched own = {Tensors(all), Tensors(all)};
+    for (size_t i = 0; i < some.size(); ++i) {
+      own.rows[some[i]] = given[i];
+      own.weights[some[i]] = given[some.size() + i];
+    }
+    Tensors out = computed(own, /*keeps_gate=*/false, unread || products.again(), products);
+    std::erase_if(out, [](const at::Tensor& each) { return !each.defined(); });
+    return out;
+  };
+  Tensors made = checkpoint(run, in, trains());
+  Tensors out(part.rows.size());
+  for (size_t i = 0; i < some.size(); ++i) out[some[i]] = std::move(made[i]);
+  return out;
+}
+
+Tensors ExpertFeedForward::computed(const Dispatched& part, bool keeps_gate, bool unread,
+                                    Products& products) const {
+  const auto& [rows, weights] = part;
+  if (stacked) return stacked->products(rows, weights, unread);
+  const auto first = static_cast<size_t>(dispatcher->own(count()).offset);
+  Tensors out;
+  for (size_t e = 0; e < rows.size(); ++e) {
+    out.push_back(rows[e].defined() ? passed(experts[first + e], rows[e], weights[e], activation,
+                                             keeps_gate, unread, products)
+                                    : at::Tensor());
   }
   return out;
 }
@@ -110,12 +179,12 @@ Tensors ExpertFeedForward::product(const at::Tensor& x_all_BTD, bool keeps_gate,
   const at::Tensor x_ND = x_BTD.reshape({-1, x_BTD.size(-1)});
   const bool unread = leaves && products.again();
   const Chosen chosen = choose(x_ND, x_BTD.size(0), products);
-  const Tensors rows = dispatch(narrowed(x_ND), chosen.placed);
-  const Tensors weights = deal(chosen.weights_Nk, chosen.placed);
-  const Tensors out = routed(rows, weights, keeps_gate, unread, products);
+  const Dispatched dispatched =
+      dispatcher->dispatch(narrowed(x_ND), chosen.weights_Nk, chosen.placed);
+  const Tensors out = routed(dispatched, chosen.ids_Nk.numel(), keeps_gate, unread, products);
   at::Tensor added_ND;
   if (shared && !shares_apart()) added_ND = shared_product(x_ND, keeps_gate, unread, products);
-  Tensors made = {combine(out, chosen.placed, added_ND, unread).view_as(x_BTD)};
+  Tensors made = {dispatcher->combine(out, chosen.placed, added_ND, unread).view_as(x_BTD)};
   if (shared && shares_apart()) {
     for (at::Tensor& each : apart(x_all_BTD, keeps_gate, unread, products)) {
       made.push_back(std::move(each));

@@ -4,7 +4,8 @@
 //
 // Backward needs of the experts' part: x as it was dispatched, gate and up, the weights, and the
 // choice (dispatch.h). Each expert's weights have a gradient, zeros where no token took it, so that
-// all ranks reduce the same. Legend: N tokens, D hidden, k experts a token, R = N k rows.
+// all ranks reduce the same. Legend: N tokens, D hidden, k experts a token, R rows: N k where no
+// other rank has experts.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,6 +20,7 @@
 #include "am/nn/experts/dispatch.h"
 #include "am/nn/experts/router.h"
 #include "am/nn/experts/stacked.h"
+#include "am/nn/experts/token_dispatcher.h"
 #include "am/nn/layers.h"
 
 namespace am::nn {
@@ -36,7 +38,7 @@ struct TokenDealer {
 
 struct ExpertFeedForward {
   Router router;
-  std::vector<Expert> experts;            // those that tokens choose from,
+  std::vector<Expert> experts;            // those that tokens choose from, other ranks' too,
   std::optional<StackedExperts> stacked;  // ... or all of them in one
   std::optional<Expert> shared;
   std::optional<Linear> shared_weigher;  // its sigmoid is the share
@@ -56,6 +58,8 @@ struct ExpertFeedForward {
   int64_t count() const { return router.spec.experts; }
   // Null: this rank routes all of x.
   std::shared_ptr<const TokenDealer> dealer = {};
+  // Who has which experts: `experts` lists all, `stacked` has this rank's. Never null.
+  TokenDispatcherPtr dispatcher = std::make_shared<const LocalDispatcher>();
 
   // x_BTD -> what `finish` takes. `leaves`: the segment ends with these products.
   Tensors product(const at::Tensor& x_BTD, bool keeps_gate, bool leaves, Products& products) const;
@@ -74,9 +78,16 @@ struct ExpertFeedForward {
   Chosen choose(const at::Tensor& x_ND, int64_t sequences, Products& products) const;
   // How many tokens that stand for nothing took each expert.
   std::vector<int64_t> counts_of_padding(const at::Tensor& ids_Nk, int64_t sequences) const;
-  // Of each expert the rows that were dispatched to it, through it.
-  Tensors routed(const Tensors& rows, const Tensors& weights, bool keeps_gate, bool unread,
+  // Of each of this rank's experts the rows that were dispatched to it, through it. `even`: how
+  // many rows there are where all ranks have as many.
+  Tensors routed(const Dispatched& dispatched, int64_t even, bool keeps_gate, bool unread,
                  Products& products) const;
+  // Of a part of the rows (row_chunks.h); of experts that have none, which are left out where
+  // others are in other tensors, it is undefined.
+  Tensors surplus(const Dispatched& part, bool unread) const;
+  // Whether any expert that tokens choose from does.
+  bool trains() const;
+  Tensors computed(const Dispatched& part, bool keeps_gate, bool unread, Products& products) const;
   // Whether shared experts' product is a part of a sum over ranks, or of other tokens than the
   // others'.
   bool shares_apart() const { return dealer || (shared && shared->down_proj.output); }

@@ -86,6 +86,13 @@ at::Tensor within_groups(const at::Tensor& scores_NE, const RouterSpec& spec) {
       .view_as(scores_NE);
 }
 
+at::Tensor ids_in_turn(const at::Tensor& scores_NE, const RouterSpec& spec) {
+  const int64_t tokens = scores_NE.size(0);
+  return at::arange(tokens * spec.taken, scores_NE.options().dtype(at::kLong))
+      .remainder_(spec.experts)
+      .view({tokens, spec.taken});
+}
+
 at::Tensor chosen_ids(const at::Tensor& scores_NE, const at::Tensor& correction_E,
                       const RouterSpec& spec) {
   at::Tensor scores = correction_E.defined() ? scores_NE + correction_E : scores_NE;
@@ -96,13 +103,17 @@ at::Tensor chosen_ids(const at::Tensor& scores_NE, const at::Tensor& correction_
 // What the choice depends on beside the scores; it is filled where it was not known.
 struct Choice {
   at::Tensor correction_E;
+  bool in_turn;
   const SequenceBalance* sequences;
   Routing made;
 };
 
 void choose(const at::Tensor& scores_NE, const RouterSpec& spec, Choice& choice) {
   Routing& made = choice.made;
-  if (!made.ids_Nk.defined()) made.ids_Nk = chosen_ids(scores_NE, choice.correction_E, spec);
+  if (!made.ids_Nk.defined()) {
+    made.ids_Nk = choice.in_turn ? ids_in_turn(scores_NE, spec)
+                                 : chosen_ids(scores_NE, choice.correction_E, spec);
+  }
   const SequenceBalance& balanced = *choice.sequences;
   if (balanced.factor == 0.0) return;
   if (!made.sequence_weights_BE.defined()) {
@@ -183,7 +194,7 @@ Routing Router::operator()(const at::Tensor& x_ND, const SequenceBalance& balanc
                            const Routing& known) const {
   std::optional<at::Tensor> bias;
   if (gate.bias) bias = gate.bias->value;
-  Choice choice{correction ? correction->value : at::Tensor(), &balance, known};
+  Choice choice{correction ? correction->value : at::Tensor(), in_turn, &balance, known};
   choice.made.weights_Nk = Route::apply(x_ND, gate.weight->value, bias, &spec, &choice);
   return std::move(choice.made);
 }

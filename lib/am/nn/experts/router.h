@@ -35,6 +35,10 @@ struct Router {
   // [E], added to the scores for the choice and not for the weights; it does not train
   // (DeepSeek-V3, 2024). Null: nothing is added.
   ParameterPtr correction = {};
+  // Tokens take experts in turn, whatever their scores. The meta device stands for this, and so
+  // does a measurement of time or memory that luck should have no part in (Megatron-LM's
+  // --moe-router-force-load-balancing).
+  bool in_turn = false;
 
   // Without `known` it chooses. With a choice that was made before, its ids and where sequences are
   // balanced its sequence_weights, it weighs those: a second run of a checkpointed layer must not

@@ -14,10 +14,6 @@ bool is_ddp(const RuleContext& context) {
   return std::holds_alternative<config::DDPConfig>(context.plan.strategy);
 }
 
-bool is_megatron(const RuleContext& context) {
-  return std::holds_alternative<config::MegatronFSDPConfig>(context.plan.strategy);
-}
-
 const config::FSDP2Config* fsdp2(const RuleContext& context) {
   return std::get_if<config::FSDP2Config>(&context.plan.strategy);
 }
@@ -51,9 +47,7 @@ void check_cp(const RuleContext& context, Diagnostics& found) {
 void check_ep(const RuleContext& context, Diagnostics& found) {
   const int64_t ep = context.plan.mesh.ep_size;
   if (ep == 1) return;
-  if (is_ddp(context) || is_megatron(context)) {
-    refuse(context, "ep.experts", "ep_size", ep, "expert parallelism", found);
-  } else if (context.model != nullptr && context.model->moe.has_value()) {
+  if (context.model != nullptr && context.model->moe.has_value()) {
     const int64_t experts = context.model->moe->experts;
     if (experts % ep == 0) return;
     found.error("ep.experts", context.plan.span("mesh.ep_size"),
@@ -141,7 +135,7 @@ constexpr std::array<Rule, 11> kRules = {{
                 "cp together; ddp reduces over dp alone.",
      .check = check_cp},
     {.id = "ep.experts",
-     .summary = "expert parallelism needs a model with experts, and fsdp2",
+     .summary = "expert parallelism needs a model with experts, whose number it divides",
      .explain = "ep_size > 1 places whole experts on different ranks, the same number on each, so "
                 "that it divides the number of experts. A dense model has no experts, and ep_size "
                 "would do nothing.",
