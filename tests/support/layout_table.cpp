@@ -55,12 +55,12 @@ Combination layout(std::string name, const Axes& axes, const Schedule& schedule,
   return combination;
 }
 
-// ep over dp of a strategy without a policy, in one micro-batch unless it accumulates.
+// ep or cp beside dp of a strategy without a policy, in one micro-batch unless it accumulates.
 Combination over_dp(std::string name, const Axes& axes, const std::string& strategy,
                     int64_t accumulation = 1) {
   Combination combination = layout(std::move(name), axes, {.microbatches = accumulation});
-  combination.toml = cat("[mesh]\nworld_size = ", combination.world, "\nep_size = ", axes.ep,
-                         "\n[strategy]\nbackend = \"gloo\"\n", strategy);
+  combination.toml = cat("[mesh]\nworld_size = ", combination.world, "\ncp_size = ", axes.cp,
+                         "\nep_size = ", axes.ep, "\n[strategy]\nbackend = \"gloo\"\n", strategy);
   return combination;
 }
 
@@ -160,6 +160,10 @@ std::vector<Combination> layouts() {
       layout("cp 4, all_gather", {.cp = 4, .method = "all_gather"}, one),
       layout("cp 2 x fsdp 2, ring, accumulation", {.dp = 2, .cp = 2}, {.microbatches = 2}),
       layout("cp 2 x hsdp 2 x 2, ring", {.dp = 4, .cp = 2, .replicas = 2}, one),
+      over_dp("cp 2 x megatron_fsdp 2, optim", {.dp = 2, .cp = 2},
+              "name = \"megatron_fsdp\"\nzero_dp_strategy = 1\n"),
+      over_dp("cp 2 x megatron_fsdp 2, no_shard", {.dp = 2, .cp = 2},
+              "name = \"megatron_fsdp\"\nzero_dp_strategy = 0\n", 2),
       layout("cp 2, ring, checkpointing full", {.cp = 2}, one, full),
       layout("cp 2, ulysses, checkpointing selective", {.cp = 2, .method = "ulysses"}, one,
              selective),

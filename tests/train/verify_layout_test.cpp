@@ -2,11 +2,15 @@
 // seen, on the least layout that has its place.
 #include "am/train/verify_layout.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "am/base/fault.h"
+#include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/model/family.h"
 #include "support/plans.h"
@@ -24,6 +28,7 @@ struct FaultRow {
   std::string toml;   // [mesh], [strategy] and what else the plan has
   std::string what;   // what parts first
   int64_t step = 1;   // where it does
+  int64_t length = 16;
 };
 
 std::string on_mesh(int64_t world, const std::string& sizes, const std::string& strategy = {}) {
@@ -40,6 +45,7 @@ std::string in_stages(const std::string& schedule, int64_t virtual_stages = 1) {
 std::vector<FaultRow> fault_rows() {
   const std::string tp = on_mesh(2, "tp_size = 2"), cp = on_mesh(2, "cp_size = 2");
   const std::string sp = on_mesh(2, "tp_size = 2", "sequence_parallel = true");
+  const std::string ep = on_mesh(2, "ep_size = 2");
   const std::string cp_4 = on_mesh(4, "cp_size = 4");
   return {
       {Fault::kTpInputSum, "hf/llama", tp, "gradient"},
@@ -60,6 +66,13 @@ std::vector<FaultRow> fault_rows() {
       {Fault::kPpSwap, "hf/llama", in_stages("1f1b"), "gradient"},
       {Fault::kPpWeightLost, "table_deep", in_stages("zbv_zero_bubble", 2), "gradient"},
       {Fault::kPpLossTwice, "hf/llama", in_stages("gpipe"), "gradient"},
+      {Fault::kEpUnpermute, "hf/mixtral", ep, "output"},
+      {Fault::kEpRouterSum, "hf/mixtral", tp, "gradient"},
+      {Fault::kEpDivide, "hf/mixtral", ep, "gradient"},
+      {Fault::kEpPadding, "hf/deepseek_v3",
+       cp + "[experts]\nbalancing = \"sequence\"\ncoefficient = 0.1\n", "gradient",
+       /*step=*/1, /*length=*/15},
+      {Fault::kNormExperts, "hf/mixtral", ep, "gradient norm"},
       {Fault::kNormReplicas, "hf/llama", tp, "gradient norm"},
       {Fault::kLoraSharedSum, "hf/llama",
        sp + "[lora]\nrank = 4\ntarget_modules = [\"all-linear\"]\n", "gradient"},
@@ -69,10 +82,21 @@ std::vector<FaultRow> fault_rows() {
   };
 }
 
+// "Fault::kTpInputSum" of "tp_input_sum".
+std::string enumerator_of(std::string_view name) {
+  std::string camel = "Fault::k";
+  for (const std::string& word : split(name, '_')) {
+    camel += static_cast<char>(word.front() - 'a' + 'A') + word.substr(1);
+  }
+  return camel;
+}
+
 LayoutVerdict verdict_of(const FaultRow& row) {
-  const config::Plan plan = test::parse(cat("[model]\npath = \"", row.model,
-                                            "\"\n[train]\nseq_len = 16\nmicro_batch_size = 1\n",
-                                            "global_batch_size = 4\n", row.toml));
+  const config::Plan plan =
+      test::parse(cat("[model]\npath = \"", row.model, "\"\n[train]\nseq_len = ", row.length,
+                      "\nmicro_batch_size = 1\n"
+                      "global_batch_size = 4\n",
+                      row.toml));
   Diagnostics found;
   const auto config = model::load_config(plan.resolve(plan.model.path), found);
   REQUIRE(config.has_value());
@@ -97,6 +121,27 @@ TEST_CASE("a layout parts from one rank exactly where a mistake is planted") {
       CHECK(faulty.parting->step == row.step);
       CHECK(faulty.parting->what == row.what);
     }
+  }
+}
+
+TEST_CASE("every mistake has its row, and one place in the code") {
+  std::vector<std::string> sources;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(AM_SOURCE_DIR "/lib/am")) {
+    const std::filesystem::path& file = entry.path();
+    if (file.extension() != ".cpp" || file.stem() == "fault") continue;
+    sources.push_back(read_file(file));
+  }
+  const std::vector<FaultRow> rows = fault_rows();
+  for (const fault::Description& each : fault::all()) {
+    INFO(each.name);
+    CHECK(fault::find(each.name) == each.fault);
+    CHECK(fault::describe(each.fault).name == each.name);
+    CHECK(std::count_if(rows.begin(), rows.end(),
+                        [&](const FaultRow& row) { return row.fault == each.fault; }) == 1);
+    const std::string name = enumerator_of(each.name);
+    CHECK(std::count_if(sources.begin(), sources.end(), [&](const std::string& source) {
+            return source.find(name) != std::string::npos;
+          }) == 1);
   }
 }
 

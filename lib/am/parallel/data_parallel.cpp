@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "am/base/error.h"
+#include "am/base/fault.h"
 #include "am/base/text.h"
 #include "am/parallel/gradient_buckets.h"
 #include "am/parallel/sharded_units.h"
@@ -50,6 +51,11 @@ ParamGroup& DataParallel::add_group(const nn::Decoder& decoder, const planner::L
   }
   groups_.push_back(
       std::make_unique<ParamGroup>(std::move(name), std::move(members), mesh, groups, options));
+  const bool of_experts =
+      layout.parameters.at(static_cast<size_t>(parameters.front())).expert_parallel();
+  if (of_experts && fault::is_planted(fault::Fault::kEpDivide)) {
+    groups_.back()->gradients().set_divide_factor(static_cast<double>(mesh.group("ep").size()));
+  }
   return *groups_.back();
 }
 
@@ -67,7 +73,10 @@ DataParallel::Ranks DataParallel::ranks_of(const planner::Layout& layout,
   const bool cuts = std::any_of(layout.parameters.begin(), layout.parameters.end(),
                                 [](const auto& each) { return each.fsdp; });
   const runtime::Group& ep_shard = mesh.group("ep_shard");
-  return {.dense = {&mesh.group("dp_shard_cp"), &mesh.group("dp_replicate"), &mesh.group("tp"),
+  // Where nothing is cut, ranks of one sequence have copies too.
+  const bool copies_over_cp = !cuts && mesh.group("cp").size() > 1;
+  return {.dense = {copies_over_cp ? &alone_ : &mesh.group("dp_shard_cp"),
+                    &mesh.group(copies_over_cp ? "dp_cp" : "dp_replicate"), &mesh.group("tp"),
                     key_head_group_ ? &*key_head_group_ : nullptr},
           .experts = {cuts ? &ep_shard : &alone_, cuts ? &alone_ : &ep_shard, &alone_}};
 }

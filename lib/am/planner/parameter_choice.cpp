@@ -41,9 +41,11 @@ class Choice {
     if (plan_.optimizer.name != "muon") return;
     for (size_t i = 0; i < layout_.parameters.size(); ++i) {
       ParameterLayout& parameter = layout_.parameters[i];
-      // As its authors say: matrices between the embedding and the head.
-      parameter.orthogonalized = parameter.trainable && parameter.shape.size() == 2 &&
-                                 layout_.inventory.parameters[i].layer >= 0;
+      // As its authors say: matrices between the embedding and the head. Biases of stacked experts
+      // are none.
+      const model::ParameterSpec& spec = layout_.inventory.parameters[i];
+      parameter.orthogonalized =
+          parameter.trainable && parameter.shape.size() == 2 && spec.layer >= 0 && !spec.bias;
     }
   }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "am/base/fault.h"
 #include "am/parallel/ep/row_exchange.h"
 
 namespace am::parallel::ep {
@@ -94,7 +95,11 @@ struct CombineOver : torch::autograd::Function<CombineOver> {
     }
     auto message = RowExchange(*placed, *group).begin_to_sources(rows);
     return message.ended([&](const at::Tensor& arrived) {
-      return nn::sum_of_slots(arrived, placed->slot_Nk, added_ND.value_or(at::Tensor()));
+      at::Tensor slot_Nk = placed->slot_Nk;
+      if (fault::is_planted(fault::Fault::kEpUnpermute)) {
+        slot_Nk = at::arange(slot_Nk.numel(), slot_Nk.options()).view_as(slot_Nk);
+      }
+      return nn::sum_of_slots(arrived, slot_Nk, added_ND.value_or(at::Tensor()));
     });
   }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "am/base/error.h"
+#include "am/base/fault.h"
 #include "am/tensor/memory_meter.h"
 
 namespace am::parallel {
@@ -98,6 +99,10 @@ ParamGroup::ParamGroup(std::string name, std::vector<Member> members,
       owned.box = part.box;
       owned.first_replica =
           groups.replicate->index() == 0 && part.copy == 0 && !members[i].layout->tied_copy;
+      if (members[i].layout->expert_parallel() && mesh.group("ep").index() > 0 &&
+          fault::is_planted(fault::Fault::kNormExperts)) {
+        owned.first_replica = false;
+      }
       owned.trainable = members[i].layout->trainable;
       owned.piece = i;
       owned.number = number;
