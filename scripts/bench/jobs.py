@@ -61,9 +61,9 @@ def plain_loss(model, tokens):
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
 
 
-def train_peer(make, shape, steps, replicas=2, loss_of=plain_loss, clip=None):
+def train_peer(make, shape, steps, replicas=2, loss_of=plain_loss, clip=None, passes=None):
     """A rank of PyTorch's. `make()` gives the sharded model; so many of the two ranks have samples of
-    their own."""
+    their own. `passes(model, tokens)`: forward and backward, in the place of those of loss_of; it gives the loss."""
     import torch
     import torch.distributed as dist
 
@@ -80,8 +80,11 @@ def train_peer(make, shape, steps, replicas=2, loss_of=plain_loss, clip=None):
     for _ in range(steps):
         start = time.perf_counter()
         tokens = torch.randint(shape["vocab"], (shape["batch"], shape["seq"] + 1))
-        loss = loss_of(model, tokens)
-        loss.backward()
+        if passes:
+            loss = passes(model, tokens)
+        else:
+            loss = loss_of(model, tokens)
+            loss.backward()
         clip()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)

@@ -276,8 +276,32 @@ TEST_CASE("a loss that is not finite names the ranks that have it") {
     } catch (const Error& error) {
       said = error.what();
     }
-    RANK_CHECK(said.find("step 1: the loss is nan on rank 1; the gradient norm is nan; gradients "
-                         "are not finite on ranks 0, 1") == 0);
+    RANK_CHECK(said.find("step 1: the output of model.embed_tokens in micro-batch 0 on rank 1 "
+                         "(stage 0) is not finite; the loss is nan on rank 1; the gradient norm is "
+                         "nan; gradients are not finite on ranks 0, 1") == 0);
+  });
+}
+
+TEST_CASE("of a pipeline the stage, the unit and the micro-batch are named") {
+  const config::Plan plan =
+      test::parse(plan_text(float32_fsdp2(2, "pp_size = 2\n"), "max_steps = 2",
+                            "[pipeline]\nschedule = \"1f1b\"\nmicrobatches = 2\n"));
+  const TemporaryFolder temp;
+  runtime::run_ranks(2, [&](const runtime::World& world) {
+    Victim victim(plan, world, run_folder::RunFolder(temp.path()), 0, 0);
+    victim.trainer->model().for_each_owned(
+        [](auto& /*group*/, size_t /*i*/, const parallel::OwnedParameter& owned) {
+          at::Tensor value = owned.value;
+          if (owned.name == "model.layers.1.mlp.up_proj.weight") value.fill_(kNan);
+        });
+    std::string said;
+    try {
+      victim.trainer->train_step(0);
+    } catch (const Error& error) {
+      said = error.what();
+    }
+    RANK_CHECK(said.find("step 1: the output of model.layers.1 in micro-batch 0 on rank 1 "
+                         "(stage 1) is not finite; the loss is nan on rank 1") == 0);
   });
 }
 

@@ -52,6 +52,7 @@ ParamGroup& DataParallel::add_group(const nn::Decoder& decoder, const planner::L
   groups_.push_back(
       std::make_unique<ParamGroup>(std::move(name), std::move(members), mesh, groups, options));
   const bool of_experts =
+      !parameters.empty() &&
       layout.parameters.at(static_cast<size_t>(parameters.front())).expert_parallel();
   if (of_experts && fault::is_planted(fault::Fault::kEpDivide)) {
     groups_.back()->gradients().set_divide_factor(static_cast<double>(mesh.group("ep").size()));

@@ -106,7 +106,8 @@ optim::GradScaler::Verdict StepGuard::judge(const observe::StepMetrics& metrics)
   return finite_norm ? Verdict::kStep : Verdict::kExhausted;
 }
 
-bool StepGuard::allows_update(const at::Tensor& own_loss, observe::StepMetrics& metrics) {
+bool StepGuard::allows_update(const at::Tensor& own_loss, observe::StepMetrics& metrics,
+                              const std::function<std::string()>& first_output) {
   if (scaler_) metrics.loss_scale = scaler_->scale();
   const Verdict verdict = judge(metrics);
   const bool update =
@@ -118,7 +119,8 @@ bool StepGuard::allows_update(const at::Tensor& own_loss, observe::StepMetrics& 
     skip(metrics,
          cat("loss ", value_text(metrics.loss), ", gradient norm ", value_text(metrics.grad_norm)));
   } else if (!update) {
-    throw Error(ErrorKind::kNumeric, cat("step ", metrics.step, ": ", describe(own_loss, metrics)),
+    throw Error(ErrorKind::kNumeric,
+                cat("step ", metrics.step, ": ", describe(own_loss, metrics, first_output)),
                 "the last checkpoint is from before: go on from it with a lower optimizer.lr or a "
                 "longer warm-up, or leave such steps out with train.on_nonfinite = \"skip\"");
   }
@@ -140,8 +142,12 @@ void StepGuard::skip(const observe::StepMetrics& metrics, const std::string& why
   log_(cat("skipped     step ", metrics.step, ": ", why, "; ", skipped_, " so far"));
 }
 
-std::string StepGuard::describe(const at::Tensor& own_loss, const observe::StepMetrics& metrics) {
+std::string StepGuard::describe(const at::Tensor& own_loss, const observe::StepMetrics& metrics,
+                                const std::function<std::string()>& first_output) {
   std::vector<std::string> parts;
+  if (const std::string output = first_output ? first_output() : ""; !output.empty()) {
+    parts.push_back(output + " is not finite");
+  }
   const Broken losses = gather(model_, std::isfinite(own_loss.item<double>()) ? "" : "loss");
   if (!std::isfinite(metrics.loss)) {
     parts.push_back(

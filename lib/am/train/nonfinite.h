@@ -34,9 +34,10 @@ class StepGuard {
   double loss_scale() const { return scaler_ ? scaler_->scale() : 1.0; }
   // Whether the step's update is made. Takes the step's loss and norm from `metrics`, and writes
   // its scale and what was skipped so far there; `own_loss` is this
-  // rank's, one value. Collective where it
-  // throws Error(kNumeric), which names the step, the ranks and the first parameter.
-  bool allows_update(const at::Tensor& own_loss, observe::StepMetrics& metrics);
+  // rank's, one value. Collective where it throws Error(kNumeric), which names the step, the first
+  // output (`first_output` finds it: first_nonfinite.h), the ranks and the first parameter.
+  bool allows_update(const at::Tensor& own_loss, observe::StepMetrics& metrics,
+                     const std::function<std::string()>& first_output = {});
   // Whether the parameters and the optimizer's state are finite, so that `what` may be written. If
   // not: throws Error(kNumeric), or says so under on_nonfinite = "continue". Collective.
   bool allows_writing(const std::string& what);
@@ -51,7 +52,8 @@ class StepGuard {
   Verdict judge(const observe::StepMetrics& metrics);
   void refuse_broken_state(const observe::StepMetrics& metrics);
   void skip(const observe::StepMetrics& metrics, const std::string& why);
-  std::string describe(const at::Tensor& own_loss, const observe::StepMetrics& metrics);
+  std::string describe(const at::Tensor& own_loss, const observe::StepMetrics& metrics,
+                       const std::function<std::string()>& first_output);
   // "model.norm.weight on rank 1" of what is stored; empty where all is finite. Collective.
   std::string broken_state();
 

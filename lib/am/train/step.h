@@ -81,6 +81,7 @@ class Step {
   Step(const config::Plan& plan, parallel::ParallelModel& model, optim::Optimizer& optimizer,
        StepObserver& observer);
 
+  int64_t micro_batches() const { return sizes_.micro_batches; }  // of a step, on this rank
   // Labels of the global batch: what the loss is divided by.
   int64_t labels() const { return sizes_.global_batch * plan_.train.seq_len; }
 

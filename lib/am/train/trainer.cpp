@@ -20,6 +20,7 @@
 #include "am/run_folder/shard_table.h"
 #include "am/run_folder/step_folders.h"
 #include "am/tensor/process_memory.h"
+#include "am/train/first_nonfinite.h"
 #include "am/train/run_facts.h"
 
 namespace am::train {
@@ -182,7 +183,10 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   metrics.grad_norm = numbers.grad_norm / scale;
   metrics.lr =
       optim::learning_rate(plan_.scheduler, plan_.optimizer.lr, plan_.train.max_steps, step);
-  if (guard_->allows_update(numbers.own_loss_sum, metrics)) {
+  const auto first_output = [&] {
+    return first_nonfinite_output(*model_, *batches_, step, step_->micro_batches());
+  };
+  if (guard_->allows_update(numbers.own_loss_sum, metrics, first_output)) {
     step_->update(numbers, scale, metrics.lr);
   } else {
     step_->leave_out_update();

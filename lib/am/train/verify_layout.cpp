@@ -17,10 +17,10 @@
 
 #include "am/base/text.h"
 #include "am/data/sampler.h"
-#include "am/nn/hooks.h"
 #include "am/planner/job.h"
 #include "am/runtime/world.h"
 #include "am/tensor/redistribute.h"
+#include "am/train/output_watch.h"
 #include "am/train/trainer.h"
 
 namespace am::train {
@@ -79,44 +79,10 @@ config::Plan on_one_rank(config::Plan plan) {
 
 // Of one step.
 struct Reference {
-  Named outputs;  // of units, by output_name: of the whole global batch and sequence
+  Named outputs;  // of units, by UnitOutput::name: of the whole global batch and sequence
   Named gradients;
   Named parameters;  // after the update
   double loss = 0.0, norm = 0.0;
-};
-
-// A tied head is the embedding's unit once more.
-std::string output_name(parallel::StageModel& stage, size_t use) {
-  const auto& uses = stage.decoder().unit_uses();
-  const std::string& name = stage.layout().units[static_cast<size_t>(uses[use].unit)].name;
-  const bool is_head = stage.range().head && use + 1 == uses.size();
-  return is_head && stage.layout().inventory.tied_lm_head ? name + " (head)" : name;
-}
-
-// Looks at what a stage's units give, on their way.
-class OutputWatch : public nn::UnitHooks {
- public:
-  // visit(use, how many times it was used before in this step, output)
-  using Visit = std::function<void(size_t, int64_t, const at::Tensor&)>;
-
-  OutputWatch(nn::Decoder& decoder, Visit visit)
-      : inner_(decoder.hooks()), visit_(std::move(visit)), seen_(decoder.unit_uses().size(), 0) {
-    decoder.set_hooks(this);
-  }
-
-  void begin_step() { std::fill(seen_.begin(), seen_.end(), 0); }
-  void before_unit(size_t use, std::span<at::Tensor> inputs) override {
-    if (inner_ != nullptr) inner_->before_unit(use, inputs);
-  }
-  void after_unit(size_t use, std::span<at::Tensor> outputs) override {
-    visit_(use, seen_[use]++, outputs.front().detach());
-    if (inner_ != nullptr) inner_->after_unit(use, outputs);
-  }
-
- private:
-  nn::UnitHooks* inner_;
-  Visit visit_;
-  std::vector<int64_t> seen_;
 };
 
 void for_each_gradient(
@@ -150,12 +116,11 @@ std::vector<Reference> train_on_one_rank(const config::Plan& plan,
     Trainer trainer(planner::make_job(plan, config, 1), world, no_folder(), callbacks);
     trained = &trainer;
     parallel::StageModel& stage = *trainer.model().stages().begin()->second;
-    OutputWatch watch(stage.decoder(), [&](size_t use, int64_t /*call*/, const at::Tensor& output) {
-      now->outputs[output_name(stage, use)] = output.clone();
-    });
+    OutputWatch watch(
+        stage, [&](const UnitOutput& unit) { now->outputs[unit.name] = unit.output.clone(); });
     for (size_t step = 0; step < steps.size(); ++step) {
       now = &steps[step];
-      watch.begin_step();
+      watch.begin();
       const observe::StepMetrics metrics = trainer.train_step(static_cast<int64_t>(step));
       now->loss = metrics.loss;
       now->norm = metrics.grad_norm;
@@ -221,9 +186,8 @@ class Comparison {
     }
     for (const auto& [number, stage] : trainer_->model().stages()) {
       watches_.push_back(std::make_unique<OutputWatch>(
-          stage->decoder(), [this, number = number, &stage = *stage](size_t use, int64_t call,
-                                                                     const at::Tensor& output) {
-            compare_output(number, stage, use, call, output);
+          *stage, [this, number = number, &stage = *stage](const UnitOutput& unit) {
+            compare_output(number, stage, unit);
           }));
     }
   }
@@ -231,7 +195,7 @@ class Comparison {
   // Its differences beyond the bound; `largest` of the others.
   std::vector<Difference> run(double& largest) {
     for (step_ = 0; step_ < static_cast<int64_t>(reference_.size()); ++step_) {
-      for (auto& watch : watches_) watch->begin_step();
+      for (auto& watch : watches_) watch->begin();
       const observe::StepMetrics metrics = trainer_->train_step(step_);
       note(What::kLoss, 0, {}, 0,
            relative(std::abs(metrics.loss - now().loss), std::abs(now().loss)));
@@ -272,14 +236,13 @@ class Comparison {
     });
   }
 
-  void compare_output(int number, parallel::StageModel& stage, size_t use, int64_t call,
-                      const at::Tensor& output) {
-    const std::string name = output_name(stage, use);
+  void compare_output(int number, parallel::StageModel& stage, const UnitOutput& unit) {
+    const at::Tensor& output = unit.output;
     const runtime::DeviceMesh& mesh = trainer_->model().mesh();
     const data::BatchLayout batches = {plan_.train.micro_batch_size, mesh.group("dp").size(),
                                        mesh.group("dp").index()};
-    at::Tensor wanted =
-        now().outputs.at(name).narrow(0, data::micro_batch_position(call, batches), output.size(0));
+    at::Tensor wanted = now().outputs.at(unit.name).narrow(
+        0, data::micro_batch_position(unit.call, batches), output.size(0));
     // Where this rank's positions are; -1 stands for nothing.
     const auto integers = at::TensorOptions(at::kLong);
     const nn::SequencePart& part = stage.decoder().sequence_part();
@@ -295,9 +258,7 @@ class Comparison {
     wanted = wanted.index_select(1, positions.index_select(0, real));
     const at::Tensor mine = output.index_select(1, real);
     const double size = relative(norm_of(mine - wanted), norm_of(wanted));
-    note(What::kOutput,
-         (stage.range().embedding ? 0 : stage.range().first + 1) + static_cast<int64_t>(use), name,
-         number, size);
+    note(What::kOutput, unit.place, unit.name, number, size);
   }
 
   const config::Plan& plan_;
