@@ -13,7 +13,8 @@ class NonFinite(RunTest):
         plan = self.write_plan(plan_text(more, steps=20).replace("lr = 1e-2", "lr = 1e39"))
         result = self.am_run(plan, "--run-dir", "run", "--max-restarts", "3")
         self.assertEqual(result.returncode, 1, result.stderr)
-        self.assertIn("step 7: the loss is nan on ranks 0, 1", result.stderr)
+        self.assertIn("step 7: the output of model.embed_tokens in micro-batch 0 on rank 0 (stage 0) is not finite; "
+                      "the loss is nan on ranks 0, 1", result.stderr)
         self.assertIn("help: the last checkpoint is from before", result.stderr)
         self.assertNotIn("restart 1", result.stderr)
         folders = [folder.name for folder in (self.path / "run/checkpoints").iterdir()]
