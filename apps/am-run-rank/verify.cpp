@@ -1,6 +1,4 @@
 // am-run PLAN --verify-layout: a small model under the plan's layout against one rank.
-#include <array>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,6 +6,8 @@
 #include "am/base/error.h"
 #include "am/base/fault.h"
 #include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/mesh/sizes_json.h"
 #include "am/planner/proxy.h"
 #include "am/term/style.h"
 #include "am/train/verify_layout.h"
@@ -21,19 +21,12 @@ namespace {
 using namespace am;
 
 Json to_json(const planner::Proxy& proxy, const train::LayoutVerdict& verdict) {
-  const mesh::MeshSizes& mesh = proxy.mesh;
   Json changes = Json::object();
   for (const auto& change : proxy.changes) changes[change.key] = {change.from, change.to};
   Json json = Json::object();
   json["ok"] = !verdict.parting;
-  json["proxy"] = {{"world_size", mesh.world_size()},
-                   {"mesh",
-                    {{"pp", mesh.pp},
-                     {"dp_replicate", mesh.dp_replicate},
-                     {"dp_shard", mesh.dp_shard},
-                     {"cp", mesh.cp},
-                     {"tp", mesh.tp},
-                     {"ep", mesh.ep}}},
+  json["proxy"] = {{"world_size", proxy.mesh.world_size()},
+                   {"mesh", mesh::to_json(proxy.mesh)},
                    {"layers", proxy.model.num_hidden_layers},
                    {"changes", std::move(changes)}};
   json["steps"] = verdict.steps;
@@ -47,13 +40,6 @@ Json to_json(const planner::Proxy& proxy, const train::LayoutVerdict& verdict) {
   return json;
 }
 
-// "1.4e-14"
-std::string scientific(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1e", value);
-  return text.data();
-}
-
 std::string to_text(const planner::Proxy& proxy, const train::LayoutVerdict& verdict,
                     const term::Style& style) {
   std::string text = cat("on ", proxy.mesh.world_size(), " ranks in this process, in float64\n");
@@ -63,12 +49,12 @@ std::string to_text(const planner::Proxy& proxy, const train::LayoutVerdict& ver
   if (const auto& parting = verdict.parting) {
     const std::string whose = parting->name.empty() ? "" : " of " + parting->name;
     return cat(text, "\n", style.paint(term::Role::kError, "differs"), " in step ", parting->step,
-               ": the ", parting->what, whose, ", by ", scientific(parting->difference),
+               ": the ", parting->what, whose, ", by ", format_scientific(parting->difference, 1),
                " of its norm, furthest on rank ", parting->rank, " (stage ", parting->stage, ")\n");
   }
   return cat(text, "\n", style.paint(term::Role::kAccent, "ok"), ": ", verdict.steps,
              " steps are those of one rank; the largest difference is ",
-             scientific(verdict.largest), "\n");
+             format_scientific(verdict.largest, 1), "\n");
 }
 
 }  // namespace

@@ -10,7 +10,6 @@ grouped_mm (its default: tokens sorted, torch.nn.functional.grouped_mm) and eage
 What is printed: scripts/bench/jobs.py; the ratios are to the faster one.
 """
 
-import argparse
 import jobs
 
 EXPERTS, TAKEN = 16, 4
@@ -64,14 +63,5 @@ def compare(build, name, rounds, steps, only):
     jobs.compare(f"shape {name}: {shape}, {EXPERTS} experts, {TAKEN} taken", runs, peers, rounds, only)
 
 
-def main():
-    parser = jobs.argument_parser(__doc__)
-    parser.add_argument("--rank-of", choices=WAYS, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.rank_of:
-        return peer_rank(options.rank_of, jobs.SHAPES[options.shape], options.steps)
-    jobs.compare_shapes(compare, options)
-
-
 if __name__ == "__main__":
-    main()
+    jobs.run(__doc__, WAYS, peer_rank, compare)

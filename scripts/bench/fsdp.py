@@ -8,7 +8,6 @@ layer, or under DistributedDataParallel, with gradient clipping and torch.optim.
 printed: scripts/bench/jobs.py.
 """
 
-import argparse
 
 import jobs
 
@@ -50,14 +49,5 @@ def compare(build, name, rounds, steps, only):
     jobs.compare(f"shape {name}: {shape}", runs, peer_of, rounds, only)
 
 
-def main():
-    parser = jobs.argument_parser(__doc__)
-    parser.add_argument("--rank-of", choices=("fsdp2", "ddp"), help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.rank_of:
-        return peer_rank(options.rank_of, jobs.SHAPES[options.shape], options.steps)
-    jobs.compare_shapes(compare, options)
-
-
 if __name__ == "__main__":
-    main()
+    jobs.run(__doc__, ("fsdp2", "ddp"), peer_rank, compare)

@@ -303,6 +303,16 @@ def argument_parser(description):
     return parser
 
 
+def run(description, kinds, peer_rank, compare_shape):
+    """A benchmark whose peers are told apart by one word: peer_rank(kind, shape, steps) is a rank of PyTorch's."""
+    parser = argument_parser(description)
+    parser.add_argument("--rank-of", choices=sorted(kinds), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.rank_of:
+        return peer_rank(options.rank_of, SHAPES[options.shape], options.steps)
+    compare_shapes(compare_shape, options)
+
+
 def compare_shapes(compare_shape, options):
     for name in [options.shape] if options.shape else sorted(SHAPES):
         compare_shape(options.build.resolve(), name, options.rounds, options.steps, options.only)

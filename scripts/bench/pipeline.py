@@ -8,7 +8,6 @@ Needs a Python with torch and transformers. The peer is transformers' Llama in t
 printed: scripts/bench/jobs.py.
 """
 
-import argparse
 import jobs
 
 MICRO_BATCHES = 4
@@ -109,14 +108,5 @@ microbatches = {MICRO_BATCHES}"""
     jobs.compare(f"shape {name}: {shape}", runs, {**peers, "am-run zbv_zero_bubble": "PyTorch 1f1b"}, rounds, only)
 
 
-def main():
-    parser = jobs.argument_parser(__doc__)
-    parser.add_argument("--rank-of", choices=sorted(SCHEDULES), help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.rank_of:
-        return peer_rank(options.rank_of, jobs.SHAPES[options.shape], options.steps)
-    jobs.compare_shapes(compare, options)
-
-
 if __name__ == "__main__":
-    main()
+    jobs.run(__doc__, SCHEDULES, peer_rank, compare)

@@ -1,6 +1,5 @@
 """am-run --dry-run: one rank's step without a job."""
 
-import json
 import unittest
 
 from run_support import RunTest, plan_text
@@ -8,9 +7,7 @@ from run_support import RunTest, plan_text
 
 class DryRun(RunTest):
     def dry(self, plan, *arguments, status=0):
-        result = self.am_run(plan, "--dry-run", "--json", *arguments)
-        self.assertEqual(result.returncode, status, result.stderr)
-        return json.loads(result.stdout)
+        return self.json_of(plan, "--dry-run", *arguments, status=status)
 
     def test_memory_and_collectives(self):
         plan = self.write_plan(plan_text(mesh="world_size = 4\ntp_size = 2"))

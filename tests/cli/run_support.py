@@ -55,6 +55,12 @@ class RunTest(unittest.TestCase):
         file.write_text(text)
         return file
 
+    def json_of(self, *arguments, status=0):
+        """What am-run says with --json, of a run that ends so."""
+        result = self.am_run(*arguments, "--json")
+        self.assertEqual(result.returncode, status, result.stderr)
+        return json.loads(result.stdout)
+
     def am_run(self, *arguments, timeout=300, env=None):
         return subprocess.run(
             [BIN / "am-run", *map(str, arguments)],

@@ -1,6 +1,5 @@
 """am-run --verify-layout: a small model under the plan's layout against one rank."""
 
-import json
 import unittest
 
 from run_support import RunTest, plan_text
@@ -8,9 +7,7 @@ from run_support import RunTest, plan_text
 
 class VerifyLayout(RunTest):
     def verify(self, plan, *arguments, status=0):
-        result = self.am_run(plan, "--verify-layout", "--json", *arguments)
-        self.assertEqual(result.returncode, status, result.stderr)
-        return json.loads(result.stdout)
+        return self.json_of(plan, "--verify-layout", *arguments, status=status)
 
     def test_an_honest_layout(self):
         plan = self.write_plan(plan_text(mesh="world_size = 16\ntp_size = 4"))

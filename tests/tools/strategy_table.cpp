@@ -19,9 +19,7 @@ namespace {
 using am::cat;
 
 std::string scientific(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1e", value);
-  return value == 0.0 ? "0" : text;
+  return value == 0.0 ? "0" : am::format_scientific(value, 1);
 }
 
 std::string percent(double share) {

@@ -43,22 +43,6 @@ class Ones : public parallel::MicroBatches {
   int64_t count_;
 };
 
-// Seconds of one pass.
-double seconds_of(const pipeline::Action& action, const pipeline::StageDurations& stage) {
-  switch (action.kind) {
-    case pipeline::Kind::kForward:
-      return stage.forward;
-    case pipeline::Kind::kBackwardInput:
-      return stage.backward_input;
-    case pipeline::Kind::kBackwardWeight:
-      return stage.backward_weight;
-    case pipeline::Kind::kBackward:
-      return stage.backward_input + stage.backward_weight;
-    default:
-      return 0.0;
-  }
-}
-
 // Seconds of the fastest of a few steps.
 double measure(const pipeline::PipelineShape& shape, const pipeline::Durations& durations) {
   const config::Plan plan = test::parse(cat(
@@ -71,7 +55,8 @@ double measure(const pipeline::PipelineShape& shape, const pipeline::Durations& 
     const test::RankModel rank(plan, world);
     rank.model->pipeline()->on_action = [&](const pipeline::Action& action) {
       const auto& stage = durations.stages[static_cast<size_t>(action.stage)];
-      std::this_thread::sleep_for(std::chrono::duration<double>(seconds_of(action, stage)));
+      std::this_thread::sleep_for(
+          std::chrono::duration<double>(pipeline::pass_length(action.kind, stage)));
     };
     Ones batches(shape.microbatches);
     for (int step = 0; step < 4; ++step) {

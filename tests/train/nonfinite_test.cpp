@@ -69,6 +69,16 @@ class Victim {
     return all;
   }
 
+  // The error that ends it; empty: none does.
+  std::string first_step_says() {
+    try {
+      trainer->train_step(0);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return {};
+  }
+
   std::unique_ptr<train::Trainer> trainer;
   std::string log;
   double value = kNan;  // of the gradient's first element
@@ -250,12 +260,7 @@ TEST_CASE("skipping ends where the parameters themselves are broken") {
     for (const auto& group : victim.trainer->model().data_parallel().groups()) {
       if (world.rank() == 1) group->trained().fill_(kNan);
     }
-    std::string said;
-    try {
-      victim.trainer->train_step(0);
-    } catch (const Error& error) {
-      said = error.what();
-    }
+    const std::string said = victim.first_step_says();
     RANK_CHECK(said.find("on rank 1 is not finite; no step can mend that") != std::string::npos);
   });
 }
@@ -270,12 +275,7 @@ TEST_CASE("a loss that is not finite names the ranks that have it") {
     for (const auto& group : victim.trainer->model().data_parallel().groups()) {
       if (world.rank() == 1) group->trained().fill_(kNan);
     }
-    std::string said;
-    try {
-      victim.trainer->train_step(0);
-    } catch (const Error& error) {
-      said = error.what();
-    }
+    const std::string said = victim.first_step_says();
     RANK_CHECK(said.find("step 1: the output of model.embed_tokens in micro-batch 0 on rank 1 "
                          "(stage 0) is not finite; the loss is nan on rank 1; the gradient norm is "
                          "nan; gradients are not finite on ranks 0, 1") == 0);
@@ -294,12 +294,7 @@ TEST_CASE("of a pipeline the stage, the unit and the micro-batch are named") {
           at::Tensor value = owned.value;
           if (owned.name == "model.layers.1.mlp.up_proj.weight") value.fill_(kNan);
         });
-    std::string said;
-    try {
-      victim.trainer->train_step(0);
-    } catch (const Error& error) {
-      said = error.what();
-    }
+    const std::string said = victim.first_step_says();
     RANK_CHECK(said.find("step 1: the output of model.layers.1 in micro-batch 0 on rank 1 "
                          "(stage 1) is not finite; the loss is nan on rank 1") == 0);
   });

@@ -124,6 +124,16 @@ TEST_CASE("a layout parts from one rank exactly where a mistake is planted") {
   }
 }
 
+TEST_CASE("a plan may leave the global batch to its micro-batches") {
+  const config::Plan plan =
+      test::parse(cat("[model]\npath = \"hf/llama\"\n[train]\nseq_len = 16\nmicro_batch_size = 2\n",
+                      on_mesh(2, "")));
+  Diagnostics found;
+  const auto config = model::load_config(plan.resolve(plan.model.path), found);
+  const LayoutVerdict verdict = train::verify_layout(plan, *config, {.steps = 1});
+  CHECK_FALSE(verdict.parting.has_value());
+}
+
 TEST_CASE("every mistake has its row, and one place in the code") {
   std::vector<std::string> sources;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(AM_SOURCE_DIR "/lib/am")) {

@@ -18,6 +18,12 @@ std::string format_general(double value, int digits) {
   return {buffer.data(), static_cast<size_t>(length)};
 }
 
+std::string format_scientific(double value, int decimals) {
+  std::array<char, 400> buffer;
+  const int length = std::snprintf(buffer.data(), buffer.size(), "%.*e", decimals, value);
+  return {buffer.data(), static_cast<size_t>(length)};
+}
+
 namespace {
 
 // Divides by `step` until the number, as it will be printed with two decimals, is below `step`.

@@ -21,5 +21,7 @@ std::string format_duration(double seconds);
 std::string format_fixed(double value, int decimals);
 // As printf's %.*g.
 std::string format_general(double value, int digits);
+// As printf's %.*e.
+std::string format_scientific(double value, int decimals);
 
 }  // namespace am

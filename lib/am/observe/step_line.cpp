@@ -1,7 +1,6 @@
 #include "am/observe/step_line.h"
 
 #include <cmath>
-#include <cstdio>
 
 #include "am/base/text.h"
 #include "am/base/units.h"
@@ -14,12 +13,6 @@ constexpr double kNewestWeight = 0.05;
 // printf writes "-nan" for some; a log is easier to search for one word.
 std::string number_or_nan(double value, const std::string& text) {
   return std::isnan(value) ? "nan" : text;
-}
-
-std::string exponent_text(double value) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.2e", value);
-  return text;
 }
 
 }  // namespace
@@ -59,7 +52,7 @@ std::string StepLine::format(const StepMetrics& metrics) {
       cat("step ", step, "/", last, " | loss ",
           number_or_nan(metrics.loss, format_fixed(metrics.loss, 4)), " | norm ",
           number_or_nan(metrics.grad_norm, format_fixed(metrics.grad_norm, 3)), " | lr ",
-          exponent_text(metrics.lr), " | ", format_duration(metrics.step_seconds), " | ",
+          format_scientific(metrics.lr, 2), " | ", format_duration(metrics.step_seconds), " | ",
           short_rate(metrics.tokens_per_second), " tok/s (",
           short_rate(metrics.tokens_per_second_per_rank), "/rank)");
   if (metrics.validation_loss) {

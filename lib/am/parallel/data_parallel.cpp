@@ -131,8 +131,9 @@ void DataParallel::finish_backward() {
 }
 
 void DataParallel::reduce_gradients() {
-  for (auto group = groups_.rbegin(); group != groups_.rend(); ++group)
+  for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) {
     send({&(*group)->gradients()});
+  }
   finish_reductions();
   if (options_.check_for_nan) check_gradients();
 }

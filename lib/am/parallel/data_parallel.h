@@ -120,6 +120,10 @@ class DataParallel : public nn::UnitHooks {
   void cast_inputs(std::span<at::Tensor> inputs) const;
   // Sends the groups' gradients, or keeps them until a backward pass with sync.
   void reduce(std::span<ParamGroup* const> groups);
+  void reduce(ParamGroup& group) {
+    ParamGroup* const one = &group;
+    reduce({&one, 1});
+  }
   // After the group's backward.
   void reshard_after_backward(ParamGroup& group) const {
     if (reshard_after_backward_) group.reshard();

@@ -20,8 +20,7 @@ GradientBuckets::GradientBuckets(const nn::Decoder& decoder, const planner::Layo
     // An expert's gradient may come in parts (nn/experts/expert_feed_forward.h).
     if (!options().overlap_reduction || of_experts) continue;
     added.gradients().on_complete([this, &added] {
-      ParamGroup* const one = &added;
-      if (requires_gradient_sync()) reduce({&one, 1});
+      if (requires_gradient_sync()) reduce(added);
     });
   }
 }
@@ -32,8 +31,7 @@ void GradientBuckets::before_unit(size_t /*use*/, std::span<at::Tensor> inputs) 
 }
 
 void GradientBuckets::finish(ParamGroup& group) {
-  ParamGroup* const one = &group;
-  if (group.gradients().any_new()) reduce({&one, 1});
+  if (group.gradients().any_new()) reduce(group);
 }
 
 }  // namespace am::parallel

@@ -132,8 +132,9 @@ void ShardedUnits::reshard_and_reduce(std::span<ParamGroup* const> groups) {
 }
 
 void ShardedUnits::finish(ParamGroup& group) {
-  ParamGroup* const one = &group;
-  if (group.gradients().any_new()) reshard_and_reduce({&one, 1});
+  if (!group.gradients().any_new()) return;
+  reshard_after_backward(group);
+  reduce(group);
 }
 
 void ShardedUnits::forget_pass() {

@@ -96,17 +96,7 @@ class Simulation {
   }
 
   double length(const Action& action) const {
-    const StageDurations& stage = durations_.stages[static_cast<size_t>(action.stage)];
-    switch (action.kind) {
-      case Kind::kForward:
-        return stage.forward;
-      case Kind::kBackwardInput:
-        return stage.backward_input;
-      case Kind::kBackwardWeight:
-        return stage.backward_weight;
-      default:
-        return stage.backward_input + stage.backward_weight;
-    }
+    return pass_length(action.kind, durations_.stages[static_cast<size_t>(action.stage)]);
   }
 
   bool try_slot(size_t rank, const Slot& slot, std::vector<size_t>& ready) {
@@ -186,6 +176,21 @@ class Simulation {
 };
 
 }  // namespace
+
+double pass_length(Kind kind, const StageDurations& stage) {
+  switch (kind) {
+    case Kind::kForward:
+      return stage.forward;
+    case Kind::kBackwardInput:
+      return stage.backward_input;
+    case Kind::kBackwardWeight:
+      return stage.backward_weight;
+    case Kind::kBackward:
+      return stage.backward_input + stage.backward_weight;
+    default:
+      return 0.0;
+  }
+}
 
 Durations Durations::even(int64_t stages, int64_t ranks) {
   const double one = static_cast<double>(ranks) / static_cast<double>(stages);

@@ -22,6 +22,9 @@ struct StageDurations {
   double backward_weight = 1.0;  // a whole backward takes both
 };
 
+// Of a pass of the stage; 0 of what is none.
+double pass_length(Kind kind, const StageDurations& stage);
+
 struct Durations {
   std::vector<StageDurations> stages;  // by stage
   double hop_latency = 0.0;            // of a message between ranks, whatever its size

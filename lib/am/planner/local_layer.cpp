@@ -41,9 +41,9 @@ std::vector<double> slices_of(const model::ModuleSpec& module, const ParameterLa
 LocalLayer::LocalLayer(const Layout& layout, int64_t rank, const model::Unit& unit)
     : spec_(layout.inventory.spec.layer(unit.layer)) {
   const Layout::ByRanks own = layout.by_ranks(unit.parameters, rank);
-  for (size_t i = 0; i < own.dense.size() + own.experts.size(); ++i) {
-    const bool dense = i < own.dense.size();
-    const int index = dense ? own.dense[i] : own.experts[i - own.dense.size()];
+  std::vector<int> here = own.dense;
+  here.insert(here.end(), own.experts.begin(), own.experts.end());
+  for (const int index : here) {
     const auto at = static_cast<size_t>(index);
     const model::ParameterSpec& parameter = layout.inventory.parameters[at];
     const ParameterLayout& placed = layout.parameters[at];

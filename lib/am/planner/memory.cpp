@@ -101,19 +101,9 @@ class Walk : private MemoryMoments {
     const bool reduces_now = !unit.waits_for_end && !accumulates();
     const double buffer = reduces_now ? unit.reduce_buffer : 0.0;
     Moment computing = now_;
-    computing.activations += unit.recomputed + gradients.rows_arrive;
-    if (gradients.rows_arrive > 0.0) {
-      record_moment("backward of ", unit.name, ", rows to experts", computing);
-    }
-    computing.activations += gradients.first - gradients.rows_arrive;
+    begin_backward(unit, gradients, computing);
     computing.communication += reducing_ + (i == 0 ? 0.0 : gathering_ahead(i - 1, -depth, true));
-    Moment first = computing;
-    if (gradients.packed_first) {
-      first.communication += buffer;
-    } else {
-      first.unsharded += unit.gradient;
-    }
-    record_moment("backward of ", unit.name, "", first);
+    record_first(unit, gradients, computing, unit.gradient, buffer);
     if (unit.fills_buckets && reduces_now && !has_buckets_) {
       has_buckets_ = true;
       now_.communication += step_.bucket_buffers;
@@ -125,14 +115,7 @@ class Walk : private MemoryMoments {
     computing.activations += gradients.later - gradients.first;
     record_moment("backward of ", unit.name, "", computing);
     computing.unsharded -= unit.gradient;
-    if (gradients.rows_return > 0.0) {
-      Moment returning = computing;
-      returning.activations += gradients.rows_return - gradients.later;
-      record_moment("backward of ", unit.name, ", rows from experts", returning);
-    }
-    if (gradients.attention == 0.0) return;
-    computing.activations += gradients.attention - gradients.later;
-    record_moment("backward of ", unit.name, ", attention", computing);
+    end_backward(unit, gradients, computing);
   }
 
   // The unit's reduction begins, and its parameters are freed. The reduction is in flight while the

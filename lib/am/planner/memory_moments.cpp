@@ -76,6 +76,37 @@ void MemoryMoments::record_full(std::string_view what, std::string_view of, std:
   how_ = how;
 }
 
+void MemoryMoments::begin_backward(const UnitBytes& unit, const BackwardBytes& gradients,
+                                   Moment& computing) {
+  computing.activations += unit.recomputed + gradients.rows_arrive;
+  if (gradients.rows_arrive > 0.0) {
+    record_moment("backward of ", unit.name, ", rows to experts", computing);
+  }
+  computing.activations += gradients.first - gradients.rows_arrive;
+}
+
+void MemoryMoments::record_first(const UnitBytes& unit, const BackwardBytes& gradients,
+                                 Moment computing, double gradient, double buffer) {
+  if (gradients.packed_first) {
+    computing.communication += buffer;
+  } else {
+    computing.unsharded += gradient;
+  }
+  record_moment("backward of ", unit.name, "", computing);
+}
+
+void MemoryMoments::end_backward(const UnitBytes& unit, const BackwardBytes& gradients,
+                                 Moment computing) {
+  if (gradients.rows_return > 0.0) {
+    Moment returning = computing;
+    returning.activations += gradients.rows_return - gradients.later;
+    record_moment("backward of ", unit.name, ", rows from experts", returning);
+  }
+  if (gradients.attention == 0.0) return;
+  computing.activations += gradients.attention - gradients.later;
+  record_moment("backward of ", unit.name, ", attention", computing);
+}
+
 RankMemory MemoryMoments::peak() const {
   RankMemory peak = peak_;
   peak.moment = cat(what_, of_, how_);

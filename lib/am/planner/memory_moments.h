@@ -39,6 +39,15 @@ class MemoryMoments {
     if (moment.sum() < fullest_.sum() - kRounding || moment == fullest_) return;
     record_full(what, of, how, moment);
   }
+  // Of a unit's backward in three parts. Until its own computing begins: `computing` gets what is
+  // computed again and the first of its gradients.
+  void begin_backward(const UnitBytes& unit, const BackwardBytes& gradients, Moment& computing);
+  // The first moment: beside `computing` a parameter's gradient, or the buffer that it is packed
+  // into.
+  void record_first(const UnitBytes& unit, const BackwardBytes& gradients, Moment computing,
+                    double gradient, double buffer);
+  // The last ones, without any parameter's gradient: when rows go back from experts, and attention.
+  void end_backward(const UnitBytes& unit, const BackwardBytes& gradients, Moment computing);
   // AdamW and its like update in place, and what Muon needs is there for one unit at a time.
   // Validation has no moment of its own: it is the forward of a training step without what backward
   // would need, while states and gradients are as they are in training.

@@ -218,20 +218,10 @@ class PipelineWalk : private MemoryMoments {
     const BackwardBytes gradients = gradients_of(unit, is_head);
     const double gradient = of_weights ? unit.gradient : 0.0;
     Moment computing = now_;
-    computing.activations += unit.recomputed + gradients.rows_arrive;
-    if (gradients.rows_arrive > 0.0) {
-      record_moment("backward of ", unit.name, ", rows to experts", computing);
-    }
-    computing.activations += gradients.first - gradients.rows_arrive;
+    begin_backward(unit, gradients, computing);
     if (!of_weights) computing.activations += unit.owed_first;
-    Moment first = computing;
     const double buffer = states_[i].packed ? 0.0 : unit.reduce_buffer;
-    if (gradients.packed_first) {
-      first.communication += buffer;
-    } else {
-      first.unsharded += gradient;
-    }
-    record_moment("backward of ", unit.name, "", first);
+    record_first(unit, gradients, computing, gradient, buffer);
     states_[i].packed = true;
     now_.communication += buffer;
     computing.communication += buffer;
@@ -244,14 +234,7 @@ class PipelineWalk : private MemoryMoments {
     record_moment("backward of ", unit.name, "", computing);
     computing.unsharded -= gradient;
     if (!of_weights) computing.activations += unit.owed_attention - unit.owed_later;
-    if (gradients.rows_return > 0.0) {
-      Moment returning = computing;
-      returning.activations += gradients.rows_return - gradients.later;
-      record_moment("backward of ", unit.name, ", rows from experts", returning);
-    }
-    if (gradients.attention == 0.0) return;
-    computing.activations += gradients.attention - gradients.later;
-    record_moment("backward of ", unit.name, ", attention", computing);
+    end_backward(unit, gradients, computing);
   }
 
   // The gradients of matrices that backward left behind, in the order in which it did.

@@ -23,16 +23,11 @@ class Shrinking {
  public:
   Shrinking(const config::Plan& plan, const model::ModelConfig& model, const mesh::MeshSizes& sizes)
       : plan_(plan), model_(model), sizes_(sizes) {
-    proxy_.plan = plan;
+    proxy_.plan = without_files(plan);
     proxy_.model = model;
   }
 
   Proxy run() {
-    proxy_.plan.model.weights = "none";
-    proxy_.plan.lora.weights.clear();
-    proxy_.plan.data = {.reset_position_ids = plan_.data.reset_position_ids,
-                        .eod_token = plan_.data.eod_token};
-    proxy_.plan.validation = {};
     shrink_mesh();
     shrink_heads();
     shrink_widths();
@@ -149,14 +144,15 @@ class Shrinking {
   // As many as have all kinds of layers among them, at least one a stage, uneven where they were.
   void shrink_layers() {
     model::ModelConfig& to = proxy_.model;
-    const int64_t stages =
-        proxy_.mesh.pp * (proxy_.mesh.pp > 1 ? plan_.pipeline.virtual_stages : 1);
-    const int64_t stages_before = sizes_.pp * (sizes_.pp > 1 ? plan_.pipeline.virtual_stages : 1);
+    const auto stages_of = [&](int64_t pp) {
+      return pp > 1 ? pipeline_shape(plan_.pipeline, pp).stages() : 1;
+    };
+    const int64_t stages = stages_of(proxy_.mesh.pp);
     int64_t layers = std::max<int64_t>(2, stages);
     for (const model::LayerKind& kind : model::layer_kinds(model_)) {
       layers = std::max<int64_t>(layers, kind.layers.front() + 1);
     }
-    const bool uneven = model_.num_hidden_layers % stages_before != 0;
+    const bool uneven = model_.num_hidden_layers % stages_of(sizes_.pp) != 0;
     if (stages > 1 && uneven && layers % stages == 0) ++layers;
     if (stages > 1 && !uneven) layers = (layers + stages - 1) / stages * stages;
     layers = std::min(layers, model_.num_hidden_layers);
@@ -233,6 +229,18 @@ class Shrinking {
 };
 
 }  // namespace
+
+config::Plan without_files(config::Plan plan) {
+  plan.model.weights = "none";
+  plan.lora.weights.clear();
+  plan.data = {.reset_position_ids = plan.data.reset_position_ids,
+               .eod_token = plan.data.eod_token};
+  plan.validation = {};
+  plan.checkpoint = {};
+  plan.checkpoint.resume = "none";
+  plan.metrics = {};
+  return plan;
+}
 
 std::optional<Proxy> make_proxy(const config::Plan& plan, const model::ModelConfig& model,
                                 const mesh::MeshSizes& sizes, Diagnostics& found) {

@@ -20,6 +20,10 @@
 
 namespace am::planner {
 
+// Reads no file and writes none: initial weights, synthetic data (which may be packed), no
+// validation, checkpoint or metrics.
+config::Plan without_files(config::Plan plan);
+
 struct Proxy {
   struct Change {
     std::string key;  // "mesh.tp_size", "hidden_size"

@@ -204,9 +204,8 @@ class Search {
 
   const PipelineOrder& order_of(const Candidate& candidate, const Workload& workload) {
     const pipeline::PipelineShape shape = pipeline_shape(workload);
-    const std::tuple key{candidate.schedule, shape.pp, shape.microbatches};
-    const auto known = orders_.find(key);
-    return known != orders_.end() ? known->second : orders_.try_emplace(key, shape).first->second;
+    return orders_.try_emplace({candidate.schedule, shape.pp, shape.microbatches}, shape)
+        .first->second;
   }
 
   static constexpr double kForever = std::numeric_limits<double>::infinity();

@@ -5,6 +5,7 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/text.h"
+#include "am/mesh/sizes_json.h"
 
 namespace am::run_folder {
 
@@ -68,19 +69,12 @@ void check(const CheckpointInfo& info, const std::string& file) {
 }  // namespace
 
 std::string to_json_text(const CheckpointInfo& info) {
-  const auto& mesh = info.mesh;
   Json json = {{"format", kFormatName},
                {"version", info.several_boxes ? kSeveralBoxesVersion : kCheckpointVersion},
                {"step", info.step},
                {"world_size", info.world_size},
                {"model_type", info.model_type},
-               {"mesh",
-                {{"pp", mesh.pp},
-                 {"dp_replicate", mesh.dp_replicate},
-                 {"dp_shard", mesh.dp_shard},
-                 {"cp", mesh.cp},
-                 {"tp", mesh.tp},
-                 {"ep", mesh.ep}}}};
+               {"mesh", mesh::to_json(info.mesh)}};
   if (!info.save_id.empty()) json["save"] = info.save_id;
   if (!info.lineage.empty()) json["lineage"] = lineage_json(info.lineage);
   if (info.samples) json["samples"] = *info.samples;
@@ -109,10 +103,7 @@ CheckpointInfo parse_checkpoint_info(const std::string& text, const std::string&
     info.step = json->at("step").get<int64_t>();
     info.world_size = json->at("world_size").get<int64_t>();
     info.model_type = json->at("model_type").get<std::string>();
-    const auto& mesh = json->at("mesh");
-    info.mesh = {mesh.at("pp").get<int64_t>(),       mesh.at("dp_replicate").get<int64_t>(),
-                 mesh.at("dp_shard").get<int64_t>(), mesh.at("cp").get<int64_t>(),
-                 mesh.at("tp").get<int64_t>(),       mesh.at("ep").get<int64_t>()};
+    info.mesh = mesh::sizes_from_json(json->at("mesh"));
     read_history(*json, info);
     read_skipped_steps(*json, info);
     check(info, file);

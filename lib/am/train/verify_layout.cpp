@@ -16,8 +16,10 @@
 #include <vector>
 
 #include "am/base/text.h"
+#include "am/config/batch.h"
 #include "am/data/sampler.h"
 #include "am/planner/job.h"
+#include "am/planner/proxy.h"
 #include "am/runtime/world.h"
 #include "am/tensor/redistribute.h"
 #include "am/train/output_watch.h"
@@ -46,21 +48,14 @@ void compute_in_float64(config::DistributedConfig& strategy) {
   }
 }
 
-config::Plan in_float64(config::Plan plan, int64_t steps) {
+config::Plan in_float64(const config::Plan& given, int64_t steps) {
+  config::Plan plan = planner::without_files(given);
   plan.model.dtype = kDtype;
-  plan.model.weights = "none";
   compute_in_float64(plan.strategy);
   plan.train.max_steps = steps;
   plan.train.max_grad_norm = 0.0;
   plan.train.loss_scale = 0.0;
   plan.train.on_nonfinite = "continue";  // a value that is no number parts like any other
-  plan.lora.weights.clear();
-  plan.data = {.reset_position_ids = plan.data.reset_position_ids,
-               .eod_token = plan.data.eod_token};
-  plan.validation = {};
-  plan.checkpoint = {};
-  plan.checkpoint.resume = "none";
-  plan.metrics = {};
   return plan;
 }
 
@@ -277,15 +272,15 @@ class Comparison {
 
 LayoutVerdict verify_layout(const config::Plan& plan, const model::ModelConfig& config,
                             const VerifyOptions& options) {
-  config::Plan own = in_float64(plan, options.steps);
-  const int64_t world =
-      planner::make_job(own, config, own.mesh.world_size).layout.mesh.world_size();
-  const planner::Job job = planner::make_job(own, config, world);
+  planner::Job job =
+      planner::make_job(in_float64(plan, options.steps), config, plan.mesh.world_size);
+  const mesh::MeshSizes& sizes = job.layout.mesh.sizes();
+  job.plan.train.global_batch_size = config::batch_shape(job.plan, sizes.dp()).sequences;
   const std::vector<Reference> reference = train_on_one_rank(on_one_rank(job.plan), config);
   std::vector<Difference> found;
   LayoutVerdict verdict{.steps = options.steps};
   std::mutex mutex;
-  runtime::run_ranks(world, [&](const runtime::World& here) {
+  runtime::run_ranks(sizes.world_size(), [&](const runtime::World& here) {
     double largest = 0.0;
     std::vector<Difference> mine = Comparison(job, here, reference, options.bound).run(largest);
     const std::lock_guard lock(mutex);
