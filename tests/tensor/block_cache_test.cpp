@@ -79,14 +79,14 @@ TEST_CASE("what waits and what is used never exceed what was used at most") {
 
 TEST_CASE("a part of what was used at most may wait beside it") {
   tensor::BlockCache cache;
-  void* large = cache.take(100 * kMiB);
-  void* small = cache.take(28 * kMiB);
+  void* large = cache.take(400 * kMiB);
+  void* small = cache.take(112 * kMiB);
   cache.give(large);
   cache.give(small);
-  void* first = cache.take(2 * kMiB);  // 128 / 64: both still wait
-  CHECK(cache.counts().waiting == 128 * kMiB);
+  void* first = cache.take(2 * kMiB);  // 512 / 256: both still wait
+  CHECK(cache.counts().waiting == 512 * kMiB);
   void* second = cache.take(1 * kMiB);  // beyond: the smallest that makes room goes
-  CHECK(cache.counts().waiting == 100 * kMiB);
+  CHECK(cache.counts().waiting == 400 * kMiB);
   cache.give(first);
   cache.give(second);
 }

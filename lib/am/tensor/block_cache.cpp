@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kPage = 4096;
 // What waits may exceed the fullest moment by this part of it: exactly at that moment nothing
 // waits, and without it the other sizes of each step would be asked for anew.
-constexpr size_t kSpare = 64;
+constexpr size_t kSpare = 256;
 
 // Whole pages, so that tensors of nearly one size share blocks.
 size_t rounded(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
