@@ -26,7 +26,9 @@ TEST_CASE("the schema describes every key with its type and default") {
   CHECK(tp_size["type"] == "integer");
   CHECK(tp_size["minimum"] == 1);
   CHECK(tp_size["default"] == 1);
-  CHECK(schema["properties"]["pipeline"]["properties"]["schedule"]["enum"][1] == "1f1b");
+  const Json& schedule = schema["properties"]["pipeline"]["properties"]["schedule"];
+  CHECK(schedule["anyOf"][0]["enum"][1] == "1f1b");
+  CHECK(schedule["anyOf"][1]["pattern"] == "\\.csv$");
 }
 
 TEST_CASE("each strategy allows its own keys in the schema") {

@@ -62,6 +62,7 @@ schedule = "gpipe"
 microbatches = 8
 virtual_stages = 2
 split_points = [3, 7, 9]
+balance = "cost"
 [context]
 method = "ulysses"
 [experts]

@@ -45,8 +45,7 @@ Exported round_trip(const Framework& to, const test::ValidPlan& of, bool flags =
 
   Imported back = imported(to, out.text);
   back.plan.model.path = of.plan.model.path;
-  const int64_t layers = of.model.num_hidden_layers;
-  for (const auto& item : differences(settled(of.plan, layers), settled(back.plan, layers))) {
+  for (const auto& item : differences(settled(of.plan, of.model), settled(back.plan, of.model))) {
     CAPTURE(item.key, item.a.dump(), item.b.dump());
     CHECK(lost.count(item.key) == 1);
   }
@@ -119,6 +118,23 @@ bool must_survive(std::string_view framework, const std::string& key, const conf
 }
 
 }  // namespace
+
+TEST_CASE("a pipeline's own schedule and its balance go to frameworks that have such",
+          "[exchange]") {
+  const config::Plan plan =
+      test::plan_of("[mesh]\nworld_size = 2\npp_size = 2\n[pipeline]\nschedule = \"" AM_SOURCE_DIR
+                    "/tests/data/schedules/own.csv\"\nvirtual_stages = 2\nbalance = \"cost\"\n"
+                    "[train]\nglobal_batch_size = 4\n[strategy]\nbackend = \"gloo\"\n",
+                    "gemma-2-2b");
+  const model::ModelConfig model = test::model_of("gemma-2-2b");
+  const test::ValidPlan valid{plan, model, test::layout_of(plan, model)};
+  for (const char* name : {"torchtitan", "nemo-automodel"}) {
+    CAPTURE(name);
+    const Exported out = round_trip(*find_framework(name), valid);
+    CHECK(out.text.find("schedules/own.csv") != std::string::npos);
+    CHECK(lost_keys(out).count("pipeline.schedule") == 0);
+  }
+}
 
 TEST_CASE("every example plan comes back from every framework", "[exchange]") {
   int plans = 0;

@@ -87,6 +87,7 @@ class RandomPlans {
                            "interleaved_zero_bubble", "zbv_zero_bubble", "dual_pipe_v"});
     plan.pipeline.virtual_stages = pick<int64_t>({1, 2, 2, 4});
     plan.pipeline.microbatches = plan.mesh.pp_size * pick<int64_t>({0, 1, 2, 4});
+    if (plan.pipeline.microbatches == 4 * plan.mesh.pp_size) plan.pipeline.balance = "cost";
     if (plan.pipeline.virtual_stages != 1 || chance()) return;
     for (int64_t i = 1; i < plan.mesh.pp_size; ++i) plan.pipeline.split_points.push_back(3 * i + 1);
   }

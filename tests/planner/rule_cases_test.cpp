@@ -216,6 +216,12 @@ constexpr RuleCase kCases[] = {
      Severity::kNote},
     {"pp.split_points", "[mesh]|world_size = 4|pp_size = 4|[pipeline]|split_points = [4, 8]",
      "[mesh]|world_size = 4|pp_size = 4|[pipeline]|split_points = [4, 8, 20]"},
+    {"pp.schedule_file", "[mesh]|world_size = 2|pp_size = 2|[pipeline]|schedule = \"no/such.csv\"",
+     "[mesh]|world_size = 2|pp_size = 2|[pipeline]|virtual_stages = 2|schedule = "
+     "\"" AM_SOURCE_DIR "/tests/data/schedules/own.csv\""},
+    {"pp.balance",
+     "[mesh]|world_size = 4|pp_size = 4|[pipeline]|balance = \"cost\"|split_points = [4, 8, 20]",
+     "[mesh]|world_size = 4|pp_size = 4|[pipeline]|balance = \"cost\"", "llama-3.1-8b", kWarning},
     {"pp.microbatches",
      "[mesh]|world_size = 4|pp_size = 4|[pipeline]|microbatches = 4|[train]|global_batch_size = 6",
      "[mesh]|world_size = 4|pp_size = 4|[pipeline]|microbatches = 4|[train]|"

@@ -120,6 +120,8 @@ std::vector<Combination> layouts() {
       layout("pp 2, interleaved_zero_bubble", two, zero_bubble),
       layout("pp 2, zbv_zero_bubble", two, zbv),
       layout("pp 2, dual_pipe_v", two, dual),
+      // Rank 1 has the first and the last stage; those split their backward, the others do not.
+      layout("pp 2, a schedule from a file", two, {"schedules/own.csv", 2}),
       layout("pp 4, 1f1b", four, {.microbatches = 6}),
       layout("pp 4, interleaved_1f1b", four, interleaved),
       layout("pp 2, 1f1b, two rounds", two, {.microbatches = 2, .rounds = 2}),

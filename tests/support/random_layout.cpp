@@ -146,7 +146,8 @@ std::string drawn_plan(Draw& draw, const model::ModelConfig& config, std::string
     const auto schedule = config::kScheduleNames[static_cast<size_t>(
         draw.below(static_cast<int64_t>(config::kScheduleNames.size())))];
     text.line(cat("[pipeline]\nschedule = \"", schedule, "\"\nmicrobatches = ", each,
-                  "\nvirtual_stages = ", schedule == "gpipe" || schedule == "1f1b" ? 1 : 2));
+                  "\nvirtual_stages = ", schedule == "gpipe" || schedule == "1f1b" ? 1 : 2,
+                  "\nbalance = \"", each % 2 == 0 ? "layers" : "cost", "\""));
     micro_batches = each * draw.any<int64_t>({1, 1, 2});
     text.say(cat(schedule, " of ", each));
   }

@@ -138,7 +138,7 @@ std::string quoted_list(const std::vector<std::string>& names) {
 }
 
 std::optional<std::string> Choice::read(const Input& input) const {
-  const std::string legal = cat("legal: ", quoted_list(names));
+  const std::string legal = cat("legal: ", type());
   if (input.value.kind != Value::Kind::kText) {
     input.found.error("plan.type", input.value.span,
                       cat(input.key, " is ", kind_name(input.value.kind), ", not text in quotes"),
@@ -150,13 +150,24 @@ std::optional<std::string> Choice::read(const Input& input) const {
     if (name == text) return name;
   }
   if (const auto other = also.find(text); other != also.end()) return other->second;
+  if (!file_ending.empty() && ends_with(text, file_ending)) return text;
   const auto near = nearest(text, names);
   input.bad_value(cat(" = \"", text, "\" is not known"),
                   near ? cat("did you mean \"", *near, "\"? ", legal) : legal);
   return std::nullopt;
 }
 
-std::string Choice::type() const { return quoted_list(names); }
+Json Choice::schema() const {
+  const Json one_of = {{"enum", names}};
+  if (file_ending.empty()) return one_of;
+  const Json file = {{"type", "string"}, {"pattern", cat("\\", file_ending, "$")}};
+  return {{"anyOf", {one_of, file}}};
+}
+
+std::string Choice::type() const {
+  const std::string or_file = file_ending.empty() ? "" : cat(" or a ", file_ending, " file");
+  return quoted_list(names) + or_file;
+}
 
 Choice dtype_choice() {
   Choice choice{{"float32", "bfloat16", "float16"},

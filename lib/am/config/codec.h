@@ -81,10 +81,11 @@ struct Text {
 struct Choice {
   std::vector<std::string> names;
   std::map<std::string, std::string, std::less<>> also = {};
+  std::string file_ending = {};  // not empty, ".csv": a path that ends so is legal too
 
   std::optional<std::string> read(const Input& input) const;
   Json write(const std::string& value) const { return value; }
-  Json schema() const { return {{"enum", names}}; }
+  Json schema() const;
   std::string type() const;
 };
 

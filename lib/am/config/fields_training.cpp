@@ -10,13 +10,20 @@ void add_pipeline(std::vector<FieldSpec>& out) {
   FieldBuilder pipeline(
       "pipeline", [](auto& plan) -> auto& { return plan.pipeline; }, out);
   using S = PipelineSection;
-  pipeline.add("schedule", &S::schedule, Choice{{kScheduleNames.begin(), kScheduleNames.end()}},
-               "The order of forwards and backwards.");
+  pipeline
+      .add("schedule", &S::schedule,
+           Choice{{kScheduleNames.begin(), kScheduleNames.end()}, {}, ".csv"},
+           "The order of forwards and backwards: by name, or a CSV file with a line a rank, in the "
+           "form of PyTorch's and of am-plan schedule --csv.")
+      .is_path = is_schedule_file;
   pipeline.add("microbatches", &S::microbatches, Integer{0, 1 << 20},
                "Micro-batches of one run of the schedule. 0: one for each stage.");
   pipeline.add("virtual_stages", &S::virtual_stages, Integer{1, 1 << 10}, "Stages of one rank.");
   pipeline.add("split_points", &S::split_points, Integers{Integer{1, 1 << 20}},
-               "First layer of each stage after the first. Empty: as even as possible.");
+               "First layer of each stage after the first. Empty: as balance says.");
+  pipeline.add("balance", &S::balance, Choice{{"layers", "cost"}},
+               "What stages share evenly without split_points. layers: their number; cost: the "
+               "operations of a forward, the head's too, so that the last stage has fewer layers.");
 }
 
 void add_context(std::vector<FieldSpec>& out) {

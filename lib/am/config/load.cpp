@@ -160,6 +160,17 @@ void check_data(const Plan& plan, Diagnostics& found) {
               "name a file, a folder or a glob, relative to the plan; or kind = \"synthetic\"");
 }
 
+// A file that cannot be read is the rules' to report ("pp.schedule_file").
+void read_schedule(Plan& plan) {
+  if (!is_schedule_file(plan.pipeline.schedule)) return;
+  try {
+    plan.pipeline.csv =
+        std::make_shared<const std::string>(read_file(plan.resolve(plan.pipeline.schedule)));
+  } catch (const Error&) {
+    plan.pipeline.csv = nullptr;
+  }
+}
+
 void settle_async_tensor_parallel(Plan& plan, Diagnostics& found) {
   auto* fsdp2 = std::get_if<FSDP2Config>(&plan.strategy);
   if (fsdp2 == nullptr || !fsdp2->enable_async_tensor_parallel || fsdp2->sequence_parallel) return;
@@ -184,6 +195,7 @@ std::optional<Plan> parse_draft(std::string_view text, const std::string& file,
     Loader(plan, own).load(*root);
     if (own.ok()) check_data(plan, own);  // an error may be that of data.path
     settle_async_tensor_parallel(plan, own);
+    read_schedule(plan);
   }
   own.sort();
   found.append(own);

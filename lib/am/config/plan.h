@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,10 +36,13 @@ struct MeshSection {
 };
 
 struct PipelineSection {
-  std::string schedule = "1f1b";
-  int64_t microbatches = 0;  // of one run of the schedule; 0: one per pipeline stage
+  std::string schedule = "1f1b";  // a name, or a CSV file (schedule_names.h)
+  int64_t microbatches = 0;       // of one run of the schedule; 0: one per pipeline stage
   int64_t virtual_stages = 1;
   std::vector<int64_t> split_points;
+  std::string balance = "layers";  // layers | cost: what stages without split points share evenly
+  // What the schedule's file says, read with the plan. Null: it is a name, or cannot be read.
+  std::shared_ptr<const std::string> csv = nullptr;
 };
 
 // Of context parallelism.

@@ -1,4 +1,4 @@
-// The pipeline schedules, as plans write them.
+// The pipeline schedules, as plans write them: by name, or as a file of one's own.
 #pragma once
 
 #include <array>
@@ -9,5 +9,10 @@ namespace am::config {
 inline constexpr std::array<std::string_view, 7> kScheduleNames = {
     "gpipe",           "1f1b",       "interleaved_1f1b", "looped_bfs", "interleaved_zero_bubble",
     "zbv_zero_bubble", "dual_pipe_v"};
+
+// Whether a text that is none of the names is a file with a schedule (pipeline/csv.h).
+inline bool is_schedule_file(std::string_view text) {
+  return text.size() > 4 && text.substr(text.size() - 4) == ".csv";
+}
 
 }  // namespace am::config

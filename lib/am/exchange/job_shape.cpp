@@ -84,7 +84,7 @@ JobShape::JobShape(const ExportInput& input)
   const int64_t layers = input.model.num_hidden_layers;
   const int64_t count = mesh.pp > 1 ? mesh.pp * plan.pipeline.virtual_stages : 1;
   stages.assign(static_cast<size_t>(count), {layers, 0});
-  const std::vector<int> of = planner::stage_of_layers(plan.pipeline, layers, count);
+  const std::vector<int> of = planner::stage_of_layers(plan, input.model, count);
   for (int64_t layer = 0; layer < layers; ++layer) {
     auto& [first, end] = stages[static_cast<size_t>(of[static_cast<size_t>(layer)])];
     first = std::min(first, layer);
@@ -112,7 +112,13 @@ std::optional<Json> JobShape::value(std::string_view key) const {
   return field != nullptr ? std::optional(field->get(plan)) : std::nullopt;
 }
 
+std::optional<std::string> JobShape::schedule_file() const {
+  if (!config::is_schedule_file(plan.pipeline.schedule)) return std::nullopt;
+  return plan.resolve(plan.pipeline.schedule).string();
+}
+
 std::string torch_schedule_name(std::string_view ours) {
+  if (config::is_schedule_file(ours)) return "PipelineScheduleMulti";
   const auto& names = config::kScheduleNames;
   const auto at = std::find(names.begin(), names.end(), ours) - names.begin();
   return std::string(kTorchNames.at(static_cast<size_t>(at)));
@@ -132,7 +138,8 @@ int64_t default_virtual_stages(std::string_view schedule) {
 bool set_pipeline(PlanBuilder& builder, const PipelineKeys& keys, int64_t pp) {
   Source& source = builder.source();
   const std::string named = source.text(keys.schedule).value_or(keys.absent);
-  const auto schedule = our_schedule_name(named);
+  const std::string file = source.text(keys.file).value_or("");
+  const auto schedule = file.empty() ? our_schedule_name(named) : std::optional(file);
   if (!schedule.has_value()) {
     source.refuse(keys.schedule, cat("a plan has no schedule \"", named, "\""), keys.known);
     return false;
@@ -163,7 +170,7 @@ void set_stages(PlanBuilder& builder, const std::vector<int64_t>& layers, int64_
     total += layers[stage];
     given.insert(given.end(), static_cast<size_t>(layers[stage]), static_cast<int>(stage));
   }
-  if (given != planner::stage_of_layers({}, total, stages)) {
+  if (given != planner::stages_of_even_layers(total, stages)) {
     builder.set("pipeline.split_points", firsts, path);
   }
 }

@@ -42,12 +42,14 @@ struct JobShape {
   // Sequences that a rank takes before gradients may be reduced: a pipeline round of them.
   int64_t local_batch() const { return plan.train.micro_batch_size * microbatches; }
   int64_t nodes() const;
+  // The path of a schedule of one's own.
+  std::optional<std::string> schedule_file() const;
   int64_t ranks_per_node() const;
   // {first layer, one past the last} of each stage.
   std::vector<std::pair<int64_t, int64_t>> stages;
 };
 
-// Our name of a schedule and PyTorch's: "1f1b", "1F1B".
+// Our name of a schedule and PyTorch's: "1f1b", "1F1B". Of a file the class that runs such.
 std::string torch_schedule_name(std::string_view ours);
 // Either spelling, in any case; nothing for an unknown name.
 std::optional<std::string> our_schedule_name(std::string_view any);
@@ -57,8 +59,9 @@ std::optional<std::string> our_schedule_name(std::string_view any);
 // rank, or two for schedules of several.
 struct PipelineKeys {
   std::string_view schedule;
-  const char* absent;  // the schedule of a file that names none
-  const char* known;   // names to offer in the place of an unknown one
+  std::string_view file;  // of a schedule of one's own
+  const char* absent;     // the schedule of a file that names none
+  const char* known;      // names to offer in the place of an unknown one
   std::string_view modules;
 };
 bool set_pipeline(PlanBuilder& builder, const PipelineKeys& keys, int64_t pp);

@@ -2,6 +2,7 @@
 // megatron_reader.cpp.
 #include "am/exchange/megatron.h"
 
+#include <algorithm>
 #include <array>
 #include <span>
 
@@ -79,7 +80,11 @@ class Writer {
 
   void add_stages() {
     const int64_t count = static_cast<int64_t>(shape_.stages.size());
-    if (plan_.pipeline.split_points.empty() && input_.model.num_hidden_layers % count == 0) {
+    const auto layers_of = [](const auto& stage) { return stage.second - stage.first; };
+    const bool even = std::all_of(
+        shape_.stages.begin(), shape_.stages.end(),
+        [&](const auto& stage) { return layers_of(stage) == layers_of(shape_.stages.front()); });
+    if (even) {
       if (count > shape_.mesh.pp) {
         flag("num-virtual-stages-per-pipeline-rank", count / shape_.mesh.pp);
       }

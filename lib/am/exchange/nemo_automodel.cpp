@@ -59,7 +59,7 @@ Json module_lists(const ExportInput& input) {
 
 bool is_default_split(const JobShape& shape) {
   const config::PipelineSection& pipeline = shape.plan.pipeline;
-  return pipeline.split_points.empty() &&
+  return pipeline.split_points.empty() && pipeline.balance == "layers" &&
          pipeline.virtual_stages == default_virtual_stages(pipeline.schedule);
 }
 
@@ -110,6 +110,7 @@ void write_distributed(const ExportInput& input, const JobShape& shape, Json& ou
   if (shape.mesh.pp == 1) return;
   Json& pipeline = to["pipeline"];
   pipeline["pp_schedule"] = torch_schedule_name(shape.plan.pipeline.schedule);
+  if (const auto file = shape.schedule_file()) pipeline["pp_schedule_csv"] = *file;
   pipeline["pp_microbatch_size"] = shape.plan.train.micro_batch_size;
   pipeline["pp_batch_size"] = shape.local_batch();
   if (!is_default_split(shape)) pipeline["module_fqns_per_model_part"] = module_lists(input);

@@ -70,6 +70,7 @@ void read_strategy(PlanBuilder& builder) {
 void read_pipeline(PlanBuilder& builder, int64_t pp) {
   const PipelineKeys keys = {
       .schedule = "distributed.pipeline.pp_schedule",
+      .file = "distributed.pipeline.pp_schedule_csv",
       .absent = "1f1b",
       .known = "1f1b, gpipe, Interleaved1F1B, LoopedBFS, InterleavedZeroBubble or ZBVZeroBubble",
       .modules = "distributed.pipeline.module_fqns_per_model_part"};

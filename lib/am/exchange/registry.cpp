@@ -105,11 +105,11 @@ Exported export_plan(const Framework& framework, const ExportInput& input) {
   const auto back = import_plan(framework, out.text, "export", found);
   AM_ASSERT(back.has_value(), cat("the export to ", framework.name, " does not read back",
                                   found.empty() ? "" : ": " + found.items().front().message));
-  const int64_t layers = input.model.num_hidden_layers;
   config::Plan returned = back->plan;
   returned.model.path = input.plan.model.path;
-  for (const planner::PlanDifference& item : planner::differences(
-           planner::settled(input.plan, layers), planner::settled(std::move(returned), layers))) {
+  for (const planner::PlanDifference& item :
+       planner::differences(planner::settled(input.plan, input.model),
+                            planner::settled(std::move(returned), input.model))) {
     if (is_listed(out.lost, item.key)) continue;
     out.lost.push_back({item.key, dump_json(item.a, -1), reason_for(framework, item.key)});
   }

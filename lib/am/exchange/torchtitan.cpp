@@ -91,6 +91,9 @@ void write_parallelism(const JobShape& shape, bool flags, Json& out) {
   parallelism["pipeline_parallel_degree"] = shape.mesh.pp;
   if (shape.mesh.pp > 1) {
     parallelism["pipeline_parallel_schedule"] = torch_schedule_name(shape.plan.pipeline.schedule);
+    if (const auto file = shape.schedule_file()) {
+      parallelism["pipeline_parallel_schedule_csv"] = *file;
+    }
     parallelism["pipeline_parallel_microbatch_size"] = shape.plan.train.micro_batch_size;
     parallelism["module_fqns_per_model_part"] = module_lists(shape);
   }

@@ -43,6 +43,7 @@ void read_parallelism(PlanBuilder& builder) {
   if (pp == 1) return;
   const PipelineKeys keys = {
       .schedule = "parallelism.pipeline_parallel_schedule",
+      .file = "parallelism.pipeline_parallel_schedule_csv",
       .absent = "1F1B",
       .known =
           "1F1B, GPipe, Interleaved1F1B, LoopedBFS, InterleavedZeroBubble, ZBVZeroBubble or "

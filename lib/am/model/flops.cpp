@@ -14,22 +14,24 @@ struct LayerSums {
 
 enum class Windows { kCounted, kIgnored };
 
+// (n d) * min(window, s) of a layer.
+double attended(const AttentionSpec& attention, int64_t seq_len, Windows windows) {
+  const int64_t reach = windows == Windows::kCounted ? attention.window.value_or(seq_len) : seq_len;
+  const double width = static_cast<double>(attention.heads) *
+                       static_cast<double>(attention.qk_width + attention.v_width) / 2.0;
+  return width * static_cast<double>(std::min(reach, seq_len));
+}
+
 LayerSums layer_sums(const ModelConfig& config, int64_t seq_len,
                      Windows windows = Windows::kCounted) {
   LayerSums sums;
   const DecoderSpec spec = describe(config);
   for (size_t i = 0; i < spec.kinds.size(); ++i) {
     const LayerSpec& kind = spec.kinds[i];
-    const AttentionSpec& attention = kind.attention;
     const auto layers = static_cast<double>(
         std::count(spec.kind_of_layer.begin(), spec.kind_of_layer.end(), static_cast<int>(i)));
-    const int64_t reach =
-        windows == Windows::kCounted ? attention.window.value_or(seq_len) : seq_len;
-    const auto positions = static_cast<double>(std::min(reach, seq_len));
-    const double width = static_cast<double>(attention.heads) *
-                         static_cast<double>(attention.qk_width + attention.v_width) / 2.0;
     sums.weights += layers * matmul_parameters(kind);
-    sums.attention += layers * width * positions;
+    sums.attention += layers * attended(kind.attention, seq_len, windows);
   }
   return sums;
 }
@@ -79,6 +81,22 @@ double train_flops_per_token(const ModelConfig& config, int64_t seq_len) {
   return 6.0 * static_cast<double>(multiplied) +
          12.0 * layer_sums(config, seq_len, Windows::kIgnored).attention;
 }
+
+std::vector<double> layer_forward_flops(const ModelConfig& config, int64_t seq_len) {
+  const DecoderSpec spec = describe(config);
+  std::vector<double> of_kind;
+  for (const LayerSpec& kind : spec.kinds) {
+    of_kind.push_back(2.0 * matmul_parameters(kind) +
+                      2.0 * attended(kind.attention, seq_len, Windows::kCounted));
+  }
+  std::vector<double> of_layer;
+  for (const int kind : spec.kind_of_layer) {
+    of_layer.push_back(of_kind[static_cast<size_t>(kind)]);
+  }
+  return of_layer;
+}
+
+double head_forward_flops(const ModelConfig& config) { return 2.0 * head_weights(config); }
 
 double torchtitan_flops_per_token(const ModelConfig& config, int64_t seq_len) {
   const double without_table =

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "am/model/config.h"
 #include "am/model/inventory.h"
@@ -31,6 +32,11 @@ int64_t mtp_parameters(const ModelConfig& config);
 // operations are not counted. This is PaLM's formula (Chowdhery et al., 2022, appendix B) without
 // the embedding, as torchtitan's. Under MLA n d is the mean of the widths of keys and values.
 double train_flops_per_token(const ModelConfig& config, int64_t seq_len);
+
+// Forward of one token through each layer: 2 for each weight that it is multiplied with, and
+// 2 n d min(window, s) of causal attention; [num_hidden_layers]. And through the head: 2 V h.
+std::vector<double> layer_forward_flops(const ModelConfig& config, int64_t seq_len);
+double head_forward_flops(const ModelConfig& config);
 
 // Forward and backward of one token by published conventions, to compare with figures that were
 // made by them.

@@ -39,6 +39,7 @@ const Entry& find_legal(const PipelineShape& shape) {
 }  // namespace
 
 Schedule make_schedule(const PipelineShape& shape) {
+  if (shape.own && !violated_demand(shape)) return *shape.own;
   const Entry& entry = find_legal(shape);
   Schedule schedule{.name = shape.schedule,
                     .microbatches = shape.microbatches,
@@ -54,6 +55,7 @@ Schedule make_schedule(const PipelineShape& shape) {
 }
 
 std::vector<Slot> make_rank_order(const PipelineShape& shape, int64_t rank) {
+  if (shape.own && !violated_demand(shape)) return shape.own->ranks[static_cast<size_t>(rank)];
   return find_legal(shape).order(shape, rank);
 }
 

@@ -28,7 +28,8 @@ struct Schedule {
 };
 
 // The same lists as PyTorch 2.11 makes, bubbles included; where it keeps none (gpipe, 1f1b) they
-// stand where ranks wait. Throws Error(kPlan) when violated_demand() has something to say.
+// stand where ranks wait. An own schedule is given as it is. Throws Error(kPlan) when
+// violated_demand() has something to say.
 Schedule make_schedule(const PipelineShape& shape);
 
 // One rank's list alone, without those bubbles that need a look at the other ranks. Throws alike.

@@ -4,6 +4,7 @@
 
 #include "am/base/text.h"
 #include "am/config/schedule_names.h"
+#include "am/pipeline/schedule.h"
 
 namespace am::pipeline {
 namespace {
@@ -98,6 +99,45 @@ std::optional<Demand> size_demand(const PipelineShape& shape) {
   return demand;
 }
 
+std::string ranks_text(int64_t count) { return cat(count, count == 1 ? " rank" : " ranks"); }
+
+// A file has sizes already.
+std::optional<Demand> own_demand(const PipelineShape& shape) {
+  const Schedule& own = *shape.own;
+  if (own.pp() != shape.pp) {
+    return Demand{"schedule",
+                  cat(shape.schedule, " is a schedule for ", ranks_text(own.pp()),
+                      ", and pp_size = ", shape.pp),
+                  {},
+                  "1f1b"};
+  }
+  const int64_t each = own.stages() / own.pp();
+  for (int64_t rank = 0; rank < own.pp(); ++rank) {
+    const int64_t count = std::count(own.owners.begin(), own.owners.end(), rank);
+    if (count * own.pp() == own.stages()) continue;
+    return Demand{"schedule",
+                  cat(shape.schedule, " has ", own.stages(), " stages on ", ranks_text(own.pp()),
+                      ", ", count, " of them on rank ", rank, ": all ranks need as many"),
+                  {},
+                  "1f1b"};
+  }
+  if (each != shape.virtual_stages) {
+    return Demand{"virtual_stages",
+                  cat(shape.schedule, " has ", stages_text(each), " on each rank, and ",
+                      "virtual_stages = ", shape.virtual_stages),
+                  {each},
+                  {}};
+  }
+  if (own.microbatches != shape.microbatches) {
+    return Demand{"microbatches",
+                  cat(shape.schedule, " is a schedule of ", own.microbatches,
+                      " micro-batches, and microbatches = ", shape.microbatches),
+                  {own.microbatches},
+                  {}};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::span<const std::string_view> schedule_names() { return config::kScheduleNames; }
@@ -115,7 +155,14 @@ std::vector<int64_t> stage_owners(std::string_view schedule, int64_t pp, int64_t
   return owners;
 }
 
+std::vector<int64_t> stage_owners(const PipelineShape& shape) {
+  const bool fits =
+      shape.own && shape.own->pp() == shape.pp && shape.own->stages() == shape.stages();
+  return fits ? shape.own->owners : stage_owners(shape.schedule, shape.pp, shape.virtual_stages);
+}
+
 std::optional<Demand> violated_demand(const PipelineShape& shape) {
+  if (shape.own) return own_demand(shape);
   if (std::find(config::kScheduleNames.begin(), config::kScheduleNames.end(), shape.schedule) ==
       config::kScheduleNames.end()) {
     return Demand{"schedule", cat("there is no schedule \"", shape.schedule, "\""), {}, "1f1b"};

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,11 +16,15 @@
 
 namespace am::pipeline {
 
+struct Schedule;
+
 struct PipelineShape {
   std::string schedule = "1f1b";
   int64_t pp = 1;
   int64_t virtual_stages = 1;  // stages of one rank
   int64_t microbatches = 1;
+  // A schedule of one's own (csv.h), whose sizes must be these; `schedule` is its file then.
+  std::shared_ptr<const Schedule> own = nullptr;
 
   int64_t stages() const { return pp * virtual_stages; }
 };
@@ -33,6 +38,8 @@ bool is_v_shaped(std::string_view schedule);
 // Index along pp of every stage. Looped schedules assign stages round; the V-shaped ones go down
 // and come back.
 std::vector<int64_t> stage_owners(std::string_view schedule, int64_t pp, int64_t virtual_stages);
+// The same, or of an own schedule what its file says; round where that has other sizes.
+std::vector<int64_t> stage_owners(const PipelineShape& shape);
 
 // Schedules are lists, of about stages * (microbatches + pp) slots. What is larger than this is a
 // mistake in a plan and is refused rather than listed.

@@ -66,8 +66,7 @@ void place_parameters(const config::Plan& plan, const model::ModelConfig& config
   const bool fsdp = shards_parameters(plan.strategy);
   const std::vector<int> unit_of = unit_of_parameters(layout);
   const auto stages = static_cast<int64_t>(layout.stage_owners.size());
-  const std::vector<int> stage_of_layer =
-      stage_of_layers(plan.pipeline, config.num_hidden_layers, stages);
+  const std::vector<int> stage_of_layer = stage_of_layers(plan, config, stages);
   for (size_t i = 0; i < layout.inventory.parameters.size(); ++i) {
     const model::ParameterSpec& spec = layout.inventory.parameters[i];
     const model::TpParameter& tp = layout.tp.parameters[i];
@@ -282,8 +281,7 @@ std::optional<Layout> place(const config::Plan& plan, const model::ModelConfig& 
                 .units = {},
                 .tp_plan = std::move(*tp_plan),
                 .tp = {},
-                .stage_owners = pipeline::stage_owners(plan.pipeline.schedule, sizes.pp,
-                                                       plan.pipeline.virtual_stages)};
+                .stage_owners = pipeline::stage_owners(pipeline_shape(plan.pipeline, sizes.pp))};
   layout.units = model::shard_units(layout.inventory);
   layout.tp = model::resolve_tp_plan(layout.tp_plan, layout.inventory,
                                      plan.span("strategy.tp_plan"), found);

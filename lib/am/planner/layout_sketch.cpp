@@ -127,12 +127,11 @@ LayoutSketch sketch_stages(const config::Plan& plan, const model::ModelConfig& c
   LayoutSketch sketch;
   sketch.of_layer = cuts.of_layer;
   sketch.table = cuts.table;
-  const auto owners =
-      pipeline::stage_owners(plan.pipeline.schedule, sizes.pp, plan.pipeline.virtual_stages);
+  const auto owners = pipeline::stage_owners(pipeline_shape(plan.pipeline, sizes.pp));
   const size_t kinds = cuts.of_layer.size();
   sketch.stages = empty_stages(owners, kinds);
   const std::vector<int> stage_of =
-      stage_of_layers(plan.pipeline, config.num_hidden_layers, static_cast<int64_t>(owners.size()));
+      stage_of_layers(plan, config, static_cast<int64_t>(owners.size()));
   for (size_t kind = 0; kind < kinds; ++kind) {
     for (const int layer : cuts.kinds[kind].layers) {
       StageSketch& stage = sketch.stages[static_cast<size_t>(stage_of[static_cast<size_t>(layer)])];

@@ -7,6 +7,7 @@
 #include "am/base/text.h"
 #include "am/config/batch.h"
 #include "am/config/field.h"
+#include "am/config/schedule_names.h"
 #include "am/planner/layout.h"
 #include "am/planner/rules/catalogue.h"
 #include "am/planner/stages.h"
@@ -63,18 +64,29 @@ Json value_in(const Flat& flat, const Flat& defaults, const std::string& key) {
   return nullptr;
 }
 
-void settle_pipeline(Plan& plan, const mesh::MeshSizes& sizes, int64_t layers) {
+// Split points where the stages' layers are not what they are without any.
+void settle_split(Plan& plan, const model::ModelConfig& config, int64_t stages) {
+  const std::vector<int> stage_of = stage_of_layers(plan, config, stages);
+  plan.pipeline.split_points.clear();
+  plan.pipeline.balance = "layers";
+  if (stage_of == stages_of_even_layers(config.num_hidden_layers, stages)) return;
+  for (size_t layer = 1; layer < stage_of.size(); ++layer) {
+    if (stage_of[layer] == stage_of[layer - 1]) continue;
+    plan.pipeline.split_points.push_back(static_cast<int64_t>(layer));
+  }
+}
+
+void settle_pipeline(Plan& plan, const mesh::MeshSizes& sizes, const model::ModelConfig& config) {
   if (sizes.pp == 1) {
     plan.pipeline = {};
     return;
   }
-  const int64_t stages = sizes.pp * plan.pipeline.virtual_stages;
   plan.pipeline.microbatches = pipeline_shape(plan.pipeline, sizes.pp).microbatches;
-  config::PipelineSection even = plan.pipeline;
-  even.split_points.clear();
-  if (layers > 0 &&
-      stage_of_layers(plan.pipeline, layers, stages) == stage_of_layers(even, layers, stages)) {
-    plan.pipeline = std::move(even);
+  if (config::is_schedule_file(plan.pipeline.schedule)) {
+    plan.pipeline.schedule = plan.resolve(plan.pipeline.schedule).string();
+  }
+  if (config.num_hidden_layers > 0) {
+    settle_split(plan, config, sizes.pp * plan.pipeline.virtual_stages);
   }
 }
 
@@ -135,11 +147,11 @@ std::vector<PlanDifference> differences(const Plan& a, const Plan& b) {
   return out;
 }
 
-Plan settled(Plan plan, int64_t layers) {
+Plan settled(Plan plan, const model::ModelConfig& config) {
   Diagnostics ignored;
   const auto sizes = resolve_mesh(plan, 0, ignored);
   if (!sizes.has_value()) return plan;
-  settle_pipeline(plan, *sizes, layers);
+  settle_pipeline(plan, *sizes, config);
   settle_mesh(plan, *sizes);
   settle_strategy(plan, *sizes);
   settle_training(plan, *sizes);

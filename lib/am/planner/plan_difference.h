@@ -9,6 +9,7 @@
 
 #include "am/base/json.h"
 #include "am/config/plan.h"
+#include "am/model/config.h"
 
 namespace am::planner {
 
@@ -24,7 +25,7 @@ std::vector<PlanDifference> differences(const config::Plan& a, const config::Pla
 
 // The plan with everything that follows from its other keys written out, and with defaults in the
 // place of what has no effect: two plans of the same layout and training differ in no key then.
-// The plan as it is when its mesh does not resolve. `layers` of the model, for the stages' split.
-config::Plan settled(config::Plan plan, int64_t layers);
+// The plan as it is when its mesh does not resolve. The model's layers, for the stages' split.
+config::Plan settled(config::Plan plan, const model::ModelConfig& config);
 
 }  // namespace am::planner

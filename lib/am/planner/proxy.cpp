@@ -57,6 +57,7 @@ class Shrinking {
         *axis = std::min<int64_t>(*axis, 2);
       }
     }
+    if (plan_.pipeline.csv) mesh.pp = sizes_.pp;  // a file is for so many ranks
     const int64_t stage = mesh.world_size() / mesh.pp;
     mesh.ep = std::gcd(few(sizes_.ep), stage);
     if (mesh.ep == 1 && sizes_.ep > 1) mesh.ep = stage % 2 == 0 ? 2 : stage;

@@ -25,10 +25,8 @@ SampledLayout::SampledLayout(const config::Plan& plan, const model::ModelConfig&
                              const std::vector<model::LayerKind>& kinds, const Layout& sample,
                              const mesh::MeshSizes& sizes)
     : config_(config),
-      owners_(
-          pipeline::stage_owners(plan.pipeline.schedule, sizes.pp, plan.pipeline.virtual_stages)),
-      stage_of_(stage_of_layers(plan.pipeline, config.num_hidden_layers,
-                                static_cast<int64_t>(owners_.size()))),
+      owners_(pipeline::stage_owners(pipeline_shape(plan.pipeline, sizes.pp))),
+      stage_of_(stage_of_layers(plan, config, static_cast<int64_t>(owners_.size()))),
       kind_of_(static_cast<size_t>(config.num_hidden_layers), 0),
       one_(sample) {
   mesh::MeshSizes stage = sizes;

@@ -112,6 +112,7 @@ std::vector<int64_t> in_flight(const Workload& workload, int64_t position) {
 
   pipeline::PipelineShape shape = pipeline_shape(workload);
   if (shape.pp <= 1) return std::vector<int64_t>(static_cast<size_t>(shape.stages()), 1);
+  if (shape.own) return count_in_flight(shape, position);
   // Later micro-batches change nothing.
   const int64_t enough = 4 * shape.stages();
   if (shape.microbatches > enough && shape.schedule != "gpipe" && shape.schedule != "looped_bfs") {

@@ -38,7 +38,7 @@ double computing(const pipeline::Schedule& order,
 
 double least_seconds(const PipelineShape& shape,
                      const std::vector<pipeline::StageDurations>& stages) {
-  const auto owners = pipeline::stage_owners(shape.schedule, shape.pp, shape.virtual_stages);
+  const auto owners = pipeline::stage_owners(shape);
   // Where the gradients of weights are made apart, they may be all that is left to do.
   const bool whole_backwards =
       shape.schedule.find("zero_bubble") == std::string::npos && shape.schedule != "dual_pipe_v";
@@ -67,6 +67,10 @@ double least_seconds(const PipelineShape& shape,
 
 PipelineOrder::PipelineOrder(const PipelineShape& shape)
     : microbatches_(static_cast<double>(shape.microbatches)) {
+  if (shape.own) {
+    short_ = pipeline::make_schedule(shape);
+    return;
+  }
   constexpr int64_t kRounds = 2;  // warm-up and cool-down are over
   const int64_t few = kRounds * shape.pp;
   const int64_t base = legal_microbatches(shape, std::min(shape.microbatches, few));

@@ -27,7 +27,8 @@ double least_seconds(const pipeline::PipelineShape& shape,
 // micro-batches longer, and the rest is extrapolated; short schedules are simulated as they are.
 class PipelineOrder {
  public:
-  // Micro-batches that the schedule does not accept are taken between those that it does.
+  // Micro-batches that the schedule does not accept are taken between those that it does; an own
+  // schedule is simulated as it is.
   explicit PipelineOrder(const pipeline::PipelineShape& shape);
 
   // Seconds by stage, pp * virtual_stages of them.

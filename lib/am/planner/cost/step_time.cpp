@@ -290,7 +290,8 @@ pipeline::PipelineShape pipeline_shape(const Workload& workload) {
   return {.schedule = workload.schedule,
           .pp = static_cast<int64_t>(workload.pp),
           .virtual_stages = static_cast<int64_t>(workload.virtual_stages),
-          .microbatches = static_cast<int64_t>(workload.micro_batches / workload.rounds)};
+          .microbatches = static_cast<int64_t>(workload.micro_batches / workload.rounds),
+          .own = workload.own_schedule};
 }
 
 StepTime estimate_step_time(const Workload& workload, const Gpu& gpu,

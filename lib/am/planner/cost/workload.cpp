@@ -9,6 +9,7 @@
 #include "am/config/optimizer.h"
 #include "am/planner/activations.h"
 #include "am/planner/precision.h"
+#include "am/planner/stages.h"
 #include "am/planner/units.h"
 
 namespace am::planner {
@@ -74,6 +75,7 @@ void fill_workload(Workload& workload, const config::Plan& plan, const Layout& l
   workload.tp = as_double(mesh.tp);
   workload.ep = as_double(mesh.ep);
   workload.schedule = plan.pipeline.schedule;
+  if (mesh.pp > 1) workload.own_schedule = planner::pipeline_shape(plan.pipeline, mesh.pp).own;
   workload.virtual_stages = mesh.pp > 1 ? as_double(plan.pipeline.virtual_stages) : 1.0;
   workload.sequence = as_double(plan.train.seq_len);
   workload.micro_batch = as_double(plan.train.micro_batch_size);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "am/mesh/layout.h"
 #include "am/model/config.h"
 #include "am/model/layer_profile.h"
+#include "am/pipeline/shape.h"
 #include "am/planner/cost/implementation.h"
 #include "am/planner/layout_sketch.h"
 
@@ -59,6 +61,7 @@ struct Workload {
   // context.method; empty: keys and values, and gradients as wide as they, as others have them.
   std::string context_method;
   std::string schedule = "1f1b";  // a name of pipeline::schedule_names(); with pp > 1
+  std::shared_ptr<const pipeline::Schedule> own_schedule;  // in the place of a named one
   double virtual_stages = 1;
 
   double sequence = 0.0;       // positions of one sequence

@@ -3,6 +3,8 @@
 
 #include "am/base/text.h"
 #include "am/config/batch.h"
+#include "am/config/schedule_names.h"
+#include "am/pipeline/csv.h"
 #include "am/planner/legal_values.h"
 #include "am/planner/rules/catalogue.h"
 #include "am/planner/stages.h"
@@ -20,7 +22,8 @@ bool has_pipeline(const RuleContext& context) {
 
 void check_section(const RuleContext& context, Diagnostics& found) {
   if (context.plan.mesh.pp_size > 1) return;
-  for (const char* key : {"schedule", "microbatches", "virtual_stages", "split_points"}) {
+  for (const char* key :
+       {"schedule", "microbatches", "virtual_stages", "split_points", "balance"}) {
     const std::string name = cat("pipeline.", key);
     if (!context.plan.given(name)) continue;
     found.warning("pp.section", context.plan.span(name),
@@ -51,6 +54,19 @@ void check_virtual(const RuleContext& context, Diagnostics& found) {
 
 void check_schedule(const RuleContext& context, Diagnostics& found) {
   report_demand(context, "pp.schedule", "microbatches", found);
+}
+
+void check_schedule_file(const RuleContext& context, Diagnostics& found) {
+  const config::PipelineSection& pipeline = context.plan.pipeline;
+  if (!has_pipeline(context) || !config::is_schedule_file(pipeline.schedule)) return;
+  const std::string file = context.plan.resolve(pipeline.schedule).string();
+  if (!pipeline.csv) {
+    found.error("pp.schedule_file", context.plan.span("pipeline.schedule"),
+                cat(file, " cannot be read"), "paths are relative to the plan file");
+    return;
+  }
+  if (!pipeline::parse_csv(*pipeline.csv, file, found)) return;
+  report_demand(context, "pp.schedule_file", "schedule", found);
 }
 
 void check_layers(const RuleContext& context, Diagnostics& found) {
@@ -120,20 +136,28 @@ void check_even(const RuleContext& context, Diagnostics& found) {
   if (!has_pipeline(context) || context.model == nullptr) return;
   const int64_t layers = context.model->num_hidden_layers;
   const int64_t stages = stage_count(context);
-  if (!context.plan.pipeline.split_points.empty() || layers < stages) return;
+  const config::PipelineSection& pipeline = context.plan.pipeline;
+  if (!pipeline.split_points.empty() || pipeline.balance != "layers" || layers < stages) return;
   if (layers % stages == 0) return;
   const int64_t fuller = layers % stages;
-  found.add(
-      {"pp.even", Severity::kNote, context.plan.span("mesh.pp_size"),
-       cat(layers, " layers on ", stages, " stages: ", fuller,
-           fuller == 1 ? " stage has " : " stages have ", layers / stages + 1, ", the others ",
-           layers / stages),
-       cat("pp_size * virtual_stages = ",
-           join(nearest_values(divisors(layers), stages), ", ", " or "),
-           "; or split_points with fewer layers on the last stage, which also has the head")});
+  found.add({"pp.even", Severity::kNote, context.plan.span("mesh.pp_size"),
+             cat(layers, " layers on ", stages, " stages: ", fuller,
+                 fuller == 1 ? " stage has " : " stages have ", layers / stages + 1,
+                 ", the others ", layers / stages),
+             cat("pp_size * virtual_stages = ",
+                 join(nearest_values(divisors(layers), stages), ", ", " or "),
+                 "; or balance = \"cost\", which counts the head on the last stage too")});
 }
 
-constexpr std::array<Rule, 7> kRules = {{
+void check_balance(const RuleContext& context, Diagnostics& found) {
+  const config::PipelineSection& pipeline = context.plan.pipeline;
+  if (!has_pipeline(context) || pipeline.balance == "layers") return;
+  if (pipeline.split_points.empty()) return;
+  found.warning("pp.balance", context.plan.span("pipeline.balance"),
+                "balance has no effect beside split_points", "remove one of them");
+}
+
+constexpr std::array<Rule, 9> kRules = {{
     {.id = "pp.section",
      .summary = "[pipeline] is there for pp_size > 1 (a warning)",
      .explain = "Without pipeline stages the schedule and its keys do nothing; a plan that has "
@@ -158,6 +182,16 @@ constexpr std::array<Rule, 7> kRules = {{
          "A schedule is a list of passes on every rank, which am-plan draws and a job executes. "
          "One of millions of passes is refused: pp_size or microbatches is then a typing error.",
      .check = check_schedule},
+    {.id = "pp.schedule_file",
+     .summary = "a schedule's CSV file is legal and of the plan's sizes",
+     .explain =
+         "schedule = \"mine.csv\" runs a schedule of one's own: a line a rank of the pipeline, a "
+         "cell a pass (0F0: stage 0 forward on micro-batch 0; B, or I and W for its halves), as "
+         "PyTorch's files and those of `am-plan schedule --csv` have them. Every stage runs every "
+         "micro-batch once, and no rank may wait for another for ever. Which rank has a stage is "
+         "the file's to say; all ranks have as many. Its ranks are pp_size, its stages on a rank "
+         "virtual_stages, its micro-batches microbatches.",
+     .check = check_schedule_file},
     {.id = "pp.layers",
      .summary = "every pipeline stage has a layer",
      .explain = "The decoder layers are distributed over pp_size * virtual_stages stages; a stage "
@@ -167,7 +201,8 @@ constexpr std::array<Rule, 7> kRules = {{
      .summary = "the layers divide evenly over the pipeline's stages (a note)",
      .explain = "Layers that are left over go to the first stages, one each. The others wait for "
                 "them at every micro-batch. That may be intended, since the last stage computes "
-                "the head too; split_points states it explicitly. Megatron refuses an uneven split "
+                "the head too; balance = \"cost\" weighs it, and split_points states any split. "
+                "Megatron refuses an uneven split "
                 "unless the counts are given; torchtitan and NeMo AutoModel split as here.",
      .check = check_even},
     {.id = "pp.split_points",
@@ -176,6 +211,13 @@ constexpr std::array<Rule, 7> kRules = {{
                 "Give fewer layers to the last stage to make up for the head, which costs as much "
                 "as several layers when the vocabulary is large.",
      .check = check_split_points},
+    {.id = "pp.balance",
+     .summary = "balance is there without split_points (a warning)",
+     .explain = "balance = \"cost\" gives stages consecutive layers so that the one with the most "
+                "operations in a forward has as few as can be: a layer counts its matrices and its "
+                "attention at train.seq_len, the last stage the head too. Split points say the "
+                "same by hand, and come first.",
+     .check = check_balance},
     {.id = "pp.microbatches",
      .summary = "the micro-batches of a step are a multiple of pipeline.microbatches",
      .explain =

@@ -31,7 +31,7 @@ DialectLayout dialect_layout(const config::Plan& plan, const model::ModelConfig*
   layout.micro_batch = plan.train.micro_batch_size;
   layout.global_batch = plan.train.global_batch_size;
   layout.pipeline = pipeline_shape(plan.pipeline, layout.pp);
-  layout.split_points = !plan.pipeline.split_points.empty();
+  layout.split_points = !plan.pipeline.split_points.empty() || plan.pipeline.balance == "cost";
   return layout;
 }
 
