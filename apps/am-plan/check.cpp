@@ -30,7 +30,7 @@ Verdict judge(const std::string& path, const PlanOptions& options) {
 std::vector<std::string> lacks_of(const Verdict& verdict) {
   const am::planner::CheckedPlan& checked = verdict.file.checked;
   if (!verdict.found.ok() || !verdict.file.plan || !checked.mesh || !checked.model) return {};
-  return what_am_run_lacks(*verdict.file.plan, &*checked.model, *checked.mesh);
+  return what_am_run_lacks(*verdict.file.plan, &*checked.model);
 }
 
 std::string batch_text(const Verdict& verdict) {

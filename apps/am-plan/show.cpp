@@ -246,8 +246,8 @@ int run_show(const PlanOptions& options, const Output& output) {
   const MeshLayout mesh(*file->checked.mesh);
   const int64_t ranks_per_node = file->plan->mesh.ranks_per_node;
   const am::planner::CheckedPlan& checked = file->checked;
-  const auto lacks = what_am_run_lacks(
-      *file->plan, checked.model.has_value() ? &*checked.model : nullptr, mesh.sizes());
+  const auto lacks =
+      what_am_run_lacks(*file->plan, checked.model.has_value() ? &*checked.model : nullptr);
   if (output.json) {
     am::Json json = to_json(mesh, ranks_per_node);
     if (!lacks.empty()) json["unsupported"] = lacks;

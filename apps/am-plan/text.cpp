@@ -74,10 +74,9 @@ void print_folded(const std::string& text, const am::term::Style& style) {
 }
 
 std::vector<std::string> what_am_run_lacks(const am::config::Plan& plan,
-                                           const am::model::ModelConfig* model,
-                                           const am::mesh::MeshSizes& mesh) {
-  const auto limits = model != nullptr ? am::planner::limits_of(plan, *model, mesh)
-                                       : am::planner::limits_of_plan(plan, mesh);
+                                           const am::model::ModelConfig* model) {
+  const auto limits =
+      model != nullptr ? am::planner::limits_of(plan, *model) : am::planner::limits_of_plan(plan);
   std::vector<std::string> lacks;
   for (const am::planner::Limit& limit : limits) lacks.push_back(limit.what);
   return lacks;

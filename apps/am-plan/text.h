@@ -38,7 +38,6 @@ void print_folded(const std::string& text, const am::term::Style& style);
 
 // What of the plan this version of am-run does not run, in a few words each.
 std::vector<std::string> what_am_run_lacks(const am::config::Plan& plan,
-                                           const am::model::ModelConfig* model,
-                                           const am::mesh::MeshSizes& mesh);
+                                           const am::model::ModelConfig* model);
 
 }  // namespace am_plan

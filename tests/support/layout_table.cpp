@@ -258,6 +258,10 @@ std::vector<Combination> layouts() {
       adapted(layout("pp 2, gpipe, lora with dropout, checkpointing full", two, gpipe, full), 0.25),
       adapted(layout("tp 2 x pp 2, zbv_zero_bubble, lora, SP", {.pp = 2, .tp = 2}, zbv, sp)),
       adapted(layout("pp 2 x fsdp 2, 1f1b, lora with dropout", square, {}), 0.25),
+      adapted(layout("cp 2 x fsdp 2, ring, lora with dropout", {.dp = 2, .cp = 2}, one), 0.25),
+      padded(adapted(layout("tp 2 x cp 2, all_gather, lora with dropout, SP, padded",
+                            {.tp = 2, .cp = 2, .method = "all_gather"}, one, sp + full),
+                     0.25)),
       adapted(layout("cp 2, ring, lora", {.cp = 2}, one)),
   };
 }

@@ -193,7 +193,7 @@ RandomLayout draw_layout(std::mt19937_64& random) {
     if (!plan) continue;
     const auto checked = planner::check_model(*plan, layout.model, found);
     if (!found.ok() || !checked.mesh || !checked.layout) continue;
-    if (!planner::limits_of_plan(*plan, *checked.mesh).empty()) continue;
+    if (!planner::limits_of_plan(*plan).empty()) continue;
     if (!planner::limits_of_model(layout.model).empty()) continue;
     layout.plan = *std::move(plan);
     return layout;

@@ -68,7 +68,7 @@ std::unique_ptr<parallel::ParallelModel> parallelize(const model::ModelConfig& m
   const config::Plan plan = plan_of(sizes, strategy, dtype);
   Diagnostics found;
   const planner::CheckedPlan checked = planner::check_model(plan, model, found);
-  parallel::check_supported(plan, sizes, found);
+  parallel::check_supported(plan, found);
   throw_errors(found);
   AM_ASSERT(checked.layout.has_value(), "a plan without errors has a layout");
   if (checked.layout->mesh.sizes() != sizes) {

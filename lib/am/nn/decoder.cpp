@@ -253,6 +253,7 @@ at::Tensor Decoder::operator()(const at::Tensor& ids_BT, const at::Tensor& posit
   if (dropout_) {
     dropout_->rows.sequences = ids_BT.size(0);
     dropout_->rows.length = ids_BT.size(1);
+    if (part_.ranks > 1) dropout_->rows.runs = part_.cut(ids_BT.size(1)).parts(part_.index);
   }
   const DropoutScope dropout(dropout_);
   std::optional<AutocastScope> autocast;

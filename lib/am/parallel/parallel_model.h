@@ -126,7 +126,7 @@ class ParallelModel {
 
 // What am-run and am-repl on a plan cannot carry out although the plan is valid: strategies and
 // keys that this version does not run. Adds "runtime.unsupported" errors.
-void check_supported(const config::Plan& plan, const mesh::MeshSizes& sizes, Diagnostics& found);
+void check_supported(const config::Plan& plan, Diagnostics& found);
 
 // strategy.backend; where it is absent nccl with a GPU that this build can use, else gloo.
 std::string backend_of(const config::Plan& plan);

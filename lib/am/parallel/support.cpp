@@ -5,8 +5,8 @@
 
 namespace am::parallel {
 
-void check_supported(const config::Plan& plan, const mesh::MeshSizes& sizes, Diagnostics& found) {
-  planner::refuse(planner::limits_of_plan(plan, sizes), "is valid", found);
+void check_supported(const config::Plan& plan, Diagnostics& found) {
+  planner::refuse(planner::limits_of_plan(plan), "is valid", found);
 }
 
 std::string backend_of(const config::Plan& plan) {

@@ -13,7 +13,7 @@ std::optional<Job> open_job(const JobFile& from, Diagnostics& found) {
   if (!file.plan) return std::nullopt;
   const config::Plan& plan = *file.plan;
   CheckedPlan& checked = file.checked;
-  if (checked.mesh) refuse(limits_of_plan(plan, *checked.mesh), "is valid", found);
+  if (checked.mesh) refuse(limits_of_plan(plan), "is valid", found);
   if (from.why_no_cuda) check_backend(plan, from.why_no_cuda, found);
   if (checked.model) refuse(limits_of_model(*checked.model), "can be planned", found);
   if (!found.ok() || !checked.mesh || !checked.model || !checked.layout) return std::nullopt;

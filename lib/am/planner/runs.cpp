@@ -70,19 +70,14 @@ std::string_view rope_key(const model::ModelConfig& config) {
 }
 
 void add_limits(const config::FSDP2Config& config, PlanLimits& limits) {
-  // Measured: lib/decisions/0010-fused-operators-and-memory-on-the-host.md.
-  limits.add(config.enable_compile, "strategy.enable_compile", "compilation",
-             "set it to false: what a compiler would fuse of a layer is fused already");
   limits.add(config.enable_async_tensor_parallel, "strategy.enable_async_tensor_parallel",
              "asynchronous tensor parallelism",
              "set it to false: products and the messages of tensor parallelism take turns");
 }
 
 void add_limits(const config::MegatronFSDPConfig& config, PlanLimits& limits) {
-  limits.add(config.nccl_ub, "strategy.nccl_ub", "registering buffers with NCCL",
-             "set it to false");
-  limits.add(config.keep_fp8_transpose_cache, "strategy.keep_fp8_transpose_cache",
-             "a cache of FP8 transposes", "set it to false");
+  limits.add(config.nccl_ub && config.backend != "gloo", "strategy.nccl_ub",
+             "registering buffers with NCCL", "set it to false");
 }
 
 void add_limits(const config::DDPConfig&, PlanLimits&) {}
@@ -133,10 +128,8 @@ std::vector<Limit> limits_of_model(const model::ModelConfig& config) {
   return limits.take();
 }
 
-std::vector<Limit> limits_of_plan(const config::Plan& plan, const mesh::MeshSizes& sizes) {
+std::vector<Limit> limits_of_plan(const config::Plan& plan) {
   PlanLimits limits(plan);
-  limits.add(sizes.cp > 1 && plan.lora.dropout > 0.0, "lora.dropout",
-             "dropout of adapters under context parallelism", "use dropout = 0.0");
   std::visit([&](const auto& config) { add_limits(config, limits); }, plan.strategy);
   limits.add(plan.metrics.trace, "metrics.trace", "tracing", "set it to false");
   limits.add(plan.checkpoint.async, "checkpoint.async", "asynchronous checkpointing",
@@ -144,10 +137,9 @@ std::vector<Limit> limits_of_plan(const config::Plan& plan, const mesh::MeshSize
   return limits.take();
 }
 
-std::vector<Limit> limits_of(const config::Plan& plan, const model::ModelConfig& config,
-                             const mesh::MeshSizes& sizes) {
+std::vector<Limit> limits_of(const config::Plan& plan, const model::ModelConfig& config) {
   std::vector<Limit> all = limits_of_model(config);
-  const std::vector<Limit> of_plan = limits_of_plan(plan, sizes);
+  const std::vector<Limit> of_plan = limits_of_plan(plan);
   all.insert(all.end(), of_plan.begin(), of_plan.end());
   return all;
 }

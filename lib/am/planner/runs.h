@@ -1,7 +1,7 @@
-// What this version of am-run can run, as facts without a tensor: of a model, of a strategy's key,
-// of an axis. am-plan plans much more and says where am-run stops; am-run refuses it.
+// What this version of am-run can run, as facts without a tensor: of a model, of a plan's
+// key. am-plan plans much more and says where am-run stops; am-run refuses it.
 //
-//   for (const Limit& limit : limits_of(plan, model, mesh)) std::cerr << limit.what << "\n";
+//   for (const Limit& limit : limits_of(plan, model)) std::cerr << limit.what << "\n";
 #pragma once
 
 #include <span>
@@ -11,7 +11,6 @@
 
 #include "am/base/diagnostic.h"
 #include "am/config/plan.h"
-#include "am/mesh/layout.h"
 #include "am/model/config.h"
 
 namespace am::planner {
@@ -28,10 +27,9 @@ std::span<const std::string_view> runnable_families();
 
 // Of the model's computation.
 std::vector<Limit> limits_of_model(const model::ModelConfig& config);
-std::vector<Limit> limits_of_plan(const config::Plan& plan, const mesh::MeshSizes& sizes);
+std::vector<Limit> limits_of_plan(const config::Plan& plan);
 // Both.
-std::vector<Limit> limits_of(const config::Plan& plan, const model::ModelConfig& config,
-                             const mesh::MeshSizes& sizes);
+std::vector<Limit> limits_of(const config::Plan& plan, const model::ModelConfig& config);
 
 // As "runtime.unsupported" errors: `subject` says whose they are.
 void refuse(const std::vector<Limit>& limits, std::string_view subject, Diagnostics& found);

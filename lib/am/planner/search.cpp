@@ -160,7 +160,7 @@ class Search {
     found.mfu =
         flops_per_token_ * found.tokens_per_second_per_gpu / peak_flops(workload, request_.gpu);
     found.plan = space_.plan_of(candidate);
-    found.runs = model_runs_ && limits_of_plan(found.plan, candidate.mesh).empty();
+    found.runs = model_runs_ && limits_of_plan(found.plan).empty();
     const bool by_formula = !runs_automesh(found.plan);
     const auto stages =
         by_formula ? formula_of_stages(workload) : walked_stages(candidate, found.plan);

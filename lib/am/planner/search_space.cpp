@@ -137,18 +137,13 @@ void SearchSpace::walk_data_parallel(Candidate candidate) {
       Diagnostics found;
       if (!resolve_mesh(scratch_, 0, found)) {
         refuse(first_error(found));
-      } else if (request_.runnable && !runs_on(mesh)) {
+      } else if (request_.runnable && !limits_of_plan(scratch_).empty()) {
         refuse("runtime.unsupported");
       } else {
         walk_options(candidate);
       }
     }
   }
-}
-
-// The model's own limits were asked for before the walk.
-bool SearchSpace::runs_on(const mesh::MeshSizes& mesh) const {
-  return limits_of_plan(scratch_, mesh).empty();
 }
 
 std::vector<int64_t> SearchSpace::expert_sizes(const mesh::MeshSizes& mesh) const {

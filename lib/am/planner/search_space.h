@@ -57,7 +57,6 @@ class SearchSpace {
   void walk_meshes(int strategy);
   void walk_data_parallel(Candidate candidate);
   // Whether am-run runs the scratch plan on this mesh.
-  bool runs_on(const mesh::MeshSizes& mesh) const;
   std::vector<int64_t> expert_sizes(const mesh::MeshSizes& mesh) const;
   void walk_options(Candidate candidate);
   void walk_schedules(Candidate candidate);

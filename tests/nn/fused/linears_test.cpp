@@ -177,6 +177,12 @@ TEST_CASE("what dropout takes is drawn by where an element is") {
   part.rows = {0, 2, 32, 1};
   const at::Tensor shard = left.view({2, 2, 16, 200}).select(1, 1).reshape({32, 200});
   CHECK(at::equal(fused::dropped(x.narrow(0, 0, 32), part), shard));
+  // Two runs of each sequence, as context parallelism has them, and a shard of these.
+  part.rows = {0, 2, 32, 1, {{8, 8}, {16, 8}}};
+  const at::Tensor runs = left.view({2, 32, 200}).narrow(1, 8, 16).reshape({32, 200});
+  CHECK(at::equal(fused::dropped(x.narrow(0, 0, 32), part), runs));
+  const at::Tensor later = left.view({2, 32, 200}).narrow(1, 16, 8).reshape({16, 200});
+  CHECK(at::equal(fused::dropped(x.narrow(0, 0, 16), part), later));
   // Another step, another module; all of it.
   for (const uint64_t key : {fused::dropout_key(3, 5, 5), fused::dropout_key(3, 4, 6)}) {
     part = whole;

@@ -45,19 +45,26 @@ void keep(AutogradContext& context, const std::optional<Dropout>& dropout) {
   context.saved_data["p"] = dropout ? dropout->p : 0.0;
   if (!dropout) return;
   const DropoutRows& rows = dropout->rows;
-  context.saved_data["dropped"] = std::vector<int64_t>{static_cast<int64_t>(dropout->key),
-                                                       rows.first_sequence,
-                                                       rows.sequences,
-                                                       rows.length,
-                                                       rows.part,
-                                                       dropout->first_column};
+  std::vector<int64_t> numbers = {static_cast<int64_t>(dropout->key),
+                                  rows.first_sequence,
+                                  rows.sequences,
+                                  rows.length,
+                                  rows.part,
+                                  dropout->first_column};
+  for (const mesh::Extent& run : rows.runs) {
+    numbers.push_back(run.offset);
+    numbers.push_back(run.size);
+  }
+  context.saved_data["dropped"] = std::move(numbers);
 }
 
 std::optional<Dropout> kept_dropout(AutogradContext& context) {
   const double p = context.saved_data["p"].toDouble();
   if (p == 0.0) return std::nullopt;
   const std::vector<int64_t> of = context.saved_data["dropped"].toIntVector();
-  return Dropout{p, static_cast<uint64_t>(of[0]), {of[1], of[2], of[3], of[4]}, of[5]};
+  DropoutRows rows = {of[1], of[2], of[3], of[4]};
+  for (size_t i = 6; i + 1 < of.size(); i += 2) rows.runs.push_back({of[i], of[i + 1]});
+  return Dropout{p, static_cast<uint64_t>(of[0]), std::move(rows), of[5]};
 }
 
 // x_..I as A reads it.

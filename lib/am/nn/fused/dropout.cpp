@@ -19,16 +19,29 @@ constexpr int64_t kOfBlock = 8;  // draws of 16 bits in a block of the generator
 class GlobalRows {
  public:
   GlobalRows(const DropoutRows& rows, int64_t count)
-      : rows_(rows), here_(std::max<int64_t>(1, count / std::max<int64_t>(1, rows.sequences))) {}
+      : rows_(rows), here_(std::max<int64_t>(1, count / std::max<int64_t>(1, rows.sequences))) {
+    int64_t of_rank = 0;
+    for (const mesh::Extent& run : rows.runs) of_rank += run.size;
+    if (rows.runs.empty()) of_rank = rows.length;
+    before_ = here_ < of_rank ? rows.part * here_ : 0;
+  }
 
   int64_t operator()(int64_t row) const {
-    const int64_t before = here_ < rows_.length ? rows_.part * here_ : 0;
-    return (rows_.first_sequence + row / here_) * rows_.length + before + row % here_;
+    return (rows_.first_sequence + row / here_) * rows_.length + position(before_ + row % here_);
   }
 
  private:
+  int64_t position(int64_t of_rank) const {
+    for (const mesh::Extent& run : rows_.runs) {
+      if (of_rank < run.size) return run.offset + of_rank;
+      of_rank -= run.size;
+    }
+    return of_rank;
+  }
+
   const DropoutRows& rows_;
-  int64_t here_;  // tokens of a sequence
+  int64_t here_;        // tokens of a sequence
+  int64_t before_ = 0;  // those of the rank before them
 };
 
 template <typename Scalar>

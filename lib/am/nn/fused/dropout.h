@@ -6,15 +6,21 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
+
+#include "am/mesh/shard.h"
 
 namespace am::nn::fused {
 
-// Rows [sequences * t, I] of whole sequences of `length` tokens, or of shards of t tokens of them.
+// Rows [sequences * t, I] of sequences of `length` tokens: of all of them, of a rank's runs of
+// them, or of a shard of t tokens of these.
 struct DropoutRows {
   int64_t first_sequence = 0;  // its number in the global batch
   int64_t sequences = 1;
   int64_t length = 0;
-  int64_t part = 0;  // which shard, where t < length
+  int64_t part = 0;  // which shard, where there are fewer tokens than the rank has
+  // Of context parallelism (mesh::SequenceCut::parts). Empty: the rank has whole sequences.
+  std::vector<mesh::Extent> runs = {};
 };
 
 struct Dropout {

@@ -27,6 +27,9 @@ class Notes {
 };
 
 void check(const config::FSDP2Config& config, const config::Plan& plan, Notes& notes) {
+  // Measured: lib/decisions/0010-fused-operators-and-memory-on-the-host.md.
+  notes.add("strategy.enable_compile", config.enable_compile,
+            "it compiles nothing; what a compiler fuses of a layer is one operator on the host");
   notes.add("strategy.offload_policy", config.offload_policy && config.backend == "gloo",
             "with the backend gloo shards are in host memory already");
   notes.add("strategy.patch_is_packed_sequence",
@@ -48,6 +51,10 @@ void check(const config::MegatronFSDPConfig& config, const config::Plan& /*plan*
       "gradients are sums over all ranks, of a loss divided by the labels of the whole batch");
   notes.add("strategy.calculate_per_token_loss", !config.calculate_per_token_loss,
             "the loss is always the average over all labels of the global batch");
+  notes.add("strategy.nccl_ub", config.nccl_ub && config.backend == "gloo",
+            "with the backend gloo there are no buffers of NCCL's to register");
+  notes.add("strategy.keep_fp8_transpose_cache", config.keep_fp8_transpose_cache,
+            "it keeps no parameter in FP8");
   notes.add("strategy.init_fsdp_with_meta_device", !config.init_fsdp_with_meta_device,
             "no rank ever holds more than its shards and one unit while a model is built");
   notes.add(
