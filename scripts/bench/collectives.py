@@ -14,23 +14,26 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build").resolve()
 
 
-def main():
-    for size in (2, 4):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        common = dict(os.environ, OMP_NUM_THREADS="1", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-        common.update(WORLD_SIZE=str(size), LOCAL_WORLD_SIZE=str(size))
-        ranks = [
-            subprocess.Popen([BUILD / "bin/time_collectives"], env={**common, "RANK": str(r), "LOCAL_RANK": str(r)})
-            for r in range(size)
-        ]
-        if any([rank.wait() for rank in ranks]):
-            sys.exit("a rank failed")
+def run_ranks(command, size):
+    """So many ranks of one thread; what rank 0 printed."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    common = dict(os.environ, OMP_NUM_THREADS="1", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    common.update(WORLD_SIZE=str(size), LOCAL_WORLD_SIZE=str(size), GLOO_SOCKET_IFNAME="lo")
+    ranks = [
+        subprocess.Popen(command, env={**common, "RANK": str(r), "LOCAL_RANK": str(r)}, stdout=subprocess.PIPE, text=True)
+        for r in range(size)
+    ]
+    said = [rank.communicate()[0] for rank in ranks]
+    if any(rank.returncode for rank in ranks):
+        sys.exit(f"a rank failed: {command}")
+    return said[0]
 
 
 if __name__ == "__main__":
-    main()
+    build = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build").resolve()
+    for size in (2, 4):
+        print(run_ranks([build / "bin/time_collectives"], size), end="", flush=True)
