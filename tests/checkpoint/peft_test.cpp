@@ -153,7 +153,9 @@ TEST_CASE("targets are named whole where the end of a name has other modules too
             .at("target_modules") == Json({"model.layers.0.self_attn.q_proj"}));
   CHECK(targets("qwen2_moe", "rank = 4\ntarget_modules = [\"shared_expert.up_proj\"]\n")
             .at("target_modules") == Json({"model.layers.1.mlp.shared_expert.up_proj"}));
-  CHECK(targets("gpt2", "rank = 4\ntarget_modules = [\"c_attn\"]\n").at("fan_in_fan_out") == true);
+  const Json gpt2 = targets("gpt2", "rank = 4\ndropout = 0.25\ntarget_modules = [\"c_attn\"]\n");
+  CHECK(gpt2.at("fan_in_fan_out") == true);
+  CHECK(gpt2.at("lora_dropout") == 0.25);
 }
 
 TEST_CASE("a merged export gives the adapter's logits without it") {

@@ -105,7 +105,7 @@ TEST_CASE("nemo-automodel: sizes that are not given are the launcher's", "[excha
 step_scheduler:
     global_batch_size: 64
     local_batch_size: 8
-peft:
+custom:
 - dim: 8
 - [1, "x: y"]
 )";
@@ -120,6 +120,35 @@ peft:
   CHECK(in.ignored[0].value == R"([{"dim":8},[1,"x: y"]])");
   const auto& fsdp2 = std::get<config::FSDP2Config>(in.plan.strategy);
   CHECK_FALSE(fsdp2.mp_policy.cast_forward_inputs);  // AutoModel's default, which is not ours
+}
+
+TEST_CASE("nemo-automodel: low-rank adapters", "[exchange]") {
+  const auto recipe = [](const std::string& peft) {
+    return cat("distributed:\n  dp_size: 2\npeft:\n  _target_: x.PeftConfig\n  use_triton: true\n",
+               peft);
+  };
+  const Framework& nemo = framework("nemo-automodel");
+  const Imported all = imported(nemo, recipe("  match_all_linear: true\n  dim: 16\n  alpha: 48\n"));
+  CHECK(all.plan.lora.rank == 16);
+  CHECK(all.plan.lora.alpha == 48.0);
+  CHECK(all.plan.lora.target_modules == std::vector<std::string>{"all-linear"});
+  CHECK(all.ignored.empty());
+  CHECK(std::any_of(all.notes.begin(), all.notes.end(), [](const std::string& note) {
+    return note.find("the head too") != std::string::npos;
+  }));
+  // Its defaults are not PEFT's.
+  const Imported some =
+      imported(nemo, recipe("  target_modules: ['q_proj', '*.v_proj']\n  dropout: 0.1\n"));
+  CHECK(some.plan.lora.rank == 8);
+  CHECK(some.plan.lora.alpha == 32.0);
+  CHECK(some.plan.lora.dropout == 0.1);
+  CHECK(some.plan.lora.target_modules == std::vector<std::string>{"q_proj", "*.v_proj"});
+  for (const char* wrong :
+       {"  dim: 8\n", "  match_all_linear: true\n  exclude_modules: ['o_proj']\n"}) {
+    Diagnostics found;
+    import_plan(nemo, recipe(wrong), "recipe.yaml", found);
+    CHECK_FALSE(found.ok());
+  }
 }
 
 TEST_CASE("accelerate: FSDP's configuration", "[exchange]") {

@@ -136,6 +136,19 @@ TEST_CASE("a pipeline's own schedule and its balance go to frameworks that have 
   }
 }
 
+TEST_CASE("adapters go to NeMo AutoModel and come back", "[exchange]") {
+  for (const char* targets : {"[\"all-linear\"]", "[\"q_proj\", \"model.layers.0.*.up_proj\"]"}) {
+    const config::Plan plan = test::plan_of(cat(
+        "[mesh]\nworld_size = 2\n[lora]\nrank = 4\nalpha = 6\ndropout = 0.25\ntarget_modules = ",
+        targets, "\n"));
+    const model::ModelConfig model = test::model_of("llama-3.1-8b");
+    const test::ValidPlan valid{plan, model, test::layout_of(plan, model)};
+    for (const std::string& key : lost_keys(round_trip(*find_framework("nemo-automodel"), valid))) {
+      CHECK_FALSE(starts_with(key, "lora."));
+    }
+  }
+}
+
 TEST_CASE("every example plan comes back from every framework", "[exchange]") {
   int plans = 0;
   for (const auto& entry : std::filesystem::directory_iterator(cat(AM_SOURCE_DIR, "/plans"))) {

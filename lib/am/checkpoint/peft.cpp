@@ -199,7 +199,7 @@ std::string adapter_config(const parallel::ParallelModel& model) {
       {"base_model_name_or_path", fs::path(model.config().file).parent_path().string()},
       {"r", adapter.rank},
       {"lora_alpha", adapter.scale * as_double(adapter.rank)},
-      {"lora_dropout", 0.0},
+      {"lora_dropout", adapter.dropout},
       {"bias", "none"},
       {"fan_in_fan_out", in_out},
       {"inference_mode", true},

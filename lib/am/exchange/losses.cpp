@@ -26,7 +26,7 @@ constexpr std::string_view kLayout = "the layout";
 constexpr std::string_view kEightBits = "products in 8 or 4 bits";
 constexpr std::string_view kHost = "what is kept on the host or on disk";
 
-constexpr std::array<Loss, 27> kLosses = {{
+constexpr std::array<Loss, 28> kLosses = {{
     {"*parallel*degree*", Off::kDegree, kLayout},
     {"*parallel*size*", Off::kDegree, kLayout},
     {"*parallel_layout", Off::kDegree, kLayout},
@@ -54,6 +54,7 @@ constexpr std::array<Loss, 27> kLosses = {{
     {"*cpu_offloading", Off::kUsual, kHost},
     {"*optimizer_state_dtype", Off::kUsual, "the precision of the optimizer's state"},
     {"*peft.{_target_,dim,r}", Off::kUsual, "adapters: the plan would train the whole model"},
+    {"*peft.use_dora", Off::kUsual, "adapters with magnitudes (DoRA), which a plan has not"},
 }};
 
 // "--use-fp8" and "use_fp8" are one name.

@@ -33,6 +33,7 @@ constexpr std::array<Reason, 16> kReasons = {{
 }};
 
 constexpr const char* kModelTarget = "nemo_automodel.NeMoAutoModelForCausalLM.from_pretrained";
+constexpr const char* kPeftTarget = "nemo_automodel.components._peft.lora.PeftConfig";
 constexpr const char* kPolicyTarget = "torch.distributed.fsdp.MixedPrecisionPolicy";
 constexpr const char* kOffloadTarget = "torch.distributed.fsdp.CPUOffloadPolicy";
 
@@ -152,6 +153,21 @@ void write_scheduler(const JobShape& shape, Json& out) {
   }
 }
 
+// Its match_all_linear takes the head too.
+void write_peft(const JobShape& shape, Json& out) {
+  const config::LoraSection& lora = shape.plan.lora;
+  if (lora.rank == 0) return;
+  write_keys(kNemoAutomodelKeys, "peft.", shape, out);
+  Json& to = out["peft"];
+  to["_target_"] = kPeftTarget;
+  if (lora.target_modules == std::vector<std::string>{"all-linear"}) {
+    to["match_all_linear"] = true;
+    to["exclude_modules"] = Json::array({kHeadModule});
+  } else {
+    to["target_modules"] = lora.target_modules;
+  }
+}
+
 Exported write(const ExportInput& input) {
   const JobShape shape(input);
   const config::Plan& plan = shape.plan;
@@ -167,6 +183,7 @@ Exported write(const ExportInput& input) {
   out["model"] = {{"_target_", kModelTarget},
                   {"pretrained_model_name_or_path", shape.model},
                   {"torch_dtype", plan.model.dtype}};
+  write_peft(shape, out);
   write_data(shape, out);
   out["optimizer"]["_target_"] = cat("torch.optim.", torch_optimizer(plan.optimizer));
   write_keys(kNemoAutomodelKeys, "optimizer.", shape, out);

@@ -9,7 +9,10 @@
 namespace am::exchange {
 
 // With what a recipe means that leaves the key out.
-inline constexpr std::array<SharedKey, 14> kNemoAutomodelKeys = {{
+// Of modules to leave out where all linear ones have an adapter: a plan's never has one.
+inline constexpr const char* kHeadModule = "*lm_head";
+
+inline constexpr std::array<SharedKey, 17> kNemoAutomodelKeys = {{
     {"seed", "model.seed", int64_t{42}},
     {"step_scheduler.max_steps", "train.max_steps"},
     {"step_scheduler.ckpt_every_steps", "checkpoint.every", {}, Form::kOptional},
@@ -20,6 +23,9 @@ inline constexpr std::array<SharedKey, 14> kNemoAutomodelKeys = {{
     {"optimizer.eps", "optimizer.eps"},
     {"optimizer.weight_decay", "optimizer.weight_decay"},
     {"lr_scheduler.lr_warmup_steps", "scheduler.warmup_steps"},
+    {"peft.dim", "lora.rank", int64_t{8}},
+    {"peft.alpha", "lora.alpha", 32.0},
+    {"peft.dropout", "lora.dropout"},
     {"clip_grad_norm.max_norm", "train.max_grad_norm", 1.0, Form::kZeroIsOff},
     {"checkpoint.checkpoint_dir", "checkpoint.dir", {}, Form::kOptional},
     {"checkpoint.is_async", "checkpoint.async", {}, Form::kOptional},

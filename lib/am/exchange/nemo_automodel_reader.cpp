@@ -153,6 +153,43 @@ void read_training(PlanBuilder& builder) {
   if (!dtype.empty() && dtype != "auto") builder.set("model.dtype", dtype, "model.torch_dtype");
 }
 
+// Modules to leave out are the plan's where they are the head alone.
+void read_excluded(PlanBuilder& builder, bool all_linear) {
+  constexpr const char* kExcluded = "peft.exclude_modules";
+  const config::Value* excluded = builder.source().take(kExcluded);
+  bool head = false;
+  for (size_t i = 0; excluded != nullptr && i < excluded->items.size(); ++i) {
+    const std::string& name = excluded->items[i].text;
+    head = ends_with(name, "lm_head");
+    if (head) continue;
+    builder.source().refuse(kExcluded, cat("a plan leaves no \"", name, "\" out of adapters"),
+                            "name those that have one in target_modules");
+  }
+  if (all_linear && !head) {
+    builder.note("AutoModel's match_all_linear adapts the head too; a plan's all-linear does not");
+  }
+}
+
+void read_peft(PlanBuilder& builder) {
+  constexpr const char* kTargets = "peft.target_modules";
+  constexpr const char* kAll = "peft.match_all_linear";
+  Source& source = builder.source();
+  if (!source.has("peft")) return;
+  source.skip("peft._target_");
+  source.skip("peft.use_triton");
+  read_keys(kNemoAutomodelKeys, "peft.", builder);
+  const bool all = source.boolean(kAll).value_or(false);
+  if (all) {
+    source.skip(kTargets);
+    builder.set("lora.target_modules", "all-linear", kAll);
+  } else if (source.has(kTargets)) {
+    builder.copy(kTargets, "lora.target_modules");
+  } else {
+    source.refuse("peft", "no module has an adapter", "target_modules, or match_all_linear: true");
+  }
+  read_excluded(builder, all);
+}
+
 void read_scheduler(PlanBuilder& builder) {
   Source& source = builder.source();
   if (!source.has("lr_scheduler")) return;  // constant
@@ -208,6 +245,7 @@ std::optional<Imported> read_nemo_automodel(std::string_view text, const std::st
   read_data(builder);
   read_training(builder);
   read_scheduler(builder);
+  read_peft(builder);
   return builder.done(source.ignored("a plan has no key for it"));
 }
 

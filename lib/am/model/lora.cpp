@@ -52,7 +52,7 @@ void for_each_module(const DecoderSpec& spec, const Visit& visit) {
 class Adapting {
  public:
   Adapting(DecoderSpec& spec, const LoraConfig& lora)
-      : spec_(spec), lora_(lora), adapter_{lora.rank, lora.scale} {}
+      : spec_(spec), lora_(lora), adapter_{lora.rank, lora.scale, lora.dropout} {}
 
   void run() {
     for (ModuleSpec& module : spec_.after) {

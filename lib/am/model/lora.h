@@ -24,6 +24,7 @@ struct LoraConfig {
   // As PEFT reads them: the end of a module's name ("q_proj", "self_attn.q_proj"), a glob over
   // whole names, or "all-linear", which is every target but the head.
   std::vector<std::string> target_modules;
+  double dropout = 0.0;
 };
 
 // The description with an AdapterSpec in each target. Layers of one kind that are not targets alike

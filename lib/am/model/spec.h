@@ -107,6 +107,7 @@ struct Slice {
 struct AdapterSpec {
   int64_t rank = 0;
   double scale = 1.0;
+  double dropout = 0.0;  // of x, in training
 
   bool operator==(const AdapterSpec&) const = default;
 };

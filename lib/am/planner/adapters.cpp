@@ -35,7 +35,7 @@ void check_targets(const config::Plan& plan, const model::DecoderSpec& spec,
 
 model::LoraConfig lora_config(const config::LoraSection& section) {
   const double scale = section.rank > 0 ? section.alpha / as_double(section.rank) : 0.0;
-  return {section.rank, scale, section.target_modules};
+  return {section.rank, scale, section.target_modules, section.dropout};
 }
 
 model::DecoderSpec planned_spec(const config::Plan& plan, const model::ModelConfig& config,
