@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Collectives over Gloo's loopback and through shared memory (lib/decisions/0008).
+"""Collectives and messages over Gloo's loopback and through shared memory (lib/decisions/0008).
 
   scripts/bench/collectives.py [BUILD]     (default: build; needs its target time_collectives)
 
-Jobs of 2 and 4 ranks of one thread. Both ways are timed in turn in one job, and the best times
-printed with their ratio; absolute times depend on the machine.
+Jobs of 2 and 4 ranks of one thread; of 2 also a message to the other rank and one back. Both ways
+are timed in turn in one job, and the best times printed with their ratio; absolute times depend on the
+machine.
 """
 
 import os

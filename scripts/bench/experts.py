@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A model with experts under FSDP2: am-run against transformers under PyTorch's fully_shard, on CPUs.
 
-  scripts/bench/experts.py [BUILD] [--shape a|b] [--rounds N] [--steps N]     (default build: build)
+  scripts/bench/experts.py [BUILD] [--shape a|b] [--rounds N] [--steps N] [--busy N]     (default build: build)
 
 Needs a Python with torch and transformers. The model is a qwen3_moe of the sizes of scripts/bench/fsdp.py:
 16 experts, of which a token takes 4 that are together as wide as that one's feed-forward. The peer is
@@ -42,16 +42,16 @@ def peer_rank(way, shape, steps):
     jobs.train_peer(make, shape, steps)
 
 
-def compare(build, name, rounds, steps, only):
+def compare(build, name, options):
     shape = jobs.SHAPES[name]
 
     def peer(way):
-        arguments = ["--rank-of", way, "--shape", name, "--steps", str(steps)]
+        arguments = ["--rank-of", way, "--shape", name, "--steps", str(options.steps)]
         return lambda: jobs.run_peer(__file__, arguments, shape)
 
     def ours(shared):
         strategy = f'name = "fsdp2"\n{jobs.POLICY}'
-        return lambda: jobs.run_ours(build, shape, steps, strategy, shared=shared, config=model_config)
+        return lambda: jobs.run_ours(build, shape, options.steps, strategy, shared=shared, config=model_config)
 
     runs = {f"PyTorch FSDP2, {way}": peer(way) for way in WAYS}
     runs.update({"am-run fsdp2": ours(True), "am-run fsdp2, Gloo": ours(False)})
@@ -60,7 +60,7 @@ def compare(build, name, rounds, steps, only):
         best = jobs.faster(found, [job for job in runs if "PyTorch" in job])
         return {job: best for job in found if "am-run" in job}
 
-    jobs.compare(f"shape {name}: {shape}, {EXPERTS} experts, {TAKEN} taken", runs, peers, rounds, only)
+    jobs.compare(f"shape {name}: {shape}, {EXPERTS} experts, {TAKEN} taken", runs, peers, options)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """am-run against PyTorch's own FSDP2 and DDP, on CPUs.
 
-  scripts/bench/fsdp.py [BUILD] [--shape a|b] [--rounds N] [--steps N]     (default build: build)
+  scripts/bench/fsdp.py [BUILD] [--shape a|b] [--rounds N] [--steps N] [--busy N]     (default build: build)
 
 Needs a Python with torch and transformers: the peer is transformers' Llama under fully_shard, a unit a
 layer, or under DistributedDataParallel, with gradient clipping and torch.optim.AdamW(fused=True). What is
@@ -26,16 +26,16 @@ def peer_rank(kind, shape, steps):
     jobs.train_peer(make, shape, steps)
 
 
-def compare(build, name, rounds, steps, only):
+def compare(build, name, options):
     shape = jobs.SHAPES[name]
 
     def peer(kind):
-        arguments = ["--rank-of", kind, "--shape", name, "--steps", str(steps)]
+        arguments = ["--rank-of", kind, "--shape", name, "--steps", str(options.steps)]
         return lambda: jobs.run_peer(__file__, arguments, shape)
 
     def ours(kind, shared):
         strategy = f'name = "{kind}"\n{jobs.POLICY if kind == "fsdp2" else ""}'
-        return lambda: jobs.run_ours(build, shape, steps, strategy, shared=shared)
+        return lambda: jobs.run_ours(build, shape, options.steps, strategy, shared=shared)
 
     runs = {
         "PyTorch FSDP2": peer("fsdp2"),
@@ -46,7 +46,7 @@ def compare(build, name, rounds, steps, only):
         "am-run ddp, Gloo": ours("ddp", False),
     }
     peer_of = {job: "PyTorch FSDP2" if "fsdp2" in job else "PyTorch DDP" for job in runs if "am-run" in job}
-    jobs.compare(f"shape {name}: {shape}", runs, peer_of, rounds, only)
+    jobs.compare(f"shape {name}: {shape}", runs, peer_of, options)
 
 
 if __name__ == "__main__":

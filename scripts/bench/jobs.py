@@ -8,9 +8,11 @@ gradient clipping and AdamW. Figures are, of a job,
   of it      what the rank added to the same program with its libraries loaded: the job's own memory
   launch     from the command to the first step (of PyTorch: two processes, without torchrun)
   1st step   from the command to the end of the first step
+With --busy N so many programs that do nothing but compute run beside every job, am-run's and PyTorch's alike.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import resource
@@ -248,6 +250,28 @@ def run_ours(build, shape, steps, strategy, mesh="", replicas=2, shared=True, co
 
 # ---- both ------------------------------------------------------------------------------------------------
 
+# Ends with its parent, whatever kills that.
+BUSY_LOOP = """
+import os
+parent = os.getppid()
+while os.getppid() == parent:
+    for _ in range(1000000):
+        pass
+"""
+
+
+@contextlib.contextmanager
+def busy_programs(count):
+    """So many programs that take all the processor time that they get, until the block ends."""
+    programs = [subprocess.Popen([sys.executable, "-S", "-c", BUSY_LOOP]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for program in programs:
+            program.kill()
+        for program in programs:
+            program.wait()
+
 
 def figures(shape, replicas, times, cpu, peak, loaded, launch, first):
     tokens = replicas * shape["batch"] * shape["seq"]
@@ -300,6 +324,7 @@ def argument_parser(description):
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--only", nargs="+", metavar="JOB", help="names of rows")
+    parser.add_argument("--busy", type=int, default=0, metavar="N", help="busy programs beside every job")
     return parser
 
 
@@ -315,22 +340,23 @@ def run(description, kinds, peer_rank, compare_shape):
 
 def compare_shapes(compare_shape, options):
     for name in [options.shape] if options.shape else sorted(SHAPES):
-        compare_shape(options.build.resolve(), name, options.rounds, options.steps, options.only)
+        compare_shape(options.build.resolve(), name, options)
 
 
-def compare(title, jobs, peer_of, rounds, only=None):
+def compare(title, jobs, peer_of, options):
     """Runs the jobs one after the other in every round, so that a slow spell of the machine meets all of
-    them, and prints medians over the rounds; of a job with a peer also those of the ratios to it. `only`: the
-    jobs to run, by name. `peer_of` gives the peer of a job, or is a function of the figures that gives that."""
-    jobs = {job: run for job, run in jobs.items() if not only or job in only}
+    them, and prints medians over the rounds; of a job with a peer also those of the ratios to it. `peer_of` gives
+    the peer of a job, or is a function of the figures that gives that. `options`: argument_parser's."""
+    jobs = {job: run for job, run in jobs.items() if not options.only or job in options.only}
     found = {job: [] for job in jobs}
-    for _ in range(rounds):
+    for _ in range(options.rounds):
         for job, run in jobs.items():
-            found[job].append(run())
+            with busy_programs(options.busy):
+                found[job].append(run())
     if callable(peer_of):
         peer_of = peer_of(found)
     width = max(map(len, jobs))
-    print(title)
+    print(title + (f", beside {options.busy} busy programs" if options.busy else ""))
     print(f"{'':{width}s} {'tokens/s':>8s} {'cpu':>8s} {'peak':>8s} {'of it':>8s} {'launch':>7s} {'1st step':>8s}   ratios to PyTorch's")
     for job, results in found.items():
         line = f"{job:{width}s}"

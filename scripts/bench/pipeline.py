@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """am-run's pipelines against PyTorch's torch.distributed.pipelining, on CPUs.
 
-  scripts/bench/pipeline.py [BUILD] [--shape a|b] [--rounds N] [--steps N]     (default build: build)
+  scripts/bench/pipeline.py [BUILD] [--shape a|b] [--rounds N] [--steps N] [--busy N]     (default build: build)
 
 Needs a Python with torch and transformers. The peer is transformers' Llama in two stages of as many layers on
 2 ranks, Schedule1F1B and ScheduleGPipe, 4 micro-batches; each rank clips by the norm over both. What is
@@ -85,11 +85,11 @@ def peer_rank(schedule, shape, steps):
     jobs.train_peer(make, batch, steps, 1, clip=lambda: clip(made["model"]), passes=passes)
 
 
-def compare(build, name, rounds, steps, only):
+def compare(build, name, options):
     shape = jobs.SHAPES[name]
 
     def peer(schedule):
-        arguments = ["--rank-of", schedule, "--shape", name, "--steps", str(steps)]
+        arguments = ["--rank-of", schedule, "--shape", name, "--steps", str(options.steps)]
         return lambda: jobs.run_peer(__file__, arguments, shape, MICRO_BATCHES)
 
     def ours(schedule, stages=1):
@@ -99,13 +99,13 @@ schedule = "{schedule}"
 virtual_stages = {stages}
 microbatches = {MICRO_BATCHES}"""
         strategy = f'name = "fsdp2"\n{jobs.POLICY}'
-        return lambda: jobs.run_ours(build, shape, steps, strategy, mesh, MICRO_BATCHES)
+        return lambda: jobs.run_ours(build, shape, options.steps, strategy, mesh, MICRO_BATCHES)
 
     runs = {f"PyTorch {schedule}": peer(schedule) for schedule in SCHEDULES}
     runs.update({f"am-run {schedule}": ours(schedule) for schedule in SCHEDULES})
     runs["am-run zbv_zero_bubble"] = ours("zbv_zero_bubble", 2)
     peers = {f"am-run {schedule}": f"PyTorch {schedule}" for schedule in SCHEDULES}
-    jobs.compare(f"shape {name}: {shape}", runs, {**peers, "am-run zbv_zero_bubble": "PyTorch 1f1b"}, rounds, only)
+    jobs.compare(f"shape {name}: {shape}", runs, {**peers, "am-run zbv_zero_bubble": "PyTorch 1f1b"}, options)
 
 
 if __name__ == "__main__":

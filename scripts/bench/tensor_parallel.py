@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """am-run's tensor parallelism against PyTorch's parallelize_module, on CPUs.
 
-  scripts/bench/tensor_parallel.py [BUILD] [--shape a|b] [--rounds N] [--steps N]     (default build: build)
+  scripts/bench/tensor_parallel.py [BUILD] [--shape a|b] [--rounds N] [--steps N] [--busy N]     (default build: build)
 
 Needs a Python with torch and transformers. The peer is transformers' Llama with torchtitan's plan of styles
 on 2 ranks: ColwiseParallel and RowwiseParallel, the embedding's rows and the head's columns cut too, and
@@ -110,16 +110,16 @@ def peer_rank(kind, loss, shape, steps):
         jobs.train_peer(make, shape, steps, 1, loss_of, clip=lambda: clip(made["model"]))
 
 
-def compare(build, name, rounds, steps, only):
+def compare(build, name, options):
     shape = jobs.SHAPES[name]
 
     def peer(kind, loss):
-        arguments = ["--rank-of", kind, "--loss", loss, "--shape", name, "--steps", str(steps)]
+        arguments = ["--rank-of", kind, "--loss", loss, "--shape", name, "--steps", str(options.steps)]
         return lambda: jobs.run_peer(__file__, arguments, shape, replicas=1)
 
     def ours(sequence, shared):
         strategy = f'name = "fsdp2"\n{jobs.POLICY}\nsequence_parallel = {sequence}'
-        return lambda: jobs.run_ours(build, shape, steps, strategy, "tp_size = 2", 1, shared)
+        return lambda: jobs.run_ours(build, shape, options.steps, strategy, "tp_size = 2", 1, shared)
 
     runs = {title: peer(*what) for title, what in PEERS.items()}
     runs.update({
@@ -134,7 +134,7 @@ def compare(build, name, rounds, steps, only):
         sequence = jobs.faster(found, [title for title, what in PEERS.items() if what[0] == "sp"])
         return {job: sequence if "SP" in job else plain for job in found if "am-run" in job}
 
-    jobs.compare(f"shape {name}: {shape}", runs, peers, rounds, only)
+    jobs.compare(f"shape {name}: {shape}", runs, peers, options)
 
 
 def main():

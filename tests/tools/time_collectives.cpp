@@ -11,9 +11,11 @@
 #include <exception>
 #include <functional>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "am/compat/distributed.h"
+#include "am/runtime/channel.h"
 
 namespace {
 
@@ -27,31 +29,55 @@ double milliseconds_of(const Group& group, const std::function<void()>& collecti
   return took.count();
 }
 
-struct Case {
-  const char* name;
-  std::function<void(const Group&)> run;
+// The same connections made in one of both ways.
+struct Way {
+  Group group;
+  Channels channels;  // of two ranks: both ways
 };
 
-void compare(const Group& gloo, const Group& shared, int64_t bytes) {
+struct Case {
+  const char* name;
+  std::function<void(const Way&)> run;
+};
+
+// Of two ranks: a message from the first and one back.
+void there_and_back(const Channels& channels, const at::Tensor& message, int64_t index) {
+  const Channel& forth = channels.at({0, 1});
+  const Channel& back = channels.at({1, 0});
+  if (index == 0) forth.send(message).wait();
+  (index == 0 ? back : forth).receive(message).wait();
+  if (index == 1) back.send(message).wait();
+}
+
+void compare(const Way& gloo, const Way& shared, int64_t bytes) {
   const int64_t numel = bytes / 4;
-  const int64_t size = shared.size();
+  const int64_t size = shared.group.size();
   const at::Tensor whole = at::ones({numel});
   const at::Tensor part = at::ones({numel / size});
-  const std::vector<Case> cases = {
-      {"all_gather", [&](const Group& group) { group.all_gather(whole, part); }},
-      {"reduce_scatter", [&](const Group& group) { group.reduce_scatter(part, whole); }},
-      {"all_reduce", [&](const Group& group) { group.all_reduce(whole, ReduceOp::kMax); }}};
+  const at::Tensor other = at::empty({numel});
+  const std::vector<int64_t> rows(static_cast<size_t>(size), numel / size);
+  std::vector<Case> cases = {
+      {"all_gather", [&](const Way& way) { way.group.all_gather(whole, part); }},
+      {"reduce_scatter", [&](const Way& way) { way.group.reduce_scatter(part, whole); }},
+      {"all_reduce", [&](const Way& way) { way.group.all_reduce(whole, ReduceOp::kMax); }},
+      {"all_to_all", [&](const Way& way) { way.group.all_to_all(other, whole, rows, rows); }},
+      {"rotate", [&](const Way& way) { way.group.rotate(other, whole); }}};
+  if (size == 2) {
+    cases.push_back({"there and back", [&](const Way& way) {
+                       there_and_back(way.channels, whole, way.group.index());
+                     }});
+  }
   const int repeats = bytes < (1 << 22) ? 60 : 15;
   for (const Case& each : cases) {
     std::vector<double> over_gloo, through_memory;
     for (int i = 0; i < repeats; ++i) {
-      over_gloo.push_back(milliseconds_of(gloo, [&] { each.run(gloo); }));
-      through_memory.push_back(milliseconds_of(shared, [&] { each.run(shared); }));
+      over_gloo.push_back(milliseconds_of(gloo.group, [&] { each.run(gloo); }));
+      through_memory.push_back(milliseconds_of(shared.group, [&] { each.run(shared); }));
     }
     // The best: what the collective takes where nothing else has the cores.
     const double slow = *std::min_element(over_gloo.begin(), over_gloo.end());
     const double fast = *std::min_element(through_memory.begin(), through_memory.end());
-    if (shared.index() == 0) {
+    if (shared.group.index() == 0) {
       std::printf(
           "%2ld ranks %6ld KiB  %-14s  gloo %9.3f ms  shared memory %9.3f ms  ratio %6.2f\n",
           static_cast<long>(size), static_cast<long>(bytes >> 10), each.name, slow, fast,
@@ -69,12 +95,24 @@ int main() {
     am::compat::Distributed dist;
     dist.join({.timeout = std::chrono::seconds(60)});
     const World& world = dist.world();
-    // An engine reads the variable as it is made.
-    ::setenv("AM_SHARED_MEMORY", "0", 1);
     std::vector<int64_t> ranks(static_cast<size_t>(world.size()));
     std::iota(ranks.begin(), ranks.end(), 0);
-    const Group gloo = world.new_group("gloo", ranks, {world.timeout()}, "gloo");
-    for (const int64_t bytes : {64 << 10, 1 << 20, 16 << 20}) compare(gloo, world.group(), bytes);
+    const auto make = [&](const std::string& name) {
+      Way way = {world.new_group(name, ranks, {world.timeout()}, "gloo"), {}};
+      GroupOptions options = {world.timeout()};
+      options.messages_only = true;
+      for (int64_t from = 0; world.size() == 2 && from < 2; ++from) {
+        const auto between = name + (from == 0 ? " forth" : " back");
+        way.channels.emplace(Hop{from, 1 - from},
+                             Channel(world.new_group(between, {from, 1 - from}, options, "gloo")));
+      }
+      return way;
+    };
+    const Way shared = make("shared");
+    // An engine reads the variable as it is made.
+    ::setenv("AM_SHARED_MEMORY", "0", 1);
+    const Way gloo = make("gloo");
+    for (const int64_t bytes : {64 << 10, 1 << 20, 16 << 20}) compare(gloo, shared, bytes);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());

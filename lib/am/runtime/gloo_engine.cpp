@@ -15,6 +15,7 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/runtime/gloo_group.h"
+#include "am/runtime/shared_memory/message_group.h"
 #include "am/runtime/shared_memory/shared_memory_group.h"
 #include "am/runtime/torch_error.h"
 
@@ -104,13 +105,14 @@ class GlooEngine : public Engine {
     auto gloo = c10d::ProcessGroupGloo::Options::create(options.timeout);
     gloo->devices = devices_;
     gloo->threads = 1;
-    if (options.messages_only) {
-      return c10::make_intrusive<GlooGroup>(std::move(store), rank, size, std::move(gloo));
-    }
     c10d::PrefixStore in_memory("memory", store);
     shared_memory::ChannelOptions wishes = channel_;
     wishes.ranks = group.ranks;
     if (auto channel = shared_memory::Channel::meet(in_memory, index, size, wishes)) {
+      if (options.messages_only) {
+        return c10::make_intrusive<shared_memory::MessageGroup>(std::move(channel),
+                                                                options.timeout);
+      }
       return c10::make_intrusive<shared_memory::SharedMemoryGroup>(
           std::move(channel), std::move(store), rank, size, std::move(gloo));
     }

@@ -1,6 +1,6 @@
 // Gloo over TCP: the engine of host tensors. A group whose ranks are all on one host has its
-// collectives through shared memory instead (shared_memory/shared_memory_group.h), unless the
-// environment of one of them says AM_SHARED_MEMORY=0.
+// collectives and its messages through shared memory instead (shared_memory/shared_memory_group.h,
+// message_group.h), unless the environment of one of them says AM_SHARED_MEMORY=0.
 //
 // The network device is, in this order: the interfaces of GLOO_SOCKET_IFNAME; loopback when the
 // ranks meet on a loopback address; the interface that reaches MASTER_ADDR. (c10d's own default

@@ -16,8 +16,10 @@
 
 #include "am/base/file.h"
 #include "am/base/text.h"
+#include "am/runtime/shared_memory/rounds.h"
 #include "am/runtime/shared_memory/task_queue.h"
 #include "am/runtime/world.h"
+#include "support/message_of.h"
 #include "support/rank_check.h"
 #include "support/temporary_folder.h"
 
@@ -90,21 +92,22 @@ TEST_CASE("nobody can take memory from a segment that is in use", "[shared_memor
   CHECK(made->data()[4095] == std::byte{0});
 }
 
-TEST_CASE("what a peer wrote before a stage is there after the wait for it", "[shared_memory]") {
+TEST_CASE("what a peer wrote before a count is there after the wait for it", "[shared_memory]") {
   c10d::HashStore store;
   for (const bool spin : {false, true}) {
     run_threads(2, [&](int64_t rank) {
       const auto channel = Channel::meet(store, rank, 2, {.spin = spin});
       RANK_CHECK(channel != nullptr);
       for (uint32_t i = 1; i != 1000; ++i) {
-        channel->set_label(i, i + static_cast<uint32_t>(rank));
-        std::memset(channel->slot(rank, i), static_cast<int>(i % 251), 64);
-        channel->reach(i);
-        channel->wait_for(1 - rank, i, in(std::chrono::seconds(20)));
-        const auto* theirs = channel->slot(1 - rank, i);
-        // One that is a stage ahead writes the other slot.
-        RANK_CHECK(theirs[63] == std::byte(i % 251));
-        RANK_CHECK(channel->label(1 - rank, i) == i + static_cast<uint32_t>(1 - rank));
+        // One that is a round ahead writes another slot.
+        const uint32_t slot = i % 2;
+        channel->set_entry(i, {i + static_cast<uint32_t>(rank), slot});
+        std::memset(channel->slot(rank, slot), static_cast<int>(i % 251), 64);
+        channel->reach(Count::kShown, i);
+        channel->wait_for(1 - rank, Count::kShown, i, in(std::chrono::seconds(20)));
+        RANK_CHECK(channel->slot(1 - rank, slot)[63] == std::byte(i % 251));
+        RANK_CHECK(channel->entry(1 - rank, i).label == i + static_cast<uint32_t>(1 - rank));
+        RANK_CHECK(channel->entry(1 - rank, i).slot == slot);
       }
     });
     store.deleteKey("offer");
@@ -121,18 +124,59 @@ TEST_CASE("a peer's process that is killed ends the wait for it", "[shared_memor
   if (child == 0) {
     c10d::FileStore store(file, 2);
     const auto channel = Channel::meet(store, 1, 2, {});
-    if (channel) channel->reach(1);
+    if (channel) channel->reach(Count::kDone, 1);
     ::raise(SIGKILL);
   }
   c10d::FileStore store(file, 2);
   const auto channel = Channel::meet(store, 0, 2, {});
   REQUIRE(channel);
-  channel->wait_for(1, 1, in(std::chrono::seconds(20)));
+  const auto wait_for = [&](uint32_t value) {
+    channel->wait_for(1, Count::kDone, value, in(std::chrono::seconds(20)));
+  };
+  wait_for(1);
   // Nobody has asked the system how it ended: it is still there as a zombie.
-  CHECK_THROWS_WITH(channel->wait_for(1, 2, in(std::chrono::seconds(20))),
-                    Catch::Contains("the process of rank 1 ended"));
-  CHECK_NOTHROW(channel->wait_for(1, 1, in(std::chrono::seconds(20))));
+  CHECK_THROWS_WITH(wait_for(2), Catch::Contains("the process of rank 1 ended"));
+  CHECK_NOTHROW(wait_for(1));
   ::waitpid(child, nullptr, 0);
+}
+
+// Rank 1 reads nothing until rank 0 has no slot left.
+TEST_CASE("a rank runs ahead by all its slots, and takes the first free one", "[shared_memory]") {
+  c10d::HashStore store;
+  std::atomic<bool> full = false;
+  const auto deadline = [] { return in(std::chrono::seconds(20)); };
+  run_threads(2, [&](int64_t rank) {
+    const auto channel = Channel::meet(store, rank, 2, {});
+    RANK_CHECK(channel != nullptr);
+    Rounds rounds(*channel);
+    if (rank == 0) {
+      for (uint32_t i = 0; i < Channel::kSlots; ++i) {
+        RANK_CHECK(rounds.can_write());
+        RANK_CHECK(rounds.write(deadline()) == channel->slot(0, i));
+        *channel->slot(0, i) = std::byte(i);
+        rounds.show(7);
+      }
+      RANK_CHECK(!rounds.can_write());
+      RANK_CHECK(message_of([&] { rounds.write(in({})); }).find("timed out waiting for rank 1") ==
+                 0);
+      full = true;
+      RANK_CHECK(rounds.write(deadline()) == channel->slot(0, 0));
+      *channel->slot(0, 0) = std::byte(Channel::kSlots);
+      rounds.show(8);
+      return channel->wait_for(1, Count::kDone, Channel::kSlots + 1, deadline());
+    }
+    while (!full) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (uint32_t i = 0; i < Channel::kSlots; ++i) {
+      RANK_CHECK(rounds.all_shown());
+      RANK_CHECK(*rounds.shown(0, 7, deadline()) == std::byte(i));
+      rounds.done();
+    }
+    RANK_CHECK(message_of([&] {
+                 rounds.shown(0, 7, deadline());
+               }).find("rank 0 is in another collective") == 0);
+    RANK_CHECK(*rounds.shown(0, 8, deadline()) == std::byte(Channel::kSlots));
+    rounds.done();
+  });
 }
 
 TEST_CASE("a queue runs tasks in order, once, and passes on what they throw", "[shared_memory]") {

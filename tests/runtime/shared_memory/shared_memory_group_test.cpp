@@ -8,10 +8,12 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
+#include <numeric>
 #include <random>
 #include <thread>
 
 #include "am/runtime/world.h"
+#include "support/message_of.h"
 #include "support/rank_check.h"
 
 namespace am::runtime {
@@ -40,6 +42,24 @@ at::Tensor values(int64_t numel, at::ScalarType dtype, int64_t rank) {
   return all.to(dtype);
 }
 
+// Of an all-to-all in which the ranks have other numbers of rows for each other, some of them none.
+at::Tensor exchanged(const Group& group, const at::Tensor& row) {
+  const auto rows = [&](int64_t from, int64_t to) { return (from + 2 * to) % 3; };
+  std::vector<int64_t> sent, received;
+  for (int64_t other = 0; other < group.size(); ++other) {
+    sent.push_back(rows(group.index(), other));
+    received.push_back(rows(other, group.index()));
+  }
+  const auto sum = [](const std::vector<int64_t>& all) {
+    return std::accumulate(all.begin(), all.end(), int64_t{0});
+  };
+  const at::Tensor in = row.repeat({sum(sent), 1});
+  for (int64_t i = 0; i < in.size(0); ++i) in[i].add_(i);
+  at::Tensor out = at::zeros({sum(received), row.numel()}, row.options());
+  group.all_to_all(out, in, received, sent);
+  return out;
+}
+
 // What a rank has after each kind of collective of so many elements a rank.
 std::vector<at::Tensor> results(const Group& group, int64_t numel, at::ScalarType dtype) {
   const int64_t size = group.size();
@@ -58,6 +78,12 @@ std::vector<at::Tensor> results(const Group& group, int64_t numel, at::ScalarTyp
   at::Tensor sent = mine.clone();
   group.broadcast(sent, size - 1);
   found.push_back(sent);
+  found.push_back(exchanged(group, mine));
+  for (const int64_t shift : {1, -1, 2}) {
+    at::Tensor arrived = at::zeros({numel}, mine.options());
+    group.rotate(arrived, mine, shift);
+    found.push_back(arrived);
+  }
   for (const auto op : {ReduceOp::kMin, ReduceOp::kMax, ReduceOp::kSum}) {
     at::Tensor reduced = mine.clone();
     group.all_reduce(reduced, op);
@@ -82,15 +108,6 @@ std::vector<std::vector<std::vector<at::Tensor>>> all_results(int64_t size, cons
     }
   });
   return found;
-}
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return {};
 }
 
 }  // namespace
@@ -160,13 +177,16 @@ TEST_CASE("many collectives of several groups are under way at once", "[shared_m
     const Group stride = named("stride/", rank % 2, rank % 2 + 2);
     RANK_CHECK(through_memory(pair) && through_memory(stride));
     std::vector<Pending> pending;
-    std::vector<at::Tensor> sums, outs;
+    std::vector<at::Tensor> sums, outs, turned;
     for (int64_t i = 0; i < 50; ++i) {
       sums.push_back(at::full({1 + 997 * i}, static_cast<float>(rank + i)));
       pending.push_back(pair.all_reduce_async(sums.back()));
       outs.push_back(at::empty({2, 1 + 997 * i}));
       pending.push_back(stride.all_gather_async(outs.back(), at::full({1 + 997 * i}, 1.0F * rank)));
       if (i % 7 == 3) world.group().barrier();
+      turned.push_back(at::empty({1 + 997 * i}));
+      pending.push_back(
+          world.group().rotate_async(turned.back(), at::full({1 + 997 * i}, 1.0F * rank)));
     }
     // Waited for in another order than issued.
     std::reverse(pending.begin(), pending.end());
@@ -175,6 +195,7 @@ TEST_CASE("many collectives of several groups are under way at once", "[shared_m
       const auto n = static_cast<size_t>(i);
       const auto sum = static_cast<float>((rank < 2 ? 1 : 5) + 2 * i);
       RANK_CHECK(at::equal(sums[n], at::full_like(sums[n], sum)));
+      RANK_CHECK(at::equal(turned[n], at::full_like(turned[n], (rank + 3) % 4)));
       RANK_CHECK(outs[n][0][0].item<float>() == static_cast<float>(rank % 2));
       RANK_CHECK(outs[n][1][-1].item<float>() == static_cast<float>(rank % 2 + 2));
     }
@@ -275,13 +296,41 @@ TEST_CASE("an abort ends this rank's waits, and those for this rank", "[shared_m
   });
 }
 
+// One rank says what is wrong; the other one too, or it learns that its peer left for that reason,
+// or was through before.
 TEST_CASE("ranks that are in different collectives say so", "[shared_memory]") {
-  run_ranks(2, [](const World& world) {
-    const auto said = message_of([&] { world.group().all_reduce(at::ones({4 + world.rank()})); });
-    // Or it learns that the other one left, for that reason.
-    RANK_CHECK(said.find("another collective") != std::string::npos ||
-               said.find("left") != std::string::npos);
-  });
+  const auto check = [](const std::function<void(const World&)>& call, const std::string& what) {
+    std::atomic<int> told = 0;
+    run_ranks(2, [&](const World& world) {
+      const auto said = message_of([&] { call(world); });
+      if (said.find(what) != std::string::npos) {
+        ++told;
+      } else {
+        RANK_CHECK(said.empty() || said.find("left") != std::string::npos);
+      }
+    });
+    CHECK(told > 0);
+  };
+  check([](const World& world) { world.group().all_reduce(at::ones({4 + world.rank()})); },
+        "another collective");
+  check(
+      [](const World& world) {
+        if (world.rank() == 0) return world.group().all_reduce(at::ones({2}));
+        world.group().all_to_all(at::empty({2}), at::ones({2}), {1, 1}, {1, 1});
+      },
+      "all_to_all of elements of 4 bytes");
+  check(
+      [](const World& world) {
+        const auto options = at::TensorOptions(world.rank() == 0 ? at::kFloat : at::kDouble);
+        world.group().rotate(at::empty({2}, options), at::ones({2}, options));
+      },
+      "all_to_all of elements of");
+  check(
+      [](const World& world) {
+        const int64_t rows = 1 + world.rank();  // rank 1 sends more than rank 0 expects
+        world.group().all_to_all(at::empty({2}), at::ones({1 + rows}), {1, 1}, {rows, 1});
+      },
+      "all_to_all: rank 1 sends 8 bytes to this rank, which expects 4");
 }
 
 TEST_CASE("shared memory has no name that could be left behind", "[shared_memory]") {

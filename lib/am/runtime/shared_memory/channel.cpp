@@ -26,6 +26,7 @@ using std::chrono::milliseconds;
 // wake-up it missed.
 constexpr milliseconds kNap{50};
 constexpr int kSpins = 400;  // some microseconds
+constexpr size_t kCounts = 3;
 
 using Word = std::atomic<uint32_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == 4, "the kernel waits for 32-bit words");
@@ -45,8 +46,8 @@ void pause() {
 #endif
 }
 
-bool has_come(const Word& word, uint32_t stage) {
-  return static_cast<int32_t>(word.load(std::memory_order_acquire) - stage) >= 0;
+bool has_come(const Word& word, uint32_t value) {
+  return static_cast<int32_t>(word.load(std::memory_order_acquire) - value) >= 0;
 }
 
 bool yes(const std::string& text) { return text == "yes"; }
@@ -66,11 +67,19 @@ bool can_watch_processes() {
 
 // Each rank writes its own; on cache lines of its own.
 struct alignas(128) Channel::Line {
-  Word stage{0};
-  Word sleepers{0};  // that wait for `stage`
+  struct Counter {
+    Word value{0};
+    Word sleepers{0};  // that wait for it
+  };
+  struct Round {
+    std::atomic<uint64_t> label{0};
+    std::atomic<uint32_t> slot{0};
+  };
+
+  Counter counters[kCounts];
   Word left{0};
   std::atomic<int32_t> process{0};
-  std::atomic<uint64_t> labels[kSlots] = {};
+  Round rounds[kSlots];
 };
 
 size_t Channel::bytes_for(int64_t size) {
@@ -96,15 +105,20 @@ Channel::Line& Channel::line(int64_t rank) const {
 }
 
 std::byte* Channel::slot(int64_t rank, uint32_t number) const {
-  return segment_.data() + (static_cast<size_t>(rank) * kSlots + number % kSlots) * kSlotBytes;
+  return segment_.data() + (static_cast<size_t>(rank) * kSlots + number) * kSlotBytes;
 }
 
-uint64_t Channel::label(int64_t rank, uint32_t number) const {
-  return line(rank).labels[number % kSlots].load(std::memory_order_relaxed);
+// What stands in the memory is the peer's: no number of its takes this rank out of the slots.
+Channel::Entry Channel::entry(int64_t rank, uint32_t round) const {
+  const Line::Round& said = line(rank).rounds[round % kSlots];
+  return {said.label.load(std::memory_order_relaxed),
+          said.slot.load(std::memory_order_relaxed) % kSlots};
 }
 
-void Channel::set_label(uint32_t number, uint64_t label) const {
-  line(index_).labels[number % kSlots].store(label, std::memory_order_relaxed);
+void Channel::set_entry(uint32_t round, const Entry& entry) const {
+  Line::Round& said = line(index_).rounds[round % kSlots];
+  said.label.store(entry.label, std::memory_order_relaxed);
+  said.slot.store(entry.slot, std::memory_order_relaxed);
 }
 
 std::unique_ptr<Channel> Channel::meet(c10d::Store& store, int64_t index, int64_t size,
@@ -148,16 +162,20 @@ void Channel::watch_peers() {
   }
 }
 
-void Channel::reach(uint32_t stage) const {
-  Line& mine = line(index_);
-  mine.stage.store(stage, std::memory_order_seq_cst);
-  if (mine.sleepers.load(std::memory_order_seq_cst) > 0) wake_all(mine.stage);
+void Channel::reach(Count count, uint32_t value) const {
+  Line::Counter& mine = line(index_).counters[static_cast<size_t>(count)];
+  mine.value.store(value, std::memory_order_seq_cst);
+  if (mine.sleepers.load(std::memory_order_seq_cst) > 0) wake_all(mine.value);
+}
+
+uint32_t Channel::value(int64_t rank, Count count) const {
+  return line(rank).counters[static_cast<size_t>(count)].value.load(std::memory_order_acquire);
 }
 
 // Why there is no use in waiting for the peer any longer, unless it has come meanwhile; else empty.
 std::string Channel::hopeless(int64_t peer, Clock::time_point deadline, bool ask_system) const {
   if (has_left()) return "the group was aborted";
-  if (line(peer).left.load() != 0) return cat(name(peer), " left the group");
+  if (has_left(peer)) return cat(name(peer), " left the group");
   if (Clock::now() >= deadline) return cat("timed out waiting for ", name(peer));
   if (!ask_system) return {};
   pollfd process = {processes_[static_cast<size_t>(peer)], POLLIN, 0};
@@ -165,26 +183,29 @@ std::string Channel::hopeless(int64_t peer, Clock::time_point deadline, bool ask
   return ended ? cat("the process of ", name(peer), " ended") : std::string();
 }
 
-void Channel::wait_for(int64_t peer, uint32_t stage, Clock::time_point deadline) const {
-  Line& other = line(peer);
-  for (int i = 0; options_.spin && i < kSpins && !has_come(other.stage, stage); ++i) pause();
-  for (int naps = 0; !has_come(other.stage, stage); ++naps) {
+void Channel::wait_for(int64_t peer, Count count, uint32_t value,
+                       Clock::time_point deadline) const {
+  Line::Counter& other = line(peer).counters[static_cast<size_t>(count)];
+  for (int i = 0; options_.spin && i < kSpins && !has_come(other.value, value); ++i) pause();
+  for (int naps = 0; !has_come(other.value, value); ++naps) {
     const std::string reason = hopeless(peer, deadline, naps > 0);
     if (!reason.empty()) {
-      if (has_come(other.stage, stage)) return;  // the last that it did
+      if (has_come(other.value, value)) return;  // the last that it did
       throw std::runtime_error(reason);
     }
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
     other.sleepers.fetch_add(1, std::memory_order_seq_cst);
-    const uint32_t seen = other.stage.load(std::memory_order_seq_cst);
-    if (static_cast<int32_t>(seen - stage) < 0) {
-      sleep_while(other.stage, seen, std::clamp(left, milliseconds(1), kNap));
+    const uint32_t seen = other.value.load(std::memory_order_seq_cst);
+    if (static_cast<int32_t>(seen - value) < 0) {
+      sleep_while(other.value, seen, std::clamp(left, milliseconds(1), kNap));
     }
     other.sleepers.fetch_sub(1, std::memory_order_seq_cst);
   }
 }
 
-bool Channel::has_left() const { return line(index_).left.load() != 0; }
+bool Channel::has_left() const { return has_left(index_); }
+
+bool Channel::has_left(int64_t peer) const { return line(peer).left.load() != 0; }
 
 std::string Channel::name(int64_t peer) const {
   const auto number = static_cast<size_t>(peer);
@@ -193,7 +214,9 @@ std::string Channel::name(int64_t peer) const {
 
 void Channel::leave() const {
   if (line(index_).left.exchange(1) != 0) return;
-  for (int64_t i = 0; i < size_; ++i) wake_all(line(i).stage);
+  for (int64_t i = 0; i < size_; ++i) {
+    for (const Line::Counter& counter : line(i).counters) wake_all(counter.value);
+  }
 }
 
 }  // namespace am::runtime::shared_memory

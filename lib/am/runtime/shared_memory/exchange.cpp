@@ -1,63 +1,40 @@
 #include "am/runtime/shared_memory/exchange.h"
 
 #include <algorithm>
-#include <cstring>
 #include <exception>
 #include <stdexcept>
 
-#include "am/base/text.h"
+#include "am/runtime/shared_memory/all_to_all.h"
+#include "am/runtime/shared_memory/label.h"
 
 namespace am::runtime::shared_memory {
 
 namespace {
 
-enum class Kind : uint8_t { kAllGather = 1, kReduceScatter, kAllReduce, kBroadcast };
-
 // Below this every rank sums all by itself: to wait once more takes longer.
 constexpr int64_t kSmall = 16 << 10;
 
-uint64_t label_of(Kind kind, uint64_t detail, int64_t amount) {
-  return static_cast<uint64_t>(kind) << 56 | (detail & 0xFFFF) << 40 |
-         (static_cast<uint64_t>(amount) & 0xFFFFFFFFFF);
-}
+constexpr auto kSlot = static_cast<int64_t>(Channel::kSlotBytes);
 
-uint64_t detail_of(c10::ScalarType dtype, Operation operation) {
-  return static_cast<uint64_t>(dtype) << 8 | static_cast<uint64_t>(operation);
-}
+// So many items in rounds of at most `most`.
+class Cut {
+ public:
+  Cut(int64_t count, int64_t most) : count_(count), most_(most) {}
+  int64_t rounds() const { return (count_ + most_ - 1) / most_; }
+  int64_t begin(int64_t round) const { return round * most_; }
+  int64_t size(int64_t round) const { return std::min(most_, count_ - begin(round)); }
 
-std::string text_of(uint64_t label) {
-  const uint64_t amount = label & 0xFFFFFFFFFF;
-  switch (static_cast<Kind>(label >> 56)) {
-    case Kind::kAllGather:
-      return cat("all_gather of ", amount, " bytes");
-    case Kind::kReduceScatter:
-      return cat("reduce_scatter of ", amount, " elements");
-    case Kind::kAllReduce:
-      return cat("all_reduce of ", amount, " elements");
-    case Kind::kBroadcast:
-      return cat("broadcast of ", amount, " bytes");
-  }
-  return "none";
-}
-
-// Stages of a round; see Note [Rounds].
-uint32_t shown_stage(uint32_t round) { return 3 * round + 1; }
-uint32_t reduced_stage(uint32_t round) { return 3 * round + 2; }
-uint32_t done_stage(uint32_t round) { return 3 * round + 3; }
-
-// The elements of `count` that are rank `rank`'s to sum.
-int64_t part_begin(int64_t count, int64_t rank, int64_t ranks) { return count * rank / ranks; }
-
-void copy_bytes(void* to, const void* from, int64_t bytes) {
-  if (bytes > 0 && to != from) std::memcpy(to, from, static_cast<size_t>(bytes));
-}
+ private:
+  int64_t count_, most_;
+};
 
 }  // namespace
 
-void Exchange::guarded(uint64_t label, const std::function<void()>& body) {
+void Exchange::guarded(uint64_t label, Deadline deadline, const std::function<void()>& body) {
   if (!broken_.empty()) throw std::runtime_error(broken_);
   if (channel_.has_left()) throw std::runtime_error("the group was aborted");
   label_ = label;
+  deadline_ = deadline;
   try {
     body();
   } catch (const std::exception& error) {
@@ -67,148 +44,155 @@ void Exchange::guarded(uint64_t label, const std::function<void()>& body) {
   }
 }
 
-std::byte* Exchange::begin(Deadline deadline) {
-  for (int64_t peer = 0; peer < channel_.size(); ++peer) {
-    if (peer != channel_.index())
-      channel_.wait_for(peer, done_stage(round_ - Channel::kSlots), deadline);
+// See Note [Rounds]: ahead of the others only while they are not there.
+void Exchange::run(int64_t count, const std::function<void(int64_t, std::byte*)>& write,
+                   const std::function<void(int64_t)>& read) {
+  int64_t written = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    while (written < count && (written == i || (!rounds_.all_shown() && rounds_.can_write()))) {
+      write(written++, rounds_.write(deadline_));
+      rounds_.show(label_);
+    }
+    read(i);
+    rounds_.done();
   }
-  channel_.set_label(round_, label_);
-  return channel_.slot(channel_.index(), round_);
 }
-
-void Exchange::show() { channel_.reach(shown_stage(round_)); }
-
-const std::byte* Exchange::shown(int64_t peer, Deadline deadline) {
-  channel_.wait_for(peer, shown_stage(round_), deadline);
-  const uint64_t theirs = channel_.label(peer, round_);
-  if (theirs != label_) {
-    throw std::runtime_error(cat(channel_.name(peer), " is in another collective: ",
-                                 text_of(theirs), ", and this rank in ", text_of(label_)));
-  }
-  return channel_.slot(peer, round_);
-}
-
-void Exchange::end() { channel_.reach(done_stage(round_++)); }
 
 void Exchange::all_gather(void* out, const void* in, int64_t bytes, Deadline deadline) {
-  guarded(label_of(Kind::kAllGather, 0, bytes), [&] {
+  guarded(label_of(Kind::kAllGather, 0, bytes), deadline, [&] {
+    const Cut cut(bytes, kSlot);
     const auto* from = static_cast<const std::byte*>(in);
     auto* to = static_cast<std::byte*>(out);
     const int64_t size = channel_.size();
-    for (int64_t at = 0; at < bytes; at += Channel::kSlotBytes) {
-      const int64_t some = std::min<int64_t>(Channel::kSlotBytes, bytes - at);
-      copy_bytes(begin(deadline), from + at, some);
-      show();
-      copy_bytes(to + channel_.index() * bytes + at, from + at, some);
+    const auto write = [&](int64_t i, std::byte* slot) {
+      copy_bytes(slot, from + cut.begin(i), cut.size(i));
+    };
+    run(cut.rounds(), write, [&](int64_t i) {
+      const int64_t at = cut.begin(i);
+      copy_bytes(to + channel_.index() * bytes + at, from + at, cut.size(i));
       for (int64_t step = 1; step < size; ++step) {
         const int64_t peer = (channel_.index() + step) % size;
-        copy_bytes(to + peer * bytes + at, shown(peer, deadline), some);
+        copy_bytes(to + peer * bytes + at, shown(peer), cut.size(i));
       }
-      end();
-    }
+    });
   });
 }
 
 void Exchange::reduce_scatter(void* out, const void* in, int64_t count, c10::ScalarType dtype,
                               Operation operation, Deadline deadline) {
-  guarded(label_of(Kind::kReduceScatter, detail_of(dtype, operation), count), [&] {
+  guarded(label_of(Kind::kReduceScatter, detail_of(dtype, operation), count), deadline, [&] {
     const auto* from = static_cast<const std::byte*>(in);
     auto* to = static_cast<std::byte*>(out);
     const auto width = static_cast<int64_t>(c10::elementSize(dtype));
     const int64_t size = channel_.size();
     // The slot's part for each rank: whole cache lines.
-    const int64_t part = static_cast<int64_t>(Channel::kSlotBytes) / size / 64 * 64;
+    const int64_t part = kSlot / size / 64 * 64;
+    const Cut cut(count, part / width);
+    const auto given = [&](int64_t i, int64_t peer) {
+      return from + (peer * count + cut.begin(i)) * width;
+    };
+    const auto write = [&](int64_t i, std::byte* slot) {
+      for (int64_t peer = 0; peer < size; ++peer) {
+        if (peer != channel_.index()) {
+          copy_bytes(slot + peer * part, given(i, peer), cut.size(i) * width);
+        }
+      }
+    };
     std::vector<const void*> rows(static_cast<size_t>(size));
-    for (int64_t at = 0; at < count; at += part / width) {
-      const int64_t some = std::min(part / width, count - at);
-      std::byte* const mine = begin(deadline);
+    run(cut.rounds(), write, [&](int64_t i) {
       for (int64_t peer = 0; peer < size; ++peer) {
-        const auto* theirs = from + (peer * count + at) * width;
-        if (peer != channel_.index()) copy_bytes(mine + peer * part, theirs, some * width);
+        rows[static_cast<size_t>(peer)] =
+            peer == channel_.index() ? given(i, peer) : shown(peer) + channel_.index() * part;
       }
-      show();
-      for (int64_t peer = 0; peer < size; ++peer) {
-        rows[static_cast<size_t>(peer)] = peer == channel_.index()
-                                              ? from + (peer * count + at) * width
-                                              : shown(peer, deadline) + channel_.index() * part;
-      }
-      combine(dtype, operation, to + at * width, rows, some);
-      end();
-    }
+      combine(dtype, operation, to + cut.begin(i) * width, rows, cut.size(i));
+    });
   });
 }
 
 void Exchange::all_reduce(void* data, int64_t count, c10::ScalarType dtype, Operation operation,
                           Deadline deadline) {
-  guarded(label_of(Kind::kAllReduce, detail_of(dtype, operation), count), [&] {
+  guarded(label_of(Kind::kAllReduce, detail_of(dtype, operation), count), deadline, [&] {
     const auto width = static_cast<int64_t>(c10::elementSize(dtype));
-    const int64_t most = static_cast<int64_t>(Channel::kSlotBytes) / width;
-    for (int64_t at = 0; at < count; at += most) {
-      auto* const here = static_cast<std::byte*>(data) + at * width;
-      const int64_t some = std::min(most, count - at);
-      if (channel_.size() == 2 || some * width <= kSmall) {
-        reduce_round_for_all(here, some, dtype, operation, deadline);
+    const Cut cut(count, kSlot / width);
+    const auto at = [&](int64_t i) { return static_cast<std::byte*>(data) + cut.begin(i) * width; };
+    const auto in_parts = [&](int64_t i) {
+      return channel_.size() > 2 && cut.size(i) * width > kSmall;
+    };
+    const auto write = [&](int64_t i, std::byte* slot) {
+      // Nobody reads its own part before that is the sum.
+      const int64_t skipped = in_parts(i) ? part_begin(cut.size(i), channel_.index()) * width : 0;
+      const int64_t next = in_parts(i) ? part_begin(cut.size(i), channel_.index() + 1) * width : 0;
+      copy_bytes(slot, at(i), skipped);
+      copy_bytes(slot + next, at(i) + next, cut.size(i) * width - next);
+    };
+    run(cut.rounds(), write, [&](int64_t i) {
+      if (in_parts(i)) {
+        sum_parts(at(i), cut.size(i), dtype, operation);
       } else {
-        reduce_round_in_parts(here, some, dtype, operation, deadline);
+        sum_all(at(i), cut.size(i), dtype, operation);
       }
-    }
+    });
   });
 }
 
-// Every rank shows all and sums all.
-void Exchange::reduce_round_for_all(std::byte* data, int64_t count, c10::ScalarType dtype,
-                                    Operation operation, Deadline deadline) {
-  const auto width = static_cast<int64_t>(c10::elementSize(dtype));
-  std::vector<const void*> rows(static_cast<size_t>(channel_.size()));
-  copy_bytes(begin(deadline), data, count * width);
-  show();
-  for (int64_t peer = 0; peer < channel_.size(); ++peer) {
-    rows[static_cast<size_t>(peer)] = peer == channel_.index() ? data : shown(peer, deadline);
-  }
-  combine(dtype, operation, data, rows, count);
-  end();
+// The elements of `count` that are a rank's to sum.
+int64_t Exchange::part_begin(int64_t count, int64_t rank) const {
+  return count * rank / channel_.size();
 }
 
-// Every rank shows all, sums its part, and shows the sum in its place.
-void Exchange::reduce_round_in_parts(std::byte* data, int64_t count, c10::ScalarType dtype,
-                                     Operation operation, Deadline deadline) {
+// Every rank has shown all, and sums all.
+void Exchange::sum_all(std::byte* data, int64_t count, c10::ScalarType dtype,
+                       Operation operation) const {
+  std::vector<const void*> rows(static_cast<size_t>(channel_.size()));
+  for (int64_t peer = 0; peer < channel_.size(); ++peer) {
+    rows[static_cast<size_t>(peer)] = peer == channel_.index() ? data : shown(peer);
+  }
+  combine(dtype, operation, data, rows, count);
+}
+
+// Every rank has shown all, sums its part, and shows the sum in its place.
+void Exchange::sum_parts(std::byte* data, int64_t count, c10::ScalarType dtype,
+                         Operation operation) const {
   const auto width = static_cast<int64_t>(c10::elementSize(dtype));
   const int64_t size = channel_.size();
-  const auto begin_of = [&](int64_t rank) { return part_begin(count, rank, size) * width; };
+  const auto begin_of = [&](int64_t rank) { return part_begin(count, rank) * width; };
   const auto bytes_of = [&](int64_t rank) { return begin_of(rank + 1) - begin_of(rank); };
   const int64_t own = begin_of(channel_.index());
-  const int64_t own_end = own + bytes_of(channel_.index());
-  std::byte* const mine = begin(deadline);
-  copy_bytes(mine, data, own);
-  copy_bytes(mine + own_end, data + own_end, count * width - own_end);
-  show();
+  const int64_t bytes = bytes_of(channel_.index());
   std::vector<const void*> rows(static_cast<size_t>(size));
   for (int64_t peer = 0; peer < size; ++peer) {
-    rows[static_cast<size_t>(peer)] =
-        (peer == channel_.index() ? data : shown(peer, deadline)) + own;
+    rows[static_cast<size_t>(peer)] = (peer == channel_.index() ? data : shown(peer)) + own;
   }
-  combine(dtype, operation, data + own, rows, bytes_of(channel_.index()) / width);
-  copy_bytes(mine + own, data + own, own_end - own);
-  channel_.reach(reduced_stage(round_));
+  combine(dtype, operation, data + own, rows, bytes / width);
+  copy_bytes(rounds_.own() + own, data + own, bytes);
+  rounds_.reduced();
   for (int64_t step = 1; step < size; ++step) {
     const int64_t peer = (channel_.index() + step) % size;
-    channel_.wait_for(peer, reduced_stage(round_), deadline);
-    copy_bytes(data + begin_of(peer), channel_.slot(peer, round_) + begin_of(peer), bytes_of(peer));
+    rounds_.wait_until_reduced(peer, deadline_);
+    copy_bytes(data + begin_of(peer), shown(peer) + begin_of(peer), bytes_of(peer));
   }
-  end();
 }
 
 void Exchange::broadcast(void* data, int64_t bytes, int64_t root, Deadline deadline) {
-  guarded(label_of(Kind::kBroadcast, static_cast<uint64_t>(root), bytes), [&] {
-    for (int64_t at = 0; at < bytes; at += Channel::kSlotBytes) {
-      auto* const here = static_cast<std::byte*>(data) + at;
-      const int64_t some = std::min<int64_t>(Channel::kSlotBytes, bytes - at);
-      std::byte* const mine = begin(deadline);
-      if (channel_.index() == root) copy_bytes(mine, here, some);
-      show();
-      if (channel_.index() != root) copy_bytes(here, shown(root, deadline), some);
-      end();
-    }
+  guarded(label_of(Kind::kBroadcast, static_cast<uint64_t>(root), bytes), deadline, [&] {
+    const Cut cut(bytes, kSlot);
+    const bool gives = channel_.index() == root;
+    const auto at = [&](int64_t i) { return static_cast<std::byte*>(data) + cut.begin(i); };
+    const auto write = [&](int64_t i, std::byte* slot) {
+      if (gives) copy_bytes(slot, at(i), cut.size(i));
+    };
+    run(cut.rounds(), write, [&](int64_t i) {
+      if (!gives) copy_bytes(at(i), shown(root), cut.size(i));
+    });
+  });
+}
+
+void Exchange::all_to_all(void* out, const void* in, const std::vector<int64_t>& out_bytes,
+                          const std::vector<int64_t>& in_bytes, int64_t width, Deadline deadline) {
+  guarded(label_of(Kind::kAllToAll, 0, width), deadline, [&] {
+    AllToAll(channel_, rounds_, static_cast<std::byte*>(out), static_cast<const std::byte*>(in),
+             out_bytes, in_bytes)
+        .run(label_, deadline_);
   });
 }
 

@@ -7,11 +7,6 @@
 // Every rank calls the same ones in the same order, with the same sizes, one at a time. What goes
 // wrong is a std::runtime_error, after which the rank has left the channel and all that follow
 // fail: the wait for a peer (Channel::wait_for), or a peer that is in another collective.
-//
-// Note [Rounds]: a collective is cut into rounds, of which each rank counts the same number. In a
-// round a rank writes its slot number round % 2, says so (shown), reads the slots of the others,
-// and says so (done). It writes a slot again two rounds later, when all are done with it; a fast
-// rank is so a round ahead. A reduction for several ranks has one stage more (reduced).
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -23,14 +18,15 @@
 
 #include "am/runtime/shared_memory/channel.h"
 #include "am/runtime/shared_memory/combine.h"
+#include "am/runtime/shared_memory/rounds.h"
 
 namespace am::runtime::shared_memory {
 
 class Exchange {
  public:
-  using Deadline = Channel::Clock::time_point;
+  using Deadline = Rounds::Deadline;
 
-  explicit Exchange(const Channel& channel) : channel_(channel) {}
+  explicit Exchange(const Channel& channel) : channel_(channel), rounds_(channel) {}
 
   // `out` holds size() parts of `bytes`; `in` may be this rank's part of it.
   void all_gather(void* out, const void* in, int64_t bytes, Deadline deadline);
@@ -43,22 +39,26 @@ class Exchange {
   // From the rank number `root` to all, in place.
   void broadcast(void* data, int64_t bytes, int64_t root, Deadline deadline);
 
+  // `in` lies sorted by rank, in_bytes[i] for rank i; `out` too, out_bytes[i] from rank i. Parts
+  // are of elements of `width` bytes.
+  void all_to_all(void* out, const void* in, const std::vector<int64_t>& out_bytes,
+                  const std::vector<int64_t>& in_bytes, int64_t width, Deadline deadline);
+
  private:
   // Runs `body`; when it throws, leaves the channel.
-  void guarded(uint64_t label, const std::function<void()>& body);
-  void reduce_round_for_all(std::byte* data, int64_t count, c10::ScalarType dtype,
-                            Operation operation, Deadline deadline);
-  void reduce_round_in_parts(std::byte* data, int64_t count, c10::ScalarType dtype,
-                             Operation operation, Deadline deadline);
-
-  std::byte* begin(Deadline deadline);  // this rank's slot, when it is free
-  void show();
-  const std::byte* shown(int64_t peer, Deadline deadline);  // the peer's slot, when it is written
-  void end();
+  void guarded(uint64_t label, Deadline deadline, const std::function<void()>& body);
+  // So many rounds: `write(i, slot)` what this rank shows in round i, `read(i)` what is there.
+  void run(int64_t count, const std::function<void(int64_t, std::byte*)>& write,
+           const std::function<void(int64_t)>& read);
+  const std::byte* shown(int64_t peer) const { return rounds_.shown(peer, label_, deadline_); }
+  int64_t part_begin(int64_t count, int64_t rank) const;
+  void sum_all(std::byte* data, int64_t count, c10::ScalarType dtype, Operation operation) const;
+  void sum_parts(std::byte* data, int64_t count, c10::ScalarType dtype, Operation operation) const;
 
   const Channel& channel_;
-  uint32_t round_ = 0;
+  Rounds rounds_;
   uint64_t label_ = 0;  // of the collective under way; peers must have the same
+  Deadline deadline_;   // its
   std::string broken_;  // why nothing goes on here
 };
 

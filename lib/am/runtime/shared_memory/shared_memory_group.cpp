@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <optional>
+#include <torch/csrc/distributed/c10d/Utils.hpp>
 #include <utility>
 
 namespace am::runtime::shared_memory {
@@ -23,10 +24,21 @@ std::optional<Operation> operation_of(const c10d::ReduceOp& op) {
 
 bool plain(const at::Tensor& tensor) {
   return tensor.is_cpu() && tensor.layout() == at::kStrided && tensor.is_contiguous() &&
-         !tensor.is_complex();
+         !tensor.is_conj() && !tensor.is_neg();
 }
 
 int64_t bytes_of(const at::Tensor& tensor) { return static_cast<int64_t>(tensor.nbytes()); }
+
+// Of each rank's rows; none given: equal parts.
+std::vector<int64_t> bytes_of_ranks(const at::Tensor& tensor, const std::vector<int64_t>& rows,
+                                    int64_t ranks) {
+  if (rows.empty())
+    return std::vector<int64_t>(static_cast<size_t>(ranks), bytes_of(tensor) / ranks);
+  const int64_t all = tensor.size(0);
+  std::vector<int64_t> bytes;
+  for (const int64_t some : rows) bytes.push_back(all == 0 ? 0 : bytes_of(tensor) / all * some);
+  return bytes;
+}
 
 }  // namespace
 
@@ -88,6 +100,22 @@ SharedMemoryGroup::Work SharedMemoryGroup::broadcast(std::vector<at::Tensor>& te
   if (tensors.size() != 1 || !plain(tensors[0])) return GlooGroup::broadcast(tensors, options);
   return tasks_.add([this, tensor = tensors[0], root = options.rootRank] {
     exchange_.broadcast(tensor.data_ptr(), bytes_of(tensor), root, deadline());
+  });
+}
+
+SharedMemoryGroup::Work SharedMemoryGroup::alltoall_base(at::Tensor& out, at::Tensor& in,
+                                                         std::vector<int64_t>& out_rows,
+                                                         std::vector<int64_t>& in_rows,
+                                                         const c10d::AllToAllOptions& options) {
+  if (!plain(out) || !plain(in) || out.scalar_type() != in.scalar_type()) {
+    return GlooGroup::alltoall_base(out, in, out_rows, in_rows, options);
+  }
+  c10d::checkSplitSizes(in_rows, in, getSize());
+  c10d::checkSplitSizes(out_rows, out, getSize());
+  return tasks_.add([this, out, in, out_bytes = bytes_of_ranks(out, out_rows, getSize()),
+                     in_bytes = bytes_of_ranks(in, in_rows, getSize())] {
+    exchange_.all_to_all(out.data_ptr(), in.data_ptr(), out_bytes, in_bytes,
+                         static_cast<int64_t>(in.element_size()), deadline());
   });
 }
 

@@ -1,10 +1,10 @@
 // The process group of host tensors whose ranks are all on one host: Gloo's, with the collectives
 // that training consists of done through shared memory (exchange.h).
 //
-// all-reduce (sum, minimum, maximum), all-gather into a tensor, reduce-scatter and broadcast of
-// contiguous tensors, for the dtypes of combine.h where there is arithmetic; the rest is Gloo's.
-// Sums run in index order. They are asynchronous, and run in the order in which they are given, one
-// at a time; so do Gloo's, in a queue of their own.
+// all-reduce (sum, minimum, maximum), all-gather into a tensor, reduce-scatter, broadcast and
+// all-to-all of contiguous tensors, for the dtypes of combine.h where there is arithmetic; the rest
+// is Gloo's. Sums run in index order. They are asynchronous, and run in the order in which they are
+// given, one at a time; so do Gloo's, in a queue of their own.
 #pragma once
 
 #include <chrono>
@@ -34,6 +34,8 @@ class SharedMemoryGroup final : public GlooGroup {
   Work _reduce_scatter_base(at::Tensor& out, at::Tensor& in,
                             const c10d::ReduceScatterOptions& options) override;
   Work broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions& options) override;
+  Work alltoall_base(at::Tensor& out, at::Tensor& in, std::vector<int64_t>& out_rows,
+                     std::vector<int64_t>& in_rows, const c10d::AllToAllOptions& options) override;
   void abort() override;
 
  private:

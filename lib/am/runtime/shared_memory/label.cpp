@@ -1,0 +1,35 @@
+#include "am/runtime/shared_memory/label.h"
+
+#include "am/base/text.h"
+
+namespace am::runtime::shared_memory {
+
+uint64_t label_of(Kind kind, uint64_t detail, int64_t amount) {
+  return static_cast<uint64_t>(kind) << 56 | (detail & 0xFFFF) << 40 |
+         (static_cast<uint64_t>(amount) & 0xFFFFFFFFFF);
+}
+
+uint64_t detail_of(c10::ScalarType dtype, Operation operation) {
+  return static_cast<uint64_t>(dtype) << 8 | static_cast<uint64_t>(operation);
+}
+
+std::string text_of(uint64_t label) {
+  const uint64_t amount = label & 0xFFFFFFFFFF;
+  switch (static_cast<Kind>(label >> 56)) {
+    case Kind::kAllGather:
+      return cat("all_gather of ", amount, " bytes");
+    case Kind::kReduceScatter:
+      return cat("reduce_scatter of ", amount, " elements");
+    case Kind::kAllReduce:
+      return cat("all_reduce of ", amount, " elements");
+    case Kind::kBroadcast:
+      return cat("broadcast of ", amount, " bytes");
+    case Kind::kAllToAll:
+      return cat("all_to_all of elements of ", amount, " bytes");
+    case Kind::kMessage:
+      return cat("message of ", amount, " bytes");
+  }
+  return "none";
+}
+
+}  // namespace am::runtime::shared_memory

@@ -1,0 +1,29 @@
+// What a rank says about a round: of which collective or message it is. Ranks compare it, so that
+// one that is elsewhere is named instead of waited for, or its bytes taken for what they are not.
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+#include <string>
+
+#include "am/runtime/shared_memory/combine.h"
+
+namespace am::runtime::shared_memory {
+
+enum class Kind : uint8_t {
+  kAllGather = 1,
+  kReduceScatter,
+  kAllReduce,
+  kBroadcast,
+  kAllToAll,
+  kMessage,
+};
+
+// `amount`: of bytes, or of elements where they are summed.
+uint64_t label_of(Kind kind, uint64_t detail, int64_t amount);
+uint64_t detail_of(c10::ScalarType dtype, Operation operation);
+// "all_reduce of 12 elements"
+std::string text_of(uint64_t label);
+
+}  // namespace am::runtime::shared_memory
