@@ -4,8 +4,8 @@
   scripts/bench/pipeline.py [BUILD] [--shape a|b] [--rounds N] [--steps N] [--busy N]     (default build: build)
 
 Needs a Python with torch and transformers. The peer is transformers' Llama in two stages of as many layers on
-2 ranks, Schedule1F1B and ScheduleGPipe, 4 micro-batches; each rank clips by the norm over both. What is
-printed: scripts/bench/jobs.py.
+2 ranks, Schedule1F1B and ScheduleGPipe, 4 micro-batches; each rank clips by the norm over both. "by cost": am-run
+weighs the head too when it assigns layers to stages. What is printed: scripts/bench/jobs.py.
 """
 
 import jobs
@@ -92,10 +92,11 @@ def compare(build, name, options):
         arguments = ["--rank-of", schedule, "--shape", name, "--steps", str(options.steps)]
         return lambda: jobs.run_peer(__file__, arguments, shape, MICRO_BATCHES)
 
-    def ours(schedule, stages=1):
+    def ours(schedule, stages=1, balance="layers"):
         mesh = f"""pp_size = 2
 [pipeline]
 schedule = "{schedule}"
+balance = "{balance}"
 virtual_stages = {stages}
 microbatches = {MICRO_BATCHES}"""
         strategy = f'name = "fsdp2"\n{jobs.POLICY}'
@@ -103,9 +104,11 @@ microbatches = {MICRO_BATCHES}"""
 
     runs = {f"PyTorch {schedule}": peer(schedule) for schedule in SCHEDULES}
     runs.update({f"am-run {schedule}": ours(schedule) for schedule in SCHEDULES})
+    runs["am-run 1f1b by cost"] = ours("1f1b", balance="cost")
     runs["am-run zbv_zero_bubble"] = ours("zbv_zero_bubble", 2)
-    peers = {f"am-run {schedule}": f"PyTorch {schedule}" for schedule in SCHEDULES}
-    jobs.compare(f"shape {name}: {shape}", runs, {**peers, "am-run zbv_zero_bubble": "PyTorch 1f1b"}, options)
+    peers = {name: "PyTorch 1f1b" for name in runs if name.startswith("am-run")}
+    peers["am-run gpipe"] = "PyTorch gpipe"
+    jobs.compare(f"shape {name}: {shape}", runs, peers, options)
 
 
 if __name__ == "__main__":

@@ -173,24 +173,33 @@ Pending Group::issue(
 }
 
 void Group::all_reduce(at::Tensor tensor, ReduceOp op) const {
-  all_reduce_async(std::move(tensor), op).wait();
+  begin_all_reduce(std::move(tensor), op, Waits::kNow).wait();
 }
 
 Pending Group::all_reduce_async(at::Tensor tensor, ReduceOp op) const {
+  return begin_all_reduce(std::move(tensor), op, Waits::kLater);
+}
+
+Pending Group::begin_all_reduce(at::Tensor tensor, ReduceOp op, Waits waits) const {
   if (size() == 1 || tensor.numel() == 0) return {};
   return issue("all_reduce", tensor, [&](c10d::Backend& engine) {
     std::vector<at::Tensor> tensors = {tensor};
     c10d::AllreduceOptions options;
     options.reduceOp = to_c10d(op);
+    options.asyncOp = is_asynchronous(tensor, waits);
     return engine.allreduce(tensors, options);
   });
 }
 
 void Group::all_gather(at::Tensor out, at::Tensor in) const {
-  all_gather_async(std::move(out), std::move(in)).wait();
+  begin_all_gather(std::move(out), std::move(in), Waits::kNow).wait();
 }
 
 Pending Group::all_gather_async(at::Tensor out, at::Tensor in) const {
+  return begin_all_gather(std::move(out), std::move(in), Waits::kLater);
+}
+
+Pending Group::begin_all_gather(at::Tensor out, at::Tensor in, Waits waits) const {
   AM_ASSERT(out.numel() == in.numel() * size(), "all_gather sizes");
   if (in.numel() == 0) return {};
   if (size() == 1) {
@@ -200,15 +209,21 @@ Pending Group::all_gather_async(at::Tensor out, at::Tensor in) const {
   return issue("all_gather", in, [&](c10d::Backend& engine) {
     at::Tensor flat_out = out.view(-1);
     at::Tensor flat_in = in.view(-1);
-    return engine._allgather_base(flat_out, flat_in);
+    c10d::AllgatherOptions options;
+    options.asyncOp = is_asynchronous(in, waits);
+    return engine._allgather_base(flat_out, flat_in, options);
   });
 }
 
 void Group::reduce_scatter(at::Tensor out, at::Tensor in) const {
-  reduce_scatter_async(std::move(out), std::move(in)).wait();
+  begin_reduce_scatter(std::move(out), std::move(in), Waits::kNow).wait();
 }
 
 Pending Group::reduce_scatter_async(at::Tensor out, at::Tensor in) const {
+  return begin_reduce_scatter(std::move(out), std::move(in), Waits::kLater);
+}
+
+Pending Group::begin_reduce_scatter(at::Tensor out, at::Tensor in, Waits waits) const {
   AM_ASSERT(in.numel() == out.numel() * size(), "reduce_scatter sizes");
   if (out.numel() == 0) return {};
   if (size() == 1) {
@@ -218,19 +233,26 @@ Pending Group::reduce_scatter_async(at::Tensor out, at::Tensor in) const {
   return issue("reduce_scatter", in, [&](c10d::Backend& engine) {
     at::Tensor flat_out = out.view(-1);
     at::Tensor flat_in = in.view(-1);
-    return engine._reduce_scatter_base(flat_out, flat_in);
+    c10d::ReduceScatterOptions options;
+    options.asyncOp = is_asynchronous(in, waits);
+    return engine._reduce_scatter_base(flat_out, flat_in, options);
   });
 }
 
 void Group::all_to_all(at::Tensor out, at::Tensor in, const std::vector<int64_t>& out_rows,
                        const std::vector<int64_t>& in_rows) const {
-  all_to_all_async(std::move(out), std::move(in), out_rows, in_rows).wait();
+  begin_all_to_all(std::move(out), std::move(in), out_rows, in_rows, Waits::kNow).wait();
+}
+
+Pending Group::all_to_all_async(at::Tensor out, at::Tensor in, const std::vector<int64_t>& out_rows,
+                                const std::vector<int64_t>& in_rows) const {
+  return begin_all_to_all(std::move(out), std::move(in), out_rows, in_rows, Waits::kLater);
 }
 
 // A rank without a row to send or to receive takes part all the same: it cannot know whether the
 // others have any.
-Pending Group::all_to_all_async(at::Tensor out, at::Tensor in, const std::vector<int64_t>& out_rows,
-                                const std::vector<int64_t>& in_rows) const {
+Pending Group::begin_all_to_all(at::Tensor out, at::Tensor in, const std::vector<int64_t>& out_rows,
+                                const std::vector<int64_t>& in_rows, Waits waits) const {
   const auto fits = [&](const at::Tensor& tensor, const std::vector<int64_t>& rows) {
     return tensor.dim() > 0 && static_cast<int64_t>(rows.size()) == size() &&
            std::accumulate(rows.begin(), rows.end(), int64_t{0}) == tensor.size(0);
@@ -243,7 +265,9 @@ Pending Group::all_to_all_async(at::Tensor out, at::Tensor in, const std::vector
   return issue("all_to_all", in, [&](c10d::Backend& engine) {
     std::vector<int64_t> received = out_rows;
     std::vector<int64_t> sent = in_rows;
-    return engine.alltoall_base(out, in, received, sent);
+    c10d::AllToAllOptions options;
+    options.asyncOp = is_asynchronous(in, waits);
+    return engine.alltoall_base(out, in, received, sent, options);
   });
 }
 
@@ -280,6 +304,7 @@ void Group::broadcast(at::Tensor tensor, int64_t root) const {
     std::vector<at::Tensor> tensors = {tensor};
     c10d::BroadcastOptions options;
     options.rootRank = root;
+    options.asyncOp = is_asynchronous(tensor, Waits::kNow);
     return engine.broadcast(tensors, options);
   });
   pending.wait();

@@ -140,6 +140,19 @@ class Group {
  private:
   friend class Channel;
 
+  // Whether who issues a collective waits for it at once.
+  enum class Waits : uint8_t { kNow, kLater };
+  // For c10d. Host engines may leave such a collective to the thread that waits; on GPUs all go to
+  // their own streams.
+  static bool is_asynchronous(const at::Tensor& tensor, Waits waits) {
+    return waits == Waits::kLater || !tensor.is_cpu();
+  }
+  Pending begin_all_reduce(at::Tensor tensor, ReduceOp op, Waits waits) const;
+  Pending begin_all_gather(at::Tensor out, at::Tensor in, Waits waits) const;
+  Pending begin_reduce_scatter(at::Tensor out, at::Tensor in, Waits waits) const;
+  Pending begin_all_to_all(at::Tensor out, at::Tensor in, const std::vector<int64_t>& out_rows,
+                           const std::vector<int64_t>& in_rows, Waits waits) const;
+
   Collective next(const char* op) const;
   c10::intrusive_ptr<c10d::Backend> backend(const at::Tensor& tensor) const;
   void tell(const Collective& collective, std::string_view op, const at::Tensor& tensor) const;

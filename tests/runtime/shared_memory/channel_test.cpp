@@ -179,6 +179,29 @@ TEST_CASE("a rank runs ahead by all its slots, and takes the first free one", "[
   });
 }
 
+TEST_CASE("a task that is waited for at once needs no other thread", "[shared_memory]") {
+  std::atomic<int> ran = 0;
+  {
+    TaskQueue queue;
+    for (int i = 0; i < 100; ++i) queue.add(When::kWaitedFor, [&ran] { ++ran; })->wait();
+    CHECK(ran == 100);
+    // One behind another keeps its turn.
+    std::atomic<bool> go = false;
+    const auto first = queue.add([&] {
+      while (!go) std::this_thread::yield();
+      ++ran;
+    });
+    const auto second = queue.add(When::kWaitedFor, [&ran] { ran = ran * 2; });
+    go = true;
+    second->wait();
+    CHECK(first->isCompleted());
+    CHECK(ran == 202);
+    // Nobody waits for it: it runs before the queue ends.
+    queue.add(When::kWaitedFor, [&ran] { ++ran; });
+  }
+  CHECK(ran == 203);
+}
+
 TEST_CASE("a queue runs tasks in order, once, and passes on what they throw", "[shared_memory]") {
   std::vector<int> ran;
   c10::intrusive_ptr<c10d::Work> last;

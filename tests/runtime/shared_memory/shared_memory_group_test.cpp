@@ -219,6 +219,33 @@ TEST_CASE("what shared memory does not do is Gloo's, in the same group", "[share
   });
 }
 
+TEST_CASE("a rank that is ahead of its peers waits for them, and nothing is overwritten",
+          "[shared_memory]") {
+  const int64_t size = GENERATE(2, 3);
+  run_ranks(size, [&](const World& world) {
+    for (int64_t turn = 0; turn < 6; ++turn) {
+      // In each turn another rank is late by more than all slots take.
+      if (turn % size == world.rank()) std::this_thread::sleep_for(milliseconds(30));
+      at::Tensor sum = at::full({11 * kSlotFloats + 5}, static_cast<float>(world.rank() + turn));
+      at::Tensor all = at::empty({size, 9 * kSlotFloats});
+      at::Tensor own = at::empty({3 * kSlotFloats});
+      const at::Tensor mine = at::full({9 * kSlotFloats}, static_cast<float>(turn - world.rank()));
+      Pending first = world.group().all_reduce_async(sum);
+      Pending second = world.group().all_gather_async(all, mine);
+      world.group().reduce_scatter(own, at::ones({size * 3 * kSlotFloats}));
+      first.wait();
+      second.wait();
+      const auto ranks = static_cast<float>(size);
+      const auto turns = static_cast<float>(turn);
+      RANK_CHECK(sum.eq(ranks * turns + ranks * (ranks - 1) / 2).all().item<bool>());
+      for (int64_t rank = 0; rank < size; ++rank) {
+        RANK_CHECK(all[rank].eq(static_cast<float>(turn - rank)).all().item<bool>());
+      }
+      RANK_CHECK(own.eq(ranks).all().item<bool>());
+    }
+  });
+}
+
 TEST_CASE("non-contiguous tensors are treated alike on both ways", "[shared_memory]") {
   const auto outcome = [] {
     std::string text;

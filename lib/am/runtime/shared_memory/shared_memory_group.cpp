@@ -40,6 +40,8 @@ std::vector<int64_t> bytes_of_ranks(const at::Tensor& tensor, const std::vector<
   return bytes;
 }
 
+When when(bool asynchronous) { return asynchronous ? When::kSoon : When::kWaitedFor; }
+
 }  // namespace
 
 SharedMemoryGroup::SharedMemoryGroup(std::unique_ptr<Channel> channel,
@@ -65,7 +67,7 @@ SharedMemoryGroup::Work SharedMemoryGroup::allreduce(std::vector<at::Tensor>& te
       !can_combine(tensors[0].scalar_type(), *operation)) {
     return GlooGroup::allreduce(tensors, options);
   }
-  return tasks_.add([this, tensor = tensors[0], operation] {
+  return tasks_.add(when(options.asyncOp), [this, tensor = tensors[0], operation] {
     exchange_.all_reduce(tensor.data_ptr(), tensor.numel(), tensor.scalar_type(), *operation,
                          deadline());
   });
@@ -77,7 +79,7 @@ SharedMemoryGroup::Work SharedMemoryGroup::_allgather_base(at::Tensor& out, at::
       out.numel() != in.numel() * getSize()) {
     return GlooGroup::_allgather_base(out, in, options);
   }
-  return tasks_.add([this, out, in] {
+  return tasks_.add(when(options.asyncOp), [this, out, in] {
     exchange_.all_gather(out.data_ptr(), in.data_ptr(), bytes_of(in), deadline());
   });
 }
@@ -89,7 +91,7 @@ SharedMemoryGroup::Work SharedMemoryGroup::_reduce_scatter_base(
       !can_combine(in.scalar_type(), Operation::kSumFromZero)) {
     return GlooGroup::_reduce_scatter_base(out, in, options);
   }
-  return tasks_.add([this, out, in] {
+  return tasks_.add(when(options.asyncOp), [this, out, in] {
     exchange_.reduce_scatter(out.data_ptr(), in.data_ptr(), out.numel(), out.scalar_type(),
                              Operation::kSumFromZero, deadline());
   });
@@ -98,7 +100,7 @@ SharedMemoryGroup::Work SharedMemoryGroup::_reduce_scatter_base(
 SharedMemoryGroup::Work SharedMemoryGroup::broadcast(std::vector<at::Tensor>& tensors,
                                                      const c10d::BroadcastOptions& options) {
   if (tensors.size() != 1 || !plain(tensors[0])) return GlooGroup::broadcast(tensors, options);
-  return tasks_.add([this, tensor = tensors[0], root = options.rootRank] {
+  return tasks_.add(when(options.asyncOp), [this, tensor = tensors[0], root = options.rootRank] {
     exchange_.broadcast(tensor.data_ptr(), bytes_of(tensor), root, deadline());
   });
 }
@@ -112,11 +114,12 @@ SharedMemoryGroup::Work SharedMemoryGroup::alltoall_base(at::Tensor& out, at::Te
   }
   c10d::checkSplitSizes(in_rows, in, getSize());
   c10d::checkSplitSizes(out_rows, out, getSize());
-  return tasks_.add([this, out, in, out_bytes = bytes_of_ranks(out, out_rows, getSize()),
+  return tasks_.add(when(options.asyncOp),
+                    [this, out, in, out_bytes = bytes_of_ranks(out, out_rows, getSize()),
                      in_bytes = bytes_of_ranks(in, in_rows, getSize())] {
-    exchange_.all_to_all(out.data_ptr(), in.data_ptr(), out_bytes, in_bytes,
-                         static_cast<int64_t>(in.element_size()), deadline());
-  });
+                      exchange_.all_to_all(out.data_ptr(), in.data_ptr(), out_bytes, in_bytes,
+                                           static_cast<int64_t>(in.element_size()), deadline());
+                    });
 }
 
 void SharedMemoryGroup::abort() {

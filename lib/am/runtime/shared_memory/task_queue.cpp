@@ -33,10 +33,10 @@ class TaskQueue::Task final : public c10d::Work {
 
 class TaskQueue::Queue {
  public:
-  void add(c10::intrusive_ptr<Task> task) {
+  void add(c10::intrusive_ptr<Task> task, When when) {
     const std::lock_guard lock(mutex_);
     tasks_.push_back(std::move(task));
-    changed_.notify_all();
+    if (when == When::kSoon) changed_.notify_all();
   }
 
   void close() {
@@ -90,9 +90,9 @@ TaskQueue::~TaskQueue() {
   thread_.join();
 }
 
-c10::intrusive_ptr<c10d::Work> TaskQueue::add(std::function<void()> task) {
+c10::intrusive_ptr<c10d::Work> TaskQueue::add(When when, std::function<void()> task) {
   auto work = c10::make_intrusive<Task>(queue_, std::move(task));
-  queue_->add(work);
+  queue_->add(work, when);
   return work;
 }
 
