@@ -202,6 +202,25 @@ TEST_CASE("many collectives of several groups are under way at once", "[shared_m
   });
 }
 
+// Ranks that nobody waits for fall behind by as much as there are slots, and further.
+TEST_CASE("broadcasts of changing roots, among ranks that lag, arrive whole", "[shared_memory]") {
+  run_ranks(4, [](const World& world) {
+    std::mt19937_64 random(static_cast<uint64_t>(world.rank()));
+    for (int64_t i = 0; i < 300; ++i) {
+      const int64_t root = i / 7 % 4;
+      const int64_t numel = i % 50 == 49 ? 3 * kSlotFloats : 100;
+      if (random() % 16 == 0) std::this_thread::sleep_for(milliseconds(random() % 3));
+      at::Tensor word = at::full({numel}, static_cast<float>(world.rank() == root ? i : -1));
+      world.group().broadcast(word, root);
+      RANK_CHECK(at::equal(word, at::full({numel}, static_cast<float>(i))));
+      if (i % 40 != 39) continue;
+      at::Tensor turned = at::empty({10});
+      world.group().rotate(turned, at::full({10}, static_cast<float>(world.rank())));
+      RANK_CHECK(turned[9].item<int64_t>() == (world.rank() + 3) % 4);
+    }
+  });
+}
+
 TEST_CASE("what shared memory does not do is Gloo's, in the same group", "[shared_memory]") {
   run_ranks(2, [](const World& world) {
     const Group& group = world.group();
