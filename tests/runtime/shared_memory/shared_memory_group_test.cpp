@@ -14,6 +14,7 @@
 
 #include "am/runtime/world.h"
 #include "support/message_of.h"
+#include "support/over_gloo.h"
 #include "support/rank_check.h"
 
 namespace am::runtime {
@@ -26,14 +27,6 @@ using std::chrono::milliseconds;
 bool through_memory(const Group& group) {
   return dynamic_cast<SharedMemoryGroup*>(group.communicator()->cpu.get()) != nullptr;
 }
-
-class OverGloo {
- public:
-  OverGloo() { ::setenv("AM_SHARED_MEMORY", "0", 1); }
-  ~OverGloo() { ::unsetenv("AM_SHARED_MEMORY"); }
-  OverGloo(const OverGloo&) = delete;
-  OverGloo& operator=(const OverGloo&) = delete;
-};
 
 // Values of a rank that differ between ranks and elements, with both signs and zeros of both.
 at::Tensor values(int64_t numel, at::ScalarType dtype, int64_t rank) {
