@@ -1,40 +1,51 @@
 #!/usr/bin/env python3
 """Collectives and messages over Gloo's loopback and through shared memory (lib/decisions/0008).
 
-  scripts/bench/collectives.py [BUILD]     (default: build; needs its target time_collectives)
+  scripts/bench/collectives.py [BUILD] [--busy N]     (default: build; needs its target time_collectives)
 
 Jobs of 2 and 4 ranks of one thread; of 2 also a message to the other rank and one back. Both ways
 are timed in turn in one job, and the best times printed with their ratio; absolute times depend on the
-machine.
+machine. With --busy N so many programs that do nothing but compute run beside, and means are printed.
 """
 
+import argparse
 import os
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from jobs import ROOT, busy_programs
 
 
-def run_ranks(command, size):
-    """So many ranks of one thread; what rank 0 printed."""
+def run_ranks(command, size, busy=0):
+    """So many ranks of one thread, beside so many busy programs; what rank 0 printed."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     common = dict(os.environ, OMP_NUM_THREADS="1", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     common.update(WORLD_SIZE=str(size), LOCAL_WORLD_SIZE=str(size), GLOO_SOCKET_IFNAME="lo")
-    ranks = [
-        subprocess.Popen(command, env={**common, "RANK": str(r), "LOCAL_RANK": str(r)}, stdout=subprocess.PIPE, text=True)
-        for r in range(size)
-    ]
-    said = [rank.communicate()[0] for rank in ranks]
+    with busy_programs(busy):
+        ranks = [
+            subprocess.Popen(
+                command, env={**common, "RANK": str(r), "LOCAL_RANK": str(r)}, stdout=subprocess.PIPE, text=True)
+            for r in range(size)
+        ]
+        said = [rank.communicate()[0] for rank in ranks]
     if any(rank.returncode for rank in ranks):
         sys.exit(f"a rank failed: {command}")
     return said[0]
 
 
-if __name__ == "__main__":
-    build = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build").resolve()
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", nargs="?", default=ROOT / "build", type=Path)
+    parser.add_argument("--busy", type=int, default=0, metavar="N")
+    options = parser.parse_args()
+    command = [options.build.resolve() / "bin/time_collectives", *(["--mean"] if options.busy else [])]
     for size in (2, 4):
-        print(run_ranks([build / "bin/time_collectives"], size), end="", flush=True)
+        print(run_ranks(command, size, options.busy), end="", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -13,7 +13,8 @@ import sys
 import time
 from pathlib import Path
 
-from collectives import ROOT, run_ranks
+from collectives import run_ranks
+from jobs import ROOT
 
 HEADS, WIDTH, RANKS, CALLS = 8, 64, 2, 4
 

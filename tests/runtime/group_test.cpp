@@ -8,6 +8,7 @@
 #include "am/runtime/device_mesh.h"
 #include "am/runtime/world.h"
 #include "am/tensor/memory_meter.h"
+#include "support/over_gloo.h"
 #include "support/rank_check.h"
 
 namespace am::runtime {
@@ -50,6 +51,7 @@ TEST_CASE("collectives over three ranks") {
 
 // Rank r has (r + 2 i) % 4 rows for rank i: unequal, and zero for some.
 TEST_CASE("rows go to the ranks that they are for, however many") {
+  const OverGloo over_gloo(GENERATE(false, true));
   for (const auto dtype : {at::kFloat, at::kBFloat16, at::kLong}) {
     run_ranks(3, [&](const World& world) {
       const Group group = world.new_group(cat("all ", dtype), {0, 1, 2}, {world.timeout()});
@@ -74,6 +76,7 @@ TEST_CASE("rows go to the ranks that they are for, however many") {
 }
 
 TEST_CASE("an all-to-all in which only one rank has a row, and one in which nobody has any") {
+  const OverGloo over_gloo(GENERATE(false, true));
   run_ranks(3, [](const World& world) {
     const Group group = world.make_group("all", {0, 1, 2});
     const bool first = world.rank() == 0;
@@ -90,6 +93,7 @@ TEST_CASE("an all-to-all in which only one rank has a row, and one in which nobo
 
 // Else a thread of the engine's frees them some time later, and a step takes more than it needs.
 TEST_CASE("who waits for a message frees what it carried") {
+  const OverGloo over_gloo(GENERATE(false, true));
   run_ranks(2, [](const World& world) {
     const DeviceMesh mesh(world, mesh::MeshLayout({.dp_shard = 2}));
     const Group& group = mesh.group("dp_shard");
@@ -109,6 +113,7 @@ TEST_CASE("who waits for a message frees what it carried") {
 }
 
 TEST_CASE("tensors go round the ring, by any number of places") {
+  const OverGloo over_gloo(GENERATE(false, true));
   run_ranks(3, [](const World& world) {
     const Group group = world.make_group("all", {0, 1, 2});
     const at::Tensor mine = at::full({2, 2}, world.rank());

@@ -1,5 +1,5 @@
-// Messages from one rank to another: their order, who is named when one does not come, and how a
-// mesh connects its ranks.
+// Messages from one rank to another, through memory and over Gloo: their order, who is named when
+// one does not come, and how a mesh connects its ranks.
 #include <ATen/ATen.h>
 
 #include <atomic>
@@ -15,6 +15,7 @@
 #include "am/runtime/device_mesh.h"
 #include "am/runtime/watchdog.h"
 #include "am/runtime/world.h"
+#include "support/over_gloo.h"
 #include "support/rank_check.h"
 #include "support/wait_for.h"
 
@@ -37,6 +38,7 @@ std::set<Hop> both_ways(int64_t stages) {
 }  // namespace
 
 TEST_CASE("messages arrive in the order in which they were sent, in every dtype", "[channel]") {
+  const OverGloo over_gloo(GENERATE(false, true));
   run_ranks(2, [](const World& world) {
     const DeviceMesh mesh(world, mesh::MeshLayout({.pp = 2}));
     const Channels channels = mesh.channels("pp", {{0, 1}});
@@ -69,6 +71,7 @@ TEST_CASE("messages arrive in the order in which they were sent, in every dtype"
 // last first: with blocking connects, or one queue for both directions, nobody would move.
 TEST_CASE("a ring of channels in both directions neither connects nor sends in a circle",
           "[channel]") {
+  const OverGloo over_gloo(GENERATE(false, true));
   for (const int64_t stages : {2, 3, 4}) {
     run_ranks(stages, [&](const World& world) {
       const DeviceMesh mesh(world, mesh::MeshLayout({.pp = stages}));
@@ -97,6 +100,7 @@ TEST_CASE("a ring of channels in both directions neither connects nor sends in a
 }
 
 TEST_CASE("channels lie inside of their pipeline, and two sets of them side by side", "[channel]") {
+  const OverGloo over_gloo(GENERATE(false, true));
   run_ranks(4, [](const World& world) {
     const DeviceMesh mesh(world, mesh::MeshLayout({.pp = 2, .dp_shard = 2}));
     const Channels first = mesh.channels("pp", {{0, 1}});
@@ -117,6 +121,7 @@ TEST_CASE("channels lie inside of their pipeline, and two sets of them side by s
 }
 
 TEST_CASE("a stage that sends nothing is named, with what it does instead", "[channel]") {
+  const OverGloo over_gloo(GENERATE(false, true));
   std::atomic<int> told = 0;
   run_ranks(
       3,
@@ -145,6 +150,7 @@ TEST_CASE("a stage that sends nothing is named, with what it does instead", "[ch
 
 TEST_CASE("a stage that goes away fails the one that waits for it, long before the timeout",
           "[channel]") {
+  const OverGloo over_gloo(GENERATE(false, true));
   const auto start = std::chrono::steady_clock::now();
   run_ranks(2, [](const World& world) {
     const DeviceMesh mesh(world, mesh::MeshLayout({.pp = 2}));
@@ -162,6 +168,7 @@ TEST_CASE("a stage that goes away fails the one that waits for it, long before t
 }
 
 TEST_CASE("an abort ends the wait for a message, and every later one", "[channel]") {
+  const OverGloo over_gloo(GENERATE(false, true));
   std::atomic<int> told = 0;
   run_ranks(2, [&](const World& world) {
     const DeviceMesh mesh(world, mesh::MeshLayout({.pp = 2}));

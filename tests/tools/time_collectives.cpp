@@ -1,6 +1,6 @@
 // time_collectives: as one rank of a job on this machine (RANK, WORLD_SIZE, ... as for am-run),
 // times collectives of the same tensors over Gloo and through shared memory, in turn; rank 0 prints
-// a line each. scripts/bench/collectives.py starts it.
+// a line each, of best times (--mean: of means). scripts/bench/collectives.py starts it.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
@@ -12,6 +12,7 @@
 #include <functional>
 #include <numeric>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "am/compat/distributed.h"
@@ -49,7 +50,13 @@ void there_and_back(const Channels& channels, const at::Tensor& message, int64_t
   if (index == 1) back.send(message).wait();
 }
 
-void compare(const Way& gloo, const Way& shared, int64_t bytes) {
+// What a collective takes where nothing else has the cores, or what it takes on average.
+double summary(const std::vector<double>& times, bool mean) {
+  return mean ? std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size())
+              : *std::min_element(times.begin(), times.end());
+}
+
+void compare(const Way& gloo, const Way& shared, int64_t bytes, bool mean) {
   const int64_t numel = bytes / 4;
   const int64_t size = shared.group.size();
   const at::Tensor whole = at::ones({numel});
@@ -74,9 +81,8 @@ void compare(const Way& gloo, const Way& shared, int64_t bytes) {
       over_gloo.push_back(milliseconds_of(gloo.group, [&] { each.run(gloo); }));
       through_memory.push_back(milliseconds_of(shared.group, [&] { each.run(shared); }));
     }
-    // The best: what the collective takes where nothing else has the cores.
-    const double slow = *std::min_element(over_gloo.begin(), over_gloo.end());
-    const double fast = *std::min_element(through_memory.begin(), through_memory.end());
+    const double slow = summary(over_gloo, mean);
+    const double fast = summary(through_memory, mean);
     if (shared.group.index() == 0) {
       std::printf(
           "%2ld ranks %6ld KiB  %-14s  gloo %9.3f ms  shared memory %9.3f ms  ratio %6.2f\n",
@@ -89,8 +95,9 @@ void compare(const Way& gloo, const Way& shared, int64_t bytes) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   try {
+    const bool mean = argc > 1 && std::string_view(argv[1]) == "--mean";
     at::set_num_threads(1);
     am::compat::Distributed dist;
     dist.join({.timeout = std::chrono::seconds(60)});
@@ -112,7 +119,7 @@ int main() {
     // An engine reads the variable as it is made.
     ::setenv("AM_SHARED_MEMORY", "0", 1);
     const Way gloo = make("gloo");
-    for (const int64_t bytes : {64 << 10, 1 << 20, 16 << 20}) compare(gloo, shared, bytes);
+    for (const int64_t bytes : {64 << 10, 1 << 20, 16 << 20}) compare(gloo, shared, bytes, mean);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());

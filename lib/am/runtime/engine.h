@@ -35,8 +35,8 @@ struct GroupOptions {
   bool user_buffers = false;
   // NCCL: collectives run on a high-priority stream, as FSDP2's all-gather and reduce-scatter do.
   bool high_priority_stream = false;
-  // Messages between two ranks alone (channel.h), no collectives: the host's engine sets up no
-  // shared memory.
+  // Messages between two ranks alone (channel.h), from index 0 to index 1, and no collectives:
+  // through shared memory they need no connections.
   bool messages_only = false;
 };
 

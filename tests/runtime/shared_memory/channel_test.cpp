@@ -202,6 +202,27 @@ TEST_CASE("a task that is waited for at once needs no other thread", "[shared_me
   CHECK(ran == 203);
 }
 
+// As the ranks of a broadcast may be, of which only the root shows anything.
+TEST_CASE("a peer that is done before anything is shown hides no other that lags",
+          "[shared_memory]") {
+  c10d::HashStore store;
+  run_threads(3, [&](int64_t rank) {
+    const auto channel = Channel::meet(store, rank, 3, {});
+    RANK_CHECK(channel != nullptr);
+    const auto deadline = in(std::chrono::seconds(20));
+    if (rank == 1) channel->reach(Count::kDone, 100);
+    if (rank != 0) return channel->wait_for(0, Count::kDone, 1, deadline);
+    channel->wait_for(1, Count::kDone, 100, deadline);
+    Rounds rounds(*channel);
+    for (uint32_t i = 0; i < Channel::kSlots; ++i) {
+      RANK_CHECK(rounds.write(deadline) == channel->slot(0, i));
+      rounds.show(7);
+    }
+    RANK_CHECK(!rounds.can_write());
+    rounds.done();
+  });
+}
+
 TEST_CASE("a queue runs tasks in order, once, and passes on what they throw", "[shared_memory]") {
   std::vector<int> ran;
   c10::intrusive_ptr<c10d::Work> last;

@@ -14,6 +14,7 @@
 
 #include "am/runtime/world.h"
 #include "support/message_of.h"
+#include "support/over_gloo.h"
 #include "support/rank_check.h"
 
 namespace am::runtime {
@@ -26,14 +27,6 @@ using std::chrono::milliseconds;
 bool through_memory(const Group& group) {
   return dynamic_cast<SharedMemoryGroup*>(group.communicator()->cpu.get()) != nullptr;
 }
-
-class OverGloo {
- public:
-  OverGloo() { ::setenv("AM_SHARED_MEMORY", "0", 1); }
-  ~OverGloo() { ::unsetenv("AM_SHARED_MEMORY"); }
-  OverGloo(const OverGloo&) = delete;
-  OverGloo& operator=(const OverGloo&) = delete;
-};
 
 // Values of a rank that differ between ranks and elements, with both signs and zeros of both.
 at::Tensor values(int64_t numel, at::ScalarType dtype, int64_t rank) {
@@ -198,6 +191,25 @@ TEST_CASE("many collectives of several groups are under way at once", "[shared_m
       RANK_CHECK(at::equal(turned[n], at::full_like(turned[n], (rank + 3) % 4)));
       RANK_CHECK(outs[n][0][0].item<float>() == static_cast<float>(rank % 2));
       RANK_CHECK(outs[n][1][-1].item<float>() == static_cast<float>(rank % 2 + 2));
+    }
+  });
+}
+
+// Ranks that nobody waits for fall behind by as much as there are slots, and further.
+TEST_CASE("broadcasts of changing roots, among ranks that lag, arrive whole", "[shared_memory]") {
+  run_ranks(4, [](const World& world) {
+    std::mt19937_64 random(static_cast<uint64_t>(world.rank()));
+    for (int64_t i = 0; i < 300; ++i) {
+      const int64_t root = i / 7 % 4;
+      const int64_t numel = i % 50 == 49 ? 3 * kSlotFloats : 100;
+      if (random() % 16 == 0) std::this_thread::sleep_for(milliseconds(random() % 3));
+      at::Tensor word = at::full({numel}, static_cast<float>(world.rank() == root ? i : -1));
+      world.group().broadcast(word, root);
+      RANK_CHECK(at::equal(word, at::full({numel}, static_cast<float>(i))));
+      if (i % 40 != 39) continue;
+      at::Tensor turned = at::empty({10});
+      world.group().rotate(turned, at::full({10}, static_cast<float>(world.rank())));
+      RANK_CHECK(turned[9].item<int64_t>() == (world.rank() + 3) % 4);
     }
   });
 }

@@ -45,7 +45,7 @@ class Channel {
 
   // A rank's slot holds so many bytes: two slots fit into a core's cache.
   static constexpr size_t kSlotBytes = 512 << 10;
-  static constexpr uint32_t kSlots = 8;
+  static constexpr uint32_t kSlots = 4;
 
   // Collective among `size` ranks, of which this is number `index`, in a store that is theirs
   // alone. Null on all of them where one of them cannot reach the memory of index 0.

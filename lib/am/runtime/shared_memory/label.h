@@ -23,7 +23,7 @@ enum class Kind : uint8_t {
 // `amount`: of bytes, or of elements where they are summed.
 uint64_t label_of(Kind kind, uint64_t detail, int64_t amount);
 uint64_t detail_of(c10::ScalarType dtype, Operation operation);
-// "all_reduce of 12 elements"
+// "all_reduce of 12 of Float"
 std::string text_of(uint64_t label);
 
 }  // namespace am::runtime::shared_memory

@@ -10,14 +10,16 @@ namespace am::runtime::shared_memory {
 
 Rounds::Rounds(const Channel& channel) : channel_(channel) {}
 
-// Nobody is done with what was not shown.
+// So many of this rank's rounds are free of all others. One that reads nothing of this rank (in a
+// broadcast) may be done with more than this rank has shown.
 uint64_t Rounds::done_by_others() const {
-  uint32_t behind = 0;
+  int32_t behind = 0;
   for (int64_t peer = 0; peer < channel_.size(); ++peer) {
     if (peer == channel_.index()) continue;
-    behind = std::max(behind, count_shown() - channel_.value(peer, Count::kDone));
+    behind =
+        std::max(behind, static_cast<int32_t>(count_shown() - channel_.value(peer, Count::kDone)));
   }
-  return shown_ - behind;
+  return shown_ - static_cast<uint64_t>(behind);
 }
 
 const uint64_t* Rounds::free_slot() const {
@@ -50,8 +52,8 @@ void Rounds::show(uint64_t label) {
 
 bool Rounds::all_shown() const {
   for (int64_t peer = 0; peer < channel_.size(); ++peer) {
-    if (peer != channel_.index() && channel_.value(peer, Count::kShown) == count_done())
-      return false;
+    const uint32_t shown = channel_.value(peer, Count::kShown);
+    if (peer != channel_.index() && static_cast<int32_t>(shown - count_done()) <= 0) return false;
   }
   return true;
 }

@@ -1,0 +1,21 @@
+// Groups of one host that are made meanwhile go over Gloo's connections, not through memory.
+//
+//   const OverGloo over_gloo(GENERATE(false, true));       // a test of both ways
+#pragma once
+
+#include <cstdlib>
+
+class OverGloo {
+ public:
+  explicit OverGloo(bool wanted = true) : wanted_(wanted) {
+    if (wanted_) ::setenv("AM_SHARED_MEMORY", "0", 1);
+  }
+  ~OverGloo() {
+    if (wanted_) ::unsetenv("AM_SHARED_MEMORY");
+  }
+  OverGloo(const OverGloo&) = delete;
+  OverGloo& operator=(const OverGloo&) = delete;
+
+ private:
+  bool wanted_;
+};
