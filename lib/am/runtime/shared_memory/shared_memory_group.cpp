@@ -43,9 +43,9 @@ std::vector<int64_t> bytes_of_ranks(const at::Tensor& tensor, const std::vector<
 }  // namespace
 
 SharedMemoryGroup::SharedMemoryGroup(std::unique_ptr<Channel> channel,
-                                     c10::intrusive_ptr<c10d::Store> store, int rank, int size,
-                                     c10::intrusive_ptr<Options> options)
-    : GlooGroup(std::move(store), rank, size, options),
+                                     const c10::intrusive_ptr<c10d::Store>& store, int rank,
+                                     int size, const c10::intrusive_ptr<Options>& options)
+    : GlooGroup(store, rank, size, options),
       channel_(std::move(channel)),
       timeout_(options->timeout),
       exchange_(*channel_) {}
