@@ -206,4 +206,23 @@ TEST_CASE("a sender whose process is killed ends the wait for its message", "[sh
   ::waitpid(child, nullptr, 0);
 }
 
+// Although there are slots for what it was sent.
+TEST_CASE("a receiver whose process is killed ends the next post to it", "[shared_memory]") {
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "store").string();
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    c10d::FileStore store(file, 2);
+    const auto channel = Channel::meet(store, 1, 2, {});
+    ::raise(SIGKILL);
+  }
+  c10d::FileStore store(file, 2);
+  auto channel = Channel::meet(store, 0, 2, {});
+  REQUIRE(channel);
+  ::waitpid(child, nullptr, 0);
+  const auto mailbox = std::make_shared<Mailbox>(std::move(channel), seconds(20));
+  CHECK_THROWS_WITH(mailbox->post(bytes(5)), "the process of rank 1 ended");
+}
+
 }  // namespace am::runtime::shared_memory

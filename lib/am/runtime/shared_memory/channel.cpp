@@ -172,15 +172,21 @@ uint32_t Channel::value(int64_t rank, Count count) const {
   return line(rank).counters[static_cast<size_t>(count)].value.load(std::memory_order_acquire);
 }
 
-// Why there is no use in waiting for the peer any longer, unless it has come meanwhile; else empty.
-std::string Channel::hopeless(int64_t peer, Clock::time_point deadline, bool ask_system) const {
-  if (has_left()) return "the group was aborted";
-  if (has_left(peer)) return cat(name(peer), " left the group");
-  if (Clock::now() >= deadline) return cat("timed out waiting for ", name(peer));
+std::string Channel::why_gone(int64_t peer, bool ask_system) const {
+  if (line(peer).left.load() != 0) return cat(name(peer), " left the group");
   if (!ask_system) return {};
   pollfd process = {processes_[static_cast<size_t>(peer)], POLLIN, 0};
   const bool ended = process.fd >= 0 && ::poll(&process, 1, 0) > 0;
   return ended ? cat("the process of ", name(peer), " ended") : std::string();
+}
+
+std::string Channel::why_gone(int64_t peer) const { return why_gone(peer, true); }
+
+// Why there is no use in waiting for the peer any longer, unless it has come meanwhile; else empty.
+std::string Channel::hopeless(int64_t peer, Clock::time_point deadline, bool ask_system) const {
+  if (has_left()) return "the group was aborted";
+  if (std::string reason = why_gone(peer, ask_system); !reason.empty()) return reason;
+  return Clock::now() >= deadline ? cat("timed out waiting for ", name(peer)) : std::string();
 }
 
 void Channel::wait_for(int64_t peer, Count count, uint32_t value,
@@ -203,9 +209,7 @@ void Channel::wait_for(int64_t peer, Count count, uint32_t value,
   }
 }
 
-bool Channel::has_left() const { return has_left(index_); }
-
-bool Channel::has_left(int64_t peer) const { return line(peer).left.load() != 0; }
+bool Channel::has_left() const { return line(index_).left.load() != 0; }
 
 std::string Channel::name(int64_t peer) const {
   const auto number = static_cast<size_t>(peer);

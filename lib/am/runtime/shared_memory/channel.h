@@ -79,7 +79,8 @@ class Channel {
   // get an error. From any thread.
   void leave() const;
   bool has_left() const;
-  bool has_left(int64_t peer) const;
+  // Empty: the peer takes part, as far as is known.
+  std::string why_gone(int64_t peer) const;
   // "rank 3"
   std::string name(int64_t peer) const;
 
@@ -89,6 +90,7 @@ class Channel {
   static size_t bytes_for(int64_t size);
   Line& line(int64_t rank) const;
   void watch_peers();
+  std::string why_gone(int64_t peer, bool ask_system) const;
   std::string hopeless(int64_t peer, Clock::time_point deadline, bool ask_system) const;
 
   Segment segment_;

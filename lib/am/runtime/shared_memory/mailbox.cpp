@@ -56,9 +56,10 @@ void Mailbox::leave() { channel_->leave(); }
 c10::intrusive_ptr<c10d::Work> Mailbox::post(const at::Tensor& tensor) {
   c10::intrusive_ptr<c10d::Work> work;  // goes, if it must, when the lock has gone
   std::unique_lock lock(mutex_);
-  if (broken_.empty() && channel_->has_left()) fail("the group was aborted");
-  if (broken_.empty() && sends() && channel_->has_left(kReceiver)) {
-    fail(cat(channel_->name(kReceiver), " left the group"));
+  if (channel_->has_left()) fail("the group was aborted");
+  // A receiver that is gone fetches nothing; a sender that is gone may have left what is received.
+  if (sends()) {
+    if (const std::string reason = channel_->why_gone(kReceiver); !reason.empty()) fail(reason);
   }
   if (!broken_.empty()) throw std::runtime_error(broken_);
   posted_.push_back({next_, tensor, 0});

@@ -45,9 +45,9 @@ When when(bool asynchronous) { return asynchronous ? When::kSoon : When::kWaited
 }  // namespace
 
 SharedMemoryGroup::SharedMemoryGroup(std::unique_ptr<Channel> channel,
-                                     c10::intrusive_ptr<c10d::Store> store, int rank, int size,
-                                     c10::intrusive_ptr<Options> options)
-    : GlooGroup(std::move(store), rank, size, options),
+                                     const c10::intrusive_ptr<c10d::Store>& store, int rank,
+                                     int size, const c10::intrusive_ptr<Options>& options)
+    : GlooGroup(store, rank, size, options),
       channel_(std::move(channel)),
       timeout_(options->timeout),
       exchange_(*channel_) {}

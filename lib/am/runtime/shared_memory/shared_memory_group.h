@@ -23,8 +23,8 @@ class SharedMemoryGroup final : public GlooGroup {
   using Work = c10::intrusive_ptr<c10d::Work>;
 
   // As GlooGroup; `channel` is that of the same ranks.
-  SharedMemoryGroup(std::unique_ptr<Channel> channel, c10::intrusive_ptr<c10d::Store> store,
-                    int rank, int size, c10::intrusive_ptr<Options> options);
+  SharedMemoryGroup(std::unique_ptr<Channel> channel, const c10::intrusive_ptr<c10d::Store>& store,
+                    int rank, int size, const c10::intrusive_ptr<Options>& options);
   // Finishes what is under way, unless an error is: then it leaves, and peers get an error.
   ~SharedMemoryGroup() override;
 
