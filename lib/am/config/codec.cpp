@@ -158,7 +158,7 @@ std::optional<std::string> Choice::read(const Input& input) const {
 }
 
 Json Choice::schema() const {
-  const Json one_of = {{"enum", names}};
+  Json one_of = {{"enum", names}};
   if (file_ending.empty()) return one_of;
   const Json file = {{"type", "string"}, {"pattern", cat("\\", file_ending, "$")}};
   return {{"anyOf", {one_of, file}}};

@@ -8,6 +8,7 @@
 #include "am/config/field.h"
 #include "am/config/overrides.h"
 #include "am/config/plan.h"
+#include "am/config/schedule_names.h"
 
 namespace am::config {
 namespace {
