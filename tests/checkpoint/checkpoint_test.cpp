@@ -195,7 +195,7 @@ TEST_CASE("a damaged checkpoint is named, never half read") {
   SECTION("two ranks claim the same part") {
     fs::copy_file(folder / "rank-00000.safetensors", folder / "rank-00001.safetensors",
                   fs::copy_options::overwrite_existing);
-    CHECK_THROWS_WITH(open_tensor_source(folder), Catch::Contains("same part"));
+    CHECK_THROWS_WITH(open_tensor_source(folder), Catch::Contains("overlap"));
   }
   SECTION("an unknown version") {
     std::ofstream(folder / "checkpoint.json") << R"({"format":"automesh-checkpoint","version":99})";

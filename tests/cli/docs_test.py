@@ -1,6 +1,6 @@
 """The documents' blocks do what they say: commands print what is shown, plans pass, programs compile (see tests/docs).
 
-A document's commands run in one folder, in order; plans/ there is a copy of the repository's. An output line `...`
+A document's commands run in one folder, in order; plans/ there is a copy of the repository's, tests/ a link to it. An output line `...`
 stands for any lines. Times, speeds, losses and memory of the process are not compared. After a wanted change
 
     AM_RECORD=1 ctest --test-dir build -R docs_test
@@ -33,6 +33,7 @@ UNSTEADY = [
     (re.compile(r"(?<=\bloss )-?\d+(\.\d+)?"), "LOSS"),
     (re.compile(r"(?<=\bnorm )\d+(\.\d+)?"), "NORM"),
     (re.compile(r"(?<=\bmem )\d+\.\d+ [KMG]iB"), "MEMORY"),
+    (re.compile(r"(?<=difference is )\d\.\d(?=e-1\d)"), "ROUNDING"),
     (re.compile(r"\bpid \d+"), "PID"),
     (re.compile(r"text: .* tokens"), "TEXT"),
     (re.compile(r"─+"), "─"),
@@ -138,6 +139,7 @@ class Docs(PlanCase):
 
     def run_document(self, document):
         shutil.copytree(SOURCE / "plans", self.folder / "plans")
+        (self.folder / "tests").symlink_to(SOURCE / "tests")
         for program in PROGRAMS.glob("*"):
             (self.folder / program.name).symlink_to(program)
         for block in blocks(document):

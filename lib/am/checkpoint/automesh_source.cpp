@@ -26,7 +26,9 @@ class AutomeshSource : public TensorSource {
     files_ = run_folder::open_rank_files(folder_, info);
     for (int64_t rank = 0; rank < info.world_size; ++rank) add_file(rank);
     places_.clear();
-    for (const auto& [name, parts] : parts_) check_covered(name, parts);
+    for (const auto* list : {&tensors_, &optimizer_}) {
+      for (const StoredTensor& tensor : *list) require_covered(tensor, folder_);
+    }
     const auto by_name = [](const auto& a, const auto& b) { return natural_less(a.name, b.name); };
     std::sort(tensors_.begin(), tensors_.end(), by_name);
     std::sort(optimizer_.begin(), optimizer_.end(), by_name);
@@ -78,25 +80,6 @@ class AutomeshSource : public TensorSource {
       }
       parts.push_back({&file, &entry, row.shape, {row.offset, entry.shape}});
       list[place->second].shards.push_back({rank, parts.back().box});
-    }
-  }
-
-  // Boxes do not overlap (replicas are written once), so their sizes add up to the tensor's.
-  void check_covered(const std::string& name, const std::vector<Part>& parts) const {
-    int64_t covered = 0;
-    for (size_t i = 0; i < parts.size(); ++i) {
-      covered += parts[i].box.numel();
-      for (size_t j = 0; j < i; ++j) {
-        if (mesh::intersect(parts[i].box, parts[j].box)) {
-          throw Error(ErrorKind::kFormat,
-                      cat(folder_.string(), ": two ranks hold the same part of ", name));
-        }
-      }
-    }
-    if (covered != numel(parts.front().shape)) {
-      throw Error(ErrorKind::kFormat,
-                  cat(folder_.string(), ": the ranks' files hold only ", covered, " of the ",
-                      numel(parts.front().shape), " values of ", name));
     }
   }
 

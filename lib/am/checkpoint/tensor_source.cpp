@@ -8,7 +8,10 @@
 #include "am/base/text.h"
 #include "am/checkpoint/automesh_source.h"
 #include "am/checkpoint/checkpoint.h"
+#include "am/checkpoint/dcp_source.h"
 #include "am/checkpoint/hf_source.h"
+#include "am/checkpoint/torch_source.h"
+#include "am/mesh/cover.h"
 
 namespace am::checkpoint {
 
@@ -41,8 +44,18 @@ at::Tensor TensorSource::read_all(std::string_view name) const {
   return out;
 }
 
+void require_covered(const StoredTensor& tensor, const fs::path& path) {
+  std::vector<mesh::Box> boxes;
+  for (const StoredShard& shard : tensor.shards) boxes.push_back(shard.box);
+  if (const auto problem = mesh::why_not_covered(tensor.shape, boxes)) {
+    throw Error(ErrorKind::kFormat, cat(path.string(), ": ", tensor.name, ": ", *problem),
+                "files are missing, or of several checkpoints; copy the folder anew");
+  }
+}
+
 bool is_tensor_source(const fs::path& path) {
-  return run_folder::is_checkpoint(path) || is_hf_source(path);
+  return run_folder::is_checkpoint(path) || is_dcp_source(path) || is_hf_source(path) ||
+         is_torch_source(path);
 }
 
 std::unique_ptr<TensorSource> open_tensor_source(const fs::path& path) {
@@ -50,10 +63,13 @@ std::unique_ptr<TensorSource> open_tensor_source(const fs::path& path) {
     throw Error(ErrorKind::kIo, cat(path.string(), ": no such file or folder"));
   }
   if (run_folder::is_checkpoint(path)) return open_automesh_source(path);
+  if (is_dcp_source(path)) return open_dcp_source(path);
   if (is_hf_source(path)) return open_hf_source(path);
-  throw Error(
-      ErrorKind::kFormat, cat(path.string(), ": holds no weights that can be opened"),
-      "expected *.safetensors (or a folder with them), or a checkpoint folder step-N of am-run");
+  if (is_torch_source(path)) return open_torch_source(path);
+  throw Error(ErrorKind::kFormat, cat(path.string(), ": holds no weights that can be opened"),
+              "expected *.safetensors (or a folder with them), a folder of "
+              "torch.distributed.checkpoint, or "
+              "a checkpoint folder step-N of am-run");
 }
 
 }  // namespace am::checkpoint

@@ -1,5 +1,6 @@
 // Named tensors at rest, readable box by box: Hugging Face safetensors (a file, a folder, an index
-// over several files) and am-run's own checkpoints.
+// over several files), folders of torch.distributed.checkpoint, files of torch.save, and am-run's
+// own checkpoints.
 //
 //   auto source = open_tensor_source("checkpoints/step-100");
 //   at::Tensor slice = at::empty({512, 4096});
@@ -42,13 +43,13 @@ class TensorSource {
  public:
   virtual ~TensorSource() = default;
 
-  // "huggingface" or "automesh".
+  // "huggingface", "dcp", "torch" or "automesh".
   virtual std::string format() const = 0;
   virtual std::filesystem::path path() const = 0;
   // The model's parameters, in natural order of their names.
   virtual const std::vector<StoredTensor>& tensors() const = 0;
-  // Optimizer state, keyed "optim.state.NAME.exp_avg", in natural order too; empty for a Hugging
-  // Face folder.
+  // Optimizer state, keyed "optim.state.NAME.exp_avg", and tensors of a trainer's that are no
+  // parameters, in natural order too; empty for a Hugging Face folder.
   virtual const std::vector<StoredTensor>& optimizer_tensors() const = 0;
   // Null when there is none of that name.
   const StoredTensor* find(std::string_view name) const;
@@ -60,6 +61,9 @@ class TensorSource {
   // The model's config.json beside the weights; empty when there is none.
   virtual std::filesystem::path config_file() const = 0;
 };
+
+// Throws Error(kFormat) when the shards of a tensor are no partition of it; `path` is named.
+void require_covered(const StoredTensor& tensor, const std::filesystem::path& path);
 
 // True when the path is something that open_tensor_source can open.
 bool is_tensor_source(const std::filesystem::path& path);

@@ -9,18 +9,13 @@
 #include "am/base/error.h"
 #include "am/base/json.h"
 #include "am/base/text.h"
+#include "am/formats/little_endian.h"
 
 namespace am::formats {
 namespace {
 
 constexpr size_t kDeepest = 5;    // {tensor: {shape: [size]}}, and some to spare
 constexpr size_t kMostDims = 64;  // ATen's operators count dims in 64 bits
-
-uint64_t read_little_endian(std::span<const std::byte> bytes) {
-  uint64_t value = 0;
-  for (size_t i = kLengthBytes; i-- > 0;) value = value << 8 | static_cast<uint64_t>(bytes[i]);
-  return value;
-}
 
 // A value of the header that is no bracket.
 struct Scalar {
@@ -249,7 +244,7 @@ std::string_view header_text(const std::filesystem::path& path, std::span<const 
     not_safetensors(path,
                     cat("truncated: ", bytes.size(), " bytes cannot hold the header's length"));
   }
-  const uint64_t length = read_little_endian(bytes);
+  const uint64_t length = little_endian<uint64_t>(bytes);
   if (length > kLongestHeader) {
     not_safetensors(path, cat("its first 8 bytes claim a header of ", length, " bytes; at most ",
                               kLongestHeader, " are allowed"));

@@ -14,7 +14,7 @@ constexpr int64_t kBlock = int64_t{1} << 20;
 Moments of_block(const at::Tensor& block) {
   Moments result;
   result.numel = block.numel();
-  const at::Tensor values = block.to(at::kDouble);
+  const at::Tensor values = to_numbers(block);
   const at::Tensor is_finite = at::isfinite(values);
   const int64_t finite = is_finite.sum().item<int64_t>();
   if (finite < result.numel) {
@@ -32,6 +32,10 @@ Moments of_block(const at::Tensor& block) {
 }
 
 }  // namespace
+
+at::Tensor to_numbers(const at::Tensor& values) {
+  return (values.is_complex() ? values.abs() : values).to(at::kDouble);
+}
 
 double Moments::std() const {
   if (finite() < 2) return std::numeric_limits<double>::quiet_NaN();

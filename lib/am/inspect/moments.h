@@ -14,6 +14,9 @@
 
 namespace am::inspect {
 
+// The numbers that statistics are of, in double: the values, of complex ones their magnitudes.
+at::Tensor to_numbers(const at::Tensor& values);
+
 struct Moments {
   int64_t numel = 0;
   int64_t nan = 0;
@@ -29,7 +32,7 @@ struct Moments {
   double std() const;
   double norm() const;
 
-  // Adds a tensor's values; any dtype that converts to double. Once `stopped` says so the rest is
+  // Adds a tensor's values (to_numbers). Once `stopped` says so the rest is
   // left out.
   void add(const at::Tensor& tensor, const std::function<bool()>& stopped = {});
   // Chan, Golub and LeVeque's update of mean and squared deviations.

@@ -128,7 +128,8 @@ Json StoredView::info() {
   add_totals(parameters_, json);
   if (step_) json["step"] = *step_;
   json["optimizer_tensors"] = source_->optimizer_tensors().size();
-  add_mesh(mesh_, json);
+  // A DCP folder does not say how its ranks were arranged.
+  if (source_->format() != "dcp") add_mesh(mesh_, json);
   json["compute_dtype"] = tensor::dtype_name(compute_dtype_);
   json["tokenizer"] = tokenizer_.name.empty() ? Json(nullptr) : Json(tokenizer_.name);
   if (!note_.empty()) json["note"] = note_;

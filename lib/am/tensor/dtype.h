@@ -11,6 +11,8 @@ namespace am::tensor {
 // "float32" -> kFloat; legal names were checked when the plan was read. Throws Error(kPlan)
 // otherwise.
 at::ScalarType parse_dtype(std::string_view name);
+// The same of a file's, any that libtorch has: Error(kFormat) otherwise.
+at::ScalarType from_torch(std::string_view name);
 // kFloat -> "float32"
 std::string dtype_name(at::ScalarType dtype);
 // kFloat -> "F32". Throws Error(kFormat) for a dtype that safetensors has no name for.

@@ -6,6 +6,7 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/inspect/commands/registry.h"
+#include "am/inspect/moments.h"
 #include "am/term/bars.h"
 
 namespace am::inspect {
@@ -27,7 +28,7 @@ void for_each_finite_block(Session& session, const HeldParameter& parameter,
     for (int64_t first = 0; first < flat.numel(); first += kHistogramBlock) {
       if (session.is_interrupted()) return false;
       const at::Tensor block =
-          flat.narrow(0, first, std::min(kHistogramBlock, flat.numel() - first)).to(at::kDouble);
+          to_numbers(flat.narrow(0, first, std::min(kHistogramBlock, flat.numel() - first)));
       const at::Tensor finite = block.masked_select(at::isfinite(block));
       if (finite.numel() > 0) visit(finite);
     }

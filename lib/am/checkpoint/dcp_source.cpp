@@ -1,0 +1,150 @@
+#include "am/checkpoint/dcp_source.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/map_guard.h"
+#include "am/base/text.h"
+#include "am/checkpoint/state_keys.h"
+#include "am/checkpoint/strided_copy.h"
+#include "am/formats/dcp_metadata.h"
+#include "am/formats/torch_archive.h"
+#include "am/tensor/dtype.h"
+#include "am/tensor/redistribute.h"
+
+namespace am::checkpoint {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// "__3_0.distcp" is rank 3's.
+int64_t rank_of_file(std::string_view name) {
+  int64_t rank = 0;
+  for (size_t i = 2; i < name.size() && i < 12 && name[i] >= '0' && name[i] <= '9'; ++i) {
+    rank = 10 * rank + (name[i] - '0');
+  }
+  return starts_with(name, "__") ? rank : 0;
+}
+
+class DcpSource : public TensorSource {
+ public:
+  explicit DcpSource(fs::path folder)
+      : folder_(std::move(folder)),
+        metadata_(formats::read_dcp_metadata(folder_ / formats::kDcpMetadataFile)),
+        files_(metadata_.files.size()) {
+    if (!metadata_.alarms.empty()) {
+      refuse_alarm(folder_ / formats::kDcpMetadataFile, metadata_.alarms.front());
+    }
+    const bool nested = std::any_of(metadata_.tensors.begin(), metadata_.tensors.end(),
+                                    [](const auto& tensor) { return is_model_root(tensor.root); });
+    for (size_t i = 0; i < metadata_.tensors.size(); ++i) add(i, nested);
+    const auto by_name = [](const auto& a, const auto& b) { return natural_less(a.name, b.name); };
+    std::sort(tensors_.begin(), tensors_.end(), by_name);
+    std::sort(optimizer_.begin(), optimizer_.end(), by_name);
+  }
+
+  std::string format() const override { return "dcp"; }
+  fs::path path() const override { return folder_; }
+  const std::vector<StoredTensor>& tensors() const override { return tensors_; }
+  const std::vector<StoredTensor>& optimizer_tensors() const override { return optimizer_; }
+  fs::path config_file() const override {
+    const fs::path config = folder_ / "config.json";
+    return fs::exists(config) ? config : fs::path();
+  }
+
+  void read(std::string_view name, const mesh::Box& box, at::Tensor out) const override {
+    const auto found = places_.find(name);
+    if (found == places_.end()) {
+      throw Error(ErrorKind::kFormat, cat(folder_.string(), ": no tensor named ", name));
+    }
+    const formats::DcpTensor& tensor = metadata_.tensors[found->second];
+    const at::NoGradGuard no_grad;
+    for (const formats::DcpChunk& chunk : tensor.chunks) {
+      const auto common = mesh::intersect({chunk.offset, chunk.shape}, box);
+      if (!common) continue;
+      tensor::view_box(out, box.offset, *common).copy_(read_chunk(tensor, chunk, *common));
+    }
+  }
+
+ private:
+  void add(size_t index, bool nested) {
+    const formats::DcpTensor& from = metadata_.tensors[index];
+    const StateKey key = state_key(from.name, from.root, nested);
+    if (!places_.emplace(key.name, index).second) {
+      throw Error(ErrorKind::kFormat,
+                  cat(folder_.string(), ": two tensors come out as ", key.name));
+    }
+    StoredTensor tensor{key.name, from.shape, tensor::from_torch(from.dtype), {}};
+    for (const formats::DcpChunk& chunk : from.chunks) {
+      tensor.shards.push_back(
+          {rank_of_file(metadata_.files[chunk.slice.file]), {chunk.offset, chunk.shape}});
+    }
+    require_covered(tensor, folder_);
+    (key.parameter ? tensors_ : optimizer_).push_back(std::move(tensor));
+  }
+
+  // [common.shape] of the chunk, which is checked against what the metadata says of it.
+  at::Tensor read_chunk(const formats::DcpTensor& tensor, const formats::DcpChunk& chunk,
+                        const mesh::Box& common) const {
+    const MappedFile& file = file_of(chunk.slice.file);
+    const fs::path path = folder_ / metadata_.files[chunk.slice.file];
+    const std::string where = cat(path.string(), ": ", tensor.name, ", ", chunk.slice.length,
+                                  " bytes at ", chunk.slice.offset);
+    const size_t size = file.bytes().size();
+    if (chunk.slice.offset > size || chunk.slice.length > size - chunk.slice.offset) {
+      throw Error(ErrorKind::kFormat, cat(where, ": the file has ", size, " bytes"),
+                  "it was cut off; fetch it again");
+    }
+    const auto archive = formats::TorchArchive::read(
+        file.bytes().subspan(chunk.slice.offset, chunk.slice.length), where);
+    const auto stored = archive.tensor(archive.root());
+    if (!stored || stored->dtype != tensor.dtype || stored->shape != chunk.shape) {
+      throw Error(ErrorKind::kFormat,
+                  cat(where, ": it is no tensor ", shape_text(chunk.shape), " of ", tensor.dtype,
+                      ", which ", formats::kDcpMetadataFile, " says"),
+                  "the files are of two checkpoints, or one was being replaced; save it anew");
+    }
+    mesh::Box inside = common;
+    for (size_t dim = 0; dim < inside.offset.size(); ++dim) {
+      inside.offset[dim] -= chunk.offset[dim];
+    }
+    at::Tensor out = at::empty(common.shape, at::TensorOptions(tensor::from_torch(tensor.dtype)));
+    copy_box(stored->data, stored->strides, inside, formats::torch_dtype_size(tensor.dtype),
+             static_cast<std::byte*>(out.data_ptr()));
+    require_whole(path, file.bytes());
+    return out;
+  }
+
+  // Mapped when it is first read: to list names takes `.metadata` alone.
+  const MappedFile& file_of(size_t index) const {
+    auto& file = files_[index];
+    if (!file) file.emplace(folder_ / metadata_.files[index]);
+    return *file;
+  }
+
+  fs::path folder_;
+  formats::DcpMetadata metadata_;
+  mutable std::vector<std::optional<MappedFile>> files_;
+  std::map<std::string, size_t, std::less<>> places_;  // in metadata_.tensors
+  std::vector<StoredTensor> tensors_;
+  std::vector<StoredTensor> optimizer_;
+};
+
+}  // namespace
+
+bool is_dcp_source(const fs::path& path) {
+  return fs::is_directory(path) && fs::is_regular_file(path / formats::kDcpMetadataFile);
+}
+
+std::unique_ptr<TensorSource> open_dcp_source(const fs::path& folder) {
+  return std::make_unique<DcpSource>(folder);
+}
+
+}  // namespace am::checkpoint

@@ -1,0 +1,18 @@
+// PyTorch's distributed checkpoints (DCP) as a tensor source: chunks of every data file, joined
+// into global tensors. Nothing of them is executed (formats/pickle.h).
+// Names are state_keys.h's; tensors beside a nested "model", and torchtitan's train_state,
+// lr_scheduler and dataloader, are listed with the optimizer's: they are no parameters.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "am/checkpoint/tensor_source.h"
+
+namespace am::checkpoint {
+
+// A folder with a `.metadata`.
+bool is_dcp_source(const std::filesystem::path& path);
+std::unique_ptr<TensorSource> open_dcp_source(const std::filesystem::path& folder);
+
+}  // namespace am::checkpoint

@@ -1,0 +1,210 @@
+#include "am/formats/dcp_metadata.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/text.h"
+#include "am/formats/torch_archive.h"
+
+namespace am::formats {
+
+namespace {
+
+constexpr std::string_view kClasses = "torch.distributed.checkpoint.metadata";
+
+// A row of storage_data.
+struct StoredSlice {
+  Shape offset;
+  DcpSlice slice;
+};
+
+class MetadataReader {
+ public:
+  MetadataReader(const Pickle& pickle, std::string where)
+      : pickle_(pickle), where_(std::move(where)) {}
+
+  DcpMetadata read() {
+    const PickleValue& root = pickle_.root();
+    if (!root.is_object(kClasses, "Metadata")) {
+      fail(cat("its root is no ", kClasses, ".Metadata"));
+    }
+    for (const PickleGlobal& global : pickle_.globals()) {
+      if (global.alarming) result_.alarms.push_back(global);
+    }
+    read_storage(member(root, "storage_data"));
+    if (const PickleValue* paths = root.state().find("planner_data")) read_paths(*paths);
+    const auto tensors = pairs(member(root, "state_dict_metadata"), "state_dict_metadata");
+    for (size_t i = 0; i + 1 < tensors.size(); i += 2) add(text(tensors[i]), tensors[i + 1]);
+    return std::move(result_);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(ErrorKind::kFormat, cat(where_, ": not a distributed checkpoint's: ", what),
+                "it may be damaged, or of a version of PyTorch that is not known here");
+  }
+
+  const PickleValue& member(const PickleValue& object, std::string_view key) const {
+    const PickleValue* found = object.state().find(key);
+    // The state is a view of the object's; what it finds lives as long as the pickle.
+    if (found == nullptr) {
+      fail(cat(object.global().name().empty() ? "a value" : object.global().name(), " without ",
+               key));
+    }
+    return *found;
+  }
+  std::span<const PickleValue> pairs(const PickleValue& dict, std::string_view what) const {
+    if (!dict.is(PickleKind::kDict)) fail(cat(what, " is no dict"));
+    return dict.items();
+  }
+  std::string_view text(const PickleValue& value) const {
+    const auto text = value.text();
+    if (!text) fail("a name that is no text");
+    return *text;
+  }
+  Shape shape(const PickleValue& value, std::string_view of) const {
+    auto shape = shape_of(value);
+    if (!shape) fail(cat(of, ": a shape that is none"));
+    return std::move(*shape);
+  }
+
+  // ---- storage_data: {MetadataIndex: _StorageInfo}
+
+  void read_storage(const PickleValue& storage) {
+    const auto rows = pairs(storage, "storage_data");
+    for (size_t i = 0; i + 1 < rows.size(); i += 2) {
+      if (!rows[i].is_object(kClasses, "MetadataIndex")) fail("a key of storage_data is no index");
+      StoredSlice row;
+      const std::string_view name = text(member(rows[i], "fqn"));
+      const PickleValue* offset = rows[i].state().find("offset");
+      if (offset != nullptr && !offset->is(PickleKind::kNone)) row.offset = shape(*offset, name);
+      row.slice = slice_of(rows[i + 1], name);
+      stored_[name].push_back(std::move(row));
+    }
+    for (auto& [name, rows_of] : stored_) {
+      std::stable_sort(rows_of.begin(), rows_of.end(),
+                       [](const auto& a, const auto& b) { return a.offset < b.offset; });
+    }
+  }
+
+  DcpSlice slice_of(const PickleValue& info, std::string_view name) {
+    const PickleValue global = info.global();
+    std::string_view writer;
+    if (global.is_global("torch.distributed.checkpoint.filesystem", "_StorageInfo")) {
+      writer = "torch";
+    } else if (global.is_global("olmo_core.distributed.checkpoint.filesystem", "_StorageInfo")) {
+      writer = "olmo_core";
+    } else {
+      fail(cat(name, ": it is stored by ", global.module(), ".", global.name(),
+               ", which is not known"));
+    }
+    if (result_.writer.empty()) result_.writer = writer;
+    const PickleValue* transforms = info.state().find("transform_descriptors");
+    if (transforms != nullptr && !transforms->is(PickleKind::kNone) &&
+        !transforms->items().empty()) {
+      fail(cat(name, ": it is stored compressed or otherwise transformed"));
+    }
+    const auto offset = member(info, "offset").integer();
+    const auto length = member(info, "length").integer();
+    if (!offset || !length || *offset < 0 || *length < 0)
+      fail(cat(name, ": a slice without place"));
+    return {file_of(text(member(info, "relative_path"))), static_cast<uint64_t>(*offset),
+            static_cast<uint64_t>(*length)};
+  }
+
+  uint32_t file_of(std::string_view name) {
+    const auto [place, fresh] = files_.emplace(name, static_cast<uint32_t>(result_.files.size()));
+    if (!fresh) return place->second;
+    const bool inside = !name.empty() && name != "." && name != ".." &&
+                        name.find('/') == std::string_view::npos &&
+                        name.find('\0') == std::string_view::npos;
+    if (!inside) fail(cat("a data file \"", name, "\", which is no name of a file in its folder"));
+    result_.files.emplace_back(name);
+    return place->second;
+  }
+
+  // ---- planner_data: {flat name: path in the nested state}
+
+  void read_paths(const PickleValue& paths) {
+    const auto rows = paths.items();
+    for (size_t i = 0; i + 1 < rows.size(); i += 2) {
+      const auto name = rows[i].text();
+      const auto path = rows[i + 1].items();
+      if (!name || path.size() < 2) continue;
+      if (const auto first = path[0].text()) roots_.emplace(*name, *first);
+    }
+  }
+
+  // ---- state_dict_metadata: {name: TensorStorageMetadata or BytesStorageMetadata}
+
+  void add(std::string_view name, const PickleValue& metadata) {
+    if (metadata.is_object(kClasses, "BytesStorageMetadata")) {
+      const auto rows = stored_.find(name);
+      if (rows == stored_.end()) fail(cat(name, ": it is stored nowhere"));
+      result_.values.push_back({std::string(name), rows->second.front().slice});
+      return;
+    }
+    if (!metadata.is_object(kClasses, "TensorStorageMetadata")) {
+      fail(cat(name, ": neither a tensor nor a value"));
+    }
+    DcpTensor tensor;
+    tensor.name = name;
+    const auto root = roots_.find(name);
+    if (root != roots_.end()) tensor.root = root->second;
+    tensor.dtype = dtype_of(member(metadata, "properties"));
+    if (tensor.dtype.empty()) fail(cat(name, ": a dtype that is not known"));
+    tensor.shape = shape(member(metadata, "size"), name);
+    const PickleValue& chunks = member(metadata, "chunks");
+    if (!chunks.is(PickleKind::kList)) fail(cat(name, ": its chunks are no list"));
+    for (const PickleValue& chunk : chunks.items()) add_chunk(tensor, chunk);
+    result_.tensors.push_back(std::move(tensor));
+  }
+
+  // A tuple, the dtype first; of old files a dict.
+  static std::string_view dtype_of(const PickleValue& properties) {
+    const PickleValue state = properties.state();
+    if (const PickleValue* dtype = state.find("dtype")) return dtype_of_global(*dtype);
+    const auto items = state.items();
+    return items.empty() ? std::string_view() : dtype_of_global(items[0]);
+  }
+
+  void add_chunk(DcpTensor& tensor, const PickleValue& value) const {
+    if (!value.is_object(kClasses, "ChunkStorageMetadata")) {
+      fail(cat(tensor.name, ": a chunk that is none"));
+    }
+    DcpChunk chunk;
+    chunk.offset = shape(member(value, "offsets"), tensor.name);
+    chunk.shape = shape(member(value, "sizes"), tensor.name);
+    if (std::find(chunk.shape.begin(), chunk.shape.end(), 0) != chunk.shape.end()) return;
+    const auto rows = stored_.find(tensor.name);
+    if (rows == stored_.end()) fail(cat(tensor.name, ": it is stored nowhere"));
+    const auto row = std::lower_bound(rows->second.begin(), rows->second.end(), chunk.offset,
+                                      [](const auto& a, const Shape& b) { return a.offset < b; });
+    if (row == rows->second.end() || row->offset != chunk.offset) {
+      fail(cat(tensor.name, ": its chunk at ", shape_text(chunk.offset), " is stored nowhere"));
+    }
+    chunk.slice = row->slice;
+    tensor.chunks.push_back(std::move(chunk));
+  }
+
+  const Pickle& pickle_;
+  std::string where_;
+  DcpMetadata result_;
+  std::unordered_map<std::string_view, std::vector<StoredSlice>> stored_;  // by offset
+  std::unordered_map<std::string_view, std::string_view> roots_;
+  std::unordered_map<std::string_view, uint32_t> files_;
+};
+
+}  // namespace
+
+DcpMetadata read_dcp_metadata(const std::filesystem::path& path) {
+  const MappedFile file(path);
+  const Pickle pickle = Pickle::read(file.bytes(), path.string());
+  return MetadataReader(pickle, path.string()).read();
+}
+
+}  // namespace am::formats

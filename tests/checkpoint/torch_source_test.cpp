@@ -1,0 +1,85 @@
+// Files of torch.save: names, strides and values (tests/data/dcp/plain.pt), and what is refused.
+#include "am/checkpoint/torch_source.h"
+
+#include <ATen/ATen.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/text.h"
+
+namespace am::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A file that a test makes.
+struct TorchFile {
+  fs::path path = fs::temp_directory_path() / cat("am_torch_source_", ::getpid(), ".pt");
+
+  explicit TorchFile(const std::string& bytes) { write_file_atomically(path, bytes); }
+  ~TorchFile() { fs::remove(path); }
+  TorchFile(const TorchFile&) = delete;
+  TorchFile& operator=(const TorchFile&) = delete;
+};
+
+const fs::path kPlainFile = fs::path(AM_TEST_DATA) / "dcp" / "plain.pt";
+
+}  // namespace
+
+TEST_CASE("tensors of a file of torch.save") {
+  const auto source = open_tensor_source(kPlainFile);
+  CHECK(source->format() == "torch");
+  const at::Tensor embedding = at::arange(6, at::kFloat).view({2, 3});
+  CHECK(at::equal(source->read_all("embed.weight"), embedding));
+  CHECK(at::equal(source->read_all("head.weight"), embedding));
+  CHECK(at::equal(source->read_all("part"), embedding.slice(0, 1).slice(1, 1)));
+  CHECK(at::equal(source->read_all("transposed"), embedding.t()));
+  CHECK(at::equal(source->read_all("parameter"), at::tensor({1.0, 2.0}).to(at::kBFloat16)));
+  CHECK(source->find("step") == nullptr);
+  at::Tensor box = at::empty({2, 1}, at::kFloat);
+  source->read("transposed", {{1, 1}, {2, 1}}, box);
+  CHECK(at::equal(box, embedding.t().slice(0, 1).slice(1, 1)));
+}
+
+TEST_CASE("the model of a trainer's file, and the state beside it") {
+  const auto source = open_tensor_source(fs::path(AM_TEST_DATA) / "dcp" / "trainer.pt");
+  std::vector<std::string> names;
+  for (const auto& each : source->tensors()) names.push_back(each.name);
+  CHECK(names == std::vector<std::string>{"0.bias", "0.weight"});
+  names.clear();
+  for (const auto& each : source->optimizer_tensors()) names.push_back(each.name);
+  CHECK(names == std::vector<std::string>{"optim.state.0.exp_avg", "optim.state.0.exp_avg_sq",
+                                          "optim.state.0.step", "optim.state.1.exp_avg",
+                                          "optim.state.1.exp_avg_sq", "optim.state.1.step",
+                                          "seed"});
+}
+
+TEST_CASE("files of torch.save that are not read") {
+  {
+    const TorchFile legacy("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e and more");
+    CHECK_THROWS_WITH(open_tensor_source(legacy.path), Catch::Contains("before 1.6"));
+  }
+  {
+    std::string bytes = read_file(kPlainFile);
+    const size_t at = bytes.find("torch._utils\n_rebuild_tensor_v2\n");
+    REQUIRE(at != std::string::npos);
+    bytes.replace(at, 33, "posix.......\nsystem............\n");
+    const TorchFile changed(bytes);
+    CHECK_THROWS_AS(open_tensor_source(changed.path), Error);
+  }
+  {
+    std::string bytes = read_file(kPlainFile);
+    const size_t at = bytes.find("torch._utils\n_rebuild_parameter\n");
+    REQUIRE(at != std::string::npos);
+    bytes.replace(at, 32, "asyncio.base\n_rebuild_parameter\n", 32);
+    const TorchFile changed(bytes);
+    CHECK_THROWS_WITH(open_tensor_source(changed.path),
+                      Catch::Contains("names asyncio.base._rebuild_parameter, which PyTorch"));
+  }
+}
+
+}  // namespace am::checkpoint

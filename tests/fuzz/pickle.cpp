@@ -1,0 +1,15 @@
+// Any bytes as a pickle.
+#include "am/formats/pickle.h"
+
+#include "target.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  try {
+    const auto pickle =
+        am::formats::Pickle::read({reinterpret_cast<const std::byte*>(data), size}, "fuzz");
+    for (const auto& item : pickle.root().items()) item.find("key");
+  } catch (const am::Error&) {
+    // Refused, with a reason.
+  }
+  return 0;
+}
