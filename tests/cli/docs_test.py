@@ -1,7 +1,8 @@
 """The documents' blocks do what they say: commands print what is shown, plans pass, programs compile (see tests/docs).
 
-A document's commands run in one folder, in order; plans/ there is a copy of the repository's, tests/ a link to it. An output line `...`
-stands for any lines. Times, speeds, losses and memory of the process are not compared. After a wanted change
+A document's commands run in one folder, in order; plans/ there is a copy of the repository's, tests/ a link to it. An
+output line `...` stands for any lines. Times, speeds, losses, memory of the process and the digits of rounding are not
+compared. After a wanted change
 
     AM_RECORD=1 ctest --test-dir build -R docs_test
 
