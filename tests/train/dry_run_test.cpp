@@ -2,6 +2,7 @@
 #include "am/train/dry_run.h"
 
 #include <ATen/ATen.h>
+#include <ATen/native/CPUBlas.h>
 
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -97,13 +98,15 @@ TEST_CASE("a dry run is a step without its contents") {
         CHECK(dry.peak.of(use) == real.peak.of(use));
       }
       // The connections' threads free some messages of tensor parallelism, and are not listened to.
-      // What ATen's attention kernel takes for itself is known to nobody.
-      constexpr double kWorkspace = 128.0 * 1024.0;
+      // What ATen's attention kernel takes for itself is known to nobody; where the processor
+      // multiplies bfloat16 in tiles, copies of keys and values are among it.
+      const double kib = at::native::cpublas::could_pack(at::kBFloat16) ? 640.0 : 128.0;
+      const double workspace = kib * 1024.0;
       const auto measured = static_cast<double>(real.peak.total());
       const bool tensor_parallel = layout.toml.find("tp_size") != std::string::npos;
       CHECK(static_cast<double>(dry.peak.total()) <= 1.01 * measured);
       CHECK(static_cast<double>(dry.peak.total()) >=
-            (tensor_parallel ? 0.8 : 0.9999) * measured - kWorkspace);
+            (tensor_parallel ? 0.8 : 0.9999) * measured - workspace);
     }
   }
 }

@@ -73,7 +73,8 @@ double norm_bytes(double rows, double width, double input_bytes, model::NormKind
 }
 
 double transposed_copy(const ActivationContext& context, double width) {
-  const bool copies = context.on_host && context.product_bytes == 4.0;
+  const bool copies =
+      context.on_host && context.product_bytes == 4.0 && model::products_are_onednns();
   return copies ? std::min(context.tokens * width, static_cast<double>(model::kMostTransposed)) *
                       context.product_bytes
                 : 0.0;

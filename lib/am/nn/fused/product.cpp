@@ -36,16 +36,6 @@ const std::optional<c10::TypedOperatorHandle<Multiply>>& multiply() {
   return found;
 }
 
-bool has_avx512_and_is_not_intels() {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         !__builtin_cpu_is("intel");
-#else
-  return false;
-#endif
-}
-
 bool fits(const at::Tensor& a, const at::Tensor& b) {
   return (a.device().is_cpu() || a.is_meta()) && a.scalar_type() == at::kFloat &&
          b.scalar_type() == at::kFloat && a.numel() > 0 && b.numel() > 0;
@@ -67,8 +57,8 @@ at::Tensor multiply_dense(const at::Tensor& a_MK, const at::Tensor& b_KN) {
 }  // namespace
 
 bool multiplies_with_onednn() {
-  static const bool better = has_avx512_and_is_not_intels();
-  return better && at::globalContext().userEnabledMkldnn() && multiply().has_value();
+  return model::products_are_onednns() && at::globalContext().userEnabledMkldnn() &&
+         multiply().has_value();
 }
 
 at::Tensor product(const at::Tensor& a_MK, const at::Tensor& b_KN) {
