@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +14,7 @@
 #include "am/base/text.h"
 #include "am/checkpoint/tensor_source.h"
 #include "am/checkpoint/weights.h"
+#include "am/run_folder/shard_index.h"
 #include "support/plans.h"
 #include "support/temporary_folder.h"
 
@@ -67,7 +69,7 @@ void save_under(const config::Plan& plan, int64_t ranks, const fs::path& folder)
     info.world_size = world.size();
     info.mesh = rank.layout.mesh.sizes();
     info.model_type = rank.config.model_type;
-    save_checkpoint(folder, info, config::to_toml(plan), *rank.model, {});
+    save_checkpoint(folder, {info, config::to_toml(plan)}, *rank.model);
   });
 }
 
@@ -119,11 +121,22 @@ TEST_CASE("a checkpoint of any layout is read by any other") {
   }
 }
 
-TEST_CASE("replicas are written once") {
+TEST_CASE("replicas are written once, by each rank about as much") {
   const TemporaryFolder temp;
   const fs::path folder = temp.path() / "step-3";
   save_under(plan_for("llama", 2, "", "ddp"), 2, folder);
   CHECK(open_tensor_source(folder)->find("model.norm.weight")->shards.size() == 1);
+  const auto index = run_folder::read_shard_index(folder / run_folder::kIndexFile);
+  std::vector<int64_t> bytes(2);
+  int64_t largest = 0;
+  for (const auto& tensor : index.tensors) {
+    for (const auto& box : tensor.boxes) {
+      const int64_t size = box.box.numel() * tensor.element_bytes();
+      bytes[box.file] += size;
+      largest = std::max(largest, size);
+    }
+  }
+  CHECK(std::abs(bytes[0] - bytes[1]) <= largest);
 }
 
 TEST_CASE("an export holds the same values, in one file or several") {
@@ -172,30 +185,66 @@ TEST_CASE("a damaged checkpoint is named, never half read") {
   const fs::path folder = temp.path() / "step-3";
   save_under(plan_for("llama", 2, ""), 2, folder);
   SECTION("a rank's file is missing") {
-    fs::remove(folder / "rank-00001.safetensors");
-    CHECK_THROWS_WITH(open_tensor_source(folder), Catch::Contains("rank-00001.safetensors"));
+    fs::remove(folder / "__1_0.distcp");
+    CHECK_THROWS_WITH(open_tensor_source(folder), Catch::Contains("__1_0.distcp"));
   }
   SECTION("a rank's file is truncated") {
-    fs::resize_file(folder / "rank-00001.safetensors",
-                    fs::file_size(folder / "rank-00001.safetensors") - 5);
-    CHECK_THROWS_WITH(open_tensor_source(folder), Catch::Contains("rank-00001.safetensors"));
+    fs::resize_file(folder / "__1_0.distcp", fs::file_size(folder / "__1_0.distcp") - 5);
+    CHECK_THROWS_WITH(open_tensor_source(folder), Catch::Contains("__1_0.distcp"));
   }
   SECTION("a rank's file is another save's") {
     save_under(plan_for("llama", 2, ""), 2, temp.path() / "other/step-3");
-    fs::copy_file(temp.path() / "other/step-3/rank-00001.safetensors",
-                  folder / "rank-00001.safetensors", fs::copy_options::overwrite_existing);
+    fs::copy_file(temp.path() / "other/step-3/__1_0.distcp", folder / "__1_0.distcp",
+                  fs::copy_options::overwrite_existing);
     const std::string here = run_folder::read_checkpoint_info(folder).save_id;
     const std::string there =
         run_folder::read_checkpoint_info(temp.path() / "other/step-3").save_id;
     REQUIRE(here != there);
-    CHECK_THROWS_WITH(open_tensor_source(folder), Catch::Contains("rank-00001.safetensors") &&
+    CHECK_THROWS_WITH(open_tensor_source(folder), Catch::Contains("__1_0.distcp") &&
                                                       Catch::Contains(here) &&
                                                       Catch::Contains(there));
   }
-  SECTION("two ranks claim the same part") {
-    fs::copy_file(folder / "rank-00000.safetensors", folder / "rank-00001.safetensors",
+  SECTION("a rank's file is in the place of another's") {
+    fs::copy_file(folder / "__0_0.distcp", folder / "__1_0.distcp",
                   fs::copy_options::overwrite_existing);
+    CHECK_THROWS_WITH(open_tensor_source(folder),
+                      Catch::Contains("rank 0") && Catch::Contains("rank 1"));
+  }
+  SECTION("two ranks claim the same part") {
+    const fs::path file = folder / run_folder::kIndexFile;
+    auto index = run_folder::read_shard_index(file);
+    auto& boxes = index.tensors.front().boxes;
+    boxes.push_back(boxes.front());
+    write_file_atomically(file, run_folder::to_json_text(index));
     CHECK_THROWS_WITH(open_tensor_source(folder), Catch::Contains("overlap"));
+  }
+  SECTION("a part is nowhere") {
+    const fs::path file = folder / run_folder::kIndexFile;
+    auto index = run_folder::read_shard_index(file);
+    index.tensors.front().boxes.pop_back();
+    write_file_atomically(file, run_folder::to_json_text(index));
+    CHECK_THROWS_AS(open_tensor_source(folder), Error);
+  }
+  SECTION("the index is cut off") {
+    fs::resize_file(folder / run_folder::kIndexFile, 200);
+    CHECK_THROWS_WITH(open_tensor_source(folder), Catch::Contains("index.json: byte 200"));
+  }
+  SECTION("a bit is another") {
+    const std::string name = "model.layers.1.mlp.down_proj.weight";
+    const auto index = run_folder::read_shard_index(folder / run_folder::kIndexFile);
+    const auto tensor = std::find_if(index.tensors.begin(), index.tensors.end(),
+                                     [&](const auto& each) { return each.name == name; });
+    REQUIRE(tensor != index.tensors.end());
+    const auto& box = tensor->boxes.back();
+    const fs::path file = folder / index.files[box.file].name;
+    std::string bytes = read_file(file);
+    bytes[box.position + 5] ^= 4;
+    write_file_atomically(file, bytes);
+    const auto source = open_tensor_source(folder);
+    CHECK_NOTHROW(source->read_all("model.norm.weight"));
+    CHECK_THROWS_WITH(source->read_all(name), Catch::Contains(file.string()) &&
+                                                  Catch::Contains(name) &&
+                                                  Catch::Contains("checksum"));
   }
   SECTION("an unknown version") {
     std::ofstream(folder / "checkpoint.json") << R"({"format":"automesh-checkpoint","version":99})";

@@ -215,12 +215,6 @@ class LyingFoldersTest(FilesCase):
         os.mkfifo(folder / "pipe.safetensors")
         self.refuse(folder, "-c", "ls", status=2, says=("pipe.safetensors",))
 
-    def test_one_rank_s_file_is_no_model(self):
-        table = {"shards": json.dumps({"w": {"shape": [192], "offset": [96]}})}
-        safetensors(self.path / "rank-00001.safetensors", {"w": [96]}, metadata=table)
-        self.refuse("rank-00001.safetensors", "-c", "ls", status=2,
-                    says=("one rank's part", "open the checkpoint's folder"))
-
     def test_a_tensor_of_too_many_dims(self):
         safetensors(self.path / "dims.safetensors", {"w": [1] * 100_000})
         self.refuse("dims.safetensors", "-c", "stats", status=2, says=("more than 64 dims",))
@@ -353,8 +347,8 @@ kind = "synthetic"
         self.assertIn("step-1", done.stderr)
 
     def test_a_part_of_it_is_refused(self):
-        part = self.run_folder / "checkpoints" / "step-1" / "rank-00000.safetensors"
-        self.refuse(part, "-c", "ls", status=2, says=("one rank's part",))
+        part = self.run_folder / "checkpoints" / "step-1" / "__0_0.distcp"
+        self.refuse(part, "-c", "ls", status=2, says=("one rank's part", "open the checkpoint's folder"))
 
     def test_a_step_below_zero_is_refused(self):
         info = self.run_folder / "checkpoints" / "step-1" / "checkpoint.json"

@@ -199,7 +199,7 @@ class FileSizeLimit(Faults):
     def test_that_leaves_no_room_for_a_checkpoint_names_the_file(self):
         result = self.run_limited(100)
         self.assertEqual(result.returncode, 2, result.stderr)
-        self.assertRegex(result.stderr, r"rank-0000\d\.safetensors: cannot write: File too large")
+        self.assertRegex(result.stderr, r"__\d_0\.distcp: cannot write: File too large")
 
 
 class AnotherPlan(Faults):

@@ -150,8 +150,8 @@ class KilledWhileDropping(RunTest):
         steps = [int(p.name[5:]) for p in folder.iterdir() if p.name[5:].isdigit()]
         for step in steps:
             files = {p.name for p in (folder / f"step-{step}").iterdir()}
-            self.assertEqual(files, {"checkpoint.json", "plan.toml", "config.json",
-                                     "rank-00000.safetensors", "rank-00001.safetensors"})
+            self.assertEqual(files, {"checkpoint.json", "index.json", ".metadata", "plan.toml", "config.json",
+                                     "__0_0.distcp", "__1_0.distcp"})
         return sorted(steps)
 
     def test_no_whole_checkpoint_is_lost(self):

@@ -84,7 +84,7 @@ class RunTest(unittest.TestCase):
         """The ranks' files by name, but for the random id of the save, which is in each of them once."""
         folder = self.path / run / "checkpoints" / f"step-{step}"
         save = json.loads((folder / "checkpoint.json").read_text())["save"].encode()
-        files = {file.name: file.read_bytes() for file in sorted(folder.glob("rank-*.safetensors"))}
+        files = {file.name: file.read_bytes() for file in sorted(folder.glob("__*.distcp"))}
         self.assertEqual([content.count(save) for content in files.values()], [1] * len(files))
         return {name: content.replace(save, b"SAVE") for name, content in files.items()}
 

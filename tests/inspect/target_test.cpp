@@ -33,8 +33,8 @@ void write_checkpoint(const fs::path& folder, int64_t step) {
     const runtime::DeviceMesh mesh(world, layout->mesh);
     auto model = parallel::ParallelModel::build(*plan, *config, *layout, mesh);
     checkpoint::load_or_initialize(*model, *plan);
-    checkpoint::save_checkpoint(folder, {step, 2, *sizes, "llama"}, config::to_toml(*plan), *model,
-                                {});
+    checkpoint::save_checkpoint(folder, {{step, 2, *sizes, "llama"}, config::to_toml(*plan)},
+                                *model);
   });
 }
 
@@ -115,7 +115,7 @@ TEST_CASE("a run folder stands for its newest whole checkpoint", "[inspect]") {
   CHECK_THAT(target.note, Catch::Contains("step-10") && Catch::Contains("skipped: ") &&
                               Catch::Contains("step-12"));
   CHECK(find_target(checkpoints).path == checkpoints / "step-10");
-  fs::remove(checkpoints / "step-10" / "rank-00001.safetensors");
+  fs::remove(checkpoints / "step-10" / "__1_0.distcp");
   CHECK(find_target(temporary.path()).path == checkpoints / "step-2");
 }
 

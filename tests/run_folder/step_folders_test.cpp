@@ -8,7 +8,7 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/text.h"
-#include "am/run_folder/shard_table.h"
+#include "am/run_folder/shard_index.h"
 #include "support/temporary_folder.h"
 
 namespace am::run_folder {
@@ -20,14 +20,17 @@ namespace fs = std::filesystem;
 void write_step(const fs::path& folder, const std::vector<JobStep>& lineage,
                 const std::string& save_id = "save-1") {
   fs::create_directories(folder);
+  ShardIndex index;
+  index.save_id = save_id;
+  IndexedTensor tensor{"w", "float32", {2}, {}};
   for (int64_t rank = 0; rank < 2; ++rank) {
-    const ShardTable table = {{"w", {{2}, {rank}}}};
-    formats::SafetensorsWriter writer(folder / rank_file_name(rank), {{"w", "F32", {1}}},
-                                      {{kShardsKey, to_metadata(table)}, {kSaveKey, save_id}});
-    const float value = 1.0f;
-    writer.write({reinterpret_cast<const std::byte*>(&value), sizeof value});
-    writer.close();
+    const std::string label = data_file_label(save_id, rank);
+    write_file_atomically(folder / data_file_name(rank), label + "abcd");
+    index.files.push_back({data_file_name(rank), label.size() + 4});
+    tensor.boxes.push_back({static_cast<uint32_t>(rank), label.size(), 0, 4, {{rank}, {1}}, {0}});
   }
+  index.tensors.push_back(tensor);
+  write_file_atomically(folder / kIndexFile, to_json_text(index));
   CheckpointInfo info;
   info.step = checkpoint_step(folder.stem().string()).value_or(0);
   info.world_size = 2;
@@ -66,19 +69,19 @@ TEST_CASE("the newest checkpoint that is whole is found, and what is newer is na
     reason = "not an am-run checkpoint";
   }
   SECTION("a rank's file is missing") {
-    fs::remove(newest / "rank-00001.safetensors");
-    reason = "rank-00001.safetensors";
+    fs::remove(newest / "__1_0.distcp");
+    reason = "__1_0.distcp";
   }
   SECTION("a rank's file is cut off") {
-    const fs::path file = newest / "rank-00001.safetensors";
+    const fs::path file = newest / "__1_0.distcp";
     fs::resize_file(file, fs::file_size(file) - 1);
-    reason = "rank-00001.safetensors";
+    reason = "__1_0.distcp";
   }
   SECTION("a rank's file is another save's") {
     write_step(folder / "other/step-30", kJobA, "save-2");
-    fs::copy_file(folder / "other/step-30/rank-00001.safetensors",
-                  newest / "rank-00001.safetensors", fs::copy_options::overwrite_existing);
-    reason = "another save than checkpoint.json beside it: save-2 and save-1";
+    fs::copy_file(folder / "other/step-30/__1_0.distcp", newest / "__1_0.distcp",
+                  fs::copy_options::overwrite_existing);
+    reason = "another save than checkpoint.json beside it: automesh-checkpoint save-2";
   }
   SECTION("the folder is empty") {
     fs::remove_all(newest);
@@ -92,7 +95,7 @@ TEST_CASE("the newest checkpoint that is whole is found, and what is newer is na
   CHECK_THAT(found.skipped[0], Catch::Contains(reason));
 }
 
-TEST_CASE("a checkpoint of an older am-run has no save id and is whole") {
+TEST_CASE("a checkpoint need not say how it came to be") {
   const TemporaryFolder folder;
   write_step(folder / "step-3", {}, "");
   CHECK_FALSE(why_incomplete(folder / "step-3"));
@@ -128,7 +131,7 @@ TEST_CASE("a job's own checkpoints are told from those of others") {
   write_step(folder / "step-20", {{"a", 0}, {"b", 10}});
   CHECK(newest_of_job(folder.path(), "b") == 20);
   write_step(folder / "step-30", {{"a", 0}, {"b", 10}});
-  fs::remove(folder / "step-30/rank-00000.safetensors");
+  fs::remove(folder / "step-30/__0_0.distcp");
   CHECK(newest_of_job(folder.path(), "b") == 20);
 }
 

@@ -317,7 +317,7 @@ TEST_CASE("auto steps over what is not whole, and does not begin anew by itself"
   CHECK_THAT(ran.all(), Catch::Contains("note        skipped: step-40 is not whole: ") &&
                             Catch::Contains("note        skipped: step-6 is not whole: ") &&
                             Catch::Contains("set aside: step-40.superseded"));
-  for (const int64_t step : {2, 4, 6}) fs::remove(runs.step(step) / "rank-00000.safetensors");
+  for (const int64_t step : {2, 4, 6}) fs::remove(runs.step(step) / "__0_0.distcp");
   const Error error = runs.refusal(job);
   CHECK_THAT(error.what(), Catch::Contains("no checkpoint is whole:\n  step-6 is not whole"));
   CHECK_THAT(error.hint(), Catch::Contains("--resume none"));

@@ -3,13 +3,20 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
 #include <utility>
+#include <vector>
 
+#include "am/base/crc32c.h"
 #include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/map_guard.h"
 #include "am/base/text.h"
-#include "am/checkpoint/mapped_tensor.h"
-#include "am/run_folder/rank_files.h"
-#include "am/run_folder/shard_table.h"
+#include "am/run_folder/data_files.h"
 #include "am/tensor/dtype.h"
 #include "am/tensor/redistribute.h"
 
@@ -21,17 +28,11 @@ namespace {
 
 class AutomeshSource : public TensorSource {
  public:
-  explicit AutomeshSource(fs::path folder) : folder_(std::move(folder)) {
-    const run_folder::CheckpointInfo info = run_folder::read_checkpoint_info(folder_);
-    files_ = run_folder::open_rank_files(folder_, info);
-    for (int64_t rank = 0; rank < info.world_size; ++rank) add_file(rank);
-    places_.clear();
-    for (const auto* list : {&tensors_, &optimizer_}) {
-      for (const StoredTensor& tensor : *list) require_covered(tensor, folder_);
-    }
-    const auto by_name = [](const auto& a, const auto& b) { return natural_less(a.name, b.name); };
-    std::sort(tensors_.begin(), tensors_.end(), by_name);
-    std::sort(optimizer_.begin(), optimizer_.end(), by_name);
+  explicit AutomeshSource(fs::path folder)
+      : folder_(std::move(folder)),
+        index_(run_folder::open_index(folder_, run_folder::read_checkpoint_info(folder_))),
+        files_(index_.files.size()) {
+    for (const run_folder::IndexedTensor& from : index_.tensors) add(from);
   }
 
   std::string format() const override { return "automesh"; }
@@ -41,55 +42,108 @@ class AutomeshSource : public TensorSource {
   fs::path config_file() const override { return folder_ / "config.json"; }
 
   void read(std::string_view name, const mesh::Box& box, at::Tensor out) const override {
-    const auto found = parts_.find(name);
-    if (found == parts_.end()) {
+    const auto found = places_.find(name);
+    if (found == places_.end()) {
       throw Error(ErrorKind::kFormat, cat(folder_.string(), ": no tensor named ", name));
     }
+    const run_folder::IndexedTensor& tensor = *found->second;
     const at::NoGradGuard no_grad;
-    for (const Part& part : found->second) {
+    for (const run_folder::IndexedBox& part : tensor.boxes) {
       const auto common = mesh::intersect(part.box, box);
       if (!common) continue;
-      const at::Tensor stored = map_entry(*part.file, *part.entry);
+      const at::Tensor stored = map(tensor, part, *common);
       tensor::view_box(out, box.offset, *common)
           .copy_(tensor::view_box(stored, part.box.offset, *common));
-      part.file->require_whole();
+      require_whole(folder_ / index_.files[part.file].name, file_of(part.file).bytes());
     }
   }
 
  private:
-  struct Part {
-    const formats::SafetensorsFile* file;
-    const formats::SafetensorsEntry* entry;
-    Shape shape;  // global
-    mesh::Box box;
-  };
+  void add(const run_folder::IndexedTensor& from) {
+    places_.emplace(from.name, &from);
+    StoredTensor tensor{from.name, from.shape, tensor::from_torch(from.dtype), {}};
+    tensor.shards.reserve(from.boxes.size());
+    for (const run_folder::IndexedBox& part : from.boxes) {
+      tensor.shards.push_back({part.file, part.box});
+    }
+    require_covered(tensor, folder_);
+    auto& list = starts_with(from.name, run_folder::kOptimizerPrefix) ? optimizer_ : tensors_;
+    list.push_back(std::move(tensor));
+  }
 
-  void add_file(int64_t rank) {
-    const auto& file = files_[static_cast<size_t>(rank)];
-    const run_folder::ShardTable table = run_folder::read_shard_table(file);
-    for (const auto& entry : file.entries()) {
-      const auto& row = table.at(entry.name);
-      const std::string& name = row.of.empty() ? entry.name : row.of;
-      auto& list = starts_with(name, run_folder::kOptimizerPrefix) ? optimizer_ : tensors_;
-      const auto [place, fresh] = places_.emplace(name, list.size());
-      if (fresh) list.push_back({name, row.shape, tensor::from_safetensors(entry.dtype), {}});
-      auto& parts = parts_[name];
-      if (!fresh && parts.front().shape != row.shape) {
-        throw Error(ErrorKind::kFormat, cat(file.path().string(), ": ", entry.name,
-                                            " has another global shape than in the other ranks"));
+  // A view of the part's values, of which those of `common` were compared with their checksums.
+  at::Tensor map(const run_folder::IndexedTensor& tensor, const run_folder::IndexedBox& part,
+                 const mesh::Box& common) const {
+    const auto bytes = static_cast<size_t>(part.box.numel() * tensor.element_bytes());
+    const auto values = file_of(part.file).bytes().subspan(part.position, bytes);
+    verify(tensor, part, values, common);
+    // ATen has no const view; nothing here writes through it, and the map is read-only anyway.
+    auto* data =
+        const_cast<std::byte*>(values.data());  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+    const auto dtype = tensor::from_torch(tensor.dtype);
+    if (part.position % c10::elementSize(dtype) != 0) {
+      at::Tensor copy = at::empty(part.box.shape, at::TensorOptions(dtype));
+      std::memcpy(copy.data_ptr(), data, bytes);
+      return copy;
+    }
+    return at::from_blob(data, part.box.shape, at::TensorOptions(dtype));
+  }
+
+  // Each piece once, and only those that hold rows of `common`.
+  void verify(const run_folder::IndexedTensor& tensor, const run_folder::IndexedBox& part,
+              std::span<const std::byte> values, const mesh::Box& common) const {
+    size_t first = 0;
+    size_t last = values.size();
+    if (!part.box.shape.empty()) {
+      const size_t row = values.size() / static_cast<size_t>(part.box.shape[0]);
+      first = static_cast<size_t>(common.offset[0] - part.box.offset[0]) * row;
+      last = first + static_cast<size_t>(common.shape[0]) * row;
+    }
+    const size_t piece = run_folder::kChecksumPiece;
+    for (size_t i = first / piece; i * piece < last; ++i) {
+      const auto taken = values.subspan(i * piece, std::min(piece, values.size() - i * piece));
+      const std::pair<const run_folder::IndexedBox*, size_t> key(&part, i);
+      {
+        const std::lock_guard lock(mutex_);
+        if (verified_.contains(key)) continue;
       }
-      parts.push_back({&file, &entry, row.shape, {row.offset, entry.shape}});
-      list[place->second].shards.push_back({rank, parts.back().box});
+      if (crc32c(taken) != part.checksums[i]) {
+        const fs::path path = folder_ / index_.files[part.file].name;
+        require_whole(path, file_of(part.file).bytes());
+        throw Error(ErrorKind::kFormat,
+                    cat(path.string(), ": ", tensor.name, ": the bytes from ",
+                        part.position + i * piece, " to ", part.position + i * piece + taken.size(),
+                        " have changed since they were ", "written: their checksum is another"),
+                    "the disk or a copy has damaged the file; take another copy, or the "
+                    "checkpoint before it");
+      }
+      const std::lock_guard lock(mutex_);
+      verified_.emplace(key);
     }
   }
 
+  // Mapped when it is first read: to list names takes the index alone.
+  const MappedFile& file_of(size_t number) const {
+    const std::lock_guard lock(mutex_);
+    auto& file = files_[number];
+    if (!file) {
+      file.emplace(folder_ / index_.files[number].name);
+      if (file->bytes().size() != index_.files[number].bytes) {
+        throw Error(ErrorKind::kFormat, cat((folder_ / index_.files[number].name).string(),
+                                            ": it has changed since the folder was opened"));
+      }
+    }
+    return *file;
+  }
+
   fs::path folder_;
-  std::vector<formats::SafetensorsFile> files_;
-  std::map<std::string, std::vector<Part>, std::less<>> parts_;
-  std::map<std::string, size_t, std::less<>>
-      places_;  // in the list that it is in; while files are read
+  run_folder::ShardIndex index_;
+  std::map<std::string, const run_folder::IndexedTensor*, std::less<>> places_;
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> optimizer_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::optional<MappedFile>> files_;
+  mutable std::set<std::pair<const run_folder::IndexedBox*, size_t>> verified_;
 };
 
 }  // namespace

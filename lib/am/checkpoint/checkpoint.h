@@ -1,21 +1,27 @@
-// am-run's own checkpoints: a folder per step that appears whole or not at all.
+// am-run's own checkpoints: a folder per step that appears whole or not at all, and that stock
+// torch.distributed.checkpoint loads.
 //
 //   checkpoints/step-100/
 //     checkpoint.json        step, world and mesh, and how it came to be: checkpoint_info.h
+//     index.json             every box of every tensor, and its checksums: shard_index.h
 //     plan.toml config.json  what made it: enough to open it again anywhere
-//     rank-00000.safetensors one file a rank: its boxes of parameters and optimizer moments
+//     __0_0.distcp           one file a rank: its boxes of parameters and optimizer moments
+//     .metadata              the same index for PyTorch; nothing here reads it
 //
 // Every box carries its offset and the global shape, so any layout can read what any other wrote.
-// Replicas are written once. Ranks write into `step-100.tmp`, which rank 0 renames when all have
-// finished (step_folders.h). All files of a save carry its id.
+// What several ranks hold one of them writes, each about as much as the others. Ranks write into
+// `step-100.tmp`, which rank 0 renames when all have finished (save_folder.h, step_folders.h). All
+// files of a save carry its id.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "am/checkpoint/optimizer_values.h"
 #include "am/parallel/parallel_model.h"
 #include "am/run_folder/checkpoint_info.h"
 
@@ -28,11 +34,17 @@ struct StateTensor {
   at::Tensor value;  // [parameter->box.shape]
 };
 
-// Collective over the mesh's world. `folder` is checkpoints/step-N; the save's id is drawn here.
-// Throws Error(kIo) on every rank when one could not write; then nothing is left but the old
-// checkpoints.
-void save_checkpoint(const std::filesystem::path& folder, run_folder::CheckpointInfo info,
-                     const std::string& plan_toml, parallel::ParallelModel& model,
-                     const std::vector<StateTensor>& state);
+// What is saved, the same on every rank but for its tensors.
+struct SavedState {
+  run_folder::CheckpointInfo info;  // the save's id is drawn when it begins
+  std::string plan_toml;
+  std::vector<StateTensor> states = {};
+  std::optional<SavedOptimizer> optimizer = {};  // for PyTorch alone
+};
+
+// Collective over the mesh's world. `folder` is checkpoints/step-N. Throws Error(kIo) on every rank
+// when one could not write; then nothing is left but the old checkpoints.
+void save_checkpoint(const std::filesystem::path& folder, const SavedState& state,
+                     parallel::ParallelModel& model);
 
 }  // namespace am::checkpoint

@@ -42,8 +42,9 @@ class DcpSource : public TensorSource {
     if (!metadata_.alarms.empty()) {
       refuse_alarm(folder_ / formats::kDcpMetadataFile, metadata_.alarms.front());
     }
-    const bool nested = std::any_of(metadata_.tensors.begin(), metadata_.tensors.end(),
-                                    [](const auto& tensor) { return is_model_root(tensor.root); });
+    const bool nested =
+        std::any_of(metadata_.tensors.begin(), metadata_.tensors.end(),
+                    [](const auto& tensor) { return is_model_root(tensor.root()); });
     for (size_t i = 0; i < metadata_.tensors.size(); ++i) add(i, nested);
     const auto by_name = [](const auto& a, const auto& b) { return natural_less(a.name, b.name); };
     std::sort(tensors_.begin(), tensors_.end(), by_name);
@@ -76,7 +77,7 @@ class DcpSource : public TensorSource {
  private:
   void add(size_t index, bool nested) {
     const formats::DcpTensor& from = metadata_.tensors[index];
-    const StateKey key = state_key(from.name, from.root, nested);
+    const StateKey key = state_key(from.name, from.root(), nested);
     if (!places_.emplace(key.name, index).second) {
       throw Error(ErrorKind::kFormat,
                   cat(folder_.string(), ": two tensors come out as ", key.name));

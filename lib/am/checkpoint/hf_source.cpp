@@ -12,7 +12,6 @@
 #include "am/base/text.h"
 #include "am/checkpoint/mapped_tensor.h"
 #include "am/checkpoint/weight_index.h"
-#include "am/run_folder/shard_table.h"
 #include "am/tensor/dtype.h"
 #include "am/tensor/redistribute.h"
 
@@ -62,7 +61,6 @@ class HfSource : public TensorSource {
     places_.reserve(tensors);
     tensors_.reserve(tensors);
     for (const auto& file : files_) {
-      refuse_part(file);
       for (const auto& entry : file.entries()) add(file, entry);
     }
     check_index();
@@ -114,17 +112,6 @@ class HfSource : public TensorSource {
       }
     }
     for (const fs::path& path : paths) files_.push_back(formats::SafetensorsFile::open(path));
-  }
-
-  // A file of one rank holds pieces, which would pass for whole tensors here.
-  void refuse_part(const formats::SafetensorsFile& file) const {
-    if (!run_folder::is_rank_file(file)) return;
-    throw Error(
-        ErrorKind::kFormat,
-        cat(file.path().string(), ": one rank's part of an am-run checkpoint: what it holds ",
-            "are pieces of tensors"),
-        "open the checkpoint's folder, which has a checkpoint.json and the files of all "
-        "ranks");
   }
 
   // Each tensor is where the index says; what the files hold beyond it is shown as well.

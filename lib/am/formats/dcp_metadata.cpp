@@ -8,13 +8,12 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/text.h"
+#include "am/formats/dcp_classes.h"
 #include "am/formats/torch_archive.h"
 
 namespace am::formats {
 
 namespace {
-
-constexpr std::string_view kClasses = "torch.distributed.checkpoint.metadata";
 
 // A row of storage_data.
 struct StoredSlice {
@@ -29,8 +28,8 @@ class MetadataReader {
 
   DcpMetadata read() {
     const PickleValue& root = pickle_.root();
-    if (!root.is_object(kClasses, "Metadata")) {
-      fail(cat("its root is no ", kClasses, ".Metadata"));
+    if (!root.is_object(kDcpClasses, "Metadata")) {
+      fail(cat("its root is no ", kDcpClasses, ".Metadata"));
     }
     for (const PickleGlobal& global : pickle_.globals()) {
       if (global.alarming) result_.alarms.push_back(global);
@@ -77,7 +76,8 @@ class MetadataReader {
   void read_storage(const PickleValue& storage) {
     const auto rows = pairs(storage, "storage_data");
     for (size_t i = 0; i + 1 < rows.size(); i += 2) {
-      if (!rows[i].is_object(kClasses, "MetadataIndex")) fail("a key of storage_data is no index");
+      if (!rows[i].is_object(kDcpClasses, "MetadataIndex"))
+        fail("a key of storage_data is no index");
       StoredSlice row;
       const std::string_view name = text(member(rows[i], "fqn"));
       const PickleValue* offset = rows[i].state().find("offset");
@@ -94,7 +94,7 @@ class MetadataReader {
   DcpSlice slice_of(const PickleValue& info, std::string_view name) {
     const PickleValue global = info.global();
     std::string_view writer;
-    if (global.is_global("torch.distributed.checkpoint.filesystem", "_StorageInfo")) {
+    if (global.is_global(kDcpStorageClasses, "_StorageInfo")) {
       writer = "torch";
     } else if (global.is_global("olmo_core.distributed.checkpoint.filesystem", "_StorageInfo")) {
       writer = "olmo_core";
@@ -134,27 +134,38 @@ class MetadataReader {
     for (size_t i = 0; i + 1 < rows.size(); i += 2) {
       const auto name = rows[i].text();
       const auto path = rows[i + 1].items();
-      if (!name || path.size() < 2) continue;
-      if (const auto first = path[0].text()) roots_.emplace(*name, *first);
+      if (!name) continue;
+      DcpPath keys;
+      for (const PickleValue& key : path) {
+        if (const auto text = key.text()) {
+          keys.emplace_back(std::string(*text));
+        } else if (const auto place = key.integer()) {
+          keys.emplace_back(*place);
+        }
+      }
+      if (keys.size() == path.size()) paths_.emplace(*name, std::move(keys));
     }
+  }
+  DcpPath path_of(std::string_view name) const {
+    const auto found = paths_.find(name);
+    return found == paths_.end() ? DcpPath() : found->second;
   }
 
   // ---- state_dict_metadata: {name: TensorStorageMetadata or BytesStorageMetadata}
 
   void add(std::string_view name, const PickleValue& metadata) {
-    if (metadata.is_object(kClasses, "BytesStorageMetadata")) {
+    if (metadata.is_object(kDcpClasses, "BytesStorageMetadata")) {
       const auto rows = stored_.find(name);
       if (rows == stored_.end()) fail(cat(name, ": it is stored nowhere"));
-      result_.values.push_back({std::string(name), rows->second.front().slice});
+      result_.values.push_back({std::string(name), path_of(name), rows->second.front().slice});
       return;
     }
-    if (!metadata.is_object(kClasses, "TensorStorageMetadata")) {
+    if (!metadata.is_object(kDcpClasses, "TensorStorageMetadata")) {
       fail(cat(name, ": neither a tensor nor a value"));
     }
     DcpTensor tensor;
     tensor.name = name;
-    const auto root = roots_.find(name);
-    if (root != roots_.end()) tensor.root = root->second;
+    tensor.path = path_of(name);
     tensor.dtype = dtype_of(member(metadata, "properties"));
     if (tensor.dtype.empty()) fail(cat(name, ": a dtype that is not known"));
     tensor.shape = shape(member(metadata, "size"), name);
@@ -173,7 +184,7 @@ class MetadataReader {
   }
 
   void add_chunk(DcpTensor& tensor, const PickleValue& value) const {
-    if (!value.is_object(kClasses, "ChunkStorageMetadata")) {
+    if (!value.is_object(kDcpClasses, "ChunkStorageMetadata")) {
       fail(cat(tensor.name, ": a chunk that is none"));
     }
     DcpChunk chunk;
@@ -195,11 +206,16 @@ class MetadataReader {
   std::string where_;
   DcpMetadata result_;
   std::unordered_map<std::string_view, std::vector<StoredSlice>> stored_;  // by offset
-  std::unordered_map<std::string_view, std::string_view> roots_;
+  std::unordered_map<std::string_view, DcpPath> paths_;
   std::unordered_map<std::string_view, uint32_t> files_;
 };
 
 }  // namespace
+
+std::string_view DcpTensor::root() const {
+  const auto* first = path.size() < 2 ? nullptr : std::get_if<std::string>(&path.front());
+  return first == nullptr ? std::string_view() : *first;
+}
 
 DcpMetadata read_dcp_metadata(const std::filesystem::path& path) {
   const MappedFile file(path);

@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "am/base/shape.h"
@@ -35,19 +37,25 @@ struct DcpChunk {
   DcpSlice slice;
 };
 
+// Where something stood in the nested state that was saved: keys of dicts and places in lists, from
+// outside to inside. {"optim", "param_groups", 0, "lr"} is called "optim.param_groups.0.lr".
+using DcpPath = std::vector<std::variant<std::string, int64_t>>;
+
 struct DcpTensor {
   std::string name;
-  // The first key of the nested state that the tensor was saved in ("model", "optim"), where it was
-  // nested and the writer says so; else empty.
-  std::string root;
+  DcpPath path;       // empty where the writer does not say
   std::string dtype;  // torch's: "bfloat16"
   Shape shape;
   std::vector<DcpChunk> chunks;  // without empty ones; in the writer's order
+
+  // The first key of the path ("model", "optim") where the tensor was nested; else empty.
+  std::string_view root() const;
 };
 
 // A Python value, pickled.
 struct DcpValue {
   std::string name;
+  DcpPath path;
   DcpSlice slice;
 };
 
@@ -63,5 +71,10 @@ struct DcpMetadata {
 // outside its folder, or has a chunk that is stored nowhere. Whether chunks make up their tensors
 // is not looked at (mesh/cover.h).
 DcpMetadata read_dcp_metadata(const std::filesystem::path& path);
+
+// The same as bytes of the file: a pickle that torch.distributed.checkpoint loads, of the classes
+// of its filesystem writer. Several tensors and values may name one slice. `writer` and `alarms`
+// are not written.
+std::string dcp_metadata_bytes(const DcpMetadata& metadata);
 
 }  // namespace am::formats

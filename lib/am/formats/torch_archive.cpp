@@ -71,6 +71,11 @@ int64_t torch_dtype_size(std::string_view dtype) {
   return known == nullptr ? 0 : known->size;
 }
 
+std::string_view torch_storage_class(std::string_view dtype) {
+  const TorchDtype* known = dtype_of_name(dtype);
+  return known == nullptr ? std::string_view() : known->storage;
+}
+
 std::string_view dtype_of_global(const PickleValue& value) {
   if (!value.is(PickleKind::kGlobal) || value.module() != "torch") return {};
   return dtype_of_name(value.name()) == nullptr ? std::string_view() : value.name();

@@ -23,6 +23,9 @@ namespace am::formats {
 
 // Bytes of an element of a dtype by torch's name; 0 for an unknown one.
 int64_t torch_dtype_size(std::string_view dtype);
+// "FloatStorage" of "float32": the class of torch's that holds such elements; empty where there is
+// none, as of float8_e4m3fn.
+std::string_view torch_storage_class(std::string_view dtype);
 
 // A strided view of a storage, checked to lie inside it.
 struct TorchTensor {

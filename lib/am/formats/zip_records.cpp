@@ -10,26 +10,13 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/formats/little_endian.h"
+#include "am/formats/zip_format.h"
 
 namespace am::formats {
 
 namespace {
 
-// Fields and sizes: PKWARE's APPNOTE 6.3.10, section 4.3.
-constexpr uint32_t kLocalHeader = 0x04034b50;
-constexpr uint32_t kCentralHeader = 0x02014b50;
-constexpr uint32_t kEnd = 0x06054b50;
-constexpr uint32_t kEnd64 = 0x06064b50;
-constexpr uint32_t kLocator64 = 0x07064b50;
-constexpr size_t kLocalBytes = 30;
-constexpr size_t kCentralBytes = 46;
-constexpr size_t kEndBytes = 22;
-constexpr size_t kEnd64Bytes = 56;
-constexpr size_t kLocator64Bytes = 20;
 constexpr size_t kLongestComment = 0xFFFF;
-constexpr uint16_t kExtra64 = 1;
-constexpr uint16_t kFull16 = 0xFFFF;
-constexpr uint32_t kFull32 = 0xFFFFFFFF;
 constexpr uint16_t kEncrypted = 1;
 
 struct Entry {
@@ -52,7 +39,7 @@ class ZipReader {
 
   std::vector<ZipRecord> read() const {
     const Directory directory = find_directory();
-    if (directory.entries > directory.size / kCentralBytes) {
+    if (directory.entries > directory.size / kZipCentralBytes) {
       fail(cat(directory.entries, " records in a directory of ", directory.size, " bytes"));
     }
     std::vector<ZipRecord> records;
@@ -84,12 +71,12 @@ class ZipReader {
 
   // Where the last end record begins, whose comment reaches to the end.
   size_t find_end() const {
-    if (bytes_.size() >= kEndBytes) {
-      const size_t last = bytes_.size() - kEndBytes;
+    if (bytes_.size() >= kZipEndBytes) {
+      const size_t last = bytes_.size() - kZipEndBytes;
       const size_t first = last - std::min(last, kLongestComment);
       for (size_t at = last + 1; at-- > first;) {
-        if (little_endian<uint32_t>(bytes_, at) == kEnd &&
-            at + kEndBytes + little_endian<uint16_t>(bytes_, at + 20) == bytes_.size()) {
+        if (little_endian<uint32_t>(bytes_, at) == kZipEnd &&
+            at + kZipEndBytes + little_endian<uint16_t>(bytes_, at + 20) == bytes_.size()) {
           return at;
         }
       }
@@ -99,19 +86,20 @@ class ZipReader {
 
   Directory find_directory() const {
     const size_t end = find_end();
-    const auto record = part(end, kEndBytes);
+    const auto record = part(end, kZipEndBytes);
     if (little_endian<uint16_t>(record, 4) != 0 || little_endian<uint16_t>(record, 6) != 0) {
       fail("it is one of several volumes");
     }
     Directory directory = {.offset = little_endian<uint32_t>(record, 16),
                            .size = little_endian<uint32_t>(record, 12),
                            .entries = little_endian<uint16_t>(record, 10)};
-    if (directory.offset == kFull32 || directory.size == kFull32 || directory.entries == kFull16) {
-      if (end < kLocator64Bytes) fail("its end record points to one of zip64, which is missing");
-      const auto locator = part(end - kLocator64Bytes, kLocator64Bytes);
-      if (little_endian<uint32_t>(locator) != kLocator64) fail("zip64's locator is missing");
-      const auto end64 = part(little_endian<uint64_t>(locator, 8), kEnd64Bytes);
-      if (little_endian<uint32_t>(end64) != kEnd64) fail("zip64's end record is missing");
+    if (directory.offset == kZipFull32 || directory.size == kZipFull32 ||
+        directory.entries == kZipFull16) {
+      if (end < kZipLocator64Bytes) fail("its end record points to one of zip64, which is missing");
+      const auto locator = part(end - kZipLocator64Bytes, kZipLocator64Bytes);
+      if (little_endian<uint32_t>(locator) != kZipLocator64) fail("zip64's locator is missing");
+      const auto end64 = part(little_endian<uint64_t>(locator, 8), kZipEnd64Bytes);
+      if (little_endian<uint32_t>(end64) != kZipEnd64) fail("zip64's end record is missing");
       directory = {.offset = little_endian<uint64_t>(end64, 48),
                    .size = little_endian<uint64_t>(end64, 40),
                    .entries = little_endian<uint64_t>(end64, 32)};
@@ -131,7 +119,7 @@ class ZipReader {
       const size_t size = little_endian<uint16_t>(extra, at + 2);
       at += 4;
       if (size > extra.size() - at) fail("an extra field that is longer than its record");
-      if (id != kExtra64) {
+      if (id != kZipExtra64) {
         at += size;
         continue;
       }
@@ -151,13 +139,13 @@ class ZipReader {
 
   // The entry at `at`, which moves behind it.
   Entry read_entry(size_t& at, size_t end) const {
-    if (end - at < kCentralBytes) fail("its directory is cut off");
-    const auto header = part(at, kCentralBytes);
-    if (little_endian<uint32_t>(header) != kCentralHeader) fail("its directory is torn");
+    if (end - at < kZipCentralBytes) fail("its directory is cut off");
+    const auto header = part(at, kZipCentralBytes);
+    if (little_endian<uint32_t>(header) != kZipCentralHeader) fail("its directory is torn");
     const size_t name = little_endian<uint16_t>(header, 28);
     const size_t extra = little_endian<uint16_t>(header, 30);
     const size_t comment = little_endian<uint16_t>(header, 32);
-    at += kCentralBytes;
+    at += kZipCentralBytes;
     if (name + extra + comment > end - at) fail("its directory is cut off");
     Entry entry = {.name = text(part(at, name)),
                    .size = little_endian<uint32_t>(header, 24),
@@ -165,9 +153,9 @@ class ZipReader {
                    .local_offset = little_endian<uint32_t>(header, 42)};
     if ((little_endian<uint16_t>(header, 8) & kEncrypted) != 0) fail_record(entry, "is encrypted");
     if (little_endian<uint16_t>(header, 10) != 0) fail_record(entry, "is compressed");
-    widen(part(at + name, extra), {{{entry.size == kFull32, &entry.size},
-                                    {entry.stored_size == kFull32, &entry.stored_size},
-                                    {entry.local_offset == kFull32, &entry.local_offset}}});
+    widen(part(at + name, extra), {{{entry.size == kZipFull32, &entry.size},
+                                    {entry.stored_size == kZipFull32, &entry.stored_size},
+                                    {entry.local_offset == kZipFull32, &entry.local_offset}}});
     if (entry.size != entry.stored_size) fail_record(entry, "has two sizes");
     at += name + extra + comment;
     return entry;
@@ -184,11 +172,12 @@ class ZipReader {
   // Records lie before the directory. The local header's own sizes may be 0 or full: what counts is
   // the directory's.
   std::span<const std::byte> data_of(const Entry& entry, uint64_t directory) const {
-    const auto header = part(entry.local_offset, kLocalBytes);
-    if (little_endian<uint32_t>(header) != kLocalHeader) fail_record(entry, "has no local header");
+    const auto header = part(entry.local_offset, kZipLocalBytes);
+    if (little_endian<uint32_t>(header) != kZipLocalHeader)
+      fail_record(entry, "has no local header");
     const size_t name = little_endian<uint16_t>(header, 26);
     const size_t extra = little_endian<uint16_t>(header, 28);
-    const uint64_t begin = entry.local_offset + kLocalBytes;
+    const uint64_t begin = entry.local_offset + kZipLocalBytes;
     if (text(part(begin, name)) != entry.name) fail_record(entry, "has another name in its header");
     if (little_endian<uint16_t>(header, 8) != 0) fail_record(entry, "is compressed");
     const auto data = part(begin + name + extra, entry.size);
@@ -221,7 +210,7 @@ class ZipReader {
 }  // namespace
 
 bool is_zip(std::span<const std::byte> bytes) {
-  return bytes.size() >= sizeof(uint32_t) && little_endian<uint32_t>(bytes) == kLocalHeader;
+  return bytes.size() >= sizeof(uint32_t) && little_endian<uint32_t>(bytes) == kZipLocalHeader;
 }
 
 std::vector<ZipRecord> read_zip_records(std::span<const std::byte> bytes,

@@ -66,6 +66,14 @@ Target recognize(const fs::path& path) {
   }
   if (path.extension() == ".toml") return {TargetKind::kPlan, path, run_note(path)};
   if (checkpoint::is_tensor_source(path)) return {TargetKind::kWeights, path, {}};
+  if (path.extension() == ".distcp") {
+    throw Error(
+        ErrorKind::kFormat,
+        cat(path.string(), ": one rank's part of a checkpoint: what it holds are pieces of ",
+            "tensors"),
+        "open the checkpoint's folder, which has the files of all ranks and says what is in "
+        "them");
+  }
   throw Error(ErrorKind::kFormat, cat(path.string(), ": neither a plan nor weights"), kKinds);
 }
 

@@ -132,8 +132,6 @@ std::vector<Limit> limits_of_plan(const config::Plan& plan) {
   PlanLimits limits(plan);
   std::visit([&](const auto& config) { add_limits(config, limits); }, plan.strategy);
   limits.add(plan.metrics.trace, "metrics.trace", "tracing", "set it to false");
-  limits.add(plan.checkpoint.async, "checkpoint.async", "asynchronous checkpointing",
-             "set it to false");
   return limits.take();
 }
 

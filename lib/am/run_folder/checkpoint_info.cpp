@@ -70,7 +70,7 @@ void check(const CheckpointInfo& info, const std::string& file) {
 
 std::string to_json_text(const CheckpointInfo& info) {
   Json json = {{"format", kFormatName},
-               {"version", info.several_boxes ? kSeveralBoxesVersion : kCheckpointVersion},
+               {"version", kCheckpointVersion},
                {"step", info.step},
                {"world_size", info.world_size},
                {"model_type", info.model_type},
@@ -95,10 +95,13 @@ CheckpointInfo parse_checkpoint_info(const std::string& text, const std::string&
       throw Error(ErrorKind::kFormat, cat(file, ": not an am-run checkpoint"));
     }
     CheckpointInfo info;
-    info.several_boxes = json->at("version") == kSeveralBoxesVersion;
-    if (!info.several_boxes && json->at("version") != kCheckpointVersion) {
-      throw Error(ErrorKind::kFormat, cat(file, ": version ", json->at("version").dump(),
-                                          " is not known; this is version ", kSeveralBoxesVersion));
+    if (json->at("version") != kCheckpointVersion) {
+      throw Error(
+          ErrorKind::kFormat,
+          cat(file, ": version ", json->at("version").dump(), " is not known; this is version ",
+              kCheckpointVersion),
+          "export the model with the am-run that wrote it (am-repl FOLDER -c \"export DIR\"), "
+          "and begin from those weights");
     }
     info.step = json->at("step").get<int64_t>();
     info.world_size = json->at("world_size").get<int64_t>();

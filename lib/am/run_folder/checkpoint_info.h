@@ -4,7 +4,7 @@
 //   info.samples;                // 1600 sequences were read
 //   info.lineage.back().job;     // the job that wrote it
 //
-// A file of an older am-run has no save id, no lineage and no facts; it opens as before.
+// What follows the model's type may be absent; it is unknown then.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,8 @@
 
 namespace am::run_folder {
 
-inline constexpr int kCheckpointVersion = 1;
-// Of one in which a rank has several boxes of a tensor (ShardRow::of), which older versions of
-// am-run do not know.
-inline constexpr int kSeveralBoxesVersion = 2;
+// 1 and 2 were folders of a safetensors file a rank.
+inline constexpr int kCheckpointVersion = 3;
 inline constexpr const char* kInfoFile = "checkpoint.json";
 
 // A job, and the step from which it went on with what the job before it had written.
@@ -37,7 +35,6 @@ struct CheckpointInfo {
   int64_t world_size = 1;
   mesh::MeshSizes mesh;
   std::string model_type;
-  bool several_boxes = false;  // a rank may have more than one box of a tensor
   // Shared by all files of one save, so that those of two are not taken for one checkpoint. Empty:
   // unknown.
   std::string save_id;

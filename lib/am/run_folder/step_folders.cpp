@@ -9,7 +9,7 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/text.h"
-#include "am/run_folder/rank_files.h"
+#include "am/run_folder/data_files.h"
 
 namespace am::run_folder {
 
@@ -97,7 +97,7 @@ void restore_old(const fs::path& checkpoints, std::vector<std::string>& done) {
 
 std::optional<std::string> why_incomplete(const fs::path& folder) {
   try {
-    open_rank_files(folder, read_checkpoint_info(folder));
+    open_index(folder, read_checkpoint_info(folder));
     return std::nullopt;
   } catch (const Error& error) {
     return error.what();

@@ -24,8 +24,8 @@ namespace am::run_folder {
 
 inline constexpr const char* kPartialSuffix = ".tmp";
 
-// Why a step folder cannot be opened: checkpoint.json or a rank's file is missing, cut off, or of
-// another save. Nothing: it is whole. Data is not read.
+// Why a step folder cannot be opened: checkpoint.json, index.json or a rank's file is missing, cut
+// off, or of another save. Nothing: it is whole. Data is not read.
 std::optional<std::string> why_incomplete(const std::filesystem::path& folder);
 
 struct NewestCheckpoint {

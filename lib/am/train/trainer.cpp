@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <chrono>
 #include <set>
 #include <utility>
@@ -17,7 +18,7 @@
 #include "am/optim/schedule.h"
 #include "am/planner/adapters.h"
 #include "am/run_folder/checkpoint_folder.h"
-#include "am/run_folder/shard_table.h"
+#include "am/run_folder/shard_index.h"
 #include "am/run_folder/step_folders.h"
 #include "am/tensor/process_memory.h"
 #include "am/train/first_nonfinite.h"
@@ -73,6 +74,7 @@ Trainer::Trainer(const planner::Job& job, const runtime::World& world,
     log(cat("validation  ", validation_->description()));
   }
   load_or_resume();
+  if (plan_.checkpoint.async) saver_ = std::make_unique<checkpoint::BackgroundSaver>(*model_);
 }
 
 void Trainer::log(const std::string& line) const {
@@ -88,7 +90,7 @@ StepReport Trainer::report() {
   StepReport report;
   report.peak_memory_bytes = tensor::peak_memory_bytes(mesh_.device());
   if (stop_ == nullptr) return report;
-  report.stop = stop_->requested() || unwritten_;
+  report.stop = stop_->requested() || unwritten_ || (saver_ && saver_->failed());
   report.save = stop_->take_save_request();
   return report;
 }
@@ -206,9 +208,9 @@ bool Trainer::save_now(int64_t finished) const {
   return plan_.checkpoint.every > 0 && finished % plan_.checkpoint.every == 0;
 }
 
-fs::path Trainer::save(int64_t steps) {
-  if (!guard_->allows_writing(cat("checkpoint ", run_folder::checkpoint_name(steps)))) return {};
-  run_folder::CheckpointInfo info;
+checkpoint::SavedState Trainer::saved_state(int64_t steps) const {
+  checkpoint::SavedState state;
+  run_folder::CheckpointInfo& info = state.info;
   info.step = steps;
   guard_->write_to(info);
   info.world_size = layout_.mesh.world_size();
@@ -217,12 +219,32 @@ fs::path Trainer::save(int64_t steps) {
   info.lineage = lineage_of(beginning_, job_.id);
   info.samples = batches_->samples_before(steps);
   info.facts = facts_;
+  state.plan_toml = config::to_toml(plan_);
+  state.states = optimizer_state();
+  const double lr = optim::learning_rate(plan_.scheduler, plan_.optimizer.lr, plan_.train.max_steps,
+                                         std::max<int64_t>(steps - 1, 0));
+  state.optimizer = checkpoint::SavedOptimizer{plan_.optimizer, lr, steps - info.skipped_steps};
+  return state;
+}
+
+fs::path Trainer::save(int64_t steps) {
+  if (!guard_->allows_writing(cat("checkpoint ", run_folder::checkpoint_name(steps)))) return {};
+  const checkpoint::SavedState state = saved_state(steps);
   fs::path folder = checkpoints_ / run_folder::checkpoint_name(steps);
+  // What was written replaces older ones; on rank 0.
+  const auto drop_old = [checkpoints = checkpoints_, keep = plan_.checkpoint.keep,
+                         lineage = state.info.lineage] {
+    run_folder::drop_old(checkpoints, keep, lineage);
+  };
   const auto start = std::chrono::steady_clock::now();
-  checkpoint::save_checkpoint(folder, info, config::to_toml(plan_), *model_, optimizer_state());
-  if (mesh_.rank() == 0) {
-    run_folder::drop_old(checkpoints_, plan_.checkpoint.keep, info.lineage);
+  if (saver_) {
+    saver_->save(folder, state, drop_old);
+    log(cat("checkpoint  ", folder.string(), ", copied in ", format_duration(seconds_since(start)),
+            ", is written while training goes on"));
+    return folder;
   }
+  checkpoint::save_checkpoint(folder, state, *model_);
+  if (mesh_.rank() == 0) drop_old();
   log(cat("checkpoint  ", folder.string(), " in ", format_duration(seconds_since(start))));
   return folder;
 }
@@ -315,6 +337,7 @@ void Trainer::train_to_the_end(TrainResult& result) {
     }
   }
   if (!saved) write();
+  if (saver_) saver_->finish();
   if (unwritten_) throw *unwritten_;
   for (const auto& sink : sinks) sink->flush();
 }

@@ -18,6 +18,7 @@
 
 #include "am/base/error.h"
 #include "am/base/json.h"
+#include "am/checkpoint/background_saver.h"
 #include "am/checkpoint/checkpoint.h"
 #include "am/checkpoint/tensor_source.h"
 #include "am/config/plan.h"
@@ -95,6 +96,8 @@ class Trainer : private StepObserver {
   // Throws Error(kFormat) where a parameter that trains has none.
   void check_states(const checkpoint::TensorSource& source) const;
   std::vector<checkpoint::StateTensor> optimizer_state() const;
+  // After this many steps.
+  checkpoint::SavedState saved_state(int64_t steps) const;
   bool nothing_to_do() const { return first_step_ >= plan_.train.max_steps; }
   // Before the first step: what lies ahead of it in the run folder gives way.
   void begin();
@@ -119,10 +122,11 @@ class Trainer : private StepObserver {
   std::unique_ptr<StepGuard> guard_;
   std::unique_ptr<DataBatches> batches_;
   std::unique_ptr<Step> step_;
-  std::unique_ptr<Validation> validation_;    // null: none
-  const launch::StopSignal* stop_ = nullptr;  // of run()
-  StepReport asked_;                          // by any rank, with the last step
-  std::optional<Error> unwritten_;            // of rank 0: the disk of the metrics is full
+  std::unique_ptr<Validation> validation_;              // null: none
+  std::unique_ptr<checkpoint::BackgroundSaver> saver_;  // null: checkpoint.async is false
+  const launch::StopSignal* stop_ = nullptr;            // of run()
+  StepReport asked_;                                    // by any rank, with the last step
+  std::optional<Error> unwritten_;  // of rank 0: the disk of the metrics is full
   int64_t first_step_ = 0;
   run_folder::JobRecord record_;  // on rank 0
 };

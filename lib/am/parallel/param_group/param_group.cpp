@@ -9,6 +9,7 @@
 
 #include "am/base/error.h"
 #include "am/base/fault.h"
+#include "am/base/text.h"
 #include "am/tensor/memory_meter.h"
 
 namespace am::parallel {
@@ -97,8 +98,10 @@ ParamGroup::ParamGroup(std::string name, std::vector<Member> members,
       owned.name = members[i].layout->name;
       owned.shape = members[i].layout->shape;
       owned.box = part.box;
-      owned.first_replica =
-          groups.replicate->index() == 0 && part.copy == 0 && !members[i].layout->tied_copy;
+      owned.replicas = members[i].layout->tied_copy ? 0 : groups.replicate->size() * part.copies;
+      owned.replica = groups.replicate->index() * part.copies + part.copy;
+      owned.holders = cat(groups.replicate->name(), " x ", part.copies);
+      owned.first_replica = owned.replicas > 0 && owned.replica == 0;
       if (members[i].layout->expert_parallel() && mesh.group("ep").index() > 0 &&
           fault::is_planted(fault::Fault::kNormExperts)) {
         owned.first_replica = false;

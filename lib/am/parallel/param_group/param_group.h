@@ -54,6 +54,11 @@ struct OwnedParameter {
   mesh::Box box;              // this rank's part of it
   at::Tensor value;           // [box.shape], a view of the group's flat shard
   bool first_replica = true;  // exactly one rank among those that store the same box says true
+  // The ranks that store the same box: how many, which one this is, and a name that boxes of the
+  // same ranks share. A stage's copy of a tied weight counts for none: 0.
+  int64_t replicas = 1;
+  int64_t replica = 0;
+  std::string holders;
   bool trainable = true;
   size_t piece = 0;   // of ParamGroup::pieces()
   size_t number = 0;  // among the piece's boxes

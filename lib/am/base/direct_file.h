@@ -1,0 +1,67 @@
+// New files that are written front to back past the page cache, in pieces of 16 MiB, into space
+// that was taken beforehand: a full disk is known before a byte is written, and what a job saves
+// pushes nothing out of memory.
+//
+//   DirectFile file("step-100.tmp/__0_0.distcp", size);
+//   file.write(header);
+//   file.write(values);      // what lies aligned in memory is not copied
+//   file.close();
+//
+// Where the file system refuses O_DIRECT (tmpfs, some network file systems) the same pieces go
+// through the page cache, and their way to the disk is begun one by one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+
+namespace am {
+
+// What O_DIRECT asks of addresses, lengths and places in a file; 512 would do on most disks.
+inline constexpr size_t kDirectAlignment = 4096;
+// One write. Larger ones are no faster, and a copy of one is all that a writer holds.
+inline constexpr size_t kDirectPiece = size_t{16} << 20;
+
+// Memory of that alignment, its contents undefined. Throws std::bad_alloc.
+struct FreeAligned {
+  void operator()(std::byte* memory) const;
+};
+using AlignedMemory = std::unique_ptr<std::byte[], FreeAligned>;
+AlignedMemory allocate_aligned(size_t bytes);
+
+class DirectFile {
+ public:
+  // Pieces are of this many bytes, a multiple of the alignment.
+  // Throws Error(kIo) that names the file: it cannot be written, or the disk has no `size` bytes.
+  DirectFile(const std::filesystem::path& path, uint64_t size, size_t piece = kDirectPiece);
+  DirectFile(const DirectFile&) = delete;
+  DirectFile& operator=(const DirectFile&) = delete;
+  // Leaves the file as it is: unfinished where close() was not called.
+  ~DirectFile();
+
+  // Behind what was written. Throws Error(kIo).
+  void write(std::span<const std::byte> bytes);
+  // Writes what is left, cuts the file to what was written, and waits until it is on the disk.
+  void close();
+  // Bytes until now.
+  uint64_t position() const { return written_ + filled_; }
+  // Whether the page cache is passed by.
+  bool is_direct() const { return direct_; }
+
+ private:
+  void write_piece(const std::byte* data, size_t size);
+  void write_through_cache(const std::byte* data, size_t size);
+  void leave_direct();
+
+  std::filesystem::path path_;
+  size_t piece_;
+  int fd_ = -1;
+  bool direct_ = true;
+  uint64_t written_ = 0;  // in whole pieces, or aligned parts of what was given
+  AlignedMemory buffer_;  // made when it is first needed
+  size_t filled_ = 0;
+};
+
+}  // namespace am

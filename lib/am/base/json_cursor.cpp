@@ -1,0 +1,131 @@
+#include "am/base/json_cursor.h"
+
+#include <limits>
+
+#include "am/base/error.h"
+#include "am/base/json.h"
+#include "am/base/text.h"
+
+namespace am {
+
+void JsonCursor::fail(std::string_view what) const {
+  throw Error(ErrorKind::kFormat, cat(where_, ": byte ", at_, ": ", what),
+              "the file was cut off or changed; copy it anew");
+}
+
+// The next character that is no space; 0 at the end.
+char JsonCursor::peek() {
+  while (at_ < text_.size()) {
+    const char c = text_[at_];
+    if (c != ' ' && c != '\n' && c != '\r' && c != '\t') return c;
+    ++at_;
+  }
+  return '\0';
+}
+
+void JsonCursor::begin(char bracket) {
+  if (peek() != bracket) fail(bracket == '{' ? "no object" : "no array");
+  ++at_;
+  first_ = true;
+}
+
+bool JsonCursor::next(char bracket) {
+  const char c = peek();
+  if (c == bracket) {
+    ++at_;
+    first_ = false;
+    return false;
+  }
+  if (!first_) {
+    if (c != ',') fail("no comma");
+    ++at_;
+    peek();
+  }
+  first_ = false;
+  return true;
+}
+
+bool JsonCursor::next_key(std::string& key) {
+  if (!next('}')) return false;
+  key = text();
+  if (peek() != ':') fail("no colon");
+  ++at_;
+  return true;
+}
+
+int64_t JsonCursor::natural() {
+  peek();
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  const size_t begin = at_;
+  int64_t value = 0;
+  while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') {
+    const int64_t digit = text_[at_] - '0';
+    if (value > (kMost - digit) / 10) fail("a number beyond 2^63");
+    value = 10 * value + digit;
+    ++at_;
+  }
+  const bool fraction =
+      at_ < text_.size() && (text_[at_] == '.' || text_[at_] == 'e' || text_[at_] == 'E');
+  if (at_ == begin || fraction) fail("no whole number from 0");
+  return value;
+}
+
+// With its quotes and escapes.
+std::string_view JsonCursor::quoted() {
+  if (peek() != '"') fail("no text");
+  const size_t begin = at_++;
+  while (at_ < text_.size() && text_[at_] != '"') at_ += text_[at_] == '\\' ? 2 : 1;
+  if (at_ >= text_.size()) fail("a text without an end");
+  ++at_;
+  return text_.substr(begin, at_ - begin);
+}
+
+std::string JsonCursor::text() {
+  const std::string_view token = quoted();
+  if (token.find('\\') == std::string_view::npos) {
+    return std::string(token.substr(1, token.size() - 2));
+  }
+  const auto parsed = Json::parse(token, nullptr, /*allow_exceptions=*/false);
+  if (!parsed.is_string()) fail("a text with an escape that is none");
+  return parsed.get<std::string>();
+}
+
+void JsonCursor::skip() {
+  size_t depth = 0;
+  do {
+    switch (peek()) {
+      case '\0':
+        fail("a value without an end");
+      case '"':
+        quoted();
+        break;
+      case '{':
+      case '[':
+        ++depth;
+        ++at_;
+        break;
+      case '}':
+      case ']':
+        if (depth == 0) fail("no value");
+        --depth;
+        ++at_;
+        break;
+      case ',':
+      case ':':
+        if (depth == 0) fail("no value");
+        ++at_;
+        break;
+      default:
+        while (at_ < text_.size() &&
+               std::string_view(" \n\r\t,:]}").find(text_[at_]) == std::string_view::npos) {
+          ++at_;
+        }
+    }
+  } while (depth > 0);
+}
+
+void JsonCursor::end() {
+  if (peek() != '\0' || at_ < text_.size()) fail("more than one value");
+}
+
+}  // namespace am

@@ -1,0 +1,184 @@
+#include "am/checkpoint/optimizer_values.h"
+
+#include <array>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "am/base/text.h"
+#include "am/config/optimizer.h"
+#include "am/formats/pickle_writer.h"
+#include "am/formats/torch_slice.h"
+
+namespace am::checkpoint {
+
+namespace {
+
+using formats::DcpPath;
+using formats::PickleWriter;
+using WriteValue = std::function<void(PickleWriter&)>;
+
+WriteValue none() {
+  return [](PickleWriter& pickle) { pickle.none(); };
+}
+WriteValue flag(bool value) {
+  return [value](PickleWriter& pickle) { pickle.boolean(value); };
+}
+WriteValue real(double value) {
+  return [value](PickleWriter& pickle) { pickle.real(value); };
+}
+WriteValue integer(int64_t value) {
+  return [value](PickleWriter& pickle) { pickle.integer(value); };
+}
+WriteValue text(const std::string& value) {
+  return [value](PickleWriter& pickle) { pickle.text(value); };
+}
+WriteValue reals(std::vector<double> values) {
+  return [values = std::move(values)](PickleWriter& pickle) {
+    pickle.open_mark();
+    for (const double value : values) pickle.real(value);
+    pickle.close_tuple();
+  };
+}
+WriteValue texts(std::vector<std::string> values) {
+  return [values = std::move(values)](PickleWriter& pickle) {
+    pickle.empty_list();
+    pickle.open_mark();
+    for (const std::string& value : values) pickle.text(value);
+    pickle.close_list_items();
+  };
+}
+
+struct Entry {
+  const char* key;
+  WriteValue value;
+};
+
+// Of a group of parameters that are updated alike; keys and types as in torch.optim of 2.11.
+std::vector<Entry> entries_of(const SavedOptimizer& optimizer, bool orthogonalized, bool decays) {
+  const config::OptimizerSection& section = optimizer.section;
+  const double decay = decays ? section.weight_decay : 0.0;
+  const double momentum = config::momentum_of(section);
+  if (orthogonalized) {
+    return {{"lr", real(optimizer.lr)},
+            {"initial_lr", real(section.lr)},
+            {"weight_decay", real(decay)},
+            {"momentum", real(momentum)},
+            {"nesterov", flag(config::nesterov_of(section))},
+            {"ns_coefficients", reals({3.4445, -4.7750, 2.0315})},
+            {"eps", real(1e-7)},
+            {"ns_steps", integer(5)},
+            {"adjust_lr_fn", section.adjust_lr == "original" ? none() : text(section.adjust_lr)}};
+  }
+  if (section.name == "sgd") {
+    return {{"lr", real(optimizer.lr)},      {"initial_lr", real(section.lr)},
+            {"momentum", real(momentum)},    {"dampening", real(0.0)},
+            {"weight_decay", real(decay)},   {"nesterov", flag(config::nesterov_of(section))},
+            {"maximize", flag(false)},       {"foreach", none()},
+            {"differentiable", flag(false)}, {"fused", none()}};
+  }
+  return {{"lr", real(optimizer.lr)},
+          {"initial_lr", real(section.lr)},
+          {"betas", reals({section.betas[0], section.betas[1]})},
+          {"eps", real(section.eps)},
+          {"weight_decay", real(decay)},
+          {"amsgrad", flag(false)},
+          {"maximize", flag(false)},
+          {"foreach", none()},
+          {"capturable", flag(false)},
+          {"differentiable", flag(false)},
+          {"fused", none()},
+          {"decoupled_weight_decay", flag(section.name != "adam")}};
+}
+
+class ValuesBuilder {
+ public:
+  ValuesBuilder(const SavedOptimizer& optimizer, const planner::Layout& layout)
+      : optimizer_(optimizer), layout_(layout) {}
+
+  OptimizerValues build() && {
+    int64_t group = 0;
+    for (const bool orthogonalized : {true, false}) {
+      for (const bool decays : {true, false}) {
+        const auto names = names_of(orthogonalized, decays);
+        if (!names.empty()) add_group(group++, names, orthogonalized, decays);
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  std::vector<std::string> names_of(bool orthogonalized, bool decays) const {
+    std::vector<std::string> names;
+    for (const planner::ParameterLayout& each : layout_.parameters) {
+      if (each.trainable && each.orthogonalized == orthogonalized && each.decays == decays) {
+        names.push_back(each.name);
+      }
+    }
+    return names;
+  }
+
+  void add_group(int64_t group, const std::vector<std::string>& names, bool orthogonalized,
+                 bool decays) {
+    for (const Entry& entry : entries_of(optimizer_, orthogonalized, decays)) {
+      const uint32_t slice = slice_of(entry.value);
+      add(cat("optim.param_groups.", group, ".", entry.key),
+          {"optim", "param_groups", group, entry.key}, slice);
+      for (const std::string& name : names) {
+        const std::string inner = cat("param_groups.", name, ".", entry.key);
+        add(cat("optim.", inner), {"optim", inner}, slice);
+      }
+    }
+    add(cat("optim.param_groups.", group, ".params"), {"optim", "param_groups", group, "params"},
+        slice_of(texts(names)));
+    const bool counts_steps = !orthogonalized && optimizer_.section.name != "sgd";
+    if (!counts_steps) return;
+    const uint32_t steps = steps_slice();
+    for (const std::string& name : names) {
+      formats::DcpTensor tensor;
+      tensor.name = cat("optim.state.", name, ".step");
+      tensor.path = {"optim", "state", name, "step"};
+      tensor.dtype = "float32";
+      tensor.chunks.push_back({{}, {}, {steps, 0, result_.slices[steps].size()}});
+      result_.tensors.push_back(std::move(tensor));
+    }
+  }
+
+  void add(std::string name, DcpPath path, uint32_t slice) {
+    result_.values.push_back(
+        {std::move(name), std::move(path), {slice, 0, result_.slices[slice].size()}});
+  }
+
+  uint32_t slice_of(const WriteValue& write) {
+    PickleWriter pickle;
+    write(pickle);
+    return slice_of_bytes(formats::value_slice(std::move(pickle).finish()));
+  }
+  uint32_t slice_of_bytes(std::string bytes) {
+    const auto [place, fresh] =
+        places_.emplace(std::move(bytes), static_cast<uint32_t>(result_.slices.size()));
+    if (fresh) result_.slices.push_back(place->first);
+    return place->second;
+  }
+  uint32_t steps_slice() {
+    const auto steps = static_cast<float>(optimizer_.steps);
+    const formats::TorchSlice slice = formats::tensor_slice("float32", {}, 0, sizeof steps);
+    std::string bytes = slice.before;
+    bytes.append(reinterpret_cast<const char*>(&steps), sizeof steps).append(slice.after);
+    return slice_of_bytes(std::move(bytes));
+  }
+
+  const SavedOptimizer& optimizer_;
+  const planner::Layout& layout_;
+  OptimizerValues result_;
+  std::map<std::string, uint32_t> places_;  // of archives
+};
+
+}  // namespace
+
+OptimizerValues optimizer_values(const SavedOptimizer& optimizer, const planner::Layout& layout) {
+  return ValuesBuilder(optimizer, layout).build();
+}
+
+}  // namespace am::checkpoint

@@ -1,0 +1,76 @@
+// What one rank writes of a checkpoint: a file of slices that torch.distributed.checkpoint loads,
+// each tensor's values at a multiple of 4 KiB.
+//
+//   RankFile file(save_id, rank, boxes);
+//   file.write(folder);                  // straight from the tensors
+//   file.stage(memory);                  // or a copy of all of it, which can be written later,
+//   file.write_staged(folder, memory);   // while the tensors change
+//   const ShardIndex index = file.index();
+//
+// Where everything lies in the file is known before a byte is written.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "am/formats/dcp_metadata.h"
+#include "am/run_folder/shard_index.h"
+
+namespace am::checkpoint {
+
+// A part of a tensor, and its values.
+struct SavedBox {
+  std::string name;
+  Shape shape;  // of the whole tensor
+  mesh::Box box;
+  at::Tensor value;  // [box.shape], on any device
+};
+
+class RankFile {
+ public:
+  // `values`: archives of torch.save that stand behind the tensors, whole.
+  RankFile(const std::string& save_id, int64_t rank, std::vector<SavedBox> boxes,
+           std::vector<std::string> values = {});
+
+  const std::string& name() const { return name_; }
+  uint64_t bytes() const { return bytes_; }
+  // Where values[i] stands.
+  const std::vector<formats::DcpSlice>& value_slices() const { return value_slices_; }
+
+  // Throws Error(kIo).
+  void write(const std::filesystem::path& folder);
+  // `memory`: bytes() of it, from allocate_aligned().
+  void stage(std::span<std::byte> memory) const;
+  void write_staged(const std::filesystem::path& folder, std::span<const std::byte> memory);
+
+  // Of the file after it was written: this is where its checksums are made.
+  const run_folder::ShardIndex& index() const { return index_; }
+
+ private:
+  struct Part {
+    SavedBox saved;
+    std::string dtype;
+    run_folder::IndexedBox* place = nullptr;  // in index_
+  };
+
+  void add(SavedBox saved);
+  // Calls `text(bytes)` and `values(part)` in the order of the file.
+  template <typename Text, typename Values>
+  void walk(const Text& text, const Values& values) const;
+
+  std::string name_;
+  std::string label_;
+  std::vector<Part> parts_;
+  std::vector<std::string> values_;
+  std::vector<formats::DcpSlice> value_slices_;
+  run_folder::ShardIndex index_;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace am::checkpoint

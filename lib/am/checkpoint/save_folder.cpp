@@ -1,0 +1,122 @@
+#include "am/checkpoint/save_folder.h"
+
+#include <utility>
+
+#include "am/base/file.h"
+#include "am/base/text.h"
+#include "am/run_folder/step_folders.h"
+
+namespace am::checkpoint {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view kModelPrefix = "model.";
+
+std::string report_name(int64_t rank) { return cat("report-", rank, ".json"); }
+
+// {"optim", "state", NAME, "exp_avg"} of "optim.state.NAME.exp_avg".
+formats::DcpPath path_of_state(std::string_view name) {
+  const std::string_view inner = name.substr(std::string_view(run_folder::kOptimizerPrefix).size());
+  const size_t dot = inner.rfind('.');
+  return {"optim", "state", std::string(inner.substr(0, dot)),
+          std::string(dot == std::string_view::npos ? "" : inner.substr(dot + 1))};
+}
+
+void add_aliases(formats::DcpMetadata& metadata,
+                 const std::map<std::string, std::string>& aliases) {
+  for (const auto& [alias, name] : aliases) {
+    const std::string key = cat(kModelPrefix, name);
+    for (size_t i = 0; i < metadata.tensors.size(); ++i) {
+      if (metadata.tensors[i].name != key) continue;
+      formats::DcpTensor tensor = metadata.tensors[i];
+      tensor.name = cat(kModelPrefix, alias);
+      tensor.path = {"model", alias};
+      metadata.tensors.push_back(std::move(tensor));
+      break;
+    }
+  }
+}
+
+void add_optimizer(formats::DcpMetadata& metadata, const Publication& publication) {
+  const auto place = [&](formats::DcpSlice& slice) {
+    slice = publication.value_slices[slice.file];
+  };
+  for (formats::DcpValue value : publication.optimizer.values) {
+    place(value.slice);
+    metadata.values.push_back(std::move(value));
+  }
+  for (formats::DcpTensor tensor : publication.optimizer.tensors) {
+    place(tensor.chunks.front().slice);
+    metadata.tensors.push_back(std::move(tensor));
+  }
+}
+
+}  // namespace
+
+fs::path partial_folder(const fs::path& folder) {
+  return folder.string() + run_folder::kPartialSuffix;
+}
+
+void begin_folder(const fs::path& folder, const std::string& plan_toml, const std::string& config) {
+  const fs::path partial = partial_folder(folder);
+  fs::remove_all(partial);
+  fs::create_directories(partial);
+  write_file_atomically(partial / "plan.toml", plan_toml);
+  write_file_atomically(partial / "config.json", config);
+}
+
+void write_report(const fs::path& folder, int64_t rank, const run_folder::ShardIndex& index) {
+  write_file_atomically(partial_folder(folder) / report_name(rank),
+                        run_folder::to_json_text(index));
+}
+
+bool all_have_reported(const fs::path& folder, int64_t world_size) {
+  for (int64_t rank = 0; rank < world_size; ++rank) {
+    if (!fs::exists(partial_folder(folder) / report_name(rank))) return false;
+  }
+  return true;
+}
+
+void publish(const Publication& publication) {
+  const fs::path partial = partial_folder(publication.folder);
+  std::vector<run_folder::ShardIndex> reports;
+  for (int64_t rank = 0; rank < publication.info.world_size; ++rank) {
+    reports.push_back(run_folder::read_shard_index(partial / report_name(rank)));
+  }
+  const run_folder::ShardIndex index = run_folder::merge(std::move(reports));
+  formats::DcpMetadata metadata = dcp_metadata_of(index);
+  add_aliases(metadata, publication.aliases);
+  add_optimizer(metadata, publication);
+  write_file_atomically(partial / run_folder::kIndexFile, run_folder::to_json_text(index));
+  write_file_atomically(partial / formats::kDcpMetadataFile, formats::dcp_metadata_bytes(metadata));
+  for (int64_t rank = 0; rank < publication.info.world_size; ++rank) {
+    fs::remove(partial / report_name(rank));
+  }
+  write_file_atomically(partial / run_folder::kInfoFile,
+                        run_folder::to_json_text(publication.info));
+  sync_folder(partial);
+  run_folder::publish(partial, publication.folder);
+}
+
+formats::DcpMetadata dcp_metadata_of(const run_folder::ShardIndex& index) {
+  formats::DcpMetadata metadata;
+  for (const run_folder::IndexedFile& file : index.files) metadata.files.push_back(file.name);
+  for (const run_folder::IndexedTensor& from : index.tensors) {
+    formats::DcpTensor tensor;
+    const bool state = starts_with(from.name, run_folder::kOptimizerPrefix);
+    tensor.name = state ? from.name : cat(kModelPrefix, from.name);
+    tensor.path = state ? path_of_state(from.name) : formats::DcpPath{"model", from.name};
+    tensor.dtype = from.dtype;
+    tensor.shape = from.shape;
+    for (const run_folder::IndexedBox& box : from.boxes) {
+      tensor.chunks.push_back(
+          {box.box.offset, box.box.shape, {box.file, box.slice_offset, box.slice_length}});
+    }
+    metadata.tensors.push_back(std::move(tensor));
+  }
+  return metadata;
+}
+
+}  // namespace am::checkpoint

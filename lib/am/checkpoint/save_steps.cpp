@@ -1,0 +1,86 @@
+#include "am/checkpoint/save_steps.h"
+
+#include <map>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "am/base/host.h"
+#include "am/base/text.h"
+#include "am/checkpoint/collective_step.h"
+#include "am/checkpoint/writers.h"
+
+namespace am::checkpoint {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// This rank's boxes: parameters first, then optimizer state; without empty ones, and of those that
+// other ranks hold too those that fall to this one.
+std::vector<SavedBox> collect_boxes(parallel::ParallelModel& model,
+                                    const std::vector<StateTensor>& states) {
+  std::vector<SavedBox> boxes;
+  std::vector<HeldBox> held;
+  std::vector<int64_t> replica;
+  const auto add = [&](const std::string& name, const parallel::OwnedParameter& parameter,
+                       const at::Tensor& value) {
+    if (parameter.replicas == 0 || value.numel() == 0) return;
+    boxes.push_back({name, parameter.shape, parameter.box, value});
+    held.push_back({static_cast<int64_t>(value.nbytes()), parameter.replicas, parameter.holders});
+    replica.push_back(parameter.replica);
+  };
+  model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::OwnedParameter& owned) {
+    add(owned.name, owned, owned.value);
+  });
+  for (const StateTensor& each : states) add(each.key, *each.parameter, each.value);
+  const std::vector<int64_t> writers = choose_writers(held);
+  std::vector<SavedBox> own;
+  for (size_t i = 0; i < boxes.size(); ++i) {
+    if (writers[i] == replica[i]) own.push_back(std::move(boxes[i]));
+  }
+  return own;
+}
+
+// The head's weight where it is the embedding's, under which name PyTorch's modules have it too.
+std::map<std::string, std::string> aliases_of(const model::Inventory& inventory) {
+  if (!inventory.tied_lm_head) return {};
+  return {{cat(inventory.names.head, ".weight"),
+           inventory.parameters[inventory.weight_of(model::Role::kHead)].name}};
+}
+
+}  // namespace
+
+SaveSteps::SaveSteps(fs::path folder, const SavedState& state, parallel::ParallelModel& model)
+    : world_(model.mesh().group("world")), folder_(std::move(folder)) {
+  publication_.folder = folder_;
+  publication_.info = state.info;
+  publication_.info.save_id = world_.broadcast_text(is_first() ? unique_id() : "");
+  publication_.aliases = aliases_of(model.layout().inventory);
+  collective([&] {
+    if (is_first() && state.optimizer) {
+      publication_.optimizer = optimizer_values(*state.optimizer, model.layout());
+    }
+    file_.emplace(publication_.info.save_id, world_.index(), collect_boxes(model, state.states),
+                  publication_.optimizer.slices);
+    publication_.value_slices = file_->value_slices();
+    if (is_first()) begin_folder(folder_, state.plan_toml, model.config().text);
+  });
+}
+
+void SaveSteps::report() const { write_report(folder_, world_.index(), file_->index()); }
+
+void SaveSteps::publish() const { checkpoint::publish(publication_); }
+
+void SaveSteps::clean() const {
+  std::error_code ignored;
+  if (is_first()) fs::remove_all(partial_folder(folder_), ignored);
+}
+
+void SaveSteps::collective(const std::function<void()>& body) const {
+  collective_step(
+      world_, [this] { clean(); }, body);
+}
+
+}  // namespace am::checkpoint

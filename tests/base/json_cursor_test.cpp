@@ -1,0 +1,72 @@
+#include "am/base/json_cursor.h"
+
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+
+namespace am {
+namespace {
+
+// {"a": [numbers], anything else} as "key numbers;".
+std::string read_back(const std::string& text) {
+  JsonCursor json(text, "f");
+  std::string out;
+  std::string key;
+  for (json.begin_object(); json.next_key(key);) {
+    out += key;
+    if (key == "a") {
+      for (json.begin_array(); json.next_item();) out += cat(" ", json.natural());
+    } else if (key == "t") {
+      out += cat(" ", json.text());
+    } else {
+      json.skip();
+    }
+    out += ";";
+  }
+  json.end();
+  return out;
+}
+
+std::string problem_of(const std::string& text) {
+  try {
+    return read_back(text);
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::kFormat);
+    return error.what();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a cursor reads what was asked for and passes the rest by") {
+  CHECK(read_back("{}") == "");
+  CHECK(read_back(
+            R"( { "a" : [ 1, 22 ,9223372036854775807 ] , "b":{"c":[{"d":"]}"}],"e":-1.5e3}} )") ==
+        "a 1 22 9223372036854775807;b;");
+  CHECK(read_back(R"({"a":[],"x":null,"y":true,"z":"a\"]","a":[3]})") == "a;x;y;z;a 3;");
+  CHECK(read_back(R"({"t":"a\u00e9\n\"b","t":""})") == "t a\u00e9\n\"b;t ;");
+}
+
+TEST_CASE("what is no JSON, or something else, is named with its place") {
+  CHECK_THAT(problem_of(""), Catch::StartsWith("f: byte 0: no object"));
+  CHECK_THAT(problem_of("[1]"), Catch::Contains("no object"));
+  CHECK_THAT(problem_of(R"({"a":[1 2]})"), Catch::Contains("byte 8: no comma"));
+  CHECK_THAT(problem_of(R"({"a":[1,]})"), Catch::Contains("no whole number"));
+  CHECK_THAT(problem_of(R"({"a":[-1]})"), Catch::Contains("no whole number"));
+  CHECK_THAT(problem_of(R"({"a":[1.5]})"), Catch::Contains("no whole number"));
+  CHECK_THAT(problem_of(R"({"a":[9223372036854775808]})"), Catch::Contains("beyond 2^63"));
+  CHECK_THAT(problem_of(R"({"a" [1]})"), Catch::Contains("no colon"));
+  CHECK_THAT(problem_of(R"({"a":[1)"), Catch::Contains("no comma"));
+  CHECK_THAT(problem_of(R"({"b":{"c":1)"), Catch::Contains("without an end"));
+  CHECK_THAT(problem_of(R"({"b":})"), Catch::Contains("no value"));
+  CHECK_THAT(problem_of(R"({"b)"), Catch::Contains("text without an end"));
+  CHECK_THAT(problem_of(R"({"t":"\u12"})"), Catch::Contains("escape"));
+  CHECK_THAT(problem_of("{} {}"), Catch::Contains("more than one value"));
+  // Brackets that open for ever are passed by without a stack.
+  CHECK_THAT(problem_of("{\"b\":" + std::string(1'000'000, '[')),
+             Catch::Contains("without an end"));
+}
+
+}  // namespace am
