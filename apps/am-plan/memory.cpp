@@ -90,7 +90,9 @@ std::vector<Part> parts_of(const PlanInput& input, const MemoryComponents& memor
       {"communication", memory.communication,
        whole ? am::cat("gather buffers, and gradients kept whole over ", batches, " micro-batches")
              : "gather and reduce buffers"},
-      {"other", memory.other, "the rotary embedding's table"},
+      {"other", memory.other,
+       input.plan.checkpoint.async ? "the rotary embedding's table, and a checkpoint's copy"
+                                   : "the rotary embedding's table"},
   };
 }
 

@@ -8,7 +8,6 @@
 #include "am/base/crc32c.h"
 #include "am/base/direct_file.h"
 #include "am/base/file.h"
-#include "am/checkpoint/writers.h"
 #include "am/formats/torch_archive.h"
 #include "support/temporary_folder.h"
 
@@ -77,15 +76,6 @@ TEST_CASE("a rank's file holds archives of its boxes, where its index says") {
     CHECK(read_file(other / copied.name()) == bytes);
     CHECK(run_folder::to_json_text(copied.index()) == run_folder::to_json_text(index));
   }
-}
-
-TEST_CASE("what several ranks hold is written by each about as much") {
-  std::vector<HeldBox> boxes = {{100, 1, ""},  {60, 2, "dp"}, {50, 2, "dp"},
-                                {40, 2, "dp"}, {30, 2, "dp"}, {7, 4, "dp and tp"}};
-  CHECK(choose_writers(boxes) == std::vector<int64_t>{0, 0, 1, 1, 0, 0});
-  for (int i = 0; i < 3; ++i) boxes.push_back({7, 4, "dp and tp"});
-  const auto writers = choose_writers(boxes);
-  CHECK(std::vector<int64_t>(writers.end() - 4, writers.end()) == std::vector<int64_t>{0, 1, 2, 3});
 }
 
 }  // namespace am::checkpoint

@@ -1,5 +1,7 @@
 #include "am/checkpoint/background_saver.h"
 
+#include <ATen/ATen.h>
+
 #include <atomic>
 #include <chrono>
 #include <exception>
@@ -8,25 +10,42 @@
 #include <utility>
 
 #include "am/base/direct_file.h"
+#include "am/base/error.h"
+#include "am/base/host.h"
 #include "am/checkpoint/save_steps.h"
+#include "am/tensor/memory_meter.h"
 
 namespace am::checkpoint {
 
 namespace fs = std::filesystem;
 
-struct BackgroundSaver::Staging {
-  AlignedMemory memory;
-  size_t size = 0;
+at::Tensor allocate_staging(parallel::ParallelModel& model, const SavedState& state, bool on_host) {
+  const int64_t rank = model.mesh().rank();
+  OptimizerValues values;
+  if (rank == 0 && state.optimizer) values = optimizer_values(*state.optimizer, model.layout());
+  const RankFile file(std::string(unique_id().size(), '0'), rank,
+                      collect_boxes(model, state.states), values.slices);
+  const tensor::MemoryUse use(on_host ? tensor::TensorUse::kOther : tensor::TensorUse::kHost);
+  // Values that are equal now, and have one archive, may differ later: the rate and its first
+  // value.
+  const auto bytes = static_cast<int64_t>(file.bytes() + 2 * kDirectAlignment);
+  const auto device = model.mesh().device().is_meta() ? at::kMeta : at::kCPU;
+  // Zeros: so its pages are there before a save needs them.
+  return at::zeros({bytes}, at::TensorOptions(at::kByte).device(device));
+}
 
-  std::span<std::byte> of(size_t bytes) {
-    if (bytes > size) {
-      memory.reset();
-      memory = allocate_aligned(bytes);
-      size = bytes;
-    }
-    return {memory.get(), bytes};
-  }
-};
+namespace {
+
+// From the first place on that a direct write can begin at.
+std::span<std::byte> aligned_part(const at::Tensor& staging, size_t bytes) {
+  auto* const begin = static_cast<std::byte*>(staging.data_ptr());
+  const size_t over = reinterpret_cast<uintptr_t>(begin) % kDirectAlignment;
+  const size_t skip = over == 0 ? 0 : kDirectAlignment - over;
+  AM_ASSERT(skip + bytes <= staging.nbytes(), "a rank writes more than it has memory for");
+  return {begin + skip, bytes};
+}
+
+}  // namespace
 
 // Note [Who waits for whom]. A rank's thread writes its file and its report, which needs nobody.
 // Rank 0's then waits for all reports, which come unless a rank has failed: so finish() first has
@@ -35,9 +54,9 @@ struct BackgroundSaver::Staging {
 class BackgroundSaver::Save {
  public:
   Save(const fs::path& folder, const SavedState& state, parallel::ParallelModel& model,
-       Staging& staging, std::function<void()> published)
+       const at::Tensor& staging, std::function<void()> published)
       : steps_(folder, state, model), published_(std::move(published)) {
-    memory_ = staging.of(steps_.file().bytes());
+    memory_ = aligned_part(staging, steps_.file().bytes());
     steps_.file().stage(memory_);
     thread_ = std::thread([this] { run(); });
   }
@@ -104,15 +123,16 @@ class BackgroundSaver::Save {
   std::exception_ptr publish_problem_;  // before the thread ends
 };
 
-BackgroundSaver::BackgroundSaver(parallel::ParallelModel& model)
-    : model_(model), staging_(std::make_unique<Staging>()) {}
+BackgroundSaver::BackgroundSaver(parallel::ParallelModel& model, const SavedState& state,
+                                 bool on_host)
+    : model_(model), staging_(allocate_staging(model, state, on_host)) {}
 
 BackgroundSaver::~BackgroundSaver() = default;
 
 void BackgroundSaver::save(const fs::path& folder, const SavedState& state,
                            std::function<void()> published) {
   finish();
-  last_ = std::make_unique<Save>(folder, state, model_, *staging_, std::move(published));
+  last_ = std::make_unique<Save>(folder, state, model_, staging_, std::move(published));
 }
 
 void BackgroundSaver::finish() {
@@ -122,7 +142,5 @@ void BackgroundSaver::finish() {
 }
 
 bool BackgroundSaver::failed() const { return last_ && last_->failed(); }
-
-int64_t BackgroundSaver::staging_bytes() const { return static_cast<int64_t>(staging_->size); }
 
 }  // namespace am::checkpoint

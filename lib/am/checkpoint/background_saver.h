@@ -6,7 +6,8 @@
 //   saver.finish();                                     // before the job ends
 #pragma once
 
-#include <cstdint>
+#include <ATen/core/Tensor.h>
+
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -15,10 +16,15 @@
 
 namespace am::checkpoint {
 
+// [bytes], for a copy of what this rank writes; of a dry run's model without contents.
+at::Tensor allocate_staging(parallel::ParallelModel& model, const SavedState& state, bool on_host);
+
 class BackgroundSaver {
  public:
-  // `model` must outlive it.
-  explicit BackgroundSaver(parallel::ParallelModel& model);
+  // Takes the memory for copies of the model, which must outlive it, and of what is like `state`:
+  // at the start of a job it is known whether there is enough. `on_host`: the model computes there
+  // too.
+  BackgroundSaver(parallel::ParallelModel& model, const SavedState& state, bool on_host = true);
   ~BackgroundSaver();  // waits for this rank's thread; what others have not written is not
                        // published
   BackgroundSaver(const BackgroundSaver&) = delete;
@@ -33,15 +39,12 @@ class BackgroundSaver {
   void finish();
   // Whether this rank's last save has failed; finish() says why.
   bool failed() const;
-  // Bytes that are kept for copies.
-  int64_t staging_bytes() const;
 
  private:
   class Save;
   parallel::ParallelModel& model_;
+  at::Tensor staging_;
   std::unique_ptr<Save> last_;
-  struct Staging;
-  std::unique_ptr<Staging> staging_;
 };
 
 }  // namespace am::checkpoint

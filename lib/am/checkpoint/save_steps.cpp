@@ -9,20 +9,16 @@
 #include "am/base/host.h"
 #include "am/base/text.h"
 #include "am/checkpoint/collective_step.h"
-#include "am/checkpoint/writers.h"
+#include "am/run_folder/writers.h"
 
 namespace am::checkpoint {
 
 namespace fs = std::filesystem;
 
-namespace {
-
-// This rank's boxes: parameters first, then optimizer state; without empty ones, and of those that
-// other ranks hold too those that fall to this one.
 std::vector<SavedBox> collect_boxes(parallel::ParallelModel& model,
                                     const std::vector<StateTensor>& states) {
   std::vector<SavedBox> boxes;
-  std::vector<HeldBox> held;
+  std::vector<run_folder::HeldBox> held;
   std::vector<int64_t> replica;
   const auto add = [&](const std::string& name, const parallel::OwnedParameter& parameter,
                        const at::Tensor& value) {
@@ -35,13 +31,15 @@ std::vector<SavedBox> collect_boxes(parallel::ParallelModel& model,
     add(owned.name, owned, owned.value);
   });
   for (const StateTensor& each : states) add(each.key, *each.parameter, each.value);
-  const std::vector<int64_t> writers = choose_writers(held);
+  const std::vector<int64_t> writers = run_folder::choose_writers(held);
   std::vector<SavedBox> own;
   for (size_t i = 0; i < boxes.size(); ++i) {
     if (writers[i] == replica[i]) own.push_back(std::move(boxes[i]));
   }
   return own;
 }
+
+namespace {
 
 // The head's weight where it is the embedding's, under which name PyTorch's modules have it too.
 std::map<std::string, std::string> aliases_of(const model::Inventory& inventory) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "am/checkpoint/checkpoint.h"
 #include "am/checkpoint/rank_file.h"
@@ -12,6 +13,11 @@
 #include "am/runtime/group.h"
 
 namespace am::checkpoint {
+
+// This rank's boxes: parameters first, then optimizer state; without empty ones, and of those that
+// other ranks hold too those that fall to this one.
+std::vector<SavedBox> collect_boxes(parallel::ParallelModel& model,
+                                    const std::vector<StateTensor>& states);
 
 class SaveSteps {
  public:

@@ -29,8 +29,9 @@ struct MemoryComponents {
   int64_t logits = 0;     // logits, their gradient and the loss's working copy
   int64_t unsharded = 0;  // gathered units in flight, and a gradient of theirs
   int64_t communication = 0;  // all-gather and reduce-scatter buffers, gradients kept whole in them
-  int64_t other = 0;          // the rotary embedding's table
-  int64_t host = 0;  // parameters, gradients and optimizer with offload_policy: in host memory
+  int64_t other = 0;          // the rotary embedding's table; what staging.h says, on the host
+  int64_t host = 0;  // parameters, gradients and optimizer with offload_policy: in host memory;
+                     // staging.h's beside a GPU
   int64_t host_parameters = 0;  // of these
 
   int64_t total() const;  // without `host`

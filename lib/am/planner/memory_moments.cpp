@@ -6,6 +6,7 @@
 
 #include "am/base/text.h"
 #include "am/planner/precision.h"
+#include "am/planner/staging.h"
 #include "am/planner/units.h"
 
 namespace am::planner {
@@ -53,6 +54,9 @@ void MemoryMoments::fill_states() {
   const double table = 2.0 * context_.sequence * static_cast<double>(config_.head_dim);
   base_.other = to_bytes(table * static_cast<double>(dtype_size(precision.compute)) *
                          static_cast<double>(step_.stages));
+  if (plan_.checkpoint.async) {
+    (context_.on_host ? base_.other : base_.host) += staging_bytes(plan_, layout_, peak_.rank);
+  }
 }
 
 // The slice of the vocabulary that a rank of the last stage has.

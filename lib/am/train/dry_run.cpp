@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <chrono>
 
+#include "am/checkpoint/background_saver.h"
 #include "am/optim/from_plan.h"
 #include "am/parallel/parallel_model.h"
 #include "am/runtime/device_mesh.h"
 #include "am/runtime/world.h"
 #include "am/tensor/meta_operators.h"
+#include "am/train/saved_states.h"
 #include "am/train/step.h"
 
 namespace am::train {
@@ -75,6 +77,14 @@ DryRun dry_run(const planner::Job& job, int64_t rank) {
   const runtime::DeviceMesh mesh(world, job.layout.mesh, c10::Device(c10::kMeta));
   const auto model = parallel::ParallelModel::build(plan, job.model, job.layout, mesh);
   const auto optimizer = optim::make_optimizer(plan, *model);
+  at::Tensor staging;
+  if (plan.checkpoint.async) {
+    const bool on_host = runtime::parse_backend(parallel::backend_of(plan)).cuda.empty();
+    checkpoint::SavedState state;
+    state.states = saved_states(*optimizer, *model);
+    state.optimizer = checkpoint::SavedOptimizer{plan.optimizer, plan.optimizer.lr};
+    staging = checkpoint::allocate_staging(*model, state, on_host);
+  }
   MetaBatches batches(plan);
   PhaseMemories observer(meter, report.phases);
   Step step(plan, *model, *optimizer, observer);

@@ -18,11 +18,11 @@
 #include "am/optim/schedule.h"
 #include "am/planner/adapters.h"
 #include "am/run_folder/checkpoint_folder.h"
-#include "am/run_folder/shard_index.h"
 #include "am/run_folder/step_folders.h"
 #include "am/tensor/process_memory.h"
 #include "am/train/first_nonfinite.h"
 #include "am/train/run_facts.h"
+#include "am/train/saved_states.h"
 
 namespace am::train {
 
@@ -42,11 +42,6 @@ std::optional<Error> write_metrics(const std::vector<std::unique_ptr<observe::Me
   } catch (const Error& error) {
     return error;
   }
-}
-
-// "optim.state.NAME."
-std::string state_prefix(const std::string& parameter) {
-  return cat(run_folder::kOptimizerPrefix, parameter, ".");
 }
 
 }  // namespace
@@ -74,7 +69,10 @@ Trainer::Trainer(const planner::Job& job, const runtime::World& world,
     log(cat("validation  ", validation_->description()));
   }
   load_or_resume();
-  if (plan_.checkpoint.async) saver_ = std::make_unique<checkpoint::BackgroundSaver>(*model_);
+  if (plan_.checkpoint.async) {
+    saver_ = std::make_unique<checkpoint::BackgroundSaver>(*model_, saved_state(first_step_),
+                                                           mesh_.device().is_cpu());
+  }
 }
 
 void Trainer::log(const std::string& line) const {
@@ -132,7 +130,7 @@ void Trainer::load_state(const fs::path& folder) {
   const auto source = checkpoint::open_tensor_source(folder);
   checkpoint::load(*model_, *source);
   check_states(*source);
-  for (const auto& state : optimizer_state()) {
+  for (const auto& state : saved_states(*optimizer_, *model_)) {
     source->read(state.key, state.parameter->box, state.value);
   }
   optimizer_->set_steps(first_step_ - beginning_.info.skipped_steps);
@@ -145,7 +143,7 @@ void Trainer::check_states(const checkpoint::TensorSource& source) const {
   std::set<std::string> stored;
   for (const checkpoint::StoredTensor& each : source.optimizer_tensors()) stored.insert(each.name);
   std::set<std::string> missing;
-  for (const auto& state : optimizer_state()) {
+  for (const auto& state : saved_states(*optimizer_, *model_)) {
     if (stored.count(state.key) == 0) missing.insert(state.parameter->name);
   }
   if (missing.empty()) return;
@@ -157,21 +155,6 @@ void Trainer::check_states(const checkpoint::TensorSource& source) const {
                   "these weights, with "
                   "model.weights = \"",
                   source.path().string(), "\""));
-}
-
-// Views into the optimizer's state, by PyTorch's flattened keys.
-std::vector<checkpoint::StateTensor> Trainer::optimizer_state() const {
-  std::vector<checkpoint::StateTensor> state;
-  const auto& groups = model_->groups();
-  for (size_t g = 0; g < groups.size(); ++g) {
-    for (size_t i = 0; i < groups[g]->owned().size(); ++i) {
-      const auto& owned = groups[g]->owned()[i];
-      for (const auto& each : optim::parameter_state(*optimizer_, *model_, g, i)) {
-        state.push_back({state_prefix(owned.name) + each.name, &owned, each.value});
-      }
-    }
-  }
-  return state;
 }
 
 observe::StepMetrics Trainer::train_step(int64_t step) {
@@ -220,7 +203,7 @@ checkpoint::SavedState Trainer::saved_state(int64_t steps) const {
   info.samples = batches_->samples_before(steps);
   info.facts = facts_;
   state.plan_toml = config::to_toml(plan_);
-  state.states = optimizer_state();
+  state.states = saved_states(*optimizer_, *model_);
   const double lr = optim::learning_rate(plan_.scheduler, plan_.optimizer.lr, plan_.train.max_steps,
                                          std::max<int64_t>(steps - 1, 0));
   state.optimizer = checkpoint::SavedOptimizer{plan_.optimizer, lr, steps - info.skipped_steps};

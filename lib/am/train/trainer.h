@@ -95,7 +95,6 @@ class Trainer : private StepObserver {
   void load_state(const std::filesystem::path& folder);
   // Throws Error(kFormat) where a parameter that trains has none.
   void check_states(const checkpoint::TensorSource& source) const;
-  std::vector<checkpoint::StateTensor> optimizer_state() const;
   // After this many steps.
   checkpoint::SavedState saved_state(int64_t steps) const;
   bool nothing_to_do() const { return first_step_ >= plan_.train.max_steps; }

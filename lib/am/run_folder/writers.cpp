@@ -1,10 +1,10 @@
-#include "am/checkpoint/writers.h"
+#include "am/run_folder/writers.h"
 
 #include <algorithm>
 #include <map>
 #include <numeric>
 
-namespace am::checkpoint {
+namespace am::run_folder {
 
 std::vector<int64_t> choose_writers(const std::vector<HeldBox>& boxes) {
   std::vector<size_t> order(boxes.size());
@@ -24,4 +24,4 @@ std::vector<int64_t> choose_writers(const std::vector<HeldBox>& boxes) {
   return writers;
 }
 
-}  // namespace am::checkpoint
+}  // namespace am::run_folder

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace am::checkpoint {
+namespace am::run_folder {
 
 // A box that `replicas` ranks hold. `holders` names them: boxes of the same name are held by the
 // same ranks, which list them in the same order.
@@ -20,4 +20,4 @@ struct HeldBox {
 // those ranks' boxes until then. 0 where nobody else holds it.
 std::vector<int64_t> choose_writers(const std::vector<HeldBox>& boxes);
 
-}  // namespace am::checkpoint
+}  // namespace am::run_folder
