@@ -1,0 +1,161 @@
+// Checkpoints as training frameworks save them (scripts/fixtures/make_framework_fixtures.py), read
+// to the bit under the hub's names.
+#include <ATen/ATen.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <set>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/text.h"
+#include "am/checkpoint/tensor_source.h"
+#include "am/checkpoint/weights.h"
+#include "am/tensor/redistribute.h"
+
+namespace am::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kFrameworks = fs::path(AM_TEST_DATA) / "frameworks";
+
+// Bytes, for not every dtype can be compared.
+bool equal_bytes(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
+         (a.numel() == 0 ||
+          std::memcmp(a.contiguous().data_ptr(), b.contiguous().data_ptr(), a.nbytes()) == 0);
+}
+
+std::set<std::string> all_names(const TensorSource& source) {
+  std::set<std::string> names;
+  for (const auto* list : {&source.tensors(), &source.optimizer_tensors()}) {
+    for (const StoredTensor& each : *list) names.insert(each.name);
+  }
+  return names;
+}
+
+// What `name`/expected.safetensors has, which is all that the folder has but `besides`.
+void check_expected(const TensorSource& source, const std::string& name,
+                    const std::set<std::string>& besides = {}) {
+  const auto expected = open_tensor_source(kFrameworks / name / "expected.safetensors");
+  std::set<std::string> names = besides;
+  for (const StoredTensor& each : expected->tensors()) {
+    INFO(name << ": " << each.name);
+    names.insert(each.name);
+    const StoredTensor* stored = source.find(each.name);
+    REQUIRE(stored != nullptr);
+    CHECK(equal_bytes(source.read_all(each.name), expected->read_all(each.name)));
+    // Where a rank's rows are said to be they are: shards make up the tensor.
+    CHECK_NOTHROW(require_covered(*stored, source.path()));
+  }
+  CHECK(all_names(source) == names);
+}
+
+// All boxes of a step of rows, some columns cut off.
+void check_boxes(const TensorSource& source, const std::string& name) {
+  const at::Tensor all = source.read_all(name);
+  for (int64_t first = 0; first < all.size(0); ++first) {
+    for (int64_t rows = 1; rows <= all.size(0) - first; rows += 2) {
+      mesh::Box box{{first}, {rows}};
+      if (all.dim() == 2) {
+        box.offset.push_back(1);
+        box.shape.push_back(all.size(1) - 2);
+      }
+      at::Tensor out = at::empty(box.shape, at::kDouble);
+      source.read(name, box, out);
+      const Shape origin(box.shape.size(), 0);
+      CHECK(at::equal(out, tensor::view_box(all, origin, box).to(at::kDouble)));
+    }
+  }
+}
+
+// A copy that a test may change.
+struct FrameworkFolder {
+  fs::path path = fs::temp_directory_path() / cat("am_frameworks_", ::getpid());
+
+  explicit FrameworkFolder(const fs::path& from) {
+    fs::remove_all(path);
+    fs::copy(from, path, fs::copy_options::recursive);
+  }
+  ~FrameworkFolder() { fs::remove_all(path); }
+  FrameworkFolder(const FrameworkFolder&) = delete;
+  FrameworkFolder& operator=(const FrameworkFolder&) = delete;
+};
+
+}  // namespace
+
+TEST_CASE("torchtitan's folders have the hub's names and rows") {
+  const auto llama = open_tensor_source(kFrameworks / "torchtitan" / "step-2");
+  CHECK(llama->format() == "torchtitan");
+  CHECK(llama->step() == 2);
+  CHECK(llama->config_file().filename() == "config.json");
+  check_expected(*llama, "torchtitan");
+  check_boxes(*llama, "model.layers.1.self_attn.q_proj.weight");
+  check_boxes(*llama, "optim.state.model.layers.0.self_attn.k_proj.weight.exp_avg");
+  const auto values = llama->values();
+  CHECK(std::count(values.begin(), values.end(), "dataloader.dp_rank_0") == 1);
+
+  const auto experts = open_tensor_source(kFrameworks / "torchtitan_moe" / "step-2");
+  check_expected(*experts, "torchtitan_moe",
+                 {"layers.0.moe.expert_bias", "layers.1.moe.expert_bias"});
+  CHECK(experts->note().find("without a name there: layers.0.moe.expert_bias") !=
+        std::string::npos);
+  check_boxes(*experts, "model.layers.1.mlp.experts.3.down_proj.weight");
+}
+
+TEST_CASE("torchtitan's folders without a config, or with another model's") {
+  const FrameworkFolder folder(kFrameworks / "torchtitan" / "step-2");
+  {
+    const auto source = open_tensor_source(folder.path);
+    CHECK(source->format() == "torchtitan");
+    CHECK(source->find("layers.0.attention.wq.weight") != nullptr);
+    CHECK(source->find("optim.state.layers.0.attention.wq.weight.exp_avg") != nullptr);
+    CHECK(source->note().find("there is no config.json") != std::string::npos);
+    CHECK(source->read_all("layers.0.attention.wq.weight").size(0) == 16);
+  }
+  std::string config = read_file(kFrameworks / "torchtitan" / "config.json");
+  const auto with = [&](const std::string& old, const std::string& text) {
+    std::string changed = config;
+    const size_t at = changed.find(old);
+    REQUIRE(at != std::string::npos);
+    write_file_atomically(folder.path / "config.json", changed.replace(at, old.size(), text));
+    return open_tensor_source(folder.path)->note();
+  };
+  CHECK(with("\"num_key_value_heads\": 2", "\"num_key_value_heads\": 1")
+            .find("layers.0.attention.wk.weight is [8, 16], the config asks for 4 rows") !=
+        std::string::npos);
+  CHECK(with("\"llama\"", "\"gpt2\"").find("names and rows are torchtitan's") == 0);
+  CHECK(with("\"llama\"", "\"phi\"").find("names and rows are torchtitan's") == 0);
+  // With the right one they are the hub's, and the folder can be exported.
+  CHECK(with("\"llama\"", "\"llama\"").find("names and rows are Hugging Face's") == 0);
+  export_hf(folder.path / "hub", *open_tensor_source(folder.path), std::nullopt);
+  const auto exported = open_tensor_source(folder.path / "hub");
+  for (const StoredTensor& each : exported->tensors()) {
+    const auto expected = open_tensor_source(kFrameworks / "torchtitan" / "expected.safetensors");
+    CHECK(equal_bytes(exported->read_all(each.name), expected->read_all(each.name)));
+  }
+  CHECK(exported->tensors().size() == 21);
+}
+
+TEST_CASE("OLMo-core's folders have the hub's names") {
+  for (const std::string name : {"olmo", "olmo_llama"}) {
+    const fs::path step = kFrameworks / name / "step2";
+    for (const fs::path& folder : {step, step / "model_and_optim"}) {
+      const auto source = open_tensor_source(folder);
+      CHECK(source->format() == "olmo");
+      CHECK(source->config_file() == kFrameworks / name / "config.json");
+      check_expected(*source, name);
+    }
+  }
+  // Its own config.json is none of the hub's.
+  const FrameworkFolder folder(kFrameworks / "olmo" / "step2");
+  const auto source = open_tensor_source(folder.path);
+  CHECK(source->format() == "olmo");
+  CHECK(source->find("blocks.1.attention.w_out.weight") != nullptr);
+  CHECK(source->note().find("there is no config.json") != std::string::npos);
+  CHECK(source->config_file().empty());
+}
+
+}  // namespace am::checkpoint
