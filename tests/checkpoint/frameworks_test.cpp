@@ -158,4 +158,60 @@ TEST_CASE("OLMo-core's folders have the hub's names") {
   CHECK(source->config_file().empty());
 }
 
+TEST_CASE("Megatron's folders have the hub's names, rows and layers") {
+  for (const std::string name : {"megatron", "megatron_layers", "megatron_experts"}) {
+    // The folder of all opens its newest.
+    for (const fs::path& folder : {kFrameworks / name, kFrameworks / name / "iter_0000002"}) {
+      const auto source = open_tensor_source(folder);
+      CHECK(source->format() == "megatron");
+      check_expected(*source, name);
+    }
+  }
+  const auto stacked = open_tensor_source(kFrameworks / "megatron");
+  for (const char* part : {"q_proj.weight", "k_proj.bias", "v_proj.weight"}) {
+    check_boxes(*stacked, cat("model.layers.1.self_attn.", part));
+    check_boxes(*stacked, cat("optim.state.model.layers.0.self_attn.", part, ".exp_avg"));
+  }
+  check_boxes(*stacked, "model.layers.1.mlp.up_proj.weight");
+  check_boxes(*stacked, "lm_head.weight");
+
+  const auto singleton = open_tensor_source(kFrameworks / "megatron_singleton");
+  // Buckets of the distributed optimizer are no parameters' on disk: they are listed as they are.
+  check_expected(*singleton, "megatron_singleton",
+                 {"optim.distributed.dp_group_idx_0.gbuf_idx_0.dtype_(torch.bfloat16, "
+                  "torch.float32).bucket_idx_0.exp_avg"});
+}
+
+TEST_CASE("Megatron's folders that are not whole, or not read") {
+  const FrameworkFolder folder(kFrameworks / "megatron");
+  const fs::path step = folder.path / "iter_0000002";
+  const auto problem = [&] {
+    try {
+      open_tensor_source(folder.path);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  write_file_atomically(folder.path / "latest_checkpointed_iteration.txt", "3\n");
+  CHECK(problem().find("names iter_0000003, which is no whole checkpoint") != std::string::npos);
+  write_file_atomically(folder.path / "latest_checkpointed_iteration.txt", "../../etc");
+  CHECK(problem().find("neither a number nor \"release\"") != std::string::npos);
+  fs::remove(folder.path / "latest_checkpointed_iteration.txt");
+  fs::remove(folder.path / "config.json");
+  {
+    const auto source = open_tensor_source(step);
+    CHECK(source->format() == "megatron");
+    CHECK(source->find("decoder.layers.self_attention.linear_qkv.weight") != nullptr);
+    CHECK(source->note().find("names and rows are Megatron's") == 0);
+  }
+  // Without its last file it was not finished; it is still a folder of PyTorch.
+  fs::remove(step / "metadata.json");
+  CHECK(open_tensor_source(step)->format() == "dcp");
+  fs::remove(step / ".metadata");
+  write_file_atomically(step / "metadata.json",
+                        "{\"sharded_backend\": \"zarr\", \"sharded_backend_version\": 1}");
+  CHECK_THROWS_WITH(open_tensor_source(step), Catch::Contains("saved it as \"zarr\""));
+}
+
 }  // namespace am::checkpoint

@@ -4,6 +4,10 @@
 #include <utility>
 #include <vector>
 
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/json.h"
+#include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/checkpoint/dcp_source.h"
 #include "am/checkpoint/dialects/dialect.h"
@@ -17,6 +21,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kOlmoStates = "model_and_optim";
+constexpr const char* kMegatronNewest = "latest_checkpointed_iteration.txt";
+constexpr size_t kMegatronDigits = 7;
 
 fs::path beside(const fs::path& folder) {
   return fs::absolute(folder).lexically_normal().parent_path();
@@ -49,11 +55,34 @@ bool is_olmo(const formats::DcpMetadata& metadata) {
   });
 }
 
+bool is_megatron_fsdp(const formats::DcpMetadata& metadata) {
+  return any_name(metadata, [](std::string_view name) {
+    return starts_with(name, "model.module.") ||
+           starts_with(name, "optimizer.state.module.module.module.");
+  });
+}
+
+// "torch_dist" or "zarr" of Megatron's metadata.json, which it writes last; empty without one.
+std::string sharded_backend(const fs::path& folder) {
+  const fs::path file = folder / "metadata.json";
+  std::error_code ignored;
+  if (!fs::is_regular_file(file, ignored)) return {};
+  Diagnostics found;
+  const auto json = parse_json(read_file(file), file.string(), found);
+  if (!json || !json->is_object() || !json->contains("sharded_backend")) return {};
+  const Json& backend = (*json)["sharded_backend"];
+  return backend.is_string() ? backend.get<std::string>() : std::string();
+}
+
 std::unique_ptr<TensorSource> open_dcp_folder(const fs::path& folder) {
   auto metadata = formats::read_dcp_metadata(folder / formats::kDcpMetadataFile);
   const DialectTable* table = nullptr;
   std::vector<fs::path> configs = {folder, beside(folder)};
-  if (is_olmo(metadata)) {
+  if (!sharded_backend(folder).empty()) {
+    table = &megatron_table();
+  } else if (is_megatron_fsdp(metadata)) {
+    table = &megatron_fsdp_table();
+  } else if (is_olmo(metadata)) {
     table = &olmo_table();
     configs.push_back(beside(configs.back()));  // of step123/model_and_optim
   } else if (is_torchtitan(metadata)) {
@@ -63,13 +92,50 @@ std::unique_ptr<TensorSource> open_dcp_folder(const fs::path& folder) {
   return table == nullptr ? std::move(stored) : as_hub(std::move(stored), *table, configs);
 }
 
+// What Megatron's file about its newest checkpoint names: "iter_0000123" of "123", "release".
+fs::path newest_of_megatron(const fs::path& parent) {
+  const fs::path file = parent / kMegatronNewest;
+  const std::string text(trim(read_file(file)));
+  if (text == "release") return parent / text;
+  const auto number = parse_integer(text);
+  if (!number || *number < 0) {
+    throw Error(ErrorKind::kFormat, cat(file.string(), ": neither a number nor \"release\""));
+  }
+  const std::string digits = std::to_string(*number);
+  const std::string zeros(digits.size() < kMegatronDigits ? kMegatronDigits - digits.size() : 0,
+                          '0');
+  return parent / cat("iter_", zeros, digits);
+}
+
+bool is_megatron_parent(const fs::path& path) {
+  return fs::is_regular_file(path / kMegatronNewest);
+}
+
 }  // namespace
 
 bool is_framework_folder(const fs::path& path) {
-  return is_dcp_source(path) || is_dcp_source(path / kOlmoStates);
+  if (!fs::is_directory(path)) return false;
+  return is_dcp_source(path) || is_dcp_source(path / kOlmoStates) || is_megatron_parent(path) ||
+         !sharded_backend(path).empty();
 }
 
 std::unique_ptr<TensorSource> open_framework_folder(const fs::path& path) {
+  if (is_megatron_parent(path)) {
+    const fs::path newest = newest_of_megatron(path);
+    if (is_framework_folder(newest) && !is_megatron_parent(newest)) {
+      return open_framework_folder(newest);
+    }
+    throw Error(ErrorKind::kFormat,
+                cat((path / kMegatronNewest).string(), ": names ", newest.filename().string(),
+                    ", which is no whole checkpoint"),
+                "open another iter_ folder by its name");
+  }
+  if (!is_dcp_source(path) && !sharded_backend(path).empty()) {
+    throw Error(ErrorKind::kFormat,
+                cat(path.string(), ": Megatron has saved it as \"", sharded_backend(path),
+                    "\", which is not read"),
+                "load it with Megatron and save it with --dist-ckpt-format torch_dist");
+  }
   if (is_dcp_source(path / kOlmoStates)) return open_dcp_folder(path / kOlmoStates);
   return open_dcp_folder(path);
 }
