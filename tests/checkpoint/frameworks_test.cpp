@@ -214,4 +214,61 @@ TEST_CASE("Megatron's folders that are not whole, or not read") {
   CHECK_THROWS_WITH(open_tensor_source(step), Catch::Contains("saved it as \"zarr\""));
 }
 
+TEST_CASE("NeMo AutoModel's folders: the hub's weights in shards, and an optimizer's states") {
+  const FrameworkFolder folder(kFrameworks / "automodel" / "epoch_0_step_2");
+  {
+    const auto source = open_tensor_source(folder.path);
+    CHECK(source->format() == "automodel");
+    check_expected(*source, "automodel");
+    check_boxes(*source, "model.layers.0.mlp.up_proj.weight");
+    CHECK(source->note().empty());
+    CHECK(source->config_file().filename() == "config.json");
+    CHECK(source->find("lm_head.weight")->shards.size() == 2);
+  }
+  write_file_atomically(folder.path / ".incomplete", "");
+  CHECK_THROWS_WITH(open_tensor_source(folder.path), Catch::Contains("did not finish it"));
+}
+
+TEST_CASE("shards of PyTorch's Hugging Face writer") {
+  const FrameworkFolder folder(kFrameworks / "automodel" / "epoch_0_step_2" / "model");
+  const fs::path first = folder.path / "shard-00001-model-00001-of-00001.safetensors";
+  const fs::path second = folder.path / "shard-00002-model-00001-of-00001.safetensors";
+  fs::rename(folder.path / ".hf_metadata" / "config.json", folder.path / "config.json");
+  {
+    const auto source = open_tensor_source(folder.path);
+    CHECK(source->format() == "dcp-huggingface");
+    CHECK(source->note().empty());
+    CHECK(source->find("lm_head.weight")->shape == Shape{30, 16});
+  }
+  // Parts of an earlier save in the way.
+  fs::copy(second, folder.path / "shard-00003-model-00001-of-00001.safetensors");
+  CHECK_THROWS_WITH(open_tensor_source(folder.path), Catch::Contains("overlap"));
+  fs::remove(folder.path / "shard-00003-model-00001-of-00001.safetensors");
+  // Of a missing last file nothing is known but by the config.
+  fs::rename(second, folder.path / "second");
+  CHECK(
+      open_tensor_source(folder.path)->note().find("is [15, 16] in these files and [30, 16] by") !=
+      std::string::npos);
+  fs::rename(folder.path / "second", second);
+  fs::remove(first);
+  CHECK_THROWS_AS(open_tensor_source(folder.path), Error);
+
+  std::string bytes = read_file(second);
+  const auto spoilt = [&](const std::string& old, const std::string& text) {
+    std::string changed = bytes;
+    const size_t at = changed.find(old);
+    REQUIRE(at != std::string::npos);
+    write_file_atomically(second, changed.replace(at, old.size(), text));
+    try {
+      open_tensor_source(folder.path);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  CHECK(spoilt("[15, 0]", "[15,-9]").find("an offset that is none") != std::string::npos);
+  CHECK(spoilt("[15, 0]", "[15   ]").find("an offset of other dims") != std::string::npos);
+  CHECK(spoilt("saved_offsets", "saved_offsetz").find("is not in its") != std::string::npos);
+}
+
 }  // namespace am::checkpoint

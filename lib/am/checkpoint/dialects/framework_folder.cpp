@@ -10,8 +10,10 @@
 #include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/checkpoint/dcp_source.h"
+#include "am/checkpoint/dialects/automodel.h"
 #include "am/checkpoint/dialects/dialect.h"
 #include "am/checkpoint/dialects/mapped_source.h"
+#include "am/checkpoint/hf_shards_source.h"
 #include "am/formats/dcp_metadata.h"
 
 namespace am::checkpoint {
@@ -116,7 +118,7 @@ bool is_megatron_parent(const fs::path& path) {
 bool is_framework_folder(const fs::path& path) {
   if (!fs::is_directory(path)) return false;
   return is_dcp_source(path) || is_dcp_source(path / kOlmoStates) || is_megatron_parent(path) ||
-         !sharded_backend(path).empty();
+         !sharded_backend(path).empty() || is_automodel_folder(path) || is_hf_shards_source(path);
 }
 
 std::unique_ptr<TensorSource> open_framework_folder(const fs::path& path) {
@@ -137,7 +139,9 @@ std::unique_ptr<TensorSource> open_framework_folder(const fs::path& path) {
                 "load it with Megatron and save it with --dist-ckpt-format torch_dist");
   }
   if (is_dcp_source(path / kOlmoStates)) return open_dcp_folder(path / kOlmoStates);
-  return open_dcp_folder(path);
+  if (is_automodel_folder(path)) return open_automodel_folder(path);
+  if (is_dcp_source(path)) return open_dcp_folder(path);
+  return open_hf_shards_source(path, {path, beside(path)});
 }
 
 }  // namespace am::checkpoint

@@ -7,7 +7,11 @@
 //     model_and_optim/.metadata                    OLMo-core: "olmo"
 //   .metadata with train_state.step, or
 //     torchtitan's names of parameters             torchtitan: "torchtitan"
+//   model/ with weights, optim/.metadata or
+//     config.yaml or losses.json beside it         NeMo AutoModel: "automodel"
 //   .metadata with anything else                   PyTorch's own: "dcp"
+//   shard-*-model-*-of-*.safetensors with
+//     DCP_SHARDING_INFO                            PyTorch's for the hub: "dcp-huggingface"
 //
 // The first four have the hub's names where a config.json says what the model is (mapped_source.h).
 #pragma once
