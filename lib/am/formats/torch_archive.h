@@ -1,5 +1,6 @@
 // What torch.save writes: a zip archive of a pickle (`data.pkl`) and the storages of its tensors
-// (`data/0`, ...). A .pt or .bin file, or a slice of PyTorch's distributed checkpoints.
+// (`data/0`, ...). A .pt or .bin file, or a slice of PyTorch's distributed checkpoints. Files of
+// its older format are read as the same (torch_legacy.h).
 //
 //   const auto archive = TorchArchive::read(bytes, "weights.pt");
 //   const PickleValue* weight = archive.root().find("fc.weight");
@@ -23,6 +24,9 @@ namespace am::formats {
 
 // Bytes of an element of a dtype by torch's name; 0 for an unknown one.
 int64_t torch_dtype_size(std::string_view dtype);
+
+// The same of a storage's class, torch.FloatStorage; 1 of torch.storage.UntypedStorage.
+int64_t storage_element_size(const PickleValue& storage_class);
 
 // A strided view of a storage, checked to lie inside it.
 struct TorchTensor {
