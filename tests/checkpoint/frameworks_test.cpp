@@ -240,6 +240,14 @@ TEST_CASE("shards of PyTorch's Hugging Face writer") {
     CHECK(source->note().empty());
     CHECK(source->find("lm_head.weight")->shape == Shape{30, 16});
   }
+  {
+    // As torchtitan leaves them.
+    const fs::path above = folder.path / "step-3";
+    fs::create_directory(above);
+    fs::copy(folder.path, above / "sharded");
+    CHECK(open_tensor_source(above)->format() == "dcp-huggingface");
+    fs::remove_all(above);
+  }
   // Parts of an earlier save in the way.
   fs::copy(second, folder.path / "shard-00003-model-00001-of-00001.safetensors");
   CHECK_THROWS_WITH(open_tensor_source(folder.path), Catch::Contains("overlap"));
@@ -269,6 +277,41 @@ TEST_CASE("shards of PyTorch's Hugging Face writer") {
   CHECK(spoilt("[15, 0]", "[15,-9]").find("an offset that is none") != std::string::npos);
   CHECK(spoilt("[15, 0]", "[15   ]").find("an offset of other dims") != std::string::npos);
   CHECK(spoilt("saved_offsets", "saved_offsetz").find("is not in its") != std::string::npos);
+}
+
+TEST_CASE("Megatron-FSDP's folders have the hub's names, gate and up apart") {
+  const auto source = open_tensor_source(kFrameworks / "megatron_fsdp" / "iter_0000002");
+  CHECK(source->format() == "megatron-fsdp");
+  CHECK(source->step() == 2);
+  check_expected(*source, "megatron_fsdp");
+  check_boxes(*source, "optim.state.model.layers.1.self_attn.k_proj.weight.exp_avg");
+}
+
+TEST_CASE("folders that are known and not read say what to do") {
+  const FrameworkFolder folder(kFrameworks / "automodel" / "epoch_0_step_2" / "model" /
+                               ".hf_metadata");
+  const auto refused = [&](const fs::path& path) {
+    CHECK(is_tensor_source(path));
+    try {
+      open_tensor_source(path);
+    } catch (const Error& error) {
+      CHECK(error.kind() == ErrorKind::kFormat);
+      return error.hint();
+    }
+    return std::string("none");
+  };
+  const fs::path megatron = folder.path / "iter_0000005" / "mp_rank_00_000";
+  fs::create_directories(megatron);
+  write_file_atomically(megatron / "model_optim_rng.pt", "");
+  write_file_atomically(folder.path / "latest_checkpointed_iteration.txt", "5");
+  CHECK(refused(folder.path).find("--ckpt-format torch_dist") != std::string::npos);
+  CHECK(refused(folder.path / "iter_0000005").find("--ckpt-format") != std::string::npos);
+  const fs::path deepspeed = folder.path / "deepspeed" / "global_step7";
+  fs::create_directories(deepspeed);
+  write_file_atomically(folder.path / "deepspeed" / "latest", "global_step7");
+  write_file_atomically(deepspeed / "mp_rank_00_model_states.pt", "");
+  CHECK(refused(folder.path / "deepspeed").find("zero_to_fp32.py") != std::string::npos);
+  CHECK(refused(deepspeed).find("zero_to_fp32.py") != std::string::npos);
 }
 
 }  // namespace am::checkpoint

@@ -13,7 +13,9 @@
 #include "am/checkpoint/dialects/automodel.h"
 #include "am/checkpoint/dialects/dialect.h"
 #include "am/checkpoint/dialects/mapped_source.h"
+#include "am/checkpoint/dialects/unread_folder.h"
 #include "am/checkpoint/hf_shards_source.h"
+#include "am/checkpoint/hf_source.h"
 #include "am/formats/dcp_metadata.h"
 
 namespace am::checkpoint {
@@ -57,9 +59,11 @@ bool is_olmo(const formats::DcpMetadata& metadata) {
   });
 }
 
+// Not what DDP wraps, whose names begin with model.module too.
 bool is_megatron_fsdp(const formats::DcpMetadata& metadata) {
   return any_name(metadata, [](std::string_view name) {
-    return starts_with(name, "model.module.") ||
+    return starts_with(name, "model.module.decoder.") ||
+           starts_with(name, "model.module.embedding.") ||
            starts_with(name, "optimizer.state.module.module.module.");
   });
 }
@@ -109,6 +113,13 @@ fs::path newest_of_megatron(const fs::path& parent) {
   return parent / cat("iter_", zeros, digits);
 }
 
+// PyTorch's writer and torchtitan leave them in a folder of their own, beside what they have made
+// of them.
+fs::path shards_of(const fs::path& path) {
+  const fs::path below = path / "sharded";
+  return is_hf_source(path) || !fs::is_directory(below) ? path : below;
+}
+
 bool is_megatron_parent(const fs::path& path) {
   return fs::is_regular_file(path / kMegatronNewest);
 }
@@ -118,7 +129,8 @@ bool is_megatron_parent(const fs::path& path) {
 bool is_framework_folder(const fs::path& path) {
   if (!fs::is_directory(path)) return false;
   return is_dcp_source(path) || is_dcp_source(path / kOlmoStates) || is_megatron_parent(path) ||
-         !sharded_backend(path).empty() || is_automodel_folder(path) || is_hf_shards_source(path);
+         is_unread_folder(path) || !sharded_backend(path).empty() || is_automodel_folder(path) ||
+         is_hf_shards_source(shards_of(path));
 }
 
 std::unique_ptr<TensorSource> open_framework_folder(const fs::path& path) {
@@ -136,12 +148,13 @@ std::unique_ptr<TensorSource> open_framework_folder(const fs::path& path) {
     throw Error(ErrorKind::kFormat,
                 cat(path.string(), ": Megatron has saved it as \"", sharded_backend(path),
                     "\", which is not read"),
-                "load it with Megatron and save it with --dist-ckpt-format torch_dist");
+                "load it with Megatron and save it with --ckpt-format torch_dist");
   }
   if (is_dcp_source(path / kOlmoStates)) return open_dcp_folder(path / kOlmoStates);
+  if (is_unread_folder(path)) refuse_folder(path);
   if (is_automodel_folder(path)) return open_automodel_folder(path);
   if (is_dcp_source(path)) return open_dcp_folder(path);
-  return open_hf_shards_source(path, {path, beside(path)});
+  return open_hf_shards_source(shards_of(path), {path, beside(path)});
 }
 
 }  // namespace am::checkpoint

@@ -1,7 +1,7 @@
 // Checkpoint folders of training frameworks, recognised by what is in them, the first that fits:
 //
 //   metadata.json with a sharded_backend           Megatron's torch_dist: "megatron"
-//   .metadata with model.module.* or
+//   .metadata with model.module.decoder.* or
 //     optimizer.state.module.module.module.*       Megatron-FSDP's fsdp_dtensor: "megatron-fsdp"
 //   .metadata that OLMo-core has written;
 //     model_and_optim/.metadata                    OLMo-core: "olmo"
@@ -12,6 +12,7 @@
 //   .metadata with anything else                   PyTorch's own: "dcp"
 //   shard-*-model-*-of-*.safetensors with
 //     DCP_SHARDING_INFO                            PyTorch's for the hub: "dcp-huggingface"
+//   mp_rank_*/, global_step*/, ...                 not read: unread_folder.h
 //
 // The first four have the hub's names where a config.json says what the model is (mapped_source.h).
 #pragma once
