@@ -145,6 +145,7 @@ TEST_CASE("OLMo-core's folders have the hub's names") {
     for (const fs::path& folder : {step, step / "model_and_optim"}) {
       const auto source = open_tensor_source(folder);
       CHECK(source->format() == "olmo");
+      CHECK(source->step() == 2);
       CHECK(source->config_file() == kFrameworks / name / "config.json");
       check_expected(*source, name);
     }
@@ -164,6 +165,8 @@ TEST_CASE("Megatron's folders have the hub's names, rows and layers") {
     for (const fs::path& folder : {kFrameworks / name, kFrameworks / name / "iter_0000002"}) {
       const auto source = open_tensor_source(folder);
       CHECK(source->format() == "megatron");
+      CHECK(source->step() == 2);
+      CHECK(ends_with(source->note(), "the optimizer lies there as fully_reshardable"));
       check_expected(*source, name);
     }
   }
@@ -312,6 +315,37 @@ TEST_CASE("folders that are known and not read say what to do") {
   write_file_atomically(deepspeed / "mp_rank_00_model_states.pt", "");
   CHECK(refused(folder.path / "deepspeed").find("zero_to_fp32.py") != std::string::npos);
   CHECK(refused(deepspeed).find("zero_to_fp32.py") != std::string::npos);
+}
+
+TEST_CASE("a damaged index is refused, or still says nothing but what is there") {
+  for (const std::string name : {"torchtitan/step-2", "megatron/iter_0000002"}) {
+    const FrameworkFolder folder(kFrameworks / name);
+    fs::copy(kFrameworks / name / ".." / "config.json", folder.path / "config.json");
+    const std::string bytes = read_file(folder.path / ".metadata");
+    uint64_t state = 7;
+    const auto random = [&](size_t below) {
+      state = state * 6364136223846793005U + 1442695040888963407U;
+      return static_cast<size_t>(state >> 33U) % below;
+    };
+    for (int round = 0; round < 60; ++round) {
+      std::string changed = bytes;
+      for (size_t i = 0; i <= random(3); ++i) {
+        changed[random(changed.size())] = static_cast<char>(random(256));
+      }
+      if (round % 10 == 0) changed.resize(random(changed.size()));
+      write_file_atomically(folder.path / ".metadata", changed);
+      try {
+        const auto source = open_tensor_source(folder.path);
+        for (const auto* list : {&source->tensors(), &source->optimizer_tensors()}) {
+          for (const StoredTensor& each : *list) {
+            if (each.numel() < 10000) source->read_all(each.name);
+          }
+        }
+      } catch (const Error& error) {
+        CHECK((error.kind() == ErrorKind::kFormat || error.kind() == ErrorKind::kIo));
+      }
+    }
+  }
 }
 
 }  // namespace am::checkpoint

@@ -30,13 +30,14 @@ Dialect::Cut Dialect::cut(Rows rows, int64_t stored_rows) const {
   const int64_t queries = heads / groups * size;  // rows of a group
   const int64_t stride = queries + 2 * size;
   const int64_t half = stored_rows / 2;
+  const int64_t pairs = size % 2 == 0 ? size : 0;  // an odd head has none: nothing fits
   switch (rows) {
     case Rows::kAll:
       return {stored_rows, {}};
     case Rows::kQueryPairs:
-      return {heads * size, rows_of_pairs(heads, size)};
+      return {heads * size, rows_of_pairs(heads, pairs)};
     case Rows::kKeyPairs:
-      return {groups * size, rows_of_pairs(groups, size)};
+      return {groups * size, rows_of_pairs(groups, pairs)};
     case Rows::kVocabulary:
       return {std::max(stored_rows, config_.vocab_size), row_range(0, config_.vocab_size)};
     case Rows::kQuery:
@@ -68,7 +69,9 @@ HubParts Dialect::parts(const NameRow& row, const NameNumbers& numbers, std::str
     place.push_back(numbers[i].value_or(0));
     if (numbers[i]) continue;
     const size_t dim = in_front.size();
-    if (dim >= shape.size() || shape[dim] != counts.at(i) || copies > kMostParts / shape[dim]) {
+    const bool fits = dim < shape.size() && shape[dim] > 0 && shape[dim] == counts.at(i) &&
+                      copies <= kMostParts / shape[dim];
+    if (!fits) {
       return wrong(cat(counts.at(i), " in dim ", dim));
     }
     copies *= shape[dim];

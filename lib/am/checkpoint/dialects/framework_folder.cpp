@@ -83,19 +83,23 @@ std::string sharded_backend(const fs::path& folder) {
 std::unique_ptr<TensorSource> open_dcp_folder(const fs::path& folder) {
   auto metadata = formats::read_dcp_metadata(folder / formats::kDcpMetadataFile);
   const DialectTable* table = nullptr;
+  TrainerFacts facts;
   std::vector<fs::path> configs = {folder, beside(folder)};
   if (!sharded_backend(folder).empty()) {
     table = &megatron_table();
+    facts = megatron_facts(folder, metadata);
   } else if (is_megatron_fsdp(metadata)) {
     table = &megatron_fsdp_table();
   } else if (is_olmo(metadata)) {
     table = &olmo_table();
     configs.push_back(beside(configs.back()));  // of step123/model_and_optim
+    facts = olmo_facts(beside(folder));
   } else if (is_torchtitan(metadata)) {
     table = &torchtitan_table();
   }
   auto stored = open_dcp_source(folder, std::move(metadata));
-  return table == nullptr ? std::move(stored) : as_hub(std::move(stored), *table, configs);
+  return table == nullptr ? std::move(stored)
+                          : as_hub(std::move(stored), *table, configs, std::move(facts));
 }
 
 // What Megatron's file about its newest checkpoint names: "iter_0000123" of "123", "release".

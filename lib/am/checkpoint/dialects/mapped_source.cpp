@@ -61,14 +61,19 @@ at::ScalarType bits_of(at::ScalarType dtype) {
 
 class MappedSource : public TensorSource {
  public:
-  MappedSource(std::unique_ptr<TensorSource> stored, const DialectTable& table, HubConfig config)
-      : stored_(std::move(stored)), table_(table), config_file_(config.file) {
+  MappedSource(std::unique_ptr<TensorSource> stored, const DialectTable& table, HubConfig config,
+               TrainerFacts facts)
+      : stored_(std::move(stored)),
+        table_(table),
+        config_file_(config.file),
+        facts_(std::move(facts)) {
     if (!config.config) {
       keep_stored(config.problem);
     } else {
       const std::string type = config.config->model_type;
       map(Dialect(table, *std::move(config.config)), type);
     }
+    if (!facts_.note.empty()) note_ += cat("; ", facts_.note);
     const auto by_name = [](const auto& a, const auto& b) { return natural_less(a.name, b.name); };
     std::sort(tensors_.begin(), tensors_.end(), by_name);
     std::sort(optimizer_.begin(), optimizer_.end(), by_name);
@@ -80,7 +85,9 @@ class MappedSource : public TensorSource {
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   const std::vector<StoredTensor>& optimizer_tensors() const override { return optimizer_; }
   std::vector<std::string> values() const override { return stored_->values(); }
-  std::optional<int64_t> step() const override { return stored_->step(); }
+  std::optional<int64_t> step() const override {
+    return facts_.step ? facts_.step : stored_->step();
+  }
   fs::path config_file() const override { return config_file_; }
 
   void read(std::string_view name, const mesh::Box& box, at::Tensor out) const override {
@@ -245,6 +252,7 @@ class MappedSource : public TensorSource {
   std::unique_ptr<TensorSource> stored_;
   const DialectTable& table_;
   fs::path config_file_;
+  TrainerFacts facts_;
   std::string note_;
   std::map<std::string, StoredPart, std::less<>> places_;
   std::vector<StoredTensor> tensors_;
@@ -255,8 +263,10 @@ class MappedSource : public TensorSource {
 
 std::unique_ptr<TensorSource> as_hub(std::unique_ptr<TensorSource> stored,
                                      const DialectTable& table,
-                                     const std::vector<fs::path>& config_folders) {
-  return std::make_unique<MappedSource>(std::move(stored), table, find_hub_config(config_folders));
+                                     const std::vector<fs::path>& config_folders,
+                                     TrainerFacts facts) {
+  return std::make_unique<MappedSource>(std::move(stored), table, find_hub_config(config_folders),
+                                        std::move(facts));
 }
 
 }  // namespace am::checkpoint

@@ -14,15 +14,17 @@
 #include <vector>
 
 #include "am/checkpoint/dialects/dialect.h"
+#include "am/checkpoint/dialects/trainer_facts.h"
 #include "am/checkpoint/tensor_source.h"
 
 namespace am::checkpoint {
 
-// `config_folders`: where the model's config.json may lie, the likeliest first. Without it, or when
-// it is of another model, all is shown as it is stored, and note() says why. Throws Error(kFormat)
-// when two tensors come out under one name.
+// `facts` are told with it. `config_folders`: where the model's config.json may lie, the likeliest
+// first. Without it, or when it is of another model, all is shown as it is stored, and note() says
+// why. Throws Error(kFormat) when two tensors come out under one name.
 std::unique_ptr<TensorSource> as_hub(std::unique_ptr<TensorSource> stored,
                                      const DialectTable& table,
-                                     const std::vector<std::filesystem::path>& config_folders);
+                                     const std::vector<std::filesystem::path>& config_folders,
+                                     TrainerFacts facts = {});
 
 }  // namespace am::checkpoint
