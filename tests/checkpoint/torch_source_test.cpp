@@ -30,9 +30,10 @@ const fs::path kPlainFile = fs::path(AM_TEST_DATA) / "dcp" / "plain.pt";
 
 }  // namespace
 
-TEST_CASE("tensors of a file of torch.save") {
-  const auto source = open_tensor_source(kPlainFile);
-  CHECK(source->format() == "torch");
+TEST_CASE("tensors of a file of torch.save, of today's format and the one before") {
+  const std::string name = GENERATE("plain.pt", "legacy.pt");
+  const auto source = open_tensor_source(fs::path(AM_TEST_DATA) / "dcp" / name);
+  CHECK(source->format() == (name == "plain.pt" ? "torch" : "torch-legacy"));
   const at::Tensor embedding = at::arange(6, at::kFloat).view({2, 3});
   CHECK(at::equal(source->read_all("embed.weight"), embedding));
   CHECK(at::equal(source->read_all("head.weight"), embedding));
@@ -60,8 +61,11 @@ TEST_CASE("the model of a trainer's file, and the state beside it") {
 
 TEST_CASE("files of torch.save that are not read") {
   {
-    const TorchFile legacy("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e and more");
-    CHECK_THROWS_WITH(open_tensor_source(legacy.path), Catch::Contains("before 1.6"));
+    std::string tar(512, '\0');
+    tar.replace(257, 5, "ustar");
+    const TorchFile old(tar);
+    CHECK_THROWS_WITH(open_tensor_source(old.path),
+                      Catch::Contains("a tar of PyTorch before 2017"));
   }
   {
     std::string bytes = read_file(kPlainFile);
@@ -80,6 +84,38 @@ TEST_CASE("files of torch.save that are not read") {
     CHECK_THROWS_WITH(open_tensor_source(changed.path),
                       Catch::Contains("names asyncio.base._rebuild_parameter, which PyTorch"));
   }
+}
+
+TEST_CASE("files of the older format that lie") {
+  const std::string bytes = read_file(fs::path(AM_TEST_DATA) / "dcp" / "legacy.pt");
+  const auto problem = [](const std::string& changed) {
+    const TorchFile file(changed);
+    try {
+      open_tensor_source(file.path);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  CHECK(problem(bytes) == "none");
+  const auto with = [&](const std::string& old, const std::string& text) {
+    std::string changed = bytes;
+    const size_t at = changed.find(old);
+    REQUIRE(at != std::string::npos);
+    return problem(changed.replace(at, old.size(), text));
+  };
+  // 6 float32 values behind their number, the last storage but one or the last.
+  const std::string six("\6\0\0\0\0\0\0\0\0\0\0\0\0\0\x80?", 16);
+  CHECK(
+      with(six, std::string("\7") + six.substr(1)).find("has 7 elements, and its tensors say 6") !=
+      std::string::npos);
+  CHECK(with(six, std::string("\6\0\0\0\0\0\0\x80") + six.substr(8)).find("elements, and its") !=
+        std::string::npos);
+  CHECK(with("FloatStorage", "FloatStorexx").find("a storage that is not known") !=
+        std::string::npos);
+  CHECK(with("torch._utils\n_rebuild_parameter\n", "asyncio.base\n_rebuild_parameter\n")
+            .find("which PyTorch") != std::string::npos);
+  CHECK(with("little_endian", "middle_endian").find("byte order") != std::string::npos);
 }
 
 }  // namespace am::checkpoint

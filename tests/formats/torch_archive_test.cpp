@@ -174,3 +174,32 @@ TEST_CASE("archives that two readers would read differently are refused") {
   CHECK(zip_problem(made_zip({{"a/b", "1"}, {"a/b", "2"}})) == "two records \"a/b\"");
   CHECK(zip_problem("") == "it has no end record");
 }
+
+TEST_CASE("files of the older format are the same, and refused where they are cut off") {
+  const std::string bytes = read_file(std::filesystem::path(AM_TEST_DATA) / "dcp" / "legacy.pt");
+  const auto legacy = TorchArchive::read(archive_bytes(bytes), "f");
+  const std::string today = plain_pt();
+  const auto plain = TorchArchive::read(archive_bytes(today), "f");
+  for (const char* name : {"embed.weight", "head.weight", "part", "transposed", "parameter"}) {
+    INFO(name);
+    const auto old = legacy.tensor(*legacy.root().find(name));
+    const auto expected = plain.tensor(*plain.root().find(name));
+    REQUIRE(old.has_value());
+    CHECK(old->dtype == expected->dtype);
+    CHECK(old->shape == expected->shape);
+    CHECK(old->strides == expected->strides);
+    CHECK(std::equal(old->data.begin(), old->data.end(), expected->data.begin(),
+                     expected->data.end()));
+  }
+  CHECK(archive_problem(bytes + "what follows") == "none");
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    CHECK(archive_problem(bytes.substr(0, size)) != "none");
+  }
+  for (size_t place = 0; place < bytes.size(); ++place) {
+    std::string changed = bytes;
+    for (const int other : {0, 1, 0x28, 0x52, 0x7F, 0x80, 0xFF}) {
+      changed[place] = static_cast<char>(other);
+      archive_problem(changed);  // an Error(kFormat), or none
+    }
+  }
+}

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <utility>
@@ -24,6 +25,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// Values under which trainers keep the number of the last step.
+constexpr std::array<std::string_view, 2> kSteps = {"train_state.step", "iteration"};
+
 // "__3_0.distcp" is rank 3's.
 int64_t rank_of_file(std::string_view name) {
   int64_t rank = 0;
@@ -35,10 +39,8 @@ int64_t rank_of_file(std::string_view name) {
 
 class DcpSource : public TensorSource {
  public:
-  explicit DcpSource(fs::path folder)
-      : folder_(std::move(folder)),
-        metadata_(formats::read_dcp_metadata(folder_ / formats::kDcpMetadataFile)),
-        files_(metadata_.files.size()) {
+  DcpSource(fs::path folder, formats::DcpMetadata metadata)
+      : folder_(std::move(folder)), metadata_(std::move(metadata)), files_(metadata_.files.size()) {
     if (!metadata_.alarms.empty()) {
       refuse_alarm(folder_ / formats::kDcpMetadataFile, metadata_.alarms.front());
     }
@@ -55,6 +57,18 @@ class DcpSource : public TensorSource {
   fs::path path() const override { return folder_; }
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   const std::vector<StoredTensor>& optimizer_tensors() const override { return optimizer_; }
+  std::vector<std::string> values() const override {
+    std::vector<std::string> names;
+    for (const formats::DcpValue& value : metadata_.values) names.push_back(value.name);
+    return names;
+  }
+  std::optional<int64_t> step() const override {
+    for (const formats::DcpValue& value : metadata_.values) {
+      if (std::find(kSteps.begin(), kSteps.end(), value.name) == kSteps.end()) continue;
+      return archive_of(value.slice, value.name).root().integer();
+    }
+    return std::nullopt;
+  }
   fs::path config_file() const override {
     const fs::path config = folder_ / "config.json";
     return fs::exists(config) ? config : fs::path();
@@ -91,26 +105,33 @@ class DcpSource : public TensorSource {
     (key.parameter ? tensors_ : optimizer_).push_back(std::move(tensor));
   }
 
+  fs::path path_of(const formats::DcpSlice& slice) const {
+    return folder_ / metadata_.files[slice.file];
+  }
+  std::string place_of(const formats::DcpSlice& slice, const std::string& name) const {
+    return cat(path_of(slice).string(), ": ", name, ", ", slice.length, " bytes at ", slice.offset);
+  }
+  formats::TorchArchive archive_of(const formats::DcpSlice& slice, const std::string& name) const {
+    const auto bytes = file_of(slice.file).bytes();
+    const std::string where = place_of(slice, name);
+    if (slice.offset > bytes.size() || slice.length > bytes.size() - slice.offset) {
+      throw Error(ErrorKind::kFormat, cat(where, ": the file has ", bytes.size(), " bytes"),
+                  "it was cut off; fetch it again");
+    }
+    return formats::TorchArchive::read(bytes.subspan(slice.offset, slice.length), where);
+  }
+
   // [common.shape] of the chunk, which is checked against what the metadata says of it.
   at::Tensor read_chunk(const formats::DcpTensor& tensor, const formats::DcpChunk& chunk,
                         const mesh::Box& common) const {
-    const MappedFile& file = file_of(chunk.slice.file);
-    const fs::path path = folder_ / metadata_.files[chunk.slice.file];
-    const std::string where = cat(path.string(), ": ", tensor.name, ", ", chunk.slice.length,
-                                  " bytes at ", chunk.slice.offset);
-    const size_t size = file.bytes().size();
-    if (chunk.slice.offset > size || chunk.slice.length > size - chunk.slice.offset) {
-      throw Error(ErrorKind::kFormat, cat(where, ": the file has ", size, " bytes"),
-                  "it was cut off; fetch it again");
-    }
-    const auto archive = formats::TorchArchive::read(
-        file.bytes().subspan(chunk.slice.offset, chunk.slice.length), where);
+    const auto archive = archive_of(chunk.slice, tensor.name);
     const auto stored = archive.tensor(archive.root());
     if (!stored || stored->dtype != tensor.dtype || stored->shape != chunk.shape) {
-      throw Error(ErrorKind::kFormat,
-                  cat(where, ": it is no tensor ", shape_text(chunk.shape), " of ", tensor.dtype,
-                      ", which ", formats::kDcpMetadataFile, " says"),
-                  "the files are of two checkpoints, or one was being replaced; save it anew");
+      throw Error(
+          ErrorKind::kFormat,
+          cat(place_of(chunk.slice, tensor.name), ": it is no tensor ", shape_text(chunk.shape),
+              " of ", tensor.dtype, ", which ", formats::kDcpMetadataFile, " says"),
+          "the files are of two checkpoints, or one was being replaced; save it anew");
     }
     mesh::Box inside = common;
     for (size_t dim = 0; dim < inside.offset.size(); ++dim) {
@@ -119,7 +140,7 @@ class DcpSource : public TensorSource {
     at::Tensor out = at::empty(common.shape, at::TensorOptions(tensor::from_torch(tensor.dtype)));
     copy_box(stored->data, stored->strides, inside, formats::torch_dtype_size(tensor.dtype),
              static_cast<std::byte*>(out.data_ptr()));
-    require_whole(path, file.bytes());
+    require_whole(path_of(chunk.slice), file_of(chunk.slice.file).bytes());
     return out;
   }
 
@@ -145,7 +166,12 @@ bool is_dcp_source(const fs::path& path) {
 }
 
 std::unique_ptr<TensorSource> open_dcp_source(const fs::path& folder) {
-  return std::make_unique<DcpSource>(folder);
+  return open_dcp_source(folder, formats::read_dcp_metadata(folder / formats::kDcpMetadataFile));
+}
+
+std::unique_ptr<TensorSource> open_dcp_source(const fs::path& folder,
+                                              formats::DcpMetadata metadata) {
+  return std::make_unique<DcpSource>(folder, std::move(metadata));
 }
 
 }  // namespace am::checkpoint

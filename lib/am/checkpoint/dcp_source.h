@@ -8,11 +8,15 @@
 #include <memory>
 
 #include "am/checkpoint/tensor_source.h"
+#include "am/formats/dcp_metadata.h"
 
 namespace am::checkpoint {
 
 // A folder with a `.metadata`.
 bool is_dcp_source(const std::filesystem::path& path);
 std::unique_ptr<TensorSource> open_dcp_source(const std::filesystem::path& folder);
+// The same with its `.metadata`, which was read.
+std::unique_ptr<TensorSource> open_dcp_source(const std::filesystem::path& folder,
+                                              formats::DcpMetadata metadata);
 
 }  // namespace am::checkpoint

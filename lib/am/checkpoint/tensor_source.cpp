@@ -8,7 +8,7 @@
 #include "am/base/text.h"
 #include "am/checkpoint/automesh_source.h"
 #include "am/checkpoint/checkpoint.h"
-#include "am/checkpoint/dcp_source.h"
+#include "am/checkpoint/dialects/framework_folder.h"
 #include "am/checkpoint/hf_source.h"
 #include "am/checkpoint/torch_source.h"
 #include "am/mesh/cover.h"
@@ -54,7 +54,7 @@ void require_covered(const StoredTensor& tensor, const fs::path& path) {
 }
 
 bool is_tensor_source(const fs::path& path) {
-  return run_folder::is_checkpoint(path) || is_dcp_source(path) || is_hf_source(path) ||
+  return run_folder::is_checkpoint(path) || is_framework_folder(path) || is_hf_source(path) ||
          is_torch_source(path);
 }
 
@@ -63,7 +63,7 @@ std::unique_ptr<TensorSource> open_tensor_source(const fs::path& path) {
     throw Error(ErrorKind::kIo, cat(path.string(), ": no such file or folder"));
   }
   if (run_folder::is_checkpoint(path)) return open_automesh_source(path);
-  if (is_dcp_source(path)) return open_dcp_source(path);
+  if (is_framework_folder(path)) return open_framework_folder(path);
   if (is_hf_source(path)) return open_hf_source(path);
   if (is_torch_source(path)) return open_torch_source(path);
   throw Error(ErrorKind::kFormat, cat(path.string(), ": holds no weights that can be opened"),

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,14 +44,21 @@ class TensorSource {
  public:
   virtual ~TensorSource() = default;
 
-  // "huggingface", "dcp", "torch" or "automesh".
+  // Who has written it: "huggingface", "dcp", "torch", "automesh", or one of
+  // dialects/framework_folder.h.
   virtual std::string format() const = 0;
+  // What is worth knowing of its names and rows; may be empty.
+  virtual std::string note() const { return {}; }
   virtual std::filesystem::path path() const = 0;
   // The model's parameters, in natural order of their names.
   virtual const std::vector<StoredTensor>& tensors() const = 0;
   // Optimizer state, keyed "optim.state.NAME.exp_avg", and tensors of a trainer's that are no
   // parameters, in natural order too; empty for a Hugging Face folder.
   virtual const std::vector<StoredTensor>& optimizer_tensors() const = 0;
+  // Names of what is stored beside tensors: numbers, texts, and whatever else Python pickles.
+  virtual std::vector<std::string> values() const { return {}; }
+  // Of training, where the files say so.
+  virtual std::optional<int64_t> step() const { return std::nullopt; }
   // Null when there is none of that name.
   const StoredTensor* find(std::string_view name) const;
   // Copies the box of the named tensor into `out` ([box.shape], any dtype: values are converted).

@@ -18,6 +18,7 @@
 #include "am/checkpoint/state_keys.h"
 #include "am/checkpoint/strided_copy.h"
 #include "am/formats/torch_archive.h"
+#include "am/formats/torch_legacy.h"
 #include "am/formats/zip_records.h"
 #include "am/tensor/dtype.h"
 #include "am/tensor/redistribute.h"
@@ -29,22 +30,22 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::array<std::string_view, 4> kExtensions = {".pt", ".pth", ".bin", ".ckpt"};
-// PROTO 2 and LONG1: how the magic number of the format before zip archives is pickled.
-constexpr std::string_view kLegacyMagic =
-    "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e";
+constexpr std::string_view kTar = "ustar";
+constexpr size_t kTarPlace = 257;
 constexpr size_t kMostKeys = 4'000'000;
 constexpr size_t kDeepestKeys = 16;
 
 std::string first_bytes(const fs::path& path) {
-  std::string bytes(kLegacyMagic.size(), '\0');
+  std::string bytes(kTarPlace + kTar.size(), '\0');
   std::ifstream file(path, std::ios::binary);
   file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   bytes.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
   return bytes;
 }
 
-bool begins_as_zip(const std::string& bytes) {
-  return formats::is_zip({reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()});
+// Of before 2017.
+bool is_tar(const std::string& bytes) {
+  return bytes.size() == kTarPlace + kTar.size() && ends_with(bytes, kTar);
 }
 
 class TorchSource : public TensorSource {
@@ -70,7 +71,9 @@ class TorchSource : public TensorSource {
                 "a model that was saved whole is code; save its state_dict()");
   }
 
-  std::string format() const override { return "torch"; }
+  std::string format() const override {
+    return formats::is_legacy_torch(file_.bytes()) ? "torch-legacy" : "torch";
+  }
   fs::path path() const override { return path_; }
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   const std::vector<StoredTensor>& optimizer_tensors() const override { return optimizer_; }
@@ -173,15 +176,17 @@ bool is_torch_source(const fs::path& path) {
   }
   if (!fs::is_regular_file(path)) return false;
   const std::string bytes = first_bytes(path);
-  return begins_as_zip(bytes) || bytes == kLegacyMagic;
+  const std::span<const std::byte> begin(reinterpret_cast<const std::byte*>(bytes.data()),
+                                         bytes.size());
+  return formats::is_zip(begin) || formats::is_legacy_torch(begin) || is_tar(bytes);
 }
 
 std::unique_ptr<TensorSource> open_torch_source(const fs::path& path) {
-  if (first_bytes(path) == kLegacyMagic) {
-    throw Error(
-        ErrorKind::kFormat,
-        cat(path.string(), ": saved in the format of PyTorch before 1.6, which is not read"),
-        "torch.save(torch.load(FILE, weights_only=True), FILE) writes today's");
+  if (is_tar(first_bytes(path))) {
+    throw Error(ErrorKind::kFormat,
+                cat(path.string(), ": a tar of PyTorch before 2017, which is not read"),
+                "where its code may run, torch.save(torch.load(FILE, weights_only=False), FILE) "
+                "writes today's format");
   }
   return std::make_unique<TorchSource>(path);
 }

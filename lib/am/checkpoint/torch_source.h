@@ -11,7 +11,7 @@ namespace am::checkpoint {
 
 // A file by that name that begins as one of torch.save does, of today's format or an older one.
 bool is_torch_source(const std::filesystem::path& path);
-// Throws Error(kFormat) for the formats before PyTorch 1.6, with the way out.
+// Throws Error(kFormat) for tar files, which PyTorch wrote before 2017, with the way out.
 std::unique_ptr<TensorSource> open_torch_source(const std::filesystem::path& path);
 
 }  // namespace am::checkpoint

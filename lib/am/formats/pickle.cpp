@@ -526,6 +526,7 @@ bool PickleReader::step() {
       return true;
     case 'Q': {  // BINPERSID
       const PickleValue id = pop();
+      pickle_.persistent_ids_.push_back(id);
       push(make_node(PickleKind::kPersistent, {&id, 1}));
       return true;
     }

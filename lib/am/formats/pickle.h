@@ -119,6 +119,8 @@ class Pickle {
   const PickleValue& root() const { return root_; }
   // Each once, in the order in which they are named.
   const std::vector<PickleGlobal>& globals() const { return globals_; }
+  // Of all kPersistent values, as often as they are named.
+  const std::vector<PickleValue>& persistent_ids() const { return persistent_ids_; }
 
  private:
   friend class PickleReader;
@@ -128,6 +130,7 @@ class Pickle {
   std::unique_ptr<Arena> arena_;
   PickleValue root_;
   std::vector<PickleGlobal> globals_;
+  std::vector<PickleValue> persistent_ids_;
 };
 
 // Whether a pickle that names this global was made to do harm: what runs commands, imports or

@@ -5,6 +5,7 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/formats/torch_legacy.h"
 #include "am/formats/zip_records.h"
 
 namespace am::formats {
@@ -76,6 +77,12 @@ std::string_view torch_storage_class(std::string_view dtype) {
   return known == nullptr ? std::string_view() : known->storage;
 }
 
+int64_t storage_element_size(const PickleValue& storage_class) {
+  if (storage_class.is_global("torch.storage", "UntypedStorage")) return 1;
+  const TorchDtype* dtype = dtype_of_storage(storage_class);
+  return dtype == nullptr ? 0 : dtype->size;
+}
+
 std::string_view dtype_of_global(const PickleValue& value) {
   if (!value.is(PickleKind::kGlobal) || value.module() != "torch") return {};
   return dtype_of_name(value.name()) == nullptr ? std::string_view() : value.name();
@@ -105,6 +112,15 @@ void TorchArchive::fail(const std::string& what) const {
 }
 
 TorchArchive TorchArchive::read(std::span<const std::byte> bytes, const std::string& where) {
+  if (is_legacy_torch(bytes)) {
+    LegacyTorch file = read_legacy_torch(bytes, where);
+    TorchArchive archive(std::move(file.object));
+    archive.where_ = where;
+    for (const auto& [key, data] : file.storages) {
+      if (!archive.storages_.emplace(key, data).second) archive.fail("two storages of one key");
+    }
+    return archive;
+  }
   const auto records = read_zip_records(bytes, where);
   std::unordered_map<std::string_view, std::span<const std::byte>> files;
   for (const auto& record : records) {
@@ -168,7 +184,7 @@ TorchTensor TorchArchive::strided(const PickleValue& object) const {
   }
   const auto key = id[kKey].text();
   const auto storage = key ? storages_.find(*key) : storages_.end();
-  if (storage == storages_.end()) fail(cat("no record data/", key.value_or("?")));
+  if (storage == storages_.end()) fail(cat("no storage ", key.value_or("?")));
   const auto elements = static_cast<int64_t>(storage->second.size()) / dtype->size;
 
   const auto offset = arguments[kOffset].integer();

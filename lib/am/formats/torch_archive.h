@@ -1,5 +1,6 @@
 // What torch.save writes: a zip archive of a pickle (`data.pkl`) and the storages of its tensors
-// (`data/0`, ...). A .pt or .bin file, or a slice of PyTorch's distributed checkpoints.
+// (`data/0`, ...). A .pt or .bin file, or a slice of PyTorch's distributed checkpoints. Files of
+// its older format are read as the same (torch_legacy.h).
 //
 //   const auto archive = TorchArchive::read(bytes, "weights.pt");
 //   const PickleValue* weight = archive.root().find("fc.weight");
@@ -26,6 +27,9 @@ int64_t torch_dtype_size(std::string_view dtype);
 // "FloatStorage" of "float32": the class of torch's that holds such elements; empty where there is
 // none, as of float8_e4m3fn.
 std::string_view torch_storage_class(std::string_view dtype);
+
+// The same of a storage's class, torch.FloatStorage; 1 of torch.storage.UntypedStorage.
+int64_t storage_element_size(const PickleValue& storage_class);
 
 // A strided view of a storage, checked to lie inside it.
 struct TorchTensor {

@@ -78,6 +78,7 @@ StoredView::StoredView(std::unique_ptr<checkpoint::TensorSource> source)
   }
   tokenizer_ = tokenizer_beside(folder, config_ ? config_->vocab_size : 0);
   if (source_->format() == "automesh") read_checkpoint_facts();
+  if (!step_) step_ = source_->step();
   add_parameters();
   title_ = make_title(config_ ? config_->model_type : "weights",
                       fs::absolute(source_->path()).lexically_normal().filename().string(), mesh_);
@@ -106,6 +107,12 @@ void StoredView::read_checkpoint_facts() {
   }
 }
 
+// Files of several ranks whose arrangement nothing here says have none.
+bool StoredView::has_mesh() const {
+  const std::string format = source_->format();
+  return format == "automesh" || format == "huggingface" || format == "torch";
+}
+
 void StoredView::add_parameters() {
   for (const checkpoint::StoredTensor& stored : source_->tensors()) {
     HeldParameter parameter;
@@ -128,11 +135,13 @@ Json StoredView::info() {
   add_totals(parameters_, json);
   if (step_) json["step"] = *step_;
   json["optimizer_tensors"] = source_->optimizer_tensors().size();
-  // A DCP folder does not say how its ranks were arranged.
-  if (source_->format() != "dcp") add_mesh(mesh_, json);
+  const std::vector<std::string> values = source_->values();
+  if (!values.empty()) json["values"] = values.size();
+  if (has_mesh()) add_mesh(mesh_, json);
   json["compute_dtype"] = tensor::dtype_name(compute_dtype_);
   json["tokenizer"] = tokenizer_.name.empty() ? Json(nullptr) : Json(tokenizer_.name);
-  if (!note_.empty()) json["note"] = note_;
+  const std::string note = note_.empty() ? source_->note() : note_;
+  if (!note.empty()) json["note"] = note;
   if (!config_problem_.empty()) json["cannot_run"] = config_problem_;
   return json;
 }
@@ -163,14 +172,19 @@ void StoredView::visit_own(const HeldParameter& parameter, const Visit& visit) {
 }
 
 std::vector<HeldBytes> StoredView::held_bytes() {
-  std::vector<HeldBytes> ranks(static_cast<size_t>(mesh_.world_size()));
-  for (size_t rank = 0; rank < ranks.size(); ++rank) ranks[rank].rank = static_cast<int64_t>(rank);
+  // By rank, of which other frameworks' folders may have more than the mesh says.
+  std::map<int64_t, HeldBytes> held;
+  for (int64_t rank = 0; rank < mesh_.world_size(); ++rank) held[rank].rank = rank;
   for (const HeldParameter& parameter : parameters_) {
     const auto element = static_cast<int64_t>(c10::elementSize(parameter.dtype));
     for (const HeldShard& shard : parameter.shards) {
-      ranks.at(static_cast<size_t>(shard.rank)).sharded += shard.box.numel() * element;
+      HeldBytes& bytes = held[shard.rank];
+      bytes.rank = shard.rank;
+      bytes.sharded += shard.box.numel() * element;
     }
   }
+  std::vector<HeldBytes> ranks;
+  for (const auto& [rank, bytes] : held) ranks.push_back(bytes);
   for (const auto& [name, value] : assembled_) {
     ranks.front().unsharded += static_cast<int64_t>(value.nbytes());
   }

@@ -50,6 +50,7 @@ class StoredView : public ParameterView {
 
  private:
   void read_checkpoint_facts();
+  bool has_mesh() const;
   void add_parameters();
 
   std::unique_ptr<checkpoint::TensorSource> source_;

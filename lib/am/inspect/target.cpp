@@ -22,7 +22,9 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kKinds =
-    "looked for: *.safetensors (Hugging Face), .metadata (torch.distributed.checkpoint), "
+    "looked for: *.safetensors (Hugging Face), .metadata (torch.distributed.checkpoint, "
+    "torchtitan, "
+    "OLMo-core, Megatron, NeMo AutoModel), "
     "*.pt, *.bin (torch.save), "
     "checkpoint.json (am-run's step-N), "
     "checkpoints/step-N (a run folder), "

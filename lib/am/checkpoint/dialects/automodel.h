@@ -1,0 +1,17 @@
+// NeMo AutoModel's folders ("epoch_0_step_99"): the hub's names in model/, as shards or
+// consolidated, and optimizer states of torch.distributed.checkpoint in optim/.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "am/checkpoint/tensor_source.h"
+
+namespace am::checkpoint {
+
+// A folder with model/ and its optim/, config.yaml or losses.json, or one that was not finished.
+bool is_automodel_folder(const std::filesystem::path& path);
+// Throws Error(kFormat) for one that was not finished: it has a file `.incomplete`.
+std::unique_ptr<TensorSource> open_automodel_folder(const std::filesystem::path& path);
+
+}  // namespace am::checkpoint

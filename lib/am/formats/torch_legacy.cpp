@@ -1,0 +1,127 @@
+#include "am/formats/torch_legacy.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/formats/little_endian.h"
+#include "am/formats/torch_archive.h"
+
+namespace am::formats {
+
+namespace {
+
+// PROTO 2 and LONG1: how the magic number is pickled.
+constexpr std::string_view kMagic = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e";
+constexpr int64_t kProtocol = 1001;
+constexpr std::string_view kObject = "object";
+
+class LegacyReader {
+ public:
+  LegacyReader(std::span<const std::byte> bytes, const std::string& where)
+      : bytes_(bytes), where_(where) {}
+
+  LegacyTorch read() {
+    next("magic number");
+    if (next("protocol").root().integer() != kProtocol) fail("its protocol is not 1001");
+    const Pickle machine = next("sizes");
+    const PickleValue* little = machine.root().find("little_endian");
+    if (little == nullptr || !little->truth()) fail("its byte order is not little");
+    LegacyTorch result{next(kObject), {}};
+    for (const PickleValue& id : result.object.persistent_ids()) add_storage(id.items());
+    const Pickle keys = next("keys");
+    for (const PickleValue& key : keys.root().items()) {
+      const auto text = key.text();
+      if (!text) fail("a storage's key that is no text");
+      result.storages.emplace_back(*text, take_storage(*text));
+    }
+    if (!storages_.empty()) fail(cat("storage ", storages_.begin()->first, " is not there"));
+    return result;
+  }
+
+ private:
+  // A storage's persistent id.
+  enum StorageIdItem : size_t { kTag, kClass, kKey, kLocation, kNumel, kView };
+  struct Storage {
+    int64_t element_size = 0;
+    int64_t elements = 0;
+    bool operator==(const Storage&) const = default;
+  };
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(ErrorKind::kFormat, cat(where_, ": ", what),
+                "the file was cut off, damaged or made by hand; fetch it again");
+  }
+
+  Pickle next(std::string_view what) {
+    const auto rest = bytes_.subspan(position_);
+    size_t end = 0;
+    Pickle pickle = Pickle::read(rest.first(std::min<size_t>(rest.size(), UINT32_MAX)),
+                                 cat(where_, ": ", what, " at ", position_), &end);
+    position_ += end;
+    // The object's are judged by who opens the file.
+    if (what != kObject && !pickle.globals().empty()) {
+      const PickleGlobal& global = pickle.globals().front();
+      fail(cat("its ", what, " names ", global.module, ".", global.name));
+    }
+    return pickle;
+  }
+
+  void add_storage(std::span<const PickleValue> id) {
+    if (id.size() < kNumel + 1 || id[kTag].text() != "storage") fail("a storage without an id");
+    // Of PyTorch before 0.4.
+    if (id.size() > kView && !id[kView].is(PickleKind::kNone)) fail("a view of a storage");
+    const auto key = id[kKey].text();
+    const auto numel = id[kNumel].integer();
+    const int64_t size = storage_element_size(id[kClass]);
+    if (!key || !numel || *numel < 0 || size == 0) {
+      fail(cat("a storage that is not known: ", id[kClass].module(), ".", id[kClass].name()));
+    }
+    const Storage storage{size, *numel};
+    if (storages_.emplace(*key, storage).first->second != storage) {
+      fail(cat("storage ", *key, " has two types or sizes"));
+    }
+  }
+
+  std::span<const std::byte> take_storage(std::string_view key) {
+    const auto found = storages_.find(key);
+    if (found == storages_.end()) fail(cat("storage ", key, " is none of the object's"));
+    const Storage storage = found->second;
+    storages_.erase(found);
+    if (bytes_.size() - position_ < sizeof(int64_t)) fail(cat("it ends before storage ", key));
+    const auto elements = little_endian<int64_t>(bytes_.subspan(position_, sizeof(int64_t)));
+    position_ += sizeof(int64_t);
+    if (elements != storage.elements) {
+      fail(cat("storage ", key, " has ", elements, " elements, and its tensors say ",
+               storage.elements));
+    }
+    const size_t left = bytes_.size() - position_;
+    if (static_cast<uint64_t>(elements) > left / static_cast<uint64_t>(storage.element_size)) {
+      fail(cat("it ends within storage ", key));
+    }
+    const auto size = static_cast<size_t>(elements * storage.element_size);
+    const auto data = bytes_.subspan(position_, size);
+    position_ += size;
+    return data;
+  }
+
+  std::span<const std::byte> bytes_;
+  const std::string& where_;
+  size_t position_ = 0;
+  std::map<std::string_view, Storage> storages_;  // those that are yet to come
+};
+
+}  // namespace
+
+bool is_legacy_torch(std::span<const std::byte> bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return starts_with(text, kMagic);
+}
+
+LegacyTorch read_legacy_torch(std::span<const std::byte> bytes, const std::string& where) {
+  return LegacyReader(bytes, where).read();
+}
+
+}  // namespace am::formats
