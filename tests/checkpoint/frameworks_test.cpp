@@ -73,9 +73,10 @@ void check_boxes(const TensorSource& source, const std::string& name) {
 
 // A copy that a test may change.
 struct FrameworkFolder {
-  fs::path path = fs::temp_directory_path() / cat("am_frameworks_", ::getpid());
+  fs::path path;
 
-  explicit FrameworkFolder(const fs::path& from) {
+  explicit FrameworkFolder(const fs::path& from, const std::string& name = {})
+      : path(fs::temp_directory_path() / cat("am_frameworks_", ::getpid(), name)) {
     fs::remove_all(path);
     fs::copy(from, path, fs::copy_options::recursive);
   }
@@ -91,6 +92,7 @@ TEST_CASE("torchtitan's folders have the hub's names and rows") {
   CHECK(llama->format() == "torchtitan");
   CHECK(llama->step() == 2);
   CHECK(llama->config_file().filename() == "config.json");
+  CHECK(open_tensor_source(kFrameworks / "torchtitan" / "step-2" / "")->tensors().size() == 21);
   check_expected(*llama, "torchtitan");
   check_boxes(*llama, "model.layers.1.self_attn.q_proj.weight");
   check_boxes(*llama, "optim.state.model.layers.0.self_attn.k_proj.weight.exp_avg");
@@ -100,8 +102,10 @@ TEST_CASE("torchtitan's folders have the hub's names and rows") {
   const auto experts = open_tensor_source(kFrameworks / "torchtitan_moe" / "step-2");
   check_expected(*experts, "torchtitan_moe",
                  {"layers.0.moe.expert_bias", "layers.1.moe.expert_bias"});
-  CHECK(experts->note().find("without a name there: layers.0.moe.expert_bias") !=
-        std::string::npos);
+  // What balances its experts is no parameter of the hub's.
+  CHECK(experts->note() ==
+        "names and rows are Hugging Face's, made of torchtitan's by config.json");
+  CHECK(experts->tensors().size() == 45);
   check_boxes(*experts, "model.layers.1.mlp.experts.3.down_proj.weight");
 }
 
@@ -128,6 +132,7 @@ TEST_CASE("torchtitan's folders without a config, or with another model's") {
         std::string::npos);
   CHECK(with("\"llama\"", "\"gpt2\"").find("names and rows are torchtitan's") == 0);
   CHECK(with("\"llama\"", "\"phi\"").find("names and rows are torchtitan's") == 0);
+  CHECK(with("\"llama\"", "\"qwen3\"").find("names and rows are Hugging Face's") == 0);
   // With the right one they are the hub's, and the folder can be exported.
   CHECK(with("\"llama\"", "\"llama\"").find("names and rows are Hugging Face's") == 0);
   export_hf(folder.path / "hub", *open_tensor_source(folder.path), std::nullopt);
@@ -212,6 +217,8 @@ TEST_CASE("Megatron's folders that are not whole, or not read") {
   fs::remove(step / "metadata.json");
   CHECK(open_tensor_source(step)->format() == "dcp");
   fs::remove(step / ".metadata");
+  fs::copy(kFrameworks / "megatron" / "iter_0000002" / "metadata.json", step);
+  CHECK_THROWS_WITH(open_tensor_source(step), Catch::Contains("its .metadata is missing"));
   write_file_atomically(step / "metadata.json",
                         "{\"sharded_backend\": \"zarr\", \"sharded_backend_version\": 1}");
   CHECK_THROWS_WITH(open_tensor_source(step), Catch::Contains("saved it as \"zarr\""));
@@ -228,6 +235,11 @@ TEST_CASE("NeMo AutoModel's folders: the hub's weights in shards, and an optimiz
     CHECK(source->config_file().filename() == "config.json");
     CHECK(source->find("lm_head.weight")->shards.size() == 2);
   }
+  // The folder of all opens its newest.
+  FrameworkFolder all(kFrameworks / "automodel", "all");
+  fs::create_directory_symlink("epoch_0_step_2", all.path / "LATEST");
+  fs::remove(all.path / "expected.safetensors");
+  CHECK(open_tensor_source(all.path)->format() == "automodel");
   write_file_atomically(folder.path / ".incomplete", "");
   CHECK_THROWS_WITH(open_tensor_source(folder.path), Catch::Contains("did not finish it"));
 }

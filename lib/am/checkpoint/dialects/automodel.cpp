@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kIncomplete = ".incomplete";
+constexpr const char* kNewest = "LATEST";  // a link
 
 // Weights of one source, all tensors of the other behind them.
 class AutoModelSource : public TensorSource {
@@ -73,9 +74,7 @@ std::unique_ptr<TensorSource> open_model(const fs::path& folder,
               "NeMo AutoModel writes shard-*.safetensors or consolidated/ there");
 }
 
-}  // namespace
-
-bool is_automodel_folder(const fs::path& path) {
+bool is_step(const fs::path& path) {
   const fs::path model = path / "model";
   if (!fs::is_directory(model)) return false;
   const bool states = is_dcp_source(path / "optim") || fs::exists(path / kIncomplete) ||
@@ -84,7 +83,7 @@ bool is_automodel_folder(const fs::path& path) {
                     fs::is_directory(model / "consolidated") || fs::exists(path / kIncomplete));
 }
 
-std::unique_ptr<TensorSource> open_automodel_folder(const fs::path& path) {
+std::unique_ptr<TensorSource> open_step(const fs::path& path) {
   if (fs::exists(path / kIncomplete)) {
     throw Error(
         ErrorKind::kFormat,
@@ -98,6 +97,18 @@ std::unique_ptr<TensorSource> open_automodel_folder(const fs::path& path) {
   auto states = is_dcp_source(path / "optim") ? open_dcp_source(path / "optim") : nullptr;
   return std::make_unique<AutoModelSource>(path, std::move(weights), std::move(states),
                                            find_hub_config(configs).file);
+}
+
+}  // namespace
+
+bool is_automodel_folder(const fs::path& path) {
+  const fs::path newest = path / kNewest;
+  return is_step(fs::is_directory(newest) ? newest : path);
+}
+
+std::unique_ptr<TensorSource> open_automodel_folder(const fs::path& path) {
+  const fs::path newest = path / kNewest;
+  return open_step(fs::is_directory(newest) ? fs::canonical(newest) : path);
 }
 
 }  // namespace am::checkpoint

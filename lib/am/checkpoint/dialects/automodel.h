@@ -9,7 +9,8 @@
 
 namespace am::checkpoint {
 
-// A folder with model/ and its optim/, config.yaml or losses.json, or one that was not finished.
+// A folder with model/ and its optim/, config.yaml or losses.json, or one that was not finished; or
+// the folder of all, whose link LATEST names one.
 bool is_automodel_folder(const std::filesystem::path& path);
 // Throws Error(kFormat) for one that was not finished: it has a file `.incomplete`.
 std::unique_ptr<TensorSource> open_automodel_folder(const std::filesystem::path& path);

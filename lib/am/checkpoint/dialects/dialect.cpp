@@ -109,6 +109,12 @@ HubParts Dialect::to_hub(std::string_view stored, const Shape& shape) const {
   return result;
 }
 
+bool Dialect::is_trainers(std::string_view stored) const {
+  return std::any_of(table_.trainers.begin(), table_.trainers.end(), [&](std::string_view pattern) {
+    return match_name(pattern, stored).has_value();
+  });
+}
+
 std::optional<StoredPart> Dialect::from_hub(std::string_view hub, int64_t rows) const {
   for (const NameRow& row : table_.rows) {
     if (!is_of_model(row)) continue;

@@ -52,6 +52,7 @@ struct DialectTable {
   std::string_view framework;  // for messages
   std::string_view types;      // model types that it is for, separated by spaces
   std::vector<NameRow> rows;
+  std::vector<std::string_view> trainers = {};  // stored names that are no model's for the hub
   bool state_before_name = false;  // "optim.state.exp_avg.NAME" for "optim.state.NAME.exp_avg"
 };
 
@@ -83,6 +84,8 @@ class Dialect {
   // Whether the table is for models of the config's type.
   bool knows_model() const;
   HubParts to_hub(std::string_view stored, const Shape& shape) const;
+  // Of names without a part: a trainer's own.
+  bool is_trainers(std::string_view stored) const;
   // `rows`: the hub's tensor has so many. Nothing for a name that is not in the table.
   std::optional<StoredPart> from_hub(std::string_view hub, int64_t rows) const;
 

@@ -29,7 +29,8 @@ constexpr const char* kMegatronNewest = "latest_checkpointed_iteration.txt";
 constexpr size_t kMegatronDigits = 7;
 
 fs::path beside(const fs::path& folder) {
-  return fs::absolute(folder).lexically_normal().parent_path();
+  const fs::path path = fs::absolute(folder).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).parent_path();  // "step-3/" too
 }
 
 bool any_name(const formats::DcpMetadata& metadata, const auto& fits) {
@@ -148,11 +149,18 @@ std::unique_ptr<TensorSource> open_framework_folder(const fs::path& path) {
                     ", which is no whole checkpoint"),
                 "open another iter_ folder by its name");
   }
-  if (!is_dcp_source(path) && !sharded_backend(path).empty()) {
-    throw Error(ErrorKind::kFormat,
-                cat(path.string(), ": Megatron has saved it as \"", sharded_backend(path),
-                    "\", which is not read"),
-                "load it with Megatron and save it with --ckpt-format torch_dist");
+  const std::string backend = is_dcp_source(path) ? std::string() : sharded_backend(path);
+  if (backend == "torch_dist") {
+    throw Error(
+        ErrorKind::kFormat,
+        cat(path.string(), ": Megatron's, but its ", formats::kDcpMetadataFile, " is missing"),
+        "fetch the folder again, files that begin with a dot too");
+  }
+  if (!backend.empty()) {
+    throw Error(
+        ErrorKind::kFormat,
+        cat(path.string(), ": Megatron has saved it as \"", backend, "\", which is not read"),
+        "load it with Megatron and save it with --ckpt-format torch_dist");
   }
   if (is_dcp_source(path / kOlmoStates)) return open_dcp_folder(path / kOlmoStates);
   if (is_unread_folder(path)) refuse_folder(path);

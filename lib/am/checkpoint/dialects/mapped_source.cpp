@@ -135,11 +135,14 @@ class MappedSource : public TensorSource {
         keep_stored(cat(config_file_.string(), " is of another model: ", found.problem));
         return;
       }
-      if (found.parts.empty()) left.push_back(stored.name);
+      if (found.parts.empty() && !dialect.is_trainers(name)) left.push_back(stored.name);
       parts.emplace(name, std::move(found.parts));
     }
     for (const StoredTensor& stored : stored_->tensors()) {
-      add(tensors_, stored, parts.find(without_module(stored.name))->second);
+      const std::string_view name = without_module(stored.name);
+      const std::vector<HubPart>& of_hub = parts.find(name)->second;
+      const bool trainers = of_hub.empty() && dialect.is_trainers(name);
+      add(trainers ? optimizer_ : tensors_, stored, of_hub);
     }
     for (const StoredTensor& stored : stored_->optimizer_tensors()) {
       add(optimizer_, stored, state_parts(stored, dialect, parts));

@@ -67,6 +67,8 @@ const DialectTable& torchtitan_table() {
               {"model.norm.weight", "norm.weight"},
               {"lm_head.weight", "output.weight"},
           },
+      // What balances experts' loads.
+      .trainers = {"layers.#.moe.expert_bias", "layers.#.moe.tokens_per_expert"},
   };
   return kTable;
 }
