@@ -373,9 +373,8 @@ struct LargestOfSides {
 };
 
 // Held columns [0, b.lines) at one sum's depth, and all rows.
-void multiply_held(const Target& whole, const SplitSide& a, const SplitSide& b, int64_t depth,
-                   LargestOfSides& largest) {
-  int32_t* const held = scratch();
+void multiply_held(int32_t* held, const Target& whole, const SplitSide& a, const SplitSide& b,
+                   int64_t depth, LargestOfSides& largest) {
   int32_t* const passing = held + kHeldColumns / kPanelLines * kPanelPairs;
   const int64_t steps = steps_of(depth);
   split_side<SideKind::kRight>(held, b, depth, 0, largest.b);
@@ -425,6 +424,7 @@ AM_TILES void multiply_on_thread(float* c, int64_t stride, const SplitSide& a, c
     uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
   } const configuration;
   static_assert(sizeof(configuration) == 64);
+  int32_t* const memory = scratch();  // may throw, as nothing does between configuring and release
   _tile_loadconfig(&configuration);
   // Even blocks of columns.
   const int64_t held_blocks = (b.lines + kHeldColumns - 1) / kHeldColumns;
@@ -432,7 +432,7 @@ AM_TILES void multiply_on_thread(float* c, int64_t stride, const SplitSide& a, c
   const int64_t held = (panels + held_blocks - 1) / held_blocks * kPanelLines;
   for (int64_t k = 0; k < depth; k += kSumDepth) {
     for (int64_t column = 0; column < b.lines; column += held) {
-      multiply_held({.c = c + column, .stride = stride, .is_first = k == 0},
+      multiply_held(memory, {.c = c + column, .stride = stride, .is_first = k == 0},
                     part_of(a, 0, a.lines, k),
                     part_of(b, column, std::min(held, b.lines - column), k),
                     std::min(kSumDepth, depth - k), largest);

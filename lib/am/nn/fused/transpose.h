@@ -12,15 +12,18 @@ static_assert(kBlock == 16);
 
 using BlockLanes = std::make_integer_sequence<int, kBlock>;
 
-// Which lanes of two rows, one above the other by kSide, make the upper and the lower row of the
-// exchange below.
+// Of two rows, one above the other by kSide, the upper and the lower row after the exchange below.
 template <int kSide, int... kLane>
-AM_INLINE Integers upper_lanes(std::integer_sequence<int, kLane...> /*lanes*/) {
-  return Integers{((kLane & kSide) != 0 ? kBlock + kLane - kSide : kLane)...};
+AM_INLINE Floats upper_row(const Floats& above, const Floats& below,
+                           std::integer_sequence<int, kLane...> /*lanes*/) {
+  return __builtin_shufflevector(above, below,
+                                 ((kLane & kSide) != 0 ? kBlock + kLane - kSide : kLane)...);
 }
 template <int kSide, int... kLane>
-AM_INLINE Integers lower_lanes(std::integer_sequence<int, kLane...> /*lanes*/) {
-  return Integers{((kLane & kSide) != 0 ? kBlock + kLane : kLane + kSide)...};
+AM_INLINE Floats lower_row(const Floats& above, const Floats& below,
+                           std::integer_sequence<int, kLane...> /*lanes*/) {
+  return __builtin_shufflevector(above, below,
+                                 ((kLane & kSide) != 0 ? kBlock + kLane : kLane + kSide)...);
 }
 
 // Of each 2 x 2 blocks of kSide x kSide, exchanges those that lie off the diagonal.
@@ -30,8 +33,8 @@ AM_INLINE void exchange_blocks(Floats* rows) {
     if ((i & kSide) != 0) continue;
     const Floats above = rows[i];
     const Floats below = rows[i + kSide];
-    rows[i] = __builtin_shuffle(above, below, upper_lanes<kSide>(BlockLanes()));
-    rows[i + kSide] = __builtin_shuffle(above, below, lower_lanes<kSide>(BlockLanes()));
+    rows[i] = upper_row<kSide>(above, below, BlockLanes());
+    rows[i + kSide] = lower_row<kSide>(above, below, BlockLanes());
   }
 }
 
