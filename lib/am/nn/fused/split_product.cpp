@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -486,8 +487,12 @@ bool splits_products() {
 }
 
 bool is_worth_splitting(int64_t rows, int64_t columns, int64_t depth) {
-  constexpr int64_t kLeast = 96, kLeastProducts = int64_t{1} << 24;
-  return std::min({rows, columns, depth}) >= kLeast && rows * columns * depth >= kLeastProducts;
+  constexpr int64_t kLeast = 96, kLeastProducts = int64_t{1} << 24, kLeastOfThread = 128;
+  std::array<int64_t, 3> sizes = {rows, columns, depth};
+  std::sort(sizes.begin(), sizes.end());
+  // Every thread splits all of the shorter side: its part of the longer one has to be worth that.
+  return sizes[0] >= kLeast && sizes[1] >= kLeastOfThread * at::get_num_threads() &&
+         sizes[0] * sizes[1] * sizes[2] >= kLeastProducts;
 }
 
 at::Tensor split_product(const at::Tensor& a_MK, const at::Tensor& b_KN) {
