@@ -12,6 +12,7 @@
 
 #include "am/nn/fused/linear.h"
 #include "am/nn/fused/product.h"
+#include "support/live_bytes.h"
 #include "support/operators.h"
 
 namespace am {
@@ -180,6 +181,15 @@ TEST_CASE("large products are split, and others are not", "[split]") {
   const at::Tensor every_second = at::randn({512, 1024}).slice(1, 0, 1024, 2).slice(0, 0, 512, 2);
   check_close(fused::product(every_second, b), every_second.mm(b), 1e-6);
   CHECK_FALSE(fused::split_product(every_second, b).defined());
+}
+
+TEST_CASE("a split product takes no tensor but its result", "[split]") {
+  if (!has_unit()) return;
+  const at::Tensor a = at::randn({256, 512}), b = at::randn({300, 512}).t();
+  const test::LiveBytes live;
+  const at::Tensor c_MN = fused::product(a, b);
+  CHECK(live.count() == 256 * 300 * 4);
+  CHECK(live.most() == live.count());
 }
 
 TEST_CASE("a large linear layer and its gradients", "[split]") {
