@@ -9,6 +9,7 @@
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 
@@ -20,16 +21,19 @@ class LiveBytes {
 
   // Since this object was made; what was freed since but made before is not subtracted.
   int64_t count() const { return counter_->bytes; }
+  // The most that it has been.
+  int64_t most() const { return counter_->most; }
 
  private:
   struct Counter : c10::MemoryReportingInfoBase {
     void reportMemoryUsage(void* /*pointer*/, int64_t size, size_t /*allocated*/,
                            size_t /*reserved*/, c10::Device /*device*/) override {
       bytes += size;
+      most = std::max(most, bytes);
     }
     bool memoryProfilingEnabled() const override { return true; }
 
-    int64_t bytes = 0;
+    int64_t bytes = 0, most = 0;
   };
 
   std::shared_ptr<Counter> counter_ = std::make_shared<Counter>();

@@ -29,11 +29,13 @@ void count_signal(int) { ++g_handled; }
 
 template <typename End>
 void multiply_until(End end) {
-  const at::Tensor a_MK = at::linspace(-1, 1, 64 * 160).view({64, 160});
-  const at::Tensor b_KN = at::linspace(-2, 1, 160 * 64).view({64, 160}).t();
-  const at::Tensor expected_MN = am::nn::fused::product(a_MK, b_KN);
+  const auto multiply = [](const at::Tensor& a) { return am::nn::fused::product(a, a.t()); };
+  // The second is large enough for a matrix unit.
+  const at::Tensor small = at::linspace(-2, 1, 64 * 160).view({64, 160});
+  const at::Tensor large = at::linspace(-1, 2, 256 * 300).view({256, 300});
+  const at::Tensor of_small = multiply(small), of_large = multiply(large);
   while (!end()) {
-    if (!am::nn::fused::product(a_MK, b_KN).equal(expected_MN)) g_wrong = true;
+    if (!multiply(small).equal(of_small) || !multiply(large).equal(of_large)) g_wrong = true;
   }
 }
 

@@ -4,49 +4,14 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 
 #include "am/nn/fused/dispatch.h"
 #include "am/nn/fused/tensors.h"
+#include "am/nn/fused/transpose.h"
 
 namespace am::nn::fused {
 
 namespace {
-
-constexpr int kBlock = kLanes<float>;
-static_assert(kBlock == 16);
-
-using Lanes = std::make_integer_sequence<int, kBlock>;
-
-// Which lanes of two rows, one above the other by kSide, make the upper and the lower row of the
-// exchange below.
-template <int kSide, int... kLane>
-AM_INLINE Integers upper_lanes(std::integer_sequence<int, kLane...> /*lanes*/) {
-  return Integers{((kLane & kSide) != 0 ? kBlock + kLane - kSide : kLane)...};
-}
-template <int kSide, int... kLane>
-AM_INLINE Integers lower_lanes(std::integer_sequence<int, kLane...> /*lanes*/) {
-  return Integers{((kLane & kSide) != 0 ? kBlock + kLane : kLane + kSide)...};
-}
-
-// Of each 2 x 2 blocks of kSide x kSide, exchanges those that lie off the diagonal.
-template <int kSide>
-AM_INLINE void exchange_blocks(Floats* rows) {
-  for (int i = 0; i < kBlock; ++i) {
-    if ((i & kSide) != 0) continue;
-    const Floats above = rows[i];
-    const Floats below = rows[i + kSide];
-    rows[i] = __builtin_shuffle(above, below, upper_lanes<kSide>(Lanes()));
-    rows[i + kSide] = __builtin_shuffle(above, below, lower_lanes<kSide>(Lanes()));
-  }
-}
-
-AM_INLINE void transpose_block(Floats* rows) {
-  exchange_blocks<8>(rows);
-  exchange_blocks<4>(rows);
-  exchange_blocks<2>(rows);
-  exchange_blocks<1>(rows);
-}
 
 // to[m, k] = from[k, m] for `rows` of m and all of k. Each cache line is read once and written
 // once, whatever the strides are.

@@ -33,7 +33,9 @@ LinearNeeds needs_of(AutogradContext& context) {
 bool is_ours(const at::Tensor& x, const at::Tensor& weight) {
   return (x.device().is_cpu() || x.is_meta()) && x.scalar_type() == at::kFloat &&
          weight.scalar_type() == at::kFloat && x.dim() > 1 && x.numel() > 0 && weight.numel() > 0 &&
-         multiplies_with_onednn() && !current_autocast(c10::DeviceType::CPU).dtype;
+         !current_autocast(c10::DeviceType::CPU).dtype &&
+         (multiplies_with_onednn() ||
+          multiplies_split(x.numel() / x.size(-1), weight.numel() / x.size(-1), x.size(-1)));
 }
 
 struct Product : torch::autograd::Function<Product> {

@@ -10,6 +10,7 @@
 
 #include "am/model/host_products.h"
 #include "am/nn/fused/dense.h"
+#include "am/nn/fused/split_product.h"
 
 namespace am::nn::fused {
 
@@ -56,13 +57,22 @@ at::Tensor multiply_dense(const at::Tensor& a_MK, const at::Tensor& b_KN) {
 
 }  // namespace
 
+bool multiplies_split(int64_t rows, int64_t columns, int64_t depth) {
+  return is_worth_splitting(rows, columns, depth) && splits_products();
+}
+
 bool multiplies_with_onednn() {
   return model::products_are_onednns() && at::globalContext().userEnabledMkldnn() &&
          multiply().has_value();
 }
 
 at::Tensor product(const at::Tensor& a_MK, const at::Tensor& b_KN) {
-  if (!fits(a_MK, b_KN) || !multiplies_with_onednn()) return a_MK.mm(b_KN);
+  if (!fits(a_MK, b_KN)) return a_MK.mm(b_KN);
+  if (!a_MK.is_meta() && multiplies_split(a_MK.size(0), b_KN.size(1), a_MK.size(1))) {
+    at::Tensor c_MN = split_product(a_MK, b_KN);
+    if (c_MN.defined()) return c_MN;
+  }
+  if (!multiplies_with_onednn()) return a_MK.mm(b_KN);
   if (a_MK.is_contiguous() || a_MK.numel() <= kMostCopied) return multiply_dense(a_MK, b_KN);
   at::Tensor c_MN = at::empty({a_MK.size(0), b_KN.size(1)}, a_MK.options());
   const int64_t most = std::max<int64_t>(1, kMostCopied / a_MK.size(1));
