@@ -70,8 +70,8 @@ std::string_view rope_key(const model::ModelConfig& config) {
 }
 
 void add_limits(const config::FSDP2Config& config, PlanLimits& limits) {
-  limits.add(config.enable_async_tensor_parallel, "strategy.enable_async_tensor_parallel",
-             "asynchronous tensor parallelism",
+  limits.add(config.enable_async_tensor_parallel && config.backend != "gloo",
+             "strategy.enable_async_tensor_parallel", "asynchronous tensor parallelism on GPUs",
              "set it to false: products and the messages of tensor parallelism take turns");
 }
 

@@ -30,6 +30,10 @@ void check(const config::FSDP2Config& config, const config::Plan& plan, Notes& n
   // Measured: lib/decisions/0010-fused-operators-and-memory-on-the-host.md.
   notes.add("strategy.enable_compile", config.enable_compile,
             "it compiles nothing; what a compiler fuses of a layer is one operator on the host");
+  // Measured: lib/decisions/0008-shared-memory-collectives.md.
+  notes.add("strategy.enable_async_tensor_parallel",
+            config.enable_async_tensor_parallel && config.backend == "gloo",
+            "on the host who sends is who computes, so that messages hide behind no product");
   notes.add("strategy.offload_policy", config.offload_policy && config.backend == "gloo",
             "with the backend gloo shards are in host memory already");
   notes.add("strategy.patch_is_packed_sequence",
