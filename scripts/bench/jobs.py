@@ -109,19 +109,24 @@ def parameter_groups(model):
     return [{"params": group} for group in (sharded, plain) if group]
 
 
-def run_peer(script, arguments, shape, replicas=2):
-    """Two processes of `script`, which calls train_peer when it is given these arguments."""
+def start_peers(script, arguments):
+    """Two processes of `script`, as ranks of one thread."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     common = dict(os.environ, OMP_NUM_THREADS="1", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     common.update(WORLD_SIZE="2", LOCAL_WORLD_SIZE="2", GLOO_SOCKET_IFNAME="lo")
     command = [sys.executable, script, *arguments]
-    begin = time.perf_counter()
-    ranks = [
+    return [
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**common, "RANK": r, "LOCAL_RANK": r})
         for r in "01"
     ]
+
+
+def run_peer(script, arguments, shape, replicas=2):
+    """Two processes of `script`, which calls train_peer when it is given these arguments."""
+    begin = time.perf_counter()
+    ranks = start_peers(script, arguments)
     times, cpu, found, first = [], [], {}, {}
     for line in ranks[0].stdout:
         word, value, *more = line.split()

@@ -7,8 +7,10 @@
 
 #include <atomic>
 #include <cerrno>
+#include <memory>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "am/base/error.h"
 #include "am/base/map_guard.h"
@@ -207,6 +209,16 @@ void FileWriter::close() {
   if (fd_ < 0) return;
   sync_all(fd_, path_);
   if (::close(std::exchange(fd_, -1)) != 0 && errno != EINTR) fail(path_, "cannot write", errno);
+}
+
+void write_new_files(const fs::path& folder, std::span<const NewFile> files) {
+  std::vector<std::unique_ptr<FileWriter>> open;
+  for (const NewFile& file : files) {
+    open.push_back(std::make_unique<FileWriter>(folder / file.name));
+    open.back()->write(file.text);
+  }
+  for (const auto& file : open) file->close();
+  sync_folder(folder);
 }
 
 void sync_folder(const fs::path& folder) {

@@ -27,6 +27,14 @@ std::string read_file(const std::filesystem::path& path, size_t most = kLargestT
 // (/dev/stdout, a pipe) is written directly.
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
+// Files of a folder that nobody reads yet: all are written, and then all are brought to the disk,
+// which takes little longer than one of them would. Throws Error(kIo).
+struct NewFile {
+  std::string name;
+  std::string_view text;
+};
+void write_new_files(const std::filesystem::path& folder, std::span<const NewFile> files);
+
 // A read-only memory map of a whole regular file; movable, unmapped on destruction. An empty file
 // maps to an empty span.
 class MappedFile {

@@ -1,6 +1,8 @@
 #include "am/checkpoint/save_folder.h"
 
+#include <array>
 #include <utility>
+#include <vector>
 
 #include "am/base/file.h"
 #include "am/base/text.h"
@@ -59,17 +61,18 @@ fs::path partial_folder(const fs::path& folder) {
   return folder.string() + run_folder::kPartialSuffix;
 }
 
-void begin_folder(const fs::path& folder, const std::string& plan_toml, const std::string& config) {
+void begin_folder(const fs::path& folder) {
   const fs::path partial = partial_folder(folder);
   fs::remove_all(partial);
   fs::create_directories(partial);
-  write_file_atomically(partial / "plan.toml", plan_toml);
-  write_file_atomically(partial / "config.json", config);
 }
 
+// It appears whole, and need not outlive a crash: rank 0 reads and removes it.
 void write_report(const fs::path& folder, int64_t rank, const run_folder::ShardIndex& index) {
-  write_file_atomically(partial_folder(folder) / report_name(rank),
-                        run_folder::to_json_text(index));
+  const fs::path path = partial_folder(folder) / report_name(rank);
+  const fs::path unfinished = path.string() + ".new";
+  FileWriter(unfinished).write(run_folder::to_json_text(index));
+  fs::rename(unfinished, path);
 }
 
 bool all_have_reported(const fs::path& folder, int64_t world_size) {
@@ -89,14 +92,18 @@ void publish(const Publication& publication) {
   formats::DcpMetadata metadata = dcp_metadata_of(index);
   add_aliases(metadata, publication.aliases);
   add_optimizer(metadata, publication);
-  write_file_atomically(partial / run_folder::kIndexFile, run_folder::to_json_text(index));
-  write_file_atomically(partial / formats::kDcpMetadataFile, formats::dcp_metadata_bytes(metadata));
   for (int64_t rank = 0; rank < publication.info.world_size; ++rank) {
     fs::remove(partial / report_name(rank));
   }
-  write_file_atomically(partial / run_folder::kInfoFile,
-                        run_folder::to_json_text(publication.info));
-  sync_folder(partial);
+  const std::string index_text = run_folder::to_json_text(index);
+  const std::string metadata_bytes = formats::dcp_metadata_bytes(metadata);
+  const std::string info_text = run_folder::to_json_text(publication.info);
+  const std::array<NewFile, 5> files = {{{"plan.toml", publication.plan_toml},
+                                         {"config.json", publication.config},
+                                         {run_folder::kIndexFile, index_text},
+                                         {formats::kDcpMetadataFile, metadata_bytes},
+                                         {run_folder::kInfoFile, info_text}}};
+  write_new_files(partial, files);
   run_folder::publish(partial, publication.folder);
 }
 

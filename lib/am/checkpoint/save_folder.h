@@ -22,6 +22,8 @@ namespace am::checkpoint {
 struct Publication {
   std::filesystem::path folder;  // checkpoints/step-N
   run_folder::CheckpointInfo info;
+  std::string plan_toml;
+  std::string config;                           // the model's config.json
   OptimizerValues optimizer;                    // its slices stand in rank 0's file
   std::vector<formats::DcpSlice> value_slices;  // there, by slice
   std::map<std::string, std::string> aliases;   // a tied head's name, and whose values it has
@@ -29,9 +31,8 @@ struct Publication {
 
 // "step-100.tmp"
 std::filesystem::path partial_folder(const std::filesystem::path& folder);
-// An empty one with the plan and the model's config. Throws Error(kIo), filesystem_error.
-void begin_folder(const std::filesystem::path& folder, const std::string& plan_toml,
-                  const std::string& config);
+// An empty one. Throws filesystem_error.
+void begin_folder(const std::filesystem::path& folder);
 // After the rank's file was written.
 void write_report(const std::filesystem::path& folder, int64_t rank,
                   const run_folder::ShardIndex& index);

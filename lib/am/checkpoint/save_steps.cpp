@@ -54,6 +54,8 @@ SaveSteps::SaveSteps(fs::path folder, const SavedState& state, parallel::Paralle
     : world_(model.mesh().group("world")), folder_(std::move(folder)) {
   publication_.folder = folder_;
   publication_.info = state.info;
+  publication_.plan_toml = state.plan_toml;
+  publication_.config = model.config().text;
   publication_.info.save_id = world_.broadcast_text(is_first() ? unique_id() : "");
   publication_.aliases = aliases_of(model.layout().inventory);
   collective([&] {
@@ -63,7 +65,7 @@ SaveSteps::SaveSteps(fs::path folder, const SavedState& state, parallel::Paralle
     file_.emplace(publication_.info.save_id, world_.index(), collect_boxes(model, state.states),
                   publication_.optimizer.slices);
     publication_.value_slices = file_->value_slices();
-    if (is_first()) begin_folder(folder_, state.plan_toml, model.config().text);
+    if (is_first()) begin_folder(folder_);
   });
 }
 
