@@ -42,7 +42,8 @@ struct MadeRecord {
 };
 
 void put(std::string& out, uint64_t value, size_t bytes) {
-  for (size_t i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xFF);
+  for (size_t i = 0; i < bytes; ++i)
+    out += static_cast<char>(i < sizeof value ? value >> (8 * i) & 0xFF : 0);
 }
 
 struct Lie {
