@@ -34,7 +34,7 @@ void print_error(const am::inspect::CommandError& error, const am::term::Style& 
 bool show(const Outcome& outcome, const am_apps::Output& output, am::Json* results) {
   if (results != nullptr) {
     results->push_back(am::inspect::to_json(outcome));
-  } else if (outcome.ok()) {
+  } else if (!outcome.error) {
     am_apps::print(outcome.result.text);
   } else {
     print_error(*outcome.error, output.err);

@@ -16,6 +16,8 @@
 #include "am/base/file.h"
 #include "am/base/map_guard.h"
 #include "am/base/text.h"
+#include "am/checkpoint/dcp_source.h"
+#include "am/formats/dcp_metadata.h"
 #include "am/run_folder/data_files.h"
 #include "am/tensor/dtype.h"
 #include "am/tensor/redistribute.h"
@@ -26,6 +28,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// What `read` compares once, verify() compares again.
 class AutomeshSource : public TensorSource {
  public:
   explicit AutomeshSource(fs::path folder)
@@ -40,6 +43,12 @@ class AutomeshSource : public TensorSource {
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   const std::vector<StoredTensor>& optimizer_tensors() const override { return optimizer_; }
   fs::path config_file() const override { return folder_ / "config.json"; }
+  std::vector<fs::path> data_files() const override {
+    std::vector<fs::path> paths;
+    for (const run_folder::IndexedFile& file : index_.files) paths.push_back(folder_ / file.name);
+    return paths;
+  }
+  void verify(const VerifyCalls& calls) const override;
 
   void read(std::string_view name, const mesh::Box& box, at::Tensor out) const override {
     const auto found = places_.find(name);
@@ -107,19 +116,25 @@ class AutomeshSource : public TensorSource {
         const std::lock_guard lock(mutex_);
         if (verified_.contains(key)) continue;
       }
-      if (crc32c(taken) != part.checksums[i]) {
-        const fs::path path = folder_ / index_.files[part.file].name;
-        require_whole(path, file_of(part.file).bytes());
-        throw Error(ErrorKind::kFormat,
-                    cat(path.string(), ": ", tensor.name, ": the bytes from ",
-                        part.position + i * piece, " to ", part.position + i * piece + taken.size(),
-                        " have changed since they were ", "written: their checksum is another"),
-                    "the disk or a copy has damaged the file; take another copy, or the "
-                    "checkpoint before it");
-      }
+      require_checksum(tensor, part, i, taken);
       const std::lock_guard lock(mutex_);
       verified_.emplace(key);
     }
+  }
+
+  void require_checksum(const run_folder::IndexedTensor& tensor, const run_folder::IndexedBox& part,
+                        size_t piece, std::span<const std::byte> taken) const {
+    const bool same = crc32c(taken) == part.checksums[piece];
+    const fs::path path = folder_ / index_.files[part.file].name;
+    require_whole(path, file_of(part.file).bytes());
+    if (same) return;
+    const size_t first = part.position + piece * run_folder::kChecksumPiece;
+    throw Error(ErrorKind::kFormat,
+                cat(path.string(), ": ", tensor.name, ": the bytes from ", first, " to ",
+                    first + taken.size(),
+                    " have changed since they were written: their checksum is another"),
+                "the disk or a copy has damaged the file; take another copy, or the "
+                "checkpoint before it");
   }
 
   // Mapped when it is first read: to list names takes the index alone.
@@ -145,6 +160,31 @@ class AutomeshSource : public TensorSource {
   mutable std::vector<std::optional<MappedFile>> files_;
   mutable std::set<std::pair<const run_folder::IndexedBox*, size_t>> verified_;
 };
+
+void AutomeshSource::verify(const VerifyCalls& calls) const {
+  try {  // sizes and labels of the files, which may have changed since it was opened
+    run_folder::open_index(folder_, run_folder::read_checkpoint_info(folder_));
+  } catch (const Error& error) {
+    calls.found(as_problem(*this, run_folder::kInfoFile, error));
+  }
+  for (const run_folder::IndexedTensor& tensor : index_.tensors) {
+    for (const run_folder::IndexedBox& part : tensor.boxes) {
+      const auto bytes = static_cast<size_t>(part.box.numel() * tensor.element_bytes());
+      for (size_t i = 0; i < part.checksums.size(); ++i) {
+        if (calls.between) calls.between();
+        const size_t first = i * run_folder::kChecksumPiece;
+        const size_t size = std::min<size_t>(run_folder::kChecksumPiece, bytes - first);
+        try {
+          require_checksum(tensor, part, i,
+                           file_of(part.file).bytes().subspan(part.position + first, size));
+        } catch (const Error& error) {
+          calls.found(as_problem(*this, tensor.name, error));
+        }
+      }
+    }
+  }
+  if (fs::exists(folder_ / formats::kDcpMetadataFile)) verify_dcp_slices(folder_, calls);
+}
 
 }  // namespace
 

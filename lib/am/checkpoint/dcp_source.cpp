@@ -88,6 +88,25 @@ class DcpSource : public TensorSource {
     }
   }
 
+  std::vector<fs::path> data_files() const override {
+    std::vector<fs::path> paths;
+    for (const std::string& file : metadata_.files) paths.push_back(folder_ / file);
+    return paths;
+  }
+  void verify(const VerifyCalls& calls) const override {
+    TensorSource::verify(calls);
+    verify_values(calls);
+  }
+  void verify_slices(const VerifyCalls& calls) const {
+    for (const formats::DcpTensor& tensor : metadata_.tensors) {
+      for (const formats::DcpChunk& chunk : tensor.chunks) {
+        look(calls, tensor.name,
+             [&] { require_as_said(tensor, chunk, archive_of(chunk.slice, tensor.name)); });
+      }
+    }
+    verify_values(calls);
+  }
+
  private:
   void add(size_t index, bool nested) {
     const formats::DcpTensor& from = metadata_.tensors[index];
@@ -125,6 +144,22 @@ class DcpSource : public TensorSource {
   at::Tensor read_chunk(const formats::DcpTensor& tensor, const formats::DcpChunk& chunk,
                         const mesh::Box& common) const {
     const auto archive = archive_of(chunk.slice, tensor.name);
+    const formats::TorchTensor stored = require_as_said(tensor, chunk, archive);
+    mesh::Box inside = common;
+    for (size_t dim = 0; dim < inside.offset.size(); ++dim) {
+      inside.offset[dim] -= chunk.offset[dim];
+    }
+    at::Tensor out = at::empty(common.shape, at::TensorOptions(tensor::from_torch(tensor.dtype)));
+    copy_box(stored.data, stored.strides, inside, formats::torch_dtype_size(tensor.dtype),
+             static_cast<std::byte*>(out.data_ptr()));
+    require_whole(path_of(chunk.slice), file_of(chunk.slice.file).bytes());
+    return out;
+  }
+
+  // Views `archive`.
+  formats::TorchTensor require_as_said(const formats::DcpTensor& tensor,
+                                       const formats::DcpChunk& chunk,
+                                       const formats::TorchArchive& archive) const {
     const auto stored = archive.tensor(archive.root());
     if (!stored || stored->dtype != tensor.dtype || stored->shape != chunk.shape) {
       throw Error(
@@ -133,15 +168,22 @@ class DcpSource : public TensorSource {
               " of ", tensor.dtype, ", which ", formats::kDcpMetadataFile, " says"),
           "the files are of two checkpoints, or one was being replaced; save it anew");
     }
-    mesh::Box inside = common;
-    for (size_t dim = 0; dim < inside.offset.size(); ++dim) {
-      inside.offset[dim] -= chunk.offset[dim];
+    return *stored;
+  }
+
+  void verify_values(const VerifyCalls& calls) const {
+    for (const formats::DcpValue& value : metadata_.values) {
+      look(calls, value.name, [&] { archive_of(value.slice, value.name); });
     }
-    at::Tensor out = at::empty(common.shape, at::TensorOptions(tensor::from_torch(tensor.dtype)));
-    copy_box(stored->data, stored->strides, inside, formats::torch_dtype_size(tensor.dtype),
-             static_cast<std::byte*>(out.data_ptr()));
-    require_whole(path_of(chunk.slice), file_of(chunk.slice.file).bytes());
-    return out;
+  }
+  template <typename Look>
+  void look(const VerifyCalls& calls, const std::string& name, const Look& look) const {
+    if (calls.between) calls.between();
+    try {
+      look();
+    } catch (const Error& error) {
+      calls.found(as_problem(*this, name, error));
+    }
   }
 
   // Mapped when it is first read: to list names takes `.metadata` alone.
@@ -172,6 +214,15 @@ std::unique_ptr<TensorSource> open_dcp_source(const fs::path& folder) {
 std::unique_ptr<TensorSource> open_dcp_source(const fs::path& folder,
                                               formats::DcpMetadata metadata) {
   return std::make_unique<DcpSource>(folder, std::move(metadata));
+}
+
+void verify_dcp_slices(const fs::path& folder, const VerifyCalls& calls) {
+  try {
+    DcpSource(folder, formats::read_dcp_metadata(folder / formats::kDcpMetadataFile))
+        .verify_slices(calls);
+  } catch (const Error& error) {  // of the metadata
+    calls.found({formats::kDcpMetadataFile, error.what()});
+  }
 }
 
 }  // namespace am::checkpoint

@@ -19,4 +19,8 @@ std::unique_ptr<TensorSource> open_dcp_source(const std::filesystem::path& folde
 std::unique_ptr<TensorSource> open_dcp_source(const std::filesystem::path& folder,
                                               formats::DcpMetadata metadata);
 
+// What verify() of a folder looks at without its values: each slice is a whole archive, of the
+// dtype and shape that `.metadata` says.
+void verify_dcp_slices(const std::filesystem::path& folder, const VerifyCalls& calls);
+
 }  // namespace am::checkpoint

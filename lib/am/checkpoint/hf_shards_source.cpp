@@ -71,6 +71,11 @@ class HfShardsSource : public TensorSource {
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   const std::vector<StoredTensor>& optimizer_tensors() const override { return none_; }
   fs::path config_file() const override { return config_file_; }
+  std::vector<fs::path> data_files() const override {
+    std::vector<fs::path> paths;
+    for (const auto& file : files_) paths.push_back(file.path());
+    return paths;
+  }
 
   void read(std::string_view name, const mesh::Box& box, at::Tensor out) const override {
     const auto found = places_.find(name);

@@ -72,6 +72,11 @@ class HfSource : public TensorSource {
   fs::path path() const override { return path_; }
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   const std::vector<StoredTensor>& optimizer_tensors() const override { return none_; }
+  std::vector<fs::path> data_files() const override {
+    std::vector<fs::path> paths;
+    for (const auto& file : files_) paths.push_back(file.path());
+    return paths;
+  }
 
   void read(std::string_view name, const mesh::Box& box, at::Tensor out) const override {
     const auto found = places_.find(name);

@@ -27,6 +27,23 @@ const StoredTensor* find_in(const std::vector<StoredTensor>& tensors, std::strin
   return found == tensors.end() || found->name != name ? nullptr : &*found;
 }
 
+// Elements that are read at once: 32 MiB of float32.
+constexpr int64_t kVerifyBlock = int64_t{8} << 20;
+
+// A part in blocks of its rows.
+template <typename Visit>
+void for_each_block(const mesh::Box& part, const Visit& visit) {
+  if (part.numel() == 0) return;
+  if (part.shape.empty() || part.numel() <= kVerifyBlock) return visit(part);
+  mesh::Box block = part;
+  const int64_t rows = std::max<int64_t>(1, kVerifyBlock / (part.numel() / part.shape.front()));
+  for (int64_t row = 0; row < part.shape.front(); row += rows) {
+    block.offset.front() = part.offset.front() + row;
+    block.shape.front() = std::min(rows, part.shape.front() - row);
+    visit(block);
+  }
+}
+
 }  // namespace
 
 const StoredTensor* TensorSource::find(std::string_view name) const {
@@ -42,6 +59,33 @@ at::Tensor TensorSource::read_all(std::string_view name) const {
   at::Tensor out = at::empty(stored->shape, at::TensorOptions(stored->dtype));
   read(name, mesh::Box::whole(stored->shape), out);
   return out;
+}
+
+void TensorSource::verify(const VerifyCalls& calls) const {
+  for (const auto* list : {&tensors(), &optimizer_tensors()}) {
+    for (const StoredTensor& tensor : *list) {
+      for (const StoredShard& shard : tensor.shards) {
+        bool readable = true;  // what lies behind a part's first problem is no news
+        for_each_block(shard.box, [&](const mesh::Box& block) {
+          if (calls.between) calls.between();
+          if (!readable) return;
+          try {
+            read(tensor.name, block, at::empty(block.shape, at::TensorOptions(tensor.dtype)));
+          } catch (const Error& error) {
+            readable = false;
+            calls.found(as_problem(*this, tensor.name, error));
+          }
+        });
+      }
+    }
+  }
+}
+
+StoredProblem as_problem(const TensorSource& source, std::string where,
+                         const std::exception& error) {
+  const std::string what = error.what();
+  const std::string folder = cat(source.path().string(), "/");
+  return {std::move(where), starts_with(what, folder) ? what.substr(folder.size()) : what};
 }
 
 void require_covered(const StoredTensor& tensor, const fs::path& path) {

@@ -12,6 +12,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -38,6 +39,19 @@ struct StoredTensor {
 
   int64_t numel() const { return am::numel(shape); }
   int64_t bytes() const { return numel() * static_cast<int64_t>(c10::elementSize(dtype)); }
+};
+
+// What is wrong with stored files: `where` is a tensor, or a file in the folder.
+struct StoredProblem {
+  std::string where;
+  std::string what;
+};
+
+// What a source that is looked through from end to end calls.
+struct VerifyCalls {
+  std::function<void(StoredProblem)> found;
+  // Between blocks of a few MiB; what it throws ends the look. May be empty.
+  std::function<void()> between;
 };
 
 class TensorSource {
@@ -68,7 +82,17 @@ class TensorSource {
   at::Tensor read_all(std::string_view name) const;
   // The model's config.json beside the weights; empty when there is none.
   virtual std::filesystem::path config_file() const = 0;
+  // The files that hold the tensors.
+  virtual std::vector<std::filesystem::path> data_files() const { return {path()}; }
+  // Looks through all that is stored and tells each problem once, holding one block at a time.
+  // Whether the parts make up the tensors was seen when the source was opened. Here: every tensor
+  // is read part by part.
+  virtual void verify(const VerifyCalls& calls) const;
 };
+
+// An error of `source`'s as a problem: without the folder's path in front.
+StoredProblem as_problem(const TensorSource& source, std::string where,
+                         const std::exception& error);
 
 // Throws Error(kFormat) when the shards of a tensor are no partition of it; `path` is named.
 void require_covered(const StoredTensor& tensor, const std::filesystem::path& path);

@@ -184,7 +184,7 @@ std::optional<Outcome> execute_without_session(const std::string& input, const t
 
 Json to_json(const Outcome& outcome) {
   Json json = {{"command", outcome.command}, {"input", outcome.input}, {"ok", outcome.ok()}};
-  if (outcome.ok()) {
+  if (!outcome.error) {
     json.update(outcome.result.json);
   } else {
     json["error"] = {{"message", outcome.error->message}, {"help", outcome.error->hint}};

@@ -50,6 +50,8 @@ struct Result {
   Json json = Json::object();  // INTERFACE's fields
   std::string text;            // for a person, unless for_programs(); ends with a newline
   bool quit = false;
+  // A question whose answer is no: a script stops there as at an error.
+  bool failed = false;
 };
 
 struct Command {
@@ -92,7 +94,7 @@ struct Outcome {
   Result result;
   std::optional<CommandError> error;
 
-  bool ok() const { return !error.has_value(); }
+  bool ok() const { return !error.has_value() && !result.failed; }
 };
 
 // Runs one command. Never throws: what a command throws becomes the outcome's error. Collective.

@@ -72,10 +72,11 @@ std::optional<Json> receive_message(int socket) {
 
 Json pack(const Outcome& outcome) {
   Json message = {{"input", outcome.input}, {"command", outcome.command}};
-  if (outcome.ok()) {
+  if (!outcome.error) {
     message["json"] = outcome.result.json;
     message["text"] = outcome.result.text;
     message["quit"] = outcome.result.quit;
+    message["failed"] = outcome.result.failed;
   } else {
     message["error"] = {{"kind", static_cast<int>(outcome.error->kind)},
                         {"message", outcome.error->message},
@@ -97,6 +98,7 @@ Outcome unpack(const Json& message) {
   outcome.result.json = message.value("json", Json::object());
   outcome.result.text = message.value("text", "");
   outcome.result.quit = message.value("quit", false);
+  outcome.result.failed = message.value("failed", false);
   return outcome;
 }
 

@@ -20,6 +20,7 @@
 
 #include "am/base/json.h"
 #include "am/base/shape.h"
+#include "am/checkpoint/tensor_source.h"
 #include "am/mesh/layout.h"
 #include "am/mesh/shard.h"
 #include "am/parallel/parallel_model.h"
@@ -76,6 +77,8 @@ class ParameterView {
   virtual int64_t rank() const { return 0; }
   // Parameters lie in files: shards are those that were saved, of replicas the first.
   virtual bool at_rest() const { return false; }
+  // Those files; null for a model that lives in ranks.
+  virtual const checkpoint::TensorSource* source() const { return nullptr; }
   // What is worth saying when a session begins; may be empty.
   virtual std::string note() const { return {}; }
 

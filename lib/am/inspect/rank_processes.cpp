@@ -340,11 +340,11 @@ Outcome RankProcesses::run(const std::string& input) {
   Outcome outcome = unpack(replies.front());
   for (size_t i = 1; i < replies.size(); ++i) {
     const Outcome other = unpack(replies[i]);
-    if (other.ok() == outcome.ok()) continue;
+    if (other.error.has_value() == outcome.error.has_value()) continue;
     // The ranks disagree: what they hold may differ from now on.
-    const CommandError error = outcome.ok() ? *other.error : *outcome.error;
+    const CommandError error = outcome.error ? *outcome.error : *other.error;
     end_ranks();
-    throw SessionLost(cat("rank ", outcome.ok() ? i : 0, ": ", error.message, "\n"));
+    throw SessionLost(cat("rank ", outcome.error ? 0 : i, ": ", error.message, "\n"));
   }
   return outcome;
 }

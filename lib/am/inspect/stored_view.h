@@ -30,6 +30,7 @@ class StoredView : public ParameterView {
   const std::vector<HeldParameter>& parameters() const override { return parameters_; }
   const mesh::MeshLayout& mesh() const override { return mesh_; }
   bool at_rest() const override { return true; }
+  const checkpoint::TensorSource* source() const override { return source_.get(); }
   at::Tensor read(const HeldParameter& parameter, const mesh::Box& box) override;
   void visit_own(const HeldParameter& parameter, const Visit& visit) override;
   at::Tensor gather(const at::Tensor& row) override { return row.unsqueeze(0); }

@@ -48,6 +48,16 @@ class AutoModelSource : public TensorSource {
     return optim_ ? optim_->values() : std::vector<std::string>();
   }
   fs::path config_file() const override { return config_file_; }
+  std::vector<fs::path> data_files() const override {
+    std::vector<fs::path> paths = model_->data_files();
+    if (!optim_) return paths;
+    for (fs::path& path : optim_->data_files()) paths.push_back(std::move(path));
+    return paths;
+  }
+  void verify(const VerifyCalls& calls) const override {
+    model_->verify(calls);
+    if (optim_) optim_->verify(calls);
+  }
 
   void read(std::string_view name, const mesh::Box& box, at::Tensor out) const override {
     const bool of_model = !optim_ || model_->find(name) != nullptr;

@@ -89,6 +89,9 @@ class MappedSource : public TensorSource {
     return facts_.step ? facts_.step : stored_->step();
   }
   fs::path config_file() const override { return config_file_; }
+  std::vector<fs::path> data_files() const override { return stored_->data_files(); }
+  // Where problems are is said by the files' own names.
+  void verify(const VerifyCalls& calls) const override { stored_->verify(calls); }
 
   void read(std::string_view name, const mesh::Box& box, at::Tensor out) const override {
     const auto found = places_.find(name);

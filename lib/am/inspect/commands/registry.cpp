@@ -9,7 +9,7 @@ std::span<const Command* const> commands() {
       &kInfoCommand,    &kMeshCommand, &kLsCommand,      &kTreeCommand,     &kShowCommand,
       &kStatsCommand,   &kHistCommand, &kPrintCommand,   &kMemoryCommand,   &kUnshardCommand,
       &kReshardCommand, &kLossCommand, &kLogprobCommand, &kGenerateCommand, &kExportCommand,
-      &kSetCommand,     &kHelpCommand, &kQuitCommand,
+      &kVerifyCommand,  &kSetCommand,  &kHelpCommand,    &kQuitCommand,
   };
   return kCommands;
 }

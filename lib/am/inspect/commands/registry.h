@@ -21,6 +21,7 @@ extern const Command kLossCommand;
 extern const Command kLogprobCommand;
 extern const Command kGenerateCommand;
 extern const Command kExportCommand;
+extern const Command kVerifyCommand;
 extern const Command kSetCommand;
 extern const Command kQuitCommand;
 

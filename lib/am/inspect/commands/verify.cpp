@@ -1,0 +1,78 @@
+#include <algorithm>
+#include <filesystem>
+
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/inspect/commands/registry.h"
+#include "am/inspect/stored_files.h"
+#include "am/term/table.h"
+
+namespace am::inspect {
+namespace {
+
+// More are counted and not told: a missing file is a problem of each of its tensors.
+constexpr size_t kMostProblems = 1000;
+constexpr size_t kMostShown = 20;
+
+std::string whole_line(const checkpoint::TensorSource& source) {
+  int64_t bytes = 0;
+  size_t tensors = 0;
+  for (const auto* list : {&source.tensors(), &source.optimizer_tensors()}) {
+    for (const checkpoint::StoredTensor& tensor : *list) bytes += tensor.bytes();
+    tensors += list->size();
+  }
+  const size_t files = source.data_files().size();
+  return cat(format_count(static_cast<int64_t>(tensors)), tensors == 1 ? " tensor" : " tensors",
+             " in ", files, files == 1 ? " file, " : " files, ", format_bytes(bytes), ": whole\n");
+}
+
+Result run_verify(Session& session, const Arguments&) {
+  const checkpoint::TensorSource& source = require_files(session, "verify");
+  std::vector<checkpoint::StoredProblem> problems;
+  size_t more = 0;
+  source.verify({[&](checkpoint::StoredProblem problem) {
+                   if (problems.size() == kMostProblems) {
+                     ++more;
+                   } else {
+                     problems.push_back(std::move(problem));
+                   }
+                 },
+                 session.between()});
+  Result result;
+  Json list = Json::array();
+  term::Table table({{"where"}, {"problem", term::Align::kWrap}});
+  for (const checkpoint::StoredProblem& problem : problems) {
+    list.push_back({{"what", problem.what}, {"where", problem.where}});
+    if (list.size() <= kMostShown) table.add({problem.where, problem.what});
+  }
+  result.failed = !problems.empty();
+  result.json["problems"] = list;
+  if (more > 0) result.json["more"] = more;
+  if (!result.failed) {
+    result.text = whole_line(source);
+    return result;
+  }
+  const size_t all = problems.size() + more;
+  result.text = table.text(session.style());
+  if (all > kMostShown) result.text += cat("and ", all - kMostShown, " more\n");
+  result.text += cat(source.path().string(), ": ", all, all == 1 ? " problem\n" : " problems\n");
+  return result;
+}
+
+}  // namespace
+
+const Command kVerifyCommand = {
+    .name = "verify",
+    .operands = "",
+    .summary = "are the checkpoint's files whole? Reads all of them",
+    .help =
+        "Of am-run's checkpoints every checksum is compared; of a folder of "
+        "torch.distributed.checkpoint every slice\n"
+        "must be a tensor as .metadata says. Whether the parts make up the tensors is seen when a "
+        "checkpoint is\n"
+        "opened. Exit status 1 where something is wrong; Ctrl-C ends it.\n"
+        "JSON: ok, problems, each with what and where.",
+    .run = run_verify,
+};
+
+}  // namespace am::inspect

@@ -1,0 +1,17 @@
+#include "am/inspect/stored_files.h"
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+
+namespace am::inspect {
+
+const checkpoint::TensorSource& require_files(const Session& session, std::string_view command) {
+  const checkpoint::TensorSource* source = session.view().source();
+  if (source == nullptr) {
+    throw Error(ErrorKind::kUsage, cat(command, " looks into a checkpoint at rest, not a plan"),
+                "open the folder of weights or the run's checkpoint");
+  }
+  return *source;
+}
+
+}  // namespace am::inspect
