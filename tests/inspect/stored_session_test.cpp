@@ -168,5 +168,6 @@ TEST_CASE("export writes a folder that opens again", "[inspect]") {
   CHECK(json_of(again, "info")["dtype"] == "bfloat16");
   CHECK_THAT(error_of(session, "export " + folder.string()),
              Catch::Contains(folder.filename().string()));
-  CHECK_THAT(error_of(session, "export x --format dcp"), Catch::Contains("unknown format"));
+  CHECK_THAT(error_of(session, "export x --format gguf"), Catch::Contains("unknown format"));
+  CHECK_THAT(error_of(session, "export x --optimizer"), Catch::Contains("--format dcp"));
 }

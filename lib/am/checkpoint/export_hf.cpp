@@ -21,11 +21,10 @@
 #include "am/base/json.h"
 #include "am/base/text.h"
 #include "am/checkpoint/collective_step.h"
-#include "am/checkpoint/fit.h"
+#include "am/checkpoint/export_folder.h"
 #include "am/checkpoint/peft.h"
 #include "am/checkpoint/weights.h"
 #include "am/formats/safetensors.h"
-#include "am/model/quantization.h"
 #include "am/tensor/dtype.h"
 
 namespace am::checkpoint {
@@ -77,46 +76,19 @@ std::string file_name(const FileNames& names, size_t index, size_t count) {
   return name;
 }
 
-// The config as it was, with the dtype of the exported values under both of its spellings' names.
-// Values that are numbers are not quantised, whatever the weights were that the config came with.
-std::string config_with_dtype(const std::string& text, at::ScalarType dtype) {
-  Json config = Json::parse(text);
-  model::remove_quantization(config);
-  const bool old_spelling = config.contains("torch_dtype");
-  config[old_spelling ? "torch_dtype" : "dtype"] = tensor::dtype_name(dtype);
-  return config.dump(2) + "\n";
-}
-
-void refuse_existing(const fs::path& folder) {
-  if (fs::exists(folder) && !(fs::is_directory(folder) && fs::is_empty(folder))) {
-    throw Error(ErrorKind::kIo, cat(folder.string(), ": exists and is not an empty folder"),
-                "name a folder that is not there yet");
-  }
-}
-
-// The first tensor of quantised weights; null where all are numbers.
-const StoredTensor* find_codes(const TensorSource& source) {
-  const auto& all = source.tensors();
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [](const auto& each) { return !holds_values(each.dtype); });
-  return found == all.end() ? nullptr : &*found;
-}
-
 class FolderWriter {
  public:
   FolderWriter(fs::path folder, const std::vector<ExportItem>& items, int64_t max_file_bytes,
                FileNames names = {})
       : folder_(std::move(folder)),
-        partial_(folder_.string() + ".tmp"),
+        partial_(partial_export(folder_)),
         files_(split_files(items, max_file_bytes)),
         names_(names) {}
 
   const fs::path& partial() const { return partial_; }
 
   void begin(const std::string& config_text) const {
-    refuse_existing(folder_);
-    fs::remove_all(partial_);
-    fs::create_directories(partial_);
+    begin_export(folder_);
     write_file_atomically(partial_ / names_.config, config_text);
   }
 
@@ -154,11 +126,7 @@ class FolderWriter {
 
   void finish() const {
     if (files_.size() > 1) write_index();
-    sync_folder(partial_);
-    if (fs::exists(folder_)) fs::remove(folder_);
-    fs::rename(partial_, folder_);
-    const fs::path parent = fs::absolute(folder_).parent_path();
-    sync_folder(parent);
+    finish_export(folder_);
   }
 
  private:
@@ -226,20 +194,6 @@ LiveExport model_of(const parallel::ParallelModel& model, at::ScalarType dtype) 
   return out;
 }
 
-void refuse_adapters(const TensorSource& source) {
-  const auto& all = source.tensors();
-  const auto found = std::find_if(all.begin(), all.end(), [](const StoredTensor& tensor) {
-    return tensor.name.find(".lora_") != std::string::npos;
-  });
-  if (found == all.end()) return;
-  throw Error(
-      ErrorKind::kUsage,
-      cat(source.path().string(), ": ", found->name,
-          " is an adapter's, and its factor is in the plan that trained it"),
-      "open the plan with this folder as model.weights and export that; am-run exports with "
-      "checkpoint.export = \"hf\", merged where lora.merge is true");
-}
-
 }  // namespace
 
 void export_hf(const fs::path& folder, parallel::ParallelModel& model,
@@ -275,22 +229,12 @@ void export_hf(const fs::path& folder, const TensorSource& source,
     throw Error(ErrorKind::kIo, cat(source.path().string(), ": has no config.json beside it"),
                 "transformers needs one to load the export");
   }
-  refuse_adapters(source);
+  require_exportable(source, dtype);
   std::vector<ExportItem> items;
   for (const auto& tensor : source.tensors()) {
     items.push_back({tensor.name, tensor.shape, dtype.value_or(tensor.dtype)});
   }
-  if (items.empty()) {
-    throw Error(ErrorKind::kFormat, cat(source.path().string(), ": holds no parameters"));
-  }
   const StoredTensor* codes = find_codes(source);
-  if (codes != nullptr && dtype) {
-    throw Error(ErrorKind::kFormat,
-                cat(source.path().string(), ": ", codes->name, " is ",
-                    tensor::safetensors_name(codes->dtype), ", no number that ",
-                    tensor::dtype_name(*dtype), " could hold"),
-                "export without a dtype, which copies the tensors as they are");
-  }
   FolderWriter writer(folder, items, max_file_bytes);
   const runtime::Group alone;
   const auto clean = [&] {

@@ -12,6 +12,9 @@ namespace am::checkpoint {
 namespace {
 
 constexpr std::string_view kTypes = "llama mistral qwen2 qwen3 mixtral qwen2_moe qwen3_moe";
+// Which layers are written with a norm of their own in front of the experts.
+constexpr std::string_view kDense = "llama mistral qwen2 qwen3";
+constexpr std::string_view kSparse = "mixtral qwen2_moe qwen3_moe";
 constexpr std::string_view kExperts = "qwen2_moe qwen3_moe";
 constexpr std::string_view kMixtral = "mixtral";
 constexpr std::string_view kShared = "qwen2_moe";
@@ -39,9 +42,12 @@ constexpr auto kCommon = std::to_array<NameRow>({
     {"model.layers.#.input_layernorm.weight",
      "decoder.layers.#.self_attention.linear_qkv.layer_norm_weight"},
     {"model.layers.#.input_layernorm.weight", "decoder.layers.#.input_layernorm.weight"},
+    {"model.layers.#.post_attention_layernorm.weight", "decoder.layers.#.pre_mlp_layernorm.weight",
+     Rows::kAll, kSparse},
     {"model.layers.#.post_attention_layernorm.weight",
      "decoder.layers.#.mlp.linear_fc1.layer_norm_weight"},
-    {"model.layers.#.post_attention_layernorm.weight", "decoder.layers.#.pre_mlp_layernorm.weight"},
+    {"model.layers.#.post_attention_layernorm.weight", "decoder.layers.#.pre_mlp_layernorm.weight",
+     Rows::kAll, kDense},
     {"model.layers.#.mlp.down_proj.weight", "decoder.layers.#.mlp.linear_fc2.weight"},
     {"model.layers.#.mlp.gate.weight", "decoder.layers.#.mlp.router.weight", Rows::kAll, kExperts},
     {"model.layers.#.block_sparse_moe.gate.weight", "decoder.layers.#.mlp.router.weight",

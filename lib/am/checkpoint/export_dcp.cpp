@@ -1,0 +1,219 @@
+#include "am/checkpoint/export_dcp.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "am/base/direct_file.h"
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/json.h"
+#include "am/base/text.h"
+#include "am/checkpoint/dialects/filled_tensor.h"
+#include "am/checkpoint/dialects/hub_config.h"
+#include "am/checkpoint/export_folder.h"
+#include "am/formats/dcp_metadata.h"
+#include "am/formats/pickle_writer.h"
+#include "am/formats/torch_archive.h"
+#include "am/formats/torch_slice.h"
+#include "am/run_folder/shard_index.h"
+#include "am/tensor/dtype.h"
+
+namespace am::checkpoint {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Values that are read, converted and written at once.
+constexpr int64_t kBlockBytes = int64_t{16} << 20;
+
+// A tensor that is written, and where.
+struct Planned {
+  FilledTensor tensor;
+  std::string key;
+  formats::DcpPath path;
+  at::ScalarType dtype = at::kFloat;
+  uint64_t offset = 0;  // of its slice
+  uint64_t length = 0;
+
+  int64_t row_bytes() const {
+    return tensor.row_numel() * static_cast<int64_t>(c10::elementSize(dtype));
+  }
+  formats::TorchSlice slice() const {
+    return formats::tensor_slice(tensor::dtype_name(dtype), tensor.shape, offset);
+  }
+};
+
+Planned plan_parameter(FilledTensor tensor, const DcpExport& options) {
+  Planned planned;
+  planned.dtype = options.dtype.value_or(tensor.dtype);
+  // What OLMo-core saves is nested as PyTorch's own; torchtitan and Megatron save parameters flat.
+  const bool nested = options.table == nullptr || options.table == &olmo_table();
+  planned.key = nested ? cat("model.", tensor.name) : tensor.name;
+  planned.path = nested ? formats::DcpPath{"model", tensor.name} : formats::DcpPath{tensor.name};
+  planned.tensor = std::move(tensor);
+  return planned;
+}
+
+Planned plan_state(const StoredTensor& state) {
+  const std::string inner =
+      state.name.substr(std::string_view(run_folder::kOptimizerPrefix).size());
+  const size_t dot = std::min(inner.rfind('.'), inner.size());
+  Planned planned;
+  planned.tensor = filled_by(state);
+  planned.key = state.name;
+  planned.path = {"optim", "state", inner.substr(0, dot),
+                  inner.substr(std::min(dot + 1, inner.size()))};
+  planned.dtype = state.dtype;
+  return planned;
+}
+
+Dialect dialect_of(const DialectTable& table, const TensorSource& source) {
+  HubConfig config = find_hub_config({source.config_file().parent_path()});
+  if (!config.config) {
+    throw Error(
+        ErrorKind::kFormat,
+        cat(source.path().string(), ": no config.json says which model it is: ", config.problem),
+        cat(table.framework, "'s rows depend on it; put the model's config.json there"));
+  }
+  const std::string type = config.config->model_type;
+  Dialect dialect(table, *std::move(config.config));
+  if (dialect.knows_model()) return dialect;
+  throw Error(ErrorKind::kFormat,
+              cat(source.path().string(), ": ", table.framework, "'s names for a ", type,
+                  " are not known here"),
+              cat("known: ", table.types));
+}
+
+std::vector<Planned> plan_all(const TensorSource& source, const DcpExport& options) {
+  std::vector<Planned> all;
+  if (options.table != nullptr) {
+    for (FilledTensor& tensor : fill_all(dialect_of(*options.table, source), source)) {
+      all.push_back(plan_parameter(std::move(tensor), options));
+    }
+  } else {
+    for (const StoredTensor& tensor : source.tensors()) {
+      all.push_back(plan_parameter(filled_by(tensor), options));
+    }
+  }
+  if (options.optimizer) {
+    for (const StoredTensor& state : source.optimizer_tensors()) {
+      if (starts_with(state.name, run_folder::kOptimizerPrefix)) all.push_back(plan_state(state));
+    }
+  }
+  uint64_t position = 0;
+  for (Planned& each : all) {
+    if (formats::torch_dtype_size(tensor::dtype_name(each.dtype)) == 0) {
+      throw Error(ErrorKind::kFormat,
+                  cat(source.path().string(), ": ", each.tensor.name, " is ",
+                      tensor::dtype_name(each.dtype), ", which such a folder cannot have"));
+    }
+    each.offset = position;
+    const formats::TorchSlice slice = each.slice();
+    each.length = slice.before.size() + slice.after.size() +
+                  static_cast<uint64_t>(each.tensor.rows() * each.row_bytes());
+    position += each.length;
+  }
+  return all;
+}
+
+std::span<const std::byte> as_bytes(std::string_view text) {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+
+void write_values(DirectFile& file, const TensorSource& source, const Planned& planned,
+                  const std::function<void()>& between) {
+  const int64_t all = planned.tensor.rows();
+  if (all * planned.row_bytes() == 0) return;
+  const int64_t rows = std::clamp<int64_t>(kBlockBytes / planned.row_bytes(), 1, all);
+  const at::Tensor block =
+      at::empty({rows, planned.tensor.row_numel()}, at::TensorOptions(planned.dtype));
+  for (int64_t row = 0; row < all; row += rows) {
+    if (between) between();
+    const int64_t count = std::min(rows, all - row);
+    const at::Tensor taken = block.narrow(0, 0, count);
+    read_filled_rows(source, planned.tensor, {row, count}, taken);
+    file.write({static_cast<const std::byte*>(taken.data_ptr()), taken.nbytes()});
+  }
+}
+
+void write_data(const fs::path& folder, const TensorSource& source, const std::vector<Planned>& all,
+                const std::function<void()>& between) {
+  const std::string name = run_folder::data_file_name(0);
+  const uint64_t size = all.empty() ? 0 : all.back().offset + all.back().length;
+  DirectFile file(folder / name, size);
+  formats::DcpMetadata metadata;
+  metadata.files.push_back(name);
+  for (const Planned& each : all) {
+    const formats::TorchSlice slice = each.slice();
+    file.write(as_bytes(slice.before));
+    write_values(file, source, each, between);
+    file.write(as_bytes(slice.after));
+    AM_ASSERT(file.position() == each.offset + each.length, "a file that was planned otherwise");
+    const Shape& shape = each.tensor.shape;
+    metadata.tensors.push_back({each.key,
+                                each.path,
+                                tensor::dtype_name(each.dtype),
+                                shape,
+                                {{Shape(shape.size(), 0), shape, {0, each.offset, each.length}}}});
+  }
+  file.close();
+  write_file_atomically(folder / formats::kDcpMetadataFile, formats::dcp_metadata_bytes(metadata));
+}
+
+// What makes the folder Megatron's: its loader asks for both.
+void write_megatron_files(const fs::path& folder, const std::optional<int64_t>& step) {
+  formats::PickleWriter common;
+  common.empty_dict();
+  common.open_mark();
+  common.text("checkpoint_version");
+  common.real(3.0);
+  if (step) {
+    common.text("iteration");
+    common.integer(*step);
+  }
+  common.close_dict_items();
+  write_file_atomically(folder / "common.pt", formats::value_slice(std::move(common).finish()));
+  const Json metadata = {{"sharded_backend", "torch_dist"},
+                         {"sharded_backend_version", 1},
+                         {"common_backend", "torch"},
+                         {"common_backend_version", 1}};
+  write_file_atomically(folder / "metadata.json", metadata.dump());
+}
+
+}  // namespace
+
+void export_dcp(const fs::path& folder, const TensorSource& source, const DcpExport& options,
+                const std::function<void()>& between) {
+  require_exportable(source, options.dtype);
+  const std::vector<Planned> all = plan_all(source, options);
+  const fs::path partial = begin_export(folder);
+  try {
+    // OLMo-core looks for states there, and has a config.json of its own above.
+    const fs::path data = options.table == &olmo_table() ? partial / "model_and_optim" : partial;
+    fs::create_directories(data);
+    write_data(data, source, all, between);
+    if (options.table == &megatron_table()) write_megatron_files(data, source.step());
+    const fs::path config = source.config_file();
+    if (!config.empty()) {
+      const std::string text = read_file(config);
+      write_file_atomically(data / "config.json", find_codes(source) != nullptr
+                                                      ? text
+                                                      : config_with_dtype(text, all[0].dtype));
+    }
+    sync_folder(data);
+    finish_export(folder);
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(partial, ignored);
+    throw;
+  }
+}
+
+}  // namespace am::checkpoint

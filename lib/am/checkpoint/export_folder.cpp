@@ -1,0 +1,84 @@
+#include "am/checkpoint/export_folder.h"
+
+#include <algorithm>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/json.h"
+#include "am/base/text.h"
+#include "am/checkpoint/fit.h"
+#include "am/model/quantization.h"
+#include "am/tensor/dtype.h"
+
+namespace am::checkpoint {
+
+namespace fs = std::filesystem;
+
+fs::path partial_export(const fs::path& folder) { return folder.string() + ".tmp"; }
+
+fs::path begin_export(const fs::path& folder) {
+  if (fs::exists(folder) && !(fs::is_directory(folder) && fs::is_empty(folder))) {
+    throw Error(ErrorKind::kIo, cat(folder.string(), ": exists and is not an empty folder"),
+                "name a folder that is not there yet");
+  }
+  fs::path partial = partial_export(folder);
+  fs::remove_all(partial);
+  fs::create_directories(partial);
+  return partial;
+}
+
+void finish_export(const fs::path& folder) {
+  const fs::path partial = partial_export(folder);
+  sync_folder(partial);
+  if (fs::exists(folder)) fs::remove(folder);
+  fs::rename(partial, folder);
+  sync_folder(fs::absolute(folder).parent_path());
+}
+
+std::string config_with_dtype(const std::string& text, at::ScalarType dtype) {
+  Json config = Json::parse(text);
+  model::remove_quantization(config);
+  const bool old_spelling = config.contains("torch_dtype");
+  config[old_spelling ? "torch_dtype" : "dtype"] = tensor::dtype_name(dtype);
+  return config.dump(2) + "\n";
+}
+
+const StoredTensor* find_codes(const TensorSource& source) {
+  const auto& all = source.tensors();
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [](const auto& each) { return !holds_values(each.dtype); });
+  return found == all.end() ? nullptr : &*found;
+}
+
+namespace {
+
+void refuse_adapters(const TensorSource& source) {
+  const auto& all = source.tensors();
+  const auto found = std::find_if(all.begin(), all.end(), [](const StoredTensor& tensor) {
+    return tensor.name.find(".lora_") != std::string::npos;
+  });
+  if (found == all.end()) return;
+  throw Error(ErrorKind::kUsage,
+              cat(source.path().string(), ": ", found->name,
+                  " is an adapter's, and its factor is in the plan that trained it"),
+              "open the plan with checkpoint.resume and export that; am-run exports with "
+              "checkpoint.export = \"hf\", merged where lora.merge is true");
+}
+
+}  // namespace
+
+void require_exportable(const TensorSource& source, std::optional<at::ScalarType> dtype) {
+  refuse_adapters(source);
+  if (source.tensors().empty()) {
+    throw Error(ErrorKind::kFormat, cat(source.path().string(), ": holds no parameters"));
+  }
+  const StoredTensor* codes = find_codes(source);
+  if (codes == nullptr || !dtype) return;
+  throw Error(
+      ErrorKind::kFormat,
+      cat(source.path().string(), ": ", codes->name, " is ", tensor::safetensors_name(codes->dtype),
+          ", no number that ", tensor::dtype_name(*dtype), " could hold"),
+      "export without a dtype, which copies the tensors as they are");
+}
+
+}  // namespace am::checkpoint
