@@ -58,11 +58,12 @@ void refuse_adapters(const TensorSource& source) {
     return tensor.name.find(".lora_") != std::string::npos;
   });
   if (found == all.end()) return;
-  throw Error(ErrorKind::kUsage,
-              cat(source.path().string(), ": ", found->name,
-                  " is an adapter's, and its factor is in the plan that trained it"),
-              "open the plan with checkpoint.resume and export that; am-run exports with "
-              "checkpoint.export = \"hf\", merged where lora.merge is true");
+  throw Error(
+      ErrorKind::kUsage,
+      cat(source.path().string(), ": ", found->name,
+          " is an adapter's, and its factor is in the plan that trained it"),
+      "open the plan with this folder as model.weights and export that; am-run exports with "
+      "checkpoint.export = \"hf\", merged where lora.merge is true");
 }
 
 }  // namespace
