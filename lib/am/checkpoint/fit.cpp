@@ -6,6 +6,7 @@
 #include <array>
 #include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "am/base/error.h"
@@ -36,8 +37,8 @@ bool ends_with_one(std::string_view name, const auto& ends) {
                      [&](std::string_view end) { return ends_with(name, end); });
 }
 
-struct Misfit {
-  std::vector<std::string> wrong;  // of the model's parameters
+struct Misfits {
+  std::vector<Misfit> wrong;       // of the model's parameters
   std::vector<std::string> extra;  // what it has none for
   bool quantized = false;
   bool mxfp4 = false;
@@ -52,7 +53,8 @@ bool has_stored_adapters(const model::Inventory& inventory, const TensorSource& 
                      });
 }
 
-void compare_parameters(const planner::Layout& layout, const TensorSource& source, Misfit& misfit) {
+void compare_parameters(const planner::Layout& layout, const TensorSource& source,
+                        Misfits& misfit) {
   // Weights that a model's adapters begin beside have none.
   const bool adapters = has_stored_adapters(layout.inventory, source);
   for (size_t i = 0; i < layout.parameters.size(); ++i) {
@@ -61,13 +63,14 @@ void compare_parameters(const planner::Layout& layout, const TensorSource& sourc
     const bool adapter = layout.inventory.parameters[i].adapter != model::AdapterPart::kNone;
     if (stored == nullptr && adapter && !adapters) continue;
     if (stored == nullptr) {
-      misfit.wrong.push_back(cat(parameter.name, " is missing"));
+      misfit.wrong.push_back({parameter.name, "is missing"});
     } else if (stored->shape != parameter.shape) {
-      misfit.wrong.push_back(cat(parameter.name, " is ", shape_text(stored->shape),
-                                 ", the config asks for ", shape_text(parameter.shape)));
+      misfit.wrong.push_back(
+          {parameter.name, cat("is ", shape_text(stored->shape), ", the config asks for ",
+                               shape_text(parameter.shape))});
     } else if (!holds_values(stored->dtype)) {
       misfit.wrong.push_back(
-          cat(parameter.name, " is ", tensor::safetensors_name(stored->dtype), ", no number"));
+          {parameter.name, cat("is ", tensor::safetensors_name(stored->dtype), ", no number")});
       misfit.quantized = true;
     }
   }
@@ -86,7 +89,7 @@ bool is_behind_layers(std::string_view name, const planner::Layout& layout,
 }
 
 void find_extra(const planner::Layout& layout, const model::ModelConfig& config,
-                const TensorSource& source, Misfit& misfit) {
+                const TensorSource& source, Misfits& misfit) {
   std::set<std::string_view> wanted;
   for (const auto& parameter : layout.parameters) wanted.insert(parameter.name);
   // A file may spell out the head that is the embedding.
@@ -114,7 +117,7 @@ constexpr const char* kMxfp4Help =
     "AutoModelForCausalLM.from_pretrained(MODEL, dtype=torch.bfloat16, "
     "quantization_config=Mxfp4Config(dequantize=True)).save_pretrained(FOLDER), and load FOLDER";
 
-std::string help_for(const Misfit& misfit) {
+std::string help_for(const Misfits& misfit) {
   if (misfit.mxfp4) return kMxfp4Help;
   if (misfit.quantized) {
     return "these weights are quantised: dequantise them to bfloat16 or float32 (transformers' "
@@ -148,14 +151,26 @@ bool holds_values(at::ScalarType dtype) {
          dtype == at::kDouble;
 }
 
+std::vector<Misfit> find_misfits(const planner::Layout& layout, const model::ModelConfig& config,
+                                 const TensorSource& source) {
+  Misfits misfit;
+  compare_parameters(layout, source, misfit);
+  find_extra(layout, config, source, misfit);
+  std::vector<Misfit> all = std::move(misfit.wrong);
+  for (std::string& name : misfit.extra) all.push_back({std::move(name), "has no place there"});
+  return all;
+}
+
 void check_fit(const planner::Layout& layout, const model::ModelConfig& config,
                const TensorSource& source) {
   check_quantization(config, source);
-  Misfit misfit;
+  Misfits misfit;
   compare_parameters(layout, source, misfit);
   find_extra(layout, config, source, misfit);
   std::vector<std::string> parts;
-  if (!misfit.wrong.empty()) parts.push_back(first_ones(misfit.wrong, "; "));
+  std::vector<std::string> wrong;
+  for (const Misfit& each : misfit.wrong) wrong.push_back(cat(each.name, " ", each.what));
+  if (!wrong.empty()) parts.push_back(first_ones(std::move(wrong), "; "));
   if (!misfit.extra.empty()) {
     parts.push_back(
         cat("the model has no place for ", misfit.extra.size(),

@@ -2,6 +2,9 @@
 // the model has no place for. Nothing is taken for something else, and nothing left out in silence.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "am/checkpoint/tensor_source.h"
 #include "am/model/config.h"
 #include "am/planner/layout.h"
@@ -12,6 +15,15 @@ namespace am::checkpoint {
 // (hub_names.h).
 void check_fit(const planner::Layout& layout, const model::ModelConfig& config,
                const TensorSource& source);
+
+// A parameter that is not as the model has it, or a tensor that it has no place for.
+struct Misfit {
+  std::string name;
+  std::string what;  // "is missing"
+};
+// The same as a list, the model's parameters first. Names and shapes alone are looked at.
+std::vector<Misfit> find_misfits(const planner::Layout& layout, const model::ModelConfig& config,
+                                 const TensorSource& source);
 
 // Whether values of this dtype are numbers of a model, not codes of a quantised one.
 bool holds_values(at::ScalarType dtype);

@@ -9,7 +9,8 @@ std::span<const Command* const> commands() {
       &kInfoCommand,    &kMeshCommand, &kLsCommand,      &kTreeCommand,     &kShowCommand,
       &kStatsCommand,   &kHistCommand, &kPrintCommand,   &kMemoryCommand,   &kUnshardCommand,
       &kReshardCommand, &kLossCommand, &kLogprobCommand, &kGenerateCommand, &kExportCommand,
-      &kVerifyCommand,  &kSetCommand,  &kHelpCommand,    &kQuitCommand,
+      &kVerifyCommand,  &kDiffCommand, &kFitsCommand,    &kSetCommand,      &kHelpCommand,
+      &kQuitCommand,
   };
   return kCommands;
 }

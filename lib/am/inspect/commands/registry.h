@@ -22,6 +22,8 @@ extern const Command kLogprobCommand;
 extern const Command kGenerateCommand;
 extern const Command kExportCommand;
 extern const Command kVerifyCommand;
+extern const Command kDiffCommand;
+extern const Command kFitsCommand;
 extern const Command kSetCommand;
 extern const Command kQuitCommand;
 

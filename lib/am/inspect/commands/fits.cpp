@@ -1,0 +1,98 @@
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "am/base/home.h"
+#include "am/base/text.h"
+#include "am/checkpoint/fit.h"
+#include "am/checkpoint/hub_names.h"
+#include "am/config/plan.h"
+#include "am/inspect/commands/registry.h"
+#include "am/inspect/facts.h"
+#include "am/inspect/stored_files.h"
+#include "am/model/config.h"
+#include "am/planner/layout.h"
+#include "am/term/table.h"
+
+namespace am::inspect {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <typename T>
+T require_valid(std::optional<T> value, const Diagnostics& found, const fs::path& path) {
+  if (value && found.ok()) return *std::move(value);
+  throw Error(ErrorKind::kPlan, cat(path.string(), ": ", first_error(found)));
+}
+
+// A model's parameters are the same under any mesh: one rank's.
+struct Wanted {
+  config::Plan plan;
+  model::ModelConfig config;
+};
+
+Wanted wanted_by(const fs::path& path) {
+  Diagnostics found;
+  Wanted wanted;
+  fs::path config = fs::is_directory(path) ? path / "config.json" : path;
+  if (path.extension() == ".toml") {
+    auto plan = config::load_plan(path, {}, found);
+    wanted.plan = require_valid(std::move(plan), found, path);
+    config = wanted.plan.resolve(wanted.plan.model.path);
+  } else {
+    wanted.plan.strategy = config::DDPConfig{};
+    wanted.plan.mesh.world_size = 1;
+  }
+  auto loaded = model::load_config(config, found);
+  wanted.config = require_valid(std::move(loaded), found, config);
+  return wanted;
+}
+
+Result run_fits(Session& session, const Arguments& arguments) {
+  const checkpoint::TensorSource& source = require_files(session, "fits");
+  const fs::path path = expand_home(arguments.words.front());
+  if (!fs::exists(path)) {
+    throw Error(ErrorKind::kIo, cat(path.string(), ": no such file or folder"));
+  }
+  const Wanted wanted = wanted_by(path);
+  Diagnostics found;
+  auto built = planner::build_layout(wanted.plan, wanted.config, mesh::MeshSizes{}, found);
+  const planner::Layout layout = require_valid(std::move(built), found, path);
+  const checkpoint::HubNames named(source, layout.inventory);
+  const auto misfits = checkpoint::find_misfits(layout, wanted.config, named);
+  Result result;
+  result.failed = !misfits.empty();
+  Json list = Json::array();
+  term::Table table({{"name"}, {"what"}});
+  for (const checkpoint::Misfit& each : misfits) {
+    list.push_back({{"name", each.name}, {"what", each.what}});
+    table.add({each.name, each.what});
+  }
+  result.json["misfits"] = list;
+  result.text = misfits.empty()
+                    ? cat(layout.parameters.size(), " parameters of ", path.string(), ": all fit\n")
+                    : cat(table.text(session.style()), source.path().string(), ": does not fit ",
+                          path.string(), "\n");
+  return result;
+}
+
+}  // namespace
+
+const Command kFitsCommand = {
+    .name = "fits",
+    .operands = "CONFIG|PLAN",
+    .summary = "are these the parameters of that model? Names and shapes",
+    .help =
+        "Against a config.json (or its folder), or a plan's model: what is missing, what has "
+        "another shape or is no\n"
+        "number, and what the model has no place for. No values are read. Exit status 1 where "
+        "something does not fit.\n"
+        "Example:  fits plans/quickstart.toml\n"
+        "JSON: ok, misfits, each with name and what.",
+    .completes = Operand::kPath,
+    .min_words = 1,
+    .max_words = 1,
+    .run = run_fits,
+};
+
+}  // namespace am::inspect
