@@ -1,0 +1,181 @@
+// One side of a product as panels of bfloat16 parts, in the order in which the processor's matrix
+// unit takes them: the first half of split_product.cpp.
+//
+//   split_side<SideKind::kLeft>(panels, side, depth, 0, largest);
+//
+// A float32 is the sum of three bfloat16: its highest 8 bits, those that are left of it, and the
+// rest.
+#pragma once
+
+#if defined(__x86_64__) && defined(__linux__)
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "am/nn/fused/lanes.h"
+#include "am/nn/fused/transpose.h"
+
+#define AM_TILES                                                                           \
+  [[gnu::target(                                                                           \
+      "amx-tile,amx-bf16,avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prefer-vector-width=" \
+      "512")]]
+#define AM_TILES_INLINE AM_TILES [[gnu::always_inline]] inline
+
+namespace am::nn::fused::tiles {
+
+// A tile register holds 16 rows of 16 pairs of bfloat16, or of 16 sums. What the unit adds up in
+// one step is 32 deep: number i of a step is in a pair with number i + 16, on both sides alike.
+constexpr int64_t kTileLines = 16;
+constexpr int64_t kTilePairs = 256;
+constexpr int64_t kTileStride = 64;  // bytes of a row
+constexpr int64_t kStepDepth = 32;
+constexpr int64_t kSplitParts = 3;
+
+// Panels are of two tiles' lines. Step after step they have the parts of both tiles: high, high,
+// middle, middle, low, low. A panel of one tile, the last, has that tile alone.
+constexpr int64_t kPanelLines = 2 * kTileLines;
+
+// One sum is that deep. The right side's parts for so many columns stay in the second cache while
+// the left side's rows pass by; its rows are split one panel ahead, or a few panels at a time.
+constexpr int64_t kSumDepth = 256;
+constexpr int64_t kHeldColumns = 704;
+constexpr int64_t kPassingRows = 64;
+
+constexpr int64_t kPanelPairs = kSumDepth / kStepDepth * kSplitParts * 2 * kTilePairs;
+constexpr int64_t kScratchPanels = (kHeldColumns + kPassingRows) / kPanelLines;
+
+using Unsigned = VectorOf<uint32_t, kTileLines>::Type;
+
+// The left side by its rows, or the right side by its columns; one of the strides is 1.
+struct SplitSide {
+  const float* data = nullptr;
+  int64_t lines = 0;
+  int64_t line_stride = 0;
+  int64_t depth_stride = 0;
+};
+
+// The largest number of a side without its sign, as bits, in each lane.
+struct LargestBits {
+  Unsigned lanes = {};
+};
+
+AM_INLINE uint32_t largest_lane(const LargestBits& largest) {
+  uint32_t bits = 0;
+  for (int64_t i = 0; i < kTileLines; ++i) bits = std::max<uint32_t>(bits, largest.lanes[i]);
+  return bits;
+}
+
+// Row after row of pairs, a part `tiles` tiles behind the other. Halves are rounded away from zero:
+// what is left of a number has fewer bits by 8 each time, and the last part is exact.
+AM_INLINE void store_split(int32_t* to, int64_t tiles, const Floats& of_lower,
+                           const Floats& of_upper, LargestBits& largest) {
+  constexpr uint32_t kUpperHalf = 0xffff0000;
+  Floats x = of_lower, y = of_upper;
+  largest.lanes = larger(largest.lanes, reinterpret_cast<Unsigned>(x) & 0x7fffffff);
+  largest.lanes = larger(largest.lanes, reinterpret_cast<Unsigned>(y) & 0x7fffffff);
+  for (int64_t part = 0; part < kSplitParts; ++part) {
+    const Unsigned of_x = (reinterpret_cast<Unsigned>(x) + 0x8000) & kUpperHalf;
+    const Unsigned of_y = (reinterpret_cast<Unsigned>(y) + 0x8000) & kUpperHalf;
+    const Unsigned pairs = (of_x >> 16) | of_y;
+    std::memcpy(to + part * tiles * kTilePairs, &pairs, sizeof(pairs));
+    x -= reinterpret_cast<Floats>(of_x);
+    y -= reinterpret_cast<Floats>(of_y);
+  }
+}
+
+// A row of which `count` numbers are there, none or more than a vector's included.
+AM_INLINE Floats load_some(const float* from, int64_t count) {
+  if (count >= kBlock) return load(from, All{});
+  return count > 0 ? load(from, First{count}) : Floats{};
+}
+
+enum class SideKind { kLeft, kRight };
+
+// One tile of one step; `lines` and `depth` are what is there of it, 16 and 32 at most. Memory
+// whose rows are the tile's is read as it is: the left side with dense rows, the right side whose
+// columns lie side by side. Otherwise blocks of it are turned.
+template <SideKind kSide>
+AM_INLINE void split_tile(int32_t* to, int64_t tiles, const SplitSide& side, int64_t lines,
+                          int64_t depth, LargestBits& largest) {
+  const bool dense_lines = side.depth_stride == 1;
+  const float* const from = side.data;
+  if (!dense_lines) {
+    // What the next step reads is rows away: nothing else fetches it in time.
+    const float* const next = from + kStepDepth * side.depth_stride;
+    for (int64_t k = 0; k < kStepDepth; ++k) __builtin_prefetch(next + k * side.depth_stride);
+  }
+  if (dense_lines == (kSide == SideKind::kLeft)) {
+    for (int64_t i = 0; i < kTileLines; ++i) {
+      Floats x = {}, y = {};
+      if (dense_lines && i < lines) {
+        x = load_some(from + i * side.line_stride, depth);
+        y = load_some(from + i * side.line_stride + kBlock, depth - kBlock);
+      }
+      if (!dense_lines && i < depth) x = load_some(from + i * side.depth_stride, lines);
+      if (!dense_lines && i + kBlock < depth) {
+        y = load_some(from + (i + kBlock) * side.depth_stride, lines);
+      }
+      store_split(to + i * kTileLines, tiles, x, y, largest);
+    }
+    return;
+  }
+  Floats halves[2][kBlock];
+  for (int64_t half = 0; half < 2; ++half) {
+    for (int64_t i = 0; i < kBlock; ++i) {
+      if (dense_lines) {
+        halves[half][i] = i < lines ? load_some(from + i * side.line_stride + half * kBlock,
+                                                depth - half * kBlock)
+                                    : Floats{};
+      } else {
+        const int64_t k = half * kBlock + i;
+        halves[half][i] = k < depth ? load_some(from + k * side.depth_stride, lines) : Floats{};
+      }
+    }
+    transpose_block(halves[half]);
+  }
+  for (int64_t i = 0; i < kTileLines; ++i) {
+    store_split(to + i * kTileLines, tiles, halves[0][i], halves[1][i], largest);
+  }
+}
+
+inline SplitSide part_of(SplitSide side, int64_t first_line, int64_t lines, int64_t first_depth) {
+  side.data += first_line * side.line_stride + first_depth * side.depth_stride;
+  side.lines = lines;
+  return side;
+}
+
+inline int64_t steps_of(int64_t depth) { return (depth + kStepDepth - 1) / kStepDepth; }
+
+// The panels of a side from step `first_step` on; along its memory.
+template <SideKind kSide>
+AM_TILES void split_side(int32_t* to, const SplitSide& side, int64_t depth, int64_t first_step,
+                         LargestBits& largest_of_side) {
+  LargestBits largest = largest_of_side;
+  const int64_t steps = steps_of(depth);
+  const auto split_at = [&](int64_t step, int64_t line) __attribute__((always_inline)) {
+    const int64_t panel = line / kPanelLines;
+    const int64_t tiles = side.lines - panel * kPanelLines > kTileLines ? 2 : 1;
+    const int64_t tile = step * kSplitParts * tiles + line % kPanelLines / kTileLines;
+    split_tile<kSide>(to + panel * kPanelPairs + tile * kTilePairs, tiles,
+                      part_of(side, line, 0, step * kStepDepth),
+                      std::min(kTileLines, side.lines - line),
+                      std::min(kStepDepth, depth - step * kStepDepth), largest);
+  };
+  if (side.depth_stride == 1) {
+    for (int64_t line = 0; line < side.lines; line += kTileLines) {
+      for (int64_t step = first_step; step < steps; ++step) split_at(step, line);
+    }
+  } else {
+    for (int64_t step = first_step; step < steps; ++step) {
+      for (int64_t line = 0; line < side.lines; line += kTileLines) split_at(step, line);
+    }
+  }
+  largest_of_side = largest;
+}
+
+}  // namespace am::nn::fused::tiles
+
+#endif

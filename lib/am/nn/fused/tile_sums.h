@@ -1,0 +1,176 @@
+// Sums of products of two panels (split_panels.h) in the tiles of the processor's matrix unit: the
+// second half of split_product.cpp.
+//
+//   multiply_block(a, b, steps, next, target);   // 32 x 32 sums to where they go
+#pragma once
+
+#include "am/nn/fused/split_panels.h"
+
+#if defined(__x86_64__) && defined(__linux__)
+
+#include <immintrin.h>
+
+namespace am::nn::fused::tiles {
+
+// The next panel of dense rows, a few rows of which are split with each block of sums: between the
+// tiles' instructions, which leave the vector units to whoever wants them.
+struct NextPanel {
+  const float* from = nullptr;
+  int64_t row_stride = 0;
+  int32_t* to = nullptr;
+  int64_t steps = 0;  // the whole ones
+  int64_t first_row = 0, end_row = 0;
+  LargestBits* largest = nullptr;
+};
+
+// A tile store that comes after some 2000 cycles without one costs 1000 cycles; so one that nobody
+// needs is made every few steps.
+constexpr int64_t kStepsAwake = 4;
+
+// Sums in tiles 0 to 3, the left side's in 4 and 5, the right side's in 6 and 7. Between two
+// products of parts one side changes: 14 loads for 24 products.
+template <int kRows, int kColumns>
+AM_TILES_INLINE void load_left(const int32_t* a, int64_t part) {
+  _tile_loadd(4, a + part * kRows * kTilePairs, kTileStride);
+  if constexpr (kRows > 1) _tile_loadd(5, a + (part * kRows + 1) * kTilePairs, kTileStride);
+}
+template <int kRows, int kColumns>
+AM_TILES_INLINE void load_right(const int32_t* b, int64_t part) {
+  _tile_loadd(6, b + part * kColumns * kTilePairs, kTileStride);
+  if constexpr (kColumns > 1) {
+    _tile_loadd(7, b + (part * kColumns + 1) * kTilePairs, kTileStride);
+  }
+}
+template <int kRows, int kColumns>
+AM_TILES_INLINE void add_products() {
+  _tile_dpbf16ps(0, 4, 6);
+  if constexpr (kColumns > 1) _tile_dpbf16ps(1, 4, 7);
+  if constexpr (kRows > 1) _tile_dpbf16ps(2, 5, 6);
+  if constexpr (kRows > 1 && kColumns > 1) _tile_dpbf16ps(3, 5, 7);
+}
+// Tile `tile` of what the next step reads of the held side.
+AM_INLINE void fetch_tile(const int32_t* tile) {
+  for (int64_t i = 0; i < kTilePairs; i += kTileLines) __builtin_prefetch(tile + i);
+}
+
+template <int kRows, int kColumns>
+AM_TILES_INLINE void add_step(const int32_t* a, const int32_t* b) {
+  const int32_t* const next_b = b + kSplitParts * kColumns * kTilePairs;
+  load_left<kRows, kColumns>(a, 0);
+  load_right<kRows, kColumns>(b, 2);
+  add_products<kRows, kColumns>();
+  fetch_tile(next_b);
+  load_right<kRows, kColumns>(b, 1);
+  add_products<kRows, kColumns>();
+  fetch_tile(next_b + kTilePairs);
+  load_left<kRows, kColumns>(a, 1);
+  add_products<kRows, kColumns>();
+  fetch_tile(next_b + 2 * kTilePairs);
+  load_right<kRows, kColumns>(b, 0);
+  add_products<kRows, kColumns>();
+  fetch_tile(next_b + 3 * kTilePairs);
+  load_left<kRows, kColumns>(a, 0);
+  add_products<kRows, kColumns>();
+  fetch_tile(next_b + 4 * kTilePairs);
+  load_left<kRows, kColumns>(a, 2);
+  add_products<kRows, kColumns>();
+  fetch_tile(next_b + 5 * kTilePairs);
+}
+
+AM_INLINE void split_ahead(const NextPanel& next, int64_t step, LargestBits& largest) {
+  for (int64_t row = next.first_row; row < next.end_row; ++row) {
+    const float* const from = next.from + row * next.row_stride + step * kStepDepth;
+    __builtin_prefetch(from + kStepDepth);
+    __builtin_prefetch(from + kStepDepth + kBlock);
+    int32_t* const to = next.to + (step * kSplitParts * 2 + row / kTileLines) * kTilePairs +
+                        row % kTileLines * kTileLines;
+    store_split(to, 2, load(from, All{}), load(from + kBlock, All{}), largest);
+  }
+}
+
+// Where a block of sums goes.
+struct Target {
+  float* c = nullptr;
+  int64_t stride = 0;
+  int64_t rows = 0, columns = 0;  // from here to the end of the matrix
+  bool is_first = false;          // of the depth: there is nothing to add to
+};
+
+// The sums of one tile are in `sums`.
+AM_INLINE void add_sums(const float* sums, const Target& target, int64_t row, int64_t column) {
+  const int64_t rows = std::min(kTileLines, target.rows - row);
+  const int64_t columns = target.columns - column;
+  float* c = target.c + row * target.stride + column;
+  for (int64_t i = 0; i < rows; ++i, c += target.stride, sums += kTileLines) {
+    const Floats before = target.is_first ? Floats{} : load_some(c, columns);
+    const Floats sum = before + load(sums, All{});
+    if (columns >= kBlock) {
+      store(c, All{}, sum);
+    } else {
+      store(c, First{columns}, sum);
+    }
+  }
+}
+
+template <int kRows, int kColumns>
+AM_TILES void multiply_panels(const int32_t* a, const int32_t* b, int64_t steps,
+                              const NextPanel& next, const Target& target) {
+  alignas(64) float sums[kTilePairs];
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  if (!target.is_first) {
+    for (int64_t row = 0; row < std::min(kPanelLines, target.rows); ++row) {
+      __builtin_prefetch(target.c + row * target.stride, 1);
+      __builtin_prefetch(target.c + row * target.stride + kBlock, 1);
+    }
+  }
+  LargestBits largest = *next.largest;
+  for (int64_t step = 0; step < steps; ++step) {
+    add_step<kRows, kColumns>(a, b);
+    if (step % kStepsAwake == kStepsAwake - 1) _tile_stored(6, sums, kTileStride);
+    if (step < next.steps) split_ahead(next, step, largest);
+    a += kSplitParts * kRows * kTilePairs;
+    b += kSplitParts * kColumns * kTilePairs;
+  }
+  *next.largest = largest;
+  if (target.is_first && target.rows >= kPanelLines && target.columns >= kPanelLines) {
+    if constexpr (kRows > 1 && kColumns > 1) {
+      const auto bytes = static_cast<int64_t>(target.stride * sizeof(float));
+      float* const below = target.c + kTileLines * target.stride;
+      _tile_stored(0, target.c, bytes);
+      _tile_stored(1, target.c + kTileLines, bytes);
+      _tile_stored(2, below, bytes);
+      _tile_stored(3, below + kTileLines, bytes);
+      return;
+    }
+  }
+  _tile_stored(0, sums, kTileStride);
+  add_sums(sums, target, 0, 0);
+  if constexpr (kColumns > 1) {
+    _tile_stored(1, sums, kTileStride);
+    add_sums(sums, target, 0, kTileLines);
+  }
+  if constexpr (kRows > 1) {
+    _tile_stored(2, sums, kTileStride);
+    add_sums(sums, target, kTileLines, 0);
+  }
+  if constexpr (kRows > 1 && kColumns > 1) {
+    _tile_stored(3, sums, kTileStride);
+    add_sums(sums, target, kTileLines, kTileLines);
+  }
+}
+
+inline void multiply_block(const int32_t* a, const int32_t* b, int64_t steps, const NextPanel& next,
+                           const Target& target) {
+  const bool two_rows = target.rows > kTileLines, two_columns = target.columns > kTileLines;
+  if (two_rows && two_columns) return multiply_panels<2, 2>(a, b, steps, next, target);
+  if (two_rows) return multiply_panels<2, 1>(a, b, steps, next, target);
+  if (two_columns) return multiply_panels<1, 2>(a, b, steps, next, target);
+  multiply_panels<1, 1>(a, b, steps, next, target);
+}
+
+}  // namespace am::nn::fused::tiles
+
+#endif
