@@ -1,7 +1,5 @@
 // Layouts of several axes train as one rank does, send what the formulas say and hold the memory
 // that was predicted. scripts/layout_matrix prints the same as a table.
-#include <ATen/native/CPUBlas.h>
-
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -22,10 +20,7 @@ TEST_CASE("layouts x options") {
       CHECK(row.weights <= (layout.exact ? 1e-5 : 3e-2));
       if (layout.has_formula) CHECK(row.sent == row.formula);
       CHECK(row.phases == 0.0);
-      // In bfloat16 oneDNN packs the operands of a product, which nobody is told of; for a
-      // processor that multiplies in tiles it packs more.
-      const double kib = at::native::cpublas::could_pack(at::kBFloat16) ? 40.0 : 24.0;
-      const double packed = layout.exact ? 0.0 : kib * 1024.0;
+      const double packed = test::packed_operands(layout);
       CHECK(std::abs(row.peak_dry_run) <= 0.02 + packed / static_cast<double>(row.peak_bytes));
     }
   }

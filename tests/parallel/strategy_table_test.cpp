@@ -2,8 +2,6 @@
 // the memory that was predicted. scripts/strategy_table prints the same as a table.
 #include "support/strategy_table.h"
 
-#include <ATen/native/CPUBlas.h>
-
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -19,10 +17,7 @@ TEST_CASE("strategies x options") {
       CHECK(row.weights <= (combination.exact ? 1e-5 : 3e-2));
       CHECK(row.sent == row.formula);
       CHECK(row.phases == 0.0);
-      // In bfloat16 oneDNN packs the operands of a product, which nobody is told of; models this
-      // small let it be seen. For a processor that multiplies in tiles it packs more.
-      const double kib = at::native::cpublas::could_pack(at::kBFloat16) ? 40.0 : 24.0;
-      const double packed = combination.exact ? 0.0 : kib * 1024.0;
+      const double packed = test::packed_operands(combination);
       CHECK(std::abs(row.peak_dry_run) <= 0.02 + packed / static_cast<double>(row.peak_bytes));
     }
   }

@@ -1,6 +1,7 @@
 #include "support/strategy_table.h"
 
 #include <ATen/ATen.h>
+#include <ATen/native/CPUBlas.h>
 
 #include <algorithm>
 #include <cmath>
@@ -217,6 +218,11 @@ void compare_memory(Row& row, const config::Plan& plan, const Trained& trained, 
 }
 
 }  // namespace
+
+double packed_operands(const Combination& combination) {
+  if (combination.exact) return 0.0;
+  return (at::native::cpublas::could_pack(at::kBFloat16) ? 40.0 : 24.0) * 1024.0;
+}
 
 Row run(const Combination& combination, TableSize size) {
   const config::Plan plan = plan_of(combination, size);

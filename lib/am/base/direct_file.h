@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string_view>
 
 namespace am {
 
@@ -43,6 +44,7 @@ class DirectFile {
 
   // Behind what was written. Throws Error(kIo).
   void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
   // Writes what is left, cuts the file to what was written, and waits until it is on the disk.
   void close();
   // Bytes until now.

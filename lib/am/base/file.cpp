@@ -116,6 +116,11 @@ fs::path behind_links(const fs::path& path) {
 
 }  // namespace
 
+bool is_file_name(std::string_view text) {
+  return !text.empty() && text != "." && text != ".." && text.find('/') == std::string_view::npos &&
+         text.find('\0') == std::string_view::npos;
+}
+
 std::string read_file(const fs::path& path, size_t most) {
   struct stat info {};
   const Descriptor fd = open_to_read(path, info);

@@ -16,6 +16,9 @@ inline constexpr size_t kLargestText = size_t{256} << 20;
 // For files that we write ourselves and that grow with a job.
 inline constexpr size_t kAnySize = SIZE_MAX;
 
+// Whether a text that a file of somebody's holds names an entry of its folder, and nothing else.
+bool is_file_name(std::string_view text);
+
 // The whole of a regular file. Throws Error(kIo) that names it and the reason: it is missing, has
 // more than `most` bytes, or is a folder, a pipe, a socket or a device, which might never end. A
 // pipe without a writer does not make it wait.

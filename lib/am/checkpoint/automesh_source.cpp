@@ -3,10 +3,9 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "am/base/map_guard.h"
 #include "am/base/text.h"
 #include "am/checkpoint/dcp_source.h"
+#include "am/checkpoint/mapped_tensor.h"
 #include "am/formats/dcp_metadata.h"
 #include "am/run_folder/data_files.h"
 #include "am/tensor/dtype.h"
@@ -51,11 +51,7 @@ class AutomeshSource : public TensorSource {
   void verify(const VerifyCalls& calls) const override;
 
   void read(std::string_view name, const mesh::Box& box, at::Tensor out) const override {
-    const auto found = places_.find(name);
-    if (found == places_.end()) {
-      throw Error(ErrorKind::kFormat, cat(folder_.string(), ": no tensor named ", name));
-    }
-    const run_folder::IndexedTensor& tensor = *found->second;
+    const run_folder::IndexedTensor& tensor = *place_in(places_, name, folder_);
     const at::NoGradGuard no_grad;
     for (const run_folder::IndexedBox& part : tensor.boxes) {
       const auto common = mesh::intersect(part.box, box);
@@ -86,16 +82,7 @@ class AutomeshSource : public TensorSource {
     const auto bytes = static_cast<size_t>(part.box.numel() * tensor.element_bytes());
     const auto values = file_of(part.file).bytes().subspan(part.position, bytes);
     verify(tensor, part, values, common);
-    // ATen has no const view; nothing here writes through it, and the map is read-only anyway.
-    auto* data =
-        const_cast<std::byte*>(values.data());  // NOLINT(cppcoreguidelines-pro-type-const-cast)
-    const auto dtype = tensor::from_torch(tensor.dtype);
-    if (part.position % c10::elementSize(dtype) != 0) {
-      at::Tensor copy = at::empty(part.box.shape, at::TensorOptions(dtype));
-      std::memcpy(copy.data_ptr(), data, bytes);
-      return copy;
-    }
-    return at::from_blob(data, part.box.shape, at::TensorOptions(dtype));
+    return map_values(values, part.box.shape, tensor::from_torch(tensor.dtype), files_[part.file]);
   }
 
   // Each piece once, and only those that hold rows of `common`.
@@ -142,7 +129,7 @@ class AutomeshSource : public TensorSource {
     const std::lock_guard lock(mutex_);
     auto& file = files_[number];
     if (!file) {
-      file.emplace(folder_ / index_.files[number].name);
+      file = std::make_shared<MappedFile>(folder_ / index_.files[number].name);
       if (file->bytes().size() != index_.files[number].bytes) {
         throw Error(ErrorKind::kFormat, cat((folder_ / index_.files[number].name).string(),
                                             ": it has changed since the folder was opened"));
@@ -157,7 +144,7 @@ class AutomeshSource : public TensorSource {
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> optimizer_;
   mutable std::mutex mutex_;
-  mutable std::vector<std::optional<MappedFile>> files_;
+  mutable std::vector<std::shared_ptr<const MappedFile>> files_;
   mutable std::set<std::pair<const run_folder::IndexedBox*, size_t>> verified_;
 };
 

@@ -75,11 +75,7 @@ class DcpSource : public TensorSource {
   }
 
   void read(std::string_view name, const mesh::Box& box, at::Tensor out) const override {
-    const auto found = places_.find(name);
-    if (found == places_.end()) {
-      throw Error(ErrorKind::kFormat, cat(folder_.string(), ": no tensor named ", name));
-    }
-    const formats::DcpTensor& tensor = metadata_.tensors[found->second];
+    const formats::DcpTensor& tensor = metadata_.tensors[place_in(places_, name, folder_)];
     const at::NoGradGuard no_grad;
     for (const formats::DcpChunk& chunk : tensor.chunks) {
       const auto common = mesh::intersect({chunk.offset, chunk.shape}, box);

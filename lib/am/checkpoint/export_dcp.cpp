@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "am/checkpoint/dialects/filled_tensor.h"
 #include "am/checkpoint/dialects/hub_config.h"
 #include "am/checkpoint/export_folder.h"
+#include "am/checkpoint/state_keys.h"
 #include "am/formats/dcp_metadata.h"
 #include "am/formats/pickle_writer.h"
 #include "am/formats/torch_archive.h"
@@ -56,20 +56,16 @@ Planned plan_parameter(FilledTensor tensor, const DcpExport& options) {
   // What OLMo-core saves is nested as PyTorch's own; torchtitan and Megatron save parameters flat.
   const bool nested = options.table == nullptr || options.table == &olmo_table();
   planned.key = nested ? cat("model.", tensor.name) : tensor.name;
-  planned.path = nested ? formats::DcpPath{"model", tensor.name} : formats::DcpPath{tensor.name};
+  planned.path = nested ? parameter_path(tensor.name) : formats::DcpPath{tensor.name};
   planned.tensor = std::move(tensor);
   return planned;
 }
 
 Planned plan_state(const StoredTensor& state) {
-  const std::string inner =
-      state.name.substr(std::string_view(run_folder::kOptimizerPrefix).size());
-  const size_t dot = std::min(inner.rfind('.'), inner.size());
   Planned planned;
   planned.tensor = filled_by(state);
   planned.key = state.name;
-  planned.path = {"optim", "state", inner.substr(0, dot),
-                  inner.substr(std::min(dot + 1, inner.size()))};
+  planned.path = state_path(state.name);
   planned.dtype = state.dtype;
   return planned;
 }
@@ -114,17 +110,13 @@ std::vector<Planned> plan_all(const TensorSource& source, const DcpExport& optio
                   cat(source.path().string(), ": ", each.tensor.name, " is ",
                       tensor::dtype_name(each.dtype), ", which such a folder cannot have"));
     }
-    each.offset = position;
-    const formats::TorchSlice slice = each.slice();
-    each.length = slice.before.size() + slice.after.size() +
-                  static_cast<uint64_t>(each.tensor.rows() * each.row_bytes());
-    position += each.length;
+    const formats::SlicePlace place =
+        formats::place_slice(tensor::dtype_name(each.dtype), each.tensor.shape, position);
+    each.offset = place.offset;
+    each.length = place.length();
+    position = place.end;
   }
   return all;
-}
-
-std::span<const std::byte> as_bytes(std::string_view text) {
-  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
 
 void write_values(DirectFile& file, const TensorSource& source, const Planned& planned,
@@ -152,9 +144,9 @@ void write_data(const fs::path& folder, const TensorSource& source, const std::v
   metadata.files.push_back(name);
   for (const Planned& each : all) {
     const formats::TorchSlice slice = each.slice();
-    file.write(as_bytes(slice.before));
+    file.write(slice.before);
     write_values(file, source, each, between);
-    file.write(as_bytes(slice.after));
+    file.write(slice.after);
     AM_ASSERT(file.position() == each.offset + each.length, "a file that was planned otherwise");
     const Shape& shape = each.tensor.shape;
     metadata.tensors.push_back({each.key,

@@ -36,22 +36,11 @@ int64_t rank_of_file(const fs::path& path) {
   return std::max<int64_t>(number.value_or(1) - 1, 0);
 }
 
-std::vector<fs::path> safetensors_in(const fs::path& folder) {
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.is_regular_file() && entry.path().extension() == ".safetensors") {
-      files.push_back(entry.path());
-    }
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 class HfShardsSource : public TensorSource {
  public:
   HfShardsSource(fs::path folder, const HubConfig& config)
       : folder_(std::move(folder)), config_file_(config.file) {
-    for (const fs::path& path : safetensors_in(folder_)) {
+    for (const fs::path& path : formats::safetensors_in(folder_)) {
       files_.push_back(formats::SafetensorsFile::open(path));
     }
     for (const auto& file : files_) add(file);
@@ -71,19 +60,11 @@ class HfShardsSource : public TensorSource {
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   const std::vector<StoredTensor>& optimizer_tensors() const override { return none_; }
   fs::path config_file() const override { return config_file_; }
-  std::vector<fs::path> data_files() const override {
-    std::vector<fs::path> paths;
-    for (const auto& file : files_) paths.push_back(file.path());
-    return paths;
-  }
+  std::vector<fs::path> data_files() const override { return formats::paths_of(files_); }
 
   void read(std::string_view name, const mesh::Box& box, at::Tensor out) const override {
-    const auto found = places_.find(name);
-    if (found == places_.end()) {
-      throw Error(ErrorKind::kFormat, cat(folder_.string(), ": no tensor named ", name));
-    }
     const at::NoGradGuard no_grad;
-    for (const Place& place : found->second) {
+    for (const Place& place : place_in(places_, name, folder_)) {
       const auto common = mesh::intersect(place.box, box);
       if (!common) continue;
       const at::Tensor mapped = map_entry(*place.file, *place.entry);
@@ -181,7 +162,7 @@ class HfShardsSource : public TensorSource {
 
 bool is_hf_shards_source(const fs::path& path) {
   if (!fs::is_directory(path)) return false;
-  const auto files = safetensors_in(path);
+  const auto files = formats::safetensors_in(path);
   const bool only_shards = std::all_of(files.begin(), files.end(), [](const fs::path& file) {
     return is_shard_name(file.filename().string());
   });

@@ -43,15 +43,6 @@ std::vector<fs::path> indexed_files(const fs::path& index, const WeightIndex& we
   return files;
 }
 
-std::vector<fs::path> all_files(const fs::path& folder) {
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (is_safetensors(entry.path())) files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 class HfSource : public TensorSource {
  public:
   explicit HfSource(fs::path path) : path_(std::move(path)) {
@@ -72,22 +63,15 @@ class HfSource : public TensorSource {
   fs::path path() const override { return path_; }
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   const std::vector<StoredTensor>& optimizer_tensors() const override { return none_; }
-  std::vector<fs::path> data_files() const override {
-    std::vector<fs::path> paths;
-    for (const auto& file : files_) paths.push_back(file.path());
-    return paths;
-  }
+  std::vector<fs::path> data_files() const override { return formats::paths_of(files_); }
 
   void read(std::string_view name, const mesh::Box& box, at::Tensor out) const override {
-    const auto found = places_.find(name);
-    if (found == places_.end()) {
-      throw Error(ErrorKind::kFormat, cat(path_.string(), ": no tensor named ", name));
-    }
-    const at::Tensor mapped = map_entry(*found->second.file, *found->second.entry);
+    const Place& place = place_in(places_, name, path_);
+    const at::Tensor mapped = map_entry(*place.file, *place.entry);
     const Shape origin(box.shape.size(), 0);
     const at::NoGradGuard no_grad;
     out.copy_(tensor::view_box(mapped, origin, box));
-    found->second.file->require_whole();
+    place.file->require_whole();
   }
 
   fs::path config_file() const override {
@@ -113,7 +97,7 @@ class HfSource : public TensorSource {
         index_ = read_weight_index(index);
         paths = indexed_files(index, index_);
       } else {
-        paths = all_files(path_);
+        paths = formats::safetensors_in(path_);
       }
     }
     for (const fs::path& path : paths) files_.push_back(formats::SafetensorsFile::open(path));

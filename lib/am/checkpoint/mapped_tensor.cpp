@@ -9,13 +9,12 @@
 
 namespace am::checkpoint {
 
-at::Tensor map_entry(const formats::SafetensorsFile& file, const formats::SafetensorsEntry& entry) {
-  const auto options = at::TensorOptions(tensor::from_safetensors(entry.dtype));
-  const auto bytes = file.data(entry);
-  if (bytes.empty()) return at::empty(entry.shape, options);
-  const auto alignment = c10::elementSize(c10::typeMetaToScalarType(options.dtype()));
-  if (reinterpret_cast<uintptr_t>(bytes.data()) % alignment != 0) {
-    at::Tensor copy = at::empty(entry.shape, options);
+at::Tensor map_values(std::span<const std::byte> bytes, const Shape& shape, at::ScalarType dtype,
+                      const std::shared_ptr<const MappedFile>& keep) {
+  const auto options = at::TensorOptions(dtype);
+  if (bytes.empty()) return at::empty(shape, options);
+  if (reinterpret_cast<uintptr_t>(bytes.data()) % c10::elementSize(dtype) != 0) {
+    at::Tensor copy = at::empty(shape, options);
     std::memcpy(copy.data_ptr(), bytes.data(), bytes.size());
     return copy;
   }
@@ -23,7 +22,12 @@ at::Tensor map_entry(const formats::SafetensorsFile& file, const formats::Safete
   auto* data =
       const_cast<std::byte*>(bytes.data());  // NOLINT(cppcoreguidelines-pro-type-const-cast)
   return at::from_blob(
-      data, entry.shape, [keep = file.file()](void*) {}, options);
+      data, shape, [keep](void*) {}, options);
+}
+
+at::Tensor map_entry(const formats::SafetensorsFile& file, const formats::SafetensorsEntry& entry) {
+  return map_values(file.data(entry), entry.shape, tensor::from_safetensors(entry.dtype),
+                    file.file());
 }
 
 }  // namespace am::checkpoint

@@ -16,10 +16,6 @@ namespace am::checkpoint {
 
 namespace {
 
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
-}
-
 // In the order of the box, in host memory: the tensor's own where it is that already.
 at::Tensor dense(const at::Tensor& value) { return value.detach().contiguous().cpu(); }
 
@@ -52,13 +48,13 @@ RankFile::RankFile(const std::string& save_id, int64_t rank, std::vector<SavedBo
     if (fresh) index_.tensors.push_back({box.name, parts_.back().dtype, box.shape, {}});
     auto& of_tensor = index_.tensors[found->second].boxes;
     const auto size = static_cast<uint64_t>(box.value.nbytes());
-    const formats::TorchSlice slice =
-        formats::tensor_slice(parts_.back().dtype, box.box.shape, bytes_);
+    const formats::SlicePlace slice =
+        formats::place_slice(parts_.back().dtype, box.box.shape, bytes_);
+    bytes_ = slice.end;
     run_folder::IndexedBox place;
-    place.slice_offset = bytes_;
-    place.position = bytes_ + slice.before.size();
-    bytes_ = place.position + size + slice.after.size();
-    place.slice_length = bytes_ - place.slice_offset;
+    place.position = slice.position;
+    place.slice_offset = slice.offset;
+    place.slice_length = slice.length();
     place.box = box.box;
     place.checksums.resize((size + run_folder::kChecksumPiece - 1) / run_folder::kChecksumPiece);
     places.emplace_back(found->second, of_tensor.size());
@@ -89,7 +85,7 @@ void RankFile::walk(const Text& text, const Values& values) const {
 
 void RankFile::write(const std::filesystem::path& folder) {
   DirectFile file(folder / name_, bytes_);
-  walk([&](const std::string& text) { file.write(bytes_of(text)); },
+  walk([&](const std::string& text) { file.write(text); },
        [&](const Part& part) {
          AM_ASSERT(file.position() == part.place->position, "a file that was planned otherwise");
          const at::Tensor value = dense(part.saved.value);

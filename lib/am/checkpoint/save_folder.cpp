@@ -6,6 +6,7 @@
 
 #include "am/base/file.h"
 #include "am/base/text.h"
+#include "am/checkpoint/state_keys.h"
 #include "am/run_folder/step_folders.h"
 
 namespace am::checkpoint {
@@ -18,14 +19,6 @@ constexpr std::string_view kModelPrefix = "model.";
 
 std::string report_name(int64_t rank) { return cat("report-", rank, ".json"); }
 
-// {"optim", "state", NAME, "exp_avg"} of "optim.state.NAME.exp_avg".
-formats::DcpPath path_of_state(std::string_view name) {
-  const std::string_view inner = name.substr(std::string_view(run_folder::kOptimizerPrefix).size());
-  const size_t dot = inner.rfind('.');
-  return {"optim", "state", std::string(inner.substr(0, dot)),
-          std::string(dot == std::string_view::npos ? "" : inner.substr(dot + 1))};
-}
-
 void add_aliases(formats::DcpMetadata& metadata,
                  const std::map<std::string, std::string>& aliases) {
   for (const auto& [alias, name] : aliases) {
@@ -34,7 +27,7 @@ void add_aliases(formats::DcpMetadata& metadata,
       if (metadata.tensors[i].name != key) continue;
       formats::DcpTensor tensor = metadata.tensors[i];
       tensor.name = cat(kModelPrefix, alias);
-      tensor.path = {"model", alias};
+      tensor.path = parameter_path(alias);
       metadata.tensors.push_back(std::move(tensor));
       break;
     }
@@ -114,7 +107,7 @@ formats::DcpMetadata dcp_metadata_of(const run_folder::ShardIndex& index) {
     formats::DcpTensor tensor;
     const bool state = starts_with(from.name, run_folder::kOptimizerPrefix);
     tensor.name = state ? from.name : cat(kModelPrefix, from.name);
-    tensor.path = state ? path_of_state(from.name) : formats::DcpPath{"model", from.name};
+    tensor.path = state ? state_path(from.name) : parameter_path(from.name);
     tensor.dtype = from.dtype;
     tensor.shape = from.shape;
     for (const run_folder::IndexedBox& box : from.boxes) {

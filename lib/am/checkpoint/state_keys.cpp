@@ -5,6 +5,7 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/run_folder/shard_index.h"
 
 namespace am::checkpoint {
 
@@ -46,6 +47,15 @@ StateKey state_key(const std::string& name, std::string_view root, bool nested) 
       std::any_of(kTrainerStates.begin(), kTrainerStates.end(),
                   [&](std::string_view prefix) { return starts_with(name, prefix); });
   return {without_wrappers(name), !nested && !trainers};
+}
+
+formats::DcpPath parameter_path(const std::string& name) { return {"model", name}; }
+
+formats::DcpPath state_path(std::string_view name) {
+  const std::string_view inner = name.substr(std::string_view(run_folder::kOptimizerPrefix).size());
+  const size_t dot = std::min(inner.rfind('.'), inner.size());
+  return {"optim", "state", std::string(inner.substr(0, dot)),
+          std::string(inner.substr(std::min(dot + 1, inner.size())))};
 }
 
 void refuse_alarm(const std::filesystem::path& path, const formats::PickleGlobal& alarm) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "am/formats/dcp_metadata.h"
 #include "am/formats/pickle.h"
 
 namespace am::checkpoint {
@@ -24,6 +25,10 @@ bool is_model_root(std::string_view root);
 // `name`: the flat key. `root`: the first key of its path, empty where it is not nested. `nested`:
 // the state has a model's root, so that what lies beside it is no parameter.
 StateKey state_key(const std::string& name, std::string_view root, bool nested);
+
+// The other way: where PyTorch's tools expect a parameter, and "optim.state.FQN.exp_avg".
+formats::DcpPath parameter_path(const std::string& name);
+formats::DcpPath state_path(std::string_view name);
 
 // Throws Error(kFormat): a file that names what PyTorch would run is not read.
 [[noreturn]] void refuse_alarm(const std::filesystem::path& path,

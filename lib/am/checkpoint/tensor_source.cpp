@@ -10,6 +10,7 @@
 #include "am/checkpoint/checkpoint.h"
 #include "am/checkpoint/dialects/framework_folder.h"
 #include "am/checkpoint/hf_source.h"
+#include "am/checkpoint/row_blocks.h"
 #include "am/checkpoint/torch_source.h"
 #include "am/mesh/cover.h"
 
@@ -30,20 +31,6 @@ const StoredTensor* find_in(const std::vector<StoredTensor>& tensors, std::strin
 // Elements that are read at once: 32 MiB of float32.
 constexpr int64_t kVerifyBlock = int64_t{8} << 20;
 
-// A part in blocks of its rows.
-template <typename Visit>
-void for_each_block(const mesh::Box& part, const Visit& visit) {
-  if (part.numel() == 0) return;
-  if (part.shape.empty() || part.numel() <= kVerifyBlock) return visit(part);
-  mesh::Box block = part;
-  const int64_t rows = std::max<int64_t>(1, kVerifyBlock / (part.numel() / part.shape.front()));
-  for (int64_t row = 0; row < part.shape.front(); row += rows) {
-    block.offset.front() = part.offset.front() + row;
-    block.shape.front() = std::min(rows, part.shape.front() - row);
-    visit(block);
-  }
-}
-
 }  // namespace
 
 const StoredTensor* TensorSource::find(std::string_view name) const {
@@ -53,9 +40,7 @@ const StoredTensor* TensorSource::find(std::string_view name) const {
 
 at::Tensor TensorSource::read_all(std::string_view name) const {
   const StoredTensor* stored = find(name);
-  if (stored == nullptr) {
-    throw Error(ErrorKind::kFormat, cat(path().string(), ": no tensor named ", name));
-  }
+  if (stored == nullptr) no_tensor(path(), name);
   at::Tensor out = at::empty(stored->shape, at::TensorOptions(stored->dtype));
   read(name, mesh::Box::whole(stored->shape), out);
   return out;
@@ -66,7 +51,7 @@ void TensorSource::verify(const VerifyCalls& calls) const {
     for (const StoredTensor& tensor : *list) {
       for (const StoredShard& shard : tensor.shards) {
         bool readable = true;  // what lies behind a part's first problem is no news
-        for_each_block(shard.box, [&](const mesh::Box& block) {
+        for_each_row_block(shard.box, kVerifyBlock, [&](const mesh::Box& block) {
           if (calls.between) calls.between();
           if (!readable) return;
           try {
@@ -86,6 +71,10 @@ StoredProblem as_problem(const TensorSource& source, std::string where,
   const std::string what = error.what();
   const std::string folder = cat(source.path().string(), "/");
   return {std::move(where), starts_with(what, folder) ? what.substr(folder.size()) : what};
+}
+
+void no_tensor(const fs::path& path, std::string_view name) {
+  throw Error(ErrorKind::kFormat, cat(path.string(), ": no tensor named ", name));
 }
 
 void require_covered(const StoredTensor& tensor, const fs::path& path) {

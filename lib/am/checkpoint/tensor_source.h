@@ -94,6 +94,17 @@ class TensorSource {
 StoredProblem as_problem(const TensorSource& source, std::string where,
                          const std::exception& error);
 
+[[noreturn]] void no_tensor(const std::filesystem::path& path, std::string_view name);
+// What a source has under a tensor's name. Throws Error(kFormat), which names `path`, where that is
+// nothing.
+template <typename Places>
+const typename Places::mapped_type& place_in(const Places& places, std::string_view name,
+                                             const std::filesystem::path& path) {
+  const auto found = places.find(name);
+  if (found == places.end()) no_tensor(path, name);
+  return found->second;
+}
+
 // Throws Error(kFormat) when the shards of a tensor are no partition of it; `path` is named.
 void require_covered(const StoredTensor& tensor, const std::filesystem::path& path);
 

@@ -83,11 +83,7 @@ class TorchSource : public TensorSource {
   }
 
   void read(std::string_view name, const mesh::Box& box, at::Tensor out) const override {
-    const auto found = places_.find(name);
-    if (found == places_.end()) {
-      throw Error(ErrorKind::kFormat, cat(path_.string(), ": no tensor named ", name));
-    }
-    const formats::TorchTensor& stored = found->second;
+    const formats::TorchTensor& stored = place_in(places_, name, path_);
     const at::NoGradGuard no_grad;
     const at::Tensor values =
         at::empty(box.shape, at::TensorOptions(tensor::from_torch(stored.dtype)));
@@ -176,8 +172,7 @@ bool is_torch_source(const fs::path& path) {
   }
   if (!fs::is_regular_file(path)) return false;
   const std::string bytes = first_bytes(path);
-  const std::span<const std::byte> begin(reinterpret_cast<const std::byte*>(bytes.data()),
-                                         bytes.size());
+  const auto begin = std::as_bytes(std::span(bytes));
   return formats::is_zip(begin) || formats::is_legacy_torch(begin) || is_tar(bytes);
 }
 

@@ -119,10 +119,8 @@ class MetadataReader {
   uint32_t file_of(std::string_view name) {
     const auto [place, fresh] = files_.emplace(name, static_cast<uint32_t>(result_.files.size()));
     if (!fresh) return place->second;
-    const bool inside = !name.empty() && name != "." && name != ".." &&
-                        name.find('/') == std::string_view::npos &&
-                        name.find('\0') == std::string_view::npos;
-    if (!inside) fail(cat("a data file \"", name, "\", which is no name of a file in its folder"));
+    if (!is_file_name(name))
+      fail(cat("a data file \"", name, "\", which is no name of a file in its folder"));
     result_.files.emplace_back(name);
     return place->second;
   }

@@ -1,5 +1,6 @@
 #include "am/formats/safetensors.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <set>
@@ -12,6 +13,9 @@
 #include "am/formats/safetensors_header.h"
 
 namespace am::formats {
+
+namespace fs = std::filesystem;
+
 namespace {
 
 struct DtypeSize {
@@ -76,6 +80,23 @@ void SafetensorsFile::require_whole() const { am::require_whole(path_, file_->by
 
 std::span<const std::byte> SafetensorsFile::data(const SafetensorsEntry& entry) const {
   return file_->bytes().subspan(data_begin_ + entry.begin, entry.end - entry.begin);
+}
+
+std::vector<fs::path> safetensors_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.is_regular_file() && entry.path().extension() == ".safetensors") {
+      files.push_back(entry.path());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::vector<fs::path> paths_of(const std::vector<SafetensorsFile>& files) {
+  std::vector<fs::path> paths;
+  for (const SafetensorsFile& file : files) paths.push_back(file.path());
+  return paths;
 }
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,

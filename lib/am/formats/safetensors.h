@@ -60,6 +60,10 @@ class SafetensorsFile {
   size_t data_begin_ = 0;
 };
 
+// The folder's *.safetensors, by name. Throws filesystem_error.
+std::vector<std::filesystem::path> safetensors_in(const std::filesystem::path& folder);
+std::vector<std::filesystem::path> paths_of(const std::vector<SafetensorsFile>& files);
+
 // Writes one file: header first, then tensors in the order given; 8-byte aligned data. The caller
 // passes each tensor's bytes when asked for (so that a model needs not be in memory twice). Throws
 // Error(kIo) on a full disk.

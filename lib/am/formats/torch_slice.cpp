@@ -159,6 +159,13 @@ TorchSlice tensor_slice(std::string_view dtype, const Shape& shape, uint64_t pos
   return std::move(archive).finish();
 }
 
+SlicePlace place_slice(std::string_view dtype, const Shape& shape, uint64_t offset) {
+  const TorchSlice slice = tensor_slice(dtype, shape, offset);
+  const auto values = static_cast<uint64_t>(numel(shape) * torch_dtype_size(dtype));
+  const uint64_t position = offset + slice.before.size();
+  return {offset, position, position + values + slice.after.size()};
+}
+
 std::string value_slice(std::string_view pickle) {
   ArchiveWriter archive;
   archive.add("data.pkl", pickle);

@@ -34,6 +34,16 @@ struct TorchSlice {
 TorchSlice tensor_slice(std::string_view dtype, const Shape& shape, uint64_t position,
                         size_t alignment = kSliceAlignment);
 
+// Where such a slice and the values in it lie, in bytes of the file.
+struct SlicePlace {
+  uint64_t offset = 0;
+  uint64_t position = 0;  // of the values
+  uint64_t end = 0;
+
+  uint64_t length() const { return end - offset; }
+};
+SlicePlace place_slice(std::string_view dtype, const Shape& shape, uint64_t offset);
+
 // A whole archive of a value without tensors: a pickle.
 std::string value_slice(std::string_view pickle);
 

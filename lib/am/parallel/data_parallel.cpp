@@ -9,6 +9,7 @@
 #include "am/base/text.h"
 #include "am/parallel/gradient_buckets.h"
 #include "am/parallel/sharded_units.h"
+#include "am/planner/replicas.h"
 #include "am/tensor/finite.h"
 
 namespace am::parallel {
@@ -71,15 +72,14 @@ DataParallel::Ranks DataParallel::ranks_of(const planner::Layout& layout,
     }
   }
   if (copies > 1) key_head_group_ = mesh.split("tp", copies);
-  const bool cuts = std::any_of(layout.parameters.begin(), layout.parameters.end(),
-                                [](const auto& each) { return each.fsdp; });
+  const planner::ReplicaAxes axes = planner::replica_axes(layout, /*ignored=*/false);
   const runtime::Group& ep_shard = mesh.group("ep_shard");
-  // Where nothing is cut, ranks of one sequence have copies too.
-  const bool copies_over_cp = !cuts && mesh.group("cp").size() > 1;
-  return {.dense = {copies_over_cp ? &alone_ : &mesh.group("dp_shard_cp"),
-                    &mesh.group(copies_over_cp ? "dp_cp" : "dp_replicate"), &mesh.group("tp"),
-                    key_head_group_ ? &*key_head_group_ : nullptr},
-          .experts = {cuts ? &ep_shard : &alone_, cuts ? &alone_ : &ep_shard, &alone_}};
+  const bool cuts_experts = axes.experts.empty();
+  return {
+      .dense = {axes.dense == "dp_cp" ? &alone_ : &mesh.group("dp_shard_cp"),
+                &mesh.group(axes.dense), &mesh.group("tp"),
+                key_head_group_ ? &*key_head_group_ : nullptr},
+      .experts = {cuts_experts ? &ep_shard : &alone_, cuts_experts ? &alone_ : &ep_shard, &alone_}};
 }
 
 void DataParallel::cast_inputs(std::span<at::Tensor> inputs) const {

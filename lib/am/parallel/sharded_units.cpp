@@ -8,6 +8,7 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/planner/replicas.h"
 #include "am/planner/units.h"
 
 namespace am::parallel {
@@ -51,8 +52,9 @@ void ShardedUnits::add_ignored(const nn::Decoder& decoder, const planner::Layout
   group.pool = nullptr;
   group.post_forward_group = nullptr;
   ranks.dense.shard = ranks.experts.shard = &alone();
-  ranks.dense.replicate = &mesh.group("dp_cp");
-  ranks.experts.replicate = &mesh.group("ep_shard");
+  const planner::ReplicaAxes axes = planner::replica_axes(layout, /*ignored=*/true);
+  ranks.dense.replicate = &mesh.group(axes.dense);
+  ranks.experts.replicate = &mesh.group(axes.experts);
   const planner::Layout::ByRanks own = layout.by_ranks(layout.ignored(), mesh.rank());
   for (const auto& [indices, of] :
        {std::pair{&own.dense, &ranks.dense}, std::pair{&own.experts, &ranks.experts}}) {

@@ -119,10 +119,9 @@ class IndexReader {
     IndexedFile file;
     item();
     file.name = json_.text();
-    const bool inside = !file.name.empty() && file.name != "." && file.name != ".." &&
-                        file.name.find('/') == std::string::npos &&
-                        file.name.find('\0') == std::string::npos;
-    if (!inside) json_.fail(cat("\"", file.name, "\" is no name of a file in its folder"));
+    if (!is_file_name(file.name)) {
+      json_.fail(cat("\"", file.name, "\" is no name of a file in its folder"));
+    }
     item();
     file.bytes = static_cast<uint64_t>(json_.natural());
     if (json_.next_item()) json_.fail("a file with more than its size");

@@ -94,11 +94,7 @@ class MappedSource : public TensorSource {
   void verify(const VerifyCalls& calls) const override { stored_->verify(calls); }
 
   void read(std::string_view name, const mesh::Box& box, at::Tensor out) const override {
-    const auto found = places_.find(name);
-    if (found == places_.end()) {
-      throw Error(ErrorKind::kFormat, cat(path().string(), ": no tensor named ", name));
-    }
-    const StoredPart& place = found->second;
+    const StoredPart& place = place_in(places_, name, path());
     if (place.rows.is_whole()) return read_stored(place, box, out);
     const int64_t rows = place.rows.rows();
     if (box.offset.front() < 0 || box.shape.front() > rows - box.offset.front()) {

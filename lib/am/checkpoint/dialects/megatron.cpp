@@ -60,7 +60,17 @@ constexpr auto kCommon = std::to_array<NameRow>({
     {"lm_head.weight", "output_layer.weight", Rows::kVocabulary},
 });
 
-// What torch_dist and fsdp_dtensor have apart: gate and up, and experts, which are
+// Gate and up apart, as fsdp_dtensor always has them and torch_dist some.
+constexpr auto kApart = std::to_array<NameRow>({
+    {"model.layers.#.mlp.gate_proj.weight", "decoder.layers.#.mlp.linear_fc1.weight_w"},
+    {"model.layers.#.mlp.up_proj.weight", "decoder.layers.#.mlp.linear_fc1.weight_v"},
+    {"model.layers.#.mlp.shared_expert.gate_proj.weight",
+     "decoder.layers.#.mlp.shared_experts.linear_fc1.weight_w", Rows::kAll, kShared},
+    {"model.layers.#.mlp.shared_expert.up_proj.weight",
+     "decoder.layers.#.mlp.shared_experts.linear_fc1.weight_v", Rows::kAll, kShared},
+});
+
+// What torch_dist and fsdp_dtensor have differently: gate and up, and experts, which are
 // "experts.experts.3.linear_fc1.weight" or "experts.linear_fc1.weight3_w".
 constexpr auto kDist = std::to_array<NameRow>({
     {"model.layers.#.mlp.gate_proj.weight", "decoder.layers.#.mlp.linear_fc1.weight",
@@ -71,12 +81,6 @@ constexpr auto kDist = std::to_array<NameRow>({
      "decoder.layers.#.mlp.shared_experts.linear_fc1.weight", Rows::kFirstHalf, kShared},
     {"model.layers.#.mlp.shared_expert.up_proj.weight",
      "decoder.layers.#.mlp.shared_experts.linear_fc1.weight", Rows::kSecondHalf, kShared},
-    {"model.layers.#.mlp.gate_proj.weight", "decoder.layers.#.mlp.linear_fc1.weight_w"},
-    {"model.layers.#.mlp.up_proj.weight", "decoder.layers.#.mlp.linear_fc1.weight_v"},
-    {"model.layers.#.mlp.shared_expert.gate_proj.weight",
-     "decoder.layers.#.mlp.shared_experts.linear_fc1.weight_w", Rows::kAll, kShared},
-    {"model.layers.#.mlp.shared_expert.up_proj.weight",
-     "decoder.layers.#.mlp.shared_experts.linear_fc1.weight_v", Rows::kAll, kShared},
     {"model.layers.#.mlp.experts.#.gate_proj.weight",
      "decoder.layers.#.mlp.experts.experts.@.linear_fc1.weight", Rows::kFirstHalf, kExperts},
     {"model.layers.#.mlp.experts.#.up_proj.weight",
@@ -100,12 +104,6 @@ constexpr auto kDist = std::to_array<NameRow>({
 });
 
 constexpr auto kFsdp = std::to_array<NameRow>({
-    {"model.layers.#.mlp.gate_proj.weight", "decoder.layers.#.mlp.linear_fc1.weight_w"},
-    {"model.layers.#.mlp.up_proj.weight", "decoder.layers.#.mlp.linear_fc1.weight_v"},
-    {"model.layers.#.mlp.shared_expert.gate_proj.weight",
-     "decoder.layers.#.mlp.shared_experts.linear_fc1.weight_w", Rows::kAll, kShared},
-    {"model.layers.#.mlp.shared_expert.up_proj.weight",
-     "decoder.layers.#.mlp.shared_experts.linear_fc1.weight_v", Rows::kAll, kShared},
     {"model.layers.#.mlp.experts.#.gate_proj.weight",
      "decoder.layers.#.mlp.experts.linear_fc1.weight#_w", Rows::kAll, kExperts},
     {"model.layers.#.mlp.experts.#.up_proj.weight",
@@ -120,9 +118,11 @@ constexpr auto kFsdp = std::to_array<NameRow>({
      "decoder.layers.#.mlp.experts.linear_fc2.weight#", Rows::kAll, kMixtral},
 });
 
+// A writer takes the first row of a name: gate and up in one matrix where `own` has them so.
 std::vector<NameRow> with_common(std::span<const NameRow> own) {
   std::vector<NameRow> rows(kCommon.begin(), kCommon.end());
   rows.insert(rows.end(), own.begin(), own.end());
+  rows.insert(rows.end(), kApart.begin(), kApart.end());
   return rows;
 }
 

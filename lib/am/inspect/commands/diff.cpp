@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <functional>
 #include <limits>
-#include <set>
 
 #include "am/base/home.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
+#include "am/checkpoint/row_blocks.h"
 #include "am/inspect/commands/registry.h"
 #include "am/inspect/stored_files.h"
 #include "am/inspect/target.h"
@@ -53,24 +51,14 @@ void compare_block(const at::Tensor& a, const at::Tensor& b, Difference& differe
 void compare_values(const TensorSource& here, const TensorSource& there, const StoredTensor& a,
                     const StoredTensor& b, const Between& between, Difference& difference) {
   difference.compared = true;
-  mesh::Box box = mesh::Box::whole(a.shape);
-  const auto compare = [&] {
+  checkpoint::for_each_row_block(mesh::Box::whole(a.shape), kDiffBlock, [&](const mesh::Box& box) {
     if (between) between();
     const at::Tensor left = at::empty(box.shape, at::TensorOptions(a.dtype));
     const at::Tensor right = at::empty(box.shape, at::TensorOptions(b.dtype));
     here.read(a.name, box, left);
     there.read(a.name, box, right);
     compare_block(left, right, difference);
-  };
-  if (a.numel() == 0) return;
-  if (a.shape.empty()) return compare();
-  const int64_t all = a.shape.front();
-  const int64_t rows = std::clamp<int64_t>(kDiffBlock / (a.numel() / all), 1, all);
-  for (int64_t row = 0; row < all; row += rows) {
-    box.offset.front() = row;
-    box.shape.front() = std::min(rows, all - row);
-    compare();
-  }
+  });
 }
 
 Difference difference_of(const TensorSource& here, const TensorSource& there, const StoredTensor& a,
