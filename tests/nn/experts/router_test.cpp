@@ -73,6 +73,17 @@ TEST_CASE("a router weighs and learns as ATen's operators do") {
   for (size_t i = 0; i < right.size(); ++i) CHECK(at::allclose(got[i], right[i], 1e-10, 1e-12));
 }
 
+TEST_CASE("an expert that always has all the weight teaches the router nothing") {
+  at::manual_seed(9);
+  const at::Tensor x = at::randn({500, 8}), weight = at::randn({6, 8}).set_requires_grad(true);
+  model::RouterSpec spec{.experts = 6, .taken = 1};
+  spec.normalise = true;
+  const Routing routing = Router{gate_of(weight), spec}(x);
+  CHECK(at::equal(routing.weights_Nk, at::ones({500, 1})));
+  (routing.weights_Nk * at::randn({500, 1})).sum().backward();
+  CHECK(at::equal(weight.grad(), at::zeros({6, 8})));  // not what rounding leaves of it
+}
+
 TEST_CASE("a router given a choice weighs that one") {
   at::manual_seed(8);
   const at::Tensor x = at::randn({5, 4}), weight = at::randn({6, 4});

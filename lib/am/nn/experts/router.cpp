@@ -67,7 +67,9 @@ at::Tensor of_taken(const at::Tensor& gradient_Nk, const at::Tensor& taken_Nk,
   }
   if (!spec.normalise) return of_Nk;
   const at::Tensor sum_N1 = taken_Nk.sum(-1, /*keepdim=*/true) + spec.normalise_eps;
-  return (of_Nk - (of_Nk * taken_Nk).sum(-1, /*keepdim=*/true) / sum_N1) / sum_N1;
+  // By the weights, which are exactly 1 where one expert is taken: then nothing is left.
+  const at::Tensor along_N1 = (of_Nk * (taken_Nk / sum_N1)).sum(-1, /*keepdim=*/true);
+  return (of_Nk - along_N1) / sum_N1;
 }
 
 // Scores of experts outside of a token's best groups become such that none is taken.
