@@ -183,9 +183,7 @@ TEST_CASE("between the halves the operands of the owed products are kept, and no
   const int64_t d = config.hidden_size, f = config.intermediate_size;
   const int64_t hk = config.num_attention_heads * config.head_dim;
   const int64_t gk = config.num_key_value_heads * config.head_dim;
-  // A segment's input has its gradient in a tensor of its own, which the stream's cannot share.
-  const int64_t of_segment = mode == ActivationCheckpointing::kFull ? d : 0;
-  const int64_t of_layer = 4 * d + 2 * hk + 2 * gk + 3 * f + of_segment;
+  const int64_t of_layer = 4 * d + 2 * hk + 2 * gk + 3 * f;
   const int64_t of_ends = d + config.vocab_size + d;  // the head's two sides, the table's gradient
   const int64_t n = kPassRows * kPassLength;
   const int64_t wanted = 4 * n * (config.num_hidden_layers * of_layer + of_ends);

@@ -3,7 +3,6 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "am/nn/fused/product.h"
 #include "support/layout_table.h"
 
 namespace am {
@@ -27,12 +26,10 @@ TEST_CASE("layouts x options") {
 }
 
 TEST_CASE("am-plan predicts the memory of every layout") {
-  // What a postponed weight product keeps is counted as of oneDNN's products; of ATen's it is less.
-  const double tolerance = nn::fused::multiplies_with_onednn() ? 0.02 : 0.03;
   for (const test::Combination& layout : test::third_of_layouts()) {
     DYNAMIC_SECTION(layout.name) {
       const test::Row row = test::run_for_memory(layout, test::TableSize::kLarge);
-      CHECK(std::abs(row.peak_planner) <= tolerance);
+      CHECK(std::abs(row.peak_planner) <= 0.02);
     }
   }
 }

@@ -53,7 +53,8 @@ class WeightPass : public torch::CustomClassHolder {
   };
 
   bool postpones() const { return postpones_; }
-  // The gradient of `weight`, as a node has it among its inputs, is what `product` gives.
+  // The gradient of `weight`, as a node has it among its inputs, is what `product` gives. What that
+  // captures of saved tensors it detaches: their graph would keep the inputs of its segment.
   void owe(const at::Tensor& weight, Product product);
   // How many products are owed.
   size_t owed() const { return owed_.size(); }

@@ -42,7 +42,7 @@ class PipelineWalk : private MemoryMoments {
         defers_ && micro_batches > pipeline_shape(plan_.pipeline, positions_).microbatches;
     for (int round = rounds ? 0 : 1; round < 2; ++round) {
       reduces_ = round == 1;
-      std::fill(under_way_.begin(), under_way_.end(), Sent{});
+      std::fill(under_way_.begin(), under_way_.end(), 0);
       now_.activations = 0;
       for (const pipeline::Slot& slot : list_) {
         for (const Action& action : slot.actions()) perform(action);
@@ -62,12 +62,8 @@ class PipelineWalk : private MemoryMoments {
     bool packed = false;  // its gradients wait for REDUCE_GRAD
   };
 
-  // Messages to a rank that its channels keep.
-  struct Sent {
-    int down = 0, up = 0;
-  };
-
-  Sent& sent_to(int stage) {
+  // Messages to the rank of a stage that its channel keeps, whichever way they went.
+  int& sent_to(int stage) {
     return under_way_[static_cast<size_t>(owners_[static_cast<size_t>(stage)])];
   }
   int last_stage() const { return static_cast<int>(owners_.size()) - 1; }
@@ -99,9 +95,9 @@ class PipelineWalk : private MemoryMoments {
         now_.activations += hidden_;
         return;
       case Kind::kSendForward:
-        return send(sent_to(action.stage + 1).down);
+        return send(sent_to(action.stage + 1));
       case Kind::kSendBackward:
-        return send(sent_to(action.stage - 1).up);
+        return send(sent_to(action.stage - 1));
     }
   }
 
@@ -199,7 +195,11 @@ class PipelineWalk : private MemoryMoments {
       const UnitBytes& unit = units_[i];
       if (!unit.backward_runs) break;
       if (unit.reshards && !unit.looked_up) make_whole(i, "backward of ");
+      // The gradient that came is that of the first unit's output, which is the unit's own.
+      const bool came = !last && i + 1 == range.end;
+      if (came) now_.activations -= hidden_;
       compute_gradients(i, last && i + 1 == range.end, of_weights);
+      if (came) now_.activations += hidden_;
       if (last && i + 1 == range.end) {
         if (ends_logits(of_weights)) now_.logits -= logits_gradient_bytes(context_, vocabulary_);
         now_.activations -= head_casts();
@@ -207,7 +207,7 @@ class PipelineWalk : private MemoryMoments {
       now_.activations -= unit.activations;
       if (!of_weights) now_.activations += unit.owed;
     }
-    // The gradient of its output was there until now; that of its input waits for the stage before.
+    // The one that came was there until now; that of its input waits for the stage before.
     if (!last) now_.activations -= hidden_;
     if (stage > 0) now_.activations += hidden_;
   }
@@ -270,8 +270,8 @@ class PipelineWalk : private MemoryMoments {
   bool reduces_ = true;  // at REDUCE_GRAD
   bool defers_ = true;   // the reduction to there
   std::vector<UnitState> states_;
-  std::vector<Range> stages_;    // this rank's units, by stage
-  std::vector<Sent> under_way_;  // by rank
+  std::vector<Range> stages_;   // this rank's units, by stage
+  std::vector<int> under_way_;  // by rank
 };
 
 }  // namespace

@@ -176,7 +176,7 @@ struct Route : torch::autograd::Function<Route> {
       of[0] = fused::product(of_NE, weight_ED.to(wide)).to(data["dtype"].toScalarType());
     }
     if (context->needs_input_grad(1)) {
-      const auto make = [of_NE, x_ND, wide, dtype = weight_ED.scalar_type()] {
+      const auto make = [of_NE, x_ND = x_ND.detach(), wide, dtype = weight_ED.scalar_type()] {
         return fused::product(of_NE.t(), x_ND.to(wide)).to(dtype);
       };
       if (WeightPass* pass = postponing_pass(*context)) {

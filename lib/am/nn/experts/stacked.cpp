@@ -56,6 +56,7 @@ class StackGradients {
 // the weight its shape alone is kept: by then it may be gone.
 WeightPass::Product stack_product(const at::Tensor& weight_EIO, variable_list x,
                                   variable_list of_y) {
+  for (at::Tensor& rows : x) rows = rows.detach();
   return [shape = weight_EIO.sizes().vec(), options = weight_EIO.options(), x = std::move(x),
           of_y = std::move(of_y)] {
     StackGradients of(shape, options, /*of_weight=*/true, /*of_bias=*/false);

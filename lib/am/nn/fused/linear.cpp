@@ -57,7 +57,7 @@ struct Product : torch::autograd::Function<Product> {
     const variable_list saved = context->get_saved_variables();
     const bool in_out = context->saved_data["in_out"].toBool();
     const LinearNeeds needs = needs_now(*context, needs_of(*context), saved[1], [&] {
-      return [gradient = gradients[0], x = saved[0], in_out] {
+      return [gradient = gradients[0], x = saved[0].detach(), in_out] {
         return linear_gradients(gradient, x, {}, {.weight = true}, in_out).of_weight;
       };
     });
@@ -148,7 +148,7 @@ std::function<at::Tensor()> slice_weight_product(const std::vector<at::Tensor>& 
                                                  const at::Tensor& x, const at::Tensor& weight,
                                                  const Slices& slices) {
   // Of the weight its shape alone: by then it may be gone.
-  return [gradients, x, shape = weight.sizes().vec(), options = weight.options(),
+  return [gradients, x = x.detach(), shape = weight.sizes().vec(), options = weight.options(),
           lengths = slices.lengths, in_out = slices.in_out] {
     const auto product_of = [&](const at::Tensor& gradient) {
       return linear_gradients(gradient, x, {}, {.weight = true}, in_out).of_weight;
