@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "am/base/json_integer.h"
+
 using namespace am;
 
 TEST_CASE("objects keep the order of their keys") {
@@ -105,4 +107,14 @@ TEST_CASE("diagnostics carry the agreed fields") {
         R"([{"rule":"tp.heads","severity":"error","file":"p.toml","line":3,"column":5,)"
         R"("message":"wrong","help":"1 or 2"},{"rule":"x.y","severity":"warning","file":"",)"
         R"("line":0,"column":0,"message":"hm","help":""}])");
+}
+
+TEST_CASE("a whole number is one of 64 bits, or refused") {
+  const auto read = [](const std::string& text) { return integer_of(Json::parse(text)); };
+  CHECK(read("9223372036854775807") == INT64_MAX);
+  CHECK(read("-9223372036854775808") == INT64_MIN);
+  for (const std::string text : {"9223372036854775808", "1e300", "2.0", "\"2\"", "true", "null"}) {
+    INFO(text);
+    CHECK_THROWS_AS(read(text), Json::type_error);
+  }
 }

@@ -1,5 +1,6 @@
 #include "am/mesh/sizes_json.h"
 
+#include "am/base/json_integer.h"
 namespace am::mesh {
 
 Json to_json(const MeshSizes& sizes) {
@@ -12,9 +13,9 @@ Json to_json(const MeshSizes& sizes) {
 }
 
 MeshSizes sizes_from_json(const Json& json) {
-  return {json.at("pp").get<int64_t>(),       json.at("dp_replicate").get<int64_t>(),
-          json.at("dp_shard").get<int64_t>(), json.at("cp").get<int64_t>(),
-          json.at("tp").get<int64_t>(),       json.at("ep").get<int64_t>()};
+  return {integer_of(json.at("pp")),       integer_of(json.at("dp_replicate")),
+          integer_of(json.at("dp_shard")), integer_of(json.at("cp")),
+          integer_of(json.at("tp")),       integer_of(json.at("ep"))};
 }
 
 }  // namespace am::mesh

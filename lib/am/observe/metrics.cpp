@@ -7,6 +7,7 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/json.h"
+#include "am/base/json_integer.h"
 #include "am/base/text.h"
 
 namespace am::observe {
@@ -46,15 +47,15 @@ StepMetrics from_json(const Json& json) {
     return value.is_null() ? kNan : value.get<double>();
   };
   StepMetrics metrics;
-  metrics.step = json.at("step").get<int64_t>();
+  metrics.step = integer_of(json.at("step"));
   metrics.loss = number("loss");
   metrics.grad_norm = number("grad_norm");
   metrics.lr = number("lr");
-  metrics.tokens = json.at("tokens").get<int64_t>();
+  metrics.tokens = integer_of(json.at("tokens"));
   metrics.step_seconds = number("step_seconds");
   metrics.tokens_per_second = number("tokens_per_second");
   metrics.tokens_per_second_per_rank = number("tokens_per_second_per_rank");
-  metrics.peak_memory_bytes = json.at("peak_memory_bytes").get<int64_t>();
+  metrics.peak_memory_bytes = integer_of(json.at("peak_memory_bytes"));
   if (!json.at("mfu").is_null()) metrics.mfu = json.at("mfu").get<double>();
   if (json.contains("expert_load")) {
     const Json& load = json["expert_load"];
@@ -64,7 +65,7 @@ StepMetrics from_json(const Json& json) {
   if (json.contains("aux_loss")) metrics.aux_loss = number("aux_loss");
   if (json.contains("loss_scale")) metrics.loss_scale = json["loss_scale"].get<double>();
   if (json.contains("validation_loss")) metrics.validation_loss = number("validation_loss");
-  if (json.contains("skipped_steps")) metrics.skipped_steps = json["skipped_steps"].get<int64_t>();
+  if (json.contains("skipped_steps")) metrics.skipped_steps = integer_of(json["skipped_steps"]);
   return metrics;
 }
 

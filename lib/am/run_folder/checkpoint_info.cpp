@@ -4,6 +4,7 @@
 
 #include "am/base/error.h"
 #include "am/base/file.h"
+#include "am/base/json_integer.h"
 #include "am/base/text.h"
 #include "am/mesh/sizes_json.h"
 
@@ -27,22 +28,22 @@ void read_history(const Json& json, CheckpointInfo& info) {
   info.save_id = json.value("save", "");
   if (const auto lineage = json.find("lineage"); lineage != json.end()) {
     for (const Json& each : *lineage) {
-      info.lineage.push_back(
-          {each.at("job").get<std::string>(), each.at("from_step").get<int64_t>()});
+      info.lineage.push_back({each.at("job").get<std::string>(), integer_of(each.at("from_step"))});
     }
   }
   if (const auto samples = json.find("samples"); samples != json.end()) {
-    info.samples = samples->get<int64_t>();
+    info.samples = integer_of(*samples);
   }
   if (const auto facts = json.find("facts"); facts != json.end()) info.facts = *facts;
 }
 
 // Both keys are there in jobs alone that skip steps.
 void read_skipped_steps(const Json& json, CheckpointInfo& info) {
-  info.skipped_steps = json.value("skipped_steps", int64_t{0});
+  const auto skipped = json.find("skipped_steps");
+  if (skipped != json.end()) info.skipped_steps = integer_of(*skipped);
   const auto scale = json.find("loss_scale");
   if (scale == json.end()) return;
-  info.loss_scale = {scale->at("scale").get<double>(), scale->at("growth_tracker").get<int64_t>()};
+  info.loss_scale = {scale->at("scale").get<double>(), integer_of(scale->at("growth_tracker"))};
 }
 
 void check(const CheckpointInfo& info, const std::string& file) {
@@ -103,8 +104,8 @@ CheckpointInfo parse_checkpoint_info(const std::string& text, const std::string&
           "export the model with the am-run that wrote it (am-repl FOLDER -c \"export DIR\"), "
           "and begin from those weights");
     }
-    info.step = json->at("step").get<int64_t>();
-    info.world_size = json->at("world_size").get<int64_t>();
+    info.step = integer_of(json->at("step"));
+    info.world_size = integer_of(json->at("world_size"));
     info.model_type = json->at("model_type").get<std::string>();
     info.mesh = mesh::sizes_from_json(json->at("mesh"));
     read_history(*json, info);

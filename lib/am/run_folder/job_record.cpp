@@ -5,6 +5,7 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/json.h"
+#include "am/base/json_integer.h"
 #include "am/observe/metrics.h"
 
 namespace am::run_folder {
@@ -16,8 +17,8 @@ std::optional<JobRecord> read_record(const RunFolder& run) {
     JobRecord record;
     record.job.id = json.at("job").get<std::string>();
     record.job.launchers = json.at("launchers").get<std::vector<std::string>>();
-    record.first_step = json.at("first_step").get<int64_t>();
-    record.steps = json.at("steps").get<int64_t>();
+    record.first_step = integer_of(json.at("first_step"));
+    record.steps = integer_of(json.at("steps"));
     if (json.at("loss").is_number()) record.loss = json.at("loss").get<double>();
     record.stopped = json.at("stopped").get<bool>();
     record.ended = json.at("ended").get<bool>();

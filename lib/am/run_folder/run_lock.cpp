@@ -23,6 +23,7 @@
 #include "am/base/file.h"
 #include "am/base/host.h"
 #include "am/base/json.h"
+#include "am/base/json_integer.h"
 #include "am/base/text.h"
 
 // Note [Who holds a run folder]
@@ -96,9 +97,9 @@ std::optional<LockHolder> holder_in(const fs::path& file) {
   try {
     const Json json = Json::parse(text);
     holder.host = json.at("host").get<std::string>();
-    holder.pid = json.at("pid").get<int64_t>();
+    holder.pid = integer_of(json.at("pid"));
     holder.boot = json.at("boot_id").get<std::string>();
-    holder.begun = json.at("begun").get<int64_t>();
+    holder.begun = integer_of(json.at("begun"));
     holder.since = json.at("since").get<std::string>();
     holder.job = json.at("job").get<std::string>();
   } catch (const Json::exception&) {

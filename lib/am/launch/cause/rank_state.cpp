@@ -1,6 +1,7 @@
 #include "am/launch/cause/rank_state.h"
 
 #include "am/base/error.h"
+#include "am/base/json_integer.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
 
@@ -33,11 +34,11 @@ Json RankState::to_json() const {
 RankState RankState::from_json(const Json& json) {
   RankState state;
   try {
-    state.rank = json.at("rank").get<int64_t>();
+    state.rank = integer_of(json.at("rank"));
     state.beat = json.at("beat").get<uint64_t>();
     state.time = json.at("time").get<double>();
     state.issued = json.at("issued").get<std::map<std::string, uint64_t>>();
-    if (json.contains("step")) state.step = json.at("step").get<int64_t>();
+    if (json.contains("step")) state.step = integer_of(json.at("step"));
     state.failed = json.value("failed", "");
     if (json.contains("waiting")) {
       const Json& waiting = json.at("waiting");

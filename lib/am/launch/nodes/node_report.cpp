@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "am/base/json_integer.h"
+
 namespace am::launch {
 namespace {
 
@@ -34,8 +36,8 @@ Json to_json(const RankExit& rank) {
 
 RankExit rank_exit_from(const Json& json) {
   RankExit rank;
-  rank.rank = json.at("rank").get<int64_t>();
-  rank.node = json.at("node").get<int64_t>();
+  rank.rank = integer_of(json.at("rank"));
+  rank.node = integer_of(json.at("node"));
   rank.exit_status = json.at("exit_status").get<int>();
   rank.signal = json.at("signal").get<int>();
   rank.stopped = json.at("stopped").get<bool>();
@@ -47,7 +49,7 @@ RankExit rank_exit_from(const Json& json) {
     const Json& word = json.at("last_word");
     rank.last_word =
         LastWord{{}, word.at("whereabouts").get<std::string>(), word.at("time").get<double>()};
-    if (word.contains("step")) rank.last_word->step = word.at("step").get<int64_t>();
+    if (word.contains("step")) rank.last_word->step = integer_of(word.at("step"));
   }
   if (json.contains("error")) rank.error = rank_error_from(json.at("error"));
   return rank;

@@ -1,0 +1,17 @@
+// Any bytes as a checkpoint's index.json; what is accepted is kept as it was read.
+#include "am/run_folder/shard_index.h"
+
+#include <cstdlib>
+
+#include "target.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace am::run_folder;
+  try {
+    const std::string kept = to_json_text(parse_shard_index(am::fuzz::text_of(data, size), "fuzz"));
+    if (to_json_text(parse_shard_index(kept, "kept")) != kept) std::abort();
+  } catch (const am::Error&) {
+    // Refused, with a reason.
+  }
+  return 0;
+}
