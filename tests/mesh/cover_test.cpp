@@ -8,7 +8,9 @@ using namespace am::mesh;
 namespace {
 
 std::string cover_problem(const Shape& shape, const std::vector<Box>& boxes) {
-  return why_not_covered(shape, boxes).value_or("none");
+  std::vector<const Box*> parts;
+  for (const Box& box : boxes) parts.push_back(&box);
+  return why_not_covered(shape, parts).value_or("none");
 }
 
 }  // namespace

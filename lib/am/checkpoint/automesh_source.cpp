@@ -28,15 +28,19 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// Where the values of a shard lie, and the checksums of their pieces.
+struct Part {
+  uint32_t file = 0;
+  uint64_t position = 0;
+  std::vector<uint32_t> checksums;
+};
+
 // What `read` compares once, verify() compares again.
 class AutomeshSource : public TensorSource {
  public:
   explicit AutomeshSource(fs::path folder)
-      : folder_(std::move(folder)),
-        index_(run_folder::open_index(folder_, run_folder::read_checkpoint_info(folder_))),
-        files_(index_.files.size()) {
-    for (const run_folder::IndexedTensor& from : index_.tensors) add(from);
-  }
+      : AutomeshSource(folder,
+                       run_folder::open_index(folder, run_folder::read_checkpoint_info(folder))) {}
 
   std::string format() const override { return "automesh"; }
   fs::path path() const override { return folder_; }
@@ -45,60 +49,86 @@ class AutomeshSource : public TensorSource {
   fs::path config_file() const override { return folder_ / "config.json"; }
   std::vector<fs::path> data_files() const override {
     std::vector<fs::path> paths;
-    for (const run_folder::IndexedFile& file : index_.files) paths.push_back(folder_ / file.name);
+    for (const run_folder::IndexedFile& file : files_) paths.push_back(folder_ / file.name);
     return paths;
   }
   void verify(const VerifyCalls& calls) const override;
 
   void read(std::string_view name, const mesh::Box& box, at::Tensor out) const override {
-    const run_folder::IndexedTensor& tensor = *place_in(places_, name, folder_);
+    const Place& place = place_in(places_, name, folder_);
     const at::NoGradGuard no_grad;
-    for (const run_folder::IndexedBox& part : tensor.boxes) {
-      const auto common = mesh::intersect(part.box, box);
+    for (size_t i = 0; i < place.parts.size(); ++i) {
+      const mesh::Box& own = place.tensor->shards[i].box;
+      const auto common = mesh::intersect(own, box);
       if (!common) continue;
-      const at::Tensor stored = map(tensor, part, *common);
+      const at::Tensor stored = map(place, i, *common);
       tensor::view_box(out, box.offset, *common)
-          .copy_(tensor::view_box(stored, part.box.offset, *common));
-      require_whole(folder_ / index_.files[part.file].name, file_of(part.file).bytes());
+          .copy_(tensor::view_box(stored, own.offset, *common));
+      require_whole(path_of(place.parts[i]), file_of(place.parts[i].file).bytes());
     }
   }
 
  private:
-  void add(const run_folder::IndexedTensor& from) {
-    places_.emplace(from.name, &from);
+  // Of a tensor; `parts` in the order of its shards.
+  struct Place {
+    const StoredTensor* tensor = nullptr;
+    std::vector<Part> parts;
+  };
+
+  // A large index has millions of boxes: they move, and none is there twice.
+  AutomeshSource(fs::path folder, run_folder::ShardIndex index)
+      : folder_(std::move(folder)), files_(std::move(index.files)), mapped_(files_.size()) {
+    for (run_folder::IndexedTensor& from : index.tensors) add(std::exchange(from, {}));
+    for (const auto* list : {&tensors_, &optimizer_}) {
+      for (const StoredTensor& tensor : *list) places_.find(tensor.name)->second.tensor = &tensor;
+    }
+  }
+
+  void add(run_folder::IndexedTensor from) {
     StoredTensor tensor{from.name, from.shape, tensor::from_torch(from.dtype), {}};
+    std::vector<Part>& parts = places_[from.name].parts;
     tensor.shards.reserve(from.boxes.size());
-    for (const run_folder::IndexedBox& part : from.boxes) {
-      tensor.shards.push_back({part.file, part.box});
+    parts.reserve(from.boxes.size());
+    for (run_folder::IndexedBox& part : from.boxes) {
+      tensor.shards.push_back({part.file, std::move(part.box)});
+      parts.push_back({part.file, part.position, std::move(part.checksums)});
     }
     require_covered(tensor, folder_);
     auto& list = starts_with(from.name, run_folder::kOptimizerPrefix) ? optimizer_ : tensors_;
     list.push_back(std::move(tensor));
   }
 
-  // A view of the part's values, of which those of `common` were compared with their checksums.
-  at::Tensor map(const run_folder::IndexedTensor& tensor, const run_folder::IndexedBox& part,
-                 const mesh::Box& common) const {
-    const auto bytes = static_cast<size_t>(part.box.numel() * tensor.element_bytes());
-    const auto values = file_of(part.file).bytes().subspan(part.position, bytes);
-    verify(tensor, part, values, common);
-    return map_values(values, part.box.shape, tensor::from_torch(tensor.dtype), files_[part.file]);
+  fs::path path_of(const Part& part) const { return folder_ / files_[part.file].name; }
+
+  std::span<const std::byte> values_of(const Place& place, size_t i) const {
+    const int64_t element = static_cast<int64_t>(c10::elementSize(place.tensor->dtype));
+    const auto bytes = static_cast<size_t>(place.tensor->shards[i].box.numel() * element);
+    return file_of(place.parts[i].file).bytes().subspan(place.parts[i].position, bytes);
   }
 
+  // A view of the part's values, of which those of `common` were compared with their checksums.
+  at::Tensor map(const Place& place, size_t i, const mesh::Box& common) const {
+    const auto values = values_of(place, i);
+    const mesh::Box& own = place.tensor->shards[i].box;
+    verify(*place.tensor, place.parts[i], own, values, common);
+    return map_values(values, own.shape, place.tensor->dtype, mapped_[place.parts[i].file]);
+  }
+
+  void verify(const StoredTensor& tensor, const VerifyCalls& calls) const;
   // Each piece once, and only those that hold rows of `common`.
-  void verify(const run_folder::IndexedTensor& tensor, const run_folder::IndexedBox& part,
+  void verify(const StoredTensor& tensor, const Part& part, const mesh::Box& own,
               std::span<const std::byte> values, const mesh::Box& common) const {
     size_t first = 0;
     size_t last = values.size();
-    if (!part.box.shape.empty()) {
-      const size_t row = values.size() / static_cast<size_t>(part.box.shape[0]);
-      first = static_cast<size_t>(common.offset[0] - part.box.offset[0]) * row;
+    if (!own.shape.empty()) {
+      const size_t row = values.size() / static_cast<size_t>(own.shape[0]);
+      first = static_cast<size_t>(common.offset[0] - own.offset[0]) * row;
       last = first + static_cast<size_t>(common.shape[0]) * row;
     }
     const size_t piece = run_folder::kChecksumPiece;
     for (size_t i = first / piece; i * piece < last; ++i) {
       const auto taken = values.subspan(i * piece, std::min(piece, values.size() - i * piece));
-      const std::pair<const run_folder::IndexedBox*, size_t> key(&part, i);
+      const std::pair<const Part*, size_t> key(&part, i);
       {
         const std::lock_guard lock(mutex_);
         if (verified_.contains(key)) continue;
@@ -109,10 +139,10 @@ class AutomeshSource : public TensorSource {
     }
   }
 
-  void require_checksum(const run_folder::IndexedTensor& tensor, const run_folder::IndexedBox& part,
-                        size_t piece, std::span<const std::byte> taken) const {
+  void require_checksum(const StoredTensor& tensor, const Part& part, size_t piece,
+                        std::span<const std::byte> taken) const {
     const bool same = crc32c(taken) == part.checksums[piece];
-    const fs::path path = folder_ / index_.files[part.file].name;
+    const fs::path path = path_of(part);
     require_whole(path, file_of(part.file).bytes());
     if (same) return;
     const size_t first = part.position + piece * run_folder::kChecksumPiece;
@@ -127,26 +157,44 @@ class AutomeshSource : public TensorSource {
   // Mapped when it is first read: to list names takes the index alone.
   const MappedFile& file_of(size_t number) const {
     const std::lock_guard lock(mutex_);
-    auto& file = files_[number];
+    auto& file = mapped_[number];
     if (!file) {
-      file = std::make_shared<MappedFile>(folder_ / index_.files[number].name);
-      if (file->bytes().size() != index_.files[number].bytes) {
-        throw Error(ErrorKind::kFormat, cat((folder_ / index_.files[number].name).string(),
-                                            ": it has changed since the folder was opened"));
+      const fs::path path = folder_ / files_[number].name;
+      file = std::make_shared<MappedFile>(path);
+      if (file->bytes().size() != files_[number].bytes) {
+        throw Error(ErrorKind::kFormat,
+                    cat(path.string(), ": it has changed since the folder was opened"));
       }
     }
     return *file;
   }
 
   fs::path folder_;
-  run_folder::ShardIndex index_;
-  std::map<std::string, const run_folder::IndexedTensor*, std::less<>> places_;
+  std::vector<run_folder::IndexedFile> files_;
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> optimizer_;
+  std::map<std::string, Place, std::less<>> places_;  // by name
   mutable std::mutex mutex_;
-  mutable std::vector<std::shared_ptr<const MappedFile>> files_;
-  mutable std::set<std::pair<const run_folder::IndexedBox*, size_t>> verified_;
+  mutable std::vector<std::shared_ptr<const MappedFile>> mapped_;
+  mutable std::set<std::pair<const Part*, size_t>> verified_;
 };
+
+void AutomeshSource::verify(const StoredTensor& tensor, const VerifyCalls& calls) const {
+  const Place& place = places_.find(tensor.name)->second;
+  for (size_t at = 0; at < place.parts.size(); ++at) {
+    for (size_t i = 0; i < place.parts[at].checksums.size(); ++i) {
+      if (calls.between) calls.between();
+      try {
+        const auto values = values_of(place, at);
+        const size_t first = i * run_folder::kChecksumPiece;
+        const size_t size = std::min<size_t>(run_folder::kChecksumPiece, values.size() - first);
+        require_checksum(tensor, place.parts[at], i, values.subspan(first, size));
+      } catch (const Error& error) {
+        calls.found(as_problem(*this, tensor.name, error));
+      }
+    }
+  }
+}
 
 void AutomeshSource::verify(const VerifyCalls& calls) const {
   try {  // sizes and labels of the files, which may have changed since it was opened
@@ -154,21 +202,8 @@ void AutomeshSource::verify(const VerifyCalls& calls) const {
   } catch (const Error& error) {
     calls.found(as_problem(*this, run_folder::kInfoFile, error));
   }
-  for (const run_folder::IndexedTensor& tensor : index_.tensors) {
-    for (const run_folder::IndexedBox& part : tensor.boxes) {
-      const auto bytes = static_cast<size_t>(part.box.numel() * tensor.element_bytes());
-      for (size_t i = 0; i < part.checksums.size(); ++i) {
-        if (calls.between) calls.between();
-        const size_t first = i * run_folder::kChecksumPiece;
-        const size_t size = std::min<size_t>(run_folder::kChecksumPiece, bytes - first);
-        try {
-          require_checksum(tensor, part, i,
-                           file_of(part.file).bytes().subspan(part.position + first, size));
-        } catch (const Error& error) {
-          calls.found(as_problem(*this, tensor.name, error));
-        }
-      }
-    }
+  for (const auto* list : {&tensors_, &optimizer_}) {
+    for (const StoredTensor& tensor : *list) verify(tensor, calls);
   }
   if (fs::exists(folder_ / formats::kDcpMetadataFile)) verify_dcp_slices(folder_, calls);
 }

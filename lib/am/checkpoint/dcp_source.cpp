@@ -47,10 +47,12 @@ class DcpSource : public TensorSource {
     const bool nested =
         std::any_of(metadata_.tensors.begin(), metadata_.tensors.end(),
                     [](const auto& tensor) { return is_model_root(tensor.root()); });
-    for (size_t i = 0; i < metadata_.tensors.size(); ++i) add(i, nested);
+    for (formats::DcpTensor& tensor : metadata_.tensors) add(tensor, nested);
     const auto by_name = [](const auto& a, const auto& b) { return natural_less(a.name, b.name); };
-    std::sort(tensors_.begin(), tensors_.end(), by_name);
-    std::sort(optimizer_.begin(), optimizer_.end(), by_name);
+    for (auto* list : {&tensors_, &optimizer_}) {
+      std::sort(list->begin(), list->end(), by_name);
+      for (const StoredTensor& tensor : *list) places_.find(tensor.name)->second.tensor = &tensor;
+    }
   }
 
   std::string format() const override { return "dcp"; }
@@ -75,12 +77,12 @@ class DcpSource : public TensorSource {
   }
 
   void read(std::string_view name, const mesh::Box& box, at::Tensor out) const override {
-    const formats::DcpTensor& tensor = metadata_.tensors[place_in(places_, name, folder_)];
+    const Place& place = place_in(places_, name, folder_);
     const at::NoGradGuard no_grad;
-    for (const formats::DcpChunk& chunk : tensor.chunks) {
-      const auto common = mesh::intersect({chunk.offset, chunk.shape}, box);
+    for (size_t i = 0; i < place.tensor->shards.size(); ++i) {
+      const auto common = mesh::intersect(place.tensor->shards[i].box, box);
       if (!common) continue;
-      tensor::view_box(out, box.offset, *common).copy_(read_chunk(tensor, chunk, *common));
+      tensor::view_box(out, box.offset, *common).copy_(read_chunk(place, i, *common));
     }
   }
 
@@ -94,27 +96,38 @@ class DcpSource : public TensorSource {
     verify_values(calls);
   }
   void verify_slices(const VerifyCalls& calls) const {
-    for (const formats::DcpTensor& tensor : metadata_.tensors) {
-      for (const formats::DcpChunk& chunk : tensor.chunks) {
-        look(calls, tensor.name,
-             [&] { require_as_said(tensor, chunk, archive_of(chunk.slice, tensor.name)); });
+    for (const auto* list : {&tensors_, &optimizer_}) {
+      for (const StoredTensor& tensor : *list) {
+        const Place& place = places_.find(tensor.name)->second;
+        for (size_t i = 0; i < tensor.shards.size(); ++i) {
+          look(calls, place.stored->name, [&] { require_as_said(place, i, archive_of(place, i)); });
+        }
       }
     }
     verify_values(calls);
   }
 
  private:
-  void add(size_t index, bool nested) {
-    const formats::DcpTensor& from = metadata_.tensors[index];
+  // `stored` has the slices of the tensor's shards, in their order. Where those lie in the tensor
+  // has moved to them: there may be half a million.
+  struct Place {
+    const formats::DcpTensor* stored = nullptr;
+    const StoredTensor* tensor = nullptr;
+
+    const formats::DcpSlice& slice(size_t i) const { return stored->chunks[i].slice; }
+  };
+
+  void add(formats::DcpTensor& from, bool nested) {
     const StateKey key = state_key(from.name, from.root(), nested);
-    if (!places_.emplace(key.name, index).second) {
+    if (!places_.emplace(key.name, Place{&from}).second) {
       throw Error(ErrorKind::kFormat,
                   cat(folder_.string(), ": two tensors come out as ", key.name));
     }
     StoredTensor tensor{key.name, from.shape, tensor::from_torch(from.dtype), {}};
-    for (const formats::DcpChunk& chunk : from.chunks) {
-      tensor.shards.push_back(
-          {rank_of_file(metadata_.files[chunk.slice.file]), {chunk.offset, chunk.shape}});
+    tensor.shards.reserve(from.chunks.size());
+    for (formats::DcpChunk& chunk : from.chunks) {
+      tensor.shards.push_back({rank_of_file(metadata_.files[chunk.slice.file]),
+                               {std::move(chunk.offset), std::move(chunk.shape)}});
     }
     require_covered(tensor, folder_);
     (key.parameter ? tensors_ : optimizer_).push_back(std::move(tensor));
@@ -137,31 +150,32 @@ class DcpSource : public TensorSource {
   }
 
   // [common.shape] of the chunk, which is checked against what the metadata says of it.
-  at::Tensor read_chunk(const formats::DcpTensor& tensor, const formats::DcpChunk& chunk,
-                        const mesh::Box& common) const {
-    const auto archive = archive_of(chunk.slice, tensor.name);
-    const formats::TorchTensor stored = require_as_said(tensor, chunk, archive);
+  at::Tensor read_chunk(const Place& place, size_t i, const mesh::Box& common) const {
+    const auto archive = archive_of(place, i);
+    const formats::TorchTensor stored = require_as_said(place, i, archive);
+    const Shape& begin = place.tensor->shards[i].box.offset;
     mesh::Box inside = common;
-    for (size_t dim = 0; dim < inside.offset.size(); ++dim) {
-      inside.offset[dim] -= chunk.offset[dim];
-    }
-    at::Tensor out = at::empty(common.shape, at::TensorOptions(tensor::from_torch(tensor.dtype)));
-    copy_box(stored.data, stored.strides, inside, formats::torch_dtype_size(tensor.dtype),
+    for (size_t dim = 0; dim < inside.offset.size(); ++dim) inside.offset[dim] -= begin[dim];
+    at::Tensor out = at::empty(common.shape, at::TensorOptions(place.tensor->dtype));
+    copy_box(stored.data, stored.strides, inside, formats::torch_dtype_size(place.stored->dtype),
              static_cast<std::byte*>(out.data_ptr()));
-    require_whole(path_of(chunk.slice), file_of(chunk.slice.file).bytes());
+    require_whole(path_of(place.slice(i)), file_of(place.slice(i).file).bytes());
     return out;
+  }
+  formats::TorchArchive archive_of(const Place& place, size_t i) const {
+    return archive_of(place.slice(i), place.stored->name);
   }
 
   // Views `archive`.
-  formats::TorchTensor require_as_said(const formats::DcpTensor& tensor,
-                                       const formats::DcpChunk& chunk,
+  formats::TorchTensor require_as_said(const Place& place, size_t i,
                                        const formats::TorchArchive& archive) const {
     const auto stored = archive.tensor(archive.root());
-    if (!stored || stored->dtype != tensor.dtype || stored->shape != chunk.shape) {
+    const Shape& shape = place.tensor->shards[i].box.shape;
+    if (!stored || stored->dtype != place.stored->dtype || stored->shape != shape) {
       throw Error(
           ErrorKind::kFormat,
-          cat(place_of(chunk.slice, tensor.name), ": it is no tensor ", shape_text(chunk.shape),
-              " of ", tensor.dtype, ", which ", formats::kDcpMetadataFile, " says"),
+          cat(place_of(place.slice(i), place.stored->name), ": it is no tensor ", shape_text(shape),
+              " of ", place.stored->dtype, ", which ", formats::kDcpMetadataFile, " says"),
           "the files are of two checkpoints, or one was being replaced; save it anew");
     }
     return *stored;
@@ -192,7 +206,7 @@ class DcpSource : public TensorSource {
   fs::path folder_;
   formats::DcpMetadata metadata_;
   mutable std::vector<std::optional<MappedFile>> files_;
-  std::map<std::string, size_t, std::less<>> places_;  // in metadata_.tensors
+  std::map<std::string, Place, std::less<>> places_;  // by name
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> optimizer_;
 };

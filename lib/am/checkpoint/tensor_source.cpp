@@ -78,8 +78,9 @@ void no_tensor(const fs::path& path, std::string_view name) {
 }
 
 void require_covered(const StoredTensor& tensor, const fs::path& path) {
-  std::vector<mesh::Box> boxes;
-  for (const StoredShard& shard : tensor.shards) boxes.push_back(shard.box);
+  std::vector<const mesh::Box*> boxes;
+  boxes.reserve(tensor.shards.size());
+  for (const StoredShard& shard : tensor.shards) boxes.push_back(&shard.box);
   if (const auto problem = mesh::why_not_covered(tensor.shape, boxes)) {
     throw Error(ErrorKind::kFormat, cat(path.string(), ": ", tensor.name, ": ", *problem),
                 "files are missing, or of several checkpoints; copy the folder anew");

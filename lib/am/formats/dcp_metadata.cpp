@@ -1,6 +1,7 @@
 #include "am/formats/dcp_metadata.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -15,9 +16,9 @@ namespace am::formats {
 
 namespace {
 
-// A row of storage_data.
+// A row of storage_data; its offset where the pickle has it, null for values.
 struct StoredSlice {
-  Shape offset;
+  const PickleValue* offset = nullptr;
   DcpSlice slice;
 };
 
@@ -81,13 +82,9 @@ class MetadataReader {
       StoredSlice row;
       const std::string_view name = text(member(rows[i], "fqn"));
       const PickleValue* offset = rows[i].state().find("offset");
-      if (offset != nullptr && !offset->is(PickleKind::kNone)) row.offset = shape(*offset, name);
+      if (offset != nullptr && !offset->is(PickleKind::kNone)) row.offset = offset;
       row.slice = slice_of(rows[i + 1], name);
       stored_[name].push_back(std::move(row));
-    }
-    for (auto& [name, rows_of] : stored_) {
-      std::stable_sort(rows_of.begin(), rows_of.end(),
-                       [](const auto& a, const auto& b) { return a.offset < b.offset; });
     }
   }
 
@@ -169,7 +166,10 @@ class MetadataReader {
     tensor.shape = shape(member(metadata, "size"), name);
     const PickleValue& chunks = member(metadata, "chunks");
     if (!chunks.is(PickleKind::kList)) fail(cat(name, ": its chunks are no list"));
-    for (const PickleValue& chunk : chunks.items()) add_chunk(tensor, chunk);
+    const auto items = chunks.items();
+    tensor.chunks.reserve(items.size());
+    by_offset_.clear();
+    for (size_t i = 0; i < items.size(); ++i) add_chunk(tensor, items[i], i);
     result_.tensors.push_back(std::move(tensor));
   }
 
@@ -181,7 +181,7 @@ class MetadataReader {
     return items.empty() ? std::string_view() : dtype_of_global(items[0]);
   }
 
-  void add_chunk(DcpTensor& tensor, const PickleValue& value) const {
+  void add_chunk(DcpTensor& tensor, const PickleValue& value, size_t number) {
     if (!value.is_object(kDcpClasses, "ChunkStorageMetadata")) {
       fail(cat(tensor.name, ": a chunk that is none"));
     }
@@ -191,19 +191,32 @@ class MetadataReader {
     if (std::find(chunk.shape.begin(), chunk.shape.end(), 0) != chunk.shape.end()) return;
     const auto rows = stored_.find(tensor.name);
     if (rows == stored_.end()) fail(cat(tensor.name, ": it is stored nowhere"));
-    const auto row = std::lower_bound(rows->second.begin(), rows->second.end(), chunk.offset,
-                                      [](const auto& a, const Shape& b) { return a.offset < b; });
-    if (row == rows->second.end() || row->offset != chunk.offset) {
-      fail(cat(tensor.name, ": its chunk at ", shape_text(chunk.offset), " is stored nowhere"));
-    }
-    chunk.slice = row->slice;
+    chunk.slice = slice_at(rows->second, tensor.name, chunk.offset, number);
     tensor.chunks.push_back(std::move(chunk));
+  }
+
+  // Rows mostly stand in the order of the chunks; where they do not they are sought.
+  const DcpSlice& slice_at(const std::vector<StoredSlice>& rows, std::string_view name,
+                           const Shape& offset, size_t number) {
+    if (number < rows.size() && offset_of(rows[number], name) == offset) return rows[number].slice;
+    if (by_offset_.empty()) {
+      for (const StoredSlice& row : rows) by_offset_.emplace(offset_of(row, name), &row);
+    }
+    const auto found = by_offset_.find(offset);
+    if (found == by_offset_.end()) {
+      fail(cat(name, ": its chunk at ", shape_text(offset), " is stored nowhere"));
+    }
+    return found->second->slice;
+  }
+  Shape offset_of(const StoredSlice& row, std::string_view name) const {
+    return row.offset == nullptr ? Shape() : shape(*row.offset, name);
   }
 
   const Pickle& pickle_;
   std::string where_;
   DcpMetadata result_;
-  std::unordered_map<std::string_view, std::vector<StoredSlice>> stored_;  // by offset
+  std::unordered_map<std::string_view, std::vector<StoredSlice>> stored_;
+  std::map<Shape, const StoredSlice*> by_offset_;  // those of the tensor that is being read
   std::unordered_map<std::string_view, DcpPath> paths_;
   std::unordered_map<std::string_view, uint32_t> files_;
 };

@@ -64,7 +64,7 @@ std::optional<std::string> overlap(std::vector<const Box*>& boxes, size_t dim) {
 }  // namespace
 
 std::optional<std::string> why_not_covered(std::span<const int64_t> shape,
-                                           std::span<const Box> boxes) {
+                                           std::span<const Box* const> boxes) {
   int64_t volume = 1;
   for (const int64_t size : shape) {
     if (size < 0 || __builtin_mul_overflow(volume, size, &volume)) {
@@ -73,14 +73,14 @@ std::optional<std::string> why_not_covered(std::span<const int64_t> shape,
   }
   std::vector<const Box*> filled;
   int64_t covered = 0;
-  for (const Box& box : boxes) {
-    if (!lies_inside(box, shape)) {
-      return cat("its part ", box_text(box), " is not inside ", shape_text(shape));
+  for (const Box* box : boxes) {
+    if (!lies_inside(*box, shape)) {
+      return cat("its part ", box_text(*box), " is not inside ", shape_text(shape));
     }
-    if (box.numel() == 0) continue;
-    filled.push_back(&box);
+    if (box->numel() == 0) continue;
+    filled.push_back(box);
     // More than this is an overlap, which is found below.
-    if (__builtin_add_overflow(covered, box.numel(), &covered)) covered = volume;
+    if (__builtin_add_overflow(covered, box->numel(), &covered)) covered = volume;
   }
   if (filled.size() > 1) {
     if (shape.empty()) return "it has several parts, but one element";

@@ -13,6 +13,6 @@ namespace am::mesh {
 // another, or elements are missing. Nothing: each element is in one box. Empty boxes are passed
 // over. Takes n log n steps for boxes of one cut dim, n times a row of them for a grid.
 std::optional<std::string> why_not_covered(std::span<const int64_t> shape,
-                                           std::span<const Box> boxes);
+                                           std::span<const Box* const> boxes);
 
 }  // namespace am::mesh

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -131,6 +132,7 @@ class IndexReader {
   void read_tensor(const std::string& name) {
     IndexedTensor tensor;
     tensor.name = name;
+    numbers_.clear();
     rows_.clear();
     std::string key;
     for (json_.begin_object(); json_.next_key(key);) {
@@ -140,19 +142,24 @@ class IndexReader {
         for (json_.begin_array(); json_.next_item();) tensor.shape.push_back(json_.natural());
       } else if (key == "boxes") {
         for (json_.begin_array(); json_.next_item();) {
-          rows_.emplace_back();
-          for (json_.begin_array(); json_.next_item();) rows_.back().push_back(json_.natural());
+          for (json_.begin_array(); json_.next_item();) numbers_.push_back(json_.natural());
+          rows_.push_back(numbers_.size());
         }
       } else {
         json_.skip();
       }
     }
     tensor.boxes.reserve(rows_.size());
-    for (const auto& row : rows_) tensor.boxes.push_back(box_of(row, tensor.shape.size(), name));
+    size_t first = 0;
+    for (const size_t end : rows_) {
+      const auto row = std::span<const int64_t>(numbers_).subspan(first, end - first);
+      tensor.boxes.push_back(box_of(row, tensor.shape.size(), name));
+      first = end;
+    }
     index_.tensors.push_back(std::move(tensor));
   }
 
-  IndexedBox box_of(const std::vector<int64_t>& row, size_t dims, const std::string& name) const {
+  IndexedBox box_of(std::span<const int64_t> row, size_t dims, const std::string& name) const {
     if (row.size() < kPlaceNumbers + 2 * dims)
       json_.fail(cat(name, ": a box with too few numbers"));
     const auto at = [&](size_t i) { return row.begin() + static_cast<std::ptrdiff_t>(i); };
@@ -209,7 +216,9 @@ class IndexReader {
   }
 
   JsonCursor json_;
-  std::vector<std::vector<int64_t>> rows_;
+  // Of the boxes of one tensor, and where each one's end: a box is known when the dims are.
+  std::vector<int64_t> numbers_;
+  std::vector<size_t> rows_;
   ShardIndex index_;
 };
 
