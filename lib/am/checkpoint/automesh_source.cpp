@@ -14,6 +14,7 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/map_guard.h"
+#include "am/base/read_ahead.h"
 #include "am/base/text.h"
 #include "am/checkpoint/dcp_source.h"
 #include "am/checkpoint/mapped_tensor.h"
@@ -67,6 +68,14 @@ class AutomeshSource : public TensorSource {
       require_whole(path_of(place.parts[i]), file_of(place.parts[i].file).bytes());
     }
   }
+  void will_read(std::string_view name, const mesh::Box& box) const override {
+    const Place& place = place_in(places_, name, folder_);
+    for (size_t i = 0; i < place.parts.size(); ++i) {
+      const mesh::Box& own = place.tensor->shards[i].box;
+      if (auto common = mesh::intersect(own, box))
+        populate(own_rows(values_of(place, i), own, *common));
+    }
+  }
 
  private:
   // Of a tensor; `parts` in the order of its shards.
@@ -118,15 +127,10 @@ class AutomeshSource : public TensorSource {
   // Each piece once, and only those that hold rows of `common`.
   void verify(const StoredTensor& tensor, const Part& part, const mesh::Box& own,
               std::span<const std::byte> values, const mesh::Box& common) const {
-    size_t first = 0;
-    size_t last = values.size();
-    if (!own.shape.empty()) {
-      const size_t row = values.size() / static_cast<size_t>(own.shape[0]);
-      first = static_cast<size_t>(common.offset[0] - own.offset[0]) * row;
-      last = first + static_cast<size_t>(common.shape[0]) * row;
-    }
+    const auto rows = own_rows(values, own, common);
+    const auto first = static_cast<size_t>(rows.data() - values.data());
     const size_t piece = run_folder::kChecksumPiece;
-    for (size_t i = first / piece; i * piece < last; ++i) {
+    for (size_t i = first / piece; i * piece < first + rows.size(); ++i) {
       const auto taken = values.subspan(i * piece, std::min(piece, values.size() - i * piece));
       const std::pair<const Part*, size_t> key(&part, i);
       {

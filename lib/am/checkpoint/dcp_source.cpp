@@ -5,13 +5,16 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/map_guard.h"
+#include "am/base/read_ahead.h"
 #include "am/base/text.h"
+#include "am/checkpoint/mapped_tensor.h"
 #include "am/checkpoint/state_keys.h"
 #include "am/checkpoint/strided_copy.h"
 #include "am/formats/dcp_metadata.h"
@@ -82,7 +85,24 @@ class DcpSource : public TensorSource {
     for (size_t i = 0; i < place.tensor->shards.size(); ++i) {
       const auto common = mesh::intersect(place.tensor->shards[i].box, box);
       if (!common) continue;
-      tensor::view_box(out, box.offset, *common).copy_(read_chunk(place, i, *common));
+      read_chunk(place, i, *common, tensor::view_box(out, box.offset, *common));
+    }
+  }
+  // As of dense values, which lie at the end of their slice but for what closes it.
+  void will_read(std::string_view name, const mesh::Box& box) const override {
+    const Place& place = place_in(places_, name, folder_);
+    const auto element = static_cast<int64_t>(c10::elementSize(place.tensor->dtype));
+    for (size_t i = 0; i < place.tensor->shards.size(); ++i) {
+      const mesh::Box& own = place.tensor->shards[i].box;
+      const auto common = mesh::intersect(own, box);
+      const auto size = static_cast<size_t>(own.numel() * element);
+      const formats::DcpSlice& slice = place.slice(i);
+      const auto bytes = file_of(slice.file).bytes();
+      if (!common || slice.length < size || slice.offset > bytes.size() ||
+          slice.length > bytes.size() - slice.offset) {
+        continue;
+      }
+      populate(own_rows(bytes.subspan(slice.offset + slice.length - size, size), own, *common));
     }
   }
 
@@ -150,17 +170,18 @@ class DcpSource : public TensorSource {
   }
 
   // [common.shape] of the chunk, which is checked against what the metadata says of it.
-  at::Tensor read_chunk(const Place& place, size_t i, const mesh::Box& common) const {
+  void read_chunk(const Place& place, size_t i, const mesh::Box& common,
+                  const at::Tensor& out) const {
     const auto archive = archive_of(place, i);
     const formats::TorchTensor stored = require_as_said(place, i, archive);
-    const Shape& begin = place.tensor->shards[i].box.offset;
-    mesh::Box inside = common;
-    for (size_t dim = 0; dim < inside.offset.size(); ++dim) inside.offset[dim] -= begin[dim];
-    at::Tensor out = at::empty(common.shape, at::TensorOptions(place.tensor->dtype));
-    copy_box(stored.data, stored.strides, inside, formats::torch_dtype_size(place.stored->dtype),
-             static_cast<std::byte*>(out.data_ptr()));
+    const mesh::Box own = inside(place.tensor->shards[i].box, common);
+    const bool at_once = out.is_contiguous() && out.scalar_type() == place.tensor->dtype;
+    const at::Tensor taken =
+        at_once ? out : at::empty(common.shape, at::TensorOptions(place.tensor->dtype));
+    copy_box(stored.data, stored.strides, own, formats::torch_dtype_size(place.stored->dtype),
+             static_cast<std::byte*>(taken.data_ptr()));
+    if (!at_once) out.copy_(taken);
     require_whole(path_of(place.slice(i)), file_of(place.slice(i).file).bytes());
-    return out;
   }
   formats::TorchArchive archive_of(const Place& place, size_t i) const {
     return archive_of(place.slice(i), place.stored->name);
@@ -198,6 +219,7 @@ class DcpSource : public TensorSource {
 
   // Mapped when it is first read: to list names takes `.metadata` alone.
   const MappedFile& file_of(size_t index) const {
+    const std::lock_guard lock(mutex_);
     auto& file = files_[index];
     if (!file) file.emplace(folder_ / metadata_.files[index]);
     return *file;
@@ -205,6 +227,7 @@ class DcpSource : public TensorSource {
 
   fs::path folder_;
   formats::DcpMetadata metadata_;
+  mutable std::mutex mutex_;
   mutable std::vector<std::optional<MappedFile>> files_;
   std::map<std::string, Place, std::less<>> places_;  // by name
   std::vector<StoredTensor> tensors_;

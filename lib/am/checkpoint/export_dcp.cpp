@@ -12,7 +12,9 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/json.h"
+#include "am/base/read_ahead.h"
 #include "am/base/text.h"
+#include "am/checkpoint/block_buffer.h"
 #include "am/checkpoint/dialects/filled_tensor.h"
 #include "am/checkpoint/dialects/hub_config.h"
 #include "am/checkpoint/export_folder.h"
@@ -29,9 +31,6 @@ namespace am::checkpoint {
 namespace fs = std::filesystem;
 
 namespace {
-
-// Values that are read, converted and written at once.
-constexpr int64_t kBlockBytes = int64_t{16} << 20;
 
 // A tensor that is written, and where.
 struct Planned {
@@ -119,20 +118,23 @@ std::vector<Planned> plan_all(const TensorSource& source, const DcpExport& optio
   return all;
 }
 
-void write_values(DirectFile& file, const TensorSource& source, const Planned& planned,
-                  const std::function<void()>& between) {
-  const int64_t all = planned.tensor.rows();
-  if (all * planned.row_bytes() == 0) return;
-  const int64_t rows = std::clamp<int64_t>(kBlockBytes / planned.row_bytes(), 1, all);
-  const at::Tensor block =
-      at::empty({rows, planned.tensor.row_numel()}, at::TensorOptions(planned.dtype));
-  for (int64_t row = 0; row < all; row += rows) {
-    if (between) between();
-    const int64_t count = std::min(rows, all - row);
-    const at::Tensor taken = block.narrow(0, 0, count);
-    read_filled_rows(source, planned.tensor, {row, count}, taken);
-    file.write({static_cast<const std::byte*>(taken.data_ptr()), taken.nbytes()});
+// Rows that are read, converted and written at once.
+struct Block {
+  const Planned* planned;
+  mesh::Extent rows;
+};
+
+std::vector<Block> blocks_of(const std::vector<Planned>& all) {
+  std::vector<Block> blocks;
+  for (const Planned& planned : all) {
+    const int64_t rows = planned.tensor.rows();
+    if (rows * planned.row_bytes() == 0) continue;
+    const int64_t most = std::clamp<int64_t>(kBlockBytes / planned.row_bytes(), 1, rows);
+    for (int64_t row = 0; row < rows; row += most) {
+      blocks.push_back({&planned, {row, std::min(most, rows - row)}});
+    }
   }
+  return blocks;
 }
 
 void write_data(const fs::path& folder, const TensorSource& source, const std::vector<Planned>& all,
@@ -142,10 +144,23 @@ void write_data(const fs::path& folder, const TensorSource& source, const std::v
   DirectFile file(folder / name, size);
   formats::DcpMetadata metadata;
   metadata.files.push_back(name);
+  const std::vector<Block> blocks = blocks_of(all);
+  ReadAhead ahead(blocks.size(), [&](size_t i) {
+    will_read_filled_rows(source, blocks[i].planned->tensor, blocks[i].rows);
+  });
+  BlockBuffer buffer;
+  size_t next = 0;
   for (const Planned& each : all) {
     const formats::TorchSlice slice = each.slice();
     file.write(slice.before);
-    write_values(file, source, each, between);
+    for (; next < blocks.size() && blocks[next].planned == &each; ++next) {
+      if (between) between();
+      ahead.reached(next);
+      const mesh::Extent& rows = blocks[next].rows;
+      const at::Tensor taken = buffer.block({rows.size, each.tensor.row_numel()}, each.dtype);
+      read_filled_rows(source, each.tensor, rows, taken);
+      file.write(bytes_of(taken));
+    }
     file.write(slice.after);
     AM_ASSERT(file.position() == each.offset + each.length, "a file that was planned otherwise");
     const Shape& shape = each.tensor.shape;

@@ -1,7 +1,7 @@
 // export_hf: a folder for transformers, from a live model or from tensors at rest.
 //
-// One parameter is in memory at a time. Files are filled in inventory order and closed at
-// max_file_bytes.
+// Of a live model one parameter is in memory at a time, of tensors at rest a block of rows. Files
+// are filled in the order of the items and closed at max_file_bytes.
 
 #include <ATen/ATen.h>
 
@@ -19,10 +19,13 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/json.h"
+#include "am/base/read_ahead.h"
 #include "am/base/text.h"
+#include "am/checkpoint/block_buffer.h"
 #include "am/checkpoint/collective_step.h"
 #include "am/checkpoint/export_folder.h"
 #include "am/checkpoint/peft.h"
+#include "am/checkpoint/row_blocks.h"
 #include "am/checkpoint/weights.h"
 #include "am/formats/safetensors.h"
 #include "am/tensor/dtype.h"
@@ -41,11 +44,22 @@ struct ExportItem {
   int64_t bytes() const { return numel(shape) * static_cast<int64_t>(c10::elementSize(dtype)); }
 };
 
-using Fetch = std::function<at::Tensor(const std::string& name)>;
 using Between = std::function<void()>;
+using Sink = std::function<void(std::span<const std::byte>)>;
+// Gives an item's bytes to the sink, in parts that a disk takes a part of a second for.
+using Deliver = std::function<void(const ExportItem&, const Sink&)>;
+using Fetch = std::function<at::Tensor(const std::string& name)>;
 
-// What is written at once: a disk takes a part of a second for it.
-constexpr size_t kPart = size_t{16} << 20;
+Deliver whole(const Fetch& fetch) {
+  return [fetch](const ExportItem& item, const Sink& sink) {
+    const at::Tensor value = fetch(item.name).to(item.dtype).cpu().contiguous();
+    for (auto rest = bytes_of(value); !rest.empty();) {
+      const auto part = rest.first(std::min<size_t>(rest.size(), kBlockBytes));
+      sink(part);
+      rest = rest.subspan(part.size());
+    }
+  };
+}
 
 // Consecutive items, cut so that no file but one with a single large tensor passes the limit.
 std::vector<std::vector<ExportItem>> split_files(const std::vector<ExportItem>& items,
@@ -92,10 +106,10 @@ class FolderWriter {
     write_file_atomically(partial_ / names_.config, config_text);
   }
 
-  // All files; `fetch` is called for every item in order, on ranks that do not write as well, and
+  // All files; `deliver` is called for every item in order, on ranks that do not write as well, and
   // goes on after a failed write: it is collective, so the other ranks are waiting in it. So is
   // `between`, which may end it all.
-  void write(bool writes, const Fetch& fetch, const Between& between) const {
+  void write(bool writes, const Deliver& deliver, const Between& between) const {
     std::optional<Error> failed;
     for (size_t i = 0; i < files_.size(); ++i) {
       std::unique_ptr<formats::SafetensorsWriter> writer;
@@ -110,14 +124,10 @@ class FolderWriter {
       attempt([&] { writer = open(i); });
       for (const auto& item : files_[i]) {
         if (between) between();
-        const at::Tensor value = fetch(item.name).to(item.dtype).cpu().contiguous();
-        std::span rest(static_cast<const std::byte*>(value.data_ptr()), value.nbytes());
-        while (!rest.empty()) {
-          const auto part = rest.first(std::min(rest.size(), kPart));
+        deliver(item, [&](std::span<const std::byte> part) {
           attempt([&] { writer->write(part); });
-          rest = rest.subspan(part.size());
           if (between) between();
-        }
+        });
       }
       attempt([&] { writer->close(); });
     }
@@ -157,6 +167,47 @@ class FolderWriter {
   fs::path partial_;
   std::vector<std::vector<ExportItem>> files_;
   FileNames names_;
+};
+
+// Items in blocks of rows, each read while the one before is written.
+class RowsAtRest {
+ public:
+  RowsAtRest(const TensorSource& source, const std::vector<ExportItem>& items)
+      : source_(source), blocks_(blocks_of(items)), ahead_(blocks_.size(), [this](size_t i) {
+          source_.will_read(blocks_[i].item->name, blocks_[i].box);
+        }) {}
+
+  // In the order of the items.
+  void deliver(const ExportItem& item, const Sink& sink) {
+    for (; next_ < blocks_.size() && blocks_[next_].item->name == item.name; ++next_) {
+      ahead_.reached(next_);
+      const at::Tensor taken = buffer_.block(blocks_[next_].box.shape, item.dtype);
+      source_.read(item.name, blocks_[next_].box, taken);
+      sink(bytes_of(taken));
+    }
+  }
+
+ private:
+  struct Block {
+    const ExportItem* item;
+    mesh::Box box;
+  };
+  static std::vector<Block> blocks_of(const std::vector<ExportItem>& items) {
+    std::vector<Block> blocks;
+    for (const ExportItem& item : items) {
+      const auto most = kBlockBytes / static_cast<int64_t>(c10::elementSize(item.dtype));
+      for_each_row_block(mesh::Box::whole(item.shape), most, [&](const mesh::Box& box) {
+        blocks.push_back({&item, box});
+      });
+    }
+    return blocks;
+  }
+
+  const TensorSource& source_;
+  std::vector<Block> blocks_;
+  BlockBuffer buffer_;
+  size_t next_ = 0;
+  ReadAhead ahead_;  // last: its thread looks at the others
 };
 
 // What a live model is exported as.
@@ -216,7 +267,7 @@ void export_hf(const fs::path& folder, parallel::ParallelModel& model,
       [&] {
         if (first) writer.begin(live.config);
       });
-  collective_step(world, clean, [&] { writer.write(first, live.fetch, between); });
+  collective_step(world, clean, [&] { writer.write(first, whole(live.fetch), between); });
   collective_step(world, clean, [&] {
     if (first) writer.finish();
   });
@@ -248,8 +299,9 @@ void export_hf(const fs::path& folder, const TensorSource& source,
         writer.begin(codes != nullptr ? config : config_with_dtype(config, items.front().dtype));
       });
   collective_step(alone, clean, [&] {
+    RowsAtRest rows(source, items);
     writer.write(
-        true, [&](const std::string& name) { return source.read_all(name); }, between);
+        true, [&](const ExportItem& item, const Sink& sink) { rows.deliver(item, sink); }, between);
     writer.finish();
   });
 }

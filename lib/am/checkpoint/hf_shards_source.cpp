@@ -9,6 +9,7 @@
 #include "am/base/error.h"
 #include "am/base/json.h"
 #include "am/base/number.h"
+#include "am/base/read_ahead.h"
 #include "am/base/text.h"
 #include "am/checkpoint/dialects/hub_config.h"
 #include "am/checkpoint/mapped_tensor.h"
@@ -67,10 +68,16 @@ class HfShardsSource : public TensorSource {
     for (const Place& place : place_in(places_, name, folder_)) {
       const auto common = mesh::intersect(place.box, box);
       if (!common) continue;
-      const at::Tensor mapped = map_entry(*place.file, *place.entry);
       tensor::view_box(out, box.offset, *common)
-          .copy_(tensor::view_box(mapped, place.box.offset, *common));
+          .copy_(map_box(*place.file, *place.entry, inside(place.box, *common)));
       place.file->require_whole();
+    }
+  }
+  void will_read(std::string_view name, const mesh::Box& box) const override {
+    for (const Place& place : place_in(places_, name, folder_)) {
+      const auto common = mesh::intersect(place.box, box);
+      if (!common) continue;
+      populate(own_rows(place.file->data(*place.entry), place.box, *common));
     }
   }
 

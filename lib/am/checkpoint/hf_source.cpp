@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "am/base/error.h"
+#include "am/base/read_ahead.h"
 #include "am/base/text.h"
 #include "am/checkpoint/mapped_tensor.h"
 #include "am/checkpoint/weight_index.h"
 #include "am/tensor/dtype.h"
-#include "am/tensor/redistribute.h"
 
 namespace am::checkpoint {
 
@@ -67,11 +67,14 @@ class HfSource : public TensorSource {
 
   void read(std::string_view name, const mesh::Box& box, at::Tensor out) const override {
     const Place& place = place_in(places_, name, path_);
-    const at::Tensor mapped = map_entry(*place.file, *place.entry);
-    const Shape origin(box.shape.size(), 0);
     const at::NoGradGuard no_grad;
-    out.copy_(tensor::view_box(mapped, origin, box));
+    out.copy_(map_box(*place.file, *place.entry, box));
     place.file->require_whole();
+  }
+
+  void will_read(std::string_view name, const mesh::Box& box) const override {
+    const Place& place = place_in(places_, name, path_);
+    populate(bytes_of_rows(place.file->data(*place.entry), place.entry->shape, box));
   }
 
   fs::path config_file() const override {

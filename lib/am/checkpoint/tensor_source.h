@@ -78,6 +78,9 @@ class TensorSource {
   // Copies the box of the named tensor into `out` ([box.shape], any dtype: values are converted).
   // Throws Error(kFormat) when the tensor is not there or the box leaves its shape.
   virtual void read(std::string_view name, const mesh::Box& box, at::Tensor out) const = 0;
+  // A hint that the box is read next: its pages are fetched, and the call waits for them. From any
+  // thread, beside read().
+  virtual void will_read(std::string_view /*name*/, const mesh::Box& /*box*/) const {}
   // The whole tensor in its stored dtype.
   at::Tensor read_all(std::string_view name) const;
   // The model's config.json beside the weights; empty when there is none.

@@ -101,8 +101,7 @@ std::vector<fs::path> paths_of(const std::vector<SafetensorsFile>& files) {
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
                                      const std::vector<SafetensorsItem>& items,
-                                     const std::map<std::string, std::string>& metadata)
-    : writer_(path) {
+                                     const std::map<std::string, std::string>& metadata) {
   SortedJson header = SortedJson::object();
   if (!metadata.empty()) header[kMetadataKey] = metadata;
   std::set<std::string_view> seen;
@@ -128,20 +127,21 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
   for (size_t i = 0; i < kLengthBytes; ++i) {
     length[i] = static_cast<char>(static_cast<uint64_t>(text.size()) >> (8 * i) & 0xFF);
   }
-  writer_.write(length.data(), length.size());
-  writer_.write(text);
+  file_ = std::make_unique<DirectFile>(path, kLengthBytes + text.size() + expected_);
+  file_->write(std::string_view(length.data(), length.size()));
+  file_->write(text);
 }
 
 void SafetensorsWriter::write(std::span<const std::byte> bytes) {
   AM_ASSERT(bytes.size() <= expected_ - written_, "safetensors: more bytes than the header names");
-  writer_.write(bytes.data(), bytes.size());
+  file_->write(bytes);
   written_ += bytes.size();
 }
 
 void SafetensorsWriter::close() {
   AM_ASSERT(written_ == expected_,
             cat("safetensors: ", expected_ - written_, " bytes are missing"));
-  writer_.close();
+  file_->close();
 }
 
 }  // namespace am::formats

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "am/base/direct_file.h"
 #include "am/base/file.h"
 #include "am/base/shape.h"
 
@@ -66,7 +67,7 @@ std::vector<std::filesystem::path> paths_of(const std::vector<SafetensorsFile>& 
 
 // Writes one file: header first, then tensors in the order given; 8-byte aligned data. The caller
 // passes each tensor's bytes when asked for (so that a model needs not be in memory twice). Throws
-// Error(kIo) on a full disk.
+// Error(kIo) on a full disk, which is known before a byte is written.
 struct SafetensorsItem {
   std::string name;
   std::string dtype;
@@ -83,7 +84,7 @@ class SafetensorsWriter {
   void close();
 
  private:
-  FileWriter writer_;
+  std::unique_ptr<DirectFile> file_;
   uint64_t expected_ = 0;
   uint64_t written_ = 0;
 };

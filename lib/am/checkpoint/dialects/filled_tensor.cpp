@@ -111,6 +111,19 @@ void read_copy(const TensorSource& source, const FilledPart& part, const mesh::E
   }
 }
 
+// Calls `visit(part, before, taken)` for each part that has some of the rows: how many of them lie
+// before its own, and which of its copy's they are.
+template <typename Visit>
+void for_parts(const FilledTensor& tensor, const mesh::Extent& rows, const Visit& visit) {
+  const int64_t of_copy = tensor.shape[tensor.in_front];
+  for (const FilledPart& part : tensor.parts) {
+    const int64_t begin = std::max(rows.offset, part.copy * of_copy);
+    const int64_t end = std::min(rows.offset + rows.size, (part.copy + 1) * of_copy);
+    if (begin >= end) continue;
+    visit(part, begin - rows.offset, mesh::Extent{begin - part.copy * of_copy, end - begin});
+  }
+}
+
 }  // namespace
 
 int64_t FilledTensor::rows() const {
@@ -175,14 +188,24 @@ void read_filled_rows(const TensorSource& source, const FilledTensor& tensor,
   if (tensor.shape.empty()) {
     return source.read(tensor.parts.front().hub, mesh::Box::whole({}), out.view(Shape{}));
   }
-  const int64_t of_copy = tensor.shape[tensor.in_front];
-  for (const FilledPart& part : tensor.parts) {
-    const int64_t begin = std::max(rows.offset, part.copy * of_copy);
-    const int64_t end = std::min(rows.offset + rows.size, (part.copy + 1) * of_copy);
-    if (begin >= end) continue;
-    read_copy(source, part, {begin - part.copy * of_copy, end - begin},
-              out.narrow(0, begin - rows.offset, end - begin));
-  }
+  for_parts(tensor, rows, [&](const FilledPart& part, int64_t before, const mesh::Extent& taken) {
+    read_copy(source, part, taken, out.narrow(0, before, taken.size));
+  });
+}
+
+void will_read_filled_rows(const TensorSource& source, const FilledTensor& tensor,
+                           const mesh::Extent& rows) {
+  if (tensor.shape.empty()) return;
+  for_parts(tensor, rows, [&](const FilledPart& part, int64_t, const mesh::Extent& taken) {
+    mesh::Box box = mesh::Box::whole(source.find(part.hub)->shape);
+    const auto hint = [&](const mesh::Extent& own) {
+      box.offset.front() = own.offset;
+      box.shape.front() = own.size;
+      source.will_read(part.hub, box);
+    };
+    if (part.rows.is_whole()) return hint(taken);
+    for (const mesh::Extent& held : part.rows.held_in(taken)) hint(held);
+  });
 }
 
 }  // namespace am::checkpoint

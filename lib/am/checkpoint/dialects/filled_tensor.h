@@ -48,5 +48,8 @@ std::vector<FilledTensor> fill_all(const Dialect& dialect, const TensorSource& s
 // of any dtype.
 void read_filled_rows(const TensorSource& source, const FilledTensor& tensor,
                       const mesh::Extent& rows, const at::Tensor& out);
+// TensorSource::will_read of what those rows are read from.
+void will_read_filled_rows(const TensorSource& source, const FilledTensor& tensor,
+                           const mesh::Extent& rows);
 
 }  // namespace am::checkpoint

@@ -1,0 +1,48 @@
+// Reading what lies on disk before somebody needs it.
+//
+//   ReadAhead ahead(blocks.size(), [&](size_t i) { populate(bytes_of(blocks[i])); });
+//   for (size_t i = 0; i < blocks.size(); ++i) {
+//     ahead.reached(i);     // a thread is at blocks i + 1 and i + 2 while this one uses block i
+//     use(blocks[i]);
+//   }
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <thread>
+
+namespace am {
+
+// Reads a part of a mapped file and enters its pages at once, where page by page they would be
+// waited for. A hint: what cannot be read is found by who reads it.
+void populate(std::span<const std::byte> part);
+
+// Calls touch(1), touch(2), ... on a thread of its own, each at most `window` ahead of the number
+// that was reached. What `touch` throws ends the thread and nothing else.
+class ReadAhead {
+ public:
+  ReadAhead(size_t count, std::function<void(size_t)> touch, size_t window = 2);
+  ReadAhead(const ReadAhead&) = delete;
+  ReadAhead& operator=(const ReadAhead&) = delete;
+  // Waits for the call that is being made.
+  ~ReadAhead();
+
+  void reached(size_t number);
+
+ private:
+  void run();
+
+  const size_t count_;
+  const size_t window_;
+  const std::function<void(size_t)> touch_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  size_t reached_ = 0;
+  bool over_ = false;
+  std::thread thread_;
+};
+
+}  // namespace am

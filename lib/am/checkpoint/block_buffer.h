@@ -1,0 +1,41 @@
+// Memory for blocks of rows that are read, converted and written one after the other.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "am/base/direct_file.h"
+#include "am/base/shape.h"
+
+namespace am::checkpoint {
+
+// What exports hold of a tensor at once.
+inline constexpr int64_t kBlockBytes = int64_t{16} << 20;
+
+// Taken once, and aligned so that a DirectFile writes it without a copy.
+class BlockBuffer {
+ public:
+  // Dense, its values undefined; it is the block's until the next call.
+  at::Tensor block(const Shape& shape, at::ScalarType dtype) {
+    const auto bytes = static_cast<size_t>(numel(shape)) * c10::elementSize(dtype);
+    if (bytes > size_) {
+      memory_.reset();  // before the next is taken
+      memory_ = allocate_aligned(bytes);
+      size_ = bytes;
+    }
+    return at::from_blob(memory_.get(), shape, at::TensorOptions(dtype));
+  }
+
+ private:
+  AlignedMemory memory_;
+  size_t size_ = 0;
+};
+
+inline std::span<const std::byte> bytes_of(const at::Tensor& dense) {
+  return {static_cast<const std::byte*>(dense.const_data_ptr()), dense.nbytes()};
+}
+
+}  // namespace am::checkpoint
