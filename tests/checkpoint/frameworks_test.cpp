@@ -244,6 +244,28 @@ TEST_CASE("NeMo AutoModel's folders: the hub's weights in shards, and an optimiz
   CHECK_THROWS_WITH(open_tensor_source(folder.path), Catch::Contains("did not finish it"));
 }
 
+TEST_CASE("accelerate's folders: a model and its optimizer, each of torch.distributed.checkpoint") {
+  const FrameworkFolder folder(kFrameworks / "accelerate" / "checkpoint-2");
+  {
+    const auto source = open_tensor_source(folder.path);
+    CHECK(source->format() == "accelerate");
+    check_expected(*source, "accelerate");
+    check_boxes(*source, "model.layers.1.self_attn.o_proj.weight");
+    check_boxes(*source, "optim.state.model.layers.0.mlp.down_proj.weight.exp_avg_sq");
+    CHECK(source->step() == 2);
+    CHECK(source->tensors().size() == 21);
+    CHECK(source->config_file().empty());
+  }
+  // A model that was saved alone; in a folder with its config, which no Trainer wrote.
+  fs::remove_all(folder.path / "optimizer_0");
+  fs::remove(folder.path / "trainer_state.json");
+  fs::copy(kFrameworks / "accelerate" / "config.json", folder.path / "config.json");
+  const auto source = open_tensor_source(folder.path);
+  CHECK(source->optimizer_tensors().empty());
+  CHECK(source->step() == std::nullopt);
+  CHECK(source->config_file() == folder.path / "config.json");
+}
+
 TEST_CASE("shards of PyTorch's Hugging Face writer") {
   const FrameworkFolder folder(kFrameworks / "automodel" / "epoch_0_step_2" / "model");
   const fs::path first = folder.path / "shard-00001-model-00001-of-00001.safetensors";

@@ -10,6 +10,7 @@
 #include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/checkpoint/dcp_source.h"
+#include "am/checkpoint/dialects/accelerate.h"
 #include "am/checkpoint/dialects/automodel.h"
 #include "am/checkpoint/dialects/dialect.h"
 #include "am/checkpoint/dialects/mapped_source.h"
@@ -135,7 +136,7 @@ bool is_framework_folder(const fs::path& path) {
   if (!fs::is_directory(path)) return false;
   return is_dcp_source(path) || is_dcp_source(path / kOlmoStates) || is_megatron_parent(path) ||
          is_unread_folder(path) || !sharded_backend(path).empty() || is_automodel_folder(path) ||
-         is_hf_shards_source(shards_of(path));
+         is_accelerate_folder(path) || is_hf_shards_source(shards_of(path));
 }
 
 std::unique_ptr<TensorSource> open_framework_folder(const fs::path& path) {
@@ -165,6 +166,7 @@ std::unique_ptr<TensorSource> open_framework_folder(const fs::path& path) {
   if (is_dcp_source(path / kOlmoStates)) return open_dcp_folder(path / kOlmoStates);
   if (is_unread_folder(path)) refuse_folder(path);
   if (is_automodel_folder(path)) return open_automodel_folder(path);
+  if (is_accelerate_folder(path)) return open_accelerate_folder(path);
   if (is_dcp_source(path)) return open_dcp_folder(path);
   return open_hf_shards_source(shards_of(path), {path, beside(path)});
 }

@@ -9,6 +9,7 @@
 //     torchtitan's names of parameters             torchtitan: "torchtitan"
 //   model/ with weights, optim/.metadata or
 //     config.yaml or losses.json beside it         NeMo AutoModel: "automodel"
+//   pytorch_model_fsdp_0/, optimizer_0/ beside it  accelerate, transformers' Trainer: "accelerate"
 //   .metadata with anything else                   PyTorch's own: "dcp"
 //   shard-*-model-*-of-*.safetensors with
 //     DCP_SHARDING_INFO                            PyTorch's for the hub: "dcp-huggingface"
