@@ -1,14 +1,17 @@
 // The machine that Python's pickles are programs of, short of all that would look a name up.
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/formats/little_endian.h"
 #include "am/formats/pickle_memory.h"
+#include "am/formats/pickle_memos.h"
 
 namespace am::formats {
 
@@ -27,6 +30,7 @@ class PickleReader {
 
   Pickle read(size_t* end) {
     if (bytes_.size() > UINT32_MAX) fail("more than 4 GiB");
+    recalled_ = recalled_memos(bytes_);
     while (step()) {
     }
     if (stack_.size() != 1 || !marks_.empty()) {
@@ -185,26 +189,16 @@ class PickleReader {
 
   // ---- the memo, which pickles number from 0
 
-  // Where nothing was remembered: a tuple without a node, which no pickle makes.
-  static PickleValue hole() {
-    PickleValue value;
-    value.kind_ = PickleKind::kTuple;
-    value.node_ = nullptr;
-    return value;
-  }
-  static bool is_hole(const PickleValue& value) {
-    return value.kind_ == PickleKind::kTuple && value.node_ == nullptr;
-  }
   void remember(size_t index) {
     if (index > opcodes_) fail(cat("it remembers a value under ", index));
-    while (memo_.size() <= index) memo_.push_back(hole());
-    memo_[index] = top();
+    const PickleValue& value = top();
+    next_memo_ = std::max(next_memo_, index + 1);
+    if (recalled_.contains(index)) memo_.insert_or_assign(index, value);
   }
   void recall(size_t index) {
-    if (index >= memo_.size() || is_hole(memo_[index])) {
-      fail(cat("nothing is remembered as ", index));
-    }
-    push(memo_[index]);
+    const auto found = memo_.find(index);
+    if (found == memo_.end()) fail(cat("nothing is remembered as ", index));
+    push(found->second);
   }
 
   // ---- globals and objects
@@ -248,7 +242,9 @@ class PickleReader {
   size_t above_ = 0;  // where the last closed mark was
   std::vector<PickleValue> stack_;
   std::vector<size_t> marks_;
-  std::deque<PickleValue> memo_;
+  RecalledMemos recalled_;
+  std::unordered_map<size_t, PickleValue> memo_;  // of those
+  size_t next_memo_ = 0;
   std::optional<PickleValue> empty_tuple_;  // one for all: tuples do not change
   std::set<std::pair<std::string_view, std::string_view>> seen_;
   Pickle pickle_;
@@ -340,7 +336,7 @@ bool PickleReader::step() {
       return true;
     }
     case 0x94:  // MEMOIZE
-      remember(memo_.size());
+      remember(next_memo_);
       return true;
     case 'q':  // BINPUT
       remember(number<uint8_t>());
