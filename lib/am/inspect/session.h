@@ -40,11 +40,11 @@ class Session {
 
   bool for_programs() const { return options_.for_programs; }
 
-  // By its name, or by the end of it where only one parameter ends so. Throws Error(kUsage) with
-  // the nearest names.
+  // By its name, a state's too, or by the end of it where only one parameter ends so. Throws
+  // Error(kUsage) with the nearest names.
   const HeldParameter& parameter(std::string_view name) const;
-  // By a name, a glob, or the module that they are in; "" and "all" match everything. Throws
-  // Error(kUsage) when nothing does.
+  // By a name, a glob, or the module (or the glob of modules) that they are in; "" and "all" match
+  // every parameter. States are found where no parameter is. Throws Error(kUsage) when nothing is.
   std::vector<const HeldParameter*> matching(std::string_view pattern) const;
 
   const data::Tokenizer& tokenizer();

@@ -8,6 +8,7 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/checkpoint/checkpoint.h"
+#include "am/checkpoint/row_blocks.h"
 #include "am/checkpoint/weights.h"
 #include "am/inspect/facts.h"
 #include "am/nn/runnable.h"
@@ -46,7 +47,7 @@ class StoppableSource : public checkpoint::TensorSource {
   const Between& between_;
 };
 
-// Elements that visit_own reads at once: 32 MiB of float32.
+// Elements that visit_parts reads at once: 32 MiB of float32.
 constexpr int64_t kReadBlock = int64_t{8} << 20;
 
 fs::path folder_of(const checkpoint::TensorSource& source) {
@@ -79,7 +80,8 @@ StoredView::StoredView(std::unique_ptr<checkpoint::TensorSource> source)
   tokenizer_ = tokenizer_beside(folder, config_ ? config_->vocab_size : 0);
   if (source_->format() == "automesh") read_checkpoint_facts();
   if (!step_) step_ = source_->step();
-  add_parameters();
+  for (const auto& stored : source_->tensors()) parameters_.push_back(held(stored));
+  for (const auto& stored : source_->optimizer_tensors()) states_.push_back(held(stored));
   title_ = make_title(config_ ? config_->model_type : "weights",
                       fs::absolute(source_->path()).lexically_normal().filename().string(), mesh_);
 }
@@ -113,19 +115,17 @@ bool StoredView::has_mesh() const {
   return format == "automesh" || format == "huggingface" || format == "torch";
 }
 
-void StoredView::add_parameters() {
-  for (const checkpoint::StoredTensor& stored : source_->tensors()) {
-    HeldParameter parameter;
-    parameter.name = stored.name;
-    parameter.shape = stored.shape;
-    parameter.dtype = stored.dtype;
-    for (const checkpoint::StoredShard& shard : stored.shards) {
-      parameter.shards.push_back({shard.rank, shard.box});
-    }
-    const auto placements = placements_.find(stored.name);
-    if (placements != placements_.end()) parameter.placements = placements->second;
-    parameters_.push_back(std::move(parameter));
+HeldParameter StoredView::held(const checkpoint::StoredTensor& stored) const {
+  HeldParameter parameter;
+  parameter.name = stored.name;
+  parameter.shape = stored.shape;
+  parameter.dtype = stored.dtype;
+  for (const checkpoint::StoredShard& shard : stored.shards) {
+    parameter.shards.push_back({shard.rank, shard.box});
   }
+  const auto placements = placements_.find(stored.name);
+  if (placements != placements_.end()) parameter.placements = placements->second;
+  return parameter;
 }
 
 Json StoredView::info() {
@@ -156,19 +156,12 @@ at::Tensor StoredView::read(const HeldParameter& parameter, const mesh::Box& box
   return out;
 }
 
-void StoredView::visit_own(const HeldParameter& parameter, const Visit& visit) {
-  mesh::Box box = mesh::Box::whole(parameter.shape);
-  if (box.numel() <= kReadBlock || parameter.shape.empty()) {
-    visit(read(parameter, box));
-    return;
-  }
-  const int64_t row_numel = std::max<int64_t>(1, box.numel() / parameter.shape.front());
-  const int64_t rows = std::max<int64_t>(1, kReadBlock / row_numel);
-  for (int64_t row = 0; row < parameter.shape.front(); row += rows) {
-    box.offset.front() = row;
-    box.shape.front() = std::min(rows, parameter.shape.front() - row);
-    if (!visit(read(parameter, box))) return;
-  }
+void StoredView::visit_parts(const HeldParameter& parameter, const mesh::Box& box,
+                             const PartVisit& visit) {
+  bool goes_on = true;
+  checkpoint::for_each_row_block(box, kReadBlock, [&](const mesh::Box& block) {
+    if (goes_on) goes_on = visit({read(parameter, block), block});
+  });
 }
 
 std::vector<HeldBytes> StoredView::held_bytes() {

@@ -32,7 +32,9 @@ class StoredView : public ParameterView {
   bool at_rest() const override { return true; }
   const checkpoint::TensorSource* source() const override { return source_.get(); }
   at::Tensor read(const HeldParameter& parameter, const mesh::Box& box) override;
-  void visit_own(const HeldParameter& parameter, const Visit& visit) override;
+  std::span<const HeldParameter> states() const override { return states_; }
+  void visit_parts(const HeldParameter& parameter, const mesh::Box& box,
+                   const PartVisit& visit) override;
   at::Tensor gather(const at::Tensor& row) override { return row.unsqueeze(0); }
   std::vector<HeldBytes> held_bytes() override;
   std::vector<HeldShard> usable_boxes(const HeldParameter& parameter) override;
@@ -52,7 +54,7 @@ class StoredView : public ParameterView {
  private:
   void read_checkpoint_facts();
   bool has_mesh() const;
-  void add_parameters();
+  HeldParameter held(const checkpoint::StoredTensor& stored) const;
 
   std::unique_ptr<checkpoint::TensorSource> source_;
   std::optional<model::ModelConfig> config_;
@@ -64,6 +66,7 @@ class StoredView : public ParameterView {
   std::string title_;
   DefaultTokenizer tokenizer_;
   std::vector<HeldParameter> parameters_;
+  std::vector<HeldParameter> states_;
   std::map<std::string, at::Tensor> assembled_;
 
   at::ScalarType compute_dtype_ = at::kFloat;

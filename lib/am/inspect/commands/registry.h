@@ -14,6 +14,8 @@ extern const Command kShowCommand;
 extern const Command kStatsCommand;
 extern const Command kHistCommand;
 extern const Command kPrintCommand;
+extern const Command kNormsCommand;
+extern const Command kNanCommand;
 extern const Command kMemoryCommand;
 extern const Command kUnshardCommand;
 extern const Command kReshardCommand;
