@@ -75,6 +75,10 @@ class ParameterView {
   // Tensors beside them, an optimizer's above all: "optim.state.NAME.exp_avg". In natural order
   // too; commands read them like parameters.
   virtual std::span<const HeldParameter> states() const { return {}; }
+  // Names of what is stored beside tensors, in natural order: settings, counters, texts.
+  virtual std::vector<std::string> value_names() const { return {}; }
+  // One of them; null where there is none of that name.
+  virtual Json value(std::string_view /*name*/) const { return nullptr; }
   virtual const mesh::MeshLayout& mesh() const = 0;
   // Which rank this is; a checkpoint at rest is looked into by rank 0 alone.
   virtual int64_t rank() const { return 0; }

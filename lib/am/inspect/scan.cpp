@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "am/checkpoint/row_blocks.h"
+#include "am/inspect/rows.h"
 #include "am/tensor/redistribute.h"
 
 namespace am::inspect {
@@ -22,6 +23,19 @@ void scan(Session& session, const Picked& picked, const ScanVisit& visit) {
         return !session.is_interrupted();
       });
   session.check_interrupt();
+}
+
+Json moments_json(const std::string& name, const Moments& moments) {
+  const bool any = moments.finite() > 0;
+  return {{"name", name},
+          {"numel", moments.numel},
+          {"min", any ? Json(moments.min) : Json(nullptr)},
+          {"max", any ? Json(moments.max) : Json(nullptr)},
+          {"mean", any ? Json(moments.mean) : Json(nullptr)},
+          {"std", number_or_null(moments.std())},
+          {"norm", moments.norm()},
+          {"nan", moments.nan},
+          {"inf", moments.inf}};
 }
 
 Moments moments_of(Session& session, const Picked& picked) {

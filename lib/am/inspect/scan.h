@@ -24,4 +24,7 @@ void scan(Session& session, const Picked& picked, const ScanVisit& visit);
 // The moments of what was picked, over all ranks: only they travel. Collective.
 Moments moments_of(Session& session, const Picked& picked);
 
+// name, numel, min, max, mean, std, norm, nan, inf; null where nothing is finite.
+Json moments_json(const std::string& name, const Moments& moments);
+
 }  // namespace am::inspect

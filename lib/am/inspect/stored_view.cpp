@@ -8,9 +8,11 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/checkpoint/checkpoint.h"
+#include "am/checkpoint/dcp_source.h"
 #include "am/checkpoint/row_blocks.h"
 #include "am/checkpoint/weights.h"
 #include "am/inspect/facts.h"
+#include "am/inspect/pickle_json.h"
 #include "am/nn/runnable.h"
 #include "am/planner/layout.h"
 #include "am/tensor/dtype.h"
@@ -54,6 +56,21 @@ fs::path folder_of(const checkpoint::TensorSource& source) {
   return fs::is_directory(source.path()) ? source.path() : source.path().parent_path();
 }
 
+// "checkpoint.samples": the place in the data, and what else is no tensor and no setting.
+Json info_values(const run_folder::CheckpointInfo& info) {
+  Json json = Json::object();
+  json["checkpoint.step"] = info.step;
+  json["checkpoint.world_size"] = info.world_size;
+  json["checkpoint.skipped_steps"] = info.skipped_steps;
+  if (info.samples) json["checkpoint.samples"] = *info.samples;
+  if (info.loss_scale) {
+    json["checkpoint.loss_scale"] = {{"scale", info.loss_scale->scale},
+                                     {"growth_tracker", info.loss_scale->growth_tracker}};
+  }
+  if (!info.facts.is_null()) json["checkpoint.facts"] = info.facts;
+  return json;
+}
+
 // The plan that runs a model of one rank in one dtype.
 config::Plan plan_of_one(at::ScalarType dtype) {
   config::Plan plan;
@@ -92,6 +109,7 @@ void StoredView::read_checkpoint_facts() {
   const fs::path folder = folder_of(*source_);
   const run_folder::CheckpointInfo info = run_folder::read_checkpoint_info(folder);
   step_ = info.step;
+  checkpoint_info_ = info_values(info);
   mesh_ = mesh::MeshLayout(info.mesh);
   Diagnostics found;
   if (!config_ || !fs::exists(folder / "plan.toml")) return;
@@ -107,6 +125,32 @@ void StoredView::read_checkpoint_facts() {
   for (const planner::ParameterLayout& parameter : layout->parameters) {
     placements_[parameter.name] = parameter.placements(mesh_);
   }
+}
+
+// A DCP folder's are those of its `.metadata`; beside am-run's index lies one too.
+const checkpoint::TensorSource& StoredView::values_source() const {
+  const fs::path folder = folder_of(*source_);
+  if (source_->format() != "automesh" || !checkpoint::is_dcp_source(folder)) return *source_;
+  if (!values_) values_ = checkpoint::open_dcp_source(folder);
+  return *values_;
+}
+
+std::vector<std::string> StoredView::value_names() const {
+  std::vector<std::string> names = values_source().values();
+  if (checkpoint_info_) {
+    for (const auto& [name, value] : checkpoint_info_->items()) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end(),
+            [](const std::string& a, const std::string& b) { return natural_less(a, b); });
+  return names;
+}
+
+Json StoredView::value(std::string_view name) const {
+  if (checkpoint_info_ && checkpoint_info_->contains(name)) return checkpoint_info_->at(name);
+  Json json = nullptr;
+  values_source().see_value(name,
+                            [&](const formats::PickleValue& value) { json = to_json(value); });
+  return json;
 }
 
 // Files of several ranks whose arrangement nothing here says have none.

@@ -31,6 +31,8 @@ class StoredView : public ParameterView {
   const mesh::MeshLayout& mesh() const override { return mesh_; }
   bool at_rest() const override { return true; }
   const checkpoint::TensorSource* source() const override { return source_.get(); }
+  std::vector<std::string> value_names() const override;
+  Json value(std::string_view name) const override;
   at::Tensor read(const HeldParameter& parameter, const mesh::Box& box) override;
   std::span<const HeldParameter> states() const override { return states_; }
   void visit_parts(const HeldParameter& parameter, const mesh::Box& box,
@@ -54,9 +56,12 @@ class StoredView : public ParameterView {
  private:
   void read_checkpoint_facts();
   bool has_mesh() const;
+  const checkpoint::TensorSource& values_source() const;
   HeldParameter held(const checkpoint::StoredTensor& stored) const;
 
   std::unique_ptr<checkpoint::TensorSource> source_;
+  mutable std::unique_ptr<checkpoint::TensorSource> values_;  // of am-run's checkpoints; lazily
+  std::optional<Json> checkpoint_info_;                       // what they say of training
   std::optional<model::ModelConfig> config_;
   std::string config_problem_;  // why the model cannot be run; empty: it can
   std::optional<int64_t> step_;

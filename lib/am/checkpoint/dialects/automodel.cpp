@@ -47,12 +47,19 @@ class AutoModelSource : public TensorSource {
   std::vector<std::string> values() const override {
     return optim_ ? optim_->values() : std::vector<std::string>();
   }
+  bool see_value(std::string_view name, const SeeValue& see) const override {
+    return optim_ && optim_->see_value(name, see);
+  }
   fs::path config_file() const override { return config_file_; }
   std::vector<fs::path> data_files() const override {
     std::vector<fs::path> paths = model_->data_files();
     if (!optim_) return paths;
     for (fs::path& path : optim_->data_files()) paths.push_back(std::move(path));
     return paths;
+  }
+  fs::path file_of(const StoredTensor& tensor, size_t shard) const override {
+    const bool of_model = !optim_ || model_->find(tensor.name) != nullptr;
+    return (of_model ? *model_ : *optim_).file_of(tensor, shard);
   }
   void verify(const VerifyCalls& calls) const override {
     model_->verify(calls);

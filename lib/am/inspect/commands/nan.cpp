@@ -5,6 +5,7 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/inspect/commands/registry.h"
+#include "am/inspect/indices.h"
 #include "am/inspect/rows.h"
 #include "am/inspect/scan.h"
 
@@ -18,27 +19,6 @@ struct BadValues {
   int64_t first = std::numeric_limits<int64_t>::max();  // row-major index in the whole tensor
 };
 
-// The row-major index, in `shape`, of the element at `local` of a box.
-int64_t global_index(const mesh::Box& box, const Shape& shape, int64_t local) {
-  int64_t index = 0;
-  int64_t stride = 1;
-  for (size_t dim = shape.size(); dim-- > 0;) {
-    index += (box.offset[dim] + local % box.shape[dim]) * stride;
-    local /= box.shape[dim];
-    stride *= shape[dim];
-  }
-  return index;
-}
-
-std::vector<int64_t> coordinates_of(int64_t index, const Shape& shape) {
-  std::vector<int64_t> coordinates(shape.size());
-  for (size_t dim = shape.size(); dim-- > 0;) {
-    coordinates[dim] = index % shape[dim];
-    index /= shape[dim];
-  }
-  return coordinates;
-}
-
 BadValues bad_values(Session& session, const Picked& picked) {
   BadValues own;
   scan(session, picked, [&](const at::Tensor& block, const mesh::Box& box) {
@@ -49,7 +29,7 @@ BadValues bad_values(Session& session, const Picked& picked) {
     own.nan += nan;
     own.inf += bad.sum().item<int64_t>() - nan;
     const int64_t local = bad.to(at::kByte).argmax().item<int64_t>();
-    own.first = std::min(own.first, global_index(box, picked.parameter->shape, local));
+    own.first = std::min(own.first, flat_index(box, picked.parameter->shape, local));
   });
   const at::Tensor row = at::tensor({own.nan, own.inf, own.first}, at::TensorOptions(at::kLong));
   const at::Tensor all = session.view().gather(row);

@@ -119,7 +119,19 @@ Result print_one(Session& session, const Picked& picked) {
   return result;
 }
 
+// What is stored beside tensors has names of its own.
+std::optional<Result> print_value(const Session& session, const Arguments& arguments) {
+  const std::vector<std::string> names = session.view().value_names();
+  const std::string name = arguments.text();
+  if (std::find(names.begin(), names.end(), name) == names.end()) return std::nullopt;
+  Result result;
+  result.json = {{"name", name}, {"value", session.view().value(name)}};
+  result.text = dump_json(result.json["value"]) + "\n";
+  return result;
+}
+
 Result run_print(Session& session, const Arguments& arguments) {
+  if (auto value = print_value(session, arguments)) return std::move(*value);
   const std::vector<Picked> all = pick_tensors(session, arguments.words);
   int64_t elements = 0;
   for (const Picked& picked : all) elements += picked.numel();
@@ -155,9 +167,10 @@ const Command kPrintCommand = {
         "           print model.embed_tokens.weight[0:4, :8]\n"
         "           print model.embed_tokens.weight[-1]\n"
         "           print *norm.weight[:3]\n"
+        "           print optim.param_groups.0.lr\n"
         "JSON: name, shape, dtype, values (nested lists; NaN and infinities as \"nan\", \"inf\", "
         "\"-inf\"); of several\n"
-        "tensors, each with these.",
+        "tensors, each with these; of what is no tensor (`ls --values`): name, value.",
     .completes = Operand::kParameter,
     .min_words = 1,
     .max_words = Command::kAnyNumber,

@@ -6,11 +6,12 @@ namespace am::inspect {
 
 std::span<const Command* const> commands() {
   static constexpr std::array kCommands = {
-      &kInfoCommand,     &kMeshCommand,    &kLsCommand,      &kTreeCommand, &kShowCommand,
-      &kStatsCommand,    &kNormsCommand,   &kNanCommand,     &kHistCommand, &kPrintCommand,
-      &kMemoryCommand,   &kUnshardCommand, &kReshardCommand, &kLossCommand, &kLogprobCommand,
-      &kGenerateCommand, &kExportCommand,  &kVerifyCommand,  &kDiffCommand, &kFitsCommand,
-      &kSetCommand,      &kHelpCommand,    &kQuitCommand,
+      &kInfoCommand,     &kMeshCommand,    &kLsCommand,      &kTreeCommand,     &kShowCommand,
+      &kStatsCommand,    &kNormsCommand,   &kNanCommand,     &kChecksumCommand, &kDeadCommand,
+      &kOptimCommand,    &kTopCommand,     &kWhereCommand,   &kHistCommand,     &kPrintCommand,
+      &kMemoryCommand,   &kUnshardCommand, &kReshardCommand, &kLossCommand,     &kLogprobCommand,
+      &kGenerateCommand, &kExportCommand,  &kVerifyCommand,  &kDiffCommand,     &kDriftCommand,
+      &kFitsCommand,     &kSetCommand,     &kHelpCommand,    &kQuitCommand,
   };
   return kCommands;
 }

@@ -5,19 +5,6 @@
 namespace am::inspect {
 namespace {
 
-Json stats_row(const std::string& name, const Moments& moments) {
-  const bool any = moments.finite() > 0;
-  return {{"name", name},
-          {"numel", moments.numel},
-          {"min", any ? Json(moments.min) : Json(nullptr)},
-          {"max", any ? Json(moments.max) : Json(nullptr)},
-          {"mean", any ? Json(moments.mean) : Json(nullptr)},
-          {"std", number_or_null(moments.std())},
-          {"norm", moments.norm()},
-          {"nan", moments.nan},
-          {"inf", moments.inf}};
-}
-
 Result run_stats(Session& session, const Arguments& arguments) {
   constexpr auto kNumber = RowKind::kNumber;
   constexpr auto kCount = RowKind::kCount;
@@ -31,7 +18,7 @@ Result run_stats(Session& session, const Arguments& arguments) {
              {"nan", {}, kCount},
              {"inf", {}, kCount}});
   for (const Picked& picked : pick_all(session, arguments.words)) {
-    rows.add(stats_row(picked.label, moments_of(session, picked)));
+    rows.add(moments_json(picked.label, moments_of(session, picked)));
   }
   Result result;
   rows.give(result, "stats", session);
