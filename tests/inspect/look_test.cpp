@@ -53,6 +53,13 @@ TEST_CASE("norms equal ATen's, for every dtype", "[inspect]") {
     squares += numbers.square().sum().item<double>();
   }
   CHECK(answer["total"]["l2"].get<double>() == Approx(std::sqrt(squares)).epsilon(1e-12));
+  for (const char* other : {"nan", "dead", "checksum", "hist w.*", "top --by rms", "plot"}) {
+    json_answer(session, other);
+  }
+  for (const auto& [name, value] : values) {
+    json_answer(session, "heat " + name);
+    json_answer(session, "print " + name + "[:3]");
+  }
 }
 
 TEST_CASE("norms fold layers", "[inspect]") {
@@ -74,14 +81,17 @@ TEST_CASE("nan names the first bad index of each tensor", "[inspect]") {
     values["lm_head.weight"][7][2] = INFINITY;
     values["lm_head.weight"][96][0] = NAN;
     values["model.norm.weight"][31] = -INFINITY;
+    at::Tensor eighth = at::ones({4, 4});
+    eighth[2][1] = NAN;
+    values["quantised"] = eighth.to(at::kFloat8_e4m3fn);
   });
   Session session = stored_session((temporary / "a.safetensors").string());
   const Json found = json_answer(session, "nan");
-  CHECK(found["looked_at"] == 21);
-  CHECK(
-      found["parameters"] ==
-      Json::array({{{"name", "lm_head.weight"}, {"nan", 2}, {"inf", 1}, {"first", {7, 2}}},
-                   {{"name", "model.norm.weight"}, {"nan", 0}, {"inf", 1}, {"first", Json{31}}}}));
+  CHECK(found["looked_at"] == 22);
+  CHECK(found["parameters"] ==
+        Json::array({{{"name", "lm_head.weight"}, {"nan", 2}, {"inf", 1}, {"first", {7, 2}}},
+                     {{"name", "model.norm.weight"}, {"nan", 0}, {"inf", 1}, {"first", Json{31}}},
+                     {{"name", "quantised"}, {"nan", 1}, {"inf", 0}, {"first", {2, 1}}}}));
   CHECK(json_answer(session, "nan lm_head.weight[8:]")["parameters"][0]["first"] == Json{96, 0});
   CHECK(execute(session, "nan").ok());
   CHECK_FALSE(execute(session, "nan --strict").ok());

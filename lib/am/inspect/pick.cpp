@@ -34,33 +34,54 @@ bool ends_in_slice(const std::string& word) {
          !is_glob(word.substr(0, open));
 }
 
+// A slice of what was picked: dims that an index took are no more.
+Picked sliced(const Picked& from, const std::string& slice) {
+  const Selection inner = select(parse_subscript("w" + slice).items, from.selection.shape);
+  Picked result{from.parameter, {from.selection.box, inner.shape}, from.label + slice};
+  size_t kept = 0;
+  for (size_t dim = 0; dim < from.selection.box.shape.size(); ++dim) {
+    if (from.taken.contains(dim)) continue;
+    result.selection.box.offset[dim] += inner.box.offset[kept];
+    result.selection.box.shape[dim] = inner.box.shape[kept];
+    ++kept;
+  }
+  result.taken = from.taken;
+  const auto items = parse_subscript("w" + slice).items;
+  size_t item = 0;
+  for (size_t dim = 0; dim < from.selection.box.shape.size() && item < items.size(); ++dim) {
+    if (from.taken.contains(dim)) continue;
+    if (items[item++].is_index) result.taken.insert(dim);
+  }
+  return result;
+}
+
 Picked whole(const HeldParameter& parameter) {
-  return {&parameter, select({}, parameter.shape), parameter.name};
+  return {&parameter, select({}, parameter.shape), parameter.name, {}};
 }
 
 enum class Modules { kAllowed, kRefused };
 
-std::vector<const HeldParameter*> named_by(const Session& session, const std::string& word,
-                                           Modules modules) {
-  if (modules == Modules::kAllowed || is_glob(word)) return session.matching(word);
-  return {&session.parameter(word)};
-}
-
 void add_picked(const Session& session, const std::string& word, Modules modules,
                 std::vector<Picked>& out) {
-  if (!ends_in_slice(word)) {
-    for (const HeldParameter* parameter : named_by(session, word, modules)) {
-      out.push_back(whole(*parameter));
+  const auto alias = session.aliases().find(word);
+  if (alias != session.aliases().end()) {
+    for (const std::string& label : alias->second) {
+      if (label != word) add_picked(session, label, Modules::kRefused, out);
     }
     return;
   }
-  const Subscript subscript = parse_subscript(word);
-  const std::vector<const HeldParameter*> found =
-      is_glob(subscript.name) ? session.matching(subscript.name)
-                              : std::vector{&session.parameter(subscript.name)};
-  for (const HeldParameter* parameter : found) {
-    out.push_back({parameter, select(subscript.items, parameter->shape),
-                   cat(parameter->name, word.substr(word.rfind('[')))});
+  if (ends_in_slice(word)) {
+    const size_t open = word.rfind('[');
+    if (word.back() != ']') parse_subscript(word);
+    std::vector<Picked> found;
+    add_picked(session, word.substr(0, open), Modules::kRefused, found);
+    for (const Picked& each : found) out.push_back(sliced(each, word.substr(open)));
+    return;
+  }
+  if (modules == Modules::kAllowed || is_glob(word)) {
+    for (const HeldParameter* parameter : session.matching(word)) out.push_back(whole(*parameter));
+  } else {
+    out.push_back(whole(session.parameter(word)));
   }
 }
 

@@ -5,6 +5,7 @@
 // A name, the unique end of one, a glob, and where it says so a module; NAME[0:4, :8] is a part.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,9 @@ namespace am::inspect {
 
 struct Picked {
   const HeldParameter* parameter = nullptr;
-  Selection selection;  // all of it without a slice
-  std::string label;    // its name, with the slice
+  Selection selection;     // all of it without a slice
+  std::string label;       // its name, with the slice
+  std::set<size_t> taken;  // dims that an index of the slice took
 
   int64_t numel() const { return selection.box.numel(); }
 };

@@ -5,6 +5,7 @@
 
 #include "am/base/text.h"
 #include "am/base/units.h"
+#include "am/inspect/charts.h"
 #include "am/inspect/commands/registry.h"
 #include "am/inspect/rows.h"
 #include "am/inspect/scan.h"
@@ -81,6 +82,14 @@ Result one_histogram(Session& session, const Picked& picked, int64_t bins) {
   result.json = {{"name", picked.label}, {"edges", histogram.edges}, {"counts", histogram.counts}};
   result.text = term::histogram(histogram.counts, histogram.range.low, histogram.range.high, 40,
                                 session.style());
+  std::vector<ChartBar> bars;
+  for (size_t bin = 0; bin < histogram.counts.size(); ++bin) {
+    bars.push_back({cat(format_general(histogram.edges[bin], 4), " to ",
+                        format_general(histogram.edges[bin + 1], 4)),
+                    static_cast<double>(histogram.counts[bin]),
+                    format_count(histogram.counts[bin])});
+  }
+  result.svg = bars_svg(picked.label, bars);
   if (histogram.others > 0) {
     result.text += cat(format_count(histogram.others), " values are NaN or infinite\n");
   }
@@ -113,13 +122,22 @@ Result run_hist(Session& session, const Arguments& arguments) {
   const at::NoGradGuard no_grad;
   const int64_t bins = arguments.integer("--bins", 20, 1, 1000);
   const std::vector<Picked> all = pick_tensors(session, arguments.words);
-  return all.size() == 1 ? one_histogram(session, all.front(), bins)
-                         : many_histograms(session, all, bins);
+  if (all.size() != 1 && arguments.has("--svg")) {
+    throw Error(ErrorKind::kUsage, "--svg draws one tensor", "name one alone");
+  }
+  Result result = all.size() == 1 ? one_histogram(session, all.front(), bins)
+                                  : many_histograms(session, all, bins);
+  write_picture(session, arguments, result);
+  return result;
 }
 
 }  // namespace
 
-constexpr Option kHistOptions[] = {{"--bins", "N", "how many bins, 1 to 1000; 20"}};
+constexpr Option kHistOptions[] = {
+    {"--bins", "N", "how many bins, 1 to 1000; 20"},
+    {"--svg", "FILE", "write the picture to a file too"},
+    {"--force", "", "write over a file that is there"},
+};
 
 const Command kHistCommand = {
     .name = "hist",

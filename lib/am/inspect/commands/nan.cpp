@@ -21,7 +21,9 @@ struct BadValues {
 
 BadValues bad_values(Session& session, const Picked& picked) {
   BadValues own;
-  scan(session, picked, [&](const at::Tensor& block, const mesh::Box& box) {
+  scan(session, picked, [&](const at::Tensor& stored, const mesh::Box& box) {
+    if (c10::isIntegralType(stored.scalar_type(), true)) return;
+    const at::Tensor block = to_numbers(stored);
     const at::Tensor finite = at::isfinite(block).reshape({-1});
     if (finite.all().item<bool>()) return;
     const at::Tensor bad = finite.logical_not();

@@ -33,6 +33,19 @@ extern const Command kVerifyCommand;
 extern const Command kDiffCommand;
 extern const Command kFitsCommand;
 extern const Command kSetCommand;
+extern const Command kHeatCommand;
+extern const Command kPlotCommand;
+extern const Command kLetCommand;
+extern const Command kModeCommand;
+extern const Command kOutputCommand;
+extern const Command kSourceCommand;
+extern const Command kReportCommand;
+extern const Command kSortCommand;
+extern const Command kHeadCommand;
+extern const Command kTailCommand;
+extern const Command kGrepCommand;
+extern const Command kSelectCommand;
+extern const Command kCountCommand;
 extern const Command kQuitCommand;
 
 }  // namespace am::inspect
