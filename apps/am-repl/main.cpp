@@ -6,8 +6,10 @@
 #include <csignal>
 #include <cstring>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "am/base/error.h"
 #include "am/base/file.h"
@@ -16,6 +18,7 @@
 #include "am/base/map_guard.h"
 #include "am/base/text.h"
 #include "am/inspect/completion.h"
+#include "am/inspect/console.h"
 #include "am/inspect/rank_worker.h"
 #include "am/inspect/target.h"
 #include "am/launch/supervise/signal_thread.h"
@@ -83,10 +86,13 @@ int run(const Options& options, Json* report) {
   if (!target.note.empty()) std::cerr << term::echo(target.note) << "\n";
   Diagnostics found;
   Interrupts interrupts;
-  const auto interpreter = inspect::open_target(target, open_options(options, interrupts), found);
+  auto opened = inspect::open_target(target, open_options(options, interrupts), found);
   am_apps::print_diagnostics(found, options.output);
   if (report != nullptr && !found.empty()) (*report)["diagnostics"] = to_json(found);
-  if (!interpreter) return am_apps::status_of(found);
+  if (!opened) return am_apps::status_of(found);
+  const auto interpreter = std::make_unique<inspect::Console>(
+      std::move(opened),
+      inspect::ConsoleOptions{.style = options.output.out, .for_programs = options.output.json});
   const std::string& note = interpreter->facts().note;
   if (!note.empty()) std::cerr << note << "\n";
   if (!interactive) {

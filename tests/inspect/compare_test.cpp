@@ -5,41 +5,11 @@
 #include <cmath>
 #include <fstream>
 
-#include "am/formats/safetensors.h"
+#include "inspect/changed_file.h"
 #include "inspect/session_fixture.h"
 #include "support/temporary_folder.h"
 
 namespace am::inspect::test {
-namespace {
-
-// A file of the fixture's tensors after `change`.
-void write_changed(const std::filesystem::path& path,
-                   const std::function<void(std::map<std::string, at::Tensor>&)>& change) {
-  const auto source = checkpoint::open_tensor_source(fixture("llama") + kModel);
-  std::map<std::string, at::Tensor> values;
-  for (const auto& tensor : source->tensors()) values[tensor.name] = source->read_all(tensor.name);
-  change(values);
-  std::vector<formats::SafetensorsItem> items;
-  for (const auto& [name, value] : values) {
-    items.push_back(
-        {name, value.scalar_type() == at::kFloat ? "F32" : "BF16", value.sizes().vec()});
-  }
-  formats::SafetensorsWriter writer(path, items, {});
-  for (const auto& [name, value] : values) {
-    writer.write({static_cast<const std::byte*>(value.data_ptr()), value.nbytes()});
-  }
-  writer.close();
-}
-
-Json find_named(const Json& list, const std::string& name) {
-  for (const Json& each : list) {
-    if (each["name"] == name) return each;
-  }
-  return nullptr;
-}
-
-}  // namespace
-
 TEST_CASE("diff finds names, shapes, dtypes and the largest differences", "[inspect]") {
   const TemporaryFolder temporary;
   const auto other = temporary / "other.safetensors";

@@ -53,8 +53,10 @@ inline constexpr const char* kPlainFsdp2 =
     "\"float32\" }";
 
 // Runs the commands on every rank and returns rank 0's outcomes; all ranks must agree on success.
+// `before` may change what a rank holds.
 inline std::vector<Outcome> run_on_ranks(int64_t ranks, const std::string& plan_toml,
-                                         const std::vector<std::string>& inputs) {
+                                         const std::vector<std::string>& inputs,
+                                         const std::function<void(Session&)>& before = {}) {
   Diagnostics found;
   const auto plan = config::parse_plan(plan_toml, "test.toml", {}, found);
   if (!plan) throw Error(ErrorKind::kPlan, found.items().front().message);
@@ -66,6 +68,7 @@ inline std::vector<Outcome> run_on_ranks(int64_t ranks, const std::string& plan_
     SessionOptions options;
     options.for_programs = true;
     Session session(std::make_unique<ShardedView>(job, world), options);
+    if (before) before(session);
     for (const std::string& input : inputs) {
       outcomes[static_cast<size_t>(world.rank())].push_back(execute(session, input));
     }

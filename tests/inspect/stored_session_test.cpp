@@ -51,8 +51,10 @@ TEST_CASE("show names the shards of a folder", "[inspect]") {
   CHECK_THAT(error_of(session, "show model.norm.wieght"), Catch::Contains("model.norm.weight"));
   CHECK_THAT(error_of(session, "show model.layers"), Catch::Contains("is a module"));
   CHECK_THAT(error_of(session, "show q_proj.weight"), Catch::Contains("2 parameters end in"));
-  CHECK_THAT(error_of(session, "show"), Catch::Contains("needs PARAM"));
-  CHECK_THAT(error_of(session, "show a b"), Catch::Contains("does not take `b`"));
+  CHECK_THAT(error_of(session, "show"), Catch::Contains("needs NAMES"));
+  CHECK_THAT(error_of(session, "show model.norm.weight a"),
+             Catch::Contains("there is no parameter `a`"));
+  CHECK_THAT(error_of(session, "tree a b"), Catch::Contains("does not take `b`"));
 }
 
 TEST_CASE("info counts elements", "[inspect]") {

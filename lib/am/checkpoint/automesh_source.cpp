@@ -53,6 +53,10 @@ class AutomeshSource : public TensorSource {
     for (const run_folder::IndexedFile& file : files_) paths.push_back(folder_ / file.name);
     return paths;
   }
+  fs::path file_of(const StoredTensor& tensor, size_t shard) const override {
+    const auto number = static_cast<size_t>(tensor.shards[shard].rank);
+    return folder_ / files_[number].name;
+  }
   void verify(const VerifyCalls& calls) const override;
 
   void read(std::string_view name, const mesh::Box& box, at::Tensor out) const override {

@@ -67,6 +67,14 @@ class DcpSource : public TensorSource {
     for (const formats::DcpValue& value : metadata_.values) names.push_back(value.name);
     return names;
   }
+  bool see_value(std::string_view name, const SeeValue& see) const override {
+    const auto& all = metadata_.values;
+    const auto value = std::find_if(all.begin(), all.end(),
+                                    [&](const auto& candidate) { return candidate.name == name; });
+    if (value == all.end()) return false;
+    see(archive_of(value->slice, value->name).root());
+    return true;
+  }
   std::optional<int64_t> step() const override {
     for (const formats::DcpValue& value : metadata_.values) {
       if (std::find(kSteps.begin(), kSteps.end(), value.name) == kSteps.end()) continue;
@@ -110,6 +118,9 @@ class DcpSource : public TensorSource {
     std::vector<fs::path> paths;
     for (const std::string& file : metadata_.files) paths.push_back(folder_ / file);
     return paths;
+  }
+  fs::path file_of(const StoredTensor& tensor, size_t shard) const override {
+    return path_of(place_in(places_, tensor.name, folder_).slice(shard));
   }
   void verify(const VerifyCalls& calls) const override {
     TensorSource::verify(calls);

@@ -62,6 +62,9 @@ class HfShardsSource : public TensorSource {
   const std::vector<StoredTensor>& optimizer_tensors() const override { return none_; }
   fs::path config_file() const override { return config_file_; }
   std::vector<fs::path> data_files() const override { return formats::paths_of(files_); }
+  fs::path file_of(const StoredTensor& tensor, size_t shard) const override {
+    return place_in(places_, tensor.name, folder_)[shard].file->path();
+  }
 
   void read(std::string_view name, const mesh::Box& box, at::Tensor out) const override {
     const at::NoGradGuard no_grad;

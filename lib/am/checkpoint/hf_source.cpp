@@ -64,6 +64,9 @@ class HfSource : public TensorSource {
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   const std::vector<StoredTensor>& optimizer_tensors() const override { return none_; }
   std::vector<fs::path> data_files() const override { return formats::paths_of(files_); }
+  fs::path file_of(const StoredTensor& tensor, size_t) const override {
+    return place_in(places_, tensor.name, path_).file->path();
+  }
 
   void read(std::string_view name, const mesh::Box& box, at::Tensor out) const override {
     const Place& place = place_in(places_, name, path_);

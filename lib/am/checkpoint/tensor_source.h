@@ -23,6 +23,10 @@
 #include "am/formats/safetensors.h"
 #include "am/mesh/shard.h"
 
+namespace am::formats {
+class PickleValue;
+}  // namespace am::formats
+
 namespace am::checkpoint {
 
 // A part of a tensor in one file. `rank` is the rank that wrote it, 0 where files are not by rank.
@@ -71,6 +75,9 @@ class TensorSource {
   virtual const std::vector<StoredTensor>& optimizer_tensors() const = 0;
   // Names of what is stored beside tensors: numbers, texts, and whatever else Python pickles.
   virtual std::vector<std::string> values() const { return {}; }
+  // Shows what values() names; false where there is none of that name.
+  using SeeValue = std::function<void(const formats::PickleValue&)>;
+  virtual bool see_value(std::string_view name, const SeeValue& see) const;
   // Of training, where the files say so.
   virtual std::optional<int64_t> step() const { return std::nullopt; }
   // Null when there is none of that name.
@@ -87,6 +94,8 @@ class TensorSource {
   virtual std::filesystem::path config_file() const = 0;
   // The files that hold the tensors.
   virtual std::vector<std::filesystem::path> data_files() const { return {path()}; }
+  // The one that holds a tensor's shard of this number; empty where that is not known.
+  virtual std::filesystem::path file_of(const StoredTensor& tensor, size_t shard) const;
   // Looks through all that is stored and tells each problem once, holding one block at a time.
   // Whether the parts make up the tensors was seen when the source was opened. Here: every tensor
   // is read part by part.

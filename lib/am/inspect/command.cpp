@@ -133,6 +133,15 @@ const Command* find_command(std::string_view name) {
   return nullptr;
 }
 
+ParsedCommand parse_command(const std::string& input) {
+  std::vector<bool> quoted;
+  std::vector<std::string> words = split_words(input, &quoted);
+  if (words.empty()) throw Error(ErrorKind::kUsage, "a command is missing", "ls | head 3");
+  const Command* command = find_command(words.front());
+  if (command == nullptr) unknown_command(words.front());
+  return {command, parse_arguments(*command, std::move(words), quoted)};
+}
+
 namespace {
 
 // Calls `perform` with the command that the input names and its arguments.
@@ -141,13 +150,11 @@ Outcome outcome_of(const std::string& input, const Perform& perform) {
   Outcome outcome;
   outcome.input = input;
   try {
-    std::vector<bool> quoted;
-    std::vector<std::string> words = split_words(input, &quoted);
+    const std::vector<std::string> words = split_words(input);
     if (words.empty()) return outcome;
     outcome.command = words.front();
-    const Command* command = find_command(outcome.command);
-    if (command == nullptr) unknown_command(outcome.command);
-    outcome.result = perform(*command, parse_arguments(*command, std::move(words), quoted));
+    const ParsedCommand parsed = parse_command(input);
+    outcome.result = perform(*parsed.command, parsed.arguments);
   } catch (const Error& error) {
     outcome.error = {error.kind(), error.what(), error.hint()};
   } catch (const std::exception& error) {
@@ -170,6 +177,13 @@ bool needs_no_session(const std::string& input) {
 
 Outcome execute(Session& session, const std::string& input) {
   return outcome_of(input, [&](const Command& command, const Arguments& arguments) {
+    if (command.filter != nullptr) {
+      throw Error(ErrorKind::kUsage, cat("`", command.name, "` stands behind a pipe"),
+                  cat("ls | ", command.usage()));
+    }
+    if (command.at_console != nullptr) {
+      throw Error(ErrorKind::kUsage, cat("`", command.name, "` is am-repl's: there is no console"));
+    }
     return command.tell != nullptr ? command.tell(session.style(), arguments)
                                    : command.run(session, arguments);
   });

@@ -49,10 +49,13 @@ struct Arguments {
 struct Result {
   Json json = Json::object();  // INTERFACE's fields
   std::string text;            // for a person, unless for_programs(); ends with a newline
+  std::string svg;             // the same as a picture, of commands that draw
   bool quit = false;
   // A question whose answer is no: a script stops there as at an error.
   bool failed = false;
 };
+
+class Console;
 
 struct Command {
   std::string_view name;
@@ -63,10 +66,12 @@ struct Command {
   size_t min_words = 0;
   size_t max_words = 0;  // kAnyNumber: words are a text
   std::span<const Option> options = {};
-  // One of the two: what the ranks do together, or what needs no session and is answered even while
-  // they are busy.
+  // One of the four: what the ranks do together, what needs no session and is answered even while
+  // they are busy, what stands behind a pipe and changes an answer's rows, and what console.h does.
   Result (*run)(Session& session, const Arguments& arguments) = nullptr;
   Result (*tell)(const term::Style& style, const Arguments& arguments) = nullptr;
+  void (*filter)(Json& rows, const Arguments& arguments) = nullptr;
+  Result (*at_console)(Console& console, const Arguments& arguments) = nullptr;
 
   static constexpr size_t kAnyNumber = std::numeric_limits<size_t>::max();
   // "hist PARAM [--bins N]"
@@ -76,6 +81,14 @@ struct Command {
 // In the order in which `help` lists them.
 std::span<const Command* const> commands();
 const Command* find_command(std::string_view name);
+
+// A command line taken apart.
+struct ParsedCommand {
+  const Command* command = nullptr;
+  Arguments arguments;
+};
+// Throws Error(kUsage) for an unknown command, option or a wrong number of words; nothing is run.
+ParsedCommand parse_command(const std::string& input);
 
 struct CommandError {
   ErrorKind kind = ErrorKind::kUsage;

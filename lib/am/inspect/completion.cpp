@@ -86,7 +86,7 @@ Completion complete(std::string_view line, const SessionFacts& facts) {
   Completion completion;
   completion.begin = line.size();
   if (split.open_quote) return completion;
-  const std::string& current = split.rest;
+  const std::string current = split_pipes(split.rest).back();
   const size_t space = current.find_last_of(" \t");
   const std::string word = space == std::string::npos ? current : current.substr(space + 1);
   completion.begin = line.size() - word.size();

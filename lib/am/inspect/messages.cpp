@@ -75,6 +75,7 @@ Json pack(const Outcome& outcome) {
   if (!outcome.error) {
     message["json"] = outcome.result.json;
     message["text"] = outcome.result.text;
+    message["svg"] = outcome.result.svg;
     message["quit"] = outcome.result.quit;
     message["failed"] = outcome.result.failed;
   } else {
@@ -97,6 +98,7 @@ Outcome unpack(const Json& message) {
   }
   outcome.result.json = message.value("json", Json::object());
   outcome.result.text = message.value("text", "");
+  outcome.result.svg = message.value("svg", "");
   outcome.result.quit = message.value("quit", false);
   outcome.result.failed = message.value("failed", false);
   return outcome;

@@ -28,6 +28,7 @@ Moments of_block(const at::Tensor& block) {
   result.mean = kept.mean().item<double>();
   result.squared_deviations = (kept - result.mean).square().sum().item<double>();
   result.squares = kept.square().sum().item<double>();
+  result.absolutes = kept.norm(1).item<double>();
   return result;
 }
 
@@ -44,11 +45,17 @@ double Moments::std() const {
 
 double Moments::norm() const { return std::sqrt(squares); }
 
-void Moments::add(const at::Tensor& tensor, const std::function<bool()>& stopped) {
+double Moments::rms() const { return std::sqrt(squares / static_cast<double>(finite())); }
+
+double Moments::max_abs() const {
+  if (finite() == 0) return std::numeric_limits<double>::quiet_NaN();
+  return std::max(std::abs(min), std::abs(max));
+}
+
+void Moments::add(const at::Tensor& tensor) {
   const at::NoGradGuard no_grad;
   const at::Tensor flat = tensor.reshape({-1});
   for (int64_t first = 0; first < flat.numel(); first += kBlock) {
-    if (stopped && stopped()) return;
     merge(of_block(flat.narrow(0, first, std::min(kBlock, flat.numel() - first))));
   }
 }
@@ -64,6 +71,7 @@ void Moments::merge(const Moments& other) {
   mean += delta * others / (mine + others);
   squared_deviations += other.squared_deviations + delta * delta * mine * others / (mine + others);
   squares += other.squares;
+  absolutes += other.absolutes;
   min = std::min(min, other.min);
   max = std::max(max, other.max);
 }
@@ -76,7 +84,8 @@ std::array<double, Moments::kWords> Moments::pack() const {
           max,
           mean,
           squared_deviations,
-          squares};
+          squares,
+          absolutes};
 }
 
 Moments Moments::unpack(const double* words) {
@@ -89,6 +98,7 @@ Moments Moments::unpack(const double* words) {
   result.mean = words[5];
   result.squared_deviations = words[6];
   result.squares = words[7];
+  result.absolutes = words[8];
   return result;
 }
 

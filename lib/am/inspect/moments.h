@@ -9,7 +9,6 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <limits>
 
 namespace am::inspect {
@@ -26,19 +25,21 @@ struct Moments {
   double mean = 0.0;
   double squared_deviations = 0.0;  // sum of (x - mean)^2
   double squares = 0.0;             // sum of x^2
+  double absolutes = 0.0;           // sum of |x|
 
   int64_t finite() const { return numel - nan - inf; }
   // torch.std: unbiased. NaN where fewer than two values are finite.
   double std() const;
   double norm() const;
+  double rms() const;      // NaN where nothing is finite
+  double max_abs() const;  // the same
 
-  // Adds a tensor's values (to_numbers). Once `stopped` says so the rest is
-  // left out.
-  void add(const at::Tensor& tensor, const std::function<bool()>& stopped = {});
+  // Adds a tensor's values (to_numbers).
+  void add(const at::Tensor& tensor);
   // Chan, Golub and LeVeque's update of mean and squared deviations.
   void merge(const Moments& other);
 
-  static constexpr int64_t kWords = 8;
+  static constexpr int64_t kWords = 9;
   // For a collective: counts as doubles, exact below 2^53.
   std::array<double, kWords> pack() const;
   static Moments unpack(const double* words);

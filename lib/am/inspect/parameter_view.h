@@ -72,6 +72,13 @@ class ParameterView {
   virtual Json info() = 0;
   // In natural order of their names.
   virtual const std::vector<HeldParameter>& parameters() const = 0;
+  // Tensors beside them, an optimizer's above all: "optim.state.NAME.exp_avg". In natural order
+  // too; commands read them like parameters.
+  virtual std::span<const HeldParameter> states() const { return {}; }
+  // Names of what is stored beside tensors, in natural order: settings, counters, texts.
+  virtual std::vector<std::string> value_names() const { return {}; }
+  // One of them; null where there is none of that name.
+  virtual Json value(std::string_view /*name*/) const { return nullptr; }
   virtual const mesh::MeshLayout& mesh() const = 0;
   // Which rank this is; a checkpoint at rest is looked into by rank 0 alone.
   virtual int64_t rank() const { return 0; }
@@ -84,10 +91,23 @@ class ParameterView {
 
   // A box of a parameter in its stored dtype, on every rank, in host memory. Collective.
   virtual at::Tensor read(const HeldParameter& parameter, const mesh::Box& box) = 0;
+  struct Part {
+    at::Tensor values;          // [box.shape]
+    mesh::Box box;              // in the parameter's index space
+    bool first_replica = true;  // over all ranks, those that say so hold each element once
+  };
+  using PartVisit = std::function<bool(const Part&)>;
+  // What this rank holds of a box of a parameter, replicas too, part by part until `visit` says
+  // false. Not collective.
+  virtual void visit_parts(const HeldParameter& parameter, const mesh::Box& box,
+                           const PartVisit& visit) = 0;
   // This rank's share of a parameter, part by part until `visit` says false: over all ranks each
   // element is visited exactly once.
   using Visit = std::function<bool(const at::Tensor&)>;
-  virtual void visit_own(const HeldParameter& parameter, const Visit& visit) = 0;
+  virtual void visit_own(const HeldParameter& parameter, const Visit& visit) {
+    visit_parts(parameter, mesh::Box::whole(parameter.shape),
+                [&](const Part& part) { return !part.first_replica || visit(part.values); });
+  }
   // row [n] -> [ranks, n], both in host memory, where ranks are those that share the work of
   // visit_own. Collective.
   virtual at::Tensor gather(const at::Tensor& row) = 0;

@@ -45,6 +45,28 @@ std::vector<std::string> names_of(const std::vector<HeldParameter>& parameters) 
   return names;
 }
 
+const HeldParameter* named(std::span<const HeldParameter> all, std::string_view name) {
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+// By a name, a glob, or the module that they are in.
+std::vector<const HeldParameter*> matches(std::span<const HeldParameter> among,
+                                          std::string_view pattern, bool all) {
+  const std::string as_module = cat(pattern, ".");
+  const std::string in_module = cat(pattern, ".*");
+  const bool glob = is_glob(pattern);
+  std::vector<const HeldParameter*> found;
+  for (const HeldParameter& candidate : among) {
+    if (all || candidate.name == pattern || starts_with(candidate.name, as_module) ||
+        (glob && (glob_match(pattern, candidate.name) || glob_match(in_module, candidate.name)))) {
+      found.push_back(&candidate);
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 Session::Session(std::unique_ptr<ParameterView> view, SessionOptions options)
@@ -52,10 +74,11 @@ Session::Session(std::unique_ptr<ParameterView> view, SessionOptions options)
 
 const HeldParameter& Session::parameter(std::string_view name) const {
   const std::vector<HeldParameter>& all = view_->parameters();
+  if (const HeldParameter* exact = named(all, name)) return *exact;
+  if (const HeldParameter* exact = named(view_->states(), name)) return *exact;
   const HeldParameter* found = nullptr;
   int endings = 0;
   for (const HeldParameter& candidate : all) {
-    if (candidate.name == name) return candidate;
     if (!name.empty() && ends_with(candidate.name, cat(".", name))) {
       found = &candidate;
       ++endings;
@@ -79,14 +102,8 @@ const HeldParameter& Session::parameter(std::string_view name) const {
 
 std::vector<const HeldParameter*> Session::matching(std::string_view pattern) const {
   const bool all = pattern.empty() || pattern == "all";
-  const std::string as_module = cat(pattern, ".");
-  std::vector<const HeldParameter*> found;
-  for (const HeldParameter& candidate : view_->parameters()) {
-    if (all || candidate.name == pattern || starts_with(candidate.name, as_module) ||
-        glob_match(pattern, candidate.name)) {
-      found.push_back(&candidate);
-    }
-  }
+  std::vector<const HeldParameter*> found = matches(view_->parameters(), pattern, all);
+  if (found.empty() && !all) found = matches(view_->states(), pattern, false);
   if (!found.empty() || all) return found;
   if (is_glob(pattern)) {
     throw Error(ErrorKind::kUsage, cat("no parameter matches `", pattern, "`"),
@@ -94,14 +111,11 @@ std::vector<const HeldParameter*> Session::matching(std::string_view pattern) co
   }
   std::vector<std::string> names = names_of(view_->parameters());
   for (const std::string& module : module_names(view_->parameters())) names.push_back(module);
-  const auto ending = std::count_if(names.begin(), names.end(), [&](const std::string& name) {
+  const auto is_ending = [&](const std::string& name) {
     return ends_with(name, cat(".", pattern));
-  });
-  if (ending == 1) {
-    const auto full = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
-      return ends_with(name, cat(".", pattern));
-    });
-    return matching(*full);
+  };
+  if (std::count_if(names.begin(), names.end(), is_ending) == 1) {
+    return matching(*std::find_if(names.begin(), names.end(), is_ending));
   }
   throw Error(ErrorKind::kUsage, cat("there is no parameter or module `", pattern, "`"),
               suggest(pattern, names));

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -40,12 +41,18 @@ class Session {
 
   bool for_programs() const { return options_.for_programs; }
 
-  // By its name, or by the end of it where only one parameter ends so. Throws Error(kUsage) with
-  // the nearest names.
+  // By its name, a state's too, or by the end of it where only one parameter ends so. Throws
+  // Error(kUsage) with the nearest names.
   const HeldParameter& parameter(std::string_view name) const;
-  // By a name, a glob, or the module that they are in; "" and "all" match everything. Throws
-  // Error(kUsage) when nothing does.
+  // By a name, a glob, or the module (or the glob of modules) that they are in; "" and "all" match
+  // every parameter. States are found where no parameter is. Throws Error(kUsage) when nothing is.
   std::vector<const HeldParameter*> matching(std::string_view pattern) const;
+
+  // Names that the user gave to what commands take.
+  const std::map<std::string, std::vector<std::string>>& aliases() const { return aliases_; }
+  void set_alias(const std::string& name, std::vector<std::string> words) {
+    aliases_[name] = std::move(words);
+  }
 
   const data::Tokenizer& tokenizer();
   // Throws what make_tokenizer throws; then the old one stays.
@@ -71,6 +78,7 @@ class Session {
   SessionOptions options_;
   std::unique_ptr<data::Tokenizer> tokenizer_;
   int digits_ = 4;
+  std::map<std::string, std::vector<std::string>> aliases_;
 };
 
 // The names of all modules that hold parameters: every prefix of a parameter's name that ends

@@ -99,12 +99,16 @@ at::Tensor ShardedView::read(const HeldParameter& parameter, const mesh::Box& bo
   return tensor::view_box(full, Shape(parameter.shape.size(), 0), box).cpu();
 }
 
-void ShardedView::visit_own(const HeldParameter& parameter, const Visit& visit) {
+void ShardedView::visit_parts(const HeldParameter& parameter, const mesh::Box& box,
+                              const PartVisit& visit) {
   const auto place = places_.find(parameter.name);
   if (place == places_.end()) return;
   const auto& all = place->second.group->owned();
   for (size_t i = place->second.index; i < all.size() && all[i].name == parameter.name; ++i) {
-    if (all[i].first_replica) visit(all[i].value);
+    const auto common = mesh::intersect(all[i].box, box);
+    if (!common) continue;
+    const at::Tensor values = tensor::view_box(all[i].value, all[i].box.offset, *common);
+    if (!visit({values, *common, all[i].first_replica})) return;
   }
 }
 

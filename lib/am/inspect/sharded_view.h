@@ -29,7 +29,8 @@ class ShardedView : public ParameterView {
   int64_t rank() const override { return mesh_.rank(); }
   std::string note() const override;
   at::Tensor read(const HeldParameter& parameter, const mesh::Box& box) override;
-  void visit_own(const HeldParameter& parameter, const Visit& visit) override;
+  void visit_parts(const HeldParameter& parameter, const mesh::Box& box,
+                   const PartVisit& visit) override;
   at::Tensor gather(const at::Tensor& row) override;
   std::vector<HeldBytes> held_bytes() override;
   std::vector<HeldShard> usable_boxes(const HeldParameter& parameter) override;

@@ -8,8 +8,11 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/checkpoint/checkpoint.h"
+#include "am/checkpoint/dcp_source.h"
+#include "am/checkpoint/row_blocks.h"
 #include "am/checkpoint/weights.h"
 #include "am/inspect/facts.h"
+#include "am/inspect/pickle_json.h"
 #include "am/nn/runnable.h"
 #include "am/planner/layout.h"
 #include "am/tensor/dtype.h"
@@ -46,11 +49,26 @@ class StoppableSource : public checkpoint::TensorSource {
   const Between& between_;
 };
 
-// Elements that visit_own reads at once: 32 MiB of float32.
+// Elements that visit_parts reads at once: 32 MiB of float32.
 constexpr int64_t kReadBlock = int64_t{8} << 20;
 
 fs::path folder_of(const checkpoint::TensorSource& source) {
   return fs::is_directory(source.path()) ? source.path() : source.path().parent_path();
+}
+
+// "checkpoint.samples": the place in the data, and what else is no tensor and no setting.
+Json info_values(const run_folder::CheckpointInfo& info) {
+  Json json = Json::object();
+  json["checkpoint.step"] = info.step;
+  json["checkpoint.world_size"] = info.world_size;
+  json["checkpoint.skipped_steps"] = info.skipped_steps;
+  if (info.samples) json["checkpoint.samples"] = *info.samples;
+  if (info.loss_scale) {
+    json["checkpoint.loss_scale"] = {{"scale", info.loss_scale->scale},
+                                     {"growth_tracker", info.loss_scale->growth_tracker}};
+  }
+  if (!info.facts.is_null()) json["checkpoint.facts"] = info.facts;
+  return json;
 }
 
 // The plan that runs a model of one rank in one dtype.
@@ -79,7 +97,8 @@ StoredView::StoredView(std::unique_ptr<checkpoint::TensorSource> source)
   tokenizer_ = tokenizer_beside(folder, config_ ? config_->vocab_size : 0);
   if (source_->format() == "automesh") read_checkpoint_facts();
   if (!step_) step_ = source_->step();
-  add_parameters();
+  for (const auto& stored : source_->tensors()) parameters_.push_back(held(stored));
+  for (const auto& stored : source_->optimizer_tensors()) states_.push_back(held(stored));
   title_ = make_title(config_ ? config_->model_type : "weights",
                       fs::absolute(source_->path()).lexically_normal().filename().string(), mesh_);
 }
@@ -90,6 +109,7 @@ void StoredView::read_checkpoint_facts() {
   const fs::path folder = folder_of(*source_);
   const run_folder::CheckpointInfo info = run_folder::read_checkpoint_info(folder);
   step_ = info.step;
+  checkpoint_info_ = info_values(info);
   mesh_ = mesh::MeshLayout(info.mesh);
   Diagnostics found;
   if (!config_ || !fs::exists(folder / "plan.toml")) return;
@@ -107,25 +127,49 @@ void StoredView::read_checkpoint_facts() {
   }
 }
 
+// A DCP folder's are those of its `.metadata`; beside am-run's index lies one too.
+const checkpoint::TensorSource& StoredView::values_source() const {
+  const fs::path folder = folder_of(*source_);
+  if (source_->format() != "automesh" || !checkpoint::is_dcp_source(folder)) return *source_;
+  if (!values_) values_ = checkpoint::open_dcp_source(folder);
+  return *values_;
+}
+
+std::vector<std::string> StoredView::value_names() const {
+  std::vector<std::string> names = values_source().values();
+  if (checkpoint_info_) {
+    for (const auto& [name, value] : checkpoint_info_->items()) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end(),
+            [](const std::string& a, const std::string& b) { return natural_less(a, b); });
+  return names;
+}
+
+Json StoredView::value(std::string_view name) const {
+  if (checkpoint_info_ && checkpoint_info_->contains(name)) return checkpoint_info_->at(name);
+  Json json = nullptr;
+  values_source().see_value(name,
+                            [&](const formats::PickleValue& value) { json = to_json(value); });
+  return json;
+}
+
 // Files of several ranks whose arrangement nothing here says have none.
 bool StoredView::has_mesh() const {
   const std::string format = source_->format();
   return format == "automesh" || format == "huggingface" || format == "torch";
 }
 
-void StoredView::add_parameters() {
-  for (const checkpoint::StoredTensor& stored : source_->tensors()) {
-    HeldParameter parameter;
-    parameter.name = stored.name;
-    parameter.shape = stored.shape;
-    parameter.dtype = stored.dtype;
-    for (const checkpoint::StoredShard& shard : stored.shards) {
-      parameter.shards.push_back({shard.rank, shard.box});
-    }
-    const auto placements = placements_.find(stored.name);
-    if (placements != placements_.end()) parameter.placements = placements->second;
-    parameters_.push_back(std::move(parameter));
+HeldParameter StoredView::held(const checkpoint::StoredTensor& stored) const {
+  HeldParameter parameter;
+  parameter.name = stored.name;
+  parameter.shape = stored.shape;
+  parameter.dtype = stored.dtype;
+  for (const checkpoint::StoredShard& shard : stored.shards) {
+    parameter.shards.push_back({shard.rank, shard.box});
   }
+  const auto placements = placements_.find(stored.name);
+  if (placements != placements_.end()) parameter.placements = placements->second;
+  return parameter;
 }
 
 Json StoredView::info() {
@@ -156,19 +200,12 @@ at::Tensor StoredView::read(const HeldParameter& parameter, const mesh::Box& box
   return out;
 }
 
-void StoredView::visit_own(const HeldParameter& parameter, const Visit& visit) {
-  mesh::Box box = mesh::Box::whole(parameter.shape);
-  if (box.numel() <= kReadBlock || parameter.shape.empty()) {
-    visit(read(parameter, box));
-    return;
-  }
-  const int64_t row_numel = std::max<int64_t>(1, box.numel() / parameter.shape.front());
-  const int64_t rows = std::max<int64_t>(1, kReadBlock / row_numel);
-  for (int64_t row = 0; row < parameter.shape.front(); row += rows) {
-    box.offset.front() = row;
-    box.shape.front() = std::min(rows, parameter.shape.front() - row);
-    if (!visit(read(parameter, box))) return;
-  }
+void StoredView::visit_parts(const HeldParameter& parameter, const mesh::Box& box,
+                             const PartVisit& visit) {
+  bool goes_on = true;
+  checkpoint::for_each_row_block(box, kReadBlock, [&](const mesh::Box& block) {
+    if (goes_on) goes_on = visit({read(parameter, block), block});
+  });
 }
 
 std::vector<HeldBytes> StoredView::held_bytes() {

@@ -31,8 +31,12 @@ class StoredView : public ParameterView {
   const mesh::MeshLayout& mesh() const override { return mesh_; }
   bool at_rest() const override { return true; }
   const checkpoint::TensorSource* source() const override { return source_.get(); }
+  std::vector<std::string> value_names() const override;
+  Json value(std::string_view name) const override;
   at::Tensor read(const HeldParameter& parameter, const mesh::Box& box) override;
-  void visit_own(const HeldParameter& parameter, const Visit& visit) override;
+  std::span<const HeldParameter> states() const override { return states_; }
+  void visit_parts(const HeldParameter& parameter, const mesh::Box& box,
+                   const PartVisit& visit) override;
   at::Tensor gather(const at::Tensor& row) override { return row.unsqueeze(0); }
   std::vector<HeldBytes> held_bytes() override;
   std::vector<HeldShard> usable_boxes(const HeldParameter& parameter) override;
@@ -52,9 +56,12 @@ class StoredView : public ParameterView {
  private:
   void read_checkpoint_facts();
   bool has_mesh() const;
-  void add_parameters();
+  const checkpoint::TensorSource& values_source() const;
+  HeldParameter held(const checkpoint::StoredTensor& stored) const;
 
   std::unique_ptr<checkpoint::TensorSource> source_;
+  mutable std::unique_ptr<checkpoint::TensorSource> values_;  // of am-run's checkpoints; lazily
+  std::optional<Json> checkpoint_info_;                       // what they say of training
   std::optional<model::ModelConfig> config_;
   std::string config_problem_;  // why the model cannot be run; empty: it can
   std::optional<int64_t> step_;
@@ -64,6 +71,7 @@ class StoredView : public ParameterView {
   std::string title_;
   DefaultTokenizer tokenizer_;
   std::vector<HeldParameter> parameters_;
+  std::vector<HeldParameter> states_;
   std::map<std::string, at::Tensor> assembled_;
 
   at::ScalarType compute_dtype_ = at::kFloat;

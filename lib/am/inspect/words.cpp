@@ -112,6 +112,29 @@ SplitCommands split_commands(std::string_view text, bool at_end) {
   return result;
 }
 
+std::vector<std::string> split_pipes(std::string_view command) {
+  std::vector<std::string> stages(1);
+  char quote = 0;
+  for (size_t i = 0; i < command.size(); ++i) {
+    const char c = command[i];
+    const bool alone = (i == 0 || is_space(command[i - 1])) &&
+                       (i + 1 == command.size() || is_space(command[i + 1]));
+    if (c == '|' && quote == 0 && alone) {
+      stages.emplace_back();
+      continue;
+    }
+    stages.back() += c;
+    if (c == '\\' && quote != '\'' && i + 1 < command.size()) {
+      stages.back() += command[++i];
+    } else if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (c == '\'' || c == '"') {
+      quote = c;
+    }
+  }
+  return stages;
+}
+
 std::vector<std::string> split_words(std::string_view command, std::vector<bool>* quoted) {
   std::vector<std::string> words;
   std::string word;

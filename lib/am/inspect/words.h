@@ -50,6 +50,9 @@ class CommandReader {
   std::unique_ptr<State> state_;
 };
 
+// The commands between ` | `, which stands alone and outside of quotes; one where there is none.
+std::vector<std::string> split_pipes(std::string_view command);
+
 // Throws Error(kUsage) for a quote that is not closed. `quoted`, where it is given, says of each
 // word whether a part of it stood in quotes.
 std::vector<std::string> split_words(std::string_view command, std::vector<bool>* quoted = nullptr);

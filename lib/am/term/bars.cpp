@@ -63,4 +63,18 @@ std::string histogram(std::span<const int64_t> counts, double low, double high, 
   return bars(items, length, style);
 }
 
+std::string columns(std::span<const int64_t> counts, const Style& style) {
+  static constexpr std::array<const char*, 8> kEighths = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  static constexpr std::array<const char*, 8> kAscii = {"_", "_", ".", ".", ":", ":", "|", "|"};
+  int64_t largest = 1;
+  for (const int64_t count : counts) largest = std::max(largest, count);
+  std::string out;
+  for (const int64_t count : counts) {
+    const double share = static_cast<double>(count) / static_cast<double>(largest);
+    const auto eighth = static_cast<size_t>(std::clamp(std::ceil(share * 8) - 1, 0.0, 7.0));
+    out += count <= 0 ? " " : (style.unicode ? kEighths : kAscii).at(eighth);
+  }
+  return out;
+}
+
 }  // namespace am::term

@@ -27,4 +27,8 @@ std::string bars(std::span<const Bar> items, int length, const Style& style, dou
 std::string histogram(std::span<const int64_t> counts, double low, double high, int length,
                       const Style& style);
 
+// The same numbers in one line, a column each as high as its share of the largest: "▁▃█▂"; "_.:|"
+// in an ASCII locale. What is zero has a blank.
+std::string columns(std::span<const int64_t> counts, const Style& style);
+
 }  // namespace am::term

@@ -85,6 +85,9 @@ class MappedSource : public TensorSource {
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   const std::vector<StoredTensor>& optimizer_tensors() const override { return optimizer_; }
   std::vector<std::string> values() const override { return stored_->values(); }
+  bool see_value(std::string_view name, const SeeValue& see) const override {
+    return stored_->see_value(name, see);
+  }
   std::optional<int64_t> step() const override {
     return facts_.step ? facts_.step : stored_->step();
   }

@@ -35,6 +35,9 @@ class PairedSource : public TensorSource {
   std::vector<std::string> values() const override {
     return states_ ? states_->values() : std::vector<std::string>();
   }
+  bool see_value(std::string_view name, const SeeValue& see) const override {
+    return states_ && states_->see_value(name, see);
+  }
   std::optional<int64_t> step() const override { return what_.step ? what_.step : model_->step(); }
   fs::path config_file() const override { return what_.config_file; }
   std::vector<fs::path> data_files() const override {
@@ -42,6 +45,9 @@ class PairedSource : public TensorSource {
     if (!states_) return paths;
     for (fs::path& path : states_->data_files()) paths.push_back(std::move(path));
     return paths;
+  }
+  fs::path file_of(const StoredTensor& tensor, size_t shard) const override {
+    return source_of(tensor.name).file_of(tensor, shard);
   }
   void verify(const VerifyCalls& calls) const override {
     model_->verify(calls);

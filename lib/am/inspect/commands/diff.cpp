@@ -4,13 +4,12 @@
 #include <cmath>
 #include <limits>
 
-#include "am/base/home.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
-#include "am/checkpoint/row_blocks.h"
 #include "am/inspect/commands/registry.h"
+#include "am/inspect/rows.h"
 #include "am/inspect/stored_files.h"
-#include "am/inspect/target.h"
+#include "am/inspect/two_sources.h"
 #include "am/tensor/dtype.h"
 #include "am/term/table.h"
 
@@ -19,9 +18,6 @@ namespace {
 
 using checkpoint::StoredTensor;
 using checkpoint::TensorSource;
-
-// Elements of either side that are in memory at once, and become doubles.
-constexpr int64_t kDiffBlock = int64_t{1} << 20;
 
 // A parameter of both sides, or of one.
 struct Difference {
@@ -34,8 +30,7 @@ struct Difference {
   double relative = 0.0;  // |a - b| over the larger of |a| and |b|
 };
 
-void compare_block(const at::Tensor& a, const at::Tensor& b, Difference& difference) {
-  const at::Tensor left = a.to(at::kDouble), right = b.to(at::kDouble);
+void compare_block(const at::Tensor& left, const at::Tensor& right, Difference& difference) {
   at::Tensor distance = (left - right).abs();
   // Equal infinities, and NaN on both sides, are no difference.
   const at::Tensor same = at::logical_or(left.eq(right), left.isnan().logical_and(right.isnan()));
@@ -48,19 +43,6 @@ void compare_block(const at::Tensor& a, const at::Tensor& b, Difference& differe
   difference.relative = std::max(difference.relative, ratio.max().item<double>());
 }
 
-void compare_values(const TensorSource& here, const TensorSource& there, const StoredTensor& a,
-                    const StoredTensor& b, const Between& between, Difference& difference) {
-  difference.compared = true;
-  checkpoint::for_each_row_block(mesh::Box::whole(a.shape), kDiffBlock, [&](const mesh::Box& box) {
-    if (between) between();
-    const at::Tensor left = at::empty(box.shape, at::TensorOptions(a.dtype));
-    const at::Tensor right = at::empty(box.shape, at::TensorOptions(b.dtype));
-    here.read(a.name, box, left);
-    there.read(a.name, box, right);
-    compare_block(left, right, difference);
-  });
-}
-
 Difference difference_of(const TensorSource& here, const TensorSource& there, const StoredTensor& a,
                          const Between& between) {
   Difference difference{a.name, "equal", {}};
@@ -71,7 +53,11 @@ Difference difference_of(const TensorSource& here, const TensorSource& there, co
     difference.status = "shape";
     difference.what = cat(shape_text(a.shape), " and ", shape_text(b->shape));
   } else {
-    compare_values(here, there, a, *b, between, difference);
+    difference.compared = true;
+    for_each_pair(here, a, there, *b, between,
+                  [&](const at::Tensor& left, const at::Tensor& right) {
+                    compare_block(left, right, difference);
+                  });
     if (difference.max_abs > 0) difference.status = "different";
     if (a.dtype != b->dtype) {
       difference.status = "dtype";
@@ -87,10 +73,6 @@ bool comes_before(const Difference& a, const Difference& b) {
   return a.max_abs > b.max_abs;
 }
 
-Json number_or_null(bool compared, double value) {
-  return compared && std::isfinite(value) ? Json(value) : Json(nullptr);
-}
-
 std::string shown_number(const Difference& difference, double value, int digits) {
   if (!difference.compared) return "-";
   return std::isfinite(value) ? format_general(value, digits) : "not finite";
@@ -98,11 +80,7 @@ std::string shown_number(const Difference& difference, double value, int digits)
 
 Result run_diff(Session& session, const Arguments& arguments) {
   const TensorSource& here = require_files(session, "diff");
-  const Target target = find_target(expand_home(arguments.words.front()));
-  if (target.kind != TargetKind::kWeights) {
-    throw Error(ErrorKind::kUsage, cat(target.path.string(), " is a plan, not weights at rest"));
-  }
-  const auto there = checkpoint::open_tensor_source(target.path);
+  const auto there = open_weights_at(arguments.words.front());
   std::vector<Difference> all;
   for (const StoredTensor& tensor : here.tensors()) {
     all.push_back(difference_of(here, *there, tensor, session.between()));
@@ -121,8 +99,8 @@ Result run_diff(Session& session, const Arguments& arguments) {
   for (const Difference& each : all) {
     list.push_back({{"name", each.name},
                     {"status", each.status},
-                    {"max_abs", number_or_null(each.compared, each.max_abs)},
-                    {"relative", number_or_null(each.compared, each.relative)}});
+                    {"max_abs", each.compared ? number_or_null(each.max_abs) : Json(nullptr)},
+                    {"relative", each.compared ? number_or_null(each.relative) : Json(nullptr)}});
     if (each.status == "equal") {
       ++equal;
     } else {

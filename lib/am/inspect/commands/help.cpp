@@ -56,7 +56,8 @@ Result tell_help(const term::Style& style, const Arguments& arguments) {
   result.json["commands"] = list;
   result.text =
       draw_facts(lines, style) +
-      "\n`help COMMAND` says more. `;` separates commands, Tab completes, quotes keep spaces.\n";
+      "\nNAMES: names, unique ends of them, globs, modules; NAME[0:4, :8] is a slice.\n"
+      "`help COMMAND` says more. `;` separates commands, Tab completes, quotes keep spaces.\n";
   return result;
 }
 

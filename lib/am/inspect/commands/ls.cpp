@@ -1,15 +1,65 @@
+#include <algorithm>
+
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/inspect/commands/registry.h"
-#include "am/inspect/render.h"
+#include "am/inspect/optimizer_states.h"
+#include "am/inspect/pick.h"
+#include "am/inspect/rows.h"
 #include "am/tensor/dtype.h"
 #include "am/term/table.h"
 
 namespace am::inspect {
 namespace {
 
+// Which value names a pattern means: globs, and everything below a name.
+bool names_value(const std::string& pattern, const std::string& name) {
+  return pattern.empty() || pattern == "all" || pattern == name || glob_match(pattern, name) ||
+         starts_with(name, cat(pattern, "."));
+}
+
+Result list_values(Session& session, const Arguments& arguments) {
+  Rows rows({{"name", {}, RowKind::kText}, {"value", {}, RowKind::kText}});
+  const ParameterView& view = session.view();
+  for (const std::string& name : view.value_names()) {
+    const bool named = arguments.words.empty() ||
+                       std::any_of(arguments.words.begin(), arguments.words.end(),
+                                   [&](const auto& word) { return names_value(word, name); });
+    if (named) rows.add({{"name", name}, {"value", view.value(name)}});
+  }
+  if (rows.list().empty()) {
+    throw Error(ErrorKind::kUsage, view.value_names().empty()
+                                       ? "nothing but tensors is stored here"
+                                       : "no value has such a name; `ls --values` lists them");
+  }
+  Result result;
+  rows.give(result, "values", session);
+  return result;
+}
+
+std::vector<const HeldParameter*> listed(const Session& session, const Arguments& arguments) {
+  std::vector<const HeldParameter*> found;
+  const bool states = arguments.has("--optimizer");
+  if (states && arguments.words.empty()) {
+    for (const HeldParameter& state : session.view().states()) found.push_back(&state);
+  }
+  for (const std::string& word : arguments.words) {
+    // A parameter's own name means its states.
+    if (states && !starts_with(word, "optim")) {
+      for (const HeldParameter* state : states_of(session, word)) found.push_back(state);
+    } else {
+      for (const Picked& picked : pick_all(session, {word})) found.push_back(picked.parameter);
+    }
+  }
+  if (states && found.empty()) {
+    throw Error(ErrorKind::kUsage, "no optimizer state is stored here");
+  }
+  return found.empty() ? session.matching("") : found;
+}
+
 Result run_ls(Session& session, const Arguments& arguments) {
-  const auto found = session.matching(arguments.words.empty() ? "" : arguments.words.front());
+  if (arguments.has("--values")) return list_values(session, arguments);
+  const auto found = listed(session, arguments);
   Result result;
   Json list = Json::array();
   std::vector<int64_t> bytes;
@@ -24,11 +74,10 @@ Result run_ls(Session& session, const Arguments& arguments) {
     elements += parameter->numel();
     total += parameter->bytes();
   }
-  const ScaledBytes scaled = scale_bytes(bytes);
-  term::Table table({{"name"}, {"shape"}, {"dtype"}, {scaled.unit, term::Align::kRight}});
+  term::Table table({{"name"}, {"shape"}, {"dtype"}, {"size", term::Align::kRight}});
   for (size_t i = 0; i < found.size(); ++i) {
     table.add({found[i]->name, shape_text(found[i]->shape), tensor::dtype_name(found[i]->dtype),
-               scaled.values[i]});
+               format_bytes(bytes[i])});
   }
   result.json["parameters"] = list;
   result.text =
@@ -40,20 +89,28 @@ Result run_ls(Session& session, const Arguments& arguments) {
   return result;
 }
 
+constexpr Option kLsOptions[] = {
+    {"--optimizer", "", "the optimizer's states: all, or those of the names"},
+    {"--values", "", "what is stored beside tensors: settings, counters, the place in the data"},
+};
+
 }  // namespace
 
 const Command kLsCommand = {
     .name = "ls",
-    .operands = "[GLOB|MODULE]",
+    .operands = "[NAMES]",
     .summary = "the parameters, their shapes and dtypes",
     .help =
         "A `*` also matches dots; a module's name lists what is in it.\n"
         "Examples:  ls\n"
         "           ls *.q_proj.weight\n"
-        "           ls model.layers.0.mlp\n"
-        "JSON: parameters, each with name, shape, dtype, bytes.",
+        "           ls model.layers.0.mlp --optimizer\n"
+        "           ls optim.param_groups --values\n"
+        "JSON: parameters, each with name, shape, dtype, bytes; with --values: values, each with "
+        "name, value.",
     .completes = Operand::kModule,
-    .max_words = 1,
+    .max_words = Command::kAnyNumber,
+    .options = kLsOptions,
     .run = run_ls,
 };
 

@@ -6,7 +6,7 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/inspect/commands/registry.h"
-#include "am/inspect/slice.h"
+#include "am/inspect/pick.h"
 #include "am/tensor/dtype.h"
 
 namespace am::inspect {
@@ -96,22 +96,15 @@ class Printer {
   std::string text_;
 };
 
-Result run_print(Session& session, const Arguments& arguments) {
-  const Subscript subscript = parse_subscript(arguments.text());
-  const HeldParameter& parameter = session.parameter(subscript.name);
-  const Selection selection = select(subscript.items, parameter.shape);
-  if (session.for_programs() && selection.box.numel() > kMostInJson) {
-    throw Error(ErrorKind::kUsage,
-                cat(format_count(selection.box.numel()), " values are more than --json prints, ",
-                    format_count(kMostInJson)),
-                "print a slice of it, or `export` the model");
-  }
+Result print_one(Session& session, const Picked& picked) {
   const at::NoGradGuard no_grad;
-  const at::Tensor values = session.view().read(parameter, selection.box).reshape(selection.shape);
+  const Selection& selection = picked.selection;
+  const at::Tensor values =
+      session.view().read(*picked.parameter, selection.box).reshape(selection.shape);
   Result result;
-  result.json = {{"name", parameter.name},
+  result.json = {{"name", picked.parameter->name},
                  {"shape", selection.shape},
-                 {"dtype", tensor::dtype_name(parameter.dtype)}};
+                 {"dtype", tensor::dtype_name(picked.parameter->dtype)}};
   if (session.for_programs()) {
     result.json["values"] = nested(values);
     return result;
@@ -126,11 +119,45 @@ Result run_print(Session& session, const Arguments& arguments) {
   return result;
 }
 
+// What is stored beside tensors has names of its own.
+std::optional<Result> print_value(const Session& session, const Arguments& arguments) {
+  const std::vector<std::string> names = session.view().value_names();
+  const std::string name = arguments.text();
+  if (std::find(names.begin(), names.end(), name) == names.end()) return std::nullopt;
+  Result result;
+  result.json = {{"name", name}, {"value", session.view().value(name)}};
+  result.text = dump_json(result.json["value"]) + "\n";
+  return result;
+}
+
+Result run_print(Session& session, const Arguments& arguments) {
+  if (auto value = print_value(session, arguments)) return std::move(*value);
+  const std::vector<Picked> all = pick_tensors(session, arguments.words);
+  int64_t elements = 0;
+  for (const Picked& picked : all) elements += picked.numel();
+  if (session.for_programs() && elements > kMostInJson) {
+    throw Error(ErrorKind::kUsage,
+                cat(format_count(elements), " values are more than --json prints, ",
+                    format_count(kMostInJson)),
+                "print a slice of it, or `export` the model");
+  }
+  if (all.size() == 1) return print_one(session, all.front());
+  Result result;
+  result.json["tensors"] = Json::array();
+  for (const Picked& picked : all) {
+    const Result one = print_one(session, picked);
+    result.json["tensors"].push_back(one.json);
+    result.text += session.style().paint(term::Role::kBold, picked.label) + "\n" + one.text;
+    session.check_interrupt();
+  }
+  return result;
+}
+
 }  // namespace
 
 const Command kPrintCommand = {
     .name = "print",
-    .operands = "PARAM[SLICE]",
+    .operands = "NAMES",
     .summary = "values, of the whole tensor or of a slice as in Python",
     .help =
         "Gathers the parameter from all ranks that hold a part of it. Past 1 000 elements the "
@@ -139,8 +166,11 @@ const Command kPrintCommand = {
         "Examples:  print model.norm.weight\n"
         "           print model.embed_tokens.weight[0:4, :8]\n"
         "           print model.embed_tokens.weight[-1]\n"
+        "           print *norm.weight[:3]\n"
+        "           print optim.param_groups.0.lr\n"
         "JSON: name, shape, dtype, values (nested lists; NaN and infinities as \"nan\", \"inf\", "
-        "\"-inf\").",
+        "\"-inf\"); of several\n"
+        "tensors, each with these; of what is no tensor (`ls --values`): name, value.",
     .completes = Operand::kParameter,
     .min_words = 1,
     .max_words = Command::kAnyNumber,

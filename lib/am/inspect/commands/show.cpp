@@ -2,7 +2,9 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/inspect/commands/registry.h"
+#include "am/inspect/pick.h"
 #include "am/inspect/render.h"
+#include "am/inspect/rows.h"
 #include "am/tensor/dtype.h"
 
 namespace am::inspect {
@@ -18,26 +20,31 @@ std::string placement_text(const Session& session, const HeldParameter& paramete
   return cat(text, ", saved once (by ", ranks_text(ranks), ")");
 }
 
-Result run_show(Session& session, const Arguments& arguments) {
-  const HeldParameter& parameter = session.parameter(arguments.words.front());
-  Result result;
+Json shown_json(const HeldParameter& parameter) {
   Json placements = Json::object();
-  std::vector<std::string> placed;
   for (const auto& [axis, placement] : parameter.placements) {
     placements[axis] = mesh::to_string(placement);
-    placed.push_back(cat(axis, ": ", placement_text(session, parameter, placement)));
   }
   Json shards = Json::array();
   for (const HeldShard& shard : parameter.shards) {
     shards.push_back(
         {{"rank", shard.rank}, {"offset", shard.box.offset}, {"shape", shard.box.shape}});
   }
-  result.json = {{"name", parameter.name},
-                 {"shape", parameter.shape},
-                 {"dtype", tensor::dtype_name(parameter.dtype)},
-                 {"bytes", parameter.bytes()},
-                 {"placements", placements},
-                 {"shards", shards}};
+  return {{"name", parameter.name},
+          {"shape", parameter.shape},
+          {"dtype", tensor::dtype_name(parameter.dtype)},
+          {"bytes", parameter.bytes()},
+          {"placements", placements},
+          {"shards", shards}};
+}
+
+Result show_one(const Session& session, const HeldParameter& parameter) {
+  Result result;
+  std::vector<std::string> placed;
+  for (const auto& [axis, placement] : parameter.placements) {
+    placed.push_back(cat(axis, ": ", placement_text(session, parameter, placement)));
+  }
+  result.json = shown_json(parameter);
   result.text = draw_facts({{"name", parameter.name},
                             {"shape", cat(shape_text(parameter.shape), ", ",
                                           format_count(parameter.numel()), " elements")},
@@ -49,20 +56,55 @@ Result run_show(Session& session, const Arguments& arguments) {
   return result;
 }
 
+// Several stand in a row each.
+Result show_many(const Session& session, const std::vector<Picked>& all) {
+  Rows rows({{"name", {}, RowKind::kText},
+             {"shape", {}, RowKind::kText},
+             {"dtype", {}, RowKind::kText},
+             {"bytes", "size", RowKind::kBytes},
+             {"placed", "placements", RowKind::kText},
+             {"pieces", {}, RowKind::kCount}});
+  Json list = Json::array();
+  for (const Picked& picked : all) {
+    list.push_back(shown_json(*picked.parameter));
+    std::vector<std::string> placed;
+    for (const auto& [axis, placement] : picked.parameter->placements) {
+      placed.push_back(cat(axis, ": ", mesh::to_string(placement)));
+    }
+    rows.add({{"name", picked.parameter->name},
+              {"shape", picked.parameter->shape},
+              {"dtype", list.back()["dtype"]},
+              {"bytes", picked.parameter->bytes()},
+              {"placed", placed.empty() ? "one piece" : join(placed, ", ")},
+              {"pieces", picked.parameter->shards.size()}});
+  }
+  Result result;
+  rows.give(result, "parameters", session);
+  result.json["parameters"] = list;
+  return result;
+}
+
+Result run_show(Session& session, const Arguments& arguments) {
+  const std::vector<Picked> all = pick_tensors(session, arguments.words);
+  return all.size() == 1 ? show_one(session, *all.front().parameter) : show_many(session, all);
+}
+
 }  // namespace
 
 const Command kShowCommand = {
     .name = "show",
-    .operands = "PARAM",
+    .operands = "NAMES",
     .summary = "one parameter: shape, dtype, placements, which rank holds what",
     .help =
-        "The end of a name is enough where only one parameter ends so.\n"
+        "The end of a name is enough where only one parameter ends so. Several stand in a row "
+        "each.\n"
         "Example:  show model.layers.0.self_attn.q_proj.weight\n"
         "JSON: name, shape, dtype, bytes, placements by mesh axis, shards with rank, offset, "
-        "shape.",
+        "shape; of\n"
+        "several parameters, each with these.",
     .completes = Operand::kParameter,
     .min_words = 1,
-    .max_words = 1,
+    .max_words = Command::kAnyNumber,
     .run = run_show,
 };
 

@@ -128,6 +128,7 @@ const Command kReshardCommand = {
     .summary = "free the full tensors again; shows memory before and after",
     .help =
         "Without a name: everything that was unsharded.\n"
+        "Example:  reshard model.layers.0\n"
         "JSON: parameters (names), before and after by rank.",
     .completes = Operand::kModule,
     .max_words = 1,

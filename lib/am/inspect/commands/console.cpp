@@ -1,0 +1,139 @@
+// Commands that the console carries out itself, and names for what commands take.
+#include "am/inspect/console.h"
+
+#include "am/base/home.h"
+#include "am/base/text.h"
+#include "am/inspect/commands/registry.h"
+#include "am/inspect/pick.h"
+#include "am/inspect/rows.h"
+
+namespace am::inspect {
+namespace {
+
+Result run_mode(Console& console, const Arguments& arguments) {
+  const std::string& name = arguments.words.front();
+  const auto mode = parse_output_mode(name);
+  if (!mode) throw Error(ErrorKind::kUsage, cat("mode `", name, "`: table, json, csv or md"));
+  console.set_mode(*mode);
+  Result result;
+  result.json["mode"] = name;
+  return result;
+}
+
+Result run_output(Console& console, const Arguments& arguments) {
+  const bool ends = arguments.words.empty() || arguments.words.front() == "-";
+  console.set_output(ends ? std::filesystem::path() : expand_home(arguments.words.front()),
+                     arguments.has("--force"));
+  Result result;
+  result.json["output"] = ends ? Json(nullptr) : Json(arguments.words.front());
+  return result;
+}
+
+Result run_source(Console& console, const Arguments& arguments) {
+  return console.source(expand_home(arguments.words.front()));
+}
+
+Result run_report(Console& console, const Arguments& arguments) {
+  return console.report(expand_home(arguments.words.front()), arguments.has("--force"));
+}
+
+bool is_alias_name(const std::string& name) {
+  return !name.empty() && name.find_first_not_of(
+                              "abcdefghijklmnopqrstuvwxyz"
+                              "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == std::string::npos;
+}
+
+Result list_aliases(const Session& session) {
+  Rows rows({{"name", {}, RowKind::kText}, {"stands_for", "stands for", RowKind::kText}});
+  for (const auto& [name, words] : session.aliases()) {
+    rows.add({{"name", name}, {"stands_for", join(words, " ")}});
+  }
+  Result result;
+  rows.give(result, "aliases", session);
+  return result;
+}
+
+Result run_let(Session& session, const Arguments& arguments) {
+  if (arguments.words.empty()) return list_aliases(session);
+  const std::string& name = arguments.words.front();
+  if (arguments.words.size() < 3 || arguments.words[1] != "=" || !is_alias_name(name)) {
+    throw Error(ErrorKind::kUsage, "`let` needs NAME = NAMES",
+                "let w = model.norm.weight[0:4]; a name is letters, digits and _");
+  }
+  const std::vector<std::string> words(arguments.words.begin() + 2, arguments.words.end());
+  std::vector<std::string> labels;  // so that no name stands for itself
+  for (const Picked& picked : pick_all(session, words)) labels.push_back(picked.label);
+  Result result;
+  result.json = {{"name", name}, {"stands_for", join(labels, " ")}, {"tensors", labels.size()}};
+  session.set_alias(name, std::move(labels));
+  return result;
+}
+
+constexpr Option kForceOption[] = {{"--force", "", "write over a file that is there"}};
+
+}  // namespace
+
+const Command kLetCommand = {
+    .name = "let",
+    .operands = "[NAME = NAMES]",
+    .summary = "a short name for tensors and slices; alone: those that there are",
+    .help =
+        "It may be sliced again, and stands for what the names meant when it was given.\n"
+        "Examples:  let w = model.layers.0.mlp.down_proj.weight[:, :8]\n"
+        "           stats w w[0:4]\n"
+        "JSON: name, stands_for, tensors; aliases, each with name, stands_for.",
+    .completes = Operand::kParameter,
+    .max_words = Command::kAnyNumber,
+    .run = run_let,
+};
+const Command kModeCommand = {
+    .name = "mode",
+    .operands = "table|json|csv|md",
+    .summary = "how answers are written from now on",
+    .help =
+        "json: one object a line, with the fields that --json has; csv and md: the rows of an "
+        "answer, or its fields.\n"
+        "Example:  mode csv",
+    .min_words = 1,
+    .max_words = 1,
+    .at_console = run_mode,
+};
+const Command kOutputCommand = {
+    .name = "output",
+    .operands = "[FILE]",
+    .summary = "answers go to a file from now on; without FILE to the screen again",
+    .help =
+        "Each answer is added whole; a file that is there is not written over without --force.\n"
+        "Example:  mode csv; output stats.csv; stats",
+    .completes = Operand::kPath,
+    .max_words = 1,
+    .options = kForceOption,
+    .at_console = run_output,
+};
+const Command kSourceCommand = {
+    .name = "source",
+    .operands = "FILE",
+    .summary = "run the commands of a file, up to the first that fails",
+    .help = "Example:  source checks.am\nJSON: results, an entry a command.",
+    .completes = Operand::kPath,
+    .min_words = 1,
+    .max_words = 1,
+    .at_console = run_source,
+};
+const Command kReportCommand = {
+    .name = "report",
+    .operands = "FILE.html",
+    .summary = "write every answer of this session, with its pictures, as a page of HTML",
+    .help =
+        "One file without scripts, fonts or links. The oldest answers are left out beyond 16 "
+        "MiB.\n"
+        "Example:  norms --by layer; hist lm_head.weight; report weights.html\n"
+        "JSON: path, commands.",
+    .completes = Operand::kPath,
+    .min_words = 1,
+    .max_words = 1,
+    .options = kForceOption,
+    .at_console = run_report,
+};
+
+}  // namespace am::inspect

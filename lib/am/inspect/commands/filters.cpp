@@ -1,0 +1,150 @@
+// What stands behind a pipe: `stats | sort norm | head 3`. Rows are the objects of an answer's
+// list.
+#include <algorithm>
+
+#include "am/base/number.h"
+#include "am/base/text.h"
+#include "am/inspect/commands/registry.h"
+#include "am/inspect/rows.h"
+
+namespace am::inspect {
+namespace {
+
+void require_key(const Json& rows, const std::string& key) {
+  std::vector<std::string> keys;
+  for (const RowColumn& column : columns_of(rows)) keys.push_back(column.key);
+  if (rows.empty() || std::find(keys.begin(), keys.end(), key) != keys.end()) return;
+  const auto near = nearest(key, keys);
+  throw Error(ErrorKind::kUsage, cat("rows have no `", key, "`"),
+              near ? cat("did you mean `", *near, "`?") : cat("they have ", join(keys, ", ")));
+}
+
+int64_t row_count(const Arguments& arguments) {
+  if (arguments.words.empty()) return 10;
+  const auto count = parse_integer(arguments.words.front());
+  if (!count || *count < 0) {
+    throw Error(ErrorKind::kUsage, cat("`", arguments.words.front(), "` is no number of rows"));
+  }
+  return *count;
+}
+
+// Numbers by size, the largest first; texts by name. What has none comes last.
+bool sorts_before(const Json& a, const Json& b) {
+  if (a.is_number() && b.is_number()) return a.get<double>() > b.get<double>();
+  if (a.is_string() && b.is_string()) {
+    return natural_less(a.get<std::string>(), b.get<std::string>());
+  }
+  if (a.is_boolean() && b.is_boolean()) return a.get<bool>() < b.get<bool>();
+  return !a.is_null() && b.is_null();
+}
+
+void sort_rows(Json& rows, const Arguments& arguments) {
+  const std::string& key = arguments.words.front();
+  require_key(rows, key);
+  const auto value = [&](const Json& row) { return row.contains(key) ? row[key] : Json(nullptr); };
+  std::stable_sort(rows.begin(), rows.end(), [&](const Json& a, const Json& b) {
+    const Json left = value(a);
+    const Json right = value(b);
+    if (left.is_null() || right.is_null() || !arguments.has("--up")) {
+      return sorts_before(left, right);
+    }
+    return sorts_before(right, left);
+  });
+}
+
+void head_rows(Json& rows, const Arguments& arguments) {
+  const int64_t count = row_count(arguments);
+  if (count < static_cast<int64_t>(rows.size())) rows.erase(rows.begin() + count, rows.end());
+}
+
+void tail_rows(Json& rows, const Arguments& arguments) {
+  const int64_t left_out = static_cast<int64_t>(rows.size()) - row_count(arguments);
+  if (left_out > 0) rows.erase(rows.begin(), rows.begin() + left_out);
+}
+
+// By any field: a glob of the whole of it, or a part.
+void grep_rows(Json& rows, const Arguments& arguments) {
+  const std::string text = arguments.text();
+  Json kept = Json::array();
+  for (const Json& row : rows) {
+    const bool has = std::any_of(row.begin(), row.end(), [&](const Json& value) {
+      const std::string shown = cell_text(value, RowKind::kText, 17);
+      return shown.find(text) != std::string::npos || glob_match(text, shown);
+    });
+    if (has) kept.push_back(row);
+  }
+  rows = std::move(kept);
+}
+
+void select_fields(Json& rows, const Arguments& arguments) {
+  for (const std::string& key : arguments.words) require_key(rows, key);
+  for (Json& row : rows) {
+    Json kept = Json::object();
+    for (const std::string& key : arguments.words) {
+      kept[key] = row.contains(key) ? row[key] : Json(nullptr);
+    }
+    row = std::move(kept);
+  }
+}
+
+void count_rows(Json& rows, const Arguments&) { rows = Json::array({{{"count", rows.size()}}}); }
+
+constexpr Option kSortOptions[] = {{"--up", "", "the smallest first; names from the end"}};
+
+}  // namespace
+
+const Command kSortCommand = {
+    .name = "sort",
+    .operands = "KEY",
+    .summary = "behind a pipe: rows by a field, the largest first, texts by name",
+    .help =
+        "KEY is a field of --json's; what has none comes last.\n"
+        "Example:  stats | sort norm | head 3",
+    .min_words = 1,
+    .max_words = 1,
+    .options = kSortOptions,
+    .filter = sort_rows,
+};
+const Command kHeadCommand = {
+    .name = "head",
+    .operands = "[N]",
+    .summary = "behind a pipe: the first rows; 10 where N is not given",
+    .help = "Example:  ls | sort bytes | head 10",
+    .max_words = 1,
+    .filter = head_rows,
+};
+const Command kTailCommand = {
+    .name = "tail",
+    .operands = "[N]",
+    .summary = "behind a pipe: the last rows; 10 where N is not given",
+    .help = "Example:  ls | tail 3",
+    .max_words = 1,
+    .filter = tail_rows,
+};
+const Command kGrepCommand = {
+    .name = "grep",
+    .operands = "TEXT|GLOB",
+    .summary = "behind a pipe: rows in which a field has the text, or is as the glob",
+    .help = "Example:  ls | grep bfloat16",
+    .min_words = 1,
+    .max_words = Command::kAnyNumber,
+    .filter = grep_rows,
+};
+const Command kSelectCommand = {
+    .name = "select",
+    .operands = "KEY ..",
+    .summary = "behind a pipe: these fields of each row alone",
+    .help = "Example:  stats | select name norm",
+    .min_words = 1,
+    .max_words = Command::kAnyNumber,
+    .filter = select_fields,
+};
+const Command kCountCommand = {
+    .name = "count",
+    .operands = "",
+    .summary = "behind a pipe: how many rows there are",
+    .help = "Example:  ls *norm* | count",
+    .filter = count_rows,
+};
+
+}  // namespace am::inspect

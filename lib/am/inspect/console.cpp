@@ -1,0 +1,213 @@
+#include "am/inspect/console.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/home.h"
+#include "am/base/text.h"
+#include "am/draw/markup.h"
+#include "am/inspect/charts.h"
+#include "am/inspect/rows.h"
+#include "am/inspect/words.h"
+
+namespace am::inspect {
+namespace {
+
+constexpr int kDeepestSource = 10;
+// Of answers that a report would show; the oldest give way.
+constexpr size_t kMostRemembered = size_t{16} << 20;
+
+Outcome failed_with(const std::string& input, const std::string& command, const Error& error) {
+  Outcome outcome;
+  outcome.input = input;
+  outcome.command = command;
+  outcome.error = {error.kind(), error.what(), error.hint()};
+  return outcome;
+}
+
+void apply_filter(Outcome& outcome, const std::string& stage, const term::Style& style) {
+  const ParsedCommand parsed = parse_command(stage);
+  if (parsed.command->filter == nullptr) {
+    throw Error(ErrorKind::kUsage, cat("`", parsed.command->name, "` takes no rows from a pipe"),
+                "behind `|` stand sort, head, tail, grep, select and count");
+  }
+  Json* rows = rows_in(outcome.result.json);
+  if (rows == nullptr) {
+    throw Error(ErrorKind::kUsage, cat("`", outcome.command, "` answers no rows"),
+                cat("`", parsed.command->name, "` takes the rows of commands as ls and stats"));
+  }
+  parsed.command->filter(*rows, parsed.arguments);
+  outcome.result.text = draw_rows(*rows, columns_of(*rows), style, 6);
+}
+
+// Without the colours that Style::paint writes.
+std::string without_colours(const std::string& text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\x1b' && i + 1 < text.size() && text[i + 1] == '[') {
+      i = std::min(text.find('m', i), text.size());
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+std::string escaped_lines(const std::string& text) {
+  std::string out;
+  for (const std::string& line : split(text, '\n')) out += draw::escaped(line) + "\n";
+  return out;
+}
+
+constexpr const char* kReportHead = R"(<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<style>body{font:15px/1.5 system-ui,sans-serif;max-width:80em;margin:2em auto;padding:0 1em}
+h1{font-size:1.4em}h2{font:600 1em ui-monospace,monospace;margin-top:2em}
+pre{overflow-x:auto;font:13px/1.35 ui-monospace,monospace}svg{max-width:100%;height:auto}
+@media(prefers-color-scheme:dark){body{background:#111;color:#ddd}}</style>
+)";
+
+}  // namespace
+
+Console::Console(std::unique_ptr<Interpreter> inner, ConsoleOptions options)
+    : inner_(std::move(inner)), options_(std::move(options)) {}
+
+Outcome Console::run(const std::string& input) {
+  Outcome outcome = answer(input);
+  if (outcome.error) return outcome;
+  remember(outcome);
+  if (options_.for_programs) return outcome;
+  const Command* command = find_command(outcome.command);
+  const bool own =
+      command != nullptr && (command->at_console != nullptr || command->tell != nullptr);
+  if (own) return outcome;  // `help`, and what `output` says of itself
+  if (mode_ != OutputMode::kTable) outcome.result.text = in_mode(outcome.result.json, mode_);
+  if (output_.empty()) return outcome;
+  try {
+    written_ += without_colours(outcome.result.text);
+    write_file_atomically(output_, written_);
+    outcome.result.text.clear();
+  } catch (const Error& error) {
+    output_.clear();
+    return failed_with(input, outcome.command, error);
+  }
+  return outcome;
+}
+
+// The first stage's answer after what stands behind its pipes.
+Outcome Console::answer(const std::string& input) {
+  Outcome outcome;
+  try {
+    const std::vector<std::string> stages = split_pipes(input);
+    for (size_t i = 1; i < stages.size(); ++i) parse_command(stages[i]);  // before anything runs
+    outcome = first_stage(stages.front());
+    outcome.input = input;
+    if (outcome.error) return outcome;
+    for (size_t i = 1; i < stages.size(); ++i) apply_filter(outcome, stages[i], options_.style);
+  } catch (const Error& error) {
+    return failed_with(input, outcome.command, error);
+  }
+  return outcome;
+}
+
+Outcome Console::first_stage(const std::string& input) {
+  const std::vector<std::string> words = split_words(input);
+  const Command* command = words.empty() ? nullptr : find_command(words.front());
+  if (command == nullptr || command->at_console == nullptr) return inner_->run(input);
+  Outcome outcome;
+  outcome.input = input;
+  outcome.command = std::string(command->name);
+  outcome.result = command->at_console(*this, parse_command(input).arguments);
+  return outcome;
+}
+
+void Console::remember(const Outcome& outcome) {
+  if (outcome.command == "report" || outcome.command == "source") return;
+  Result result = outcome.result;
+  if (result.text.empty() && options_.for_programs) {
+    if (const Json* rows = rows_in(result.json)) {
+      result.text = draw_rows(*rows, columns_of(*rows), term::Style::plain(), 6);
+    } else {
+      result.text = dump_json(result.json) + "\n";
+    }
+  }
+  shown_bytes_ += result.text.size() + result.svg.size();
+  shown_.push_back({outcome.input, without_colours(result.text), result.svg});
+  while (shown_bytes_ > kMostRemembered && shown_.size() > 1) {
+    shown_bytes_ -= shown_.front().text.size() + shown_.front().svg.size();
+    shown_.erase(shown_.begin());
+  }
+}
+
+void Console::set_output(const std::filesystem::path& path, bool forced) {
+  if (!path.empty()) {
+    require_free_path(path, forced);
+    write_file_atomically(path, "");  // what is wrong with the place is said now
+  }
+  output_ = path;
+  written_.clear();
+}
+
+Result Console::source(const std::filesystem::path& path) {
+  if (depth_ >= kDeepestSource) {
+    throw Error(ErrorKind::kUsage, cat(path.string(), ": files of commands are ", kDeepestSource,
+                                       " deep: does one read itself?"));
+  }
+  Result result;
+  result.json["results"] = Json::array();
+  const std::string text = read_file(path);
+  CommandReader reader;
+  int64_t number = 0;
+  ++depth_;
+  const auto run_line = [&](const std::vector<std::string>& commands) {
+    for (const std::string& command : commands) {
+      const Outcome outcome = run(command);
+      result.json["results"].push_back(inspect::to_json(outcome));
+      result.text += outcome.result.text;
+      result.quit = outcome.result.quit;
+      if (outcome.error) {
+        --depth_;
+        throw Error(outcome.error->kind,
+                    cat(path.string(), ":", number, ": ", outcome.error->message),
+                    outcome.error->hint);
+      }
+      result.failed = outcome.result.failed;
+      if (result.quit || result.failed) return false;
+    }
+    return true;
+  };
+  bool goes_on = true;
+  for (const std::string& line : split(text, '\n')) {
+    ++number;
+    goes_on = goes_on && run_line(reader.add(line + "\n"));
+  }
+  const bool open = reader.open_quote();
+  if (goes_on) run_line(reader.finish());
+  --depth_;
+  if (open && goes_on) {
+    throw Error(ErrorKind::kUsage, cat(path.string(), ": it ends inside a quote"));
+  }
+  return result;
+}
+
+Result Console::report(const std::filesystem::path& path, bool forced) {
+  require_free_path(path, forced);
+  const std::string title = cat("am-repl: ", facts().title);
+  std::string page = cat(kReportHead, "<title>", draw::escaped(title),
+                         "</title></head><body>\n<h1>", draw::escaped(title), "</h1>\n");
+  for (const Shown& shown : shown_) {
+    page += cat("<h2>", draw::escaped(shown.input), "</h2>\n<pre>", escaped_lines(shown.text),
+                "</pre>\n", shown.svg);
+  }
+  write_file_atomically(path, page + "</body></html>\n");
+  Result result;
+  result.json = {{"path", path.string()}, {"commands", shown_.size()}};
+  result.text = cat("wrote ", path.string(), " (", shown_.size(),
+                    shown_.size() == 1 ? " command)\n" : " commands)\n");
+  return result;
+}
+
+}  // namespace am::inspect

@@ -1,0 +1,94 @@
+#include "am/inspect/optimizer_states.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "am/base/text.h"
+
+namespace am::inspect {
+namespace {
+
+constexpr std::string_view kStatePrefix = "optim.state.";
+
+// The group that a value's key is under: PyTorch names it by parameter or by number.
+Json group_value(const Session& session, const std::string& parameter, const char* key) {
+  const ParameterView& view = session.view();
+  for (const std::string& group : {parameter, std::string("0")}) {
+    for (const char* prefix : {"optim.param_groups.", "optimizer.param_groups."}) {
+      Json value = view.value(cat(prefix, group, ".", key));
+      if (!value.is_null()) return value;
+    }
+  }
+  return nullptr;
+}
+
+// The groups as one value: a list of dicts that name their parameters.
+Json listed_group_value(const Session& session, const std::string& parameter, const char* key) {
+  for (const char* name : {"optim.param_groups", "optimizer.param_groups"}) {
+    const Json groups = session.view().value(name);
+    if (!groups.is_array()) continue;
+    for (const Json& group : groups) {
+      if (!group.is_object() || !group.contains(key)) continue;
+      const Json names = group.value("params", Json::array());
+      const bool is_here = std::find(names.begin(), names.end(), Json(parameter)) != names.end();
+      if (is_here || groups.size() == 1) return group[key];
+    }
+  }
+  return nullptr;
+}
+
+Json setting(const Session& session, const std::string& parameter, const char* key) {
+  Json value = group_value(session, parameter, key);
+  return value.is_null() ? listed_group_value(session, parameter, key) : value;
+}
+
+}  // namespace
+
+std::vector<const HeldParameter*> states_of(const Session& session,
+                                            const HeldParameter& parameter) {
+  const std::string prefix = cat(kStatePrefix, parameter.name, ".");
+  std::vector<const HeldParameter*> found;
+  for (const HeldParameter& state : session.view().states()) {
+    if (starts_with(state.name, prefix)) found.push_back(&state);
+  }
+  return found;
+}
+
+std::vector<const HeldParameter*> states_of(const Session& session, std::string_view pattern) {
+  std::vector<const HeldParameter*> found;
+  for (const HeldParameter* parameter : session.matching(pattern)) {
+    for (const HeldParameter* state : states_of(session, *parameter)) found.push_back(state);
+  }
+  return found;
+}
+
+std::string state_kind(const HeldParameter& state, const HeldParameter& parameter) {
+  return state.name.substr(kStatePrefix.size() + parameter.name.size() + 1);
+}
+
+std::optional<double> step_of(Session& session, const HeldParameter& parameter) {
+  for (const HeldParameter* state : states_of(session, parameter)) {
+    if (state_kind(*state, parameter) != "step" || state->numel() != 1) continue;
+    return session.view().read(*state, mesh::Box::whole(state->shape)).item<double>();
+  }
+  const Json step = session.view().info().value("step", Json(nullptr));
+  return step.is_number() ? std::optional(step.get<double>()) : std::nullopt;
+}
+
+std::optional<AdamSettings> adam_settings(const Session& session, const std::string& parameter) {
+  const Json lr = setting(session, parameter, "lr");
+  if (!lr.is_number()) return std::nullopt;
+  AdamSettings settings;
+  settings.lr = lr.get<double>();
+  const Json eps = setting(session, parameter, "eps");
+  if (eps.is_number()) settings.eps = eps.get<double>();
+  const Json betas = setting(session, parameter, "betas");
+  if (betas.is_array() && betas.size() == 2 && betas[0].is_number() && betas[1].is_number()) {
+    settings.beta1 = betas[0].get<double>();
+    settings.beta2 = betas[1].get<double>();
+  }
+  return settings;
+}
+
+}  // namespace am::inspect

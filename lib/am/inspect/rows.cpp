@@ -1,0 +1,94 @@
+#include "am/inspect/rows.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/term/table.h"
+
+namespace am::inspect {
+namespace {
+
+RowKind kind_of(const std::string& key, const Json& value) {
+  if (value.is_number_integer()) return ends_with(key, "bytes") ? RowKind::kBytes : RowKind::kCount;
+  return value.is_number() ? RowKind::kNumber : RowKind::kText;
+}
+
+bool is_right(RowKind kind) { return kind != RowKind::kText; }
+
+double sort_value(const Json& row, const std::string& key) {
+  const auto found = row.find(key);
+  return found != row.end() && found->is_number() ? found->get<double>() : -INFINITY;
+}
+
+}  // namespace
+
+void Rows::sort_down(const std::string& key) {
+  std::stable_sort(rows_.begin(), rows_.end(), [&](const Json& a, const Json& b) {
+    return sort_value(a, key) > sort_value(b, key);
+  });
+}
+
+void Rows::give(Result& result, const std::string& name, const Session& session) const {
+  result.json[name] = rows_;
+  if (!session.for_programs()) {
+    result.text = draw_rows(rows_, columns_, session.style(), session.digits());
+  }
+}
+
+std::string cell_text(const Json& value, RowKind kind, int digits) {
+  if (value.is_null()) return "-";
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+  if (value.is_number_integer()) {
+    const auto count = value.get<int64_t>();
+    return kind == RowKind::kBytes ? format_bytes(count) : format_count(count);
+  }
+  if (value.is_number()) return format_general(value.get<double>(), digits);
+  if (value.is_array()) {
+    std::vector<std::string> parts;
+    for (const Json& each : value) parts.push_back(cell_text(each, RowKind::kText, digits));
+    return cat("[", join(parts, ", "), "]");
+  }
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string draw_rows(const Json& rows, const std::vector<RowColumn>& columns,
+                      const term::Style& style, int digits) {
+  std::vector<term::Column> titles;
+  for (const RowColumn& column : columns) {
+    titles.push_back({column.title.empty() ? column.key : column.title,
+                      is_right(column.kind) ? term::Align::kRight : term::Align::kLeft});
+  }
+  term::Table table(titles);
+  for (const Json& row : rows) {
+    std::vector<term::Cell> cells;
+    for (const RowColumn& column : columns) {
+      const auto found = row.find(column.key);
+      cells.emplace_back(found == row.end() ? "" : cell_text(*found, column.kind, digits));
+    }
+    table.add(std::move(cells));
+  }
+  return table.text(style);
+}
+
+std::vector<RowColumn> columns_of(const Json& rows) {
+  std::vector<RowColumn> columns;
+  for (const Json& row : rows) {
+    for (const auto& [key, value] : row.items()) {
+      const auto known = std::find_if(columns.begin(), columns.end(),
+                                      [&](const auto& column) { return column.key == key; });
+      if (known == columns.end()) {
+        columns.push_back({key, {}, kind_of(key, value)});
+      } else if (known->kind == RowKind::kText) {  // null in the rows before
+        known->kind = kind_of(key, value);
+      }
+    }
+  }
+  return columns;
+}
+
+Json number_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+}  // namespace am::inspect

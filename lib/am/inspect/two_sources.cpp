@@ -1,0 +1,45 @@
+#include "am/inspect/two_sources.h"
+
+#include <ATen/ATen.h>
+
+#include "am/base/error.h"
+#include "am/base/home.h"
+#include "am/base/text.h"
+#include "am/checkpoint/row_blocks.h"
+#include "am/inspect/target.h"
+
+namespace am::inspect {
+namespace {
+
+// Elements of either side that are in memory at once, and become doubles.
+constexpr int64_t kPairBlock = int64_t{1} << 20;
+
+// Complex numbers are two.
+at::Tensor doubles_of(const at::Tensor& values) {
+  return (values.is_complex() ? at::view_as_real(values) : values).to(at::kDouble);
+}
+
+}  // namespace
+
+std::unique_ptr<checkpoint::TensorSource> open_weights_at(const std::string& path) {
+  const Target target = find_target(expand_home(path));
+  if (target.kind != TargetKind::kWeights) {
+    throw Error(ErrorKind::kUsage, cat(target.path.string(), " is a plan, not weights at rest"));
+  }
+  return checkpoint::open_tensor_source(target.path);
+}
+
+void for_each_pair(const checkpoint::TensorSource& left, const checkpoint::StoredTensor& a,
+                   const checkpoint::TensorSource& right, const checkpoint::StoredTensor& b,
+                   const Between& between, const VisitPair& visit) {
+  checkpoint::for_each_row_block(mesh::Box::whole(a.shape), kPairBlock, [&](const mesh::Box& box) {
+    if (between) between();
+    const at::Tensor of_left = at::empty(box.shape, at::TensorOptions(a.dtype));
+    const at::Tensor of_right = at::empty(box.shape, at::TensorOptions(b.dtype));
+    left.read(a.name, box, of_left);
+    right.read(b.name, box, of_right);
+    visit(doubles_of(of_left), doubles_of(of_right));
+  });
+}
+
+}  // namespace am::inspect

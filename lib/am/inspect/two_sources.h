@@ -1,0 +1,24 @@
+// Comparing what two sources hold of a tensor, a few MiB at a time.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+
+#include "am/checkpoint/tensor_source.h"
+#include "am/inspect/parameter_view.h"
+
+namespace am::inspect {
+
+// Opens weights that a command names; `~` is the home. Throws Error(kUsage) for a plan.
+std::unique_ptr<checkpoint::TensorSource> open_weights_at(const std::string& path);
+
+// Blocks of whole rows of both, in double; they have one shape. `between` is called before each.
+using VisitPair = std::function<void(const at::Tensor& a, const at::Tensor& b)>;
+void for_each_pair(const checkpoint::TensorSource& left, const checkpoint::StoredTensor& a,
+                   const checkpoint::TensorSource& right, const checkpoint::StoredTensor& b,
+                   const Between& between, const VisitPair& visit);
+
+}  // namespace am::inspect

@@ -1,0 +1,86 @@
+"""am-repl's pipes, modes and files, from the command line and over ranks."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+BIN = Path(os.environ["AM_BIN_DIR"])
+DATA = Path(os.environ["AM_SOURCE_DIR"]) / "tests" / "data"
+MODEL = DATA / "hf" / "llama"
+
+PLAN = f"""
+[model]
+path = "{MODEL}"
+weights = "{MODEL}/model.safetensors"
+[mesh]
+world_size = 2
+[strategy]
+name = "ddp"
+[train]
+seq_len = 16
+"""
+
+
+class ConsoleTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="am-repl-test-")
+        self.addCleanup(self.folder.cleanup)
+        self.path = Path(self.folder.name)
+
+    def repl(self, target, commands, *arguments, status=0):
+        done = subprocess.run(
+            [BIN / "am-repl", target, "-c", commands, *arguments], cwd=self.path, input="", capture_output=True,
+            text=True, timeout=60, env={**os.environ, "LC_ALL": "C.UTF-8"})
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done
+
+    def test_csv_of_rows_is_read_by_others(self):
+        out = self.repl(MODEL, "mode csv; stats | sort norm | head 3").stdout
+        rows = list(csv.DictReader(io.StringIO(out)))
+        self.assertEqual(len(rows), 3)
+        norms = [float(row["norm"]) for row in rows]
+        self.assertEqual(norms, sorted(norms, reverse=True))
+
+    def test_json_of_a_pipe_has_its_rows(self):
+        results = json.loads(self.repl(MODEL, "ls | tail 2; norms | count", "--json").stdout)["results"]
+        self.assertEqual(len(results[0]["parameters"]), 2)
+        self.assertEqual(results[0]["input"], "ls | tail 2")
+        self.assertEqual(results[1]["norms"], [{"count": 21}])
+
+    def test_an_output_file_is_kept_and_whole(self):
+        (self.path / "kept").write_text("mine")
+        done = self.repl(MODEL, "output kept; ls", status=1)
+        self.assertIn("kept is there already", done.stderr)
+        self.assertEqual((self.path / "kept").read_text(), "mine")
+        done = self.repl(MODEL, "output new; ls *norm*; ls nothing", status=1)
+        self.assertEqual(done.stdout, "")
+        self.assertIn("5 parameters", (self.path / "new").read_text())
+        self.assertEqual(sorted(os.listdir(self.path)), ["kept", "new"])
+
+    def test_source_stops_at_the_line_that_fails(self):
+        (self.path / "commands.am").write_text("ls norm\n\nshow nothing\nls\n")
+        done = self.repl(MODEL, "source commands.am", status=1)
+        self.assertIn("commands.am:3: there is no parameter `nothing`", done.stderr)
+
+    def test_a_report_of_ranks_has_pictures(self):
+        (self.path / "plan.toml").write_text(PLAN)
+        results = json.loads(self.repl(
+            self.path / "plan.toml",
+            "hist lm_head.weight --svg hist.svg; checksum *norm*; let w = lm_head.weight[:8]; norms w; report r.html",
+            "--json").stdout)["results"]
+        self.assertTrue(all(result["ok"] for result in results))
+        self.assertEqual({each["compared"] for each in results[1]["parameters"]}, {2})
+        self.assertEqual(results[3]["norms"][0]["numel"], 8 * 32)
+        page = (self.path / "r.html").read_text()
+        self.assertEqual(page.count("<h2>"), 4)
+        self.assertEqual(page.count("</svg>"), 1)
+        self.assertTrue((self.path / "hist.svg").read_text().startswith("<svg"))
+
+
+if __name__ == "__main__":
+    unittest.main()
