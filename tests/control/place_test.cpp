@@ -39,6 +39,9 @@ TEST_CASE("a job's place is the user's alone, and gone when it ends") {
     const auto found = find_job(run);
     REQUIRE(found);
     CHECK(found->here);
+    fs::rename(place.address().socket, scratch.path / "away");
+    CHECK_FALSE(find_job(run));  // it cannot be reached
+    fs::rename(scratch.path / "away", place.address().socket);
     CHECK(found->address.pid == ::getpid());
     CHECK(found->address.socket == place.address().socket);
   }

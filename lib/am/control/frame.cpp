@@ -149,4 +149,9 @@ std::optional<Json> parse_message(std::string_view text) {
   return json;
 }
 
+std::string text_in(const Json& message, const char* name, const std::string& otherwise) {
+  const auto found = message.find(name);
+  return found != message.end() && found->is_string() ? found->get<std::string>() : otherwise;
+}
+
 }  // namespace am::control

@@ -69,5 +69,7 @@ class ReplyReader {
 
 // Of a message that is JSON by a stranger: nothing where it is none, or no object.
 std::optional<Json> parse_message(std::string_view text);
+// A text in it; `otherwise` where there is none, or something else has its name.
+std::string text_in(const Json& message, const char* name, const std::string& otherwise = {});
 
 }  // namespace am::control

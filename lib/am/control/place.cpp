@@ -90,7 +90,7 @@ bool nobody_listens(const fs::path& socket) {
   if (fd < 0) return false;
   const sockaddr_un address = address_of(socket);
   const int result = ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
-  const bool refused = result != 0 && errno == ECONNREFUSED;
+  const bool refused = result != 0 && (errno == ECONNREFUSED || errno == ENOENT);
   ::close(fd);
   return refused;
 }
@@ -219,6 +219,9 @@ std::optional<FoundJob> find_job(const run_folder::RunFolder& run) {
   if (!address->boot_id.empty() && address->boot_id == boot_id()) {
     // Containers of a machine share its boot, and may see other processes than ours.
     found.here = address->begun != 0 && run_folder::process_begin(address->pid) == address->begun;
+    const bool fits = address->socket.native().size() <= kLongestSocketPath;
+    // A process that ends is there for a while after its socket has closed.
+    if (found.here && (!fits || nobody_listens(address->socket))) return std::nullopt;
     if (found.here) return found;
     if (address->host == host_name()) return std::nullopt;
   }

@@ -6,11 +6,13 @@ namespace am::inspect {
 
 std::span<const Command* const> commands() {
   static constexpr std::array kCommands = {
-      &kInfoCommand,    &kMeshCommand, &kLsCommand,      &kTreeCommand,     &kShowCommand,
-      &kStatsCommand,   &kHistCommand, &kPrintCommand,   &kMemoryCommand,   &kUnshardCommand,
-      &kReshardCommand, &kLossCommand, &kLogprobCommand, &kGenerateCommand, &kExportCommand,
-      &kVerifyCommand,  &kDiffCommand, &kFitsCommand,    &kSetCommand,      &kHelpCommand,
-      &kQuitCommand,
+      &kInfoCommand,    &kMeshCommand,   &kLsCommand,       &kTreeCommand,        &kShowCommand,
+      &kStatsCommand,   &kHistCommand,   &kPrintCommand,    &kMemoryCommand,      &kUnshardCommand,
+      &kReshardCommand, &kLossCommand,   &kLogprobCommand,  &kGenerateCommand,    &kExportCommand,
+      &kVerifyCommand,  &kDiffCommand,   &kFitsCommand,     &kSetCommand,         &kHelpCommand,
+      &kQuitCommand,    &kStatusCommand, &kRanksCommand,    &kCollectivesCommand, &kStackCommand,
+      &kPauseCommand,   &kStepCommand,   &kContinueCommand, &kBreakCommand,       &kSaveCommand,
+      &kDetachCommand,
   };
   return kCommands;
 }

@@ -26,5 +26,16 @@ extern const Command kDiffCommand;
 extern const Command kFitsCommand;
 extern const Command kSetCommand;
 extern const Command kQuitCommand;
+// live.cpp
+extern const Command kStatusCommand;
+extern const Command kRanksCommand;
+extern const Command kCollectivesCommand;
+extern const Command kStackCommand;
+extern const Command kPauseCommand;
+extern const Command kStepCommand;
+extern const Command kContinueCommand;
+extern const Command kBreakCommand;
+extern const Command kSaveCommand;
+extern const Command kDetachCommand;
 
 }  // namespace am::inspect
