@@ -46,7 +46,7 @@ TEST_CASE("a job's place is the user's alone, and gone when it ends") {
     CHECK(found->address.socket == place.address().socket);
   }
   CHECK_FALSE(find_job(run));
-  CHECK(fs::is_empty(scratch.path / "control"));
+  CHECK(fs::is_empty(scratch.path));
 }
 
 TEST_CASE("a folder that others could enter is mended, one of another kind is refused") {
@@ -54,8 +54,10 @@ TEST_CASE("a folder that others could enter is mended, one of another kind is re
   const run_folder::RunFolder run(scratch.path);
   fs::create_directory(run.control());
   fs::permissions(run.control(), fs::perms::all);
-  { const ControlPlace place(run); }
-  CHECK(mode_of(run.control()) == 0700);
+  {
+    const ControlPlace place(run);
+    CHECK(mode_of(run.control()) == 0700);
+  }
   fs::remove_all(run.control());
   fs::create_directory_symlink("/tmp", run.control());
   CHECK_THROWS_AS(ControlPlace(run), Error);

@@ -207,6 +207,7 @@ ControlPlace::ControlPlace(const run_folder::RunFolder& run, const std::vector<f
 ControlPlace::~ControlPlace() {
   ::unlink(file_.c_str());
   ::unlink(address_.socket.c_str());
+  ::rmdir(file_.parent_path().c_str());  // where nothing else is in it
   if (socket_ >= 0) ::close(socket_);
 }
 

@@ -4,11 +4,14 @@
 #include <utility>
 
 #include "am/base/error.h"
+#include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/control/frame.h"
+#include "am/inspect/attached.h"
 #include "am/inspect/messages.h"
 #include "am/inspect/render.h"
+#include "am/live/hang.h"
 
 namespace am::live {
 
@@ -17,7 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // How long the end of a job waits for those who are attached.
-constexpr auto kFarewell = 1s;
+constexpr auto kClientsFarewell = 1s;
 
 int64_t ticks_now() { return Pause::Clock::now().time_since_epoch().count(); }
 
@@ -51,8 +54,17 @@ std::string describe(const control::ClientInfo& who) {
 }
 
 Host::Host(const runtime::World& world, const run_folder::RunFolder& run, HostOptions options)
-    : world_(world), options_(std::move(options)), run_(run.root().string()) {
-  pause_ = Pause(options_.pause);
+    : world_(world),
+      options_(std::move(options)),
+      run_(run.root().string()),
+      self_(std::make_shared<RankSelf>(world)),
+      pause_(options_.pause) {
+  self_->set_probe(&probe_);
+  world_.context()->on_collective = [self = self_](const runtime::Collective& collective,
+                                                   int64_t bytes) {
+    self->collectives.add(collective, bytes);
+  };
+  helpers_ = std::make_unique<Helpers>(world_, self_);
   if (world_.rank() != 0) return;
   try {
     place_ = std::make_unique<control::ControlPlace>(run);
@@ -71,12 +83,16 @@ Host::Host(const runtime::World& world, const run_folder::RunFolder& run, HostOp
   }
 }
 
-Host::~Host() = default;
+Host::~Host() {
+  helpers_.reset();  // no answer is told any more
+  world_.context()->on_collective = nullptr;
+  self_->set_probe(nullptr);
+}
 
 void Host::open(train::Trainer& trainer) {
   sessions_ = std::make_unique<Sessions>(trainer, run_);
-  status_.set_total(trainer.first_step(), trainer.plan().train.max_steps);
-  status_.set_phase("forward");
+  self_->status.set_total(trainer.first_step(), trainer.plan().train.max_steps);
+  self_->status.set_phase("forward");
   if (!server_) return;
   Json facts = sessions_->facts(trainer.first_step());
   const std::lock_guard lock(mutex_);
@@ -84,6 +100,7 @@ void Host::open(train::Trainer& trainer) {
 }
 
 void Host::close(const std::string& last_words) {
+  helpers_->close();
   if (server_) {
     const auto refuse = [&](const control::Request& request) {
       inspect::Outcome outcome;
@@ -93,7 +110,7 @@ void Host::close(const std::string& last_words) {
     };
     if (stepping_) refuse(*std::exchange(stepping_, std::nullopt));
     while (const auto request = server_->take(0ms)) refuse(*request);
-    server_->end({{"event", "ended"}, {"text", last_words}}, kFarewell);
+    server_->end({{"event", "ended"}, {"text", last_words}}, kClientsFarewell);
   }
   server_.reset();
   place_.reset();
@@ -110,7 +127,7 @@ Json Host::welcome(const control::ClientInfo&) const {
     const std::lock_guard lock(mutex_);
     json = facts_;
   }
-  const Json status = status_.to_json();
+  const Json status = self_->status.to_json();
   json["event"] = "welcome";
   std::string note =
       cat("attached to ", run_, " at step ", status.at("step").get<int64_t>(), " of ",
@@ -143,24 +160,62 @@ bool Host::at_once(const control::ClientInfo& who, const control::Request& reque
   if (const auto id = request.body.find("cancel"); id != request.body.end()) {
     return cancel(who, *id);
   }
-  const std::string text = control::text_in(request.body, "input");
-  const inspect::Command* command = inspect::command_of(text);
-  if (command == nullptr || command->name != "status") return false;
-  server_->reply(who.number, request.id, inspect::pack(answer_at_once(*command, text)));
+  const std::string input = control::text_in(request.body, "input");
+  const inspect::Command* command = inspect::command_of(input);
+  if (command == nullptr) return false;
+  const term::Style style =
+      inspect::requested_session(who.hello.value("session", Json::object())).style;
+  if (command->name == "status") {
+    const auto told = [&](const auto&, const auto&) { return tell_status(style); };
+    server_->reply(who.number, request.id, inspect::pack(inspect::answer(input, told)));
+    return true;
+  }
+  if (command->name != "ranks" && command->name != "collectives" && command->name != "stack") {
+    return false;
+  }
+  ask_ranks(request, input, style);
   return true;
 }
 
-inspect::Outcome Host::answer_at_once(const inspect::Command&, const std::string& input) {
-  return inspect::answer(input, [&](const inspect::Command&, const inspect::Arguments&) {
-    inspect::Result result;
-    result.json = status_.to_json();
-    result.json["world_size"] = world_.size();
-    Json clients = Json::array();
-    for (const control::ClientInfo& each : server_->clients()) clients.push_back(describe(each));
-    result.json["clients"] = clients;
-    result.text = status_text(result.json, term::Style::plain());
-    return result;
-  });
+inspect::Result Host::tell_status(const term::Style& style) const {
+  inspect::Result result;
+  result.json = self_->status.to_json();
+  result.json["world_size"] = world_.size();
+  Json clients = Json::array();
+  for (const control::ClientInfo& each : server_->clients()) clients.push_back(describe(each));
+  result.json["clients"] = clients;
+  result.text = status_text(result.json, style);
+  return result;
+}
+
+// Answered when the ranks have, by the thread that asks them.
+void Host::ask_ranks(const control::Request& request, const std::string& input,
+                     const term::Style& style) {
+  const auto refused = inspect::answer(
+      input, [&](const inspect::Command& command, const inspect::Arguments& arguments) {
+        std::optional<int64_t> only;
+        if (!arguments.words.empty()) {
+          only = parse_integer(arguments.words.front());
+          if (!only || *only < 0 || *only >= world_.size()) {
+            throw Error(ErrorKind::kUsage, cat("there is no rank `", arguments.words.front(), "`"),
+                        cat("the job has ranks 0 to ", world_.size() - 1));
+          }
+        }
+        const std::string what(command.name);
+        const auto use = [this, request, input, style, what, only](const Answers& answers) {
+          const auto told = [&](const auto&, const auto&) {
+            if (what == "stack") return describe_stack(*only, answers);
+            return what == "ranks" ? describe_ranks(answers, style)
+                                   : describe_collectives(answers, style);
+          };
+          server_->reply(request.client, request.id, inspect::pack(inspect::answer(input, told)));
+        };
+        if (!helpers_->ask(what, only, use)) {
+          throw Error(ErrorKind::kUsage, "too many questions to the ranks wait for their answers");
+        }
+        return inspect::Result{};
+      });
+  if (refused.error) server_->reply(request.client, request.id, inspect::pack(refused));
 }
 
 }  // namespace am::live

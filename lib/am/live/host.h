@@ -8,7 +8,8 @@
 //
 // Rank 0 has the socket (control/server.h) and decides what all do next; the others follow. In a
 // visit it says so turn by turn: wait, run this command, save, go on. While nobody is attached, a
-// step costs rank 0 a few atomic reads.
+// step costs rank 0 a few atomic reads, and each rank a note of its collectives. Questions about
+// ranks that hang are answered by other threads (helpers.h).
 #pragma once
 
 #include <atomic>
@@ -23,9 +24,11 @@
 #include "am/inspect/command.h"
 #include "am/launch/supervise/stop_signal.h"
 #include "am/live/condition.h"
+#include "am/live/helpers.h"
 #include "am/live/pause.h"
+#include "am/live/rank_self.h"
 #include "am/live/sessions.h"
-#include "am/live/status.h"
+#include "am/live/stack_probe.h"
 #include "am/run_folder/run_folder.h"
 #include "am/runtime/world.h"
 #include "am/train/guest.h"
@@ -53,8 +56,8 @@ class Host : public train::Guest {
   // The trainer outlives the visits.
   void open(train::Trainer& trainer);
   // On every rank, as the trainer's callbacks say it.
-  void phase_over(const char* phase) { status_.phase_over(phase); }
-  void stepped(const observe::StepMetrics& metrics) { status_.stepped(metrics); }
+  void phase_over(const char* phase) { self_->status.phase_over(phase); }
+  void stepped(const observe::StepMetrics& metrics) { self_->status.stepped(metrics); }
   // The job ends: everybody is told so.
   void close(const std::string& last_words);
 
@@ -73,7 +76,9 @@ class Host : public train::Guest {
   Json welcome(const control::ClientInfo& who) const;
   bool at_once(const control::ClientInfo& who, const control::Request& request);
   bool cancel(const control::ClientInfo& who, const Json& id);
-  inspect::Outcome answer_at_once(const inspect::Command& command, const std::string& input);
+  inspect::Result tell_status(const term::Style& style) const;
+  void ask_ranks(const control::Request& request, const std::string& input,
+                 const term::Style& style);
 
   // Of rank 0's training thread.
   Turn next_turn(const train::Boundary& boundary, int64_t& budget);
@@ -103,7 +108,9 @@ class Host : public train::Guest {
   runtime::World world_;
   HostOptions options_;
   std::string run_;
-  Status status_;
+  std::shared_ptr<RankSelf> self_;
+  StackProbe probe_;
+  std::unique_ptr<Helpers> helpers_;
   std::unique_ptr<Sessions> sessions_;            // null until open()
   std::unique_ptr<control::ControlPlace> place_;  // of rank 0, and only where one was found
   std::unique_ptr<control::Server> server_;

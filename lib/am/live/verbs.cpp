@@ -39,7 +39,7 @@ void Host::begin_pause(uint64_t client, int64_t steps) {
   pause_.begin(client, describe(*who), Pause::Clock::now());
   alive_ = Pause::Clock::now().time_since_epoch().count();
   owner_ = client;
-  status_.set_paused(pause_.who());
+  self_->status.set_paused(pause_.who());
   log(cat("paused at step ", steps, " by ", pause_.who()));
   for (const control::ClientInfo& each : server_->clients()) {
     if (each.number == client) continue;
@@ -53,7 +53,7 @@ void Host::end_pause(const std::string& why, int64_t steps, bool asked) {
   const uint64_t owner = pause_.owner();
   pause_.end();
   owner_ = 0;
-  status_.set_paused({});
+  self_->status.set_paused({});
   const std::string text =
       cat("goes on from step ", steps, " after ", format_duration(held), ": ", why);
   log(text);

@@ -38,7 +38,7 @@ Host::Agreed Host::agree(Kind kind) const {
 
 bool Host::visit(const train::Boundary& boundary) {
   const bool first = world_.rank() == 0;
-  status_.set_phase("between steps");
+  self_->status.set_phase("between steps");
   if (first) {
     const std::lock_guard lock(mutex_);
     facts_["title"] = sessions_->title(boundary.steps);
@@ -65,7 +65,7 @@ bool Host::visit(const train::Boundary& boundary) {
     looked = looked || agreed.kind == Kind::kCommand;
   }
   if (looked) sessions_->release();
-  status_.set_phase("forward");
+  self_->status.set_phase("forward");
   return !agreed.stop;
 }
 

@@ -96,10 +96,11 @@ const Command kContinueCommand = {
 
 const Command kBreakCommand = {
     .name = "break",
-    .operands = "[when NAME < > = VALUE | off]",
+    .operands = "[CONDITION | off]",
     .summary = "a running job: pause it after the first step of which this holds",
     .help =
-        "NAME is one of loss, grad_norm, lr, step, step_seconds, tokens_per_second; compared by "
+        "CONDITION is `[when] NAME < VALUE`. NAME is one of loss, grad_norm, lr, step, "
+        "step_seconds, tokens_per_second; compared by "
         "<, <=, >, >=, == or\n!=. `break when loss != loss` stops at NaN. Without words: what "
         "was asked for; `off` forgets it.\nIt ends when you leave.\n"
         "JSON: when.\n"
