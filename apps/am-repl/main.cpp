@@ -49,6 +49,7 @@ inspect::OpenOptions open_options(const Options& options, Interrupts& interrupts
   open.session.interrupted = [&interrupts] { return interrupts.came(); };
   open.overrides = options.overrides;
   open.nproc = options.nproc;
+  open.write = options.write;
   open.plugins = options.plugins;
   open.worker_argv = {"/proc/self/exe", "--worker"};
   open.wait.interrupted = open.session.interrupted;

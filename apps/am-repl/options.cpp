@@ -13,13 +13,16 @@ constexpr const char* kDescription =
     "Opens a checkpoint or a plan, and answers questions about its sharded parameters.\n\n"
     "TARGET is a folder of Hugging Face safetensors, a checkpoint or a run folder of am-run, or a "
     "plan: then its "
-    "ranks are started here and hold the sharded model. Without -c and -f, commands come from "
+    "ranks are started here and hold the sharded model. To the job of a run folder that runs it "
+    "attaches: commands run between two steps, and training goes on. Without -c and -f, commands "
+    "come from "
     "standard input; at a "
     "terminal there is a prompt, where `help` lists them.";
 
 constexpr const char* kExamples =
     "Examples:\n"
     "  am-repl runs/quickstart\n"
+    "  am-repl runs/quickstart -c 'pause; stats *norm*; step 10; continue'    # while it trains\n"
     "  am-repl models/llama -c 'ls *.q_proj.weight; stats *norm*'\n"
     "  am-repl plan.toml -c 'unshard model.layers.0; memory'\n"
     "  echo 'loss \"some text\"' | am-repl models/llama --json";
@@ -57,6 +60,8 @@ std::optional<int> parse_options(int argc, char** argv, Options& options) {
       ->type_name("NAME");
   app.add_flag("--force", options.force,
                "Try what needs more memory than this machine has available");
+  app.add_flag("--write", options.write,
+               "Of a running job: allow what changes it (save); without, it is only looked at");
   am_apps::add_plugins(app, flags);
   am_apps::add_color(app, flags);
   if (const auto status = am_apps::parse(app, argc, argv)) return status;

@@ -18,6 +18,7 @@ struct Options {
   std::string tokenizer;
   std::vector<am::config::Override> overrides;
   int64_t nproc = 0;
+  bool write = false;  // what changes a job that runs is allowed
   bool force = false;  // what does not fit into this machine's memory is tried all the same
   am::config::Plugins plugins = am::config::Plugins::kRefused;
   am_apps::Output output;

@@ -103,10 +103,9 @@ int run_script(Interpreter& interpreter, const Source& source, const am_apps::Ou
 
 void run_prompt(Interpreter& interpreter, LineEditor& editor, const am_apps::Output& output,
                 const std::function<void()>& clear_interrupt) {
-  const std::string prompt = interpreter.facts().title + "> ";
   std::string text;
   while (true) {
-    const Line line = editor.read(text.empty() ? prompt : "...> ");
+    const Line line = editor.read(text.empty() ? interpreter.facts().title + "> " : "...> ");
     if (line.kind == Line::Kind::kEnd) return;
     if (line.kind == Line::Kind::kInterrupted) {
       clear_interrupt();

@@ -19,6 +19,7 @@
 #include "am/launch/environment/cores.h"
 #include "am/launch/supervise/background_output.h"
 #include "am/launch/supervise/stop_signal.h"
+#include "am/live/host.h"
 #include "am/observe/step_line.h"
 #include "am/parallel/parallel_model.h"
 #include "am/planner/parameter_choice.h"
@@ -90,6 +91,7 @@ class Rank {
   bool silent_ = false;                          // rank 0 says the same
   compat::Distributed dist_;
   std::unique_ptr<runtime::Watchdog> watchdog_;
+  std::unique_ptr<live::Host> host_;  // null: nobody attaches
 };
 
 void Rank::join(const config::Plan& plan) {
@@ -130,6 +132,12 @@ int Rank::train() {
       train::agree_on_job(dist_.world(), launch::process_environment()(kJobVariable).value_or(""));
   const auto locks = lock_folders(run, checkpoints, identity, dist_.world());
   if (first) out_.write(announcement(*job));
+  if (options_.attach) {
+    live::HostOptions host;
+    host.log = [this](const std::string& text) { out_.write(text + "\n"); };
+    host.stop = &stop;
+    host_ = std::make_unique<live::Host>(dist_.world(), run, std::move(host));
+  }
   observe::StepLine line(job->plan.train.max_steps);
   const int64_t every = std::max<int64_t>(1, job->plan.metrics.every);
   train::TrainerCallbacks callbacks;
@@ -138,11 +146,18 @@ int Rank::train() {
     const std::string text = line.format(metrics);
     const bool last = metrics.step == job->plan.train.max_steps;
     if (metrics.step % every == 0 || metrics.step == 1 || last) out_.write(text + "\n");
+    if (host_) host_->stepped(metrics);
   };
+  if (host_) callbacks.phase = [this](const char* phase) { host_->phase_over(phase); };
   tensor::BlockCache::install();  // this process is ours alone, and steps repeat their sizes
   train::Trainer trainer(*job, dist_.world(), run, std::move(callbacks), {}, identity);
   if (first) write_file_atomically(run.plan_file(), config::to_toml(trainer.plan()));
-  const train::TrainResult result = trainer.run(stop);
+  if (host_) host_->open(trainer);
+  const train::TrainResult result = trainer.run(stop, host_.get());
+  if (host_) {
+    host_->close(
+        cat("the job has ended ", result.stopped ? "as asked, " : "", "after step ", result.steps));
+  }
   if (first && result.stopped) out_.write(cat("stopped at step ", result.steps, " as asked\n"));
   out_.flush(kReaderPatience);
   // Our own launcher says how the job ended.
@@ -183,6 +198,7 @@ int Rank::report(const std::exception& error) {
     out_.write(cat("am-run: rank ", here_.rank, ": ", term::printable_lines(told.message), "\n"));
     if (!told.hint.empty()) out_.write(cat("help: ", term::printable_lines(told.hint), "\n"));
   }
+  if (host_) host_->close(cat("the job has failed: ", told.message));
   out_.flush(kReaderPatience);
   if (watchdog_ && told.kind != launch::kHangError && told.kind != launch::kPeerError) {
     dist_.world().progress().set_failed(told.message);

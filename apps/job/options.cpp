@@ -80,7 +80,8 @@ std::string program_problem(const Options& options, const CLI::App& app, bool ex
     return am::cat("PLAN (", options.plan,
                    ") and --exec exclude each other: ", "what follows --exec is the program");
   }
-  for (const char* flag : {"--set", "--steps", "--resume", "--timeout", "--stopped-status"}) {
+  for (const char* flag :
+       {"--set", "--steps", "--resume", "--timeout", "--no-attach", "--stopped-status"}) {
     if (app.count(flag) > 0) return am::cat(flag, ": only a PLAN takes it, not a program");
   }
   return {};
@@ -153,6 +154,8 @@ std::optional<Options> parse_options(int argc, char** argv,
   app.add_option("--timeout", options.timeout_seconds,
                  "Seconds that a rank waits for its peers in a collective (default: 600)")
       ->check(CLI::PositiveNumber);
+  app.add_flag("!--no-attach", options.attach,
+               "Let nobody attach to the job: no socket in the run folder's control/");
   app.add_option("--stopped-status", options.stopped_status,
                  "Exit status of a job that a signal stopped before its last step, e.g. 75 for a "
                  "script that requeues it (default: 0)")

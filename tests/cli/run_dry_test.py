@@ -29,9 +29,9 @@ class DryRun(RunTest):
         self.assertEqual(kinds["all_gather", "dp_shard_cp"]["count"], 2 * 6)
         self.assertEqual(kinds["reduce_scatter", "dp_shard_cp"]["count"], 5)
         self.assertIn(("all_reduce", "tp"), kinds)
-        # What ranks share about a step: four numbers, and one a rank.
+        # What ranks share about a step: five numbers, and one a rank.
         world = kinds["all_reduce", "world"]
-        self.assertEqual((world["count"], world["bytes"]), (1, 8 * (4 + 4)))
+        self.assertEqual((world["count"], world["bytes"]), (1, 8 * (5 + 4)))
         self.assertNotIn(("all_reduce", "dp_cp"), kinds)
         self.assertFalse(list(self.path.glob("runs*")))
 

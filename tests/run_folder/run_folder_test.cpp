@@ -13,7 +13,7 @@ TEST_CASE("a run folder's paths") {
   const RunFolder run("runs/first");
   CHECK(run.plan_file() == "runs/first/plan.toml");
   CHECK(run.metrics_file() == "runs/first/metrics.jsonl");
-  CHECK(run.control_socket() == "runs/first/control.sock");
+  CHECK(run.control() == "runs/first/control");
   CHECK(run.log(3) == "runs/first/logs/rank-3.log");
   CHECK(run.checkpoint(200) == "runs/first/checkpoints/step-200");
 }

@@ -163,17 +163,27 @@ Outcome outcome_of(const std::string& input, const Perform& perform) {
   return outcome;
 }
 
-bool needs_no_session(const std::string& input) {
-  try {
-    const std::vector<std::string> words = split_words(input);
-    const Command* command = words.empty() ? nullptr : find_command(words.front());
-    return command != nullptr && command->tell != nullptr;
-  } catch (const Error&) {
-    return false;  // an open quote
-  }
+[[noreturn]] void needs_job(const Command& command) {
+  throw Error(ErrorKind::kUsage,
+              cat("`", command.name, "` is answered by a job that runs; this is none"),
+              "`am-repl RUN` attaches to the job of a run folder while it trains");
 }
 
 }  // namespace
+
+const Command* command_of(const std::string& input) {
+  try {
+    const std::vector<std::string> words = split_words(input);
+    return words.empty() ? nullptr : find_command(words.front());
+  } catch (const Error&) {
+    return nullptr;  // an open quote
+  }
+}
+
+Outcome answer(const std::string& input,
+               const std::function<Result(const Command&, const Arguments&)>& perform) {
+  return outcome_of(input, perform);
+}
 
 Outcome execute(Session& session, const std::string& input) {
   return outcome_of(input, [&](const Command& command, const Arguments& arguments) {
@@ -184,13 +194,15 @@ Outcome execute(Session& session, const std::string& input) {
     if (command.at_console != nullptr) {
       throw Error(ErrorKind::kUsage, cat("`", command.name, "` is am-repl's: there is no console"));
     }
+    if (command.live) needs_job(command);
     return command.tell != nullptr ? command.tell(session.style(), arguments)
                                    : command.run(session, arguments);
   });
 }
 
 std::optional<Outcome> execute_without_session(const std::string& input, const term::Style& style) {
-  if (!needs_no_session(input)) return std::nullopt;
+  const Command* named = command_of(input);
+  if (named == nullptr || named->tell == nullptr) return std::nullopt;
   return outcome_of(input, [&](const Command& command, const Arguments& arguments) {
     return command.tell(style, arguments);
   });

@@ -7,6 +7,7 @@
 // a `Command` value, and its name in commands/registry.cpp.
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -66,12 +67,14 @@ struct Command {
   size_t min_words = 0;
   size_t max_words = 0;  // kAnyNumber: words are a text
   std::span<const Option> options = {};
-  // One of the four: what the ranks do together, what needs no session and is answered even while
-  // they are busy, what stands behind a pipe and changes an answer's rows, and what console.h does.
+  // One of the five: what the ranks do together; what needs no session and is answered even while
+  // they are busy; what stands behind a pipe and changes an answer's rows; what console.h does;
+  // what a job that runs does itself (live/host.h), and nobody else.
   Result (*run)(Session& session, const Arguments& arguments) = nullptr;
   Result (*tell)(const term::Style& style, const Arguments& arguments) = nullptr;
   void (*filter)(Json& rows, const Arguments& arguments) = nullptr;
   Result (*at_console)(Console& console, const Arguments& arguments) = nullptr;
+  bool live = false;
 
   static constexpr size_t kAnyNumber = std::numeric_limits<size_t>::max();
   // "hist PARAM [--bins N]"
@@ -81,6 +84,8 @@ struct Command {
 // In the order in which `help` lists them.
 std::span<const Command* const> commands();
 const Command* find_command(std::string_view name);
+// The one that a line begins with; null where it names none.
+const Command* command_of(const std::string& input);
 
 // A command line taken apart.
 struct ParsedCommand {
@@ -112,6 +117,9 @@ struct Outcome {
 
 // Runs one command. Never throws: what a command throws becomes the outcome's error. Collective.
 Outcome execute(Session& session, const std::string& input);
+// What `perform` makes of a command that is not run in a session, with its arguments; as execute.
+Outcome answer(const std::string& input,
+               const std::function<Result(const Command&, const Arguments&)>& perform);
 // The same for a command that needs no session; nothing for any other input. Not collective.
 std::optional<Outcome> execute_without_session(const std::string& input, const term::Style& style);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <utility>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
@@ -25,9 +26,16 @@ constexpr size_t kIgnored = std::numeric_limits<size_t>::max();
 ShardedView::ShardedView(const planner::Job& job, const runtime::World& world)
     : plan_(job.plan),
       mesh_(world, job.layout.mesh),
-      model_(parallel::ParallelModel::build(job.plan, job.model, job.layout, mesh_)) {
+      own_(parallel::ParallelModel::build(job.plan, job.model, job.layout, mesh_)),
+      model_(own_.get()) {
   weights_ = checkpoint::load_or_initialize(*model_, plan_);
   fresh_ = starts_with(weights_, "initialised");
+  add_parameters();
+}
+
+ShardedView::ShardedView(const config::Plan& plan, parallel::ParallelModel& model, LiveJob job)
+    : plan_(plan), mesh_(model.mesh()), model_(&model), live_(std::move(job)) {
+  weights_ = "of the job";
   add_parameters();
 }
 
@@ -77,12 +85,15 @@ void ShardedView::add_groups() {
 }
 
 std::string ShardedView::title() const {
-  return make_title(model_->config().model_type,
-                    std::filesystem::path(plan_.file).filename().string(), mesh());
+  return make_title(
+      model_->config().model_type,
+      live_ ? cat("step ", live_->steps()) : std::filesystem::path(plan_.file).filename().string(),
+      mesh());
 }
 
 Json ShardedView::info() {
-  Json json = {{"target", plan_.file}, {"kind", "plan"}};
+  Json json = {{"target", live_ ? live_->run : plan_.file}, {"kind", live_ ? "job" : "plan"}};
+  if (live_) json["step"] = live_->steps();
   json["model_type"] = model_->config().model_type;
   add_totals(parameters_, json);
   json["weights"] = weights_;

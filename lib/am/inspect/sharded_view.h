@@ -4,8 +4,10 @@
 // that training uses, in the dtype of the computation. What tensor parallelism cuts stays cut.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,10 +19,18 @@
 
 namespace am::inspect {
 
+// A job that trains.
+struct LiveJob {
+  std::string run;                 // its folder
+  std::function<int64_t()> steps;  // finished
+};
+
 class ShardedView : public ParameterView {
  public:
   // Collective. Builds the model and gives it its first values as the plan says.
   ShardedView(const planner::Job& job, const runtime::World& world);
+  // Of a model that trains, which must outlive it.
+  ShardedView(const config::Plan& plan, parallel::ParallelModel& model, LiveJob job);
 
   std::string title() const override;
   Json info() override;
@@ -61,7 +71,9 @@ class ShardedView : public ParameterView {
 
   config::Plan plan_;
   runtime::DeviceMesh mesh_;
-  std::unique_ptr<parallel::ParallelModel> model_;
+  std::unique_ptr<parallel::ParallelModel> own_;  // null: somebody else's
+  parallel::ParallelModel* model_;
+  std::optional<LiveJob> live_;
   std::string weights_;  // where the values came from
   bool fresh_ = false;   // nothing has trained them
   std::vector<HeldParameter> parameters_;

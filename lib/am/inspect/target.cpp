@@ -5,6 +5,7 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/checkpoint/tensor_source.h"
+#include "am/inspect/attached.h"
 #include "am/inspect/rank_processes.h"
 #include "am/inspect/sharded_view.h"
 #include "am/inspect/stored_view.h"
@@ -35,13 +36,27 @@ std::optional<Target> newest_in(const fs::path& folder) {
   const auto newest = run_folder::newest_complete(folder);
   const std::string skipped = join(newest.skipped, "; ");
   if (newest.found) {
-    return Target{TargetKind::kWeights, newest.found->path,
+    return Target{TargetKind::kWeights,
+                  newest.found->path,
                   cat(folder.string(), ": opening its newest checkpoint, ",
                       newest.found->path.filename().string(),
-                      skipped.empty() ? "" : cat("; skipped: ", skipped))};
+                      skipped.empty() ? "" : cat("; skipped: ", skipped)),
+                  {}};
   }
   if (skipped.empty()) return std::nullopt;
   throw Error(ErrorKind::kFormat, cat(folder.string(), ": no checkpoint is whole: ", skipped));
+}
+
+// The job of a run folder, while it runs.
+std::optional<Target> job_in(const fs::path& folder) {
+  const auto job = control::find_job(run_folder::RunFolder(folder));
+  if (!job) return std::nullopt;
+  if (job->here) return Target{TargetKind::kJob, folder, {}, job->address};
+  throw Error(ErrorKind::kUsage,
+              cat(folder.string(), ": its job runs on ", job->address.host,
+                  ", and a job can be attached to from its own machine"),
+              cat(control::way_to(job->address, folder), "; at rest: am-repl ",
+                  (folder / "checkpoints").string()));
 }
 
 // A run's own plan says how its model began, and not what it has become.
@@ -60,14 +75,15 @@ Target recognize(const fs::path& path) {
     throw Error(ErrorKind::kIo, cat(path.string(), ": no such file or folder"));
   }
   if (fs::is_directory(path)) {
-    if (checkpoint::is_tensor_source(path)) return {TargetKind::kWeights, path, {}};
+    if (auto job = job_in(path)) return *std::move(job);
+    if (checkpoint::is_tensor_source(path)) return {TargetKind::kWeights, path, {}, {}};
     if (const auto newest = newest_in(path / "checkpoints")) return *newest;
     if (const auto newest = newest_in(path)) return *newest;
     throw Error(ErrorKind::kFormat, cat(path.string(), ": nothing in this folder can be opened"),
                 kKinds);
   }
-  if (path.extension() == ".toml") return {TargetKind::kPlan, path, run_note(path)};
-  if (checkpoint::is_tensor_source(path)) return {TargetKind::kWeights, path, {}};
+  if (path.extension() == ".toml") return {TargetKind::kPlan, path, run_note(path), {}};
+  if (checkpoint::is_tensor_source(path)) return {TargetKind::kWeights, path, {}, {}};
   if (path.extension() == ".distcp") {
     throw Error(
         ErrorKind::kFormat,
@@ -122,6 +138,10 @@ void require_memory(const planner::Job& job, const OpenOptions& options) {
 std::unique_ptr<Interpreter> open_target(const Target& target, const OpenOptions& options,
                                          Diagnostics& found) {
   if (target.kind == TargetKind::kWeights) return open_weights(target.path, options);
+  if (target.kind == TargetKind::kJob) {
+    return std::make_unique<AttachedJob>(
+        *target.job, target.path, AttachOptions{options.session, options.wait, options.write});
+  }
   const auto job = planner::open_job({.file = target.path,
                                       .overrides = options.overrides,
                                       .world_size = options.nproc,

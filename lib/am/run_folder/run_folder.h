@@ -32,7 +32,7 @@ class RunFolder {
   std::filesystem::path plan_file() const { return root_ / "plan.toml"; }
   std::filesystem::path metrics_file() const { return root_ / "metrics.jsonl"; }
   std::filesystem::path result_file() const { return root_ / "result.json"; }
-  std::filesystem::path control_socket() const { return root_ / "control.sock"; }
+  std::filesystem::path control() const { return root_ / "control"; }
   std::filesystem::path logs() const { return root_ / "logs"; }
   std::filesystem::path log(int64_t rank) const;
   std::filesystem::path checkpoints() const { return root_ / "checkpoints"; }

@@ -12,10 +12,8 @@
 #include <csignal>
 #include <cstring>
 #include <ctime>
-#include <fstream>
 #include <mutex>
 #include <optional>
-#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -25,6 +23,7 @@
 #include "am/base/json.h"
 #include "am/base/json_integer.h"
 #include "am/base/text.h"
+#include "am/run_folder/process_begin.h"
 
 // Note [Who holds a run folder]
 // Where the kernel locks the file (flock), it says who is first, and lets go when the holder dies,
@@ -54,21 +53,6 @@ struct LockHolder {
   std::string since;
   std::string job;
 };
-
-// A process's start in ticks since the boot; 0 when there is none of that id.
-int64_t process_begin(int64_t pid) {
-  std::ifstream file(cat("/proc/", pid, "/stat"));
-  std::string text;
-  std::getline(file, text);
-  const size_t name_end = text.rfind(')');  // a process may be called anything
-  if (name_end == std::string::npos) return 0;
-  std::istringstream fields(text.substr(name_end + 1));
-  std::string field;
-  constexpr int kStartTime = 20;  // field 22, counted from the state, which is the third
-  for (int i = 0; i < kStartTime && fields >> field; ++i) {
-  }
-  return fields ? std::strtoll(field.c_str(), nullptr, 10) : 0;
-}
 
 std::string time_text() {
   const std::time_t now = std::time(nullptr);

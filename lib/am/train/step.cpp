@@ -14,7 +14,7 @@ namespace am::train {
 namespace {
 
 // Places in the message of a step.
-enum : int64_t { kLoss, kSquaredNorm, kStop, kSave, kPeaks };
+enum : int64_t { kLoss, kSquaredNorm, kStop, kSave, kVisit, kPeaks };
 
 bool balances_sequences(const config::Plan& plan) { return plan.experts.balancing == "sequence"; }
 
@@ -63,6 +63,7 @@ StepNumbers Step::share(const at::Tensor& own_loss_sum) {
   auto* values = message.mutable_data_ptr<double>();
   values[kStop] = mine.stop ? 1.0 : 0.0;
   values[kSave] = mine.save ? 1.0 : 0.0;
+  values[kVisit] = mine.visit ? 1.0 : 0.0;
   values[kPeaks + mesh.rank()] = static_cast<double>(mine.peak_memory_bytes);
   std::copy(taken.begin(), taken.end(), values + counts);
   message = message.to(mesh.device());
@@ -86,6 +87,7 @@ StepNumbers Step::share(const at::Tensor& own_loss_sum) {
   numbers.grad_norm = std::sqrt(values[kSquaredNorm]);
   numbers.of_any_rank.stop = values[kStop] > 0.0;
   numbers.of_any_rank.save = values[kSave] > 0.0;
+  numbers.of_any_rank.visit = values[kVisit] > 0.0;
   numbers.of_any_rank.peak_memory_bytes =
       static_cast<int64_t>(*std::max_element(values + kPeaks, values + counts));
   if (!taken.empty()) {

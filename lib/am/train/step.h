@@ -50,8 +50,9 @@ class BatchesOfSteps : public parallel::MicroBatches {
 // What a rank tells the others with every step.
 struct StepReport {
   int64_t peak_memory_bytes = 0;
-  bool stop = false;  // asks for the end of the job after this step
-  bool save = false;  // asks for a checkpoint after this step
+  bool stop = false;   // asks for the end of the job after this step
+  bool save = false;   // asks for a checkpoint after this step
+  bool visit = false;  // a guest wants to look around after this step: guest.h
 };
 
 class StepObserver {

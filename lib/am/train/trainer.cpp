@@ -90,6 +90,7 @@ StepReport Trainer::report() {
   if (stop_ == nullptr) return report;
   report.stop = stop_->requested() || unwritten_ || (saver_ && saver_->failed());
   report.save = stop_->take_save_request();
+  report.visit = guest_ != nullptr && guest_->wants_visit(step_under_way_ + 1);
   return report;
 }
 
@@ -160,6 +161,7 @@ void Trainer::check_states(const checkpoint::TensorSource& source) const {
 observe::StepMetrics Trainer::train_step(int64_t step) {
   const auto start = std::chrono::steady_clock::now();
   world_.progress().set_step(step + 1);
+  step_under_way_ = step;
   const double scale = guard_->loss_scale();
   const StepNumbers numbers = step_->backward(*batches_, step, scale);
   observe::StepMetrics metrics;
@@ -275,13 +277,15 @@ std::vector<std::unique_ptr<observe::MetricSink>> Trainer::open_sinks() const {
   return sinks;
 }
 
-TrainResult Trainer::run(const launch::StopSignal& stop) {
+TrainResult Trainer::run(const launch::StopSignal& stop, Guest* guest) {
   TrainResult result;
   result.steps = first_step_;
   begin();
   stop_ = &stop;
+  guest_ = guest;
   train_to_the_end(result);
   stop_ = nullptr;
+  guest_ = nullptr;
   result.trained_steps = result.steps - first_step_;
   if (plan_.checkpoint.export_format == "hf" && !result.stopped &&
       guard_->allows_writing("the export")) {
@@ -317,6 +321,15 @@ void Trainer::train_to_the_end(TrainResult& result) {
         for (const auto& sink : sinks) sink->flush();
       }
       write();
+    }
+    if (asked_.visit && !result.stopped && guest_ != nullptr) {
+      const auto save_here = [&] {
+        if (!saved) write();
+        saved = true;
+        return result.checkpoint;
+      };
+      const bool goes_on = guest_->visit({result.steps, metrics, save_here});
+      result.stopped = !goes_on && step + 1 < plan_.train.max_steps;
     }
   }
   if (!saved) write();

@@ -33,6 +33,7 @@
 #include "am/runtime/device_mesh.h"
 #include "am/runtime/world.h"
 #include "am/train/data_batches.h"
+#include "am/train/guest.h"
 #include "am/train/job_identity.h"
 #include "am/train/nonfinite.h"
 #include "am/train/resume.h"
@@ -71,7 +72,8 @@ class Trainer : private StepObserver {
           const run_folder::JobIdentity& identity = {});
 
   // Collective: trains to max_steps, or until a rank is asked to stop; saves at the end.
-  TrainResult run(const launch::StopSignal& stop);
+  // `guest` looks in between steps where it wants to; on all ranks, or on none.
+  TrainResult run(const launch::StopSignal& stop, Guest* guest = nullptr);
 
   // One optimizer step (from 0); what metrics.jsonl says about it.
   observe::StepMetrics train_step(int64_t step);
@@ -124,7 +126,9 @@ class Trainer : private StepObserver {
   std::unique_ptr<Validation> validation_;              // null: none
   std::unique_ptr<checkpoint::BackgroundSaver> saver_;  // null: checkpoint.async is false
   const launch::StopSignal* stop_ = nullptr;            // of run()
-  StepReport asked_;                                    // by any rank, with the last step
+  Guest* guest_ = nullptr;                              // of run()
+  int64_t step_under_way_ = 0;
+  StepReport asked_;                // by any rank, with the last step
   std::optional<Error> unwritten_;  // of rank 0: the disk of the metrics is full
   int64_t first_step_ = 0;
   run_folder::JobRecord record_;  // on rank 0

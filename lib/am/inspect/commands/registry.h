@@ -47,5 +47,16 @@ extern const Command kGrepCommand;
 extern const Command kSelectCommand;
 extern const Command kCountCommand;
 extern const Command kQuitCommand;
+// live.cpp
+extern const Command kStatusCommand;
+extern const Command kRanksCommand;
+extern const Command kCollectivesCommand;
+extern const Command kStackCommand;
+extern const Command kPauseCommand;
+extern const Command kStepCommand;
+extern const Command kContinueCommand;
+extern const Command kBreakCommand;
+extern const Command kSaveCommand;
+extern const Command kDetachCommand;
 
 }  // namespace am::inspect

@@ -1,0 +1,124 @@
+#include "am/control/client.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "am/base/text.h"
+
+namespace am::control {
+
+namespace {
+
+using ClientClock = std::chrono::steady_clock;
+
+int connect_to(const std::filesystem::path& socket) {
+  if (socket.native().size() > kLongestSocketPath) {
+    throw Error(ErrorKind::kRuntime, cat(socket.string(), ": too long for a socket"));
+  }
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) throw Error(ErrorKind::kRuntime, cat("no socket: ", std::strerror(errno)));
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, socket.c_str(), socket.native().size());
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    const int reason = errno;
+    ::close(fd);
+    throw Error(ErrorKind::kRuntime,
+                cat("cannot attach to the job at ", socket.string(), ": ", std::strerror(reason)),
+                reason == EACCES ? "a job can be reached by the user who started it" : "");
+  }
+  return fd;
+}
+
+}  // namespace
+
+ConnectionLost::ConnectionLost() : Error(ErrorKind::kRuntime, "the job closed the connection") {}
+
+Client::Client(const JobAddress& address, Json hello, std::chrono::milliseconds patience)
+    : fd_(connect_to(address.socket)) {
+  try {
+    hello["protocol"] = kProtocol;
+    send_bytes(cat(kMagic, to_frame(dump_json(hello, -1))));
+    auto message = receive(patience);
+    if (!message) {
+      throw Error(ErrorKind::kRuntime,
+                  cat("the job at ", address.socket.string(), " does not answer"),
+                  cat("is its process ", address.pid, " stopped?"));
+    }
+    if (message->value("event", "") == "refused") {
+      throw Error(ErrorKind::kRuntime, message->value("message", "the job refuses"));
+    }
+    welcome_ = *std::move(message);
+  } catch (...) {
+    ::close(fd_);
+    throw;
+  }
+}
+
+Client::~Client() { ::close(fd_); }
+
+void Client::send_bytes(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw ConnectionLost();
+    bytes.remove_prefix(static_cast<size_t>(count));
+  }
+}
+
+int64_t Client::send(Json request) {
+  const std::lock_guard lock(sending_);
+  request["id"] = ++last_id_;
+  const std::string text = dump_json(request, -1);
+  if (text.size() > kLargestToJob) {
+    throw Error(ErrorKind::kUsage, "the command is too long to be sent to a job");
+  }
+  send_bytes(to_frame(text));
+  return last_id_;
+}
+
+std::optional<Json> Client::whole_message() {
+  while (const auto text = reader_.next()) {
+    auto message = parse_message(*text);
+    if (!message) throw Error(ErrorKind::kFormat, "a job's answer cannot be understood");
+    const auto id = message->find("id");
+    if (id == message->end()) return message;
+    if (!id->is_number_integer()) throw Error(ErrorKind::kFormat, "a job's answer has no id");
+    const auto number = id->get<int64_t>();
+    auto reply = parts_[number].add(*message);
+    if (!reply) continue;
+    parts_.erase(number);
+    return Json{{"id", number}, {"reply", *std::move(reply)}};
+  }
+  return std::nullopt;
+}
+
+std::optional<Json> Client::receive(std::chrono::milliseconds patience) {
+  const auto end = ClientClock::now() + patience;
+  std::array<char, size_t{64} << 10> bytes;
+  for (;;) {
+    if (auto message = whole_message()) return message;
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(end - ClientClock::now()).count();
+    pollfd wait{fd_, POLLIN, 0};
+    const int ready = ::poll(&wait, 1, static_cast<int>(std::max<int64_t>(left, 0)));
+    if (ready < 0) return std::nullopt;  // a signal: the caller looks what it was
+    if (ready == 0) return std::nullopt;
+    const ssize_t count = ::recv(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (count <= 0) throw ConnectionLost();
+    if (!reader_.add({bytes.data(), static_cast<size_t>(count)})) {
+      throw Error(ErrorKind::kFormat, "what answers there is no job of am-run");
+    }
+  }
+}
+
+}  // namespace am::control

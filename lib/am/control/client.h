@@ -1,0 +1,61 @@
+// am-repl's side: one connection to a job.
+//
+//   Client client(job.address, {{"name", "am-repl"}}, 2s);
+//   const int64_t id = client.send({{"input", "ls"}});
+//   while (auto message = client.receive(100ms)) ...   // a reply {"id", "reply"}, or an event
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "am/base/error.h"
+#include "am/base/json.h"
+#include "am/control/frame.h"
+#include "am/control/place.h"
+
+namespace am::control {
+
+// The job closed the connection: it ended, or does not want this client any more.
+class ConnectionLost : public Error {
+ public:
+  ConnectionLost();
+};
+
+class Client {
+ public:
+  // Throws Error(kRuntime) where nobody answers there in time, or refuses.
+  Client(const JobAddress& address, Json hello, std::chrono::milliseconds patience);
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  ~Client();
+
+  // What the job said first.
+  const Json& welcome() const { return welcome_; }
+
+  // Sends a request under an id of its own. From any thread. Throws ConnectionLost.
+  int64_t send(Json request);
+  // The next event or whole reply; nothing when none came in time. From one thread. Throws
+  // ConnectionLost, Error(kFormat) for what no job says.
+  std::optional<Json> receive(std::chrono::milliseconds patience);
+
+  // To poll: readable when something came.
+  int fd() const { return fd_; }
+
+ private:
+  void send_bytes(std::string_view bytes);
+  std::optional<Json> whole_message();
+
+  int fd_ = -1;
+  Json welcome_;
+  std::mutex sending_;
+  int64_t last_id_ = 0;
+  FrameReader reader_{kLargestFromJob};
+  std::map<int64_t, ReplyReader> parts_;
+};
+
+}  // namespace am::control

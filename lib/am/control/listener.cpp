@@ -1,0 +1,298 @@
+#include "am/control/listener.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+#include "am/base/error.h"
+
+namespace am::control {
+
+namespace {
+
+// Read of one client before the others have their turn.
+constexpr size_t kReadAtOnce = size_t{64} << 10;
+constexpr auto kNoDescriptorPause = std::chrono::milliseconds(200);
+
+Json refusal(std::string_view message) { return {{"event", "refused"}, {"message", message}}; }
+
+}  // namespace
+
+Server::Listener::Listener(int socket, Shared& shared) : shared_(shared), socket_(socket) {
+  // No handler of the process may run on this thread.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Server::Listener::~Listener() {
+  shared_.wake();
+  thread_.join();
+  for (const Connection& connection : connections_) ::close(connection.fd);
+  ::close(socket_);
+}
+
+int Server::Listener::timeout() const {
+  std::optional<Clock::time_point> next = no_accept_until_;
+  const auto sooner = [&](Clock::time_point time) {
+    if (!next || time < *next) next = time;
+  };
+  for (const Connection& connection : connections_) {
+    if (!connection.open) sooner(connection.since + shared_.options.limits.handshake);
+    if (!connection.frames.empty()) {
+      sooner(connection.progressed + shared_.options.limits.stalled);
+    }
+  }
+  if (!next) return -1;
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*next - Clock::now());
+  return static_cast<int>(std::max<int64_t>(left.count() + 1, 0));
+}
+
+void Server::Listener::run() {
+  std::vector<pollfd> ready;
+  while (!shared_.ending) {
+    ready.clear();
+    const bool accepts = !no_accept_until_ || Clock::now() >= *no_accept_until_;
+    if (accepts) no_accept_until_.reset();
+    ready.push_back({shared_.wake_fd, POLLIN, 0});
+    ready.push_back({accepts ? socket_ : -1, POLLIN, 0});
+    for (const Connection& connection : connections_) {
+      short wanted = connection.reads ? POLLIN : 0;
+      if (!connection.frames.empty()) wanted |= POLLOUT;
+      ready.push_back({connection.fd, wanted, 0});
+    }
+    if (::poll(ready.data(), ready.size(), timeout()) < 0) {
+      if (errno != EINTR) std::this_thread::sleep_for(kNoDescriptorPause);  // no memory
+      continue;
+    }
+    if (ready[0].revents != 0) {
+      uint64_t ignored = 0;
+      if (::read(shared_.wake_fd, &ignored, sizeof ignored) < 0) {
+        // Another turn took it.
+      }
+    }
+    size_t i = 2;
+    for (Connection& connection : connections_) {
+      const short came = ready[i++].revents;
+      if ((came & (POLLERR | POLLHUP | POLLNVAL)) != 0 && (came & POLLIN) == 0) {
+        connection.closing = true;
+      } else if ((came & POLLIN) != 0) {
+        read_from(connection);
+      }
+      if (!connection.closing) write_to(connection);
+      if (!connection.reads) handle_frames(connection);  // what was written has made room
+      judge(connection);
+    }
+    close_marked();
+    if (ready[1].revents != 0) accept_all();
+  }
+}
+
+void Server::Listener::accept_all() {
+  for (;;) {
+    const int fd = ::accept4(socket_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) {
+      const bool exhausted =
+          errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
+      if (exhausted) no_accept_until_ = Clock::now() + kNoDescriptorPause;
+      return;
+    }
+    ucred peer = {};
+    socklen_t size = sizeof peer;
+    const bool known = ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
+    if (!known || !shared_.options.admits(peer.uid)) {
+      ::close(fd);
+      continue;
+    }
+    make_room();
+    Connection& connection = connections_.emplace_back();
+    connection.fd = fd;
+    connection.since = connection.progressed = Clock::now();
+    connection.who.number = ++last_number_;
+    connection.who.pid = peer.pid;
+    connection.who.uid = peer.uid;
+  }
+}
+
+// Who connects and says nothing must not keep out who comes after.
+void Server::Listener::make_room() {
+  const auto half_open = [](const Connection& one) { return !one.open; };
+  const auto count = std::count_if(connections_.begin(), connections_.end(), half_open);
+  if (static_cast<size_t>(count) < shared_.options.limits.half_open) return;
+  std::find_if(connections_.begin(), connections_.end(), half_open)->closing = true;
+  close_marked();
+}
+
+void Server::Listener::read_from(Connection& connection) {
+  std::array<char, kReadAtOnce> bytes;
+  const ssize_t count = ::recv(connection.fd, bytes.data(), bytes.size(), 0);
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (count <= 0) {
+    connection.closing = true;
+    return;
+  }
+  if (!connection.reader.add({bytes.data(), static_cast<size_t>(count)})) {
+    connection.closing = true;
+    return;
+  }
+  handle_frames(connection);
+}
+
+bool Server::Listener::handle_frames(Connection& connection) {
+  const ServerLimits& limits = shared_.options.limits;
+  while (!connection.closing) {
+    if (connection.open) {
+      const std::lock_guard lock(shared_.mutex);
+      const Outlet& outlet = shared_.outlets.at(connection.who.number);
+      connection.reads = outlet.queued < limits.queued && outlet.bytes <= limits.output_bytes;
+    }
+    if (!connection.reads) return false;
+    const auto text = connection.reader.next();
+    if (!text) {
+      // A length that is too long shows at the frame's turn.
+      connection.closing = !connection.reader.add({});
+      return true;
+    }
+    if (connection.open) {
+      handle(connection, *text);
+    } else {
+      say_hello(connection, *text);
+    }
+  }
+  return false;
+}
+
+void Server::Listener::say_hello(Connection& connection, const std::string& text) {
+  auto hello = parse_message(text);
+  if (!hello) {
+    connection.closing = true;
+    return;
+  }
+  const auto protocol = hello->find("protocol");
+  const bool same = protocol != hello->end() && protocol->is_number_integer() &&
+                    protocol->get<int64_t>() == kProtocol;
+  connection.who.hello = *std::move(hello);
+  const std::string welcome = to_frame(dump_json(shared_.options.welcome(connection.who), -1));
+  const std::lock_guard lock(shared_.mutex);
+  if (!same || shared_.outlets.size() >= shared_.options.limits.clients) {
+    const Json event = same ? refusal("too many are attached to this job")
+                            : refusal(
+                                  "the job speaks another version of the protocol: attach with "
+                                  "the am-repl that belongs to its am-run");
+    const std::string frame = to_frame(dump_json(event, -1));
+    ::send(connection.fd, frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    connection.closing = true;
+    return;
+  }
+  connection.open = true;
+  Outlet& outlet = shared_.outlets[connection.who.number];
+  outlet.who = connection.who;
+  outlet.bytes = welcome.size();
+  outlet.frames.push_back(welcome);
+}
+
+void Server::Listener::handle(Connection& connection, const std::string& text) {
+  auto body = parse_message(text);
+  if (!body) {
+    connection.closing = true;
+    return;
+  }
+  const auto id = body->find("id");
+  if (id == body->end() || !id->is_number_integer()) {
+    connection.closing = true;
+    return;
+  }
+  Request request{connection.who.number, id->get<int64_t>(), *std::move(body)};
+  const auto& at_once = shared_.options.at_once;
+  if (at_once && at_once(connection.who, request)) return;
+  const std::lock_guard lock(shared_.mutex);
+  ++shared_.outlets.at(connection.who.number).queued;
+  shared_.queue.push_back(std::move(request));
+  ++shared_.waiting;
+  shared_.came.notify_one();
+}
+
+bool Server::Listener::take_frames(Connection& connection) {
+  if (!connection.open) return false;
+  const std::lock_guard lock(shared_.mutex);
+  Outlet& outlet = shared_.outlets.at(connection.who.number);
+  if (outlet.overrun) connection.closing = true;
+  if (outlet.frames.empty() && outlet.dropped > 0) {
+    const Json event = {{"event", "dropped"}, {"count", std::exchange(outlet.dropped, 0)}};
+    outlet.frames.push_back(to_frame(dump_json(event, -1)));
+    outlet.bytes += outlet.frames.back().size();
+  }
+  if (outlet.frames.empty()) return false;
+  connection.frames.swap(outlet.frames);
+  return true;
+}
+
+void Server::Listener::write_to(Connection& connection) {
+  while (!connection.closing) {
+    if (connection.frames.empty()) {
+      if (!take_frames(connection)) return;
+      connection.progressed = Clock::now();
+      continue;
+    }
+    const std::string& frame = connection.frames.front();
+    const ssize_t count = ::send(connection.fd, frame.data() + connection.written,
+                                 frame.size() - connection.written, MSG_NOSIGNAL);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (count < 0) {
+      connection.closing = true;
+      return;
+    }
+    connection.progressed = Clock::now();
+    connection.written += static_cast<size_t>(count);
+    if (connection.written == frame.size()) {
+      connection.frames.pop_front();
+      connection.written = 0;
+    }
+    const std::lock_guard lock(shared_.mutex);
+    shared_.outlets.at(connection.who.number).bytes -= static_cast<size_t>(count);
+    shared_.sent.notify_all();
+  }
+}
+
+void Server::Listener::judge(Connection& connection) {
+  const ServerLimits& limits = shared_.options.limits;
+  const auto now = Clock::now();
+  if (!connection.open && now - connection.since >= limits.handshake) connection.closing = true;
+  const bool stalled = !connection.frames.empty() && now - connection.progressed >= limits.stalled;
+  if (stalled) connection.closing = true;
+}
+
+void Server::Listener::close_marked() {
+  for (auto one = connections_.begin(); one != connections_.end();) {
+    if (!one->closing) {
+      ++one;
+      continue;
+    }
+    ::close(one->fd);
+    if (one->open) {
+      {
+        const std::lock_guard lock(shared_.mutex);
+        shared_.outlets.erase(one->who.number);
+        const auto erased = std::erase_if(shared_.queue, [&](const Request& request) {
+          return request.client == one->who.number;
+        });
+        shared_.waiting -= static_cast<int64_t>(erased);
+        shared_.sent.notify_all();
+      }
+      if (shared_.options.gone) shared_.options.gone(one->who.number);
+    }
+    one = connections_.erase(one);
+  }
+}
+
+}  // namespace am::control

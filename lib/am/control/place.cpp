@@ -1,0 +1,240 @@
+#include "am/control/place.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/host.h"
+#include "am/base/json.h"
+#include "am/base/text.h"
+#include "am/control/frame.h"
+#include "am/run_folder/process_begin.h"
+
+namespace am::control {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kFileName = "control.json";
+constexpr const char* kSocketName = "rank-0.sock";
+constexpr int kBacklog = 64;
+// A holder of the run folder touches its lock every five seconds; clocks of machines differ a bit.
+constexpr auto kLockIsFresh = std::chrono::seconds(60);
+
+Error cannot_place(const fs::path& path, const char* what) {
+  return Error(ErrorKind::kIo, cat(path.string(), ": ", what, ": ", std::strerror(errno)));
+}
+
+// Makes it where it is missing. Throws Error(kIo) where it is not a folder of ours alone; `mend`:
+// its rights are set, as of one whose place is ours.
+void require_private(const fs::path& folder, bool mend) {
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    throw cannot_place(folder, "cannot make the folder");
+  }
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) throw cannot_place(folder, "cannot open the folder");
+  struct stat info = {};
+  bool is_private = ::fstat(fd, &info) == 0 && info.st_uid == ::geteuid();
+  if (is_private && (info.st_mode & 0077) != 0) is_private = mend && ::fchmod(fd, 0700) == 0;
+  ::close(fd);
+  if (is_private) return;
+  throw Error(ErrorKind::kIo, cat(folder.string(), ": not a folder of this user alone"),
+              "its owner and rights (0700) are what keeps others out");
+}
+
+sockaddr_un address_of(const fs::path& path) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.c_str(), path.native().size());
+  return address;
+}
+
+int new_socket() { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
+
+// Listens there, readable and writable by its owner alone. -1, and errno, where it cannot be.
+int listen_at(const fs::path& path) {
+  if (path.native().size() > kLongestSocketPath) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  const int fd = new_socket();
+  if (fd < 0) return -1;
+  ::unlink(path.c_str());
+  const sockaddr_un address = address_of(path);
+  // Linux gives the file the rights of the socket; the umask is the whole process's, and other
+  // threads may be making files.
+  const bool listens =
+      ::fchmod(fd, 0600) == 0 &&
+      ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+      ::chmod(path.c_str(), 0600) == 0 && ::listen(fd, kBacklog) == 0;
+  if (listens) return fd;
+  const int reason = errno;
+  ::close(fd);
+  errno = reason;
+  return -1;
+}
+
+bool nobody_listens(const fs::path& socket) {
+  const int fd = new_socket();
+  if (fd < 0) return false;
+  const sockaddr_un address = address_of(socket);
+  const int result = ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  const bool refused = result != 0 && (errno == ECONNREFUSED || errno == ENOENT);
+  ::close(fd);
+  return refused;
+}
+
+// What dead jobs have left in a runtime folder.
+void sweep(const fs::path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const bool is_socket = entry.is_socket(ignored);
+    const bool fits = entry.path().native().size() <= kLongestSocketPath;
+    if (is_socket && fits && nobody_listens(entry.path())) fs::remove(entry.path(), ignored);
+  }
+}
+
+void write_privately(const fs::path& file, const std::string& text) {
+  const fs::path partial = cat(file.string(), ".", unique_id());
+  const int fd = ::open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) throw cannot_place(partial, "cannot make the file");
+  const bool written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const bool closed = ::close(fd) == 0;
+  if (written && closed && ::rename(partial.c_str(), file.c_str()) == 0) return;
+  const int reason = errno;
+  ::unlink(partial.c_str());
+  errno = reason;
+  throw cannot_place(file, "cannot write the file");
+}
+
+std::string text_of(const JobAddress& address) {
+  const Json json = {{"protocol", address.protocol},
+                     {"host", address.host},
+                     {"pid", address.pid},
+                     {"begun", address.begun},
+                     {"boot_id", address.boot_id},
+                     {"socket", address.socket.string()},
+                     {"slurm_job", address.slurm_job}};
+  return dump_json(json) + "\n";
+}
+
+std::optional<JobAddress> address_in(const fs::path& file) {
+  constexpr size_t kMost = 65536;
+  try {
+    const auto json = parse_message(read_file(file, kMost));
+    if (!json) return std::nullopt;
+    JobAddress address;
+    address.protocol = json->at("protocol").get<int64_t>();
+    address.host = json->at("host").get<std::string>();
+    address.pid = json->at("pid").get<int64_t>();
+    address.begun = json->at("begun").get<int64_t>();
+    address.boot_id = json->at("boot_id").get<std::string>();
+    address.socket = json->at("socket").get<std::string>();
+    address.slurm_job = json->value("slurm_job", "");
+    return address;
+  } catch (const std::exception&) {  // half written, or nobody's
+    return std::nullopt;
+  }
+}
+
+// Of a job on another machine, whose process cannot be looked at.
+bool lock_is_fresh(const run_folder::RunFolder& run) {
+  struct stat info = {};
+  if (::stat((run.root() / "lock").c_str(), &info) != 0 || info.st_size == 0) return false;
+  const auto touched = std::chrono::system_clock::from_time_t(info.st_mtim.tv_sec);
+  return std::chrono::system_clock::now() - touched < kLockIsFresh;
+}
+
+}  // namespace
+
+std::vector<fs::path> runtime_folders() {
+  std::vector<fs::path> folders;
+  const std::string name = cat("am-", ::geteuid());
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  if (runtime != nullptr && *runtime == '/') folders.push_back(fs::path(runtime) / name);
+  folders.push_back(fs::path("/tmp") / name);
+  return folders;
+}
+
+ControlPlace::ControlPlace(const run_folder::RunFolder& run, const std::vector<fs::path>& fallbacks)
+    : file_(fs::absolute(run.control() / kFileName)) {
+  const fs::path folder = file_.parent_path();
+  require_private(folder, /*mend=*/true);
+  ::unlink(file_.c_str());  // a dead job's: the run folder is ours
+  address_.protocol = kProtocol;
+  address_.host = host_name();
+  address_.pid = ::getpid();
+  address_.begun = run_folder::process_begin(::getpid());
+  address_.boot_id = boot_id();
+  if (const char* job = std::getenv("SLURM_JOB_ID")) address_.slurm_job = job;
+  address_.socket = folder / kSocketName;
+  socket_ = listen_at(address_.socket);
+  std::string reasons;
+  if (socket_ < 0) reasons = cat(address_.socket.string(), ": ", std::strerror(errno));
+  for (const fs::path& fallback : fallbacks) {
+    if (socket_ >= 0) break;
+    try {
+      require_private(fallback, /*mend=*/false);
+      sweep(fallback);
+      address_.socket = fallback / cat(unique_id(), ".sock");
+      socket_ = listen_at(address_.socket);
+      if (socket_ < 0) reasons += cat("; ", address_.socket.string(), ": ", std::strerror(errno));
+    } catch (const Error& error) {
+      reasons += cat("; ", error.what());
+    }
+  }
+  if (socket_ < 0) throw Error(ErrorKind::kIo, cat("no place for a socket: ", reasons));
+  try {
+    write_privately(file_, text_of(address_));
+  } catch (const Error&) {
+    ::close(socket_);
+    ::unlink(address_.socket.c_str());
+    throw;
+  }
+}
+
+ControlPlace::~ControlPlace() {
+  ::unlink(file_.c_str());
+  ::unlink(address_.socket.c_str());
+  ::rmdir(file_.parent_path().c_str());  // where nothing else is in it
+  if (socket_ >= 0) ::close(socket_);
+}
+
+int ControlPlace::take_socket() { return std::exchange(socket_, -1); }
+
+std::optional<FoundJob> find_job(const run_folder::RunFolder& run) {
+  const auto address = address_in(run.control() / kFileName);
+  if (!address) return std::nullopt;
+  FoundJob found{*address, false};
+  if (!address->boot_id.empty() && address->boot_id == boot_id()) {
+    // Containers of a machine share its boot, and may see other processes than ours.
+    found.here = address->begun != 0 && run_folder::process_begin(address->pid) == address->begun;
+    const bool fits = address->socket.native().size() <= kLongestSocketPath;
+    // A process that ends is there for a while after its socket has closed.
+    if (found.here && (!fits || nobody_listens(address->socket))) return std::nullopt;
+    if (found.here) return found;
+    if (address->host == host_name()) return std::nullopt;
+  }
+  if (!lock_is_fresh(run)) return std::nullopt;
+  return found;
+}
+
+std::string way_to(const JobAddress& address, const fs::path& run) {
+  const std::string command = cat("am-repl ", fs::absolute(run).string());
+  if (address.slurm_job.empty()) return cat("ssh ", address.host, " ", command);
+  return cat("srun --overlap --jobid ", address.slurm_job, " --nodelist ", address.host,
+             " --ntasks 1 --pty ", command);
+}
+
+}  // namespace am::control

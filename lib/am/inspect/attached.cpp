@@ -1,0 +1,198 @@
+#include "am/inspect/attached.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/host.h"
+#include "am/base/text.h"
+#include "am/inspect/messages.h"
+#include "am/launch/supervise/process_state.h"
+
+namespace am::inspect {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kGreeting = 5s;
+constexpr auto kLook = 100ms;
+constexpr auto kRenewal = 10s;
+// After so long without an answer the user is told what the job is doing.
+constexpr auto kSilence = 2s;
+
+Json hello_of(const AttachOptions& options) {
+  return {{"name", cat("am-repl ", AM_VERSION)},
+          {"host", host_name()},
+          {"write", options.write},
+          {"session", session_request(options.session)}};
+}
+
+}  // namespace
+
+Json session_request(const SessionOptions& options) {
+  return {{"color", options.style.color}, {"unicode", options.style.unicode},
+          {"width", options.style.width}, {"for_programs", options.for_programs},
+          {"force", options.force},       {"tokenizer", options.tokenizer}};
+}
+
+SessionOptions requested_session(const Json& json) {
+  SessionOptions options;
+  const auto flag = [&](const char* name) {
+    const auto found = json.find(name);
+    return found != json.end() && found->is_boolean() && found->get<bool>();
+  };
+  options.style.color = flag("color");
+  options.style.unicode = flag("unicode");
+  options.for_programs = flag("for_programs");
+  options.force = flag("force");
+  const auto width = json.find("width");
+  if (width != json.end() && width->is_number_integer()) {
+    const auto wanted = width->get<int64_t>();
+    if (wanted >= 20 && wanted <= 10000) options.style.width = static_cast<int>(wanted);
+  }
+  const auto tokenizer = json.find("tokenizer");
+  if (tokenizer != json.end() && tokenizer->is_string()) {
+    options.tokenizer = tokenizer->get<std::string>();
+  }
+  return options;
+}
+
+AttachedJob::AttachedJob(const control::JobAddress& address, const std::filesystem::path& run,
+                         const AttachOptions& options)
+    : wait_(options.wait),
+      style_(options.session.style),
+      run_(run),
+      client_(address, hello_of(options), kGreeting) {
+  const Json& welcome = client_.welcome();
+  const auto texts = [&](const char* name) {
+    return welcome.value(name, std::vector<std::string>());
+  };
+  facts_.title = welcome.value("title", run_.filename().string());
+  facts_.parameters = texts("parameters");
+  facts_.modules = texts("modules");
+  facts_.note = welcome.value("note", "");
+  keeper_ = std::thread([this] { keep(); });
+}
+
+AttachedJob::~AttachedJob() {
+  {
+    const std::lock_guard lock(mutex_);
+    leaving_ = true;
+  }
+  changed_.notify_all();
+  keeper_.join();
+}
+
+void AttachedJob::keep() {
+  sigset_t all;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  auto renewed = std::chrono::steady_clock::now();
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, kLook, [&] { return leaving_; })) {
+    pollfd wait{client_.fd(), POLLRDHUP, 0};
+    const bool ended = ::poll(&wait, 1, 0) > 0;
+    if (ended && !busy_) {
+      if (wait_.notice) wait_.notice(cat("the job of ", run_.string(), " has ended"));
+      return;
+    }
+    if (std::chrono::steady_clock::now() - renewed < kRenewal) continue;
+    renewed = std::chrono::steady_clock::now();
+    lock.unlock();
+    try {
+      client_.send({{"renew", true}});
+    } catch (const Error&) {
+      // Its end shows in poll.
+    }
+    lock.lock();
+  }
+}
+
+void AttachedJob::tell(const Json& event) {
+  const std::string kind = event.value("event", "");
+  const std::string text = event.value("text", "");
+  if (kind == "ended") end_ = text;
+  if (kind == "dropped" && wait_.notice) {
+    wait_.notice(cat("note: ", event.value("count", int64_t{0}), " events were left out"));
+  } else if (!text.empty() && kind != "ended" && wait_.notice) {
+    wait_.notice(text);
+  }
+}
+
+void AttachedJob::lost() {
+  gone_ = true;
+  try {  // what it said before
+    while (const auto message = client_.receive(0ms)) tell(*message);
+  } catch (const Error&) {
+    // That was all.
+  }
+  throw SessionLost(cat(
+      end_.empty() ? cat("the job of ", run_.string(), " went away; its last words are in its logs")
+                   : end_,
+      "\n"));
+}
+
+Json AttachedJob::wait_for(int64_t id) {
+  const auto begun = std::chrono::steady_clock::now();
+  bool asked = false;
+  bool said = false;
+  for (;;) {
+    if (auto message = client_.receive(kLook)) {
+      if (!message->contains("id")) {
+        tell(*message);
+      } else if (message->at("id") == id) {
+        return *std::move(message);
+      }
+      continue;
+    }
+    if (wait_.interrupted && wait_.interrupted()) {
+      if (wait_.forget_interrupt) wait_.forget_interrupt();
+      if (asked) {
+        gone_ = true;
+        throw SessionLost("left: the job has not answered\n");
+      }
+      asked = true;
+      client_.send({{"cancel", id}});
+    }
+    if (!said && std::chrono::steady_clock::now() - begun > kSilence) {
+      said = true;
+      if (wait_.notice) {
+        wait_.notice(
+            "the job has not come to the end of its step; `status` and `ranks` in another "
+            "am-repl say what it does, Ctrl-C takes the command back");
+      }
+    }
+  }
+}
+
+Outcome AttachedJob::run(const std::string& input) {
+  if (auto outcome = execute_without_session(input, style_)) return *std::move(outcome);
+  if (gone_) throw SessionLost("the session is over: the job has gone\n");
+  struct Busy {
+    explicit Busy(AttachedJob& owner) : job(owner) { set(true); }
+    Busy(const Busy&) = delete;
+    Busy& operator=(const Busy&) = delete;
+    ~Busy() { set(false); }
+    void set(bool busy) const {
+      const std::lock_guard lock(job.mutex_);
+      job.busy_ = busy;
+    }
+    AttachedJob& job;
+  };
+  const Busy busy(*this);
+  try {
+    const Json message = wait_for(client_.send({{"input", input}}));
+    const Json& reply = message.at("reply");
+    if (reply.contains("title")) facts_.title = reply.at("title").get<std::string>();
+    return unpack(reply);
+  } catch (const control::ConnectionLost&) {
+    lost();
+  }
+}
+
+}  // namespace am::inspect

@@ -1,0 +1,130 @@
+// What a job that runs does itself, and how to leave it: rows alone, because the job has the code
+// (live/verbs.cpp).
+#include "am/inspect/commands/registry.h"
+
+namespace am::inspect {
+namespace {
+
+Result tell_detach(const term::Style&, const Arguments&) {
+  Result result;
+  result.quit = true;
+  return result;
+}
+
+}  // namespace
+
+const Command kStatusCommand = {
+    .name = "status",
+    .operands = "",
+    .summary = "a running job: its step, loss and rate, who is attached, who paused it",
+    .help =
+        "Answered at once, whatever the job is doing.\n"
+        "JSON: step, max_steps, phase, loss, step_seconds, world_size, paused, clients.",
+    .live = true,
+};
+
+const Command kRanksCommand = {
+    .name = "ranks",
+    .operands = "",
+    .summary = "a running job: where each rank is, and which one the others wait for",
+    .help =
+        "Answered by a thread of each rank's own, so also by ranks that hang: a rank that is "
+        "stopped, in an\nendless loop or waiting in a collective is named within two seconds.\n"
+        "JSON: ranks [{rank, state, step, phase, collective, seconds, memory_bytes}], missing, "
+        "text.",
+    .live = true,
+};
+
+const Command kCollectivesCommand = {
+    .name = "collectives",
+    .operands = "[RANK]",
+    .summary = "a running job: the last collectives of each rank, or of one",
+    .help =
+        "What was issued last, with its number in its group, its bytes and since when; the one "
+        "that is waited for\nis marked.\n"
+        "JSON: ranks [{rank, collectives [{op, group, sequence, bytes, seconds_ago, "
+        "waiting}]}].",
+    .max_words = 1,
+    .live = true,
+};
+
+const Command kStackCommand = {
+    .name = "stack",
+    .operands = "RANK",
+    .summary = "a running job: the functions that a rank's training thread is in",
+    .help =
+        "The thread writes down where it is, whatever it does; needs neither a debugger nor its "
+        "rights.\nA rank whose process is stopped has none to show.\n"
+        "JSON: rank, frames.\n"
+        "Example:  stack 3",
+    .min_words = 1,
+    .max_words = 1,
+    .live = true,
+};
+
+const Command kPauseCommand = {
+    .name = "pause",
+    .operands = "",
+    .summary = "a running job: hold it between two steps, until `continue`",
+    .help =
+        "All ranks wait after the step that they are in. The pause is yours: it ends with "
+        "`continue`, when you\nleave, when am-repl dies, and after five minutes without a "
+        "command. Others see who holds the job.\n"
+        "JSON: step, paused.",
+    .live = true,
+};
+
+const Command kStepCommand = {
+    .name = "step",
+    .operands = "[N]",
+    .summary = "a running job: train N steps (1), and hold it again",
+    .help =
+        "Answers when they are done.\n"
+        "JSON: step, loss, grad_norm, paused.\n"
+        "Example:  pause; step 3; stats *.norm.weight; continue",
+    .max_words = 1,
+    .live = true,
+};
+
+const Command kContinueCommand = {
+    .name = "continue",
+    .operands = "",
+    .summary = "a running job: go on after a pause",
+    .help = "Of whoever paused it.\nJSON: step, paused.",
+    .live = true,
+};
+
+const Command kBreakCommand = {
+    .name = "break",
+    .operands = "[CONDITION | off]",
+    .summary = "a running job: pause it after the first step of which this holds",
+    .help =
+        "CONDITION is `[when] NAME < VALUE`. NAME is one of loss, grad_norm, lr, step, "
+        "step_seconds, tokens_per_second; compared by "
+        "<, <=, >, >=, == or\n!=. `break when loss != loss` stops at NaN. Without words: what "
+        "was asked for; `off` forgets it.\nIt ends when you leave.\n"
+        "JSON: when.\n"
+        "Example:  break when loss > 4.5",
+    .max_words = 4,
+    .live = true,
+};
+
+const Command kSaveCommand = {
+    .name = "save",
+    .operands = "",
+    .summary = "a running job: write a checkpoint now",
+    .help =
+        "Needs `am-repl RUN --write`. Training goes on from where it was.\n"
+        "JSON: step, checkpoint.",
+    .live = true,
+};
+
+const Command kDetachCommand = {
+    .name = "detach",
+    .operands = "",
+    .summary = "leave a running job; it goes on",
+    .help = "As `quit` and Ctrl-D do.",
+    .tell = tell_detach,
+};
+
+}  // namespace am::inspect

@@ -1,0 +1,221 @@
+// The desk of rank 0: who comes, and what can be answered without a step's end.
+#include "am/live/host.h"
+
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/number.h"
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/control/frame.h"
+#include "am/inspect/attached.h"
+#include "am/inspect/messages.h"
+#include "am/inspect/render.h"
+#include "am/live/hang.h"
+
+namespace am::live {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// How long the end of a job waits for those who are attached.
+constexpr auto kClientsFarewell = 1s;
+
+int64_t ticks_now() { return Pause::Clock::now().time_since_epoch().count(); }
+
+std::string status_text(const Json& json, const term::Style& style) {
+  std::vector<std::pair<std::string, std::string>> facts;
+  const auto number = [&](const char* key) { return json.at(key).get<double>(); };
+  facts.emplace_back(
+      "step", cat(json.at("step").get<int64_t>(), " of ", json.at("max_steps").get<int64_t>()));
+  facts.emplace_back("phase", json.at("phase").get<std::string>());
+  if (json.at("loss").is_number()) facts.emplace_back("loss", cat(number("loss")));
+  if (json.at("step_seconds").is_number()) {
+    facts.emplace_back("a step",
+                       cat(format_duration(number("step_seconds")), ", ",
+                           format_short_count(number("tokens_per_second")), " tokens a second"));
+  }
+  const Json& paused = json.at("paused");
+  facts.emplace_back("paused", paused.is_null() ? "no" : paused.get<std::string>());
+  std::string clients;
+  for (const Json& each : json.at("clients")) {
+    clients += cat(clients.empty() ? "" : "; ", each.get<std::string>());
+  }
+  facts.emplace_back("attached", clients);
+  return inspect::draw_facts(facts, style);
+}
+
+}  // namespace
+
+std::string describe(const control::ClientInfo& who) {
+  return cat(control::text_in(who.hello, "name", "a program"), ", process ", who.pid, " of user ",
+             who.uid);
+}
+
+Host::Host(const runtime::World& world, const run_folder::RunFolder& run, HostOptions options)
+    : world_(world),
+      options_(std::move(options)),
+      run_(run.root().string()),
+      self_(std::make_shared<RankSelf>(world)),
+      pause_(options_.pause) {
+  self_->set_probe(&probe_);
+  world_.context()->on_collective = [self = self_](const runtime::Collective& collective,
+                                                   int64_t bytes) {
+    self->collectives.add(collective, bytes);
+  };
+  helpers_ = std::make_unique<Helpers>(world_, self_);
+  if (world_.rank() != 0) return;
+  try {
+    place_ = std::make_unique<control::ControlPlace>(run);
+    control::ServerOptions server;
+    server.welcome = [this](const control::ClientInfo& who) { return welcome(who); };
+    server.at_once = [this](const control::ClientInfo& who, const control::Request& request) {
+      return at_once(who, request);
+    };
+    server.gone = [this](uint64_t client) {
+      if (running_client_ == client) interrupted_ = true;
+    };
+    server_ = std::make_unique<control::Server>(place_->take_socket(), std::move(server));
+  } catch (const Error& error) {
+    place_.reset();
+    log(cat("am-repl cannot attach to this job: ", error.what()));
+  }
+}
+
+Host::~Host() {
+  helpers_.reset();  // no answer is told any more
+  world_.context()->on_collective = nullptr;
+  self_->set_probe(nullptr);
+}
+
+void Host::open(train::Trainer& trainer) {
+  sessions_ = std::make_unique<Sessions>(trainer, run_);
+  self_->status.set_total(trainer.first_step(), trainer.plan().train.max_steps);
+  self_->status.set_phase("forward");
+  if (!server_) return;
+  Json facts = sessions_->facts(trainer.first_step());
+  const std::lock_guard lock(mutex_);
+  facts_ = std::move(facts);
+}
+
+void Host::close(const std::string& last_words) {
+  helpers_->close();
+  if (server_) {
+    const auto refuse = [&](const control::Request& request) {
+      inspect::Outcome outcome;
+      outcome.input = control::text_in(request.body, "input");
+      outcome.error = {ErrorKind::kUsage, last_words, {}};
+      server_->reply(request.client, request.id, inspect::pack(outcome));
+    };
+    if (stepping_) refuse(*std::exchange(stepping_, std::nullopt));
+    while (const auto request = server_->take(0ms)) refuse(*request);
+    server_->end({{"event", "ended"}, {"text", last_words}}, kClientsFarewell);
+  }
+  server_.reset();
+  place_.reset();
+  sessions_.reset();
+}
+
+void Host::log(const std::string& line) const {
+  if (options_.log) options_.log(cat("attached    ", line));
+}
+
+Json Host::welcome(const control::ClientInfo&) const {
+  Json json;
+  {
+    const std::lock_guard lock(mutex_);
+    json = facts_;
+  }
+  const Json status = self_->status.to_json();
+  json["event"] = "welcome";
+  std::string note =
+      cat("attached to ", run_, " at step ", status.at("step").get<int64_t>(), " of ",
+          status.at("max_steps").get<int64_t>(), "; commands run between two steps, on all ranks");
+  if (!status.at("paused").is_null()) {
+    note += cat("; it is paused by ", status.at("paused").get<std::string>());
+  }
+  json["note"] = note;
+  return json;
+}
+
+bool Host::cancel(const control::ClientInfo& who, const Json& id) {
+  if (!id.is_number_integer()) return true;
+  const auto number = id.get<int64_t>();
+  if (server_->withdraw(who.number, number)) {
+    inspect::Outcome outcome;
+    outcome.error = {ErrorKind::kUsage, "interrupted", {}};
+    server_->reply(who.number, number, inspect::pack(outcome));
+  } else if (running_client_ == who.number && running_id_ == number) {
+    interrupted_ = true;
+  }
+  return true;
+}
+
+bool Host::at_once(const control::ClientInfo& who, const control::Request& request) {
+  if (request.body.contains("renew")) {
+    if (owner_ == who.number) alive_ = ticks_now();
+    return true;
+  }
+  if (const auto id = request.body.find("cancel"); id != request.body.end()) {
+    return cancel(who, *id);
+  }
+  const std::string input = control::text_in(request.body, "input");
+  const inspect::Command* command = inspect::command_of(input);
+  if (command == nullptr) return false;
+  const term::Style style =
+      inspect::requested_session(who.hello.value("session", Json::object())).style;
+  if (command->name == "status") {
+    const auto told = [&](const auto&, const auto&) { return tell_status(style); };
+    server_->reply(who.number, request.id, inspect::pack(inspect::answer(input, told)));
+    return true;
+  }
+  if (command->name != "ranks" && command->name != "collectives" && command->name != "stack") {
+    return false;
+  }
+  ask_ranks(request, input, style);
+  return true;
+}
+
+inspect::Result Host::tell_status(const term::Style& style) const {
+  inspect::Result result;
+  result.json = self_->status.to_json();
+  result.json["world_size"] = world_.size();
+  Json clients = Json::array();
+  for (const control::ClientInfo& each : server_->clients()) clients.push_back(describe(each));
+  result.json["clients"] = clients;
+  result.text = status_text(result.json, style);
+  return result;
+}
+
+// Answered when the ranks have, by the thread that asks them.
+void Host::ask_ranks(const control::Request& request, const std::string& input,
+                     const term::Style& style) {
+  const auto refused = inspect::answer(
+      input, [&](const inspect::Command& command, const inspect::Arguments& arguments) {
+        std::optional<int64_t> only;
+        if (!arguments.words.empty()) {
+          only = parse_integer(arguments.words.front());
+          if (!only || *only < 0 || *only >= world_.size()) {
+            throw Error(ErrorKind::kUsage, cat("there is no rank `", arguments.words.front(), "`"),
+                        cat("the job has ranks 0 to ", world_.size() - 1));
+          }
+        }
+        const std::string what(command.name);
+        const auto use = [this, request, input, style, what, only](const Answers& answers) {
+          const auto told = [&](const auto&, const auto&) {
+            if (what == "stack") return describe_stack(*only, answers);
+            return what == "ranks" ? describe_ranks(answers, style)
+                                   : describe_collectives(answers, style);
+          };
+          server_->reply(request.client, request.id, inspect::pack(inspect::answer(input, told)));
+        };
+        if (!helpers_->ask(what, only, use)) {
+          throw Error(ErrorKind::kUsage, "too many questions to the ranks wait for their answers");
+        }
+        return inspect::Result{};
+      });
+  if (refused.error) server_->reply(request.client, request.id, inspect::pack(refused));
+}
+
+}  // namespace am::live

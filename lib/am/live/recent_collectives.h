@@ -1,0 +1,37 @@
+// The collectives that a rank issued last, with their sizes and when: for whoever asks while it
+// hangs.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+
+#include "am/base/json.h"
+#include "am/runtime/progress.h"
+
+namespace am::live {
+
+class RecentCollectives {
+ public:
+  static constexpr size_t kKept = 32;
+  using Clock = runtime::Progress::Clock;
+
+  void add(const runtime::Collective& collective, int64_t bytes);
+  // The newest first: [{"op", "group", "sequence", "bytes", "seconds_ago", "waiting"}].
+  Json to_json(const std::optional<runtime::Progress::Waiting>& waiting) const;
+
+ private:
+  struct Entry {
+    runtime::Collective collective;
+    int64_t bytes = 0;
+    Clock::time_point issued;
+  };
+
+  mutable std::mutex mutex_;
+  std::array<Entry, kKept> entries_;
+  size_t count_ = 0;  // of all
+};
+
+}  // namespace am::live

@@ -1,0 +1,98 @@
+#include "am/live/sessions.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Context.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "am/base/error.h"
+#include "am/inspect/interpreter.h"
+#include "am/inspect/sharded_view.h"
+
+namespace am::live {
+
+namespace {
+
+// A command that draws random numbers must not move those of training.
+class KeptGenerators {
+ public:
+  explicit KeptGenerators(c10::Device device) {
+    keep(c10::Device(c10::kCPU));
+    if (device.is_cuda()) keep(device);
+  }
+  KeptGenerators(const KeptGenerators&) = delete;
+  KeptGenerators& operator=(const KeptGenerators&) = delete;
+  ~KeptGenerators() {
+    for (auto& [generator, state] : kept_) {
+      try {
+        const std::lock_guard lock(generator.mutex());
+        generator.set_state(state);
+      } catch (const std::exception&) {
+        // A state that was read a moment ago is one that can be set.
+      }
+    }
+  }
+
+ private:
+  void keep(c10::Device device) {
+    at::Generator generator = at::globalContext().defaultGenerator(device);
+    const std::lock_guard lock(generator.mutex());
+    at::Tensor state = generator.get_state();
+    kept_.emplace_back(std::move(generator), std::move(state));
+  }
+
+  std::vector<std::pair<at::Generator, at::Tensor>> kept_;
+};
+
+}  // namespace
+
+Sessions::Sessions(train::Trainer& trainer, std::string run)
+    : trainer_(trainer), run_(std::move(run)), steps_(trainer.first_step()), own_(new_view()) {}
+
+std::unique_ptr<inspect::ParameterView> Sessions::new_view() {
+  return std::make_unique<inspect::ShardedView>(trainer_.plan(), trainer_.model(),
+                                                inspect::LiveJob{run_, [this] { return steps_; }});
+}
+
+inspect::Outcome Sessions::execute(uint64_t client, inspect::SessionOptions options,
+                                   const std::string& input, int64_t steps) {
+  steps_ = steps;
+  std::unique_ptr<inspect::Session>& session = sessions_[client];
+  if (!session) session = std::make_unique<inspect::Session>(new_view(), std::move(options));
+  const KeptGenerators kept(trainer_.model().mesh().device());
+  inspect::Outcome outcome = inspect::execute(*session, input);
+  if (outcome.error && outcome.error->kind == ErrorKind::kPeer) {
+    throw Error(ErrorKind::kPeer, outcome.error->message, outcome.error->hint);
+  }
+  return outcome;
+}
+
+void Sessions::release() {
+  for (auto& [client, session] : sessions_) session->view().reshard(session->matching("all"));
+  // Of those who have left, too: a step that finds old values gathered would compute with them.
+  for (parallel::ParamGroup* group : trainer_.model().groups()) group->reshard();
+}
+
+void Sessions::keep_only(const std::vector<uint64_t>& clients) {
+  std::erase_if(sessions_, [&](const auto& each) {
+    return std::find(clients.begin(), clients.end(), each.first) == clients.end();
+  });
+}
+
+std::string Sessions::title(int64_t steps) {
+  steps_ = steps;
+  return own_->title();
+}
+
+Json Sessions::facts(int64_t steps) {
+  steps_ = steps;
+  std::vector<std::string> parameters;
+  for (const inspect::HeldParameter& each : own_->parameters()) parameters.push_back(each.name);
+  return {{"title", own_->title()},
+          {"parameters", parameters},
+          {"modules", inspect::module_names(own_->parameters())}};
+}
+
+}  // namespace am::live

@@ -1,0 +1,46 @@
+// The sessions of those who are attached, on one rank: each client has its own, with its own
+// settings, over the one model that trains.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "am/inspect/command.h"
+#include "am/inspect/session.h"
+#include "am/train/trainer.h"
+
+namespace am::live {
+
+class Sessions {
+ public:
+  Sessions(train::Trainer& trainer, std::string run);
+
+  // Collective: runs a client's command. What draws random numbers leaves the generators as they
+  // were. `interrupted` as SessionOptions'. Throws Error(kPeer) where a collective failed: then the
+  // job is lost.
+  inspect::Outcome execute(uint64_t client, inspect::SessionOptions options,
+                           const std::string& input, int64_t steps);
+  // What was unsharded is freed, because the next step changes it.
+  void release();
+  // Forgets those that are not among `clients`.
+  void keep_only(const std::vector<uint64_t>& clients);
+
+  // What a client is told first: title, parameters, modules.
+  Json facts(int64_t steps);
+  std::string title(int64_t steps);
+
+ private:
+  std::unique_ptr<inspect::ParameterView> new_view();
+
+  train::Trainer& trainer_;
+  std::string run_;
+  int64_t steps_ = 0;
+  std::map<uint64_t, std::unique_ptr<inspect::Session>> sessions_;
+  std::unique_ptr<inspect::ParameterView> own_;  // for facts
+};
+
+}  // namespace am::live

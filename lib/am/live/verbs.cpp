@@ -1,0 +1,227 @@
+// What a job does when it is told to: pause, step, continue, break, save. On rank 0's training
+// thread, between two steps.
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/number.h"
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/control/frame.h"
+#include "am/inspect/messages.h"
+#include "am/live/host.h"
+
+namespace am::live {
+
+namespace {
+
+using inspect::Arguments;
+using inspect::Command;
+using inspect::Result;
+
+bool may_write(const std::optional<control::ClientInfo>& who) {
+  if (!who) return false;
+  const auto write = who->hello.find("write");
+  return write != who->hello.end() && write->is_boolean() && write->get<bool>();
+}
+
+void require_write(const std::optional<control::ClientInfo>& who, const Command& command,
+                   const std::string& run) {
+  if (may_write(who)) return;
+  throw Error(ErrorKind::kUsage, cat("`", command.name, "` changes the job: nothing was done"),
+              cat("am-repl ", run, " --write"));
+}
+
+}  // namespace
+
+void Host::begin_pause(uint64_t client, int64_t steps) {
+  const auto who = server_->client(client);
+  if (!who) return;  // it left meanwhile
+  pause_.begin(client, describe(*who), Pause::Clock::now());
+  alive_ = Pause::Clock::now().time_since_epoch().count();
+  owner_ = client;
+  self_->status.set_paused(pause_.who());
+  log(cat("paused at step ", steps, " by ", pause_.who()));
+  for (const control::ClientInfo& each : server_->clients()) {
+    if (each.number == client) continue;
+    server_->event(each.number, {{"event", "paused"},
+                                 {"text", cat("paused at step ", steps, " by ", pause_.who())}});
+  }
+}
+
+void Host::end_pause(const std::string& why, int64_t steps, bool asked) {
+  const double held = std::chrono::duration<double>(Pause::Clock::now() - pause_.since()).count();
+  const uint64_t owner = pause_.owner();
+  pause_.end();
+  owner_ = 0;
+  self_->status.set_paused({});
+  const std::string text =
+      cat("goes on from step ", steps, " after ", format_duration(held), ": ", why);
+  log(text);
+  for (const control::ClientInfo& each : server_->clients()) {
+    if (!asked || each.number != owner)
+      server_->event(each.number, {{"event", "continued"}, {"text", text}});
+  }
+}
+
+void Host::require_mine(uint64_t client) const {
+  if (!pause_.active() || pause_.owner() == client) return;
+  throw Error(ErrorKind::kUsage, cat("the job is held by ", pause_.who()),
+              "its pause ends when it leaves, or after five minutes without a command");
+}
+
+// What is due when a step has ended.
+void Host::arrive(const train::Boundary& boundary) {
+  std::optional<Break> hit;
+  if (break_ && !server_->client(break_->client)) break_.reset();
+  if (break_ && !pause_.active() && break_->when.holds(boundary.metrics)) {
+    hit = std::exchange(break_, std::nullopt);
+    begin_pause(hit->client, boundary.steps);
+    server_->event(hit->client, {{"event", "break"},
+                                 {"step", boundary.steps},
+                                 {"text", cat("step ", boundary.steps, ": ", hit->when.text(),
+                                              " holds; the job is paused for you")}});
+  }
+  if (!hit && (pause_at_ == 0 || boundary.steps < pause_at_)) return;
+  pause_at_ = 0;
+  if (!stepping_) return;
+  const control::Request request = *std::exchange(stepping_, std::nullopt);
+  if (!pause_.active()) begin_pause(request.client, boundary.steps);
+  const auto told = [&](const Command&, const Arguments&) {
+    const observe::StepMetrics& metrics = boundary.metrics;
+    Result result;
+    result.json = {{"step", boundary.steps},
+                   {"loss", metrics.loss},
+                   {"grad_norm", metrics.grad_norm},
+                   {"paused", true}};
+    result.text = cat("step ", boundary.steps, ": loss ", metrics.loss, ", gradient norm ",
+                      metrics.grad_norm, "; held again\n");
+    return result;
+  };
+  reply(request, inspect::answer(control::text_in(request.body, "input"), told));
+}
+
+Result Host::step_on(const Arguments& arguments, const control::Request& request, int64_t steps) {
+  constexpr int64_t kMostSteps = 1000000000;
+  int64_t count = 1;
+  if (!arguments.words.empty()) {
+    const auto number = parse_integer(arguments.words.front());
+    if (!number || *number < 1 || *number > kMostSteps) {
+      throw Error(ErrorKind::kUsage, cat("`", arguments.words.front(), "` is no number of steps"),
+                  "for example: step 10");
+    }
+    count = *number;
+  }
+  if (stepping_ && server_->client(stepping_->client)) {
+    throw Error(ErrorKind::kUsage, "another client's `step` is under way");
+  }
+  if (pause_.active()) {
+    end_pause(cat("for ", count, count == 1 ? " step" : " steps"), steps, /*asked=*/true);
+  }
+  stepping_ = request;
+  pause_at_ = steps + count;
+  return {};
+}
+
+Result Host::set_break(const Arguments& arguments, uint64_t client) {
+  Result result;
+  std::vector<std::string> words = arguments.words;
+  if (!words.empty() && words.front() == "when") words.erase(words.begin());
+  if (!words.empty()) {
+    if (break_ && break_->client != client && server_->client(break_->client)) {
+      throw Error(ErrorKind::kUsage, "another client waits for a condition",
+                  cat("it is `", break_->when.text(), "`"));
+    }
+    if (words.size() == 1 && words.front() == "off") {
+      break_.reset();
+    } else {
+      break_ = Break{client, Condition::parse(words)};
+    }
+  }
+  result.json = {{"when", break_ ? Json(break_->when.text()) : Json(nullptr)}};
+  result.text = break_
+                    ? cat("the job is paused after the first step with ", break_->when.text(), "\n")
+                    : "no condition is waited for\n";
+  return result;
+}
+
+Result Host::perform(const Command& command, const Arguments& arguments,
+                     const control::Request& request, const train::Boundary& boundary) {
+  require_mine(request.client);
+  Result result;
+  if (command.name == "pause") {
+    if (!pause_.active()) begin_pause(request.client, boundary.steps);
+    result.json = {{"step", boundary.steps}, {"paused", true}};
+    result.text = cat("paused after step ", boundary.steps, "\n");
+  } else if (command.name == "continue") {
+    const bool was = pause_.active();
+    if (was) end_pause("as asked", boundary.steps, /*asked=*/true);
+    result.json = {{"step", boundary.steps}, {"paused", false}};
+    result.text = was ? cat("goes on from step ", boundary.steps, "\n") : "it was not paused\n";
+  } else if (command.name == "break") {
+    result = set_break(arguments, request.client);
+  } else {
+    throw Error(ErrorKind::kInternal, cat("`", command.name, "` has nobody who answers it"));
+  }
+  return result;
+}
+
+// Nothing: it has been answered, or will be.
+std::optional<Host::Turn> Host::turn_of(const control::Request& request,
+                                        const train::Boundary& boundary) {
+  if (pause_.active() && pause_.owner() == request.client) pause_.used(Pause::Clock::now());
+  const std::string input = control::text_in(request.body, "input");
+  const Command* command = inspect::command_of(input);
+  if (command != nullptr && command->name == "export") {
+    inspect::Outcome outcome;
+    outcome.input = input;
+    outcome.command = command->name;
+    outcome.error = {ErrorKind::kUsage, "a job that runs exports nothing",
+                     "`save` writes a checkpoint; am-repl on its folder exports that"};
+    reply(request, outcome);
+    return std::nullopt;
+  }
+  if (command == nullptr || !command->live) return Turn{Kind::kCommand, request};
+  std::optional<Turn> turn;
+  bool later = false;
+  const auto outcome = inspect::answer(input, [&](const Command& named, const Arguments& given) {
+    if (named.name == "save") {
+      require_write(server_->client(request.client), named, run_);
+      require_mine(request.client);
+      turn = Turn{Kind::kSave, request};
+      return Result{};
+    }
+    if (named.name == "step") {
+      require_mine(request.client);
+      later = true;
+      const Result none = step_on(given, request, boundary.steps);
+      return none;
+    }
+    return perform(named, given, request, boundary);
+  });
+  if (outcome.error || (!turn && !later)) reply(request, outcome);
+  return turn;
+}
+
+Host::Turn Host::next_turn(const train::Boundary& boundary, int64_t& budget) {
+  constexpr auto kLook = std::chrono::milliseconds(100);
+  for (;;) {
+    if (const auto why = pause_.why_over(
+            Pause::Clock::now(), Pause::Clock::time_point(Pause::Clock::duration(alive_.load())),
+            server_->client(pause_.owner()).has_value())) {
+      end_pause(*why, boundary.steps, /*asked=*/false);
+    }
+    if (!pause_.active() && budget-- <= 0) return {};
+    const auto request = server_->take(pause_.active() ? kLook : std::chrono::milliseconds(0));
+    if (!request) return {pause_.active() ? Kind::kWait : Kind::kGo, {}};
+    if (auto turn = turn_of(*request, boundary)) return *std::move(turn);
+  }
+}
+
+void Host::reply(const control::Request& request, const inspect::Outcome& outcome) {
+  Json json = inspect::pack(outcome);
+  const std::lock_guard lock(mutex_);
+  json["title"] = facts_.value("title", "");
+  server_->reply(request.client, request.id, json);
+}
+
+}  // namespace am::live

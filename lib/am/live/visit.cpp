@@ -1,0 +1,130 @@
+// A visit between two steps: what every rank does, turn by turn, as rank 0 says.
+#include <ATen/ATen.h>
+
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/control/frame.h"
+#include "am/inspect/attached.h"
+#include "am/inspect/messages.h"
+#include "am/live/host.h"
+
+namespace am::live {
+
+namespace {
+
+// Commands of one visit to a job that is not paused: whoever asks without an end does not hold it.
+constexpr int64_t kMostCommands = 32;
+
+}  // namespace
+
+bool Host::wants_visit(int64_t steps) {
+  if (!server_) return false;
+  return server_->is_wanted() || break_.has_value() || (pause_at_ > 0 && steps >= pause_at_);
+}
+
+Host::Agreed Host::agree(Kind kind) const {
+  at::Tensor row = at::zeros({2}, at::kLong);
+  auto* values = row.mutable_data_ptr<int64_t>();
+  values[0] = world_.rank() == 0 ? static_cast<int64_t>(kind) : 0;
+  values[1] = options_.stop != nullptr && options_.stop->requested() ? 1 : 0;
+  row = row.to(world_.group().device());
+  world_.group().all_reduce(row);
+  row = row.cpu();
+  values = row.mutable_data_ptr<int64_t>();
+  return {static_cast<Kind>(values[0]), values[1] > 0};
+}
+
+bool Host::visit(const train::Boundary& boundary) {
+  const bool first = world_.rank() == 0;
+  self_->status.set_phase("between steps");
+  if (first) {
+    const std::lock_guard lock(mutex_);
+    facts_["title"] = sessions_->title(boundary.steps);
+  }
+  if (first) arrive(boundary);
+  int64_t budget = kMostCommands;
+  bool looked = false;
+  Agreed agreed{Kind::kWait, false};
+  while (agreed.kind != Kind::kGo) {
+    Turn turn;
+    if (first) turn = next_turn(boundary, budget);
+    agreed = agree(turn.kind);
+    if (agreed.stop) {
+      if (first && turn.kind != Kind::kGo && turn.kind != Kind::kWait) {
+        inspect::Outcome outcome;
+        outcome.error = {ErrorKind::kUsage, "the job was asked to stop", {}};
+        reply(turn.request, outcome);
+      }
+      if (first && pause_.active()) end_pause("the job was asked to stop", boundary.steps, false);
+      break;
+    }
+    if (agreed.kind == Kind::kCommand) run_command(turn, boundary);
+    if (agreed.kind == Kind::kSave) save(turn, boundary);
+    looked = looked || agreed.kind == Kind::kCommand;
+  }
+  if (looked) sessions_->release();
+  self_->status.set_phase("forward");
+  return !agreed.stop;
+}
+
+void Host::run_command(const Turn& turn, const train::Boundary& boundary) {
+  const bool first = world_.rank() == 0;
+  std::string text;
+  if (first) {
+    Json clients = Json::array();
+    Json session = Json::object();
+    for (const control::ClientInfo& each : server_->clients()) {
+      clients.push_back(each.number);
+      if (each.number == turn.request.client) session = each.hello.value("session", session);
+    }
+    const Json command = {{"client", turn.request.client},
+                          {"clients", clients},
+                          {"session", session},
+                          {"input", control::text_in(turn.request.body, "input")}};
+    text = dump_json(command, -1);
+    running_id_ = turn.request.id;
+    running_client_ = turn.request.client;
+    interrupted_ = !server_->client(turn.request.client).has_value();
+  }
+  const Json command = Json::parse(world_.group().broadcast_text(text));
+  sessions_->keep_only(command.at("clients").get<std::vector<uint64_t>>());
+  inspect::SessionOptions options = inspect::requested_session(command.at("session"));
+  options.interrupted = [this] { return interrupted_.load(); };
+  inspect::Outcome outcome =
+      sessions_->execute(command.at("client").get<uint64_t>(), std::move(options),
+                         command.at("input").get<std::string>(), boundary.steps);
+  running_client_ = 0;
+  // A rank that failed alone has answered nothing that could be trusted.
+  const auto errors =
+      world_.group().all_gather_text(outcome.error ? cat(" ", outcome.error->message) : "");
+  if (!first) return;
+  for (size_t rank = 0; rank < errors.size() && !outcome.error; ++rank) {
+    if (!errors[rank].empty()) {
+      outcome.error = {ErrorKind::kRuntime, cat("rank ", rank, ":", errors[rank]), {}};
+    }
+  }
+  if (outcome.command == "unshard" && !pause_.active() && !outcome.error) {
+    outcome.result.text += "training goes on: it is freed again; `pause` first keeps it\n";
+  }
+  reply(turn.request, outcome);
+}
+
+void Host::save(const Turn& turn, const train::Boundary& boundary) {
+  const std::string folder = boundary.save().string();
+  if (world_.rank() != 0) return;
+  inspect::Outcome outcome;
+  outcome.input = control::text_in(turn.request.body, "input");
+  outcome.command = "save";
+  if (folder.empty()) {
+    outcome.error = {ErrorKind::kNumeric, "the state is not finite: no checkpoint is written", {}};
+  } else {
+    outcome.result.json = {{"step", boundary.steps}, {"checkpoint", folder}};
+    outcome.result.text = cat(folder, "\n");
+    log(cat("checkpoint at step ", boundary.steps, " as asked"));
+  }
+  reply(turn.request, outcome);
+}
+
+}  // namespace am::live

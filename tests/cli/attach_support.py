@@ -1,0 +1,67 @@
+"""What the tests of am-repl on running jobs share."""
+
+import json
+import signal
+import subprocess
+
+from run_support import BIN, RunTest, plan_text
+
+LONG = 1000000  # steps of a job that the test ends
+
+
+class AttachCase(RunTest):
+    def start_job(self, run="run", steps=LONG, more=(), **plan):
+        file = self.write_plan(plan_text(steps=steps, **plan), f"{run}.toml")
+        job = self.start(file, "--run-dir", run, "--set", "metrics.every=100000", *more)
+        control = self.path / run / "control" / "control.json"
+        metrics = self.path / run / "metrics.jsonl"
+        self.wait_for(lambda: job.poll() is not None or
+                      (control.exists() and metrics.exists() and metrics.stat().st_size > 0))
+        self.assertIsNone(job.poll(), "the job has ended")
+        return job
+
+    def repl(self, target, *commands, status=0, options=()):
+        """The answers to the commands, by am-repl --json."""
+        result = subprocess.run(
+            [BIN / "am-repl", target, "--json", *options, "-c", "; ".join(commands)],
+            capture_output=True, text=True, timeout=60, cwd=self.path)
+        self.assertEqual(result.returncode, status, result.stdout + result.stderr)
+        return json.loads(result.stdout)["results"]
+
+    def attach(self, run="run", options=()):
+        """An am-repl that reads commands from a pipe."""
+        process = subprocess.Popen(
+            [BIN / "am-repl", run, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, bufsize=1, cwd=self.path)
+        self.addCleanup(self.leave, process)
+        return process
+
+    def leave(self, process):
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            try:
+                stream.close()
+            except BrokenPipeError:
+                pass
+
+    def say(self, process, command):
+        process.stdin.write(command + "\n")
+        process.stdin.flush()
+        return process.stdout.readline()
+
+    def stop(self, job, run="run"):
+        job.send_signal(signal.SIGTERM)
+        self.assertEqual(job.wait(timeout=60), 0, job.stderr.read())
+        return [line["loss"] for line in self.metrics(run)]
+
+    def status(self, run="run"):
+        return self.repl(run, "status")[0]
+
+    def repl_errors(self, target, command):
+        """What am-repl says on stderr where it cannot attach."""
+        result = subprocess.run([BIN / "am-repl", target, "-c", command], capture_output=True,
+                                text=True, timeout=60, cwd=self.path)
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        return result.stderr

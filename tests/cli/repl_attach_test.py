@@ -1,0 +1,175 @@
+"""am-repl on a run folder whose job trains: it attaches, commands run between two steps on all
+ranks, and training goes on as if nobody had come."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import unittest
+
+from attach_support import LONG, AttachCase
+from run_support import BIN, plan_text
+
+LAYER = "model.layers.0.mlp.down_proj.weight"
+
+
+class AttachTest(AttachCase):
+    def disturb(self, run):
+        """Strangers at the door of a job."""
+        place = json.loads((self.path / run / "control" / "control.json").read_text())["socket"]
+        for words in (b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 5000, b"AMRPC\0\0\1\xff\xff\xff\xff",
+                      b"AMR", b"", b'AMRPC\0\0\1\x0e\0\0\0{"protocol":1}\x09\0\0\0{"id":"a"}',
+                      b'AMRPC\0\0\1\x0e\0\0\0{"protocol":1}\x13\0\0\0{"id":1,"input":[]}'
+                      b'\x12\0\0\0{"id":1,"cancel":3}\x12\0\0\0{"id":1,"renew":{}}') * 10:
+            stranger = socket.socket(socket.AF_UNIX)
+            self.addCleanup(stranger.close)
+            stranger.connect(place)
+            try:
+                stranger.sendall(words)
+            except BrokenPipeError:
+                pass
+
+    def check_undisturbed(self, **plan):
+        job = self.start_job(**plan)
+        self.disturb("run")
+        looked = self.repl(
+            "run", "pause", "info", "step 5", "stats *", f"print {LAYER}[0:4, :8]",
+            "unshard model.layers.0", f"print {LAYER}[3:6, :3]", "memory", "reshard", "save",
+            "continue", options=["--write"])
+        step = looked[2]["step"]
+        self.assertEqual(looked[9]["step"], step)
+        # Between running steps, without a pause.
+        for command in ("stats *", f"unshard {LAYER}", "hist model.norm.weight", "mesh", "step 3"):
+            self.repl("run", command)
+        # At rest, the checkpoint of that step says the same.
+        self.assertTrue(looked[9]["checkpoint"].endswith(f"step-{step}"))
+        rest = self.repl(looked[9]["checkpoint"], "stats *", f"print {LAYER}[0:4, :8]",
+                         f"print {LAYER}[3:6, :3]")
+        for live, stored in zip(looked[3]["stats"], rest[0]["stats"], strict=True):
+            for key, value in live.items():  # sums over ranks are rounded in another order
+                if key in ("mean", "std", "norm"):
+                    self.assertAlmostEqual(value, stored[key], delta=1e-12 * abs(value))
+                else:
+                    self.assertEqual(value, stored[key])
+        self.assertEqual(looked[4]["values"], rest[1]["values"])
+        self.assertEqual(looked[6]["values"], rest[2]["values"])
+        losses = self.stop(job)
+        self.assertGreater(len(losses), step)
+        # The same job with nobody there: losses, and what is left at the end, to the bit.
+        quiet = self.write_plan(plan_text(steps=LONG, **plan), "quiet.toml")
+        self.train(quiet, "quiet", "--steps", len(losses), "--no-attach",
+                   "--set", "metrics.every=100000")
+        self.assertFalse((self.path / "quiet" / "control").exists())
+        self.assertEqual(losses, [line["loss"] for line in self.metrics("quiet")])
+        self.assertEqual(self.checkpoint_bytes("run", len(losses)),
+                         self.checkpoint_bytes("quiet", len(losses)))
+
+    def test_training_goes_on_as_if_nobody_had_come(self):
+        self.check_undisturbed()
+
+    def test_training_of_ranks_with_the_whole_model_too(self):
+        self.check_undisturbed(strategy="ddp")
+
+    def test_one_rank(self):
+        self.check_undisturbed(mesh="world_size = 1")
+
+    def test_a_pause_is_its_owners_and_ends_with_it(self):
+        job = self.start_job()
+        owner = self.attach()
+        self.assertIn("paused after step", self.say(owner, "pause"))
+        held = self.status()
+        self.assertIn(f"process {owner.pid}", held["paused"])
+        self.assertEqual(held["phase"], "between steps")
+        # Another may look, and may not let go.
+        answers = self.repl("run", "stats model.norm.weight", "continue", status=1)
+        self.assertTrue(answers[0]["ok"])
+        self.assertIn(f"held by am-repl", answers[1]["error"]["message"])
+        self.assertEqual(self.status()["step"], held["step"])
+        owner.kill()
+        self.wait_for(lambda: self.status()["paused"] is None, seconds=20)
+        self.wait_for(lambda: self.status()["step"] > held["step"], seconds=20)
+        job.send_signal(signal.SIGTERM)
+        _, log = job.communicate(timeout=60)
+        self.assertIn(f"paused at step {held['step']} by am-repl", log)
+        self.assertIn("whoever held it has left", log)
+
+    def test_a_signal_ends_a_pause_with_a_checkpoint(self):
+        job = self.start_job()
+        owner = self.attach()
+        self.say(owner, "pause")
+        step = self.status()["step"]
+        self.assertEqual(len(self.stop(job)), step)
+        self.assertTrue((self.path / "run" / "checkpoints" / f"step-{step}").is_dir())
+        # The one who was attached is told.
+        owner.stdin.write("stats *\n")
+        owner.stdin.close()
+        self.assertEqual(owner.wait(timeout=20), 1)
+        self.assertIn(f"the job has ended as asked, after step {step}", owner.stderr.read())
+
+    def test_a_job_that_ends_says_so(self):
+        job = self.start_job(steps=400)
+        answer = self.repl("run", f"step {LONG}", status=1)[0]
+        self.assertIn("the job has ended after step 400", answer["error"]["message"])
+        self.assertEqual(job.wait(timeout=60), 0)
+        # What is left can be looked at as ever.
+        self.assertEqual(self.repl("run", "info")[0]["kind"], "checkpoint")
+
+    def test_what_changes_the_job_is_asked_for(self):
+        job = self.start_job()
+        before = sorted(os.listdir(self.path / "run" / "checkpoints"))
+        answer = self.repl("run", "save", status=1)[0]
+        self.assertIn("changes the job", answer["error"]["message"])
+        self.assertIn("--write", answer["error"]["help"])
+        answer = self.repl("run", "export out", status=1)[0]
+        self.assertIn("save", answer["error"]["help"])
+        self.assertEqual(before, sorted(os.listdir(self.path / "run" / "checkpoints")))
+        self.stop(job)
+
+    def test_a_break_pauses_after_its_step(self):
+        job = self.start_job()
+        answers = self.repl("run", "break when loss < 100", "step 1000", "status", "break",
+                            "continue")
+        self.assertTrue(answers[1]["paused"])
+        self.assertIn("process", answers[2]["paused"])
+        self.assertEqual(answers[1]["step"], answers[2]["step"])
+        self.assertIsNone(answers[3]["when"])
+        wrong = self.repl("run", "break when los > 1", status=1)[0]
+        self.assertIn("did you mean `loss`?", wrong["error"]["help"])
+        self.stop(job)
+
+    def test_mistakes_are_answered_and_cost_nothing(self):
+        job = self.start_job()
+        for command, words in (("stat *", "there is no command"), ("step x", "no number of steps"),
+                               ("pause now", "does not take"), ("ls nothing*", "no parameter"),
+                               ("print model.norm.weight[9999]", "9999")):
+            answer = self.repl("run", command, status=1)[0]
+            self.assertIn(words, answer["error"]["message"])
+        self.assertEqual(self.repl("run", "step 2")[0]["ok"], True)
+        self.stop(job)
+
+    def test_a_job_elsewhere_and_one_that_died(self):
+        job = self.start_job()
+        self.repl("run", "step 1")
+        control = self.path / "run" / "control" / "control.json"
+        for rank, process in self.processes_of("run").items():
+            if rank == "launcher":
+                os.kill(process, signal.SIGKILL)
+        job.wait()
+        self.wait_for(lambda: not [r for r in self.processes_of("run") if r != "guard"])
+        told = json.loads(control.read_text()) if control.exists() else {}
+        result = subprocess.run([BIN / "am-repl", "run", "-c", "ls"], cwd=self.path,
+                                capture_output=True, text=True, timeout=60)
+        self.assertIn("nothing in this folder can be opened", result.stderr)
+        told.update(protocol=1, host="node-7", pid=1, begun=1, boot_id="x", socket="/s")
+        control.write_text(json.dumps(told))
+        (self.path / "run" / "lock").write_text("held by node-7")
+        result = subprocess.run([BIN / "am-repl", "run", "-c", "ls"], cwd=self.path,
+                                capture_output=True, text=True, timeout=60)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("its job runs on node-7", result.stderr)
+        self.assertIn(f"ssh node-7 am-repl {self.path}/run", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

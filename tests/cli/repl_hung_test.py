@@ -1,0 +1,88 @@
+"""am-repl on a job that hangs: threads of the ranks' own say where each one is and whom they wait
+for, without the training threads."""
+
+import os
+import signal
+import time
+import unittest
+
+from attach_support import AttachCase
+
+
+class HungTest(AttachCase):
+    def freeze(self, rank):
+        """Stops the rank's process, until the test ends."""
+        process = self.processes_of("run")[rank]
+        os.kill(process, signal.SIGSTOP)
+        self.addCleanup(self.thaw, process)
+        return process
+
+    def thaw(self, process):
+        try:
+            os.kill(process, signal.SIGCONT)
+        except ProcessLookupError:
+            pass
+
+    def test_a_stopped_rank_is_named_within_two_seconds(self):
+        job = self.start_job()
+        self.repl("run", "step 1")
+        process = self.freeze(1)
+        time.sleep(1.5)  # a wait that is none yet
+        begun = time.monotonic()
+        ranks = self.repl("run", "ranks")[0]
+        seconds = time.monotonic() - begun
+        self.assertLess(seconds, 2.0 + 1.0)  # and the start of am-repl
+        self.assertEqual(ranks["missing"], [1])
+        self.assertIn("rank 1: its process is stopped", ranks["text"])
+        self.assertIn("rank 0 waits for rank 1", ranks["text"])
+        rows = {row["rank"]: row for row in ranks["ranks"]}
+        self.assertEqual(rows[1]["state"], "stopped")
+        self.assertEqual(rows[0]["state"], "answers")
+        self.assertGreater(rows[0]["seconds"], 1.0)
+        # What the other waits in, with its size, and where in the program.
+        waiting = self.repl("run", "collectives 0")[0]["ranks"][0]["collectives"][0]
+        self.assertTrue(waiting["waiting"])
+        self.assertEqual(f"{waiting['op']} {waiting['group']} #{waiting['sequence']}",
+                         rows[0]["collective"])
+        self.assertGreater(waiting["bytes"], 0)
+        self.assertGreater(waiting["seconds_ago"], 1.0)
+        frames = "\n".join(self.repl("run", "stack 0")[0]["frames"])
+        self.assertIn("am::train::Trainer::train_step", frames)
+        self.assertIn("am::runtime::Pending::wait", frames)
+        error = self.repl("run", "stack 1", status=1)[0]["error"]
+        self.assertIn("its process is stopped", error["message"])
+        # It goes on as if nothing had been.
+        os.kill(process, signal.SIGCONT)
+        self.assertTrue(self.repl("run", "step 2")[0]["paused"])
+        self.assertEqual(self.repl("run", "ranks")[0]["missing"], [])
+        self.stop(job)
+
+    def test_a_stopped_rank_0_is_said_by_who_wants_to_attach(self):
+        self.start_job()
+        self.freeze(0)
+        result = self.repl_errors("run", "ranks")
+        self.assertIn("does not answer", result)
+        self.assertIn("stopped?", result)
+
+    def test_ranks_that_are_held_say_where(self):
+        job = self.start_job()
+        owner = self.attach()
+        self.say(owner, "pause")
+        ranks = self.repl("run", "ranks")[0]
+        self.assertEqual([row["phase"] for row in ranks["ranks"]], ["between steps"] * 2)
+        self.assertEqual(ranks["missing"], [])
+        self.assertTrue(all(row["memory_bytes"] > 1 << 20 for row in ranks["ranks"]))
+        for rank in (0, 1):
+            frames = "\n".join(self.repl("run", f"stack {rank}")[0]["frames"])
+            self.assertIn("am::live::Host::visit", frames)
+        both = self.repl("run", "collectives")[0]["ranks"]
+        self.assertEqual([each["rank"] for each in both], [0, 1])
+        for wrong in ("stack 2", "stack x", "collectives -1"):
+            error = self.repl("run", wrong, status=1)[0]["error"]
+            self.assertIn("there is no rank", error["message"])
+            self.assertIn("0 to 1", error["help"])
+        self.stop(job)
+
+
+if __name__ == "__main__":
+    unittest.main()

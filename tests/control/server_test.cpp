@@ -1,0 +1,322 @@
+#include "am/control/server.h"
+
+#include <dirent.h>
+#include <sys/resource.h>
+
+#include <fstream>
+#include <thread>
+#include <vector>
+
+#include "control/hostile_peer.h"
+
+namespace am::control {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Answers every request with its own "input".
+class Echo {
+ public:
+  explicit Echo(Server& server) : server_(server), thread_([this] { run(); }) {}
+  Echo(const Echo&) = delete;
+  Echo& operator=(const Echo&) = delete;
+  ~Echo() {
+    ending_ = true;
+    thread_.join();
+  }
+  int64_t answered() const { return answered_; }
+
+ private:
+  void run() {
+    while (!ending_) {
+      const auto request = server_.take(10ms);
+      if (!request) continue;
+      ++answered_;
+      server_.reply(request->client, request->id, {{"echo", request->body.value("input", "")}});
+    }
+  }
+
+  Server& server_;
+  std::atomic<bool> ending_ = false;
+  std::atomic<int64_t> answered_ = 0;
+  std::thread thread_;
+};
+
+std::string ask(Client& client, const std::string& input) {
+  const int64_t id = client.send({{"input", input}});
+  for (;;) {
+    const auto message = client.receive(5s);
+    REQUIRE(message);
+    if (message->contains("id") && message->at("id") == id) {
+      return message->at("reply").at("echo").get<std::string>();
+    }
+  }
+}
+
+int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t all = 0;
+  int64_t resident = 0;
+  file >> all >> resident;
+  return resident * ::sysconf(_SC_PAGESIZE);
+}
+
+size_t open_descriptors() {
+  size_t count = 0;
+  DIR* folder = ::opendir("/proc/self/fd");
+  while (::readdir(folder) != nullptr) ++count;
+  ::closedir(folder);
+  return count;
+}
+
+TEST_CASE("requests of several clients are answered, and an unasked server is not wanted") {
+  Job job;
+  CHECK_FALSE(job.server.is_wanted());
+  const auto one = job.attach();
+  const auto two = job.attach();
+  CHECK(one->welcome().at("event") == "welcome");
+  CHECK_FALSE(job.server.is_wanted());
+  one->send({{"input", "waits"}});
+  while (!job.server.is_wanted()) std::this_thread::sleep_for(1ms);
+  CHECK(job.server.take(1s)->body.at("input") == "waits");
+  CHECK_FALSE(job.server.is_wanted());
+  const Echo echo(job.server);
+  CHECK(ask(*one, "first") == "first");
+  CHECK(ask(*two, "second") == "second");
+  CHECK(job.server.clients().size() == 2);
+}
+
+TEST_CASE("events reach all, and a client that goes is forgotten with what it asked") {
+  std::atomic<uint64_t> gone = 0;
+  ServerOptions options;
+  options.gone = [&](uint64_t client) { gone = client; };
+  Job job(std::move(options));
+  const auto stays = job.attach();
+  auto goes = job.attach();
+  job.server.event_to_all({{"event", "step"}, {"step", 3}});
+  CHECK(stays->receive(5s)->at("step") == 3);
+  CHECK(goes->receive(5s)->at("step") == 3);
+  goes->send({{"input", "never"}});
+  while (!job.server.is_wanted()) std::this_thread::sleep_for(1ms);
+  goes.reset();
+  for (int i = 0; i < 5000 && gone == 0; ++i) std::this_thread::sleep_for(1ms);
+  CHECK(gone == 2);
+  CHECK_FALSE(job.server.is_wanted());
+  CHECK(job.server.clients().size() == 1);
+}
+
+TEST_CASE("a request that waits can be taken back") {
+  Job job;
+  const auto client = job.attach();
+  const int64_t id = client->send({{"input", "a"}});
+  while (!job.server.is_wanted()) std::this_thread::sleep_for(1ms);
+  const uint64_t number = job.server.clients().front().number;
+  CHECK_FALSE(job.server.withdraw(number + 1, id));
+  CHECK(job.server.withdraw(number, id));
+  CHECK_FALSE(job.server.withdraw(number, id));
+  CHECK_FALSE(job.server.is_wanted());
+  CHECK_FALSE(job.server.take(0ms));
+}
+
+TEST_CASE("what is seen to at once never waits for a step") {
+  Server* server = nullptr;
+  ServerOptions options;
+  options.at_once = [&](const ClientInfo&, const Request& request) {
+    if (request.body.value("input", "") != "status") return false;
+    server->reply(request.client, request.id, {{"echo", "now"}});
+    return true;
+  };
+  Job job(std::move(options));
+  server = &job.server;
+  const auto client = job.attach();
+  client->send({{"input", "waits"}});
+  CHECK(ask(*client, "status") == "now");
+}
+
+TEST_CASE("garbage, HTTP, lengths of 4 GiB and broken JSON close their own connection alone") {
+  Job job;
+  const Echo echo(job.server);
+  const auto client = job.attach();
+  const std::string huge("\xff\xff\xff\xff", 4);
+  for (const std::string& bytes :
+       {std::string("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), std::string("POST /"),
+        std::string("\x16\x03\x01\x02\x00", 5), std::string(100000, '\xff'),
+        std::string(4096, '\0'), cat(kMagic, huge), cat(kMagic, to_frame("not json")),
+        cat(kMagic, to_frame("[]")), cat(hello_bytes(), huge), cat(hello_bytes(), to_frame("{")),
+        cat(hello_bytes(), to_frame("{\"input\": \"no id\"}")),
+        cat(hello_bytes(), to_frame("{\"id\": \"text\"}")),
+        cat(hello_bytes(), to_frame(cat("{\"id\": 1, \"a\": ", std::string(100000, '['))))}) {
+    INFO(bytes.substr(0, 20));
+    Raw raw(job);
+    raw.send(bytes);
+    CHECK(raw.is_closed(1s));  // before the time of a handshake is over
+    if (bytes.compare(0, 8, kMagic) != 0) CHECK(raw.said().empty());
+  }
+  CHECK(ask(*client, "still there") == "still there");
+}
+
+TEST_CASE("a length that is announced takes no memory") {
+  Job job;
+  const int64_t before = resident_bytes();
+  std::vector<Raw> all;
+  for (int i = 0; i < 40; ++i) {
+    all.emplace_back(job);
+    // One MiB is announced, which is allowed; two bytes come.
+    all.back().send(cat(hello_bytes(), std::string("\x00\x00\x10\x00{\"", 6)));
+  }
+  std::this_thread::sleep_for(100ms);
+  CHECK(resident_bytes() - before < 8 << 20);
+}
+
+TEST_CASE("who connects by the hundred and says nothing keeps nobody out") {
+  ServerOptions options;
+  options.limits.handshake = 300ms;
+  Job job(std::move(options));
+  const Echo echo(job.server);
+  const size_t before = open_descriptors();
+  std::vector<Raw> silent;
+  for (int i = 0; i < 300; ++i) {
+    silent.emplace_back(job);
+    if (i % 3 == 1) silent.back().send("AMR");
+    if (i % 3 == 2) silent.back().send(cat(kMagic, std::string_view("\x10\x00", 2)));
+  }
+  const auto client = job.attach();
+  CHECK(ask(*client, "let in") == "let in");
+  CHECK(open_descriptors() - before < 300 + 8 + 8);  // ours, and the few that may be half open
+  for (Raw& raw : silent) CHECK(raw.is_closed(2s));
+  CHECK(ask(*client, "still there") == "still there");
+  CHECK(job.server.clients().size() == 1);
+}
+
+TEST_CASE("more clients than there may be are told so") {
+  ServerOptions options;
+  options.limits.clients = 3;
+  Job job(std::move(options));
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 3; ++i) clients.push_back(job.attach());
+  CHECK_THROWS_WITH(job.attach(), Catch::Contains("too many"));
+  clients.pop_back();
+  while (job.server.clients().size() == 3) std::this_thread::sleep_for(1ms);
+  clients.push_back(job.attach());
+}
+
+TEST_CASE("another user is refused before a word, and another version is told so") {
+  ServerOptions options;
+  options.admits = [](uid_t) { return false; };
+  Job closed(std::move(options));
+  Raw raw(closed);
+  raw.send(hello_bytes());
+  CHECK(raw.is_closed(1s));
+  CHECK(raw.said().empty());
+  Job open;
+  Raw other(open);
+  other.send(cat(kMagic, to_frame("{\"protocol\":99}")));
+  CHECK(other.is_closed(1s));
+  CHECK(other.said().find("another version") != std::string::npos);
+}
+
+TEST_CASE("a hundred thousand commands wait their turn outside of the job") {
+  Job job;
+  const auto other = job.attach();
+  const int64_t before = resident_bytes();
+  std::thread flood([&] {
+    const Raw raw(job);
+    std::string bytes = hello_bytes();
+    for (int i = 1; i <= 100000; ++i) {
+      bytes += to_frame(cat("{\"id\":", i, ",\"input\":\"stats *\"}"));
+    }
+    raw.send(bytes);  // until the other end closes
+  });
+  std::this_thread::sleep_for(200ms);
+  CHECK(resident_bytes() - before < 16 << 20);
+  // What is queued is little, and others have their turn within it.
+  other->send({{"input", "mine"}});
+  int64_t turns = 0;
+  for (bool mine = false; !mine; ++turns) {
+    const auto request = job.server.take(5s);
+    REQUIRE(request);
+    mine = request->body.at("input") == "mine";
+  }
+  CHECK(turns <= 2 * 16 + 2);
+  {
+    const Echo echo(job.server);
+    // The flood reads no answer: it is left once its output is full, or served to its end.
+    CHECK(ask(*other, "again") == "again");
+    flood.join();
+  }
+  CHECK(resident_bytes() - before < 48 << 20);
+}
+
+TEST_CASE("a client that does not read loses events with a count, and then nothing else") {
+  ServerOptions options;
+  options.limits.output_bytes = 64 << 10;
+  Job job(std::move(options));
+  const Echo echo(job.server);
+  const auto slow = job.attach();
+  const auto other = job.attach();
+  constexpr int kEvents = 2000;
+  for (int i = 0; i < kEvents; ++i) {
+    job.server.event(1, {{"event", "step"}, {"step", i}, {"text", std::string(1000, 'x')}});
+  }
+  CHECK(ask(*other, "not disturbed") == "not disturbed");
+  int seen = 0;
+  int64_t dropped = 0;
+  while (seen + dropped < kEvents) {
+    const auto message = slow->receive(5s);
+    REQUIRE(message);
+    if (message->at("event") == "dropped") {
+      dropped += message->at("count").get<int64_t>();
+    } else {
+      ++seen;
+    }
+  }
+  CHECK(seen + dropped == kEvents);
+  CHECK(dropped > kEvents / 2);
+  CHECK(ask(*slow, "goes on") == "goes on");
+}
+
+TEST_CASE("a client that reads nothing at all is left") {
+  ServerOptions options;
+  options.limits.output_bytes = 64 << 10;
+  options.limits.stalled = 200ms;
+  Job job(std::move(options));
+  const auto client = job.attach();
+  for (int i = 0; i < 5000 && !job.server.clients().empty(); ++i) {
+    job.server.event(1, {{"event", "step"}, {"text", std::string(1000, 'x')}});
+    std::this_thread::sleep_for(1ms);
+  }
+  CHECK(job.server.clients().empty());
+}
+
+TEST_CASE("a job without descriptors goes on listening") {
+  Job job;
+  const Echo echo(job.server);
+  const auto client = job.attach();
+  rlimit before = {};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  Raw late(job);  // connected by the kernel, and not accepted
+  std::this_thread::sleep_for(50ms);
+  rlimit none = before;
+  none.rlim_cur = 8;  // all of these are in use
+  {
+    const Raw waits(job);
+    ::setrlimit(RLIMIT_NOFILE, &none);
+    CHECK(ask(*client, "without") == "without");
+    ::setrlimit(RLIMIT_NOFILE, &before);
+  }
+  const auto next = job.attach();
+  CHECK(ask(*next, "with") == "with");
+}
+
+TEST_CASE("the last event is sent before the job leaves everybody") {
+  auto job = std::make_unique<Job>();
+  const auto client = job->attach();
+  job->server.end({{"event", "ended"}, {"steps", 20}}, 2s);
+  job.reset();
+  CHECK(client->receive(5s)->at("steps") == 20);
+  CHECK_THROWS_AS(client->receive(5s), ConnectionLost);
+  CHECK_THROWS_AS(client->send({{"input", "ls"}}), ConnectionLost);
+}
+
+}  // namespace
+}  // namespace am::control
