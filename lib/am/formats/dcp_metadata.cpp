@@ -84,7 +84,7 @@ class MetadataReader {
       const PickleValue* offset = rows[i].state().find("offset");
       if (offset != nullptr && !offset->is(PickleKind::kNone)) row.offset = offset;
       row.slice = slice_of(rows[i + 1], name);
-      stored_[name].push_back(std::move(row));
+      stored_[name].push_back(row);
     }
   }
 
