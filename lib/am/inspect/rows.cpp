@@ -88,8 +88,9 @@ std::vector<RowColumn> columns_of(const Json& rows) {
   std::vector<RowColumn> columns;
   for (const Json& row : rows) {
     for (const auto& [key, value] : row.items()) {
-      const auto known = std::find_if(columns.begin(), columns.end(),
-                                      [&](const auto& column) { return column.key == key; });
+      const auto known =
+          std::find_if(columns.begin(), columns.end(),
+                       [&name = key](const auto& column) { return column.key == name; });
       if (known == columns.end()) {
         columns.push_back({key, {}, kind_of(key, value)});
       } else if (known->kind == RowKind::kText) {  // null in the rows before

@@ -26,11 +26,26 @@ Json describe(const Command& command) {
           {"options", options}};
 }
 
+// Help is written in lines as long as this file's; the screen's are others. A line that was full
+// goes on in the next one, unless that is an example or begins with a blank.
+std::string paragraphs(std::string_view help) {
+  constexpr size_t kFull = 85;
+  std::string out;
+  size_t before = 0;
+  for (const std::string& line : split(help, '\n')) {
+    const bool own = before < kFull || line.empty() || line.front() == ' ' ||
+                     starts_with(line, "Example") || starts_with(line, "JSON:");
+    if (!out.empty()) out += own ? '\n' : ' ';
+    out += line;
+    before = line.size();
+  }
+  return ends_with(out, "\n") ? out : out + "\n";
+}
+
 std::string page(const term::Style& style, const Command& command) {
-  std::string text = cat(style.paint(term::Role::kBold, command.usage()), "\n", command.summary,
-                         "\n\n", command.help);
-  if (!ends_with(text, "\n")) text += '\n';
-  text = term::fold(text, style);
+  const std::string text = term::fold(cat(style.paint(term::Role::kBold, command.usage()), "\n",
+                                          command.summary, "\n\n", paragraphs(command.help)),
+                                      style, 0);
   if (command.options.empty()) return text;
   std::vector<std::pair<std::string, std::string>> options;
   for (const Option& option : command.options) {
