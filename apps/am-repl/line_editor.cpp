@@ -1,7 +1,9 @@
 #include "line_editor.h"
 
+#include <fcntl.h>
 #include <histedit.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -83,11 +85,30 @@ class EditLineEditor : public LineEditor {
     if (am::trim(text).empty() || text.front() == ' ') return;
     ::history(history_, &event_, H_ENTER, text.c_str());
     if (history_path_.empty()) return;
-    ::history(history_, &event_, H_SAVE, history_path_.c_str());
-    ::chmod(history_path_.c_str(), S_IRUSR | S_IWUSR);
+    save(text);
   }
 
  private:
+  // Other sessions write there too: what they added stays, and nobody reads half a file.
+  void save(const std::string& text) const {
+    const int folder = ::open(history_path_.parent_path().c_str(), O_RDONLY | O_DIRECTORY);
+    if (folder >= 0) ::flock(folder, LOCK_EX);
+    History* all = ::history_init();
+    HistEvent event = {};
+    ::history(all, &event, H_SETSIZE, kHistoryLines);
+    ::history(all, &event, H_SETUNIQUE, 1);
+    ::history(all, &event, H_LOAD, history_path_.c_str());
+    ::history(all, &event, H_ENTER, text.c_str());
+    const fs::path fresh = history_path_.string() + ".new";
+    if (::history(all, &event, H_SAVE, fresh.c_str()) >= 0) {
+      ::chmod(fresh.c_str(), S_IRUSR | S_IWUSR);
+      std::error_code ignored;
+      fs::rename(fresh, history_path_, ignored);
+    }
+    ::history_end(all);
+    if (folder >= 0) ::close(folder);
+  }
+
   static EditLineEditor& self(EditLine* editor) {
     void* data = nullptr;
     ::el_get(editor, EL_CLIENTDATA, &data);

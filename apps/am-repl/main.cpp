@@ -98,7 +98,8 @@ int run(const Options& options, Json* report) {
   if (!note.empty()) std::cerr << note << "\n";
   if (!interactive) {
     return run_script(*interpreter, *script, options.output,
-                      report != nullptr ? &(*report)["results"] : nullptr);
+                      report != nullptr ? &(*report)["results"] : nullptr,
+                      options.script.value_or(""));
   }
   talk(options, *interpreter, interrupts);
   return am_apps::kFine;

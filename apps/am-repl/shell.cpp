@@ -2,10 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <iostream>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -22,22 +24,25 @@ using am::inspect::SplitCommands;
 
 namespace {
 
-void print_error(const am::inspect::CommandError& error, const am::term::Style& style) {
-  std::cerr << style.paint(am::term::Role::kError, "error") << ": " << am::term::echo(error.message)
-            << "\n";
+// `place`: "checks.am:3: `show x`: ", or nothing.
+void print_error(const am::inspect::CommandError& error, const std::string& place,
+                 const am::term::Style& style) {
+  std::cerr << style.paint(am::term::Role::kError, "error") << ": "
+            << am::term::echo(am::cat(place, error.message)) << "\n";
   if (error.hint.empty()) return;
   std::cerr << style.paint(am::term::Role::kHelp, "help") << ": " << am::term::echo(error.hint)
             << "\n";
 }
 
 // Shows an outcome. False when the script ends here.
-bool show(const Outcome& outcome, const am_apps::Output& output, am::Json* results) {
+bool show(const Outcome& outcome, const am_apps::Output& output, am::Json* results,
+          const std::string& place = {}) {
   if (results != nullptr) {
     results->push_back(am::inspect::to_json(outcome));
   } else if (!outcome.error) {
     am_apps::print(outcome.result.text);
   } else {
-    print_error(*outcome.error, output.err);
+    print_error(*outcome.error, place, output.err);
   }
   return outcome.ok() && !outcome.result.quit;
 }
@@ -81,21 +86,31 @@ Source from_file_descriptor(int fd) {
 }
 
 int run_script(Interpreter& interpreter, const Source& source, const am_apps::Output& output,
-               am::Json* results) {
+               am::Json* results, const std::string& name) {
   am::inspect::CommandReader reader;
+  int64_t number = 0;
+  const auto run_all = [&](const std::vector<std::string>& commands) -> std::optional<int> {
+    for (const std::string& command : commands) {
+      const Outcome outcome = interpreter.run(command);
+      const std::string place =
+          name.empty() ? std::string() : am::cat(name, ":", number, ": `", command, "`: ");
+      if (!show(outcome, output, results, place)) return outcome.ok() ? 0 : 1;
+    }
+    return std::nullopt;
+  };
   bool more = true;
   while (more) {
     std::string piece;
     more = source(piece);
-    std::vector<std::string> commands = reader.add(piece);
-    if (!more) {
-      for (std::string& last : reader.finish()) commands.push_back(std::move(last));
-    }
-    for (const std::string& command : commands) {
-      const Outcome outcome = interpreter.run(command);
-      if (!show(outcome, output, results)) return outcome.ok() ? 0 : 1;
+    // Line by line, so that an error can name its own.
+    for (size_t first = 0; first < piece.size();) {
+      const size_t end = std::min(piece.find('\n', first), piece.size() - 1) + 1;
+      ++number;
+      if (const auto status = run_all(reader.add(piece.substr(first, end - first)))) return *status;
+      first = end;
     }
   }
+  if (const auto status = run_all(reader.finish())) return *status;
   if (!reader.open_quote()) return 0;
   show(open_quote(reader.rest()), output, results);
   return 1;
@@ -114,7 +129,6 @@ void run_prompt(Interpreter& interpreter, LineEditor& editor, const am_apps::Out
     }
     text += line.text;
     if (goes_on(text)) {
-      if (text.back() == '\\') text.pop_back();
       text += '\n';
       continue;
     }

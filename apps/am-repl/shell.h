@@ -18,9 +18,10 @@ Source from_text(std::string text);
 Source from_file_descriptor(int fd);
 
 // Stops at the first command that fails. Exit status: 0, or 1 after a failed command.
-// With `results`, entries of INTERFACE's "results" are added to it and nothing is printed.
+// `name`: of the file whose lines errors name; empty: they name none. With `results`, entries of
+// INTERFACE's "results" are added to it and nothing is printed.
 int run_script(am::inspect::Interpreter& interpreter, const Source& source,
-               const am_apps::Output& output, am::Json* results);
+               const am_apps::Output& output, am::Json* results, const std::string& name = {});
 
 // Until Ctrl-D or `quit`. `clear_interrupt` forgets a Ctrl-C that was obeyed.
 void run_prompt(am::inspect::Interpreter& interpreter, LineEditor& editor,

@@ -95,6 +95,25 @@ class PromptTest(TerminalCase):
         self.run_command(again, "\x1b[A", r"lm_head\.weight")  # the arrow up
         self.end(again)
 
+    def test_two_sessions_keep_each_others_history(self):
+        first, second = self.open(), self.open()
+        self.run_command(first, "ls lm_head", "1 parameter,")
+        self.run_command(second, "ls model.norm", "1 parameter,")
+        self.run_command(first, "mesh", "1 rank")
+        self.end(first)
+        self.end(second)
+        text = (Path(self.folder.name) / "am" / "history").read_text()
+        for command in ("ls\\040lm_head", "ls\\040model.norm", "mesh"):
+            self.assertIn(command, text)
+
+    def test_a_backslash_goes_on_in_the_next_line(self):
+        terminal = self.open()
+        terminal.type("show \\\r")
+        terminal.expect(re.escape("...> "))
+        self.run_command(terminal, "model.norm.weight", r"\[32\], 32 elements")
+        terminal.type("exit\r")
+        self.assertEqual(terminal.wait(), 0)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -63,6 +63,13 @@ class ScriptTest(ReplTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(done.stdout.startswith("loss "))
 
+    def test_a_script_file_names_the_line_that_fails(self):
+        script = self.path / "commands"
+        script.write_text("ls lm_head\n\nshow \\\n  lm_head.weight\nloss 'AB\nCD'; shwo x\n")
+        done = self.repl(self.model, "-f", script)
+        self.assert_fails(done, 1, f"{script}:6: `shwo x`: there is no command `shwo`")
+        self.assertIn("[97, 32]", done.stdout)
+
     def test_stops_at_the_first_error(self):
         results = self.results(self.model, "-c", "info; sohw x; ls", status=1)
         self.assertEqual([result["ok"] for result in results], [True, False])

@@ -62,6 +62,28 @@ TEST_CASE("norms equal ATen's, for every dtype", "[inspect]") {
   }
 }
 
+TEST_CASE("what is NaN alone has no norm", "[inspect]") {
+  const TemporaryFolder temporary;
+  write_tensors(temporary / "a.safetensors",
+                {{"bad", at::full({3}, NAN)}, {"empty", at::empty({0, 4})}});
+  Session session = stored_session((temporary / "a.safetensors").string());
+  const Json stats = json_answer(session, "stats")["stats"];
+  CHECK(stats[0]["norm"].is_null());
+  CHECK(stats[1]["norm"] == 0.0);
+  CHECK(json_answer(session, "norms")["norms"][0]["l1"].is_null());
+  for (const char* other : {"nan", "dead", "checksum", "show *", "where *", "top --by norm"}) {
+    json_answer(session, other);
+  }
+}
+
+TEST_CASE("cuts of one dim are shown in their order", "[inspect]") {
+  const auto outcomes = run_on_ranks(4, plan_text("llama", "tp_size = 2\ndp_size = 2", kPlainFsdp2),
+                                     {"show model.layers.0.self_attn.q_proj.weight",
+                                      "show model.layers.0.self_attn.o_proj.weight"});
+  CHECK_THAT(outcomes[0].result.text, Catch::Contains("tp: Shard(0), then dp_shard_cp: Shard(0)"));
+  CHECK_THAT(outcomes[1].result.text, Catch::Contains("dp_shard_cp: Shard(0), tp: Shard(1)"));
+}
+
 TEST_CASE("norms fold layers", "[inspect]") {
   Session session = stored_session(fixture("llama") + kModel);
   const Json folded = json_answer(session, "norms --by layer");

@@ -147,6 +147,13 @@ TEST_CASE("unknown commands and settings name the nearest", "[inspect]") {
   CHECK_THAT(error_of(session, "help stat"), Catch::Contains("`stats`"));
   CHECK(json_of(session, "help")["commands"].size() == commands().size());
   CHECK(execute(session, "quit").result.quit);
+  CHECK(execute(session, "exit").result.quit);
+  CHECK(execute(session, "q").command == "quit");
+  CHECK_FALSE(execute(session, "").result.quit);
+  CHECK(json_of(session, "set")["settings"].size() == 3);
+  json_of(session, "set digits 7");
+  CHECK(json_of(session, "set")["settings"][2]["value"] == 7);
+  CHECK_THAT(error_of(session, "set digits"), Catch::Contains("needs a value"));
 }
 
 TEST_CASE("weights without a config can be looked at but not run", "[inspect]") {

@@ -76,3 +76,17 @@ TEST_CASE("an apostrophe that opens a quote is explained", "[inspect]") {
     CHECK(error.hint().find("double quotes") != std::string::npos);
   }
 }
+
+TEST_CASE("a backslash joins lines outside of quotes", "[inspect]") {
+  const auto split = split_commands("show \\\n  a\nls", true);
+  REQUIRE(split.commands.size() == 2);
+  CHECK(split_words(split.commands[0]) == Strings{"show", "a"});
+  CHECK(split_words("a\\\nb") == Strings{"ab"});
+}
+
+TEST_CASE("pipes stand alone and outside of quotes", "[inspect]") {
+  CHECK(split_pipes("ls | sort bytes |  head").size() == 3);
+  CHECK(split_pipes("ls|sort").size() == 1);
+  CHECK(split_pipes("loss 'a | b' \\| \"c | d\"").size() == 1);
+  CHECK(split_pipes("ls |") == Strings{"ls ", ""});
+}

@@ -129,6 +129,10 @@ std::string Command::usage() const {
 const Command* find_command(std::string_view name) {
   for (const Command* command : commands()) {
     if (command->name == name) return command;
+    const std::vector<std::string> others = split(command->also, ' ');
+    if (!name.empty() && std::find(others.begin(), others.end(), name) != others.end()) {
+      return command;
+    }
   }
   return nullptr;
 }
@@ -154,6 +158,7 @@ Outcome outcome_of(const std::string& input, const Perform& perform) {
     if (words.empty()) return outcome;
     outcome.command = words.front();
     const ParsedCommand parsed = parse_command(input);
+    outcome.command = std::string(parsed.command->name);
     outcome.result = perform(*parsed.command, parsed.arguments);
   } catch (const Error& error) {
     outcome.error = {error.kind(), error.what(), error.hint()};

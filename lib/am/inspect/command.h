@@ -60,9 +60,10 @@ class Console;
 
 struct Command {
   std::string_view name;
-  std::string_view operands;  // "PARAM", "[GLOB]"
-  std::string_view summary;   // one line
-  std::string_view help;      // more, with an example
+  std::string_view operands;   // "PARAM", "[GLOB]"
+  std::string_view summary;    // one line
+  std::string_view help;       // more, with an example
+  std::string_view also = {};  // what people type for it, by habit: "exit q"
   Operand completes = Operand::kNone;
   size_t min_words = 0;
   size_t max_words = 0;  // kAnyNumber: words are a text

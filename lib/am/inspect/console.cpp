@@ -73,7 +73,7 @@ pre{overflow-x:auto;font:13px/1.35 ui-monospace,monospace}svg{max-width:100%;hei
 }  // namespace
 
 Console::Console(std::unique_ptr<Interpreter> inner, ConsoleOptions options)
-    : inner_(std::move(inner)), options_(std::move(options)) {}
+    : inner_(std::move(inner)), options_(options) {}
 
 Outcome Console::run(const std::string& input) {
   Outcome outcome = answer(input);

@@ -14,7 +14,10 @@ constexpr int kAllDigits = 17;
 std::string exact_text(const Json& value) {
   if (value.is_null()) return {};
   if (value.is_string()) return value.get<std::string>();
-  if (value.is_array()) return cell_text(value, RowKind::kText, kAllDigits);
+  const bool flat =
+      value.is_array() && std::none_of(value.begin(), value.end(),
+                                       [](const Json& each) { return each.is_structured(); });
+  if (flat) return cell_text(value, RowKind::kText, kAllDigits);
   return dump_json(value, -1);  // numbers with as many digits as they need
 }
 

@@ -17,6 +17,13 @@ RowKind kind_of(const std::string& key, const Json& value) {
 
 bool is_right(RowKind kind) { return kind != RowKind::kText; }
 
+// Too much for a cell: a program reads it.
+bool is_nested(const Json& value) {
+  if (value.is_object()) return true;
+  return value.is_array() && std::any_of(value.begin(), value.end(),
+                                         [](const Json& each) { return each.is_structured(); });
+}
+
 double sort_value(const Json& row, const std::string& key) {
   const auto found = row.find(key);
   return found != row.end() && found->is_number() ? found->get<double>() : -INFINITY;
@@ -46,12 +53,13 @@ std::string cell_text(const Json& value, RowKind kind, int digits) {
     return kind == RowKind::kBytes ? format_bytes(count) : format_count(count);
   }
   if (value.is_number()) return format_general(value.get<double>(), digits);
+  if (is_nested(value)) return cat(value.size(), value.size() == 1 ? " entry" : " entries");
   if (value.is_array()) {
     std::vector<std::string> parts;
     for (const Json& each : value) parts.push_back(cell_text(each, RowKind::kText, digits));
     return cat("[", join(parts, ", "), "]");
   }
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump_json(value, -1);
 }
 
 std::string draw_rows(const Json& rows, const std::vector<RowColumn>& columns,
@@ -66,7 +74,10 @@ std::string draw_rows(const Json& rows, const std::vector<RowColumn>& columns,
     std::vector<term::Cell> cells;
     for (const RowColumn& column : columns) {
       const auto found = row.find(column.key);
-      cells.emplace_back(found == row.end() ? "" : cell_text(*found, column.kind, digits));
+      const bool bad = found != row.end() && (column.key == "nan" || column.key == "inf") &&
+                       found->is_number_integer() && found->get<int64_t>() > 0;
+      cells.emplace_back(found == row.end() ? "" : cell_text(*found, column.kind, digits),
+                         bad ? term::Role::kError : term::Role::kPlain);
     }
     table.add(std::move(cells));
   }
@@ -77,8 +88,9 @@ std::vector<RowColumn> columns_of(const Json& rows) {
   std::vector<RowColumn> columns;
   for (const Json& row : rows) {
     for (const auto& [key, value] : row.items()) {
-      const auto known = std::find_if(columns.begin(), columns.end(),
-                                      [&](const auto& column) { return column.key == key; });
+      const auto known =
+          std::find_if(columns.begin(), columns.end(),
+                       [&name = key](const auto& column) { return column.key == name; });
       if (known == columns.end()) {
         columns.push_back({key, {}, kind_of(key, value)});
       } else if (known->kind == RowKind::kText) {  // null in the rows before

@@ -38,7 +38,8 @@ class Rows {
   Json rows_ = Json::array();
 };
 
-// What a cell shows: "-" for null, "[2, 3]" for a list, numbers with so many significant digits.
+// What a cell shows: "-" for null, "[2, 3]" for a list, "3 entries" for what is nested, numbers
+// with so many significant digits.
 std::string cell_text(const Json& value, RowKind kind, int digits);
 std::string draw_rows(const Json& rows, const std::vector<RowColumn>& columns,
                       const term::Style& style, int digits);

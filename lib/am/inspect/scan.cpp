@@ -33,7 +33,7 @@ Json moments_json(const std::string& name, const Moments& moments) {
           {"max", any ? Json(moments.max) : Json(nullptr)},
           {"mean", any ? Json(moments.mean) : Json(nullptr)},
           {"std", number_or_null(moments.std())},
-          {"norm", moments.norm()},
+          {"norm", any || moments.numel == 0 ? Json(moments.norm()) : Json(nullptr)},
           {"nan", moments.nan},
           {"inf", moments.inf}};
 }

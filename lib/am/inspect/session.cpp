@@ -140,6 +140,14 @@ const data::Tokenizer& Session::tokenizer() {
 void Session::set_tokenizer(const std::string& name) {
   if (name != "bytes") require_file_or_folder(name);
   tokenizer_ = data::make_tokenizer(name);
+  tokenizer_name_ = name;
+}
+
+Json Session::tokenizer_name() const {
+  if (!tokenizer_name_.empty()) return tokenizer_name_;
+  const std::string name =
+      options_.tokenizer.empty() ? view_->default_tokenizer().name : options_.tokenizer;
+  return name.empty() ? Json(nullptr) : Json(name);
 }
 
 Between Session::between() {

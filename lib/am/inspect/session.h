@@ -55,6 +55,8 @@ class Session {
   }
 
   const data::Tokenizer& tokenizer();
+  // Its name, if it were asked for now; null where none is known.
+  Json tokenizer_name() const;
   // Throws what make_tokenizer throws; then the old one stays.
   void set_tokenizer(const std::string& name);
 
@@ -77,6 +79,7 @@ class Session {
   std::unique_ptr<ParameterView> view_;
   SessionOptions options_;
   std::unique_ptr<data::Tokenizer> tokenizer_;
+  std::string tokenizer_name_;
   int digits_ = 4;
   std::map<std::string, std::vector<std::string>> aliases_;
 };

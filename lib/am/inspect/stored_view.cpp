@@ -67,7 +67,8 @@ Json info_values(const run_folder::CheckpointInfo& info) {
     json["checkpoint.loss_scale"] = {{"scale", info.loss_scale->scale},
                                      {"growth_tracker", info.loss_scale->growth_tracker}};
   }
-  if (!info.facts.is_null()) json["checkpoint.facts"] = info.facts;
+  if (!info.facts.is_object()) return json;
+  for (const auto& [key, value] : info.facts.items()) json[cat("checkpoint.facts.", key)] = value;
   return json;
 }
 

@@ -152,6 +152,7 @@ std::vector<std::string> split_words(std::string_view command, std::vector<bool>
     const char c = command[i];
     if (c == '\\' && quote != '\'' && i + 1 < command.size()) {
       const char next = command[++i];
+      if (next == '\n' && quote == 0) continue;  // the line goes on in the next one
       word += quote == '"' ? escape_in_double_quotes(next) : next;
       in_word = true;
     } else if (quote != 0) {

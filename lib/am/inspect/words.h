@@ -2,7 +2,8 @@
 //
 // Commands end at a newline or a `;`. Words end at a space; quotes keep spaces, `;` and line
 // breaks: 'as it stands', "with \" \\ \n \t". Outside of single quotes a backslash takes the next
-// character as it is. A `#` where a word could begin starts a comment.
+// character as it is, and a line break behind one is none. A `#` where a word could begin starts a
+// comment.
 //
 //   split_commands("ls; show 'a b'\n", true).commands   // {"ls", "show 'a b'"}
 //   split_words("show 'a b'")                           // {"show", "a b"}

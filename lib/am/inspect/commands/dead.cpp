@@ -104,9 +104,9 @@ Result run_dead(Session& session, const Arguments& arguments) {
   if (list.empty()) result.text.clear();
   result.json["parameters"] = list;
   result.json["looked_at"] = looked_at;
-  result.text +=
-      cat(list.empty() ? "no" : std::to_string(list.size()), " of ", looked_at,
-          looked_at == 1 ? " matrix" : " matrices", " has rows of zeros or columns of one value\n");
+  result.text += cat(list.empty() ? "none" : std::to_string(list.size()), " of ", looked_at,
+                     looked_at == 1 ? " matrix" : " matrices", list.size() < 2 ? " has" : " have",
+                     " rows of zeros or columns of one value\n");
   return result;
 }
 

@@ -1,9 +1,18 @@
 #include "am/base/text.h"
 #include "am/inspect/commands/registry.h"
-#include "am/inspect/render.h"
+#include "am/term/table.h"
+#include "am/term/wrap.h"
 
 namespace am::inspect {
 namespace {
+
+// Summaries stay in their column where the screen is narrow.
+std::string draw_list(const std::vector<std::pair<std::string, std::string>>& lines,
+                      const term::Style& style) {
+  term::Table table({{""}, {"", term::Align::kWrap}});
+  for (const auto& [name, summary] : lines) table.add({name, summary});
+  return table.text(style);
+}
 
 Json describe(const Command& command) {
   Json options = Json::array();
@@ -17,16 +26,32 @@ Json describe(const Command& command) {
           {"options", options}};
 }
 
+// Help is written in lines as long as this file's; the screen's are others. A line that was full
+// goes on in the next one, unless that is an example or begins with a blank.
+std::string paragraphs(std::string_view help) {
+  constexpr size_t kFull = 85;
+  std::string out;
+  size_t before = 0;
+  for (const std::string& line : split(help, '\n')) {
+    const bool own = before < kFull || line.empty() || line.front() == ' ' ||
+                     starts_with(line, "Example") || starts_with(line, "JSON:");
+    if (!out.empty()) out += own ? '\n' : ' ';
+    out += line;
+    before = line.size();
+  }
+  return ends_with(out, "\n") ? out : out + "\n";
+}
+
 std::string page(const term::Style& style, const Command& command) {
-  std::string text = cat(style.paint(term::Role::kBold, command.usage()), "\n", command.summary,
-                         "\n\n", command.help);
-  if (!ends_with(text, "\n")) text += '\n';
+  const std::string text = term::fold(cat(style.paint(term::Role::kBold, command.usage()), "\n",
+                                          command.summary, "\n\n", paragraphs(command.help)),
+                                      style, 0);
   if (command.options.empty()) return text;
   std::vector<std::pair<std::string, std::string>> options;
   for (const Option& option : command.options) {
     options.emplace_back(cat(option.name, " ", option.value), option.help);
   }
-  return text + "\n" + draw_facts(options, style);
+  return text + "\n" + draw_list(options, style);
 }
 
 Result tell_help(const term::Style& style, const Arguments& arguments) {
@@ -55,7 +80,7 @@ Result tell_help(const term::Style& style, const Arguments& arguments) {
   }
   result.json["commands"] = list;
   result.text =
-      draw_facts(lines, style) +
+      draw_list(lines, style) +
       "\nNAMES: names, unique ends of them, globs, modules; NAME[0:4, :8] is a slice.\n"
       "`help COMMAND` says more. `;` separates commands, Tab completes, quotes keep spaces.\n";
   return result;
@@ -74,6 +99,7 @@ const Command kHelpCommand = {
     .operands = "[COMMAND]",
     .summary = "what commands there are, or one of them in detail",
     .help = "Example:  help unshard",
+    .also = "? man",
     .completes = Operand::kCommand,
     .max_words = 1,
     .tell = tell_help,
@@ -83,7 +109,8 @@ const Command kQuitCommand = {
     .name = "quit",
     .operands = "",
     .summary = "end the session; so does Ctrl-D",
-    .help = "Ends a script as well: commands behind it are not run.",
+    .help = "Ends a script as well: commands behind it are not run. So do `exit`, `q` and `:q`.",
+    .also = "exit q :q bye",
     .tell = tell_quit,
 };
 

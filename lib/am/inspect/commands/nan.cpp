@@ -61,9 +61,9 @@ Result run_nan(Session& session, const Arguments& arguments) {
   if (affected == 0) result.text.clear();
   result.failed = affected > 0 && arguments.has("--strict");
   result.json["looked_at"] = all.size();
-  result.text += cat(affected == 0 ? "no" : std::to_string(affected), " of ", all.size(),
-                     all.size() == 1 ? " tensor" : " tensors", " with ", format_count(elements),
-                     " values has NaN or infinities\n");
+  result.text += cat(affected == 0 ? "none" : std::to_string(affected), " of ", all.size(),
+                     all.size() == 1 ? " tensor, " : " tensors, ", format_count(elements),
+                     affected < 2 ? " values, has" : " values, have", " NaN or infinities\n");
   return result;
 }
 

@@ -19,10 +19,11 @@ bool by_layer(const Arguments& arguments) {
 namespace {
 
 Json norms_row(const std::string& name, const Moments& moments) {
+  const bool any = moments.finite() > 0 || moments.numel == 0;  // nothing has a norm of 0
   return {{"name", name},
           {"numel", moments.numel},
-          {"l1", moments.absolutes},
-          {"l2", moments.norm()},
+          {"l1", any ? Json(moments.absolutes) : Json(nullptr)},
+          {"l2", any ? Json(moments.norm()) : Json(nullptr)},
           {"max", number_or_null(moments.max_abs())},
           {"rms", number_or_null(moments.rms())},
           {"nan", moments.nan},

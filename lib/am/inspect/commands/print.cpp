@@ -126,7 +126,10 @@ std::optional<Result> print_value(const Session& session, const Arguments& argum
   if (std::find(names.begin(), names.end(), name) == names.end()) return std::nullopt;
   Result result;
   result.json = {{"name", name}, {"value", session.view().value(name)}};
-  result.text = dump_json(result.json["value"]) + "\n";
+  constexpr size_t kOneLine = 100;
+  result.text = dump_json(result.json["value"], -1);
+  if (result.text.size() > kOneLine) result.text = dump_json(result.json["value"]);
+  result.text += "\n";
   return result;
 }
 

@@ -3,6 +3,7 @@
 #include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/inspect/commands/registry.h"
+#include "am/inspect/rows.h"
 #include "am/inspect/weight_dtype.h"
 
 namespace am::inspect {
@@ -38,7 +39,29 @@ constexpr Setting kSettings[] = {
     {"digits", "1 to 17: significant digits of printed values", set_digits},
 };
 
+Result list_settings(Session& session) {
+  const Json info = session.view().info();
+  Rows rows({{"key", {}, RowKind::kText},
+             {"value", {}, RowKind::kText},
+             {"legal", "what it may be", RowKind::kText}});
+  for (const Setting& setting : kSettings) {
+    const std::string key = setting.key;
+    Json value = session.digits();
+    if (key == "dtype") value = info.value("compute_dtype", Json("the plan's"));
+    if (key == "tokenizer") value = session.tokenizer_name();
+    rows.add({{"key", key}, {"value", value}, {"legal", setting.legal}});
+  }
+  Result result;
+  rows.give(result, "settings", session);
+  return result;
+}
+
 Result run_set(Session& session, const Arguments& arguments) {
+  if (arguments.words.empty()) return list_settings(session);
+  if (arguments.words.size() == 1) {
+    throw Error(ErrorKind::kUsage, cat("`set ", arguments.words[0], "` needs a value"),
+                "`set` alone shows the settings");
+  }
   std::vector<std::string> keys;
   for (const Setting& setting : kSettings) {
     keys.emplace_back(setting.key);
@@ -57,16 +80,16 @@ Result run_set(Session& session, const Arguments& arguments) {
 
 const Command kSetCommand = {
     .name = "set",
-    .operands = "KEY VALUE",
-    .summary = "change a setting of this session: dtype, tokenizer, digits",
+    .operands = "[KEY VALUE]",
+    .summary = "change a setting of this session: dtype, tokenizer, digits; alone: their values",
     .help =
         "dtype      float32 (fp32), bfloat16 (bf16) or float16 (fp16): what a checkpoint's model "
         "computes in; float32\n"
         "tokenizer  bytes, or a tokenizer.json\n"
         "digits     significant digits of printed values; 4\n"
-        "Example:  set tokenizer models/llama/tokenizer.json",
+        "Example:  set tokenizer models/llama/tokenizer.json\n"
+        "JSON: key, value; settings, each with key, value, legal.",
     .completes = Operand::kSetting,
-    .min_words = 2,
     .max_words = 2,
     .run = run_set,
 };

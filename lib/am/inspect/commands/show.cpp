@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "am/base/ranks.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
@@ -20,6 +22,25 @@ std::string placement_text(const Session& session, const HeldParameter& paramete
   return cat(text, ", saved once (by ", ranks_text(ranks), ")");
 }
 
+// Axes that cut the same dim in the order in which they do, which is the reverse of the mesh's:
+// "tp: Shard(0), then dp_shard_cp: Shard(0)" gives each tp rank rows that lie together.
+std::string placements_text(const Session& session, const HeldParameter& parameter) {
+  if (parameter.placements.empty()) return "one piece";
+  std::vector<std::string> cuts;
+  std::vector<std::string> others;
+  for (const auto& [axis, placement] : parameter.placements) {
+    const auto same =
+        std::count_if(parameter.placements.begin(), parameter.placements.end(),
+                      [cut = placement](const auto& each) { return each.second == cut; });
+    const bool again = placement != mesh::Placement::replicate() && same > 1;
+    (again ? cuts : others)
+        .push_back(cat(axis, ": ", placement_text(session, parameter, placement)));
+  }
+  std::reverse(cuts.begin(), cuts.end());
+  if (!cuts.empty()) others.push_back(join(cuts, ", then "));
+  return join(others, ", ");
+}
+
 Json shown_json(const HeldParameter& parameter) {
   Json placements = Json::object();
   for (const auto& [axis, placement] : parameter.placements) {
@@ -40,17 +61,13 @@ Json shown_json(const HeldParameter& parameter) {
 
 Result show_one(const Session& session, const HeldParameter& parameter) {
   Result result;
-  std::vector<std::string> placed;
-  for (const auto& [axis, placement] : parameter.placements) {
-    placed.push_back(cat(axis, ": ", placement_text(session, parameter, placement)));
-  }
   result.json = shown_json(parameter);
   result.text = draw_facts({{"name", parameter.name},
                             {"shape", cat(shape_text(parameter.shape), ", ",
                                           format_count(parameter.numel()), " elements")},
                             {"dtype", tensor::dtype_name(parameter.dtype)},
                             {"size", format_bytes(parameter.bytes())},
-                            {"placements", placed.empty() ? "one piece" : join(placed, ", ")}},
+                            {"placements", placements_text(session, parameter)}},
                            session.style()) +
                 "\n" + draw_shards(parameter, parameter.shards, session.style());
   return result;
@@ -67,15 +84,11 @@ Result show_many(const Session& session, const std::vector<Picked>& all) {
   Json list = Json::array();
   for (const Picked& picked : all) {
     list.push_back(shown_json(*picked.parameter));
-    std::vector<std::string> placed;
-    for (const auto& [axis, placement] : picked.parameter->placements) {
-      placed.push_back(cat(axis, ": ", mesh::to_string(placement)));
-    }
     rows.add({{"name", picked.parameter->name},
               {"shape", picked.parameter->shape},
               {"dtype", list.back()["dtype"]},
               {"bytes", picked.parameter->bytes()},
-              {"placed", placed.empty() ? "one piece" : join(placed, ", ")},
+              {"placed", placements_text(session, *picked.parameter)},
               {"pieces", picked.parameter->shards.size()}});
   }
   Result result;
