@@ -71,6 +71,14 @@ class AttachTest(AttachCase):
     def test_training_of_ranks_with_the_whole_model_too(self):
         self.check_undisturbed(strategy="ddp")
 
+    def test_training_under_tensor_parallelism(self):
+        self.check_undisturbed(mesh="world_size = 2\ntp_size = 2")
+
+    def test_training_of_stages_that_saves_in_the_background(self):
+        self.check_undisturbed(
+            mesh="world_size = 2\npp_size = 2",
+            more='[pipeline]\nschedule = "1f1b"\nmicrobatches = 4\n[checkpoint]\nasync = true')
+
     def test_one_rank(self):
         self.check_undisturbed(mesh="world_size = 1")
 
@@ -125,6 +133,24 @@ class AttachTest(AttachCase):
         self.assertIn("save", answer["error"]["help"])
         self.assertEqual(before, sorted(os.listdir(self.path / "run" / "checkpoints")))
         self.stop(job)
+
+    def test_a_learning_rate_is_set_on_all_ranks(self):
+        job = self.start_job()
+        refused = self.repl("run", "set optimizer.lr 0", status=1)[0]
+        self.assertIn("changes the job", refused["error"]["message"])
+        for wrong in ("x", "-1", "nan"):
+            answer = self.repl("run", f"set optimizer.lr {wrong}", status=1, options=["--write"])[0]
+            self.assertIn("is no learning rate", answer["error"]["message"])
+        # At a rate of 0 nothing moves, on no rank.
+        answers = self.repl("run", "pause", "set optimizer.lr 0", "stats *", "step 3", "stats *",
+                            "set digits 3", "set optimizer.lr 1e-3", "step 2", "stats *",
+                            options=["--write"])
+        self.assertEqual(answers[2]["stats"], answers[4]["stats"])
+        self.assertNotEqual(answers[2]["stats"], answers[8]["stats"])
+        step = answers[1]["step"]
+        self.stop(job)
+        rates = {line["step"]: line["lr"] for line in self.metrics("run")}
+        self.assertEqual([rates[step + i] for i in range(6)], [1e-2, 0, 0, 0, 1e-3, 1e-3])
 
     def test_a_break_pauses_after_its_step(self):
         job = self.start_job()

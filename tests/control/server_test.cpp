@@ -53,6 +53,13 @@ std::string ask(Client& client, const std::string& input) {
   }
 }
 
+// A sanitizer keeps what was freed, for a while.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kMemoryTells = false;
+#else
+constexpr bool kMemoryTells = true;
+#endif
+
 int64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
   int64_t all = 0;
@@ -165,7 +172,7 @@ TEST_CASE("a length that is announced takes no memory") {
     all.back().send(cat(hello_bytes(), std::string("\x00\x00\x10\x00{\"", 6)));
   }
   std::this_thread::sleep_for(100ms);
-  CHECK(resident_bytes() - before < 8 << 20);
+  if (kMemoryTells) CHECK(resident_bytes() - before < 8 << 20);
 }
 
 TEST_CASE("who connects by the hundred and says nothing keeps nobody out") {
@@ -228,7 +235,7 @@ TEST_CASE("a hundred thousand commands wait their turn outside of the job") {
     raw.send(bytes);  // until the other end closes
   });
   std::this_thread::sleep_for(200ms);
-  CHECK(resident_bytes() - before < 16 << 20);
+  if (kMemoryTells) CHECK(resident_bytes() - before < 16 << 20);
   // What is queued is little, and others have their turn within it.
   other->send({{"input", "mine"}});
   int64_t turns = 0;
@@ -244,7 +251,7 @@ TEST_CASE("a hundred thousand commands wait their turn outside of the job") {
     CHECK(ask(*other, "again") == "again");
     flood.join();
   }
-  CHECK(resident_bytes() - before < 48 << 20);
+  if (kMemoryTells) CHECK(resident_bytes() - before < 48 << 20);
 }
 
 TEST_CASE("a client that does not read loses events with a count, and then nothing else") {

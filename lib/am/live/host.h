@@ -65,11 +65,12 @@ class Host : public train::Guest {
   bool visit(const train::Boundary& boundary) override;
 
  private:
-  enum class Kind : int64_t { kGo, kWait, kCommand, kSave };
+  enum class Kind : int64_t { kGo, kWait, kCommand, kSave, kLearningRate };
   // What all ranks do next.
   struct Turn {
     Kind kind = Kind::kGo;
     control::Request request;
+    double learning_rate = 0.0;  // of kLearningRate
   };
 
   // Of the listener's thread.
@@ -104,6 +105,7 @@ class Host : public train::Guest {
   Agreed agree(Kind kind) const;
   void run_command(const Turn& turn, const train::Boundary& boundary);
   void save(const Turn& turn, const train::Boundary& boundary);
+  void set_learning_rate(const Turn& turn, const train::Boundary& boundary);
 
   runtime::World world_;
   HostOptions options_;

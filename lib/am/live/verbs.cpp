@@ -1,5 +1,8 @@
 // What a job does when it is told to: pause, step, continue, break, save. On rank 0's training
 // thread, between two steps.
+#include <cmath>
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "am/base/error.h"
@@ -29,6 +32,28 @@ void require_write(const std::optional<control::ClientInfo>& who, const Command&
   if (may_write(who)) return;
   throw Error(ErrorKind::kUsage, cat("`", command.name, "` changes the job: nothing was done"),
               cat("am-repl ", run, " --write"));
+}
+
+constexpr std::string_view kLearningRateKey = "optimizer.lr";
+
+// `set` of a plan's key rather than of the session's.
+bool names_the_job(const std::string& input) {
+  return input.find('.') != std::string::npos && input.find(kLearningRateKey) != std::string::npos;
+}
+
+double learning_rate_in(const Arguments& arguments) {
+  if (arguments.words.front() != kLearningRateKey) {
+    throw Error(ErrorKind::kUsage, cat("`", arguments.words.front(), "` cannot be set in a job"),
+                "optimizer.lr can");
+  }
+  const std::string& word = arguments.words[1];
+  char* end = nullptr;
+  const double value = std::strtod(word.c_str(), &end);
+  if (word.empty() || *end != '\0' || !std::isfinite(value) || value < 0.0) {
+    throw Error(ErrorKind::kUsage, cat("optimizer.lr `", word, "` is no learning rate"),
+                "a number from 0: set optimizer.lr 3e-4");
+  }
+  return value;
 }
 
 }  // namespace
@@ -180,21 +205,22 @@ std::optional<Host::Turn> Host::turn_of(const control::Request& request,
     reply(request, outcome);
     return std::nullopt;
   }
-  if (command == nullptr || !command->live) return Turn{Kind::kCommand, request};
+  const bool sets_job = command != nullptr && command->name == "set" && names_the_job(input);
+  if (command == nullptr || !(command->live || sets_job)) return Turn{Kind::kCommand, request};
   std::optional<Turn> turn;
   bool later = false;
   const auto outcome = inspect::answer(input, [&](const Command& named, const Arguments& given) {
-    if (named.name == "save") {
+    if (named.name == "save" || sets_job) {
       require_write(server_->client(request.client), named, run_);
       require_mine(request.client);
-      turn = Turn{Kind::kSave, request};
+      turn = sets_job ? Turn{Kind::kLearningRate, request, learning_rate_in(given)}
+                      : Turn{Kind::kSave, request};
       return Result{};
     }
     if (named.name == "step") {
       require_mine(request.client);
       later = true;
-      const Result none = step_on(given, request, boundary.steps);
-      return none;
+      return step_on(given, request, boundary.steps);
     }
     return perform(named, given, request, boundary);
   });
