@@ -134,7 +134,7 @@ TEST_CASE("what is seen to at once never waits for a step") {
     return true;
   };
   Job job(std::move(options));
-  server = &job.server;
+  server = &job.server;  // nobody is there yet
   const auto client = job.attach();
   client->send({{"input", "waits"}});
   CHECK(ask(*client, "status") == "now");
@@ -226,8 +226,7 @@ TEST_CASE("a hundred thousand commands wait their turn outside of the job") {
   Job job;
   const auto other = job.attach();
   const int64_t before = resident_bytes();
-  std::thread flood([&] {
-    const Raw raw(job);
+  std::thread flood([raw = Raw(job)] {
     std::string bytes = hello_bytes();
     for (int i = 1; i <= 100000; ++i) {
       bytes += to_frame(cat("{\"id\":", i, ",\"input\":\"stats *\"}"));

@@ -94,6 +94,10 @@ void Host::require_mine(uint64_t client) const {
               "its pause ends when it leaves, or after five minutes without a command");
 }
 
+bool Host::step_is_cancelled() const {
+  return stepping_ && stepping_->client == cancelled_client_ && stepping_->id == cancelled_id_;
+}
+
 // What is due when a step has ended.
 void Host::arrive(const train::Boundary& boundary) {
   std::optional<Break> hit;
@@ -106,7 +110,8 @@ void Host::arrive(const train::Boundary& boundary) {
                                  {"text", cat("step ", boundary.steps, ": ", hit->when.text(),
                                               " holds; the job is paused for you")}});
   }
-  if (!hit && (pause_at_ == 0 || boundary.steps < pause_at_)) return;
+  const bool reached = pause_at_ > 0 && boundary.steps >= pause_at_;
+  if (!hit && !reached && !step_is_cancelled()) return;
   pause_at_ = 0;
   if (!stepping_) return;
   const control::Request request = *std::exchange(stepping_, std::nullopt);

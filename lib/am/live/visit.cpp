@@ -21,7 +21,8 @@ constexpr int64_t kMostCommands = 32;
 
 bool Host::wants_visit(int64_t steps) {
   if (!server_) return false;
-  return server_->is_wanted() || break_.has_value() || (pause_at_ > 0 && steps >= pause_at_);
+  return server_->is_wanted() || break_.has_value() || (pause_at_ > 0 && steps >= pause_at_) ||
+         step_is_cancelled();
 }
 
 Host::Agreed Host::agree(Kind kind) const {
