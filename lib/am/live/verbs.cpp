@@ -11,6 +11,7 @@
 #include "am/base/units.h"
 #include "am/control/frame.h"
 #include "am/inspect/messages.h"
+#include "am/inspect/words.h"
 #include "am/live/host.h"
 
 namespace am::live {
@@ -42,10 +43,6 @@ bool names_the_job(const std::string& input) {
 }
 
 double learning_rate_in(const Arguments& arguments) {
-  if (arguments.words.front() != kLearningRateKey) {
-    throw Error(ErrorKind::kUsage, cat("`", arguments.words.front(), "` cannot be set in a job"),
-                "optimizer.lr can");
-  }
   const std::string& word = arguments.words[1];
   char* end = nullptr;
   const double value = std::strtod(word.c_str(), &end);
