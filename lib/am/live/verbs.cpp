@@ -39,7 +39,8 @@ constexpr std::string_view kLearningRateKey = "optimizer.lr";
 
 // `set` of a plan's key rather than of the session's.
 bool names_the_job(const std::string& input) {
-  return input.find('.') != std::string::npos && input.find(kLearningRateKey) != std::string::npos;
+  const std::vector<std::string> words = inspect::split_words(input);
+  return words.size() > 1 && words[1] == kLearningRateKey;
 }
 
 double learning_rate_in(const Arguments& arguments) {
