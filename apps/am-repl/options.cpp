@@ -61,7 +61,8 @@ std::optional<int> parse_options(int argc, char** argv, Options& options) {
   app.add_flag("--force", options.force,
                "Try what needs more memory than this machine has available");
   app.add_flag("--write", options.write,
-               "Of a running job: allow what changes it (save); without, it is only looked at");
+               "Of a running job: allow what changes it (save, set optimizer.lr); without, it is "
+               "only looked at");
   am_apps::add_plugins(app, flags);
   am_apps::add_color(app, flags);
   if (const auto status = am_apps::parse(app, argc, argv)) return status;

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import unittest
 
@@ -12,6 +13,36 @@ from attach_support import LONG, AttachCase
 from run_support import BIN, plan_text
 
 LAYER = "model.layers.0.mlp.down_proj.weight"
+
+
+class Talker:
+    """Speaks with a job by its protocol."""
+
+    def __init__(self, run):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(20)
+        self.socket.connect(json.loads((run / "control" / "control.json").read_text())["socket"])
+        self.socket.sendall(b"AMRPC\0\0\1")
+        self.stream = self.socket.makefile("rb")
+        self.send(protocol=1)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stream.close()
+        self.socket.close()
+
+    def send(self, **message):
+        text = json.dumps(message).encode()
+        self.socket.sendall(struct.pack("<I", len(text)) + text)
+
+    def reply(self, number):
+        while True:
+            (size,) = struct.unpack("<I", self.stream.read(4))
+            answer = json.loads(self.stream.read(size))
+            if answer.get("id") == number:
+                return answer["reply"]
 
 
 class AttachTest(AttachCase):
@@ -71,6 +102,14 @@ class AttachTest(AttachCase):
     def test_training_of_ranks_with_the_whole_model_too(self):
         self.check_undisturbed(strategy="ddp")
 
+    def test_training_under_tensor_parallelism(self):
+        self.check_undisturbed(mesh="world_size = 2\ntp_size = 2")
+
+    def test_training_of_stages_that_saves_in_the_background(self):
+        self.check_undisturbed(
+            mesh="world_size = 2\npp_size = 2",
+            more='[pipeline]\nschedule = "1f1b"\nmicrobatches = 4\n[checkpoint]\nasync = true')
+
     def test_one_rank(self):
         self.check_undisturbed(mesh="world_size = 1")
 
@@ -126,6 +165,44 @@ class AttachTest(AttachCase):
         self.assertEqual(before, sorted(os.listdir(self.path / "run" / "checkpoints")))
         self.stop(job)
 
+    def test_a_learning_rate_is_set_on_all_ranks(self):
+        job = self.start_job()
+        refused = self.repl("run", "set optimizer.lr 0", status=1)[0]
+        self.assertIn("changes the job", refused["error"]["message"])
+        for wrong in ("x", "-1", "nan"):
+            answer = self.repl("run", f"set optimizer.lr {wrong}", status=1, options=["--write"])[0]
+            self.assertIn("is no learning rate", answer["error"]["message"])
+        # At a rate of 0 nothing moves, on no rank.
+        answers = self.repl("run", "pause", "set optimizer.lr 0", "stats *", "step 3", "stats *",
+                            "set digits 3", "set optimizer.lr 1e-3", "step 2", "stats *",
+                            options=["--write"])
+        self.assertEqual(answers[2]["stats"], answers[4]["stats"])
+        self.assertNotEqual(answers[2]["stats"], answers[8]["stats"])
+        step = answers[1]["step"]
+        self.stop(job)
+        rates = {line["step"]: line["lr"] for line in self.metrics("run")}
+        self.assertEqual([rates[step + i] for i in range(6)], [1e-2, 0, 0, 0, 1e-3, 1e-3])
+
+    def test_what_was_asked_can_be_taken_back(self):
+        job = self.start_job()
+        with Talker(self.path / "run") as talker:
+            talker.send(id=1, input="step 2")
+            self.assertTrue(talker.reply(1)["json"]["paused"])
+            # A step that is under way: the job is held where it is then.
+            talker.send(id=2, input=f"step {LONG}")
+            talker.send(id=3, input="stats *")
+            self.assertIn("json", talker.reply(3))
+            talker.send(id=4, cancel=2)
+            held = talker.reply(2)["json"]
+            self.assertTrue(held["paused"])
+            self.assertEqual(self.status()["step"], held["step"])
+            # What is no command is answered, or closes nobody else's connection.
+            talker.send(id=5, input=5)
+            talker.send(id=6, input="ls 'open")
+            self.assertIn("quote", talker.reply(6)["error"]["message"])
+        self.wait_for(lambda: self.status()["paused"] is None, seconds=20)
+        self.stop(job)
+
     def test_a_break_pauses_after_its_step(self):
         job = self.start_job()
         answers = self.repl("run", "break when loss < 100", "step 1000", "status", "break",
@@ -142,7 +219,8 @@ class AttachTest(AttachCase):
         job = self.start_job()
         for command, words in (("stat *", "there is no command"), ("step x", "no number of steps"),
                                ("pause now", "does not take"), ("ls nothing*", "no parameter"),
-                               ("print model.norm.weight[9999]", "9999")):
+                               ("print model.norm.weight[9999]", "9999"),
+                               ("verify", "at rest"), ("diff nothing", "at rest")):
             answer = self.repl("run", command, status=1)[0]
             self.assertIn(words, answer["error"]["message"])
         self.assertEqual(self.repl("run", "step 2")[0]["ok"], True)

@@ -25,7 +25,8 @@ class HungTest(AttachCase):
 
     def test_a_stopped_rank_is_named_within_two_seconds(self):
         job = self.start_job()
-        self.repl("run", "step 1")
+        step = self.repl("run", "step 1")[0]["step"]
+        self.wait_for(lambda: self.status()["step"] > step + 3)  # it is not held any more
         process = self.freeze(1)
         time.sleep(1.5)  # a wait that is none yet
         begun = time.monotonic()

@@ -40,7 +40,9 @@ struct Job {
   ControlPlace place{run};
   Server server;
 
-  explicit Job(ServerOptions options = {}) : server(place.take_socket(), std::move(options)) {}
+  explicit Job(ServerOptions options = {}) : server(place.take_socket(), std::move(options)) {
+    server.start();
+  }
 
   std::unique_ptr<Client> attach() {
     return std::make_unique<Client>(place.address(), Json::object(), std::chrono::seconds(5));

@@ -75,7 +75,8 @@ TEST_CASE("a socket whose path is too long lies in a runtime folder of the user"
     CHECK(place.address().socket.parent_path() == own);
     CHECK(mode_of(own) == 0700);
     CHECK(find_job(run)->address.socket == place.address().socket);
-    const Server server(place.take_socket(), {});
+    Server server(place.take_socket(), {});
+    server.start();
     const Client client(find_job(run)->address, Json::object(), std::chrono::seconds(5));
   }
   CHECK(fs::is_empty(own));

@@ -53,6 +53,13 @@ std::string ask(Client& client, const std::string& input) {
   }
 }
 
+// A sanitizer keeps what was freed, for a while.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kMemoryTells = false;
+#else
+constexpr bool kMemoryTells = true;
+#endif
+
 int64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
   int64_t all = 0;
@@ -127,7 +134,7 @@ TEST_CASE("what is seen to at once never waits for a step") {
     return true;
   };
   Job job(std::move(options));
-  server = &job.server;
+  server = &job.server;  // nobody is there yet
   const auto client = job.attach();
   client->send({{"input", "waits"}});
   CHECK(ask(*client, "status") == "now");
@@ -165,7 +172,7 @@ TEST_CASE("a length that is announced takes no memory") {
     all.back().send(cat(hello_bytes(), std::string("\x00\x00\x10\x00{\"", 6)));
   }
   std::this_thread::sleep_for(100ms);
-  CHECK(resident_bytes() - before < 8 << 20);
+  if (kMemoryTells) CHECK(resident_bytes() - before < 8 << 20);
 }
 
 TEST_CASE("who connects by the hundred and says nothing keeps nobody out") {
@@ -219,8 +226,7 @@ TEST_CASE("a hundred thousand commands wait their turn outside of the job") {
   Job job;
   const auto other = job.attach();
   const int64_t before = resident_bytes();
-  std::thread flood([&] {
-    const Raw raw(job);
+  std::thread flood([raw = Raw(job)] {
     std::string bytes = hello_bytes();
     for (int i = 1; i <= 100000; ++i) {
       bytes += to_frame(cat("{\"id\":", i, ",\"input\":\"stats *\"}"));
@@ -228,7 +234,7 @@ TEST_CASE("a hundred thousand commands wait their turn outside of the job") {
     raw.send(bytes);  // until the other end closes
   });
   std::this_thread::sleep_for(200ms);
-  CHECK(resident_bytes() - before < 16 << 20);
+  if (kMemoryTells) CHECK(resident_bytes() - before < 16 << 20);
   // What is queued is little, and others have their turn within it.
   other->send({{"input", "mine"}});
   int64_t turns = 0;
@@ -244,7 +250,7 @@ TEST_CASE("a hundred thousand commands wait their turn outside of the job") {
     CHECK(ask(*other, "again") == "again");
     flood.join();
   }
-  CHECK(resident_bytes() - before < 48 << 20);
+  if (kMemoryTells) CHECK(resident_bytes() - before < 48 << 20);
 }
 
 TEST_CASE("a client that does not read loses events with a count, and then nothing else") {

@@ -23,7 +23,8 @@ void Server::Shared::wake() const {
   }
 }
 
-Server::Server(int socket, ServerOptions options) : shared_(std::make_unique<Shared>()) {
+Server::Server(int socket, ServerOptions options)
+    : shared_(std::make_unique<Shared>()), socket_(socket) {
   shared_->options = std::move(options);
   if (!shared_->options.admits) {
     shared_->options.admits = [](uid_t uid) { return uid == ::geteuid() || uid == 0; };
@@ -36,12 +37,16 @@ Server::Server(int socket, ServerOptions options) : shared_(std::make_unique<Sha
     ::close(socket);
     throw Error(ErrorKind::kRuntime, cat("cannot make an event: ", std::strerror(errno)));
   }
-  listener_ = std::make_unique<Listener>(socket, *shared_);
+}
+
+void Server::start() {
+  if (socket_ >= 0) listener_ = std::make_unique<Listener>(std::exchange(socket_, -1), *shared_);
 }
 
 Server::~Server() {
   shared_->ending = true;
   listener_.reset();
+  if (socket_ >= 0) ::close(socket_);
   ::close(shared_->wake_fd);
 }
 

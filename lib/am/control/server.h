@@ -2,6 +2,7 @@
 // want, which the training thread empties between two steps.
 //
 //   Server server(place.take_socket(), options);
+//   server.start();                                   // from now on its thread calls the options
 //   if (server.is_wanted()) ...                       // an atomic read
 //   while (auto request = server.take(0ms)) server.reply(*request, answer);
 //
@@ -71,6 +72,9 @@ class Server {
   // Closes what is open.
   ~Server();
 
+  // Begins to serve: the options' functions may be called before this returns.
+  void start();
+
   // Whether a request waits.
   bool is_wanted() const noexcept;
   // The next request; waits so long for one. From any thread.
@@ -93,6 +97,7 @@ class Server {
   struct Shared;
   class Listener;
   std::unique_ptr<Shared> shared_;
+  int socket_;  // -1: the listener's
   std::unique_ptr<Listener> listener_;
 };
 

@@ -77,6 +77,7 @@ Host::Host(const runtime::World& world, const run_folder::RunFolder& run, HostOp
       if (running_client_ == client) interrupted_ = true;
     };
     server_ = std::make_unique<control::Server>(place_->take_socket(), std::move(server));
+    server_->start();
   } catch (const Error& error) {
     place_.reset();
     log(cat("am-repl cannot attach to this job: ", error.what()));
@@ -148,6 +149,9 @@ bool Host::cancel(const control::ClientInfo& who, const Json& id) {
     server_->reply(who.number, number, inspect::pack(outcome));
   } else if (running_client_ == who.number && running_id_ == number) {
     interrupted_ = true;
+  } else {
+    cancelled_id_ = number;
+    cancelled_client_ = who.number;
   }
   return true;
 }

@@ -65,11 +65,12 @@ class Host : public train::Guest {
   bool visit(const train::Boundary& boundary) override;
 
  private:
-  enum class Kind : int64_t { kGo, kWait, kCommand, kSave };
+  enum class Kind : int64_t { kGo, kWait, kCommand, kSave, kLearningRate };
   // What all ranks do next.
   struct Turn {
     Kind kind = Kind::kGo;
     control::Request request;
+    double learning_rate = 0.0;  // of kLearningRate
   };
 
   // Of the listener's thread.
@@ -84,6 +85,7 @@ class Host : public train::Guest {
   Turn next_turn(const train::Boundary& boundary, int64_t& budget);
   std::optional<Turn> turn_of(const control::Request& request, const train::Boundary& boundary);
   void arrive(const train::Boundary& boundary);
+  bool step_is_cancelled() const;
   void begin_pause(uint64_t client, int64_t steps);
   // `asked`: by the owner, who need not be told.
   void end_pause(const std::string& why, int64_t steps, bool asked);
@@ -104,6 +106,7 @@ class Host : public train::Guest {
   Agreed agree(Kind kind) const;
   void run_command(const Turn& turn, const train::Boundary& boundary);
   void save(const Turn& turn, const train::Boundary& boundary);
+  void set_learning_rate(const Turn& turn, const train::Boundary& boundary);
 
   runtime::World world_;
   HostOptions options_;
@@ -122,6 +125,9 @@ class Host : public train::Guest {
   std::atomic<uint64_t> running_client_{0};
   std::atomic<int64_t> running_id_{0};
   std::atomic<bool> interrupted_{false};
+  // What was taken back last and is not in the queue any more: it may be a `step` under way.
+  std::atomic<uint64_t> cancelled_client_{0};
+  std::atomic<int64_t> cancelled_id_{0};
   std::atomic<int64_t> alive_{0};  // when the pause's owner showed a sign of life, in clock ticks
   std::atomic<uint64_t> owner_{0};
 

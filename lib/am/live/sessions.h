@@ -29,6 +29,7 @@ class Sessions {
   // Forgets those that are not among `clients`.
   void keep_only(const std::vector<uint64_t>& clients);
 
+  train::Trainer& trainer() { return trainer_; }
   // What a client is told first: title, parameters, modules.
   Json facts(int64_t steps);
   std::string title(int64_t steps);

@@ -1,5 +1,8 @@
 // What a job does when it is told to: pause, step, continue, break, save. On rank 0's training
 // thread, between two steps.
+#include <cmath>
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "am/base/error.h"
@@ -8,6 +11,7 @@
 #include "am/base/units.h"
 #include "am/control/frame.h"
 #include "am/inspect/messages.h"
+#include "am/inspect/words.h"
 #include "am/live/host.h"
 
 namespace am::live {
@@ -29,6 +33,25 @@ void require_write(const std::optional<control::ClientInfo>& who, const Command&
   if (may_write(who)) return;
   throw Error(ErrorKind::kUsage, cat("`", command.name, "` changes the job: nothing was done"),
               cat("am-repl ", run, " --write"));
+}
+
+constexpr std::string_view kLearningRateKey = "optimizer.lr";
+
+// `set` of a plan's key rather than of the session's.
+bool names_the_job(const std::string& input) {
+  const std::vector<std::string> words = inspect::split_words(input);
+  return words.size() > 1 && words[1] == kLearningRateKey;
+}
+
+double learning_rate_in(const Arguments& arguments) {
+  const std::string& word = arguments.words[1];
+  char* end = nullptr;
+  const double value = std::strtod(word.c_str(), &end);
+  if (word.empty() || *end != '\0' || !std::isfinite(value) || value < 0.0) {
+    throw Error(ErrorKind::kUsage, cat("optimizer.lr `", word, "` is no learning rate"),
+                "a number from 0: set optimizer.lr 3e-4");
+  }
+  return value;
 }
 
 }  // namespace
@@ -69,6 +92,10 @@ void Host::require_mine(uint64_t client) const {
               "its pause ends when it leaves, or after five minutes without a command");
 }
 
+bool Host::step_is_cancelled() const {
+  return stepping_ && stepping_->client == cancelled_client_ && stepping_->id == cancelled_id_;
+}
+
 // What is due when a step has ended.
 void Host::arrive(const train::Boundary& boundary) {
   std::optional<Break> hit;
@@ -81,7 +108,8 @@ void Host::arrive(const train::Boundary& boundary) {
                                  {"text", cat("step ", boundary.steps, ": ", hit->when.text(),
                                               " holds; the job is paused for you")}});
   }
-  if (!hit && (pause_at_ == 0 || boundary.steps < pause_at_)) return;
+  const bool reached = pause_at_ > 0 && boundary.steps >= pause_at_;
+  if (!hit && !reached && !step_is_cancelled()) return;
   pause_at_ = 0;
   if (!stepping_) return;
   const control::Request request = *std::exchange(stepping_, std::nullopt);
@@ -180,21 +208,22 @@ std::optional<Host::Turn> Host::turn_of(const control::Request& request,
     reply(request, outcome);
     return std::nullopt;
   }
-  if (command == nullptr || !command->live) return Turn{Kind::kCommand, request};
+  const bool sets_job = command != nullptr && command->name == "set" && names_the_job(input);
+  if (command == nullptr || !(command->live || sets_job)) return Turn{Kind::kCommand, request};
   std::optional<Turn> turn;
   bool later = false;
   const auto outcome = inspect::answer(input, [&](const Command& named, const Arguments& given) {
-    if (named.name == "save") {
+    if (named.name == "save" || sets_job) {
       require_write(server_->client(request.client), named, run_);
       require_mine(request.client);
-      turn = Turn{Kind::kSave, request};
+      turn = sets_job ? Turn{Kind::kLearningRate, request, learning_rate_in(given)}
+                      : Turn{Kind::kSave, request};
       return Result{};
     }
     if (named.name == "step") {
       require_mine(request.client);
       later = true;
-      const Result none = step_on(given, request, boundary.steps);
-      return none;
+      return step_on(given, request, boundary.steps);
     }
     return perform(named, given, request, boundary);
   });

@@ -21,7 +21,8 @@ constexpr int64_t kMostCommands = 32;
 
 bool Host::wants_visit(int64_t steps) {
   if (!server_) return false;
-  return server_->is_wanted() || break_.has_value() || (pause_at_ > 0 && steps >= pause_at_);
+  return server_->is_wanted() || break_.has_value() || (pause_at_ > 0 && steps >= pause_at_) ||
+         step_is_cancelled();
 }
 
 Host::Agreed Host::agree(Kind kind) const {
@@ -62,6 +63,7 @@ bool Host::visit(const train::Boundary& boundary) {
     }
     if (agreed.kind == Kind::kCommand) run_command(turn, boundary);
     if (agreed.kind == Kind::kSave) save(turn, boundary);
+    if (agreed.kind == Kind::kLearningRate) set_learning_rate(turn, boundary);
     looked = looked || agreed.kind == Kind::kCommand;
   }
   if (looked) sessions_->release();
@@ -124,6 +126,24 @@ void Host::save(const Turn& turn, const train::Boundary& boundary) {
     outcome.result.text = cat(folder, "\n");
     log(cat("checkpoint at step ", boundary.steps, " as asked"));
   }
+  reply(turn.request, outcome);
+}
+
+void Host::set_learning_rate(const Turn& turn, const train::Boundary& boundary) {
+  const Json value = turn.learning_rate;
+  const double lr = Json::parse(world_.group().broadcast_text(dump_json(value, -1))).get<double>();
+  const double before = sessions_->trainer().plan().optimizer.lr;
+  sessions_->trainer().set_learning_rate(lr);
+  if (world_.rank() != 0) return;
+  const auto who = server_->client(turn.request.client);
+  const std::string text =
+      cat("optimizer.lr ", lr, " instead of ", before, " after step ", boundary.steps);
+  log(cat(text, ", by ", who ? describe(*who) : "one who has left"));
+  inspect::Outcome outcome;
+  outcome.input = control::text_in(turn.request.body, "input");
+  outcome.command = "set";
+  outcome.result.json = {{"key", "optimizer.lr"}, {"value", lr}, {"step", boundary.steps}};
+  outcome.result.text = cat(text, "\n");
   reply(turn.request, outcome);
 }
 

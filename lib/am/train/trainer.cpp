@@ -189,6 +189,11 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   return metrics;
 }
 
+void Trainer::set_learning_rate(double lr) {
+  plan_.optimizer.lr = lr;
+  facts_["optimizer.lr"] = lr;
+}
+
 bool Trainer::save_now(int64_t finished) const {
   return plan_.checkpoint.every > 0 && finished % plan_.checkpoint.every == 0;
 }

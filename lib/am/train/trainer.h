@@ -80,6 +80,9 @@ class Trainer : private StepObserver {
   int64_t first_step() const { return first_step_; }
   // With its batch filled in.
   const config::Plan& plan() const { return plan_; }
+  // optimizer.lr from the next step on, under the schedule that there is; on all ranks alike.
+  // Checkpoints say it, and a job that resumes goes by its own plan.
+  void set_learning_rate(double lr);
   // How many sequences come before those of `step`.
   int64_t samples_before(int64_t step) const { return batches_->samples_before(step); }
   parallel::ParallelModel& model() { return *model_; }

@@ -29,7 +29,7 @@ const Command kRanksCommand = {
     .summary = "a running job: where each rank is, and which one the others wait for",
     .help =
         "Answered by a thread of each rank's own, so also by ranks that hang: a rank that is "
-        "stopped, in an\nendless loop or waiting in a collective is named within two seconds.\n"
+        "stopped, in an endless loop or waiting in a collective is named within two seconds.\n"
         "JSON: ranks [{rank, state, step, phase, collective, seconds, memory_bytes}], missing, "
         "text.",
     .live = true,
@@ -41,9 +41,10 @@ const Command kCollectivesCommand = {
     .summary = "a running job: the last collectives of each rank, or of one",
     .help =
         "What was issued last, with its number in its group, its bytes and since when; the one "
-        "that is waited for\nis marked.\n"
+        "that is waited for is marked.\n"
         "JSON: ranks [{rank, collectives [{op, group, sequence, bytes, seconds_ago, "
-        "waiting}]}].",
+        "waiting}]}].\n"
+        "Example:  collectives 2",
     .max_words = 1,
     .live = true,
 };
@@ -68,7 +69,7 @@ const Command kPauseCommand = {
     .summary = "a running job: hold it between two steps, until `continue`",
     .help =
         "All ranks wait after the step that they are in. The pause is yours: it ends with "
-        "`continue`, when you\nleave, when am-repl dies, and after five minutes without a "
+        "`continue`, when you leave, when am-repl dies, and after five minutes without a "
         "command. Others see who holds the job.\n"
         "JSON: step, paused.",
     .live = true,
@@ -101,7 +102,7 @@ const Command kBreakCommand = {
     .help =
         "CONDITION is `[when] NAME < VALUE`. NAME is one of loss, grad_norm, lr, step, "
         "step_seconds, tokens_per_second; compared by "
-        "<, <=, >, >=, == or\n!=. `break when loss != loss` stops at NaN. Without words: what "
+        "<, <=, >, >=, == or !=. `break when loss != loss` stops at NaN. Without words: what "
         "was asked for; `off` forgets it.\nIt ends when you leave.\n"
         "JSON: when.\n"
         "Example:  break when loss > 4.5",
