@@ -70,6 +70,18 @@ pre{overflow-x:auto;font:13px/1.35 ui-monospace,monospace}svg{max-width:100%;hei
 @media(prefers-color-scheme:dark){body{background:#111;color:#ddd}}</style>
 )";
 
+// One file of commands further, while it lives.
+class Deeper {
+ public:
+  explicit Deeper(int& depth) : depth_(depth) { ++depth_; }
+  ~Deeper() { --depth_; }
+  Deeper(const Deeper&) = delete;
+  Deeper& operator=(const Deeper&) = delete;
+
+ private:
+  int& depth_;
+};
+
 }  // namespace
 
 Console::Console(std::unique_ptr<Interpreter> inner, ConsoleOptions options)
@@ -107,6 +119,8 @@ Outcome Console::answer(const std::string& input) {
     outcome.input = input;
     if (outcome.error) return outcome;
     for (size_t i = 1; i < stages.size(); ++i) apply_filter(outcome, stages[i], options_.style);
+  } catch (const SessionLost&) {
+    throw;  // no answer to the command: there is nobody any more who could give one
   } catch (const Error& error) {
     return failed_with(input, outcome.command, error);
   }
@@ -161,7 +175,7 @@ Result Console::source(const std::filesystem::path& path) {
   const std::string text = read_file(path);
   CommandReader reader;
   int64_t number = 0;
-  ++depth_;
+  const Deeper deeper(depth_);
   const auto run_line = [&](const std::vector<std::string>& commands) {
     for (const std::string& command : commands) {
       const Outcome outcome = run(command);
@@ -169,7 +183,6 @@ Result Console::source(const std::filesystem::path& path) {
       result.text += outcome.result.text;
       result.quit = outcome.result.quit;
       if (outcome.error) {
-        --depth_;
         throw Error(outcome.error->kind,
                     cat(path.string(), ":", number, ": ", outcome.error->message),
                     outcome.error->hint);
@@ -186,7 +199,6 @@ Result Console::source(const std::filesystem::path& path) {
   }
   const bool open = reader.open_quote();
   if (goes_on) run_line(reader.finish());
-  --depth_;
   if (open && goes_on) {
     throw Error(ErrorKind::kUsage, cat(path.string(), ": it ends inside a quote"));
   }
