@@ -1,6 +1,7 @@
 // verify: whole files, and each way in which they are not.
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -17,11 +18,12 @@ namespace {
 namespace fs = std::filesystem;
 
 // As two ranks of FSDP2 save it.
-void save_of_two(const fs::path& folder) {
-  const config::Plan plan = am::test::parse(
-      cat("[model]\npath = \"hf/llama\"\nseed = 7\n[train]\nseq_len = 16\n[mesh]\nworld_size = 2\n"
-          "[strategy]\nname = \"fsdp2\"\n",
-          am::test::kFullPrecision));
+void save_of_two(const fs::path& folder, const std::string& weights = "auto") {
+  const config::Plan plan =
+      am::test::parse(cat("[model]\npath = \"hf/llama\"\nweights = \"", weights,
+                          "\"\nseed = 7\n[train]\nseq_len = 16\n[mesh]\nworld_size = 2\n"
+                          "[strategy]\nname = \"fsdp2\"\n",
+                          am::test::kFullPrecision));
   runtime::run_ranks(2, [&](const runtime::World& world) {
     am::test::RankModel rank(plan, world);
     checkpoint::load_or_initialize(*rank.model, plan);
@@ -52,6 +54,39 @@ Json problems_of(Session& session) {
 }
 
 }  // namespace
+
+TEST_CASE("same compares checksums where both sides have them, and values elsewhere", "[inspect]") {
+  const TemporaryFolder temporary;
+  const fs::path first = temporary / "step-3", again = temporary / "again/step-3",
+                 other = temporary / "other/step-3";
+  save_of_two(first);
+  save_of_two(again);
+  save_of_two(other, "none");
+  // Checksums are believed: of the values, which have changed since, none is read.
+  flip(again / "__1_0.distcp", 40'960);
+  Session session = stored_session(first.string());
+  const auto answer = [&](const fs::path& target, bool same) {
+    const Outcome outcome = execute(session, cat("same ", target.string()));
+    REQUIRE_FALSE(outcome.error);
+    CHECK(outcome.ok() == same);
+    CHECK(outcome.result.json["same"] == same);
+    return outcome.result;
+  };
+  CHECK(answer(again, true).text == "21 of 21 tensors are the same, by their checksums\n");
+  const Json differs = answer(other, false).json["tensors"];
+  CHECK(differs[0] ==
+        Json{{"name", "lm_head.weight"}, {"status", "different"}, {"by", "checksums"}});
+
+  execute(session, cat("export ", (temporary / "hub").string()));
+  CHECK(answer(temporary / "hub", true).text == "21 of 21 tensors are the same\n");
+  const fs::path file = temporary / "hub/model.safetensors";
+  flip(file, fs::file_size(file) - 1);
+  const Json changed = answer(temporary / "hub", false).json["tensors"];
+  const auto is_different = [](const Json& each) { return each["status"] == "different"; };
+  CHECK(std::count_if(changed.begin(), changed.end(), is_different) == 1);
+  execute(session, cat("export ", (temporary / "narrow").string(), " --dtype bfloat16"));
+  CHECK(answer(temporary / "narrow", false).json["tensors"][0]["status"] == "dtype");
+}
 
 TEST_CASE("verify finds the bytes of an am-run checkpoint that have changed", "[inspect]") {
   const TemporaryFolder temporary;

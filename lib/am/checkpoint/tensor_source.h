@@ -96,6 +96,9 @@ class TensorSource {
   virtual std::vector<std::filesystem::path> data_files() const { return {path()}; }
   // The one that holds a tensor's shard of this number; empty where that is not known.
   virtual std::filesystem::path file_of(const StoredTensor& tensor, size_t shard) const;
+  // Checksums of the values, stored with them: of each shard in turn those of its pieces of 16 MiB.
+  // Empty where there are none.
+  virtual std::vector<uint32_t> checksums(const StoredTensor& /*tensor*/) const { return {}; }
   // Looks through all that is stored and tells each problem once, holding one block at a time.
   // Whether the parts make up the tensors was seen when the source was opened. Here: every tensor
   // is read part by part.

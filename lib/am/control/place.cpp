@@ -15,7 +15,7 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/host.h"
-#include "am/base/json.h"
+#include "am/base/json_integer.h"
 #include "am/base/text.h"
 #include "am/control/frame.h"
 #include "am/run_folder/process_begin.h"
@@ -135,10 +135,10 @@ std::optional<JobAddress> address_in(const fs::path& file) {
     const auto json = parse_message(read_file(file, kMost));
     if (!json) return std::nullopt;
     JobAddress address;
-    address.protocol = json->at("protocol").get<int64_t>();
+    address.protocol = integer_of(json->at("protocol"));
     address.host = json->at("host").get<std::string>();
-    address.pid = json->at("pid").get<int64_t>();
-    address.begun = json->at("begun").get<int64_t>();
+    address.pid = integer_of(json->at("pid"));
+    address.begun = integer_of(json->at("begun"));
     address.boot_id = json->at("boot_id").get<std::string>();
     address.socket = json->at("socket").get<std::string>();
     address.slurm_job = json->value("slurm_job", "");

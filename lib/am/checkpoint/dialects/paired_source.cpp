@@ -49,6 +49,9 @@ class PairedSource : public TensorSource {
   fs::path file_of(const StoredTensor& tensor, size_t shard) const override {
     return source_of(tensor.name).file_of(tensor, shard);
   }
+  std::vector<uint32_t> checksums(const StoredTensor& tensor) const override {
+    return source_of(tensor.name).checksums(tensor);
+  }
   void verify(const VerifyCalls& calls) const override {
     model_->verify(calls);
     if (states_) states_->verify(calls);

@@ -31,6 +31,7 @@ extern const Command kGenerateCommand;
 extern const Command kExportCommand;
 extern const Command kVerifyCommand;
 extern const Command kDiffCommand;
+extern const Command kSameCommand;
 extern const Command kFitsCommand;
 extern const Command kSetCommand;
 extern const Command kHeatCommand;
