@@ -28,14 +28,8 @@ namespace {
 uint32_t high_half(uint64_t product) { return static_cast<uint32_t>(product >> 32); }
 uint32_t low_half(uint64_t product) { return static_cast<uint32_t>(product); }
 
-// SplitMix64's finaliser (Steele, Lea, Flood 2014): every input bit changes half of the output
-// bits.
-uint64_t mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
+// SplitMix64's step.
+uint64_t mix(uint64_t x) { return finalized(x + kGoldenRatio); }
 
 // (0, 1]: the logarithm below must not see zero.
 float open_uniform(uint32_t word) { return (static_cast<float>(word) + 1.0f) * 0x1p-32f; }

@@ -14,6 +14,15 @@ namespace am {
 
 // FNV-1a, 64 bits: turns a parameter's name into its stream.
 uint64_t hash_name(std::string_view name);
+// 2^64 over the golden ratio, odd: multiples of it are all different.
+inline constexpr uint64_t kGoldenRatio = 0x9e3779b97f4a7c15u;
+// SplitMix64's finaliser (Steele, Lea, Flood 2014): every input bit changes half of the output
+// bits.
+constexpr uint64_t finalized(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
 // 16 hexadecimal digits.
 std::string hash_text(uint64_t hash);
 

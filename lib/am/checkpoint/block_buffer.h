@@ -1,8 +1,10 @@
-// Memory for blocks of rows that are read, converted and written one after the other.
+// Memory for blocks of rows that are read, converted and written one after the other, and their
+// bytes.
 #pragma once
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -33,6 +35,16 @@ class BlockBuffer {
   AlignedMemory memory_;
   size_t size_ = 0;
 };
+
+// Calls `visit` with parts of at most `most` bytes, in order.
+template <typename Visit>
+void for_each_piece(std::span<const std::byte> bytes, size_t most, const Visit& visit) {
+  while (!bytes.empty()) {
+    const auto piece = bytes.first(std::min(bytes.size(), most));
+    visit(piece);
+    bytes = bytes.subspan(piece.size());
+  }
+}
 
 inline std::span<const std::byte> bytes_of(const at::Tensor& dense) {
   return {static_cast<const std::byte*>(dense.const_data_ptr()), dense.nbytes()};

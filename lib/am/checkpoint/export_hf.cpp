@@ -53,11 +53,7 @@ using Fetch = std::function<at::Tensor(const std::string& name)>;
 Deliver whole(const Fetch& fetch) {
   return [fetch](const ExportItem& item, const Sink& sink) {
     const at::Tensor value = fetch(item.name).to(item.dtype).cpu().contiguous();
-    for (auto rest = bytes_of(value); !rest.empty();) {
-      const auto part = rest.first(std::min<size_t>(rest.size(), kBlockBytes));
-      sink(part);
-      rest = rest.subspan(part.size());
-    }
+    for_each_piece(bytes_of(value), kBlockBytes, sink);
   };
 }
 

@@ -9,6 +9,7 @@
 #include "am/base/crc32c.h"
 #include "am/base/direct_file.h"
 #include "am/base/error.h"
+#include "am/checkpoint/block_buffer.h"
 #include "am/formats/torch_slice.h"
 #include "am/tensor/dtype.h"
 
@@ -18,15 +19,6 @@ namespace {
 
 // In the order of the box, in host memory: the tensor's own where it is that already.
 at::Tensor dense(const at::Tensor& value) { return value.detach().contiguous().cpu(); }
-
-template <typename Visit>
-void for_each_piece(std::span<const std::byte> bytes, const Visit& visit) {
-  while (!bytes.empty()) {
-    const size_t take = std::min(bytes.size(), size_t{run_folder::kChecksumPiece});
-    visit(bytes.first(take));
-    bytes = bytes.subspan(take);
-  }
-}
 
 }  // namespace
 
@@ -90,7 +82,7 @@ void RankFile::write(const std::filesystem::path& folder) {
          AM_ASSERT(file.position() == part.place->position, "a file that was planned otherwise");
          const at::Tensor value = dense(part.saved.value);
          auto* sum = part.place->checksums.data();
-         for_each_piece({static_cast<const std::byte*>(value.data_ptr()), value.nbytes()},
+         for_each_piece(bytes_of(value), run_folder::kChecksumPiece,
                         [&](std::span<const std::byte> piece) {
                           *sum++ = crc32c(piece);
                           file.write(piece);
@@ -121,6 +113,7 @@ void RankFile::write_staged(const std::filesystem::path& folder,
   for (const Part& part : parts_) {
     auto* sum = part.place->checksums.data();
     for_each_piece(memory.subspan(part.place->position, part.saved.value.nbytes()),
+                   run_folder::kChecksumPiece,
                    [&](std::span<const std::byte> piece) { *sum++ = crc32c(piece); });
   }
   DirectFile file(folder / name_, bytes_);

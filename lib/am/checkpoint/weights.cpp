@@ -14,6 +14,7 @@
 #include "am/checkpoint/hub_names.h"
 #include "am/checkpoint/peft.h"
 #include "am/formats/weight_files.h"
+#include "am/mesh/indices.h"
 
 namespace am::checkpoint {
 
@@ -32,16 +33,7 @@ at::Tensor drawn(const Shape& shape, mesh::Box box, const Fill& fill) {
   const int64_t runs = run == 0 ? 0 : box.numel() / run;
   auto* values = out.data_ptr<float>();
   for (int64_t i = 0; i < runs; ++i) {
-    int64_t rest = i;
-    int64_t index = dims == 0 ? 0 : box.offset[dims - 1];
-    int64_t stride = dims == 0 ? 1 : shape[dims - 1];
-    for (size_t dim = dims; dim-- > 1;) {
-      const size_t outer = dim - 1;
-      index += (box.offset[outer] + rest % box.shape[outer]) * stride;
-      rest /= box.shape[outer];
-      stride *= shape[outer];
-    }
-    fill(values + i * run, index, run);
+    fill(values + i * run, mesh::flat_index(box, shape, i * run), run);
   }
   return out;
 }

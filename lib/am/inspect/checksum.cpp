@@ -2,30 +2,19 @@
 
 #include <ATen/ATen.h>
 
-#include <cstdio>
-
 #include "am/base/error.h"
-#include "am/inspect/indices.h"
+#include "am/base/random.h"
+#include "am/mesh/indices.h"
 
 namespace am::inspect {
 namespace {
 
-// The finalizer of splitmix64: every bit of the result depends on every bit of x.
-uint64_t scrambled(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
-
-// 2^64 over the golden ratio, odd: multiples of it are all different.
-constexpr uint64_t kGolden = 0x9e3779b97f4a7c15U;
-
 template <typename Word>
 uint64_t sum_of_run(const Word* words, int64_t count, int64_t first) {
   uint64_t sum = 0;
-  auto place = (static_cast<uint64_t>(first) + 1) * kGolden;
-  for (int64_t i = 0; i < count; ++i, place += kGolden) {
-    sum += scrambled(place ^ static_cast<uint64_t>(words[i]));
+  auto place = (static_cast<uint64_t>(first) + 1) * kGoldenRatio;
+  for (int64_t i = 0; i < count; ++i, place += kGoldenRatio) {
+    sum += finalized(place ^ static_cast<uint64_t>(words[i]));
   }
   return sum;
 }
@@ -42,7 +31,7 @@ uint64_t sum_of_box(const void* data, const mesh::Box& box, const Shape& shape) 
   const int64_t count = box.numel();
   uint64_t sum = 0;
   for (int64_t i = 0; i < count; i += run) {
-    sum += sum_of_run(words + i, run, flat_index(box, shape, i));
+    sum += sum_of_run(words + i, run, mesh::flat_index(box, shape, i));
   }
   return sum;
 }
@@ -79,11 +68,10 @@ uint64_t checksum(const at::Tensor& values, const mesh::Box& box, const Shape& s
 }
 
 std::string checksum_text(uint64_t sum, const Shape& shape, at::ScalarType dtype) {
-  uint64_t state = scrambled(sum + static_cast<uint64_t>(dtype));
-  for (const int64_t size : shape) state = scrambled(state ^ static_cast<uint64_t>(size)) + kGolden;
-  char text[17];
-  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(state));
-  return text;
+  uint64_t state = finalized(sum + static_cast<uint64_t>(dtype));
+  for (const int64_t size : shape)
+    state = finalized(state ^ static_cast<uint64_t>(size)) + kGoldenRatio;
+  return hash_text(state);
 }
 
 at::Tensor bits_of(const at::Tensor& values) {

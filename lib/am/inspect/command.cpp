@@ -86,6 +86,11 @@ Arguments parse_arguments(const Command& command, std::vector<std::string> words
 
 std::string Arguments::text() const { return join(words, " "); }
 
+std::string Arguments::value(std::string_view option, std::string_view fallback) const {
+  const auto found = options.find(option);
+  return found == options.end() ? std::string(fallback) : found->second;
+}
+
 int64_t Arguments::integer(std::string_view option, int64_t fallback, int64_t low,
                            int64_t high) const {
   const auto found = options.find(option);
@@ -146,6 +151,14 @@ ParsedCommand parse_command(const std::string& input) {
   return {command, parse_arguments(*command, std::move(words), quoted)};
 }
 
+Outcome failed(const std::string& input, const std::string& command, const Error& error) {
+  Outcome outcome;
+  outcome.input = input;
+  outcome.command = command;
+  outcome.error = {error.kind(), error.what(), error.hint()};
+  return outcome;
+}
+
 namespace {
 
 // Calls `perform` with the command that the input names and its arguments.
@@ -161,7 +174,7 @@ Outcome outcome_of(const std::string& input, const Perform& perform) {
     outcome.command = std::string(parsed.command->name);
     outcome.result = perform(*parsed.command, parsed.arguments);
   } catch (const Error& error) {
-    outcome.error = {error.kind(), error.what(), error.hint()};
+    return failed(input, outcome.command, error);
   } catch (const std::exception& error) {
     outcome.error = {ErrorKind::kInternal, runtime::first_line(error), {}};
   }

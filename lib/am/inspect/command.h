@@ -18,6 +18,7 @@
 
 #include "am/base/error.h"
 #include "am/base/json.h"
+#include "am/base/text.h"
 #include "am/inspect/session.h"
 
 namespace am::inspect {
@@ -40,6 +41,20 @@ struct Arguments {
   // The words joined by single spaces.
   std::string text() const;
   bool has(std::string_view option) const { return options.find(option) != options.end(); }
+  // The option's value, or the fallback.
+  std::string value(std::string_view option, std::string_view fallback) const;
+  // The choice whose `name` is the option's value. Throws Error(kUsage) that lists them.
+  template <typename Choice, size_t kCount>
+  const Choice& one_of(const Choice (&choices)[kCount], std::string_view option,
+                       std::string_view fallback) const {
+    const std::string given = value(option, fallback);
+    std::vector<std::string> names;
+    for (const Choice& choice : choices) {
+      if (choice.name == given) return choice;
+      names.emplace_back(choice.name);
+    }
+    throw Error(ErrorKind::kUsage, cat(option, " `", given, "`: one of ", join(names, ", ")));
+  }
   // The option's value. Throw Error(kUsage) that names the option for what is no number or outside
   // of [low, high].
   int64_t integer(std::string_view option, int64_t fallback, int64_t low,
@@ -115,6 +130,9 @@ struct Outcome {
 
   bool ok() const { return !error.has_value() && !result.failed; }
 };
+
+// What a command that ended with the error answers; `command` is its name, where it has one.
+Outcome failed(const std::string& input, const std::string& command, const Error& error);
 
 // Runs one command. Never throws: what a command throws becomes the outcome's error. Collective.
 Outcome execute(Session& session, const std::string& input);

@@ -19,14 +19,6 @@ constexpr int kDeepestSource = 10;
 // Of answers that a report would show; the oldest give way.
 constexpr size_t kMostRemembered = size_t{16} << 20;
 
-Outcome failed_with(const std::string& input, const std::string& command, const Error& error) {
-  Outcome outcome;
-  outcome.input = input;
-  outcome.command = command;
-  outcome.error = {error.kind(), error.what(), error.hint()};
-  return outcome;
-}
-
 void apply_filter(Outcome& outcome, const std::string& stage, const term::Style& style) {
   const ParsedCommand parsed = parse_command(stage);
   if (parsed.command->filter == nullptr) {
@@ -40,19 +32,6 @@ void apply_filter(Outcome& outcome, const std::string& stage, const term::Style&
   }
   parsed.command->filter(*rows, parsed.arguments);
   outcome.result.text = draw_rows(*rows, columns_of(*rows), style, 6);
-}
-
-// Without the colours that Style::paint writes.
-std::string without_colours(const std::string& text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\x1b' && i + 1 < text.size() && text[i + 1] == '[') {
-      i = std::min(text.find('m', i), text.size());
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
 }
 
 std::string escaped_lines(const std::string& text) {
@@ -99,12 +78,12 @@ Outcome Console::run(const std::string& input) {
   if (mode_ != OutputMode::kTable) outcome.result.text = in_mode(outcome.result.json, mode_);
   if (output_.empty()) return outcome;
   try {
-    written_ += without_colours(outcome.result.text);
+    written_ += term::without_colours(outcome.result.text);
     write_file_atomically(output_, written_);
     outcome.result.text.clear();
   } catch (const Error& error) {
     output_.clear();
-    return failed_with(input, outcome.command, error);
+    return failed(input, outcome.command, error);
   }
   return outcome;
 }
@@ -122,14 +101,13 @@ Outcome Console::answer(const std::string& input) {
   } catch (const SessionLost&) {
     throw;  // no answer to the command: there is nobody any more who could give one
   } catch (const Error& error) {
-    return failed_with(input, outcome.command, error);
+    return failed(input, outcome.command, error);
   }
   return outcome;
 }
 
 Outcome Console::first_stage(const std::string& input) {
-  const std::vector<std::string> words = split_words(input);
-  const Command* command = words.empty() ? nullptr : find_command(words.front());
+  const Command* command = command_of(input);
   if (command == nullptr || command->at_console == nullptr) return inner_->run(input);
   Outcome outcome;
   outcome.input = input;
@@ -149,7 +127,7 @@ void Console::remember(const Outcome& outcome) {
     }
   }
   shown_bytes_ += result.text.size() + result.svg.size();
-  shown_.push_back({outcome.input, without_colours(result.text), result.svg});
+  shown_.push_back({outcome.input, term::without_colours(result.text), result.svg});
   while (shown_bytes_ > kMostRemembered && shown_.size() > 1) {
     shown_bytes_ -= shown_.front().text.size() + shown_.front().svg.size();
     shown_.erase(shown_.begin());

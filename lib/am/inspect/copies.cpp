@@ -7,7 +7,7 @@
 
 #include "am/checkpoint/row_blocks.h"
 #include "am/inspect/checksum.h"
-#include "am/inspect/indices.h"
+#include "am/mesh/indices.h"
 #include "am/tensor/redistribute.h"
 
 namespace am::inspect {
@@ -116,7 +116,8 @@ void find_index(Session& session, const Picked& picked, const mesh::Box& part_bo
   const at::Tensor bits =
       own.defined() ? bits_of(own) : at::zeros({words}, at::TensorOptions(at::kLong));
   const int64_t word = first_unequal(session.view().gather(bits.contiguous()), difference);
-  difference.index = coordinates_of(flat_index(block, shape, word * block.numel() / words), shape);
+  difference.index =
+      mesh::coordinates_of(mesh::flat_index(block, shape, word * block.numel() / words), shape);
 }
 
 }  // namespace

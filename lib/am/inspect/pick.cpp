@@ -6,6 +6,11 @@
 #include "am/base/text.h"
 
 namespace am::inspect {
+
+Picked whole_tensor(const HeldParameter& tensor) {
+  return {&tensor, select({}, tensor.shape), tensor.name, {}};
+}
+
 namespace {
 
 // Slices have spaces, at which words were parted: `w[0:4,` and `:8]` are one.
@@ -55,10 +60,6 @@ Picked sliced(const Picked& from, const std::string& slice) {
   return result;
 }
 
-Picked whole(const HeldParameter& parameter) {
-  return {&parameter, select({}, parameter.shape), parameter.name, {}};
-}
-
 enum class Modules { kAllowed, kRefused };
 
 void add_picked(const Session& session, const std::string& word, Modules modules,
@@ -79,9 +80,10 @@ void add_picked(const Session& session, const std::string& word, Modules modules
     return;
   }
   if (modules == Modules::kAllowed || is_glob(word)) {
-    for (const HeldParameter* parameter : session.matching(word)) out.push_back(whole(*parameter));
+    for (const HeldParameter* parameter : session.matching(word))
+      out.push_back(whole_tensor(*parameter));
   } else {
-    out.push_back(whole(session.parameter(word)));
+    out.push_back(whole_tensor(session.parameter(word)));
   }
 }
 
@@ -89,7 +91,8 @@ std::vector<Picked> pick(const Session& session, const std::vector<std::string>&
                          Modules modules) {
   std::vector<Picked> all;
   if (words.empty()) {
-    for (const HeldParameter* parameter : session.matching("")) all.push_back(whole(*parameter));
+    for (const HeldParameter* parameter : session.matching(""))
+      all.push_back(whole_tensor(*parameter));
     return all;
   }
   for (const std::string& word : joined_brackets(words)) {

@@ -23,6 +23,7 @@ struct Picked {
   int64_t numel() const { return selection.box.numel(); }
 };
 
+Picked whole_tensor(const HeldParameter& tensor);
 // In the order in which they are named, each once; modules name what is in them, no words all
 // parameters. Throws Error(kUsage) for what matches nothing and for slices of several.
 std::vector<Picked> pick_all(const Session& session, const std::vector<std::string>& words);

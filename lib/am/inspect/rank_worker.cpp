@@ -7,6 +7,7 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/inspect/attached.h"
 #include "am/inspect/interpreter.h"
 #include "am/inspect/messages.h"
 #include "am/inspect/sharded_view.h"
@@ -80,16 +81,11 @@ int serve(int socket) {
 Json to_json(const WorkerSetup& setup) {
   Json overrides = Json::array();
   for (const config::Override& item : setup.overrides) overrides.push_back(item.text);
-  const term::Style& style = setup.session.style;
-  return {{"plan", setup.plan.string()},
-          {"overrides", overrides},
-          {"allow_plugins", setup.plugins == config::Plugins::kAllowed},
-          {"color", style.color},
-          {"unicode", style.unicode},
-          {"width", style.width},
-          {"for_programs", setup.session.for_programs},
-          {"force", setup.session.force},
-          {"tokenizer", setup.session.tokenizer}};
+  Json json = session_request(setup.session);
+  json["plan"] = setup.plan.string();
+  json["overrides"] = overrides;
+  json["allow_plugins"] = setup.plugins == config::Plugins::kAllowed;
+  return json;
 }
 
 WorkerSetup worker_setup(const Json& json) {

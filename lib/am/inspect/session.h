@@ -55,7 +55,7 @@ class Session {
   }
 
   const data::Tokenizer& tokenizer();
-  // Its name, if it were asked for now; null where none is known.
+  // The name that tokenizer() would have; null where none is known.
   Json tokenizer_name() const;
   // Throws what make_tokenizer throws; then the old one stays.
   void set_tokenizer(const std::string& name);

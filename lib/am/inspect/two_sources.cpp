@@ -5,21 +5,21 @@
 #include "am/base/error.h"
 #include "am/base/home.h"
 #include "am/base/text.h"
+#include "am/checkpoint/block_buffer.h"
 #include "am/checkpoint/row_blocks.h"
 #include "am/inspect/target.h"
 
 namespace am::inspect {
 namespace {
 
-// Elements of either side that are in memory at once, and become doubles.
+// Elements of either side that are in memory at once, and may become doubles.
 constexpr int64_t kPairBlock = int64_t{1} << 20;
 
-// Complex numbers are two.
+}  // namespace
+
 at::Tensor doubles_of(const at::Tensor& values) {
   return (values.is_complex() ? at::view_as_real(values) : values).to(at::kDouble);
 }
-
-}  // namespace
 
 std::unique_ptr<checkpoint::TensorSource> open_weights_at(const std::string& path) {
   const Target target = find_target(expand_home(path));
@@ -32,13 +32,16 @@ std::unique_ptr<checkpoint::TensorSource> open_weights_at(const std::string& pat
 void for_each_pair(const checkpoint::TensorSource& left, const checkpoint::StoredTensor& a,
                    const checkpoint::TensorSource& right, const checkpoint::StoredTensor& b,
                    const Between& between, const VisitPair& visit) {
+  checkpoint::BlockBuffer left_values, right_values;
+  bool goes_on = true;
   checkpoint::for_each_row_block(mesh::Box::whole(a.shape), kPairBlock, [&](const mesh::Box& box) {
+    if (!goes_on) return;
     if (between) between();
-    const at::Tensor of_left = at::empty(box.shape, at::TensorOptions(a.dtype));
-    const at::Tensor of_right = at::empty(box.shape, at::TensorOptions(b.dtype));
+    const at::Tensor of_left = left_values.block(box.shape, a.dtype);
+    const at::Tensor of_right = right_values.block(box.shape, b.dtype);
     left.read(a.name, box, of_left);
     right.read(b.name, box, of_right);
-    visit(doubles_of(of_left), doubles_of(of_right));
+    goes_on = visit(of_left, of_right);
   });
 }
 

@@ -15,10 +15,13 @@ namespace am::inspect {
 // Opens weights that a command names; `~` is the home. Throws Error(kUsage) for a plan.
 std::unique_ptr<checkpoint::TensorSource> open_weights_at(const std::string& path);
 
-// Blocks of whole rows of both, in double; they have one shape. `between` is called before each.
-using VisitPair = std::function<void(const at::Tensor& a, const at::Tensor& b)>;
+// Blocks of whole rows of both, as they are stored; they have one shape. `between` is called before
+// each, and false ends it.
+using VisitPair = std::function<bool(const at::Tensor& a, const at::Tensor& b)>;
 void for_each_pair(const checkpoint::TensorSource& left, const checkpoint::StoredTensor& a,
                    const checkpoint::TensorSource& right, const checkpoint::StoredTensor& b,
                    const Between& between, const VisitPair& visit);
+// To compare numbers of any dtype; complex ones are two.
+at::Tensor doubles_of(const at::Tensor& values);
 
 }  // namespace am::inspect

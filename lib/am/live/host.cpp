@@ -104,9 +104,8 @@ void Host::close(const std::string& last_words) {
   helpers_->close();
   if (server_) {
     const auto refuse = [&](const control::Request& request) {
-      inspect::Outcome outcome;
-      outcome.input = control::text_in(request.body, "input");
-      outcome.error = {ErrorKind::kUsage, last_words, {}};
+      const auto outcome = inspect::failed(control::text_in(request.body, "input"), {},
+                                           Error(ErrorKind::kUsage, last_words));
       server_->reply(request.client, request.id, inspect::pack(outcome));
     };
     if (stepping_) refuse(*std::exchange(stepping_, std::nullopt));
@@ -144,8 +143,7 @@ bool Host::cancel(const control::ClientInfo& who, const Json& id) {
   if (!id.is_number_integer()) return true;
   const auto number = id.get<int64_t>();
   if (server_->withdraw(who.number, number)) {
-    inspect::Outcome outcome;
-    outcome.error = {ErrorKind::kUsage, "interrupted", {}};
+    const auto outcome = inspect::failed({}, {}, Error(ErrorKind::kUsage, "interrupted"));
     server_->reply(who.number, number, inspect::pack(outcome));
   } else if (running_client_ == who.number && running_id_ == number) {
     interrupted_ = true;

@@ -95,6 +95,7 @@ class Host : public train::Guest {
   inspect::Result step_on(const inspect::Arguments& arguments, const control::Request& request,
                           int64_t steps);
   inspect::Result set_break(const inspect::Arguments& arguments, uint64_t client);
+  void tell_others(std::optional<uint64_t> but, const Json& event);
   void reply(const control::Request& request, const inspect::Outcome& outcome);
   void log(const std::string& line) const;
 

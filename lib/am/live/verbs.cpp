@@ -64,10 +64,13 @@ void Host::begin_pause(uint64_t client, int64_t steps) {
   owner_ = client;
   self_->status.set_paused(pause_.who());
   log(cat("paused at step ", steps, " by ", pause_.who()));
+  tell_others(client,
+              {{"event", "paused"}, {"text", cat("paused at step ", steps, " by ", pause_.who())}});
+}
+
+void Host::tell_others(std::optional<uint64_t> but, const Json& event) {
   for (const control::ClientInfo& each : server_->clients()) {
-    if (each.number == client) continue;
-    server_->event(each.number, {{"event", "paused"},
-                                 {"text", cat("paused at step ", steps, " by ", pause_.who())}});
+    if (each.number != but) server_->event(each.number, event);
   }
 }
 
@@ -80,10 +83,8 @@ void Host::end_pause(const std::string& why, int64_t steps, bool asked) {
   const std::string text =
       cat("goes on from step ", steps, " after ", format_duration(held), ": ", why);
   log(text);
-  for (const control::ClientInfo& each : server_->clients()) {
-    if (!asked || each.number != owner)
-      server_->event(each.number, {{"event", "continued"}, {"text", text}});
-  }
+  tell_others(asked ? std::optional(owner) : std::nullopt,
+              {{"event", "continued"}, {"text", text}});
 }
 
 void Host::require_mine(uint64_t client) const {
@@ -200,12 +201,9 @@ std::optional<Host::Turn> Host::turn_of(const control::Request& request,
   const std::string input = control::text_in(request.body, "input");
   const Command* command = inspect::command_of(input);
   if (command != nullptr && command->name == "export") {
-    inspect::Outcome outcome;
-    outcome.input = input;
-    outcome.command = command->name;
-    outcome.error = {ErrorKind::kUsage, "a job that runs exports nothing",
-                     "`save` writes a checkpoint; am-repl on its folder exports that"};
-    reply(request, outcome);
+    const Error refused(ErrorKind::kUsage, "a job that runs exports nothing",
+                        "`save` writes a checkpoint; am-repl on its folder exports that");
+    reply(request, inspect::failed(input, std::string(command->name), refused));
     return std::nullopt;
   }
   const bool sets_job = command != nullptr && command->name == "set" && names_the_job(input);

@@ -54,9 +54,8 @@ bool Host::visit(const train::Boundary& boundary) {
     agreed = agree(turn.kind);
     if (agreed.stop) {
       if (first && turn.kind != Kind::kGo && turn.kind != Kind::kWait) {
-        inspect::Outcome outcome;
-        outcome.error = {ErrorKind::kUsage, "the job was asked to stop", {}};
-        reply(turn.request, outcome);
+        const Error stopped(ErrorKind::kUsage, "the job was asked to stop");
+        reply(turn.request, inspect::failed({}, {}, stopped));
       }
       if (first && pause_.active()) end_pause("the job was asked to stop", boundary.steps, false);
       break;

@@ -85,16 +85,18 @@ std::string Style::paint(Role role, std::string_view text) const {
   return cat(code(role), text, "\x1b[0m");
 }
 
-int visible_width(std::string_view text) {
-  int width = 0;
+std::string without_colours(std::string_view text) {
+  std::string out;
   while (!text.empty()) {
     const size_t escape = text.find("\x1b[");
-    width += display_width(text.substr(0, escape));
+    out += text.substr(0, escape);
     const size_t end = escape == std::string_view::npos ? escape : text.find('m', escape);
     text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
   }
-  return width;
+  return out;
 }
+
+int visible_width(std::string_view text) { return display_width(without_colours(text)); }
 
 std::string repeat(std::string_view text, int times) {
   std::string out;

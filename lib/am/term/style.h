@@ -40,6 +40,8 @@ bool is_utf8_locale(const char* lc_all, const char* lc_ctype, const char* lang);
 
 // Terminal columns of text that paint() may have decorated.
 int visible_width(std::string_view text);
+// Without what paint() writes around it.
+std::string without_colours(std::string_view text);
 
 // Padded with blanks to `width` columns; longer text stays as it is.
 std::string pad_right(std::string_view text, int width);

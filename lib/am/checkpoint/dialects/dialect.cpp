@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "am/base/text.h"
+#include "am/mesh/indices.h"
 
 namespace am::checkpoint {
 
@@ -85,12 +86,9 @@ HubParts Dialect::parts(const NameRow& row, const NameNumbers& numbers, std::str
 
   HubParts result;
   for (int64_t copy = 0; copy < copies; ++copy) {
-    Shape index(in_front.size(), 0);
-    int64_t rest = copy;
-    for (size_t dim = in_front.size(); dim-- > 0; rest /= shape[dim]) {
-      index[dim] = rest % shape[dim];
-      place[in_front[dim]] = index[dim];
-    }
+    const Shape index =
+        mesh::coordinates_of(copy, std::span<const int64_t>(shape).first(in_front.size()));
+    for (size_t dim = 0; dim < index.size(); ++dim) place[in_front[dim]] = index[dim];
     result.parts.push_back({fill_name(row.hub, place), {std::string(stored), index, wanted.map}});
   }
   return result;

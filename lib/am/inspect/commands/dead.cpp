@@ -6,10 +6,10 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/inspect/commands/registry.h"
-#include "am/inspect/indices.h"
 #include "am/inspect/moments.h"
 #include "am/inspect/rows.h"
 #include "am/inspect/scan.h"
+#include "am/mesh/indices.h"
 
 namespace am::inspect {
 namespace {
@@ -38,7 +38,7 @@ LinesSeen lines_of(Session& session, const Picked& picked) {
     const at::Tensor values = to_numbers(block).reshape({-1, box.shape.back()});
     const at::Tensor alive = values.ne(0.0).any(1).to(at::kDouble) + 1.0;
     for (int64_t row = 0; row < values.size(0); ++row) {
-      auto* seen = own.rows.data_ptr<double>() + flat_index(above, leading, row);
+      auto* seen = own.rows.data_ptr<double>() + mesh::flat_index(above, leading, row);
       *seen = std::max(*seen, alive.const_data_ptr<double>()[row]);
     }
     at::Tensor low = own.lowest.narrow(0, box.offset.back(), box.shape.back());

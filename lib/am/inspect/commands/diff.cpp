@@ -56,7 +56,8 @@ Difference difference_of(const TensorSource& here, const TensorSource& there, co
     difference.compared = true;
     for_each_pair(here, a, there, *b, between,
                   [&](const at::Tensor& left, const at::Tensor& right) {
-                    compare_block(left, right, difference);
+                    compare_block(doubles_of(left), doubles_of(right), difference);
+                    return true;
                   });
     if (difference.max_abs > 0) difference.status = "different";
     if (a.dtype != b->dtype) {

@@ -44,9 +44,11 @@ Json change_row(const std::string& name, const Change& change) {
 Change change_of(const TensorSource& from, const StoredTensor& a, const TensorSource& to,
                  const StoredTensor& b, const Between& between) {
   Change change;
-  for_each_pair(from, a, to, b, between, [&](const at::Tensor& left, const at::Tensor& right) {
+  for_each_pair(from, a, to, b, between, [&](const at::Tensor& before, const at::Tensor& after) {
+    const at::Tensor left = doubles_of(before), right = doubles_of(after);
     change.add({(right - left).square().sum().item<double>(), left.square().sum().item<double>(),
                 (left * right).sum().item<double>(), right.square().sum().item<double>()});
+    return true;
   });
   return change;
 }

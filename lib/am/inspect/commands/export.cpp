@@ -29,8 +29,7 @@ constexpr ExportFormat kDcpFormats[] = {{"dcp", nullptr},
                                         {"megatron", &checkpoint::megatron_table}};
 
 void write_export(Session& session, const Arguments& arguments, const fs::path& folder) {
-  const auto given = arguments.options.find("--format");
-  const std::string format = given == arguments.options.end() ? "hf" : given->second;
+  const std::string format = arguments.value("--format", "hf");
   const bool optimizer = arguments.has("--optimizer");
   if (optimizer && format != "dcp") {
     throw Error(ErrorKind::kUsage, cat("--optimizer: not of an export to ", format),

@@ -8,10 +8,10 @@
 #include "am/base/units.h"
 #include "am/inspect/charts.h"
 #include "am/inspect/commands/registry.h"
-#include "am/inspect/indices.h"
 #include "am/inspect/moments.h"
 #include "am/inspect/rows.h"
 #include "am/inspect/scan.h"
+#include "am/mesh/indices.h"
 
 namespace am::inspect {
 namespace {
@@ -19,11 +19,11 @@ namespace {
 enum class HeatOf { kMean, kMax, kSigned };
 
 HeatOf heat_of(const Arguments& arguments) {
-  const auto found = arguments.options.find("--of");
-  if (found == arguments.options.end() || found->second == "mean") return HeatOf::kMean;
-  if (found->second == "max") return HeatOf::kMax;
-  if (found->second == "signed") return HeatOf::kSigned;
-  throw Error(ErrorKind::kUsage, cat("--of `", found->second, "`: mean, max or signed"));
+  const std::string of = arguments.value("--of", "mean");
+  if (of == "mean") return HeatOf::kMean;
+  if (of == "max") return HeatOf::kMax;
+  if (of == "signed") return HeatOf::kSigned;
+  throw Error(ErrorKind::kUsage, cat("--of `", of, "`: mean, max or signed"));
 }
 
 // A tensor as a matrix: dims before the last are rows; a vector is one row.
@@ -66,7 +66,7 @@ class HeatMap {
     const int64_t count = box.shape.empty() ? 1 : box.shape.back();
     const at::Tensor values = to_numbers(block).reshape({-1, count}).contiguous();
     for (int64_t row = 0; row < values.size(0); ++row) {
-      const int64_t line = flat_index(above, leading, row) * height_ / size_.rows;
+      const int64_t line = mesh::flat_index(above, leading, row) * height_ / size_.rows;
       add_row(values.const_data_ptr<double>() + row * count, count, first, line * width_);
     }
   }

@@ -5,9 +5,9 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/inspect/commands/registry.h"
-#include "am/inspect/indices.h"
 #include "am/inspect/rows.h"
 #include "am/inspect/scan.h"
+#include "am/mesh/indices.h"
 
 namespace am::inspect {
 namespace {
@@ -31,7 +31,7 @@ BadValues bad_values(Session& session, const Picked& picked) {
     own.nan += nan;
     own.inf += bad.sum().item<int64_t>() - nan;
     const int64_t local = bad.to(at::kByte).argmax().item<int64_t>();
-    own.first = std::min(own.first, flat_index(box, picked.parameter->shape, local));
+    own.first = std::min(own.first, mesh::flat_index(box, picked.parameter->shape, local));
   });
   const at::Tensor row = at::tensor({own.nan, own.inf, own.first}, at::TensorOptions(at::kLong));
   const at::Tensor all = session.view().gather(row);
@@ -53,7 +53,7 @@ Result run_nan(Session& session, const Arguments& arguments) {
     rows.add({{"name", picked.label},
               {"nan", bad.nan},
               {"inf", bad.inf},
-              {"first", coordinates_of(bad.first, picked.parameter->shape)}});
+              {"first", mesh::coordinates_of(bad.first, picked.parameter->shape)}});
   }
   Result result;
   rows.give(result, "parameters", session);

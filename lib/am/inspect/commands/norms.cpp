@@ -1,21 +1,9 @@
-#include <map>
-
 #include "am/base/text.h"
 #include "am/inspect/commands/by_layer.h"
 #include "am/inspect/commands/registry.h"
-#include "am/inspect/layers.h"
 #include "am/inspect/rows.h"
-#include "am/inspect/scan.h"
 
 namespace am::inspect {
-
-bool by_layer(const Arguments& arguments) {
-  const auto found = arguments.options.find("--by");
-  if (found == arguments.options.end() || found->second == "parameter") return false;
-  if (found->second == "layer") return true;
-  throw Error(ErrorKind::kUsage, cat("--by `", found->second, "`: parameter or layer"));
-}
-
 namespace {
 
 Json norms_row(const std::string& name, const Moments& moments) {
@@ -31,17 +19,8 @@ Json norms_row(const std::string& name, const Moments& moments) {
 }
 
 Result run_norms(Session& session, const Arguments& arguments) {
-  const bool folded = by_layer(arguments);
-  std::vector<std::string> names;  // in the order in which they come
-  std::map<std::string, Moments> moments;
   Moments total;
-  for (const Picked& picked : pick_all(session, arguments.words)) {
-    const std::string name = folded ? layer_of(picked.parameter->name) : picked.label;
-    if (!moments.contains(name)) names.push_back(name);
-    const Moments own = moments_of(session, picked);
-    moments[name].merge(own);
-    total.merge(own);
-  }
+  const std::vector<NamedMoments> all = named_moments(session, arguments, &total);
   constexpr auto kNumber = RowKind::kNumber;
   Rows rows({{"name", {}, RowKind::kText},
              {"l1", "L1", kNumber},
@@ -50,14 +29,12 @@ Result run_norms(Session& session, const Arguments& arguments) {
              {"rms", {}, kNumber},
              {"nan", {}, RowKind::kCount},
              {"inf", {}, RowKind::kCount}});
-  for (const std::string& name : names) rows.add(norms_row(name, moments.at(name)));
+  for (const auto& [name, moments] : all) rows.add(norms_row(name, moments));
+  rows.add(norms_row("total", total));
   Result result;
   rows.give(result, "norms", session);
+  result.json["norms"].erase(all.size());
   result.json["total"] = norms_row("total", total);
-  rows.add(result.json["total"]);
-  Result with_total;
-  rows.give(with_total, "norms", session);
-  result.text = with_total.text;
   return result;
 }
 

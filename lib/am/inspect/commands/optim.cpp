@@ -8,12 +8,8 @@
 namespace am::inspect {
 namespace {
 
-Picked all_of(const HeldParameter& tensor) {
-  return {&tensor, select({}, tensor.shape), tensor.name};
-}
-
 Json optim_row(Session& session, const HeldParameter& tensor, const std::string& label) {
-  Json row = moments_json(label, moments_of(session, all_of(tensor)));
+  Json row = moments_json(label, moments_of(session, whole_tensor(tensor)));
   row["shape"] = tensor.shape;
   row["dtype"] = tensor::dtype_name(tensor.dtype);
   return row;

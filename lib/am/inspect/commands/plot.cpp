@@ -1,14 +1,11 @@
 #include <cmath>
-#include <map>
 
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/inspect/charts.h"
 #include "am/inspect/commands/by_layer.h"
 #include "am/inspect/commands/registry.h"
-#include "am/inspect/layers.h"
 #include "am/inspect/rows.h"
-#include "am/inspect/scan.h"
 #include "am/term/bars.h"
 
 namespace am::inspect {
@@ -26,33 +23,16 @@ constexpr Plotted kPlotted[] = {
     {"std", [](const Moments& moments) { return moments.std(); }},
 };
 
-const Plotted& plotted_by(const Arguments& arguments) {
-  const auto found = arguments.options.find("--of");
-  const std::string name = found == arguments.options.end() ? "rms" : found->second;
-  std::vector<std::string> names;
-  for (const Plotted& plotted : kPlotted) {
-    if (plotted.name == name) return plotted;
-    names.emplace_back(plotted.name);
-  }
-  throw Error(ErrorKind::kUsage, cat("--of `", name, "`: one of ", join(names, ", ")));
-}
-
 Result run_plot(Session& session, const Arguments& arguments) {
-  const Plotted& plotted = plotted_by(arguments);
+  const Plotted& plotted = arguments.one_of(kPlotted, "--of", "rms");
   const bool folded = by_layer(arguments);
-  std::vector<std::string> names;
-  std::map<std::string, Moments> moments;
-  for (const Picked& picked : pick_all(session, arguments.words)) {
-    const std::string name = folded ? layer_of(picked.parameter->name) : picked.label;
-    if (!moments.contains(name)) names.push_back(name);
-    moments[name].merge(moments_of(session, picked));
-  }
+  const std::vector<NamedMoments> all = named_moments(session, arguments);
   Result result;
   Json list = Json::array();
   std::vector<term::Bar> bars;
   std::vector<ChartBar> chart;
-  for (const std::string& name : names) {
-    const double value = plotted.of(moments.at(name));
+  for (const auto& [name, moments] : all) {
+    const double value = plotted.of(moments);
     list.push_back({{"name", name}, {plotted.name, number_or_null(value)}});
     const std::string text =
         std::isfinite(value) ? format_general(value, session.digits()) : "not finite";

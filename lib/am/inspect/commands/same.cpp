@@ -5,12 +5,9 @@
 #include <optional>
 
 #include "am/base/text.h"
-#include "am/checkpoint/block_buffer.h"
-#include "am/checkpoint/row_blocks.h"
 #include "am/inspect/commands/registry.h"
 #include "am/inspect/stored_files.h"
 #include "am/inspect/two_sources.h"
-#include "am/tensor/dtype.h"
 #include "am/term/table.h"
 
 namespace am::inspect {
@@ -31,19 +28,12 @@ std::optional<bool> same_by_checksums(const TensorSource& here, const StoredTens
   return of_a == of_b;
 }
 
-bool same_by_values(const TensorSource& here, const TensorSource& there, const StoredTensor& tensor,
-                    const Between& between) {
-  checkpoint::BlockBuffer left, right;
+bool same_by_values(const TensorSource& here, const StoredTensor& a, const TensorSource& there,
+                    const StoredTensor& b, const Between& between) {
   bool same = true;
-  const auto most = checkpoint::kBlockBytes / static_cast<int64_t>(c10::elementSize(tensor.dtype));
-  checkpoint::for_each_row_block(mesh::Box::whole(tensor.shape), most, [&](const mesh::Box& box) {
-    if (!same) return;
-    if (between) between();
-    const at::Tensor a = left.block(box.shape, tensor.dtype);
-    const at::Tensor b = right.block(box.shape, tensor.dtype);
-    here.read(tensor.name, box, a);
-    there.read(tensor.name, box, b);
-    same = std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
+  for_each_pair(here, a, there, b, between, [&](const at::Tensor& left, const at::Tensor& right) {
+    same = std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
+    return same;
   });
   return same;
 }
@@ -61,7 +51,7 @@ Verdict verdict_of(const TensorSource& here, const TensorSource& there, const St
   if (a.shape != b->shape) return {a.name, "shape", ""};
   if (a.dtype != b->dtype) return {a.name, "dtype", ""};
   const auto summed = same_by_checksums(here, a, there, *b);
-  const bool same = summed.value_or(false) || (!summed && same_by_values(here, there, a, between));
+  const bool same = summed ? *summed : same_by_values(here, a, there, *b, between);
   return {a.name, same ? "same" : "different", summed ? "checksums" : "values"};
 }
 

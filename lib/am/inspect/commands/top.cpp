@@ -67,10 +67,6 @@ struct Measure {
   Json (*of)(Session& session, const Arguments& arguments, const HeldParameter& parameter);
 };
 
-Picked picked_whole(const HeldParameter& parameter) {
-  return {&parameter, select({}, parameter.shape), parameter.name};
-}
-
 constexpr Measure kMeasures[] = {
     {"bytes", RowKind::kBytes,
      [](Session&, const Arguments&, const HeldParameter& parameter) {
@@ -78,15 +74,15 @@ constexpr Measure kMeasures[] = {
      }},
     {"norm", RowKind::kNumber,
      [](Session& session, const Arguments&, const HeldParameter& parameter) {
-       return number_or_null(moments_of(session, picked_whole(parameter)).norm());
+       return number_or_null(moments_of(session, whole_tensor(parameter)).norm());
      }},
     {"rms", RowKind::kNumber,
      [](Session& session, const Arguments&, const HeldParameter& parameter) {
-       return number_or_null(moments_of(session, picked_whole(parameter)).rms());
+       return number_or_null(moments_of(session, whole_tensor(parameter)).rms());
      }},
     {"max", RowKind::kNumber,
      [](Session& session, const Arguments&, const HeldParameter& parameter) {
-       return number_or_null(moments_of(session, picked_whole(parameter)).max_abs());
+       return number_or_null(moments_of(session, whole_tensor(parameter)).max_abs());
      }},
     {"update", RowKind::kNumber,
      [](Session& session, const Arguments& arguments, const HeldParameter& parameter) {
@@ -94,17 +90,6 @@ constexpr Measure kMeasures[] = {
        return ratio ? number_or_null(*ratio) : Json(nullptr);
      }},
 };
-
-const Measure& measure_of(const Arguments& arguments) {
-  const auto found = arguments.options.find("--by");
-  const std::string name = found == arguments.options.end() ? "bytes" : found->second;
-  std::vector<std::string> names;
-  for (const Measure& measure : kMeasures) {
-    if (measure.name == name) return measure;
-    names.emplace_back(measure.name);
-  }
-  throw Error(ErrorKind::kUsage, cat("--by `", name, "`: one of ", join(names, ", ")));
-}
 
 Result run_top(Session& session, const Arguments& arguments) {
   const at::NoGradGuard no_grad;
@@ -118,7 +103,7 @@ Result run_top(Session& session, const Arguments& arguments) {
       names.push_back(word);
     }
   }
-  const Measure& measure = measure_of(arguments);
+  const Measure& measure = arguments.one_of(kMeasures, "--by", "bytes");
   const bool by_update = measure.name == std::string_view("update");
   if (by_update && session.view().states().empty()) {
     throw Error(ErrorKind::kUsage, "no optimizer state is stored here: updates are not known",

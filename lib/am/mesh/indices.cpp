@@ -1,8 +1,8 @@
-#include "am/inspect/indices.h"
+#include "am/mesh/indices.h"
 
-namespace am::inspect {
+namespace am::mesh {
 
-int64_t flat_index(const mesh::Box& box, std::span<const int64_t> shape, int64_t local) {
+int64_t flat_index(const Box& box, std::span<const int64_t> shape, int64_t local) {
   int64_t index = 0;
   int64_t stride = 1;
   for (size_t dim = shape.size(); dim-- > 0;) {
@@ -22,4 +22,4 @@ std::vector<int64_t> coordinates_of(int64_t index, std::span<const int64_t> shap
   return coordinates;
 }
 
-}  // namespace am::inspect
+}  // namespace am::mesh
