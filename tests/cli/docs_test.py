@@ -12,8 +12,10 @@ writes the outputs that differ anew, whole: put `...` where lines do not matter.
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 import unittest
 from pathlib import Path
 
@@ -36,6 +38,8 @@ UNSTEADY = [
     (re.compile(r"(?<=\bmem )\d+\.\d+ [KMG]iB"), "MEMORY"),
     (re.compile(r"(?<=difference is )\d\.\d(?=e-1\d)"), "ROUNDING"),
     (re.compile(r"\bpid \d+"), "PID"),
+    (re.compile(r"^attached to \S+ at step \d+ of"), "ATTACHED"),
+    (re.compile(r"^step \d+ +[█▏▎▍▌▋▊▉]+ +(\w+ )?\d\.\d+$"), "SAMPLE"),
     (re.compile(r"text: .* tokens"), "TEXT"),
     (re.compile(r"─+"), "─"),
     (re.compile(r" +"), " "),
@@ -75,15 +79,30 @@ def commands(text):
     return found
 
 
+def end_group(group, seconds=30):
+    """Ends the processes of a session that are left, and waits until they are gone."""
+    end = time.monotonic() + seconds
+    try:
+        os.killpg(group, signal.SIGTERM)
+        while time.monotonic() < end:
+            os.killpg(group, 0)
+            time.sleep(0.05)
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
 class Docs(PlanCase):
     maxDiff = None
 
     def run_command(self, command):
         environment = {**ENVIRONMENT, "PATH": f"{BIN}:{os.environ['PATH']}", "COLUMNS": str(WIDTH),
                        "HOME": str(self.folder), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-        done = subprocess.run(["bash", "-c", command], cwd=self.folder, env=environment, timeout=120,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        return done.returncode, done.stdout.replace(str(self.folder), "/home/me").rstrip("\n").splitlines()
+        done = subprocess.Popen(["bash", "-c", command], cwd=self.folder, env=environment, start_new_session=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(end_group, done.pid)  # what it left in the background
+        printed, _ = done.communicate(timeout=120)
+        return done.returncode, printed.replace(str(self.folder), "/home/me").rstrip("\n").splitlines()
 
     def hold_console(self, block):
         """Compares the block, or returns its text with what is printed today where that differs."""

@@ -215,6 +215,73 @@ class AttachTest(AttachCase):
         self.assertIn("did you mean `loss`?", wrong["error"]["help"])
         self.stop(job)
 
+    def test_watch_takes_a_sample_every_few_steps(self):
+        job = self.start_job()
+        answers = self.repl("run", f"watch l2 {LAYER} every 3 --times 4", "watch loss --times 3",
+                            "pause", f"norms {LAYER}", "continue")
+        steps = [sample["step"] for sample in answers[0]["samples"]]
+        self.assertEqual(len(steps), 4)
+        self.assertEqual([step % 3 for step in steps[1:]], [0, 0, 0])
+        self.assertEqual([later - step for step, later in zip(steps[1:], steps[2:], strict=False)],
+                         [3, 3])
+        values = [sample["value"] for sample in answers[0]["samples"]]
+        self.assertEqual(len(set(values)), 4)
+        self.assertAlmostEqual(values[-1], answers[3]["total"]["l2"], delta=0.1 * values[-1])
+        watched = answers[1]["samples"]
+        for command, words in (("watch l3", "there is no `l3`"),
+                               ("watch l2 nothing*", "no parameter"),
+                               ("watch loss every x", "no number of steps"),
+                               ("watch loss every", "needs a number"),
+                               ("watch loss model.norm.weight", "is a step's"),
+                               ("pause; watch loss", "is paused")):
+            self.assertIn(words, self.repl("run", command, status=1)[-1]["error"]["message"])
+        self.wait_for(lambda: self.status()["paused"] is None)
+        # Taken back, it answers with what there is; so it does when the job ends.
+        with Talker(self.path / "run") as talker:
+            talker.send(id=1, input="watch loss --times 10000")
+            talker.send(id=2, input="watch lr")
+            self.assertIn("under way", talker.reply(2)["error"]["message"])
+            talker.send(id=3, input="norms")
+            self.assertIn("json", talker.reply(3))
+            talker.send(id=4, cancel=1)
+            samples = talker.reply(1)["json"]["samples"]
+            self.assertGreater(len(samples), 0)
+            talker.send(id=5, input="watch rms --times 10000")
+            talker.send(id=6, input="norms")
+            self.assertIn("json", talker.reply(6))
+            self.stop(job)
+            self.assertGreater(len(talker.reply(5)["json"]["samples"]), 0)
+        losses = {line["step"]: line["loss"] for line in self.metrics("run")}
+        for sample in watched + samples:
+            self.assertAlmostEqual(sample["value"], losses[sample["step"]], places=12)
+
+    def test_a_tripwire_pauses_and_names_the_tensor(self):
+        job = self.start_job()
+        answers = self.repl("run", "tripwire nan", "tripwire rms > 1e6 *.weight every 2",
+                            "tripwire", "tripwire off", "tripwire", "status")
+        self.assertEqual(len(answers[2]["tripwires"]), 2)
+        self.assertEqual(answers[4]["tripwires"], [])
+        self.assertIsNone(answers[5]["paused"])
+        for command, words in (("tripwire rms >", "no condition"),
+                               ("tripwire loss > 1", "one of a tensor's"),
+                               ("tripwire nan nothing*", "no parameter")):
+            self.assertIn(words, self.repl("run", command, status=1)[-1]["error"]["message"])
+        client = self.attach()
+        now = self.repl("run", f"norms {LAYER}")[0]["total"]["l2"]
+        # Weights grow or shrink with each step: either is seen.
+        self.say(client, f"tripwire l2 != {now:.17g} {LAYER}")
+        self.wait_for(lambda: self.status()["paused"] is not None)
+        paused = self.status()
+        said = client.stderr.readline()
+        self.assertIn("attached", said)
+        said = client.stderr.readline()  # without a command
+        client.stdin.close()
+        client.wait(timeout=30)
+        self.assertIn(f"holds of {LAYER}; the job is paused for you", said)
+        self.assertIn(f"step {paused['step']}:", said)
+        self.wait_for(lambda: self.status()["paused"] is None, seconds=20)
+        self.stop(job)
+
     def test_mistakes_are_answered_and_cost_nothing(self):
         job = self.start_job()
         for command, words in (("stat *", "there is no command"), ("step x", "no number of steps"),

@@ -37,7 +37,9 @@ TEST_CASE("conditions of a step's numbers") {
   metrics.loss = 4.0;
   metrics.step = 12;
   const auto holds = [&](const char* a, const char* b, const char* c) {
-    return Condition::parse({a, b, c}).holds(metrics);
+    return Condition::parse({a, b, c}, step_numbers()).holds([&](std::string_view name) {
+      return step_number(metrics, name);
+    });
   };
   CHECK(holds("loss", ">", "3.5"));
   CHECK_FALSE(holds("loss", ">", "4"));
@@ -50,11 +52,11 @@ TEST_CASE("conditions of a step's numbers") {
   metrics.loss = std::nan("");
   CHECK(holds("loss", "!=", "loss"));
   CHECK_FALSE(holds("loss", ">", "0"));
-  CHECK_THROWS_AS(Condition::parse({"loss", ">"}), Error);
-  CHECK_THROWS_AS(Condition::parse({"loss", "=", "1"}), Error);
-  CHECK_THROWS_AS(Condition::parse({"los", ">", "1"}), Error);
-  CHECK_THROWS_AS(Condition::parse({"loss", ">", ""}), Error);
-  CHECK(Condition::parse({"loss", ">", "1"}).text() == "loss > 1");
+  CHECK_THROWS_AS(Condition::parse({"loss", ">"}, step_numbers()), Error);
+  CHECK_THROWS_AS(Condition::parse({"loss", "=", "1"}, step_numbers()), Error);
+  CHECK_THROWS_AS(Condition::parse({"los", ">", "1"}, step_numbers()), Error);
+  CHECK_THROWS_AS(Condition::parse({"loss", ">", ""}, step_numbers()), Error);
+  CHECK(Condition::parse({"loss", ">", "1"}, step_numbers()).text() == "loss > 1");
 }
 
 }  // namespace

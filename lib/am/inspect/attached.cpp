@@ -95,6 +95,7 @@ void AttachedJob::keep() {
   auto renewed = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kLook, [&] { return leaving_; })) {
+    if (!busy_) tell_what_came();
     pollfd wait{client_.fd(), POLLRDHUP, 0};
     const bool ended = ::poll(&wait, 1, 0) > 0;
     if (ended && !busy_) {
@@ -124,13 +125,17 @@ void AttachedJob::tell(const Json& event) {
   }
 }
 
-void AttachedJob::lost() {
-  gone_ = true;
-  try {  // what it said before
+void AttachedJob::tell_what_came() {
+  try {
     while (const auto message = client_.receive(0ms)) tell(*message);
   } catch (const Error&) {
-    // That was all.
+    // Its end shows elsewhere: that was all.
   }
+}
+
+void AttachedJob::lost() {
+  gone_ = true;
+  tell_what_came();
   throw SessionLost(cat(
       end_.empty() ? cat("the job of ", run_.string(), " went away; its last words are in its logs")
                    : end_,

@@ -45,8 +45,9 @@ class AttachedJob : public Interpreter {
  private:
   Json wait_for(int64_t id);
   void tell(const Json& event);
+  void tell_what_came();
   [[noreturn]] void lost();
-  // Shows the job that we live, and says when it has gone while nobody asks.
+  // Shows the job that we live, and while nobody asks tells its events and when it has gone.
   void keep();
 
   WaitOptions wait_;

@@ -1,6 +1,8 @@
 #include "am/live/condition.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 
 #include "am/base/error.h"
@@ -10,48 +12,55 @@ namespace am::live {
 
 namespace {
 
-struct Named {
-  const char* name;
-  double (*number)(const observe::StepMetrics&);
-};
+constexpr std::array<std::string_view, 6> kStepNames = {
+    "loss", "grad_norm", "lr", "step", "step_seconds", "tokens_per_second"};
 
-constexpr std::array kNumbers = {
-    Named{"loss", [](const observe::StepMetrics& m) { return m.loss; }},
-    Named{"grad_norm", [](const observe::StepMetrics& m) { return m.grad_norm; }},
-    Named{"lr", [](const observe::StepMetrics& m) { return m.lr; }},
-    Named{"step", [](const observe::StepMetrics& m) { return static_cast<double>(m.step); }},
-    Named{"step_seconds", [](const observe::StepMetrics& m) { return m.step_seconds; }},
-    Named{"tokens_per_second", [](const observe::StepMetrics& m) { return m.tokens_per_second; }},
-};
+constexpr std::array<std::string_view, 6> kComparisons = {"<", "<=", ">", ">=", "==", "!="};
 
 }  // namespace
 
-Condition::Side Condition::side(const std::string& word) {
-  std::vector<std::string> names;
-  for (const Named& each : kNumbers) {
-    if (word == each.name) return {each.number, 0.0};
-    names.emplace_back(each.name);
-  }
-  char* end = nullptr;
-  const double value = std::strtod(word.c_str(), &end);
-  if (!word.empty() && *end == '\0') return {nullptr, value};
-  const auto near = nearest(word, names);
-  throw Error(ErrorKind::kUsage, cat("`", word, "` is neither a number nor one of a step's"),
-              near ? cat("did you mean `", *near, "`?") : cat("a step has ", join(names, ", ")));
+const Numbers& step_numbers() {
+  static constexpr Numbers kNumbers{"step", kStepNames, "break when loss > 4.5"};
+  return kNumbers;
 }
 
-Condition Condition::parse(const std::vector<std::string>& words) {
+double step_number(const observe::StepMetrics& metrics, std::string_view name) {
+  if (name == "loss") return metrics.loss;
+  if (name == "grad_norm") return metrics.grad_norm;
+  if (name == "lr") return metrics.lr;
+  if (name == "step") return static_cast<double>(metrics.step);
+  if (name == "step_seconds") return metrics.step_seconds;
+  if (name == "tokens_per_second") return metrics.tokens_per_second;
+  return std::nan("");
+}
+
+Condition::Side Condition::side(const std::string& word, const Numbers& numbers) {
+  const std::vector<std::string> names(numbers.names.begin(), numbers.names.end());
+  if (std::find(names.begin(), names.end(), word) != names.end()) return {word, 0.0};
+  char* end = nullptr;
+  const double value = std::strtod(word.c_str(), &end);
+  if (!word.empty() && *end == '\0') return {{}, value};
+  const auto near = nearest(word, names);
+  throw Error(ErrorKind::kUsage,
+              cat("`", word, "` is neither a number nor one of a ", numbers.of, "'s"),
+              near ? cat("did you mean `", *near, "`?")
+                   : cat("a ", numbers.of, " has ", join(names, ", ")));
+}
+
+bool Condition::compares(std::string_view word) {
+  return std::find(kComparisons.begin(), kComparisons.end(), word) != kComparisons.end();
+}
+
+Condition Condition::parse(const std::vector<std::string>& words, const Numbers& numbers) {
   if (words.size() != 3) {
     throw Error(ErrorKind::kUsage, cat("`", join(words, " "), "` is no condition"),
-                "for example: break when loss > 4.5");
+                cat("for example: ", numbers.example));
   }
   Condition condition;
-  condition.left_ = side(words[0]);
-  condition.right_ = side(words[2]);
+  condition.left_ = side(words[0], numbers);
+  condition.right_ = side(words[2], numbers);
   condition.compare_ = words[1];
-  bool known = false;
-  for (const char* each : {"<", "<=", ">", ">=", "==", "!="}) known = known || words[1] == each;
-  if (!known) {
+  if (!compares(words[1])) {
     throw Error(ErrorKind::kUsage, cat("`", words[1], "` does not compare"),
                 "<, <=, >, >=, == or !=");
   }
@@ -59,9 +68,9 @@ Condition Condition::parse(const std::vector<std::string>& words) {
   return condition;
 }
 
-bool Condition::holds(const observe::StepMetrics& metrics) const {
+bool Condition::holds(const std::function<double(std::string_view name)>& number) const {
   const auto value = [&](const Side& side) {
-    return side.number != nullptr ? side.number(metrics) : side.value;
+    return side.name.empty() ? side.value : number(side.name);
   };
   const double left = value(left_);
   const double right = value(right_);

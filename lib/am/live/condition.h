@@ -1,27 +1,41 @@
-// `break when loss > 4.5`: a comparison of a step's numbers.
+// `break when loss > 4.5`, `tripwire max > 100`: a comparison of named numbers.
 #pragma once
 
+#include <functional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "am/observe/metrics.h"
 
 namespace am::live {
 
+// What can be compared.
+struct Numbers {
+  std::string_view of;  // "step"
+  std::span<const std::string_view> names;
+  std::string_view example;
+};
+// loss, grad_norm, lr, step, step_seconds, tokens_per_second
+const Numbers& step_numbers();
+double step_number(const observe::StepMetrics& metrics, std::string_view name);
+
 class Condition {
  public:
   // Of the words "loss", ">", "4.5". Throws Error(kUsage) that says what there is.
-  static Condition parse(const std::vector<std::string>& words);
+  static Condition parse(const std::vector<std::string>& words, const Numbers& numbers);
 
-  bool holds(const observe::StepMetrics& metrics) const;
+  static bool compares(std::string_view word);  // "<", ">=", ..
+  bool holds(const std::function<double(std::string_view name)>& number) const;
   const std::string& text() const { return text_; }
 
  private:
   struct Side {
-    double (*number)(const observe::StepMetrics&) = nullptr;  // null: `value`
+    std::string name;  // empty: `value`
     double value = 0.0;
   };
-  static Side side(const std::string& word);
+  static Side side(const std::string& word, const Numbers& numbers);
 
   Side left_, right_;
   std::string compare_;

@@ -109,6 +109,7 @@ void Host::close(const std::string& last_words) {
       server_->reply(request.client, request.id, inspect::pack(outcome));
     };
     if (stepping_) refuse(*std::exchange(stepping_, std::nullopt));
+    end_watches_if([](const Probe&) { return true; });
     while (const auto request = server_->take(0ms)) refuse(*request);
     server_->end({{"event", "ended"}, {"text", last_words}}, kClientsFarewell);
   }
@@ -148,8 +149,10 @@ bool Host::cancel(const control::ClientInfo& who, const Json& id) {
   } else if (running_client_ == who.number && running_id_ == number) {
     interrupted_ = true;
   } else {
-    cancelled_id_ = number;
-    cancelled_client_ = who.number;
+    constexpr size_t kMostCancelled = 1000;  // of one step
+    const std::lock_guard lock(mutex_);
+    if (cancelled_.size() < kMostCancelled) cancelled_.emplace(who.number, number);
+    any_cancelled_ = true;
   }
   return true;
 }

@@ -17,7 +17,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "am/control/place.h"
 #include "am/control/server.h"
@@ -26,6 +29,7 @@
 #include "am/live/condition.h"
 #include "am/live/helpers.h"
 #include "am/live/pause.h"
+#include "am/live/probe.h"
 #include "am/live/rank_self.h"
 #include "am/live/sessions.h"
 #include "am/live/stack_probe.h"
@@ -70,7 +74,8 @@ class Host : public train::Guest {
   struct Turn {
     Kind kind = Kind::kGo;
     control::Request request;
-    double learning_rate = 0.0;  // of kLearningRate
+    double learning_rate = 0.0;   // of kLearningRate
+    std::optional<size_t> probe;  // of kCommand: which one asks
   };
 
   // Of the listener's thread.
@@ -85,17 +90,30 @@ class Host : public train::Guest {
   Turn next_turn(const train::Boundary& boundary, int64_t& budget);
   std::optional<Turn> turn_of(const control::Request& request, const train::Boundary& boundary);
   void arrive(const train::Boundary& boundary);
-  bool step_is_cancelled() const;
+  void answer_step(const train::Boundary& boundary);
+  std::set<std::pair<uint64_t, int64_t>> take_cancelled();
   void begin_pause(uint64_t client, int64_t steps);
   // `asked`: by the owner, who need not be told.
   void end_pause(const std::string& why, int64_t steps, bool asked);
+  void tell_others(std::optional<uint64_t> but, const Json& event);
   void require_mine(uint64_t client) const;
   inspect::Result perform(const inspect::Command& command, const inspect::Arguments& arguments,
                           const control::Request& request, const train::Boundary& boundary);
   inspect::Result step_on(const inspect::Arguments& arguments, const control::Request& request,
                           int64_t steps);
   inspect::Result set_break(const inspect::Arguments& arguments, uint64_t client);
-  void tell_others(std::optional<uint64_t> but, const Json& event);
+  // probing.cpp
+  bool probe_is_due(int64_t steps) const;
+  bool waits(const Turn& turn) const;
+  std::optional<Turn> next_probe(const train::Boundary& boundary);
+  inspect::Result set_tripwire(const inspect::Arguments& arguments, const control::Request& request,
+                               bool& later);
+  void start_watch(const inspect::Arguments& arguments, const control::Request& request);
+  void probed(size_t index, const inspect::Outcome& outcome, const train::Boundary& boundary);
+  // Answers it with what it saw.
+  void end_watch(const Probe& probe);
+  void end_watches_if(const std::function<bool(const Probe&)>& over);
+
   void reply(const control::Request& request, const inspect::Outcome& outcome);
   void log(const std::string& line) const;
 
@@ -119,16 +137,17 @@ class Host : public train::Guest {
   std::unique_ptr<control::ControlPlace> place_;  // of rank 0, and only where one was found
   std::unique_ptr<control::Server> server_;
 
-  mutable std::mutex mutex_;  // of facts_
+  mutable std::mutex mutex_;  // of facts_ and cancelled_
   Json facts_ = Json::object();
 
   // The command that runs, for whoever takes it back.
   std::atomic<uint64_t> running_client_{0};
   std::atomic<int64_t> running_id_{0};
   std::atomic<bool> interrupted_{false};
-  // What was taken back last and is not in the queue any more: it may be a `step` under way.
-  std::atomic<uint64_t> cancelled_client_{0};
-  std::atomic<int64_t> cancelled_id_{0};
+  // What was taken back and is not in the queue any more, client and request: a `step` or a `watch`
+  // may be under way.
+  std::set<std::pair<uint64_t, int64_t>> cancelled_;  // under mutex_
+  std::atomic<bool> any_cancelled_{false};
   std::atomic<int64_t> alive_{0};  // when the pause's owner showed a sign of life, in clock ticks
   std::atomic<uint64_t> owner_{0};
 
@@ -140,6 +159,7 @@ class Host : public train::Guest {
     Condition when;
   };
   std::optional<Break> break_;
+  std::vector<Probe> probes_;
 };
 
 }  // namespace am::live

@@ -35,6 +35,10 @@ void require_write(const std::optional<control::ClientInfo>& who, const Command&
               cat("am-repl ", run, " --write"));
 }
 
+bool holds(const Condition& when, const observe::StepMetrics& metrics) {
+  return when.holds([&](std::string_view name) { return step_number(metrics, name); });
+}
+
 constexpr std::string_view kLearningRateKey = "optimizer.lr";
 
 // `set` of a plan's key rather than of the session's.
@@ -64,6 +68,7 @@ void Host::begin_pause(uint64_t client, int64_t steps) {
   owner_ = client;
   self_->status.set_paused(pause_.who());
   log(cat("paused at step ", steps, " by ", pause_.who()));
+  end_watches_if([&](const Probe& probe) { return probe.request().client == client; });
   tell_others(client,
               {{"event", "paused"}, {"text", cat("paused at step ", steps, " by ", pause_.who())}});
 }
@@ -93,15 +98,24 @@ void Host::require_mine(uint64_t client) const {
               "its pause ends when it leaves, or after five minutes without a command");
 }
 
-bool Host::step_is_cancelled() const {
-  return stepping_ && stepping_->client == cancelled_client_ && stepping_->id == cancelled_id_;
+std::set<std::pair<uint64_t, int64_t>> Host::take_cancelled() {
+  const std::lock_guard lock(mutex_);
+  any_cancelled_ = false;
+  return std::exchange(cancelled_, {});
 }
 
 // What is due when a step has ended.
 void Host::arrive(const train::Boundary& boundary) {
+  const auto cancelled = take_cancelled();
+  const auto is_cancelled = [&](const control::Request& request) {
+    return cancelled.contains({request.client, request.id});
+  };
+  std::erase_if(probes_,
+                [&](const Probe& probe) { return !server_->client(probe.request().client); });
+  end_watches_if([&](const Probe& probe) { return is_cancelled(probe.request()); });
   std::optional<Break> hit;
   if (break_ && !server_->client(break_->client)) break_.reset();
-  if (break_ && !pause_.active() && break_->when.holds(boundary.metrics)) {
+  if (break_ && !pause_.active() && holds(break_->when, boundary.metrics)) {
     hit = std::exchange(break_, std::nullopt);
     begin_pause(hit->client, boundary.steps);
     server_->event(hit->client, {{"event", "break"},
@@ -110,7 +124,11 @@ void Host::arrive(const train::Boundary& boundary) {
                                               " holds; the job is paused for you")}});
   }
   const bool reached = pause_at_ > 0 && boundary.steps >= pause_at_;
-  if (!hit && !reached && !step_is_cancelled()) return;
+  if (hit || reached || (stepping_ && is_cancelled(*stepping_))) answer_step(boundary);
+}
+
+// `step N`, if there is one, is over.
+void Host::answer_step(const train::Boundary& boundary) {
   pause_at_ = 0;
   if (!stepping_) return;
   const control::Request request = *std::exchange(stepping_, std::nullopt);
@@ -163,7 +181,7 @@ Result Host::set_break(const Arguments& arguments, uint64_t client) {
     if (words.size() == 1 && words.front() == "off") {
       break_.reset();
     } else {
-      break_ = Break{client, Condition::parse(words)};
+      break_ = Break{client, Condition::parse(words, step_numbers())};
     }
   }
   result.json = {{"when", break_ ? Json(break_->when.text()) : Json(nullptr)}};
@@ -223,6 +241,12 @@ std::optional<Host::Turn> Host::turn_of(const control::Request& request,
       later = true;
       return step_on(given, request, boundary.steps);
     }
+    if (named.name == "watch") {
+      later = true;
+      start_watch(given, request);
+      return Result{};
+    }
+    if (named.name == "tripwire") return set_tripwire(given, request, later);
     return perform(named, given, request, boundary);
   });
   if (outcome.error || (!turn && !later)) reply(request, outcome);
@@ -237,6 +261,7 @@ Host::Turn Host::next_turn(const train::Boundary& boundary, int64_t& budget) {
             server_->client(pause_.owner()).has_value())) {
       end_pause(*why, boundary.steps, /*asked=*/false);
     }
+    if (auto turn = next_probe(boundary)) return *std::move(turn);
     if (!pause_.active() && budget-- <= 0) return {};
     const auto request = server_->take(pause_.active() ? kLook : std::chrono::milliseconds(0));
     if (!request) return {pause_.active() ? Kind::kWait : Kind::kGo, {}};

@@ -22,7 +22,7 @@ constexpr int64_t kMostCommands = 32;
 bool Host::wants_visit(int64_t steps) {
   if (!server_) return false;
   return server_->is_wanted() || break_.has_value() || (pause_at_ > 0 && steps >= pause_at_) ||
-         step_is_cancelled();
+         any_cancelled_ || probe_is_due(steps);
 }
 
 Host::Agreed Host::agree(Kind kind) const {
@@ -53,7 +53,7 @@ bool Host::visit(const train::Boundary& boundary) {
     if (first) turn = next_turn(boundary, budget);
     agreed = agree(turn.kind);
     if (agreed.stop) {
-      if (first && turn.kind != Kind::kGo && turn.kind != Kind::kWait) {
+      if (first && turn.kind != Kind::kGo && turn.kind != Kind::kWait && waits(turn)) {
         const Error stopped(ErrorKind::kUsage, "the job was asked to stop");
         reply(turn.request, inspect::failed({}, {}, stopped));
       }
@@ -83,7 +83,8 @@ void Host::run_command(const Turn& turn, const train::Boundary& boundary) {
     const Json command = {{"client", turn.request.client},
                           {"clients", clients},
                           {"session", session},
-                          {"input", control::text_in(turn.request.body, "input")}};
+                          {"input", turn.probe ? probes_[*turn.probe].input()
+                                               : control::text_in(turn.request.body, "input")}};
     text = dump_json(command, -1);
     running_id_ = turn.request.id;
     running_client_ = turn.request.client;
@@ -106,6 +107,7 @@ void Host::run_command(const Turn& turn, const train::Boundary& boundary) {
       outcome.error = {ErrorKind::kRuntime, cat("rank ", rank, ":", errors[rank]), {}};
     }
   }
+  if (turn.probe) return probed(*turn.probe, outcome, boundary);
   if (outcome.command == "unshard" && !pause_.active() && !outcome.error) {
     outcome.result.text += "training goes on: it is freed again; `pause` first keeps it\n";
   }

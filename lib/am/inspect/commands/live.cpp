@@ -110,6 +110,47 @@ const Command kBreakCommand = {
     .live = true,
 };
 
+constexpr Option kWatchOptions[] = {{"--times", "K", "how many samples; 20"}};
+
+const Command kWatchCommand = {
+    .name = "watch",
+    .operands = "EXPR [every N]",
+    .summary = "a running job: one number of every N steps, as a plot that grows",
+    .help =
+        "EXPR is a step's loss, grad_norm, lr, step_seconds or tokens_per_second; or `MEASURE "
+        "[NAMES]` of tensors: l1, l2,\n"
+        "max, rms, nan or inf, as `norms` counts them of all NAMES together. A sample is taken at "
+        "once and after every N steps (1).\n"
+        "Ctrl-C ends it before its time and shows what there is.\n"
+        "JSON: measure, names, every, samples [{step, value}].\n"
+        "Examples:  watch loss every 10\n"
+        "           watch rms *.q_proj.weight every 5 --times 40",
+    .completes = Operand::kModule,
+    .min_words = 1,
+    .max_words = Command::kAnyNumber,
+    .options = kWatchOptions,
+    .live = true,
+};
+
+const Command kTripwireCommand = {
+    .name = "tripwire",
+    .operands = "[CONDITION | off]",
+    .summary = "a running job: pause it when this holds of a tensor",
+    .help =
+        "CONDITION is `MEASURE < VALUE [NAMES] [every N]`, of each tensor by itself: l1, l2, max, "
+        "rms, nan or inf, as `norms`\n"
+        "counts them; `nan` alone is `nan > 0`. It is looked at now and after every N steps (1). "
+        "The first tensor of which it\n"
+        "holds is named and the job is paused for you. Without words: yours; `off` takes them "
+        "away. They end when you leave.\n"
+        "JSON: tripwires.\n"
+        "Examples:  tripwire nan\n"
+        "           tripwire max > 100 *.mlp.* every 10",
+    .completes = Operand::kModule,
+    .max_words = Command::kAnyNumber,
+    .live = true,
+};
+
 const Command kSaveCommand = {
     .name = "save",
     .operands = "",

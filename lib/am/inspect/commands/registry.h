@@ -57,6 +57,8 @@ extern const Command kPauseCommand;
 extern const Command kStepCommand;
 extern const Command kContinueCommand;
 extern const Command kBreakCommand;
+extern const Command kWatchCommand;
+extern const Command kTripwireCommand;
 extern const Command kSaveCommand;
 extern const Command kDetachCommand;
 

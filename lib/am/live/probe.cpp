@@ -1,0 +1,154 @@
+#include "am/live/probe.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/number.h"
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/inspect/rows.h"
+#include "am/term/bars.h"
+
+namespace am::live {
+
+namespace {
+
+constexpr std::array<std::string_view, 6> kTensorNames = {"l1", "l2", "max", "rms", "nan", "inf"};
+constexpr int kBarColumns = 30;
+
+bool has_name(const Numbers& numbers, std::string_view name) {
+  return std::find(numbers.names.begin(), numbers.names.end(), name) != numbers.names.end();
+}
+
+double number_in(const Json& row, std::string_view name) {
+  const auto found = row.find(std::string(name));
+  return found != row.end() && found->is_number() ? found->get<double>() : std::nan("");
+}
+
+// Takes "every N" from the end of the words; 1 where it is not there.
+int64_t take_every(std::vector<std::string>& words) {
+  if (words.size() < 2 || words[words.size() - 2] != "every") {
+    if (words.empty() || words.back() != "every") return 1;
+    throw Error(ErrorKind::kUsage, "`every` needs a number of steps", "for example: every 10");
+  }
+  const auto every = parse_integer(words.back());
+  if (!every || *every < 1) {
+    throw Error(ErrorKind::kUsage, cat("`every ", words.back(), "` is no number of steps"),
+                "for example: every 10");
+  }
+  words.resize(words.size() - 2);
+  return *every;
+}
+
+}  // namespace
+
+const Numbers& tensor_numbers() {
+  static constexpr Numbers kNumbers{"tensor", kTensorNames, "tripwire max > 100"};
+  return kNumbers;
+}
+
+Probe Probe::watch(const inspect::Arguments& arguments, const control::Request& request,
+                   const term::Style& style) {
+  constexpr int64_t kMostTimes = 10'000;
+  Probe probe;
+  probe.request_ = request;
+  probe.style_ = style;
+  probe.times_ = arguments.integer("--times", 20, 1, kMostTimes);
+  std::vector<std::string> words = arguments.words;
+  probe.every_ = take_every(words);
+  if (words.empty()) throw Error(ErrorKind::kUsage, "`watch` needs what to watch");
+  probe.measure_ = words.front();
+  probe.names_.assign(words.begin() + 1, words.end());
+  probe.of_step_ = has_name(step_numbers(), probe.measure_);
+  if (probe.of_step_ && !probe.names_.empty()) {
+    throw Error(ErrorKind::kUsage,
+                cat("`", probe.measure_, "` is a step's: it has no `", probe.names_.front(), "`"));
+  }
+  if (!probe.of_step_ && !has_name(tensor_numbers(), probe.measure_)) {
+    std::vector<std::string> all(step_numbers().names.begin(), step_numbers().names.end());
+    all.insert(all.end(), kTensorNames.begin(), kTensorNames.end());
+    const auto near = nearest(probe.measure_, all);
+    throw Error(ErrorKind::kUsage, cat("there is no `", probe.measure_, "` to watch"),
+                near ? cat("did you mean `", *near, "`?") : cat("one of ", join(all, ", ")));
+  }
+  return probe;
+}
+
+Probe Probe::tripwire(const inspect::Arguments& arguments, const control::Request& request) {
+  Probe probe;
+  probe.request_ = request;
+  std::vector<std::string> words = arguments.words;
+  probe.every_ = take_every(words);
+  const bool is_short = !words.empty() && words.front() == "nan" &&
+                        (words.size() == 1 || !Condition::compares(words[1]));
+  if (is_short) words.insert(words.begin() + 1, {">", "0"});
+  const auto names = words.begin() + std::min<std::ptrdiff_t>(3, std::ssize(words));
+  probe.condition_ = Condition::parse({words.begin(), names}, tensor_numbers());
+  probe.names_.assign(names, words.end());
+  return probe;
+}
+
+std::string Probe::input() const {
+  return of_step_ ? std::string() : cat("norms ", join(names_, " "));
+}
+
+std::string Probe::text() const {
+  const std::string names = names_.empty() ? std::string() : cat(" of ", join(names_, " "));
+  const std::string every =
+      every_ == 1 ? std::string(", after every step") : cat(", every ", every_, " steps");
+  return cat(condition_ ? condition_->text() : measure_, names, every);
+}
+
+std::optional<std::string> Probe::add(int64_t step, const observe::StepMetrics& metrics,
+                                      const Json& norms) {
+  last_ = step;
+  if (condition_) return tripped(step, norms);
+  return sampled(
+      step, of_step_ ? step_number(metrics, measure_) : number_in(norms.at("total"), measure_));
+}
+
+std::optional<std::string> Probe::sampled(int64_t step, double value) {
+  samples_.push_back({step, value});
+  over_ = std::ssize(samples_) >= times_;
+  double largest = 0.0;
+  for (const Sample& each : samples_) {
+    if (std::isfinite(each.value)) largest = std::max(largest, each.value);
+  }
+  const std::array line = {
+      term::Bar{cat("step ", step), value, cat(measure_, " ", format_general(value, 5))}};
+  std::string text = term::bars(line, kBarColumns, style_, largest);
+  text.erase(text.find_last_not_of('\n') + 1);
+  return text;
+}
+
+std::optional<std::string> Probe::tripped(int64_t step, const Json& norms) {
+  std::vector<std::string> found;
+  for (const Json& row : norms.at("norms")) {
+    const auto number = [&](std::string_view name) { return number_in(row, name); };
+    if (condition_->holds(number)) found.push_back(row.at("name").get<std::string>());
+  }
+  if (found.empty()) return std::nullopt;
+  over_ = true;
+  std::string text = cat("step ", step, ": ", condition_->text(), " holds of ", found.front());
+  if (found.size() > 1) text += cat(" and ", found.size() - 1, " more tensors");
+  return text;
+}
+
+inspect::Result Probe::result() const {
+  inspect::Result result;
+  Json list = Json::array();
+  std::vector<term::Bar> bars;
+  for (const Sample& each : samples_) {
+    list.push_back({{"step", each.step}, {"value", inspect::number_or_null(each.value)}});
+    bars.push_back({cat("step ", each.step), each.value, format_general(each.value, 5)});
+  }
+  result.json = {{"measure", measure_}, {"names", names_}, {"every", every_}, {"samples", list}};
+  result.text = bars.empty() ? "no step was watched\n"
+                             : cat(text(), "\n", term::bars(bars, kBarColumns, style_));
+  return result;
+}
+
+}  // namespace am::live
