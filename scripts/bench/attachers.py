@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""What attachers do to a job: nothing to its losses, and how much to its steps.
+
+  scripts/bench/attachers.py [BUILD] [--clients N] [--commands N] [--steps N] [--rounds N]   (default: build, 20, 10000, 200, 4)
+
+First N clients at once send commands to the quickstart's job until all are answered; every loss and gradient norm must be
+that of a job that nobody visited, to the bit, with no step left out. Then, in turns, jobs that nobody can attach to
+(--no-attach), jobs that nobody attaches to, and jobs to which all clients are attached without a word: "closed",
+"nobody" and "N idle". Printed are ratios of their median steps, of each round.
+
+The aims: no step differs; idle attachers cost a step less than 1 %. Exits with 1 where a step differs or a command fails.
+"""
+
+import argparse
+import json
+import os
+import socket
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMANDS = ["status", "norms model.norm.weight", "ls *norm*", "print lm_head.weight[0:2, :4]", "nan *q_proj*", "mesh",
+            "stats model.layers.0", "checksum model.norm.weight", "ls nothing", "unshard model.norm.weight"]
+FAILING = {"ls nothing"}
+
+
+class Client:
+    """Speaks with a job by its protocol."""
+
+    def __init__(self, run):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(120)
+        self.socket.connect(json.loads((run / "control" / "control.json").read_text())["socket"])
+        self.socket.sendall(b"AMRPC\0\0\1")
+        self.stream = self.socket.makefile("rb")
+        self.send(protocol=1)
+
+    def close(self):
+        self.stream.close()
+        self.socket.close()
+
+    def send(self, **message):
+        text = json.dumps(message).encode()
+        self.socket.sendall(struct.pack("<I", len(text)) + text)
+
+    def ask(self, number, command):
+        self.send(id=number, input=command)
+        while True:
+            (size,) = struct.unpack("<I", self.stream.read(4))
+            answer = json.loads(self.stream.read(size))
+            if answer.get("id") == number:
+                return answer["reply"]
+
+
+def start(build, folder, name, steps, *arguments):
+    """The job and its run folder, when it can be attached to."""
+    run = folder / name
+    job = subprocess.Popen(
+        [build / "bin" / "am-run", ROOT / "plans" / "quickstart.toml", "--run-dir", run, "--set", f"train.max_steps={steps}",
+         "--set", "train.seq_len=32", "--set", "scheduler.name=constant",
+         "--set", "scheduler.warmup_steps=0", "--set", "checkpoint.every=1000000", "--set", "metrics.every=1000000", *arguments],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    while job.poll() is None and not (run / "metrics.jsonl").exists():
+        time.sleep(0.02)
+    return job, run
+
+
+def steps_of(run):
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return {line["step"]: line for line in lines if "loss" in line}
+
+
+def end(job, stop=False):
+    if stop:
+        job.terminate()
+    _, errors = job.communicate(timeout=900)
+    if job.returncode != 0:
+        sys.exit(f"a job failed:\n{errors.decode()}")
+
+
+def many_commands(build, folder, clients, commands):
+    job, run = start(build, folder, "visited", 1000000)
+    failed, share = [], commands // clients
+
+    def talk(place):
+        client = Client(run)
+        for i in range(share):
+            command = COMMANDS[(i + place) % len(COMMANDS)]
+            reply = client.ask(i + 1, command)
+            if ("error" in reply) != (command in FAILING):
+                failed.append((command, reply))
+        client.close()
+
+    threads = [threading.Thread(target=talk, args=(place,)) for place in range(clients)]
+    begun = time.monotonic()
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    seconds = time.monotonic() - begun
+    end(job, stop=True)
+    visited = steps_of(run)
+    last = max(visited)
+    job, run = start(build, folder, "alone", last)
+    end(job)
+    alone = steps_of(run)
+    same = sorted(visited) == list(range(1, last + 1)) == sorted(alone) and all(
+        visited[step][key] == alone[step][key] for step in visited for key in ("loss", "grad_norm"))
+    print(f"{clients} clients, {share * clients} commands in {seconds:.1f} s and {last} steps, {len(failed)} answered wrongly; "
+          f"losses and gradient norms {'are' if same else 'are NOT'} those of a job that nobody visited", flush=True)
+    for command, reply in failed[:3]:
+        print(f"  {command}: {reply}")
+    return same and not failed
+
+
+def median_step(build, folder, name, steps, clients, *arguments):
+    job, run = start(build, folder, name, steps, *arguments)
+    attached = [Client(run) for _ in range(clients)]
+    end(job)
+    for each in attached:
+        each.close()
+    return statistics.median(line["step_seconds"] for step, line in steps_of(run).items() if step > 20)
+
+
+def idle_clients(build, folder, clients, steps, rounds):
+    ratios = {("nobody", "closed"): [], (f"{clients} idle", "closed"): [], (f"{clients} idle", "nobody"): []}
+    for place in range(rounds):
+        kinds = [("closed", 0, ("--no-attach",)), ("nobody", 0, ()), (f"{clients} idle", clients, ())]
+        found = {}
+        for at in range(len(kinds)):  # each first in turn
+            kind, count, arguments = kinds[(place + at) % len(kinds)]
+            found[kind] = median_step(build, folder, f"{place} {kind}", steps, count, *arguments)
+        for (kind, other), all_ratios in ratios.items():
+            all_ratios.append(found[kind] / found[other])
+    for (kind, other), all_ratios in ratios.items():
+        shown = ", ".join(f"{each:.3f}" for each in all_ratios)
+        print(f"a step of `{kind}` over one of `{other}`: {statistics.median(all_ratios):.3f}   ({shown})")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", nargs="?", default="build", type=Path)
+    parser.add_argument("--clients", type=int, default=20)
+    parser.add_argument("--commands", type=int, default=10000)
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=4)
+    options = parser.parse_args()
+    build = options.build.resolve()
+    with tempfile.TemporaryDirectory() as folder:
+        good = many_commands(build, Path(folder), options.clients, options.commands)
+        if options.rounds:
+            idle_clients(build, Path(folder), options.clients, options.steps, options.rounds)
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()
