@@ -96,6 +96,25 @@ TEST_CASE("a writer whose bytes do not match its header says so") {
   fs::remove(path);
 }
 
+TEST_CASE("dtypes of less than a byte are refused by name") {
+  const struct {
+    const char* dtype;
+    const char* offsets;
+    size_t size;
+  } packed[] = {{"F4", "[0,4]", 4}, {"F6_E2M3", "[0,6]", 6}, {"F6_E3M2", "[0,6]", 6}};
+  for (const auto& each : packed) {
+    try {
+      open_bytes(file_bytes("{" + entry("w", each.dtype, "[8]", each.offsets) + "}", each.size));
+      FAIL(each.dtype);
+    } catch (const Error& error) {
+      const std::string what = error.what();
+      CHECK(what.find(cat("tensor \"w\" is ", each.dtype, ", of less than a byte")) !=
+            std::string::npos);
+      CHECK(error.hint().find("cut off") == std::string::npos);
+    }
+  }
+}
+
 TEST_CASE("headers that lie are told apart, each by one clear message") {
   CHECK(problem("") == "truncated: 0 bytes cannot hold the header's length");
   CHECK(problem("1234567") == "truncated: 7 bytes cannot hold the header's length");
@@ -116,6 +135,9 @@ TEST_CASE("headers that lie are told apart, each by one clear message") {
   };
   CHECK(one("F32", "[2]", "[0,8]", 8) == "accepted");
   CHECK(one("F33", "[2]", "[0,8]", 8) == "tensor \"a\": unknown dtype \"F33\"");
+  for (const char* narrow : {"F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ"}) {
+    CHECK(one(narrow, "[8]", "[0,8]", 8) == "accepted");
+  }
   CHECK(one("F32", "2", "[0,8]", 8) == "tensor \"a\": its shape is no array");
   CHECK(one("F32", "[-2]", "[0,8]", 8).find("shape holds -2") != std::string::npos);
   CHECK(one("F32", "[2.0]", "[0,8]", 8).find("shape holds 2.0") != std::string::npos);

@@ -22,12 +22,14 @@ struct DtypeSize {
   std::string_view name;
   int64_t size;
 };
-constexpr std::array<DtypeSize, 17> kDtypes = {{{"F64", 8},
+constexpr std::array<DtypeSize, 19> kDtypes = {{{"F64", 8},
                                                 {"F32", 4},
                                                 {"F16", 2},
                                                 {"BF16", 2},
                                                 {"F8_E4M3", 1},
                                                 {"F8_E5M2", 1},
+                                                {"F8_E4M3FNUZ", 1},
+                                                {"F8_E5M2FNUZ", 1},
                                                 {"F8_E8M0", 1},
                                                 {"I64", 8},
                                                 {"I32", 4},

@@ -17,6 +17,11 @@ namespace {
 constexpr size_t kDeepest = 5;    // {tensor: {shape: [size]}}, and some to spare
 constexpr size_t kMostDims = 64;  // ATen's operators count dims in 64 bits
 
+// Of the format, but without a place for a single value of theirs in memory.
+bool is_packed(std::string_view dtype) {
+  return dtype == "F4" || dtype == "F6_E2M3" || dtype == "F6_E3M2";
+}
+
 // A value of the header that is no bracket.
 struct Scalar {
   std::optional<uint64_t> number;  // a whole number from 0
@@ -213,6 +218,12 @@ class HeaderSax final : public SortedJson::json_sax_t {
       if (!seen) fail_entry(cat("its entry has no \"", field, "\""));
     }
     const int64_t element_size = safetensors_dtype_size(entry_.dtype);
+    if (is_packed(entry_.dtype)) {
+      throw Error(ErrorKind::kFormat,
+                  cat(path_.string(), ": tensor \"", entry_.name, "\" is ", entry_.dtype,
+                      ", of less than a byte a value, which is not read here"),
+                  "weights of bfloat16 or float8 are; convert it with the program that packed it");
+    }
     if (element_size == 0) fail_entry(cat("unknown dtype \"", entry_.dtype, "\""));
     const std::string range = cat("data_offsets [", entry_.begin, ", ", entry_.end, ")");
     if (entry_.end < entry_.begin) fail_entry(cat(range, " ends before it begins"));
