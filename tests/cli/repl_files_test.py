@@ -219,6 +219,17 @@ class LyingFoldersTest(FilesCase):
         safetensors(self.path / "dims.safetensors", {"w": [1] * 100_000})
         self.refuse("dims.safetensors", "-c", "stats", status=2, says=("more than 64 dims",))
 
+    def test_a_folder_of_what_can_be_opened_lists_it(self):
+        for name in ("run-2", "run-10"):
+            (self.path / "runs" / name / "checkpoints").mkdir(parents=True)
+        shutil.copytree(self.model, self.path / "runs" / "model")
+        (self.path / "runs" / "notes.txt").write_text("nothing")
+        done = self.repl("runs", "-c", "ls")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("in it: runs/model, runs/run-2, runs/run-10\n", done.stderr)
+        done = self.repl("runs/run-2", "-c", "ls")
+        self.assertIn("looked for: *.safetensors", done.stderr)
+
     def test_flags_of_a_plan_are_refused_where_there_is_none(self):
         self.refuse(self.model, "--set", "nonsense", "-c", "mesh", status=2, says=("--set", "no plan"))
         self.refuse(self.model, "--nproc", "2", "-c", "mesh", status=2, says=("--nproc", "no plan"))

@@ -1,6 +1,9 @@
 #include "am/inspect/target.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
@@ -70,6 +73,26 @@ std::string run_note(const fs::path& plan) {
              newest->path.filename().string());
 }
 
+// What can be opened one step down, of a folder of runs or of plans; empty where nothing can.
+std::string openable_in(const fs::path& folder) {
+  constexpr size_t kMostEntries = 1000;  // that are looked at
+  constexpr size_t kShown = 6;
+  std::vector<std::string> names;
+  size_t entries = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (++entries > kMostEntries) break;
+    const bool opens = entry.is_directory() ? fs::is_directory(entry.path() / "checkpoints") ||
+                                                  checkpoint::is_tensor_source(entry.path())
+                                            : entry.path().extension() == ".toml";
+    if (opens) names.push_back(entry.path().string());
+  }
+  if (names.empty()) return {};
+  std::sort(names.begin(), names.end(), natural_less);
+  const size_t more = names.size() - std::min(names.size(), kShown);
+  names.resize(names.size() - more);
+  return cat("in it: ", join(names, ", "), more == 0 ? "" : cat(" and ", more, " more"));
+}
+
 Target recognize(const fs::path& path) {
   if (!fs::exists(path)) {
     throw Error(ErrorKind::kIo, cat(path.string(), ": no such file or folder"));
@@ -79,8 +102,9 @@ Target recognize(const fs::path& path) {
     if (checkpoint::is_tensor_source(path)) return {TargetKind::kWeights, path, {}, {}};
     if (const auto newest = newest_in(path / "checkpoints")) return *newest;
     if (const auto newest = newest_in(path)) return *newest;
+    const std::string below = openable_in(path);
     throw Error(ErrorKind::kFormat, cat(path.string(), ": nothing in this folder can be opened"),
-                kKinds);
+                below.empty() ? kKinds : below);
   }
   if (path.extension() == ".toml") return {TargetKind::kPlan, path, run_note(path), {}};
   if (checkpoint::is_tensor_source(path)) return {TargetKind::kWeights, path, {}, {}};
