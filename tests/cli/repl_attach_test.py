@@ -236,6 +236,11 @@ class AttachTest(AttachCase):
                                ("pause; watch loss", "is paused")):
             self.assertIn(words, self.repl("run", command, status=1)[-1]["error"]["message"])
         self.wait_for(lambda: self.status()["paused"] is None)
+        # However long it takes, a job that tells its samples is no silent one.
+        quiet = subprocess.run([BIN / "am-repl", "run", "-c", "watch step_seconds --times 500"], capture_output=True,
+                               text=True, timeout=100, cwd=self.path)
+        self.assertEqual(quiet.stderr.count("step_seconds"), 500)
+        self.assertNotIn("has not come to the end", quiet.stderr)
         # Taken back, it answers with what there is; so it does when the job ends.
         with Talker(self.path / "run") as talker:
             talker.send(id=1, input="watch loss --times 10000")

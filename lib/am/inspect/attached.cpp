@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 constexpr auto kGreeting = 5s;
 constexpr auto kLook = 100ms;
 constexpr auto kRenewal = 10s;
-// After so long without an answer the user is told what the job is doing.
+// After so long without a word the user is told what the job is doing.
 constexpr auto kSilence = 2s;
 
 Json hello_of(const AttachOptions& options) {
@@ -143,13 +143,14 @@ void AttachedJob::lost() {
 }
 
 Json AttachedJob::wait_for(int64_t id) {
-  const auto begun = std::chrono::steady_clock::now();
+  auto heard = std::chrono::steady_clock::now();
   bool asked = false;
   bool said = false;
   for (;;) {
     if (auto message = client_.receive(kLook)) {
       if (!message->contains("id")) {
         tell(*message);
+        heard = std::chrono::steady_clock::now();
       } else if (message->at("id") == id) {
         return *std::move(message);
       }
@@ -164,7 +165,7 @@ Json AttachedJob::wait_for(int64_t id) {
       asked = true;
       client_.send({{"cancel", id}});
     }
-    if (!said && std::chrono::steady_clock::now() - begun > kSilence) {
+    if (!said && std::chrono::steady_clock::now() - heard > kSilence) {
       said = true;
       if (wait_.notice) {
         wait_.notice(
