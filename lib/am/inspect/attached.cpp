@@ -24,6 +24,7 @@ constexpr auto kLook = 100ms;
 constexpr auto kRenewal = 10s;
 // After so long without a word the user is told what the job is doing.
 constexpr auto kSilence = 2s;
+constexpr auto kLongSilence = 30s;  // of a command that waits for steps
 
 Json hello_of(const AttachOptions& options) {
   return {{"name", cat("am-repl ", AM_VERSION)},
@@ -142,7 +143,7 @@ void AttachedJob::lost() {
       "\n"));
 }
 
-Json AttachedJob::wait_for(int64_t id) {
+Json AttachedJob::wait_for(int64_t id, bool lasts) {
   auto heard = std::chrono::steady_clock::now();
   bool asked = false;
   bool said = false;
@@ -165,12 +166,13 @@ Json AttachedJob::wait_for(int64_t id) {
       asked = true;
       client_.send({{"cancel", id}});
     }
-    if (!said && std::chrono::steady_clock::now() - heard > kSilence) {
+    if (!said && std::chrono::steady_clock::now() - heard > (lasts ? kLongSilence : kSilence)) {
       said = true;
       if (wait_.notice) {
-        wait_.notice(
-            "the job has not come to the end of its step; `status` and `ranks` in another "
-            "am-repl say what it does, Ctrl-C takes the command back");
+        wait_.notice(cat(lasts ? "the job has said nothing for half a minute"
+                               : "the job has not come to the end of its step",
+                         "; `status` and `ranks` in another am-repl say what it does, Ctrl-C takes "
+                         "the command back"));
       }
     }
   }
@@ -191,8 +193,10 @@ Outcome AttachedJob::run(const std::string& input) {
     AttachedJob& job;
   };
   const Busy busy(*this);
+  const Command* command = command_of(input);
   try {
-    const Json message = wait_for(client_.send({{"input", input}}));
+    const Json message =
+        wait_for(client_.send({{"input", input}}), command != nullptr && command->lasts);
     const Json& reply = message.at("reply");
     if (reply.contains("title")) facts_.title = reply.at("title").get<std::string>();
     return unpack(reply);

@@ -43,7 +43,8 @@ class AttachedJob : public Interpreter {
   Outcome run(const std::string& input) override;
 
  private:
-  Json wait_for(int64_t id);
+  // `lasts`: it may take as many steps as it likes.
+  Json wait_for(int64_t id, bool lasts);
   void tell(const Json& event);
   void tell_what_came();
   [[noreturn]] void lost();

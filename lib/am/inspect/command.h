@@ -91,6 +91,7 @@ struct Command {
   void (*filter)(Json& rows, const Arguments& arguments) = nullptr;
   Result (*at_console)(Console& console, const Arguments& arguments) = nullptr;
   bool live = false;
+  bool lasts = false;  // as long as the steps that it waits for: no answer yet is no news
 
   static constexpr size_t kAnyNumber = std::numeric_limits<size_t>::max();
   // "hist PARAM [--bins N]"

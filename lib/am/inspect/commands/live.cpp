@@ -85,6 +85,7 @@ const Command kStepCommand = {
         "Example:  pause; step 3; stats *.norm.weight; continue",
     .max_words = 1,
     .live = true,
+    .lasts = true,
 };
 
 const Command kContinueCommand = {
@@ -130,6 +131,7 @@ const Command kWatchCommand = {
     .max_words = Command::kAnyNumber,
     .options = kWatchOptions,
     .live = true,
+    .lasts = true,
 };
 
 const Command kTripwireCommand = {
