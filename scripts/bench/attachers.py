@@ -12,11 +12,10 @@ The aims: no step differs; idle attachers cost a step less than 1 %. Exits with 
 """
 
 import argparse
+import contextlib
 import json
 import os
-import socket
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
@@ -25,37 +24,12 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "cli"))
+from job_client import Talker  # noqa: E402
+
 COMMANDS = ["status", "norms model.norm.weight", "ls *norm*", "print lm_head.weight[0:2, :4]", "nan *q_proj*", "mesh",
             "stats model.layers.0", "checksum model.norm.weight", "ls nothing", "unshard model.norm.weight"]
 FAILING = {"ls nothing"}
-
-
-class Client:
-    """Speaks with a job by its protocol."""
-
-    def __init__(self, run):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(120)
-        self.socket.connect(json.loads((run / "control" / "control.json").read_text())["socket"])
-        self.socket.sendall(b"AMRPC\0\0\1")
-        self.stream = self.socket.makefile("rb")
-        self.send(protocol=1)
-
-    def close(self):
-        self.stream.close()
-        self.socket.close()
-
-    def send(self, **message):
-        text = json.dumps(message).encode()
-        self.socket.sendall(struct.pack("<I", len(text)) + text)
-
-    def ask(self, number, command):
-        self.send(id=number, input=command)
-        while True:
-            (size,) = struct.unpack("<I", self.stream.read(4))
-            answer = json.loads(self.stream.read(size))
-            if answer.get("id") == number:
-                return answer["reply"]
 
 
 def start(build, folder, name, steps, *arguments):
@@ -89,13 +63,13 @@ def many_commands(build, folder, clients, commands):
     failed, share = [], commands // clients
 
     def talk(place):
-        client = Client(run)
-        for i in range(share):
-            command = COMMANDS[(i + place) % len(COMMANDS)]
-            reply = client.ask(i + 1, command)
-            if ("error" in reply) != (command in FAILING):
-                failed.append((command, reply))
-        client.close()
+        with Talker(run, seconds=120) as client:
+            for i in range(share):
+                command = COMMANDS[(i + place) % len(COMMANDS)]
+                client.send(id=i + 1, input=command)
+                reply = client.reply(i + 1)
+                if ("error" in reply) != (command in FAILING):
+                    failed.append((command, reply))
 
     threads = [threading.Thread(target=talk, args=(place,)) for place in range(clients)]
     begun = time.monotonic()
@@ -121,10 +95,10 @@ def many_commands(build, folder, clients, commands):
 
 def median_step(build, folder, name, steps, clients, *arguments):
     job, run = start(build, folder, name, steps, *arguments)
-    attached = [Client(run) for _ in range(clients)]
-    end(job)
-    for each in attached:
-        each.close()
+    with contextlib.ExitStack() as attached:
+        for _ in range(clients):
+            attached.enter_context(Talker(run))
+        end(job)
     return statistics.median(line["step_seconds"] for step, line in steps_of(run).items() if step > 20)
 
 

@@ -5,44 +5,14 @@ import json
 import os
 import signal
 import socket
-import struct
 import subprocess
 import unittest
 
 from attach_support import LONG, AttachCase
+from job_client import Talker
 from run_support import BIN, plan_text
 
 LAYER = "model.layers.0.mlp.down_proj.weight"
-
-
-class Talker:
-    """Speaks with a job by its protocol."""
-
-    def __init__(self, run):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(20)
-        self.socket.connect(json.loads((run / "control" / "control.json").read_text())["socket"])
-        self.socket.sendall(b"AMRPC\0\0\1")
-        self.stream = self.socket.makefile("rb")
-        self.send(protocol=1)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.stream.close()
-        self.socket.close()
-
-    def send(self, **message):
-        text = json.dumps(message).encode()
-        self.socket.sendall(struct.pack("<I", len(text)) + text)
-
-    def reply(self, number):
-        while True:
-            (size,) = struct.unpack("<I", self.stream.read(4))
-            answer = json.loads(self.stream.read(size))
-            if answer.get("id") == number:
-                return answer["reply"]
 
 
 class AttachTest(AttachCase):

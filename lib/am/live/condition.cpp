@@ -12,12 +12,33 @@ namespace am::live {
 
 namespace {
 
-constexpr std::array<std::string_view, 6> kStepNames = {
-    "loss", "grad_norm", "lr", "step", "step_seconds", "tokens_per_second"};
+struct Named {
+  std::string_view name;
+  double (*number)(const observe::StepMetrics&);
+};
+
+constexpr std::array kOfStep = {
+    Named{"loss", [](const observe::StepMetrics& m) { return m.loss; }},
+    Named{"grad_norm", [](const observe::StepMetrics& m) { return m.grad_norm; }},
+    Named{"lr", [](const observe::StepMetrics& m) { return m.lr; }},
+    Named{"step", [](const observe::StepMetrics& m) { return static_cast<double>(m.step); }},
+    Named{"step_seconds", [](const observe::StepMetrics& m) { return m.step_seconds; }},
+    Named{"tokens_per_second", [](const observe::StepMetrics& m) { return m.tokens_per_second; }},
+};
+
+constexpr auto kStepNames = [] {
+  std::array<std::string_view, kOfStep.size()> names;
+  for (size_t i = 0; i < names.size(); ++i) names[i] = kOfStep[i].name;
+  return names;
+}();
 
 constexpr std::array<std::string_view, 6> kComparisons = {"<", "<=", ">", ">=", "==", "!="};
 
 }  // namespace
+
+bool Numbers::has(std::string_view name) const {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 const Numbers& step_numbers() {
   static constexpr Numbers kNumbers{"step", kStepNames, "break when loss > 4.5"};
@@ -25,21 +46,18 @@ const Numbers& step_numbers() {
 }
 
 double step_number(const observe::StepMetrics& metrics, std::string_view name) {
-  if (name == "loss") return metrics.loss;
-  if (name == "grad_norm") return metrics.grad_norm;
-  if (name == "lr") return metrics.lr;
-  if (name == "step") return static_cast<double>(metrics.step);
-  if (name == "step_seconds") return metrics.step_seconds;
-  if (name == "tokens_per_second") return metrics.tokens_per_second;
+  for (const Named& each : kOfStep) {
+    if (each.name == name) return each.number(metrics);
+  }
   return std::nan("");
 }
 
 Condition::Side Condition::side(const std::string& word, const Numbers& numbers) {
-  const std::vector<std::string> names(numbers.names.begin(), numbers.names.end());
-  if (std::find(names.begin(), names.end(), word) != names.end()) return {word, 0.0};
+  if (numbers.has(word)) return {word, 0.0};
   char* end = nullptr;
   const double value = std::strtod(word.c_str(), &end);
   if (!word.empty() && *end == '\0') return {{}, value};
+  const std::vector<std::string> names(numbers.names.begin(), numbers.names.end());
   const auto near = nearest(word, names);
   throw Error(ErrorKind::kUsage,
               cat("`", word, "` is neither a number nor one of a ", numbers.of, "'s"),

@@ -16,6 +16,8 @@ struct Numbers {
   std::string_view of;  // "step"
   std::span<const std::string_view> names;
   std::string_view example;
+
+  bool has(std::string_view name) const;
 };
 // loss, grad_norm, lr, step, step_seconds, tokens_per_second
 const Numbers& step_numbers();

@@ -53,6 +53,10 @@ std::string describe(const control::ClientInfo& who) {
              who.uid);
 }
 
+term::Style style_of(const control::ClientInfo& who) {
+  return inspect::requested_session(who.hello.value("session", Json::object())).style;
+}
+
 Host::Host(const runtime::World& world, const run_folder::RunFolder& run, HostOptions options)
     : world_(world),
       options_(std::move(options)),
@@ -168,8 +172,7 @@ bool Host::at_once(const control::ClientInfo& who, const control::Request& reque
   const std::string input = control::text_in(request.body, "input");
   const inspect::Command* command = inspect::command_of(input);
   if (command == nullptr) return false;
-  const term::Style style =
-      inspect::requested_session(who.hello.value("session", Json::object())).style;
+  const term::Style style = style_of(who);
   if (command->name == "status") {
     const auto told = [&](const auto&, const auto&) { return tell_status(style); };
     server_->reply(who.number, request.id, inspect::pack(inspect::answer(input, told)));

@@ -48,6 +48,8 @@ struct HostOptions {
 
 // "am-repl 0.1.0, process 4711 of user 1000"
 std::string describe(const control::ClientInfo& who);
+// How answers for it are drawn.
+term::Style style_of(const control::ClientInfo& who);
 
 class Host : public train::Guest {
  public:
@@ -109,6 +111,7 @@ class Host : public train::Guest {
   inspect::Result set_tripwire(const inspect::Arguments& arguments, const control::Request& request,
                                bool& later);
   void start_watch(const inspect::Arguments& arguments, const control::Request& request);
+  void probe_failed(const Probe& probe, inspect::Outcome outcome);
   void probed(size_t index, const inspect::Outcome& outcome, const train::Boundary& boundary);
   // Answers it with what it saw.
   void end_watch(const Probe& probe);

@@ -19,10 +19,6 @@ namespace {
 constexpr std::array<std::string_view, 6> kTensorNames = {"l1", "l2", "max", "rms", "nan", "inf"};
 constexpr int kBarColumns = 30;
 
-bool has_name(const Numbers& numbers, std::string_view name) {
-  return std::find(numbers.names.begin(), numbers.names.end(), name) != numbers.names.end();
-}
-
 double number_in(const Json& row, std::string_view name) {
   const auto found = row.find(std::string(name));
   return found != row.end() && found->is_number() ? found->get<double>() : std::nan("");
@@ -62,12 +58,12 @@ Probe Probe::watch(const inspect::Arguments& arguments, const control::Request& 
   if (words.empty()) throw Error(ErrorKind::kUsage, "`watch` needs what to watch");
   probe.measure_ = words.front();
   probe.names_.assign(words.begin() + 1, words.end());
-  probe.of_step_ = has_name(step_numbers(), probe.measure_);
+  probe.of_step_ = step_numbers().has(probe.measure_);
   if (probe.of_step_ && !probe.names_.empty()) {
     throw Error(ErrorKind::kUsage,
                 cat("`", probe.measure_, "` is a step's: it has no `", probe.names_.front(), "`"));
   }
-  if (!probe.of_step_ && !has_name(tensor_numbers(), probe.measure_)) {
+  if (!probe.of_step_ && !tensor_numbers().has(probe.measure_)) {
     std::vector<std::string> all(step_numbers().names.begin(), step_numbers().names.end());
     all.insert(all.end(), kTensorNames.begin(), kTensorNames.end());
     const auto near = nearest(probe.measure_, all);

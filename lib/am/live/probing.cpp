@@ -6,7 +6,6 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/control/frame.h"
-#include "am/inspect/attached.h"
 #include "am/live/host.h"
 
 namespace am::live {
@@ -18,7 +17,10 @@ using inspect::Result;
 
 constexpr std::ptrdiff_t kMostTripwires = 8;  // of one client
 
-Json none() { return {{"norms", Json::array()}, {"total", Json::object()}}; }
+void list(const Probe& tripwire, Result& result) {
+  result.json["tripwires"].push_back(tripwire.text());
+  result.text += cat("the job is paused when ", tripwire.text(), "\n");
+}
 
 }  // namespace
 
@@ -36,11 +38,7 @@ std::optional<Host::Turn> Host::next_probe(const train::Boundary& boundary) {
     } else if (!probe.input().empty()) {
       return Turn{.kind = Kind::kCommand, .request = probe.request(), .probe = i};
     } else {
-      const size_t before = probes_.size();
-      inspect::Outcome nothing;
-      nothing.result.json = none();
-      probed(i, nothing, boundary);
-      if (probes_.size() == before) ++i;
+      probed(i, {}, boundary);  // after which it is due no more, or gone
     }
   }
   return std::nullopt;
@@ -65,10 +63,7 @@ void Host::start_watch(const Arguments& arguments, const control::Request& reque
     }
   }
   const auto who = server_->client(request.client);
-  const Json hello = who ? who->hello : Json::object();
-  probes_.push_back(
-      Probe::watch(arguments, request,
-                   inspect::requested_session(hello.value("session", Json::object())).style));
+  probes_.push_back(Probe::watch(arguments, request, who ? style_of(*who) : term::Style()));
 }
 
 Result Host::set_tripwire(const Arguments& arguments, const control::Request& request,
@@ -88,14 +83,11 @@ Result Host::set_tripwire(const Arguments& arguments, const control::Request& re
     return {};
   }
   Result result;
-  Json list = Json::array();
+  result.json["tripwires"] = Json::array();
   for (const Probe& probe : probes_) {
-    if (!is_mine(probe)) continue;
-    list.push_back(probe.text());
-    result.text += cat("the job is paused when ", probe.text(), "\n");
+    if (is_mine(probe)) list(probe, result);
   }
-  if (list.empty()) result.text = "there is no tripwire of yours\n";
-  result.json = {{"tripwires", list}};
+  if (result.text.empty()) result.text = "there is no tripwire of yours\n";
   return result;
 }
 
@@ -112,38 +104,46 @@ void Host::end_watches_if(const std::function<bool(const Probe&)>& over) {
   });
 }
 
-void Host::probed(size_t index, const inspect::Outcome& outcome, const train::Boundary& boundary) {
-  const bool fresh = !probes_[index].begun();
-  const uint64_t client = probes_[index].request().client;
-  const std::string input = control::text_in(probes_[index].request().body, "input");
-  if (outcome.error) {
-    const Probe probe = std::move(probes_[index]);
-    probes_.erase(probes_.begin() + static_cast<std::ptrdiff_t>(index));
-    if (!fresh && probe.is_watch()) return end_watch(probe);
-    inspect::Outcome refused = outcome;
-    refused.input = input;
-    if (fresh) return reply(probe.request(), refused);
-    server_->event(client, {{"event", "tripwire"},
-                            {"text", cat("the tripwire is gone: ", outcome.error->message)}});
-    return;
+// It is gone: its names match nothing, or it was interrupted.
+void Host::probe_failed(const Probe& probe, inspect::Outcome outcome) {
+  if (!probe.begun()) {
+    outcome.input = control::text_in(probe.request().body, "input");
+    reply(probe.request(), outcome);
+  } else if (probe.is_watch()) {
+    end_watch(probe);
+  } else {
+    server_->event(
+        probe.request().client,
+        {{"event", "tripwire"}, {"text", cat("the tripwire is gone: ", outcome.error->message)}});
   }
-  const auto news = probes_[index].add(boundary.steps, boundary.metrics, outcome.result.json);
-  const Probe probe = probes_[index];
-  if (probe.is_over()) probes_.erase(probes_.begin() + static_cast<std::ptrdiff_t>(index));
-  if (probe.is_watch()) {
+}
+
+void Host::probed(size_t index, const inspect::Outcome& outcome, const train::Boundary& boundary) {
+  const auto place = probes_.begin() + static_cast<std::ptrdiff_t>(index);
+  const auto take = [&] {
+    Probe probe = std::move(*place);
+    probes_.erase(place);
+    return probe;
+  };
+  if (outcome.error) return probe_failed(take(), outcome);
+  const bool fresh = !place->begun();
+  const uint64_t client = place->request().client;
+  const auto news = place->add(boundary.steps, boundary.metrics, outcome.result.json);
+  if (place->is_watch()) {
     server_->event(client, {{"event", "watch"}, {"step", boundary.steps}, {"text", *news}});
-    if (probe.is_over()) end_watch(probe);
+    if (place->is_over()) end_watch(take());
     return;
   }
   if (fresh) {
-    reply(probe.request(), inspect::answer(input, [&](const auto&, const auto&) {
+    const std::string input = control::text_in(place->request().body, "input");
+    reply(place->request(), inspect::answer(input, [&](const auto&, const auto&) {
             Result result;
-            result.json = {{"tripwires", {probe.text()}}};
-            result.text = cat("the job is paused when ", probe.text(), "\n");
+            list(*place, result);
             return result;
           }));
   }
   if (!news) return;
+  take();
   if (!pause_.active()) begin_pause(client, boundary.steps);
   server_->event(client, {{"event", "tripwire"},
                           {"step", boundary.steps},

@@ -30,11 +30,12 @@ Result run_norms(Session& session, const Arguments& arguments) {
              {"nan", {}, RowKind::kCount},
              {"inf", {}, RowKind::kCount}});
   for (const auto& [name, moments] : all) rows.add(norms_row(name, moments));
-  rows.add(norms_row("total", total));
+  const Json together = norms_row("total", total);
+  rows.add(together);
   Result result;
   rows.give(result, "norms", session);
   result.json["norms"].erase(all.size());
-  result.json["total"] = norms_row("total", total);
+  result.json["total"] = together;
   return result;
 }
 
