@@ -224,6 +224,8 @@ class LyingFoldersTest(FilesCase):
             (self.path / "runs" / name / "checkpoints").mkdir(parents=True)
         shutil.copytree(self.model, self.path / "runs" / "model")
         (self.path / "runs" / "notes.txt").write_text("nothing")
+        (self.path / "runs" / "bad").mkdir()
+        (self.path / "runs" / "bad" / "loop").symlink_to("loop")  # which cannot be looked at
         done = self.repl("runs", "-c", "ls")
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("in it: runs/model, runs/run-2, runs/run-10\n", done.stderr)

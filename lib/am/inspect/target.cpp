@@ -73,6 +73,16 @@ std::string run_note(const fs::path& plan) {
              newest->path.filename().string());
 }
 
+// A run, weights or a plan; not what we may not look at.
+bool looks_openable(const fs::path& path) {
+  try {
+    if (!fs::is_directory(path)) return path.extension() == ".toml";
+    return fs::is_directory(path / "checkpoints") || checkpoint::is_tensor_source(path);
+  } catch (const fs::filesystem_error&) {
+    return false;
+  }
+}
+
 // What can be opened one step down, of a folder of runs or of plans; empty where nothing can.
 std::string openable_in(const fs::path& folder) {
   constexpr size_t kMostEntries = 1000;  // that are looked at
@@ -81,10 +91,7 @@ std::string openable_in(const fs::path& folder) {
   size_t entries = 0;
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (++entries > kMostEntries) break;
-    const bool opens = entry.is_directory() ? fs::is_directory(entry.path() / "checkpoints") ||
-                                                  checkpoint::is_tensor_source(entry.path())
-                                            : entry.path().extension() == ".toml";
-    if (opens) names.push_back(entry.path().string());
+    if (looks_openable(entry.path())) names.push_back(entry.path().string());
   }
   if (names.empty()) return {};
   std::sort(names.begin(), names.end(), natural_less);
