@@ -114,7 +114,11 @@ class BadInputTest(ReplTest):
         self.assert_fails(self.repl(), 2, "TARGET")
 
     def test_a_folder_that_is_nothing(self):
-        self.assert_fails(self.repl(self.path, "-c", "ls"), 2, "safetensors", "step-N", "plan")
+        empty = self.path / "empty"
+        empty.mkdir()
+        self.assert_fails(self.repl(empty, "-c", "ls"), 2, "safetensors", "step-N", "plan")
+        # A folder of folders names those that can be opened.
+        self.assert_fails(self.repl(self.path, "-c", "ls"), 2, f"in it: {self.path / 'llama'}")
         (self.path / "file").write_text("hello")
         self.assert_fails(self.repl(self.path / "file", "-c", "ls"), 2, "neither a plan nor weights")
 
