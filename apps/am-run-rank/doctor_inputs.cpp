@@ -8,13 +8,13 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
-#include "am/checkpoint/fit.h"
-#include "am/checkpoint/hub_names.h"
-#include "am/checkpoint/tensor_source.h"
 #include "am/checkpoint/weights.h"
 #include "am/data/batch.h"
 #include "am/data/from_plan.h"
 #include "am/run_folder/step_folders.h"
+#include "am/stored/fit.h"
+#include "am/stored/hub_names.h"
+#include "am/stored/tensor_source.h"
 #include "am/train/resume.h"
 #include "am/train/run_facts.h"
 
@@ -82,9 +82,9 @@ std::vector<launch::Check> examine_inputs(const config::Plan& plan,
   checks.push_back(check("weights", [&]() -> std::string {
     const auto path = checkpoint::weights_path(plan);
     if (!path) return cat("initialised with seed ", plan.model.seed);
-    const auto source = checkpoint::open_tensor_source(*path);
-    const checkpoint::HubNames named(*source, checked.layout->inventory);
-    checkpoint::check_fit(*checked.layout, *checked.model, named);
+    const auto source = stored::open_tensor_source(*path);
+    const stored::HubNames named(*source, checked.layout->inventory);
+    stored::check_fit(*checked.layout, *checked.model, named);
     return path->string();
   }));
   return checks;

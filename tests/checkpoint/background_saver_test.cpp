@@ -11,10 +11,11 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
-#include "am/checkpoint/tensor_source.h"
+#include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
 #include "am/planner/job.h"
 #include "am/planner/memory.h"
+#include "am/stored/tensor_source.h"
 #include "am/train/dry_run.h"
 #include "support/plans.h"
 #include "support/rank_check.h"
@@ -46,9 +47,10 @@ void fill(parallel::ParallelModel& model, double value) {
   });
 }
 
-bool all_are(const TensorSource& source, double value) {
-  for (const StoredTensor& tensor : source.tensors()) {
-    if (!at::equal(source.read_all(tensor.name), at::full(tensor.shape, value))) return false;
+bool all_are(const stored::TensorSource& source, double value) {
+  for (const stored::StoredTensor& tensor : source.tensors()) {
+    if (!at::equal(checkpoint::read_all(source, tensor.name), at::full(tensor.shape, value)))
+      return false;
   }
   return true;
 }
@@ -74,7 +76,7 @@ TEST_CASE("what is saved is what was there when it was asked for") {
   });
   CHECK(published == 4);
   for (int step = 1; step <= 4; ++step) {
-    CHECK(all_are(*open_tensor_source(temp.path() / cat("step-", step)), step));
+    CHECK(all_are(*stored::open_tensor_source(temp.path() / cat("step-", step)), step));
   }
   CHECK(std::distance(fs::directory_iterator(temp.path()), fs::directory_iterator()) == 4);
 }
@@ -89,7 +91,7 @@ TEST_CASE("a save that nobody waits for is finished with the saver, or is not th
     saver.save(temp.path() / "step-1", state_of(rank, plan, 1));
   });
   if (fs::exists(temp.path() / "step-1")) {
-    CHECK(all_are(*open_tensor_source(temp.path() / "step-1"), 5));
+    CHECK(all_are(*stored::open_tensor_source(temp.path() / "step-1"), 5));
   }
 }
 
@@ -125,8 +127,8 @@ TEST_CASE("a full disk is told on every rank, and leaves the old checkpoint alon
   });
   std::signal(SIGXFSZ, old);
   CHECK(told == 2);
-  CHECK(all_are(*open_tensor_source(temp.path() / "step-1"), 5));
-  CHECK(all_are(*open_tensor_source(temp.path() / "step-2"), 6));
+  CHECK(all_are(*stored::open_tensor_source(temp.path() / "step-1"), 5));
+  CHECK(all_are(*stored::open_tensor_source(temp.path() / "step-2"), 6));
   CHECK_FALSE(fs::exists(temp.path() / "step-1.tmp"));
 }
 

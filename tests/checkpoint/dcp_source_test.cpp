@@ -1,6 +1,6 @@
 // Folders that torch.distributed.checkpoint has saved (scripts/fixtures/make_dcp_fixtures.py), read
 // to the bit.
-#include "am/checkpoint/dcp_source.h"
+#include "am/stored/dcp_source.h"
 
 #include <ATen/ATen.h>
 #include <unistd.h>
@@ -12,6 +12,7 @@
 #include "am/base/file.h"
 #include "am/base/json.h"
 #include "am/base/text.h"
+#include "am/checkpoint/read_tensor.h"
 #include "am/tensor/dtype.h"
 #include "am/tensor/redistribute.h"
 
@@ -23,7 +24,7 @@ namespace fs = std::filesystem;
 const fs::path kDcpData = fs::path(AM_TEST_DATA) / "dcp";
 
 at::Tensor expected_tensor(const Json& json) {
-  const auto dtype = tensor::from_torch(json["dtype"].get<std::string>());
+  const auto dtype = tensor::parse_dtype(json["dtype"].get<std::string>());
   const auto shape = json["shape"].get<Shape>();
   if (at::isComplexType(dtype)) {
     const auto parts = json["elements"].get<std::vector<double>>();
@@ -73,9 +74,9 @@ struct SpoiltFolder {
   }
   std::string problem() const {
     try {
-      const auto source = open_dcp_source(path);
+      const auto source = stored::open_dcp_source(path);
       for (const auto* list : {&source->tensors(), &source->optimizer_tensors()}) {
-        for (const auto& each : *list) source->read_all(each.name);
+        for (const auto& each : *list) checkpoint::read_all(*source, each.name);
       }
     } catch (const Error& error) {
       const std::string what = error.what();
@@ -91,15 +92,15 @@ TEST_CASE("folders that PyTorch saved are read to the bit") {
   for (const char* name : {"fsdp2", "fsdp4", "grid", "hsdp", "values"}) {
     const fs::path folder = kDcpData / name;
     const Json expected = Json::parse(read_file(folder / "expected.json"));
-    const auto source = open_tensor_source(folder);
+    const auto source = stored::open_tensor_source(folder);
     CHECK(source->format() == "dcp");
     size_t read = 0;
     for (const auto& [key, value] : expected.items()) {
       INFO(name << ": " << key);
       const std::string tensor = name_of_key(key);
-      const StoredTensor* stored = source->find(tensor);
+      const stored::StoredTensor* stored = source->find(tensor);
       REQUIRE(stored != nullptr);
-      CHECK(same_bits(source->read_all(tensor), expected_tensor(value)));
+      CHECK(same_bits(checkpoint::read_all(*source, tensor), expected_tensor(value)));
       ++read;
     }
     CHECK(read == source->tensors().size() + source->optimizer_tensors().size());
@@ -107,13 +108,13 @@ TEST_CASE("folders that PyTorch saved are read to the bit") {
 }
 
 TEST_CASE("names of a nested state, and the ranks that hold its parts") {
-  const auto source = open_dcp_source(kDcpData / "fsdp4");
+  const auto source = stored::open_dcp_source(kDcpData / "fsdp4");
   std::vector<std::string> names;
   for (const auto& each : source->tensors()) names.push_back(each.name);
   CHECK(names ==
         std::vector<std::string>{"down.weight", "low.weight", "scale", "up.bias", "up.weight"});
   CHECK(source->find("optim.state.up.weight.exp_avg") != nullptr);
-  const StoredTensor& up = *source->find("up.weight");  // 13 rows: 4, 4, 4, 1
+  const stored::StoredTensor& up = *source->find("up.weight");  // 13 rows: 4, 4, 4, 1
   REQUIRE(up.shards.size() == 4);
   CHECK(up.shards[3].rank == 3);
   CHECK(up.shards[3].box == mesh::Box{{12, 0}, {1, 8}});
@@ -121,16 +122,16 @@ TEST_CASE("names of a nested state, and the ranks that hold its parts") {
 }
 
 TEST_CASE("any box of a tensor in several files") {
-  const auto source = open_dcp_source(kDcpData / "grid");
+  const auto source = stored::open_dcp_source(kDcpData / "grid");
   for (const char* name : {"up.weight", "down.weight"}) {
-    const at::Tensor whole = source->read_all(name);
+    const at::Tensor whole = checkpoint::read_all(*source, name);
     const auto shape = source->find(name)->shape;
     for (int64_t row = 0; row < shape[0]; row += 3) {
       for (int64_t column = 0; column < shape[1]; ++column) {
         const mesh::Box box{{row, column},
                             {std::min<int64_t>(3, shape[0] - row), shape[1] - column}};
         at::Tensor out = at::empty(box.shape, at::kFloat);
-        source->read(name, box, out);
+        checkpoint::read(*source, name, box, out);
         CHECK(at::equal(out, tensor::view_box(whole, {0, 0}, box)));
       }
     }

@@ -10,7 +10,8 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/text.h"
-#include "am/checkpoint/dialects/filled_tensor.h"
+#include "am/checkpoint/filled_tensor.h"
+#include "am/checkpoint/read_tensor.h"
 #include "support/temporary_folder.h"
 
 namespace am::checkpoint {
@@ -27,25 +28,26 @@ bool bit_equal(const at::Tensor& a, const at::Tensor& b) {
 }
 
 // The folder's weights only: fixtures have more files beside model.safetensors.
-std::unique_ptr<TensorSource> open_model(const std::string& family) {
+std::unique_ptr<stored::TensorSource> open_model(const std::string& family) {
   const fs::path folder = kModels / family;
-  return open_tensor_source(fs::exists(folder / "model.safetensors") ? folder / "model.safetensors"
-                                                                     : folder);
+  return stored::open_tensor_source(
+      fs::exists(folder / "model.safetensors") ? folder / "model.safetensors" : folder);
 }
 
-void check_same_tensors(const TensorSource& exported, const TensorSource& source,
+void check_same_tensors(const stored::TensorSource& exported, const stored::TensorSource& source,
                         std::optional<at::ScalarType> dtype = {}) {
   REQUIRE(exported.tensors().size() == source.tensors().size());
-  for (const StoredTensor& tensor : source.tensors()) {
+  for (const stored::StoredTensor& tensor : source.tensors()) {
     INFO(tensor.name);
     REQUIRE(exported.find(tensor.name) != nullptr);
-    const at::Tensor expected = source.read_all(tensor.name);
-    CHECK(bit_equal(exported.read_all(tensor.name), dtype ? expected.to(*dtype) : expected));
+    const at::Tensor expected = checkpoint::read_all(source, tensor.name);
+    CHECK(bit_equal(checkpoint::read_all(exported, tensor.name),
+                    dtype ? expected.to(*dtype) : expected));
   }
-  exported.verify({[](const StoredProblem& problem) { FAIL_CHECK(problem.what); }, {}});
+  exported.verify({[](const stored::StoredProblem& problem) { FAIL_CHECK(problem.what); }, {}});
 }
 
-std::string export_error(const TensorSource& source, const DcpExport& options) {
+std::string export_error(const stored::TensorSource& source, const DcpExport& options) {
   const TemporaryFolder temporary;
   try {
     export_dcp(temporary / "out", source, options);
@@ -64,11 +66,11 @@ TEST_CASE("models of every family come back from a dcp folder to the bit") {
   for (const auto& entry : fs::directory_iterator(kModels)) {
     const std::string family = entry.path().filename().string();
     INFO(family);
-    if (!is_tensor_source(entry.path())) continue;  // a config alone
+    if (!stored::is_tensor_source(entry.path())) continue;  // a config alone
     const TemporaryFolder temporary;
     const auto source = open_model(family);
     export_dcp(temporary / "out", *source, {});
-    const auto exported = open_tensor_source(temporary / "out");
+    const auto exported = stored::open_tensor_source(temporary / "out");
     CHECK(exported->format() == "dcp");
     check_same_tensors(*exported, *source);
     ++models;
@@ -77,11 +79,11 @@ TEST_CASE("models of every family come back from a dcp folder to the bit") {
 }
 
 TEST_CASE("models come back from a framework's names and rows to the bit") {
-  const std::map<const DialectTable*, std::vector<std::string>> families = {
-      {&torchtitan_table(), {"llama", "mistral", "qwen3", "qwen3_moe", "deepseek_v3"}},
-      {&olmo_table(),
+  const std::map<const stored::DialectTable*, std::vector<std::string>> families = {
+      {&stored::torchtitan_table(), {"llama", "mistral", "qwen3", "qwen3_moe", "deepseek_v3"}},
+      {&stored::olmo_table(),
        {"llama", "llama-sharded", "mistral", "qwen2", "qwen3", "olmo2", "gemma3_text"}},
-      {&megatron_table(),
+      {&stored::megatron_table(),
        {"llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen2_moe", "qwen3_moe"}}};
   for (const auto& [table, names] : families) {
     for (const std::string& family : names) {
@@ -89,7 +91,7 @@ TEST_CASE("models come back from a framework's names and rows to the bit") {
       const TemporaryFolder temporary;
       const auto source = open_model(family);
       export_dcp(temporary / "out", *source, {.table = table});
-      const auto exported = open_tensor_source(temporary / "out");
+      const auto exported = stored::open_tensor_source(temporary / "out");
       CHECK(exported->format() == table->format);
       check_same_tensors(*exported, *source);
     }
@@ -99,21 +101,23 @@ TEST_CASE("models come back from a framework's names and rows to the bit") {
 TEST_CASE("an export converts on its way, and takes an optimizer's state along") {
   const TemporaryFolder temporary;
   const auto source = open_model("llama");
-  export_dcp(temporary / "half", *source, {.table = &megatron_table(), .dtype = at::kBFloat16});
-  check_same_tensors(*open_tensor_source(temporary / "half"), *source, at::kBFloat16);
+  export_dcp(temporary / "half", *source,
+             {.table = &stored::megatron_table(), .dtype = at::kBFloat16});
+  check_same_tensors(*stored::open_tensor_source(temporary / "half"), *source, at::kBFloat16);
   CHECK_THAT(read_file(temporary / "half" / "config.json"), Catch::Contains("bfloat16"));
 
-  const auto trained = open_tensor_source(fs::path(AM_TEST_DATA) / "dcp" / "fsdp2");
+  const auto trained = stored::open_tensor_source(fs::path(AM_TEST_DATA) / "dcp" / "fsdp2");
   export_dcp(temporary / "alone", *trained, {});
-  CHECK(open_tensor_source(temporary / "alone")->optimizer_tensors().empty());
+  CHECK(stored::open_tensor_source(temporary / "alone")->optimizer_tensors().empty());
   export_dcp(temporary / "all", *trained, {.optimizer = true});
-  const auto all = open_tensor_source(temporary / "all");
+  const auto all = stored::open_tensor_source(temporary / "all");
   check_same_tensors(*all, *trained);
   size_t states = 0;
-  for (const StoredTensor& state : trained->optimizer_tensors()) {
+  for (const stored::StoredTensor& state : trained->optimizer_tensors()) {
     INFO(state.name);
     if (!starts_with(state.name, "optim.state.")) continue;  // a trainer's own
-    CHECK(bit_equal(all->read_all(state.name), trained->read_all(state.name)));
+    CHECK(bit_equal(checkpoint::read_all(*all, state.name),
+                    checkpoint::read_all(*trained, state.name)));
     ++states;
   }
   CHECK(states == 15);
@@ -125,8 +129,8 @@ TEST_CASE("any run of stored rows is filled as the whole is") {
   const auto plain = open_model("llama");
   const auto llama_config = model::load_config(kModels / "llama" / "config.json", found);
   REQUIRE(llama_config);
-  for (const auto* table : {&torchtitan_table(), &megatron_table()}) {
-    for (const FilledTensor& tensor : fill_all(Dialect(*table, *llama_config), *plain)) {
+  for (const auto* table : {&stored::torchtitan_table(), &stored::megatron_table()}) {
+    for (const FilledTensor& tensor : fill_all(stored::Dialect(*table, *llama_config), *plain)) {
       INFO(table->framework << ": " << tensor.name);
       const int64_t rows = tensor.rows();
       const at::Tensor whole = at::empty({rows, tensor.row_numel()});
@@ -144,13 +148,14 @@ TEST_CASE("any run of stored rows is filled as the whole is") {
 }
 
 TEST_CASE("what a framework has no place for is named, and nothing is left") {
-  CHECK_THAT(export_error(*open_model("gpt2"), {.table = &torchtitan_table()}),
+  CHECK_THAT(export_error(*open_model("gpt2"), {.table = &stored::torchtitan_table()}),
              Catch::Contains("torchtitan's names for a gpt2 are not known here"));
-  CHECK_THAT(export_error(*open_model("llama-bias"), {.table = &torchtitan_table()}),
+  CHECK_THAT(export_error(*open_model("llama-bias"), {.table = &stored::torchtitan_table()}),
              Catch::Contains("has no name for") &&
                  Catch::Contains("model.layers.0.self_attn.q_proj.bias"));
-  const auto no_config = open_tensor_source(fs::path(AM_TEST_DATA) / "dcp" / "fsdp2");
-  CHECK_THAT(export_error(*no_config, {.table = &olmo_table()}), Catch::Contains("config.json"));
+  const auto no_config = stored::open_tensor_source(fs::path(AM_TEST_DATA) / "dcp" / "fsdp2");
+  CHECK_THAT(export_error(*no_config, {.table = &stored::olmo_table()}),
+             Catch::Contains("config.json"));
   const auto source = open_model("llama");
   const TemporaryFolder temporary;
   int calls = 0;

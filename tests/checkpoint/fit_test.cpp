@@ -1,6 +1,6 @@
 // Weights that are not the model's: codes of quantised ones, tensors it has no place for, files
 // that only PyTorch's pickle reads. Each folder is tests/data/hf/llama with one thing changed.
-#include "am/checkpoint/fit.h"
+#include "am/stored/fit.h"
 
 #include <ATen/ATen.h>
 
@@ -13,6 +13,7 @@
 #include "am/base/file.h"
 #include "am/base/json.h"
 #include "am/base/text.h"
+#include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
 #include "am/formats/safetensors.h"
 #include "am/tensor/dtype.h"
@@ -27,10 +28,10 @@ namespace fs = std::filesystem;
 using Tensors = std::map<std::string, at::Tensor>;
 
 Tensors llama() {
-  const auto source = open_tensor_source(test::data_path("hf/llama/model.safetensors"));
+  const auto source = stored::open_tensor_source(test::data_path("hf/llama/model.safetensors"));
   Tensors tensors;
   for (const auto& tensor : source->tensors()) {
-    tensors[tensor.name] = source->read_all(tensor.name);
+    tensors[tensor.name] = checkpoint::read_all(*source, tensor.name);
   }
   return tensors;
 }
@@ -42,7 +43,8 @@ void write(const fs::path& folder, const Tensors& tensors, const Json& config = 
   std::ofstream(folder / "config.json") << config.dump(2);
   std::vector<formats::SafetensorsItem> items;
   for (const auto& [name, value] : tensors) {
-    items.push_back({name, tensor::safetensors_name(value.scalar_type()), value.sizes().vec()});
+    items.push_back({name, formats::safetensors_name(tensor::stored_dtype(value.scalar_type())),
+                     value.sizes().vec()});
   }
   formats::SafetensorsWriter writer(folder / "model.safetensors", items, {});
   for (const auto& [name, value] : tensors) {
@@ -130,19 +132,20 @@ TEST_CASE("tensors at rest are exported as what they are") {
   Tensors tensors = llama();
   SECTION("numbers under an old quantization_config lose it") {
     write(temp / "model", tensors, config);
-    export_hf(temp / "export", *open_tensor_source(temp / "model"), at::kBFloat16);
+    export_hf(temp / "export", *stored::open_tensor_source(temp / "model"), at::kBFloat16);
     const Json exported = Json::parse(read_file(temp / "export/config.json"));
     CHECK_FALSE(exported.contains("quantization_config"));
   }
   SECTION("codes are copied with their config, and not converted") {
     tensors.at(kQueryWeight) = tensors.at(kQueryWeight).to(at::kFloat8_e4m3fn);
     write(temp / "model", tensors, config);
-    const auto source = open_tensor_source(temp / "model");
+    const auto source = stored::open_tensor_source(temp / "model");
     CHECK_THROWS_WITH(export_hf(temp / "export", *source, at::kBFloat16),
                       Catch::Contains(cat(kQueryWeight, " is F8_E4M3")));
     export_hf(temp / "export", *source, std::nullopt);
     CHECK(Json::parse(read_file(temp / "export/config.json")) == config);
-    CHECK(open_tensor_source(temp / "export")->find(kQueryWeight)->dtype == at::kFloat8_e4m3fn);
+    CHECK(stored::open_tensor_source(temp / "export")->find(kQueryWeight)->dtype ==
+          formats::Dtype::kFloat8E4M3Fn);
   }
 }
 

@@ -10,8 +10,9 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/text.h"
-#include "am/checkpoint/tensor_source.h"
+#include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
+#include "am/stored/tensor_source.h"
 #include "am/tensor/redistribute.h"
 
 namespace am::checkpoint {
@@ -28,34 +29,35 @@ bool equal_bytes(const at::Tensor& a, const at::Tensor& b) {
           std::memcmp(a.contiguous().data_ptr(), b.contiguous().data_ptr(), a.nbytes()) == 0);
 }
 
-std::set<std::string> all_names(const TensorSource& source) {
+std::set<std::string> all_names(const stored::TensorSource& source) {
   std::set<std::string> names;
   for (const auto* list : {&source.tensors(), &source.optimizer_tensors()}) {
-    for (const StoredTensor& each : *list) names.insert(each.name);
+    for (const stored::StoredTensor& each : *list) names.insert(each.name);
   }
   return names;
 }
 
 // What `name`/expected.safetensors has, which is all that the folder has but `besides`.
-void check_expected(const TensorSource& source, const std::string& name,
+void check_expected(const stored::TensorSource& source, const std::string& name,
                     const std::set<std::string>& besides = {}) {
-  const auto expected = open_tensor_source(kFrameworks / name / "expected.safetensors");
+  const auto expected = stored::open_tensor_source(kFrameworks / name / "expected.safetensors");
   std::set<std::string> names = besides;
-  for (const StoredTensor& each : expected->tensors()) {
+  for (const stored::StoredTensor& each : expected->tensors()) {
     INFO(name << ": " << each.name);
     names.insert(each.name);
-    const StoredTensor* stored = source.find(each.name);
+    const stored::StoredTensor* stored = source.find(each.name);
     REQUIRE(stored != nullptr);
-    CHECK(equal_bytes(source.read_all(each.name), expected->read_all(each.name)));
+    CHECK(equal_bytes(checkpoint::read_all(source, each.name),
+                      checkpoint::read_all(*expected, each.name)));
     // Where a rank's rows are said to be they are: shards make up the tensor.
-    CHECK_NOTHROW(require_covered(*stored, source.path()));
+    CHECK_NOTHROW(stored::require_covered(*stored, source.path()));
   }
   CHECK(all_names(source) == names);
 }
 
 // All boxes of a step of rows, some columns cut off.
-void check_boxes(const TensorSource& source, const std::string& name) {
-  const at::Tensor all = source.read_all(name);
+void check_boxes(const stored::TensorSource& source, const std::string& name) {
+  const at::Tensor all = checkpoint::read_all(source, name);
   for (int64_t first = 0; first < all.size(0); ++first) {
     for (int64_t rows = 1; rows <= all.size(0) - first; rows += 2) {
       mesh::Box box{{first}, {rows}};
@@ -64,7 +66,7 @@ void check_boxes(const TensorSource& source, const std::string& name) {
         box.shape.push_back(all.size(1) - 2);
       }
       at::Tensor out = at::empty(box.shape, at::kDouble);
-      source.read(name, box, out);
+      checkpoint::read(source, name, box, out);
       const Shape origin(box.shape.size(), 0);
       CHECK(at::equal(out, tensor::view_box(all, origin, box).to(at::kDouble)));
     }
@@ -88,18 +90,19 @@ struct FrameworkFolder {
 }  // namespace
 
 TEST_CASE("torchtitan's folders have the hub's names and rows") {
-  const auto llama = open_tensor_source(kFrameworks / "torchtitan" / "step-2");
+  const auto llama = stored::open_tensor_source(kFrameworks / "torchtitan" / "step-2");
   CHECK(llama->format() == "torchtitan");
   CHECK(llama->step() == 2);
   CHECK(llama->config_file().filename() == "config.json");
-  CHECK(open_tensor_source(kFrameworks / "torchtitan" / "step-2" / "")->tensors().size() == 21);
+  CHECK(stored::open_tensor_source(kFrameworks / "torchtitan" / "step-2" / "")->tensors().size() ==
+        21);
   check_expected(*llama, "torchtitan");
   check_boxes(*llama, "model.layers.1.self_attn.q_proj.weight");
   check_boxes(*llama, "optim.state.model.layers.0.self_attn.k_proj.weight.exp_avg");
   const auto values = llama->values();
   CHECK(std::count(values.begin(), values.end(), "dataloader.dp_rank_0") == 1);
 
-  const auto experts = open_tensor_source(kFrameworks / "torchtitan_moe" / "step-2");
+  const auto experts = stored::open_tensor_source(kFrameworks / "torchtitan_moe" / "step-2");
   check_expected(*experts, "torchtitan_moe",
                  {"layers.0.moe.expert_bias", "layers.1.moe.expert_bias"});
   // What balances its experts is no parameter of the hub's.
@@ -112,12 +115,12 @@ TEST_CASE("torchtitan's folders have the hub's names and rows") {
 TEST_CASE("torchtitan's folders without a config, or with another model's") {
   const FrameworkFolder folder(kFrameworks / "torchtitan" / "step-2");
   {
-    const auto source = open_tensor_source(folder.path);
+    const auto source = stored::open_tensor_source(folder.path);
     CHECK(source->format() == "torchtitan");
     CHECK(source->find("layers.0.attention.wq.weight") != nullptr);
     CHECK(source->find("optim.state.layers.0.attention.wq.weight.exp_avg") != nullptr);
     CHECK(source->note().find("there is no config.json") != std::string::npos);
-    CHECK(source->read_all("layers.0.attention.wq.weight").size(0) == 16);
+    CHECK(checkpoint::read_all(*source, "layers.0.attention.wq.weight").size(0) == 16);
   }
   std::string config = read_file(kFrameworks / "torchtitan" / "config.json");
   const auto with = [&](const std::string& old, const std::string& text) {
@@ -125,7 +128,7 @@ TEST_CASE("torchtitan's folders without a config, or with another model's") {
     const size_t at = changed.find(old);
     REQUIRE(at != std::string::npos);
     write_file_atomically(folder.path / "config.json", changed.replace(at, old.size(), text));
-    return open_tensor_source(folder.path)->note();
+    return stored::open_tensor_source(folder.path)->note();
   };
   CHECK(with("\"num_key_value_heads\": 2", "\"num_key_value_heads\": 1")
             .find("layers.0.attention.wk.weight is [8, 16], the config asks for 4 rows") !=
@@ -135,11 +138,13 @@ TEST_CASE("torchtitan's folders without a config, or with another model's") {
   CHECK(with("\"llama\"", "\"qwen3\"").find("names and rows are Hugging Face's") == 0);
   // With the right one they are the hub's, and the folder can be exported.
   CHECK(with("\"llama\"", "\"llama\"").find("names and rows are Hugging Face's") == 0);
-  export_hf(folder.path / "hub", *open_tensor_source(folder.path), std::nullopt);
-  const auto exported = open_tensor_source(folder.path / "hub");
-  for (const StoredTensor& each : exported->tensors()) {
-    const auto expected = open_tensor_source(kFrameworks / "torchtitan" / "expected.safetensors");
-    CHECK(equal_bytes(exported->read_all(each.name), expected->read_all(each.name)));
+  export_hf(folder.path / "hub", *stored::open_tensor_source(folder.path), std::nullopt);
+  const auto exported = stored::open_tensor_source(folder.path / "hub");
+  for (const stored::StoredTensor& each : exported->tensors()) {
+    const auto expected =
+        stored::open_tensor_source(kFrameworks / "torchtitan" / "expected.safetensors");
+    CHECK(equal_bytes(checkpoint::read_all(*exported, each.name),
+                      checkpoint::read_all(*expected, each.name)));
   }
   CHECK(exported->tensors().size() == 21);
 }
@@ -148,7 +153,7 @@ TEST_CASE("OLMo-core's folders have the hub's names") {
   for (const std::string name : {"olmo", "olmo_llama"}) {
     const fs::path step = kFrameworks / name / "step2";
     for (const fs::path& folder : {step, step / "model_and_optim"}) {
-      const auto source = open_tensor_source(folder);
+      const auto source = stored::open_tensor_source(folder);
       CHECK(source->format() == "olmo");
       CHECK(source->step() == 2);
       CHECK(source->config_file() == kFrameworks / name / "config.json");
@@ -157,7 +162,7 @@ TEST_CASE("OLMo-core's folders have the hub's names") {
   }
   // Its own config.json is none of the hub's.
   const FrameworkFolder folder(kFrameworks / "olmo" / "step2");
-  const auto source = open_tensor_source(folder.path);
+  const auto source = stored::open_tensor_source(folder.path);
   CHECK(source->format() == "olmo");
   CHECK(source->find("blocks.1.attention.w_out.weight") != nullptr);
   CHECK(source->note().find("there is no config.json") != std::string::npos);
@@ -168,14 +173,14 @@ TEST_CASE("Megatron's folders have the hub's names, rows and layers") {
   for (const std::string name : {"megatron", "megatron_layers", "megatron_experts"}) {
     // The folder of all opens its newest.
     for (const fs::path& folder : {kFrameworks / name, kFrameworks / name / "iter_0000002"}) {
-      const auto source = open_tensor_source(folder);
+      const auto source = stored::open_tensor_source(folder);
       CHECK(source->format() == "megatron");
       CHECK(source->step() == 2);
       CHECK(ends_with(source->note(), "the optimizer lies there as fully_reshardable"));
       check_expected(*source, name);
     }
   }
-  const auto stacked = open_tensor_source(kFrameworks / "megatron");
+  const auto stacked = stored::open_tensor_source(kFrameworks / "megatron");
   for (const char* part : {"q_proj.weight", "k_proj.bias", "v_proj.weight"}) {
     check_boxes(*stacked, cat("model.layers.1.self_attn.", part));
     check_boxes(*stacked, cat("optim.state.model.layers.0.self_attn.", part, ".exp_avg"));
@@ -183,7 +188,7 @@ TEST_CASE("Megatron's folders have the hub's names, rows and layers") {
   check_boxes(*stacked, "model.layers.1.mlp.up_proj.weight");
   check_boxes(*stacked, "lm_head.weight");
 
-  const auto singleton = open_tensor_source(kFrameworks / "megatron_singleton");
+  const auto singleton = stored::open_tensor_source(kFrameworks / "megatron_singleton");
   // Buckets of the distributed optimizer are no parameters' on disk: they are listed as they are.
   check_expected(*singleton, "megatron_singleton",
                  {"optim.distributed.dp_group_idx_0.gbuf_idx_0.dtype_(torch.bfloat16, "
@@ -195,7 +200,7 @@ TEST_CASE("Megatron's folders that are not whole, or not read") {
   const fs::path step = folder.path / "iter_0000002";
   const auto problem = [&] {
     try {
-      open_tensor_source(folder.path);
+      stored::open_tensor_source(folder.path);
     } catch (const Error& error) {
       return std::string(error.what());
     }
@@ -208,26 +213,26 @@ TEST_CASE("Megatron's folders that are not whole, or not read") {
   fs::remove(folder.path / "latest_checkpointed_iteration.txt");
   fs::remove(folder.path / "config.json");
   {
-    const auto source = open_tensor_source(step);
+    const auto source = stored::open_tensor_source(step);
     CHECK(source->format() == "megatron");
     CHECK(source->find("decoder.layers.self_attention.linear_qkv.weight") != nullptr);
     CHECK(source->note().find("names and rows are Megatron's") == 0);
   }
   // Without its last file it was not finished; it is still a folder of PyTorch.
   fs::remove(step / "metadata.json");
-  CHECK(open_tensor_source(step)->format() == "dcp");
+  CHECK(stored::open_tensor_source(step)->format() == "dcp");
   fs::remove(step / ".metadata");
   fs::copy(kFrameworks / "megatron" / "iter_0000002" / "metadata.json", step);
-  CHECK_THROWS_WITH(open_tensor_source(step), Catch::Contains("its .metadata is missing"));
+  CHECK_THROWS_WITH(stored::open_tensor_source(step), Catch::Contains("its .metadata is missing"));
   write_file_atomically(step / "metadata.json",
                         "{\"sharded_backend\": \"zarr\", \"sharded_backend_version\": 1}");
-  CHECK_THROWS_WITH(open_tensor_source(step), Catch::Contains("saved it as \"zarr\""));
+  CHECK_THROWS_WITH(stored::open_tensor_source(step), Catch::Contains("saved it as \"zarr\""));
 }
 
 TEST_CASE("NeMo AutoModel's folders: the hub's weights in shards, and an optimizer's states") {
   const FrameworkFolder folder(kFrameworks / "automodel" / "epoch_0_step_2");
   {
-    const auto source = open_tensor_source(folder.path);
+    const auto source = stored::open_tensor_source(folder.path);
     CHECK(source->format() == "automodel");
     check_expected(*source, "automodel");
     check_boxes(*source, "model.layers.0.mlp.up_proj.weight");
@@ -239,15 +244,15 @@ TEST_CASE("NeMo AutoModel's folders: the hub's weights in shards, and an optimiz
   FrameworkFolder all(kFrameworks / "automodel", "all");
   fs::create_directory_symlink("epoch_0_step_2", all.path / "LATEST");
   fs::remove(all.path / "expected.safetensors");
-  CHECK(open_tensor_source(all.path)->format() == "automodel");
+  CHECK(stored::open_tensor_source(all.path)->format() == "automodel");
   write_file_atomically(folder.path / ".incomplete", "");
-  CHECK_THROWS_WITH(open_tensor_source(folder.path), Catch::Contains("did not finish it"));
+  CHECK_THROWS_WITH(stored::open_tensor_source(folder.path), Catch::Contains("did not finish it"));
 }
 
 TEST_CASE("accelerate's folders: a model and its optimizer, each of torch.distributed.checkpoint") {
   const FrameworkFolder folder(kFrameworks / "accelerate" / "checkpoint-2");
   {
-    const auto source = open_tensor_source(folder.path);
+    const auto source = stored::open_tensor_source(folder.path);
     CHECK(source->format() == "accelerate");
     check_expected(*source, "accelerate");
     check_boxes(*source, "model.layers.1.self_attn.o_proj.weight");
@@ -260,7 +265,7 @@ TEST_CASE("accelerate's folders: a model and its optimizer, each of torch.distri
   fs::remove_all(folder.path / "optimizer_0");
   fs::remove(folder.path / "trainer_state.json");
   fs::copy(kFrameworks / "accelerate" / "config.json", folder.path / "config.json");
-  const auto source = open_tensor_source(folder.path);
+  const auto source = stored::open_tensor_source(folder.path);
   CHECK(source->optimizer_tensors().empty());
   CHECK(source->step() == std::nullopt);
   CHECK(source->config_file() == folder.path / "config.json");
@@ -272,7 +277,7 @@ TEST_CASE("shards of PyTorch's Hugging Face writer") {
   const fs::path second = folder.path / "shard-00002-model-00001-of-00001.safetensors";
   fs::rename(folder.path / ".hf_metadata" / "config.json", folder.path / "config.json");
   {
-    const auto source = open_tensor_source(folder.path);
+    const auto source = stored::open_tensor_source(folder.path);
     CHECK(source->format() == "dcp-huggingface");
     CHECK(source->note().empty());
     CHECK(source->find("lm_head.weight")->shape == Shape{30, 16});
@@ -282,21 +287,21 @@ TEST_CASE("shards of PyTorch's Hugging Face writer") {
     const fs::path above = folder.path / "step-3";
     fs::create_directory(above);
     fs::copy(folder.path, above / "sharded");
-    CHECK(open_tensor_source(above)->format() == "dcp-huggingface");
+    CHECK(stored::open_tensor_source(above)->format() == "dcp-huggingface");
     fs::remove_all(above);
   }
   // Parts of an earlier save in the way.
   fs::copy(second, folder.path / "shard-00003-model-00001-of-00001.safetensors");
-  CHECK_THROWS_WITH(open_tensor_source(folder.path), Catch::Contains("overlap"));
+  CHECK_THROWS_WITH(stored::open_tensor_source(folder.path), Catch::Contains("overlap"));
   fs::remove(folder.path / "shard-00003-model-00001-of-00001.safetensors");
   // Of a missing last file nothing is known but by the config.
   fs::rename(second, folder.path / "second");
-  CHECK(
-      open_tensor_source(folder.path)->note().find("is [15, 16] in these files and [30, 16] by") !=
-      std::string::npos);
+  CHECK(stored::open_tensor_source(folder.path)
+            ->note()
+            .find("is [15, 16] in these files and [30, 16] by") != std::string::npos);
   fs::rename(folder.path / "second", second);
   fs::remove(first);
-  CHECK_THROWS_AS(open_tensor_source(folder.path), Error);
+  CHECK_THROWS_AS(stored::open_tensor_source(folder.path), Error);
 
   std::string bytes = read_file(second);
   const auto spoilt = [&](const std::string& old, const std::string& text) {
@@ -305,7 +310,7 @@ TEST_CASE("shards of PyTorch's Hugging Face writer") {
     REQUIRE(at != std::string::npos);
     write_file_atomically(second, changed.replace(at, old.size(), text));
     try {
-      open_tensor_source(folder.path);
+      stored::open_tensor_source(folder.path);
     } catch (const Error& error) {
       return std::string(error.what());
     }
@@ -317,7 +322,7 @@ TEST_CASE("shards of PyTorch's Hugging Face writer") {
 }
 
 TEST_CASE("Megatron-FSDP's folders have the hub's names, gate and up apart") {
-  const auto source = open_tensor_source(kFrameworks / "megatron_fsdp" / "iter_0000002");
+  const auto source = stored::open_tensor_source(kFrameworks / "megatron_fsdp" / "iter_0000002");
   CHECK(source->format() == "megatron-fsdp");
   CHECK(source->step() == 2);
   check_expected(*source, "megatron_fsdp");
@@ -328,9 +333,9 @@ TEST_CASE("folders that are known and not read say what to do") {
   const FrameworkFolder folder(kFrameworks / "automodel" / "epoch_0_step_2" / "model" /
                                ".hf_metadata");
   const auto refused = [&](const fs::path& path) {
-    CHECK(is_tensor_source(path));
+    CHECK(stored::is_tensor_source(path));
     try {
-      open_tensor_source(path);
+      stored::open_tensor_source(path);
     } catch (const Error& error) {
       CHECK(error.kind() == ErrorKind::kFormat);
       return error.hint();
@@ -369,10 +374,10 @@ TEST_CASE("a damaged index is refused, or still says nothing but what is there")
       if (round % 10 == 0) changed.resize(random(changed.size()));
       write_file_atomically(folder.path / ".metadata", changed);
       try {
-        const auto source = open_tensor_source(folder.path);
+        const auto source = stored::open_tensor_source(folder.path);
         for (const auto* list : {&source->tensors(), &source->optimizer_tensors()}) {
-          for (const StoredTensor& each : *list) {
-            if (each.numel() < 10000) source->read_all(each.name);
+          for (const stored::StoredTensor& each : *list) {
+            if (each.numel() < 10000) checkpoint::read_all(*source, each.name);
           }
         }
       } catch (const Error& error) {

@@ -1,5 +1,5 @@
 // Files that have a model's parameters under other names, or several in one tensor.
-#include "am/checkpoint/hub_names.h"
+#include "am/stored/hub_names.h"
 
 #include <ATen/ATen.h>
 
@@ -11,7 +11,8 @@
 
 #include "am/base/json.h"
 #include "am/base/text.h"
-#include "am/checkpoint/fit.h"
+#include "am/checkpoint/read_tensor.h"
+#include "am/stored/fit.h"
 #include "am/tensor/redistribute.h"
 #include "support/plans.h"
 
@@ -21,11 +22,12 @@ namespace {
 using Stored = std::map<std::string, at::Tensor>;
 
 // Tensors in memory, as a file would have them.
-class MadeUpFile : public TensorSource {
+class MadeUpFile : public stored::TensorSource {
  public:
   explicit MadeUpFile(Stored stored) : stored_(std::move(stored)) {
     for (const auto& [name, value] : stored_) {
-      tensors_.push_back({name, value.sizes().vec(), value.scalar_type(), {}});
+      tensors_.push_back(
+          {name, value.sizes().vec(), tensor::stored_dtype(value.scalar_type()), {}});
     }
     std::sort(tensors_.begin(), tensors_.end(),
               [](const auto& a, const auto& b) { return natural_less(a.name, b.name); });
@@ -33,18 +35,20 @@ class MadeUpFile : public TensorSource {
 
   std::string format() const override { return "huggingface"; }
   std::filesystem::path path() const override { return "made-up"; }
-  const std::vector<StoredTensor>& tensors() const override { return tensors_; }
-  const std::vector<StoredTensor>& optimizer_tensors() const override { return none_; }
+  const std::vector<stored::StoredTensor>& tensors() const override { return tensors_; }
+  const std::vector<stored::StoredTensor>& optimizer_tensors() const override { return none_; }
   std::filesystem::path config_file() const override { return {}; }
-  void read(std::string_view name, const mesh::Box& box, at::Tensor out) const override {
-    const Shape origin(box.shape.size(), 0);
-    out.copy_(tensor::view_box(stored_.at(std::string(name)), origin, box));
+  void read(std::string_view name, const mesh::Box& box,
+            const stored::Destination& out) const override {
+    const at::Tensor& value = stored_.at(std::string(name));
+    const auto* data = static_cast<const std::byte*>(value.const_data_ptr());
+    stored::copy_box({data, value.nbytes()}, value.strides().vec(), box, value.element_size(), out);
   }
 
  private:
   Stored stored_;
-  std::vector<StoredTensor> tensors_;
-  std::vector<StoredTensor> none_;
+  std::vector<stored::StoredTensor> tensors_;
+  std::vector<stored::StoredTensor> none_;
 };
 
 model::ModelConfig config_of(const Json& json) {
@@ -102,20 +106,21 @@ Stored stacked(const Stored& hub, const std::array<std::string, 3>& leaves, int6
   return stored;
 }
 
-void check_reads(const TensorSource& file, const model::Inventory& inventory, const Stored& hub) {
-  const HubNames named(file, inventory);
+void check_reads(const stored::TensorSource& file, const model::Inventory& inventory,
+                 const Stored& hub) {
+  const stored::HubNames named(file, inventory);
   CHECK(named.tensors().size() == hub.size());
   for (const auto& parameter : inventory.parameters) {
     INFO(parameter.name);
     REQUIRE(named.find(parameter.name) != nullptr);
     CHECK(named.find(parameter.name)->shape == parameter.shape);
-    CHECK(at::equal(named.read_all(parameter.name), hub.at(parameter.name)));
+    CHECK(at::equal(checkpoint::read_all(named, parameter.name), hub.at(parameter.name)));
     // A part of it too.
     mesh::Box box = mesh::Box::whole(parameter.shape);
     box.offset[0] = box.shape[0] / 2;
     box.shape[0] -= box.offset[0];
     at::Tensor part = at::empty(box.shape);
-    named.read(parameter.name, box, part);
+    checkpoint::read(named, parameter.name, box, part);
     CHECK(at::equal(part, hub.at(parameter.name).narrow(0, box.offset[0], box.shape[0])));
   }
 }
@@ -169,7 +174,7 @@ TEST_CASE("a tensor of another shape is not taken for a parameter's place") {
   stored["norm.weight"] = at::ones({9});
   stored.erase("model.norm.weight");
   const MadeUpFile file(stored);
-  const HubNames named(file, inventory);
+  const stored::HubNames named(file, inventory);
   CHECK(named.find("model.norm.weight") == nullptr);
   CHECK(named.find("norm.weight") != nullptr);
 }

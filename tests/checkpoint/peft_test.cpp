@@ -12,6 +12,7 @@
 #include "am/base/file.h"
 #include "am/base/json.h"
 #include "am/base/text.h"
+#include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
 #include "support/plans.h"
 #include "support/temporary_folder.h"
@@ -33,12 +34,13 @@ std::string adapter(const std::string& name) { return test::data_path("lora/" + 
 
 at::Tensor logits_of(parallel::ParallelModel& model, const std::string& name) {
   const at::NoGradGuard no_grad;
-  const auto reference = open_tensor_source(adapter(name) + "/reference.safetensors");
-  return model.full_logits(model.forward(reference->read_all("input_ids")));
+  const auto reference = stored::open_tensor_source(adapter(name) + "/reference.safetensors");
+  return model.full_logits(model.forward(checkpoint::read_all(*reference, "input_ids")));
 }
 
 at::Tensor peft_logits(const std::string& name) {
-  return open_tensor_source(adapter(name) + "/reference.safetensors")->read_all("logits");
+  return checkpoint::read_all(*stored::open_tensor_source(adapter(name) + "/reference.safetensors"),
+                              "logits");
 }
 
 // What loading the adapter into a model with these keys of [lora] says.
@@ -79,9 +81,9 @@ TEST_CASE("without an adapter's weights the model is what it was") {
   const config::Plan plan = test::parse(plan_text("llama", kLlamaLora));
   test::RankModel rank(plan, runtime::World::single());
   load_or_initialize(*rank.model, plan);
-  const auto plain = open_tensor_source(test::data_path("hf/llama/reference.safetensors"));
-  CHECK(test::relative_difference(logits_of(*rank.model, "llama"), plain->read_all("logits")) <
-        1e-5);
+  const auto plain = stored::open_tensor_source(test::data_path("hf/llama/reference.safetensors"));
+  CHECK(test::relative_difference(logits_of(*rank.model, "llama"),
+                                  checkpoint::read_all(*plain, "logits")) < 1e-5);
 }
 
 TEST_CASE("an adapter that is not the plan's is refused, with what the plan should say") {
@@ -124,14 +126,15 @@ TEST_CASE("an export is PEFT's, from any layout") {
       export_hf(folder, *rank.model, std::nullopt);
     });
     INFO(name);
-    const auto theirs = open_tensor_source(adapter("llama") + "/adapter_model.safetensors");
-    const auto ours = open_tensor_source(folder / "adapter_model.safetensors");
+    const auto theirs = stored::open_tensor_source(adapter("llama") + "/adapter_model.safetensors");
+    const auto ours = stored::open_tensor_source(folder / "adapter_model.safetensors");
     CHECK(!fs::exists(folder / "config.json"));
     REQUIRE(ours->tensors().size() == theirs->tensors().size());
-    for (const StoredTensor& stored : theirs->tensors()) {
+    for (const stored::StoredTensor& stored : theirs->tensors()) {
       INFO(stored.name);
       REQUIRE(ours->find(stored.name) != nullptr);
-      CHECK(at::equal(ours->read_all(stored.name), theirs->read_all(stored.name)));
+      CHECK(at::equal(checkpoint::read_all(*ours, stored.name),
+                      checkpoint::read_all(*theirs, stored.name)));
     }
     const Json config = Json::parse(read_file(folder / "adapter_config.json"));
     CHECK(config.at("r") == 4);
@@ -169,7 +172,7 @@ TEST_CASE("a merged export gives the adapter's logits without it") {
     runtime::run_ranks(ranks, [&](const runtime::World& world) {
       test::RankModel rank(plan, world);
       load(*rank.model,
-           *open_tensor_source(test::data_path(cat("hf/", family, "/model.safetensors"))));
+           *stored::open_tensor_source(test::data_path(cat("hf/", family, "/model.safetensors"))));
       load_adapter(*rank.model, adapter(family));
       export_hf(folder, *rank.model, std::nullopt, kExportFileBytes, {}, AdapterExport::kMerged);
     });

@@ -1,5 +1,5 @@
 // Files of torch.save: names, strides and values (tests/data/dcp/plain.pt), and what is refused.
-#include "am/checkpoint/torch_source.h"
+#include "am/stored/torch_source.h"
 
 #include <ATen/ATen.h>
 #include <unistd.h>
@@ -10,6 +10,7 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/text.h"
+#include "am/checkpoint/read_tensor.h"
 
 namespace am::checkpoint {
 namespace {
@@ -32,22 +33,23 @@ const fs::path kPlainFile = fs::path(AM_TEST_DATA) / "dcp" / "plain.pt";
 
 TEST_CASE("tensors of a file of torch.save, of today's format and the one before") {
   const std::string name = GENERATE("plain.pt", "legacy.pt");
-  const auto source = open_tensor_source(fs::path(AM_TEST_DATA) / "dcp" / name);
+  const auto source = stored::open_tensor_source(fs::path(AM_TEST_DATA) / "dcp" / name);
   CHECK(source->format() == (name == "plain.pt" ? "torch" : "torch-legacy"));
   const at::Tensor embedding = at::arange(6, at::kFloat).view({2, 3});
-  CHECK(at::equal(source->read_all("embed.weight"), embedding));
-  CHECK(at::equal(source->read_all("head.weight"), embedding));
-  CHECK(at::equal(source->read_all("part"), embedding.slice(0, 1).slice(1, 1)));
-  CHECK(at::equal(source->read_all("transposed"), embedding.t()));
-  CHECK(at::equal(source->read_all("parameter"), at::tensor({1.0, 2.0}).to(at::kBFloat16)));
+  CHECK(at::equal(checkpoint::read_all(*source, "embed.weight"), embedding));
+  CHECK(at::equal(checkpoint::read_all(*source, "head.weight"), embedding));
+  CHECK(at::equal(checkpoint::read_all(*source, "part"), embedding.slice(0, 1).slice(1, 1)));
+  CHECK(at::equal(checkpoint::read_all(*source, "transposed"), embedding.t()));
+  CHECK(at::equal(checkpoint::read_all(*source, "parameter"),
+                  at::tensor({1.0, 2.0}).to(at::kBFloat16)));
   CHECK(source->find("step") == nullptr);
   at::Tensor box = at::empty({2, 1}, at::kFloat);
-  source->read("transposed", {{1, 1}, {2, 1}}, box);
+  checkpoint::read(*source, "transposed", {{1, 1}, {2, 1}}, box);
   CHECK(at::equal(box, embedding.t().slice(0, 1).slice(1, 1)));
 }
 
 TEST_CASE("the model of a trainer's file, and the state beside it") {
-  const auto source = open_tensor_source(fs::path(AM_TEST_DATA) / "dcp" / "trainer.pt");
+  const auto source = stored::open_tensor_source(fs::path(AM_TEST_DATA) / "dcp" / "trainer.pt");
   std::vector<std::string> names;
   for (const auto& each : source->tensors()) names.push_back(each.name);
   CHECK(names == std::vector<std::string>{"0.bias", "0.weight"});
@@ -64,7 +66,7 @@ TEST_CASE("files of torch.save that are not read") {
     std::string tar(512, '\0');
     tar.replace(257, 5, "ustar");
     const TorchFile old(tar);
-    CHECK_THROWS_WITH(open_tensor_source(old.path),
+    CHECK_THROWS_WITH(stored::open_tensor_source(old.path),
                       Catch::Contains("a tar of PyTorch before 2017"));
   }
   {
@@ -73,7 +75,7 @@ TEST_CASE("files of torch.save that are not read") {
     REQUIRE(at != std::string::npos);
     bytes.replace(at, 33, "posix.......\nsystem............\n");
     const TorchFile changed(bytes);
-    CHECK_THROWS_AS(open_tensor_source(changed.path), Error);
+    CHECK_THROWS_AS(stored::open_tensor_source(changed.path), Error);
   }
   {
     std::string bytes = read_file(kPlainFile);
@@ -81,7 +83,7 @@ TEST_CASE("files of torch.save that are not read") {
     REQUIRE(at != std::string::npos);
     bytes.replace(at, 32, "asyncio.base\n_rebuild_parameter\n", 32);
     const TorchFile changed(bytes);
-    CHECK_THROWS_WITH(open_tensor_source(changed.path),
+    CHECK_THROWS_WITH(stored::open_tensor_source(changed.path),
                       Catch::Contains("names asyncio.base._rebuild_parameter, which PyTorch"));
   }
 }
@@ -91,7 +93,7 @@ TEST_CASE("files of the older format that lie") {
   const auto problem = [](const std::string& changed) {
     const TorchFile file(changed);
     try {
-      open_tensor_source(file.path);
+      stored::open_tensor_source(file.path);
     } catch (const Error& error) {
       return std::string(error.what());
     }

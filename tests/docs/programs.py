@@ -19,18 +19,18 @@ HEADERS = {
                                           "parallel::MicroBatches& batches, double labels_in_global_batch",
     "train/trainer.h": "const planner::Job& job, const runtime::World& world, "
                        "const run_folder::RunFolder& run, const launch::StopSignal& stop",
-    "checkpoint/tensor_source.h": "",
-    "inspect/session.h": "std::unique_ptr<checkpoint::TensorSource> source, const term::Style& style",
+    "stored/tensor_source.h": "",
+    "inspect/session.h": "std::unique_ptr<stored::TensorSource> source, const term::Style& style",
     "inspect/command.h": "Session& session",
 }
 ALSO = {
-    "checkpoint/tensor_source.h": ["ATen/ATen.h"],
+    "stored/tensor_source.h": ["span", "vector"],
     "parallel/parallel_model.h": ["am/checkpoint/weights.h"],
     "inspect/session.h": ["am/inspect/command.h", "am/inspect/stored_view.h"],
     "inspect/command.h": ["iostream"],
 }
 
-PARTS = ("runtime", "parallel", "planner", "checkpoint", "config", "mesh", "model", "train", "launch")
+PARTS = ("runtime", "parallel", "planner", "checkpoint", "stored", "config", "mesh", "model", "train", "launch")
 
 
 def snippet(block):

@@ -1,3 +1,4 @@
+#include "am/checkpoint/read_tensor.h"
 // What moved, what is dead, what the optimizer keeps, where a part lies: against ATen.
 #include <ATen/ATen.h>
 
@@ -14,7 +15,7 @@ namespace {
 const std::string kDcp = std::string(AM_TEST_DATA) + "/dcp/fsdp4";
 
 at::Tensor stored_double(const std::string& name) {
-  return checkpoint::open_tensor_source(kDcp)->read_all(name).to(at::kDouble);
+  return checkpoint::read_all(*stored::open_tensor_source(kDcp), name).to(at::kDouble);
 }
 
 }  // namespace
@@ -131,8 +132,8 @@ TEST_CASE("drift measures how far parameters and layers moved", "[inspect]") {
   CHECK(first["name"] == "model.norm.weight");
   CHECK(first["relative"].get<double>() == Approx(0.5).epsilon(1e-12));
   CHECK(first["cosine"].get<double>() == Approx(1.0).epsilon(1e-12));
-  const at::Tensor now = checkpoint::open_tensor_source(fixture("llama") + kModel)
-                             ->read_all("model.layers.1.mlp.up_proj.weight");
+  const at::Tensor now = checkpoint::read_all(
+      *stored::open_tensor_source(fixture("llama") + kModel), "model.layers.1.mlp.up_proj.weight");
   const at::Tensor before = (now + 0.01).to(at::kDouble);
   const double moved = (now.to(at::kDouble) - before).norm().item<double>();
   CHECK(found["parameters"][1]["relative"].get<double>() ==

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "am/checkpoint/read_tensor.h"
 #include "am/formats/safetensors.h"
 #include "am/tensor/dtype.h"
 #include "inspect/session_fixture.h"
@@ -20,7 +21,8 @@ using Tensors = std::map<std::string, at::Tensor>;
 inline void write_tensors(const std::filesystem::path& path, const Tensors& values) {
   std::vector<formats::SafetensorsItem> items;
   for (const auto& [name, value] : values) {
-    items.push_back({name, tensor::safetensors_name(value.scalar_type()), value.sizes().vec()});
+    items.push_back({name, formats::safetensors_name(tensor::stored_dtype(value.scalar_type())),
+                     value.sizes().vec()});
   }
   formats::SafetensorsWriter writer(path, items, {});
   for (const auto& [name, value] : values) {
@@ -32,9 +34,10 @@ inline void write_tensors(const std::filesystem::path& path, const Tensors& valu
 
 inline void write_changed(const std::filesystem::path& path,
                           const std::function<void(Tensors&)>& change) {
-  const auto source = checkpoint::open_tensor_source(fixture("llama") + kModel);
+  const auto source = stored::open_tensor_source(fixture("llama") + kModel);
   Tensors values;
-  for (const auto& tensor : source->tensors()) values[tensor.name] = source->read_all(tensor.name);
+  for (const auto& tensor : source->tensors())
+    values[tensor.name] = checkpoint::read_all(*source, tensor.name);
   change(values);
   write_tensors(path, values);
 }

@@ -1,3 +1,4 @@
+#include "am/checkpoint/read_tensor.h"
 // diff of two checkpoints, and whether one fits a model.
 #include <ATen/ATen.h>
 
@@ -30,8 +31,8 @@ TEST_CASE("diff finds names, shapes, dtypes and the largest differences", "[insp
   const Json norm = find_named(all, "model.norm.weight");
   CHECK(norm["status"] == "different");
   CHECK(norm["max_abs"].get<double>() == Approx(0.5).epsilon(1e-6));
-  const double here = checkpoint::open_tensor_source(fixture("llama") + kModel)
-                          ->read_all("model.norm.weight")[3]
+  const double here = checkpoint::read_all(*stored::open_tensor_source(fixture("llama") + kModel),
+                                           "model.norm.weight")[3]
                           .item<double>();
   CHECK(norm["relative"].get<double>() == Approx(0.5 / (here + 0.5)).epsilon(1e-6));
   CHECK(find_named(all, "lm_head.weight")["status"] == "different");

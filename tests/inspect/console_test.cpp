@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "am/base/file.h"
+#include "am/checkpoint/read_tensor.h"
 #include "am/inspect/completion.h"
 #include "inspect/changed_file.h"
 #include "inspect/session_fixture.h"
@@ -148,11 +149,11 @@ TEST_CASE("a report has every answer and its pictures", "[inspect]") {
 TEST_CASE("let names tensors and slices, which may be sliced again", "[inspect]") {
   Console console = console_of(fixture("llama") + kModel);
   answered(console, "let w = lm_head.weight[2:10, 4:20]");
-  const at::Tensor part = checkpoint::open_tensor_source(fixture("llama") + kModel)
-                              ->read_all("lm_head.weight")
-                              .slice(0, 2, 10)
-                              .slice(1, 4, 20)
-                              .to(at::kDouble);
+  const at::Tensor part =
+      checkpoint::read_all(*stored::open_tensor_source(fixture("llama") + kModel), "lm_head.weight")
+          .slice(0, 2, 10)
+          .slice(1, 4, 20)
+          .to(at::kDouble);
   const Json stats = answered(console, "stats w w[1:3] w[0] w[0][1:4]")["stats"];
   REQUIRE(stats.size() == 4);
   const std::vector<at::Tensor> parts = {part, part.slice(0, 1, 3), part[0],

@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "am/checkpoint/read_tensor.h"
 #include "am/formats/safetensors.h"
 #include "inspect/session_fixture.h"
 
@@ -25,11 +26,10 @@ std::vector<int64_t> ids_of(const at::Tensor& tensor) {
 TEST_CASE("log-probabilities equal those of transformers' logits", "[inspect]") {
   for (const std::string family : {"llama", "mistral", "qwen2", "qwen3"}) {
     INFO(family);
-    const auto reference =
-        checkpoint::open_tensor_source(fixture(family) + "/reference.safetensors");
-    const at::Tensor ids = reference->read_all("input_ids")[0];
+    const auto reference = stored::open_tensor_source(fixture(family) + "/reference.safetensors");
+    const at::Tensor ids = checkpoint::read_all(*reference, "input_ids")[0];
     const at::Tensor expected =
-        at::log_softmax(reference->read_all("logits")[0].to(at::kDouble), -1);
+        at::log_softmax(checkpoint::read_all(*reference, "logits")[0].to(at::kDouble), -1);
     Session session = stored_session(fixture(family) + "/model.safetensors");
     const auto logs = log_probabilities(session, ids_of(ids));
     REQUIRE(logs.size() == 15);

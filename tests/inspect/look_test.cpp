@@ -1,3 +1,4 @@
+#include "am/checkpoint/read_tensor.h"
 // Norms, NaN and their places, slices, states: against ATen's values of the same tensors.
 #include <ATen/ATen.h>
 
@@ -122,8 +123,8 @@ TEST_CASE("nan names the first bad index of each tensor", "[inspect]") {
 
 TEST_CASE("a slice, a glob of modules and several names are rows", "[inspect]") {
   Session session = stored_session(fixture("llama") + kModel);
-  const at::Tensor head =
-      checkpoint::open_tensor_source(fixture("llama") + kModel)->read_all("lm_head.weight");
+  const at::Tensor head = checkpoint::read_all(
+      *stored::open_tensor_source(fixture("llama") + kModel), "lm_head.weight");
   const Json stats = json_answer(session, "stats lm_head.weight[2:9, :5] norm lm_head.weight[-1]");
   REQUIRE(stats["stats"].size() == 3);
   CHECK(stats["stats"][0]["name"] == "lm_head.weight[2:9, :5]");
@@ -148,9 +149,10 @@ TEST_CASE("states are listed and read like parameters", "[inspect]") {
   CHECK(json_answer(session, "ls *exp_avg")["parameters"].size() == 5);
   CHECK(json_answer(session, "ls optim.state.up.weight")["parameters"].size() == 3);
   CHECK(json_answer(session, "show optim.state.up.weight.exp_avg")["shards"].size() == 4);
-  const at::Tensor moment = checkpoint::open_tensor_source(std::string(AM_TEST_DATA) + "/dcp/fsdp4")
-                                ->read_all("optim.state.up.weight.exp_avg")
-                                .to(at::kDouble);
+  const at::Tensor moment =
+      checkpoint::read_all(*stored::open_tensor_source(std::string(AM_TEST_DATA) + "/dcp/fsdp4"),
+                           "optim.state.up.weight.exp_avg")
+          .to(at::kDouble);
   CHECK(json_answer(session, "norms optim.state.up.weight.exp_avg")["total"]["l1"].get<double>() ==
         Approx(moment.abs().sum().item<double>()).epsilon(1e-12));
 }

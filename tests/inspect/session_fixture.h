@@ -11,12 +11,12 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
-#include "am/checkpoint/tensor_source.h"
 #include "am/checkpoint/weights.h"
 #include "am/inspect/command.h"
 #include "am/inspect/sharded_view.h"
 #include "am/inspect/stored_view.h"
 #include "am/runtime/world.h"
+#include "am/stored/tensor_source.h"
 
 namespace am::inspect::test {
 
@@ -28,7 +28,7 @@ inline std::string fixture(const std::string& family) {
 inline const std::string kModel = "/model.safetensors";
 
 inline Session stored_session(const std::string& path, SessionOptions options = {}) {
-  return Session(std::make_unique<StoredView>(checkpoint::open_tensor_source(path)), options);
+  return Session(std::make_unique<StoredView>(stored::open_tensor_source(path)), options);
 }
 
 // The message and the help of a command that fails.

@@ -1,3 +1,4 @@
+#include "am/checkpoint/read_tensor.h"
 // Every command over a checkpoint at rest.
 #include <ATen/ATen.h>
 
@@ -21,7 +22,7 @@ Json json_of(Session& session, const std::string& input) {
 }
 
 at::Tensor weight(const std::string& name) {
-  return checkpoint::open_tensor_source(fixture("llama") + kModel)->read_all(name);
+  return checkpoint::read_all(*stored::open_tensor_source(fixture("llama") + kModel), name);
 }
 
 }  // namespace

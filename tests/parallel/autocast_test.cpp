@@ -6,8 +6,9 @@
 #include <catch2/catch.hpp>
 
 #include "am/base/text.h"
-#include "am/checkpoint/tensor_source.h"
+#include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
+#include "am/stored/tensor_source.h"
 #include "support/plans.h"
 
 namespace am {
@@ -31,12 +32,12 @@ Pass pass(const std::string& family, const std::string& strategy) {
   Pass result;
   runtime::run_ranks(1, [&](const runtime::World& world) {
     test::RankModel rank(plan, world);
-    checkpoint::load(*rank.model, *checkpoint::open_tensor_source(
+    checkpoint::load(*rank.model, *stored::open_tensor_source(
                                       test::data_path(cat("hf/", family, "/model.safetensors"))));
-    const auto reference = checkpoint::open_tensor_source(
-        test::data_path(cat("hf/", family, "/reference.safetensors")));
-    const at::Tensor labels = reference->read_all("labels");
-    const at::Tensor logits = rank.model->forward(reference->read_all("input_ids"));
+    const auto reference =
+        stored::open_tensor_source(test::data_path(cat("hf/", family, "/reference.safetensors")));
+    const at::Tensor labels = checkpoint::read_all(*reference, "labels");
+    const at::Tensor logits = rank.model->forward(checkpoint::read_all(*reference, "input_ids"));
     const at::Tensor loss = rank.model->loss_sum(logits, labels) /
                             labels.ne(parallel::kIgnoreIndex).sum().item<double>();
     loss.backward();
@@ -60,14 +61,16 @@ TEST_CASE("the forward under autocast equals torch.autocast's") {
   const std::string mode = GENERATE("false", "true", "\"selective\"", "\"mlp\"");
   INFO(family << ", checkpointing " << mode);
   const auto wanted =
-      checkpoint::open_tensor_source(test::data_path(cat("hf/", family, "/autocast.safetensors")));
+      stored::open_tensor_source(test::data_path(cat("hf/", family, "/autocast.safetensors")));
   const Pass got =
       pass(family, cat("autocast_dtype = \"bfloat16\"\nactivation_checkpointing = ", mode, "\n"));
-  CHECK(test::relative_difference(got.logits, wanted->read_all("logits")) < kTolerance);
-  CHECK(test::relative_difference(got.loss, wanted->read_all("loss")) < 1e-3);
+  CHECK(test::relative_difference(got.logits, checkpoint::read_all(*wanted, "logits")) <
+        kTolerance);
+  CHECK(test::relative_difference(got.loss, checkpoint::read_all(*wanted, "loss")) < 1e-3);
   for (const auto& [name, gradient] : got.gradients) {
     INFO(name);
-    CHECK(test::relative_difference(gradient, wanted->read_all("grad." + name)) < kTolerance);
+    CHECK(test::relative_difference(gradient, checkpoint::read_all(*wanted, "grad." + name)) <
+          kTolerance);
   }
   // Each logit was a bfloat16 number, which no float32 forward gives.
   CHECK(at::equal(got.logits, got.logits.to(at::kBFloat16).to(at::kFloat)));

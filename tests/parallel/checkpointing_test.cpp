@@ -7,8 +7,9 @@
 #include <mutex>
 
 #include "am/base/text.h"
-#include "am/checkpoint/tensor_source.h"
+#include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
+#include "am/stored/tensor_source.h"
 #include "support/plans.h"
 #include "support/train_curve.h"
 
@@ -58,12 +59,12 @@ Gradients first_gradients(const std::string& family, const test::LayoutCase& lay
   std::mutex mutex;
   runtime::run_ranks(layout.ranks, [&](const runtime::World& world) {
     test::RankModel rank(plan, world);
-    checkpoint::load(*rank.model, *checkpoint::open_tensor_source(
+    checkpoint::load(*rank.model, *stored::open_tensor_source(
                                       test::data_path(cat("hf/", family, "/model.safetensors"))));
-    const auto reference = checkpoint::open_tensor_source(
-        test::data_path(cat("hf/", family, "/reference.safetensors")));
-    const at::Tensor logits = rank.model->forward(reference->read_all("input_ids"));
-    rank.model->loss_sum(logits, reference->read_all("labels")).backward();
+    const auto reference =
+        stored::open_tensor_source(test::data_path(cat("hf/", family, "/reference.safetensors")));
+    const at::Tensor logits = rank.model->forward(checkpoint::read_all(*reference, "input_ids"));
+    rank.model->loss_sum(logits, checkpoint::read_all(*reference, "labels")).backward();
     rank.model->data_parallel().finish_backward();
     const std::lock_guard lock(mutex);
     for (const auto& group : rank.model->data_parallel().groups()) {

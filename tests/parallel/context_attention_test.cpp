@@ -6,13 +6,14 @@
 #include <mutex>
 
 #include "am/base/text.h"
-#include "am/checkpoint/tensor_source.h"
+#include "am/checkpoint/read_tensor.h"
 #include "am/nn/attention/attention.h"
 #include "am/parallel/cp/all_gather.h"
 #include "am/parallel/cp/ring.h"
 #include "am/parallel/cp/ulysses.h"
 #include "am/runtime/device_mesh.h"
 #include "am/runtime/world.h"
+#include "am/stored/tensor_source.h"
 #include "support/operators.h"
 #include "support/plans.h"
 #include "support/rank_check.h"
@@ -211,16 +212,18 @@ TEST_CASE("attention over ranks is one rank's") {
 
 // tests/data/context, made by scripts/fixtures/make_context_fixtures.py.
 TEST_CASE("attention over ranks is PyTorch's ring attention") {
-  const auto made = checkpoint::open_tensor_source(test::data_path("context/ring.safetensors"));
-  const Tensors inputs = {made->read_all("q"), made->read_all("k"), made->read_all("v")};
+  const auto made = stored::open_tensor_source(test::data_path("context/ring.safetensors"));
+  const Tensors inputs = {checkpoint::read_all(*made, "q"), checkpoint::read_all(*made, "k"),
+                          checkpoint::read_all(*made, "v")};
   const AttentionCase one = {
       .name = "PyTorch's", .length = inputs[0].size(2), .dtype = at::kFloat, .scale = 0.3};
-  for (const test::Outcome& outcome : over_ranks(one, 4, inputs, made->read_all("of_out"))) {
-    test::check_close(outcome.value, made->read_all("out"), 2e-6);
+  for (const test::Outcome& outcome :
+       over_ranks(one, 4, inputs, checkpoint::read_all(*made, "of_out"))) {
+    test::check_close(outcome.value, checkpoint::read_all(*made, "out"), 2e-6);
     size_t i = 0;
     for (const char* name : {"of_q", "of_k", "of_v"}) {
       INFO(name);
-      test::check_close(outcome.gradients[i++], made->read_all(name), 2e-6);
+      test::check_close(outcome.gradients[i++], checkpoint::read_all(*made, name), 2e-6);
     }
   }
 }

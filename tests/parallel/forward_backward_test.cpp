@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "am/base/text.h"
-#include "am/checkpoint/tensor_source.h"
 #include "am/checkpoint/weights.h"
 #include "am/parallel/sync_ctx.h"
+#include "am/stored/tensor_source.h"
 #include "support/plans.h"
 #include "support/rank_check.h"
 
@@ -54,7 +54,7 @@ const std::vector<std::string>& strategies() {
 }
 
 void load_llama(ParallelModel& model) {
-  const auto source = checkpoint::open_tensor_source(test::data_path("hf/llama/model.safetensors"));
+  const auto source = stored::open_tensor_source(test::data_path("hf/llama/model.safetensors"));
   checkpoint::load(model, *source);
 }
 

@@ -10,10 +10,11 @@
 #include "am/base/file.h"
 #include "am/base/json.h"
 #include "am/base/text.h"
-#include "am/checkpoint/tensor_source.h"
+#include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
 #include "am/optim/elementwise.h"
 #include "am/optim/from_plan.h"
+#include "am/stored/tensor_source.h"
 #include "support/plans.h"
 
 namespace am {
@@ -39,11 +40,11 @@ std::vector<Found> step(const config::Plan& plan, const std::string& family,
   test::RankModel rank(plan, world);
   parallel::ParallelModel& model = *rank.model;
   const std::string folder = test::data_path(cat("hf/", family));
-  checkpoint::load(model, *checkpoint::open_tensor_source(folder + "/model.safetensors"));
-  const auto reference = checkpoint::open_tensor_source(folder + "/reference.safetensors");
-  const at::Tensor ids =
-      (reference->read_all("input_ids") + world.rank()).remainder(rank.config.vocab_size);
-  const at::Tensor labels = reference->read_all("labels");
+  checkpoint::load(model, *stored::open_tensor_source(folder + "/model.safetensors"));
+  const auto reference = stored::open_tensor_source(folder + "/reference.safetensors");
+  const at::Tensor ids = (checkpoint::read_all(*reference, "input_ids") + world.rank())
+                             .remainder(rank.config.vocab_size);
+  const at::Tensor labels = checkpoint::read_all(*reference, "labels");
   const auto counted = labels.ne(parallel::kIgnoreIndex).sum().item<double>();
   // The average that fully_shard takes over the ranks.
   model.data_parallel().set_gradient_divide_factor(static_cast<double>(world.size()));

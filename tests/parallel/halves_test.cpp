@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "am/base/text.h"
-#include "am/checkpoint/tensor_source.h"
+#include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
 #include "am/nn/weight_pass.h"
+#include "am/stored/tensor_source.h"
 #include "support/model_step.h"
 #include "support/plans.h"
 #include "support/rank_check.h"
@@ -23,9 +24,10 @@ constexpr int kHalvedPasses = 3;
 test::StepResult step_in_passes(parallel::ParallelModel& model, const std::string& family,
                                 bool in_halves) {
   const std::string folder = test::data_path(cat("hf/", family));
-  checkpoint::load(model, *checkpoint::open_tensor_source(folder + "/model.safetensors"));
-  const auto reference = checkpoint::open_tensor_source(folder + "/reference.safetensors");
-  const at::Tensor ids = reference->read_all("input_ids"), labels = reference->read_all("labels");
+  checkpoint::load(model, *stored::open_tensor_source(folder + "/model.safetensors"));
+  const auto reference = stored::open_tensor_source(folder + "/reference.safetensors");
+  const at::Tensor ids = checkpoint::read_all(*reference, "input_ids"),
+                   labels = checkpoint::read_all(*reference, "labels");
   parallel::DataParallel& data_parallel = model.data_parallel();
   data_parallel.zero_grad();
   data_parallel.set_requires_gradient_sync(false);

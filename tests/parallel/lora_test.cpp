@@ -10,8 +10,9 @@
 
 #include "am/base/text.h"
 #include "am/checkpoint/peft.h"
-#include "am/checkpoint/tensor_source.h"
+#include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
+#include "am/stored/tensor_source.h"
 #include "support/plans.h"
 
 namespace am {
@@ -78,18 +79,19 @@ struct ComputedAdapters {
 ComputedAdapters compute_adapters(const AdapterCase& one, const test::LayoutCase& layout,
                                   double dropout = 0.0, int64_t step = 0) {
   const config::Plan plan = test::parse(adapter_plan(one, layout.toml, dropout));
-  const auto reference = checkpoint::open_tensor_source(
-      test::data_path(cat("lora/", one.name, "/reference.safetensors")));
+  const auto reference =
+      stored::open_tensor_source(test::data_path(cat("lora/", one.name, "/reference.safetensors")));
   ComputedAdapters computed;
   std::mutex mutex;
   runtime::run_ranks(layout.ranks, [&](const runtime::World& world) {
     test::RankModel rank(plan, world);
-    checkpoint::load(*rank.model, *checkpoint::open_tensor_source(test::data_path(
-                                      cat("hf/", one.family, "/model.safetensors"))));
+    checkpoint::load(
+        *rank.model,
+        *stored::open_tensor_source(test::data_path(cat("hf/", one.family, "/model.safetensors"))));
     checkpoint::load_adapter(*rank.model, test::data_path(cat("lora/", one.name)));
-    const at::Tensor labels = reference->read_all("labels");
+    const at::Tensor labels = checkpoint::read_all(*reference, "labels");
     rank.model->begin_dropout(/*seed=*/7, step, /*first_sequence=*/0);
-    const at::Tensor logits = rank.model->forward(reference->read_all("input_ids"));
+    const at::Tensor logits = rank.model->forward(checkpoint::read_all(*reference, "input_ids"));
     const at::Tensor loss = rank.model->loss_sum(logits, labels);
     const int64_t count = labels.ne(parallel::kIgnoreIndex).sum().item<int64_t>();
     const auto dp = static_cast<double>(rank.layout.mesh.sizes().dp());
@@ -123,15 +125,15 @@ ComputedAdapters compute_adapters(const AdapterCase& one, const test::LayoutCase
 
 TEST_CASE("adapters give PEFT's logits, loss and gradients") {
   for (const AdapterCase& one : adapter_cases()) {
-    const auto reference = checkpoint::open_tensor_source(
+    const auto reference = stored::open_tensor_source(
         test::data_path(cat("lora/", one.name, "/reference.safetensors")));
     for (const test::LayoutCase& layout : adapter_layouts()) {
       if (!test::runs(adapter_plan(one, layout.toml), layout.ranks)) continue;
       DYNAMIC_SECTION(one.name << ", " << layout.name) {
         const ComputedAdapters computed = compute_adapters(one, layout);
-        CHECK(test::relative_difference(computed.logits, reference->read_all("logits")) <
-              kLoraTolerance);
-        CHECK(test::relative_difference(computed.loss, reference->read_all("loss")) <
+        CHECK(test::relative_difference(
+                  computed.logits, checkpoint::read_all(*reference, "logits")) < kLoraTolerance);
+        CHECK(test::relative_difference(computed.loss, checkpoint::read_all(*reference, "loss")) <
               kLoraTolerance);
         size_t wanted = 0;
         for (const auto& stored : reference->tensors()) {
@@ -140,8 +142,8 @@ TEST_CASE("adapters give PEFT's logits, loss and gradients") {
           INFO(stored.name);
           const auto found = computed.gradients.find(stored.name.substr(5));
           REQUIRE(found != computed.gradients.end());
-          CHECK(test::relative_difference(found->second, reference->read_all(stored.name)) <
-                kLoraTolerance);
+          CHECK(test::relative_difference(
+                    found->second, checkpoint::read_all(*reference, stored.name)) < kLoraTolerance);
         }
         CHECK(computed.gradients.size() == wanted);
       }

@@ -5,9 +5,10 @@
 #include <catch2/catch.hpp>
 
 #include "am/base/text.h"
-#include "am/checkpoint/tensor_source.h"
+#include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
 #include "am/data/batch.h"
+#include "am/stored/tensor_source.h"
 #include "am/train/trainer.h"
 #include "support/plans.h"
 #include "support/rank_check.h"
@@ -26,16 +27,17 @@ double logits_apart(const std::string& family, int64_t world, const std::string&
                     const std::string& wanted) {
   const config::Plan plan = test::parse(plan_text(family, world, strategy));
   const std::string folder = test::data_path(cat("hf/", family));
-  const auto packed = checkpoint::open_tensor_source(folder + "/packed.safetensors");
-  const at::Tensor ids =
-      checkpoint::open_tensor_source(folder + "/reference.safetensors")->read_all("input_ids");
+  const auto packed = stored::open_tensor_source(folder + "/packed.safetensors");
+  const at::Tensor ids = checkpoint::read_all(
+      *stored::open_tensor_source(folder + "/reference.safetensors"), "input_ids");
   double apart = 0.0;
   runtime::run_ranks(world, [&](const runtime::World& each) {
     test::RankModel rank(plan, each);
-    checkpoint::load(*rank.model, *checkpoint::open_tensor_source(folder + "/model.safetensors"));
-    const at::Tensor logits = rank.model->forward(ids, packed->read_all("positions"));
+    checkpoint::load(*rank.model, *stored::open_tensor_source(folder + "/model.safetensors"));
+    const at::Tensor logits = rank.model->forward(ids, checkpoint::read_all(*packed, "positions"));
     const at::Tensor full = rank.model->full_logits(logits);
-    if (each.rank() == 0) apart = test::relative_difference(full, packed->read_all(wanted));
+    if (each.rank() == 0)
+      apart = test::relative_difference(full, checkpoint::read_all(*packed, wanted));
   });
   return apart;
 }

@@ -6,8 +6,9 @@
 #include <mutex>
 
 #include "am/base/text.h"
-#include "am/checkpoint/tensor_source.h"
+#include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
+#include "am/stored/tensor_source.h"
 #include "support/plans.h"
 
 namespace am {
@@ -50,11 +51,11 @@ std::vector<test::LayoutCase> float32_layouts() {
 
 // `taken`: how many tokens took each expert, layer after layer.
 void check_choice(const std::vector<int64_t>& taken, const model::DecoderSpec& spec,
-                  const checkpoint::TensorSource& reference) {
+                  const stored::TensorSource& reference) {
   std::vector<int64_t> wanted;
   for (int64_t layer = 0; layer < static_cast<int64_t>(spec.kind_of_layer.size()); ++layer) {
     if (!spec.layer(layer).router) continue;
-    const at::Tensor ids = reference.read_all(cat("experts.", layer)).view(-1);
+    const at::Tensor ids = checkpoint::read_all(reference, cat("experts.", layer)).view(-1);
     for (int64_t e = 0; e < spec.layer(layer).router->experts; ++e) {
       wanted.push_back(ids.eq(e).sum().item<int64_t>());
     }
@@ -66,14 +67,14 @@ void check_choice(const std::vector<int64_t>& taken, const model::DecoderSpec& s
 void compare(const test::LayoutCase& layout, const std::string& family) {
   const config::Plan plan = test::parse(plan_text(family, layout));
   const auto reference =
-      checkpoint::open_tensor_source(test::data_path(cat("hf/", family, "/reference.safetensors")));
+      stored::open_tensor_source(test::data_path(cat("hf/", family, "/reference.safetensors")));
   std::mutex mutex;
   runtime::run_ranks(layout.ranks, [&](const runtime::World& world) {
     test::RankModel rank(plan, world);
-    checkpoint::load(*rank.model, *checkpoint::open_tensor_source(
+    checkpoint::load(*rank.model, *stored::open_tensor_source(
                                       test::data_path(cat("hf/", family, "/model.safetensors"))));
-    const at::Tensor labels = reference->read_all("labels");
-    const at::Tensor logits = rank.model->forward(reference->read_all("input_ids"));
+    const at::Tensor labels = checkpoint::read_all(*reference, "labels");
+    const at::Tensor logits = rank.model->forward(checkpoint::read_all(*reference, "input_ids"));
     const at::Tensor loss = rank.model->loss_sum(logits, labels);
     const int64_t count = labels.ne(parallel::kIgnoreIndex).sum().item<int64_t>();
     const auto dp = static_cast<double>(rank.layout.mesh.sizes().dp());
@@ -87,15 +88,18 @@ void compare(const test::LayoutCase& layout, const std::string& family) {
     const std::vector<int64_t> taken(counts.const_data_ptr<int64_t>(),
                                      counts.const_data_ptr<int64_t>() + counts.numel());
     std::vector<std::pair<std::string, double>> differences;
-    differences.emplace_back("logits",
-                             test::relative_difference(full_logits, reference->read_all("logits")));
     differences.emplace_back(
-        "loss", test::relative_difference((loss / count).view({1}), reference->read_all("loss")));
+        "logits",
+        test::relative_difference(full_logits, checkpoint::read_all(*reference, "logits")));
+    differences.emplace_back("loss",
+                             test::relative_difference((loss / count).view({1}),
+                                                       checkpoint::read_all(*reference, "loss")));
     for (const planner::ParameterLayout& parameter : rank.layout.parameters) {
       if (!parameter.trainable) continue;
       differences.emplace_back(
-          parameter.name, test::relative_difference(rank.model->full_gradient(parameter.name),
-                                                    reference->read_all("grad." + parameter.name)));
+          parameter.name,
+          test::relative_difference(rank.model->full_gradient(parameter.name),
+                                    checkpoint::read_all(*reference, "grad." + parameter.name)));
     }
     const std::lock_guard lock(mutex);
     check_choice(taken, rank.layout.inventory.spec, *reference);

@@ -7,9 +7,10 @@
 #include <string>
 
 #include "am/base/text.h"
-#include "am/checkpoint/tensor_source.h"
+#include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
 #include "am/parallel/parallel_model.h"
+#include "am/stored/tensor_source.h"
 #include "support/plans.h"
 
 namespace am::test {
@@ -20,10 +21,10 @@ using StepResult = std::map<std::string, at::Tensor>;
 // Loads the weights of tests/data/hf/FAMILY and takes its reference batch.
 inline StepResult step_of(parallel::ParallelModel& model, const std::string& family) {
   const std::string folder = data_path(cat("hf/", family));
-  checkpoint::load(model, *checkpoint::open_tensor_source(folder + "/model.safetensors"));
-  const auto reference = checkpoint::open_tensor_source(folder + "/reference.safetensors");
-  const at::Tensor logits = model.forward(reference->read_all("input_ids"));
-  model.loss_sum(logits, reference->read_all("labels")).backward();
+  checkpoint::load(model, *stored::open_tensor_source(folder + "/model.safetensors"));
+  const auto reference = stored::open_tensor_source(folder + "/reference.safetensors");
+  const at::Tensor logits = model.forward(checkpoint::read_all(*reference, "input_ids"));
+  model.loss_sum(logits, checkpoint::read_all(*reference, "labels")).backward();
   model.data_parallel().finish_backward();
   StepResult result = {{"logits", logits.detach().clone()}};
   for (const auto& group : model.data_parallel().groups()) {

@@ -18,13 +18,14 @@
 
 #include "am/base/json.h"
 #include "am/base/text.h"
-#include "am/checkpoint/tensor_source.h"
+#include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
 #include "am/formats/safetensors.h"
 #include "am/parallel/parallel_model.h"
 #include "am/planner/job.h"
 #include "am/runtime/device_mesh.h"
 #include "am/runtime/world.h"
+#include "am/stored/tensor_source.h"
 
 namespace {
 
@@ -32,9 +33,9 @@ using namespace am;
 
 using Values = std::map<std::string, at::Tensor>;
 
-Values step(parallel::ParallelModel& model, const checkpoint::TensorSource& batch) {
-  const at::Tensor labels = batch.read_all("labels");
-  const at::Tensor logits = model.forward(batch.read_all("input_ids"));
+Values step(parallel::ParallelModel& model, const stored::TensorSource& batch) {
+  const at::Tensor labels = checkpoint::read_all(batch, "labels");
+  const at::Tensor logits = model.forward(checkpoint::read_all(batch, "input_ids"));
   const int64_t counted = labels.ne(parallel::kIgnoreIndex).sum().item<int64_t>();
   const at::Tensor loss = model.loss_sum(logits, labels) / static_cast<double>(counted);
   // The sum over data-parallel ranks, of which each has the whole batch, is so their mean.
@@ -67,8 +68,8 @@ void save(const std::filesystem::path& file, Values values) {
 }
 
 void run(const planner::Job& job, const std::filesystem::path& folder) {
-  const auto batch = checkpoint::open_tensor_source(folder / "batch.safetensors");
-  const auto weights = checkpoint::open_tensor_source(*checkpoint::weights_path(job.plan));
+  const auto batch = stored::open_tensor_source(folder / "batch.safetensors");
+  const auto weights = stored::open_tensor_source(*checkpoint::weights_path(job.plan));
   runtime::run_ranks(job.layout.mesh.world_size(), [&](const runtime::World& world) {
     const runtime::DeviceMesh mesh(world, job.layout.mesh);
     const auto model = parallel::ParallelModel::build(job.plan, job.model, job.layout, mesh);

@@ -10,8 +10,9 @@
 #include <mutex>
 
 #include "am/base/text.h"
-#include "am/checkpoint/tensor_source.h"
+#include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
+#include "am/stored/tensor_source.h"
 #include "am/train/trainer.h"
 #include "support/plans.h"
 #include "support/temporary_folder.h"
@@ -35,7 +36,7 @@ void compare_with_fixture(const std::string& family, const Cut& cut, const std::
                               cat("activation_checkpointing = ", mode, "\nsequence_parallel = ",
                                   cut.sequence_parallel ? "true" : "false", "\n"))));
   const auto open = [&](const std::string& file) {
-    return checkpoint::open_tensor_source(test::data_path(cat("hf/", family, "/", file)));
+    return stored::open_tensor_source(test::data_path(cat("hf/", family, "/", file)));
   };
   const auto reference = open("reference.safetensors"), wanted = open("balance.safetensors");
   const auto weights = open("model.safetensors");
@@ -43,12 +44,12 @@ void compare_with_fixture(const std::string& family, const Cut& cut, const std::
   runtime::run_ranks(ranks, [&](const runtime::World& world) {
     test::RankModel rank(plan, world);
     checkpoint::load(*rank.model, *weights);
-    const at::Tensor labels = reference->read_all("labels");
+    const at::Tensor labels = checkpoint::read_all(*reference, "labels");
     const auto sequences = static_cast<double>(labels.size(0));
-    const double factor = wanted->read_all("coefficient").item<double>() / sequences;
+    const double factor = checkpoint::read_all(*wanted, "coefficient").item<double>() / sequences;
     const auto dp = static_cast<double>(cut.dp);
     rank.model->set_balance_factor(factor / dp);
-    const at::Tensor logits = rank.model->forward(reference->read_all("input_ids"));
+    const at::Tensor logits = rank.model->forward(checkpoint::read_all(*reference, "input_ids"));
     const at::Tensor loss = rank.model->loss_sum(logits, labels);
     const int64_t count = labels.ne(parallel::kIgnoreIndex).sum().item<int64_t>();
     (loss / static_cast<double>(count) / dp).backward();
@@ -58,7 +59,7 @@ void compare_with_fixture(const std::string& family, const Cut& cut, const std::
 
     std::map<std::string, double> differences;
     const auto compare = [&](const std::string& name, const at::Tensor& got) {
-      differences[name] = test::relative_difference(got, wanted->read_all(name));
+      differences[name] = test::relative_difference(got, checkpoint::read_all(*wanted, name));
     };
     REQUIRE(balance.defined());
     compare("auxiliary", (balance * factor).to(at::kFloat));
@@ -69,8 +70,8 @@ void compare_with_fixture(const std::string& family, const Cut& cut, const std::
       }
     }
     // The loss is the cross-entropy alone.
-    differences["loss"] =
-        test::relative_difference((loss / count).view({1}), reference->read_all("loss"));
+    differences["loss"] = test::relative_difference((loss / count).view({1}),
+                                                    checkpoint::read_all(*reference, "loss"));
     CHECK_FALSE(rank.model->take_balance().defined());
     const std::lock_guard lock(mutex);
     CHECK(differences.size() > 4);

@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "am/base/text.h"
-#include "am/checkpoint/tensor_source.h"
+#include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
+#include "am/stored/tensor_source.h"
 #include "am/train/trainer.h"
 #include "support/plans.h"
 #include "support/rank_check.h"
@@ -123,7 +124,7 @@ TEST_CASE("experts of all ranks are in an export") {
       const auto trainer = make_trainer(plan, world, run_folder::RunFolder("/am-no-such-run"));
       checkpoint::export_hf(temp.path() / name, trainer->model(), at::kFloat);
     });
-    return checkpoint::open_tensor_source(temp.path() / name);
+    return stored::open_tensor_source(temp.path() / name);
   };
   const auto wanted = exported("one", {.micro_batch = 8});
   for (const Run& run : {kSharded, kPipeline}) {
@@ -133,7 +134,8 @@ TEST_CASE("experts of all ranks are in an export") {
     REQUIRE(got->tensors().size() == wanted->tensors().size());
     for (const auto& tensor : wanted->tensors()) {
       INFO(tensor.name);
-      CHECK(at::equal(got->read_all(tensor.name), wanted->read_all(tensor.name)));
+      CHECK(at::equal(checkpoint::read_all(*got, tensor.name),
+                      checkpoint::read_all(*wanted, tensor.name)));
     }
   }
 }

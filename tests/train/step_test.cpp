@@ -6,9 +6,9 @@
 #include <catch2/catch.hpp>
 
 #include "am/base/text.h"
-#include "am/checkpoint/tensor_source.h"
 #include "am/checkpoint/weights.h"
 #include "am/optim/from_plan.h"
+#include "am/stored/tensor_source.h"
 #include "support/plans.h"
 #include "support/rank_check.h"
 
@@ -59,7 +59,7 @@ Told run_step(int64_t ranks, const std::string& mesh) {
   std::vector<Told> told(static_cast<size_t>(ranks));
   runtime::run_ranks(ranks, [&](const runtime::World& world) {
     test::RankModel rank(plan, world);
-    checkpoint::load(*rank.model, *checkpoint::open_tensor_source(weights));
+    checkpoint::load(*rank.model, *stored::open_tensor_source(weights));
     const auto optimizer = optim::make_optimizer(plan, *rank.model);
     Reports reports;
     reports.mine.peak_memory_bytes = 1000 + (7 * world.rank()) % 5;

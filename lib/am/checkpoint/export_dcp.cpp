@@ -15,15 +15,15 @@
 #include "am/base/read_ahead.h"
 #include "am/base/text.h"
 #include "am/checkpoint/block_buffer.h"
-#include "am/checkpoint/dialects/filled_tensor.h"
-#include "am/checkpoint/dialects/hub_config.h"
 #include "am/checkpoint/export_folder.h"
-#include "am/checkpoint/state_keys.h"
+#include "am/checkpoint/filled_tensor.h"
 #include "am/formats/dcp_metadata.h"
 #include "am/formats/pickle_writer.h"
 #include "am/formats/torch_archive.h"
 #include "am/formats/torch_slice.h"
 #include "am/run_folder/shard_index.h"
+#include "am/stored/dialects/hub_config.h"
+#include "am/stored/state_keys.h"
 #include "am/tensor/dtype.h"
 
 namespace am::checkpoint {
@@ -51,26 +51,26 @@ struct Planned {
 
 Planned plan_parameter(FilledTensor tensor, const DcpExport& options) {
   Planned planned;
-  planned.dtype = options.dtype.value_or(tensor.dtype);
+  planned.dtype = options.dtype.value_or(tensor::scalar_type(tensor.dtype));
   // What OLMo-core saves is nested as PyTorch's own; torchtitan and Megatron save parameters flat.
-  const bool nested = options.table == nullptr || options.table == &olmo_table();
+  const bool nested = options.table == nullptr || options.table == &stored::olmo_table();
   planned.key = nested ? cat("model.", tensor.name) : tensor.name;
-  planned.path = nested ? parameter_path(tensor.name) : formats::DcpPath{tensor.name};
+  planned.path = nested ? stored::parameter_path(tensor.name) : formats::DcpPath{tensor.name};
   planned.tensor = std::move(tensor);
   return planned;
 }
 
-Planned plan_state(const StoredTensor& state) {
+Planned plan_state(const stored::StoredTensor& state) {
   Planned planned;
   planned.tensor = filled_by(state);
   planned.key = state.name;
-  planned.path = state_path(state.name);
-  planned.dtype = state.dtype;
+  planned.path = stored::state_path(state.name);
+  planned.dtype = tensor::scalar_type(state.dtype);
   return planned;
 }
 
-Dialect dialect_of(const DialectTable& table, const TensorSource& source) {
-  HubConfig config = find_hub_config({source.config_file().parent_path()});
+stored::Dialect dialect_of(const stored::DialectTable& table, const stored::TensorSource& source) {
+  stored::HubConfig config = stored::find_hub_config({source.config_file().parent_path()});
   if (!config.config) {
     throw Error(
         ErrorKind::kFormat,
@@ -78,7 +78,7 @@ Dialect dialect_of(const DialectTable& table, const TensorSource& source) {
         cat(table.framework, "'s rows depend on it; put the model's config.json there"));
   }
   const std::string type = config.config->model_type;
-  Dialect dialect(table, *std::move(config.config));
+  stored::Dialect dialect(table, *std::move(config.config));
   if (dialect.knows_model()) return dialect;
   throw Error(ErrorKind::kFormat,
               cat(source.path().string(), ": ", table.framework, "'s names for a ", type,
@@ -86,19 +86,19 @@ Dialect dialect_of(const DialectTable& table, const TensorSource& source) {
               cat("known: ", table.types));
 }
 
-std::vector<Planned> plan_all(const TensorSource& source, const DcpExport& options) {
+std::vector<Planned> plan_all(const stored::TensorSource& source, const DcpExport& options) {
   std::vector<Planned> all;
   if (options.table != nullptr) {
     for (FilledTensor& tensor : fill_all(dialect_of(*options.table, source), source)) {
       all.push_back(plan_parameter(std::move(tensor), options));
     }
   } else {
-    for (const StoredTensor& tensor : source.tensors()) {
+    for (const stored::StoredTensor& tensor : source.tensors()) {
       all.push_back(plan_parameter(filled_by(tensor), options));
     }
   }
   if (options.optimizer) {
-    for (const StoredTensor& state : source.optimizer_tensors()) {
+    for (const stored::StoredTensor& state : source.optimizer_tensors()) {
       if (starts_with(state.name, run_folder::kOptimizerPrefix)) all.push_back(plan_state(state));
     }
   }
@@ -137,8 +137,8 @@ std::vector<Block> blocks_of(const std::vector<Planned>& all) {
   return blocks;
 }
 
-void write_data(const fs::path& folder, const TensorSource& source, const std::vector<Planned>& all,
-                const std::function<void()>& between) {
+void write_data(const fs::path& folder, const stored::TensorSource& source,
+                const std::vector<Planned>& all, const std::function<void()>& between) {
   const std::string name = run_folder::data_file_name(0);
   const uint64_t size = all.empty() ? 0 : all.back().offset + all.back().length;
   DirectFile file(folder / name, size);
@@ -196,17 +196,18 @@ void write_megatron_files(const fs::path& folder, const std::optional<int64_t>& 
 
 }  // namespace
 
-void export_dcp(const fs::path& folder, const TensorSource& source, const DcpExport& options,
-                const std::function<void()>& between) {
+void export_dcp(const fs::path& folder, const stored::TensorSource& source,
+                const DcpExport& options, const std::function<void()>& between) {
   require_exportable(source, options.dtype);
   const std::vector<Planned> all = plan_all(source, options);
   const fs::path partial = begin_export(folder);
   try {
     // OLMo-core looks for states there, and has a config.json of its own above.
-    const fs::path data = options.table == &olmo_table() ? partial / "model_and_optim" : partial;
+    const fs::path data =
+        options.table == &stored::olmo_table() ? partial / "model_and_optim" : partial;
     fs::create_directories(data);
     write_data(data, source, all, between);
-    if (options.table == &megatron_table()) write_megatron_files(data, source.step());
+    if (options.table == &stored::megatron_table()) write_megatron_files(data, source.step());
     const fs::path config = source.config_file();
     if (!config.empty()) {
       const std::string text = read_file(config);

@@ -11,20 +11,21 @@
 #include <functional>
 #include <optional>
 
-#include "am/checkpoint/dialects/dialect.h"
-#include "am/checkpoint/tensor_source.h"
+#include "am/stored/dialects/dialect.h"
+#include "am/stored/tensor_source.h"
 
 namespace am::checkpoint {
 
 struct DcpExport {
-  const DialectTable* table = nullptr;  // whose names and rows; null: as they are, "model.NAME"
+  const stored::DialectTable* table =
+      nullptr;                          // whose names and rows; null: as they are, "model.NAME"
   std::optional<at::ScalarType> dtype;  // of parameters; nothing: as stored
   bool optimizer = false;  // "optim.state.NAME.exp_avg" too, as stored; not for frameworks
 };
 
 // The folder appears whole or not at all. `between` is called between blocks of rows: what it
 // throws ends the export. Throws Error(kFormat) that lists what a framework has no place for.
-void export_dcp(const std::filesystem::path& folder, const TensorSource& source,
+void export_dcp(const std::filesystem::path& folder, const stored::TensorSource& source,
                 const DcpExport& options, const std::function<void()>& between = {});
 
 }  // namespace am::checkpoint

@@ -6,8 +6,8 @@
 #include "am/base/file.h"
 #include "am/base/json.h"
 #include "am/base/text.h"
-#include "am/checkpoint/fit.h"
 #include "am/model/quantization.h"
+#include "am/stored/fit.h"
 #include "am/tensor/dtype.h"
 
 namespace am::checkpoint {
@@ -43,18 +43,18 @@ std::string config_with_dtype(const std::string& text, at::ScalarType dtype) {
   return config.dump(2) + "\n";
 }
 
-const StoredTensor* find_codes(const TensorSource& source) {
+const stored::StoredTensor* find_codes(const stored::TensorSource& source) {
   const auto& all = source.tensors();
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [](const auto& each) { return !holds_values(each.dtype); });
+  const auto found = std::find_if(
+      all.begin(), all.end(), [](const auto& each) { return !stored::holds_values(each.dtype); });
   return found == all.end() ? nullptr : &*found;
 }
 
 namespace {
 
-void refuse_adapters(const TensorSource& source) {
+void refuse_adapters(const stored::TensorSource& source) {
   const auto& all = source.tensors();
-  const auto found = std::find_if(all.begin(), all.end(), [](const StoredTensor& tensor) {
+  const auto found = std::find_if(all.begin(), all.end(), [](const stored::StoredTensor& tensor) {
     return tensor.name.find(".lora_") != std::string::npos;
   });
   if (found == all.end()) return;
@@ -68,18 +68,18 @@ void refuse_adapters(const TensorSource& source) {
 
 }  // namespace
 
-void require_exportable(const TensorSource& source, std::optional<at::ScalarType> dtype) {
+void require_exportable(const stored::TensorSource& source, std::optional<at::ScalarType> dtype) {
   refuse_adapters(source);
   if (source.tensors().empty()) {
     throw Error(ErrorKind::kFormat, cat(source.path().string(), ": holds no parameters"));
   }
-  const StoredTensor* codes = find_codes(source);
+  const stored::StoredTensor* codes = find_codes(source);
   if (codes == nullptr || !dtype) return;
-  throw Error(
-      ErrorKind::kFormat,
-      cat(source.path().string(), ": ", codes->name, " is ", tensor::safetensors_name(codes->dtype),
-          ", no number that ", tensor::dtype_name(*dtype), " could hold"),
-      "export without a dtype, which copies the tensors as they are");
+  throw Error(ErrorKind::kFormat,
+              cat(source.path().string(), ": ", codes->name, " is ",
+                  formats::safetensors_name(codes->dtype), ", no number that ",
+                  tensor::dtype_name(*dtype), " could hold"),
+              "export without a dtype, which copies the tensors as they are");
 }
 
 }  // namespace am::checkpoint

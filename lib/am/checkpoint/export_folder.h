@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "am/checkpoint/tensor_source.h"
+#include "am/stored/tensor_source.h"
 
 namespace am::checkpoint {
 
@@ -23,8 +23,8 @@ std::string config_with_dtype(const std::string& text, at::ScalarType dtype);
 
 // Throws Error where tensors at rest are no whole model: none, adapters without their factor, or
 // codes of quantised weights that another dtype is asked of.
-void require_exportable(const TensorSource& source, std::optional<at::ScalarType> dtype);
+void require_exportable(const stored::TensorSource& source, std::optional<at::ScalarType> dtype);
 // The first tensor of quantised weights; null where all are numbers.
-const StoredTensor* find_codes(const TensorSource& source);
+const stored::StoredTensor* find_codes(const stored::TensorSource& source);
 
 }  // namespace am::checkpoint

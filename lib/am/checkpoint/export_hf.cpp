@@ -25,9 +25,11 @@
 #include "am/checkpoint/collective_step.h"
 #include "am/checkpoint/export_folder.h"
 #include "am/checkpoint/peft.h"
-#include "am/checkpoint/row_blocks.h"
+#include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
 #include "am/formats/safetensors.h"
+#include "am/stored/hub_names.h"
+#include "am/stored/row_blocks.h"
 #include "am/tensor/dtype.h"
 
 namespace am::checkpoint {
@@ -139,7 +141,8 @@ class FolderWriter {
   std::unique_ptr<formats::SafetensorsWriter> open(size_t index) const {
     std::vector<formats::SafetensorsItem> items;
     for (const auto& item : files_[index]) {
-      items.push_back({item.name, tensor::safetensors_name(item.dtype), item.shape});
+      items.push_back(
+          {item.name, formats::safetensors_name(tensor::stored_dtype(item.dtype)), item.shape});
     }
     return std::make_unique<formats::SafetensorsWriter>(
         partial_ / file_name(names_, index, files_.size()), items,
@@ -168,7 +171,7 @@ class FolderWriter {
 // Items in blocks of rows, each read while the one before is written.
 class RowsAtRest {
  public:
-  RowsAtRest(const TensorSource& source, const std::vector<ExportItem>& items)
+  RowsAtRest(const stored::TensorSource& source, const std::vector<ExportItem>& items)
       : source_(source), blocks_(blocks_of(items)), ahead_(blocks_.size(), [this](size_t i) {
           source_.will_read(blocks_[i].item->name, blocks_[i].box);
         }) {}
@@ -178,7 +181,7 @@ class RowsAtRest {
     for (; next_ < blocks_.size() && blocks_[next_].item->name == item.name; ++next_) {
       ahead_.reached(next_);
       const at::Tensor taken = buffer_.block(blocks_[next_].box.shape, item.dtype);
-      source_.read(item.name, blocks_[next_].box, taken);
+      read(source_, item.name, blocks_[next_].box, taken);
       sink(bytes_of(taken));
     }
   }
@@ -192,14 +195,14 @@ class RowsAtRest {
     std::vector<Block> blocks;
     for (const ExportItem& item : items) {
       const auto most = kBlockBytes / static_cast<int64_t>(c10::elementSize(item.dtype));
-      for_each_row_block(mesh::Box::whole(item.shape), most, [&](const mesh::Box& box) {
+      stored::for_each_row_block(mesh::Box::whole(item.shape), most, [&](const mesh::Box& box) {
         blocks.push_back({&item, box});
       });
     }
     return blocks;
   }
 
-  const TensorSource& source_;
+  const stored::TensorSource& source_;
   std::vector<Block> blocks_;
   BlockBuffer buffer_;
   size_t next_ = 0;
@@ -220,7 +223,7 @@ LiveExport adapters_of(const parallel::ParallelModel& model, at::ScalarType dtyp
   std::map<std::string, std::string> own_names;
   for (const model::ParameterSpec& parameter : model.layout().inventory.parameters) {
     if (parameter.adapter == model::AdapterPart::kNone) continue;
-    out.items.push_back({peft_name(parameter.name), parameter.shape, dtype});
+    out.items.push_back({cat(stored::kPeftPrefix, parameter.name), parameter.shape, dtype});
     own_names.emplace(out.items.back().name, parameter.name);
   }
   out.fetch = [&model, own_names = std::move(own_names)](const std::string& name) {
@@ -269,7 +272,7 @@ void export_hf(const fs::path& folder, parallel::ParallelModel& model,
   });
 }
 
-void export_hf(const fs::path& folder, const TensorSource& source,
+void export_hf(const fs::path& folder, const stored::TensorSource& source,
                std::optional<at::ScalarType> dtype, int64_t max_file_bytes,
                const std::function<void()>& between) {
   if (source.config_file().empty()) {
@@ -279,9 +282,9 @@ void export_hf(const fs::path& folder, const TensorSource& source,
   require_exportable(source, dtype);
   std::vector<ExportItem> items;
   for (const auto& tensor : source.tensors()) {
-    items.push_back({tensor.name, tensor.shape, dtype.value_or(tensor.dtype)});
+    items.push_back({tensor.name, tensor.shape, dtype.value_or(tensor::scalar_type(tensor.dtype))});
   }
-  const StoredTensor* codes = find_codes(source);
+  const stored::StoredTensor* codes = find_codes(source);
   FolderWriter writer(folder, items, max_file_bytes);
   const runtime::Group alone;
   const auto clean = [&] {

@@ -13,9 +13,10 @@
 #include "am/base/json.h"
 #include "am/base/number.h"
 #include "am/base/text.h"
-#include "am/checkpoint/fit.h"
-#include "am/checkpoint/hf_source.h"
-#include "am/checkpoint/hub_names.h"
+#include "am/checkpoint/read_tensor.h"
+#include "am/stored/fit.h"
+#include "am/stored/hf_source.h"
+#include "am/stored/hub_names.h"
 
 namespace am::checkpoint {
 
@@ -25,7 +26,6 @@ namespace {
 
 using model::AdapterPart;
 
-constexpr std::string_view kPrefix = "base_model.model.";
 constexpr const char* kWeights = "adapter_model.safetensors";
 constexpr const char* kConfig = "adapter_config.json";
 
@@ -100,21 +100,21 @@ void check_config(const fs::path& file, const model::AdapterSpec& ours) {
   }
 }
 
-void check_tensors(const model::Inventory& inventory, const TensorSource& named) {
+void check_tensors(const model::Inventory& inventory, const stored::TensorSource& named) {
   std::vector<std::string> wrong;
   std::set<std::string_view> wanted;
   for (const model::ParameterSpec& parameter : inventory.parameters) {
     if (parameter.adapter == AdapterPart::kNone) continue;
     wanted.insert(parameter.name);
-    const StoredTensor* stored = named.find(parameter.name);
+    const stored::StoredTensor* stored = named.find(parameter.name);
     if (stored == nullptr) {
       wrong.push_back(cat(parameter.name, " is missing"));
-    } else if (stored->shape != parameter.shape || !holds_values(stored->dtype)) {
+    } else if (stored->shape != parameter.shape || !stored::holds_values(stored->dtype)) {
       wrong.push_back(cat(parameter.name, " is ", shape_text(stored->shape), ", the plan's ",
                           shape_text(parameter.shape)));
     }
   }
-  for (const StoredTensor& stored : named.tensors()) {
+  for (const stored::StoredTensor& stored : named.tensors()) {
     // PEFT copies an embedding or a head beside its adapter.
     const bool copy = stored.name.find(".base_layer.") != std::string::npos;
     if (wanted.count(stored.name) == 0 && !copy) {
@@ -163,8 +163,6 @@ Json target_modules(const model::Inventory& inventory) {
 
 }  // namespace
 
-std::string peft_name(const std::string& parameter) { return cat(kPrefix, parameter); }
-
 bool has_adapters(const model::Inventory& inventory) {
   return std::any_of(inventory.parameters.begin(), inventory.parameters.end(),
                      [](const auto& each) { return each.adapter != AdapterPart::kNone; });
@@ -176,12 +174,12 @@ void load_adapter(parallel::ParallelModel& model, const fs::path& path) {
   const model::Inventory& inventory = model.layout().inventory;
   const model::AdapterSpec ours = adapter_of(inventory);
   if (fs::exists(folder / kConfig)) check_config(folder / kConfig, ours);
-  const auto source = open_hf_source(file);
-  const HubNames named(*source, inventory);
+  const auto source = stored::open_hf_source(file);
+  const stored::HubNames named(*source, inventory);
   check_tensors(inventory, named);
   model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::OwnedParameter& owned) {
     if (inventory.find(owned.name)->adapter == AdapterPart::kNone) return;
-    named.read(owned.name, owned.box, owned.value);
+    read(named, owned.name, owned.box, owned.value);
   });
 }
 

@@ -13,8 +13,6 @@
 
 namespace am::checkpoint {
 
-std::string peft_name(const std::string& parameter);
-
 // Whether the model has adapters.
 bool has_adapters(const model::Inventory& inventory);
 

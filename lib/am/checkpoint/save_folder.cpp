@@ -6,8 +6,8 @@
 
 #include "am/base/file.h"
 #include "am/base/text.h"
-#include "am/checkpoint/state_keys.h"
 #include "am/run_folder/step_folders.h"
+#include "am/stored/state_keys.h"
 
 namespace am::checkpoint {
 
@@ -27,7 +27,7 @@ void add_aliases(formats::DcpMetadata& metadata,
       if (metadata.tensors[i].name != key) continue;
       formats::DcpTensor tensor = metadata.tensors[i];
       tensor.name = cat(kModelPrefix, alias);
-      tensor.path = parameter_path(alias);
+      tensor.path = stored::parameter_path(alias);
       metadata.tensors.push_back(std::move(tensor));
       break;
     }
@@ -107,7 +107,7 @@ formats::DcpMetadata dcp_metadata_of(const run_folder::ShardIndex& index) {
     formats::DcpTensor tensor;
     const bool state = starts_with(from.name, run_folder::kOptimizerPrefix);
     tensor.name = state ? from.name : cat(kModelPrefix, from.name);
-    tensor.path = state ? state_path(from.name) : parameter_path(from.name);
+    tensor.path = state ? stored::state_path(from.name) : stored::parameter_path(from.name);
     tensor.dtype = from.dtype;
     tensor.shape = from.shape;
     for (const run_folder::IndexedBox& box : from.boxes) {

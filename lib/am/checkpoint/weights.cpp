@@ -10,11 +10,12 @@
 #include "am/base/number.h"
 #include "am/base/random.h"
 #include "am/base/text.h"
-#include "am/checkpoint/fit.h"
-#include "am/checkpoint/hub_names.h"
 #include "am/checkpoint/peft.h"
+#include "am/checkpoint/read_tensor.h"
 #include "am/formats/weight_files.h"
 #include "am/mesh/indices.h"
+#include "am/stored/fit.h"
+#include "am/stored/hub_names.h"
 
 namespace am::checkpoint {
 
@@ -46,14 +47,14 @@ const model::ParameterSpec& spec_of(const parallel::ParallelModel& model, const 
 
 // A checkpoint may spell out a tied head. transformers would then use both; our model has one, so
 // they must agree.
-void check_tied_head(const parallel::ParallelModel& model, const TensorSource& source) {
+void check_tied_head(const parallel::ParallelModel& model, const stored::TensorSource& source) {
   const model::Inventory& inventory = model.layout().inventory;
   const std::string head_name = cat(inventory.names.head, ".weight");
   if (!inventory.tied_lm_head || source.find(head_name) == nullptr) return;
   const std::string& embedding_name =
       inventory.parameters[inventory.weight_of(model::Role::kHead)].name;
-  const at::Tensor head = source.read_all(head_name);
-  const at::Tensor embedding = source.read_all(embedding_name);
+  const at::Tensor head = checkpoint::read_all(source, head_name);
+  const at::Tensor embedding = checkpoint::read_all(source, embedding_name);
   if (head.sizes() != embedding.sizes() || !at::equal(head, embedding)) {
     throw Error(ErrorKind::kFormat,
                 cat(source.path().string(), ": ", head_name, " differs from ", embedding_name,
@@ -106,13 +107,13 @@ void initialize(parallel::ParallelModel& model, int64_t seed) {
   initialize_those(model, seed, [](const auto&) { return true; });
 }
 
-void load(parallel::ParallelModel& model, const TensorSource& source) {
-  const HubNames named(source, model.layout().inventory);
-  check_fit(model.layout(), model.config(), named);
+void load(parallel::ParallelModel& model, const stored::TensorSource& source) {
+  const stored::HubNames named(source, model.layout().inventory);
+  stored::check_fit(model.layout(), model.config(), named);
   check_tied_head(model, named);
   model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::OwnedParameter& owned) {
     // What is not there is an adapter's.
-    if (named.find(owned.name) != nullptr) named.read(owned.name, owned.box, owned.value);
+    if (named.find(owned.name) != nullptr) read(named, owned.name, owned.box, owned.value);
   });
 }
 
@@ -122,7 +123,7 @@ std::optional<fs::path> weights_path(const config::Plan& plan) {
   if (weights != "auto") return plan.resolve(weights);
   const fs::path config = plan.resolve(plan.model.path);
   const fs::path folder = fs::is_directory(config) ? config : config.parent_path();
-  if (is_tensor_source(folder)) return folder;
+  if (stored::is_tensor_source(folder)) return folder;
   const std::string pickled = formats::weight_files(folder).pickled;
   if (pickled.empty()) return std::nullopt;
   throw Error(ErrorKind::kPlan, cat((folder / pickled).string(), ": pickled weights are not read"),
@@ -136,7 +137,7 @@ std::string load_or_initialize(parallel::ParallelModel& model, const config::Pla
   if (path) {
     initialize_those(model, plan.model.seed,
                      [](const auto& spec) { return spec.adapter != model::AdapterPart::kNone; });
-    const auto source = open_tensor_source(*path);
+    const auto source = stored::open_tensor_source(*path);
     load(model, *source);
     done = cat("loaded from ", path->string());
   } else {

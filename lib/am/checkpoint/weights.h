@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "am/checkpoint/tensor_source.h"
 #include "am/config/plan.h"
 #include "am/parallel/parallel_model.h"
+#include "am/stored/tensor_source.h"
 
 namespace am::checkpoint {
 
@@ -21,7 +21,7 @@ void initialize(parallel::ParallelModel& model, int64_t seed);
 // source lacks, or has in another shape or as codes of quantised weights, and tensors that the
 // model has no place for. A source that spells out a tied head must hold the embedding's values in
 // it. A model's adapters stay as they are where the source has none.
-void load(parallel::ParallelModel& model, const TensorSource& source);
+void load(parallel::ParallelModel& model, const stored::TensorSource& source);
 
 // What the plan's model.weights stands for: "auto" is the *.safetensors beside the config when
 // there are any, "none" nothing, else a path. Nothing: the model is initialised. Throws
@@ -48,7 +48,7 @@ void export_hf(const std::filesystem::path& folder, parallel::ParallelModel& mod
                const std::function<void()>& between = {},
                AdapterExport adapters = AdapterExport::kApart);
 // The same from tensors at rest; needs no model and no second copy in memory.
-void export_hf(const std::filesystem::path& folder, const TensorSource& source,
+void export_hf(const std::filesystem::path& folder, const stored::TensorSource& source,
                std::optional<at::ScalarType> dtype, int64_t max_file_bytes = kExportFileBytes,
                const std::function<void()>& between = {});
 

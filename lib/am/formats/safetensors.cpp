@@ -16,41 +16,6 @@ namespace am::formats {
 
 namespace fs = std::filesystem;
 
-namespace {
-
-struct DtypeSize {
-  std::string_view name;
-  int64_t size;
-};
-constexpr std::array<DtypeSize, 19> kDtypes = {{{"F64", 8},
-                                                {"F32", 4},
-                                                {"F16", 2},
-                                                {"BF16", 2},
-                                                {"F8_E4M3", 1},
-                                                {"F8_E5M2", 1},
-                                                {"F8_E4M3FNUZ", 1},
-                                                {"F8_E5M2FNUZ", 1},
-                                                {"F8_E8M0", 1},
-                                                {"I64", 8},
-                                                {"I32", 4},
-                                                {"I16", 2},
-                                                {"I8", 1},
-                                                {"U64", 8},
-                                                {"U32", 4},
-                                                {"U16", 2},
-                                                {"U8", 1},
-                                                {"BOOL", 1},
-                                                {"C64", 8}}};
-
-}  // namespace
-
-int64_t safetensors_dtype_size(std::string_view dtype) {
-  for (const DtypeSize& known : kDtypes) {
-    if (known.name == dtype) return known.size;
-  }
-  return 0;
-}
-
 SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {
   std::error_code none;
   const auto status = std::filesystem::status(path, none);

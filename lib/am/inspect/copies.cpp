@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <map>
 
-#include "am/checkpoint/row_blocks.h"
 #include "am/inspect/checksum.h"
 #include "am/mesh/indices.h"
+#include "am/stored/row_blocks.h"
 #include "am/tensor/redistribute.h"
 
 namespace am::inspect {
@@ -18,7 +18,7 @@ constexpr int64_t kCompared = int64_t{1} << 16;
 constexpr int64_t kHashed = int64_t{1} << 22;
 
 void add_to(Copy& copy, Session& session, const ParameterView::Part& part, const Shape& shape) {
-  checkpoint::for_each_row_block(part.box, kHashed, [&](const mesh::Box& block) {
+  stored::for_each_row_block(part.box, kHashed, [&](const mesh::Box& block) {
     if (session.is_interrupted()) return;
     copy.sum += checksum(tensor::view_box(part.values, part.box.offset, block), block, shape);
   });
@@ -101,7 +101,7 @@ void find_index(Session& session, const Picked& picked, const mesh::Box& part_bo
   const Shape& shape = picked.parameter->shape;
   std::vector<mesh::Box> blocks;
   std::vector<int64_t> sums;
-  checkpoint::for_each_row_block(part_box, kCompared, [&](const mesh::Box& block) {
+  stored::for_each_row_block(part_box, kCompared, [&](const mesh::Box& block) {
     const at::Tensor own = held_at(session, picked, part_box, block);
     blocks.push_back(block);
     sums.push_back(own.defined() ? static_cast<int64_t>(checksum(own, block, shape)) : 0);

@@ -20,10 +20,10 @@
 
 #include "am/base/json.h"
 #include "am/base/shape.h"
-#include "am/checkpoint/tensor_source.h"
 #include "am/mesh/layout.h"
 #include "am/mesh/shard.h"
 #include "am/parallel/parallel_model.h"
+#include "am/stored/tensor_source.h"
 
 namespace am::inspect {
 
@@ -85,7 +85,7 @@ class ParameterView {
   // Parameters lie in files: shards are those that were saved, of replicas the first.
   virtual bool at_rest() const { return false; }
   // Those files; null for a model that lives in ranks.
-  virtual const checkpoint::TensorSource* source() const { return nullptr; }
+  virtual const stored::TensorSource* source() const { return nullptr; }
   // What is worth saying when a session begins; may be empty.
   virtual std::string note() const { return {}; }
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "am/checkpoint/row_blocks.h"
 #include "am/inspect/rows.h"
+#include "am/stored/row_blocks.h"
 #include "am/tensor/redistribute.h"
 
 namespace am::inspect {
@@ -16,7 +16,7 @@ void scan(Session& session, const Picked& picked, const ScanVisit& visit) {
   session.view().visit_parts(
       *picked.parameter, picked.selection.box, [&](const ParameterView::Part& part) {
         if (!part.first_replica) return true;
-        checkpoint::for_each_row_block(part.box, kScanBlock, [&](const mesh::Box& block) {
+        stored::for_each_row_block(part.box, kScanBlock, [&](const mesh::Box& block) {
           if (session.is_interrupted()) return;
           visit(tensor::view_box(part.values, part.box.offset, block).cpu(), block);
         });

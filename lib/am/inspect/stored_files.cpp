@@ -5,8 +5,8 @@
 
 namespace am::inspect {
 
-const checkpoint::TensorSource& require_files(const Session& session, std::string_view command) {
-  const checkpoint::TensorSource* source = session.view().source();
+const stored::TensorSource& require_files(const Session& session, std::string_view command) {
+  const stored::TensorSource* source = session.view().source();
   if (source == nullptr) {
     throw Error(ErrorKind::kUsage, cat(command, " looks into a checkpoint at rest, not a plan"),
                 "open the folder of weights or the run's checkpoint");

@@ -9,6 +9,6 @@ namespace am::inspect {
 
 // The files that are open. Throws Error(kUsage) for a plan's model, which lives in ranks; `command`
 // is named.
-const checkpoint::TensorSource& require_files(const Session& session, std::string_view command);
+const stored::TensorSource& require_files(const Session& session, std::string_view command);
 
 }  // namespace am::inspect

@@ -8,13 +8,14 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/checkpoint/checkpoint.h"
-#include "am/checkpoint/dcp_source.h"
-#include "am/checkpoint/row_blocks.h"
+#include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
 #include "am/inspect/facts.h"
 #include "am/inspect/pickle_json.h"
 #include "am/nn/runnable.h"
 #include "am/planner/layout.h"
+#include "am/stored/dcp_source.h"
+#include "am/stored/row_blocks.h"
 #include "am/tensor/dtype.h"
 #include "am/tensor/redistribute.h"
 
@@ -25,34 +26,33 @@ namespace fs = std::filesystem;
 namespace {
 
 // A source whose reads are the places where loading can be stopped.
-class StoppableSource : public checkpoint::TensorSource {
+class StoppableSource : public stored::TensorSource {
  public:
-  StoppableSource(const checkpoint::TensorSource& source, const Between& between)
+  StoppableSource(const stored::TensorSource& source, const Between& between)
       : source_(source), between_(between) {}
 
   std::string format() const override { return source_.format(); }
   fs::path path() const override { return source_.path(); }
-  const std::vector<checkpoint::StoredTensor>& tensors() const override {
-    return source_.tensors();
-  }
-  const std::vector<checkpoint::StoredTensor>& optimizer_tensors() const override {
+  const std::vector<stored::StoredTensor>& tensors() const override { return source_.tensors(); }
+  const std::vector<stored::StoredTensor>& optimizer_tensors() const override {
     return source_.optimizer_tensors();
   }
-  void read(std::string_view name, const mesh::Box& box, at::Tensor out) const override {
+  void read(std::string_view name, const mesh::Box& box,
+            const stored::Destination& out) const override {
     if (between_) between_();
-    source_.read(name, box, std::move(out));
+    source_.read(name, box, out);
   }
   fs::path config_file() const override { return source_.config_file(); }
 
  private:
-  const checkpoint::TensorSource& source_;
+  const stored::TensorSource& source_;
   const Between& between_;
 };
 
 // Elements that visit_parts reads at once: 32 MiB of float32.
 constexpr int64_t kReadBlock = int64_t{8} << 20;
 
-fs::path folder_of(const checkpoint::TensorSource& source) {
+fs::path folder_of(const stored::TensorSource& source) {
   return fs::is_directory(source.path()) ? source.path() : source.path().parent_path();
 }
 
@@ -83,7 +83,7 @@ config::Plan plan_of_one(at::ScalarType dtype) {
 
 }  // namespace
 
-StoredView::StoredView(std::unique_ptr<checkpoint::TensorSource> source)
+StoredView::StoredView(std::unique_ptr<stored::TensorSource> source)
     : source_(std::move(source)), mesh_(mesh::MeshSizes{}) {
   const fs::path folder = folder_of(*source_);
   const fs::path config_file = source_->config_file();
@@ -129,10 +129,10 @@ void StoredView::read_checkpoint_facts() {
 }
 
 // A DCP folder's are those of its `.metadata`; beside am-run's index lies one too.
-const checkpoint::TensorSource& StoredView::values_source() const {
+const stored::TensorSource& StoredView::values_source() const {
   const fs::path folder = folder_of(*source_);
-  if (source_->format() != "automesh" || !checkpoint::is_dcp_source(folder)) return *source_;
-  if (!values_) values_ = checkpoint::open_dcp_source(folder);
+  if (source_->format() != "automesh" || !stored::is_dcp_source(folder)) return *source_;
+  if (!values_) values_ = stored::open_dcp_source(folder);
   return *values_;
 }
 
@@ -160,12 +160,12 @@ bool StoredView::has_mesh() const {
   return format == "automesh" || format == "huggingface" || format == "torch";
 }
 
-HeldParameter StoredView::held(const checkpoint::StoredTensor& stored) const {
+HeldParameter StoredView::held(const stored::StoredTensor& stored) const {
   HeldParameter parameter;
   parameter.name = stored.name;
   parameter.shape = stored.shape;
-  parameter.dtype = stored.dtype;
-  for (const checkpoint::StoredShard& shard : stored.shards) {
+  parameter.dtype = tensor::scalar_type(stored.dtype);
+  for (const stored::StoredShard& shard : stored.shards) {
     parameter.shards.push_back({shard.rank, shard.box});
   }
   const auto placements = placements_.find(stored.name);
@@ -197,14 +197,14 @@ at::Tensor StoredView::read(const HeldParameter& parameter, const mesh::Box& box
     return tensor::view_box(whole->second, Shape(parameter.shape.size(), 0), box);
   }
   at::Tensor out = at::empty(box.shape, at::TensorOptions(parameter.dtype));
-  if (box.numel() > 0) source_->read(parameter.name, box, out);
+  if (box.numel() > 0) checkpoint::read(*source_, parameter.name, box, out);
   return out;
 }
 
 void StoredView::visit_parts(const HeldParameter& parameter, const mesh::Box& box,
                              const PartVisit& visit) {
   bool goes_on = true;
-  checkpoint::for_each_row_block(box, kReadBlock, [&](const mesh::Box& block) {
+  stored::for_each_row_block(box, kReadBlock, [&](const mesh::Box& block) {
     if (goes_on) goes_on = visit({read(parameter, block), block});
   });
 }
@@ -246,7 +246,7 @@ std::vector<std::string> StoredView::unshard(std::span<const HeldParameter* cons
     for (const HeldParameter* parameter : parameters) {
       if (between) between();
       if (!assembled_.contains(parameter->name)) {
-        assembled_[parameter->name] = source_->read_all(parameter->name);
+        assembled_[parameter->name] = checkpoint::read_all(*source_, parameter->name);
         fresh.push_back(parameter->name);
       }
       names.push_back(parameter->name);

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "am/checkpoint/tensor_source.h"
 #include "am/inspect/parameter_view.h"
 #include "am/model/config.h"
 #include "am/runtime/device_mesh.h"
+#include "am/stored/tensor_source.h"
 
 namespace am::inspect {
 
@@ -23,14 +23,14 @@ class StoredView : public ParameterView {
  public:
   // Throws what reading config.json, plan.toml or checkpoint.json beside the weights throws.
   // Weights alone are enough for everything but running the model.
-  explicit StoredView(std::unique_ptr<checkpoint::TensorSource> source);
+  explicit StoredView(std::unique_ptr<stored::TensorSource> source);
 
   std::string title() const override { return title_; }
   Json info() override;
   const std::vector<HeldParameter>& parameters() const override { return parameters_; }
   const mesh::MeshLayout& mesh() const override { return mesh_; }
   bool at_rest() const override { return true; }
-  const checkpoint::TensorSource* source() const override { return source_.get(); }
+  const stored::TensorSource* source() const override { return source_.get(); }
   std::vector<std::string> value_names() const override;
   Json value(std::string_view name) const override;
   at::Tensor read(const HeldParameter& parameter, const mesh::Box& box) override;
@@ -56,12 +56,12 @@ class StoredView : public ParameterView {
  private:
   void read_checkpoint_facts();
   bool has_mesh() const;
-  const checkpoint::TensorSource& values_source() const;
-  HeldParameter held(const checkpoint::StoredTensor& stored) const;
+  const stored::TensorSource& values_source() const;
+  HeldParameter held(const stored::StoredTensor& stored) const;
 
-  std::unique_ptr<checkpoint::TensorSource> source_;
-  mutable std::unique_ptr<checkpoint::TensorSource> values_;  // of am-run's checkpoints; lazily
-  std::optional<Json> checkpoint_info_;                       // what they say of training
+  std::unique_ptr<stored::TensorSource> source_;
+  mutable std::unique_ptr<stored::TensorSource> values_;  // of am-run's checkpoints; lazily
+  std::optional<Json> checkpoint_info_;                   // what they say of training
   std::optional<model::ModelConfig> config_;
   std::string config_problem_;  // why the model cannot be run; empty: it can
   std::optional<int64_t> step_;

@@ -7,7 +7,6 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
-#include "am/checkpoint/tensor_source.h"
 #include "am/inspect/attached.h"
 #include "am/inspect/rank_processes.h"
 #include "am/inspect/sharded_view.h"
@@ -18,6 +17,7 @@
 #include "am/run_folder/step_folders.h"
 #include "am/runtime/engine.h"
 #include "am/runtime/engine_plugin.h"
+#include "am/stored/tensor_source.h"
 
 namespace am::inspect {
 
@@ -77,7 +77,7 @@ std::string run_note(const fs::path& plan) {
 bool looks_openable(const fs::path& path) {
   try {
     if (!fs::is_directory(path)) return path.extension() == ".toml";
-    return fs::is_directory(path / "checkpoints") || checkpoint::is_tensor_source(path);
+    return fs::is_directory(path / "checkpoints") || stored::is_tensor_source(path);
   } catch (const fs::filesystem_error&) {
     return false;
   }
@@ -106,7 +106,7 @@ Target recognize(const fs::path& path) {
   }
   if (fs::is_directory(path)) {
     if (auto job = job_in(path)) return *std::move(job);
-    if (checkpoint::is_tensor_source(path)) return {TargetKind::kWeights, path, {}, {}};
+    if (stored::is_tensor_source(path)) return {TargetKind::kWeights, path, {}, {}};
     if (const auto newest = newest_in(path / "checkpoints")) return *newest;
     if (const auto newest = newest_in(path)) return *newest;
     const std::string below = openable_in(path);
@@ -114,7 +114,7 @@ Target recognize(const fs::path& path) {
                 below.empty() ? kKinds : below);
   }
   if (path.extension() == ".toml") return {TargetKind::kPlan, path, run_note(path), {}};
-  if (checkpoint::is_tensor_source(path)) return {TargetKind::kWeights, path, {}, {}};
+  if (stored::is_tensor_source(path)) return {TargetKind::kWeights, path, {}, {}};
   if (path.extension() == ".distcp") {
     throw Error(
         ErrorKind::kFormat,
@@ -146,7 +146,7 @@ std::unique_ptr<Interpreter> open_weights(const fs::path& path, const OpenOption
                 cat(flag, ": ", path.string(), " is no plan, but weights at rest"),
                 "a plan whose model.weights names them takes --set and --nproc");
   }
-  auto view = std::make_unique<StoredView>(checkpoint::open_tensor_source(path));
+  auto view = std::make_unique<StoredView>(stored::open_tensor_source(path));
   return std::make_unique<LocalInterpreter>(Session(std::move(view), options.session));
 }
 

@@ -7,19 +7,19 @@
 #include <functional>
 #include <memory>
 
-#include "am/checkpoint/tensor_source.h"
 #include "am/inspect/parameter_view.h"
+#include "am/stored/tensor_source.h"
 
 namespace am::inspect {
 
 // Opens weights that a command names; `~` is the home. Throws Error(kUsage) for a plan.
-std::unique_ptr<checkpoint::TensorSource> open_weights_at(const std::string& path);
+std::unique_ptr<stored::TensorSource> open_weights_at(const std::string& path);
 
 // Blocks of whole rows of both, as they are stored; they have one shape. `between` is called before
 // each, and false ends it.
 using VisitPair = std::function<bool(const at::Tensor& a, const at::Tensor& b)>;
-void for_each_pair(const checkpoint::TensorSource& left, const checkpoint::StoredTensor& a,
-                   const checkpoint::TensorSource& right, const checkpoint::StoredTensor& b,
+void for_each_pair(const stored::TensorSource& left, const stored::StoredTensor& a,
+                   const stored::TensorSource& right, const stored::StoredTensor& b,
                    const Between& between, const VisitPair& visit);
 // To compare numbers of any dtype; complex ones are two.
 at::Tensor doubles_of(const at::Tensor& values);

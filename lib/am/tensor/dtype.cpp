@@ -9,72 +9,71 @@ namespace am::tensor {
 
 namespace {
 
-struct DtypeNames {
+using formats::Dtype;
+
+struct DtypePair {
+  Dtype stored;
   at::ScalarType dtype;
-  std::string_view torch;
-  std::string_view safetensors;
 };
 
-// Those that safetensors has no name for have an empty one.
-constexpr std::array<DtypeNames, 20> kDtypes = {{
-    {at::kFloat, "float32", "F32"},
-    {at::kBFloat16, "bfloat16", "BF16"},
-    {at::kHalf, "float16", "F16"},
-    {at::kDouble, "float64", "F64"},
-    {at::kLong, "int64", "I64"},
-    {at::kInt, "int32", "I32"},
-    {at::kShort, "int16", "I16"},
-    {at::kChar, "int8", "I8"},
-    {at::kByte, "uint8", "U8"},
-    {at::kBool, "bool", "BOOL"},
-    {at::kFloat8_e4m3fn, "float8_e4m3fn", "F8_E4M3"},
-    {at::kFloat8_e5m2, "float8_e5m2", "F8_E5M2"},
-    {at::kFloat8_e4m3fnuz, "float8_e4m3fnuz", "F8_E4M3FNUZ"},
-    {at::kFloat8_e5m2fnuz, "float8_e5m2fnuz", "F8_E5M2FNUZ"},
-    {at::kFloat8_e8m0fnu, "float8_e8m0fnu", "F8_E8M0"},
-    {at::kUInt16, "uint16", "U16"},
-    {at::kUInt32, "uint32", "U32"},
-    {at::kUInt64, "uint64", "U64"},
-    {at::kComplexFloat, "complex64", "C64"},
-    {at::kComplexDouble, "complex128", ""},
+// In the order of formats::Dtype.
+constexpr std::array<DtypePair, 20> kDtypes = {{
+    {Dtype::kFloat32, at::kFloat},
+    {Dtype::kBFloat16, at::kBFloat16},
+    {Dtype::kFloat16, at::kHalf},
+    {Dtype::kFloat64, at::kDouble},
+    {Dtype::kInt64, at::kLong},
+    {Dtype::kInt32, at::kInt},
+    {Dtype::kInt16, at::kShort},
+    {Dtype::kInt8, at::kChar},
+    {Dtype::kUInt8, at::kByte},
+    {Dtype::kBool, at::kBool},
+    {Dtype::kFloat8E4M3Fn, at::kFloat8_e4m3fn},
+    {Dtype::kFloat8E5M2, at::kFloat8_e5m2},
+    {Dtype::kFloat8E4M3FnUz, at::kFloat8_e4m3fnuz},
+    {Dtype::kFloat8E5M2FnUz, at::kFloat8_e5m2fnuz},
+    {Dtype::kFloat8E8M0FnU, at::kFloat8_e8m0fnu},
+    {Dtype::kUInt16, at::kUInt16},
+    {Dtype::kUInt32, at::kUInt32},
+    {Dtype::kUInt64, at::kUInt64},
+    {Dtype::kComplex64, at::kComplexFloat},
+    {Dtype::kComplex128, at::kComplexDouble},
 }};
+
+constexpr bool is_in_order() {
+  for (size_t i = 0; i < kDtypes.size(); ++i) {
+    if (static_cast<size_t>(kDtypes[i].stored) != i) return false;
+  }
+  return true;
+}
+static_assert(is_in_order());
 
 }  // namespace
 
 at::ScalarType parse_dtype(std::string_view name) {
-  for (const auto& known : kDtypes) {
-    if (known.torch == name) return known.dtype;
+  for (const DtypePair& pair : kDtypes) {
+    if (formats::torch_name(pair.stored) == name) return pair.dtype;
   }
   throw Error(ErrorKind::kPlan, cat("unknown dtype \"", name, "\""),
               "use float32, bfloat16 or float16");
 }
 
-at::ScalarType from_torch(std::string_view name) {
-  for (const auto& known : kDtypes) {
-    if (known.torch == name) return known.dtype;
-  }
-  throw Error(ErrorKind::kFormat, cat("dtype ", name, " is not readable here"));
-}
-
 std::string dtype_name(at::ScalarType dtype) {
-  for (const auto& known : kDtypes) {
-    if (known.dtype == dtype) return std::string(known.torch);
+  for (const DtypePair& pair : kDtypes) {
+    if (pair.dtype == dtype) return formats::torch_name(pair.stored);
   }
   return c10::toString(dtype);
 }
 
-std::string safetensors_name(at::ScalarType dtype) {
-  for (const auto& known : kDtypes) {
-    if (known.dtype == dtype && !known.safetensors.empty()) return std::string(known.safetensors);
-  }
-  throw Error(ErrorKind::kFormat, cat("safetensors has no name for ", c10::toString(dtype)));
+at::ScalarType scalar_type(formats::Dtype dtype) {
+  return kDtypes[static_cast<size_t>(dtype)].dtype;
 }
 
-at::ScalarType from_safetensors(std::string_view name) {
-  for (const auto& known : kDtypes) {
-    if (!name.empty() && known.safetensors == name) return known.dtype;
+formats::Dtype stored_dtype(at::ScalarType dtype) {
+  for (const DtypePair& pair : kDtypes) {
+    if (pair.dtype == dtype) return pair.stored;
   }
-  throw Error(ErrorKind::kFormat, cat("safetensors dtype ", name, " is not readable here"));
+  throw Error(ErrorKind::kFormat, cat("files have no dtype for ", c10::toString(dtype)));
 }
 
 }  // namespace am::tensor

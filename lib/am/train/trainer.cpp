@@ -11,6 +11,7 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/checkpoint/collective_step.h"
+#include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
 #include "am/data/from_plan.h"
 #include "am/observe/tensorboard_sink.h"
@@ -128,11 +129,11 @@ void Trainer::load_or_resume() {
 }
 
 void Trainer::load_state(const fs::path& folder) {
-  const auto source = checkpoint::open_tensor_source(folder);
+  const auto source = stored::open_tensor_source(folder);
   checkpoint::load(*model_, *source);
   check_states(*source);
   for (const auto& state : saved_states(*optimizer_, *model_)) {
-    source->read(state.key, state.parameter->box, state.value);
+    checkpoint::read(*source, state.key, state.parameter->box, state.value);
   }
   optimizer_->set_steps(first_step_ - beginning_.info.skipped_steps);
   guard_->resume_from(beginning_.info);
@@ -140,9 +141,9 @@ void Trainer::load_state(const fs::path& folder) {
 
 // Parameters that were frozen have no state, and one from nothing would be corrected for the bias
 // of a step that it never saw: the first updates would be three times too large.
-void Trainer::check_states(const checkpoint::TensorSource& source) const {
+void Trainer::check_states(const stored::TensorSource& source) const {
   std::set<std::string> stored;
-  for (const checkpoint::StoredTensor& each : source.optimizer_tensors()) stored.insert(each.name);
+  for (const stored::StoredTensor& each : source.optimizer_tensors()) stored.insert(each.name);
   std::set<std::string> missing;
   for (const auto& state : saved_states(*optimizer_, *model_)) {
     if (stored.count(state.key) == 0) missing.insert(state.parameter->name);

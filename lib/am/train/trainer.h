@@ -20,7 +20,6 @@
 #include "am/base/json.h"
 #include "am/checkpoint/background_saver.h"
 #include "am/checkpoint/checkpoint.h"
-#include "am/checkpoint/tensor_source.h"
 #include "am/config/plan.h"
 #include "am/launch/supervise/stop_signal.h"
 #include "am/mesh/layout.h"
@@ -32,6 +31,7 @@
 #include "am/run_folder/run_folder.h"
 #include "am/runtime/device_mesh.h"
 #include "am/runtime/world.h"
+#include "am/stored/tensor_source.h"
 #include "am/train/data_batches.h"
 #include "am/train/guest.h"
 #include "am/train/job_identity.h"
@@ -99,7 +99,7 @@ class Trainer : private StepObserver {
   void load_or_resume();
   void load_state(const std::filesystem::path& folder);
   // Throws Error(kFormat) where a parameter that trains has none.
-  void check_states(const checkpoint::TensorSource& source) const;
+  void check_states(const stored::TensorSource& source) const;
   // After this many steps.
   checkpoint::SavedState saved_state(int64_t steps) const;
   bool nothing_to_do() const { return first_step_ >= plan_.train.max_steps; }

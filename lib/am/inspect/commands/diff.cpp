@@ -10,14 +10,13 @@
 #include "am/inspect/rows.h"
 #include "am/inspect/stored_files.h"
 #include "am/inspect/two_sources.h"
-#include "am/tensor/dtype.h"
 #include "am/term/table.h"
 
 namespace am::inspect {
 namespace {
 
-using checkpoint::StoredTensor;
-using checkpoint::TensorSource;
+using stored::StoredTensor;
+using stored::TensorSource;
 
 // A parameter of both sides, or of one.
 struct Difference {
@@ -62,7 +61,7 @@ Difference difference_of(const TensorSource& here, const TensorSource& there, co
     if (difference.max_abs > 0) difference.status = "different";
     if (a.dtype != b->dtype) {
       difference.status = "dtype";
-      difference.what = cat(tensor::dtype_name(a.dtype), " and ", tensor::dtype_name(b->dtype));
+      difference.what = cat(formats::torch_name(a.dtype), " and ", formats::torch_name(b->dtype));
     }
   }
   return difference;

@@ -14,8 +14,8 @@
 namespace am::inspect {
 namespace {
 
-using checkpoint::StoredTensor;
-using checkpoint::TensorSource;
+using stored::StoredTensor;
+using stored::TensorSource;
 
 struct Change {
   double moved = 0.0;   // sum of (b - a)^2

@@ -21,12 +21,12 @@ std::optional<at::ScalarType> dtype_option(const Arguments& arguments) {
 
 struct ExportFormat {
   std::string_view name;
-  const checkpoint::DialectTable& (*table)();  // null: as they are
+  const stored::DialectTable& (*table)();  // null: as they are
 };
 constexpr ExportFormat kDcpFormats[] = {{"dcp", nullptr},
-                                        {"torchtitan", &checkpoint::torchtitan_table},
-                                        {"olmo", &checkpoint::olmo_table},
-                                        {"megatron", &checkpoint::megatron_table}};
+                                        {"torchtitan", &stored::torchtitan_table},
+                                        {"olmo", &stored::olmo_table},
+                                        {"megatron", &stored::megatron_table}};
 
 void write_export(Session& session, const Arguments& arguments, const fs::path& folder) {
   const std::string format = arguments.value("--format", "hf");
@@ -40,9 +40,8 @@ void write_export(Session& session, const Arguments& arguments, const fs::path& 
   }
   for (const ExportFormat& each : kDcpFormats) {
     if (each.name != format) continue;
-    const checkpoint::TensorSource& source =
-        require_files(session, cat("export --format ", format));
-    const checkpoint::DialectTable* table = each.table == nullptr ? nullptr : &each.table();
+    const stored::TensorSource& source = require_files(session, cat("export --format ", format));
+    const stored::DialectTable* table = each.table == nullptr ? nullptr : &each.table();
     return checkpoint::export_dcp(folder, source, {table, dtype_option(arguments), optimizer},
                                   session.between());
   }

@@ -4,14 +4,14 @@
 
 #include "am/base/home.h"
 #include "am/base/text.h"
-#include "am/checkpoint/fit.h"
-#include "am/checkpoint/hub_names.h"
 #include "am/config/plan.h"
 #include "am/inspect/commands/registry.h"
 #include "am/inspect/facts.h"
 #include "am/inspect/stored_files.h"
 #include "am/model/config.h"
 #include "am/planner/layout.h"
+#include "am/stored/fit.h"
+#include "am/stored/hub_names.h"
 #include "am/term/table.h"
 
 namespace am::inspect {
@@ -49,7 +49,7 @@ Wanted wanted_by(const fs::path& path) {
 }
 
 Result run_fits(Session& session, const Arguments& arguments) {
-  const checkpoint::TensorSource& source = require_files(session, "fits");
+  const stored::TensorSource& source = require_files(session, "fits");
   const fs::path path = expand_home(arguments.words.front());
   if (!fs::exists(path)) {
     throw Error(ErrorKind::kIo, cat(path.string(), ": no such file or folder"));
@@ -58,13 +58,13 @@ Result run_fits(Session& session, const Arguments& arguments) {
   Diagnostics found;
   auto built = planner::build_layout(wanted.plan, wanted.config, mesh::MeshSizes{}, found);
   const planner::Layout layout = require_valid(std::move(built), found, path);
-  const checkpoint::HubNames named(source, layout.inventory);
-  const auto misfits = checkpoint::find_misfits(layout, wanted.config, named);
+  const stored::HubNames named(source, layout.inventory);
+  const auto misfits = stored::find_misfits(layout, wanted.config, named);
   Result result;
   result.failed = !misfits.empty();
   Json list = Json::array();
   term::Table table({{"name"}, {"what"}});
-  for (const checkpoint::Misfit& each : misfits) {
+  for (const stored::Misfit& each : misfits) {
     list.push_back({{"name", each.name}, {"what", each.what}});
     table.add({each.name, each.what});
   }

@@ -13,8 +13,8 @@
 namespace am::inspect {
 namespace {
 
-using checkpoint::StoredTensor;
-using checkpoint::TensorSource;
+using stored::StoredTensor;
+using stored::TensorSource;
 
 // Nothing where the sources have no checksums of the same pieces.
 std::optional<bool> same_by_checksums(const TensorSource& here, const StoredTensor& a,

@@ -5,11 +5,11 @@
 
 #include "am/base/number.h"
 #include "am/base/text.h"
-#include "am/checkpoint/row_blocks.h"
 #include "am/inspect/commands/registry.h"
 #include "am/inspect/optimizer_states.h"
 #include "am/inspect/rows.h"
 #include "am/inspect/scan.h"
+#include "am/stored/row_blocks.h"
 
 namespace am::inspect {
 namespace {
@@ -50,7 +50,7 @@ std::optional<double> update_ratio(Session& session, const Arguments& arguments,
   const double second = 1.0 - std::pow(settings.beta2, *step);
   double updates = 0.0;
   double weights = 0.0;
-  checkpoint::for_each_row_block(
+  stored::for_each_row_block(
       mesh::Box::whole(parameter.shape), kScanBlock, [&](const mesh::Box& block) {
         session.check_interrupt();
         const at::Tensor m = to_numbers(session.view().read(*mean, block)) / first;

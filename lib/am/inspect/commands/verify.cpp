@@ -14,11 +14,11 @@ namespace {
 constexpr size_t kMostProblems = 1000;
 constexpr size_t kMostShown = 20;
 
-std::string whole_line(const checkpoint::TensorSource& source) {
+std::string whole_line(const stored::TensorSource& source) {
   int64_t bytes = 0;
   size_t tensors = 0;
   for (const auto* list : {&source.tensors(), &source.optimizer_tensors()}) {
-    for (const checkpoint::StoredTensor& tensor : *list) bytes += tensor.bytes();
+    for (const stored::StoredTensor& tensor : *list) bytes += tensor.bytes();
     tensors += list->size();
   }
   const size_t files = source.data_files().size();
@@ -27,10 +27,10 @@ std::string whole_line(const checkpoint::TensorSource& source) {
 }
 
 Result run_verify(Session& session, const Arguments&) {
-  const checkpoint::TensorSource& source = require_files(session, "verify");
-  std::vector<checkpoint::StoredProblem> problems;
+  const stored::TensorSource& source = require_files(session, "verify");
+  std::vector<stored::StoredProblem> problems;
   size_t more = 0;
-  source.verify({[&](checkpoint::StoredProblem problem) {
+  source.verify({[&](stored::StoredProblem problem) {
                    if (problems.size() == kMostProblems) {
                      ++more;
                    } else {
@@ -41,7 +41,7 @@ Result run_verify(Session& session, const Arguments&) {
   Result result;
   Json list = Json::array();
   term::Table table({{"where"}, {"problem", term::Align::kWrap}});
-  for (const checkpoint::StoredProblem& problem : problems) {
+  for (const stored::StoredProblem& problem : problems) {
     list.push_back({{"what", problem.what}, {"where", problem.where}});
     if (list.size() <= kMostShown) table.add({problem.where, problem.what});
   }

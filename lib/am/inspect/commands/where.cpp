@@ -10,9 +10,9 @@ namespace am::inspect {
 namespace {
 
 std::string file_of_shard(const Session& session, const HeldParameter& parameter, size_t shard) {
-  const checkpoint::TensorSource* source = session.view().source();
+  const stored::TensorSource* source = session.view().source();
   if (source == nullptr) return {};
-  const checkpoint::StoredTensor* stored = source->find(parameter.name);
+  const stored::StoredTensor* stored = source->find(parameter.name);
   return stored == nullptr ? std::string() : source->file_of(*stored, shard).filename().string();
 }
 

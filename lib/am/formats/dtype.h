@@ -1,0 +1,43 @@
+// Dtypes of tensors in files, with the names that torch and safetensors have for them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace am::formats {
+
+enum class Dtype : uint8_t {
+  kFloat32,
+  kBFloat16,
+  kFloat16,
+  kFloat64,
+  kInt64,
+  kInt32,
+  kInt16,
+  kInt8,
+  kUInt8,
+  kBool,
+  kFloat8E4M3Fn,
+  kFloat8E5M2,
+  kFloat8E4M3FnUz,
+  kFloat8E5M2FnUz,
+  kFloat8E8M0FnU,
+  kUInt16,
+  kUInt32,
+  kUInt64,
+  kComplex64,
+  kComplex128,
+};
+
+// Bytes of an element.
+int64_t dtype_size(Dtype dtype);
+// "float32"
+std::string torch_name(Dtype dtype);
+// "F32". Throws Error(kFormat) for a dtype that safetensors has no name for.
+std::string safetensors_name(Dtype dtype);
+// Their reverse. Throw Error(kFormat) for names of no dtype that is read here.
+Dtype dtype_of_torch(std::string_view name);
+Dtype dtype_of_safetensors(std::string_view name);
+
+}  // namespace am::formats

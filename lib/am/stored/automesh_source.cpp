@@ -1,0 +1,221 @@
+#include "am/stored/automesh_source.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "am/base/crc32c.h"
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/map_guard.h"
+#include "am/base/read_ahead.h"
+#include "am/base/text.h"
+#include "am/formats/dcp_metadata.h"
+#include "am/run_folder/data_files.h"
+#include "am/stored/dcp_source.h"
+#include "am/stored/rows.h"
+
+namespace am::stored {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Where the values of a shard lie, and the checksums of their pieces.
+struct Part {
+  uint32_t file = 0;
+  uint64_t position = 0;
+  std::vector<uint32_t> checksums;
+};
+
+// What `read` compares once, verify() compares again.
+class AutomeshSource : public TensorSource {
+ public:
+  explicit AutomeshSource(fs::path folder)
+      : AutomeshSource(folder,
+                       run_folder::open_index(folder, run_folder::read_checkpoint_info(folder))) {}
+
+  std::string format() const override { return "automesh"; }
+  fs::path path() const override { return folder_; }
+  const std::vector<StoredTensor>& tensors() const override { return tensors_; }
+  const std::vector<StoredTensor>& optimizer_tensors() const override { return optimizer_; }
+  fs::path config_file() const override { return folder_ / "config.json"; }
+  std::vector<fs::path> data_files() const override {
+    std::vector<fs::path> paths;
+    for (const run_folder::IndexedFile& file : files_) paths.push_back(folder_ / file.name);
+    return paths;
+  }
+  fs::path file_of(const StoredTensor& tensor, size_t shard) const override {
+    const auto number = static_cast<size_t>(tensor.shards[shard].rank);
+    return folder_ / files_[number].name;
+  }
+  std::vector<uint32_t> checksums(const StoredTensor& tensor) const override {
+    std::vector<uint32_t> all;
+    for (const Part& part : place_in(places_, tensor.name, folder_).parts) {
+      all.insert(all.end(), part.checksums.begin(), part.checksums.end());
+    }
+    return all;
+  }
+  void verify(const VerifyCalls& calls) const override;
+
+  void read(std::string_view name, const mesh::Box& box, const Destination& out) const override {
+    const Place& place = place_in(places_, name, folder_);
+    const int64_t element = formats::dtype_size(place.tensor->dtype);
+    for (size_t i = 0; i < place.parts.size(); ++i) {
+      const mesh::Box& own = place.tensor->shards[i].box;
+      const auto common = mesh::intersect(own, box);
+      if (!common) continue;
+      const auto values = values_of(place, i);
+      verify(*place.tensor, place.parts[i], own, values, *common);
+      copy_box(values, dense_strides(own.shape), inside(own, *common), element,
+               out.part(inside(box, *common).offset, element));
+      require_whole(path_of(place.parts[i]), file_of(place.parts[i].file).bytes());
+    }
+  }
+  void will_read(std::string_view name, const mesh::Box& box) const override {
+    const Place& place = place_in(places_, name, folder_);
+    for (size_t i = 0; i < place.parts.size(); ++i) {
+      const mesh::Box& own = place.tensor->shards[i].box;
+      if (auto common = mesh::intersect(own, box))
+        populate(own_rows(values_of(place, i), own, *common));
+    }
+  }
+
+ private:
+  // Of a tensor; `parts` in the order of its shards.
+  struct Place {
+    const StoredTensor* tensor = nullptr;
+    std::vector<Part> parts;
+  };
+
+  // A large index has millions of boxes: they move, and none is there twice.
+  AutomeshSource(fs::path folder, run_folder::ShardIndex index)
+      : folder_(std::move(folder)), files_(std::move(index.files)), mapped_(files_.size()) {
+    for (run_folder::IndexedTensor& from : index.tensors) add(std::exchange(from, {}));
+    for (const auto* list : {&tensors_, &optimizer_}) {
+      for (const StoredTensor& tensor : *list) places_.find(tensor.name)->second.tensor = &tensor;
+    }
+  }
+
+  void add(run_folder::IndexedTensor from) {
+    StoredTensor tensor{from.name, from.shape, formats::dtype_of_torch(from.dtype), {}};
+    std::vector<Part>& parts = places_[from.name].parts;
+    tensor.shards.reserve(from.boxes.size());
+    parts.reserve(from.boxes.size());
+    for (run_folder::IndexedBox& part : from.boxes) {
+      tensor.shards.push_back({part.file, std::move(part.box)});
+      parts.push_back({part.file, part.position, std::move(part.checksums)});
+    }
+    require_covered(tensor, folder_);
+    auto& list = starts_with(from.name, run_folder::kOptimizerPrefix) ? optimizer_ : tensors_;
+    list.push_back(std::move(tensor));
+  }
+
+  fs::path path_of(const Part& part) const { return folder_ / files_[part.file].name; }
+
+  std::span<const std::byte> values_of(const Place& place, size_t i) const {
+    const int64_t element = formats::dtype_size(place.tensor->dtype);
+    const auto bytes = static_cast<size_t>(place.tensor->shards[i].box.numel() * element);
+    return file_of(place.parts[i].file).bytes().subspan(place.parts[i].position, bytes);
+  }
+
+  void verify(const StoredTensor& tensor, const VerifyCalls& calls) const;
+  // Each piece once, and only those that hold rows of `common`.
+  void verify(const StoredTensor& tensor, const Part& part, const mesh::Box& own,
+              std::span<const std::byte> values, const mesh::Box& common) const {
+    const auto rows = own_rows(values, own, common);
+    const auto first = static_cast<size_t>(rows.data() - values.data());
+    const size_t piece = run_folder::kChecksumPiece;
+    for (size_t i = first / piece; i * piece < first + rows.size(); ++i) {
+      const auto taken = values.subspan(i * piece, std::min(piece, values.size() - i * piece));
+      const std::pair<const Part*, size_t> key(&part, i);
+      {
+        const std::lock_guard lock(mutex_);
+        if (verified_.contains(key)) continue;
+      }
+      require_checksum(tensor, part, i, taken);
+      const std::lock_guard lock(mutex_);
+      verified_.emplace(key);
+    }
+  }
+
+  void require_checksum(const StoredTensor& tensor, const Part& part, size_t piece,
+                        std::span<const std::byte> taken) const {
+    const bool same = crc32c(taken) == part.checksums[piece];
+    const fs::path path = path_of(part);
+    require_whole(path, file_of(part.file).bytes());
+    if (same) return;
+    const size_t first = part.position + piece * run_folder::kChecksumPiece;
+    throw Error(ErrorKind::kFormat,
+                cat(path.string(), ": ", tensor.name, ": the bytes from ", first, " to ",
+                    first + taken.size(),
+                    " have changed since they were written: their checksum is another"),
+                "the disk or a copy has damaged the file; take another copy, or the "
+                "checkpoint before it");
+  }
+
+  // Mapped when it is first read: to list names takes the index alone.
+  const MappedFile& file_of(size_t number) const {
+    const std::lock_guard lock(mutex_);
+    auto& file = mapped_[number];
+    if (!file) {
+      const fs::path path = folder_ / files_[number].name;
+      file = std::make_shared<MappedFile>(path);
+      if (file->bytes().size() != files_[number].bytes) {
+        throw Error(ErrorKind::kFormat,
+                    cat(path.string(), ": it has changed since the folder was opened"));
+      }
+    }
+    return *file;
+  }
+
+  fs::path folder_;
+  std::vector<run_folder::IndexedFile> files_;
+  std::vector<StoredTensor> tensors_;
+  std::vector<StoredTensor> optimizer_;
+  std::map<std::string, Place, std::less<>> places_;  // by name
+  mutable std::mutex mutex_;
+  mutable std::vector<std::shared_ptr<const MappedFile>> mapped_;
+  mutable std::set<std::pair<const Part*, size_t>> verified_;
+};
+
+void AutomeshSource::verify(const StoredTensor& tensor, const VerifyCalls& calls) const {
+  const Place& place = places_.find(tensor.name)->second;
+  for (size_t at = 0; at < place.parts.size(); ++at) {
+    for (size_t i = 0; i < place.parts[at].checksums.size(); ++i) {
+      if (calls.between) calls.between();
+      try {
+        const auto values = values_of(place, at);
+        const size_t first = i * run_folder::kChecksumPiece;
+        const size_t size = std::min<size_t>(run_folder::kChecksumPiece, values.size() - first);
+        require_checksum(tensor, place.parts[at], i, values.subspan(first, size));
+      } catch (const Error& error) {
+        calls.found(as_problem(*this, tensor.name, error));
+      }
+    }
+  }
+}
+
+void AutomeshSource::verify(const VerifyCalls& calls) const {
+  try {  // sizes and labels of the files, which may have changed since it was opened
+    run_folder::open_index(folder_, run_folder::read_checkpoint_info(folder_));
+  } catch (const Error& error) {
+    calls.found(as_problem(*this, run_folder::kInfoFile, error));
+  }
+  for (const auto* list : {&tensors_, &optimizer_}) {
+    for (const StoredTensor& tensor : *list) verify(tensor, calls);
+  }
+  if (fs::exists(folder_ / formats::kDcpMetadataFile)) verify_dcp_slices(folder_, calls);
+}
+
+}  // namespace
+
+std::unique_ptr<TensorSource> open_automesh_source(const fs::path& folder) {
+  return std::make_unique<AutomeshSource>(folder);
+}
+
+}  // namespace am::stored

@@ -1,0 +1,263 @@
+#include "am/stored/dcp_source.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/map_guard.h"
+#include "am/base/read_ahead.h"
+#include "am/base/text.h"
+#include "am/formats/dcp_metadata.h"
+#include "am/formats/torch_archive.h"
+#include "am/stored/rows.h"
+#include "am/stored/state_keys.h"
+#include "am/stored/strided_copy.h"
+
+namespace am::stored {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Values under which trainers keep the number of the last step.
+constexpr std::array<std::string_view, 2> kSteps = {"train_state.step", "iteration"};
+
+// "__3_0.distcp" is rank 3's.
+int64_t rank_of_file(std::string_view name) {
+  int64_t rank = 0;
+  for (size_t i = 2; i < name.size() && i < 12 && name[i] >= '0' && name[i] <= '9'; ++i) {
+    rank = 10 * rank + (name[i] - '0');
+  }
+  return starts_with(name, "__") ? rank : 0;
+}
+
+class DcpSource : public TensorSource {
+ public:
+  DcpSource(fs::path folder, formats::DcpMetadata metadata)
+      : folder_(std::move(folder)), metadata_(std::move(metadata)), files_(metadata_.files.size()) {
+    if (!metadata_.alarms.empty()) {
+      refuse_alarm(folder_ / formats::kDcpMetadataFile, metadata_.alarms.front());
+    }
+    const bool nested =
+        std::any_of(metadata_.tensors.begin(), metadata_.tensors.end(),
+                    [](const auto& tensor) { return is_model_root(tensor.root()); });
+    for (formats::DcpTensor& tensor : metadata_.tensors) add(tensor, nested);
+    const auto by_name = [](const auto& a, const auto& b) { return natural_less(a.name, b.name); };
+    for (auto* list : {&tensors_, &optimizer_}) {
+      std::sort(list->begin(), list->end(), by_name);
+      for (const StoredTensor& tensor : *list) places_.find(tensor.name)->second.tensor = &tensor;
+    }
+  }
+
+  std::string format() const override { return "dcp"; }
+  fs::path path() const override { return folder_; }
+  const std::vector<StoredTensor>& tensors() const override { return tensors_; }
+  const std::vector<StoredTensor>& optimizer_tensors() const override { return optimizer_; }
+  std::vector<std::string> values() const override {
+    std::vector<std::string> names;
+    for (const formats::DcpValue& value : metadata_.values) names.push_back(value.name);
+    return names;
+  }
+  bool see_value(std::string_view name, const SeeValue& see) const override {
+    const auto& all = metadata_.values;
+    const auto value = std::find_if(all.begin(), all.end(),
+                                    [&](const auto& candidate) { return candidate.name == name; });
+    if (value == all.end()) return false;
+    see(archive_of(value->slice, value->name).root());
+    return true;
+  }
+  std::optional<int64_t> step() const override {
+    for (const formats::DcpValue& value : metadata_.values) {
+      if (std::find(kSteps.begin(), kSteps.end(), value.name) == kSteps.end()) continue;
+      return archive_of(value.slice, value.name).root().integer();
+    }
+    return std::nullopt;
+  }
+  fs::path config_file() const override {
+    const fs::path config = folder_ / "config.json";
+    return fs::exists(config) ? config : fs::path();
+  }
+
+  void read(std::string_view name, const mesh::Box& box, const Destination& out) const override {
+    const Place& place = place_in(places_, name, folder_);
+    const int64_t element = formats::dtype_size(place.tensor->dtype);
+    for (size_t i = 0; i < place.tensor->shards.size(); ++i) {
+      const auto common = mesh::intersect(place.tensor->shards[i].box, box);
+      if (!common) continue;
+      read_chunk(place, i, *common, out.part(inside(box, *common).offset, element));
+    }
+  }
+  // As of dense values, which lie at the end of their slice but for what closes it.
+  void will_read(std::string_view name, const mesh::Box& box) const override {
+    const Place& place = place_in(places_, name, folder_);
+    const int64_t element = formats::dtype_size(place.tensor->dtype);
+    for (size_t i = 0; i < place.tensor->shards.size(); ++i) {
+      const mesh::Box& own = place.tensor->shards[i].box;
+      const auto common = mesh::intersect(own, box);
+      const auto size = static_cast<size_t>(own.numel() * element);
+      const formats::DcpSlice& slice = place.slice(i);
+      const auto bytes = file_of(slice.file).bytes();
+      if (!common || slice.length < size || slice.offset > bytes.size() ||
+          slice.length > bytes.size() - slice.offset) {
+        continue;
+      }
+      populate(own_rows(bytes.subspan(slice.offset + slice.length - size, size), own, *common));
+    }
+  }
+
+  std::vector<fs::path> data_files() const override {
+    std::vector<fs::path> paths;
+    for (const std::string& file : metadata_.files) paths.push_back(folder_ / file);
+    return paths;
+  }
+  fs::path file_of(const StoredTensor& tensor, size_t shard) const override {
+    return path_of(place_in(places_, tensor.name, folder_).slice(shard));
+  }
+  void verify(const VerifyCalls& calls) const override {
+    TensorSource::verify(calls);
+    verify_values(calls);
+  }
+  void verify_slices(const VerifyCalls& calls) const {
+    for (const auto* list : {&tensors_, &optimizer_}) {
+      for (const StoredTensor& tensor : *list) {
+        const Place& place = places_.find(tensor.name)->second;
+        for (size_t i = 0; i < tensor.shards.size(); ++i) {
+          look(calls, place.stored->name, [&] { require_as_said(place, i, archive_of(place, i)); });
+        }
+      }
+    }
+    verify_values(calls);
+  }
+
+ private:
+  // `stored` has the slices of the tensor's shards, in their order. Where those lie in the tensor
+  // has moved to them: there may be half a million.
+  struct Place {
+    const formats::DcpTensor* stored = nullptr;
+    const StoredTensor* tensor = nullptr;
+
+    const formats::DcpSlice& slice(size_t i) const { return stored->chunks[i].slice; }
+  };
+
+  void add(formats::DcpTensor& from, bool nested) {
+    const StateKey key = state_key(from.name, from.root(), nested);
+    if (!places_.emplace(key.name, Place{&from}).second) {
+      throw Error(ErrorKind::kFormat,
+                  cat(folder_.string(), ": two tensors come out as ", key.name));
+    }
+    StoredTensor tensor{key.name, from.shape, formats::dtype_of_torch(from.dtype), {}};
+    tensor.shards.reserve(from.chunks.size());
+    for (formats::DcpChunk& chunk : from.chunks) {
+      tensor.shards.push_back({rank_of_file(metadata_.files[chunk.slice.file]),
+                               {std::move(chunk.offset), std::move(chunk.shape)}});
+    }
+    require_covered(tensor, folder_);
+    (key.parameter ? tensors_ : optimizer_).push_back(std::move(tensor));
+  }
+
+  fs::path path_of(const formats::DcpSlice& slice) const {
+    return folder_ / metadata_.files[slice.file];
+  }
+  std::string place_of(const formats::DcpSlice& slice, const std::string& name) const {
+    return cat(path_of(slice).string(), ": ", name, ", ", slice.length, " bytes at ", slice.offset);
+  }
+  formats::TorchArchive archive_of(const formats::DcpSlice& slice, const std::string& name) const {
+    const auto bytes = file_of(slice.file).bytes();
+    const std::string where = place_of(slice, name);
+    if (slice.offset > bytes.size() || slice.length > bytes.size() - slice.offset) {
+      throw Error(ErrorKind::kFormat, cat(where, ": the file has ", bytes.size(), " bytes"),
+                  "it was cut off; fetch it again");
+    }
+    return formats::TorchArchive::read(bytes.subspan(slice.offset, slice.length), where);
+  }
+
+  // [common.shape] of the chunk, which is checked against what the metadata says of it.
+  void read_chunk(const Place& place, size_t i, const mesh::Box& common,
+                  const Destination& out) const {
+    const auto archive = archive_of(place, i);
+    const formats::TorchTensor stored = require_as_said(place, i, archive);
+    const mesh::Box own = inside(place.tensor->shards[i].box, common);
+    copy_box(stored.data, stored.strides, own, formats::dtype_size(place.tensor->dtype), out);
+    require_whole(path_of(place.slice(i)), file_of(place.slice(i).file).bytes());
+  }
+  formats::TorchArchive archive_of(const Place& place, size_t i) const {
+    return archive_of(place.slice(i), place.stored->name);
+  }
+
+  // Views `archive`.
+  formats::TorchTensor require_as_said(const Place& place, size_t i,
+                                       const formats::TorchArchive& archive) const {
+    const auto stored = archive.tensor(archive.root());
+    const Shape& shape = place.tensor->shards[i].box.shape;
+    if (!stored || stored->dtype != place.stored->dtype || stored->shape != shape) {
+      throw Error(
+          ErrorKind::kFormat,
+          cat(place_of(place.slice(i), place.stored->name), ": it is no tensor ", shape_text(shape),
+              " of ", place.stored->dtype, ", which ", formats::kDcpMetadataFile, " says"),
+          "the files are of two checkpoints, or one was being replaced; save it anew");
+    }
+    return *stored;
+  }
+
+  void verify_values(const VerifyCalls& calls) const {
+    for (const formats::DcpValue& value : metadata_.values) {
+      look(calls, value.name, [&] { archive_of(value.slice, value.name); });
+    }
+  }
+  template <typename Look>
+  void look(const VerifyCalls& calls, const std::string& name, const Look& look) const {
+    if (calls.between) calls.between();
+    try {
+      look();
+    } catch (const Error& error) {
+      calls.found(as_problem(*this, name, error));
+    }
+  }
+
+  // Mapped when it is first read: to list names takes `.metadata` alone.
+  const MappedFile& file_of(size_t index) const {
+    const std::lock_guard lock(mutex_);
+    auto& file = files_[index];
+    if (!file) file.emplace(folder_ / metadata_.files[index]);
+    return *file;
+  }
+
+  fs::path folder_;
+  formats::DcpMetadata metadata_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::optional<MappedFile>> files_;
+  std::map<std::string, Place, std::less<>> places_;  // by name
+  std::vector<StoredTensor> tensors_;
+  std::vector<StoredTensor> optimizer_;
+};
+
+}  // namespace
+
+bool is_dcp_source(const fs::path& path) {
+  return fs::is_directory(path) && fs::is_regular_file(path / formats::kDcpMetadataFile);
+}
+
+std::unique_ptr<TensorSource> open_dcp_source(const fs::path& folder) {
+  return open_dcp_source(folder, formats::read_dcp_metadata(folder / formats::kDcpMetadataFile));
+}
+
+std::unique_ptr<TensorSource> open_dcp_source(const fs::path& folder,
+                                              formats::DcpMetadata metadata) {
+  return std::make_unique<DcpSource>(folder, std::move(metadata));
+}
+
+void verify_dcp_slices(const fs::path& folder, const VerifyCalls& calls) {
+  try {
+    DcpSource(folder, formats::read_dcp_metadata(folder / formats::kDcpMetadataFile))
+        .verify_slices(calls);
+  } catch (const Error& error) {  // of the metadata
+    calls.found({formats::kDcpMetadataFile, error.what()});
+  }
+}
+
+}  // namespace am::stored

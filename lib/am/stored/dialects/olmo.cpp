@@ -1,0 +1,60 @@
+// OLMo-core 3.0, as its own conversion to the hub has it (olmo_core/nn/hf/convert.py). Experts are
+// not here: it stores their matrices transposed.
+#include "am/stored/dialects/dialect.h"
+
+namespace am::stored {
+
+namespace {
+
+// Norms before attention and feed-forward, or behind them: under the same names here.
+constexpr std::string_view kBefore = "llama mistral qwen2 qwen3";
+constexpr std::string_view kBehind = "olmo2 olmo3";
+constexpr std::string_view kBoth = "gemma3_text";
+
+}  // namespace
+
+const DialectTable& olmo_table() {
+  static const DialectTable kTable = {
+      .format = "olmo",
+      .framework = "OLMo-core",
+      .types = "llama mistral qwen2 qwen3 olmo2 olmo3 gemma3_text",
+      .rows =
+          {
+              {"model.embed_tokens.weight", "embeddings.weight", Rows::kVocabulary},
+              {"model.layers.#.self_attn.q_proj.weight", "blocks.#.attention.w_q.weight"},
+              {"model.layers.#.self_attn.k_proj.weight", "blocks.#.attention.w_k.weight"},
+              {"model.layers.#.self_attn.v_proj.weight", "blocks.#.attention.w_v.weight"},
+              {"model.layers.#.self_attn.o_proj.weight", "blocks.#.attention.w_out.weight"},
+              {"model.layers.#.self_attn.q_proj.bias", "blocks.#.attention.w_q.bias"},
+              {"model.layers.#.self_attn.k_proj.bias", "blocks.#.attention.w_k.bias"},
+              {"model.layers.#.self_attn.v_proj.bias", "blocks.#.attention.w_v.bias"},
+              {"model.layers.#.self_attn.o_proj.bias", "blocks.#.attention.w_out.bias"},
+              {"model.layers.#.self_attn.q_norm.weight", "blocks.#.attention.q_norm.weight"},
+              {"model.layers.#.self_attn.k_norm.weight", "blocks.#.attention.k_norm.weight"},
+              {"model.layers.#.mlp.gate_proj.weight", "blocks.#.feed_forward.w1.weight"},
+              {"model.layers.#.mlp.up_proj.weight", "blocks.#.feed_forward.w3.weight"},
+              {"model.layers.#.mlp.down_proj.weight", "blocks.#.feed_forward.w2.weight"},
+              {"model.layers.#.input_layernorm.weight", "blocks.#.attention_norm.weight",
+               Rows::kAll, kBefore},
+              {"model.layers.#.post_attention_layernorm.weight",
+               "blocks.#.feed_forward_norm.weight", Rows::kAll, kBefore},
+              {"model.layers.#.post_attention_layernorm.weight", "blocks.#.attention_norm.weight",
+               Rows::kAll, kBehind},
+              {"model.layers.#.post_feedforward_layernorm.weight",
+               "blocks.#.feed_forward_norm.weight", Rows::kAll, kBehind},
+              {"model.layers.#.input_layernorm.weight", "blocks.#.attention_norm.weight",
+               Rows::kAll, kBoth},
+              {"model.layers.#.post_attention_layernorm.weight",
+               "blocks.#.post_attention_norm.weight", Rows::kAll, kBoth},
+              {"model.layers.#.pre_feedforward_layernorm.weight",
+               "blocks.#.feed_forward_norm.weight", Rows::kAll, kBoth},
+              {"model.layers.#.post_feedforward_layernorm.weight",
+               "blocks.#.post_feed_forward_norm.weight", Rows::kAll, kBoth},
+              {"model.norm.weight", "lm_head.norm.weight"},
+              {"lm_head.weight", "lm_head.w_out.weight", Rows::kVocabulary},
+          },
+  };
+  return kTable;
+}
+
+}  // namespace am::stored

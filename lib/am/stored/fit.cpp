@@ -1,0 +1,182 @@
+#include "am/stored/fit.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/json.h"
+#include "am/base/number.h"
+#include "am/base/text.h"
+#include "am/model/quantization.h"
+
+namespace am::stored {
+
+namespace {
+
+// Tables and masks that older versions of transformers saved with a model and newer ones compute;
+// it leaves them out too when it loads.
+constexpr std::array<std::string_view, 6> kComputed = {
+    "rotary_emb.inv_freq", "rotary_emb.cos_cached", "rotary_emb.sin_cached",
+    ".attn.bias",          ".attn.masked_bias",     ".position_ids"};
+
+constexpr std::array<std::string_view, 7> kQuantized = {
+    "weight_scale", "weight_scale_inv", "input_scale", ".SCB", ".absmax", ".qzeros", ".scales"};
+// Four-bit floats in blocks with a scale each, as gpt-oss's experts come.
+constexpr std::array<std::string_view, 2> kMxfp4 = {"_proj_blocks", "_proj_scales"};
+
+bool ends_with_one(std::string_view name, const auto& ends) {
+  return std::any_of(ends.begin(), ends.end(),
+                     [&](std::string_view end) { return ends_with(name, end); });
+}
+
+struct Misfits {
+  std::vector<Misfit> wrong;       // of the model's parameters
+  std::vector<std::string> extra;  // what it has none for
+  bool quantized = false;
+  bool mxfp4 = false;
+  bool adapter = false;
+};
+
+bool has_stored_adapters(const model::Inventory& inventory, const TensorSource& source) {
+  return std::any_of(inventory.parameters.begin(), inventory.parameters.end(),
+                     [&](const model::ParameterSpec& parameter) {
+                       return parameter.adapter != model::AdapterPart::kNone &&
+                              source.find(parameter.name) != nullptr;
+                     });
+}
+
+void compare_parameters(const planner::Layout& layout, const TensorSource& source,
+                        Misfits& misfit) {
+  // Weights that a model's adapters begin beside have none.
+  const bool adapters = has_stored_adapters(layout.inventory, source);
+  for (size_t i = 0; i < layout.parameters.size(); ++i) {
+    const auto& parameter = layout.parameters[i];
+    const StoredTensor* stored = source.find(parameter.name);
+    const bool adapter = layout.inventory.parameters[i].adapter != model::AdapterPart::kNone;
+    if (stored == nullptr && adapter && !adapters) continue;
+    if (stored == nullptr) {
+      misfit.wrong.push_back({parameter.name, "is missing"});
+    } else if (stored->shape != parameter.shape) {
+      misfit.wrong.push_back(
+          {parameter.name, cat("is ", shape_text(stored->shape), ", the config asks for ",
+                               shape_text(parameter.shape))});
+    } else if (!holds_values(stored->dtype)) {
+      misfit.wrong.push_back(
+          {parameter.name, cat("is ", formats::safetensors_name(stored->dtype), ", no number")});
+      misfit.quantized = true;
+    }
+  }
+}
+
+// Multi-token prediction's layers, which lie behind the last and are not trained here.
+bool is_behind_layers(std::string_view name, const planner::Layout& layout,
+                      const model::ModelConfig& config) {
+  const std::string prefix = cat(layout.inventory.names.layers, ".");
+  if (config.mtp_layers == 0 || !starts_with(name, prefix)) return false;
+  const std::string_view number =
+      name.substr(prefix.size(), name.find('.', prefix.size()) - prefix.size());
+  const auto layer = parse_integer(number);
+  return layer.has_value() && *layer >= config.num_hidden_layers &&
+         *layer < config.num_hidden_layers + config.mtp_layers;
+}
+
+void find_extra(const planner::Layout& layout, const model::ModelConfig& config,
+                const TensorSource& source, Misfits& misfit) {
+  std::set<std::string_view> wanted;
+  for (const auto& parameter : layout.parameters) wanted.insert(parameter.name);
+  // A file may spell out the head that is the embedding.
+  const std::string head = cat(layout.inventory.names.head, ".weight");
+  if (layout.inventory.tied_lm_head) wanted.insert(head);
+  for (const StoredTensor& stored : source.tensors()) {
+    if (wanted.count(stored.name) != 0 || ends_with_one(stored.name, kComputed)) continue;
+    if (is_behind_layers(stored.name, layout, config)) continue;
+    misfit.extra.push_back(stored.name);
+    misfit.quantized = misfit.quantized || ends_with_one(stored.name, kQuantized);
+    misfit.mxfp4 = misfit.mxfp4 || ends_with_one(stored.name, kMxfp4);
+    misfit.adapter = misfit.adapter || stored.name.find(".lora_") != std::string::npos;
+  }
+}
+
+std::string first_ones(std::vector<std::string> all, const char* separator) {
+  constexpr size_t kShown = 8;
+  const size_t more = all.size() > kShown ? all.size() - kShown : 0;
+  if (more > 0) all.resize(kShown);
+  return cat(join(all, separator), more > 0 ? cat(separator, "and ", more, " more") : "");
+}
+
+constexpr const char* kMxfp4Help =
+    "these weights are four-bit codes: let transformers convert them once, "
+    "AutoModelForCausalLM.from_pretrained(MODEL, dtype=torch.bfloat16, "
+    "quantization_config=Mxfp4Config(dequantize=True)).save_pretrained(FOLDER), and load FOLDER";
+
+std::string help_for(const Misfits& misfit) {
+  if (misfit.mxfp4) return kMxfp4Help;
+  if (misfit.quantized) {
+    return "these weights are quantised: dequantise them to bfloat16 or float32 (transformers' "
+           "dequantize()) and load those";
+  }
+  if (misfit.adapter)
+    return "[lora] trains adapters, and lora.weights names one to begin with; or merge it into its "
+           "base model (PEFT's merge_and_unload)";
+  return "the weights belong to another model than the config";
+}
+
+void check_quantization(const model::ModelConfig& config, const TensorSource& source) {
+  if (source.format() != "huggingface") return;  // am-run's own hold what it trained
+  const bool has_config = !source.config_file().empty();
+  const std::string method =
+      model::quantization_of(has_config ? read_file(source.config_file()) : config.text);
+  if (method.empty()) return;
+  const bool mxfp4 = method == "mxfp4";
+  throw Error(ErrorKind::kFormat,
+              cat(has_config ? source.config_file().string() : config.file,
+                  ": its quantization_config (", method, ") says that the weights are quantised"),
+              mxfp4 ? kMxfp4Help
+                    : "dequantise them to bfloat16 or float32 (transformers' dequantize()) and "
+                      "load those; if they are, remove the key");
+}
+
+}  // namespace
+
+bool holds_values(formats::Dtype dtype) {
+  return dtype == formats::Dtype::kFloat32 || dtype == formats::Dtype::kBFloat16 ||
+         dtype == formats::Dtype::kFloat16 || dtype == formats::Dtype::kFloat64;
+}
+
+std::vector<Misfit> find_misfits(const planner::Layout& layout, const model::ModelConfig& config,
+                                 const TensorSource& source) {
+  Misfits misfit;
+  compare_parameters(layout, source, misfit);
+  find_extra(layout, config, source, misfit);
+  std::vector<Misfit> all = std::move(misfit.wrong);
+  for (std::string& name : misfit.extra) all.push_back({std::move(name), "has no place there"});
+  return all;
+}
+
+void check_fit(const planner::Layout& layout, const model::ModelConfig& config,
+               const TensorSource& source) {
+  check_quantization(config, source);
+  Misfits misfit;
+  compare_parameters(layout, source, misfit);
+  find_extra(layout, config, source, misfit);
+  std::vector<std::string> parts;
+  std::vector<std::string> wrong;
+  for (const Misfit& each : misfit.wrong) wrong.push_back(cat(each.name, " ", each.what));
+  if (!wrong.empty()) parts.push_back(first_ones(std::move(wrong), "; "));
+  if (!misfit.extra.empty()) {
+    parts.push_back(
+        cat("the model has no place for ", misfit.extra.size(),
+            misfit.extra.size() == 1 ? " tensor: " : " tensors: ", first_ones(misfit.extra, ", ")));
+  }
+  if (parts.empty()) return;
+  throw Error(ErrorKind::kFormat,
+              cat(source.path().string(), ": does not fit the model: ", join(parts, "; ")),
+              help_for(misfit));
+}
+
+}  // namespace am::stored

@@ -1,0 +1,185 @@
+#include "am/stored/hf_shards_source.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/json.h"
+#include "am/base/number.h"
+#include "am/base/read_ahead.h"
+#include "am/base/text.h"
+#include "am/formats/safetensors.h"
+#include "am/model/inventory.h"
+#include "am/stored/dialects/hub_config.h"
+#include "am/stored/rows.h"
+
+namespace am::stored {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kShardingInfo = "DCP_SHARDING_INFO";
+constexpr const char* kOffsets = "saved_offsets";
+
+bool is_shard_name(std::string_view name) {
+  return glob_match("shard-*-model-*-of-*.safetensors", name);
+}
+
+// "shard-00003-model-00001-of-00002.safetensors" is rank 2's.
+int64_t rank_of_file(const fs::path& path) {
+  const auto parts = split(path.filename().string(), '-');
+  const auto number = parts.size() > 1 ? parse_integer(parts[1]) : std::nullopt;
+  return std::max<int64_t>(number.value_or(1) - 1, 0);
+}
+
+class HfShardsSource : public TensorSource {
+ public:
+  HfShardsSource(fs::path folder, const HubConfig& config)
+      : folder_(std::move(folder)), config_file_(config.file) {
+    for (const fs::path& path : formats::safetensors_in(folder_)) {
+      files_.push_back(formats::SafetensorsFile::open(path));
+    }
+    for (const auto& file : files_) add(file);
+    for (auto& [name, tensor] : by_name_) {
+      for (StoredShard& shard : tensor.shards) grow(tensor.shape, shard.box);
+      require_covered(tensor, folder_);
+      tensors_.push_back(tensor);
+    }
+    std::sort(tensors_.begin(), tensors_.end(),
+              [](const auto& a, const auto& b) { return natural_less(a.name, b.name); });
+    if (config.config) compare(*config.config);
+  }
+
+  std::string format() const override { return "dcp-huggingface"; }
+  fs::path path() const override { return folder_; }
+  std::string note() const override { return note_; }
+  const std::vector<StoredTensor>& tensors() const override { return tensors_; }
+  const std::vector<StoredTensor>& optimizer_tensors() const override { return none_; }
+  fs::path config_file() const override { return config_file_; }
+  std::vector<fs::path> data_files() const override { return formats::paths_of(files_); }
+  fs::path file_of(const StoredTensor& tensor, size_t shard) const override {
+    return place_in(places_, tensor.name, folder_)[shard].file->path();
+  }
+
+  void read(std::string_view name, const mesh::Box& box, const Destination& out) const override {
+    for (const Place& place : place_in(places_, name, folder_)) {
+      const auto common = mesh::intersect(place.box, box);
+      if (!common) continue;
+      const int64_t element = formats::safetensors_dtype_size(place.entry->dtype);
+      copy_box(place.file->data(*place.entry), dense_strides(place.entry->shape),
+               inside(place.box, *common), element, out.part(inside(box, *common).offset, element));
+      place.file->require_whole();
+    }
+  }
+  void will_read(std::string_view name, const mesh::Box& box) const override {
+    for (const Place& place : place_in(places_, name, folder_)) {
+      const auto common = mesh::intersect(place.box, box);
+      if (!common) continue;
+      populate(own_rows(place.file->data(*place.entry), place.box, *common));
+    }
+  }
+
+ private:
+  struct Place {
+    const formats::SafetensorsFile* file;
+    const formats::SafetensorsEntry* entry;
+    mesh::Box box;
+  };
+
+  [[noreturn]] static void fail(const formats::SafetensorsFile& file, const std::string& what) {
+    throw Error(ErrorKind::kFormat, cat(file.path().string(), ": ", what),
+                "it is no part that torch.distributed.checkpoint has written; remove it from the "
+                "folder, or fetch it again");
+  }
+
+  void add(const formats::SafetensorsFile& file) {
+    const auto info = file.metadata().find(kShardingInfo);
+    if (info == file.metadata().end()) fail(file, cat("has no ", kShardingInfo));
+    Diagnostics found;
+    const auto json = parse_sorted_json(info->second, file.path().string(), found);
+    if (!json || !json->is_object()) fail(file, cat(kShardingInfo, " is no JSON object"));
+    for (const auto& entry : file.entries()) {
+      mesh::Box box{offset_of(file, *json, entry), entry.shape};
+      StoredTensor& tensor = by_name_[entry.name];
+      const formats::Dtype dtype = formats::dtype_of_safetensors(entry.dtype);
+      if (tensor.name.empty()) {
+        tensor = {entry.name, Shape(entry.shape.size(), 0), dtype, {}};
+      } else if (tensor.dtype != dtype || tensor.shape.size() != entry.shape.size()) {
+        fail(file, cat(entry.name, " has another dtype or other dims than in the files before"));
+      }
+      tensor.shards.push_back({rank_of_file(file.path()), box});
+      places_[entry.name].push_back({&file, &entry, std::move(box)});
+    }
+  }
+
+  static Shape offset_of(const formats::SafetensorsFile& file, const SortedJson& json,
+                         const formats::SafetensorsEntry& entry) {
+    const auto of = json.find(entry.name);
+    const bool known = of != json.end() && of->is_object() && of->contains(kOffsets);
+    if (!known) fail(file, cat(entry.name, " is not in its ", kShardingInfo));
+    const SortedJson& list = (*of)[kOffsets];
+    Shape offset;
+    if (list.is_array() && list.size() == entry.shape.size()) {
+      for (const SortedJson& number : list) {
+        int64_t end = 0;
+        if (!number.is_number_integer()) break;
+        offset.push_back(number.get<int64_t>());
+        const bool fits =
+            offset.back() >= 0 &&
+            !__builtin_add_overflow(offset.back(), entry.shape[offset.size() - 1], &end);
+        if (!fits) fail(file, cat(entry.name, " has an offset that is none"));
+      }
+    }
+    if (offset.size() != entry.shape.size()) {
+      fail(file, cat(entry.name, " has an offset of other dims"));
+    }
+    return offset;
+  }
+
+  static void grow(Shape& shape, const mesh::Box& box) {
+    for (size_t dim = 0; dim < shape.size(); ++dim) {
+      shape[dim] = std::max(shape[dim], box.offset[dim] + box.shape[dim]);
+    }
+  }
+
+  void compare(const model::ModelConfig& config) {
+    for (const model::ParameterSpec& parameter : model::build_inventory(config).parameters) {
+      const StoredTensor* stored = find(parameter.name);
+      if (stored == nullptr || stored->shape == parameter.shape) continue;
+      note_ = cat(stored->name, " is ", shape_text(stored->shape), " in these files and ",
+                  shape_text(parameter.shape), " by ", config_file_.filename().string(),
+                  ": the last rank's file may be missing, or files of an earlier save left");
+      return;
+    }
+  }
+
+  fs::path folder_;
+  fs::path config_file_;
+  std::string note_;
+  std::vector<formats::SafetensorsFile> files_;
+  std::map<std::string, StoredTensor> by_name_;
+  std::map<std::string, std::vector<Place>, std::less<>> places_;
+  std::vector<StoredTensor> tensors_;
+  std::vector<StoredTensor> none_;
+};
+
+}  // namespace
+
+bool is_hf_shards_source(const fs::path& path) {
+  if (!fs::is_directory(path)) return false;
+  const auto files = formats::safetensors_in(path);
+  const bool only_shards = std::all_of(files.begin(), files.end(), [](const fs::path& file) {
+    return is_shard_name(file.filename().string());
+  });
+  if (files.empty() || !only_shards) return false;
+  return formats::SafetensorsFile::open(files.front()).metadata().contains(kShardingInfo);
+}
+
+std::unique_ptr<TensorSource> open_hf_shards_source(const fs::path& folder,
+                                                    const std::vector<fs::path>& config_folders) {
+  return std::make_unique<HfShardsSource>(folder, find_hub_config(config_folders));
+}
+
+}  // namespace am::stored

@@ -1,0 +1,108 @@
+#include "am/stored/tensor_source.h"
+
+#include <algorithm>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/mesh/cover.h"
+#include "am/run_folder/checkpoint_info.h"
+#include "am/stored/automesh_source.h"
+#include "am/stored/dialects/framework_folder.h"
+#include "am/stored/hf_source.h"
+#include "am/stored/row_blocks.h"
+#include "am/stored/torch_source.h"
+
+namespace am::stored {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+const StoredTensor* find_in(const std::vector<StoredTensor>& tensors, std::string_view name) {
+  const auto found = std::lower_bound(tensors.begin(), tensors.end(), name,
+                                      [](const StoredTensor& tensor, std::string_view key) {
+                                        return natural_less(tensor.name, key);
+                                      });
+  return found == tensors.end() || found->name != name ? nullptr : &*found;
+}
+
+// Elements that are read at once: 32 MiB of float32.
+constexpr int64_t kVerifyBlock = int64_t{8} << 20;
+
+}  // namespace
+
+const StoredTensor* TensorSource::find(std::string_view name) const {
+  const auto* parameter = find_in(tensors(), name);
+  return parameter != nullptr ? parameter : find_in(optimizer_tensors(), name);
+}
+
+bool TensorSource::see_value(std::string_view, const SeeValue&) const { return false; }
+
+fs::path TensorSource::file_of(const StoredTensor&, size_t) const {
+  const std::vector<fs::path> files = data_files();
+  return files.size() == 1 ? files.front() : fs::path();
+}
+
+void TensorSource::verify(const VerifyCalls& calls) const {
+  std::vector<std::byte> values;
+  for (const auto* list : {&tensors(), &optimizer_tensors()}) {
+    for (const StoredTensor& tensor : *list) {
+      for (const StoredShard& shard : tensor.shards) {
+        bool readable = true;  // what lies behind a part's first problem is no news
+        for_each_row_block(shard.box, kVerifyBlock, [&](const mesh::Box& block) {
+          if (calls.between) calls.between();
+          if (!readable) return;
+          try {
+            values.resize(static_cast<size_t>(block.numel() * formats::dtype_size(tensor.dtype)));
+            read(tensor.name, block, {values.data(), dense_strides(block.shape)});
+          } catch (const Error& error) {
+            readable = false;
+            calls.found(as_problem(*this, tensor.name, error));
+          }
+        });
+      }
+    }
+  }
+}
+
+StoredProblem as_problem(const TensorSource& source, std::string where,
+                         const std::exception& error) {
+  const std::string what = error.what();
+  const std::string folder = cat(source.path().string(), "/");
+  return {std::move(where), starts_with(what, folder) ? what.substr(folder.size()) : what};
+}
+
+void no_tensor(const fs::path& path, std::string_view name) {
+  throw Error(ErrorKind::kFormat, cat(path.string(), ": no tensor named ", name));
+}
+
+void require_covered(const StoredTensor& tensor, const fs::path& path) {
+  std::vector<const mesh::Box*> boxes;
+  boxes.reserve(tensor.shards.size());
+  for (const StoredShard& shard : tensor.shards) boxes.push_back(&shard.box);
+  if (const auto problem = mesh::why_not_covered(tensor.shape, boxes)) {
+    throw Error(ErrorKind::kFormat, cat(path.string(), ": ", tensor.name, ": ", *problem),
+                "files are missing, or of several checkpoints; copy the folder anew");
+  }
+}
+
+bool is_tensor_source(const fs::path& path) {
+  return run_folder::is_checkpoint(path) || is_framework_folder(path) || is_hf_source(path) ||
+         is_torch_source(path);
+}
+
+std::unique_ptr<TensorSource> open_tensor_source(const fs::path& path) {
+  if (!fs::exists(path)) {
+    throw Error(ErrorKind::kIo, cat(path.string(), ": no such file or folder"));
+  }
+  if (run_folder::is_checkpoint(path)) return open_automesh_source(path);
+  if (is_framework_folder(path)) return open_framework_folder(path);
+  if (is_hf_source(path)) return open_hf_source(path);
+  if (is_torch_source(path)) return open_torch_source(path);
+  throw Error(ErrorKind::kFormat, cat(path.string(), ": holds no weights that can be opened"),
+              "expected *.safetensors (or a folder with them), a folder of "
+              "torch.distributed.checkpoint, or "
+              "a checkpoint folder step-N of am-run");
+}
+
+}  // namespace am::stored

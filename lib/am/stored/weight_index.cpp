@@ -1,0 +1,108 @@
+#include "am/stored/weight_index.h"
+
+#include <string_view>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/json.h"
+#include "am/base/text.h"
+
+namespace am::stored {
+namespace {
+
+constexpr std::string_view kMapKey = "weight_map";
+
+// Takes the JSON as it is read: a tree of a hundred thousand names takes longer than all files'
+// headers.
+class IndexSax final : public SortedJson::json_sax_t {
+ public:
+  IndexSax(const std::filesystem::path& path, WeightIndex& index) : path_(path), index_(index) {}
+
+  bool has_map() const { return has_map_; }
+
+  bool null() override { return other(); }
+  bool boolean(bool /*value*/) override { return other(); }
+  bool number_integer(number_integer_t /*value*/) override { return other(); }
+  bool number_unsigned(number_unsigned_t /*value*/) override { return other(); }
+  bool number_float(number_float_t /*value*/, const string_t& /*text*/) override { return other(); }
+  bool binary(binary_t& /*value*/) override { return other(); }
+
+  bool string(string_t& text) override {
+    if (!in_map()) return true;
+    if (text.empty() || text == "." || text == ".." || text.find('/') != std::string::npos) {
+      refuse_file();
+    }
+    index_.emplace_back(std::move(name_), std::move(text));
+    return true;
+  }
+
+  bool key(string_t& text) override {
+    if (depth_ == 1) is_map_ = text == kMapKey;
+    name_ = std::move(text);
+    return true;
+  }
+
+  bool start_object(size_t /*size*/) override {
+    if (in_map()) refuse_file();
+    if (depth_ == 1 && is_map_ && is_object_) has_map_ = true;
+    if (depth_ == 0) is_object_ = true;
+    ++depth_;
+    return true;
+  }
+
+  bool start_array(size_t /*size*/) override {
+    if (in_map()) refuse_file();
+    if (depth_ == 1) is_map_ = false;
+    ++depth_;
+    return true;
+  }
+
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+
+  bool parse_error(size_t /*position*/, const string_t& /*token*/,
+                   const SortedJson::exception& error) override {
+    throw Error(ErrorKind::kFormat, cat(path_.string(), ": not JSON: ", error.what()));
+  }
+
+ private:
+  // At a value of the map itself.
+  bool in_map() const { return depth_ == 2 && is_map_ && has_map_; }
+
+  bool other() const {
+    if (in_map()) refuse_file();
+    return true;
+  }
+
+  bool close() {
+    --depth_;
+    return true;
+  }
+
+  [[noreturn]] void refuse_file() const {
+    throw Error(ErrorKind::kFormat, cat(path_.string(), ": ", name_, " names no file beside it"));
+  }
+
+  const std::filesystem::path& path_;
+  WeightIndex& index_;
+  int depth_ = 0;
+  bool is_object_ = false;  // the whole
+  bool is_map_ = false;     // the last key of the whole was the map's
+  bool has_map_ = false;
+  std::string name_;
+};
+
+}  // namespace
+
+WeightIndex read_weight_index(const std::filesystem::path& path) {
+  WeightIndex index;
+  IndexSax reader(path, index);
+  SortedJson::sax_parse(read_file(path), &reader);
+  if (!reader.has_map()) {
+    throw Error(ErrorKind::kFormat, cat(path.string(), ": not an index of safetensors files"),
+                "expected {\"weight_map\": {name: file, ..}}");
+  }
+  return index;
+}
+
+}  // namespace am::stored
