@@ -35,7 +35,7 @@ struct Part {
 // What `read` compares once, verify() compares again.
 class AutomeshSource : public TensorSource {
  public:
-  explicit AutomeshSource(fs::path folder)
+  explicit AutomeshSource(const fs::path& folder)
       : AutomeshSource(folder,
                        run_folder::open_index(folder, run_folder::read_checkpoint_info(folder))) {}
 
