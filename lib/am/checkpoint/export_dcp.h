@@ -17,8 +17,8 @@
 namespace am::checkpoint {
 
 struct DcpExport {
-  const stored::DialectTable* table =
-      nullptr;                          // whose names and rows; null: as they are, "model.NAME"
+  // Whose names and rows; null: as they are, "model.NAME".
+  const stored::DialectTable* table = nullptr;
   std::optional<at::ScalarType> dtype;  // of parameters; nothing: as stored
   bool optimizer = false;  // "optim.state.NAME.exp_avg" too, as stored; not for frameworks
 };

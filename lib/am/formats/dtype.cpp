@@ -51,6 +51,14 @@ static_assert(is_in_order());
 
 const DtypeRow& row_of(Dtype dtype) { return kDtypes[static_cast<size_t>(dtype)]; }
 
+// Null for a name of no dtype that is read here.
+const DtypeRow* row_of_safetensors(std::string_view name) {
+  for (const DtypeRow& row : kDtypes) {
+    if (!name.empty() && row.safetensors == name) return &row;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 int64_t dtype_size(Dtype dtype) { return row_of(dtype).size; }
@@ -71,17 +79,13 @@ Dtype dtype_of_torch(std::string_view name) {
 }
 
 Dtype dtype_of_safetensors(std::string_view name) {
-  for (const DtypeRow& row : kDtypes) {
-    if (!name.empty() && row.safetensors == name) return row.dtype;
-  }
+  if (const DtypeRow* row = row_of_safetensors(name)) return row->dtype;
   throw Error(ErrorKind::kFormat, cat("safetensors dtype ", name, " is not readable here"));
 }
 
 int64_t safetensors_dtype_size(std::string_view name) {
-  for (const DtypeRow& row : kDtypes) {
-    if (!name.empty() && row.safetensors == name) return row.size;
-  }
-  return 0;
+  const DtypeRow* row = row_of_safetensors(name);
+  return row == nullptr ? 0 : row->size;
 }
 
 }  // namespace am::formats
