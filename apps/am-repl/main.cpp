@@ -19,11 +19,11 @@
 #include "am/base/text.h"
 #include "am/inspect/completion.h"
 #include "am/inspect/console.h"
-#include "am/inspect/rank_worker.h"
-#include "am/inspect/target.h"
 #include "am/launch/supervise/signal_thread.h"
 #include "am/runtime/torch_version.h"
 #include "am/term/printable.h"
+#include "am/values/open_target.h"
+#include "am/values/rank_worker.h"
 #include "common/output.h"
 #include "interrupts.h"
 #include "line_editor.h"
@@ -40,8 +40,8 @@ bool is_interactive(const Options& options) {
          ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0;
 }
 
-inspect::OpenOptions open_options(const Options& options, Interrupts& interrupts) {
-  inspect::OpenOptions open;
+values::OpenOptions open_options(const Options& options, Interrupts& interrupts) {
+  values::OpenOptions open;
   open.session.style = options.output.out;
   open.session.for_programs = options.output.json;
   open.session.force = options.force;
@@ -87,7 +87,7 @@ int run(const Options& options, Json* report) {
   if (!target.note.empty()) std::cerr << term::echo(target.note) << "\n";
   Diagnostics found;
   Interrupts interrupts;
-  auto opened = inspect::open_target(target, open_options(options, interrupts), found);
+  auto opened = values::open_target(target, open_options(options, interrupts), found);
   am_apps::print_diagnostics(found, options.output);
   if (report != nullptr && !found.empty()) (*report)["diagnostics"] = to_json(found);
   if (!opened) return am_apps::status_of(found);
@@ -147,7 +147,7 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);           // a file that must not grow is an error with its name
   am::guard_mapped_files();
   if (const auto socket = am_repl::worker_socket(argc, argv)) {
-    return am::inspect::run_rank_worker(*socket);
+    return am::values::run_rank_worker(*socket);
   }
   am_repl::Options options;
   if (const auto status = am_repl::parse_options(argc, argv, options)) return *status;

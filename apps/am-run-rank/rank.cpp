@@ -11,6 +11,7 @@
 #include "agreement.h"
 #include "am/base/error.h"
 #include "am/base/file.h"
+#include "am/base/first_line.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/compat/distributed.h"
@@ -27,7 +28,6 @@
 #include "am/run_folder/run_folder.h"
 #include "am/runtime/engine_plugin.h"
 #include "am/runtime/nccl_environment.h"
-#include "am/runtime/torch_error.h"
 #include "am/runtime/watchdog.h"
 #include "am/tensor/block_cache.h"
 #include "am/term/printable.h"
@@ -170,7 +170,7 @@ launch::RankError Rank::describe(const std::exception& error) const {
   if (const auto* own = dynamic_cast<const Error*>(&error)) {
     told = launch::rank_error(*own, here_.rank);
   } else {
-    told = launch::rank_error(Error(ErrorKind::kRuntime, runtime::first_line(error)), here_.rank);
+    told = launch::rank_error(Error(ErrorKind::kRuntime, first_line(error)), here_.rank);
   }
   if (dist_.is_initialized()) {
     told.step = dist_.world().progress().step();

@@ -26,7 +26,7 @@ HEADERS = {
 ALSO = {
     "stored/tensor_source.h": ["span", "vector"],
     "parallel/parallel_model.h": ["am/checkpoint/weights.h"],
-    "inspect/session.h": ["am/inspect/command.h", "am/inspect/stored_view.h"],
+    "inspect/session.h": ["am/inspect/command.h", "am/inspect/stored_holdings.h"],
     "inspect/command.h": ["iostream"],
 }
 

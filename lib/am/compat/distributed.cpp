@@ -7,11 +7,11 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "am/base/error.h"
+#include "am/base/first_line.h"
 #include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/launch/environment/torchrun.h"
 #include "am/runtime/store.h"
-#include "am/runtime/torch_error.h"
 
 namespace am::compat {
 
@@ -134,7 +134,7 @@ void Distributed::leave() {
       hook();
     } catch (const std::exception& error) {
       // The connections must be closed all the same.
-      log(LogLevel::kWarning, cat(what, " failed: ", runtime::first_line(error)));
+      log(LogLevel::kWarning, cat(what, " failed: ", first_line(error)));
     }
   }
   world_.reset();

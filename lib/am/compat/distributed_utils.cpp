@@ -5,13 +5,13 @@
 #include <algorithm>
 
 #include "am/base/error.h"
+#include "am/base/first_line.h"
 #include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/compat/host_profile.h"
 #include "am/launch/environment/port.h"
 #include "am/runtime/engine_plugin.h"
-#include "am/runtime/torch_error.h"
 
 namespace am::compat {
 
@@ -339,7 +339,7 @@ void run_in_rounds(const Distributed& dist, const std::function<void()>& f,
         f();
       } catch (const std::exception& error) {
         own = std::current_exception();
-        message = cat("rank ", get_rank(dist), ": ", runtime::first_line(error));
+        message = cat("rank ", get_rank(dist), ": ", first_line(error));
       } catch (...) {
         own = std::current_exception();
         message = cat("rank ", get_rank(dist), ": an exception that is no std::exception");

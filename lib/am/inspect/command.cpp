@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "am/base/first_line.h"
 #include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/inspect/words.h"
-#include "am/runtime/torch_error.h"
 
 namespace am::inspect {
 namespace {
@@ -176,7 +176,7 @@ Outcome outcome_of(const std::string& input, const Perform& perform) {
   } catch (const Error& error) {
     return failed(input, outcome.command, error);
   } catch (const std::exception& error) {
-    outcome.error = {ErrorKind::kInternal, runtime::first_line(error), {}};
+    outcome.error = {ErrorKind::kInternal, first_line(error), {}};
   }
   return outcome;
 }

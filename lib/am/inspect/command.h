@@ -4,7 +4,8 @@
 //   std::cout << (outcome.ok() ? outcome.result.text : outcome.error->message);
 //
 // Rows are constants: they need no start of their own. To add a command: one file in commands/ with
-// a `Command` value, and its name in commands/registry.cpp.
+// a `Command` value, and its name in commands/registry.cpp; in values/commands/ where it reads
+// values.
 #pragma once
 
 #include <functional>
@@ -98,8 +99,11 @@ struct Command {
   std::string usage() const;
 };
 
-// In the order in which `help` lists them.
+// In the order in which `help` lists them: of this library those that need no values, of
+// libautomesh all.
 std::span<const Command* const> commands();
+// From now on these; before any session. They must outlive the process's last.
+void use_commands(std::span<const Command* const> commands);
 const Command* find_command(std::string_view name);
 // The one that a line begins with; null where it names none.
 const Command* command_of(const std::string& input);

@@ -4,7 +4,6 @@
 #include <set>
 
 #include "am/base/text.h"
-#include "am/tensor/dtype.h"
 
 namespace am::inspect {
 
@@ -48,7 +47,7 @@ void add_totals(const std::vector<HeldParameter>& parameters, Json& json) {
   for (const HeldParameter& parameter : parameters) {
     elements += parameter.numel();
     bytes += parameter.bytes();
-    dtypes.insert(tensor::dtype_name(parameter.dtype));
+    dtypes.insert(formats::torch_name(parameter.dtype));
   }
   json["parameters"] = elements;
   json["tensors"] = parameters.size();

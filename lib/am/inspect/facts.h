@@ -8,7 +8,7 @@
 #include "am/base/diagnostic.h"
 #include "am/base/json.h"
 #include "am/config/plan.h"
-#include "am/inspect/parameter_view.h"
+#include "am/inspect/holdings.h"
 
 namespace am::inspect {
 

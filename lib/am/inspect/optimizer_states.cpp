@@ -1,7 +1,5 @@
 #include "am/inspect/optimizer_states.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 
 #include "am/base/text.h"
@@ -13,7 +11,7 @@ constexpr std::string_view kStatePrefix = "optim.state.";
 
 // The group that a value's key is under: PyTorch names it by parameter or by number.
 Json group_value(const Session& session, const std::string& parameter, const char* key) {
-  const ParameterView& view = session.view();
+  const Holdings& view = session.view();
   for (const std::string& group : {parameter, std::string("0")}) {
     for (const char* prefix : {"optim.param_groups.", "optimizer.param_groups."}) {
       Json value = view.value(cat(prefix, group, ".", key));
@@ -65,15 +63,6 @@ std::vector<const HeldParameter*> states_of(const Session& session, std::string_
 
 std::string state_kind(const HeldParameter& state, const HeldParameter& parameter) {
   return state.name.substr(kStatePrefix.size() + parameter.name.size() + 1);
-}
-
-std::optional<double> step_of(Session& session, const HeldParameter& parameter) {
-  for (const HeldParameter* state : states_of(session, parameter)) {
-    if (state_kind(*state, parameter) != "step" || state->numel() != 1) continue;
-    return session.view().read(*state, mesh::Box::whole(state->shape)).item<double>();
-  }
-  const Json step = session.view().info().value("step", Json(nullptr));
-  return step.is_number() ? std::optional(step.get<double>()) : std::nullopt;
 }
 
 std::optional<AdamSettings> adam_settings(const Session& session, const std::string& parameter) {

@@ -17,9 +17,6 @@ std::vector<const HeldParameter*> states_of(const Session& session, const HeldPa
 // "exp_avg" of a state of this parameter.
 std::string state_kind(const HeldParameter& state, const HeldParameter& parameter);
 
-// Finished updates of a parameter: its state "step", or the checkpoint's step. Collective.
-std::optional<double> step_of(Session& session, const HeldParameter& parameter);
-
 // What Adam's step needs beside its moments.
 struct AdamSettings {
   double lr = 0.0;

@@ -16,17 +16,23 @@
 #include <vector>
 
 #include "am/inspect/interpreter.h"
-#include "am/inspect/rank_worker.h"
 #include "am/inspect/wait_options.h"
+#include "am/inspect/worker_setup.h"
 #include "am/launch/cause/job_result.h"
 #include "am/launch/cause/rank_log.h"
 #include "am/launch/nodes/store_server.h"
 
-namespace am::runtime {
-class StoreServer;
-}  // namespace am::runtime
-
 namespace am::inspect {
+
+// The command that ranks are at.
+struct PendingCommand {
+  std::string input;
+  std::vector<std::optional<Json>> replies;
+  std::chrono::steady_clock::time_point since;
+  std::optional<std::chrono::steady_clock::time_point> interrupted;
+  bool given_up = false;
+  std::string named;  // what was last said of ranks that do not answer
+};
 
 class RankProcesses : public Interpreter {
  public:
@@ -72,16 +78,7 @@ class RankProcesses : public Interpreter {
   std::vector<Rank> ranks_;
   WaitOptions wait_;
   term::Style style_;
-  // The command that the ranks are at.
-  struct Pending {
-    std::string input;
-    std::vector<std::optional<Json>> replies;
-    std::chrono::steady_clock::time_point since;
-    std::optional<std::chrono::steady_clock::time_point> interrupted;
-    bool given_up = false;
-    std::string named;  // what was last said of ranks that do not answer
-  };
-  std::optional<Pending> pending_;
+  std::optional<PendingCommand> pending_;
   SessionFacts facts_;
 };
 

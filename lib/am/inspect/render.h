@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "am/inspect/parameter_view.h"
+#include "am/inspect/holdings.h"
 #include "am/term/style.h"
 
 namespace am::inspect {

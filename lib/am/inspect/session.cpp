@@ -1,9 +1,6 @@
 #include "am/inspect/session.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
-#include <filesystem>
 #include <string_view>
 
 #include "am/base/error.h"
@@ -25,18 +22,6 @@ std::string suggest(std::string_view word, const std::vector<std::string>& names
       containing.size() > shown ? cat(" and ", containing.size() - shown, " more") : "";
   containing.resize(shown);
   return cat("there are ", join(containing, ", "), more);
-}
-
-// A pipe or a device would be waited for, or read without an end.
-void require_file_or_folder(const std::string& name) {
-  std::error_code ignored;
-  const auto status = std::filesystem::status(name, ignored);
-  if (!std::filesystem::exists(status) || std::filesystem::is_regular_file(status) ||
-      std::filesystem::is_directory(status)) {
-    return;
-  }
-  throw Error(ErrorKind::kIo, cat(name, ": no regular file"),
-              "a tokenizer is a tokenizer.json, or a folder with one");
 }
 
 std::vector<std::string> names_of(const std::vector<HeldParameter>& parameters) {
@@ -69,7 +54,7 @@ std::vector<const HeldParameter*> matches(std::span<const HeldParameter> among,
 
 }  // namespace
 
-Session::Session(std::unique_ptr<ParameterView> view, SessionOptions options)
+Session::Session(std::unique_ptr<Holdings> view, SessionOptions options)
     : view_(std::move(view)), options_(std::move(options)) {}
 
 const HeldParameter& Session::parameter(std::string_view name) const {
@@ -121,33 +106,9 @@ std::vector<const HeldParameter*> Session::matching(std::string_view pattern) co
               suggest(pattern, names));
 }
 
-const data::Tokenizer& Session::tokenizer() {
-  if (tokenizer_) return *tokenizer_;
-  std::string name = options_.tokenizer;
-  if (name.empty()) {
-    const DefaultTokenizer own = view_->default_tokenizer();
-    if (own.name.empty()) {
-      throw Error(ErrorKind::kPlan, own.problem,
-                  "`set tokenizer PATH` names a tokenizer.json; `set tokenizer bytes` takes each "
-                  "byte for a token");
-    }
-    name = own.name;
-  }
-  set_tokenizer(name);
-  return *tokenizer_;
-}
-
-void Session::set_tokenizer(const std::string& name) {
-  if (name != "bytes") require_file_or_folder(name);
-  tokenizer_ = data::make_tokenizer(name);
-  tokenizer_name_ = name;
-}
-
-Json Session::tokenizer_name() const {
-  if (!tokenizer_name_.empty()) return tokenizer_name_;
-  const std::string name =
-      options_.tokenizer.empty() ? view_->default_tokenizer().name : options_.tokenizer;
-  return name.empty() ? Json(nullptr) : Json(name);
+DefaultTokenizer Session::tokenizer() const {
+  return options_.tokenizer.empty() ? view_->default_tokenizer()
+                                    : DefaultTokenizer{options_.tokenizer, {}};
 }
 
 Between Session::between() {
@@ -158,20 +119,20 @@ void Session::require_memory(int64_t bytes, const std::string& what, bool forced
   if (forced || options_.force || bytes == 0) return;
   const launch::Space own = options_.memory ? options_.memory() : launch::memory_of_machine();
   // All ranks judge by the same numbers.
-  const at::Tensor rows =
-      view_->gather(at::tensor({own.total, own.available}, at::TensorOptions(at::kLong)));
-  const at::Tensor least = std::get<0>(rows.min(0));
-  const launch::Space memory{least[0].item<int64_t>(), least[1].item<int64_t>()};
-  const auto shortage = launch::memory_shortage(bytes, memory);
+  launch::Space least = own;
+  for (const auto& rank : view_->gather_numbers({own.total, own.available})) {
+    least.total = std::min(least.total, rank[0]);
+    least.available = std::min(least.available, rank[1]);
+  }
+  const auto shortage = launch::memory_shortage(bytes, least);
   if (shortage) {
     throw Error(ErrorKind::kPlan, cat(what, " ", *shortage), "--force tries it all the same");
   }
 }
 
 void Session::check_interrupt() {
-  const at::Tensor flag = at::full({1}, is_interrupted() ? 1 : 0, at::TensorOptions(at::kLong));
-  if (view_->gather(flag).max().item<int64_t>() != 0) {
-    throw Error(ErrorKind::kUsage, "interrupted");
+  for (const auto& rank : view_->gather_numbers({is_interrupted() ? 1 : 0})) {
+    if (rank[0] != 0) throw Error(ErrorKind::kUsage, "interrupted");
   }
 }
 

@@ -3,7 +3,7 @@
 // Every rank of a session executes the same commands, so that collectives match; what rank 0
 // answers is shown.
 //
-//   Session session(std::make_unique<StoredView>(std::move(source)), {.style = style});
+//   Session session(std::make_unique<StoredHoldings>(std::move(source)), {.style = style});
 //   Outcome outcome = execute(session, "show model.norm.weight");   // command.h
 #pragma once
 
@@ -14,8 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "am/data/tokenizer.h"
-#include "am/inspect/parameter_view.h"
+#include "am/inspect/holdings.h"
 #include "am/launch/doctor/memory_fit.h"
 #include "am/term/style.h"
 
@@ -33,10 +32,10 @@ struct SessionOptions {
 
 class Session {
  public:
-  Session(std::unique_ptr<ParameterView> view, SessionOptions options);
+  Session(std::unique_ptr<Holdings> view, SessionOptions options);
 
-  ParameterView& view() { return *view_; }
-  const ParameterView& view() const { return *view_; }
+  Holdings& view() { return *view_; }
+  const Holdings& view() const { return *view_; }
   const term::Style& style() const { return options_.style; }
 
   bool for_programs() const { return options_.for_programs; }
@@ -54,11 +53,9 @@ class Session {
     aliases_[name] = std::move(words);
   }
 
-  const data::Tokenizer& tokenizer();
-  // The name that tokenizer() would have; null where none is known.
-  Json tokenizer_name() const;
-  // Throws what make_tokenizer throws; then the old one stays.
-  void set_tokenizer(const std::string& name);
+  // What cuts texts: "bytes", or a tokenizer.json; with an empty name, why none is known.
+  DefaultTokenizer tokenizer() const;
+  void set_tokenizer(const std::string& name) { options_.tokenizer = name; }
 
   // Significant digits of printed values.
   int digits() const { return digits_; }
@@ -76,10 +73,8 @@ class Session {
   void require_memory(int64_t bytes, const std::string& what, bool forced);
 
  private:
-  std::unique_ptr<ParameterView> view_;
+  std::unique_ptr<Holdings> view_;
   SessionOptions options_;
-  std::unique_ptr<data::Tokenizer> tokenizer_;
-  std::string tokenizer_name_;
   int digits_ = 4;
   std::map<std::string, std::vector<std::string>> aliases_;
 };

@@ -9,7 +9,7 @@
 
 #include "am/base/error.h"
 #include "am/inspect/interpreter.h"
-#include "am/inspect/sharded_view.h"
+#include "am/values/sharded_view.h"
 
 namespace am::live {
 
@@ -51,9 +51,9 @@ class KeptGenerators {
 Sessions::Sessions(train::Trainer& trainer, std::string run)
     : trainer_(trainer), run_(std::move(run)), steps_(trainer.first_step()), own_(new_view()) {}
 
-std::unique_ptr<inspect::ParameterView> Sessions::new_view() {
-  return std::make_unique<inspect::ShardedView>(trainer_.plan(), trainer_.model(),
-                                                inspect::LiveJob{run_, [this] { return steps_; }});
+std::unique_ptr<values::ParameterView> Sessions::new_view() {
+  return std::make_unique<values::ShardedView>(trainer_.plan(), trainer_.model(),
+                                               values::LiveJob{run_, [this] { return steps_; }});
 }
 
 inspect::Outcome Sessions::execute(uint64_t client, inspect::SessionOptions options,
@@ -70,7 +70,8 @@ inspect::Outcome Sessions::execute(uint64_t client, inspect::SessionOptions opti
 }
 
 void Sessions::release() {
-  for (auto& [client, session] : sessions_) session->view().reshard(session->matching("all"));
+  for (auto& [client, session] : sessions_)
+    values::values_of(*session).reshard(session->matching("all"));
   // Of those who have left, too: a step that finds old values gathered would compute with them.
   for (parallel::ParamGroup* group : trainer_.model().groups()) group->reshard();
 }

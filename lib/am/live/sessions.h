@@ -12,6 +12,7 @@
 #include "am/inspect/command.h"
 #include "am/inspect/session.h"
 #include "am/train/trainer.h"
+#include "am/values/parameter_view.h"
 
 namespace am::live {
 
@@ -35,13 +36,13 @@ class Sessions {
   std::string title(int64_t steps);
 
  private:
-  std::unique_ptr<inspect::ParameterView> new_view();
+  std::unique_ptr<values::ParameterView> new_view();
 
   train::Trainer& trainer_;
   std::string run_;
   int64_t steps_ = 0;
   std::map<uint64_t, std::unique_ptr<inspect::Session>> sessions_;
-  std::unique_ptr<inspect::ParameterView> own_;  // for facts
+  std::unique_ptr<values::ParameterView> own_;  // for facts
 };
 
 }  // namespace am::live

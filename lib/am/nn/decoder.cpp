@@ -15,8 +15,8 @@
 #include "am/nn/build.h"
 #include "am/nn/fused/look_up.h"
 #include "am/nn/fused/softcap.h"
-#include "am/nn/runnable.h"
 #include "am/nn/token_check.h"
+#include "am/planner/runs.h"
 #include "am/tensor/memory_meter.h"
 
 namespace am::nn {
@@ -33,7 +33,7 @@ at::Tensor positions_up_to(int64_t length, const at::TensorOptions& options) {
 // The tools refuse such a config with its place; this is for who builds a model from a program.
 const model::ModelConfig& checked(const model::ModelConfig& config) {
   Diagnostics found;
-  check_runnable(config, found);
+  planner::check_runnable(config, found);
   if (found.ok()) return config;
   throw Error(ErrorKind::kPlan, found.items().front().message, found.items().front().help);
 }

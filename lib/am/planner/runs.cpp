@@ -150,4 +150,8 @@ void refuse(const std::vector<Limit>& limits, std::string_view subject, Diagnost
   }
 }
 
+void check_runnable(const model::ModelConfig& config, Diagnostics& found) {
+  refuse(limits_of_model(config), "can be planned", found);
+}
+
 }  // namespace am::planner

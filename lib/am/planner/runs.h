@@ -34,4 +34,8 @@ std::vector<Limit> limits_of(const config::Plan& plan, const model::ModelConfig&
 // As "runtime.unsupported" errors: `subject` says whose they are.
 void refuse(const std::vector<Limit>& limits, std::string_view subject, Diagnostics& found);
 
+// Adds one, with its place in the config, for everything of a valid config that the decoder cannot
+// compute.
+void check_runnable(const model::ModelConfig& config, Diagnostics& found);
+
 }  // namespace am::planner

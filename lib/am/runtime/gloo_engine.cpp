@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "am/base/error.h"
+#include "am/base/first_line.h"
 #include "am/base/text.h"
 #include "am/runtime/gloo_group.h"
 #include "am/runtime/shared_memory/message_group.h"
 #include "am/runtime/shared_memory/shared_memory_group.h"
-#include "am/runtime/torch_error.h"
 
 namespace am::runtime {
 

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "am/base/error.h"
+#include "am/base/first_line.h"
 #include "am/base/text.h"
-#include "am/runtime/torch_error.h"
 
 namespace am::runtime {
 

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "am/base/error.h"
+#include "am/base/first_line.h"
 #include "am/base/text.h"
 #include "am/launch/cause/rank_state.h"
 #include "am/runtime/collective_error.h"
-#include "am/runtime/torch_error.h"
 
 namespace am::runtime {
 

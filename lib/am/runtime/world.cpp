@@ -12,12 +12,12 @@
 #include <utility>
 
 #include "am/base/error.h"
+#include "am/base/first_line.h"
 #include "am/base/ranks.h"
 #include "am/base/text.h"
 #include "am/runtime/nccl_environment.h"
 #include "am/runtime/pretended_engine.h"
 #include "am/runtime/store.h"
-#include "am/runtime/torch_error.h"
 
 namespace am::runtime {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "am/base/json.h"
-#include "am/inspect/parameter_view.h"
+#include "am/inspect/holdings.h"
 
 namespace am::inspect {
 

@@ -6,7 +6,6 @@
 #include "am/inspect/optimizer_states.h"
 #include "am/inspect/pick.h"
 #include "am/inspect/rows.h"
-#include "am/tensor/dtype.h"
 #include "am/term/table.h"
 
 namespace am::inspect {
@@ -20,7 +19,7 @@ bool names_value(const std::string& pattern, const std::string& name) {
 
 Result list_values(Session& session, const Arguments& arguments) {
   Rows rows({{"name", {}, RowKind::kText}, {"value", {}, RowKind::kText}});
-  const ParameterView& view = session.view();
+  const Holdings& view = session.view();
   for (const std::string& name : view.value_names()) {
     const bool named = arguments.words.empty() ||
                        std::any_of(arguments.words.begin(), arguments.words.end(),
@@ -68,7 +67,7 @@ Result run_ls(Session& session, const Arguments& arguments) {
   for (const HeldParameter* parameter : found) {
     list.push_back({{"name", parameter->name},
                     {"shape", parameter->shape},
-                    {"dtype", tensor::dtype_name(parameter->dtype)},
+                    {"dtype", formats::torch_name(parameter->dtype)},
                     {"bytes", parameter->bytes()}});
     bytes.push_back(parameter->bytes());
     elements += parameter->numel();
@@ -76,7 +75,7 @@ Result run_ls(Session& session, const Arguments& arguments) {
   }
   term::Table table({{"name"}, {"shape"}, {"dtype"}, {"size", term::Align::kRight}});
   for (size_t i = 0; i < found.size(); ++i) {
-    table.add({found[i]->name, shape_text(found[i]->shape), tensor::dtype_name(found[i]->dtype),
+    table.add({found[i]->name, shape_text(found[i]->shape), formats::torch_name(found[i]->dtype),
                format_bytes(bytes[i])});
   }
   result.json["parameters"] = list;

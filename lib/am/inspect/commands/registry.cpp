@@ -3,25 +3,26 @@
 #include <array>
 
 namespace am::inspect {
+namespace {
 
-std::span<const Command* const> commands() {
-  static constexpr std::array kCommands = {
-      &kInfoCommand,     &kMeshCommand,    &kLsCommand,       &kTreeCommand,
-      &kShowCommand,     &kStatsCommand,   &kNormsCommand,    &kNanCommand,
-      &kChecksumCommand, &kDeadCommand,    &kOptimCommand,    &kTopCommand,
-      &kWhereCommand,    &kHistCommand,    &kHeatCommand,     &kPlotCommand,
-      &kPrintCommand,    &kMemoryCommand,  &kUnshardCommand,  &kReshardCommand,
-      &kLossCommand,     &kLogprobCommand, &kGenerateCommand, &kExportCommand,
-      &kVerifyCommand,   &kDiffCommand,    &kSameCommand,     &kDriftCommand,
-      &kFitsCommand,     &kSetCommand,     &kLetCommand,      &kModeCommand,
-      &kOutputCommand,   &kSourceCommand,  &kReportCommand,   &kSortCommand,
-      &kHeadCommand,     &kTailCommand,    &kGrepCommand,     &kSelectCommand,
-      &kCountCommand,    &kStatusCommand,  &kRanksCommand,    &kCollectivesCommand,
-      &kStackCommand,    &kPauseCommand,   &kStepCommand,     &kContinueCommand,
-      &kBreakCommand,    &kWatchCommand,   &kTripwireCommand, &kSaveCommand,
-      &kDetachCommand,   &kHelpCommand,    &kQuitCommand,
-  };
-  return kCommands;
+// Those that a program without libtorch can carry out to their end: not `help`, which tells of all,
+// and not `source`, whose file may ask for more.
+constexpr std::array kOwnCommands = {
+    &kInfoCommand,  &kMeshCommand,   &kLsCommand,     &kTreeCommand,  &kShowCommand,
+    &kWhereCommand, &kMemoryCommand, &kVerifyCommand, &kFitsCommand,  &kLetCommand,
+    &kModeCommand,  &kOutputCommand, &kReportCommand, &kSortCommand,  &kHeadCommand,
+    &kTailCommand,  &kGrepCommand,   &kSelectCommand, &kCountCommand, &kQuitCommand,
+};
+
+std::span<const Command* const>& table() {
+  static std::span<const Command* const> commands = kOwnCommands;
+  return commands;
 }
+
+}  // namespace
+
+std::span<const Command* const> commands() { return table(); }
+
+void use_commands(std::span<const Command* const> commands) { table() = commands; }
 
 }  // namespace am::inspect

@@ -1,4 +1,5 @@
-// Every command of am-repl. Their rows and functions are in the files of this folder.
+// The commands of am-repl that need no values. Their rows and functions are in the files of this
+// folder.
 #pragma once
 
 #include "am/inspect/command.h"
@@ -11,31 +12,10 @@ extern const Command kMeshCommand;
 extern const Command kLsCommand;
 extern const Command kTreeCommand;
 extern const Command kShowCommand;
-extern const Command kStatsCommand;
-extern const Command kHistCommand;
-extern const Command kPrintCommand;
-extern const Command kNormsCommand;
-extern const Command kNanCommand;
-extern const Command kChecksumCommand;
-extern const Command kDeadCommand;
-extern const Command kOptimCommand;
-extern const Command kTopCommand;
-extern const Command kDriftCommand;
 extern const Command kWhereCommand;
 extern const Command kMemoryCommand;
-extern const Command kUnshardCommand;
-extern const Command kReshardCommand;
-extern const Command kLossCommand;
-extern const Command kLogprobCommand;
-extern const Command kGenerateCommand;
-extern const Command kExportCommand;
 extern const Command kVerifyCommand;
-extern const Command kDiffCommand;
-extern const Command kSameCommand;
 extern const Command kFitsCommand;
-extern const Command kSetCommand;
-extern const Command kHeatCommand;
-extern const Command kPlotCommand;
 extern const Command kLetCommand;
 extern const Command kModeCommand;
 extern const Command kOutputCommand;

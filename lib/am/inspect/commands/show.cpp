@@ -7,7 +7,6 @@
 #include "am/inspect/pick.h"
 #include "am/inspect/render.h"
 #include "am/inspect/rows.h"
-#include "am/tensor/dtype.h"
 
 namespace am::inspect {
 namespace {
@@ -15,7 +14,7 @@ namespace {
 // Of replicas a checkpoint has the first: what the others held is not known.
 std::string placement_text(const Session& session, const HeldParameter& parameter,
                            const mesh::Placement& placement) {
-  const std::string text = mesh::to_string(placement);
+  std::string text = mesh::to_string(placement);
   if (!session.view().at_rest() || placement != mesh::Placement::replicate()) return text;
   std::vector<int64_t> ranks;
   for (const HeldShard& shard : parameter.shards) ranks.push_back(shard.rank);
@@ -53,7 +52,7 @@ Json shown_json(const HeldParameter& parameter) {
   }
   return {{"name", parameter.name},
           {"shape", parameter.shape},
-          {"dtype", tensor::dtype_name(parameter.dtype)},
+          {"dtype", formats::torch_name(parameter.dtype)},
           {"bytes", parameter.bytes()},
           {"placements", placements},
           {"shards", shards}};
@@ -65,7 +64,7 @@ Result show_one(const Session& session, const HeldParameter& parameter) {
   result.text = draw_facts({{"name", parameter.name},
                             {"shape", cat(shape_text(parameter.shape), ", ",
                                           format_count(parameter.numel()), " elements")},
-                            {"dtype", tensor::dtype_name(parameter.dtype)},
+                            {"dtype", formats::torch_name(parameter.dtype)},
                             {"size", format_bytes(parameter.bytes())},
                             {"placements", placements_text(session, parameter)}},
                            session.style()) +

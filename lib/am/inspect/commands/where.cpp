@@ -4,7 +4,6 @@
 #include "am/inspect/pick.h"
 #include "am/inspect/render.h"
 #include "am/inspect/rows.h"
-#include "am/tensor/dtype.h"
 
 namespace am::inspect {
 namespace {
@@ -22,7 +21,7 @@ Result where_is(const Session& session, const HeldParameter& parameter) {
              {"box", "holds", RowKind::kText},
              {"bytes", "size", RowKind::kBytes}});
   Json parts = Json::array();
-  const auto element = static_cast<int64_t>(c10::elementSize(parameter.dtype));
+  const auto element = formats::dtype_size(parameter.dtype);
   for (size_t i = 0; i < parameter.shards.size(); ++i) {
     const HeldShard& shard = parameter.shards[i];
     const std::string file = file_of_shard(session, parameter, i);
@@ -39,10 +38,10 @@ Result where_is(const Session& session, const HeldParameter& parameter) {
   rows.give(result, "parts", session);
   result.json = {{"name", parameter.name},
                  {"shape", parameter.shape},
-                 {"dtype", tensor::dtype_name(parameter.dtype)},
+                 {"dtype", formats::torch_name(parameter.dtype)},
                  {"parts", parts}};
   result.text = cat(session.style().paint(term::Role::kBold, parameter.name), "  ",
-                    shape_text(parameter.shape), " ", tensor::dtype_name(parameter.dtype), "\n",
+                    shape_text(parameter.shape), " ", formats::torch_name(parameter.dtype), "\n",
                     result.text, "\n", draw_shards(parameter, parameter.shards, session.style()));
   return result;
 }

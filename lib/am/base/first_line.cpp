@@ -1,0 +1,15 @@
+#include "am/base/first_line.h"
+
+#include <regex>
+
+namespace am {
+
+std::string first_line(const std::exception& error) {
+  std::string text = error.what();
+  text = text.substr(0, text.find('\n'));  // c10's stack trace begins on the next one
+  // "[/pytorch/.../buffer.cc:78] Timed out": where in c10d is nothing to the user.
+  static const std::regex kSourcePlace(R"(^\[[^\]\s]+\.(cc|cpp|h|hpp):\d+\]\s*)");
+  return std::regex_replace(text, kSourcePlace, "");
+}
+
+}  // namespace am

@@ -1,0 +1,169 @@
+#include "am/inspect/stored_holdings.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "am/base/text.h"
+#include "am/config/plan.h"
+#include "am/inspect/facts.h"
+#include "am/inspect/pickle_json.h"
+#include "am/planner/layout.h"
+#include "am/planner/runs.h"
+#include "am/run_folder/checkpoint_info.h"
+#include "am/stored/dcp_source.h"
+
+namespace am::inspect {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+fs::path folder_of(const stored::TensorSource& source) {
+  return fs::is_directory(source.path()) ? source.path() : source.path().parent_path();
+}
+
+// "checkpoint.samples": the place in the data, and what else is no tensor and no setting.
+Json info_values(const run_folder::CheckpointInfo& info) {
+  Json json = Json::object();
+  json["checkpoint.step"] = info.step;
+  json["checkpoint.world_size"] = info.world_size;
+  json["checkpoint.skipped_steps"] = info.skipped_steps;
+  if (info.samples) json["checkpoint.samples"] = *info.samples;
+  if (info.loss_scale) {
+    json["checkpoint.loss_scale"] = {{"scale", info.loss_scale->scale},
+                                     {"growth_tracker", info.loss_scale->growth_tracker}};
+  }
+  if (!info.facts.is_object()) return json;
+  for (const auto& [key, value] : info.facts.items()) json[cat("checkpoint.facts.", key)] = value;
+  return json;
+}
+
+}  // namespace
+
+StoredHoldings::StoredHoldings(std::unique_ptr<stored::TensorSource> source)
+    : source_(std::move(source)), mesh_(mesh::MeshSizes{}) {
+  const fs::path folder = folder_of(*source_);
+  const fs::path config_file = source_->config_file();
+  if (config_file.empty()) {
+    config_problem_ = cat(folder.string(), " has no config.json");
+  } else {
+    Diagnostics found;
+    config_ = model::load_config(config_file, found);
+    if (config_) planner::check_runnable(*config_, found);
+    if (!found.ok()) config_problem_ = first_error(found);
+  }
+  tokenizer_ = tokenizer_beside(folder, config_ ? config_->vocab_size : 0);
+  if (source_->format() == "automesh") read_checkpoint_facts();
+  if (!step_) step_ = source_->step();
+  for (const auto& stored : source_->tensors()) parameters_.push_back(held(stored));
+  for (const auto& stored : source_->optimizer_tensors()) states_.push_back(held(stored));
+  title_ = make_title(config_ ? config_->model_type : "weights",
+                      fs::absolute(source_->path()).lexically_normal().filename().string(), mesh_);
+}
+
+// An am-run checkpoint also says how it was laid out, and which tokenizer made its data. Its plan
+// is data: a plugin that it names is not loaded, whatever the command line allows.
+void StoredHoldings::read_checkpoint_facts() {
+  const fs::path folder = folder_of(*source_);
+  const run_folder::CheckpointInfo info = run_folder::read_checkpoint_info(folder);
+  step_ = info.step;
+  checkpoint_info_ = info_values(info);
+  mesh_ = mesh::MeshLayout(info.mesh);
+  Diagnostics found;
+  if (!config_ || !fs::exists(folder / "plan.toml")) return;
+  const auto plan = config::load_plan(folder / "plan.toml", {}, found);
+  if (!plan) return;
+  if (!fs::exists(folder / "tokenizer.json")) tokenizer_ = tokenizer_of(*plan, config_->vocab_size);
+  const auto layout = planner::build_layout(*plan, *config_, info.mesh, found);
+  if (!layout) {
+    note_ =
+        cat("placements are not named, shards are those of the shard table: ", first_error(found));
+    return;
+  }
+  for (const planner::ParameterLayout& parameter : layout->parameters) {
+    placements_[parameter.name] = parameter.placements(mesh_);
+  }
+}
+
+// A DCP folder's are those of its `.metadata`; beside am-run's index lies one too.
+const stored::TensorSource& StoredHoldings::values_source() const {
+  const fs::path folder = folder_of(*source_);
+  if (source_->format() != "automesh" || !stored::is_dcp_source(folder)) return *source_;
+  if (!values_) values_ = stored::open_dcp_source(folder);
+  return *values_;
+}
+
+std::vector<std::string> StoredHoldings::value_names() const {
+  std::vector<std::string> names = values_source().values();
+  if (checkpoint_info_) {
+    for (const auto& [name, value] : checkpoint_info_->items()) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end(),
+            [](const std::string& a, const std::string& b) { return natural_less(a, b); });
+  return names;
+}
+
+Json StoredHoldings::value(std::string_view name) const {
+  if (checkpoint_info_ && checkpoint_info_->contains(name)) return checkpoint_info_->at(name);
+  Json json = nullptr;
+  values_source().see_value(name,
+                            [&](const formats::PickleValue& value) { json = to_json(value); });
+  return json;
+}
+
+// Files of several ranks whose arrangement nothing here says have none.
+bool StoredHoldings::has_mesh() const {
+  const std::string format = source_->format();
+  return format == "automesh" || format == "huggingface" || format == "torch";
+}
+
+HeldParameter StoredHoldings::held(const stored::StoredTensor& stored) const {
+  HeldParameter parameter;
+  parameter.name = stored.name;
+  parameter.shape = stored.shape;
+  parameter.dtype = stored.dtype;
+  for (const stored::StoredShard& shard : stored.shards) {
+    parameter.shards.push_back({shard.rank, shard.box});
+  }
+  const auto placements = placements_.find(stored.name);
+  if (placements != placements_.end()) parameter.placements = placements->second;
+  return parameter;
+}
+
+Json StoredHoldings::info() {
+  Json json = {{"target", source_->path().string()}, {"kind", "checkpoint"}};
+  json["format"] = source_->format();
+  json["model_type"] = config_ ? Json(config_->model_type) : Json(nullptr);
+  add_totals(parameters_, json);
+  if (step_) json["step"] = *step_;
+  json["optimizer_tensors"] = source_->optimizer_tensors().size();
+  const std::vector<std::string> values = source_->values();
+  if (!values.empty()) json["values"] = values.size();
+  if (has_mesh()) add_mesh(mesh_, json);
+  json["compute_dtype"] = formats::torch_name(compute_dtype_);
+  json["tokenizer"] = tokenizer_.name.empty() ? Json(nullptr) : Json(tokenizer_.name);
+  const std::string note = note_.empty() ? source_->note() : note_;
+  if (!note.empty()) json["note"] = note;
+  if (!config_problem_.empty()) json["cannot_run"] = config_problem_;
+  return json;
+}
+
+std::vector<HeldBytes> StoredHoldings::held_bytes() {
+  // By rank, of which other frameworks' folders may have more than the mesh says.
+  std::map<int64_t, HeldBytes> held;
+  for (int64_t rank = 0; rank < mesh_.world_size(); ++rank) held[rank].rank = rank;
+  for (const HeldParameter& parameter : parameters_) {
+    const auto element = formats::dtype_size(parameter.dtype);
+    for (const HeldShard& shard : parameter.shards) {
+      HeldBytes& bytes = held[shard.rank];
+      bytes.rank = shard.rank;
+      bytes.sharded += shard.box.numel() * element;
+    }
+  }
+  std::vector<HeldBytes> ranks;
+  for (const auto& [rank, bytes] : held) ranks.push_back(bytes);
+  return ranks;
+}
+
+}  // namespace am::inspect

@@ -1,0 +1,67 @@
+// Tensors at rest by names alone: what a folder of weights or a checkpoint says of itself.
+//
+// One process. values/stored_view.h adds what reads and computes.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "am/inspect/holdings.h"
+#include "am/model/config.h"
+#include "am/stored/tensor_source.h"
+
+namespace am::inspect {
+
+class StoredHoldings : public virtual Holdings {
+ public:
+  // Throws what reading config.json, plan.toml or checkpoint.json beside the weights throws.
+  // Weights alone are enough for everything but running the model.
+  explicit StoredHoldings(std::unique_ptr<stored::TensorSource> source);
+
+  std::string title() const override { return title_; }
+  Json info() override;
+  const std::vector<HeldParameter>& parameters() const override { return parameters_; }
+  std::span<const HeldParameter> states() const override { return states_; }
+  const mesh::MeshLayout& mesh() const override { return mesh_; }
+  bool at_rest() const override { return true; }
+  const stored::TensorSource* source() const override { return source_.get(); }
+  std::vector<std::string> value_names() const override;
+  Json value(std::string_view name) const override;
+  DefaultTokenizer default_tokenizer() const override { return tokenizer_; }
+  std::vector<HeldBytes> held_bytes() override;
+
+ protected:
+  const std::optional<model::ModelConfig>& config() const { return config_; }
+  // Why the model cannot be run; empty: it can.
+  const std::string& config_problem() const { return config_problem_; }
+  // What the model is run in.
+  formats::Dtype compute_dtype() const { return compute_dtype_; }
+  void choose_compute_dtype(formats::Dtype dtype) { compute_dtype_ = dtype; }
+
+ private:
+  void read_checkpoint_facts();
+  bool has_mesh() const;
+  const stored::TensorSource& values_source() const;
+  HeldParameter held(const stored::StoredTensor& stored) const;
+
+  std::unique_ptr<stored::TensorSource> source_;
+  mutable std::unique_ptr<stored::TensorSource> values_;  // of am-run's checkpoints; lazily
+  std::optional<Json> checkpoint_info_;                   // what they say of training
+  std::optional<model::ModelConfig> config_;
+  std::string config_problem_;
+  std::optional<int64_t> step_;
+  mesh::MeshLayout mesh_;
+  std::map<std::string, std::vector<std::pair<std::string, mesh::Placement>>> placements_;
+  std::string note_;  // why no placements are named; empty: they are, or there is no plan
+  std::string title_;
+  DefaultTokenizer tokenizer_;
+  std::vector<HeldParameter> parameters_;
+  std::vector<HeldParameter> states_;
+  formats::Dtype compute_dtype_ = formats::Dtype::kFloat32;
+};
+
+}  // namespace am::inspect

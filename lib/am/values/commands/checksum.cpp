@@ -1,0 +1,117 @@
+#include "am/values/checksum.h"
+
+#include <map>
+
+#include "am/base/ranks.h"
+#include "am/base/text.h"
+#include "am/inspect/rows.h"
+#include "am/tensor/dtype.h"
+#include "am/values/commands/registry.h"
+#include "am/values/copies.h"
+
+namespace am::values {
+namespace {
+
+struct Verdict {
+  Json json;
+  std::string text;
+  int64_t compared = 0;  // copies of parts that other ranks hold too
+  bool equal = true;
+};
+
+// "16 copies of 2 parts, equal"
+std::string copies_text(size_t copies, size_t parts) {
+  if (copies == parts) return parts == 1 ? "one copy" : cat("one copy, of ", parts, " parts");
+  return parts == 1 ? cat(copies, " copies, equal")
+                    : cat(copies, " copies of ", parts, " parts, equal");
+}
+
+Verdict verdict_of(Session& session, const Picked& picked) {
+  const HeldParameter& parameter = *picked.parameter;
+  const std::vector<Copy> copies = copies_of(session, picked);
+  const auto difference = first_difference(session, picked, copies);
+  const auto text_of = [&](uint64_t sum) {
+    return checksum_text(sum, picked.selection.box.shape, tensor::scalar_type(parameter.dtype));
+  };
+  uint64_t sum = 0;
+  std::map<std::pair<Shape, Shape>, int64_t> parts;
+  Json list = Json::array();
+  for (const Copy& copy : copies) {
+    if (copy.first) sum += copy.sum;
+    ++parts[{copy.box.offset, copy.box.shape}];
+    list.push_back({{"rank", copy.rank},
+                    {"hash", text_of(copy.sum)},
+                    {"offset", copy.box.offset},
+                    {"shape", copy.box.shape}});
+  }
+  Verdict verdict;
+  for (const auto& [box, count] : parts) verdict.compared += count > 1 ? count : 0;
+  verdict.equal = !difference;
+  verdict.text = copies_text(copies.size(), parts.size());
+  Json first = nullptr;
+  if (difference) {
+    first = {{"index", difference->index},
+             {"ranks", difference->ranks},
+             {"against", difference->against}};
+    verdict.text = cat(ranks_text(difference->ranks), " not as rank ", difference->against,
+                       ", first at ", shape_text(difference->index));
+  }
+  verdict.json = {{"name", picked.label}, {"equal", verdict.equal},
+                  {"hash", text_of(sum)}, {"compared", verdict.compared},
+                  {"copies", list},       {"first_difference", first}};
+  return verdict;
+}
+
+Result run_checksum(Session& session, const Arguments& arguments) {
+  Rows rows({{"name", {}, RowKind::kText},
+             {"hash", "checksum", RowKind::kText},
+             {"text", "copies", RowKind::kText}});
+  Json list = Json::array();
+  int64_t unequal = 0;
+  int64_t compared = 0;
+  for (const Picked& picked : pick_all(session, arguments.words)) {
+    Verdict verdict = verdict_of(session, picked);
+    unequal += verdict.equal ? 0 : 1;
+    compared += verdict.compared;
+    rows.add({{"name", picked.label}, {"hash", verdict.json["hash"]}, {"text", verdict.text}});
+    list.push_back(std::move(verdict.json));
+  }
+  Result result;
+  rows.give(result, "parameters", session);
+  result.json["parameters"] = list;
+  result.failed = unequal > 0;
+  if (session.view().at_rest()) {
+    result.text += "at rest: of replicas only the first is saved, there is nothing to compare\n";
+  } else if (compared == 0) {
+    result.text += "no rank holds what another holds too: there is nothing to compare\n";
+  } else {
+    result.text +=
+        cat(unequal == 0 ? "all replicas are equal to the bit\n"
+                         : cat(unequal, " of ", list.size(), " differ over their ranks\n"));
+  }
+  return result;
+}
+
+}  // namespace
+
+const Command kChecksumCommand = {
+    .name = "checksum",
+    .operands = "[NAMES]",
+    .summary = "a checksum of each tensor, and whether all replicas of it are equal to the bit",
+    .help =
+        "The checksum depends on values, shape and dtype, and not on how ranks or files share the "
+        "tensor: equal ones\n"
+        "mean equal tensors, of whatever layout or format. On ranks each copy is hashed where it "
+        "lies; of those that\n"
+        "differ it is said which ranks hold other bits than most, and where they first do. Exit "
+        "status 1 then.\n"
+        "Example:  checksum *norm*\n"
+        "JSON: ok, parameters, each with name, equal, hash, compared (copies that have a twin), "
+        "copies with rank, hash,\n"
+        "offset, shape, and first_difference: null, or index, ranks, against.",
+    .completes = Operand::kModule,
+    .max_words = Command::kAnyNumber,
+    .run = run_checksum,
+};
+
+}  // namespace am::values

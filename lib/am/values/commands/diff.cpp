@@ -1,0 +1,139 @@
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/inspect/rows.h"
+#include "am/inspect/stored_files.h"
+#include "am/term/table.h"
+#include "am/values/commands/registry.h"
+#include "am/values/two_sources.h"
+
+namespace am::values {
+namespace {
+
+using stored::StoredTensor;
+using stored::TensorSource;
+
+// A parameter of both sides, or of one.
+struct Difference {
+  std::string name;
+  std::string status;
+  std::string what;  // the two shapes or dtypes
+  bool compared = false;
+  // Infinite where one side is NaN, or another infinity.
+  double max_abs = 0.0;
+  double relative = 0.0;  // |a - b| over the larger of |a| and |b|
+};
+
+void compare_block(const at::Tensor& left, const at::Tensor& right, Difference& difference) {
+  at::Tensor distance = (left - right).abs();
+  // Equal infinities, and NaN on both sides, are no difference.
+  const at::Tensor same = at::logical_or(left.eq(right), left.isnan().logical_and(right.isnan()));
+  distance.masked_fill_(same, 0.0);
+  distance.masked_fill_(distance.isnan(), std::numeric_limits<double>::infinity());
+  at::Tensor ratio = distance / at::maximum(left.abs(), right.abs());
+  ratio.masked_fill_(same, 0.0);
+  ratio.masked_fill_(ratio.isnan(), std::numeric_limits<double>::infinity());
+  difference.max_abs = std::max(difference.max_abs, distance.max().item<double>());
+  difference.relative = std::max(difference.relative, ratio.max().item<double>());
+}
+
+Difference difference_of(const TensorSource& here, const TensorSource& there, const StoredTensor& a,
+                         const Between& between) {
+  Difference difference{a.name, "equal", {}};
+  const StoredTensor* b = there.find(a.name);
+  if (b == nullptr) {
+    difference.status = "only here";
+  } else if (a.shape != b->shape) {
+    difference.status = "shape";
+    difference.what = cat(shape_text(a.shape), " and ", shape_text(b->shape));
+  } else {
+    difference.compared = true;
+    for_each_pair(here, a, there, *b, between,
+                  [&](const at::Tensor& left, const at::Tensor& right) {
+                    compare_block(doubles_of(left), doubles_of(right), difference);
+                    return true;
+                  });
+    if (difference.max_abs > 0) difference.status = "different";
+    if (a.dtype != b->dtype) {
+      difference.status = "dtype";
+      difference.what = cat(formats::torch_name(a.dtype), " and ", formats::torch_name(b->dtype));
+    }
+  }
+  return difference;
+}
+
+// What is not comparable first, then the largest difference.
+bool comes_before(const Difference& a, const Difference& b) {
+  if (a.compared != b.compared) return !a.compared;
+  return a.max_abs > b.max_abs;
+}
+
+std::string shown_number(const Difference& difference, double value, int digits) {
+  if (!difference.compared) return "-";
+  return std::isfinite(value) ? format_general(value, digits) : "not finite";
+}
+
+Result run_diff(Session& session, const Arguments& arguments) {
+  const TensorSource& here = require_files(session, "diff");
+  const auto there = open_weights_at(arguments.words.front());
+  std::vector<Difference> all;
+  for (const StoredTensor& tensor : here.tensors()) {
+    all.push_back(difference_of(here, *there, tensor, session.between()));
+  }
+  for (const StoredTensor& tensor : there->tensors()) {
+    if (here.find(tensor.name) == nullptr) all.push_back({tensor.name, "only there", {}});
+  }
+  std::stable_sort(all.begin(), all.end(), comes_before);
+
+  constexpr auto kRight = term::Align::kRight;
+  term::Table table({{"name"}, {"status"}, {"largest", kRight}, {"relative", kRight}, {""}});
+  Result result;
+  Json list = Json::array();
+  size_t equal = 0;
+  const int digits = session.digits();
+  for (const Difference& each : all) {
+    list.push_back({{"name", each.name},
+                    {"status", each.status},
+                    {"max_abs", each.compared ? number_or_null(each.max_abs) : Json(nullptr)},
+                    {"relative", each.compared ? number_or_null(each.relative) : Json(nullptr)}});
+    if (each.status == "equal") {
+      ++equal;
+    } else {
+      table.add({each.name, each.status, shown_number(each, each.max_abs, digits),
+                 shown_number(each, each.relative, digits), each.what});
+    }
+  }
+  result.json["parameters"] = list;
+  if (equal < all.size()) result.text = table.text(session.style());
+  result.text += cat(equal, " of ", all.size(), " parameters are equal\n");
+  return result;
+}
+
+}  // namespace
+
+const Command kDiffCommand = {
+    .name = "diff",
+    .operands = "TARGET",
+    .summary = "how another checkpoint's parameters differ from these",
+    .help =
+        "Names that one side lacks, shapes, dtypes; of the others the largest |a - b|, and the "
+        "largest |a - b| over\n"
+        "the larger of |a| and |b|, the most different first. Equal ones are counted. TARGET is "
+        "whatever am-repl opens\n"
+        "as weights; a few MiB of both are read at a time. Ctrl-C ends it.\n"
+        "Example:  diff runs/quickstart/checkpoints/step-200\n"
+        "JSON: parameters, each with name, status (equal, different, dtype, shape, only here, only "
+        "there), max_abs,\n"
+        "relative; null where they are not finite or there is nothing to compare.",
+    .completes = Operand::kPath,
+    .min_words = 1,
+    .max_words = 1,
+    .run = run_diff,
+};
+
+}  // namespace am::values

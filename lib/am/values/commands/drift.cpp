@@ -1,0 +1,128 @@
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <map>
+
+#include "am/base/text.h"
+#include "am/inspect/layers.h"
+#include "am/inspect/rows.h"
+#include "am/inspect/stored_files.h"
+#include "am/values/commands/by_layer.h"
+#include "am/values/commands/registry.h"
+#include "am/values/two_sources.h"
+
+namespace am::values {
+namespace {
+
+using stored::StoredTensor;
+using stored::TensorSource;
+
+struct Change {
+  double moved = 0.0;   // sum of (b - a)^2
+  double before = 0.0;  // sum of a^2
+  double dot = 0.0;     // sum of a b
+  double after = 0.0;   // sum of b^2
+
+  void add(const Change& other) {
+    moved += other.moved;
+    before += other.before;
+    dot += other.dot;
+    after += other.after;
+  }
+};
+
+Json change_row(const std::string& name, const Change& change) {
+  const double relative = change.moved == 0.0 ? 0.0 : std::sqrt(change.moved / change.before);
+  return {{"name", name},
+          {"relative", number_or_null(relative)},
+          {"moved", number_or_null(std::sqrt(change.moved))},
+          {"before", number_or_null(std::sqrt(change.before))},
+          {"after", number_or_null(std::sqrt(change.after))},
+          {"cosine", number_or_null(change.dot / std::sqrt(change.before * change.after))}};
+}
+
+Change change_of(const TensorSource& from, const StoredTensor& a, const TensorSource& to,
+                 const StoredTensor& b, const Between& between) {
+  Change change;
+  for_each_pair(from, a, to, b, between, [&](const at::Tensor& before, const at::Tensor& after) {
+    const at::Tensor left = doubles_of(before), right = doubles_of(after);
+    change.add({(right - left).square().sum().item<double>(), left.square().sum().item<double>(),
+                (left * right).sum().item<double>(), right.square().sum().item<double>()});
+    return true;
+  });
+  return change;
+}
+
+Result run_drift(Session& session, const Arguments& arguments) {
+  const at::NoGradGuard no_grad;
+  const bool folded = by_layer(arguments);
+  const auto from = open_weights_at(arguments.words.front());
+  const auto other = arguments.words.size() > 1 ? open_weights_at(arguments.words[1]) : nullptr;
+  const TensorSource& to = other ? *other : require_files(session, "drift");
+  Rows rows({{"name", {}, RowKind::kText},
+             {"relative", "|b - a| / |a|", RowKind::kNumber},
+             {"moved", "|b - a|", RowKind::kNumber},
+             {"before", "|a|", RowKind::kNumber},
+             {"after", "|b|", RowKind::kNumber},
+             {"cosine", {}, RowKind::kNumber}});
+  std::map<std::string, Change> changes;
+  std::vector<std::string> names;
+  std::vector<std::string> left_out;
+  Change total;
+  for (const StoredTensor& a : from->tensors()) {
+    const StoredTensor* b = to.find(a.name);
+    if (b == nullptr || b->shape != a.shape) {
+      left_out.push_back(a.name);
+      continue;
+    }
+    const Change change = change_of(*from, a, to, *b, session.between());
+    const std::string name = folded ? layer_of(a.name) : a.name;
+    if (!changes.contains(name)) names.push_back(name);
+    changes[name].add(change);
+    total.add(change);
+  }
+  for (const StoredTensor& b : to.tensors()) {
+    if (from->find(b.name) == nullptr) left_out.push_back(b.name);
+  }
+  for (const std::string& name : names) rows.add(change_row(name, changes.at(name)));
+  rows.sort_down("relative");
+  Result result;
+  rows.give(result, "parameters", session);
+  result.json["total"] = change_row("total", total);
+  result.json["left_out"] = left_out;
+  const Json& all = result.json["total"];
+  const int digits = session.digits();
+  result.text += cat("all together: ", cell_text(all["relative"], RowKind::kNumber, digits), " of ",
+                     cell_text(all["before"], RowKind::kNumber, digits), "\n");
+  if (!left_out.empty()) {
+    result.text +=
+        cat(left_out.size(), " are on one side alone or of two shapes: `diff` has them\n");
+  }
+  return result;
+}
+
+constexpr Option kDriftOptions[] = {{"--by", "WHAT", "parameter, or layer: a row a layer"}};
+
+}  // namespace
+
+const Command kDriftCommand = {
+    .name = "drift",
+    .operands = "A [B]",
+    .summary = "how far parameters moved from checkpoint A to B, or to the open one",
+    .help =
+        "The L2 norm of the change over that of A's values, largest first, and the cosine of "
+        "the angle between both.\n"
+        "A few MiB of both are read at a time. Ctrl-C ends it.\n"
+        "Examples:  drift runs/quickstart/checkpoints/step-200\n"
+        "           drift step-200 step-400 --by layer\n"
+        "JSON: parameters, each with name, relative, moved, before, after, cosine (null: not "
+        "finite); total, the same;\n"
+        "left_out: names that are on one side alone or of two shapes.",
+    .completes = Operand::kPath,
+    .min_words = 1,
+    .max_words = 2,
+    .options = kDriftOptions,
+    .run = run_drift,
+};
+
+}  // namespace am::values

@@ -1,0 +1,102 @@
+#include <filesystem>
+
+#include "am/base/home.h"
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/checkpoint/export_dcp.h"
+#include "am/inspect/stored_files.h"
+#include "am/values/commands/registry.h"
+#include "am/values/weight_dtype.h"
+
+namespace am::values {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<at::ScalarType> dtype_option(const Arguments& arguments) {
+  const auto found = arguments.options.find("--dtype");
+  if (found == arguments.options.end()) return std::nullopt;
+  return parse_weight_dtype(found->second);
+}
+
+struct ExportFormat {
+  std::string_view name;
+  const stored::DialectTable& (*table)();  // null: as they are
+};
+constexpr ExportFormat kDcpFormats[] = {{"dcp", nullptr},
+                                        {"torchtitan", &stored::torchtitan_table},
+                                        {"olmo", &stored::olmo_table},
+                                        {"megatron", &stored::megatron_table}};
+
+void write_export(Session& session, const Arguments& arguments, const fs::path& folder) {
+  const std::string format = arguments.value("--format", "hf");
+  const bool optimizer = arguments.has("--optimizer");
+  if (optimizer && format != "dcp") {
+    throw Error(ErrorKind::kUsage, cat("--optimizer: not of an export to ", format),
+                "the optimizer's state goes along with --format dcp");
+  }
+  if (format == "hf") {
+    return values_of(session).export_hf(folder, dtype_option(arguments), session.between());
+  }
+  for (const ExportFormat& each : kDcpFormats) {
+    if (each.name != format) continue;
+    const stored::TensorSource& source = require_files(session, cat("export --format ", format));
+    const stored::DialectTable* table = each.table == nullptr ? nullptr : &each.table();
+    return checkpoint::export_dcp(folder, source, {table, dtype_option(arguments), optimizer},
+                                  session.between());
+  }
+  throw Error(ErrorKind::kUsage, cat("unknown format `", format, "`"),
+              "formats: hf (Hugging Face safetensors), dcp (torch.distributed.checkpoint), "
+              "torchtitan, olmo, megatron");
+}
+
+Result run_export(Session& session, const Arguments& arguments) {
+  const fs::path folder = expand_home(arguments.words.front());
+  write_export(session, arguments, folder);
+  Json files = Json::array();
+  int64_t bytes = 0;
+  std::vector<fs::path> paths;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
+    paths.push_back(entry.path().lexically_relative(folder));
+    bytes += static_cast<int64_t>(entry.file_size());
+  }
+  std::sort(paths.begin(), paths.end());
+  for (const fs::path& path : paths) files.push_back(path.string());
+  Result result;
+  result.json = {{"path", folder.string()}, {"files", files}, {"bytes", bytes}};
+  result.text =
+      cat("wrote ", folder.string(), ": ", paths.size(), " files, ", format_bytes(bytes), "\n");
+  return result;
+}
+
+}  // namespace
+
+constexpr Option kExportOptions[] = {
+    {"--format", "F", "hf (when left out), dcp, torchtitan, olmo or megatron"},
+    {"--dtype", "D", "float32 (fp32), bfloat16 (bf16) or float16 (fp16); as stored when left out"},
+    {"--optimizer", "", "the optimizer's state too, for dcp"}};
+
+const Command kExportCommand = {
+    .name = "export",
+    .operands = "DIR",
+    .summary = "write a folder for transformers, PyTorch or a training framework",
+    .help =
+        "hf is what transformers loads. The others are folders of torch.distributed.checkpoint, of "
+        "a "
+        "checkpoint at\n"
+        "rest: dcp has model.NAME, torchtitan, olmo and megatron the names and rows of that "
+        "framework's weights.\n"
+        "One parameter, or a few MiB of its rows, is in memory at a time. The folder appears whole "
+        "or not at all; one\n"
+        "that is there already must be empty. Ctrl-C ends it, and leaves nothing.\n"
+        "Example:  export llama-hf --dtype bfloat16\n"
+        "JSON: path, files, bytes.",
+    .completes = Operand::kPath,
+    .min_words = 1,
+    .max_words = 1,
+    .options = kExportOptions,
+    .run = run_export,
+};
+
+}  // namespace am::values

@@ -1,0 +1,212 @@
+#include <ATen/ATen.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/inspect/charts.h"
+#include "am/inspect/rows.h"
+#include "am/mesh/indices.h"
+#include "am/values/commands/registry.h"
+#include "am/values/moments.h"
+#include "am/values/scan.h"
+
+namespace am::values {
+namespace {
+
+enum class HeatOf { kMean, kMax, kSigned };
+
+HeatOf heat_of(const Arguments& arguments) {
+  const std::string of = arguments.value("--of", "mean");
+  if (of == "mean") return HeatOf::kMean;
+  if (of == "max") return HeatOf::kMax;
+  if (of == "signed") return HeatOf::kSigned;
+  throw Error(ErrorKind::kUsage, cat("--of `", of, "`: mean, max or signed"));
+}
+
+// A tensor as a matrix: dims before the last are rows; a vector is one row.
+struct MatrixSize {
+  int64_t rows = 1;
+  int64_t columns = 1;
+};
+
+MatrixSize matrix_of(const Shape& shape) {
+  if (shape.empty()) return {};
+  return {shape.back() == 0 ? 0 : am::numel(shape) / shape.back(), shape.back()};
+}
+
+// Sums, counts and largest magnitudes of the blocks that the matrix is cut into.
+struct HeatSums {
+  at::Tensor sum, count, largest, bad;  // [height * width]
+};
+
+class HeatMap {
+ public:
+  HeatMap(const Picked& picked, HeatOf of, int64_t height, int64_t width)
+      : picked_(picked), of_(of), size_(matrix_of(picked.selection.box.shape)) {
+    height_ = std::min(height, size_.rows);
+    width_ = std::min(width, size_.columns);
+    const auto options = at::TensorOptions(at::kDouble);
+    sums_ = {at::zeros({height_ * width_}, options), at::zeros({height_ * width_}, options),
+             at::zeros({height_ * width_}, options), at::zeros({height_ * width_}, options)};
+  }
+
+  void add(const at::Tensor& block, const mesh::Box& box) {
+    const Shape& origin = picked_.selection.box.offset;
+    const Shape& whole = picked_.selection.box.shape;
+    mesh::Box above;
+    for (size_t dim = 0; dim + 1 < whole.size(); ++dim) {
+      above.offset.push_back(box.offset[dim] - origin[dim]);
+      above.shape.push_back(box.shape[dim]);
+    }
+    const std::span<const int64_t> leading = std::span(whole).first(above.shape.size());
+    const int64_t first = box.shape.empty() ? 0 : box.offset.back() - origin.back();
+    const int64_t count = box.shape.empty() ? 1 : box.shape.back();
+    const at::Tensor values = to_numbers(block).reshape({-1, count}).contiguous();
+    for (int64_t row = 0; row < values.size(0); ++row) {
+      const int64_t line = mesh::flat_index(above, leading, row) * height_ / size_.rows;
+      add_row(values.const_data_ptr<double>() + row * count, count, first, line * width_);
+    }
+  }
+
+  // Over all ranks. Collective.
+  Grid finish(Session& session) const {
+    const at::Tensor all = values_of(session).gather(at::cat({sums_.sum, sums_.count, sums_.bad}));
+    const at::Tensor added = all.sum(0).reshape({3, -1});
+    const at::Tensor largest = std::get<0>(values_of(session).gather(sums_.largest).max(0));
+    const at::Tensor value = of_ == HeatOf::kMax ? largest : added[0] / added[1];
+    const at::Tensor cells = value
+                                 .masked_fill(added[2].gt(0.0).logical_or(added[1].eq(0.0)),
+                                              std::numeric_limits<double>::quiet_NaN())
+                                 .contiguous();
+    Grid grid{height_, width_, {}, 0.0, 0.0};
+    grid.cells.assign(cells.const_data_ptr<double>(),
+                      cells.const_data_ptr<double>() + cells.numel());
+    const at::Tensor usable = cells.masked_select(cells.isfinite());
+    if (usable.numel() > 0) {
+      grid.low = usable.min().item<double>();
+      grid.high = usable.max().item<double>();
+    }
+    return grid;
+  }
+
+ private:
+  void add_row(const double* values, int64_t count, int64_t first, int64_t cell_row) {
+    auto* sum = sums_.sum.data_ptr<double>() + cell_row;
+    auto* seen = sums_.count.data_ptr<double>() + cell_row;
+    auto* largest = sums_.largest.data_ptr<double>() + cell_row;
+    auto* bad = sums_.bad.data_ptr<double>() + cell_row;
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t cell = (first + i) * width_ / size_.columns;
+      const double value = of_ == HeatOf::kSigned ? values[i] : std::abs(values[i]);
+      seen[cell] += 1.0;
+      if (std::isfinite(value)) {
+        sum[cell] += value;
+        largest[cell] = std::max(largest[cell], value);
+      } else {
+        bad[cell] += 1.0;
+      }
+    }
+  }
+
+  const Picked& picked_;
+  HeatOf of_;
+  MatrixSize size_;
+  int64_t height_ = 0;
+  int64_t width_ = 0;
+  HeatSums sums_;
+};
+
+std::string draw_heat(const Grid& grid, int64_t rows, const term::Style& style) {
+  static constexpr std::array<const char*, 5> kShades = {" ", "░", "▒", "▓", "█"};
+  static constexpr std::array<const char*, 5> kLetters = {" ", ".", "+", "#", "@"};
+  const auto& shades = style.unicode ? kShades : kLetters;
+  const int label = static_cast<int>(std::to_string(std::max<int64_t>(rows - 1, 0)).size());
+  const std::string edge = style.unicode ? "│" : "|";
+  std::string out;
+  for (int64_t row = 0; row < grid.height; ++row) {
+    // The first row of the block.
+    const int64_t first = (row * rows + grid.height - 1) / grid.height;
+    out += cat(term::pad_left(std::to_string(first), label), " ", edge);
+    for (int64_t column = 0; column < grid.width; ++column) {
+      const bool usable = std::isfinite(grid.at(row, column));
+      const auto shade =
+          static_cast<size_t>(usable ? std::clamp(grid.share(row, column) * 5.0, 0.0, 4.0) : 0.0);
+      out += usable ? std::string(shades.at(shade)) : style.paint(term::Role::kError, "!");
+    }
+    out += edge + "\n";
+  }
+  return out;
+}
+
+Result run_heat(Session& session, const Arguments& arguments) {
+  const at::NoGradGuard no_grad;
+  const Picked picked = pick_one(session, arguments.words);
+  if (picked.numel() == 0) throw Error(ErrorKind::kUsage, cat(picked.label, " has no elements"));
+  const HeatOf of = heat_of(arguments);
+  const int64_t height = arguments.integer("--rows", 24, 1, 1000);
+  const int64_t width =
+      arguments.integer("--columns", std::clamp(session.style().width - 12, 8, 96), 1, 1000);
+  HeatMap map(picked, of, height, width);
+  scan(session, picked,
+       [&](const at::Tensor& block, const mesh::Box& box) { map.add(block, box); });
+  const Grid grid = map.finish(session);
+  const MatrixSize size = matrix_of(picked.selection.box.shape);
+  Json cells = Json::array();
+  for (int64_t row = 0; row < grid.height; ++row) {
+    Json line = Json::array();
+    for (int64_t column = 0; column < grid.width; ++column) {
+      line.push_back(number_or_null(grid.at(row, column)));
+    }
+    cells.push_back(std::move(line));
+  }
+  static constexpr std::array<const char*, 3> kNames = {"mean", "max", "signed"};
+  static constexpr std::array<const char*, 3> kTitles = {"mean of |x|", "largest |x|", "mean of x"};
+  Result result;
+  result.json = {{"name", picked.label}, {"of", kNames.at(static_cast<size_t>(of))},
+                 {"rows", size.rows},    {"columns", size.columns},
+                 {"low", grid.low},      {"high", grid.high},
+                 {"cells", cells}};
+  const std::string what = kTitles.at(static_cast<size_t>(of));
+  result.text = cat(draw_heat(grid, size.rows, session.style()), what, " of blocks of ",
+                    format_general(static_cast<double>(size.rows) / grid.height, 4), " x ",
+                    format_general(static_cast<double>(size.columns) / grid.width, 4),
+                    " values; light ", format_general(grid.low, session.digits()), ", dark ",
+                    format_general(grid.high, session.digits()), "; ! has NaN or infinities\n");
+  result.svg = grid_svg(cat(picked.label, ": ", what), grid);
+  write_picture(session, arguments, result);
+  return result;
+}
+
+constexpr Option kHeatOptions[] = {
+    {"--of", "WHAT", "mean (of magnitudes; where it is not given), max, or signed (mean)"},
+    {"--rows", "N", "of the picture, 1 to 1000; 24"},
+    {"--columns", "N", "the same; as many as fit"},
+    {"--svg", "FILE", "write the picture to a file too"},
+    {"--force", "", "write over a file that is there"},
+};
+
+}  // namespace
+
+const Command kHeatCommand = {
+    .name = "heat",
+    .operands = "NAME[SLICE]",
+    .summary = "a tensor as a picture: blocks of it, the darker the larger their values",
+    .help =
+        "The last dim runs to the right, all before it down. Each rank adds its share of the "
+        "blocks.\n"
+        "Examples:  heat model.layers.0.mlp.down_proj.weight --of max\n"
+        "           heat lm_head.weight[:64] --svg head.svg\n"
+        "JSON: name, of, rows and columns (of the tensor), low, high, cells (nested lists; null "
+        "where a block has NaN\n"
+        "or infinities).",
+    .completes = Operand::kParameter,
+    .min_words = 1,
+    .max_words = Command::kAnyNumber,
+    .options = kHeatOptions,
+    .run = run_heat,
+};
+
+}  // namespace am::values

@@ -1,0 +1,160 @@
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <limits>
+
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/inspect/charts.h"
+#include "am/inspect/rows.h"
+#include "am/term/bars.h"
+#include "am/values/commands/registry.h"
+#include "am/values/scan.h"
+
+namespace am::values {
+namespace {
+
+struct Range {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+};
+
+void for_each_finite_block(Session& session, const Picked& picked,
+                           const std::function<void(const at::Tensor&)>& visit) {
+  scan(session, picked, [&](const at::Tensor& values, const mesh::Box&) {
+    const at::Tensor block = to_numbers(values);
+    const at::Tensor finite = block.masked_select(at::isfinite(block));
+    if (finite.numel() > 0) visit(finite);
+  });
+}
+
+Range range_of(Session& session, const Picked& picked) {
+  Range own;
+  for_each_finite_block(session, picked, [&](const at::Tensor& block) {
+    own.low = std::min(own.low, block.min().item<double>());
+    own.high = std::max(own.high, block.max().item<double>());
+  });
+  // One reduction for both ends.
+  const at::Tensor row = at::tensor({-own.low, own.high}, at::TensorOptions(at::kDouble));
+  const at::Tensor ends = std::get<0>(values_of(session).gather(row).max(0));
+  Range range{-ends[0].item<double>(), ends[1].item<double>()};
+  if (range.low == range.high) {  // as torch.histogram: a constant gets a bin around it
+    range.low -= 0.5;
+    range.high += 0.5;
+  }
+  return range;
+}
+
+struct Histogram {
+  Range range;
+  std::vector<int64_t> counts;
+  std::vector<double> edges;
+  int64_t others = 0;  // NaN or infinite
+};
+
+Histogram histogram_of(Session& session, const Picked& picked, int64_t bins) {
+  Histogram histogram;
+  histogram.range = range_of(session, picked);
+  const auto [low, high] = histogram.range;
+  if (!std::isfinite(low)) {
+    throw Error(ErrorKind::kUsage, cat(picked.label, " has no finite value"));
+  }
+  at::Tensor own = at::zeros({bins}, at::TensorOptions(at::kDouble));
+  for_each_finite_block(session, picked, [&](const at::Tensor& block) {
+    own += at::histc(block, bins, low, high).cpu();
+  });
+  const at::Tensor total = values_of(session).gather(own).sum(0);
+  histogram.others = picked.numel();
+  for (int64_t bin = 0; bin < bins; ++bin) {
+    histogram.counts.push_back(total[bin].item<int64_t>());
+    histogram.others -= histogram.counts.back();
+  }
+  for (int64_t edge = 0; edge <= bins; ++edge) {
+    const double part = static_cast<double>(edge) / static_cast<double>(bins);
+    histogram.edges.push_back(low + (high - low) * part);
+  }
+  return histogram;
+}
+
+Result one_histogram(Session& session, const Picked& picked, int64_t bins) {
+  const Histogram histogram = histogram_of(session, picked, bins);
+  Result result;
+  result.json = {{"name", picked.label}, {"edges", histogram.edges}, {"counts", histogram.counts}};
+  result.text = term::histogram(histogram.counts, histogram.range.low, histogram.range.high, 40,
+                                session.style());
+  std::vector<ChartBar> bars;
+  for (size_t bin = 0; bin < histogram.counts.size(); ++bin) {
+    bars.push_back({cat(format_general(histogram.edges[bin], 4), " to ",
+                        format_general(histogram.edges[bin + 1], 4)),
+                    static_cast<double>(histogram.counts[bin]),
+                    format_count(histogram.counts[bin])});
+  }
+  result.svg = bars_svg(picked.label, bars);
+  if (histogram.others > 0) {
+    result.text += cat(format_count(histogram.others), " values are NaN or infinite\n");
+  }
+  return result;
+}
+
+// Several stand in a row each, their bins as columns of a line.
+Result many_histograms(Session& session, const std::vector<Picked>& all, int64_t bins) {
+  Rows rows({{"name", {}, RowKind::kText},
+             {"low", "from", RowKind::kNumber},
+             {"drawn", "values", RowKind::kText},
+             {"high", "to", RowKind::kNumber}});
+  Json list = Json::array();
+  for (const Picked& picked : all) {
+    const Histogram histogram = histogram_of(session, picked, bins);
+    list.push_back(
+        {{"name", picked.label}, {"edges", histogram.edges}, {"counts", histogram.counts}});
+    rows.add({{"name", picked.label},
+              {"low", histogram.range.low},
+              {"high", histogram.range.high},
+              {"drawn", term::columns(histogram.counts, session.style())}});
+  }
+  Result result;
+  rows.give(result, "histograms", session);
+  result.json["histograms"] = list;
+  return result;
+}
+
+Result run_hist(Session& session, const Arguments& arguments) {
+  const at::NoGradGuard no_grad;
+  const int64_t bins = arguments.integer("--bins", 20, 1, 1000);
+  const std::vector<Picked> all = pick_tensors(session, arguments.words);
+  if (all.size() != 1 && arguments.has("--svg")) {
+    throw Error(ErrorKind::kUsage, "--svg draws one tensor", "name one alone");
+  }
+  Result result = all.size() == 1 ? one_histogram(session, all.front(), bins)
+                                  : many_histograms(session, all, bins);
+  write_picture(session, arguments, result);
+  return result;
+}
+
+}  // namespace
+
+constexpr Option kHistOptions[] = {
+    {"--bins", "N", "how many bins, 1 to 1000; 20"},
+    {"--svg", "FILE", "write the picture to a file too"},
+    {"--force", "", "write over a file that is there"},
+};
+
+const Command kHistCommand = {
+    .name = "hist",
+    .operands = "NAMES",
+    .summary = "a histogram of its finite values",
+    .help =
+        "Bins of equal width from the smallest to the largest value. Nothing is gathered: counts "
+        "are added over\n"
+        "the ranks. Several tensors stand in a row each.\n"
+        "Examples:  hist model.embed_tokens.weight --bins 40\n"
+        "           hist *q_proj.weight\n"
+        "JSON: name, edges (one more than bins), counts; of several histograms, each with these.",
+    .completes = Operand::kParameter,
+    .min_words = 1,
+    .max_words = Command::kAnyNumber,
+    .options = kHistOptions,
+    .run = run_hist,
+};
+
+}  // namespace am::values

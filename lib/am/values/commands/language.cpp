@@ -1,0 +1,158 @@
+// `loss`, `logprob` and `generate`.
+#include "am/values/language.h"
+
+#include <numeric>
+
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/inspect/render.h"
+#include "am/inspect/text_argument.h"
+#include "am/term/printable.h"
+#include "am/term/table.h"
+#include "am/values/commands/registry.h"
+
+namespace am::values {
+namespace {
+
+// The model in memory, ready to run, unless it takes more than there is.
+void prepare_model(Session& session, const Arguments& arguments) {
+  ParameterView& view = values_of(session);
+  session.require_memory(view.runnable_bytes(), "the model to run", arguments.has("--force"));
+  view.runnable(session.between());
+}
+
+Json file_or_null(const TextArgument& argument) {
+  return argument.file.empty() ? Json(nullptr) : Json(argument.file);
+}
+
+Result run_loss(Session& session, const Arguments& arguments) {
+  const TextArgument argument = text_or_file(arguments);
+  prepare_model(session, arguments);
+  const std::vector<int64_t> ids = encode(session, argument.text);
+  const double loss = mean_loss(session, ids);
+  Result result;
+  result.json = {{"loss", loss},
+                 {"tokens", ids.size()},
+                 {"predictions", ids.size() - 1},
+                 {"perplexity", std::exp(loss)},
+                 {"file", file_or_null(argument)}};
+  result.text =
+      cat("loss ", format_fixed(loss, 4), "  perplexity ", format_general(std::exp(loss), 4),
+          "  over ", format_count(static_cast<int64_t>(ids.size()) - 1), " predictions of ",
+          format_count(static_cast<int64_t>(ids.size())), " tokens of ",
+          argument.file.empty() ? "the text" : term::printable(argument.file), "\n");
+  return result;
+}
+
+Result run_logprob(Session& session, const Arguments& arguments) {
+  const TextArgument argument = text_or_file(arguments);
+  prepare_model(session, arguments);
+  const std::vector<int64_t> ids = encode(session, argument.text);
+  const std::vector<double> logs = log_probabilities(session, ids);
+  const double total = std::accumulate(logs.begin(), logs.end(), 0.0);
+  Json list = Json::array({nullptr});
+  term::Table table({{"id", term::Align::kRight}, {"token"}, {"log p", term::Align::kRight}});
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (i > 0) list.push_back(logs[i - 1]);
+    const std::string token = tokenizer_of(session).decode(std::span<const int64_t>(&ids[i], 1));
+    table.add({std::to_string(ids[i]), quoted_text(token, session.style()),
+               i == 0 ? std::string("-") : format_fixed(logs[i - 1], 4)});
+  }
+  table.add_rule();
+  table.add({"", "total", format_fixed(total, 4)});
+  Result result;
+  result.json = {
+      {"tokens", ids}, {"logprobs", list}, {"total", total}, {"file", file_or_null(argument)}};
+  result.text = table.text(session.style());
+  return result;
+}
+
+Result run_generate(Session& session, const Arguments& arguments) {
+  GenerateOptions options;
+  options.tokens = arguments.integer("--tokens", options.tokens, 1, 1'000'000);
+  options.temperature = arguments.number("--temperature", options.temperature, 0.0, 100.0);
+  options.top_k = arguments.integer("--top-k", options.top_k, 0);
+  options.seed = arguments.integer("--seed", options.seed, 0);
+  prepare_model(session, arguments);
+  const std::string prompt = arguments.text();
+  const std::vector<int64_t> ids = generate(session, encode(session, prompt), options);
+  const std::string text = tokenizer_of(session).decode(ids);
+  Result result;
+  result.json = {{"prompt", prompt}, {"text", text}, {"tokens", ids}};
+  result.text =
+      cat(session.style().paint(term::Role::kBold, printable_text(prompt, session.style())),
+          printable_text(text, session.style()), "\n");
+  return result;
+}
+
+}  // namespace
+
+constexpr Option kForceOption = {"--force", "",
+                                 "also where this machine's memory cannot hold the model"};
+constexpr Option kTextOptions[] = {kForceOption};
+
+const Command kLossCommand = {
+    .name = "loss",
+    .operands = "TEXT|FILE",
+    .summary = "mean cross-entropy of predicting each next token",
+    .help =
+        "The first token has nothing before it and is not predicted. Texts longer than the "
+        "model's\n"
+        "max_position_embeddings, or 2048, are cut into windows of that length. Text is cut by the "
+        "tokenizer that the\n"
+        "plan or the folder names, or `set tokenizer`. A word without quotes that looks like a "
+        "file's name is one;\n"
+        "files may have 64 MiB.\n"
+        "Examples:  loss \"The licenses for most software\"\n"
+        "           loss /usr/share/common-licenses/GPL-3\n"
+        "JSON: loss (natural logarithm), tokens, predictions (tokens - 1), perplexity, file (null "
+        "for a text).",
+    .completes = Operand::kPath,
+    .min_words = 1,
+    .max_words = Command::kAnyNumber,
+    .options = kTextOptions,
+    .run = run_loss,
+};
+
+const Command kLogprobCommand = {
+    .name = "logprob",
+    .operands = "TEXT|FILE",
+    .summary = "each token's log-probability given those before it",
+    .help =
+        "Natural logarithms. The first token has nothing before it: `-`, in JSON null. Works "
+        "between unshard and\n"
+        "reshard as well as outside.\n"
+        "Example:  logprob \"The GNU General Public License\"\n"
+        "JSON: tokens (ids), logprobs (as long, null first), total (their sum), file (null for a "
+        "text).",
+    .completes = Operand::kPath,
+    .min_words = 1,
+    .max_words = Command::kAnyNumber,
+    .options = kTextOptions,
+    .run = run_logprob,
+};
+
+constexpr Option kGenerateOptions[] = {{"--tokens", "N", "how many; 100"},
+                                       {"--temperature", "T", "0: always the likeliest; 0.8"},
+                                       {"--top-k", "K", "sample among the K likeliest; 0: all"},
+                                       {"--seed", "S", "0"},
+                                       kForceOption};
+
+const Command kGenerateCommand = {
+    .name = "generate",
+    .operands = "TEXT",
+    .summary = "what the model says next",
+    .help =
+        "Samples with a generator of its own: the same seed gives the same text on any layout. "
+        "Characters that could\n"
+        "upset a terminal are replaced; JSON has them all.\n"
+        "Example:  generate \"The \" --tokens 200 --temperature 0.8\n"
+        "JSON: prompt, text (what follows it), tokens (ids of that).",
+    .completes = Operand::kText,
+    .min_words = 1,
+    .max_words = Command::kAnyNumber,
+    .options = kGenerateOptions,
+    .run = run_generate,
+};
+
+}  // namespace am::values

@@ -1,0 +1,63 @@
+#include "am/base/text.h"
+#include "am/inspect/rows.h"
+#include "am/values/commands/by_layer.h"
+#include "am/values/commands/registry.h"
+
+namespace am::values {
+namespace {
+
+Json norms_row(const std::string& name, const Moments& moments) {
+  const bool any = moments.finite() > 0 || moments.numel == 0;  // nothing has a norm of 0
+  return {{"name", name},
+          {"numel", moments.numel},
+          {"l1", any ? Json(moments.absolutes) : Json(nullptr)},
+          {"l2", any ? Json(moments.norm()) : Json(nullptr)},
+          {"max", number_or_null(moments.max_abs())},
+          {"rms", number_or_null(moments.rms())},
+          {"nan", moments.nan},
+          {"inf", moments.inf}};
+}
+
+Result run_norms(Session& session, const Arguments& arguments) {
+  Moments total;
+  const std::vector<NamedMoments> all = named_moments(session, arguments, &total);
+  constexpr auto kNumber = RowKind::kNumber;
+  Rows rows({{"name", {}, RowKind::kText},
+             {"l1", "L1", kNumber},
+             {"l2", "L2", kNumber},
+             {"max", "max |x|", kNumber},
+             {"rms", {}, kNumber},
+             {"nan", {}, RowKind::kCount},
+             {"inf", {}, RowKind::kCount}});
+  for (const auto& [name, moments] : all) rows.add(norms_row(name, moments));
+  const Json together = norms_row("total", total);
+  rows.add(together);
+  Result result;
+  rows.give(result, "norms", session);
+  result.json["norms"].erase(all.size());
+  result.json["total"] = together;
+  return result;
+}
+
+constexpr Option kNormsOptions[] = {{"--by", "WHAT", "parameter, or layer: a row a layer"}};
+
+}  // namespace
+
+const Command kNormsCommand = {
+    .name = "norms",
+    .operands = "[NAMES]",
+    .summary = "L1, L2, largest magnitude and root mean square, and those of all together",
+    .help =
+        "Of the finite values; NaN and infinities are counted beside them. Sums run in double, and "
+        "each rank adds\n"
+        "those of its shard.\n"
+        "Examples:  norms *q_proj.weight\n"
+        "           norms --by layer\n"
+        "JSON: norms, each with name, numel, l1, l2, max, rms, nan, inf; total, the same.",
+    .completes = Operand::kModule,
+    .max_words = Command::kAnyNumber,
+    .options = kNormsOptions,
+    .run = run_norms,
+};
+
+}  // namespace am::values

@@ -1,0 +1,79 @@
+#include "am/base/text.h"
+#include "am/inspect/optimizer_states.h"
+#include "am/inspect/rows.h"
+#include "am/values/commands/registry.h"
+#include "am/values/scan.h"
+
+namespace am::values {
+namespace {
+
+Json optim_row(Session& session, const HeldParameter& tensor, const std::string& label) {
+  Json row = moments_json(label, moments_of(session, whole_tensor(tensor)));
+  row["shape"] = tensor.shape;
+  row["dtype"] = formats::torch_name(tensor.dtype);
+  return row;
+}
+
+Result run_optim(Session& session, const Arguments& arguments) {
+  if (session.view().states().empty()) {
+    throw Error(ErrorKind::kUsage, "no optimizer state is stored here",
+                "am-run's checkpoints have it, and folders of torch.distributed.checkpoint where "
+                "it was saved with the model");
+  }
+  constexpr auto kNumber = RowKind::kNumber;
+  Rows rows({{"label", "name", RowKind::kText},
+             {"shape", {}, RowKind::kText},
+             {"dtype", {}, RowKind::kText},
+             {"step", {}, RowKind::kCount},
+             {"min", {}, kNumber},
+             {"max", {}, kNumber},
+             {"mean", {}, kNumber},
+             {"std", {}, kNumber},
+             {"norm", {}, kNumber}});
+  Json list = Json::array();
+  for (const Picked& picked : pick_all(session, arguments.words)) {
+    const HeldParameter& parameter = *picked.parameter;
+    Json entry = optim_row(session, parameter, parameter.name);
+    const auto step = step_of(session, parameter);
+    entry["step"] = step ? Json(static_cast<int64_t>(*step)) : Json(nullptr);
+    Json shown = entry;
+    shown["label"] = parameter.name;
+    rows.add(std::move(shown));
+    entry["states"] = Json::array();
+    for (const HeldParameter* state : states_of(session, parameter)) {
+      Json row = optim_row(session, *state, state->name);
+      row["state"] = state_kind(*state, parameter);
+      row["label"] = cat("  ", state_kind(*state, parameter));
+      rows.add(row);
+      row.erase("label");
+      entry["states"].push_back(std::move(row));
+    }
+    list.push_back(std::move(entry));
+  }
+  Result result;
+  rows.give(result, "parameters", session);
+  result.json["parameters"] = list;
+  return result;
+}
+
+}  // namespace
+
+const Command kOptimCommand = {
+    .name = "optim",
+    .operands = "[NAMES]",
+    .summary = "the optimizer's states beside their parameters: shapes, dtypes, step, statistics",
+    .help =
+        "Of checkpoints that hold them. The states' own names are optim.state.NAME.exp_avg and "
+        "the like; all other\n"
+        "commands take them too.\n"
+        "Examples:  optim model.norm.weight\n"
+        "           stats optim.state.model.norm.weight.exp_avg_sq\n"
+        "JSON: parameters, each with name, shape, dtype, numel, min, max, mean, std, norm, nan, "
+        "inf, step (null: unknown),\n"
+        "states: the same of each, with state (exp_avg, ..).",
+    .completes = Operand::kModule,
+    .max_words = Command::kAnyNumber,
+    .run = run_optim,
+};
+
+}  // namespace am::values

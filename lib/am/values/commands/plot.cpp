@@ -1,0 +1,73 @@
+#include <cmath>
+
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/inspect/charts.h"
+#include "am/inspect/rows.h"
+#include "am/term/bars.h"
+#include "am/values/commands/by_layer.h"
+#include "am/values/commands/registry.h"
+
+namespace am::values {
+namespace {
+
+struct Plotted {
+  const char* name;
+  double (*of)(const Moments& moments);
+};
+
+constexpr Plotted kPlotted[] = {
+    {"norm", [](const Moments& moments) { return moments.norm(); }},
+    {"rms", [](const Moments& moments) { return moments.rms(); }},
+    {"max", [](const Moments& moments) { return moments.max_abs(); }},
+    {"std", [](const Moments& moments) { return moments.std(); }},
+};
+
+Result run_plot(Session& session, const Arguments& arguments) {
+  const Plotted& plotted = arguments.one_of(kPlotted, "--of", "rms");
+  const bool folded = by_layer(arguments);
+  const std::vector<NamedMoments> all = named_moments(session, arguments);
+  Result result;
+  Json list = Json::array();
+  std::vector<term::Bar> bars;
+  std::vector<ChartBar> chart;
+  for (const auto& [name, moments] : all) {
+    const double value = plotted.of(moments);
+    list.push_back({{"name", name}, {plotted.name, number_or_null(value)}});
+    const std::string text =
+        std::isfinite(value) ? format_general(value, session.digits()) : "not finite";
+    bars.push_back({name, value, text});
+    chart.push_back({name, value, text});
+  }
+  result.json = {{"of", plotted.name}, {"parameters", list}};
+  result.text = term::bars(bars, 40, session.style());
+  result.svg = bars_svg(cat(plotted.name, folded ? " by layer" : " by tensor"), chart);
+  write_picture(session, arguments, result);
+  return result;
+}
+
+constexpr Option kPlotOptions[] = {
+    {"--of", "WHAT", "rms (where it is not given), norm, max or std"},
+    {"--by", "WHAT", "parameter, or layer: a bar a layer"},
+    {"--svg", "FILE", "write the picture to a file too"},
+    {"--force", "", "write over a file that is there"},
+};
+
+}  // namespace
+
+const Command kPlotCommand = {
+    .name = "plot",
+    .operands = "[NAMES]",
+    .summary = "one number of each tensor as a bar, in the order of their names",
+    .help =
+        "Shows what changes from layer to layer.\n"
+        "Examples:  plot *q_proj.weight\n"
+        "           plot --by layer --of norm --svg norms.svg\n"
+        "JSON: of, parameters, each with name and the number under its own name.",
+    .completes = Operand::kModule,
+    .max_words = Command::kAnyNumber,
+    .options = kPlotOptions,
+    .run = run_plot,
+};
+
+}  // namespace am::values

@@ -1,0 +1,182 @@
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/inspect/pick.h"
+#include "am/values/commands/registry.h"
+
+namespace am::values {
+namespace {
+
+constexpr int64_t kShownWhole =
+    1000;  // elements; past it the middle of each dim is left out, as torch prints
+constexpr int64_t kEdgeItems = 3;  // at each end of such a dim
+constexpr int64_t kMostInJson = 1'000'000;
+
+// JSON has no NaN and no infinity: those stand as text.
+Json scalar(const at::Tensor& value) {
+  if (value.scalar_type() == at::kBool) return value.item<bool>();
+  if (!value.is_floating_point()) return value.item<int64_t>();
+  const double number = value.item<double>();
+  if (std::isnan(number)) return "nan";
+  if (std::isinf(number)) return number > 0 ? "inf" : "-inf";
+  return number;
+}
+
+Json nested(const at::Tensor& values) {
+  if (values.dim() == 0) return scalar(values);
+  Json list = Json::array();
+  for (int64_t i = 0; i < values.size(0); ++i) list.push_back(nested(values[i]));
+  return list;
+}
+
+class Printer {
+ public:
+  Printer(const at::Tensor& values, int digits)
+      : elide_(values.numel() > kShownWhole), digits_(digits) {
+    measure(values);
+    text_ = draw(values, 0);
+  }
+
+  std::string text() const { return text_ + "\n"; }
+  bool elided() const { return elide_; }
+
+ private:
+  std::string cell(const at::Tensor& value) const {
+    if (!value.is_floating_point()) return std::to_string(value.item<int64_t>());
+    return format_general(value.item<double>(), digits_);
+  }
+
+  // The indices of a dim that are shown; -1 stands for the gap.
+  std::vector<int64_t> shown(int64_t size) const {
+    std::vector<int64_t> indices;
+    for (int64_t i = 0; i < size; ++i) {
+      if (elide_ && size > 2 * kEdgeItems && i == kEdgeItems) {
+        indices.push_back(-1);
+        i = size - kEdgeItems;
+      }
+      indices.push_back(i);
+    }
+    return indices;
+  }
+
+  void measure(const at::Tensor& values) {
+    if (values.dim() == 0) {
+      width_ = std::max(width_, cell(values).size());
+      return;
+    }
+    for (const int64_t i : shown(values.size(0))) {
+      if (i >= 0) measure(values[i]);
+    }
+  }
+
+  std::string draw(const at::Tensor& values, size_t depth) const {
+    if (values.dim() == 0) {
+      const std::string text = cell(values);
+      return std::string(width_ - text.size(), ' ') + text;
+    }
+    const bool row = values.dim() == 1;
+    std::string text = "[";
+    bool first = true;
+    for (const int64_t i : shown(values.size(0))) {
+      if (!first) text += row ? ", " : ",\n" + std::string(depth + 1, ' ');
+      first = false;
+      text += i < 0 ? "..." : draw(values[i], depth + 1);
+    }
+    return text + "]";
+  }
+
+  bool elide_;
+  int digits_;
+  size_t width_ = 0;
+  std::string text_;
+};
+
+Result print_one(Session& session, const Picked& picked) {
+  const at::NoGradGuard no_grad;
+  const Selection& selection = picked.selection;
+  const at::Tensor values =
+      values_of(session).read(*picked.parameter, selection.box).reshape(selection.shape);
+  Result result;
+  result.json = {{"name", picked.parameter->name},
+                 {"shape", selection.shape},
+                 {"dtype", formats::torch_name(picked.parameter->dtype)}};
+  if (session.for_programs()) {
+    result.json["values"] = nested(values);
+    return result;
+  }
+  const Printer printer(values, session.digits());
+  result.text = printer.text();
+  if (printer.elided()) {
+    result.text += session.style().paint(
+        term::Role::kDim,
+        cat(shape_text(selection.shape), ": the middle is left out; a slice shows it whole\n"));
+  }
+  return result;
+}
+
+// What is stored beside tensors has names of its own.
+std::optional<Result> print_value(const Session& session, const Arguments& arguments) {
+  const std::vector<std::string> names = session.view().value_names();
+  const std::string name = arguments.text();
+  if (std::find(names.begin(), names.end(), name) == names.end()) return std::nullopt;
+  Result result;
+  result.json = {{"name", name}, {"value", session.view().value(name)}};
+  constexpr size_t kOneLine = 100;
+  result.text = dump_json(result.json["value"], -1);
+  if (result.text.size() > kOneLine) result.text = dump_json(result.json["value"]);
+  result.text += "\n";
+  return result;
+}
+
+Result run_print(Session& session, const Arguments& arguments) {
+  if (auto value = print_value(session, arguments)) return std::move(*value);
+  const std::vector<Picked> all = pick_tensors(session, arguments.words);
+  int64_t elements = 0;
+  for (const Picked& picked : all) elements += picked.numel();
+  if (session.for_programs() && elements > kMostInJson) {
+    throw Error(ErrorKind::kUsage,
+                cat(format_count(elements), " values are more than --json prints, ",
+                    format_count(kMostInJson)),
+                "print a slice of it, or `export` the model");
+  }
+  if (all.size() == 1) return print_one(session, all.front());
+  Result result;
+  result.json["tensors"] = Json::array();
+  for (const Picked& picked : all) {
+    const Result one = print_one(session, picked);
+    result.json["tensors"].push_back(one.json);
+    result.text += session.style().paint(term::Role::kBold, picked.label) + "\n" + one.text;
+    session.check_interrupt();
+  }
+  return result;
+}
+
+}  // namespace
+
+const Command kPrintCommand = {
+    .name = "print",
+    .operands = "NAMES",
+    .summary = "values, of the whole tensor or of a slice as in Python",
+    .help =
+        "Gathers the parameter from all ranks that hold a part of it. Past 1 000 elements the "
+        "middle is left out;\n"
+        "JSON has all values, up to a million.\n"
+        "Examples:  print model.norm.weight\n"
+        "           print model.embed_tokens.weight[0:4, :8]\n"
+        "           print model.embed_tokens.weight[-1]\n"
+        "           print *norm.weight[:3]\n"
+        "           print optim.param_groups.0.lr\n"
+        "JSON: name, shape, dtype, values (nested lists; NaN and infinities as \"nan\", \"inf\", "
+        "\"-inf\"); of several\n"
+        "tensors, each with these; of what is no tensor (`ls --values`): name, value.",
+    .completes = Operand::kParameter,
+    .min_words = 1,
+    .max_words = Command::kAnyNumber,
+    .run = run_print,
+};
+
+}  // namespace am::values

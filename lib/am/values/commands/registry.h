@@ -1,0 +1,32 @@
+// The commands of am-repl that read values. Their rows and functions are in the files of this
+// folder.
+#pragma once
+
+#include "am/inspect/command.h"
+#include "am/values/parameter_view.h"
+
+namespace am::values {
+
+extern const Command kStatsCommand;
+extern const Command kHistCommand;
+extern const Command kPrintCommand;
+extern const Command kNormsCommand;
+extern const Command kNanCommand;
+extern const Command kChecksumCommand;
+extern const Command kDeadCommand;
+extern const Command kOptimCommand;
+extern const Command kTopCommand;
+extern const Command kDriftCommand;
+extern const Command kUnshardCommand;
+extern const Command kReshardCommand;
+extern const Command kLossCommand;
+extern const Command kLogprobCommand;
+extern const Command kGenerateCommand;
+extern const Command kExportCommand;
+extern const Command kDiffCommand;
+extern const Command kSameCommand;
+extern const Command kSetCommand;
+extern const Command kHeatCommand;
+extern const Command kPlotCommand;
+
+}  // namespace am::values

@@ -1,0 +1,113 @@
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "am/base/text.h"
+#include "am/inspect/stored_files.h"
+#include "am/term/table.h"
+#include "am/values/commands/registry.h"
+#include "am/values/two_sources.h"
+
+namespace am::values {
+namespace {
+
+using stored::StoredTensor;
+using stored::TensorSource;
+
+// Nothing where the sources have no checksums of the same pieces.
+std::optional<bool> same_by_checksums(const TensorSource& here, const StoredTensor& a,
+                                      const TensorSource& there, const StoredTensor& b) {
+  const bool cut_alike =
+      std::equal(a.shards.begin(), a.shards.end(), b.shards.begin(), b.shards.end(),
+                 [](const auto& left, const auto& right) { return left.box == right.box; });
+  if (!cut_alike) return std::nullopt;
+  const std::vector<uint32_t> of_a = here.checksums(a), of_b = there.checksums(b);
+  if (of_a.empty() || of_b.empty()) return std::nullopt;
+  return of_a == of_b;
+}
+
+bool same_by_values(const TensorSource& here, const StoredTensor& a, const TensorSource& there,
+                    const StoredTensor& b, const Between& between) {
+  bool same = true;
+  for_each_pair(here, a, there, b, between, [&](const at::Tensor& left, const at::Tensor& right) {
+    same = std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
+    return same;
+  });
+  return same;
+}
+
+struct Verdict {
+  std::string name;
+  std::string status;
+  std::string by;  // what was compared; may be empty
+};
+
+Verdict verdict_of(const TensorSource& here, const TensorSource& there, const StoredTensor& a,
+                   const Between& between) {
+  const StoredTensor* b = there.find(a.name);
+  if (b == nullptr) return {a.name, "only here", ""};
+  if (a.shape != b->shape) return {a.name, "shape", ""};
+  if (a.dtype != b->dtype) return {a.name, "dtype", ""};
+  const auto summed = same_by_checksums(here, a, there, *b);
+  const bool same = summed ? *summed : same_by_values(here, a, there, *b, between);
+  return {a.name, same ? "same" : "different", summed ? "checksums" : "values"};
+}
+
+Result run_same(Session& session, const Arguments& arguments) {
+  const TensorSource& here = require_files(session, "same");
+  const auto there = open_weights_at(arguments.words.front());
+  std::vector<Verdict> all;
+  for (const auto* list : {&here.tensors(), &here.optimizer_tensors()}) {
+    for (const StoredTensor& tensor : *list) {
+      all.push_back(verdict_of(here, *there, tensor, session.between()));
+    }
+  }
+  for (const auto* list : {&there->tensors(), &there->optimizer_tensors()}) {
+    for (const StoredTensor& tensor : *list) {
+      if (here.find(tensor.name) == nullptr) all.push_back({tensor.name, "only there", ""});
+    }
+  }
+  Result result;
+  Json list = Json::array();
+  term::Table table({{"name"}, {"status"}});
+  size_t same = 0, read = 0;
+  for (const Verdict& each : all) {
+    list.push_back({{"name", each.name},
+                    {"status", each.status},
+                    {"by", each.by.empty() ? Json(nullptr) : Json(each.by)}});
+    if (each.by == "values") ++read;
+    if (each.status == "same") {
+      ++same;
+    } else {
+      table.add({each.name, each.status});
+    }
+  }
+  result.failed = same < all.size();
+  result.json = {{"same", !result.failed}, {"tensors", list}};
+  if (result.failed) result.text = table.text(session.style());
+  result.text += cat(same, " of ", all.size(), " tensors are the same",
+                     read == 0 && same > 0 ? ", by their checksums" : "", "\n");
+  return result;
+}
+
+}  // namespace
+
+const Command kSameCommand = {
+    .name = "same",
+    .operands = "TARGET",
+    .summary = "whether another checkpoint has these very tensors, to the bit; else exit 1",
+    .help =
+        "Parameters and optimizer states. Where both are am-run's, and cut alike, their stored "
+        "checksums are compared and no value is read (`verify` holds values against them).\n"
+        "Example:  same backup/step-200\n"
+        "JSON: same, tensors, each with name, status (same, different, dtype, shape, only here, "
+        "only there) and by: checksums, values, null where nothing could be compared.",
+    .completes = Operand::kPath,
+    .min_words = 1,
+    .max_words = 1,
+    .run = run_same,
+};
+
+}  // namespace am::values

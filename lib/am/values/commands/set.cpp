@@ -1,0 +1,100 @@
+
+#include "am/base/home.h"
+#include "am/base/number.h"
+#include "am/base/text.h"
+#include "am/inspect/rows.h"
+#include "am/values/commands/registry.h"
+#include "am/values/weight_dtype.h"
+
+namespace am::values {
+namespace {
+
+struct Setting {
+  const char* key;
+  const char* legal;
+  void (*apply)(Session& session, const std::string& value);
+};
+
+void set_digits(Session& session, const std::string& value) {
+  const auto digits = parse_integer(value);
+  if (!digits || *digits < 1 || *digits > 17) {
+    throw Error(ErrorKind::kUsage, cat("digits `", value, "` is no number from 1 to 17"));
+  }
+  session.set_digits(static_cast<int>(*digits));
+}
+
+void set_dtype(Session& session, const std::string& value) {
+  values_of(session).set_compute_dtype(parse_weight_dtype(value));
+}
+
+void set_tokenizer(Session& session, const std::string& value) {
+  const std::string name = value == "bytes" ? value : expand_home(value).string();
+  values_of(session).tokenizer(name);  // throws where it is none; then the old one stays
+  session.set_tokenizer(name);
+}
+
+constexpr Setting kSettings[] = {
+    {"dtype",
+     "float32 (fp32), bfloat16 (bf16) or float16 (fp16): what a checkpoint's model computes in",
+     set_dtype},
+    {"tokenizer", "bytes, or a tokenizer.json", set_tokenizer},
+    {"digits", "1 to 17: significant digits of printed values", set_digits},
+};
+
+Result list_settings(Session& session) {
+  const Json info = session.view().info();
+  Rows rows({{"key", {}, RowKind::kText},
+             {"value", {}, RowKind::kText},
+             {"legal", "what it may be", RowKind::kText}});
+  for (const Setting& setting : kSettings) {
+    const std::string key = setting.key;
+    Json value = session.digits();
+    if (key == "dtype") value = info.value("compute_dtype", Json("the plan's"));
+    const std::string tokenizer = session.tokenizer().name;
+    if (key == "tokenizer") value = tokenizer.empty() ? Json(nullptr) : Json(tokenizer);
+    rows.add({{"key", key}, {"value", value}, {"legal", setting.legal}});
+  }
+  Result result;
+  rows.give(result, "settings", session);
+  return result;
+}
+
+Result run_set(Session& session, const Arguments& arguments) {
+  if (arguments.words.empty()) return list_settings(session);
+  if (arguments.words.size() == 1) {
+    throw Error(ErrorKind::kUsage, cat("`set ", arguments.words[0], "` needs a value"),
+                "`set` alone shows the settings");
+  }
+  std::vector<std::string> keys;
+  for (const Setting& setting : kSettings) {
+    keys.emplace_back(setting.key);
+    if (arguments.words[0] != setting.key) continue;
+    setting.apply(session, arguments.words[1]);
+    Result result;
+    result.json = {{"key", arguments.words[0]}, {"value", arguments.words[1]}};
+    return result;
+  }
+  const auto near = nearest(arguments.words[0], keys);
+  throw Error(ErrorKind::kUsage, cat("there is no setting `", arguments.words[0], "`"),
+              near ? cat("did you mean `", *near, "`?") : cat("settings: ", join(keys, ", ")));
+}
+
+}  // namespace
+
+const Command kSetCommand = {
+    .name = "set",
+    .operands = "[KEY VALUE]",
+    .summary = "change a setting of this session: dtype, tokenizer, digits; alone: their values",
+    .help =
+        "dtype      float32 (fp32), bfloat16 (bf16) or float16 (fp16): what a checkpoint's model "
+        "computes in; float32\n"
+        "tokenizer  bytes, or a tokenizer.json\n"
+        "digits     significant digits of printed values; 4\n"
+        "Example:  set tokenizer models/llama/tokenizer.json\n"
+        "JSON: key, value; settings, each with key, value, legal.",
+    .completes = Operand::kSetting,
+    .max_words = 2,
+    .run = run_set,
+};
+
+}  // namespace am::values

@@ -1,0 +1,46 @@
+#include "am/inspect/rows.h"
+#include "am/values/commands/registry.h"
+#include "am/values/scan.h"
+
+namespace am::values {
+namespace {
+
+Result run_stats(Session& session, const Arguments& arguments) {
+  constexpr auto kNumber = RowKind::kNumber;
+  constexpr auto kCount = RowKind::kCount;
+  Rows rows({{"name", {}, RowKind::kText},
+             {"numel", {}, kCount},
+             {"min", {}, kNumber},
+             {"max", {}, kNumber},
+             {"mean", {}, kNumber},
+             {"std", {}, kNumber},
+             {"norm", {}, kNumber},
+             {"nan", {}, kCount},
+             {"inf", {}, kCount}});
+  for (const Picked& picked : pick_all(session, arguments.words)) {
+    rows.add(moments_json(picked.label, moments_of(session, picked)));
+  }
+  Result result;
+  rows.give(result, "stats", session);
+  return result;
+}
+
+}  // namespace
+
+const Command kStatsCommand = {
+    .name = "stats",
+    .operands = "[NAMES]",
+    .summary = "min, max, mean, std, norm; how many NaN and infinities",
+    .help =
+        "std is torch.std's, unbiased. NaN and infinities are counted, and left out of the other "
+        "numbers; all\n"
+        "sums run in double. Nothing is gathered: each rank looks at its shard.\n"
+        "Examples:  stats *norm.weight\n"
+        "           stats lm_head.weight[0:4] lm_head.weight[4:]\n"
+        "JSON: stats, each with name, numel, min, max, mean, std, norm, nan, inf.",
+    .completes = Operand::kModule,
+    .max_words = Command::kAnyNumber,
+    .run = run_stats,
+};
+
+}  // namespace am::values

@@ -1,0 +1,166 @@
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "am/base/number.h"
+#include "am/base/text.h"
+#include "am/inspect/optimizer_states.h"
+#include "am/inspect/rows.h"
+#include "am/stored/row_blocks.h"
+#include "am/values/commands/registry.h"
+#include "am/values/scan.h"
+
+namespace am::values {
+namespace {
+
+const HeldParameter* state_named(const std::vector<const HeldParameter*>& states,
+                                 const HeldParameter& parameter, std::string_view kind) {
+  for (const HeldParameter* state : states) {
+    if (state_kind(*state, parameter) == kind && state->shape == parameter.shape) return state;
+  }
+  return nullptr;
+}
+
+AdamSettings settings_for(const Session& session, const Arguments& arguments,
+                          const std::string& parameter) {
+  auto settings = adam_settings(session, parameter);
+  if (!settings && !arguments.has("--lr")) {
+    throw Error(ErrorKind::kUsage,
+                "no learning rate is stored here, from which updates are computed",
+                "--lr LR gives it");
+  }
+  if (!settings) settings.emplace();
+  settings->lr = arguments.number("--lr", settings->lr, 0.0, 1e9);
+  settings->eps = arguments.number("--eps", settings->eps, 0.0, 1e9);
+  return *settings;
+}
+
+// |last step| / |weights| of Adam: m / (1 - beta1^t), over sqrt(v / (1 - beta2^t)) + eps, times lr.
+// Without weight decay, which is no news of the gradient.
+std::optional<double> update_ratio(Session& session, const Arguments& arguments,
+                                   const HeldParameter& parameter) {
+  const auto states = states_of(session, parameter);
+  const HeldParameter* mean = state_named(states, parameter, "exp_avg");
+  const HeldParameter* square = state_named(states, parameter, "exp_avg_sq");
+  const auto step = step_of(session, parameter);
+  if (mean == nullptr || square == nullptr || !step || *step < 1) return std::nullopt;
+  const AdamSettings settings = settings_for(session, arguments, parameter.name);
+  const double first = 1.0 - std::pow(settings.beta1, *step);
+  const double second = 1.0 - std::pow(settings.beta2, *step);
+  double updates = 0.0;
+  double weights = 0.0;
+  stored::for_each_row_block(
+      mesh::Box::whole(parameter.shape), kScanBlock, [&](const mesh::Box& block) {
+        session.check_interrupt();
+        const at::Tensor m = to_numbers(values_of(session).read(*mean, block)) / first;
+        const at::Tensor v = to_numbers(values_of(session).read(*square, block)) / second;
+        updates += (settings.lr * m / (v.sqrt() + settings.eps)).square().sum().item<double>();
+        weights +=
+            to_numbers(values_of(session).read(parameter, block)).square().sum().item<double>();
+      });
+  return std::sqrt(updates) / std::sqrt(weights);
+}
+
+struct Measure {
+  const char* name;
+  RowKind kind;
+  Json (*of)(Session& session, const Arguments& arguments, const HeldParameter& parameter);
+};
+
+constexpr Measure kMeasures[] = {
+    {"bytes", RowKind::kBytes,
+     [](Session&, const Arguments&, const HeldParameter& parameter) {
+       return Json(parameter.bytes());
+     }},
+    {"norm", RowKind::kNumber,
+     [](Session& session, const Arguments&, const HeldParameter& parameter) {
+       return number_or_null(moments_of(session, whole_tensor(parameter)).norm());
+     }},
+    {"rms", RowKind::kNumber,
+     [](Session& session, const Arguments&, const HeldParameter& parameter) {
+       return number_or_null(moments_of(session, whole_tensor(parameter)).rms());
+     }},
+    {"max", RowKind::kNumber,
+     [](Session& session, const Arguments&, const HeldParameter& parameter) {
+       return number_or_null(moments_of(session, whole_tensor(parameter)).max_abs());
+     }},
+    {"update", RowKind::kNumber,
+     [](Session& session, const Arguments& arguments, const HeldParameter& parameter) {
+       const auto ratio = update_ratio(session, arguments, parameter);
+       return ratio ? number_or_null(*ratio) : Json(nullptr);
+     }},
+};
+
+Result run_top(Session& session, const Arguments& arguments) {
+  const at::NoGradGuard no_grad;
+  int64_t count = 10;
+  std::vector<std::string> names;
+  for (const std::string& word : arguments.words) {
+    const auto number = parse_integer(word);
+    if (number && *number >= 1) {
+      count = *number;
+    } else {
+      names.push_back(word);
+    }
+  }
+  const Measure& measure = arguments.one_of(kMeasures, "--by", "bytes");
+  const bool by_update = measure.name == std::string_view("update");
+  if (by_update && session.view().states().empty()) {
+    throw Error(ErrorKind::kUsage, "no optimizer state is stored here: updates are not known",
+                "--by bytes, norm, rms or max need the parameters alone");
+  }
+  Rows rows({{"name", {}, RowKind::kText},
+             {"shape", {}, RowKind::kText},
+             {measure.name, by_update ? "|update| / |weights|" : measure.name, measure.kind}});
+  for (const Picked& picked : pick_all(session, names)) {
+    rows.add({{"name", picked.parameter->name},
+              {"shape", picked.parameter->shape},
+              {measure.name, measure.of(session, arguments, *picked.parameter)}});
+  }
+  rows.sort_down(measure.name);
+  Json& list = rows.list();
+  const auto all = static_cast<int64_t>(list.size());
+  const bool any = std::any_of(list.begin(), list.end(),
+                               [&](const Json& row) { return !row[measure.name].is_null(); });
+  if (by_update && !any) {
+    throw Error(ErrorKind::kUsage,
+                "no parameter here has exp_avg, exp_avg_sq and a step: updates are computed for "
+                "Adam and AdamW alone");
+  }
+  if (all > count) list.erase(list.begin() + count, list.end());
+  Result result;
+  rows.give(result, "parameters", session);
+  if (all > count) result.text += cat(count, " of ", all, "\n");
+  result.json["by"] = measure.name;
+  return result;
+}
+
+constexpr Option kTopOptions[] = {
+    {"--by", "WHAT", "bytes (where it is not given), norm, rms, max or update"},
+    {"--lr", "LR", "the learning rate of update, where the checkpoint says none or another"},
+    {"--eps", "EPS", "Adam's eps of update, the same"},
+};
+
+}  // namespace
+
+const Command kTopCommand = {
+    .name = "top",
+    .operands = "[N] [NAMES]",
+    .summary = "the largest parameters by bytes, norm, magnitude, or by how much they last moved",
+    .help =
+        "N: how many; 10 where it is not given. `update` is Adam's last step over the weights, "
+        "both as L2 norms, from\n"
+        "exp_avg, exp_avg_sq, step, lr, betas and eps as they are stored; weight decay is not in "
+        "it. Around 1e-3 is\n"
+        "usual; a layer far above it moves too fast.\n"
+        "Examples:  top 5 --by norm\n"
+        "           top --by update *mlp*\n"
+        "JSON: by, parameters, each with name, shape, and the measure under its name.",
+    .completes = Operand::kModule,
+    .max_words = Command::kAnyNumber,
+    .options = kTopOptions,
+    .run = run_top,
+};
+
+}  // namespace am::values

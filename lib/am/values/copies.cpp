@@ -1,0 +1,172 @@
+#include "am/values/copies.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <map>
+
+#include "am/mesh/indices.h"
+#include "am/stored/row_blocks.h"
+#include "am/tensor/dtype.h"
+#include "am/tensor/redistribute.h"
+#include "am/values/checksum.h"
+
+namespace am::values {
+namespace {
+
+// Elements that are compared at once, and travel from every rank.
+constexpr int64_t kCompared = int64_t{1} << 16;
+constexpr int64_t kHashed = int64_t{1} << 22;
+
+void add_to(Copy& copy, Session& session, const ParameterView::Part& part, const Shape& shape) {
+  stored::for_each_row_block(part.box, kHashed, [&](const mesh::Box& block) {
+    if (session.is_interrupted()) return;
+    copy.sum += checksum(tensor::view_box(part.values, part.box.offset, block), block, shape);
+  });
+}
+
+// In files each saved part is one; parts of it are read a block at a time.
+std::vector<Copy> saved_copies(Session& session, const Picked& picked) {
+  std::vector<Copy> copies;
+  for (const HeldShard& shard : picked.parameter->shards) {
+    const auto common = mesh::intersect(shard.box, picked.selection.box);
+    if (!common) continue;
+    Copy copy{shard.rank, *common, 0, true};
+    values_of(session).visit_parts(*picked.parameter, *common,
+                                   [&](const ParameterView::Part& part) {
+                                     add_to(copy, session, part, picked.parameter->shape);
+                                     return !session.is_interrupted();
+                                   });
+    copies.push_back(std::move(copy));
+  }
+  session.check_interrupt();
+  return copies;
+}
+
+std::vector<Copy> own_copies(Session& session, const Picked& picked) {
+  std::vector<Copy> copies;
+  values_of(session).visit_parts(*picked.parameter, picked.selection.box,
+                                 [&](const ParameterView::Part& part) {
+                                   copies.push_back({0, part.box, 0, part.first_replica});
+                                   add_to(copies.back(), session, part, picked.parameter->shape);
+                                   return !session.is_interrupted();
+                                 });
+  session.check_interrupt();
+  return copies;
+}
+
+// What this rank holds at `box`, a part of its own; undefined for others.
+at::Tensor held_at(Session& session, const Picked& picked, const mesh::Box& part_box,
+                   const mesh::Box& box) {
+  at::Tensor held;
+  values_of(session).visit_parts(*picked.parameter, part_box, [&](const ParameterView::Part& part) {
+    if (!(part.box == part_box)) return true;
+    held = tensor::view_box(part.values, part.box.offset, box);
+    return false;
+  });
+  return held;
+}
+
+using PartKey = std::pair<Shape, Shape>;
+using CopiesOfPart = std::vector<const Copy*>;
+
+// A rank of most, and those that differ from it.
+CopyDifference parted(const CopiesOfPart& part) {
+  std::map<uint64_t, int64_t> votes;
+  for (const Copy* copy : part) ++votes[copy->sum];
+  const Copy* most = part.front();
+  for (const Copy* copy : part) {
+    if (votes[copy->sum] > votes[most->sum]) most = copy;
+  }
+  CopyDifference difference;
+  difference.against = most->rank;
+  for (const Copy* copy : part) {
+    if (copy->sum != most->sum) difference.ranks.push_back(copy->rank);
+  }
+  return difference;
+}
+
+// The first place where a row of `all` [ranks, n] differs from that of the rank of most.
+int64_t first_unequal(const at::Tensor& all, const CopyDifference& difference) {
+  int64_t first = all.size(1);
+  for (const int64_t rank : difference.ranks) {
+    const at::Tensor unequal = all[rank].ne(all[difference.against]);
+    if (!unequal.any().item<bool>()) continue;
+    first = std::min(first, unequal.to(at::kByte).argmax().item<int64_t>());
+  }
+  return first;
+}
+
+// First which block of rows differs, by the blocks' checksums, then where in it.
+void find_index(Session& session, const Picked& picked, const mesh::Box& part_box,
+                CopyDifference& difference) {
+  const Shape& shape = picked.parameter->shape;
+  std::vector<mesh::Box> blocks;
+  std::vector<int64_t> sums;
+  stored::for_each_row_block(part_box, kCompared, [&](const mesh::Box& block) {
+    const at::Tensor own = held_at(session, picked, part_box, block);
+    blocks.push_back(block);
+    sums.push_back(own.defined() ? static_cast<int64_t>(checksum(own, block, shape)) : 0);
+  });
+  const at::Tensor all =
+      values_of(session).gather(at::tensor(sums, at::TensorOptions(at::kLong))).contiguous();
+  const int64_t which = first_unequal(all, difference);
+  if (which == all.size(1)) return;  // it is being written to
+  const mesh::Box& block = blocks[static_cast<size_t>(which)];
+  const at::Tensor own = held_at(session, picked, part_box, block);
+  const int64_t words =
+      block.numel() * (c10::isComplexType(tensor::scalar_type(picked.parameter->dtype)) ? 2 : 1);
+  const at::Tensor bits =
+      own.defined() ? bits_of(own) : at::zeros({words}, at::TensorOptions(at::kLong));
+  const int64_t word = first_unequal(values_of(session).gather(bits.contiguous()), difference);
+  difference.index =
+      mesh::coordinates_of(mesh::flat_index(block, shape, word * block.numel() / words), shape);
+}
+
+}  // namespace
+
+std::vector<Copy> copies_of(Session& session, const Picked& picked) {
+  const at::NoGradGuard no_grad;
+  if (session.view().at_rest()) return saved_copies(session, picked);
+  const std::vector<Copy> own = own_copies(session, picked);
+  const auto dims = static_cast<int64_t>(picked.parameter->shape.size());
+  const int64_t words = 2 * dims + 3;  // offset, shape, sum, first, is one
+  const auto count = static_cast<int64_t>(own.size());
+  int64_t most = 0;
+  for (const auto& rank : session.view().gather_numbers({count})) most = std::max(most, rank[0]);
+  std::vector<int64_t> packed;
+  for (const Copy& copy : own) {
+    packed.insert(packed.end(), copy.box.offset.begin(), copy.box.offset.end());
+    packed.insert(packed.end(), copy.box.shape.begin(), copy.box.shape.end());
+    packed.insert(packed.end(), {static_cast<int64_t>(copy.sum), copy.first ? 1 : 0, 1});
+  }
+  packed.resize(static_cast<size_t>(words * most), 0);
+  const at::Tensor all =
+      values_of(session).gather(at::tensor(packed, at::TensorOptions(at::kLong))).contiguous();
+  std::vector<Copy> copies;
+  for (int64_t rank = 0; rank < all.size(0); ++rank) {
+    for (int64_t i = 0; i < most; ++i) {
+      const int64_t* word = all.const_data_ptr<int64_t>() + rank * words * most + i * words;
+      if (word[2 * dims + 2] == 0) continue;
+      const mesh::Box box{Shape(word, word + dims), Shape(word + dims, word + 2 * dims)};
+      copies.push_back({rank, box, static_cast<uint64_t>(word[2 * dims]), word[2 * dims + 1] != 0});
+    }
+  }
+  return copies;
+}
+
+std::optional<CopyDifference> first_difference(Session& session, const Picked& picked,
+                                               const std::vector<Copy>& copies) {
+  const at::NoGradGuard no_grad;
+  std::map<PartKey, CopiesOfPart> parts;
+  for (const Copy& copy : copies) parts[{copy.box.offset, copy.box.shape}].push_back(&copy);
+  for (const auto& [key, part] : parts) {
+    CopyDifference difference = parted(part);
+    if (difference.ranks.empty()) continue;
+    find_index(session, picked, part.front()->box, difference);
+    return difference;
+  }
+  return std::nullopt;
+}
+
+}  // namespace am::values

@@ -1,0 +1,182 @@
+#include "am/values/language.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "am/base/error.h"
+#include "am/base/number.h"
+#include "am/base/random.h"
+#include "am/base/text.h"
+#include "am/inspect/render.h"
+
+namespace am::values {
+namespace {
+
+constexpr int64_t kLongestWindow = 2048;
+
+at::Tensor as_batch(const parallel::ParallelModel& model, std::span<const int64_t> ids) {
+  at::Tensor tensor =
+      at::empty({1, static_cast<int64_t>(ids.size())}, at::TensorOptions(at::kLong));
+  std::copy(ids.begin(), ids.end(), tensor.data_ptr<int64_t>());
+  return tensor.to(model.mesh().device());
+}
+
+// Ids as the model's layout takes them: sequence parallelism asks for a multiple of tp. What is put
+// behind the text changes nothing before it, and nobody looks at it.
+at::Tensor as_padded_batch(Session& session, const parallel::ParallelModel& model,
+                           std::span<const int64_t> ids) {
+  const int64_t multiple = values_of(session).length_multiple();
+  const auto length = static_cast<int64_t>(ids.size());
+  std::vector<int64_t> padded(ids.begin(), ids.end());
+  padded.resize(static_cast<size_t>(ceil_div(length, multiple) * multiple), ids.back());
+  return as_batch(model, padded);
+}
+
+// Logits of those ids, and of no more.
+at::Tensor logits_of(Session& session, parallel::ParallelModel& model,
+                     std::span<const int64_t> ids) {
+  const at::Tensor logits =
+      model.whole_sequences(model.forward(as_padded_batch(session, model, ids)));
+  return logits.narrow(1, 0, static_cast<int64_t>(ids.size())).contiguous();
+}
+
+void require_two(const std::vector<int64_t>& ids) {
+  if (ids.size() >= 2) return;
+  throw Error(ErrorKind::kUsage,
+              cat("the text has ", ids.size(), ids.size() == 1 ? " token" : " tokens",
+                  "; at least two are needed: the first has nothing before it"));
+}
+
+// Runs forward passes, and leaves the memory as it was: also when the user interrupts, which all
+// ranks see at the same place. Any other error ends the session.
+void run_forward(Session& session, const std::function<void(parallel::ParallelModel&)>& body) {
+  const at::NoGradGuard no_grad;
+  parallel::ParallelModel& model = values_of(session).runnable();
+  try {
+    body(model);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kUsage) values_of(session).after_forward();
+    throw;
+  }
+  values_of(session).after_forward();
+}
+
+using VisitWindow = std::function<void(const parallel::ParallelModel& model,
+                                       const at::Tensor& logits, const at::Tensor& labels)>;
+
+// Calls `visit` for windows that predict every id but the first once.
+void for_each_window(Session& session, const std::vector<int64_t>& ids, const VisitWindow& visit) {
+  require_two(ids);
+  const auto window = static_cast<size_t>(window_length(session));
+  const std::span<const int64_t> all(ids);
+  run_forward(session, [&](parallel::ParallelModel& model) {
+    for (size_t first = 0; first + 1 < ids.size(); first += window) {
+      session.check_interrupt();
+      const size_t count = std::min(window, ids.size() - 1 - first);
+      const at::Tensor logits = logits_of(session, model, all.subspan(first, count));
+      visit(model, logits, as_batch(model, all.subspan(first + 1, count)));
+    }
+  });
+}
+
+// In [0, 1), a function of seed and position alone.
+double uniform(int64_t seed, int64_t position) {
+  const auto words = philox4x32(static_cast<uint64_t>(seed), static_cast<uint64_t>(position), 0);
+  const uint64_t bits = (static_cast<uint64_t>(words[0]) << 32) | words[1];
+  return static_cast<double>(bits >> 11) * 0x1.0p-53;
+}
+
+}  // namespace
+
+const data::Tokenizer& tokenizer_of(Session& session) {
+  const DefaultTokenizer tokenizer = session.tokenizer();
+  if (!tokenizer.name.empty()) return values_of(session).tokenizer(tokenizer.name);
+  throw Error(ErrorKind::kPlan, tokenizer.problem,
+              "`set tokenizer PATH` names a tokenizer.json; `set tokenizer bytes` takes each byte "
+              "for a token");
+}
+
+std::vector<int64_t> encode(Session& session, const std::string& text) {
+  const data::Tokenizer& tokenizer = tokenizer_of(session);
+  std::vector<int64_t> ids = tokenizer.encode(text);
+  const int64_t vocabulary = values_of(session).runnable().config().vocab_size;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < vocabulary) continue;
+    const std::string token = tokenizer.decode(std::span<const int64_t>(&ids[i], 1));
+    throw Error(
+        ErrorKind::kPlan,
+        cat("token ", i, " of the text, ", quoted_text(token, session.style()), ", has the id ",
+            ids[i], ", but the model's vocabulary ends at ", vocabulary - 1),
+        cat("the tokenizer is `", tokenizer.name(),
+            "`; `set tokenizer PATH` takes the model's own"));
+  }
+  return ids;
+}
+
+int64_t window_length(Session& session) {
+  const int64_t longest = values_of(session).runnable().config().max_position_embeddings;
+  return longest > 0 ? std::min(longest, kLongestWindow) : kLongestWindow;
+}
+
+double mean_loss(Session& session, const std::vector<int64_t>& ids) {
+  double sum = 0.0;
+  for_each_window(
+      session, ids,
+      [&](const parallel::ParallelModel& model, const at::Tensor& logits,
+          const at::Tensor& labels) { sum += model.loss_sum(logits, labels).item<double>(); });
+  return sum / static_cast<double>(ids.size() - 1);
+}
+
+std::vector<double> log_probabilities(Session& session, const std::vector<int64_t>& ids) {
+  std::vector<double> result;
+  for_each_window(
+      session, ids,
+      [&](const parallel::ParallelModel& model, const at::Tensor& logits,
+          const at::Tensor& labels) {
+        const at::Tensor all = at::log_softmax(model.full_logits(logits).to(at::kFloat), -1);
+        const at::Tensor taken =
+            all.gather(-1, labels.unsqueeze(-1)).reshape({-1}).to(at::kDouble).cpu().contiguous();
+        const double* values = taken.const_data_ptr<double>();
+        result.insert(result.end(), values, values + taken.numel());
+      });
+  return result;
+}
+
+int64_t sample(const at::Tensor& logits_V, const GenerateOptions& options, double uniform) {
+  const at::Tensor logits = logits_V.cpu().to(at::kDouble);
+  if (options.temperature == 0.0) return logits.argmax().item<int64_t>();
+  const int64_t size = logits.size(0);
+  const int64_t kept = options.top_k > 0 ? std::min(options.top_k, size) : size;
+  const auto [values, ids] = logits.topk(kept);  // likeliest first
+  const at::Tensor cumulative = at::softmax(values / options.temperature, 0).cumsum(0).contiguous();
+  const double* begin = cumulative.const_data_ptr<double>();
+  const double* chosen = std::upper_bound(begin, begin + kept, uniform);
+  return ids[std::min(chosen - begin, kept - 1)].item<int64_t>();
+}
+
+std::vector<int64_t> generate(Session& session, const std::vector<int64_t>& prompt,
+                              const GenerateOptions& options) {
+  if (prompt.empty()) {
+    throw Error(ErrorKind::kUsage, "the prompt has no token", "give at least one to start from");
+  }
+  const auto window = static_cast<size_t>(window_length(session));
+  std::vector<int64_t> ids = prompt;
+  run_forward(session, [&](parallel::ParallelModel& model) {
+    for (int64_t i = 0; i < options.tokens; ++i) {
+      session.check_interrupt();
+      const size_t seen = std::min(window, ids.size());
+      const at::Tensor logits = logits_of(session, model, std::span<const int64_t>(ids).last(seen));
+      const at::Tensor last =
+          model.full_logits(logits.narrow(1, static_cast<int64_t>(seen) - 1, 1));
+      const int64_t own = sample(last.reshape({-1}), options, uniform(options.seed, i));
+      // Rank 0 decides: no rounding can lead two ranks apart.
+      const at::Tensor choices =
+          values_of(session).gather(at::full({1}, own, at::TensorOptions(at::kLong)));
+      ids.push_back(choices[0][0].item<int64_t>());
+    }
+  });
+  return {ids.begin() + static_cast<std::ptrdiff_t>(prompt.size()), ids.end()};
+}
+
+}  // namespace am::values

@@ -1,0 +1,88 @@
+#include "am/values/open_target.h"
+
+#include <string>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/inspect/attached.h"
+#include "am/inspect/rank_processes.h"
+#include "am/parallel/parallel_model.h"
+#include "am/planner/host_memory.h"
+#include "am/planner/job.h"
+#include "am/runtime/engine.h"
+#include "am/runtime/engine_plugin.h"
+#include "am/stored/tensor_source.h"
+#include "am/values/sharded_view.h"
+#include "am/values/stored_view.h"
+
+namespace am::values {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::unique_ptr<Interpreter> open_weights(const fs::path& path, const OpenOptions& options) {
+  for (const auto& [given, flag] :
+       {std::pair{!options.overrides.empty(), "--set"}, {options.nproc > 0, "--nproc"}}) {
+    if (!given) continue;
+    throw Error(ErrorKind::kUsage,
+                cat(flag, ": ", path.string(), " is no plan, but weights at rest"),
+                "a plan whose model.weights names them takes --set and --nproc");
+  }
+  auto view = std::make_unique<StoredView>(stored::open_tensor_source(path));
+  return std::make_unique<LocalInterpreter>(Session(std::move(view), options.session));
+}
+
+// Before a byte of it is allocated. GPUs' memory is not this machine's.
+void require_memory(const planner::Job& job, const OpenOptions& options) {
+  if (options.session.force) return;
+  if (!runtime::parse_backend(parallel::backend_of(job.plan)).cuda.empty()) return;
+  const int64_t ranks = job.layout.mesh.world_size();
+  const int64_t wanted =
+      planner::inspection_bytes(job.plan, job.model, job.layout, {.first = 0, .count = ranks});
+  const auto& ask = options.session.memory;
+  const auto shortage = launch::memory_shortage(wanted, ask ? ask() : launch::memory_of_machine());
+  if (!shortage) return;
+  throw Error(ErrorKind::kPlan, cat(job.plan.file, ": its model ", *shortage),
+              "am-plan shows layouts without a model; --force opens it all the same");
+}
+
+}  // namespace
+
+std::unique_ptr<Interpreter> open_target(const Target& target, const OpenOptions& options,
+                                         Diagnostics& found) {
+  if (target.kind == TargetKind::kWeights) return open_weights(target.path, options);
+  if (target.kind == TargetKind::kJob) {
+    return std::make_unique<AttachedJob>(
+        *target.job, target.path, AttachOptions{options.session, options.wait, options.write});
+  }
+  const auto job = planner::open_job({.file = target.path,
+                                      .overrides = options.overrides,
+                                      .world_size = options.nproc,
+                                      .plugins = options.plugins,
+                                      .why_no_cuda = &runtime::why_no_cuda},
+                                     found);
+  if (!job) return nullptr;
+  const int64_t ranks = job->layout.mesh.world_size();
+  if (ranks > kMostRanks) {
+    throw Error(ErrorKind::kPlan,
+                cat(target.path.string(), ": ", ranks, " ranks are more than the ", kMostRanks,
+                    " that am-repl starts on one machine"),
+                "am-plan shows layouts of any size; --set mesh.dp_size=.. makes this one smaller");
+  }
+  require_memory(*job, options);
+  if (ranks == 1) {
+    auto view = std::make_unique<ShardedView>(*job, runtime::World::single());
+    return std::make_unique<LocalInterpreter>(Session(std::move(view), options.session));
+  }
+  WorkerSetup setup;
+  setup.plan = target.path;
+  setup.overrides = options.overrides;
+  setup.plugins = options.plugins;
+  setup.session = options.session;
+  return std::make_unique<RankProcesses>(options.worker_argv, setup, ranks, options.wait,
+                                         options.session.style);
+}
+
+}  // namespace am::values

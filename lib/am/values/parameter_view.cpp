@@ -1,0 +1,61 @@
+#include "am/values/parameter_view.h"
+
+#include <ATen/ATen.h>
+
+#include <filesystem>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/inspect/optimizer_states.h"
+
+namespace am::values {
+namespace {
+
+// A pipe or a device would be waited for, or read without an end.
+void require_file_or_folder(const std::string& name) {
+  std::error_code ignored;
+  const auto status = std::filesystem::status(name, ignored);
+  if (!std::filesystem::exists(status) || std::filesystem::is_regular_file(status) ||
+      std::filesystem::is_directory(status)) {
+    return;
+  }
+  throw Error(ErrorKind::kIo, cat(name, ": no regular file"),
+              "a tokenizer is a tokenizer.json, or a folder with one");
+}
+
+}  // namespace
+
+std::vector<std::vector<int64_t>> ParameterView::gather_numbers(
+    const std::vector<int64_t>& numbers) {
+  const at::Tensor all = gather(at::tensor(numbers, at::TensorOptions(at::kLong))).contiguous();
+  const auto* values = all.const_data_ptr<int64_t>();
+  std::vector<std::vector<int64_t>> rows;
+  for (int64_t row = 0; row < all.size(0); ++row, values += numbers.size()) {
+    rows.emplace_back(values, values + numbers.size());
+  }
+  return rows;
+}
+
+const data::Tokenizer& ParameterView::tokenizer(const std::string& name) {
+  if (tokenizer_ && tokenizer_name_ == name) return *tokenizer_;
+  if (name != "bytes") require_file_or_folder(name);
+  tokenizer_ = data::make_tokenizer(name);
+  tokenizer_name_ = name;
+  return *tokenizer_;
+}
+
+ParameterView& values_of(Session& session) {
+  if (auto* view = dynamic_cast<ParameterView*>(&session.view())) return *view;
+  throw Error(ErrorKind::kInternal, "a session without values was asked for them");
+}
+
+std::optional<double> step_of(Session& session, const HeldParameter& parameter) {
+  for (const HeldParameter* state : states_of(session, parameter)) {
+    if (state_kind(*state, parameter) != "step" || state->numel() != 1) continue;
+    return values_of(session).read(*state, mesh::Box::whole(state->shape)).item<double>();
+  }
+  const Json step = session.view().info().value("step", Json(nullptr));
+  return step.is_number() ? std::optional(step.get<double>()) : std::nullopt;
+}
+
+}  // namespace am::values

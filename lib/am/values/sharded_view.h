@@ -1,0 +1,89 @@
+// A model under a plan's layout, as a session on one of its ranks sees it.
+//
+// `unshard` is FSDP's: it gathers a unit's parameters over dp_shard_cp with the same collective
+// that training uses, in the dtype of the computation. What tensor parallelism cuts stays cut.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "am/config/plan.h"
+#include "am/planner/job.h"
+#include "am/runtime/device_mesh.h"
+#include "am/values/parameter_view.h"
+
+namespace am::values {
+
+// A job that trains.
+struct LiveJob {
+  std::string run;                 // its folder
+  std::function<int64_t()> steps;  // finished
+};
+
+class ShardedView : public ParameterView {
+ public:
+  // Collective. Builds the model and gives it its first values as the plan says.
+  ShardedView(const planner::Job& job, const runtime::World& world);
+  // Of a model that trains, which must outlive it.
+  ShardedView(const config::Plan& plan, parallel::ParallelModel& model, LiveJob job);
+
+  std::string title() const override;
+  Json info() override;
+  const std::vector<HeldParameter>& parameters() const override { return parameters_; }
+  const mesh::MeshLayout& mesh() const override { return mesh_.layout(); }
+  int64_t rank() const override { return mesh_.rank(); }
+  std::string note() const override;
+  at::Tensor read(const HeldParameter& parameter, const mesh::Box& box) override;
+  void visit_parts(const HeldParameter& parameter, const mesh::Box& box,
+                   const PartVisit& visit) override;
+  at::Tensor gather(const at::Tensor& row) override;
+  std::vector<HeldBytes> held_bytes() override;
+  std::vector<HeldShard> usable_boxes(const HeldParameter& parameter) override;
+  std::vector<std::string> unshard(std::span<const HeldParameter* const> parameters,
+                                   const Between& between) override;
+  int64_t unshard_bytes(std::span<const HeldParameter* const> parameters) const override;
+  std::vector<std::string> reshard(std::span<const HeldParameter* const> parameters) override;
+  std::string unshard_note() const override;
+  parallel::ParallelModel& runnable(const Between& /*between*/) override { return *model_; }
+  int64_t length_multiple() const override;
+  void after_forward() override;
+  void set_compute_dtype(at::ScalarType dtype) override;
+  DefaultTokenizer default_tokenizer() const override;
+  void export_hf(const std::filesystem::path& folder, std::optional<at::ScalarType> dtype,
+                 const Between& between) override;
+
+ private:
+  struct Place {
+    parallel::ParamGroup* group = nullptr;
+    size_t index = 0;  // among the group's owned parameters
+  };
+
+  void add_parameters();
+  void add_groups();
+  std::vector<HeldShard> gathered_boxes(const HeldParameter& parameter) const;
+  std::vector<size_t> sets_of(std::span<const HeldParameter* const> parameters) const;
+  std::vector<std::string> names_in(const std::vector<size_t>& sets) const;
+
+  config::Plan plan_;
+  runtime::DeviceMesh mesh_;
+  std::unique_ptr<parallel::ParallelModel> own_;  // null: somebody else's
+  parallel::ParallelModel* model_;
+  std::optional<LiveJob> live_;
+  std::string weights_;  // where the values came from
+  bool fresh_ = false;   // nothing has trained them
+  std::vector<HeldParameter> parameters_;
+  std::map<std::string, Place> places_;  // of what this rank has
+  // Parameters that are gathered together, on all ranks by one number; of each this rank's groups.
+  std::map<std::string, size_t> set_of_;
+  bool by_units_ = false;  // sets are units
+  std::map<size_t, std::vector<parallel::ParamGroup*>> groups_;
+  std::map<std::string, const planner::ParameterLayout*> layouts_;
+  std::set<size_t> unsharded_;  // sets that the user unsharded
+};
+
+}  // namespace am::values

@@ -1,0 +1,179 @@
+#include "am/values/stored_view.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/checkpoint/checkpoint.h"
+#include "am/checkpoint/read_tensor.h"
+#include "am/checkpoint/weights.h"
+#include "am/inspect/facts.h"
+#include "am/planner/layout.h"
+#include "am/stored/row_blocks.h"
+#include "am/tensor/dtype.h"
+#include "am/tensor/redistribute.h"
+
+namespace am::values {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// A source whose reads are the places where loading can be stopped.
+class StoppableSource : public stored::TensorSource {
+ public:
+  StoppableSource(const stored::TensorSource& source, const Between& between)
+      : source_(source), between_(between) {}
+
+  std::string format() const override { return source_.format(); }
+  fs::path path() const override { return source_.path(); }
+  const std::vector<stored::StoredTensor>& tensors() const override { return source_.tensors(); }
+  const std::vector<stored::StoredTensor>& optimizer_tensors() const override {
+    return source_.optimizer_tensors();
+  }
+  void read(std::string_view name, const mesh::Box& box,
+            const stored::Destination& out) const override {
+    if (between_) between_();
+    source_.read(name, box, out);
+  }
+  fs::path config_file() const override { return source_.config_file(); }
+
+ private:
+  const stored::TensorSource& source_;
+  const Between& between_;
+};
+
+// Elements that visit_parts reads at once: of float32 they are still in a core's cache when they
+// are looked at.
+constexpr int64_t kReadBlock = int64_t{256} << 10;
+
+// The plan that runs a model of one rank in one dtype.
+config::Plan plan_of_one(formats::Dtype dtype) {
+  config::Plan plan;
+  plan.strategy = config::DDPConfig{};
+  plan.model.dtype = formats::torch_name(dtype);
+  plan.mesh.world_size = 1;
+  return plan;
+}
+
+}  // namespace
+
+at::Tensor StoredView::read(const HeldParameter& parameter, const mesh::Box& box) {
+  const auto whole = assembled_.find(parameter.name);
+  if (whole != assembled_.end()) {
+    return tensor::view_box(whole->second, Shape(parameter.shape.size(), 0), box);
+  }
+  at::Tensor out = at::empty(box.shape, at::TensorOptions(tensor::scalar_type(parameter.dtype)));
+  if (box.numel() > 0) checkpoint::read(*source(), parameter.name, box, out);
+  return out;
+}
+
+void StoredView::visit_parts(const HeldParameter& parameter, const mesh::Box& box,
+                             const PartVisit& visit) {
+  bool goes_on = true;
+  stored::for_each_row_block(box, kReadBlock, [&](const mesh::Box& block) {
+    if (goes_on) goes_on = visit({read(parameter, block), block});
+  });
+}
+
+std::vector<HeldBytes> StoredView::held_bytes() {
+  std::vector<HeldBytes> ranks = StoredHoldings::held_bytes();
+  for (const auto& [name, value] : assembled_) {
+    ranks.front().unsharded += static_cast<int64_t>(value.nbytes());
+  }
+  return ranks;
+}
+
+std::vector<HeldShard> StoredView::usable_boxes(const HeldParameter& parameter) {
+  if (!assembled_.contains(parameter.name)) return parameter.shards;
+  std::vector<HeldShard> boxes = {{0, mesh::Box::whole(parameter.shape)}};
+  for (const HeldShard& shard : parameter.shards) {
+    if (shard.rank != 0) boxes.push_back(shard);
+  }
+  return boxes;
+}
+
+std::vector<std::string> StoredView::unshard(std::span<const HeldParameter* const> parameters,
+                                             const Between& between) {
+  std::vector<std::string> names;
+  std::vector<std::string> fresh;
+  try {
+    for (const HeldParameter* parameter : parameters) {
+      if (between) between();
+      if (!assembled_.contains(parameter->name)) {
+        assembled_[parameter->name] = checkpoint::read_all(*source(), parameter->name);
+        fresh.push_back(parameter->name);
+      }
+      names.push_back(parameter->name);
+    }
+  } catch (...) {
+    for (const std::string& name : fresh) assembled_.erase(name);
+    throw;
+  }
+  return names;
+}
+
+int64_t StoredView::unshard_bytes(std::span<const HeldParameter* const> parameters) const {
+  int64_t bytes = 0;
+  for (const HeldParameter* parameter : parameters) {
+    if (!assembled_.contains(parameter->name)) bytes += parameter->bytes();
+  }
+  return bytes;
+}
+
+std::vector<std::string> StoredView::reshard(std::span<const HeldParameter* const> parameters) {
+  std::vector<std::string> names;
+  for (const HeldParameter* parameter : parameters) {
+    if (assembled_.erase(parameter->name) > 0) names.push_back(parameter->name);
+  }
+  return names;
+}
+
+std::string StoredView::unshard_note() const {
+  return "at rest: shards are in the files of the ranks that wrote them; full tensors are "
+         "assembled in this "
+         "process, counted at rank 0";
+}
+
+int64_t StoredView::runnable_bytes() const {
+  if (model_ || !config_problem().empty()) return 0;
+  int64_t elements = 0;
+  for (const HeldParameter& parameter : parameters()) elements += parameter.numel();
+  return elements * formats::dtype_size(compute_dtype());
+}
+
+parallel::ParallelModel& StoredView::runnable(const Between& between) {
+  if (model_) return *model_;
+  if (!config_problem().empty()) {
+    throw Error(ErrorKind::kPlan, cat("the model cannot be run: ", config_problem()),
+                config() ? std::string() : "put the model's config.json beside its weights");
+  }
+  const config::Plan plan = plan_of_one(compute_dtype());
+  Diagnostics found;
+  const auto layout = planner::build_layout(plan, *config(), mesh::MeshSizes{}, found);
+  if (!layout) throw Error(ErrorKind::kPlan, cat("the model cannot be run: ", first_error(found)));
+  if (!single_mesh_) {
+    single_mesh_ = std::make_unique<runtime::DeviceMesh>(runtime::World::single(),
+                                                         mesh::MeshLayout(mesh::MeshSizes{}));
+  }
+  auto model = parallel::ParallelModel::build(plan, *config(), *layout, *single_mesh_);
+  checkpoint::load(*model, StoppableSource(*source(), between));
+  model_ = std::move(model);
+  return *model_;
+}
+
+void StoredView::set_compute_dtype(at::ScalarType dtype) {
+  const formats::Dtype stored = tensor::stored_dtype(dtype);
+  if (stored != compute_dtype()) model_.reset();
+  choose_compute_dtype(stored);
+}
+
+void StoredView::export_hf(const fs::path& folder, std::optional<at::ScalarType> dtype,
+                           const Between& between) {
+  checkpoint::export_hf(folder, *source(), dtype, checkpoint::kExportFileBytes, between);
+}
+
+}  // namespace am::values

@@ -1,0 +1,52 @@
+// A checkpoint folder as a session sees it: shards in files, mapped and read where a command looks.
+//
+// One process. `unshard` assembles full tensors in its memory, `reshard` drops them. loss, logprob
+// and generate load the weights once into a model of one rank, in float32 unless `set dtype` says
+// otherwise.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "am/inspect/stored_holdings.h"
+#include "am/runtime/device_mesh.h"
+#include "am/stored/tensor_source.h"
+#include "am/values/parameter_view.h"
+
+namespace am::values {
+
+class StoredView : public StoredHoldings, public ParameterView {
+ public:
+  // Throws as StoredHoldings.
+  explicit StoredView(std::unique_ptr<stored::TensorSource> source)
+      : StoredHoldings(std::move(source)) {}
+
+  at::Tensor read(const HeldParameter& parameter, const mesh::Box& box) override;
+  void visit_parts(const HeldParameter& parameter, const mesh::Box& box,
+                   const PartVisit& visit) override;
+  at::Tensor gather(const at::Tensor& row) override { return row.unsqueeze(0); }
+  std::vector<HeldBytes> held_bytes() override;
+  std::vector<HeldShard> usable_boxes(const HeldParameter& parameter) override;
+  std::vector<std::string> unshard(std::span<const HeldParameter* const> parameters,
+                                   const Between& between) override;
+  int64_t unshard_bytes(std::span<const HeldParameter* const> parameters) const override;
+  std::vector<std::string> reshard(std::span<const HeldParameter* const> parameters) override;
+  std::string unshard_note() const override;
+  parallel::ParallelModel& runnable(const Between& between) override;
+  int64_t runnable_bytes() const override;
+  void after_forward() override {}
+  void set_compute_dtype(at::ScalarType dtype) override;
+  void export_hf(const std::filesystem::path& folder, std::optional<at::ScalarType> dtype,
+                 const Between& between) override;
+
+ private:
+  std::map<std::string, at::Tensor> assembled_;
+  std::unique_ptr<runtime::DeviceMesh> single_mesh_;
+  std::unique_ptr<parallel::ParallelModel> model_;
+};
+
+}  // namespace am::values

@@ -1,0 +1,50 @@
+#include "am/values/two_sources.h"
+
+#include <ATen/ATen.h>
+
+#include "am/base/error.h"
+#include "am/base/home.h"
+#include "am/base/text.h"
+#include "am/checkpoint/block_buffer.h"
+#include "am/checkpoint/read_tensor.h"
+#include "am/inspect/target.h"
+#include "am/stored/row_blocks.h"
+#include "am/tensor/dtype.h"
+
+namespace am::values {
+namespace {
+
+// Elements of either side that are in memory at once, and may become doubles.
+constexpr int64_t kPairBlock = int64_t{1} << 20;
+
+}  // namespace
+
+at::Tensor doubles_of(const at::Tensor& values) {
+  return (values.is_complex() ? at::view_as_real(values) : values).to(at::kDouble);
+}
+
+std::unique_ptr<stored::TensorSource> open_weights_at(const std::string& path) {
+  const Target target = find_target(expand_home(path));
+  if (target.kind != TargetKind::kWeights) {
+    throw Error(ErrorKind::kUsage, cat(target.path.string(), " is a plan, not weights at rest"));
+  }
+  return stored::open_tensor_source(target.path);
+}
+
+void for_each_pair(const stored::TensorSource& left, const stored::StoredTensor& a,
+                   const stored::TensorSource& right, const stored::StoredTensor& b,
+                   const Between& between, const VisitPair& visit) {
+  checkpoint::BlockBuffer left_values, right_values;
+  bool goes_on = true;
+  stored::for_each_row_block(mesh::Box::whole(a.shape), kPairBlock, [&](const mesh::Box& box) {
+    if (!goes_on) return;
+    if (between) between();
+    const at::Tensor of_left = left_values.block(box.shape, tensor::scalar_type(a.dtype));
+    const at::Tensor of_right = right_values.block(box.shape, tensor::scalar_type(b.dtype));
+    checkpoint::read(left, a.name, box, of_left);
+    checkpoint::read(right, b.name, box, of_right);
+    goes_on = visit(of_left, of_right);
+  });
+}
+
+}  // namespace am::values

@@ -1,0 +1,27 @@
+// Comparing what two sources hold of a tensor, a few MiB at a time.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+
+#include "am/stored/tensor_source.h"
+#include "am/values/parameter_view.h"
+
+namespace am::values {
+
+// Opens weights that a command names; `~` is the home. Throws Error(kUsage) for a plan.
+std::unique_ptr<stored::TensorSource> open_weights_at(const std::string& path);
+
+// Blocks of whole rows of both, as they are stored; they have one shape. `between` is called before
+// each, and false ends it.
+using VisitPair = std::function<bool(const at::Tensor& a, const at::Tensor& b)>;
+void for_each_pair(const stored::TensorSource& left, const stored::StoredTensor& a,
+                   const stored::TensorSource& right, const stored::StoredTensor& b,
+                   const Between& between, const VisitPair& visit);
+// To compare numbers of any dtype; complex ones are two.
+at::Tensor doubles_of(const at::Tensor& values);
+
+}  // namespace am::values

@@ -1,0 +1,73 @@
+#include "am/values/moments.h"
+
+#include <ATen/ATen.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+
+using am::values::Moments;
+
+namespace {
+
+Moments of(const at::Tensor& tensor) {
+  Moments moments;
+  moments.add(tensor);
+  return moments;
+}
+
+at::Tensor ramp(int64_t count) {
+  return at::arange(count, at::TensorOptions(at::kDouble)).square().sin() + 3.0;
+}
+
+}  // namespace
+
+TEST_CASE("moments equal torch's, over several blocks", "[inspect]") {
+  const at::Tensor values = ramp((int64_t{1} << 20) * 2 + 77);
+  const Moments moments = of(values);
+  CHECK(moments.numel == values.numel());
+  CHECK(moments.min == values.min().item<double>());
+  CHECK(moments.max == values.max().item<double>());
+  CHECK(moments.mean == Approx(values.mean().item<double>()).epsilon(1e-13));
+  CHECK(moments.std() == Approx(values.std().item<double>()).epsilon(1e-12));
+  CHECK(moments.norm() == Approx(values.norm().item<double>()).epsilon(1e-13));
+}
+
+TEST_CASE("merged parts equal the whole", "[inspect]") {
+  const at::Tensor values = ramp(1000);
+  Moments merged;
+  merged.merge(of(values.narrow(0, 0, 1)));
+  merged.merge(of(values.narrow(0, 1, 0)));
+  const auto packed = of(values.narrow(0, 1, 999)).pack();
+  merged.merge(Moments::unpack(packed.data()));
+  const Moments whole = of(values);
+  CHECK(merged.numel == 1000);
+  CHECK(merged.mean == Approx(whole.mean).epsilon(1e-14));
+  CHECK(merged.std() == Approx(whole.std()).epsilon(1e-13));
+  CHECK(merged.min == whole.min);
+}
+
+TEST_CASE("nan and infinities are counted and left out", "[inspect]") {
+  const float inf = std::numeric_limits<float>::infinity();
+  const Moments moments = of(at::tensor({1.0F, NAN, inf, 3.0F, -inf, NAN}));
+  CHECK(moments.numel == 6);
+  CHECK(moments.nan == 2);
+  CHECK(moments.inf == 2);
+  CHECK(moments.mean == 2.0);
+  CHECK(moments.std() == Approx(std::sqrt(2.0)));
+  CHECK(moments.max == 3.0);
+}
+
+TEST_CASE("too few values have no deviation", "[inspect]") {
+  CHECK(std::isnan(of(at::tensor({5.0F})).std()));
+  CHECK(std::isnan(of(at::empty({0})).std()));
+  CHECK(of(at::empty({0, 4})).numel == 0);
+  CHECK(of(at::full({3}, NAN)).finite() == 0);
+  CHECK(of(at::tensor(2.0F)).mean == 2.0);
+}
+
+TEST_CASE("integers and bfloat16 are turned to double first", "[inspect]") {
+  CHECK(of(at::tensor({1, 2, 3}, at::TensorOptions(at::kLong))).mean == 2.0);
+  // 300 bfloat16 ones would sum to 256 in bfloat16.
+  CHECK(of(at::ones({300}, at::TensorOptions(at::kBFloat16))).mean == 1.0);
+}

@@ -1,0 +1,86 @@
+// Sessions on the Hugging Face fixtures: at rest, and sharded over ranks of this process.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/checkpoint/weights.h"
+#include "am/inspect/command.h"
+#include "am/runtime/world.h"
+#include "am/stored/tensor_source.h"
+#include "am/values/sharded_view.h"
+#include "am/values/stored_view.h"
+
+namespace am::values::test {
+
+inline std::string fixture(const std::string& family) {
+  return std::string(AM_TEST_DATA) + "/hf/" + family;
+}
+
+// Below a fixture.
+inline const std::string kModel = "/model.safetensors";
+
+inline Session stored_session(const std::string& path, SessionOptions options = {}) {
+  return Session(std::make_unique<StoredView>(stored::open_tensor_source(path)), options);
+}
+
+// The message and the help of a command that fails.
+inline std::string error_of(Session& session, const std::string& input) {
+  const Outcome outcome = execute(session, input);
+  REQUIRE_FALSE(outcome.ok());
+  return outcome.error->message + " | " + outcome.error->hint;
+}
+
+// A plan in float32 with the fixture's weights. `mesh` is TOML for [mesh], `strategy` for
+// [strategy].
+inline std::string plan_text(const std::string& family, const std::string& mesh,
+                             const std::string& strategy) {
+  return cat("[model]\npath = \"", fixture(family), "\"\nweights = \"", fixture(family),
+             "/model.safetensors\"\n[mesh]\n", mesh, "\n[strategy]\n", strategy,
+             "\n[train]\nseq_len = 16\n[data]\nkind = \"synthetic\"\n");
+}
+
+inline constexpr const char* kPlainFsdp2 =
+    "name = \"fsdp2\"\nmp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", "
+    "output_dtype = "
+    "\"float32\" }";
+
+// Runs the commands on every rank and returns rank 0's outcomes; all ranks must agree on success.
+// `before` may change what a rank holds.
+inline std::vector<Outcome> run_on_ranks(int64_t ranks, const std::string& plan_toml,
+                                         const std::vector<std::string>& inputs,
+                                         const std::function<void(Session&)>& before = {}) {
+  Diagnostics found;
+  const auto plan = config::parse_plan(plan_toml, "test.toml", {}, found);
+  if (!plan) throw Error(ErrorKind::kPlan, found.items().front().message);
+  const auto config = model::load_config(plan->resolve(plan->model.path), found);
+  if (!config) throw Error(ErrorKind::kPlan, found.items().front().message);
+  const planner::Job job = planner::make_job(*plan, *config, ranks);
+  std::vector<std::vector<Outcome>> outcomes(static_cast<size_t>(ranks));
+  runtime::run_ranks(ranks, [&](const runtime::World& world) {
+    SessionOptions options;
+    options.for_programs = true;
+    Session session(std::make_unique<ShardedView>(job, world), options);
+    if (before) before(session);
+    for (const std::string& input : inputs) {
+      outcomes[static_cast<size_t>(world.rank())].push_back(execute(session, input));
+    }
+  });
+  for (const auto& of_rank : outcomes) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (of_rank[i].ok() != outcomes[0][i].ok()) {
+        throw Error(ErrorKind::kInternal, cat("ranks disagree on ", inputs[i]));
+      }
+    }
+  }
+  return outcomes[0];
+}
+
+}  // namespace am::values::test
