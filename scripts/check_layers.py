@@ -41,7 +41,7 @@ def read_map(root):
 
 
 # Tools that must run without libtorch.
-TORCH_FREE_APPS = {"am-plan", "am-run", "calibrate", "common", "job"}
+TORCH_FREE_APPS = {"am-plan", "am-run", "am-repl", "calibrate", "common", "job", "repl", "starter"}
 
 # (what the include begins with, its name, the places that may include it as regular expressions on the path, what to use elsewhere)
 SEAMS = [

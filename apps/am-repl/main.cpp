@@ -1,157 +1,85 @@
-// am-repl TARGET: a prompt, or a script, on a checkpoint or on the ranks of a plan.
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <charconv>
+// am-repl TARGET: a prompt, or a script, on a checkpoint, on the ranks of a plan or on a job that
+// runs. Without libtorch, so that names are listed at once; whatever reads values is
+// am-repl-values's (starter/torch_programs.h). See decision 12.
+#include <algorithm>
 #include <csignal>
-#include <cstring>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "am/base/error.h"
-#include "am/base/file.h"
 #include "am/base/home.h"
-#include "am/base/json.h"
 #include "am/base/map_guard.h"
-#include "am/base/text.h"
-#include "am/inspect/completion.h"
-#include "am/inspect/console.h"
-#include "am/launch/supervise/signal_thread.h"
-#include "am/runtime/torch_version.h"
+#include "am/inspect/command.h"
+#include "am/inspect/stored_holdings.h"
+#include "am/inspect/target.h"
+#include "am/inspect/words.h"
 #include "am/term/printable.h"
-#include "am/values/open_target.h"
-#include "am/values/rank_worker.h"
 #include "common/output.h"
-#include "interrupts.h"
-#include "line_editor.h"
-#include "options.h"
-#include "shell.h"
+#include "repl/options.h"
+#include "repl/script.h"
+#include "repl/shell.h"
+#include "starter/torch_programs.h"
 
 namespace am_repl {
 namespace {
 
 using namespace am;
 
-bool is_interactive(const Options& options) {
-  return !options.commands && !options.script && !options.output.json &&
-         ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0;
+// Whether names alone answer all of its commands: the table here has those and no others. What
+// cannot be understood is not ours either.
+bool needs_no_values(const std::string& script) {
+  const inspect::SplitCommands split = inspect::split_commands(script, true);
+  return !split.open_quote &&
+         std::all_of(split.commands.begin(), split.commands.end(), [](const auto& command) {
+           const std::vector<std::string> stages = inspect::split_pipes(command);
+           return std::all_of(stages.begin(), stages.end(), [](const std::string& stage) {
+             return inspect::command_of(stage) != nullptr;
+           });
+         });
 }
 
-values::OpenOptions open_options(const Options& options, Interrupts& interrupts) {
-  values::OpenOptions open;
-  open.session.style = options.output.out;
-  open.session.for_programs = options.output.json;
-  open.session.force = options.force;
-  open.session.tokenizer = options.tokenizer;
-  open.session.interrupted = [&interrupts] { return interrupts.came(); };
-  open.overrides = options.overrides;
-  open.nproc = options.nproc;
-  open.write = options.write;
-  open.plugins = options.plugins;
-  open.worker_argv = {"/proc/self/exe", "--worker"};
-  open.wait.interrupted = open.session.interrupted;
-  open.wait.forget_interrupt = [&interrupts] { interrupts.clear(); };
-  open.wait.notice = [](const std::string& line) { std::cerr << line << std::endl; };
-  return open;
+// The script, where this program runs it to its end on what the target is.
+std::optional<std::string> own_script(const Options& options) {
+  if (!options.overrides.empty() || options.nproc > 0) return std::nullopt;  // of plans
+  auto script = script_text(options);
+  return script && needs_no_values(*script) ? script : std::nullopt;
 }
 
-// Reads it before the target is opened: a missing script costs no start of ranks.
-Source script_of(const Options& options) {
-  if (options.commands) return from_text(*options.commands);
-  if (options.script) return from_text(read_file(expand_home(*options.script)));
-  return from_file_descriptor(STDIN_FILENO);
-}
-
-// Until here Ctrl-C ends am-repl, and the kernel its ranks.
-void talk(const Options& options, inspect::Interpreter& interpreter, Interrupts& interrupts) {
-  interrupts.handle();
-  am_apps::print(cat("am-repl ", AM_VERSION, ": ", interpreter.facts().title,
-                     ". `help` lists the commands, Ctrl-D ends.\n"));
-  const auto editor = make_line_editor(
-      {.completer =
-           [&](std::string_view line) { return inspect::complete(line, interpreter.facts()); },
-       .interrupts = &interrupts,
-       .history = history_file()});
-  run_prompt(interpreter, *editor, options.output, [&] { interrupts.clear(); });
-}
-
-// `report` receives what --json prints; null without.
-int run(const Options& options, Json* report) {
-  const bool interactive = is_interactive(options);
-  std::optional<Source> script;
-  if (!interactive) script = script_of(options);
+int run(const Options& options, char** argv, Json* report) {
+  const auto script = own_script(options);
+  if (!script) am_apps::become_torch_program("am-repl-values", argv);
   const inspect::Target target = inspect::find_target(expand_home(options.target));
+  if (target.kind != inspect::TargetKind::kWeights) {
+    am_apps::become_torch_program("am-repl-values", argv);
+  }
   if (!target.note.empty()) std::cerr << term::echo(target.note) << "\n";
-  Diagnostics found;
-  Interrupts interrupts;
-  auto opened = values::open_target(target, open_options(options, interrupts), found);
-  am_apps::print_diagnostics(found, options.output);
-  if (report != nullptr && !found.empty()) (*report)["diagnostics"] = to_json(found);
-  if (!opened) return am_apps::status_of(found);
-  const auto interpreter = std::make_unique<inspect::Console>(
-      std::move(opened),
-      inspect::ConsoleOptions{.style = options.output.out, .for_programs = options.output.json});
-  const std::string& note = interpreter->facts().note;
-  if (!note.empty()) std::cerr << note << "\n";
-  if (!interactive) {
-    return run_script(*interpreter, *script, options.output,
-                      report != nullptr ? &(*report)["results"] : nullptr,
-                      options.script.value_or(""));
-  }
-  talk(options, *interpreter, interrupts);
-  return am_apps::kFine;
-}
-
-// The report is printed whatever happens; an error goes on to the caller, who says it to people.
-int run_for_programs(const Options& options) {
-  Json report = {{"results", Json::array()}};
-  try {
-    const int status = run(options, &report);
-    am_apps::print(report);
-    return status;
-  } catch (const Error& error) {
-    report["error"] = {{"message", error.what()}, {"help", error.hint()}};
-    am_apps::print(report);
-    throw;
-  }
-}
-
-int run_and_report(const Options& options) {
-  runtime::require_compiled_torch();
-  try {
-    return options.output.json ? run_for_programs(options) : run(options, nullptr);
-  } catch (const inspect::SessionLost& lost) {
-    std::cerr << "am-repl: " << term::printable_lines(lost.report());
-    return am_apps::kInvalid;
-  }
-}
-
-// `--worker SOCKET`: how am-repl starts the ranks of a plan.
-std::optional<int> worker_socket(int argc, char** argv) {
-  if (argc != 3 || std::strcmp(argv[1], "--worker") != 0) return std::nullopt;
-  int socket = -1;
-  const char* end = argv[2] + std::strlen(argv[2]);
-  const auto [stop, problem] = std::from_chars(argv[2], end, socket);
-  if (problem != std::errc() || stop != end || ::fcntl(socket, F_GETFD) < 0) return std::nullopt;
-  return socket;
+  auto held = std::make_unique<inspect::StoredHoldings>(stored::open_tensor_source(target.path));
+  inspect::SessionOptions session{.style = options.output.out,
+                                  .for_programs = options.output.json,
+                                  .tokenizer = options.tokenizer};
+  auto opened = std::make_unique<inspect::LocalInterpreter>(
+      inspect::Session(std::move(held), std::move(session)));
+  const auto console = console_of(std::move(opened), options);
+  return run_to_end(*console, from_text(*script), options, report);
 }
 
 }  // namespace
 }  // namespace am_repl
 
 int main(int argc, char** argv) {
-  const am::launch::SignalThread signals;  // before libtorch makes threads
-  std::signal(SIGXFSZ, SIG_IGN);           // a file that must not grow is an error with its name
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that must not grow is an error with its name
   am::guard_mapped_files();
-  if (const auto socket = am_repl::worker_socket(argc, argv)) {
-    return am::values::run_rank_worker(*socket);
-  }
   am_repl::Options options;
-  if (const auto status = am_repl::parse_options(argc, argv, options)) return *status;
+  if (const auto status = am_repl::parse_options(argc, argv, &am_apps::library_versions, options)) {
+    return *status;
+  }
   am_apps::Output for_people = options.output;
   for_people.json = false;  // errors are part of the report
-  return am_apps::guarded("am-repl", for_people, [&] { return am_repl::run_and_report(options); });
+  return am_apps::guarded("am-repl", for_people, [&] {
+    return am_repl::reported(options,
+                             [&](am::Json* report) { return am_repl::run(options, argv, report); });
+  });
 }

@@ -14,7 +14,7 @@
 #include "job/locks.h"
 #include "job/plan_file.h"
 #include "memory.h"
-#include "rank_program.h"
+#include "starter/torch_programs.h"
 #include "supervise.h"
 
 namespace am_run {
@@ -54,7 +54,7 @@ launch::RestartPolicy restart_policy(const std::filesystem::path& checkpoints,
 
 int run_launcher(const Options& options, const std::vector<std::string>& arguments) {
   Diagnostics found;
-  const auto job = open_job(options, options.nproc * options.nnodes, &why_no_cuda, found);
+  const auto job = open_job(options, options.nproc * options.nnodes, &am_apps::why_no_cuda, found);
   found.sort();
   am_apps::print_diagnostics(found, options.output);
   if (!job) {
@@ -63,7 +63,7 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
     return am_apps::kInvalid;
   }
   const auto require_fit = [&] { require_memory(options, *job, launch::memory_of_machine()); };
-  const auto program = rank_program();
+  const auto program = am_apps::torch_program("am-run-rank");
   const bool alone = options.nnodes == 1;
   if (alone) require_fit();  // before anything is written; other nodes have to be met first
   const auto run = run_folder::RunFolder::create(run_root(options));

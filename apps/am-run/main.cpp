@@ -1,6 +1,6 @@
 // am-run PLAN: launches the ranks of a plan on this machine. Without libtorch, so that it answers
-// at once; what needs libtorch is am-run-rank's (rank_program.h). am-run --exec PROGRAM: launches
-// any program. am-run doctor PLAN: judges this machine.
+// at once; what needs libtorch is am-run-rank's (starter/torch_programs.h). am-run --exec PROGRAM:
+// launches any program. am-run doctor PLAN: judges this machine.
 #include <csignal>
 #include <string>
 #include <string_view>
@@ -11,7 +11,7 @@
 #include "common/output.h"
 #include "job.h"
 #include "job/options.h"
-#include "rank_program.h"
+#include "starter/torch_programs.h"
 
 namespace am_run {
 
@@ -20,7 +20,7 @@ namespace {
 using namespace am;
 
 int run(const Options& options, int argc, char** argv) {
-  if (options.dry_run || options.verify_layout) become_rank_program(argv);
+  if (options.dry_run || options.verify_layout) am_apps::become_torch_program("am-run-rank", argv);
   if (options.exec()) {
     const launch::SignalThread signals;
     return run_program(options);
@@ -31,8 +31,8 @@ int run(const Options& options, int argc, char** argv) {
     am_apps::refuse(found, options.output);
     return am_apps::kUnusable;
   }
-  if (here) become_rank_program(argv);
-  require_compiled_torch();
+  if (here) am_apps::become_torch_program("am-run-rank", argv);
+  am_apps::require_compiled_torch();
   const launch::SignalThread signals;
   return run_launcher(options, std::vector<std::string>(argv + 1, argv + argc));
 }
@@ -49,9 +49,9 @@ int main(int argc, char** argv) {
     const auto options = am_run::parse_doctor_options(argc - 1, argv + 1, status);
     if (!options) return status;
     return am_apps::guarded("am-run doctor", options->output,
-                            [&]() -> int { am_run::become_rank_program(argv); });
+                            [&]() -> int { am_apps::become_torch_program("am-run-rank", argv); });
   }
-  const auto options = am_run::parse_options(argc, argv, &am_run::library_versions, status);
+  const auto options = am_run::parse_options(argc, argv, &am_apps::library_versions, status);
   if (!options) return status;
   return am_apps::guarded("am-run", options->output,
                           [&] { return am_run::run(*options, argc, argv); });

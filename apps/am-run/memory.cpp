@@ -7,7 +7,7 @@
 #include "am/config/backend.h"
 #include "am/planner/backend_choice.h"
 #include "am/planner/host_memory.h"
-#include "rank_program.h"
+#include "starter/torch_programs.h"
 
 namespace am_run {
 
@@ -15,7 +15,7 @@ using namespace am;
 
 void require_memory(const Options& options, const planner::Job& job, const launch::Space& memory) {
   if (options.force) return;
-  const std::string backend = planner::backend_of(job.plan, &why_no_cuda);
+  const std::string backend = planner::backend_of(job.plan, &am_apps::why_no_cuda);
   if (!config::parse_backend(backend).cuda.empty()) return;
   const int64_t here = std::max<int64_t>(1, job.layout.mesh.world_size() / options.nnodes);
   const planner::RankRange ranks{options.node_rank * here, here};

@@ -1,4 +1,4 @@
-"""The launcher has no libtorch and answers at once; a libtorch of another version than the build's is refused at
+"""am-run's launcher and am-repl have no libtorch and answer at once; a libtorch of another version than the build's is refused at
 the start, not met as a crash later."""
 
 import os
@@ -41,16 +41,18 @@ class AnotherLibtorch(RunTest):
 
 
 class WithoutLibtorch(RunTest):
-    def test_the_launcher_loads_none(self):
-        loaded = subprocess.run(["ldd", BIN / "am-run"], capture_output=True, text=True, check=True).stdout
-        self.assertNotRegex(loaded, "torch|c10|automesh")
+    def test_the_tools_load_none(self):
+        for tool in ("am-run", "am-repl"):
+            loaded = subprocess.run(["ldd", BIN / tool], capture_output=True, text=True, check=True).stdout
+            self.assertNotRegex(loaded, "torch|c10|automesh", tool)
 
-    def fastest_seconds(self, status, *arguments):
+    def fastest_seconds(self, status, *command):
         """Of three calls, on the processor: other tests may have it meanwhile."""
         seconds = []
         for _ in range(3):
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            result = self.am_run(*arguments)
+            result = subprocess.run([BIN / command[0], *map(str, command[1:])], capture_output=True, text=True,
+                                    timeout=60, cwd=self.path)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             self.assertEqual(result.returncode, status, result.stderr)
             seconds.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
@@ -58,26 +60,35 @@ class WithoutLibtorch(RunTest):
 
     def test_it_answers_in_50_milliseconds(self):
         refused = self.write_plan(plan_text(strategy="fsdp3"))
-        for status, arguments in ((0, ["--version"]), (0, ["--help"]), (0, ["doctor", "--help"]), (1, [refused])):
-            with self.subTest(arguments=arguments):
-                self.assertLess(self.fastest_seconds(status, *arguments), 0.05)
+        model = DATA / "loop/model"
+        for status, *command in (
+            (0, "am-run", "--version"), (0, "am-run", "--help"), (0, "am-run", "doctor", "--help"), (1, "am-run", refused),
+            (0, "am-repl", "--version"), (0, "am-repl", "--help"), (0, "am-repl", model, "-c", "info; ls | sort bytes"),
+            (1, "am-repl", model, "-c", "ls nothing"), (2, "am-repl", self.path / "nowhere", "-c", "ls"),
+        ):
+            with self.subTest(command=command):
+                self.assertLess(self.fastest_seconds(status, *command), 0.05)
 
-    def test_version_is_the_rank_programs(self):
-        own = self.am_run("--version").stdout
-        rank = subprocess.run([BIN.parent / "libexec/automesh/am-run-rank", "--version"],
-                              capture_output=True, text=True, check=True).stdout
-        self.assertEqual(own, rank)
-        self.assertRegex(own, r"^am-run \S+\nlibtorch \d+\.\d+\.\d+\nnccl")
+    def test_version_is_the_other_programs(self):
+        for tool, other in (("am-run", "am-run-rank"), ("am-repl", "am-repl-values")):
+            own, theirs = (subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+                           for program in (BIN / tool, BIN.parent / "libexec/automesh" / other))
+            self.assertEqual(own, theirs)
+            self.assertRegex(own, rf"^{tool} \S+\nlibtorch \d+\.\d+\.\d+\nnccl")
 
-    def test_a_missing_rank_program_is_named(self):
+    def test_a_missing_program_is_named(self):
         (self.path / "bin").mkdir()
-        moved = shutil.copy(BIN / "am-run", self.path / "bin")
+        for tool in ("am-run", "am-repl"):
+            shutil.copy(BIN / tool, self.path / "bin")
         plan = self.write_plan(plan_text(steps=1))
-        for more in ([], ["--dry-run"]):
-            result = subprocess.run([moved, plan, *more], capture_output=True, text=True, cwd=self.path)
+        for tool, missing, *more in (
+            ("am-run", "am-run-rank"), ("am-run", "am-run-rank", "--dry-run"), ("am-repl", "am-repl-values"),
+        ):
+            result = subprocess.run([self.path / "bin" / tool, plan, *more], capture_output=True, text=True, cwd=self.path,
+                                    stdin=subprocess.DEVNULL)
             self.assertEqual(result.returncode, 1, result.stderr)
-            missing = re.escape(str(self.path / "libexec/automesh/am-run-rank"))
-            self.assertRegex(result.stderr, f"the program of the ranks cannot be run: {missing}: No such file")
+            missing = re.escape(str(self.path / "libexec/automesh" / missing))
+            self.assertRegex(result.stderr, f"cannot run {missing}: No such file")
         self.assertFalse((self.path / "runs").exists())
 
     def test_an_installation_that_was_moved_runs(self):

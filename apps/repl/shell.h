@@ -1,4 +1,4 @@
-// Runs commands and shows what they answer: from a script, or at a prompt.
+// Runs the commands of a script and shows what they answer.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,6 @@
 #include "am/base/json.h"
 #include "am/inspect/interpreter.h"
 #include "common/output.h"
-#include "line_editor.h"
 
 namespace am_repl {
 
@@ -23,8 +22,9 @@ Source from_file_descriptor(int fd);
 int run_script(am::inspect::Interpreter& interpreter, const Source& source,
                const am_apps::Output& output, am::Json* results, const std::string& name = {});
 
-// Until Ctrl-D or `quit`. `clear_interrupt` forgets a Ctrl-C that was obeyed.
-void run_prompt(am::inspect::Interpreter& interpreter, LineEditor& editor,
-                const am_apps::Output& output, const std::function<void()>& clear_interrupt);
+// Shows what a command answered, or adds it to `results`; `place` says where the command stands.
+// False when a script ends there.
+bool show(const am::inspect::Outcome& outcome, const am_apps::Output& output, am::Json* results,
+          const std::string& place = {});
 
 }  // namespace am_repl

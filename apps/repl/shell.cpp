@@ -1,4 +1,4 @@
-#include "shell.h"
+#include "repl/shell.h"
 
 #include <unistd.h>
 
@@ -20,7 +20,6 @@ namespace am_repl {
 
 using am::inspect::Interpreter;
 using am::inspect::Outcome;
-using am::inspect::SplitCommands;
 
 namespace {
 
@@ -34,9 +33,17 @@ void print_error(const am::inspect::CommandError& error, const std::string& plac
             << "\n";
 }
 
-// Shows an outcome. False when the script ends here.
+Outcome open_quote(const std::string& rest) {
+  Outcome outcome;
+  outcome.input = rest;
+  outcome.error = {am::ErrorKind::kUsage, "the input ends inside a quote", {}};
+  return outcome;
+}
+
+}  // namespace
+
 bool show(const Outcome& outcome, const am_apps::Output& output, am::Json* results,
-          const std::string& place = {}) {
+          const std::string& place) {
   if (results != nullptr) {
     results->push_back(am::inspect::to_json(outcome));
   } else if (!outcome.error) {
@@ -46,21 +53,6 @@ bool show(const Outcome& outcome, const am_apps::Output& output, am::Json* resul
   }
   return outcome.ok() && !outcome.result.quit;
 }
-
-Outcome open_quote(const std::string& rest) {
-  Outcome outcome;
-  outcome.input = rest;
-  outcome.error = {am::ErrorKind::kUsage, "the input ends inside a quote", {}};
-  return outcome;
-}
-
-// An open quote, or a backslash at the end: the next line belongs to this one.
-bool goes_on(const std::string& text) {
-  const SplitCommands split = am::inspect::split_commands(text, false);
-  return split.open_quote || (!text.empty() && text.back() == '\\');
-}
-
-}  // namespace
 
 Source from_text(std::string text) {
   return [text = std::move(text), done = false](std::string& out) mutable {
@@ -114,34 +106,6 @@ int run_script(Interpreter& interpreter, const Source& source, const am_apps::Ou
   if (!reader.open_quote()) return 0;
   show(open_quote(reader.rest()), output, results);
   return 1;
-}
-
-void run_prompt(Interpreter& interpreter, LineEditor& editor, const am_apps::Output& output,
-                const std::function<void()>& clear_interrupt) {
-  std::string text;
-  while (true) {
-    const Line line = editor.read(text.empty() ? interpreter.facts().title + "> " : "...> ");
-    if (line.kind == Line::Kind::kEnd) return;
-    if (line.kind == Line::Kind::kInterrupted) {
-      clear_interrupt();
-      text.clear();
-      continue;
-    }
-    text += line.text;
-    if (goes_on(text)) {
-      text += '\n';
-      continue;
-    }
-    editor.remember(text);
-    for (const std::string& command :
-         am::inspect::split_commands(std::exchange(text, {}), true).commands) {
-      const Outcome outcome = interpreter.run(command);
-      const bool next = show(outcome, output, nullptr);
-      if (outcome.result.quit) return;
-      if (!next) break;
-    }
-    clear_interrupt();  // one that came too late for the command is not the next line's
-  }
 }
 
 }  // namespace am_repl

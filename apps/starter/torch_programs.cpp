@@ -1,4 +1,4 @@
-#include "rank_program.h"
+#include "starter/torch_programs.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include "am/base/text.h"
 #include "am/launch/supervise/process.h"
 
-namespace am_run {
+namespace am_apps {
 
 using namespace am;
 
@@ -26,9 +26,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of the build, relative to the folder of am-run as it is laid out in the build folder and when it
-// is installed.
-constexpr std::string_view kRankProgram = AM_RANK_PROGRAM;
+// Of the build, relative to the folder of the tools as it is laid out in the build folder and when
+// it is installed.
+constexpr std::string_view kPrograms = AM_TORCH_PROGRAMS;     // their folder
 constexpr std::string_view kTorchPlaces = AM_TORCH_PLACES;    // folders, a colon between them
 constexpr std::string_view kPluginPlaces = AM_PLUGIN_PLACES;  // the same
 
@@ -71,7 +71,9 @@ std::string read_all(int fd) {
   }
 }
 
-// The line of JSON with which am-run-rank answers. Throws Error(kRuntime) with its own words when
+constexpr const char* kWhoAnswers = "am-run-rank";
+
+// The line of JSON with which it answers. Throws Error(kRuntime) with its own words when
 // it cannot: libtorch may lack what it needs.
 Json ask(const char* question) {
   int ends[2];
@@ -79,7 +81,7 @@ Json ask(const char* question) {
     throw Error(ErrorKind::kRuntime, cat("no pipe can be made: ", std::strerror(errno)));
   }
   launch::ProcessSpec spec;
-  spec.argv = {rank_program(), "--answer", question};
+  spec.argv = {torch_program(kWhoAnswers), "--answer", question};
   spec.output_fd = ends[1];
   const pid_t child = launch::spawn(spec);
   ::close(ends[1]);
@@ -91,7 +93,7 @@ Json ask(const char* question) {
   // Libraries may have said something before.
   Json answer = Json::parse(text.substr(text.rfind('\n') + 1), nullptr, false);
   if (status == 0 && answer.is_object()) return answer;
-  throw Error(ErrorKind::kRuntime, cat(kRankProgram, " does not start: ", text));
+  throw Error(ErrorKind::kRuntime, cat(kWhoAnswers, " does not start: ", text));
 }
 
 std::optional<launch::CudaProblem> ask_about_cuda() {
@@ -105,17 +107,15 @@ std::optional<launch::CudaProblem> ask_about_cuda() {
 
 }  // namespace
 
-fs::path rank_program() {
-  fs::path program = (own_folder() / kRankProgram).lexically_normal();
+fs::path torch_program(const std::string& name) {
+  fs::path program = (own_folder() / kPrograms / name).lexically_normal();
   if (::access(program.c_str(), X_OK) == 0) return program;
-  throw Error(
-      ErrorKind::kRuntime,
-      cat("the program of the ranks cannot be run: ", program.string(), ": ", std::strerror(errno)),
-      "am-run is installed together with it: build or install automesh anew");
+  throw Error(ErrorKind::kRuntime, cat("cannot run ", program.string(), ": ", std::strerror(errno)),
+              "the tools are installed together with it: build or install automesh anew");
 }
 
-void become_rank_program(char** argv) {
-  const fs::path program = rank_program();
+void become_torch_program(const std::string& name, char** argv) {
+  const fs::path program = torch_program(name);
   ::execv(program.c_str(), argv);
   throw Error(ErrorKind::kRuntime,
               cat("cannot run ", program.string(), ": ", std::strerror(errno)));
@@ -148,4 +148,4 @@ std::optional<launch::CudaProblem> why_no_cuda() {
   return problem;
 }
 
-}  // namespace am_run
+}  // namespace am_apps

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,7 +26,8 @@ struct Options {
 };
 
 // Nothing: go on with `options`. Otherwise the exit status: 0 after help or version, 2 after a
-// wrong line.
-std::optional<int> parse_options(int argc, char** argv, Options& options);
+// wrong line. `libraries`: what --version says of libtorch and NCCL.
+std::optional<int> parse_options(int argc, char** argv,
+                                 const std::function<std::string()>& libraries, Options& options);
 
 }  // namespace am_repl

@@ -1,9 +1,7 @@
-#include "options.h"
+#include "repl/options.h"
 
 #include "am/base/home.h"
 #include "am/base/text.h"
-#include "am/runtime/engine_plugin.h"
-#include "am/runtime/torch_version.h"
 #include "common/command_line.h"
 
 namespace am_repl {
@@ -27,21 +25,18 @@ constexpr const char* kExamples =
     "  am-repl plan.toml -c 'unshard model.layers.0; memory'\n"
     "  echo 'loss \"some text\"' | am-repl models/llama --json";
 
-std::string version_text() {
-  return am::cat("am-repl ", AM_VERSION, "\n", am::runtime::torch_version_text(),
-                 am::runtime::nccl_version_text());
-}
-
 }  // namespace
 
-std::optional<int> parse_options(int argc, char** argv, Options& options) {
+std::optional<int> parse_options(int argc, char** argv,
+                                 const std::function<std::string()>& libraries, Options& options) {
   std::vector<std::string> sets;
   std::string commands;
   std::string script;
   am_apps::CommonFlags flags;
   CLI::App app(kDescription, "am-repl");
   app.footer(kExamples);
-  app.set_version_flag("--version", version_text());
+  app.set_version_flag("--version",
+                       [&] { return am::cat("am-repl ", AM_VERSION, "\n", libraries()); });
   app.add_option("TARGET", options.target, "A checkpoint folder, a run folder, or a plan")
       ->required();
   auto* inline_commands =

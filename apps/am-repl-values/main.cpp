@@ -1,0 +1,139 @@
+// am-repl-values ...: what am-repl does on libtorch, by am-repl's own command line: a prompt, or a
+// script, on the values of a checkpoint, of a plan's ranks, or of a job that runs. am-repl becomes
+// it.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <csignal>
+#include <cstring>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/home.h"
+#include "am/base/json.h"
+#include "am/base/map_guard.h"
+#include "am/base/text.h"
+#include "am/inspect/completion.h"
+#include "am/inspect/console.h"
+#include "am/inspect/target.h"
+#include "am/launch/supervise/signal_thread.h"
+#include "am/runtime/engine_plugin.h"
+#include "am/runtime/torch_version.h"
+#include "am/term/printable.h"
+#include "am/values/open_target.h"
+#include "am/values/rank_worker.h"
+#include "common/output.h"
+#include "interrupts.h"
+#include "line_editor.h"
+#include "prompt.h"
+#include "repl/options.h"
+#include "repl/script.h"
+#include "repl/shell.h"
+
+namespace am_repl {
+namespace {
+
+using namespace am;
+
+bool is_interactive(const Options& options) {
+  return !options.commands && !options.script && !options.output.json &&
+         ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0;
+}
+
+values::OpenOptions open_options(const Options& options, Interrupts& interrupts) {
+  values::OpenOptions open;
+  open.session.style = options.output.out;
+  open.session.for_programs = options.output.json;
+  open.session.force = options.force;
+  open.session.tokenizer = options.tokenizer;
+  open.session.interrupted = [&interrupts] { return interrupts.came(); };
+  open.overrides = options.overrides;
+  open.nproc = options.nproc;
+  open.write = options.write;
+  open.plugins = options.plugins;
+  open.worker_argv = {"/proc/self/exe", "--worker"};
+  open.wait.interrupted = open.session.interrupted;
+  open.wait.forget_interrupt = [&interrupts] { interrupts.clear(); };
+  open.wait.notice = [](const std::string& line) { std::cerr << line << std::endl; };
+  return open;
+}
+
+// Until here Ctrl-C ends am-repl, and the kernel its ranks.
+void talk(const Options& options, inspect::Interpreter& interpreter, Interrupts& interrupts) {
+  interrupts.handle();
+  am_apps::print(cat("am-repl ", AM_VERSION, ": ", interpreter.facts().title,
+                     ". `help` lists the commands, Ctrl-D ends.\n"));
+  const auto editor = make_line_editor(
+      {.completer =
+           [&](std::string_view line) { return inspect::complete(line, interpreter.facts()); },
+       .interrupts = &interrupts,
+       .history = history_file()});
+  run_prompt(interpreter, *editor, options.output, [&] { interrupts.clear(); });
+}
+
+int run(const Options& options, Json* report) {
+  const bool interactive = is_interactive(options);
+  // Read before the target is opened: a missing script costs no start of ranks.
+  const auto text = script_text(options);
+  const Source script = text ? from_text(*text) : from_file_descriptor(STDIN_FILENO);
+  const inspect::Target target = inspect::find_target(expand_home(options.target));
+  if (!target.note.empty()) std::cerr << term::echo(target.note) << "\n";
+  Diagnostics found;
+  Interrupts interrupts;
+  auto opened = values::open_target(target, open_options(options, interrupts), found);
+  am_apps::print_diagnostics(found, options.output);
+  if (report != nullptr && !found.empty()) (*report)["diagnostics"] = to_json(found);
+  if (!opened) return am_apps::status_of(found);
+  const auto console = console_of(std::move(opened), options);
+  if (!interactive) return run_to_end(*console, script, options, report);
+  talk(options, *console, interrupts);
+  return am_apps::kFine;
+}
+
+int run_and_report(const Options& options) {
+  runtime::require_compiled_torch();
+  try {
+    return reported(options, [&](Json* report) { return run(options, report); });
+  } catch (const inspect::SessionLost& lost) {
+    std::cerr << "am-repl: " << term::printable_lines(lost.report());
+    return am_apps::kInvalid;
+  }
+}
+
+// Of --version: libtorch's version and NCCL's.
+std::string library_versions() {
+  return cat(runtime::torch_version_text(), runtime::nccl_version_text());
+}
+
+// `--worker SOCKET`: how am-repl starts the ranks of a plan.
+std::optional<int> worker_socket(int argc, char** argv) {
+  if (argc != 3 || std::strcmp(argv[1], "--worker") != 0) return std::nullopt;
+  int socket = -1;
+  const char* end = argv[2] + std::strlen(argv[2]);
+  const auto [stop, problem] = std::from_chars(argv[2], end, socket);
+  if (problem != std::errc() || stop != end || ::fcntl(socket, F_GETFD) < 0) return std::nullopt;
+  return socket;
+}
+
+}  // namespace
+}  // namespace am_repl
+
+int main(int argc, char** argv) {
+  const am::launch::SignalThread signals;  // before libtorch makes threads
+  std::signal(SIGXFSZ, SIG_IGN);           // a file that must not grow is an error with its name
+  am::guard_mapped_files();
+  if (const auto socket = am_repl::worker_socket(argc, argv)) {
+    return am::values::run_rank_worker(*socket);
+  }
+  am_repl::Options options;
+  if (const auto status = am_repl::parse_options(argc, argv, &am_repl::library_versions, options))
+    return *status;
+  am_apps::Output for_people = options.output;
+  for_people.json = false;  // errors are part of the report
+  return am_apps::guarded("am-repl", for_people, [&] { return am_repl::run_and_report(options); });
+}

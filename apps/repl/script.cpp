@@ -1,0 +1,52 @@
+#include "repl/script.h"
+
+#include <iostream>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/home.h"
+#include "common/output.h"
+
+namespace am_repl {
+
+using namespace am;
+
+std::optional<std::string> script_text(const Options& options) {
+  if (options.commands) return options.commands;
+  if (options.script) return read_file(expand_home(*options.script));
+  return std::nullopt;
+}
+
+std::unique_ptr<inspect::Console> console_of(std::unique_ptr<inspect::Interpreter> opened,
+                                             const Options& options) {
+  auto console = std::make_unique<inspect::Console>(
+      std::move(opened),
+      inspect::ConsoleOptions{.style = options.output.out, .for_programs = options.output.json});
+  const std::string& note = console->facts().note;
+  if (!note.empty()) std::cerr << note << "\n";
+  return console;
+}
+
+int run_to_end(inspect::Console& console, const Source& script, const Options& options,
+               Json* report) {
+  return run_script(console, script, options.output,
+                    report != nullptr ? &(*report)["results"] : nullptr,
+                    options.script.value_or(""));
+}
+
+int reported(const Options& options, const std::function<int(Json* report)>& run) {
+  if (!options.output.json) return run(nullptr);
+  Json report = {{"results", Json::array()}};
+  try {
+    const int status = run(&report);
+    am_apps::print(report);
+    return status;
+  } catch (const Error& error) {
+    report["error"] = {{"message", error.what()}, {"help", error.hint()}};
+    am_apps::print(report);
+    throw;
+  }
+}
+
+}  // namespace am_repl

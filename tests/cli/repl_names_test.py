@@ -1,0 +1,83 @@
+"""What am-repl answers from names alone, without libtorch, is what am-repl-values answers, to the byte."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+BIN = Path(os.environ["AM_BIN_DIR"])
+DATA = Path(os.environ["AM_SOURCE_DIR"]) / "tests" / "data"
+VALUES = BIN.parent / "libexec" / "automesh" / "am-repl-values"
+
+ANSWERED = (
+    "info", "mesh", "ls", "ls norm.weight", "tree", "show norm.weight", "show *norm*", "where *norm*", "memory", "verify",
+    "let w = *norm*", "let", "ls w", "ls | sort bytes | head 2", "ls | grep norm | select name dtype | count", "fits {folder}",
+    "mode json", "ls | tail 1", "mode csv", "where *norm*", "", "quit",
+)
+REFUSED = ("ls nothing", "ls --optimizer", "show nothing", "ls --values", "ls | sort nothing", "show", "fits nowhere", "ls --bytes", "mode xml")
+# Of these the whole am-repl is asked, which need not know who asked.
+HANDED_ON = ("help ls", "ls; stats nothing", "frobnicate", "show 'open", "ls | stats", "source nothing")
+
+
+class SameAnswers(unittest.TestCase):
+    def run_both(self, *arguments, **more):
+        environment = {**os.environ, "NO_COLOR": "1", "OMP_NUM_THREADS": "1"}
+        return [subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, env=environment,
+                               timeout=60, stdin=subprocess.DEVNULL, **more) for program in (BIN / "am-repl", VALUES)]
+
+    def check(self, *arguments, **more):
+        own, whole = self.run_both(*arguments, **more)
+        with self.subTest(arguments=arguments):
+            self.assertEqual((own.returncode, own.stdout, own.stderr), (whole.returncode, whole.stdout, whole.stderr))
+        return own
+
+    def test_on_every_kind_of_folder(self):
+        folders = [DATA / "hf/llama", DATA / "hf/llama-sharded", DATA / "hf/llama/model.safetensors"]
+        folders += sorted(path.parent for path in (DATA / "dcp").rglob(".metadata"))
+        self.assertGreater(len(folders), 3)
+        for folder in folders:
+            script = "; ".join(("info", "mesh", "ls", "ls --values", "tree", "memory", "verify"))
+            self.check(folder, "-c", f"{script}; show *; where *", "--json")
+
+    def test_every_command(self):
+        folder = DATA / "hf/llama-sharded"
+        for more in (["--color=always"], ["--json"]):
+            done = self.check(folder, "-c", "; ".join(ANSWERED).format(folder=folder), *more)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        for command in (*REFUSED, *HANDED_ON):
+            self.check(folder, "-c", command)
+
+    def test_scripts_and_reports(self):
+        with tempfile.TemporaryDirectory(prefix="am-repl-test-") as name:
+            path = Path(name)
+            (path / "checks.am").write_text("# what there is\nls | head 1\nshow nothing\n")
+            self.check(DATA / "hf/llama", "-f", path / "checks.am")
+            self.check(DATA / "hf/llama", "-f", path / "nowhere.am")
+            self.check(DATA / "hf/llama", "-c", "ls", "--set", "model.dtype=bfloat16")
+            self.check(DATA / "hf/llama", "-c", "ls", "--nproc", "2")
+            self.check(path, "-c", "ls")
+            pages = []
+            for program in (BIN / "am-repl", VALUES):
+                subprocess.run([program, DATA / "hf/llama", "-c", "ls; report page.html"], cwd=path, check=True,
+                               capture_output=True, timeout=60)
+                pages.append((path / "page.html").read_text())
+                (path / "page.html").unlink()
+            self.assertEqual(*pages)
+
+    def test_names_alone_need_no_libtorch(self):
+        """am-repl alone, without the program that it would become."""
+        with tempfile.TemporaryDirectory(prefix="am-repl-test-") as name:
+            alone = shutil.copy(BIN / "am-repl", name)
+            folder = DATA / "hf/llama-sharded"
+            for command in (*ANSWERED, *REFUSED):
+                done = subprocess.run([alone, folder, "-c", command.format(folder=folder)], capture_output=True, text=True, timeout=60)
+                self.assertNotIn("am-repl-values", done.stderr, command)
+            done = subprocess.run([alone, folder, "-c", "stats"], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("am-repl-values", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
