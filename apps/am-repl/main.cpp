@@ -62,7 +62,8 @@ int run(const Options& options, char** argv, Json* report) {
                                   .tokenizer = options.tokenizer};
   auto opened = std::make_unique<inspect::LocalInterpreter>(
       inspect::Session(std::move(held), std::move(session)));
-  const auto console = console_of(std::move(opened), options);
+  // Not destroyed: the kernel takes a large checkpoint's millions of boxes back faster.
+  inspect::Console* console = console_of(std::move(opened), options).release();
   return run_to_end(*console, from_text(*script), options, report);
 }
 

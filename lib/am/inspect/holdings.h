@@ -27,18 +27,16 @@
 namespace am::inspect {
 
 // A rank's part of a parameter.
-struct HeldShard {
-  int64_t rank = 0;
-  mesh::Box box;
-};
+using HeldShard = stored::StoredShard;
 
 struct HeldParameter {
   std::string name;
   Shape shape;  // global
   formats::Dtype dtype = formats::Dtype::kFloat32;
   std::vector<std::pair<std::string, mesh::Placement>>
-      placements;                 // axis, how the parameter lies along it
-  std::vector<HeldShard> shards;  // by rank, which may have several; replicas too
+      placements;  // axis, how the parameter lies along it
+  // By rank, which may have several; replicas too. The holdings have them.
+  std::span<const HeldShard> shards;
 
   int64_t numel() const { return am::numel(shape); }
   int64_t bytes() const { return numel() * formats::dtype_size(dtype); }

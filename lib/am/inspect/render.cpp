@@ -38,7 +38,7 @@ std::string draw_facts(const std::vector<std::pair<std::string, std::string>>& f
   return table.text(style);
 }
 
-std::string draw_shards(const HeldParameter& parameter, const std::vector<HeldShard>& shards,
+std::string draw_shards(const HeldParameter& parameter, std::span<const HeldShard> shards,
                         const Style& style) {
   std::vector<term::RankBox> boxes;
   for (const HeldShard& shard : shards) {

@@ -16,7 +16,7 @@ namespace am::inspect {
 std::string draw_facts(const std::vector<std::pair<std::string, std::string>>& facts,
                        const term::Style& style);
 // Which rank holds what of a parameter.
-std::string draw_shards(const HeldParameter& parameter, const std::vector<HeldShard>& shards,
+std::string draw_shards(const HeldParameter& parameter, std::span<const HeldShard> shards,
                         const term::Style& style);
 // Every rank in its place: a box a pipeline stage, rows along the data-parallel axes and cp,
 // columns along tp.

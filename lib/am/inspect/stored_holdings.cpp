@@ -123,9 +123,7 @@ HeldParameter StoredHoldings::held(const stored::StoredTensor& stored) const {
   parameter.name = stored.name;
   parameter.shape = stored.shape;
   parameter.dtype = stored.dtype;
-  for (const stored::StoredShard& shard : stored.shards) {
-    parameter.shards.push_back({shard.rank, shard.box});
-  }
+  parameter.shards = stored.shards;
   const auto placements = placements_.find(stored.name);
   if (placements != placements_.end()) parameter.placements = placements->second;
   return parameter;

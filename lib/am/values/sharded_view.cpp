@@ -49,12 +49,14 @@ void ShardedView::add_parameters() {
     parameter.shape = from.shape;
     parameter.dtype = dtype;
     parameter.placements = from.placements(layout.mesh);
+    std::vector<HeldShard>& shards = shards_.emplace_back();
     for (int64_t rank = 0; rank < layout.mesh.world_size(); ++rank) {
       if (!layout.holds(rank, from)) continue;
       for (const planner::OwnPart& part : from.parts(layout.mesh, rank)) {
-        parameter.shards.push_back({rank, part.box});
+        shards.push_back({rank, part.box});
       }
     }
+    parameter.shards = shards;
     parameters_.push_back(std::move(parameter));
   }
   std::sort(parameters_.begin(), parameters_.end(),
@@ -148,7 +150,8 @@ std::vector<HeldBytes> ShardedView::held_bytes() {
 std::vector<HeldShard> ShardedView::usable_boxes(const HeldParameter& parameter) {
   const bool whole = by_units_ ? unsharded_.contains(set_of_.at(parameter.name))
                                : places_.at(parameter.name).group->is_unsharded();
-  return whole ? gathered_boxes(parameter) : parameter.shards;
+  if (whole) return gathered_boxes(parameter);
+  return {parameter.shards.begin(), parameter.shards.end()};
 }
 
 // What each rank holds while the parameter is gathered.

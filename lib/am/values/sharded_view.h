@@ -4,6 +4,7 @@
 // that training uses, in the dtype of the computation. What tensor parallelism cuts stays cut.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -74,8 +75,9 @@ class ShardedView : public ParameterView {
   std::unique_ptr<parallel::ParallelModel> own_;  // null: somebody else's
   parallel::ParallelModel* model_;
   std::optional<LiveJob> live_;
-  std::string weights_;  // where the values came from
-  bool fresh_ = false;   // nothing has trained them
+  std::string weights_;                        // where the values came from
+  bool fresh_ = false;                         // nothing has trained them
+  std::deque<std::vector<HeldShard>> shards_;  // of each parameter
   std::vector<HeldParameter> parameters_;
   std::map<std::string, Place> places_;  // of what this rank has
   // Parameters that are gathered together, on all ranks by one number; of each this rank's groups.

@@ -88,7 +88,9 @@ std::vector<HeldBytes> StoredView::held_bytes() {
 }
 
 std::vector<HeldShard> StoredView::usable_boxes(const HeldParameter& parameter) {
-  if (!assembled_.contains(parameter.name)) return parameter.shards;
+  if (!assembled_.contains(parameter.name)) {
+    return {parameter.shards.begin(), parameter.shards.end()};
+  }
   std::vector<HeldShard> boxes = {{0, mesh::Box::whole(parameter.shape)}};
   for (const HeldShard& shard : parameter.shards) {
     if (shard.rank != 0) boxes.push_back(shard);
