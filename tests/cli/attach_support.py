@@ -10,9 +10,9 @@ LONG = 1000000  # steps of a job that the test ends
 
 
 class AttachCase(RunTest):
-    def start_job(self, run="run", steps=LONG, arguments=(), **plan):
+    def start_job(self, run="run", steps=LONG, arguments=(), env=None, **plan):
         file = self.write_plan(plan_text(steps=steps, **plan), f"{run}.toml")
-        job = self.start(file, "--run-dir", run, "--set", "metrics.every=100000", *arguments)
+        job = self.start(file, "--run-dir", run, "--set", "metrics.every=100000", *arguments, env=env)
         control = self.path / run / "control" / "control.json"
         metrics = self.path / run / "metrics.jsonl"
         self.wait_for(lambda: job.poll() is not None or

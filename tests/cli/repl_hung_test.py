@@ -7,6 +7,7 @@ import time
 import unittest
 
 from attach_support import AttachCase
+from run_support import BIN
 
 
 class HungTest(AttachCase):
@@ -54,6 +55,30 @@ class HungTest(AttachCase):
         self.assertIn("its process is stopped", error["message"])
         # It goes on as if nothing had been.
         os.kill(process, signal.SIGCONT)
+        self.assertTrue(self.repl("run", "step 2")[0]["paused"])
+        self.assertEqual(self.repl("run", "ranks")[0]["missing"], [])
+        self.stop(job)
+
+    def test_a_rank_that_computes_without_an_end_is_named_and_shows_where(self):
+        endless = self.path / "endless"
+        endless.touch()
+        job = self.start_job(env={"LD_PRELOAD": str(BIN.parent / "lib" / "loops.so"), "AM_TEST_LOOP": str(endless)})
+        os.kill(self.processes_of("run")[1], signal.SIGSYS)
+        time.sleep(1.5)  # a wait that is none yet
+        begun = time.monotonic()
+        ranks = self.repl("run", "ranks")[0]
+        stack = self.repl("run", "stack 1")[0]["frames"]
+        last = self.repl("run", "collectives")[0]["ranks"]
+        seconds = time.monotonic() - begun
+        self.assertLess(seconds, 2.0 + 3.0)  # and three starts of am-repl
+        self.assertEqual(ranks["missing"], [1])
+        self.assertIn("rank 0 waits for rank 1", ranks["text"])
+        self.assertEqual([row["state"] for row in ranks["ranks"]], ["answers"] * 2)
+        # Above what it does for the job stands what does not end.
+        self.assertIn("loop_without_an_end", "\n".join(stack[:3]))
+        self.assertIn("am::train::Trainer::train_step", "\n".join(stack))
+        self.assertTrue(any(each["waiting"] for each in last[0]["collectives"]))
+        endless.unlink()
         self.assertTrue(self.repl("run", "step 2")[0]["paused"])
         self.assertEqual(self.repl("run", "ranks")[0]["missing"], [])
         self.stop(job)

@@ -55,6 +55,15 @@ TEST_CASE("a rank in an endless loop is the one that the others wait for") {
   CHECK(text.find("in no collective") != std::string::npos);
 }
 
+TEST_CASE("a rank that does not come out of a collective is named, though it has waited longest") {
+  Answers answers;
+  for (int64_t rank = 0; rank < 4; ++rank) answers.said[rank] = said(rank, 6, 30.0);
+  answers.said[1] = said(1, 5, 31.0);  // in the one before, at which all have arrived
+  const auto result = describe_ranks(answers, term::Style::plain());
+  CHECK(result.json["missing"] == Json::array({1}));
+  CHECK(result.json["text"].get<std::string>().find("waits for rank 1\n") != std::string::npos);
+}
+
 TEST_CASE("a rank that is silent is named, with what it last did") {
   Answers answers;
   for (int64_t rank = 0; rank < 3; ++rank) answers.said[rank] = said(rank, 6, 5.0);

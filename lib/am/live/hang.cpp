@@ -4,6 +4,8 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
@@ -42,24 +44,33 @@ std::map<int64_t, runtime::PeerView> views_of(const Answers& answers) {
   return views;
 }
 
-// The one that has waited longest, as a collective.
+runtime::Stall stall_of(const launch::RankState& waiter,
+                        const std::map<int64_t, runtime::PeerView>& views) {
+  auto communicator = std::make_shared<runtime::CommunicatorId>();
+  communicator->name = waiter.waiting_communicator;
+  communicator->ranks = waiter.waiting_ranks;
+  const runtime::Collective collective{waiter.waiting_op.c_str(), waiter.waiting_group,
+                                       communicator, waiter.waiting_sequence};
+  return runtime::find_stall(collective, waiter.rank, views, kLongWait / 2);
+}
+
+// The rank that has waited longest for another one, and for whom. One that does not come out of a
+// collective at which all have arrived waits longer than all that it keeps waiting, but for nobody.
 std::optional<std::pair<int64_t, runtime::Stall>> longest_stall(
     const std::map<int64_t, runtime::PeerView>& views) {
-  const launch::RankState* longest = nullptr;
+  std::vector<const launch::RankState*> waiting;
   for (const auto& [rank, view] : views) {
     const bool waits = view.silent_seconds == 0.0 && view.state && !view.state->waiting_op.empty();
-    if (waits && (longest == nullptr || view.state->waiting_seconds > longest->waiting_seconds)) {
-      longest = &*view.state;
-    }
+    if (waits && view.state->waiting_seconds >= kLongWait) waiting.push_back(&*view.state);
   }
-  if (longest == nullptr || longest->waiting_seconds < kLongWait) return std::nullopt;
-  auto communicator = std::make_shared<runtime::CommunicatorId>();
-  communicator->name = longest->waiting_communicator;
-  communicator->ranks = longest->waiting_ranks;
-  const runtime::Collective collective{longest->waiting_op.c_str(), longest->waiting_group,
-                                       communicator, longest->waiting_sequence};
-  return std::pair(longest->rank,
-                   runtime::find_stall(collective, longest->rank, views, kLongWait / 2));
+  std::stable_sort(waiting.begin(), waiting.end(), [](const auto* a, const auto* b) {
+    return a->waiting_seconds > b->waiting_seconds;
+  });
+  for (const launch::RankState* waiter : waiting) {
+    runtime::Stall stall = stall_of(*waiter, views);
+    if (!stall.missing.empty()) return std::pair(waiter->rank, std::move(stall));
+  }
+  return std::nullopt;
 }
 
 std::string silence_text(const Silent& silent) {
@@ -80,7 +91,7 @@ std::string verdict(const Answers& answers,
   for (const auto& [rank, silent] : answers.silent) {
     text += cat("rank ", rank, ": ", silence_text(silent), "\n");
   }
-  if (stall && !missing.empty()) {
+  if (stall) {
     text += cat("rank ", stall->first, " waits for ", short_list(missing), "\n");
     if (!stall->second.text.empty()) text += cat(stall->second.text, "\n");
   }
