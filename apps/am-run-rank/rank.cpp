@@ -6,10 +6,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "agreement.h"
 #include "am/base/error.h"
+#include "am/base/fault.h"
 #include "am/base/file.h"
 #include "am/base/first_line.h"
 #include "am/base/text.h"
@@ -132,6 +134,14 @@ int Rank::train() {
       train::agree_on_job(dist_.world(), launch::process_environment()(kJobVariable).value_or(""));
   const auto locks = lock_folders(run, checkpoints, identity, dist_.world());
   if (first) out_.write(announcement(*job));
+  std::optional<fault::Planted> planted;
+  if (!options_.fault.empty()) {
+    const fault::Fault mistake = fault::find(options_.fault).value();
+    planted.emplace(mistake);
+    if (first) {
+      out_.write(cat("fault       ", options_.fault, ": ", fault::describe(mistake).what, "\n"));
+    }
+  }
   if (options_.attach) {
     live::HostOptions host;
     host.log = [this](const std::string& text) { out_.write(text + "\n"); };

@@ -80,8 +80,8 @@ std::string program_problem(const Options& options, const CLI::App& app, bool ex
     return am::cat("PLAN (", options.plan,
                    ") and --exec exclude each other: ", "what follows --exec is the program");
   }
-  for (const char* flag :
-       {"--set", "--steps", "--resume", "--timeout", "--no-attach", "--stopped-status"}) {
+  for (const char* flag : {"--set", "--steps", "--resume", "--timeout", "--no-attach",
+                           "--stopped-status", "--fault"}) {
     if (app.count(flag) > 0) return am::cat(flag, ": only a PLAN takes it, not a program");
   }
   return {};
@@ -168,14 +168,16 @@ std::optional<Options> parse_options(int argc, char** argv,
   app.add_option("--rank", options.rank, "The rank of --dry-run (default: 0)")
       ->check(CLI::NonNegativeNumber)
       ->needs(dry_run);
-  auto* verify = app.add_flag("--verify-layout", options.verify_layout,
-                              "Train a small model under the plan's layout in this process, and "
-                              "hold it against one rank")
-                     ->excludes(dry_run);
-  app.add_option("--fault", options.fault,
-                 "Plant a mistake, to see --verify-layout find it: tp_input_sum, ...")
+  app.add_flag("--verify-layout", options.verify_layout,
+               "Train a small model under the plan's layout in this process, and hold it against "
+               "one rank")
+      ->excludes(dry_run);
+  app.add_option(
+         "--fault", options.fault,
+         "Plant a mistake, to see --verify-layout find it, or what else does while the plan "
+         "trains: tp_input_sum, ...")
       ->check(is_fault)
-      ->needs(verify);
+      ->excludes(dry_run);
   am_apps::add_plugins(app, flags);
   am_apps::add_json(app, flags, "One JSON object about the finished job on stdout");
   am_apps::add_color(app, flags);

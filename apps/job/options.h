@@ -32,7 +32,7 @@ struct Options {
   bool dry_run = false;
   int64_t rank = 0;  // of --dry-run
   bool verify_layout = false;
-  std::string fault;  // of --verify-layout; empty: none
+  std::string fault;  // to plant; empty: none
   int64_t steps = 0;  // --steps; 0: not given
   am_apps::Output output;
 

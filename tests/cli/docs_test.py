@@ -41,13 +41,15 @@ UNSTEADY = [
     (re.compile(r"^attached to \S+ at step \d+ of"), "ATTACHED"),
     (re.compile(r"^step \d+ +[█▏▎▍▌▋▊▉]+ +(\w+ )?\d\.\d+$"), "SAMPLE"),
     (re.compile(r"text: .* tokens"), "TEXT"),
+    (re.compile(r"^\S+ +different +[\d.e-]+ +[\d.e-]+$"), "DIFFERENCE"),
+    (re.compile(r"\b[0-9a-f]{16}(?= +rank \d+ not as rank)"), "CHECKSUM"),
     (re.compile(r"─+"), "─"),
     (re.compile(r" +"), " "),
 ]
 
 
 # What a command shows that is meant to fail.
-FAILURE = re.compile(r"\berror\b|\bfailed\b")
+FAILURE = re.compile(r"\berror\b|\bfailed\b|\bdiffer over their ranks$")
 
 
 def steady(line):

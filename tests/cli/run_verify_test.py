@@ -37,7 +37,8 @@ class VerifyLayout(RunTest):
         result = self.am_run(plan, "--verify-layout", "--fault", "no_such")
         self.assertEqual(result.returncode, 2)
         self.assertIn("tp_input_sum", result.stderr)
-        self.assertEqual(self.am_run(plan, "--fault", "tp_input_sum").returncode, 2)
+        self.assertEqual(self.am_run(plan, "--dry-run", "--fault", "tp_input_sum").returncode, 2)
+        self.assertEqual(self.am_run("--fault", "tp_input_sum", "--exec", "true").returncode, 2)
         refused = self.am_run(self.write_plan(plan_text(mesh="world_size = 4\ntp_size = 3")),
                               "--verify-layout")
         self.assertEqual(refused.returncode, 1)

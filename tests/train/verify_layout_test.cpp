@@ -78,6 +78,7 @@ std::vector<FaultRow> fault_rows() {
        sp + "[lora]\nrank = 4\ntarget_modules = [\"all-linear\"]\n", "gradient"},
       {Fault::kInitLocal, "hf/llama", tp, "output"},
       {Fault::kHsdpReplicas, "hf/llama", on_mesh(4, "dp_replicate_size = 2"), "gradient"},
+      {Fault::kReplicaBit, "hf/llama", on_mesh(4, "dp_replicate_size = 2"), "parameter"},
       {Fault::kWindowLocal, "hf/mistral", cp, "output"},
   };
 }

@@ -6,7 +6,7 @@
 namespace am::fault {
 namespace {
 
-constexpr std::array<Description, 28> kFaults = {{
+constexpr std::array<Description, 29> kFaults = {{
     {Fault::kTpInputSum, "tp_input_sum",
      "the gradient of column-wise layers' input is not summed over tp"},
     {Fault::kTpHeadNormSum, "tp_head_norm_sum",
@@ -47,6 +47,8 @@ constexpr std::array<Description, 28> kFaults = {{
     {Fault::kInitLocal, "init_local", "initial values are drawn by the index in the shard"},
     {Fault::kHsdpReplicas, "hsdp_replicas", "gradients are not summed over the replicas"},
     {Fault::kWindowLocal, "window_local", "windows are counted from the keys at hand"},
+    {Fault::kReplicaBit, "replica_bit",
+     "a value's sign is another one on the ranks that hold its parameter once more"},
 }};
 
 }  // namespace

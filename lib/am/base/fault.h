@@ -44,6 +44,7 @@ enum class Fault : uint8_t {
   kInitLocal,
   kHsdpReplicas,
   kWindowLocal,
+  kReplicaBit,
 };
 
 struct Description {

@@ -101,10 +101,23 @@ void initialize_those(parallel::ParallelModel& model, int64_t seed,
   });
 }
 
+// In the middle of the first parameter of which this rank has what another one has too.
+void flip_sign_in_copy(parallel::ParallelModel& model) {
+  const at::NoGradGuard no_grad;
+  bool done = false;
+  model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::OwnedParameter& owned) {
+    if (done || owned.first_replica || owned.box.numel() == 0) return;
+    at::Tensor value = owned.value;
+    value.view({-1})[owned.box.numel() / 2].neg_();
+    done = true;
+  });
+}
+
 }  // namespace
 
 void initialize(parallel::ParallelModel& model, int64_t seed) {
   initialize_those(model, seed, [](const auto&) { return true; });
+  if (fault::is_planted(fault::Fault::kReplicaBit)) flip_sign_in_copy(model);
 }
 
 void load(parallel::ParallelModel& model, const stored::TensorSource& source) {

@@ -67,14 +67,19 @@ Result run_checksum(Session& session, const Arguments& arguments) {
              {"hash", "checksum", RowKind::kText},
              {"text", "copies", RowKind::kText}});
   Json list = Json::array();
-  int64_t unequal = 0;
+  std::vector<Json> different;  // are shown first
+  std::vector<Json> equal;
   int64_t compared = 0;
   for (const Picked& picked : pick_all(session, arguments.words)) {
     Verdict verdict = verdict_of(session, picked);
-    unequal += verdict.equal ? 0 : 1;
     compared += verdict.compared;
-    rows.add({{"name", picked.label}, {"hash", verdict.json["hash"]}, {"text", verdict.text}});
+    Json row = {{"name", picked.label}, {"hash", verdict.json["hash"]}, {"text", verdict.text}};
+    (verdict.equal ? equal : different).push_back(std::move(row));
     list.push_back(std::move(verdict.json));
+  }
+  const size_t unequal = different.size();
+  for (auto* part : {&different, &equal}) {
+    for (Json& row : *part) rows.add(std::move(row));
   }
   Result result;
   rows.give(result, "parameters", session);
