@@ -195,7 +195,7 @@ at::Tensor Decoder::documents_of(const at::Tensor& positions_BT) const {
 at::Tensor Decoder::own_positions(int64_t length, const at::Tensor& positions_BT,
                                   const at::Tensor& ids_BT) const {
   if (positions_BT.defined()) return part_.of(positions_BT, 0);
-  if (part_.ranks == 1) return {};
+  if (part_.is_whole()) return {};
   if (fault::is_planted(fault::Fault::kCpPositions)) {
     return positions_up_to(part_.cut(length).local(), ids_BT.options());
   }
@@ -219,6 +219,13 @@ void Decoder::place(int64_t length, const at::Tensor& own_positions, const at::T
     rope.placed = own_positions.defined() ? gather_rotation(rope.table, own_positions) : rope.table;
     rope.placed.document_BT = unrotated_.document_BT;
   }
+}
+
+bool Decoder::turns_alike(int64_t length, int64_t other) const {
+  return std::all_of(ropes_.begin(), ropes_.end(), [&](const Rope& rope) {
+    return rope.rotated == 0 || at::equal(rope_inverse_frequencies(rope.spec, rope.rotated, length),
+                                          rope_inverse_frequencies(rope.spec, rope.rotated, other));
+  });
 }
 
 const Rotation& Decoder::rotation_of(size_t layer) const {

@@ -80,6 +80,9 @@ class Decoder {
   // others (Attention::core).
   void set_sequence_part(const SequencePart& part) { part_ = part; }
   const SequencePart& sequence_part() const { return part_; }
+  // Whether a position turns heads alike in sequences of both lengths; some models turn long ones
+  // otherwise.
+  bool turns_alike(int64_t length, int64_t other) const;
   // What the embedding gives is a part of these again: `own` takes it of positions, on their last
   // dim.
   void set_own_positions(TransformPtr own) { piece_of_positions_ = std::move(own); }

@@ -33,7 +33,7 @@ at::Tensor SequencePart::padded(const at::Tensor& x, double padding) const {
 }
 
 at::Tensor SequencePart::of(const at::Tensor& x, double padding) const {
-  if (ranks == 1) return x;
+  if (ranks == 1) return x.narrow(-1, first, x.size(-1) - first);
   const at::Tensor all = padded(x, padding);
   std::vector<at::Tensor> runs;
   for (const mesh::Extent& run : cut(x.size(-1)).parts(index)) {

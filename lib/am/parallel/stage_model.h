@@ -47,7 +47,7 @@ class StageModel {
   // labels_BT of whole sequences; its length, padded; and the whole sequences' logits (or what else
   // has them), on every cp rank, without gradient.
   at::Tensor own_labels(const at::Tensor& labels_BT) const;
-  int64_t own_length(int64_t length) const { return decoder_.sequence_part().cut(length).local(); }
+  int64_t own_length(int64_t length) const { return decoder_.sequence_part().own_length(length); }
   at::Tensor whole_sequences(const at::Tensor& logits_BTv) const;
   // Logits of the whole vocabulary, on every tp rank; no gradient.
   at::Tensor full_logits(const at::Tensor& logits_BTv) const;

@@ -9,6 +9,7 @@
 #include "am/base/random.h"
 #include "am/base/text.h"
 #include "am/inspect/render.h"
+#include "am/nn/key_value_cache.h"
 
 namespace am::values {
 namespace {
@@ -33,12 +34,25 @@ at::Tensor as_padded_batch(Session& session, const parallel::ParallelModel& mode
   return as_batch(model, padded);
 }
 
-// Logits of those ids, and of no more.
-at::Tensor logits_of(Session& session, parallel::ParallelModel& model,
-                     std::span<const int64_t> ids) {
+// Keys and values of each stage, for texts that grow to `capacity` tokens; none where the layout
+// cuts sequences.
+std::vector<std::unique_ptr<nn::KeyValueCache>> caches_of(Session& session,
+                                                          const parallel::ParallelModel& model,
+                                                          int64_t capacity) {
+  std::vector<std::unique_ptr<nn::KeyValueCache>> caches;
+  if (values_of(session).length_multiple() > 1 || model.layout().mesh.sizes().cp > 1) return caches;
+  for (const auto& [number, stage] : model.stages()) {
+    caches.push_back(std::make_unique<nn::KeyValueCache>(stage->decoder(), capacity));
+  }
+  return caches;
+}
+
+// Logits of those ids, and of no more; `kept` of them are in caches, and have none.
+at::Tensor logits_of(Session& session, parallel::ParallelModel& model, std::span<const int64_t> ids,
+                     size_t kept = 0) {
   const at::Tensor logits =
       model.whole_sequences(model.forward(as_padded_batch(session, model, ids)));
-  return logits.narrow(1, 0, static_cast<int64_t>(ids.size())).contiguous();
+  return logits.narrow(1, 0, static_cast<int64_t>(ids.size() - kept)).contiguous();
 }
 
 void require_two(const std::vector<int64_t>& ids) {
@@ -161,14 +175,26 @@ std::vector<int64_t> generate(Session& session, const std::vector<int64_t>& prom
     throw Error(ErrorKind::kUsage, "the prompt has no token", "give at least one to start from");
   }
   const auto window = static_cast<size_t>(window_length(session));
+  const size_t longest = std::min(window, prompt.size() + static_cast<size_t>(options.tokens));
   std::vector<int64_t> ids = prompt;
   run_forward(session, [&](parallel::ParallelModel& model) {
+    const auto caches = caches_of(session, model, static_cast<int64_t>(longest));
+    size_t kept = 0;
+    const auto keep = [&](size_t length) {
+      if (!caches.empty()) kept = length;
+      for (const auto& cache : caches) cache->keep(static_cast<int64_t>(length));
+    };
+    const nn::Decoder& any = model.stages().begin()->second->decoder();
     for (int64_t i = 0; i < options.tokens; ++i) {
       session.check_interrupt();
       const size_t seen = std::min(window, ids.size());
-      const at::Tensor logits = logits_of(session, model, std::span<const int64_t>(ids).last(seen));
-      const at::Tensor last =
-          model.full_logits(logits.narrow(1, static_cast<int64_t>(seen) - 1, 1));
+      const auto length = static_cast<int64_t>(seen);
+      // In a window that moves each token has another position in each.
+      if (ids.size() > window || !any.turns_alike(length, length - 1)) keep(0);
+      const at::Tensor logits =
+          logits_of(session, model, std::span<const int64_t>(ids).last(seen), kept);
+      keep(seen);
+      const at::Tensor last = model.full_logits(logits.narrow(1, logits.size(1) - 1, 1));
       const int64_t own = sample(last.reshape({-1}), options, uniform(options.seed, i));
       // Rank 0 decides: no rounding can lead two ranks apart.
       const at::Tensor choices =

@@ -1,0 +1,72 @@
+#include "am/nn/key_value_cache.h"
+
+#include <ATen/ATen.h>
+
+#include "am/base/error.h"
+#include "am/nn/attention/attention.h"
+#include "am/nn/fused/tensors.h"
+
+namespace am::nn {
+namespace {
+
+constexpr int64_t kPositionDim = 2;
+
+// Behind what is kept; made when the first values come.
+void append(at::Tensor& kept_BGCX, const at::Tensor& x_BGtX, int64_t first, int64_t capacity) {
+  std::vector<int64_t> sizes = x_BGtX.sizes().vec();
+  const int64_t count = sizes[kPositionDim];
+  sizes[kPositionDim] = capacity;
+  if (!kept_BGCX.defined() || kept_BGCX.sizes() != sizes ||
+      kept_BGCX.scalar_type() != x_BGtX.scalar_type()) {
+    AM_ASSERT(first == 0, "the sequences that follow have the shape of those before");
+    kept_BGCX = at::empty(sizes, x_BGtX.options());
+  }
+  kept_BGCX.narrow(kPositionDim, first, count).copy_(x_BGtX);
+}
+
+}  // namespace
+
+KeyValueCache::KeyValueCache(Decoder& decoder, int64_t capacity)
+    : decoder_(decoder), capacity_(capacity) {
+  for (DecoderLayer& layer : decoder.layers()) {
+    AM_ASSERT(!layer.self_attn.core, "a cache of keys is of whole sequences");
+    Layer& own = *layers_.emplace_back(std::make_unique<Layer>());
+    layer.self_attn.core = std::make_shared<const AttentionCore>(
+        [this, &own](const Heads& heads, const Look& look,
+                     const std::optional<at::Tensor>& sinks_H) {
+          return attend(own, heads, look, sinks_H);
+        });
+  }
+}
+
+KeyValueCache::~KeyValueCache() {
+  for (DecoderLayer& layer : decoder_.layers()) layer.self_attn.core.reset();
+  keep(0);
+}
+
+void KeyValueCache::keep(int64_t length) {
+  SequencePart part = decoder_.sequence_part();
+  part.first = kept_ = length;
+  decoder_.set_sequence_part(part);
+}
+
+at::Tensor KeyValueCache::attend(Layer& layer, const Heads& heads, const Look& look,
+                                 const std::optional<at::Tensor>& sinks_H) const {
+  const Heads own = narrowed(heads);
+  append(layer.k_BGCK, own.k_BGsK, kept_, capacity_);
+  append(layer.v_BGCV, own.v_BGsV, kept_, capacity_);
+  if (kept_ == 0) return attention(heads, look, sinks_H);
+  const at::Tensor& q_BHtK = own.q_BHtK;
+  const int64_t batch = q_BHtK.size(0), count = q_BHtK.size(1), fresh = q_BHtK.size(kPositionDim);
+  const int64_t length = kept_ + fresh;
+  const at::Tensor out_BtHV =
+      at::empty({batch, fresh, count, own.v_BGsV.size(3)}, q_BHtK.options());
+  const at::Tensor lse_BHt = at::empty(
+      {batch, count, fresh}, q_BHtK.options().dtype(fused::wide_dtype(q_BHtK.scalar_type())));
+  nn::attend({q_BHtK, layer.k_BGCK.narrow(kPositionDim, 0, length),
+              layer.v_BGCV.narrow(kPositionDim, 0, length)},
+             look, {.query = kept_}, {out_BtHV, lse_BHt}, sinks_H);
+  return out_BtHV.transpose(1, 2);
+}
+
+}  // namespace am::nn
