@@ -3,9 +3,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 #include <vector>
 
@@ -38,7 +41,55 @@ int status_of(Body body) {
   return status;
 }
 
+// Of this process's memory, what is a file's.
+int64_t mapped_bytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t size = 0, resident = 0, shared = 0;
+  file >> size >> resident >> shared;
+  return shared * ::sysconf(_SC_PAGESIZE);
+}
+
 }  // namespace
+
+TEST_CASE("pages of mapped files that were read do not stay, and can be read again") {
+  const TemporaryFolder folder;
+  const auto path = folder / "data";
+  constexpr size_t kLarge = size_t{192} << 20;
+  {
+    std::ofstream(path).put('\1');
+    std::filesystem::resize_file(path, kLarge);
+  }
+  const MappedFile file(path);
+  const int64_t before = mapped_bytes();
+  int64_t most = 0;
+  int total = 0;
+  for (size_t first = 0; first < kLarge; first += kSize) {
+    for (size_t i = first; i < first + kSize; i += 4096)
+      total += std::to_integer<int>(file.bytes()[i]);
+    forget_read_pages(kSize);
+    most = std::max(most, mapped_bytes() - before);
+  }
+  CHECK(total == 1);
+  CHECK(most <= int64_t{66} << 20);
+  CHECK(std::to_integer<int>(file.bytes()[0]) == 1);
+}
+
+TEST_CASE("maps end while pages are forgotten elsewhere") {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "data", std::string(kSize, '\1'));
+  std::atomic<bool> done = false;
+  std::thread forgets([&] {
+    while (!done) forget_read_pages(size_t{64} << 20);
+  });
+  for (int i = 0; i < 300; ++i) {
+    std::vector<char> own(kSize, 'x');  // may lie where a map was
+    const MappedFile file(folder / "data");
+    CHECK(sum(file) == kSize);
+    CHECK(std::all_of(own.begin(), own.end(), [](char c) { return c == 'x'; }));
+  }
+  done = true;
+  forgets.join();
+}
 
 TEST_CASE("a mapped file that becomes smaller is an error with its name") {
   guard_mapped_files();

@@ -34,7 +34,8 @@ struct SlotBlock {
 
 // What a signal handler needs has no other place than the process.
 SlotBlock first_block;
-std::mutex taking;
+std::mutex taking;  // and giving back: no map ends while pages of maps are forgotten
+std::atomic<size_t> read_bytes = 0;
 struct sigaction before;
 uintptr_t page_size = 4096;
 
@@ -110,11 +111,25 @@ void guard_mapped_files() {
   if (!again) before = old;
 }
 
+void forget_read_pages(size_t bytes) {
+  constexpr size_t kMostRead = size_t{64} << 20;
+  if (read_bytes.fetch_add(bytes) + bytes < kMostRead) return;
+  read_bytes = 0;
+  const std::lock_guard lock(taking);
+  find_slot([](const MapSlot& slot) {
+    const uintptr_t begin = slot.begin.load();
+    auto* at = reinterpret_cast<void*>(begin);  // NOLINT(performance-no-int-to-ptr)
+    if (begin != 0) ::madvise(at, slot.size.load(), MADV_DONTNEED);
+    return false;
+  });
+}
+
 void begin_guard(std::span<const std::byte> map) {
   if (!map.empty()) take_slot(address_of(map), map.size());
 }
 
 void end_guard(std::span<const std::byte> map) {
+  const std::lock_guard lock(taking);
   if (MapSlot* slot = slot_of(map)) slot->begin = 0;
 }
 

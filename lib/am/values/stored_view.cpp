@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "am/base/error.h"
+#include "am/base/map_guard.h"
 #include "am/base/text.h"
 #include "am/checkpoint/checkpoint.h"
 #include "am/checkpoint/read_tensor.h"
@@ -75,7 +76,9 @@ void StoredView::visit_parts(const HeldParameter& parameter, const mesh::Box& bo
                              const PartVisit& visit) {
   bool goes_on = true;
   stored::for_each_row_block(box, kReadBlock, [&](const mesh::Box& block) {
-    if (goes_on) goes_on = visit({read(parameter, block), block});
+    if (!goes_on) return;
+    goes_on = visit({read(parameter, block), block});
+    forget_read_pages(static_cast<size_t>(block.numel() * formats::dtype_size(parameter.dtype)));
   });
 }
 

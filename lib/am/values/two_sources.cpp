@@ -4,6 +4,7 @@
 
 #include "am/base/error.h"
 #include "am/base/home.h"
+#include "am/base/map_guard.h"
 #include "am/base/text.h"
 #include "am/checkpoint/block_buffer.h"
 #include "am/checkpoint/read_tensor.h"
@@ -14,14 +15,10 @@
 namespace am::values {
 namespace {
 
-// Elements of either side that are in memory at once, and may become doubles.
-constexpr int64_t kPairBlock = int64_t{1} << 20;
+// Elements of either side that are looked at together, while they are in a core's cache.
+constexpr int64_t kPairBlock = int64_t{256} << 10;
 
 }  // namespace
-
-at::Tensor doubles_of(const at::Tensor& values) {
-  return (values.is_complex() ? at::view_as_real(values) : values).to(at::kDouble);
-}
 
 std::unique_ptr<stored::TensorSource> open_weights_at(const std::string& path) {
   const Target target = find_target(expand_home(path));
@@ -44,6 +41,7 @@ void for_each_pair(const stored::TensorSource& left, const stored::StoredTensor&
     checkpoint::read(left, a.name, box, of_left);
     checkpoint::read(right, b.name, box, of_right);
     goes_on = visit(of_left, of_right);
+    forget_read_pages(of_left.nbytes() + of_right.nbytes());
   });
 }
 

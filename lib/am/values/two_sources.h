@@ -21,7 +21,5 @@ using VisitPair = std::function<bool(const at::Tensor& a, const at::Tensor& b)>;
 void for_each_pair(const stored::TensorSource& left, const stored::StoredTensor& a,
                    const stored::TensorSource& right, const stored::StoredTensor& b,
                    const Between& between, const VisitPair& visit);
-// To compare numbers of any dtype; complex ones are two.
-at::Tensor doubles_of(const at::Tensor& values);
 
 }  // namespace am::values

@@ -1,8 +1,5 @@
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "am/base/text.h"
 #include "am/base/units.h"
@@ -10,6 +7,7 @@
 #include "am/inspect/stored_files.h"
 #include "am/term/table.h"
 #include "am/values/commands/registry.h"
+#include "am/values/pairs.h"
 #include "am/values/two_sources.h"
 
 namespace am::values {
@@ -24,23 +22,8 @@ struct Difference {
   std::string status;
   std::string what;  // the two shapes or dtypes
   bool compared = false;
-  // Infinite where one side is NaN, or another infinity.
-  double max_abs = 0.0;
-  double relative = 0.0;  // |a - b| over the larger of |a| and |b|
+  Distance distance = {};
 };
-
-void compare_block(const at::Tensor& left, const at::Tensor& right, Difference& difference) {
-  at::Tensor distance = (left - right).abs();
-  // Equal infinities, and NaN on both sides, are no difference.
-  const at::Tensor same = at::logical_or(left.eq(right), left.isnan().logical_and(right.isnan()));
-  distance.masked_fill_(same, 0.0);
-  distance.masked_fill_(distance.isnan(), std::numeric_limits<double>::infinity());
-  at::Tensor ratio = distance / at::maximum(left.abs(), right.abs());
-  ratio.masked_fill_(same, 0.0);
-  ratio.masked_fill_(ratio.isnan(), std::numeric_limits<double>::infinity());
-  difference.max_abs = std::max(difference.max_abs, distance.max().item<double>());
-  difference.relative = std::max(difference.relative, ratio.max().item<double>());
-}
 
 Difference difference_of(const TensorSource& here, const TensorSource& there, const StoredTensor& a,
                          const Between& between) {
@@ -55,10 +38,10 @@ Difference difference_of(const TensorSource& here, const TensorSource& there, co
     difference.compared = true;
     for_each_pair(here, a, there, *b, between,
                   [&](const at::Tensor& left, const at::Tensor& right) {
-                    compare_block(doubles_of(left), doubles_of(right), difference);
+                    difference.distance.add(left, right);
                     return true;
                   });
-    if (difference.max_abs > 0) difference.status = "different";
+    if (difference.distance.max_abs > 0) difference.status = "different";
     if (a.dtype != b->dtype) {
       difference.status = "dtype";
       difference.what = cat(formats::torch_name(a.dtype), " and ", formats::torch_name(b->dtype));
@@ -70,7 +53,7 @@ Difference difference_of(const TensorSource& here, const TensorSource& there, co
 // What is not comparable first, then the largest difference.
 bool comes_before(const Difference& a, const Difference& b) {
   if (a.compared != b.compared) return !a.compared;
-  return a.max_abs > b.max_abs;
+  return a.distance.max_abs > b.distance.max_abs;
 }
 
 std::string shown_number(const Difference& difference, double value, int digits) {
@@ -97,15 +80,16 @@ Result run_diff(Session& session, const Arguments& arguments) {
   size_t equal = 0;
   const int digits = session.digits();
   for (const Difference& each : all) {
-    list.push_back({{"name", each.name},
-                    {"status", each.status},
-                    {"max_abs", each.compared ? number_or_null(each.max_abs) : Json(nullptr)},
-                    {"relative", each.compared ? number_or_null(each.relative) : Json(nullptr)}});
+    list.push_back(
+        {{"name", each.name},
+         {"status", each.status},
+         {"max_abs", each.compared ? number_or_null(each.distance.max_abs) : Json(nullptr)},
+         {"relative", each.compared ? number_or_null(each.distance.relative) : Json(nullptr)}});
     if (each.status == "equal") {
       ++equal;
     } else {
-      table.add({each.name, each.status, shown_number(each, each.max_abs, digits),
-                 shown_number(each, each.relative, digits), each.what});
+      table.add({each.name, each.status, shown_number(each, each.distance.max_abs, digits),
+                 shown_number(each, each.distance.relative, digits), each.what});
     }
   }
   result.json["parameters"] = list;

@@ -9,6 +9,7 @@
 #include "am/inspect/stored_files.h"
 #include "am/values/commands/by_layer.h"
 #include "am/values/commands/registry.h"
+#include "am/values/pairs.h"
 #include "am/values/two_sources.h"
 
 namespace am::values {
@@ -16,20 +17,6 @@ namespace {
 
 using stored::StoredTensor;
 using stored::TensorSource;
-
-struct Change {
-  double moved = 0.0;   // sum of (b - a)^2
-  double before = 0.0;  // sum of a^2
-  double dot = 0.0;     // sum of a b
-  double after = 0.0;   // sum of b^2
-
-  void add(const Change& other) {
-    moved += other.moved;
-    before += other.before;
-    dot += other.dot;
-    after += other.after;
-  }
-};
 
 Json change_row(const std::string& name, const Change& change) {
   const double relative = change.moved == 0.0 ? 0.0 : std::sqrt(change.moved / change.before);
@@ -45,9 +32,7 @@ Change change_of(const TensorSource& from, const StoredTensor& a, const TensorSo
                  const StoredTensor& b, const Between& between) {
   Change change;
   for_each_pair(from, a, to, b, between, [&](const at::Tensor& before, const at::Tensor& after) {
-    const at::Tensor left = doubles_of(before), right = doubles_of(after);
-    change.add({(right - left).square().sum().item<double>(), left.square().sum().item<double>(),
-                (left * right).sum().item<double>(), right.square().sum().item<double>()});
+    change.add(before, after);
     return true;
   });
   return change;
