@@ -71,3 +71,24 @@ TEST_CASE("integers and bfloat16 are turned to double first", "[inspect]") {
   // 300 bfloat16 ones would sum to 256 in bfloat16.
   CHECK(of(at::ones({300}, at::TensorOptions(at::kBFloat16))).mean == 1.0);
 }
+
+TEST_CASE("a narrow dtype's moments are those of its values in double", "[inspect]") {
+  const at::Tensor noise = ramp(100000) - 3.0;
+  at::Tensor jump = noise * 1e-2 + 1000.0;  // which its beginning does not tell
+  jump.narrow(0, 0, 300).fill_(-1000.0);
+  at::Tensor far = noise * 1e-3 + 1e4;
+  for (const at::Tensor& values : {noise, jump, far, at::full({1000}, -0.7, at::kDouble),
+                                   noise.narrow(0, 0, 17), noise * 1e-30}) {
+    for (const auto dtype : {at::kFloat, at::kBFloat16, at::kHalf}) {
+      const at::Tensor narrow = values.to(dtype);
+      INFO(c10::toString(dtype) << " " << values[0].item<double>());
+      const Moments found = of(narrow), wanted = of(narrow.to(at::kDouble));
+      CHECK(found.min == wanted.min);
+      CHECK(found.max == wanted.max);
+      CHECK(found.mean == Approx(wanted.mean).epsilon(1e-12).margin(1e-45));
+      CHECK(found.std() == Approx(wanted.std()).epsilon(1e-9).margin(1e-12 * wanted.max_abs()));
+      CHECK(found.norm() == Approx(wanted.norm()).epsilon(1e-12));
+      CHECK(found.absolutes == Approx(wanted.absolutes).epsilon(1e-12));
+    }
+  }
+}

@@ -6,72 +6,104 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <numeric>
+#include <optional>
+
+#include "am/values/narrow_lanes.h"
 
 namespace am::values {
 namespace {
 
-// Elements that are turned to double at once: 8 MiB.
-constexpr int64_t kBlock = int64_t{1} << 20;
+// Elements that may be turned to double at once.
+constexpr int64_t kBlock = int64_t{256} << 10;
 
-// Sums run side by side, for each waits for its last addition.
-constexpr size_t kLanes = 8;
-using Lanes = std::array<double, kLanes>;
+// Sums over a block, of distances from a value that is near its mean: their squares cancel nothing
+// that matters where the mean is as near to it as the values are to the mean.
+struct Sums {
+  double distance = 0.0, squared = 0.0, absolutes = 0.0;
+  double min = 0.0, max = 0.0;
+};
 
-double total(const Lanes& lanes) { return std::accumulate(lanes.begin(), lanes.end(), 0.0); }
-
-// In two passes over a block that lies in the cache by the second; values that are not finite spoil
-// the sum of magnitudes, which says so.
-template <typename T>
-Moments of_finite(const T* values, size_t count) {
-  Lanes sum = {}, squares = {}, absolutes = {}, deviations = {};
-  Lanes min, max;
-  min.fill(static_cast<double>(values[0]));
-  max = min;
-  const size_t even = count / kLanes * kLanes;
-  const auto take = [&](size_t lane, double x) {
-    sum[lane] += x;
-    squares[lane] += x * x;
-    absolutes[lane] += std::abs(x);
-    min[lane] = x < min[lane] ? x : min[lane];
-    max[lane] = x > max[lane] ? x : max[lane];
-  };
-  for (size_t i = 0; i < even; i += kLanes) {
-    for (size_t lane = 0; lane < kLanes; ++lane) take(lane, static_cast<double>(values[i + lane]));
-  }
-  for (size_t i = even; i < count; ++i) take(i - even, static_cast<double>(values[i]));
-  Moments result;
-  result.numel = static_cast<int64_t>(count);
-  result.mean = total(sum) / static_cast<double>(count);
-  const auto deviate = [&](size_t lane, double x) {
-    deviations[lane] += (x - result.mean) * (x - result.mean);
-  };
-  for (size_t i = 0; i < even; i += kLanes) {
-    for (size_t lane = 0; lane < kLanes; ++lane) {
-      deviate(lane, static_cast<double>(values[i + lane]));
+template <typename Scalar>
+struct SumsFrom {
+  AM_INLINE static void run(const Scalar* values, int64_t count, double near, Sums* result) {
+    Doubles distance = {}, squared = {}, absolutes = {};
+    Floats min = Floats{} + static_cast<float>(values[0]), max = min;
+    int64_t i = 0;
+    for (; i + nn::fused::kLanes<float> <= count; i += nn::fused::kLanes<float>) {
+      const Floats narrow = nn::fused::load(values + i, nn::fused::All{});
+      min = narrow < min ? narrow : min;
+      max = narrow > max ? narrow : max;
+      const TwoWide x = widened(narrow);
+      for (const Doubles& part : {x.low, x.high}) {
+        const Doubles apart = part - near;
+        distance += apart;
+        squared += apart * apart;
+        absolutes += magnitude(part);
+      }
+    }
+    *result = {total(distance), total(squared), total(absolutes),
+               nn::fused::smallest_of<float>(min), nn::fused::largest_of<float>(max)};
+    for (; i < count; ++i) {
+      const auto x = static_cast<double>(values[i]);
+      const double apart = x - near;
+      result->distance += apart;
+      result->squared += apart * apart;
+      result->absolutes += x < 0.0 ? -x : x;
+      result->min = x < result->min ? x : result->min;
+      result->max = x > result->max ? x : result->max;
     }
   }
-  for (size_t i = even; i < count; ++i) deviate(i - even, static_cast<double>(values[i]));
-  result.squared_deviations = total(deviations);
-  result.squares = total(squares);
-  result.absolutes = total(absolutes);
-  result.min = *std::min_element(min.begin(), min.end());
-  result.max = *std::max_element(max.begin(), max.end());
+};
+
+// Values that are not finite spoil the sum of magnitudes, which says so.
+template <typename Scalar>
+Moments of_finite(const at::Tensor& values) {
+  const auto* x = values.const_data_ptr<Scalar>();
+  const int64_t count = values.numel();
+  const auto sums_from = [&](double near) {
+    Sums sums;
+    nn::fused::run_kernel<SumsFrom<Scalar>>(x, count, near, &sums);
+    return sums;
+  };
+  constexpr int64_t kSample = 256;
+  double near = 0.0;
+  for (int64_t i = 0; i < std::min(count, kSample); ++i) near += static_cast<double>(x[i]);
+  near /= static_cast<double>(std::min(count, kSample));
+  Sums sums = sums_from(near);
+  const auto n = static_cast<double>(count);
+  if (sums.distance * sums.distance > sums.squared * n / 2) {  // the sample was none
+    near += sums.distance / n;
+    sums = sums_from(near);
+  }
+  Moments result;
+  result.numel = count;
+  result.mean = near + sums.distance / n;
+  result.squared_deviations = std::max(0.0, sums.squared - sums.distance * sums.distance / n);
+  result.squares = result.squared_deviations + n * result.mean * result.mean;
+  result.absolutes = sums.absolutes;
+  result.min = sums.min;
+  result.max = sums.max;
   return result;
 }
 
-// float32 holds what is narrower.
-bool is_narrow(at::ScalarType dtype) {
-  return dtype == at::kFloat || dtype == at::kBFloat16 || dtype == at::kHalf;
+// Nothing for other dtypes, and where values are not finite.
+std::optional<Moments> of_narrow(const at::Tensor& block) {
+  const at::ScalarType dtype = block.scalar_type();
+  if (!block.is_cpu() || block.numel() == 0) return std::nullopt;
+  Moments found;
+  if (dtype == at::kBFloat16) {
+    found = of_finite<at::BFloat16>(block.contiguous());
+  } else if (dtype == at::kFloat || dtype == at::kHalf) {
+    found = of_finite<float>(block.to(at::kFloat).contiguous());
+  } else {
+    return std::nullopt;
+  }
+  if (!std::isfinite(found.absolutes)) return std::nullopt;
+  return found;
 }
 
 Moments of_block(const at::Tensor& block) {
-  if (is_narrow(block.scalar_type()) && block.device().is_cpu() && block.numel() > 0) {
-    const at::Tensor values = block.to(at::kFloat).contiguous();
-    const Moments found =
-        of_finite(values.const_data_ptr<float>(), static_cast<size_t>(values.numel()));
-    if (std::isfinite(found.absolutes)) return found;
-  }
+  if (const auto found = of_narrow(block)) return *found;
   Moments result;
   result.numel = block.numel();
   const at::Tensor values = to_numbers(block);

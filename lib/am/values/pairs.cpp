@@ -3,21 +3,15 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstddef>
 #include <cstring>
 #include <limits>
-#include <numeric>
+#include <optional>
+
+#include "am/values/narrow_lanes.h"
 
 namespace am::values {
 namespace {
-
-// Pairs that are looked at side by side: one loop over them becomes vector instructions.
-constexpr size_t kLanes = 8;
-using Lanes = std::array<double, kLanes>;
-
-double total(const Lanes& lanes) { return std::accumulate(lanes.begin(), lanes.end(), 0.0); }
 
 at::Tensor doubles_of(const at::Tensor& values) {
   return (values.is_complex() ? at::view_as_real(values) : values).to(at::kDouble);
@@ -28,33 +22,82 @@ bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
          std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
+// Values that are not finite spoil the sum of magnitudes, which says so.
+struct Apart {
+  double max_abs = 0.0, relative = 0.0, magnitudes = 0.0;
+};
+
+// Of two zeros the ratio is 0 over the least there is.
+constexpr double kLeast = std::numeric_limits<double>::min();
+
+template <typename Scalar>
+struct ApartOf {
+  AM_INLINE static void run(const Scalar* a, const Scalar* b, int64_t count, Apart* result) {
+    Doubles apart = {}, ratio = {}, magnitudes = {};
+    const int64_t done =
+        for_each_wide_pair(a, b, count, [&](const Doubles& x, const Doubles& y) AM_LANES {
+          const Doubles difference = magnitude(x - y), of_x = magnitude(x), of_y = magnitude(y);
+          apart = most(apart, difference);
+          ratio = most(ratio, difference / most(most(of_x, of_y), Doubles{} + kLeast));
+          magnitudes += of_x + of_y;
+        });
+    *result = {largest(apart), largest(ratio), total(magnitudes)};
+    for (int64_t i = done; i < count; ++i) {
+      const auto x = static_cast<double>(a[i]), y = static_cast<double>(b[i]);
+      const double difference = std::abs(x - y), larger = std::max(std::abs(x), std::abs(y));
+      result->max_abs = std::max(result->max_abs, difference);
+      result->relative = std::max(result->relative, difference / std::max(larger, kLeast));
+      result->magnitudes += std::abs(x) + std::abs(y);
+    }
+  }
+};
+
+template <typename Scalar>
+struct ChangeOf {
+  AM_INLINE static void run(const Scalar* a, const Scalar* b, int64_t count, Change* result) {
+    Doubles moved = {}, before = {}, dot = {}, after = {};
+    const int64_t done =
+        for_each_wide_pair(a, b, count, [&](const Doubles& x, const Doubles& y) AM_LANES {
+          moved += (y - x) * (y - x);
+          before += x * x;
+          dot += x * y;
+          after += y * y;
+        });
+    *result = {total(moved), total(before), total(dot), total(after)};
+    for (int64_t i = done; i < count; ++i) {
+      const auto x = static_cast<double>(a[i]), y = static_cast<double>(b[i]);
+      result->moved += (y - x) * (y - x);
+      result->before += x * x;
+      result->dot += x * y;
+      result->after += y * y;
+    }
+  }
+};
+
 // float32 holds what is narrower.
 bool is_narrow(const at::Tensor& values) {
   const at::ScalarType dtype = values.scalar_type();
-  return dtype == at::kFloat || dtype == at::kBFloat16 || dtype == at::kHalf;
+  return values.is_cpu() && (dtype == at::kFloat || dtype == at::kBFloat16 || dtype == at::kHalf);
 }
 
-// Calls `visit(lane, a, b)` for all pairs, in double; false: they are not narrow, and it was not.
-template <typename Visit>
-bool for_each_narrow(const at::Tensor& a, const at::Tensor& b, const Visit& visit) {
-  if (!is_narrow(a) || !is_narrow(b) || !a.is_cpu() || !b.is_cpu()) return false;
-  const at::Tensor left = a.to(at::kFloat).contiguous(), right = b.to(at::kFloat).contiguous();
-  const auto* x = left.const_data_ptr<float>();
-  const auto* y = right.const_data_ptr<float>();
-  const auto count = static_cast<size_t>(left.numel());
-  const size_t even = count / kLanes * kLanes;
-  for (size_t i = 0; i < even; i += kLanes) {
-    for (size_t lane = 0; lane < kLanes; ++lane) {
-      visit(lane, static_cast<double>(x[i + lane]), static_cast<double>(y[i + lane]));
-    }
-  }
-  for (size_t i = even; i < count; ++i) {
-    visit(i - even, static_cast<double>(x[i]), static_cast<double>(y[i]));
-  }
-  return true;
+template <typename Kernel, typename Scalar, typename Found>
+Found found_by(const at::Tensor& a, const at::Tensor& b) {
+  Found found;
+  nn::fused::run_kernel<Kernel>(a.const_data_ptr<Scalar>(), b.const_data_ptr<Scalar>(), a.numel(),
+                                &found);
+  return found;
 }
 
-double largest(const Lanes& lanes) { return *std::max_element(lanes.begin(), lanes.end()); }
+// Nothing for dtypes that float32 does not hold.
+template <template <typename> typename Kernel, typename Found>
+std::optional<Found> of_narrow(const at::Tensor& a, const at::Tensor& b) {
+  if (!is_narrow(a) || !is_narrow(b)) return std::nullopt;
+  if (a.scalar_type() == at::kBFloat16 && b.scalar_type() == at::kBFloat16) {
+    return found_by<Kernel<at::BFloat16>, at::BFloat16, Found>(a.contiguous(), b.contiguous());
+  }
+  return found_by<Kernel<float>, float, Found>(a.to(at::kFloat).contiguous(),
+                                               b.to(at::kFloat).contiguous());
+}
 
 void add_any(Distance& distance, const at::Tensor& left, const at::Tensor& right) {
   at::Tensor apart = (left - right).abs();
@@ -72,37 +115,17 @@ void add_any(Distance& distance, const at::Tensor& left, const at::Tensor& right
 
 void Distance::add(const at::Tensor& a, const at::Tensor& b) {
   if (a.numel() == 0 || same_bytes(a, b)) return;
-  Lanes apart = {}, ratio = {}, magnitudes = {};
-  const bool done = for_each_narrow(a, b, [&](size_t lane, double x, double y) {
-    const double difference = std::abs(x - y);
-    const double larger = std::max(std::abs(x), std::abs(y));
-    // Of two zeros the ratio is 0 over the least there is.
-    const double share = difference / std::max(larger, std::numeric_limits<double>::min());
-    apart[lane] = difference > apart[lane] ? difference : apart[lane];
-    ratio[lane] = share > ratio[lane] ? share : ratio[lane];
-    magnitudes[lane] += std::abs(x) + std::abs(y);
-  });
-  // Values that are not finite spoil the sum of magnitudes, which says so.
-  if (!done || !std::isfinite(total(magnitudes))) {
+  const auto apart = of_narrow<ApartOf, Apart>(a, b);
+  if (!apart || !std::isfinite(apart->magnitudes)) {
     add_any(*this, doubles_of(a), doubles_of(b));
     return;
   }
-  max_abs = std::max(max_abs, largest(apart));
-  relative = std::max(relative, largest(ratio));
+  max_abs = std::max(max_abs, apart->max_abs);
+  relative = std::max(relative, apart->relative);
 }
 
 void Change::add(const at::Tensor& a, const at::Tensor& b) {
-  Lanes moves = {}, squares = {}, products = {}, squares_after = {};
-  const bool done = for_each_narrow(a, b, [&](size_t lane, double x, double y) {
-    moves[lane] += (y - x) * (y - x);
-    squares[lane] += x * x;
-    products[lane] += x * y;
-    squares_after[lane] += y * y;
-  });
-  if (done) {
-    add({total(moves), total(squares), total(products), total(squares_after)});
-    return;
-  }
+  if (const auto change = of_narrow<ChangeOf, Change>(a, b)) return add(*change);
   const at::Tensor left = doubles_of(a), right = doubles_of(b);
   add({(right - left).square().sum().item<double>(), left.square().sum().item<double>(),
        (left * right).sum().item<double>(), right.square().sum().item<double>()});

@@ -153,6 +153,13 @@ AM_INLINE Wide<Scalar> largest_of(const Vector<Scalar>& lanes) {
   return largest;
 }
 
+template <typename Scalar>
+AM_INLINE Wide<Scalar> smallest_of(const Vector<Scalar>& lanes) {
+  Wide<Scalar> smallest = lanes[0];
+  for (int i = 1; i < kLanes<Scalar>; ++i) smallest = lanes[i] < smallest ? lanes[i] : smallest;
+  return smallest;
+}
+
 // e^x to about one unit in the last place: x = n log 2 + r, and the polynomial of Cephes' expf
 // (Moshier, 1989) for r. 0 below the smallest normal number, not-a-number stays one.
 AM_INLINE Floats exponential(const Floats& x) {

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""What it takes to look into a large checkpoint, beside reading its bytes.
+
+  scripts/bench/look.py [BUILD] [--gb N] [--rounds N] [--folder DIR]      (default: build, 8, 2, a temporary one)
+
+Two models of N GB in bfloat16 are made up as convert.py makes them; their values differ everywhere. In turns, with an empty
+page cache where this may empty it (root): `cat` of one and of both; `am-repl` with `info`, `stats *`, `diff` and `drift`.
+Printed are the medians of seconds, their ratio to cat's of the same bytes, and the most resident memory, mapped files included.
+
+The aims: `info` in under 0.2 s, the others at no less than 0.5 of cat's speed and in under 300 MB.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from convert import ROOT, empty_cache, make
+
+
+def run(command):
+    """(seconds, peak bytes) from an empty page cache."""
+    empty_cache()
+    begin = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    if status != 0:
+        raise SystemExit(f"failed: {command}")
+    return time.perf_counter() - begin, usage.ru_maxrss * 1024
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", nargs="?", default=str(ROOT / "build"))
+    parser.add_argument("--gb", type=float, default=8)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--folder", type=Path)
+    options = parser.parse_args()
+    am_repl = Path(options.build).resolve() / "bin/am-repl"
+    with tempfile.TemporaryDirectory(prefix="am-look-", dir=options.folder) as name:
+        one, other = Path(name) / "one", Path(name) / "other"
+        for folder in (one, other):
+            folder.mkdir()
+            make(folder, options.gb * 1e9)
+        cat_one, cat_both = (["cat", *(path for folder in folders for path in sorted(folder.glob("*.safetensors")))]
+                             for folders in ((one,), (one, other)))
+        jobs = {
+            "cat of one": (cat_one, None), "cat of both": (cat_both, None),
+            "info": ([am_repl, one, "-c", "info"], None), "stats *": ([am_repl, one, "-c", "stats *"], "cat of one"),
+            "diff": ([am_repl, one, "-c", f"diff {other}"], "cat of both"),
+            "drift": ([am_repl, one, "-c", f"drift {other}"], "cat of both"),
+        }
+        found = {job: [] for job in jobs}
+        for _ in range(options.rounds):
+            for job, (command, _) in jobs.items():
+                found[job].append(run(command))
+        seconds = {job: statistics.median(each[0] for each in rounds) for job, rounds in found.items()}
+        for job, (_, beside) in jobs.items():
+            speed = f"  {seconds[beside] / seconds[job]:.2f} of cat's speed" if beside else ""
+            print(f"{job:12} {seconds[job]:7.2f} s  {max(each[1] for each in found[job]) / 1e6:5.0f} MB{speed}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
