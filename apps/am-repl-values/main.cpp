@@ -47,10 +47,7 @@ bool is_interactive(const Options& options) {
 
 values::OpenOptions open_options(const Options& options, Interrupts& interrupts) {
   values::OpenOptions open;
-  open.session.style = options.output.out;
-  open.session.for_programs = options.output.json;
-  open.session.force = options.force;
-  open.session.tokenizer = options.tokenizer;
+  open.session = session_options(options);
   open.session.interrupted = [&interrupts] { return interrupts.came(); };
   open.overrides = options.overrides;
   open.nproc = options.nproc;

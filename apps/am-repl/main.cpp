@@ -57,11 +57,8 @@ int run(const Options& options, char** argv, Json* report) {
   }
   if (!target.note.empty()) std::cerr << term::echo(target.note) << "\n";
   auto held = std::make_unique<inspect::StoredHoldings>(stored::open_tensor_source(target.path));
-  inspect::SessionOptions session{.style = options.output.out,
-                                  .for_programs = options.output.json,
-                                  .tokenizer = options.tokenizer};
   auto opened = std::make_unique<inspect::LocalInterpreter>(
-      inspect::Session(std::move(held), std::move(session)));
+      inspect::Session(std::move(held), session_options(options)));
   // Not destroyed: the kernel takes a large checkpoint's millions of boxes back faster.
   inspect::Console* console = console_of(std::move(opened), options).release();
   return run_to_end(*console, from_text(*script), options, report);

@@ -18,6 +18,15 @@ std::optional<std::string> script_text(const Options& options) {
   return std::nullopt;
 }
 
+inspect::SessionOptions session_options(const Options& options) {
+  inspect::SessionOptions session;
+  session.style = options.output.out;
+  session.for_programs = options.output.json;
+  session.force = options.force;
+  session.tokenizer = options.tokenizer;
+  return session;
+}
+
 std::unique_ptr<inspect::Console> console_of(std::unique_ptr<inspect::Interpreter> opened,
                                              const Options& options) {
   auto console = std::make_unique<inspect::Console>(

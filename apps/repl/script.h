@@ -18,6 +18,9 @@ namespace am_repl {
 // for a file that cannot be read.
 std::optional<std::string> script_text(const Options& options);
 
+// What the command line says of the session.
+am::inspect::SessionOptions session_options(const Options& options);
+
 // The session behind the user's console. Tells what is worth telling of it at its beginning.
 std::unique_ptr<am::inspect::Console> console_of(std::unique_ptr<am::inspect::Interpreter> opened,
                                                  const Options& options);

@@ -121,14 +121,19 @@ def export(am_repl, source, goal, *options):
     return time.perf_counter() - begin, most
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def command_line(description):
+    """The options of benchmarks on large made-up models, and the am-repl to use."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", nargs="?", default=str(ROOT / "build"))
     parser.add_argument("--gb", type=float, default=8)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--folder", type=Path)
     options = parser.parse_args()
-    am_repl = Path(options.build).resolve() / "bin/am-repl"
+    return options, Path(options.build).resolve() / "bin/am-repl"
+
+
+def main():
+    options, am_repl = command_line(__doc__)
     with tempfile.TemporaryDirectory(prefix="am-convert-", dir=options.folder) as name:
         place = Path(name)
         source, dcp, goal = place / "source", place / "dcp", place / "goal"

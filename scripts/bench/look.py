@@ -10,7 +10,6 @@ Printed are the medians of seconds, their ratio to cat's of the same bytes, and 
 The aims: `info` in under 0.2 s, the others at no less than 0.5 of cat's speed and in under 300 MB.
 """
 
-import argparse
 import os
 import statistics
 import subprocess
@@ -18,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from convert import ROOT, empty_cache, make
+from convert import command_line, empty_cache, make
 
 
 def run(command):
@@ -33,13 +32,7 @@ def run(command):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("build", nargs="?", default=str(ROOT / "build"))
-    parser.add_argument("--gb", type=float, default=8)
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--folder", type=Path)
-    options = parser.parse_args()
-    am_repl = Path(options.build).resolve() / "bin/am-repl"
+    options, am_repl = command_line(__doc__)
     with tempfile.TemporaryDirectory(prefix="am-look-", dir=options.folder) as name:
         one, other = Path(name) / "one", Path(name) / "other"
         for folder in (one, other):

@@ -66,6 +66,10 @@ void add_mesh(const mesh::MeshLayout& mesh, Json& json) {
   json["mesh"] = {{"dims", dims}, {"sizes", sizes}};
 }
 
+Json name_or_null(const DefaultTokenizer& tokenizer) {
+  return tokenizer.name.empty() ? Json(nullptr) : Json(tokenizer.name);
+}
+
 DefaultTokenizer tokenizer_beside(const fs::path& folder, int64_t vocab_size) {
   const fs::path json = folder / "tokenizer.json";
   if (fs::exists(json)) return {json.string(), {}};

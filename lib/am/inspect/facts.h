@@ -26,6 +26,7 @@ void add_totals(const std::vector<HeldParameter>& parameters, Json& json);
 // "world_size" and "mesh": {"dims", "sizes"}, as am-plan show.
 void add_mesh(const mesh::MeshLayout& mesh, Json& json);
 
+Json name_or_null(const DefaultTokenizer& tokenizer);
 // What the plan's data was cut by: data.tokenizer; for data that came as tokens, what is beside the
 // model's config.
 DefaultTokenizer tokenizer_of(const config::Plan& plan, int64_t vocab_size);

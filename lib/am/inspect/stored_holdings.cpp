@@ -140,7 +140,7 @@ Json StoredHoldings::info() {
   if (!values.empty()) json["values"] = values.size();
   if (has_mesh()) add_mesh(mesh_, json);
   json["compute_dtype"] = formats::torch_name(compute_dtype_);
-  json["tokenizer"] = tokenizer_.name.empty() ? Json(nullptr) : Json(tokenizer_.name);
+  json["tokenizer"] = name_or_null(tokenizer_);
   const std::string note = note_.empty() ? source_->note() : note_;
   if (!note.empty()) json["note"] = note;
   if (!config_problem_.empty()) json["cannot_run"] = config_problem_;

@@ -4,7 +4,7 @@
 
 #include "am/base/error.h"
 #include "am/nn/attention/attention.h"
-#include "am/nn/fused/tensors.h"
+#include "am/nn/attention/blocked.h"
 
 namespace am::nn {
 namespace {
@@ -56,17 +56,11 @@ at::Tensor KeyValueCache::attend(Layer& layer, const Heads& heads, const Look& l
   append(layer.k_BGCK, own.k_BGsK, kept_, capacity_);
   append(layer.v_BGCV, own.v_BGsV, kept_, capacity_);
   if (kept_ == 0) return attention(heads, look, sinks_H);
-  const at::Tensor& q_BHtK = own.q_BHtK;
-  const int64_t batch = q_BHtK.size(0), count = q_BHtK.size(1), fresh = q_BHtK.size(kPositionDim);
-  const int64_t length = kept_ + fresh;
-  const at::Tensor out_BtHV =
-      at::empty({batch, fresh, count, own.v_BGsV.size(3)}, q_BHtK.options());
-  const at::Tensor lse_BHt = at::empty(
-      {batch, count, fresh}, q_BHtK.options().dtype(fused::wide_dtype(q_BHtK.scalar_type())));
-  nn::attend({q_BHtK, layer.k_BGCK.narrow(kPositionDim, 0, length),
-              layer.v_BGCV.narrow(kPositionDim, 0, length)},
-             look, {.query = kept_}, {out_BtHV, lse_BHt}, sinks_H);
-  return out_BtHV.transpose(1, 2);
+  const int64_t length = kept_ + own.q_BHtK.size(kPositionDim);
+  return attended({own.q_BHtK, layer.k_BGCK.narrow(kPositionDim, 0, length),
+                   layer.v_BGCV.narrow(kPositionDim, 0, length)},
+                  look, {.query = kept_}, sinks_H)
+      .out_BtHV.transpose(1, 2);
 }
 
 }  // namespace am::nn

@@ -197,9 +197,7 @@ std::vector<int64_t> generate(Session& session, const std::vector<int64_t>& prom
       const at::Tensor last = model.full_logits(logits.narrow(1, logits.size(1) - 1, 1));
       const int64_t own = sample(last.reshape({-1}), options, uniform(options.seed, i));
       // Rank 0 decides: no rounding can lead two ranks apart.
-      const at::Tensor choices =
-          values_of(session).gather(at::full({1}, own, at::TensorOptions(at::kLong)));
-      ids.push_back(choices[0][0].item<int64_t>());
+      ids.push_back(session.view().gather_numbers({own}).front().front());
     }
   });
   return {ids.begin() + static_cast<std::ptrdiff_t>(prompt.size()), ids.end()};

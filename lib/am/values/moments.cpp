@@ -13,6 +13,10 @@
 namespace am::values {
 namespace {
 
+using nn::fused::largest_of;
+using nn::fused::smallest_of;
+using nn::fused::sum_of;
+
 // Elements that may be turned to double at once.
 constexpr int64_t kBlock = int64_t{256} << 10;
 
@@ -41,8 +45,8 @@ struct SumsFrom {
         absolutes += magnitude(part);
       }
     }
-    *result = {total(distance), total(squared), total(absolutes),
-               nn::fused::smallest_of<float>(min), nn::fused::largest_of<float>(max)};
+    *result = {sum_of<double>(distance), sum_of<double>(squared), sum_of<double>(absolutes),
+               smallest_of<float>(min), largest_of<float>(max)};
     for (; i < count; ++i) {
       const auto x = static_cast<double>(values[i]);
       const double apart = x - near;

@@ -15,8 +15,6 @@ namespace am::values {
 using nn::fused::Doubles;
 using nn::fused::Floats;
 
-inline constexpr int kWideLanes = nn::fused::kLanes<double>;
-
 struct TwoWide {
   Doubles low, high;
 };
@@ -41,17 +39,5 @@ AM_INLINE int64_t for_each_wide_pair(const Scalar* x, const Scalar* y, int64_t c
 }
 
 AM_INLINE Doubles magnitude(const Doubles& x) { return x < 0.0 ? -x : x; }
-AM_INLINE Doubles most(const Doubles& a, const Doubles& b) { return a > b ? a : b; }
-
-AM_INLINE double total(const Doubles& lanes) {
-  double sum = 0.0;
-  for (int i = 0; i < kWideLanes; ++i) sum += lanes[i];
-  return sum;
-}
-AM_INLINE double largest(const Doubles& lanes) {
-  double found = lanes[0];
-  for (int i = 1; i < kWideLanes; ++i) found = lanes[i] > found ? lanes[i] : found;
-  return found;
-}
 
 }  // namespace am::values

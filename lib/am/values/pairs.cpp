@@ -13,6 +13,10 @@
 namespace am::values {
 namespace {
 
+using nn::fused::larger;
+using nn::fused::largest_of;
+using nn::fused::sum_of;
+
 at::Tensor doubles_of(const at::Tensor& values) {
   return (values.is_complex() ? at::view_as_real(values) : values).to(at::kDouble);
 }
@@ -37,11 +41,11 @@ struct ApartOf {
     const int64_t done =
         for_each_wide_pair(a, b, count, [&](const Doubles& x, const Doubles& y) AM_LANES {
           const Doubles difference = magnitude(x - y), of_x = magnitude(x), of_y = magnitude(y);
-          apart = most(apart, difference);
-          ratio = most(ratio, difference / most(most(of_x, of_y), Doubles{} + kLeast));
+          apart = larger(apart, difference);
+          ratio = larger(ratio, difference / larger(larger(of_x, of_y), Doubles{} + kLeast));
           magnitudes += of_x + of_y;
         });
-    *result = {largest(apart), largest(ratio), total(magnitudes)};
+    *result = {largest_of<double>(apart), largest_of<double>(ratio), sum_of<double>(magnitudes)};
     for (int64_t i = done; i < count; ++i) {
       const auto x = static_cast<double>(a[i]), y = static_cast<double>(b[i]);
       const double difference = std::abs(x - y), larger = std::max(std::abs(x), std::abs(y));
@@ -63,7 +67,8 @@ struct ChangeOf {
           dot += x * y;
           after += y * y;
         });
-    *result = {total(moved), total(before), total(dot), total(after)};
+    *result = {sum_of<double>(moved), sum_of<double>(before), sum_of<double>(dot),
+               sum_of<double>(after)};
     for (int64_t i = done; i < count; ++i) {
       const auto x = static_cast<double>(a[i]), y = static_cast<double>(b[i]);
       result->moved += (y - x) * (y - x);

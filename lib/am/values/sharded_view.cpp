@@ -101,8 +101,7 @@ Json ShardedView::info() {
   json["weights"] = weights_;
   json["strategy"] = config::strategy_name(plan_.strategy);
   add_mesh(mesh(), json);
-  const DefaultTokenizer tokenizer = default_tokenizer();
-  json["tokenizer"] = tokenizer.name.empty() ? Json(nullptr) : Json(tokenizer.name);
+  json["tokenizer"] = name_or_null(default_tokenizer());
   return json;
 }
 

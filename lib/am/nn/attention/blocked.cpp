@@ -18,12 +18,7 @@ struct Blocked : torch::autograd::Function<Blocked> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& q_BHTK,
                             const at::Tensor& k_BGTK, const at::Tensor& v_BGTV,
                             const std::optional<at::Tensor>& sinks_H, const Look& look) {
-    const AutocastScope plain({q_BHTK.device().type(), std::nullopt});
-    const int64_t batch = q_BHTK.size(0), heads = q_BHTK.size(1), length = q_BHTK.size(2);
-    const auto wide = q_BHTK.options().dtype(fused::wide_dtype(q_BHTK.scalar_type()));
-    const at::Tensor out_BTHV = at::empty({batch, length, heads, v_BGTV.size(3)}, q_BHTK.options());
-    const at::Tensor lse_BHT = at::empty({batch, heads, length}, wide);
-    attend({q_BHTK, k_BGTK, v_BGTV}, look, {}, {out_BTHV, lse_BHT}, sinks_H);
+    const auto& [out_BTHV, lse_BHT] = attended({q_BHTK, k_BGTK, v_BGTV}, look, {}, sinks_H);
     context->save_for_backward(
         {q_BHTK, k_BGTK, v_BGTV, lse_BHT, look.document_BT, sinks_H.value_or(at::Tensor())});
     save_look(look, *context);
@@ -51,6 +46,18 @@ struct Blocked : torch::autograd::Function<Blocked> {
 };
 
 }  // namespace
+
+Attended attended(const Heads& heads, const Look& look, const Firsts& firsts,
+                  const std::optional<at::Tensor>& sinks_H) {
+  const at::Tensor& q_BHtK = heads.q_BHtK;
+  const AutocastScope plain({q_BHtK.device().type(), std::nullopt});
+  const int64_t batch = q_BHtK.size(0), count = q_BHtK.size(1), queries = q_BHtK.size(2);
+  const auto wide = q_BHtK.options().dtype(fused::wide_dtype(q_BHtK.scalar_type()));
+  Attended made = {at::empty({batch, queries, count, heads.v_BGsV.size(3)}, q_BHtK.options()),
+                   at::empty({batch, count, queries}, wide)};
+  attend(heads, look, firsts, made, sinks_H);
+  return made;
+}
 
 at::Tensor blocked_attention(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,
                              const at::Tensor& v_BGTV, const Look& look,

@@ -23,4 +23,8 @@ at::Tensor blocked_attention(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,
                              const at::Tensor& v_BGTV, const Look& look,
                              const std::optional<at::Tensor>& sinks_H = std::nullopt);
 
+// What `attend` fills, in tensors of its own; products are the dtypes' own, whatever autocast says.
+Attended attended(const Heads& heads, const Look& look, const Firsts& firsts,
+                  const std::optional<at::Tensor>& sinks_H = std::nullopt);
+
 }  // namespace am::nn

@@ -2,6 +2,7 @@
 #include "am/base/home.h"
 #include "am/base/number.h"
 #include "am/base/text.h"
+#include "am/inspect/facts.h"
 #include "am/inspect/rows.h"
 #include "am/values/commands/registry.h"
 #include "am/values/weight_dtype.h"
@@ -50,8 +51,7 @@ Result list_settings(Session& session) {
     const std::string key = setting.key;
     Json value = session.digits();
     if (key == "dtype") value = info.value("compute_dtype", Json("the plan's"));
-    const std::string tokenizer = session.tokenizer().name;
-    if (key == "tokenizer") value = tokenizer.empty() ? Json(nullptr) : Json(tokenizer);
+    if (key == "tokenizer") value = name_or_null(session.tokenizer());
     rows.add({{"key", key}, {"value", value}, {"legal", setting.legal}});
   }
   Result result;
