@@ -56,7 +56,8 @@ int run(const Options& options, char** argv, Json* report) {
     am_apps::become_torch_program("am-repl-values", argv);
   }
   if (!target.note.empty()) std::cerr << term::echo(target.note) << "\n";
-  auto held = std::make_unique<inspect::StoredHoldings>(stored::open_tensor_source(target.path));
+  auto held = std::make_unique<inspect::StoredHoldings>(
+      stored::open_tensor_source(target.path, stored::Damage::kListed));
   auto opened = std::make_unique<inspect::LocalInterpreter>(
       inspect::Session(std::move(held), session_options(options)));
   // Not destroyed: the kernel takes a large checkpoint's millions of boxes back faster.

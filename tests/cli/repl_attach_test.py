@@ -37,26 +37,41 @@ class AttachTest(AttachCase):
         looked = self.repl(
             "run", "pause", "info", "step 5", "stats *", f"print {LAYER}[0:4, :8]",
             "unshard model.layers.0", f"print {LAYER}[3:6, :3]", "memory", "reshard", "save",
+            "grad", "stats optim.state", "set tokenizer bytes", "logprob '3 + 4 = 7'", "grad --of '3 + 4 = 7'",
             "continue", options=["--write"])
         step = looked[2]["step"]
         self.assertEqual(looked[9]["step"], step)
         # Between running steps, without a pause.
-        for command in ("stats *", f"unshard {LAYER}", "hist model.norm.weight", "mesh", "step 3"):
+        for command in ("stats *", f"unshard {LAYER}", "hist model.norm.weight", "mesh", "step 3", "optim",
+                        "set tokenizer bytes; grad *norm* --of '1 2 3'; grad *norm*"):
             self.repl("run", command)
         # At rest, the checkpoint of that step says the same.
         self.assertTrue(looked[9]["checkpoint"].endswith(f"step-{step}"))
         rest = self.repl(looked[9]["checkpoint"], "stats *", f"print {LAYER}[0:4, :8]",
-                         f"print {LAYER}[3:6, :3]")
-        for live, stored in zip(looked[3]["stats"], rest[0]["stats"], strict=True):
-            for key, value in live.items():  # sums over ranks are rounded in another order
-                if key in ("mean", "std", "norm"):
-                    self.assertAlmostEqual(value, stored[key], delta=1e-12 * abs(value))
-                else:
-                    self.assertEqual(value, stored[key])
+                         f"print {LAYER}[3:6, :3]", "stats optim.state", "set tokenizer bytes",
+                         "logprob '3 + 4 = 7'", "grad --of '3 + 4 = 7'")
+        for mine, theirs in ((looked[3], rest[0]), (looked[11], rest[3])):
+            for live, stored in zip(mine["stats"], theirs["stats"], strict=True):
+                for key, value in live.items():  # sums over ranks are rounded in another order
+                    if key in ("mean", "std", "norm"):
+                        self.assertAlmostEqual(value, stored[key], delta=1e-12 * abs(value))
+                    else:
+                        self.assertEqual(value, stored[key])
+        for live, stored in zip(looked[13]["logprobs"][1:], rest[5]["logprobs"][1:], strict=True):
+            self.assertAlmostEqual(live, stored, delta=1e-4)
+        self.assertAlmostEqual(looked[14]["loss"], rest[6]["loss"], delta=1e-5)
+        self.check_gradients(looked[14], rest[6], 1e-4)
         self.assertEqual(looked[4]["values"], rest[1]["values"])
         self.assertEqual(looked[6]["values"], rest[2]["values"])
+        # Those of the step itself are what its norm says, before it was clipped, and a plan's own ranks
+        # that train as many steps have them too.
         losses = self.stop(job)
         self.assertGreater(len(losses), step)
+        norm = self.metrics("run")[step - 1]["grad_norm"]
+        self.assertAlmostEqual(looked[10]["norm"], min(norm, 1.0), delta=1e-5 * norm)
+        again = self.repl("run.toml", f"step {step}", "grad")
+        self.assertEqual(again[0]["loss"], losses[step - 1])
+        self.check_gradients(looked[10], again[1], 1e-9)
         # The same job with nobody there: losses, and what is left at the end, to the bit.
         quiet = self.write_plan(plan_text(steps=LONG, **plan), "quiet.toml")
         self.train(quiet, "quiet", "--steps", len(losses), "--no-attach",
@@ -65,6 +80,12 @@ class AttachTest(AttachCase):
         self.assertEqual(losses, [line["loss"] for line in self.metrics("quiet")])
         self.assertEqual(self.checkpoint_bytes("run", len(losses)),
                          self.checkpoint_bytes("quiet", len(losses)))
+
+    def check_gradients(self, mine, theirs, tolerance):
+        for a, b in zip(mine["gradients"], theirs["gradients"], strict=True):
+            self.assertEqual((a["name"], a["numel"]), (b["name"], b["numel"]))
+            for key in ("min", "max", "norm"):
+                self.assertAlmostEqual(a[key], b[key], delta=tolerance * a["norm"])
 
     def test_training_goes_on_as_if_nobody_had_come(self):
         self.check_undisturbed()

@@ -203,12 +203,20 @@ class LyingFoldersTest(FilesCase):
         self.assertEqual([each["name"] for each in ls["parameters"]], ["extra", "x", "y"])
 
     def test_an_index_that_names_what_its_file_lacks(self):
-        self.refuse(self.sharded({"x": "a.safetensors", "z": "a.safetensors"}), "-c", "ls",
-                    status=2, says=("z is in a.safetensors", "no such tensor"))
+        self.check_damaged(self.sharded({"x": "a.safetensors", "z": "a.safetensors"}),
+                           "z is in a.safetensors", "no such tensor")
 
     def test_an_index_that_names_another_file(self):
-        self.refuse(self.sharded({"x": "b.safetensors", "y": "a.safetensors"}), "-c", "ls",
-                    status=2, says=("x is in b.safetensors", "it is in a.safetensors"))
+        self.check_damaged(self.sharded({"x": "b.safetensors", "y": "a.safetensors"}),
+                           "x is in b.safetensors", "it is in a.safetensors")
+
+    def check_damaged(self, folder, *says):
+        done = self.repl(folder, "-c", "ls")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for text in says:
+            self.assertIn(text, done.stderr)
+        self.assertEqual(self.repl(folder, "-c", "verify").returncode, 1)
+        self.refuse(folder, "-c", "export out", says=("is damaged", "model.safetensors.index.json"))
 
     def test_an_index_that_names_a_pipe(self):
         folder = self.sharded({"x": "pipe.safetensors"})
@@ -256,8 +264,8 @@ class ShrinkingTest(FilesCase):
         os.truncate(weights, 4000)
         out, err = process.communicate("stats\n", timeout=30)
         self.assertEqual(process.returncode, 1, (out, err))
-        self.assertIn("model.safetensors: became smaller while it was open", err)
-        self.assertIn("4000 now", err)
+        self.assertIn("model.safetensors: became smaller while it was open", out)
+        self.assertIn("4000 now", out)
 
 
 class FitTest(FilesCase):
@@ -363,10 +371,136 @@ kind = "synthetic"
         part = self.run_folder / "checkpoints" / "step-1" / "__0_0.distcp"
         self.refuse(part, "-c", "ls", status=2, says=("one rank's part", "open the checkpoint's folder"))
 
-    def test_a_step_below_zero_is_refused(self):
+    def test_a_step_below_zero_is_no_checkpoint_of_a_job(self):
         info = self.run_folder / "checkpoints" / "step-1" / "checkpoint.json"
         info.write_text(info.read_text().replace('"step": 1', '"step": -7'))
-        self.refuse(info.parent, "-c", "info", status=2, says=("step -7",))
+        (info,) = self.answer(info.parent, "info")
+        self.assertEqual((info["format"], info["damage"][0]["where"]), ("dcp", "checkpoint.json"))
+        self.assertIn("step -7", info["damage"][0]["what"])
+
+
+class DamagedTest(FilesCase):
+    """What is left of a checkpoint can be looked at; what is lost is said, and exported nowhere."""
+
+    def setUp(self):
+        super().setUp()
+        plan = self.path / "plan.toml"
+        plan.write_text(f"""
+[model]
+path = "{self.model}"
+weights = "none"
+[mesh]
+world_size = 2
+[strategy]
+name = "fsdp2"
+[train]
+seq_len = 16
+max_steps = 1
+[data]
+kind = "synthetic"
+""")
+        done = subprocess.run([BIN / "am-run", plan, "--run-dir", "run"], capture_output=True, text=True,
+                              cwd=self.path, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.step = self.path / "run" / "checkpoints" / "step-1"
+        self.whole = self.stats(self.step)
+
+    def stats(self, target, status=0):
+        done = self.repl(target, "-c", "stats *", "--json")
+        self.assertEqual(done.returncode, status, done.stderr)
+        (stats,) = json.loads(done.stdout)["results"]
+        return stats
+
+    def damage(self, target):
+        info = self.repl(target, "-c", "info", "--json")
+        self.assertEqual(info.returncode, 0, info.stderr)
+        return json.loads(info.stdout)["results"][0].get("damage", [])
+
+    def check_the_rest(self, target, where, what):
+        """All that is lost has a name, and every other tensor the numbers of the whole checkpoint."""
+        (damage,) = self.damage(target)
+        self.assertEqual(damage["where"], where)
+        self.assertIn(what, damage["what"])
+        left = self.stats(target, status=1)
+        lost = {row["name"] for row in left["unread"]}
+        self.assertTrue(lost)
+        self.assertEqual(left["stats"], [row for row in self.whole["stats"] if row["name"] not in lost])
+        verify = self.repl(target, "-c", "verify", "--json")
+        self.assertEqual(verify.returncode, 1)
+        problems = json.loads(verify.stdout)["results"][0]["problems"]
+        self.assertEqual(problems[0]["where"], where)
+        self.assertLessEqual(lost, {problem["where"] for problem in problems})
+        one = self.refuse(target, "-c", f"stats {min(lost)}")
+        self.assertIn(where, one.stderr)
+        self.refuse(target, "-c", "export out", says=("is damaged", where))
+        self.assertFalse((self.path / "out").exists())
+
+    def test_whole_ones_say_nothing(self):
+        self.assertEqual(self.damage(self.step), [])
+        self.assertNotIn("unread", self.whole)
+
+    def test_a_rank_s_file_is_missing(self):
+        (self.step / "__1_0.distcp").unlink()
+        self.check_the_rest(self.step, "__1_0.distcp", "No such file")
+        prompt = self.repl(self.step, "-c", "mesh")
+        self.assertIn("damaged: __1_0.distcp: cannot read", prompt.stderr)
+
+    def test_a_rank_s_file_is_cut_off(self):
+        file = self.step / "__1_0.distcp"
+        with open(file, "r+b") as cut:
+            cut.truncate(file.stat().st_size // 5)
+        for name in ("checkpoint.json", None):  # as am-run's, and as PyTorch would see it
+            self.check_the_rest(self.step, "__1_0.distcp", "bytes")
+            if name:
+                (self.step / name).unlink()
+
+    def test_config_and_index_are_missing(self):
+        (self.step / "config.json").unlink()
+        self.assertEqual(self.stats(self.step), self.whole)
+        (self.step / "index.json").unlink()
+        self.assertEqual(self.stats(self.step)["stats"], self.whole["stats"])
+        (damage,) = self.damage(self.step)
+        self.assertEqual(damage["where"], "checkpoint.json")
+        self.assertIn("index.json", damage["what"])
+
+    def test_training_goes_on_from_whole_ones_only(self):
+        (self.step / "__1_0.distcp").unlink()
+        done = subprocess.run([BIN / "am-run", "plan.toml", "--run-dir", "other", "--steps", "2", "--resume", self.step],
+                              capture_output=True, text=True, cwd=self.path, timeout=60)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("__1_0.distcp", done.stderr)
+
+    def test_files_of_hugging_face(self):
+        folder = self.path / "sharded"
+        shutil.copytree(HF / "llama-sharded", folder)
+        self.whole = self.stats(folder)
+        names = sorted(path.name for path in folder.glob("*.safetensors"))
+        with open(folder / names[0], "r+b") as cut:
+            cut.truncate((folder / names[0]).stat().st_size - 4)
+        self.check_the_rest(folder, names[0], "cut off: 4 bytes")
+        shutil.copy(HF / "llama-sharded" / names[0], folder / names[0])
+        (folder / names[0]).unlink()
+        (damage,) = self.damage(folder)
+        self.assertEqual(damage["where"], names[0])
+        left = self.stats(folder)["stats"]
+        self.assertTrue(left)
+        self.assertEqual(left, [row for row in self.whole["stats"] if row in left])
+        self.refuse(folder, "-c", "export out", says=("is damaged", names[0]))
+
+    def test_one_part_of_several_is_no_model(self):
+        """A file of DCP's writer for the hub has a piece of each tensor, and says where it lies."""
+        size = [4, 6]
+        info = {"w": {"saved_offsets": [4, 0]}}
+        safetensors(self.path / "shard-00002-model-00001-of-00001.safetensors", {"w": size},
+                    {"DCP_SHARDING_INFO": json.dumps(info)}, struct.pack("<24f", *range(24)))
+        part = self.path / "shard-00002-model-00001-of-00001.safetensors"
+        (damage,) = self.damage(part)
+        self.assertEqual(damage, {"where": "w", "what": "its parts have 24 of its 48 elements"})
+        (show,) = self.answer(part, "show w")
+        self.assertEqual(show["shape"], [8, 6])
+        self.assertEqual(show["shards"], [{"rank": 1, "offset": [4, 0], "shape": size}])
+        self.assertEqual(self.answer(part, "print w[4:5]")[0]["values"], [[0, 1, 2, 3, 4, 5]])
+        self.refuse(part, "-c", "print w[3:5]", says=("its parts have 6 of its 12 elements",))
 
 
 if __name__ == "__main__":

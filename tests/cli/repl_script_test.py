@@ -131,11 +131,15 @@ class BadInputTest(ReplTest):
     def test_truncated_and_lying_files(self):
         weights = self.model / "model.safetensors"
         whole = weights.read_bytes()
-        for content in (b"", whole[:4], whole[:100], whole[:-8],
+        for content in (b"", whole[:4], whole[:100],
                         struct.pack("<Q", 1 << 60) + whole[8:],
                         whole.replace(b'"F32"', b'"F33"', 1)):
             weights.write_bytes(content)
             self.assert_fails(self.repl(self.model, "-c", "ls"), 2, "model.safetensors")
+        weights.write_bytes(whole[:-8])  # its names are all there
+        done = self.repl(self.model, "-c", "ls")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("damaged: model.safetensors: it was cut off: 8 bytes", done.stderr)
 
     def test_a_missing_script(self):
         self.assert_fails(self.repl(self.model, "-f", self.path / "none"), 2, "none")

@@ -5,8 +5,8 @@
 #include <future>
 #include <thread>
 
-#include "am/live/recent_collectives.h"
 #include "am/live/stack_probe.h"
+#include "am/runtime/recent_collectives.h"
 
 namespace am::live {
 namespace {
@@ -56,7 +56,7 @@ TEST_CASE("a lone rank answers for itself") {
 }
 
 TEST_CASE("the last collectives are remembered, the newest first") {
-  RecentCollectives recent;
+  runtime::RecentCollectives recent;
   auto communicator = std::make_shared<runtime::CommunicatorId>();
   communicator->name = "world";
   runtime::Collective last;
@@ -65,7 +65,7 @@ TEST_CASE("the last collectives are remembered, the newest first") {
     recent.add(last, static_cast<int64_t>(8 * i));
   }
   const Json list = recent.to_json(runtime::Progress::Waiting{last, {}});
-  REQUIRE(list.size() == RecentCollectives::kKept);
+  REQUIRE(list.size() == runtime::RecentCollectives::kKept);
   CHECK(list[0]["sequence"] == 100);
   CHECK(list[0]["bytes"] == 800);
   CHECK(list[0]["waiting"] == true);

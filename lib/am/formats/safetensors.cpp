@@ -16,7 +16,7 @@ namespace am::formats {
 
 namespace fs = std::filesystem;
 
-SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {
+SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path, Truncated truncated) {
   std::error_code none;
   const auto status = std::filesystem::status(path, none);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
@@ -25,7 +25,7 @@ SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {
   SafetensorsFile file;
   file.path_ = path;
   file.file_ = std::make_shared<const MappedFile>(path);
-  SafetensorsHeader header = read_safetensors_header(path, file.file_->bytes());
+  SafetensorsHeader header = read_safetensors_header(path, file.file_->bytes(), truncated);
   file.require_whole();
   file.entries_ = std::move(header.entries);
   file.metadata_ = std::move(header.metadata);
@@ -46,7 +46,16 @@ const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
 void SafetensorsFile::require_whole() const { am::require_whole(path_, file_->bytes()); }
 
 std::span<const std::byte> SafetensorsFile::data(const SafetensorsEntry& entry) const {
-  return file_->bytes().subspan(data_begin_ + entry.begin, entry.end - entry.begin);
+  const std::span<const std::byte> all = file_->bytes().subspan(data_begin_);
+  if (entry.end > all.size()) refuse_truncated(path_, entry, all.size());
+  return all.subspan(entry.begin, entry.end - entry.begin);
+}
+
+std::string SafetensorsFile::truncation() const {
+  const uint64_t there = file_->bytes().size() - data_begin_;
+  const uint64_t end = entries_.empty() ? 0 : entries_.back().end;
+  if (end <= there) return {};
+  return cat("it was cut off: ", end - there, " bytes of its data are missing");
 }
 
 std::vector<fs::path> safetensors_in(const fs::path& folder) {

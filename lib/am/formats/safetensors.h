@@ -32,19 +32,26 @@ struct SafetensorsEntry {
   uint64_t end = 0;
 };
 
+// What to do with a file that ends before its data do.
+enum class Truncated { kRefused, kOpened };
+
 // An opened, validated file. The map lives as long as this object and whatever shares `file()`.
 class SafetensorsFile {
  public:
   // Throws Error(kIo) when it cannot be read, Error(kFormat) when the header lies: the message
   // names the file and what is wrong (truncated, overlapping, wrong size, unknown dtype).
-  static SafetensorsFile open(const std::filesystem::path& path);
+  static SafetensorsFile open(const std::filesystem::path& path,
+                              Truncated truncated = Truncated::kRefused);
   SafetensorsFile(SafetensorsFile&&) = default;
   SafetensorsFile& operator=(SafetensorsFile&&) = default;
 
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }  // by offset
   const SafetensorsEntry* find(std::string_view name) const;
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  // Throws Error(kFormat) for what lies behind the end of a truncated file.
   std::span<const std::byte> data(const SafetensorsEntry& entry) const;
+  // What a truncated file lacks, in words; empty for a whole one.
+  std::string truncation() const;
   // After data was read: throws Error(kIo) when the file has become smaller meanwhile.
   void require_whole() const;
   std::shared_ptr<const MappedFile> file() const { return file_; }

@@ -270,15 +270,14 @@ std::string_view header_text(const std::filesystem::path& path, std::span<const 
 
 // No holes, no overlaps, nothing behind the last tensor.
 void check_coverage(const std::filesystem::path& path, const std::vector<SafetensorsEntry>& entries,
-                    uint64_t data_size) {
+                    uint64_t data_size, Truncated truncated) {
   const auto fail = [&](const SafetensorsEntry& entry, const std::string& what) {
     not_safetensors(path, cat("tensor \"", entry.name, "\": ", what));
   };
   uint64_t covered = 0;
   for (const SafetensorsEntry& entry : entries) {
-    if (entry.end > data_size) {
-      fail(entry, cat("truncated: its data ends at byte ", entry.end, " of the data, the file has ",
-                      data_size));
+    if (entry.end > data_size && truncated == Truncated::kRefused) {
+      refuse_truncated(path, entry, data_size);
     }
     if (entry.begin < covered) fail(entry, "its data overlaps another tensor's");
     if (entry.begin > covered) {
@@ -286,7 +285,7 @@ void check_coverage(const std::filesystem::path& path, const std::vector<Safeten
     }
     covered = entry.end;
   }
-  if (covered != data_size) {
+  if (covered < data_size) {
     not_safetensors(path,
                     cat(data_size - covered, " bytes behind the last tensor belong to no tensor"));
   }
@@ -302,13 +301,19 @@ std::optional<uint64_t> safetensors_byte_size(const Shape& shape, int64_t elemen
   return bytes;
 }
 
+void refuse_truncated(const std::filesystem::path& path, const SafetensorsEntry& entry,
+                      uint64_t data_size) {
+  not_safetensors(path, cat("tensor \"", entry.name, "\": truncated: its data ends at byte ",
+                            entry.end, " of the data, the file has ", data_size));
+}
+
 void not_safetensors(const std::filesystem::path& path, const std::string& what) {
   throw Error(ErrorKind::kFormat, cat(path.string(), ": not a valid safetensors file: ", what),
               "the file may be a part of a download that was cut off; fetch it again");
 }
 
 SafetensorsHeader read_safetensors_header(const std::filesystem::path& path,
-                                          std::span<const std::byte> bytes) {
+                                          std::span<const std::byte> bytes, Truncated truncated) {
   SafetensorsHeader header;
   const std::string_view text = header_text(path, bytes);
   header.data_begin = kLengthBytes + text.size();
@@ -319,7 +324,7 @@ SafetensorsHeader read_safetensors_header(const std::filesystem::path& path,
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
   };
   std::stable_sort(header.entries.begin(), header.entries.end(), by_offset);
-  check_coverage(path, header.entries, bytes.size() - header.data_begin);
+  check_coverage(path, header.entries, bytes.size() - header.data_begin, truncated);
   return header;
 }
 

@@ -35,7 +35,11 @@ struct SafetensorsHeader {
 // `bytes` are the whole file's. Throws Error(kFormat) as SafetensorsFile::open; only names that
 // appear twice are its caller's to find.
 SafetensorsHeader read_safetensors_header(const std::filesystem::path& path,
-                                          std::span<const std::byte> bytes);
+                                          std::span<const std::byte> bytes,
+                                          Truncated truncated = Truncated::kRefused);
+// The error for a tensor whose data end behind the file's.
+[[noreturn]] void refuse_truncated(const std::filesystem::path& path, const SafetensorsEntry& entry,
+                                   uint64_t data_size);
 
 // The error for a file that is none, with what is wrong about it.
 [[noreturn]] void not_safetensors(const std::filesystem::path& path, const std::string& what);

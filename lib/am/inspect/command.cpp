@@ -212,7 +212,7 @@ Outcome execute(Session& session, const std::string& input) {
     if (command.at_console != nullptr) {
       throw Error(ErrorKind::kUsage, cat("`", command.name, "` is am-repl's: there is no console"));
     }
-    if (command.live) needs_job(command);
+    if (command.run == nullptr && command.live) needs_job(command);
     return command.tell != nullptr ? command.tell(session.style(), arguments)
                                    : command.run(session, arguments);
   });

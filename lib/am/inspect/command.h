@@ -86,7 +86,7 @@ struct Command {
   std::span<const Option> options = {};
   // One of the five: what the ranks do together; what needs no session and is answered even while
   // they are busy; what stands behind a pipe and changes an answer's rows; what console.h does;
-  // what a job that runs does itself (live/host.h), and nobody else.
+  // what a job that runs does itself (live/host.h), and, without `run`, nobody else.
   Result (*run)(Session& session, const Arguments& arguments) = nullptr;
   Result (*tell)(const term::Style& style, const Arguments& arguments) = nullptr;
   void (*filter)(Json& rows, const Arguments& arguments) = nullptr;

@@ -57,6 +57,9 @@ struct HeldBytes {
   int64_t rank = 0;
   int64_t sharded = 0;    // of its shards
   int64_t unsharded = 0;  // of full tensors that exist beside them
+  int64_t gradients = 0;
+  int64_t optimizer = 0;  // of its states, where they are in memory
+  int64_t model = 0;      // at rest: of the copy that loss, generate and grad compute with
 };
 
 class Holdings {

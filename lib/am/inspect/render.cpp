@@ -69,21 +69,32 @@ std::string draw_mesh(const mesh::MeshLayout& mesh, const Style& style) {
 
 std::string draw_held_bytes(const std::vector<HeldBytes>& before,
                             const std::vector<HeldBytes>& after, const Style& style) {
-  std::vector<int64_t> bytes;
-  for (const HeldBytes& rank : after) bytes.insert(bytes.end(), {rank.sharded, rank.unsharded});
-  for (const HeldBytes& rank : before) bytes.push_back(rank.unsharded);
-  const ScaledBytes scaled = scale_bytes(bytes);
+  struct Kind {
+    const char* title;
+    int64_t HeldBytes::*bytes;
+  };
+  static constexpr Kind kOthers[] = {{"gradients", &HeldBytes::gradients},
+                                     {"optimizer", &HeldBytes::optimizer},
+                                     {"model", &HeldBytes::model}};
   const bool compares = !before.empty();
-  std::vector<term::Column> columns = {{"rank", Align::kRight},
-                                       {cat("shards, ", scaled.unit), Align::kRight}};
+  std::vector<term::Column> columns = {{"rank", Align::kRight}, {"shards", Align::kRight}};
   if (compares) columns.push_back({"full before", Align::kRight});
   columns.push_back({compares ? "full after" : "full", Align::kRight});
+  std::vector<int64_t HeldBytes::*> others;  // that any rank has
+  for (const Kind& kind : kOthers) {
+    const bool any = std::any_of(after.begin(), after.end(),
+                                 [&](const HeldBytes& rank) { return rank.*kind.bytes > 0; });
+    if (!any) continue;
+    columns.push_back({kind.title, Align::kRight});
+    others.push_back(kind.bytes);
+  }
   term::Table table(columns);
   for (size_t i = 0; i < after.size(); ++i) {
-    std::vector<Cell> cells = {std::to_string(after[i].rank), scaled.values[2 * i]};
-    if (compares) cells.emplace_back(scaled.values[2 * after.size() + i]);
+    std::vector<Cell> cells = {std::to_string(after[i].rank), format_bytes(after[i].sharded)};
+    if (compares) cells.emplace_back(format_bytes(before[i].unsharded));
     const bool changed = compares && before[i].unsharded != after[i].unsharded;
-    cells.emplace_back(scaled.values[2 * i + 1], changed ? Role::kAccent : Role::kPlain);
+    cells.emplace_back(format_bytes(after[i].unsharded), changed ? Role::kAccent : Role::kPlain);
+    for (const auto bytes : others) cells.emplace_back(format_bytes(after[i].*bytes));
     table.add(std::move(cells));
   }
   return table.text(style);
@@ -96,23 +107,6 @@ std::string box_text(const mesh::Box& box) {
     ranges.push_back(cat(box.offset[dim], ":", box.offset[dim] + box.shape[dim]));
   }
   return cat("[", join(ranges, ", "), "]");
-}
-
-ScaledBytes scale_bytes(std::span<const int64_t> bytes) {
-  const int64_t largest = bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
-  static constexpr std::array<const char*, 5> kUnits = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-  size_t unit = 0;
-  double divisor = 1.0;
-  while (unit + 1 < kUnits.size() && static_cast<double>(largest) >= 1024.0 * divisor) {
-    divisor *= 1024.0;
-    ++unit;
-  }
-  ScaledBytes scaled;
-  scaled.unit = kUnits.at(unit);
-  for (const int64_t value : bytes) {
-    scaled.values.push_back(format_fixed(static_cast<double>(value) / divisor, unit == 0 ? 0 : 2));
-  }
-  return scaled;
 }
 
 std::string printable_text(std::string_view text, const Style& style) {

@@ -28,13 +28,6 @@ std::string draw_held_bytes(const std::vector<HeldBytes>& before,
 // "[0:16, 0:32]"; "nothing" for an empty box.
 std::string box_text(const mesh::Box& box);
 
-// Several sizes in the one unit that fits the largest: {"1.50", "0.25"} and "MiB".
-struct ScaledBytes {
-  std::vector<std::string> values;
-  std::string unit;
-};
-ScaledBytes scale_bytes(std::span<const int64_t> bytes);
-
 // A model's text, safe to print: bytes that are not UTF-8, and control characters but newline and
 // tab, become U+FFFD
 // ('?' in an ASCII locale).

@@ -141,10 +141,23 @@ Json StoredHoldings::info() {
   if (has_mesh()) add_mesh(mesh_, json);
   json["compute_dtype"] = formats::torch_name(compute_dtype_);
   json["tokenizer"] = name_or_null(tokenizer_);
+  Json damage = Json::array();
+  for (const stored::StoredProblem& problem : source_->damage()) {
+    damage.push_back({{"what", problem.what}, {"where", problem.where}});
+  }
+  if (!damage.empty()) json["damage"] = damage;
   const std::string note = note_.empty() ? source_->note() : note_;
   if (!note.empty()) json["note"] = note;
   if (!config_problem_.empty()) json["cannot_run"] = config_problem_;
   return json;
+}
+
+std::string StoredHoldings::note() const {
+  const std::vector<stored::StoredProblem> damage = source_->damage();
+  if (damage.empty()) return {};
+  const size_t more = damage.size() - 1;
+  return cat("damaged: ", damage.front().where, ": ", damage.front().what,
+             more == 0 ? "" : cat("; and ", more, " more, which `info` lists"));
 }
 
 std::vector<HeldBytes> StoredHoldings::held_bytes() {

@@ -24,6 +24,7 @@ class StoredHoldings : public virtual Holdings {
 
   std::string title() const override { return title_; }
   Json info() override;
+  std::string note() const override;
   const std::vector<HeldParameter>& parameters() const override { return parameters_; }
   std::span<const HeldParameter> states() const override { return states_; }
   const mesh::MeshLayout& mesh() const override { return mesh_; }

@@ -83,4 +83,11 @@ TextArgument text_or_file(const Arguments& arguments) {
   return {std::move(text), {}};
 }
 
+TextArgument text_or_file(const std::string& value) {
+  Arguments arguments;
+  arguments.words = {value};
+  arguments.quoted = {true};
+  return text_or_file(arguments);
+}
+
 }  // namespace am::inspect

@@ -23,5 +23,7 @@ inline constexpr int64_t kLongestText = int64_t{64} << 20;  // bytes
 // Throws Error(kIo) for a word without quotes that looks like a file's name and is none, for what
 // is no regular file, and for a file that is too long.
 TextArgument text_or_file(const Arguments& arguments);
+// Of an option's value, as of a word in quotes: the file when there is one.
+TextArgument text_or_file(const std::string& value);
 
 }  // namespace am::inspect

@@ -10,6 +10,7 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
+#include "am/inspect/training_answers.h"
 #include "am/launch/cause/rank_state.h"
 #include "am/launch/supervise/wall_time.h"
 #include "am/runtime/stall.h"
@@ -161,24 +162,9 @@ inspect::Result describe_collectives(const Answers& answers, const term::Style& 
   Json ranks = Json::array();
   for (const auto& [rank, said] : answers.said) {
     ranks.push_back({{"rank", rank}, {"collectives", said.at("collectives")}});
-    term::Table table({{cat("rank ", rank)},
-                       {"number", term::Align::kRight},
-                       {"group"},
-                       {"bytes", term::Align::kRight},
-                       {"issued", term::Align::kRight},
-                       {""}});
     // Of all ranks the newest ones; of one, all that it remembers.
-    const size_t most =
-        answers.said.size() + answers.silent.size() > 1 ? 4 : std::numeric_limits<size_t>::max();
-    size_t shown = 0;
-    for (const Json& each : said.at("collectives")) {
-      if (shown++ == most) break;
-      table.add({each.at("op").get<std::string>(), cat("#", each.at("sequence").get<uint64_t>()),
-                 each.at("group").get<std::string>(), format_bytes(each.at("bytes").get<int64_t>()),
-                 cat(format_duration(each.at("seconds_ago").get<double>()), " ago"),
-                 each.at("waiting").get<bool>() ? "waits" : ""});
-    }
-    result.text += table.text(style);
+    const bool few = answers.said.size() + answers.silent.size() > 1;
+    result.text += inspect::draw_collectives(rank, said.at("collectives"), few, style);
   }
   for (const auto& [rank, silent] : answers.silent) {
     result.text += cat("rank ", rank, ": ", silence_text(silent), "\n");

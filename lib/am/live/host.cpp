@@ -11,6 +11,7 @@
 #include "am/inspect/attached.h"
 #include "am/inspect/messages.h"
 #include "am/inspect/render.h"
+#include "am/inspect/training_answers.h"
 #include "am/live/hang.h"
 
 namespace am::live {
@@ -201,14 +202,7 @@ void Host::ask_ranks(const control::Request& request, const std::string& input,
                      const term::Style& style) {
   const auto refused = inspect::answer(
       input, [&](const inspect::Command& command, const inspect::Arguments& arguments) {
-        std::optional<int64_t> only;
-        if (!arguments.words.empty()) {
-          only = parse_integer(arguments.words.front());
-          if (!only || *only < 0 || *only >= world_.size()) {
-            throw Error(ErrorKind::kUsage, cat("there is no rank `", arguments.words.front(), "`"),
-                        cat("the job has ranks 0 to ", world_.size() - 1));
-          }
-        }
+        const std::optional<int64_t> only = inspect::rank_in(arguments, world_.size());
         const std::string what(command.name);
         const auto use = [this, request, input, style, what, only](const Answers& answers) {
           const auto told = [&](const auto&, const auto&) {

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "am/base/json.h"
-#include "am/live/recent_collectives.h"
 #include "am/live/stack_probe.h"
 #include "am/live/status.h"
+#include "am/runtime/recent_collectives.h"
 #include "am/runtime/world.h"
 
 namespace am::live {
@@ -19,7 +19,7 @@ class RankSelf {
   explicit RankSelf(const runtime::World& world);
 
   Status status;
-  RecentCollectives collectives;
+  runtime::RecentCollectives collectives;
 
   // `what`: "ranks", "collectives" or "stack". {"rank", "state", "phase", "memory_bytes", and what
   // was asked for}.

@@ -52,8 +52,8 @@ Sessions::Sessions(train::Trainer& trainer, std::string run)
     : trainer_(trainer), run_(std::move(run)), steps_(trainer.first_step()), own_(new_view()) {}
 
 std::unique_ptr<values::ParameterView> Sessions::new_view() {
-  return std::make_unique<values::ShardedView>(trainer_.plan(), trainer_.model(),
-                                               values::LiveJob{run_, [this] { return steps_; }});
+  return std::make_unique<values::ShardedView>(
+      values::LiveJob{run_, [this] { return steps_; }, &trainer_});
 }
 
 inspect::Outcome Sessions::execute(uint64_t client, inspect::SessionOptions options,

@@ -11,6 +11,7 @@
 #include "am/base/units.h"
 #include "am/control/frame.h"
 #include "am/inspect/messages.h"
+#include "am/inspect/training_answers.h"
 #include "am/inspect/words.h"
 #include "am/live/host.h"
 
@@ -134,30 +135,15 @@ void Host::answer_step(const train::Boundary& boundary) {
   const control::Request request = *std::exchange(stepping_, std::nullopt);
   if (!pause_.active()) begin_pause(request.client, boundary.steps);
   const auto told = [&](const Command&, const Arguments&) {
-    const observe::StepMetrics& metrics = boundary.metrics;
-    Result result;
-    result.json = {{"step", boundary.steps},
-                   {"loss", metrics.loss},
-                   {"grad_norm", metrics.grad_norm},
-                   {"paused", true}};
-    result.text = cat("step ", boundary.steps, ": loss ", metrics.loss, ", gradient norm ",
-                      metrics.grad_norm, "; held again\n");
+    Result result = inspect::step_result(boundary.metrics, "; held again");
+    result.json["paused"] = true;
     return result;
   };
   reply(request, inspect::answer(control::text_in(request.body, "input"), told));
 }
 
 Result Host::step_on(const Arguments& arguments, const control::Request& request, int64_t steps) {
-  constexpr int64_t kMostSteps = 1000000000;
-  int64_t count = 1;
-  if (!arguments.words.empty()) {
-    const auto number = parse_integer(arguments.words.front());
-    if (!number || *number < 1 || *number > kMostSteps) {
-      throw Error(ErrorKind::kUsage, cat("`", arguments.words.front(), "` is no number of steps"),
-                  "for example: step 10");
-    }
-    count = *number;
-  }
+  const int64_t count = inspect::steps_in(arguments);
   if (stepping_ && server_->client(stepping_->client)) {
     throw Error(ErrorKind::kUsage, "another client's `step` is under way");
   }

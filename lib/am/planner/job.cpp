@@ -1,15 +1,35 @@
 #include "am/planner/job.h"
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "am/base/error.h"
+#include "am/base/text.h"
 #include "am/planner/rules.h"
 #include "am/planner/runs.h"
 
 namespace am::planner {
 
+namespace {
+
+bool is_of_training(const Diagnostic& diagnostic) {
+  static constexpr std::string_view kTopics[] = {"batch.",     "seq.",        "data.",     "train.",
+                                                 "scheduler.", "checkpoint.", "optimizer."};
+  return std::any_of(std::begin(kTopics), std::end(kTopics),
+                     [&](std::string_view topic) { return starts_with(diagnostic.rule, topic); });
+}
+
+}  // namespace
+
 std::optional<Job> open_job(const JobFile& from, Diagnostics& found) {
-  CheckedFile file = check_file(from.file, from.overrides, from.world_size, found, from.plugins);
+  Diagnostics ruled;
+  CheckedFile file = check_file(from.file, from.overrides, from.world_size, ruled, from.plugins);
+  for (const Diagnostic& diagnostic : ruled.items()) {
+    if (from.purpose == Purpose::kInspection && is_of_training(diagnostic)) continue;
+    found.add(diagnostic);
+  }
   if (!file.plan) return std::nullopt;
   const config::Plan& plan = *file.plan;
   CheckedPlan& checked = file.checked;

@@ -24,12 +24,17 @@ struct Job {
   Layout layout;
 };
 
+// What rules are asked for: those of batches, data, schedule, optimizer and checkpoints are nothing
+// to who only looks at the model.
+enum class Purpose { kTraining, kInspection };
+
 struct JobFile {
   std::filesystem::path file;
   std::vector<config::Override> overrides = {};
   int64_t world_size = 0;  // a launcher's; 0: the plan's own
   config::Plugins plugins = config::Plugins::kRefused;
   CudaProbe why_no_cuda = {};  // null: the job needs no backend (a dry run)
+  Purpose purpose = Purpose::kTraining;
 };
 
 // Nothing when the loader, a rule, or what this version runs (runs.h) reports an error; `found`

@@ -23,9 +23,26 @@ constexpr const char* kMixed = "files of several checkpoints were mixed here; co
               kMixed);
 }
 
+void require_file(const fs::path& folder, const CheckpointInfo& info, const IndexedFile& indexed,
+                  size_t rank) {
+  const fs::path path = folder / indexed.name;
+  const MappedFile file(path);
+  const auto bytes = file.bytes();
+  const std::string wanted = data_file_label(info.save_id, static_cast<int64_t>(rank));
+  const std::string_view label =
+      label_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  if (label != wanted) refuse_save(path, std::string(trim(label)), std::string(trim(wanted)));
+  if (bytes.size() != indexed.bytes) {
+    throw Error(ErrorKind::kFormat,
+                cat(path.string(), ": it has ", bytes.size(), " bytes, ", kIndexFile, " says ",
+                    indexed.bytes),
+                "it was cut off or changed; copy it anew");
+  }
+}
+
 }  // namespace
 
-ShardIndex open_index(const fs::path& folder, const CheckpointInfo& info) {
+ShardIndex read_index(const fs::path& folder, const CheckpointInfo& info) {
   ShardIndex index = read_shard_index(folder / kIndexFile);
   if (index.save_id != info.save_id) {
     refuse_save(folder / kIndexFile, index.save_id, info.save_id);
@@ -36,24 +53,28 @@ ShardIndex open_index(const fs::path& folder, const CheckpointInfo& info) {
                     info.world_size, " ranks"),
                 kMixed);
   }
+  return index;
+}
+
+ShardIndex open_index(const fs::path& folder, const CheckpointInfo& info) {
+  ShardIndex index = read_index(folder, info);
   for (size_t rank = 0; rank < index.files.size(); ++rank) {
-    const fs::path path = folder / index.files[rank].name;
-    const MappedFile file(path);
-    const auto bytes = file.bytes();
-    const std::string wanted = data_file_label(info.save_id, static_cast<int64_t>(rank));
-    const std::string_view label =
-        label_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    if (label != wanted) {
-      refuse_save(path, std::string(trim(label)), std::string(trim(wanted)));
-    }
-    if (bytes.size() != index.files[rank].bytes) {
-      throw Error(ErrorKind::kFormat,
-                  cat(path.string(), ": it has ", bytes.size(), " bytes, ", kIndexFile, " says ",
-                      index.files[rank].bytes),
-                  "it was cut off or changed; copy it anew");
-    }
+    require_file(folder, info, index.files[rank], rank);
   }
   return index;
+}
+
+std::map<size_t, Error> damaged_files(const fs::path& folder, const CheckpointInfo& info,
+                                      const ShardIndex& index) {
+  std::map<size_t, Error> damaged;
+  for (size_t rank = 0; rank < index.files.size(); ++rank) {
+    try {
+      require_file(folder, info, index.files[rank], rank);
+    } catch (const Error& error) {
+      damaged.emplace(rank, error);
+    }
+  }
+  return damaged;
 }
 
 }  // namespace am::run_folder

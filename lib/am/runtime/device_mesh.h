@@ -25,6 +25,7 @@ class DeviceMesh {
   DeviceMesh(const World& world, const mesh::MeshLayout& layout,
              std::optional<c10::Device> device = std::nullopt);
 
+  const World& world() const { return world_; }
   int64_t rank() const { return rank_; }
   // Where this rank's tensors live.
   c10::Device device() const { return device_; }

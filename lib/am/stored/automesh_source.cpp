@@ -35,15 +35,24 @@ struct Part {
 // What `read` compares once, verify() compares again.
 class AutomeshSource : public TensorSource {
  public:
-  explicit AutomeshSource(const fs::path& folder)
-      : AutomeshSource(folder,
-                       run_folder::open_index(folder, run_folder::read_checkpoint_info(folder))) {}
+  AutomeshSource(const fs::path& folder, Damage damage)
+      : AutomeshSource(folder, run_folder::read_checkpoint_info(folder), damage) {}
 
   std::string format() const override { return "automesh"; }
   fs::path path() const override { return folder_; }
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   const std::vector<StoredTensor>& optimizer_tensors() const override { return optimizer_; }
-  fs::path config_file() const override { return folder_ / "config.json"; }
+  std::vector<StoredProblem> damage() const override {
+    std::vector<StoredProblem> problems;
+    for (const auto& [file, error] : damaged_) {
+      problems.push_back(file_problem(folder_, files_[file].name, error));
+    }
+    return problems;
+  }
+  fs::path config_file() const override {
+    const fs::path config = folder_ / "config.json";
+    return fs::exists(config) ? config : fs::path();
+  }
   std::vector<fs::path> data_files() const override {
     std::vector<fs::path> paths;
     for (const run_folder::IndexedFile& file : files_) paths.push_back(folder_ / file.name);
@@ -93,8 +102,14 @@ class AutomeshSource : public TensorSource {
   };
 
   // A large index has millions of boxes: they move, and none is there twice.
-  AutomeshSource(fs::path folder, run_folder::ShardIndex index)
-      : folder_(std::move(folder)), files_(std::move(index.files)), mapped_(files_.size()) {
+  AutomeshSource(fs::path folder, const run_folder::CheckpointInfo& info, Damage damage)
+      : folder_(std::move(folder)) {
+    run_folder::ShardIndex index = damage == Damage::kRefused
+                                       ? run_folder::open_index(folder_, info)
+                                       : run_folder::read_index(folder_, info);
+    if (damage == Damage::kListed) damaged_ = run_folder::damaged_files(folder_, info, index);
+    files_ = std::move(index.files);
+    mapped_.resize(files_.size());
     for (run_folder::IndexedTensor& from : index.tensors) add(std::exchange(from, {}));
     for (const auto* list : {&tensors_, &optimizer_}) {
       for (const StoredTensor& tensor : *list) places_.find(tensor.name)->second.tensor = &tensor;
@@ -120,7 +135,15 @@ class AutomeshSource : public TensorSource {
   std::span<const std::byte> values_of(const Place& place, size_t i) const {
     const int64_t element = formats::dtype_size(place.tensor->dtype);
     const auto bytes = static_cast<size_t>(place.tensor->shards[i].box.numel() * element);
-    return file_of(place.parts[i].file).bytes().subspan(place.parts[i].position, bytes);
+    const Part& part = place.parts[i];
+    const std::span<const std::byte> all = file_of(part.file).bytes();
+    if (part.position > all.size() || bytes > all.size() - part.position) {
+      throw Error(ErrorKind::kFormat,
+                  cat(path_of(part).string(), ": ", place.tensor->name, ": its values end at byte ",
+                      part.position + bytes, ", and the file has ", all.size()),
+                  "it was cut off; copy it anew");
+    }
+    return all.subspan(part.position, bytes);
   }
 
   void verify(const StoredTensor& tensor, const VerifyCalls& calls) const;
@@ -165,7 +188,8 @@ class AutomeshSource : public TensorSource {
     if (!file) {
       const fs::path path = folder_ / files_[number].name;
       file = std::make_shared<MappedFile>(path);
-      if (file->bytes().size() != files_[number].bytes) {
+      if (file->bytes().size() != files_[number].bytes && !damaged_.contains(number)) {
+        file.reset();
         throw Error(ErrorKind::kFormat,
                     cat(path.string(), ": it has changed since the folder was opened"));
       }
@@ -175,6 +199,7 @@ class AutomeshSource : public TensorSource {
 
   fs::path folder_;
   std::vector<run_folder::IndexedFile> files_;
+  std::map<size_t, Error> damaged_;  // by the file's number
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> optimizer_;
   std::map<std::string, Place, std::less<>> places_;  // by name
@@ -201,21 +226,29 @@ void AutomeshSource::verify(const StoredTensor& tensor, const VerifyCalls& calls
 }
 
 void AutomeshSource::verify(const VerifyCalls& calls) const {
+  bool files_are_whole = true;
   try {  // sizes and labels of the files, which may have changed since it was opened
-    run_folder::open_index(folder_, run_folder::read_checkpoint_info(folder_));
+    const auto info = run_folder::read_checkpoint_info(folder_);
+    const auto damaged =
+        run_folder::damaged_files(folder_, info, run_folder::read_index(folder_, info));
+    for (const auto& [file, error] : damaged) {
+      calls.found(file_problem(folder_, files_[file].name, error));
+      files_are_whole = false;
+    }
   } catch (const Error& error) {
     calls.found(as_problem(*this, run_folder::kInfoFile, error));
   }
   for (const auto* list : {&tensors_, &optimizer_}) {
     for (const StoredTensor& tensor : *list) verify(tensor, calls);
   }
-  if (fs::exists(folder_ / formats::kDcpMetadataFile)) verify_dcp_slices(folder_, calls);
+  if (files_are_whole && fs::exists(folder_ / formats::kDcpMetadataFile))
+    verify_dcp_slices(folder_, calls);
 }
 
 }  // namespace
 
-std::unique_ptr<TensorSource> open_automesh_source(const fs::path& folder) {
-  return std::make_unique<AutomeshSource>(folder);
+std::unique_ptr<TensorSource> open_automesh_source(const fs::path& folder, Damage damage) {
+  return std::make_unique<AutomeshSource>(folder, damage);
 }
 
 }  // namespace am::stored

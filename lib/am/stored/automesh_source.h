@@ -9,6 +9,7 @@
 
 namespace am::stored {
 
-std::unique_ptr<TensorSource> open_automesh_source(const std::filesystem::path& folder);
+std::unique_ptr<TensorSource> open_automesh_source(const std::filesystem::path& folder,
+                                                   Damage damage);
 
 }  // namespace am::stored

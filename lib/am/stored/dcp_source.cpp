@@ -38,8 +38,11 @@ int64_t rank_of_file(std::string_view name) {
 
 class DcpSource : public TensorSource {
  public:
-  DcpSource(fs::path folder, formats::DcpMetadata metadata)
-      : folder_(std::move(folder)), metadata_(std::move(metadata)), files_(metadata_.files.size()) {
+  DcpSource(fs::path folder, formats::DcpMetadata metadata, std::vector<StoredProblem> known)
+      : folder_(std::move(folder)),
+        metadata_(std::move(metadata)),
+        known_(std::move(known)),
+        files_(metadata_.files.size()) {
     if (!metadata_.alarms.empty()) {
       refuse_alarm(folder_ / formats::kDcpMetadataFile, metadata_.alarms.front());
     }
@@ -115,6 +118,7 @@ class DcpSource : public TensorSource {
     for (const std::string& file : metadata_.files) paths.push_back(folder_ / file);
     return paths;
   }
+  std::vector<StoredProblem> damage() const override;
   fs::path file_of(const StoredTensor& tensor, size_t shard) const override {
     return path_of(place_in(places_, tensor.name, folder_).slice(shard));
   }
@@ -229,6 +233,7 @@ class DcpSource : public TensorSource {
 
   fs::path folder_;
   formats::DcpMetadata metadata_;
+  std::vector<StoredProblem> known_;
   mutable std::mutex mutex_;
   mutable std::vector<std::optional<MappedFile>> files_;
   std::map<std::string, Place, std::less<>> places_;  // by name
@@ -236,24 +241,50 @@ class DcpSource : public TensorSource {
   std::vector<StoredTensor> optimizer_;
 };
 
+std::vector<StoredProblem> DcpSource::damage() const {
+  std::vector<uint64_t> ends(metadata_.files.size());
+  const auto reach = [&](const formats::DcpSlice& slice) {
+    ends[slice.file] = std::max(ends[slice.file], slice.offset + slice.length);
+  };
+  for (const formats::DcpTensor& tensor : metadata_.tensors) {
+    for (const formats::DcpChunk& chunk : tensor.chunks) reach(chunk.slice);
+  }
+  for (const formats::DcpValue& value : metadata_.values) reach(value.slice);
+  std::vector<StoredProblem> problems = known_;
+  for (size_t i = 0; i < ends.size(); ++i) {
+    const std::string& name = metadata_.files[i];
+    std::error_code failed;
+    const uint64_t size = fs::file_size(folder_ / name, failed);
+    if (failed) {
+      problems.push_back({name, cat("cannot read: ", failed.message())});
+    } else if (size < ends[i]) {
+      problems.push_back({name, cat("it has ", size, " bytes, and its last slice ends at ", ends[i],
+                                    ": it was cut off")});
+    }
+  }
+  return problems;
+}
+
 }  // namespace
 
 bool is_dcp_source(const fs::path& path) {
   return fs::is_directory(path) && fs::is_regular_file(path / formats::kDcpMetadataFile);
 }
 
-std::unique_ptr<TensorSource> open_dcp_source(const fs::path& folder) {
-  return open_dcp_source(folder, formats::read_dcp_metadata(folder / formats::kDcpMetadataFile));
+std::unique_ptr<TensorSource> open_dcp_source(const fs::path& folder,
+                                              std::vector<StoredProblem> known) {
+  return std::make_unique<DcpSource>(
+      folder, formats::read_dcp_metadata(folder / formats::kDcpMetadataFile), std::move(known));
 }
 
 std::unique_ptr<TensorSource> open_dcp_source(const fs::path& folder,
                                               formats::DcpMetadata metadata) {
-  return std::make_unique<DcpSource>(folder, std::move(metadata));
+  return std::make_unique<DcpSource>(folder, std::move(metadata), std::vector<StoredProblem>());
 }
 
 void verify_dcp_slices(const fs::path& folder, const VerifyCalls& calls) {
   try {
-    DcpSource(folder, formats::read_dcp_metadata(folder / formats::kDcpMetadataFile))
+    DcpSource(folder, formats::read_dcp_metadata(folder / formats::kDcpMetadataFile), {})
         .verify_slices(calls);
   } catch (const Error& error) {  // of the metadata
     calls.found({formats::kDcpMetadataFile, error.what()});

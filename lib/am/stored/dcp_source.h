@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <vector>
 
 #include "am/formats/dcp_metadata.h"
 #include "am/stored/tensor_source.h"
@@ -14,7 +15,10 @@ namespace am::stored {
 
 // A folder with a `.metadata`.
 bool is_dcp_source(const std::filesystem::path& path);
-std::unique_ptr<TensorSource> open_dcp_source(const std::filesystem::path& folder);
+// `known`: damage that was seen before, which the source's damage() begins with. Data files are
+// looked for when they are read.
+std::unique_ptr<TensorSource> open_dcp_source(const std::filesystem::path& folder,
+                                              std::vector<StoredProblem> known = {});
 // The same with its `.metadata`, which was read.
 std::unique_ptr<TensorSource> open_dcp_source(const std::filesystem::path& folder,
                                               formats::DcpMetadata metadata);

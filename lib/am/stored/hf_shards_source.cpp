@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "am/base/error.h"
@@ -10,6 +11,7 @@
 #include "am/base/read_ahead.h"
 #include "am/base/text.h"
 #include "am/formats/safetensors.h"
+#include "am/mesh/cover.h"
 #include "am/model/inventory.h"
 #include "am/stored/dialects/hub_config.h"
 #include "am/stored/rows.h"
@@ -34,17 +36,24 @@ int64_t rank_of_file(const fs::path& path) {
   return std::max<int64_t>(number.value_or(1) - 1, 0);
 }
 
+std::vector<fs::path> files_of(const fs::path& path) {
+  return fs::is_directory(path) ? formats::safetensors_in(path) : std::vector<fs::path>{path};
+}
+
 class HfShardsSource : public TensorSource {
  public:
-  HfShardsSource(fs::path folder, const HubConfig& config)
+  HfShardsSource(fs::path folder, const HubConfig& config, Damage damage)
       : folder_(std::move(folder)), config_file_(config.file) {
-    for (const fs::path& path : formats::safetensors_in(folder_)) {
-      files_.push_back(formats::SafetensorsFile::open(path));
-    }
+    open_files(damage);
     for (const auto& file : files_) add(file);
     for (auto& [name, tensor] : by_name_) {
       for (StoredShard& shard : tensor.shards) grow(tensor.shape, shard.box);
-      require_covered(tensor, folder_);
+      if (damage == Damage::kRefused) {
+        require_covered(tensor, folder_);
+      } else if (const auto why = why_not_covered(tensor)) {
+        damage_.push_back({name, *why});
+        torn_.insert(name);
+      }
       tensors_.push_back(tensor);
     }
     std::sort(tensors_.begin(), tensors_.end(),
@@ -59,11 +68,13 @@ class HfShardsSource : public TensorSource {
   const std::vector<StoredTensor>& optimizer_tensors() const override { return none_; }
   fs::path config_file() const override { return config_file_; }
   std::vector<fs::path> data_files() const override { return formats::paths_of(files_); }
+  std::vector<StoredProblem> damage() const override { return damage_; }
   fs::path file_of(const StoredTensor& tensor, size_t shard) const override {
     return place_in(places_, tensor.name, folder_)[shard].file->path();
   }
 
   void read(std::string_view name, const mesh::Box& box, const Destination& out) const override {
+    if (torn_.contains(name)) require_held(name, box);
     for (const Place& place : place_in(places_, name, folder_)) {
       const auto common = mesh::intersect(place.box, box);
       if (!common) continue;
@@ -87,6 +98,36 @@ class HfShardsSource : public TensorSource {
     const formats::SafetensorsEntry* entry;
     mesh::Box box;
   };
+
+  void open_files(Damage damage) {
+    const auto truncated =
+        damage == Damage::kRefused ? formats::Truncated::kRefused : formats::Truncated::kOpened;
+    for (const fs::path& path : files_of(folder_)) {
+      try {
+        files_.push_back(formats::SafetensorsFile::open(path, truncated));
+      } catch (const Error& error) {
+        if (damage == Damage::kRefused) throw;
+        damage_.push_back(file_problem(folder_, path.filename().string(), error));
+        continue;
+      }
+      const std::string cut = files_.back().truncation();
+      if (!cut.empty()) damage_.push_back({path.filename().string(), cut});
+    }
+  }
+
+  // Of a tensor whose parts overlap or leave holes: the box is in parts, once.
+  void require_held(std::string_view name, const mesh::Box& box) const {
+    std::vector<mesh::Box> parts;
+    for (const Place& place : place_in(places_, name, folder_)) {
+      if (auto common = mesh::intersect(place.box, box)) parts.push_back(inside(box, *common));
+    }
+    std::vector<const mesh::Box*> of_box;
+    for (const mesh::Box& part : parts) of_box.push_back(&part);
+    const auto problem = mesh::why_not_covered(box.shape, of_box);
+    if (!problem) return;
+    throw Error(ErrorKind::kFormat, cat(folder_.string(), ": ", name, ": ", *problem),
+                "files are missing, or of several checkpoints");
+  }
 
   [[noreturn]] static void fail(const formats::SafetensorsFile& file, const std::string& what) {
     throw Error(ErrorKind::kFormat, cat(file.path().string(), ": ", what),
@@ -163,23 +204,28 @@ class HfShardsSource : public TensorSource {
   std::map<std::string, std::vector<Place>, std::less<>> places_;
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> none_;
+  std::vector<StoredProblem> damage_;
+  std::set<std::string, std::less<>> torn_;  // tensors whose parts do not make them up
 };
 
 }  // namespace
 
 bool is_hf_shards_source(const fs::path& path) {
-  if (!fs::is_directory(path)) return false;
-  const auto files = formats::safetensors_in(path);
+  if (!fs::exists(path)) return false;
+  const auto files = files_of(path);
   const bool only_shards = std::all_of(files.begin(), files.end(), [](const fs::path& file) {
     return is_shard_name(file.filename().string());
   });
   if (files.empty() || !only_shards) return false;
-  return formats::SafetensorsFile::open(files.front()).metadata().contains(kShardingInfo);
+  return formats::SafetensorsFile::open(files.front(), formats::Truncated::kOpened)
+      .metadata()
+      .contains(kShardingInfo);
 }
 
 std::unique_ptr<TensorSource> open_hf_shards_source(const fs::path& folder,
-                                                    const std::vector<fs::path>& config_folders) {
-  return std::make_unique<HfShardsSource>(folder, find_hub_config(config_folders));
+                                                    const std::vector<fs::path>& config_folders,
+                                                    Damage damage) {
+  return std::make_unique<HfShardsSource>(folder, find_hub_config(config_folders), damage);
 }
 
 }  // namespace am::stored

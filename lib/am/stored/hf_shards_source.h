@@ -15,11 +15,14 @@
 
 namespace am::stored {
 
-// A folder with such files and no others: what was made of them is read instead.
+// A folder with such files and no others: what was made of them is read instead. Or one file alone:
+// what the others hold is missing.
 bool is_hf_shards_source(const std::filesystem::path& path);
 // Throws Error(kFormat) when parts overlap or leave a hole: files are missing, or of two saves.
+// Where damage is listed, what parts hold once can be read all the same.
 // `config_folders`: where the model's config.json may lie.
 std::unique_ptr<TensorSource> open_hf_shards_source(
-    const std::filesystem::path& folder, const std::vector<std::filesystem::path>& config_folders);
+    const std::filesystem::path& folder, const std::vector<std::filesystem::path>& config_folders,
+    Damage damage = Damage::kRefused);
 
 }  // namespace am::stored

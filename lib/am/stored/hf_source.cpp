@@ -1,6 +1,7 @@
 #include "am/stored/hf_source.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string_view>
 #include <unordered_map>
@@ -9,6 +10,7 @@
 #include "am/base/error.h"
 #include "am/base/read_ahead.h"
 #include "am/base/text.h"
+#include "am/base/units.h"
 #include "am/formats/safetensors.h"
 #include "am/stored/rows.h"
 #include "am/stored/weight_index.h"
@@ -26,24 +28,9 @@ bool is_safetensors(const fs::path& path) {
   return fs::is_regular_file(path) && path.extension() == ".safetensors";
 }
 
-// The files that an index names, each once.
-std::vector<fs::path> indexed_files(const fs::path& index, const WeightIndex& weights) {
-  std::set<std::string> names;
-  for (const auto& [name, file] : weights) names.insert(file);
-  std::vector<fs::path> files;
-  for (const auto& name : names) {
-    const fs::path file = index.parent_path() / name;
-    if (!fs::exists(file)) {
-      throw Error(ErrorKind::kIo, cat(index.string(), ": names ", name, ", which is not there"));
-    }
-    files.push_back(file);
-  }
-  return files;
-}
-
 class HfSource : public TensorSource {
  public:
-  explicit HfSource(fs::path path) : path_(std::move(path)) {
+  HfSource(fs::path path, Damage damage) : path_(std::move(path)), damage_(damage) {
     open_files();
     size_t tensors = 0;
     for (const auto& file : files_) tensors += file.entries().size();
@@ -62,6 +49,7 @@ class HfSource : public TensorSource {
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   const std::vector<StoredTensor>& optimizer_tensors() const override { return none_; }
   std::vector<fs::path> data_files() const override { return formats::paths_of(files_); }
+  std::vector<StoredProblem> damage() const override { return problems_; }
   fs::path file_of(const StoredTensor& tensor, size_t) const override {
     return place_in(places_, tensor.name, path_).file->path();
   }
@@ -100,24 +88,72 @@ class HfSource : public TensorSource {
         paths = {path_ / kSingleName};
       } else if (fs::exists(index)) {
         index_ = read_weight_index(index);
-        paths = indexed_files(index, index_);
+        paths = indexed_files(index);
       } else {
         paths = formats::safetensors_in(path_);
       }
     }
-    for (const fs::path& path : paths) files_.push_back(formats::SafetensorsFile::open(path));
+    for (const fs::path& path : paths) open_file(path);
+    if (!files_.empty() || problems_.empty()) return;
+    const StoredProblem& first = problems_.front();
+    throw Error(ErrorKind::kFormat, cat((path_ / first.where).string(), ": ", first.what),
+                "no other file here holds weights");
+  }
+
+  // Those that the index names, each once; one that is not there is damage.
+  std::vector<fs::path> indexed_files(const fs::path& index) {
+    std::map<std::string, int64_t> names;  // and how many tensors each has
+    for (const auto& [name, file] : index_) ++names[file];
+    std::vector<fs::path> files;
+    for (const auto& [name, tensors] : names) {
+      const fs::path file = index.parent_path() / name;
+      if (fs::exists(file)) {
+        files.push_back(file);
+      } else if (damage_ == Damage::kRefused) {
+        throw Error(ErrorKind::kIo, cat(index.string(), ": names ", name, ", which is not there"));
+      } else {
+        problems_.push_back({name, cat("it is not there; tensors that ", kIndexName,
+                                       " says are in it: ", format_count(tensors))});
+        missing_.insert(name);
+      }
+    }
+    return files;
+  }
+
+  void open_file(const fs::path& path) {
+    if (damage_ == Damage::kRefused) {
+      files_.push_back(formats::SafetensorsFile::open(path));
+      return;
+    }
+    const std::string name = path.filename().string();
+    try {
+      files_.push_back(formats::SafetensorsFile::open(path, formats::Truncated::kOpened));
+    } catch (const Error& error) {  // no header that says what is in it
+      if (path == path_) throw;     // and nothing else to look at
+      problems_.push_back(file_problem(path_, name, error));
+      missing_.insert(name);
+      return;
+    }
+    const std::string cut = files_.back().truncation();
+    if (!cut.empty()) problems_.push_back({name, cut});
   }
 
   // Each tensor is where the index says; what the files hold beyond it is shown as well.
-  void check_index() const {
+  void check_index() {
     for (const auto& [name, file] : index_) {
+      if (missing_.contains(file)) continue;
       const auto place = places_.find(name);
       if (place != places_.end() && place->second.file->path().filename() == file) continue;
-      throw Error(ErrorKind::kFormat,
-                  cat((path_ / kIndexName).string(), ": says that ", name, " is in ", file,
-                      place == places_.end()
-                          ? ", which has no such tensor"
-                          : cat(", but it is in ", place->second.file->path().filename().string())),
+      const std::string what =
+          cat("says that ", name, " is in ", file,
+              place == places_.end()
+                  ? ", which has no such tensor"
+                  : cat(", but it is in ", place->second.file->path().filename().string()));
+      if (damage_ == Damage::kListed) {
+        problems_.push_back({kIndexName, what});
+        continue;
+      }
+      throw Error(ErrorKind::kFormat, cat((path_ / kIndexName).string(), ": ", what),
                   "the index belongs to other files; fetch all of them again");
     }
   }
@@ -137,6 +173,9 @@ class HfSource : public TensorSource {
   }
 
   fs::path path_;
+  Damage damage_;
+  std::vector<StoredProblem> problems_;
+  std::set<std::string> missing_;  // files whose tensors are not known
   std::vector<formats::SafetensorsFile> files_;
   WeightIndex index_;                                   // empty without an index
   std::unordered_map<std::string_view, Place> places_;  // names are the entries'
@@ -153,8 +192,8 @@ bool is_hf_source(const fs::path& path) {
                      [](const auto& entry) { return is_safetensors(entry.path()); });
 }
 
-std::unique_ptr<TensorSource> open_hf_source(const fs::path& path) {
-  return std::make_unique<HfSource>(path);
+std::unique_ptr<TensorSource> open_hf_source(const fs::path& path, Damage damage) {
+  return std::make_unique<HfSource>(path, damage);
 }
 
 }  // namespace am::stored

@@ -7,7 +7,9 @@
 #include "am/mesh/cover.h"
 #include "am/run_folder/checkpoint_info.h"
 #include "am/stored/automesh_source.h"
+#include "am/stored/dcp_source.h"
 #include "am/stored/dialects/framework_folder.h"
+#include "am/stored/hf_shards_source.h"
 #include "am/stored/hf_source.h"
 #include "am/stored/row_blocks.h"
 #include "am/stored/torch_source.h"
@@ -26,8 +28,25 @@ const StoredTensor* find_in(const std::vector<StoredTensor>& tensors, std::strin
   return found == tensors.end() || found->name != name ? nullptr : &*found;
 }
 
+std::string without(const std::string& prefix, const std::string& text) {
+  return starts_with(text, prefix) ? text.substr(prefix.size()) : text;
+}
+
 // Elements that are read at once: 32 MiB of float32.
 constexpr int64_t kVerifyBlock = int64_t{8} << 20;
+
+// Where our own index is lost, `.metadata` beside it names the same values.
+std::unique_ptr<TensorSource> open_checkpoint(const fs::path& folder, Damage damage) {
+  if (damage == Damage::kRefused || !is_dcp_source(folder)) {
+    return open_automesh_source(folder, damage);
+  }
+  try {
+    return open_automesh_source(folder, damage);
+  } catch (const Error& error) {
+    std::vector<StoredProblem> known = {file_problem(folder, run_folder::kInfoFile, error)};
+    return open_dcp_source(folder, std::move(known));
+  }
+}
 
 }  // namespace
 
@@ -44,6 +63,7 @@ fs::path TensorSource::file_of(const StoredTensor&, size_t) const {
 }
 
 void TensorSource::verify(const VerifyCalls& calls) const {
+  for (StoredProblem& problem : damage()) calls.found(std::move(problem));
   std::vector<std::byte> values;
   for (const auto* list : {&tensors(), &optimizer_tensors()}) {
     for (const StoredTensor& tensor : *list) {
@@ -67,20 +87,27 @@ void TensorSource::verify(const VerifyCalls& calls) const {
 
 StoredProblem as_problem(const TensorSource& source, std::string where,
                          const std::exception& error) {
-  const std::string what = error.what();
-  const std::string folder = cat(source.path().string(), "/");
-  return {std::move(where), starts_with(what, folder) ? what.substr(folder.size()) : what};
+  return {std::move(where), without(cat(source.path().string(), "/"), error.what())};
+}
+
+StoredProblem file_problem(const fs::path& folder, const std::string& file,
+                           const std::exception& error) {
+  return {file, without(cat((folder / file).string(), ": "), error.what())};
 }
 
 void no_tensor(const fs::path& path, std::string_view name) {
   throw Error(ErrorKind::kFormat, cat(path.string(), ": no tensor named ", name));
 }
 
-void require_covered(const StoredTensor& tensor, const fs::path& path) {
+std::optional<std::string> why_not_covered(const StoredTensor& tensor) {
   std::vector<const mesh::Box*> boxes;
   boxes.reserve(tensor.shards.size());
   for (const StoredShard& shard : tensor.shards) boxes.push_back(&shard.box);
-  if (const auto problem = mesh::why_not_covered(tensor.shape, boxes)) {
+  return mesh::why_not_covered(tensor.shape, boxes);
+}
+
+void require_covered(const StoredTensor& tensor, const fs::path& path) {
+  if (const auto problem = why_not_covered(tensor)) {
     throw Error(ErrorKind::kFormat, cat(path.string(), ": ", tensor.name, ": ", *problem),
                 "files are missing, or of several checkpoints; copy the folder anew");
   }
@@ -91,13 +118,14 @@ bool is_tensor_source(const fs::path& path) {
          is_torch_source(path);
 }
 
-std::unique_ptr<TensorSource> open_tensor_source(const fs::path& path) {
+std::unique_ptr<TensorSource> open_tensor_source(const fs::path& path, Damage damage) {
   if (!fs::exists(path)) {
     throw Error(ErrorKind::kIo, cat(path.string(), ": no such file or folder"));
   }
-  if (run_folder::is_checkpoint(path)) return open_automesh_source(path);
-  if (is_framework_folder(path)) return open_framework_folder(path);
-  if (is_hf_source(path)) return open_hf_source(path);
+  if (run_folder::is_checkpoint(path)) return open_checkpoint(path, damage);
+  if (is_framework_folder(path)) return open_framework_folder(path, damage);
+  if (is_hf_shards_source(path)) return open_hf_shards_source(path, {path.parent_path()}, damage);
+  if (is_hf_source(path)) return open_hf_source(path, damage);
   if (is_torch_source(path)) return open_torch_source(path);
   throw Error(ErrorKind::kFormat, cat(path.string(), ": holds no weights that can be opened"),
               "expected *.safetensors (or a folder with them), a folder of "

@@ -53,6 +53,12 @@ struct StoredProblem {
   std::string what;
 };
 
+// What opening does about files that are missing, cut off or of another save. What is read is
+// checked either way.
+//   kRefused   it throws, where it can be seen by then
+//   kListed    it opens what is there; TensorSource::damage() says what is not
+enum class Damage { kRefused, kListed };
+
 // What a source that is looked through from end to end calls.
 struct VerifyCalls {
   std::function<void(StoredProblem)> found;
@@ -82,6 +88,9 @@ class TensorSource {
   virtual bool see_value(std::string_view name, const SeeValue& see) const;
   // Of training, where the files say so.
   virtual std::optional<int64_t> step() const { return std::nullopt; }
+  // Files that are missing, cut off or of another save, as far as names and sizes tell: what lies
+  // in them cannot be read, and tensors that only a missing file names are not listed.
+  virtual std::vector<StoredProblem> damage() const { return {}; }
   // Null when there is none of that name.
   const StoredTensor* find(std::string_view name) const;
   // Copies the box of the named tensor, elements as they are stored. The box lies inside the
@@ -109,6 +118,10 @@ class TensorSource {
 StoredProblem as_problem(const TensorSource& source, std::string where,
                          const std::exception& error);
 
+// An error of a file in `folder` as a problem of it.
+StoredProblem file_problem(const std::filesystem::path& folder, const std::string& file,
+                           const std::exception& error);
+
 [[noreturn]] void no_tensor(const std::filesystem::path& path, std::string_view name);
 // What a source has under a tensor's name. Throws Error(kFormat), which names `path`, where that is
 // nothing.
@@ -120,13 +133,16 @@ const typename Places::mapped_type& place_in(const Places& places, std::string_v
   return found->second;
 }
 
-// Throws Error(kFormat) when the shards of a tensor are no partition of it; `path` is named.
+// Why the shards of a tensor are no partition of it; nothing: they are.
+std::optional<std::string> why_not_covered(const StoredTensor& tensor);
+// Throws Error(kFormat) then; `path` is named.
 void require_covered(const StoredTensor& tensor, const std::filesystem::path& path);
 
 // True when the path is something that open_tensor_source can open.
 bool is_tensor_source(const std::filesystem::path& path);
-// Throws Error(kIo) for a missing path, Error(kFormat) for files that are neither, truncated or
-// lying.
-std::unique_ptr<TensorSource> open_tensor_source(const std::filesystem::path& path);
+// Throws Error(kIo) for a missing path, Error(kFormat) for files that are neither, lying or, where
+// damage is refused, truncated or missing.
+std::unique_ptr<TensorSource> open_tensor_source(const std::filesystem::path& path,
+                                                 Damage damage = Damage::kRefused);
 
 }  // namespace am::stored

@@ -49,7 +49,7 @@ std::optional<Error> write_metrics(const std::vector<std::unique_ptr<observe::Me
 
 Trainer::Trainer(const planner::Job& job, const runtime::World& world,
                  const run_folder::RunFolder& run, TrainerCallbacks callbacks,
-                 const std::string& strategy, const run_folder::JobIdentity& identity)
+                 const run_folder::JobIdentity& identity)
     : plan_(job.plan),
       run_(run),
       checkpoints_(run_folder::checkpoint_folder(job.plan, run)),
@@ -59,7 +59,36 @@ Trainer::Trainer(const planner::Job& job, const runtime::World& world,
       mesh_(world, layout_.mesh),
       job_(identity.id.empty() ? agree_on_job(world, {}) : identity) {
   choose_beginning(job.model);
+}
+
+Trainer::Trainer(const planner::Job& job, const runtime::World& world,
+                 const run_folder::RunFolder& run, TrainerCallbacks callbacks,
+                 const std::string& strategy, const run_folder::JobIdentity& identity)
+    : Trainer(job, world, run, std::move(callbacks), identity) {
   model_ = parallel::ParallelModel::build(plan_, job.model, layout_, mesh_, strategy);
+  add_steps();
+  load_or_resume();
+  if (plan_.checkpoint.async) {
+    saver_ = std::make_unique<checkpoint::BackgroundSaver>(*model_, saved_state(first_step_),
+                                                           mesh_.device().is_cpu());
+  }
+}
+
+Trainer::Trainer(const planner::Job& job, const runtime::World& world,
+                 const run_folder::RunFolder& run, TrainerCallbacks callbacks,
+                 std::unique_ptr<parallel::ParallelModel>& model)
+    : Trainer(job, world, run, std::move(callbacks), run_folder::JobIdentity{}) {
+  AM_ASSERT(!beginning_.resumes(), "a model that has its values begins with its first step");
+  model_ = std::move(model);
+  try {
+    add_steps();
+  } catch (...) {
+    model = std::move(model_);
+    throw;
+  }
+}
+
+void Trainer::add_steps() {
   optimizer_ = optim::make_optimizer(plan_, *model_);
   StepObserver& observer = *this;
   step_ = std::make_unique<Step>(plan_, *model_, *optimizer_, observer);
@@ -68,11 +97,6 @@ Trainer::Trainer(const planner::Job& job, const runtime::World& world,
   if (plan_.validation.every > 0) {
     validation_ = std::make_unique<Validation>(plan_, *model_, world_);
     log(cat("validation  ", validation_->description()));
-  }
-  load_or_resume();
-  if (plan_.checkpoint.async) {
-    saver_ = std::make_unique<checkpoint::BackgroundSaver>(*model_, saved_state(first_step_),
-                                                           mesh_.device().is_cpu());
   }
 }
 

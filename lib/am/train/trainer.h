@@ -70,6 +70,10 @@ class Trainer : private StepObserver {
   Trainer(const planner::Job& job, const runtime::World& world, const run_folder::RunFolder& run,
           TrainerCallbacks callbacks, const std::string& strategy = {},
           const run_folder::JobIdentity& identity = {});
+  // Trains a model that has its values, from its first step, and resumes nothing; `model` is taken
+  // where the trainer could be made, and stays where it was otherwise.
+  Trainer(const planner::Job& job, const runtime::World& world, const run_folder::RunFolder& run,
+          TrainerCallbacks callbacks, std::unique_ptr<parallel::ParallelModel>& model);
 
   // Collective: trains to max_steps, or until a rank is asked to stop; saves at the end.
   // `guest` looks in between steps where it wants to; on all ranks, or on none.
@@ -86,6 +90,7 @@ class Trainer : private StepObserver {
   // How many sequences come before those of `step`.
   int64_t samples_before(int64_t step) const { return batches_->samples_before(step); }
   parallel::ParallelModel& model() { return *model_; }
+  const optim::Optimizer& optimizer() const { return *optimizer_; }
   // Writes checkpoints/step-N for `steps` finished steps; drops old ones beyond checkpoint.keep.
   // Empty where the state is not finite, under train.on_nonfinite = "continue".
   std::filesystem::path save(int64_t steps);
@@ -94,8 +99,13 @@ class Trainer : private StepObserver {
   void phase_over(const char* phase) override;
   StepReport report() override;
 
+  // Members that need no model.
+  Trainer(const planner::Job& job, const runtime::World& world, const run_folder::RunFolder& run,
+          TrainerCallbacks callbacks, const run_folder::JobIdentity& identity);
   // The checkpoint, if any, and what is trained from there on; the model is not there yet.
   void choose_beginning(const model::ModelConfig& config);
+  // What makes steps of the model.
+  void add_steps();
   void load_or_resume();
   void load_state(const std::filesystem::path& folder);
   // Throws Error(kFormat) where a parameter that trains has none.

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "am/base/error.h"
 #include "am/base/number.h"
@@ -101,7 +102,39 @@ double uniform(int64_t seed, int64_t position) {
   return static_cast<double>(bits >> 11) * 0x1.0p-53;
 }
 
+// One text as the micro-batches of a step on all ranks: its labels are in the first micro-batch of
+// the first data-parallel rank, so gradients that are summed over all are the text's.
+class OneText : public parallel::MicroBatches {
+ public:
+  OneText(const parallel::ParallelModel& model, at::Tensor ids_BT, at::Tensor labels_BT)
+      : ids_BT_(std::move(ids_BT)),
+        labels_BT_(std::move(labels_BT)),
+        count_(model.pipeline() != nullptr ? model.pipeline()->micro_batches() : 1),
+        has_labels_(model.mesh().group("dp").index() == 0) {}
+
+  int64_t count() const override { return count_; }
+  parallel::MicroBatch read(int64_t m) override {
+    const bool own = has_labels_ && m == 0;
+    return {ids_BT_, own ? labels_BT_ : at::full_like(labels_BT_, parallel::kIgnoreIndex)};
+  }
+
+ private:
+  at::Tensor ids_BT_;
+  at::Tensor labels_BT_;
+  int64_t count_;
+  bool has_labels_;
+};
+
 }  // namespace
+
+void prepare_model(Session& session, bool forced, bool backward) {
+  ParameterView& view = values_of(session);
+  int64_t bytes = view.runnable_bytes();
+  if (backward) bytes += view.gradient_bytes();
+  session.require_memory(bytes, backward ? "the model and its gradients" : "the model to run",
+                         forced);
+  view.runnable(session.between());
+}
 
 const data::Tokenizer& tokenizer_of(Session& session) {
   const DefaultTokenizer tokenizer = session.tokenizer();
@@ -140,6 +173,35 @@ double mean_loss(Session& session, const std::vector<int64_t>& ids) {
       [&](const parallel::ParallelModel& model, const at::Tensor& logits,
           const at::Tensor& labels) { sum += model.loss_sum(logits, labels).item<double>(); });
   return sum / static_cast<double>(ids.size() - 1);
+}
+
+double mean_loss_gradients(Session& session, const std::vector<int64_t>& ids) {
+  require_two(ids);
+  const auto predictions = static_cast<int64_t>(ids.size()) - 1;
+  if (predictions > window_length(session)) {
+    throw Error(ErrorKind::kUsage,
+                cat("the text has ", ids.size(), " tokens, and the model sees ",
+                    window_length(session), " at once: gradients are of one window"),
+                "take a part of it");
+  }
+  ParameterView& view = values_of(session);
+  parallel::ParallelModel& model = view.runnable();
+  session.check_interrupt();
+  const std::span<const int64_t> all(ids);
+  const at::Tensor ids_BT =
+      as_padded_batch(session, model, all.first(static_cast<size_t>(predictions)));
+  const at::Tensor labels = as_batch(model, all.subspan(1));
+  at::Tensor labels_BT = at::full_like(ids_BT, parallel::kIgnoreIndex);
+  labels_BT.narrow(1, 0, predictions).copy_(labels);
+  model.zero_grad();
+  OneText batches(model, ids_BT, labels_BT);
+  const at::Tensor sum = model.forward_backward(
+      batches, {.divisor = static_cast<double>(predictions), .seed = 0, .step = 0});
+  view.after_forward();
+  view.after_backward("of the text");
+  at::Tensor own = sum.cpu();  // the ranks of a tp group have the same loss: one of them tells it
+  if (model.mesh().group("tp").index() != 0) own.zero_();
+  return view.gather(own).sum().item<double>() / static_cast<double>(predictions);
 }
 
 std::vector<double> log_probabilities(Session& session, const std::vector<int64_t>& ids) {

@@ -15,6 +15,10 @@
 
 namespace am::values {
 
+// The model in memory, ready to run, unless it takes more than there is, and is not forced; of a
+// backward pass with room for its gradients. Throws Error(kPlan).
+void prepare_model(Session& session, bool forced, bool backward = false);
+
 // What cuts texts in this session. Throws Error(kPlan) where nothing says what does.
 const data::Tokenizer& tokenizer_of(Session& session);
 
@@ -30,6 +34,11 @@ int64_t window_length(Session& session);
 // Mean cross-entropy of ids[1..], each given those before it; at least two ids (Error(kUsage)
 // otherwise).
 double mean_loss(Session& session, const std::vector<int64_t>& ids);
+
+// Its gradients, those of mean_loss's value, of a text that fits into a window (Error(kUsage)
+// otherwise); they stay with the model, where ParameterView::after_backward says so. Returns the
+// loss.
+double mean_loss_gradients(Session& session, const std::vector<int64_t>& ids);
 
 // Natural logarithms of the probabilities of ids[1..]: one fewer than ids.
 std::vector<double> log_probabilities(Session& session, const std::vector<int64_t>& ids);

@@ -30,7 +30,8 @@ std::unique_ptr<Interpreter> open_weights(const fs::path& path, const OpenOption
                 cat(flag, ": ", path.string(), " is no plan, but weights at rest"),
                 "a plan whose model.weights names them takes --set and --nproc");
   }
-  auto view = std::make_unique<StoredView>(stored::open_tensor_source(path));
+  auto view =
+      std::make_unique<StoredView>(stored::open_tensor_source(path, stored::Damage::kListed));
   return std::make_unique<LocalInterpreter>(Session(std::move(view), options.session));
 }
 
@@ -57,11 +58,15 @@ std::unique_ptr<Interpreter> open_target(const Target& target, const OpenOptions
     return std::make_unique<AttachedJob>(
         *target.job, target.path, AttachOptions{options.session, options.wait, options.write});
   }
+  std::vector<config::Override> overrides = options.overrides;
+  if (options.nproc > 0) {  // in front: what --set says of the mesh is as if the plan said it
+    overrides.insert(overrides.begin(), {cat("mesh.world_size=", options.nproc)});
+  }
   const auto job = planner::open_job({.file = target.path,
-                                      .overrides = options.overrides,
-                                      .world_size = options.nproc,
+                                      .overrides = overrides,
                                       .plugins = options.plugins,
-                                      .why_no_cuda = &runtime::why_no_cuda},
+                                      .why_no_cuda = &runtime::why_no_cuda,
+                                      .purpose = planner::Purpose::kInspection},
                                      found);
   if (!job) return nullptr;
   const int64_t ranks = job->layout.mesh.world_size();
@@ -78,7 +83,7 @@ std::unique_ptr<Interpreter> open_target(const Target& target, const OpenOptions
   }
   WorkerSetup setup;
   setup.plan = target.path;
-  setup.overrides = options.overrides;
+  setup.overrides = overrides;
   setup.plugins = options.plugins;
   setup.session = options.session;
   return std::make_unique<RankProcesses>(options.worker_argv, setup, ranks, options.wait,

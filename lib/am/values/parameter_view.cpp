@@ -36,6 +36,16 @@ std::vector<std::vector<int64_t>> ParameterView::gather_numbers(
   return rows;
 }
 
+observe::StepMetrics ParameterView::train(int64_t, const Between&) {
+  throw Error(ErrorKind::kUsage, "a checkpoint at rest has no data to train on",
+              "am-repl PLAN trains a plan's ranks step by step; am-repl RUN holds a job that runs");
+}
+
+std::vector<Json> ParameterView::recent_collectives() {
+  throw Error(ErrorKind::kUsage, "a checkpoint at rest has no ranks that speak to each other",
+              "am-repl PLAN starts a plan's ranks; am-repl RUN attaches to a job that runs");
+}
+
 const data::Tokenizer& ParameterView::tokenizer(const std::string& name) {
   if (tokenizer_ && tokenizer_name_ == name) return *tokenizer_;
   if (name != "bytes") require_file_or_folder(name);

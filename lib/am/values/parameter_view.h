@@ -13,11 +13,13 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "am/data/tokenizer.h"
 #include "am/inspect/holdings.h"
 #include "am/inspect/session.h"
+#include "am/observe/metrics.h"
 #include "am/parallel/parallel_model.h"
 
 namespace am::values {
@@ -73,6 +75,19 @@ class ParameterView : public virtual Holdings {
   virtual int64_t length_multiple() const { return 1; }
   // After forward passes: the memory is again what unshard() and reshard() made it. Collective.
   virtual void after_forward() = 0;
+  // After a backward pass of runnable(): its gradients are states now, "grad.NAME" of each
+  // parameter that trains, until the model changes; `of` says of what. Not collective.
+  virtual void after_backward(const std::string& of) = 0;
+  // What they are of; empty: there are none.
+  virtual std::string gradients_of() const = 0;
+  // What a backward pass has yet to take of this machine's memory.
+  virtual int64_t gradient_bytes() const = 0;
+  // Trains so many steps on the plan's data, and says what the last one was. Throws Error(kUsage)
+  // where there is no plan, Error(kPlan) where it cannot be trained. Collective.
+  virtual observe::StepMetrics train(int64_t steps, const Between& between);
+  // The last collectives of each rank, the newest first: RecentCollectives::to_json. Throws
+  // Error(kUsage) where there are none. Collective.
+  virtual std::vector<Json> recent_collectives();
   // The dtype in which runnable() computes; only a model at rest has a choice. Throws Error(kUsage)
   // otherwise.
   virtual void set_compute_dtype(at::ScalarType dtype) = 0;
@@ -87,6 +102,9 @@ class ParameterView : public virtual Holdings {
   std::unique_ptr<data::Tokenizer> tokenizer_;
   std::string tokenizer_name_;
 };
+
+// "grad.model.norm.weight"
+inline constexpr std::string_view kGradientPrefix = "grad.";
 
 // What the session looks into, with its values. Throws Error(kInternal) where it was opened without
 // them.

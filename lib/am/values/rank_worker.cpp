@@ -39,7 +39,8 @@ Session open_session(const WorkerSetup& setup) {
                                       .overrides = setup.overrides,
                                       .world_size = here->world_size,
                                       .plugins = setup.plugins,
-                                      .why_no_cuda = &runtime::why_no_cuda},
+                                      .why_no_cuda = &runtime::why_no_cuda,
+                                      .purpose = planner::Purpose::kInspection},
                                      found);
   if (!job) {
     throw Error(ErrorKind::kPlan,

@@ -11,6 +11,10 @@
 #include "am/base/text.h"
 #include "am/checkpoint/weights.h"
 #include "am/inspect/facts.h"
+#include "am/optim/from_plan.h"
+#include "am/optim/schedule.h"
+#include "am/planner/rules.h"
+#include "am/run_folder/shard_index.h"
 #include "am/tensor/dtype.h"
 #include "am/tensor/redistribute.h"
 
@@ -28,15 +32,27 @@ ShardedView::ShardedView(const planner::Job& job, const runtime::World& world)
       mesh_(world, job.layout.mesh),
       own_(parallel::ParallelModel::build(job.plan, job.model, job.layout, mesh_)),
       model_(own_.get()) {
+  collectives_ = std::make_shared<runtime::RecentCollectives>();
+  world.context()->on_collective = [kept = collectives_](const runtime::Collective& collective,
+                                                         int64_t bytes) {
+    kept->add(collective, bytes);
+  };
   weights_ = checkpoint::load_or_initialize(*model_, plan_);
   fresh_ = starts_with(weights_, "initialised");
   add_parameters();
 }
 
-ShardedView::ShardedView(const config::Plan& plan, parallel::ParallelModel& model, LiveJob job)
-    : plan_(plan), mesh_(model.mesh()), model_(&model), live_(std::move(job)) {
+ShardedView::ShardedView(LiveJob job)
+    : plan_(job.trainer->plan()),
+      mesh_(job.trainer->model().mesh()),
+      model_(&job.trainer->model()),
+      live_(std::move(job)) {
   weights_ = "of the job";
   add_parameters();
+  if (live_->steps() > live_->trainer->first_step()) {
+    gradients_of_ = cat("of step ", live_->steps());
+  }
+  add_states();
 }
 
 void ShardedView::add_parameters() {
@@ -72,7 +88,7 @@ void ShardedView::add_groups() {
   for (size_t g = 0; g < groups.size(); ++g) {
     for (size_t k = 0; k < groups[g]->owned().size(); ++k) {
       const std::string& name = groups[g]->owned()[k].name;
-      places_.emplace(name, Place{groups[g], k});
+      places_.emplace(name, Place{g, k});
       if (!by_units_) set_of_.emplace(name, g);
     }
   }
@@ -95,7 +111,7 @@ std::string ShardedView::title() const {
 
 Json ShardedView::info() {
   Json json = {{"target", live_ ? live_->run : plan_.file}, {"kind", live_ ? "job" : "plan"}};
-  if (live_) json["step"] = live_->steps();
+  if (live_ || steps_ > 0) json["step"] = live_ ? live_->steps() : steps_;
   json["model_type"] = model_->config().model_type;
   add_totals(parameters_, json);
   json["weights"] = weights_;
@@ -105,21 +121,114 @@ Json ShardedView::info() {
   return json;
 }
 
+// The states of all ranks, which may have other stages or experts than this one: what each has is
+// told to all.
+void ShardedView::add_states() {
+  states_.clear();
+  state_of_.clear();
+  std::map<std::string, std::pair<State, std::string>> all;  // with torch's name of the dtype
+  if (!gradients_of_.empty() || trainer() != nullptr) {
+    Json own = Json::array();
+    const auto add = [&](const std::string& name, const std::string& parameter,
+                         const std::string& kind, const at::Tensor& value) {
+      own.push_back({name, parameter, kind, tensor::dtype_name(value.scalar_type())});
+    };
+    const auto& groups = model_->groups();
+    for (size_t g = 0; g < groups.size(); ++g) {
+      for (size_t i = 0; i < groups[g]->owned().size(); ++i) {
+        const parallel::OwnedParameter& owned = groups[g]->owned()[i];
+        const at::Tensor& gradients = groups[g]->flat_grad();
+        if (!gradients_of_.empty() && owned.trainable && gradients.defined()) {
+          add(cat(kGradientPrefix, owned.name), owned.name, {}, gradients);
+        }
+        if (trainer() == nullptr) continue;
+        for (const auto& state : optim::parameter_state(trainer()->optimizer(), *model_, g, i)) {
+          add(cat(run_folder::kOptimizerPrefix, owned.name, ".", state.name), owned.name,
+              state.name, state.value);
+        }
+      }
+    }
+    for (const std::string& text : mesh_.group("world").all_gather_text(dump_json(own, -1))) {
+      for (const Json& each : Json::parse(text)) {
+        all.try_emplace(each[0].get<std::string>(),
+                        State{each[1].get<std::string>(), each[2].get<std::string>()},
+                        each[3].get<std::string>());
+      }
+    }
+  }
+  for (const auto& [name, what] : all) {
+    add_state(name, what.first, formats::dtype_of_torch(what.second));
+  }
+  std::sort(states_.begin(), states_.end(),
+            [](const auto& a, const auto& b) { return natural_less(a.name, b.name); });
+}
+
+void ShardedView::add_state(const std::string& name, State state, formats::Dtype dtype) {
+  const auto parameter =
+      std::find_if(parameters_.begin(), parameters_.end(),
+                   [&](const HeldParameter& each) { return each.name == state.parameter; });
+  if (parameter == parameters_.end()) return;
+  HeldParameter held = *parameter;
+  held.name = name;
+  held.dtype = dtype;
+  states_.push_back(std::move(held));
+  state_of_.emplace(name, std::move(state));
+}
+
+// Of the parameter itself without a state; undefined where it does not train.
+at::Tensor ShardedView::part_of(const Place& place, const State* state) const {
+  const parallel::ParamGroup& group = *model_->groups()[place.group];
+  const parallel::OwnedParameter& owned = group.owned()[place.index];
+  if (state == nullptr) return owned.value;
+  if (state->kind.empty()) {
+    const bool any = owned.trainable && group.flat_grad().defined();
+    return any ? group.view_in(group.flat_grad(), place.index) : at::Tensor();
+  }
+  if (trainer() == nullptr) return {};
+  for (const auto& each :
+       optim::parameter_state(trainer()->optimizer(), *model_, place.group, place.index)) {
+    if (each.name == state->kind) return each.value;
+  }
+  return {};
+}
+
+// Each element comes from the one rank that holds its first replica: a sum with zeros.
+at::Tensor ShardedView::read_state(const HeldParameter& state, const mesh::Box& box) {
+  at::Tensor all = at::zeros(box.shape, at::TensorOptions(at::kDouble));
+  visit_parts(state, box, [&](const Part& part) {
+    if (part.first_replica) tensor::view_box(all, box.offset, part.box).copy_(part.values);
+    return true;
+  });
+  at::Tensor sum = all.to(mesh_.device());
+  mesh_.group("world").all_reduce(sum);
+  return sum.cpu().to(tensor::scalar_type(state.dtype));
+}
+
 at::Tensor ShardedView::read(const HeldParameter& parameter, const mesh::Box& box) {
   const at::NoGradGuard no_grad;
-  const at::Tensor full = model_->full_parameter(parameter.name);
+  if (state_of_.contains(parameter.name)) return read_state(parameter, box);
+  const auto whole = whole_.find(parameter.name);
+  const at::Tensor full = whole != whole_.end() && model_->pipeline() == nullptr
+                              ? whole->second
+                              : model_->full_parameter(parameter.name);
   return tensor::view_box(full, Shape(parameter.shape.size(), 0), box).cpu();
 }
 
 void ShardedView::visit_parts(const HeldParameter& parameter, const mesh::Box& box,
                               const PartVisit& visit) {
-  const auto place = places_.find(parameter.name);
-  if (place == places_.end()) return;
-  const auto& all = place->second.group->owned();
-  for (size_t i = place->second.index; i < all.size() && all[i].name == parameter.name; ++i) {
+  const auto found = state_of_.find(parameter.name);
+  const State* state = found == state_of_.end() ? nullptr : &found->second;
+  const std::string& name = state == nullptr ? parameter.name : state->parameter;
+  const auto first = places_.find(name);
+  if (first == places_.end()) return;
+  Place place = first->second;
+  const auto& all = model_->groups()[place.group]->owned();
+  for (size_t& i = place.index; i < all.size() && all[i].name == name; ++i) {
     const auto common = mesh::intersect(all[i].box, box);
     if (!common) continue;
-    const at::Tensor values = tensor::view_box(all[i].value, all[i].box.offset, *common);
+    const at::Tensor own = part_of(place, state);
+    if (!own.defined()) continue;
+    const at::Tensor values = tensor::view_box(own, all[i].box.offset, *common);
     if (!visit({values, *common, all[i].first_replica})) return;
   }
 }
@@ -131,25 +240,76 @@ at::Tensor ShardedView::gather(const at::Tensor& row) {
   return all.cpu();
 }
 
-std::vector<HeldBytes> ShardedView::held_bytes() {
-  at::Tensor row = at::zeros({2}, at::TensorOptions(at::kLong));
-  for (const auto& group : model_->groups()) {
-    row[0] += static_cast<int64_t>(group->flat().nbytes());
-    row[1] += group->unsharded_bytes();
+// What the last step was made with, under PyTorch's names of an optimizer's only group.
+Json ShardedView::value(std::string_view name) const {
+  constexpr std::string_view kGroup = "optim.param_groups.0.";
+  const int64_t steps = live_ ? live_->steps() : steps_;
+  if (trainer() == nullptr || steps == 0 || !starts_with(name, kGroup)) return nullptr;
+  const config::Plan& plan = trainer()->plan();
+  name.remove_prefix(kGroup.size());
+  if (name == "lr") {
+    return optim::learning_rate(plan.scheduler, plan.optimizer.lr, plan.train.max_steps, steps - 1);
   }
-  const at::Tensor all = gather(row);
-  const auto values = all.accessor<int64_t, 2>();
+  if (name == "betas") return plan.optimizer.betas;
+  if (name == "eps") return plan.optimizer.eps;
+  if (name == "weight_decay") return plan.optimizer.weight_decay;
+  return nullptr;
+}
+
+std::vector<std::string> ShardedView::value_names() const {
+  std::vector<std::string> names;
+  for (const char* key : {"betas", "eps", "lr", "weight_decay"}) {
+    std::string name = cat("optim.param_groups.0.", key);
+    if (!value(name).is_null()) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+std::vector<HeldBytes> ShardedView::held_bytes() {
+  HeldBytes own;
+  const auto& groups = model_->groups();
+  for (size_t g = 0; g < groups.size(); ++g) {
+    own.sharded += static_cast<int64_t>(groups[g]->flat().nbytes());
+    own.unsharded += groups[g]->unsharded_bytes();
+    const at::Tensor& gradients = groups[g]->flat_grad();
+    if (gradients.defined()) own.gradients += static_cast<int64_t>(gradients.nbytes());
+    if (trainer() == nullptr) continue;
+    for (size_t i = 0; i < groups[g]->owned().size(); ++i) {
+      for (const auto& state : optim::parameter_state(trainer()->optimizer(), *model_, g, i)) {
+        own.optimizer += static_cast<int64_t>(state.value.nbytes());
+      }
+    }
+  }
+  for (const auto& [name, value] : whole_) {
+    if (value.defined()) own.unsharded += static_cast<int64_t>(value.nbytes());
+  }
   std::vector<HeldBytes> ranks;
-  for (int64_t rank = 0; rank < all.size(0); ++rank) {
-    ranks.push_back({rank, values[rank][0], values[rank][1]});
+  for (const auto& row :
+       gather_numbers({own.sharded, own.unsharded, own.gradients, own.optimizer})) {
+    ranks.push_back({.rank = static_cast<int64_t>(ranks.size()),
+                     .sharded = row[0],
+                     .unsharded = row[1],
+                     .gradients = row[2],
+                     .optimizer = row[3]});
   }
   return ranks;
 }
 
 std::vector<HeldShard> ShardedView::usable_boxes(const HeldParameter& parameter) {
-  const bool whole = by_units_ ? unsharded_.contains(set_of_.at(parameter.name))
-                               : places_.at(parameter.name).group->is_unsharded();
-  if (whole) return gathered_boxes(parameter);
+  if (state_of_.contains(parameter.name)) {
+    return {parameter.shards.begin(), parameter.shards.end()};
+  }
+  if (whole_.contains(parameter.name)) {
+    std::vector<HeldShard> boxes;
+    for (const int64_t rank : ranks_with(parameter)) {
+      boxes.push_back({rank, mesh::Box::whole(parameter.shape)});
+    }
+    return boxes;
+  }
+  const bool gathered = by_units_
+                            ? unsharded_.contains(set_of_.at(parameter.name))
+                            : model_->groups()[places_.at(parameter.name).group]->is_unsharded();
+  if (gathered) return gathered_boxes(parameter);
   return {parameter.shards.begin(), parameter.shards.end()};
 }
 
@@ -164,10 +324,30 @@ std::vector<HeldShard> ShardedView::gathered_boxes(const HeldParameter& paramete
   return boxes;
 }
 
+std::vector<int64_t> ShardedView::ranks_with(const HeldParameter& parameter) const {
+  const planner::ParameterLayout& layout = *layouts_.at(parameter.name);
+  std::vector<int64_t> ranks;
+  for (int64_t rank = 0; rank < mesh().world_size(); ++rank) {
+    if (model_->layout().holds(rank, layout)) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+// While it is gathered ranks have parts of it.
+bool ShardedView::is_cut(const HeldParameter& parameter) const {
+  const std::vector<HeldShard> boxes = gathered_boxes(parameter);
+  return std::any_of(boxes.begin(), boxes.end(),
+                     [&](const HeldShard& each) { return each.box.numel() < parameter.numel(); });
+}
+
 // Rising, so that every rank gathers in the same order.
 std::vector<size_t> ShardedView::sets_of(std::span<const HeldParameter* const> parameters) const {
   std::set<size_t> sets;
   for (const HeldParameter* parameter : parameters) {
+    if (state_of_.contains(parameter->name)) {
+      throw Error(ErrorKind::kUsage, cat(parameter->name, " is no parameter: nothing gathers it"),
+                  "`print` puts together what it shows of it");
+    }
     // What FSDP ignores is whole as it is.
     if (!layouts_.at(parameter->name)->ignored) sets.insert(set_of_.at(parameter->name));
   }
@@ -187,15 +367,27 @@ std::vector<std::string> ShardedView::names_in(const std::vector<size_t>& sets) 
 std::vector<std::string> ShardedView::unshard(std::span<const HeldParameter* const> parameters,
                                               const Between& between) {
   const std::vector<size_t> sets = sets_of(parameters);
+  const at::NoGradGuard no_grad;
   std::vector<size_t> fresh;
+  std::vector<std::string> copied;
   try {
     for (const size_t set : sets) {
       if (between) between();
       for (parallel::ParamGroup* group : groups_[set]) group->unshard();
       if (unsharded_.insert(set).second) fresh.push_back(set);
     }
+    for (const HeldParameter* parameter : parameters) {
+      if (whole_.contains(parameter->name) || !is_cut(*parameter)) continue;
+      if (between) between();
+      at::Tensor full = model_->full_parameter(parameter->name);
+      const auto ranks = ranks_with(*parameter);
+      const bool here = std::find(ranks.begin(), ranks.end(), rank()) != ranks.end();
+      whole_[parameter->name] = here ? std::move(full) : at::Tensor();
+      copied.push_back(parameter->name);
+    }
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kUsage) {  // all ranks are here; after others the session ends
+      for (const std::string& name : copied) whole_.erase(name);
       for (const size_t set : fresh) {
         unsharded_.erase(set);
         for (parallel::ParamGroup* group : groups_[set]) group->reshard();
@@ -218,10 +410,15 @@ int64_t ShardedView::unshard_bytes(std::span<const HeldParameter* const> paramet
       bytes += whole.box.numel() * formats::dtype_size(parameter.dtype);
     }
   }
+  for (const HeldParameter* parameter : parameters) {
+    if (whole_.contains(parameter->name) || !is_cut(*parameter)) continue;
+    bytes += static_cast<int64_t>(ranks_with(*parameter).size()) * parameter->bytes();
+  }
   return bytes;
 }
 
 std::vector<std::string> ShardedView::reshard(std::span<const HeldParameter* const> parameters) {
+  for (const HeldParameter* parameter : parameters) whole_.erase(parameter->name);
   std::vector<size_t> freed;
   for (const size_t set : sets_of(parameters)) {
     if (unsharded_.erase(set) > 0) freed.push_back(set);
@@ -231,7 +428,8 @@ std::vector<std::string> ShardedView::reshard(std::span<const HeldParameter* con
 }
 
 std::string ShardedView::unshard_note() const {
-  const std::string tp = mesh().sizes().tp > 1 ? "; what tp cuts stays cut" : "";
+  const std::string tp =
+      mesh().sizes().tp > 1 ? "; of what tp cuts, the parameters named here are put together" : "";
   const bool apart = mesh().sizes().ep > 1;
   if (mesh().group_size("dp_shard_cp") == 1 && (!apart || mesh().group_size("ep_shard") == 1)) {
     return cat("dp_shard is 1: there is nothing to gather, each rank computes with what it stores",
@@ -255,6 +453,68 @@ void ShardedView::after_forward() {
   }
 }
 
+void ShardedView::after_backward(const std::string& of) {
+  gradients_of_ = of;
+  add_states();
+}
+
+int64_t ShardedView::gradient_bytes() const {
+  if (!gradients_of_.empty()) return 0;
+  int64_t bytes = 0;
+  for (const HeldParameter& parameter : parameters_) {
+    if (!layouts_.at(parameter.name)->trainable) continue;
+    for (const HeldShard& shard : parameter.shards) {
+      bytes += shard.box.numel() * formats::dtype_size(parameter.dtype);
+    }
+  }
+  return bytes;
+}
+
+// The rules of training are asked now: a session that only looks need not satisfy them.
+void ShardedView::begin_training() {
+  if (trainer_) return;
+  planner::Job job{plan_, model_->config(), model_->layout()};
+  job.plan.mesh.world_size = mesh().world_size();
+  job.plan.checkpoint.resume = "none";
+  job.plan.checkpoint.async = false;
+  job.plan.checkpoint.every = 0;
+  job.plan.validation.every = 0;
+  Diagnostics found;
+  planner::check_model(job.plan, job.model, found);
+  if (!found.ok()) {
+    throw Error(ErrorKind::kPlan, cat("the plan cannot be trained: ", first_error(found)),
+                "am-plan check says all that is wrong");
+  }
+  trainer_ = std::make_unique<train::Trainer>(job, mesh_.world(), run_folder::RunFolder({}),
+                                              train::TrainerCallbacks{}, own_);
+}
+
+observe::StepMetrics ShardedView::train(int64_t steps, const Between& between) {
+  begin_training();
+  whole_.clear();
+  unsharded_.clear();
+  observe::StepMetrics last;
+  for (int64_t i = 0; i < steps; ++i) {
+    if (between) between();
+    last = trainer_->train_step(steps_++);
+    weights_ = cat("trained here to step ", steps_);
+    fresh_ = false;
+  }
+  after_forward();
+  after_backward(cat("of step ", steps_));
+  return last;
+}
+
+std::vector<Json> ShardedView::recent_collectives() {
+  if (live_) return ParameterView::recent_collectives();
+  std::vector<Json> ranks;
+  const Json own = collectives_->to_json(std::nullopt);
+  for (const std::string& text : mesh_.group("world").all_gather_text(dump_json(own, -1))) {
+    ranks.push_back(Json::parse(text));
+  }
+  return ranks;
+}
+
 void ShardedView::set_compute_dtype(at::ScalarType) {
   throw Error(
       ErrorKind::kUsage, "the plan says in which dtype its model computes",
@@ -262,7 +522,7 @@ void ShardedView::set_compute_dtype(at::ScalarType) {
 }
 
 DefaultTokenizer ShardedView::default_tokenizer() const {
-  return tokenizer_of(plan_, model_->config().vocab_size);
+  return inspect::tokenizer_of(plan_, model_->config().vocab_size);
 }
 
 std::string ShardedView::note() const {

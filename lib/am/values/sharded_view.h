@@ -1,7 +1,11 @@
 // A model under a plan's layout, as a session on one of its ranks sees it.
 //
 // `unshard` is FSDP's: it gathers a unit's parameters over dp_shard_cp with the same collective
-// that training uses, in the dtype of the computation. What tensor parallelism cuts stays cut.
+// that training uses, in the dtype of the computation. Of those that were named and that tp or ep
+// cuts, a whole copy is put together beside them.
+//
+// What trains has states: "optim.state.NAME.exp_avg" and, once there are gradients, "grad.NAME".
+// They lie on ranks as their parameters do.
 #pragma once
 
 #include <deque>
@@ -16,26 +20,32 @@
 #include "am/config/plan.h"
 #include "am/planner/job.h"
 #include "am/runtime/device_mesh.h"
+#include "am/runtime/recent_collectives.h"
+#include "am/train/trainer.h"
 #include "am/values/parameter_view.h"
 
 namespace am::values {
 
 // A job that trains.
 struct LiveJob {
-  std::string run;                 // its folder
-  std::function<int64_t()> steps;  // finished
+  std::string run;                    // its folder
+  std::function<int64_t()> steps;     // finished
+  train::Trainer* trainer = nullptr;  // of its model
 };
 
 class ShardedView : public ParameterView {
  public:
   // Collective. Builds the model and gives it its first values as the plan says.
   ShardedView(const planner::Job& job, const runtime::World& world);
-  // Of a model that trains, which must outlive it.
-  ShardedView(const config::Plan& plan, parallel::ParallelModel& model, LiveJob job);
+  // Of a job that trains, whose trainer must outlive it. Collective.
+  explicit ShardedView(LiveJob job);
 
   std::string title() const override;
   Json info() override;
   const std::vector<HeldParameter>& parameters() const override { return parameters_; }
+  std::span<const HeldParameter> states() const override { return states_; }
+  std::vector<std::string> value_names() const override;
+  Json value(std::string_view name) const override;
   const mesh::MeshLayout& mesh() const override { return mesh_.layout(); }
   int64_t rank() const override { return mesh_.rank(); }
   std::string note() const override;
@@ -53,6 +63,11 @@ class ShardedView : public ParameterView {
   parallel::ParallelModel& runnable(const Between& /*between*/) override { return *model_; }
   int64_t length_multiple() const override;
   void after_forward() override;
+  void after_backward(const std::string& of) override;
+  std::string gradients_of() const override { return gradients_of_; }
+  int64_t gradient_bytes() const override;
+  observe::StepMetrics train(int64_t steps, const Between& between) override;
+  std::vector<Json> recent_collectives() override;
   void set_compute_dtype(at::ScalarType dtype) override;
   DefaultTokenizer default_tokenizer() const override;
   void export_hf(const std::filesystem::path& folder, std::optional<at::ScalarType> dtype,
@@ -60,19 +75,32 @@ class ShardedView : public ParameterView {
 
  private:
   struct Place {
-    parallel::ParamGroup* group = nullptr;
+    size_t group = 0;  // among the model's
     size_t index = 0;  // among the group's owned parameters
+  };
+  struct State {
+    std::string parameter;
+    std::string kind;  // "exp_avg"; empty: the gradient
   };
 
   void add_parameters();
   void add_groups();
+  void add_states();
+  void add_state(const std::string& name, State state, formats::Dtype dtype);
+  at::Tensor part_of(const Place& place, const State* state) const;
+  at::Tensor read_state(const HeldParameter& state, const mesh::Box& box);
+  void begin_training();
+  const train::Trainer* trainer() const { return live_ ? live_->trainer : trainer_.get(); }
+  std::vector<int64_t> ranks_with(const HeldParameter& parameter) const;
+  bool is_cut(const HeldParameter& parameter) const;
   std::vector<HeldShard> gathered_boxes(const HeldParameter& parameter) const;
   std::vector<size_t> sets_of(std::span<const HeldParameter* const> parameters) const;
   std::vector<std::string> names_in(const std::vector<size_t>& sets) const;
 
   config::Plan plan_;
   runtime::DeviceMesh mesh_;
-  std::unique_ptr<parallel::ParallelModel> own_;  // null: somebody else's
+  std::unique_ptr<parallel::ParallelModel> own_;  // null: a trainer's
+  std::unique_ptr<train::Trainer> trainer_;       // from the first step of train() on
   parallel::ParallelModel* model_;
   std::optional<LiveJob> live_;
   std::string weights_;                        // where the values came from
@@ -86,6 +114,14 @@ class ShardedView : public ParameterView {
   std::map<size_t, std::vector<parallel::ParamGroup*>> groups_;
   std::map<std::string, const planner::ParameterLayout*> layouts_;
   std::set<size_t> unsharded_;  // sets that the user unsharded
+  // Of what tp or ep cuts, copies that the user unsharded; without contents on ranks that have no
+  // part of it.
+  std::map<std::string, at::Tensor> whole_;
+  std::vector<HeldParameter> states_;
+  std::map<std::string, State> state_of_;
+  std::string gradients_of_;
+  int64_t steps_ = 0;                                        // of train()
+  std::shared_ptr<runtime::RecentCollectives> collectives_;  // of a plan's own ranks
 };
 
 }  // namespace am::values

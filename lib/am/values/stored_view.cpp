@@ -62,10 +62,18 @@ config::Plan plan_of_one(formats::Dtype dtype) {
 
 }  // namespace
 
+// In memory as a whole: what was unsharded, and gradients. Null: it is not.
+const at::Tensor* StoredView::assembled(const HeldParameter& parameter) {
+  for (const auto* tensors : {&assembled_, &gradients_}) {
+    const auto found = tensors->find(parameter.name);
+    if (found != tensors->end()) return &found->second;
+  }
+  return nullptr;
+}
+
 at::Tensor StoredView::read(const HeldParameter& parameter, const mesh::Box& box) {
-  const auto whole = assembled_.find(parameter.name);
-  if (whole != assembled_.end()) {
-    return tensor::view_box(whole->second, Shape(parameter.shape.size(), 0), box);
+  if (const at::Tensor* whole = assembled(parameter)) {
+    return tensor::view_box(*whole, Shape(parameter.shape.size(), 0), box);
   }
   at::Tensor out = at::empty(box.shape, at::TensorOptions(tensor::scalar_type(parameter.dtype)));
   if (box.numel() > 0) checkpoint::read(*source(), parameter.name, box, out);
@@ -84,6 +92,14 @@ void StoredView::visit_parts(const HeldParameter& parameter, const mesh::Box& bo
 
 std::vector<HeldBytes> StoredView::held_bytes() {
   std::vector<HeldBytes> ranks = StoredHoldings::held_bytes();
+  if (model_) {
+    for (const parallel::ParamGroup* group : model_->groups()) {
+      ranks.front().model += static_cast<int64_t>(group->flat().nbytes());
+      if (group->flat_grad().defined()) {
+        ranks.front().gradients += static_cast<int64_t>(group->flat_grad().nbytes());
+      }
+    }
+  }
   for (const auto& [name, value] : assembled_) {
     ranks.front().unsharded += static_cast<int64_t>(value.nbytes());
   }
@@ -170,9 +186,47 @@ parallel::ParallelModel& StoredView::runnable(const Between& between) {
   return *model_;
 }
 
+std::span<const HeldParameter> StoredView::states() const {
+  return gradients_.empty() ? StoredHoldings::states() : std::span<const HeldParameter>(states_);
+}
+
+void StoredView::after_backward(const std::string& of) {
+  gradients_of_ = of;
+  gradients_.clear();
+  states_.clear();
+  for (const HeldParameter& parameter : parameters()) {
+    const auto& all = model_->layout().parameters;
+    const auto layout = std::find_if(all.begin(), all.end(), [&](const auto& each) {
+      return each.name == parameter.name && each.trainable;
+    });
+    if (layout == all.end()) continue;
+    HeldParameter gradient = parameter;
+    gradient.name = cat(kGradientPrefix, parameter.name);
+    gradient.dtype = compute_dtype();
+    gradients_[gradient.name] = model_->full_gradient(parameter.name);
+    states_.push_back(std::move(gradient));
+  }
+  const auto stored = StoredHoldings::states();
+  states_.insert(states_.end(), stored.begin(), stored.end());
+}
+
+int64_t StoredView::gradient_bytes() const {
+  if (!gradients_.empty()) return 0;
+  int64_t elements = 0;
+  for (const HeldParameter& parameter : parameters()) elements += parameter.numel();
+  return elements * formats::dtype_size(compute_dtype());
+}
+
+void StoredView::drop_model() {
+  gradients_of_.clear();
+  gradients_.clear();
+  states_.clear();
+  model_.reset();
+}
+
 void StoredView::set_compute_dtype(at::ScalarType dtype) {
   const formats::Dtype stored = tensor::stored_dtype(dtype);
-  if (stored != compute_dtype()) model_.reset();
+  if (stored != compute_dtype()) drop_model();
   choose_compute_dtype(stored);
 }
 

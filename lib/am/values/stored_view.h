@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,14 +40,25 @@ class StoredView : public StoredHoldings, public ParameterView {
   parallel::ParallelModel& runnable(const Between& between) override;
   int64_t runnable_bytes() const override;
   void after_forward() override {}
+  void after_backward(const std::string& of) override;
+  std::string gradients_of() const override { return gradients_of_; }
+  int64_t gradient_bytes() const override;
+  std::span<const HeldParameter> states() const override;
   void set_compute_dtype(at::ScalarType dtype) override;
   void export_hf(const std::filesystem::path& folder, std::optional<at::ScalarType> dtype,
                  const Between& between) override;
 
  private:
+  const at::Tensor* assembled(const HeldParameter& parameter);
+  void drop_model();
+
   std::map<std::string, at::Tensor> assembled_;
   std::unique_ptr<runtime::DeviceMesh> single_mesh_;
   std::unique_ptr<parallel::ParallelModel> model_;
+  // Of model_; empty without gradients.
+  std::string gradients_of_;
+  std::map<std::string, at::Tensor> gradients_;  // by "grad.NAME", views
+  std::vector<HeldParameter> states_;            // those, then the stored ones
 };
 
 }  // namespace am::values

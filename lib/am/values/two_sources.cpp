@@ -25,7 +25,7 @@ std::unique_ptr<stored::TensorSource> open_weights_at(const std::string& path) {
   if (target.kind != TargetKind::kWeights) {
     throw Error(ErrorKind::kUsage, cat(target.path.string(), " is a plan, not weights at rest"));
   }
-  return stored::open_tensor_source(target.path);
+  return stored::open_tensor_source(target.path, stored::Damage::kListed);
 }
 
 void for_each_pair(const stored::TensorSource& left, const stored::StoredTensor& a,

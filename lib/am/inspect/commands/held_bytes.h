@@ -8,7 +8,8 @@
 
 namespace am::inspect {
 
-// [{"rank", "sharded_bytes", "unsharded_bytes"}]
+// [{"rank", "sharded_bytes", "unsharded_bytes", "gradient_bytes", "optimizer_bytes",
+// "model_bytes"}]
 Json to_json(const std::vector<HeldBytes>& ranks);
 
 }  // namespace am::inspect

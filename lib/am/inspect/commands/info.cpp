@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/inspect/commands/registry.h"
@@ -15,12 +17,26 @@ std::string fact_text(const std::string& key, const Json& value) {
   return value.dump();
 }
 
+// A line a file, of so many.
+void add_damage(const Json& problems, std::vector<std::pair<std::string, std::string>>& facts) {
+  constexpr size_t kMostShown = 6;
+  for (size_t i = 0; i < std::min(problems.size(), kMostShown); ++i) {
+    const Json& problem = problems[i];
+    facts.emplace_back(i == 0 ? "damage" : "", cat(problem["where"].get<std::string>(), ": ",
+                                                   problem["what"].get<std::string>()));
+  }
+  if (problems.size() <= kMostShown) return;
+  facts.emplace_back("", cat("and ", problems.size() - kMostShown, " more; `verify` lists them"));
+}
+
 Result run_info(Session& session, const Arguments&) {
   Result result;
   result.json = session.view().info();
   std::vector<std::pair<std::string, std::string>> facts;
   for (const auto& [key, value] : result.json.items()) {
-    if (key == "mesh") {
+    if (key == "damage") {
+      add_damage(value, facts);
+    } else if (key == "mesh") {
       const std::string axes = mesh_text(session.view().mesh());
       facts.emplace_back("mesh", axes.empty() ? "one rank" : axes);
     } else {
@@ -41,7 +57,10 @@ const Command kInfoCommand = {
     .summary = "what is open: model, size, dtype, layout, where it came from",
     .help =
         "`parameters` counts elements, `tensors` counts names.\n"
-        "JSON: target, kind, model_type, parameters, tensors, bytes, dtype, world_size, mesh, ...",
+        "JSON: target, kind, model_type, parameters, tensors, bytes, dtype, world_size, mesh, ...; "
+        "damage,\n"
+        "each with where and what, of files that are missing or cut off: all the others can be "
+        "read.",
     .run = run_info,
 };
 

@@ -35,20 +35,6 @@ const Command kRanksCommand = {
     .live = true,
 };
 
-const Command kCollectivesCommand = {
-    .name = "collectives",
-    .operands = "[RANK]",
-    .summary = "a running job: the last collectives of each rank, or of one",
-    .help =
-        "What was issued last, with its number in its group, its bytes and since when; the one "
-        "that is waited for is marked.\n"
-        "JSON: ranks [{rank, collectives [{op, group, sequence, bytes, seconds_ago, "
-        "waiting}]}].\n"
-        "Example:  collectives 2",
-    .max_words = 1,
-    .live = true,
-};
-
 const Command kStackCommand = {
     .name = "stack",
     .operands = "RANK",
@@ -73,19 +59,6 @@ const Command kPauseCommand = {
         "command. Others see who holds the job.\n"
         "JSON: step, paused.",
     .live = true,
-};
-
-const Command kStepCommand = {
-    .name = "step",
-    .operands = "[N]",
-    .summary = "a running job: train N steps (1), and hold it again",
-    .help =
-        "Answers when they are done.\n"
-        "JSON: step, loss, grad_norm, paused.\n"
-        "Example:  pause; step 3; stats *.norm.weight; continue",
-    .max_words = 1,
-    .live = true,
-    .lasts = true,
 };
 
 const Command kContinueCommand = {

@@ -9,7 +9,10 @@ Json to_json(const std::vector<HeldBytes>& ranks) {
   for (const HeldBytes& rank : ranks) {
     list.push_back({{"rank", rank.rank},
                     {"sharded_bytes", rank.sharded},
-                    {"unsharded_bytes", rank.unsharded}});
+                    {"unsharded_bytes", rank.unsharded},
+                    {"gradient_bytes", rank.gradients},
+                    {"optimizer_bytes", rank.optimizer},
+                    {"model_bytes", rank.model}});
   }
   return list;
 }
@@ -36,12 +39,17 @@ Result run_memory(Session& session, const Arguments&) {
 const Command kMemoryCommand = {
     .name = "memory",
     .operands = "",
-    .summary = "what each rank holds: shards, and full tensors beside them",
+    .summary =
+        "what each rank holds: shards, full tensors beside them, gradients, optimizer states",
     .help =
         "Sharded bytes include FSDP's padding. At rest they are the bytes of parameters in the "
         "files that each rank\n"
         "wrote, not those that it held in the job: of replicas only the first is saved.\n"
-        "JSON: ranks, each with rank, sharded_bytes, unsharded_bytes; at_rest.",
+        "A checkpoint's model is in memory from the first loss, logprob, generate or grad on. What "
+        "is "
+        "nowhere has no column.\n"
+        "JSON: ranks, each with rank, sharded_bytes, unsharded_bytes, gradient_bytes, "
+        "optimizer_bytes, model_bytes; at_rest.",
     .run = run_memory,
 };
 

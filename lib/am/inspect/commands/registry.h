@@ -31,10 +31,8 @@ extern const Command kQuitCommand;
 // live.cpp
 extern const Command kStatusCommand;
 extern const Command kRanksCommand;
-extern const Command kCollectivesCommand;
 extern const Command kStackCommand;
 extern const Command kPauseCommand;
-extern const Command kStepCommand;
 extern const Command kContinueCommand;
 extern const Command kBreakCommand;
 extern const Command kWatchCommand;

@@ -59,6 +59,8 @@ class Pipeline {
   at::Tensor run_forward(MicroBatches& batches);
 
   const std::map<int, Stage>& stages() const { return stages_; }
+  // Of a round.
+  int64_t micro_batches() const { return schedule_.microbatches; }
   // Without contents: what goes from stage to stage for these ids.
   at::Tensor hidden_like(const at::Tensor& ids_BT) const;
 

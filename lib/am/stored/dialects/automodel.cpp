@@ -22,10 +22,10 @@ constexpr const char* kNewest = "LATEST";  // a link
 
 // The newest parts: a consolidated copy may be of all ranks' shards, which lie beside it.
 std::unique_ptr<TensorSource> open_model(const fs::path& folder,
-                                         const std::vector<fs::path>& configs) {
-  if (is_hf_shards_source(folder)) return open_hf_shards_source(folder, configs);
+                                         const std::vector<fs::path>& configs, Damage damage) {
+  if (is_hf_shards_source(folder)) return open_hf_shards_source(folder, configs, damage);
   for (const fs::path& each : {folder, folder / "consolidated"}) {
-    if (fs::is_directory(each) && is_hf_source(each)) return open_hf_source(each);
+    if (fs::is_directory(each) && is_hf_source(each)) return open_hf_source(each, damage);
   }
   if (is_dcp_source(folder)) return open_dcp_source(folder);
   throw Error(ErrorKind::kFormat, cat(folder.string(), ": holds no weights"),
@@ -41,8 +41,9 @@ bool is_step(const fs::path& path) {
                     fs::is_directory(model / "consolidated") || fs::exists(path / kIncomplete));
 }
 
-std::unique_ptr<TensorSource> open_step(const fs::path& path) {
-  if (fs::exists(path / kIncomplete)) {
+std::unique_ptr<TensorSource> open_step(const fs::path& path, Damage damage) {
+  const bool incomplete = fs::exists(path / kIncomplete);
+  if (incomplete && damage == Damage::kRefused) {
     throw Error(
         ErrorKind::kFormat,
         cat(path.string(), ": NeMo AutoModel did not finish it: it has a file ", kIncomplete),
@@ -51,10 +52,15 @@ std::unique_ptr<TensorSource> open_step(const fs::path& path) {
   const fs::path model = path / "model";
   const std::vector<fs::path> configs = {model / ".hf_metadata", model / "consolidated", model,
                                          path};
-  auto weights = open_model(model, configs);
+  auto weights = open_model(model, configs, damage);
   auto states = is_dcp_source(path / "optim") ? open_dcp_source(path / "optim") : nullptr;
-  return pair_up({"automodel", path, find_hub_config(configs).file}, std::move(weights),
-                 std::move(states));
+  std::vector<StoredProblem> known;
+  if (incomplete) known.push_back({kIncomplete, "NeMo AutoModel did not finish this checkpoint"});
+  return pair_up({.format = "automodel",
+                  .folder = path,
+                  .config_file = find_hub_config(configs).file,
+                  .damage = std::move(known)},
+                 std::move(weights), std::move(states));
 }
 
 }  // namespace
@@ -64,9 +70,9 @@ bool is_automodel_folder(const fs::path& path) {
   return is_step(fs::is_directory(newest) ? newest : path);
 }
 
-std::unique_ptr<TensorSource> open_automodel_folder(const fs::path& path) {
+std::unique_ptr<TensorSource> open_automodel_folder(const fs::path& path, Damage damage) {
   const fs::path newest = path / kNewest;
-  return open_step(fs::is_directory(newest) ? fs::canonical(newest) : path);
+  return open_step(fs::is_directory(newest) ? fs::canonical(newest) : path, damage);
 }
 
 }  // namespace am::stored

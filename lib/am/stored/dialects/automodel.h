@@ -12,7 +12,9 @@ namespace am::stored {
 // A folder with model/ and its optim/, config.yaml or losses.json, or one that was not finished; or
 // the folder of all, whose link LATEST names one.
 bool is_automodel_folder(const std::filesystem::path& path);
-// Throws Error(kFormat) for one that was not finished: it has a file `.incomplete`.
-std::unique_ptr<TensorSource> open_automodel_folder(const std::filesystem::path& path);
+// Throws Error(kFormat) for one that was not finished, which has a file `.incomplete`, unless
+// damage is listed.
+std::unique_ptr<TensorSource> open_automodel_folder(const std::filesystem::path& path,
+                                                    Damage damage);
 
 }  // namespace am::stored

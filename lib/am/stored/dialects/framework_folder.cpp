@@ -139,11 +139,11 @@ bool is_framework_folder(const fs::path& path) {
          is_accelerate_folder(path) || is_hf_shards_source(shards_of(path));
 }
 
-std::unique_ptr<TensorSource> open_framework_folder(const fs::path& path) {
+std::unique_ptr<TensorSource> open_framework_folder(const fs::path& path, Damage damage) {
   if (is_megatron_parent(path)) {
     const fs::path newest = newest_of_megatron(path);
     if (is_framework_folder(newest) && !is_megatron_parent(newest)) {
-      return open_framework_folder(newest);
+      return open_framework_folder(newest, damage);
     }
     throw Error(ErrorKind::kFormat,
                 cat((path / kMegatronNewest).string(), ": names ", newest.filename().string(),
@@ -165,10 +165,10 @@ std::unique_ptr<TensorSource> open_framework_folder(const fs::path& path) {
   }
   if (is_dcp_source(path / kOlmoStates)) return open_dcp_folder(path / kOlmoStates);
   if (is_unread_folder(path)) refuse_folder(path);
-  if (is_automodel_folder(path)) return open_automodel_folder(path);
+  if (is_automodel_folder(path)) return open_automodel_folder(path, damage);
   if (is_accelerate_folder(path)) return open_accelerate_folder(path);
   if (is_dcp_source(path)) return open_dcp_folder(path);
-  return open_hf_shards_source(shards_of(path), {path, beside(path)});
+  return open_hf_shards_source(shards_of(path), {path, beside(path)}, damage);
 }
 
 }  // namespace am::stored

@@ -27,6 +27,7 @@ namespace am::stored {
 
 bool is_framework_folder(const std::filesystem::path& path);
 // Throws Error(kFormat) for a folder that is recognised and not read, with the way out.
-std::unique_ptr<TensorSource> open_framework_folder(const std::filesystem::path& path);
+std::unique_ptr<TensorSource> open_framework_folder(const std::filesystem::path& path,
+                                                    Damage damage = Damage::kRefused);
 
 }  // namespace am::stored

@@ -75,6 +75,7 @@ class MappedSource : public TensorSource {
   }
   fs::path config_file() const override { return config_file_; }
   std::vector<fs::path> data_files() const override { return stored_->data_files(); }
+  std::vector<StoredProblem> damage() const override { return stored_->damage(); }
   // Where problems are is said by the files' own names.
   void verify(const VerifyCalls& calls) const override { stored_->verify(calls); }
 

@@ -46,6 +46,14 @@ class PairedSource : public TensorSource {
     for (fs::path& path : states_->data_files()) paths.push_back(std::move(path));
     return paths;
   }
+  std::vector<StoredProblem> damage() const override {
+    std::vector<StoredProblem> problems = what_.damage;
+    for (const TensorSource* part : {model_.get(), states_.get()}) {
+      if (part == nullptr) continue;
+      for (StoredProblem& problem : part->damage()) problems.push_back(std::move(problem));
+    }
+    return problems;
+  }
   fs::path file_of(const StoredTensor& tensor, size_t shard) const override {
     return source_of(tensor.name).file_of(tensor, shard);
   }

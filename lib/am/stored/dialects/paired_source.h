@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "am/stored/tensor_source.h"
 
@@ -16,6 +17,7 @@ struct Paired {
   std::filesystem::path folder;  // of both
   std::filesystem::path config_file = {};
   std::optional<int64_t> step = std::nullopt;
+  std::vector<StoredProblem> damage = {};  // of the folder, beside that of the two
 };
 
 // The parameters of `model`; behind them all tensors of `states`, which may be null.

@@ -16,20 +16,21 @@ bool by_layer(const Arguments& arguments) {
   throw Error(ErrorKind::kUsage, cat("--by `", by, "`: parameter or layer"));
 }
 
-std::vector<NamedMoments> named_moments(Session& session, const Arguments& arguments,
-                                        Moments* total) {
+MomentRows named_moments(Session& session, const Arguments& arguments) {
   const bool folded = by_layer(arguments);
-  std::vector<NamedMoments> all;
+  const std::vector<Picked> all = pick_all(session, arguments.words);
+  MomentRows found{{}, {}, Unread(session, all.size())};
   std::map<std::string, size_t> places;
-  for (const Picked& picked : pick_all(session, arguments.words)) {
+  for (const Picked& picked : all) {
+    Moments own;
+    if (!found.unread.read(picked.label, [&] { own = moments_of(session, picked); })) continue;
     const std::string name = folded ? layer_of(picked.parameter->name) : picked.label;
-    const auto [place, is_new] = places.emplace(name, all.size());
-    if (is_new) all.push_back({name, {}});
-    const Moments own = moments_of(session, picked);
-    all[place->second].moments.merge(own);
-    if (total != nullptr) total->merge(own);
+    const auto [place, is_new] = places.emplace(name, found.rows.size());
+    if (is_new) found.rows.push_back({name, {}});
+    found.rows[place->second].moments.merge(own);
+    found.total.merge(own);
   }
-  return all;
+  return found;
 }
 
 }  // namespace am::values

@@ -7,6 +7,7 @@
 #include "am/inspect/command.h"
 #include "am/values/moments.h"
 #include "am/values/parameter_view.h"
+#include "am/values/unread.h"
 
 namespace am::values {
 
@@ -18,9 +19,13 @@ struct NamedMoments {
   Moments moments;
 };
 
-// Of each tensor that the words name, or of each layer, in the order in which they come; `total`,
-// where it is not null, is of all of them. Collective.
-std::vector<NamedMoments> named_moments(Session& session, const Arguments& arguments,
-                                        Moments* total = nullptr);
+struct MomentRows {
+  std::vector<NamedMoments> rows;  // in the order in which the names come
+  Moments total;
+  Unread unread;
+};
+
+// Of each tensor that the words name, or of each layer, and of all of them. Collective.
+MomentRows named_moments(Session& session, const Arguments& arguments);
 
 }  // namespace am::values

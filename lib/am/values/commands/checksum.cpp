@@ -8,6 +8,7 @@
 #include "am/tensor/dtype.h"
 #include "am/values/commands/registry.h"
 #include "am/values/copies.h"
+#include "am/values/unread.h"
 
 namespace am::values {
 namespace {
@@ -70,8 +71,11 @@ Result run_checksum(Session& session, const Arguments& arguments) {
   std::vector<Json> different;  // are shown first
   std::vector<Json> equal;
   int64_t compared = 0;
-  for (const Picked& picked : pick_all(session, arguments.words)) {
-    Verdict verdict = verdict_of(session, picked);
+  const std::vector<Picked> all = pick_all(session, arguments.words);
+  Unread unread(session, all.size());
+  for (const Picked& picked : all) {
+    Verdict verdict;
+    if (!unread.read(picked.label, [&] { verdict = verdict_of(session, picked); })) continue;
     compared += verdict.compared;
     Json row = {{"name", picked.label}, {"hash", verdict.json["hash"]}, {"text", verdict.text}};
     (verdict.equal ? equal : different).push_back(std::move(row));
@@ -94,6 +98,7 @@ Result run_checksum(Session& session, const Arguments& arguments) {
         cat(unequal == 0 ? "all replicas are equal to the bit\n"
                          : cat(unequal, " of ", list.size(), " differ over their ranks\n"));
   }
+  unread.give(result);
   return result;
 }
 

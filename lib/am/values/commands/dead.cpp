@@ -10,6 +10,7 @@
 #include "am/values/commands/registry.h"
 #include "am/values/moments.h"
 #include "am/values/scan.h"
+#include "am/values/unread.h"
 
 namespace am::values {
 namespace {
@@ -79,10 +80,13 @@ Result run_dead(Session& session, const Arguments& arguments) {
              {"columns_text", "constant columns", RowKind::kText}});
   Json list = Json::array();
   int64_t looked_at = 0;
-  for (const Picked& picked : pick_all(session, arguments.words)) {
+  const std::vector<Picked> all = pick_all(session, arguments.words);
+  Unread unread(session, all.size());
+  for (const Picked& picked : all) {
     if (picked.parameter->shape.size() < 2) continue;
+    LinesSeen seen;
+    if (!unread.read(picked.label, [&] { seen = lines_of(session, picked); })) continue;
     ++looked_at;
-    const LinesSeen seen = lines_of(session, picked);
     const auto zero_rows = indices_where(seen.rows.eq(1.0));
     // One row alone has nothing to differ from.
     const bool several = seen.rows.gt(0.0).sum().item<int64_t>() > 1;
@@ -107,6 +111,7 @@ Result run_dead(Session& session, const Arguments& arguments) {
   result.text += cat(list.empty() ? "none" : std::to_string(list.size()), " of ", looked_at,
                      looked_at == 1 ? " matrix" : " matrices", list.size() < 2 ? " has" : " have",
                      " rows of zeros or columns of one value\n");
+  unread.give(result);
   return result;
 }
 

@@ -9,6 +9,7 @@
 #include "am/values/commands/registry.h"
 #include "am/values/pairs.h"
 #include "am/values/two_sources.h"
+#include "am/values/unread.h"
 
 namespace am::values {
 namespace {
@@ -65,8 +66,12 @@ Result run_diff(Session& session, const Arguments& arguments) {
   const TensorSource& here = require_files(session, "diff");
   const auto there = open_weights_at(arguments.words.front());
   std::vector<Difference> all;
+  Unread unread(session, here.tensors().size());
   for (const StoredTensor& tensor : here.tensors()) {
-    all.push_back(difference_of(here, *there, tensor, session.between()));
+    Difference difference{tensor.name, "unreadable", {}};
+    unread.read(tensor.name,
+                [&] { difference = difference_of(here, *there, tensor, session.between()); });
+    all.push_back(std::move(difference));
   }
   for (const StoredTensor& tensor : there->tensors()) {
     if (here.find(tensor.name) == nullptr) all.push_back({tensor.name, "only there", {}});
@@ -95,6 +100,7 @@ Result run_diff(Session& session, const Arguments& arguments) {
   result.json["parameters"] = list;
   if (equal < all.size()) result.text = table.text(session.style());
   result.text += cat(equal, " of ", all.size(), " parameters are equal\n");
+  unread.give(result);
   return result;
 }
 
@@ -112,8 +118,9 @@ const Command kDiffCommand = {
         "as weights; a few MiB of both are read at a time. Ctrl-C ends it.\n"
         "Example:  diff runs/quickstart/checkpoints/step-200\n"
         "JSON: parameters, each with name, status (equal, different, dtype, shape, only here, only "
-        "there), max_abs,\n"
-        "relative; null where they are not finite or there is nothing to compare.",
+        "there,\n"
+        "unreadable), max_abs, relative; null where they are not finite or there is nothing to "
+        "compare.",
     .completes = Operand::kPath,
     .min_words = 1,
     .max_words = 1,

@@ -11,6 +11,7 @@
 #include "am/values/commands/registry.h"
 #include "am/values/pairs.h"
 #include "am/values/two_sources.h"
+#include "am/values/unread.h"
 
 namespace am::values {
 namespace {
@@ -54,13 +55,17 @@ Result run_drift(Session& session, const Arguments& arguments) {
   std::vector<std::string> names;
   std::vector<std::string> left_out;
   Change total;
+  Unread unread(session, from->tensors().size());
   for (const StoredTensor& a : from->tensors()) {
     const StoredTensor* b = to.find(a.name);
     if (b == nullptr || b->shape != a.shape) {
       left_out.push_back(a.name);
       continue;
     }
-    const Change change = change_of(*from, a, to, *b, session.between());
+    Change change;
+    if (!unread.read(a.name, [&] { change = change_of(*from, a, to, *b, session.between()); })) {
+      continue;
+    }
     const std::string name = folded ? layer_of(a.name) : a.name;
     if (!changes.contains(name)) names.push_back(name);
     changes[name].add(change);
@@ -83,6 +88,7 @@ Result run_drift(Session& session, const Arguments& arguments) {
     result.text +=
         cat(left_out.size(), " are on one side alone or of two shapes: `diff` has them\n");
   }
+  unread.give(result);
   return result;
 }
 

@@ -50,8 +50,19 @@ void write_export(Session& session, const Arguments& arguments, const fs::path& 
               "torchtitan, olmo, megatron");
 }
 
+// Tensors that nobody knows of any more would be left out without a word.
+void require_undamaged(const stored::TensorSource& source) {
+  const std::vector<stored::StoredProblem> damage = source.damage();
+  if (damage.empty()) return;
+  throw Error(
+      ErrorKind::kFormat,
+      cat(source.path().string(), " is damaged: ", damage.front().where, ": ", damage.front().what),
+      "`verify` lists what is lost; copy the folder anew, then export it");
+}
+
 Result run_export(Session& session, const Arguments& arguments) {
   const fs::path folder = expand_home(arguments.words.front());
+  if (const auto* source = session.view().source()) require_undamaged(*source);
   write_export(session, arguments, folder);
   Json files = Json::array();
   int64_t bytes = 0;

@@ -14,20 +14,13 @@
 namespace am::values {
 namespace {
 
-// The model in memory, ready to run, unless it takes more than there is.
-void prepare_model(Session& session, const Arguments& arguments) {
-  ParameterView& view = values_of(session);
-  session.require_memory(view.runnable_bytes(), "the model to run", arguments.has("--force"));
-  view.runnable(session.between());
-}
-
 Json file_or_null(const TextArgument& argument) {
   return argument.file.empty() ? Json(nullptr) : Json(argument.file);
 }
 
 Result run_loss(Session& session, const Arguments& arguments) {
   const TextArgument argument = text_or_file(arguments);
-  prepare_model(session, arguments);
+  prepare_model(session, arguments.has("--force"));
   const std::vector<int64_t> ids = encode(session, argument.text);
   const double loss = mean_loss(session, ids);
   Result result;
@@ -46,7 +39,7 @@ Result run_loss(Session& session, const Arguments& arguments) {
 
 Result run_logprob(Session& session, const Arguments& arguments) {
   const TextArgument argument = text_or_file(arguments);
-  prepare_model(session, arguments);
+  prepare_model(session, arguments.has("--force"));
   const std::vector<int64_t> ids = encode(session, argument.text);
   const std::vector<double> logs = log_probabilities(session, ids);
   const double total = std::accumulate(logs.begin(), logs.end(), 0.0);
@@ -73,7 +66,7 @@ Result run_generate(Session& session, const Arguments& arguments) {
   options.temperature = arguments.number("--temperature", options.temperature, 0.0, 100.0);
   options.top_k = arguments.integer("--top-k", options.top_k, 0);
   options.seed = arguments.integer("--seed", options.seed, 0);
-  prepare_model(session, arguments);
+  prepare_model(session, arguments.has("--force"));
   const std::string prompt = arguments.text();
   const std::vector<int64_t> ids = generate(session, encode(session, prompt), options);
   const std::string text = tokenizer_of(session).decode(ids);

@@ -8,6 +8,7 @@
 #include "am/mesh/indices.h"
 #include "am/values/commands/registry.h"
 #include "am/values/scan.h"
+#include "am/values/unread.h"
 
 namespace am::values {
 namespace {
@@ -46,9 +47,13 @@ Result run_nan(Session& session, const Arguments& arguments) {
              {"first", {}, RowKind::kText}});
   const std::vector<Picked> all = pick_all(session, arguments.words);
   int64_t elements = 0;
+  size_t looked_at = 0;
+  Unread unread(session, all.size());
   for (const Picked& picked : all) {
+    BadValues bad;
+    if (!unread.read(picked.label, [&] { bad = bad_values(session, picked); })) continue;
+    ++looked_at;
     elements += picked.numel();
-    const BadValues bad = bad_values(session, picked);
     if (bad.nan + bad.inf == 0) continue;
     rows.add({{"name", picked.label},
               {"nan", bad.nan},
@@ -60,10 +65,11 @@ Result run_nan(Session& session, const Arguments& arguments) {
   const size_t affected = rows.list().size();
   if (affected == 0) result.text.clear();
   result.failed = affected > 0 && arguments.has("--strict");
-  result.json["looked_at"] = all.size();
-  result.text += cat(affected == 0 ? "none" : std::to_string(affected), " of ", all.size(),
-                     all.size() == 1 ? " tensor, " : " tensors, ", format_count(elements),
+  result.json["looked_at"] = looked_at;
+  result.text += cat(affected == 0 ? "none" : std::to_string(affected), " of ", looked_at,
+                     looked_at == 1 ? " tensor, " : " tensors, ", format_count(elements),
                      affected < 2 ? " values, has" : " values, have", " NaN or infinities\n");
+  unread.give(result);
   return result;
 }
 

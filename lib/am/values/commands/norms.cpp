@@ -19,8 +19,7 @@ Json norms_row(const std::string& name, const Moments& moments) {
 }
 
 Result run_norms(Session& session, const Arguments& arguments) {
-  Moments total;
-  const std::vector<NamedMoments> all = named_moments(session, arguments, &total);
+  const MomentRows all = named_moments(session, arguments);
   constexpr auto kNumber = RowKind::kNumber;
   Rows rows({{"name", {}, RowKind::kText},
              {"l1", "L1", kNumber},
@@ -29,13 +28,14 @@ Result run_norms(Session& session, const Arguments& arguments) {
              {"rms", {}, kNumber},
              {"nan", {}, RowKind::kCount},
              {"inf", {}, RowKind::kCount}});
-  for (const auto& [name, moments] : all) rows.add(norms_row(name, moments));
-  const Json together = norms_row("total", total);
+  for (const auto& [name, moments] : all.rows) rows.add(norms_row(name, moments));
+  const Json together = norms_row("total", all.total);
   rows.add(together);
   Result result;
   rows.give(result, "norms", session);
-  result.json["norms"].erase(all.size());
+  result.json["norms"].erase(all.rows.size());
   result.json["total"] = together;
+  all.unread.give(result);
   return result;
 }
 

@@ -3,6 +3,7 @@
 #include "am/inspect/rows.h"
 #include "am/values/commands/registry.h"
 #include "am/values/scan.h"
+#include "am/values/unread.h"
 
 namespace am::values {
 namespace {
@@ -31,8 +32,9 @@ Result run_optim(Session& session, const Arguments& arguments) {
              {"std", {}, kNumber},
              {"norm", {}, kNumber}});
   Json list = Json::array();
-  for (const Picked& picked : pick_all(session, arguments.words)) {
-    const HeldParameter& parameter = *picked.parameter;
+  const std::vector<Picked> all = pick_all(session, arguments.words);
+  Unread unread(session, all.size());
+  const auto add = [&](const HeldParameter& parameter) {
     Json entry = optim_row(session, parameter, parameter.name);
     const auto step = step_of(session, parameter);
     entry["step"] = step ? Json(static_cast<int64_t>(*step)) : Json(nullptr);
@@ -49,10 +51,14 @@ Result run_optim(Session& session, const Arguments& arguments) {
       entry["states"].push_back(std::move(row));
     }
     list.push_back(std::move(entry));
+  };
+  for (const Picked& picked : all) {
+    unread.read(picked.label, [&] { add(*picked.parameter); });
   }
   Result result;
   rows.give(result, "parameters", session);
   result.json["parameters"] = list;
+  unread.give(result);
   return result;
 }
 

@@ -26,12 +26,12 @@ constexpr Plotted kPlotted[] = {
 Result run_plot(Session& session, const Arguments& arguments) {
   const Plotted& plotted = arguments.one_of(kPlotted, "--of", "rms");
   const bool folded = by_layer(arguments);
-  const std::vector<NamedMoments> all = named_moments(session, arguments);
+  const MomentRows all = named_moments(session, arguments);
   Result result;
   Json list = Json::array();
   std::vector<term::Bar> bars;
   std::vector<ChartBar> chart;
-  for (const auto& [name, moments] : all) {
+  for (const auto& [name, moments] : all.rows) {
     const double value = plotted.of(moments);
     list.push_back({{"name", name}, {plotted.name, number_or_null(value)}});
     const std::string text =
@@ -42,6 +42,7 @@ Result run_plot(Session& session, const Arguments& arguments) {
   result.json = {{"of", plotted.name}, {"parameters", list}};
   result.text = term::bars(bars, 40, session.style());
   result.svg = bars_svg(cat(plotted.name, folded ? " by layer" : " by tensor"), chart);
+  all.unread.give(result);
   write_picture(session, arguments, result);
   return result;
 }

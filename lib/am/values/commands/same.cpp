@@ -9,6 +9,7 @@
 #include "am/term/table.h"
 #include "am/values/commands/registry.h"
 #include "am/values/two_sources.h"
+#include "am/values/unread.h"
 
 namespace am::values {
 namespace {
@@ -59,9 +60,13 @@ Result run_same(Session& session, const Arguments& arguments) {
   const TensorSource& here = require_files(session, "same");
   const auto there = open_weights_at(arguments.words.front());
   std::vector<Verdict> all;
+  Unread unread(session, here.tensors().size());
   for (const auto* list : {&here.tensors(), &here.optimizer_tensors()}) {
     for (const StoredTensor& tensor : *list) {
-      all.push_back(verdict_of(here, *there, tensor, session.between()));
+      Verdict verdict{tensor.name, "unreadable", ""};
+      unread.read(tensor.name,
+                  [&] { verdict = verdict_of(here, *there, tensor, session.between()); });
+      all.push_back(std::move(verdict));
     }
   }
   for (const auto* list : {&there->tensors(), &there->optimizer_tensors()}) {
@@ -89,6 +94,7 @@ Result run_same(Session& session, const Arguments& arguments) {
   if (result.failed) result.text = table.text(session.style());
   result.text += cat(same, " of ", all.size(), " tensors are the same",
                      read == 0 && same > 0 ? ", by their checksums" : "", "\n");
+  unread.give(result);
   return result;
 }
 
@@ -103,7 +109,7 @@ const Command kSameCommand = {
         "checksums are compared and no value is read (`verify` holds values against them).\n"
         "Example:  same backup/step-200\n"
         "JSON: same, tensors, each with name, status (same, different, dtype, shape, only here, "
-        "only there) and by: checksums, values, null where nothing could be compared.",
+        "only there, unreadable) and by: checksums, values, null where nothing could be compared.",
     .completes = Operand::kPath,
     .min_words = 1,
     .max_words = 1,

@@ -1,6 +1,7 @@
 #include "am/inspect/rows.h"
 #include "am/values/commands/registry.h"
 #include "am/values/scan.h"
+#include "am/values/unread.h"
 
 namespace am::values {
 namespace {
@@ -17,11 +18,15 @@ Result run_stats(Session& session, const Arguments& arguments) {
              {"norm", {}, kNumber},
              {"nan", {}, kCount},
              {"inf", {}, kCount}});
-  for (const Picked& picked : pick_all(session, arguments.words)) {
-    rows.add(moments_json(picked.label, moments_of(session, picked)));
+  const std::vector<Picked> all = pick_all(session, arguments.words);
+  Unread unread(session, all.size());
+  for (const Picked& picked : all) {
+    unread.read(picked.label,
+                [&] { rows.add(moments_json(picked.label, moments_of(session, picked))); });
   }
   Result result;
   rows.give(result, "stats", session);
+  unread.give(result);
   return result;
 }
 

@@ -10,6 +10,7 @@
 #include "am/stored/row_blocks.h"
 #include "am/values/commands/registry.h"
 #include "am/values/scan.h"
+#include "am/values/unread.h"
 
 namespace am::values {
 namespace {
@@ -113,10 +114,14 @@ Result run_top(Session& session, const Arguments& arguments) {
   Rows rows({{"name", {}, RowKind::kText},
              {"shape", {}, RowKind::kText},
              {measure.name, by_update ? "|update| / |weights|" : measure.name, measure.kind}});
-  for (const Picked& picked : pick_all(session, names)) {
-    rows.add({{"name", picked.parameter->name},
-              {"shape", picked.parameter->shape},
-              {measure.name, measure.of(session, arguments, *picked.parameter)}});
+  const std::vector<Picked> picked_all = pick_all(session, names);
+  Unread unread(session, picked_all.size());
+  for (const Picked& picked : picked_all) {
+    unread.read(picked.label, [&] {
+      rows.add({{"name", picked.parameter->name},
+                {"shape", picked.parameter->shape},
+                {measure.name, measure.of(session, arguments, *picked.parameter)}});
+    });
   }
   rows.sort_down(measure.name);
   Json& list = rows.list();
@@ -133,6 +138,7 @@ Result run_top(Session& session, const Arguments& arguments) {
   rows.give(result, "parameters", session);
   if (all > count) result.text += cat(count, " of ", all, "\n");
   result.json["by"] = measure.name;
+  unread.give(result);
   return result;
 }
 

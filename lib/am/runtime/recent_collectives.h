@@ -11,20 +11,20 @@
 #include "am/base/json.h"
 #include "am/runtime/progress.h"
 
-namespace am::live {
+namespace am::runtime {
 
 class RecentCollectives {
  public:
   static constexpr size_t kKept = 32;
-  using Clock = runtime::Progress::Clock;
+  using Clock = Progress::Clock;
 
-  void add(const runtime::Collective& collective, int64_t bytes);
+  void add(const Collective& collective, int64_t bytes);
   // The newest first: [{"op", "group", "sequence", "bytes", "seconds_ago", "waiting"}].
-  Json to_json(const std::optional<runtime::Progress::Waiting>& waiting) const;
+  Json to_json(const std::optional<Progress::Waiting>& waiting) const;
 
  private:
   struct Entry {
-    runtime::Collective collective;
+    Collective collective;
     int64_t bytes = 0;
     Clock::time_point issued;
   };
@@ -34,4 +34,4 @@ class RecentCollectives {
   size_t count_ = 0;  // of all
 };
 
-}  // namespace am::live
+}  // namespace am::runtime

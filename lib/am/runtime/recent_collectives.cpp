@@ -1,15 +1,15 @@
-#include "am/live/recent_collectives.h"
+#include "am/runtime/recent_collectives.h"
 
 #include <algorithm>
 
-namespace am::live {
+namespace am::runtime {
 
-void RecentCollectives::add(const runtime::Collective& collective, int64_t bytes) {
+void RecentCollectives::add(const Collective& collective, int64_t bytes) {
   const std::lock_guard lock(mutex_);
   entries_[count_++ % kKept] = {collective, bytes, Clock::now()};
 }
 
-Json RecentCollectives::to_json(const std::optional<runtime::Progress::Waiting>& waiting) const {
+Json RecentCollectives::to_json(const std::optional<Progress::Waiting>& waiting) const {
   Json list = Json::array();
   const std::lock_guard lock(mutex_);
   const auto now = Clock::now();
@@ -28,4 +28,4 @@ Json RecentCollectives::to_json(const std::optional<runtime::Progress::Waiting>&
   return list;
 }
 
-}  // namespace am::live
+}  // namespace am::runtime

@@ -1,0 +1,62 @@
+#include "am/inspect/training_answers.h"
+
+#include <limits>
+
+#include "am/base/error.h"
+#include "am/base/number.h"
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/inspect/rows.h"
+#include "am/term/table.h"
+
+namespace am::inspect {
+
+int64_t steps_in(const Arguments& arguments) {
+  constexpr int64_t kMostSteps = 1'000'000'000;
+  if (arguments.words.empty()) return 1;
+  const auto number = parse_integer(arguments.words.front());
+  if (number && *number >= 1 && *number <= kMostSteps) return *number;
+  throw Error(ErrorKind::kUsage, cat("`", arguments.words.front(), "` is no number of steps"),
+              "for example: step 10");
+}
+
+std::optional<int64_t> rank_in(const Arguments& arguments, int64_t world_size) {
+  if (arguments.words.empty()) return std::nullopt;
+  const auto number = parse_integer(arguments.words.front());
+  if (number && *number >= 0 && *number < world_size) return number;
+  throw Error(ErrorKind::kUsage, cat("there is no rank `", arguments.words.front(), "`"),
+              world_size == 1 ? std::string("there is rank 0 alone")
+                              : cat("there are ranks 0 to ", world_size - 1));
+}
+
+Result step_result(const observe::StepMetrics& last, std::string_view then) {
+  Result result;
+  result.json = {{"step", last.step},
+                 {"loss", number_or_null(last.loss)},
+                 {"grad_norm", number_or_null(last.grad_norm)}};
+  result.text =
+      cat("step ", last.step, ": loss ", last.loss, ", gradient norm ", last.grad_norm, then, "\n");
+  return result;
+}
+
+std::string draw_collectives(int64_t rank, const Json& collectives, bool few,
+                             const term::Style& style) {
+  term::Table table({{cat("rank ", rank)},
+                     {"number", term::Align::kRight},
+                     {"group"},
+                     {"bytes", term::Align::kRight},
+                     {"issued", term::Align::kRight},
+                     {""}});
+  const size_t most = few ? 4 : std::numeric_limits<size_t>::max();
+  size_t shown = 0;
+  for (const Json& each : collectives) {
+    if (shown++ == most) break;
+    table.add({each.at("op").get<std::string>(), cat("#", each.at("sequence").get<uint64_t>()),
+               each.at("group").get<std::string>(), format_bytes(each.at("bytes").get<int64_t>()),
+               cat(format_duration(each.at("seconds_ago").get<double>()), " ago"),
+               each.at("waiting").get<bool>() ? "waits" : ""});
+  }
+  return table.text(style);
+}
+
+}  // namespace am::inspect

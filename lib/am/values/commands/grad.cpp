@@ -1,0 +1,113 @@
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/inspect/rows.h"
+#include "am/inspect/text_argument.h"
+#include "am/values/commands/registry.h"
+#include "am/values/language.h"
+#include "am/values/scan.h"
+
+namespace am::values {
+namespace {
+
+// Of the parameters, which have a slice where it was asked for; what does not train has none.
+std::vector<Picked> gradients_of(const Session& session, const std::vector<Picked>& parameters) {
+  const auto states = session.view().states();
+  std::vector<Picked> gradients;
+  for (const Picked& picked : parameters) {
+    const std::string name = starts_with(picked.parameter->name, kGradientPrefix)
+                                 ? picked.parameter->name
+                                 : cat(kGradientPrefix, picked.parameter->name);
+    const auto state = std::lower_bound(states.begin(), states.end(), name,
+                                        [](const HeldParameter& each, const std::string& key) {
+                                          return natural_less(each.name, key);
+                                        });
+    if (state == states.end() || state->name != name) continue;
+    Picked gradient = picked;
+    gradient.parameter = &*state;
+    gradients.push_back(std::move(gradient));
+  }
+  return gradients;
+}
+
+Result run_grad(Session& session, const Arguments& arguments) {
+  ParameterView& view = values_of(session);
+  Result result;
+  const std::vector<Picked> parameters = pick_all(session, arguments.words);
+  if (arguments.has("--of")) {
+    const TextArgument text = text_or_file(arguments.value("--of", ""));
+    prepare_model(session, arguments.has("--force"), /*backward=*/true);
+    const std::vector<int64_t> ids = encode(session, text.text);
+    result.json["loss"] = mean_loss_gradients(session, ids);
+    result.json["tokens"] = ids.size();
+  }
+  if (view.gradients_of().empty()) {
+    throw Error(ErrorKind::kUsage, "there are no gradients yet",
+                view.at_rest() ? "`grad NAMES --of TEXT` makes those of a text's loss"
+                               : "`step` trains a step; `grad NAMES --of TEXT` makes those of a "
+                                 "text's loss");
+  }
+  constexpr auto kNumber = RowKind::kNumber;
+  Rows rows({{"name", {}, RowKind::kText},
+             {"numel", {}, RowKind::kCount},
+             {"min", {}, kNumber},
+             {"max", {}, kNumber},
+             {"mean", {}, kNumber},
+             {"rms", {}, kNumber},
+             {"norm", {}, kNumber},
+             {"nan", {}, RowKind::kCount},
+             {"inf", {}, RowKind::kCount}});
+  const std::vector<Picked> all = gradients_of(session, parameters);
+  Moments total;
+  for (const Picked& picked : all) {
+    const Moments moments = moments_of(session, picked);
+    total.merge(moments);
+    Json row = moments_json(picked.label, moments);
+    row["rms"] = number_or_null(moments.rms());
+    rows.add(std::move(row));
+  }
+  const auto loss = result.json.find("loss");
+  const std::string of = loss == result.json.end() ? view.gradients_of()
+                                                   : cat(view.gradients_of(), ", whose loss is ",
+                                                         format_fixed(loss->get<double>(), 4));
+  Json facts = std::move(result.json);
+  result.json = Json::object();
+  rows.give(result, "gradients", session);
+  result.json["of"] = view.gradients_of();
+  result.json["norm"] = total.norm();
+  result.json.update(facts);
+  const size_t frozen = parameters.size() - all.size();
+  result.text += cat("gradients ", of, "; together their norm is ",
+                     format_general(total.norm(), session.digits()),
+                     frozen == 0 ? "" : cat("; ", frozen, " do not train"), "\n");
+  return result;
+}
+
+constexpr Option kGradOptions[] = {
+    {"--of", "TEXT|FILE", "make those of this text's loss first"},
+    {"--force", "", "also where this machine's memory cannot hold them"}};
+
+}  // namespace
+
+const Command kGradCommand = {
+    .name = "grad",
+    .operands = "[NAMES]",
+    .summary = "gradients: of a text's loss, or of the last step",
+    .help =
+        "After `step`, and in a job that runs, those of the last step: summed over all ranks and "
+        "clipped, as the\n"
+        "optimizer took them. With --of those of `loss TEXT`, on any layout; the text must fit "
+        "into one window. They stay\n"
+        "until the model changes: grad.NAME is a tensor that all other commands take. Each rank "
+        "looks at its shard.\n"
+        "Examples:  grad *norm.weight --of \"The licenses\"\n"
+        "           step 3; grad model.norm.weight; hist grad.model.norm.weight\n"
+        "JSON: gradients, each with name, numel, min, max, mean, std, rms, norm, nan, inf; of; "
+        "norm; with --of also loss,\n"
+        "tokens.",
+    .completes = Operand::kModule,
+    .max_words = Command::kAnyNumber,
+    .options = kGradOptions,
+    .run = run_grad,
+};
+
+}  // namespace am::values

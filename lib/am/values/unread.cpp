@@ -1,0 +1,47 @@
+#include "am/values/unread.h"
+
+#include <algorithm>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+
+namespace am::values {
+namespace {
+
+constexpr size_t kMostShown = 6;
+
+}  // namespace
+
+// Ranks look together: where one of them fails, so do all.
+Unread::Unread(const inspect::Session& session, size_t asked)
+    : throws_(asked < 2 || !session.view().at_rest()) {}
+
+bool Unread::read(const std::string& name, const std::function<void()>& look) {
+  try {
+    look();
+    return true;
+  } catch (const Error& error) {
+    const bool of_file = error.kind() == ErrorKind::kIo || error.kind() == ErrorKind::kFormat;
+    if (throws_ || !of_file) throw;
+    problems_.push_back({name, error.what()});
+    return false;
+  }
+}
+
+void Unread::give(inspect::Result& result) const {
+  if (problems_.empty()) return;
+  Json list = Json::array();
+  for (const Problem& problem : problems_) {
+    list.push_back({{"name", problem.name}, {"problem", problem.what}});
+    if (list.size() <= kMostShown) {
+      result.text += cat("cannot read ", problem.name, ": ", problem.what, "\n");
+    }
+  }
+  if (list.size() > kMostShown) {
+    result.text += cat("and ", list.size() - kMostShown, " more; `verify` lists them\n");
+  }
+  result.json["unread"] = list;
+  result.failed = true;
+}
+
+}  // namespace am::values
