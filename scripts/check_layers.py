@@ -48,6 +48,7 @@ SEAMS = [
     (("CLI/",), "CLI11", [r"apps/"], "parse command lines in apps/"),
     (("toml++/",), "toml++", [r"lib/am/(config|model)/"], "read TOML through am/config/"),
     (("nlohmann/",), "nlohmann-json", [r"lib/am/base/json\.(h|cpp)$"], "include am/base/json.h"),
+    (("sodium.h",), "libsodium", [r"lib/am/control/token\.cpp$"], "prove through am/control/token.h"),
     (("yaml.h",), "libyaml", [r"lib/am/exchange/yaml_reader\.cpp$"], "read YAML through am/exchange/yaml_reader.h"),
     (("cuda", "nccl.h", "ATen/cuda/", "c10/cuda/", "torch/csrc/distributed/c10d/ProcessGroupNCCL"), "CUDA", [r"lib/am/cuda/"],
      "the CPU build links none of it; go through am/runtime/engine.h"),

@@ -78,7 +78,8 @@ int run(const Options& options, Json* report) {
   // Read before the target is opened: a missing script costs no start of ranks.
   const auto text = script_text(options);
   const Source script = text ? from_text(*text) : from_file_descriptor(STDIN_FILENO);
-  const inspect::Target target = inspect::find_target(expand_home(options.target));
+  const inspect::Target target =
+      inspect::find_target(expand_home(options.target), expand_home(options.token));
   if (!target.note.empty()) std::cerr << term::echo(target.note) << "\n";
   Diagnostics found;
   Interrupts interrupts;

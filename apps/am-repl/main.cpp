@@ -51,7 +51,8 @@ std::optional<std::string> own_script(const Options& options) {
 int run(const Options& options, char** argv, Json* report) {
   const auto script = own_script(options);
   if (!script) am_apps::become_torch_program("am-repl-values", argv);
-  const inspect::Target target = inspect::find_target(expand_home(options.target));
+  const inspect::Target target =
+      inspect::find_target(expand_home(options.target), expand_home(options.token));
   if (target.kind != inspect::TargetKind::kWeights) {
     am_apps::become_torch_program("am-repl-values", argv);
   }

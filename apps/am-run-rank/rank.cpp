@@ -146,6 +146,7 @@ int Rank::train() {
     live::HostOptions host;
     host.log = [this](const std::string& text) { out_.write(text + "\n"); };
     host.stop = &stop;
+    host.tcp = options_.attach_at;
     host_ = std::make_unique<live::Host>(dist_.world(), run, std::move(host));
   }
   observe::StepLine line(job->plan.train.max_steps);

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <string_view>
 
+#include "am/base/error.h"
 #include "am/base/fault.h"
 #include "am/base/text.h"
 #include "am/term/printable.h"
@@ -81,10 +82,19 @@ std::string program_problem(const Options& options, const CLI::App& app, bool ex
                    ") and --exec exclude each other: ", "what follows --exec is the program");
   }
   for (const char* flag : {"--set", "--steps", "--resume", "--timeout", "--no-attach",
-                           "--stopped-status", "--fault"}) {
+                           "--attach-at", "--stopped-status", "--fault"}) {
     if (app.count(flag) > 0) return am::cat(flag, ": only a PLAN takes it, not a program");
   }
   return {};
+}
+
+std::string is_tcp_address(const std::string& text) {
+  try {
+    am::control::parse_tcp(text);
+    return {};
+  } catch (const am::Error& error) {
+    return am::cat(error.what(), ": ", error.hint());
+  }
 }
 
 // What CLI11's own checks cannot say: how the flags for several machines fit together.
@@ -135,6 +145,7 @@ std::optional<Options> parse_options(int argc, char** argv,
   am_apps::CommonFlags flags;
   std::vector<std::string> sets;
   std::string resume;
+  std::string attach_at;
   int64_t steps = 0;
   CLI::App app(kRunDescription, "am-run");
   app.add_option("PLAN", options.plan, "The plan file (TOML)")->required(!exec);
@@ -154,8 +165,15 @@ std::optional<Options> parse_options(int argc, char** argv,
   app.add_option("--timeout", options.timeout_seconds,
                  "Seconds that a rank waits for its peers in a collective (default: 600)")
       ->check(CLI::PositiveNumber);
-  app.add_flag("!--no-attach", options.attach,
-               "Let nobody attach to the job: no socket in the run folder's control/");
+  auto* no_attach =
+      app.add_flag("!--no-attach", options.attach,
+                   "Let nobody attach to the job: no socket in the run folder's control/");
+  app.add_option("--attach-at", attach_at,
+                 "Let am-repl attach over TCP too, whoever knows RUN/control/token; 0 is any free "
+                 "port, and without HOST it is this machine's own (127.0.0.1)")
+      ->type_name("[HOST:]PORT")
+      ->check(is_tcp_address)
+      ->excludes(no_attach);
   app.add_option("--stopped-status", options.stopped_status,
                  "Exit status of a job that a signal stopped before its last step, e.g. 75 for a "
                  "script that requeues it (default: 0)")
@@ -195,6 +213,7 @@ std::optional<Options> parse_options(int argc, char** argv,
   }
   options.overrides = am_apps::overrides_of(sets);
   options.steps = steps;
+  if (!attach_at.empty()) options.attach_at = am::control::parse_tcp(attach_at);
   if (steps > 0) options.overrides.push_back({am::cat("train.max_steps=", steps)});
   if (!resume.empty()) {
     options.overrides.push_back({"checkpoint.resume=" + quoted(resume_value(resume))});

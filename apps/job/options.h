@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "am/config/plan.h"
+#include "am/control/tcp.h"
 #include "common/output.h"
 
 namespace am_run {
@@ -25,7 +26,8 @@ struct Options {
   std::string rdzv;  // HOST:PORT, needed with nnodes > 1
   int64_t max_restarts = 0;
   int64_t timeout_seconds = 600;
-  bool attach = true;      // am-repl can attach to the job
+  bool attach = true;                                // am-repl can attach to the job
+  std::optional<am::control::TcpAddress> attach_at;  // over TCP too
   int stopped_status = 0;  // exit status of a job that was stopped before its last step
   bool force = false;      // a job that does not fit into this machine's memory starts all the same
   am::config::Plugins plugins = am::config::Plugins::kRefused;

@@ -37,7 +37,8 @@ std::optional<int> parse_options(int argc, char** argv,
   app.footer(kExamples);
   app.set_version_flag("--version",
                        [&] { return am::cat("am-repl ", AM_VERSION, "\n", libraries()); });
-  app.add_option("TARGET", options.target, "A checkpoint folder, a run folder, or a plan")
+  app.add_option("TARGET", options.target,
+                 "A checkpoint folder, a run folder, a plan, or tcp://HOST:PORT")
       ->required();
   auto* inline_commands =
       app.add_option("-c,--command", commands, "Run these, separated by ; or newlines, and end")
@@ -53,6 +54,9 @@ std::optional<int> parse_options(int argc, char** argv,
   app.add_option("--tokenizer", options.tokenizer,
                  "bytes, or a tokenizer.json (default: the plan's or the folder's own)")
       ->type_name("NAME");
+  app.add_option("--token", options.token,
+                 "Of a job at tcp://HOST:PORT: a copy of its control/token")
+      ->type_name("FILE");
   app.add_flag("--force", options.force,
                "Try what needs more memory than this machine has available");
   app.add_flag("--write", options.write,

@@ -17,6 +17,7 @@ struct Options {
   std::optional<std::string> commands;  // -c
   std::optional<std::string> script;    // -f
   std::string tokenizer;
+  std::string token;  // the file that a job at tcp:// is shown
   std::vector<am::config::Override> overrides;
   int64_t nproc = 0;
   bool write = false;  // what changes a job that runs is allowed

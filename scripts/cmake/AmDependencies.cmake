@@ -26,6 +26,13 @@ mark_as_advanced(AM_YAML_LIBRARY)
 cmake_path(GET AM_YAML_LIBRARY PARENT_PATH AM_YAML_LIBRARY_DIR)  # where an installed automesh looks first
 target_link_libraries(am_yaml INTERFACE ${AM_YAML_LIBRARY})
 
+# The proofs of who attaches over TCP. am/control/token.cpp alone includes it.
+am_header_library(sodium sodium.h libsodium-dev)
+find_library(AM_SODIUM_LIBRARY sodium REQUIRED)
+mark_as_advanced(AM_SODIUM_LIBRARY)
+cmake_path(GET AM_SODIUM_LIBRARY PARENT_PATH AM_SODIUM_LIBRARY_DIR)
+target_link_libraries(am_sodium INTERFACE ${AM_SODIUM_LIBRARY})
+
 if(AM_WITH_TORCH)
   include(automesh-libtorch)
   message(STATUS "automesh: libtorch ${AM_TORCH_VERSION} in ${AM_TORCH_DIR}")

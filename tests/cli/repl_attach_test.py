@@ -3,6 +3,7 @@ ranks, and training goes on as if nobody had come."""
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -287,6 +288,47 @@ class AttachTest(AttachCase):
             answer = self.repl("run", command, status=1)[0]
             self.assertIn(words, answer["error"]["message"])
         self.assertEqual(self.repl("run", "step 2")[0]["ok"], True)
+        self.stop(job)
+
+    def test_over_tcp_with_the_jobs_token(self):
+        job = self.start_job(arguments=("--attach-at", "0"))
+        control = self.path / "run" / "control"
+        told = json.loads((control / "control.json").read_text())
+        self.assertTrue(told["tcp"].startswith("127.0.0.1:"), "its own machine's unless told")
+        token = self.path / "token"
+        shutil.copy(control / "token", token)
+        options = ("--token", token)
+        status, stats = self.repl(f"tcp://{told['tcp']}", "status", "stats model.norm.weight", options=options)
+        self.assertRegex(status["clients"][0], r"^am-repl [0-9.]+, from 127\.0\.0\.1:\d+$")
+        self.assertEqual(stats["stats"][0]["nan"], 0)
+        # What changes a job is asked for here too, and nobody comes in without the token.
+        (refused,) = self.repl(f"tcp://{told['tcp']}", "save", options=options, status=1)
+        self.assertIn("changes the job", refused["error"]["message"])
+        token.write_text("0" * 64)
+        for more, says in (((), "asks for its token"), (options, "does not know the token")):
+            done = subprocess.run([BIN / "am-repl", f"tcp://{told['tcp']}", *more, "-c", "status"],
+                                  capture_output=True, text=True, timeout=60, cwd=self.path)
+            self.assertIn(done.returncode, (1, 2))
+            self.assertIn(says, done.stderr)
+        losses = self.stop(job)
+        self.assertFalse(control.exists())
+        self.train(self.path / "run.toml", "quiet", "--steps", len(losses), "--no-attach",
+                   "--set", "metrics.every=100000")
+        self.assertEqual(losses, [line["loss"] for line in self.metrics("quiet")])
+
+    def test_a_job_of_another_machine_that_listens_there_is_attached_to(self):
+        job = self.start_job(arguments=("--attach-at", "0.0.0.0:0"))
+        control = self.path / "run" / "control" / "control.json"
+        told = json.loads(control.read_text())
+        self.assertNotIn("0.0.0.0", told["tcp"])
+        port = told["tcp"].rsplit(":", 1)[1]
+        told.update(host="node-7", pid=1, begun=1, boot_id="x", socket="/s", tcp=f"127.0.0.2:{port}")
+        control.write_text(json.dumps(told))
+        # One that listens on its own machine's address alone is reached from there.
+        self.assertIn("its job runs on node-7", self.repl_errors("run", "status", status=2))
+        told["tcp"] = f"{socket.gethostname()}:{port}"
+        control.write_text(json.dumps(told))
+        self.assertEqual(self.repl("run", "status")[0]["world_size"], 2)
         self.stop(job)
 
     def test_a_job_elsewhere_and_one_that_died(self):

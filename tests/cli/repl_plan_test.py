@@ -163,6 +163,18 @@ class PlanTest(unittest.TestCase):
         (mesh,) = self.results("--nproc", "2", "-c", "mesh")
         self.assertEqual(mesh["groups"]["dp"], [[0, 1]])
 
+    def test_a_plan_that_is_looked_at_need_not_be_one_that_trains(self):
+        self.plan.write_text(plan_text(more="global_batch_size = 7\n[data]\nkind = \"text\"\n"
+                             'path = "/nowhere/at/all.txt"\ntokenizer = "bytes"\n'))
+        mesh, stats = self.results("-c", "mesh; stats model.norm.weight")
+        self.assertEqual(mesh["groups"]["dp"], [[0, 1]])
+        self.assertEqual(stats["stats"][0]["numel"], 32)
+        done = self.repl("-c", "step")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("the plan cannot be trained", done.stderr)
+        (mesh,) = self.results("--nproc", "4", "-c", "mesh")
+        self.assertEqual(mesh["groups"]["dp"], [[0, 1, 2, 3]])
+
     def test_too_many_ranks(self):
         self.plan.write_text(plan_text(mesh="world_size = 128"))
         done = self.repl("-c", "info")

@@ -56,6 +56,18 @@ class StuckTest(TerminalCase):
         self.prompt(terminal)
         self.end(terminal)
 
+    def test_a_dead_rank_is_named_at_the_prompt(self):
+        terminal, ranks = self.session()
+        os.kill(ranks[1], signal.SIGKILL)
+        terminal.expect(r"rank 1 has ended: signal SIGKILL \(Killed\)", timeout=5)
+        terminal.type("help stats\r")  # what needs no rank is still answered
+        terminal.expect("min, max, mean, std, norm", timeout=5)
+        self.prompt(terminal)
+        terminal.type("stats\r")
+        terminal.expect("rank 1 on node 0 failed: signal SIGKILL", timeout=10)
+        self.assertEqual(terminal.wait(), 1)
+        self.assertFalse(is_alive(ranks[0]))
+
     def test_a_second_interrupt_ends_the_session(self):
         terminal, ranks = self.session()
         self.give_up_stats(terminal, ranks[1])

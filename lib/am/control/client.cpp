@@ -19,6 +19,8 @@ namespace {
 
 using ClientClock = std::chrono::steady_clock;
 
+bool is_remote(const JobAddress& address) { return address.socket.empty() && address.tcp; }
+
 int connect_to(const std::filesystem::path& socket) {
   if (socket.native().size() > kLongestSocketPath) {
     throw Error(ErrorKind::kRuntime, cat(socket.string(), ": too long for a socket"));
@@ -43,24 +45,47 @@ int connect_to(const std::filesystem::path& socket) {
 ConnectionLost::ConnectionLost() : Error(ErrorKind::kRuntime, "the job closed the connection") {}
 
 Client::Client(const JobAddress& address, Json hello, std::chrono::milliseconds patience)
-    : fd_(connect_to(address.socket)) {
+    : fd_(is_remote(address) ? connect_tcp(*address.tcp, patience) : connect_to(address.socket)) {
   try {
     hello["protocol"] = kProtocol;
+    const std::string nonce = is_remote(address) ? draw_nonce() : std::string();
+    if (!nonce.empty()) hello["nonce"] = nonce;
     send_bytes(cat(kMagic, to_frame(dump_json(hello, -1))));
-    auto message = receive(patience);
-    if (!message) {
-      throw Error(ErrorKind::kRuntime,
-                  cat("the job at ", address.socket.string(), " does not answer"),
-                  cat("is its process ", address.pid, " stopped?"));
-    }
-    if (message->value("event", "") == "refused") {
-      throw Error(ErrorKind::kRuntime, message->value("message", "the job refuses"));
-    }
-    welcome_ = *std::move(message);
+    if (!nonce.empty()) prove(address, nonce, patience);
+    welcome_ = expect(address, patience);
   } catch (...) {
     ::close(fd_);
     throw;
   }
+}
+
+Json Client::expect(const JobAddress& address, std::chrono::milliseconds patience) {
+  auto message = receive(patience);
+  if (!message) {
+    const bool remote = is_remote(address);
+    throw Error(ErrorKind::kRuntime,
+                cat("the job at ", remote ? address.tcp->text() : address.socket.string(),
+                    " does not answer"),
+                remote ? std::string() : cat("is its process ", address.pid, " stopped?"));
+  }
+  if (text_in(*message, "event") == "refused") {
+    throw Error(ErrorKind::kRuntime, text_in(*message, "message", "the job refuses"));
+  }
+  return *std::move(message);
+}
+
+void Client::prove(const JobAddress& address, const std::string& nonce,
+                   std::chrono::milliseconds patience) {
+  const Token token = Token::read(address.token);
+  const Json challenge = expect(address, patience);
+  const Nonces nonces{nonce, text_in(challenge, "nonce")};
+  if (!token.proves("job", nonces, text_in(challenge, "proof"))) {
+    throw Error(ErrorKind::kRuntime,
+                cat("what answers at ", address.tcp->text(), " does not know the token of ",
+                    address.token.string()),
+                "the token is of another job, or this is not the job's port");
+  }
+  send_bytes(to_frame(dump_json(Json{{"proof", token.proof("client", nonces)}}, -1)));
 }
 
 Client::~Client() { ::close(fd_); }

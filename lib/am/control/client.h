@@ -28,7 +28,9 @@ class ConnectionLost : public Error {
 
 class Client {
  public:
-  // Throws Error(kRuntime) where nobody answers there in time, or refuses.
+  // Over TCP where the address has no socket, with a proof that both ends know the token. Throws
+  // Error(kRuntime) where nobody answers there in time, refuses, or is not the job; what
+  // Token::read throws.
   Client(const JobAddress& address, Json hello, std::chrono::milliseconds patience);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
@@ -47,6 +49,9 @@ class Client {
   int fd() const { return fd_; }
 
  private:
+  Json expect(const JobAddress& address, std::chrono::milliseconds patience);
+  void prove(const JobAddress& address, const std::string& nonce,
+             std::chrono::milliseconds patience);
   void send_bytes(std::string_view bytes);
   std::optional<Json> whole_message();
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "am/base/error.h"
+#include "am/control/tcp.h"
 
 namespace am::control {
 
@@ -40,6 +41,7 @@ Server::Listener::~Listener() {
   thread_.join();
   for (const Connection& connection : connections_) ::close(connection.fd);
   ::close(socket_);
+  if (shared_.options.tcp_socket >= 0) ::close(shared_.options.tcp_socket);
 }
 
 int Server::Listener::timeout() const {
@@ -66,6 +68,7 @@ void Server::Listener::run() {
     if (accepts) no_accept_until_.reset();
     ready.push_back({shared_.wake_fd, POLLIN, 0});
     ready.push_back({accepts ? socket_ : -1, POLLIN, 0});
+    ready.push_back({accepts ? shared_.options.tcp_socket : -1, POLLIN, 0});
     for (const Connection& connection : connections_) {
       short wanted = connection.reads ? POLLIN : 0;
       if (!connection.frames.empty()) wanted |= POLLOUT;
@@ -81,7 +84,7 @@ void Server::Listener::run() {
         // Another turn took it.
       }
     }
-    size_t i = 2;
+    size_t i = 3;
     for (Connection& connection : connections_) {
       const short came = ready[i++].revents;
       if ((came & (POLLERR | POLLHUP | POLLNVAL)) != 0 && (came & POLLIN) == 0) {
@@ -94,13 +97,14 @@ void Server::Listener::run() {
       judge(connection);
     }
     close_marked();
-    if (ready[1].revents != 0) accept_all();
+    if (ready[1].revents != 0) accept_all(socket_, /*remote=*/false);
+    if (ready[2].revents != 0) accept_all(shared_.options.tcp_socket, /*remote=*/true);
   }
 }
 
-void Server::Listener::accept_all() {
+void Server::Listener::accept_all(int socket, bool remote) {
   for (;;) {
-    const int fd = ::accept4(socket_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    const int fd = ::accept4(socket, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
       const bool exhausted =
           errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
@@ -109,24 +113,32 @@ void Server::Listener::accept_all() {
     }
     ucred peer = {};
     socklen_t size = sizeof peer;
-    const bool known = ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
-    if (!known || !shared_.options.admits(peer.uid)) {
+    const bool admitted = remote ? shared_.options.token.has_value()
+                                 : ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+                                       shared_.options.admits(peer.uid);
+    if (!admitted) {
       ::close(fd);
       continue;
     }
-    make_room();
+    make_room(remote);
     Connection& connection = connections_.emplace_back();
     connection.fd = fd;
+    connection.remote = remote;
     connection.since = connection.progressed = Clock::now();
     connection.who.number = ++last_number_;
+    if (remote) {
+      tune_tcp(fd);
+      connection.who.from = peer_of(fd);
+    }
     connection.who.pid = peer.pid;
     connection.who.uid = peer.uid;
   }
 }
 
-// Who connects and says nothing must not keep out who comes after.
-void Server::Listener::make_room() {
-  const auto half_open = [](const Connection& one) { return !one.open; };
+// Who connects and says nothing must not keep out who comes after; strangers over TCP nobody of
+// this machine.
+void Server::Listener::make_room(bool remote) {
+  const auto half_open = [&](const Connection& one) { return !one.open && one.remote == remote; };
   const auto count = std::count_if(connections_.begin(), connections_.end(), half_open);
   if (static_cast<size_t>(count) < shared_.options.limits.half_open) return;
   std::find_if(connections_.begin(), connections_.end(), half_open)->closing = true;
@@ -165,6 +177,8 @@ bool Server::Listener::handle_frames(Connection& connection) {
     }
     if (connection.open) {
       handle(connection, *text);
+    } else if (connection.challenged) {
+      check_proof(connection, *text);
     } else {
       say_hello(connection, *text);
     }
@@ -182,23 +196,58 @@ void Server::Listener::say_hello(Connection& connection, const std::string& text
   const bool same = protocol != hello->end() && protocol->is_number_integer() &&
                     protocol->get<int64_t>() == kProtocol;
   connection.who.hello = *std::move(hello);
-  const std::string welcome = to_frame(dump_json(shared_.options.welcome(connection.who), -1));
-  const std::lock_guard lock(shared_.mutex);
-  if (!same || shared_.outlets.size() >= shared_.options.limits.clients) {
-    const Json event = same ? refusal("too many are attached to this job")
-                            : refusal(
-                                  "the job speaks another version of the protocol: attach with "
-                                  "the am-repl that belongs to its am-run");
-    const std::string frame = to_frame(dump_json(event, -1));
-    ::send(connection.fd, frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    connection.closing = true;
-    return;
+  if (!same) {
+    return refuse(connection,
+                  "the job speaks another version of the protocol: attach with the am-repl that "
+                  "belongs to its am-run");
+  }
+  if (connection.remote) return challenge(connection);
+  welcome(connection);
+}
+
+void Server::Listener::refuse(Connection& connection, std::string_view message) {
+  const std::string frame = to_frame(dump_json(refusal(message), -1));
+  ::send(connection.fd, frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  connection.closing = true;
+}
+
+// The job proves first that it knows the token: whoever is asked to prove it speaks to no stranger.
+void Server::Listener::challenge(Connection& connection) {
+  Nonces nonces{text_in(connection.who.hello, "nonce"), draw_nonce()};
+  if (!is_nonce(nonces.client)) {
+    return refuse(connection, "over TCP a job wants its token: am-repl shows it");
+  }
+  const Json event = {{"event", "challenge"},
+                      {"nonce", nonces.job},
+                      {"proof", shared_.options.token->proof("job", nonces)}};
+  connection.challenged = std::move(nonces);
+  const std::string frame = to_frame(dump_json(event, -1));
+  const ssize_t sent =
+      ::send(connection.fd, frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  connection.closing = sent != static_cast<ssize_t>(frame.size());
+}
+
+void Server::Listener::check_proof(Connection& connection, const std::string& text) {
+  const auto message = parse_message(text);
+  const std::string proof = message ? text_in(*message, "proof") : std::string();
+  if (!shared_.options.token->proves("client", *connection.challenged, proof)) {
+    return refuse(connection, "the token is not this job's");
+  }
+  welcome(connection);
+}
+
+void Server::Listener::welcome(Connection& connection) {
+  const std::string words = to_frame(dump_json(shared_.options.welcome(connection.who), -1));
+  std::unique_lock lock(shared_.mutex);
+  if (shared_.outlets.size() >= shared_.options.limits.clients) {
+    lock.unlock();
+    return refuse(connection, "too many are attached to this job");
   }
   connection.open = true;
   Outlet& outlet = shared_.outlets[connection.who.number];
   outlet.who = connection.who;
-  outlet.bytes = welcome.size();
-  outlet.frames.push_back(welcome);
+  outlet.bytes = words.size();
+  outlet.frames.push_back(words);
 }
 
 void Server::Listener::handle(Connection& connection, const std::string& text) {

@@ -7,6 +7,7 @@
 #include <list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -29,7 +30,9 @@ class Server::Listener {
   struct Connection {
     int fd = -1;
     ClientInfo who;
-    bool open = false;  // it has said hello
+    bool open = false;    // it has said hello, and may
+    bool remote = false;  // over TCP
+    std::optional<Nonces> challenged;
     bool closing = false;
     Clock::time_point since;       // it connected
     Clock::time_point progressed;  // a byte was written last
@@ -41,12 +44,16 @@ class Server::Listener {
 
   void run();
   int timeout() const;
-  void accept_all();
-  void make_room();
+  void accept_all(int socket, bool remote);
+  void make_room(bool remote);
   void read_from(Connection& connection);
   // False: nothing more is taken from it now.
   bool handle_frames(Connection& connection);
   void say_hello(Connection& connection, const std::string& text);
+  void challenge(Connection& connection);
+  void check_proof(Connection& connection, const std::string& text);
+  void refuse(Connection& connection, std::string_view message);
+  void welcome(Connection& connection);
   void handle(Connection& connection, const std::string& text);
   // Takes what waits and writes what the socket takes.
   void write_to(Connection& connection);

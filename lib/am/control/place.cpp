@@ -27,6 +27,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kFileName = "control.json";
+constexpr const char* kTokenName = "token";
 constexpr const char* kSocketName = "rank-0.sock";
 constexpr int kBacklog = 64;
 // A holder of the run folder touches its lock every five seconds; clocks of machines differ a bit.
@@ -125,6 +126,7 @@ std::string text_of(const JobAddress& address) {
                      {"begun", address.begun},
                      {"boot_id", address.boot_id},
                      {"socket", address.socket.string()},
+                     {"tcp", address.tcp ? Json(address.tcp->text()) : Json(nullptr)},
                      {"slurm_job", address.slurm_job}};
   return dump_json(json) + "\n";
 }
@@ -142,6 +144,11 @@ std::optional<JobAddress> address_in(const fs::path& file) {
     address.boot_id = json->at("boot_id").get<std::string>();
     address.socket = json->at("socket").get<std::string>();
     address.slurm_job = json->value("slurm_job", "");
+    const auto tcp = json->find("tcp");
+    if (tcp != json->end() && tcp->is_string()) {
+      address.tcp = parse_tcp(tcp->get<std::string>());
+      address.token = file.parent_path() / kTokenName;
+    }
     return address;
   } catch (const std::exception&) {  // half written, or nobody's
     return std::nullopt;
@@ -167,7 +174,8 @@ std::vector<fs::path> runtime_folders() {
   return folders;
 }
 
-ControlPlace::ControlPlace(const run_folder::RunFolder& run, const std::vector<fs::path>& fallbacks)
+ControlPlace::ControlPlace(const run_folder::RunFolder& run, const std::vector<fs::path>& fallbacks,
+                           std::optional<TcpAddress> tcp)
     : file_(fs::absolute(run.control() / kFileName)) {
   const fs::path folder = file_.parent_path();
   require_private(folder, /*mend=*/true);
@@ -196,22 +204,35 @@ ControlPlace::ControlPlace(const run_folder::RunFolder& run, const std::vector<f
   }
   if (socket_ < 0) throw Error(ErrorKind::kIo, cat("no place for a socket: ", reasons));
   try {
+    if (tcp) {
+      tcp_socket_ = listen_tcp(*tcp);
+      token_ = Token::make();
+      address_.token = folder / kTokenName;
+      write_privately(address_.token, token_->text() + "\n");
+      address_.tcp = std::move(tcp);
+    }
     write_privately(file_, text_of(address_));
   } catch (const Error&) {
-    ::close(socket_);
-    ::unlink(address_.socket.c_str());
+    leave();
     throw;
   }
 }
 
-ControlPlace::~ControlPlace() {
+void ControlPlace::leave() {
   ::unlink(file_.c_str());
   ::unlink(address_.socket.c_str());
+  if (!address_.token.empty()) ::unlink(address_.token.c_str());
   ::rmdir(file_.parent_path().c_str());  // where nothing else is in it
-  if (socket_ >= 0) ::close(socket_);
+  for (const int socket : {socket_, tcp_socket_}) {
+    if (socket >= 0) ::close(socket);
+  }
 }
 
+ControlPlace::~ControlPlace() { leave(); }
+
 int ControlPlace::take_socket() { return std::exchange(socket_, -1); }
+
+int ControlPlace::take_tcp_socket() { return std::exchange(tcp_socket_, -1); }
 
 std::optional<FoundJob> find_job(const run_folder::RunFolder& run) {
   const auto address = address_in(run.control() / kFileName);

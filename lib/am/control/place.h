@@ -6,7 +6,8 @@
 //   if (auto job = find_job(run)) ...            // am-repl: is there one, and is it on this machine?
 //
 //   control/rank-0.sock     0600, in a folder of 0700
-//   control/control.json    0600: host, process, boot, socket, protocol
+//   control/control.json    0600: host, process, boot, socket, protocol; where it listens over TCP
+//   control/token           0600: what lets one attach over TCP, where that was asked for
 //
 // A path that is too long for a socket (107 bytes), or on a file system that has none, is replaced
 // by one in $XDG_RUNTIME_DIR/am-UID, else /tmp/am-UID, which must be ours alone.
@@ -20,6 +21,8 @@
 #include <string>
 #include <vector>
 
+#include "am/control/tcp.h"
+#include "am/control/token.h"
 #include "am/run_folder/run_folder.h"
 
 namespace am::control {
@@ -32,7 +35,9 @@ struct JobAddress {
   int64_t pid = 0;    // of rank 0
   int64_t begun = 0;  // of the process, in the kernel's ticks: process ids come back
   std::string boot_id;
-  std::filesystem::path socket;
+  std::filesystem::path socket;   // empty: over TCP
+  std::optional<TcpAddress> tcp;  // where it listens there too
+  std::filesystem::path token;    // the file that is to be shown there
   int64_t protocol = 0;
   std::string slurm_job;  // empty: not under Slurm
 };
@@ -43,27 +48,38 @@ std::vector<std::filesystem::path> runtime_folders();
 class ControlPlace {
  public:
   // What a dead job has left there is removed; the caller holds the run folder's lock. `fallbacks`:
-  // runtime_folders(). Throws Error(kIo) where no place is left.
+  // runtime_folders(); `tcp`: listens there too. Throws Error(kIo) where no place is left.
   explicit ControlPlace(const run_folder::RunFolder& run,
-                        const std::vector<std::filesystem::path>& fallbacks = runtime_folders());
+                        const std::vector<std::filesystem::path>& fallbacks = runtime_folders(),
+                        std::optional<TcpAddress> tcp = std::nullopt);
   ControlPlace(const ControlPlace&) = delete;
   ControlPlace& operator=(const ControlPlace&) = delete;
   // Nobody finds the job any more.
   ~ControlPlace();
 
   const JobAddress& address() const { return address_; }
-  // The listening socket, which is the caller's from now on.
+  // The listening sockets, which are the caller's from now on; -1 where TCP was not asked for.
   int take_socket();
+  int take_tcp_socket();
+  // Of TCP.
+  const std::optional<Token>& token() const { return token_; }
 
  private:
+  void leave();
+
   std::filesystem::path file_;
   JobAddress address_;
   int socket_ = -1;
+  int tcp_socket_ = -1;
+  std::optional<Token> token_;
 };
 
 struct FoundJob {
   JobAddress address;
   bool here = false;  // on this machine, and its process lives
+
+  // Over TCP, from another machine.
+  bool reachable() const { return here || (address.tcp && !address.tcp->is_loopback()); }
 };
 
 // The job that runs in a run folder. Nothing where none can be reached: none was, it ended, or it

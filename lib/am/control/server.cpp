@@ -34,8 +34,14 @@ Server::Server(int socket, ServerOptions options)
   }
   shared_->wake_fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (shared_->wake_fd < 0) {
-    ::close(socket);
+    close_sockets();
     throw Error(ErrorKind::kRuntime, cat("cannot make an event: ", std::strerror(errno)));
+  }
+}
+
+void Server::close_sockets() {
+  for (const int socket : {socket_, shared_->options.tcp_socket}) {
+    if (socket >= 0) ::close(socket);
   }
 }
 
@@ -45,8 +51,9 @@ void Server::start() {
 
 Server::~Server() {
   shared_->ending = true;
+  const bool started = listener_ != nullptr;
   listener_.reset();
-  if (socket_ >= 0) ::close(socket_);
+  if (!started) close_sockets();
   ::close(shared_->wake_fd);
 }
 

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "am/base/json.h"
+#include "am/control/token.h"
 
 namespace am::control {
 
@@ -42,6 +43,7 @@ struct ClientInfo {
   uint64_t number = 0;
   pid_t pid = 0;
   uid_t uid = 0;
+  std::string from;  // over TCP: where it comes from; of the two before nothing is known
   Json hello;
 };
 
@@ -53,8 +55,12 @@ struct Request {
 
 struct ServerOptions {
   ServerLimits limits;
-  // Who may attach; by default this user and root.
+  // Who may attach on this machine; by default this user and root.
   std::function<bool(uid_t)> admits;
+  // A socket of TCP that listens, and is the server's from now on; -1: none. Whoever comes there
+  // has to prove that it knows `token`.
+  int tcp_socket = -1;
+  std::optional<Token> token;
   // The first thing that a client is told. All three are called on the server's thread, and must
   // not wait for anything.
   std::function<Json(const ClientInfo&)> welcome;
@@ -96,6 +102,9 @@ class Server {
  private:
   struct Shared;
   class Listener;
+
+  void close_sockets();
+
   std::unique_ptr<Shared> shared_;
   int socket_;  // -1: the listener's
   std::unique_ptr<Listener> listener_;

@@ -92,6 +92,22 @@ bool reap(pid_t pid, launch::RankExit& exit, bool wait) {
   return true;
 }
 
+// Of a process whose sockets have closed; it stays to be reaped.
+std::string how_it_ended(pid_t pid) {
+  for (int i = 0; i < 20; ++i) {
+    siginfo_t info = {};
+    if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0) break;
+    if (info.si_pid == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      continue;
+    }
+    launch::RankExit exit;
+    (info.si_code == CLD_EXITED ? exit.exit_status : exit.signal) = info.si_status;
+    return cat(" has ended: ", launch::end_text(exit));
+  }
+  return " has gone";
+}
+
 }  // namespace
 
 RankProcesses::RankProcesses(const std::vector<std::string>& argv, const WorkerSetup& setup,
@@ -112,6 +128,7 @@ RankProcesses::RankProcesses(const std::vector<std::string>& argv, const WorkerS
     facts_.parameters = ready.front().at("parameters").get<std::vector<std::string>>();
     facts_.modules = ready.front().at("modules").get<std::vector<std::string>>();
     facts_.note = ready.front().at("note").get<std::string>();
+    keeper_ = std::thread([this] { keep(); });
   } catch (...) {
     end_ranks();
     throw;
@@ -153,6 +170,7 @@ void RankProcesses::send_all(const Json& message) {
 }
 
 void RankProcesses::begin(const std::string& input) {
+  set_busy(true);
   pending_.emplace();
   pending_->input = input;
   pending_->since = Clock::now();
@@ -184,6 +202,7 @@ std::vector<Json> RankProcesses::take_replies() {
   std::vector<Json> messages;
   for (auto& reply : pending_->replies) messages.push_back(*std::move(reply));
   pending_.reset();
+  set_busy(false);
   return messages;
 }
 
@@ -291,7 +310,39 @@ void RankProcesses::fail() {
   throw SessionLost(report.empty() ? "a rank went away\n" : report);
 }
 
+void RankProcesses::set_busy(bool busy) {
+  const std::lock_guard lock(mutex_);
+  busy_ = busy;
+}
+
+void RankProcesses::keep() {
+  sigset_t all;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  std::vector<pollfd> sockets;
+  for (const Rank& rank : ranks_) sockets.push_back({rank.socket, POLLRDHUP, 0});
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, std::chrono::milliseconds(kPollMilliseconds),
+                            [&] { return leaving_; })) {
+    if (busy_ || ::poll(sockets.data(), sockets.size(), 0) <= 0) continue;
+    for (size_t i = 0; i < sockets.size(); ++i) {
+      if (sockets[i].revents == 0) continue;
+      if (wait_.notice) {
+        wait_.notice(cat("rank ", i, how_it_ended(ranks_[i].pid),
+                         ": the next command that needs the ranks ends the session"));
+      }
+      return;
+    }
+  }
+}
+
 void RankProcesses::end_ranks() {
+  {
+    const std::lock_guard lock(mutex_);
+    leaving_ = true;
+  }
+  changed_.notify_all();
+  if (keeper_.joinable()) keeper_.join();
   for (Rank& rank : ranks_) {
     if (rank.socket >= 0) ::close(rank.socket);
     rank.socket = -1;

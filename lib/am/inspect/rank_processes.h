@@ -9,10 +9,13 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "am/inspect/interpreter.h"
@@ -72,6 +75,9 @@ class RankProcesses : public Interpreter {
   // Ends the session: says which rank failed first.
   [[noreturn]] void fail();
   void end_ranks();
+  // While no command is under way: says once that a rank has gone.
+  void keep();
+  void set_busy(bool busy);
 
   // Through which the ranks meet. It is served here, on loopback: there is no password.
   std::unique_ptr<launch::StoreServer> store_;
@@ -80,6 +86,12 @@ class RankProcesses : public Interpreter {
   term::Style style_;
   std::optional<PendingCommand> pending_;
   SessionFacts facts_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool leaving_ = false;
+  bool busy_ = false;  // a command is under way, and sees the end itself
+  std::thread keeper_;
 };
 
 }  // namespace am::inspect

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -46,6 +47,14 @@ std::optional<Target> job_in(const fs::path& folder) {
   const auto job = control::find_job(run_folder::RunFolder(folder));
   if (!job) return std::nullopt;
   if (job->here) return Target{TargetKind::kJob, folder, {}, job->address};
+  if (job->reachable()) {
+    control::JobAddress address = job->address;
+    address.socket.clear();
+    return Target{TargetKind::kJob, folder,
+                  cat(folder.string(), ": its job runs on ", address.host,
+                      "; attaching over TCP to ", address.tcp->text()),
+                  std::move(address)};
+  }
   throw Error(ErrorKind::kUsage,
               cat(folder.string(), ": its job runs on ", job->address.host,
                   ", and a job can be attached to from its own machine"),
@@ -119,7 +128,18 @@ Target recognize(const fs::path& path) {
 
 }  // namespace
 
-Target find_target(const fs::path& path) {
+Target find_target(const fs::path& path, const fs::path& token) {
+  constexpr std::string_view kTcp = "tcp://";
+  if (starts_with(path.native(), kTcp)) {
+    if (token.empty()) {
+      throw Error(ErrorKind::kUsage, cat(path.string(), ": a job asks for its token over TCP"),
+                  "--token FILE, a copy of RUN/control/token that is yours alone");
+    }
+    control::JobAddress address;
+    address.tcp = control::parse_tcp(std::string_view(path.native()).substr(kTcp.size()));
+    address.token = token;
+    return {TargetKind::kJob, path, {}, std::move(address)};
+  }
   try {
     return recognize(path);
   } catch (const fs::filesystem_error& error) {  // no permission to look

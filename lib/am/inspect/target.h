@@ -2,6 +2,7 @@
 //
 //   weights at rest, whoever wrote them               kWeights
 //   an am-run run folder whose job runs               kJob
+//   tcp://HOST:PORT of a job                          kJob
 //   any other, or its checkpoints/                    kWeights: its newest whole checkpoint
 //   a plan (TOML)                                     kPlan
 #pragma once
@@ -23,9 +24,9 @@ struct Target {
   std::optional<control::JobAddress> job;  // of kJob
 };
 
-// Throws Error(kIo) for a path that is not there, Error(kFormat) for one that is none of the above;
-// its hint lists what was looked for. Throws Error(kUsage) that says how to get to a job of another
-// machine.
-Target find_target(const std::filesystem::path& path);
+// `token`: the file that a job at tcp:// is shown. Throws Error(kIo) for a path that is not there,
+// Error(kFormat) for one that is none of the above; its hint lists what was looked for. Throws
+// Error(kUsage) that says how to get to a job of another machine.
+Target find_target(const std::filesystem::path& path, const std::filesystem::path& token = {});
 
 }  // namespace am::inspect

@@ -50,8 +50,9 @@ std::string status_text(const Json& json, const term::Style& style) {
 }  // namespace
 
 std::string describe(const control::ClientInfo& who) {
-  return cat(control::text_in(who.hello, "name", "a program"), ", process ", who.pid, " of user ",
-             who.uid);
+  const std::string name = control::text_in(who.hello, "name", "a program");
+  if (!who.from.empty()) return cat(name, ", from ", who.from);
+  return cat(name, ", process ", who.pid, " of user ", who.uid);
 }
 
 term::Style style_of(const control::ClientInfo& who) {
@@ -72,8 +73,14 @@ Host::Host(const runtime::World& world, const run_folder::RunFolder& run, HostOp
   helpers_ = std::make_unique<Helpers>(world_, self_);
   if (world_.rank() != 0) return;
   try {
-    place_ = std::make_unique<control::ControlPlace>(run);
+    place_ = std::make_unique<control::ControlPlace>(run, control::runtime_folders(), options_.tcp);
     control::ServerOptions server;
+    server.tcp_socket = place_->take_tcp_socket();
+    server.token = place_->token();
+    if (const auto& tcp = place_->address().tcp) {
+      log(cat("attach      at tcp://", tcp->text(), " for who knows ",
+              place_->address().token.string()));
+    }
     server.welcome = [this](const control::ClientInfo& who) { return welcome(who); };
     server.at_once = [this](const control::ClientInfo& who, const control::Request& request) {
       return at_once(who, request);

@@ -44,9 +44,10 @@ struct HostOptions {
   std::function<void(const std::string& line)> log;  // on rank 0, for people
   const launch::StopSignal* stop = nullptr;          // ends a pause too; may be null
   PauseLimits pause;
+  std::optional<control::TcpAddress> tcp;  // whoever knows the job's token may attach there too
 };
 
-// "am-repl 0.1.0, process 4711 of user 1000"
+// "am-repl 0.1.0, process 4711 of user 1000"; "am-repl 0.1.0, from 10.1.2.3:50412"
 std::string describe(const control::ClientInfo& who);
 // How answers for it are drawn.
 term::Style style_of(const control::ClientInfo& who);

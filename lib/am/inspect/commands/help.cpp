@@ -43,9 +43,9 @@ std::string paragraphs(std::string_view help) {
 }
 
 std::string page(const term::Style& style, const Command& command) {
-  const std::string text = term::fold(cat(style.paint(term::Role::kBold, command.usage()), "\n",
-                                          command.summary, "\n\n", paragraphs(command.help)),
-                                      style, 0);
+  std::string text = term::fold(cat(style.paint(term::Role::kBold, command.usage()), "\n",
+                                    command.summary, "\n\n", paragraphs(command.help)),
+                                style, 0);
   if (command.options.empty()) return text;
   std::vector<std::pair<std::string, std::string>> options;
   for (const Option& option : command.options) {
