@@ -4,12 +4,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <condition_variable>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <mutex>
 #include <new>
 #include <system_error>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
@@ -49,113 +56,231 @@ AlignedMemory allocate_aligned(size_t bytes) {
   return AlignedMemory(memory);
 }
 
-DirectFile::DirectFile(const fs::path& path, uint64_t size, size_t piece)
-    : path_(path), piece_(piece) {
-  AM_ASSERT(piece_ > 0 && piece_ % kDirectAlignment == 0, "a piece that is not aligned");
-  fd_ = open_new(path_, O_DIRECT);
-  if (fd_ < 0 && errno == EINVAL) {
+// The open file, and the threads that write its pieces: none until a second piece comes.
+class DirectFile::Writers {
+ public:
+  Writers(fs::path path, uint64_t size, size_t piece) : path_(std::move(path)), piece_(piece) {
+    fd_ = open_new(path_, O_DIRECT);
+    if (fd_ < 0 && errno == EINVAL) {
+      direct_ = false;
+      fd_ = open_new(path_, 0);
+    }
+    if (fd_ < 0) fail(path_, errno);
+    if (size == 0) return;
+    int refused;
+    do {
+      refused = ::fallocate(fd_, 0, 0, static_cast<off_t>(size)) == 0 ? 0 : errno;
+    } while (refused == EINTR);
+    // Not every file system can take space beforehand.
+    if (refused != 0 && refused != EOPNOTSUPP && refused != ENOSYS && refused != EINVAL) {
+      ::close(fd_);
+      fail(path_, refused);
+    }
+  }
+  Writers(const Writers&) = delete;
+  Writers& operator=(const Writers&) = delete;
+  ~Writers() {
+    end_threads();
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+  bool is_direct() const { return direct_; }
+
+  // A piece of memory that nobody reads. Waits for one; throws what a write before has met.
+  std::byte* take_buffer() {
+    std::unique_lock lock(mutex_);
+    if (buffers_.size() < kDirectWriters && free_.empty()) {
+      buffers_.push_back(allocate_aligned(piece_));
+      free_.push_back(buffers_.back().get());
+    }
+    done_.wait(lock, [&] { return !free_.empty(); });
+    throw_failure();
+    std::byte* buffer = free_.back();
+    free_.pop_back();
+    return buffer;
+  }
+
+  // `own`: from take_buffer(), and given back when it is written; else memory that stays as it is
+  // until wait().
+  void put(const std::byte* data, size_t size, uint64_t offset, std::byte* own) {
+    add_thread();
+    {
+      const std::lock_guard lock(mutex_);
+      queue_.push_back({data, size, offset, own});
+      ++under_way_;
+    }
+    came_.notify_one();
+  }
+
+  // Until all is written. Throws what a write has met.
+  void wait() {
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [&] { return under_way_ == 0; });
+    throw_failure();
+  }
+
+  // The last part, by this thread.
+  void finish(const std::byte* data, size_t size, uint64_t offset, uint64_t end) {
+    wait();
+    if (const int code = write_piece({data, size, offset, nullptr}); code != 0) fail(path_, code);
+    end_threads();
+    if (::ftruncate(fd_, static_cast<off_t>(end)) != 0) fail(path_, errno);
+    while (::fsync(fd_) != 0) {
+      if (errno != EINTR) fail(path_, errno);
+    }
+    if (::close(std::exchange(fd_, -1)) != 0 && errno != EINTR) fail(path_, errno);
+  }
+
+ private:
+  struct Piece {
+    const std::byte* data;
+    size_t size;
+    uint64_t offset;
+    std::byte* own;
+  };
+
+  // Where the system gives no more threads, those that there are do.
+  void add_thread() {
+    if (threads_.size() == kDirectWriters) return;
+    try {
+      threads_.emplace_back([this] { run(); });
+    } catch (const std::system_error&) {
+      if (threads_.empty())
+        throw Error(ErrorKind::kIo, cat(path_.string(), ": no thread to write it"));
+    }
+  }
+
+  void throw_failure() const {
+    if (failure_ != 0) fail(path_, failure_);
+  }
+
+  void run() {
+    sigset_t all;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      came_.wait(lock, [&] { return ending_ || !queue_.empty(); });
+      if (queue_.empty()) return;
+      const Piece piece = queue_.front();
+      queue_.pop_front();
+      const bool skip = failure_ != 0 || ending_;
+      lock.unlock();
+      const int code = skip ? 0 : write_piece(piece);
+      lock.lock();
+      if (failure_ == 0) failure_ = code;
+      if (piece.own != nullptr) free_.push_back(piece.own);
+      --under_way_;
+      done_.notify_all();
+    }
+  }
+
+  // What went wrong; 0 otherwise. A refused direct write goes through the page cache, as does what
+  // is left of a short one, which is not aligned.
+  int write_piece(const Piece& piece) {
+    for (size_t done = 0; done < piece.size;) {
+      const ssize_t count = ::pwrite(fd_, piece.data + done, piece.size - done,
+                                     static_cast<off_t>(piece.offset + done));
+      const int code = count < 0 ? errno : 0;
+      if (count > 0) done += static_cast<size_t>(count);
+      const bool unaligned = done % kDirectAlignment != 0 && done < piece.size;
+      if (direct_ && (code == EINVAL || unaligned)) {
+        if (!leave_direct()) return errno;
+      } else if (code != 0 && code != EINTR) {
+        return code;
+      }
+    }
+    if (!direct_) {  // only begun here: finish() waits for all. No error matters to a hint
+      ::sync_file_range(fd_, static_cast<off_t>(piece.offset), static_cast<off_t>(piece.size),
+                        SYNC_FILE_RANGE_WRITE);
+    }
+    return 0;
+  }
+
+  bool leave_direct() {
     direct_ = false;
-    fd_ = open_new(path_, 0);
+    const int flags = ::fcntl(fd_, F_GETFL);
+    return flags >= 0 && ::fcntl(fd_, F_SETFL, flags & ~O_DIRECT) == 0;
   }
-  if (fd_ < 0) fail(path_, errno);
-  if (size == 0) return;
-  int refused;
-  do {
-    refused = ::fallocate(fd_, 0, 0, static_cast<off_t>(size)) == 0 ? 0 : errno;
-  } while (refused == EINTR);
-  // Not every file system can take space beforehand.
-  if (refused != 0 && refused != EOPNOTSUPP && refused != ENOSYS && refused != EINVAL) {
-    ::close(std::exchange(fd_, -1));
-    fail(path_, refused);
+
+  void end_threads() {
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+    }
+    came_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
   }
+
+  fs::path path_;
+  size_t piece_;
+  int fd_ = -1;
+  std::atomic<bool> direct_ = true;
+
+  std::vector<std::thread> threads_;
+  std::mutex mutex_;
+  std::condition_variable came_;
+  std::condition_variable done_;
+  std::deque<Piece> queue_;
+  size_t under_way_ = 0;  // in the queue, or being written
+  std::vector<AlignedMemory> buffers_;
+  std::vector<std::byte*> free_;  // of them
+  int failure_ = 0;               // the first one's errno
+  bool ending_ = false;
+};
+
+DirectFile::DirectFile(const fs::path& path, uint64_t size, size_t piece)
+    : piece_(piece), writers_(std::make_unique<Writers>(path, size, piece)) {
+  AM_ASSERT(piece_ > 0 && piece_ % kDirectAlignment == 0, "a piece that is not aligned");
 }
 
-DirectFile::~DirectFile() {
-  if (fd_ >= 0) ::close(fd_);
-}
+DirectFile::~DirectFile() = default;
+
+bool DirectFile::is_direct() const { return writers_ && writers_->is_direct(); }
 
 void DirectFile::write(std::span<const std::byte> bytes) {
-  AM_ASSERT(fd_ >= 0, "write to a closed DirectFile");
+  AM_ASSERT(writers_, "write to a closed DirectFile");
   while (!bytes.empty()) {
     if (filled_ == 0 && bytes.size() >= kDirectAlignment && is_aligned(bytes.data())) {
-      const size_t take = std::min(piece_, bytes.size() / kDirectAlignment * kDirectAlignment);
-      write_piece(bytes.data(), take);
-      bytes = bytes.subspan(take);
+      const auto whole = bytes.first(bytes.size() / kDirectAlignment * kDirectAlignment);
+      write_aligned(whole);
+      bytes = bytes.subspan(whole.size());
       continue;
     }
-    if (!buffer_) buffer_ = allocate_aligned(piece_);
+    if (buffer_ == nullptr) buffer_ = writers_->take_buffer();
     const size_t take = std::min(piece_ - filled_, bytes.size());
-    std::memcpy(buffer_.get() + filled_, bytes.data(), take);
+    std::memcpy(buffer_ + filled_, bytes.data(), take);
     filled_ += take;
     bytes = bytes.subspan(take);
-    if (filled_ == piece_) {
-      write_piece(buffer_.get(), piece_);
-      filled_ = 0;
-    }
+    if (filled_ < piece_) continue;
+    writers_->put(buffer_, piece_, given_, buffer_);
+    given_ += std::exchange(filled_, 0);
+    buffer_ = nullptr;
   }
 }
 
-void DirectFile::write_piece(const std::byte* data, size_t size) {
-  size_t done = 0;
-  while (direct_ && done < size) {
-    const ssize_t count =
-        ::pwrite(fd_, data + done, size - done, static_cast<off_t>(written_ + done));
-    if (count >= 0) {
-      done += static_cast<size_t>(count);
-      // The rest of a short write is not aligned.
-      if (done % kDirectAlignment != 0) leave_direct();
-    } else if (errno == EINVAL) {
-      leave_direct();
-    } else if (errno != EINTR) {
-      fail(path_, errno);
-    }
+// The caller's memory is its own again afterwards.
+void DirectFile::write_aligned(std::span<const std::byte> bytes) {
+  for (; !bytes.empty(); bytes = bytes.subspan(std::min(piece_, bytes.size()))) {
+    const size_t size = std::min(piece_, bytes.size());
+    writers_->put(bytes.data(), size, given_, nullptr);
+    given_ += size;
   }
-  if (done < size) {
-    written_ += done;
-    write_through_cache(data + done, size - done);
-    return;
-  }
-  written_ += size;
-}
-
-void DirectFile::write_through_cache(const std::byte* data, size_t size) {
-  for (size_t done = 0; done < size;) {
-    const ssize_t count =
-        ::pwrite(fd_, data + done, size - done, static_cast<off_t>(written_ + done));
-    if (count >= 0) {
-      done += static_cast<size_t>(count);
-    } else if (errno != EINTR) {
-      fail(path_, errno);
-    }
-  }
-  // Only begun here; close() waits for all of it. No error matters to a hint.
-  ::sync_file_range(fd_, static_cast<off_t>(written_), static_cast<off_t>(size),
-                    SYNC_FILE_RANGE_WRITE);
-  written_ += size;
-}
-
-void DirectFile::leave_direct() {
-  direct_ = false;
-  const int flags = ::fcntl(fd_, F_GETFL);
-  if (flags < 0 || ::fcntl(fd_, F_SETFL, flags & ~O_DIRECT) != 0) fail(path_, errno);
+  writers_->wait();
 }
 
 void DirectFile::close() {
-  if (fd_ < 0) return;
-  const uint64_t size = position();
-  if (filled_ > 0) {
-    // A direct write has whole blocks; what is behind the end is cut off again.
-    const size_t whole = (filled_ + kDirectAlignment - 1) / kDirectAlignment * kDirectAlignment;
-    std::memset(buffer_.get() + filled_, 0, whole - filled_);
-    write_piece(buffer_.get(), whole);
-    filled_ = 0;
-  }
-  buffer_.reset();
-  if (::ftruncate(fd_, static_cast<off_t>(size)) != 0) fail(path_, errno);
-  while (::fsync(fd_) != 0) {
-    if (errno != EINTR) fail(path_, errno);
-  }
-  if (::close(std::exchange(fd_, -1)) != 0 && errno != EINTR) fail(path_, errno);
+  if (!writers_) return;
+  const uint64_t end = position();
+  // A direct write has whole blocks; what is behind the end is cut off again.
+  const size_t whole = (filled_ + kDirectAlignment - 1) / kDirectAlignment * kDirectAlignment;
+  if (whole > filled_) std::memset(buffer_ + filled_, 0, whole - filled_);
+  writers_->finish(buffer_, whole, given_, end);
+  writers_.reset();
+  given_ = end;
+  filled_ = 0;
+  buffer_ = nullptr;
 }
 
 }  // namespace am

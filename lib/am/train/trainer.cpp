@@ -244,6 +244,7 @@ checkpoint::SavedState Trainer::saved_state(int64_t steps) const {
 
 fs::path Trainer::save(int64_t steps) {
   if (!guard_->allows_writing(cat("checkpoint ", run_folder::checkpoint_name(steps)))) return {};
+  await_drop();
   const checkpoint::SavedState state = saved_state(steps);
   fs::path folder = checkpoints_ / run_folder::checkpoint_name(steps);
   // What was written replaces older ones; on rank 0.
@@ -259,9 +260,13 @@ fs::path Trainer::save(int64_t steps) {
     return folder;
   }
   checkpoint::save_checkpoint(folder, state, *model_);
-  if (mesh_.rank() == 0) drop_old();
   log(cat("checkpoint  ", folder.string(), " in ", format_duration(seconds_since(start))));
+  if (mesh_.rank() == 0) dropping_ = std::async(std::launch::async, drop_old);
   return folder;
+}
+
+void Trainer::await_drop() {
+  if (dropping_.valid()) dropping_.get();
 }
 
 void Trainer::begin() {
@@ -364,6 +369,7 @@ void Trainer::train_to_the_end(TrainResult& result) {
   }
   if (!saved) write();
   if (saver_) saver_->finish();
+  await_drop();
   if (unwritten_) throw *unwritten_;
   for (const auto& sink : sinks) sink->flush();
 }

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -119,6 +120,8 @@ class Trainer : private StepObserver {
   void train_to_the_end(TrainResult& result);
   std::vector<std::unique_ptr<observe::MetricSink>> open_sinks() const;
   bool save_now(int64_t finished) const;
+  // What was dropped after the last save is gone; throws what that met.
+  void await_drop();
   void log(const std::string& line) const;
 
   config::Plan plan_;
@@ -138,8 +141,9 @@ class Trainer : private StepObserver {
   std::unique_ptr<Step> step_;
   std::unique_ptr<Validation> validation_;              // null: none
   std::unique_ptr<checkpoint::BackgroundSaver> saver_;  // null: checkpoint.async is false
-  const launch::StopSignal* stop_ = nullptr;            // of run()
-  Guest* guest_ = nullptr;                              // of run()
+  std::future<void> dropping_;                // old checkpoints, on rank 0, while training goes on
+  const launch::StopSignal* stop_ = nullptr;  // of run()
+  Guest* guest_ = nullptr;                    // of run()
   int64_t step_under_way_ = 0;
   StepReport asked_;                // by any rank, with the last step
   std::optional<Error> unwritten_;  // of rank 0: the disk of the metrics is full
