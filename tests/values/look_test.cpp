@@ -121,6 +121,39 @@ TEST_CASE("nan names the first bad index of each tensor", "[inspect]") {
   CHECK(execute(session, "nan --strict model.layers").ok());
 }
 
+TEST_CASE("calc reckons with numbers of tensors", "[inspect]") {
+  Session session = stored_session(fixture("llama") + kModel);
+  const at::Tensor head =
+      checkpoint::read_all(*stored::open_tensor_source(fixture("llama") + kModel), "lm_head.weight")
+          .to(at::kDouble);
+  const auto value = [&](const std::string& text) {
+    INFO(text);
+    return json_answer(session, "calc " + text)["value"].get<double>();
+  };
+  CHECK(value("1 + 2 * 3 - 4 / 8") == 6.5);
+  CHECK(value("-(2 - 5) * - -2e1") == 60.0);
+  CHECK(value("norm(lm_head.weight[2:9, :5])") ==
+        Approx(head.slice(0, 2, 9).slice(1, 0, 5).norm().item<double>()));
+  CHECK(value("norm(lm_head.weight[:4]) / norm(lm_head.weight)") ==
+        Approx((head.slice(0, 0, 4).norm() / head.norm()).item<double>()));
+  CHECK(value("sum(lm_head.weight)") == Approx(head.sum().item<double>()));
+  CHECK(value("absmax(lm_head.weight)") == head.abs().max().item<double>());
+  CHECK(value("numel(*norm.weight) + nan(lm_head.weight)") == 5 * 32);
+  REQUIRE(execute(session, "let w = lm_head.weight[3]").ok());
+  CHECK(value("(max(w) - min(w[4:])) / std(w)") ==
+        Approx(((head[3].max() - head[3].slice(0, 4).min()) / head[3].std()).item<double>()));
+  CHECK(json_answer(session, "calc 1 / 0")["value"].is_null());
+  for (const char* wrong :
+       {"1 +", "(1", "1)", "norm(lm_head.weight", "norm", "size(lm_head.weight)", "lm_head.weight",
+        "2 3", "$", "norm(nothing)", "1 | 2"}) {
+    INFO(wrong);
+    CHECK_FALSE(execute(session, cat("calc ", wrong)).ok());
+  }
+  CHECK_THAT(error_of(session, "calc " + std::string(70, '(')), Catch::Contains("64 brackets"));
+  CHECK_THAT(error_of(session, "calc mode(w)"),
+             Catch::Contains("no measure") && Catch::Contains("absmax"));
+}
+
 TEST_CASE("a slice, a glob of modules and several names are rows", "[inspect]") {
   Session session = stored_session(fixture("llama") + kModel);
   const at::Tensor head = checkpoint::read_all(

@@ -16,6 +16,7 @@ const std::vector<std::string> kQuestions = {"ls",
                                              "print model.embed_tokens.weight[95:, :3]",
                                              "loss 'A BCD E'",
                                              "logprob 'HELLO'",
+                                             "calc norm(lm_head.weight[3:]) / rms(*norm.weight) - 1",
                                              "generate 'AB' --tokens 8"};
 
 std::vector<Json> answers_at_rest(const std::string& family) {

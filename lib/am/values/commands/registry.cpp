@@ -9,18 +9,18 @@ namespace {
 
 // All of them, in the order in which `help` lists them.
 constexpr std::array kAllCommands = {
-    &kInfoCommand,    &kMeshCommand,     &kLsCommand,      &kTreeCommand,     &kShowCommand,
-    &kStatsCommand,   &kNormsCommand,    &kNanCommand,     &kChecksumCommand, &kDeadCommand,
-    &kOptimCommand,   &kGradCommand,     &kTopCommand,     &kWhereCommand,    &kHistCommand,
-    &kHeatCommand,    &kPlotCommand,     &kPrintCommand,   &kMemoryCommand,   &kUnshardCommand,
-    &kReshardCommand, &kLossCommand,     &kLogprobCommand, &kGenerateCommand, &kExportCommand,
-    &kVerifyCommand,  &kDiffCommand,     &kSameCommand,    &kDriftCommand,    &kFitsCommand,
-    &kSetCommand,     &kLetCommand,      &kModeCommand,    &kOutputCommand,   &kSourceCommand,
-    &kReportCommand,  &kSortCommand,     &kHeadCommand,    &kTailCommand,     &kGrepCommand,
-    &kSelectCommand,  &kCountCommand,    &kStatusCommand,  &kRanksCommand,    &kCollectivesCommand,
-    &kStackCommand,   &kPauseCommand,    &kStepCommand,    &kContinueCommand, &kBreakCommand,
-    &kWatchCommand,   &kTripwireCommand, &kSaveCommand,    &kDetachCommand,   &kHelpCommand,
-    &kQuitCommand,
+    &kInfoCommand,        &kMeshCommand,    &kLsCommand,       &kTreeCommand,    &kShowCommand,
+    &kStatsCommand,       &kNormsCommand,   &kCalcCommand,     &kNanCommand,     &kChecksumCommand,
+    &kDeadCommand,        &kOptimCommand,   &kGradCommand,     &kTopCommand,     &kWhereCommand,
+    &kHistCommand,        &kHeatCommand,    &kPlotCommand,     &kPrintCommand,   &kMemoryCommand,
+    &kUnshardCommand,     &kReshardCommand, &kLossCommand,     &kLogprobCommand, &kGenerateCommand,
+    &kExportCommand,      &kVerifyCommand,  &kDiffCommand,     &kSameCommand,    &kDriftCommand,
+    &kFitsCommand,        &kSetCommand,     &kLetCommand,      &kModeCommand,    &kOutputCommand,
+    &kSourceCommand,      &kReportCommand,  &kSortCommand,     &kHeadCommand,    &kTailCommand,
+    &kGrepCommand,        &kSelectCommand,  &kCountCommand,    &kStatusCommand,  &kRanksCommand,
+    &kCollectivesCommand, &kStackCommand,   &kPauseCommand,    &kStepCommand,    &kContinueCommand,
+    &kBreakCommand,       &kWatchCommand,   &kTripwireCommand, &kSaveCommand,    &kDetachCommand,
+    &kHelpCommand,        &kQuitCommand,
 };
 
 // Whoever has this library has its commands.

@@ -11,6 +11,7 @@ extern const Command kStatsCommand;
 extern const Command kHistCommand;
 extern const Command kPrintCommand;
 extern const Command kNormsCommand;
+extern const Command kCalcCommand;
 extern const Command kNanCommand;
 extern const Command kChecksumCommand;
 extern const Command kDeadCommand;

@@ -1,0 +1,189 @@
+// `calc`: arithmetic on numbers of tensors.
+//
+//   expression  term {(+ | -) term}
+//   term        factor {(* | /) factor}
+//   factor      number | MEASURE ( NAMES ) | ( expression ) | - factor
+#include <cctype>
+#include <cmath>
+#include <cstdlib>
+#include <string_view>
+
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/inspect/rows.h"
+#include "am/inspect/words.h"
+#include "am/values/commands/registry.h"
+#include "am/values/scan.h"
+
+namespace am::values {
+namespace {
+
+// Of all tensors that are named together.
+struct Measure {
+  std::string_view name;
+  double (*of)(const Moments& moments);
+};
+constexpr Measure kMeasures[] = {
+    {"norm", [](const Moments& all) { return all.norm(); }},
+    {"l1", [](const Moments& all) { return all.absolutes; }},
+    {"rms", [](const Moments& all) { return all.rms(); }},
+    {"absmax", [](const Moments& all) { return all.max_abs(); }},
+    {"min", [](const Moments& all) { return all.finite() > 0 ? all.min : std::nan(""); }},
+    {"max", [](const Moments& all) { return all.finite() > 0 ? all.max : std::nan(""); }},
+    {"mean", [](const Moments& all) { return all.finite() > 0 ? all.mean : std::nan(""); }},
+    {"std", [](const Moments& all) { return all.std(); }},
+    {"sum", [](const Moments& all) { return all.mean * static_cast<double>(all.finite()); }},
+    {"nan", [](const Moments& all) { return static_cast<double>(all.nan); }},
+    {"inf", [](const Moments& all) { return static_cast<double>(all.inf); }},
+    {"numel", [](const Moments& all) { return static_cast<double>(all.numel); }},
+};
+
+std::string measure_names() {
+  std::vector<std::string> names;
+  for (const Measure& measure : kMeasures) names.emplace_back(measure.name);
+  return join(names, ", ");
+}
+
+// Collective: it reads tensors as it comes to them.
+class Calculation {
+ public:
+  Calculation(Session& session, std::string_view text) : session_(session), text_(text) {}
+
+  double value() {
+    const double result = expression(0);
+    if (peek() != '\0') fail(cat("`", text_.substr(at_), "` is left over"));
+    return result;
+  }
+
+ private:
+  static constexpr int kDeepest = 64;
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(ErrorKind::kUsage, cat("calc: ", what),
+                cat("numbers, + - * / ( ), and of NAMES ", measure_names(),
+                    ": calc norm(w[:4]) / norm(w)"));
+  }
+
+  char peek() {
+    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
+    return at_ < text_.size() ? text_[at_] : '\0';
+  }
+  bool take(char c) {
+    if (peek() != c) return false;
+    ++at_;
+    return true;
+  }
+
+  double expression(int depth) {
+    if (depth == kDeepest) fail(cat("more than ", kDeepest, " brackets in each other"));
+    double sum = term(depth);
+    for (;;) {
+      if (take('+')) {
+        sum += term(depth);
+      } else if (take('-')) {
+        sum -= term(depth);
+      } else {
+        return sum;
+      }
+    }
+  }
+
+  double term(int depth) {
+    double product = factor(depth);
+    for (;;) {
+      if (take('*')) {
+        product *= factor(depth);
+      } else if (take('/')) {
+        product /= factor(depth);
+      } else {
+        return product;
+      }
+    }
+  }
+
+  double factor(int depth) {
+    bool negative = false;
+    while (take('-')) negative = !negative;
+    const double value = unsigned_factor(depth);
+    return negative ? -value : value;
+  }
+
+  double unsigned_factor(int depth) {
+    if (take('(')) {
+      const double value = expression(depth + 1);
+      if (!take(')')) fail("a bracket is not closed");
+      return value;
+    }
+    const char c = peek();
+    if (c == '.' || std::isdigit(static_cast<unsigned char>(c)) != 0) return number();
+    if (std::isalpha(static_cast<unsigned char>(c)) != 0) return measure();
+    fail(c == '\0' ? std::string("it ends where a value is missing")
+                   : cat("`", text_.substr(at_), "` begins no value"));
+  }
+
+  double number() {
+    const std::string rest(text_.substr(at_));
+    char* end = nullptr;
+    const double value = std::strtod(rest.c_str(), &end);
+    if (end == rest.c_str()) fail(cat("`", rest, "` is no number"));
+    at_ += static_cast<size_t>(end - rest.c_str());
+    return value;
+  }
+
+  double measure() {
+    const size_t begin = at_;
+    while (at_ < text_.size() && std::isalnum(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
+    const std::string_view name = text_.substr(begin, at_ - begin);
+    const Measure* found = nullptr;
+    for (const Measure& each : kMeasures) {
+      if (each.name == name) found = &each;
+    }
+    if (found == nullptr) fail(cat("`", name, "` is no measure"));
+    if (!take('(')) fail(cat("`", name, "` needs NAMES in brackets"));
+    const size_t close = text_.find(')', at_);
+    if (close == std::string_view::npos) fail("a bracket is not closed");
+    const std::string names(text_.substr(at_, close - at_));
+    at_ = close + 1;
+    Moments all;
+    for (const Picked& picked : pick_all(session_, split_words(names))) {
+      all.merge(moments_of(session_, picked));
+    }
+    return found->of(all);
+  }
+
+  Session& session_;
+  std::string_view text_;
+  size_t at_ = 0;
+};
+
+Result run_calc(Session& session, const Arguments& arguments) {
+  const std::string text = arguments.text();
+  const double value = Calculation(session, text).value();
+  Result result;
+  result.json = {{"expression", text}, {"value", number_or_null(value)}};
+  result.text = cat(format_general(value, session.digits()), "\n");
+  return result;
+}
+
+}  // namespace
+
+const Command kCalcCommand = {
+    .name = "calc",
+    .operands = "EXPRESSION",
+    .summary = "arithmetic on numbers of tensors: calc norm(a) / norm(b)",
+    .help =
+        "Numbers, + - * / and brackets; and of NAMES, all of them together, norm, l1, rms, absmax, "
+        "min, max, mean, std,\n"
+        "sum (of the finite values), nan, inf and numel. Everything runs in double. Short names of "
+        "`let` can be used.\n"
+        "Examples:  calc norm(lm_head.weight[:4]) / norm(lm_head.weight)\n"
+        "           let w = model.norm.weight; calc (max(w) - min(w)) / std(w)\n"
+        "JSON: expression, value (null: not finite).",
+    .also = "eval =",
+    .completes = Operand::kParameter,
+    .min_words = 1,
+    .max_words = Command::kAnyNumber,
+    .run = run_calc,
+};
+
+}  // namespace am::values
