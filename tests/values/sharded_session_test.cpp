@@ -10,14 +10,15 @@ using namespace am::values::test;
 
 namespace {
 
-const std::vector<std::string> kQuestions = {"ls",
-                                             "stats",
-                                             "hist lm_head.weight",
-                                             "print model.embed_tokens.weight[95:, :3]",
-                                             "loss 'A BCD E'",
-                                             "logprob 'HELLO'",
-                                             "calc norm(lm_head.weight[3:]) / rms(*norm.weight) - 1",
-                                             "generate 'AB' --tokens 8"};
+const std::vector<std::string> kQuestions = {
+    "ls",
+    "stats",
+    "hist lm_head.weight",
+    "print model.embed_tokens.weight[95:, :3]",
+    "loss 'A BCD E'",
+    "logprob 'HELLO'",
+    "calc norm(lm_head.weight[3:]) / rms(*norm.weight) - 1",
+    "generate 'AB' --tokens 8"};
 
 std::vector<Json> answers_at_rest(const std::string& family) {
   SessionOptions options;
