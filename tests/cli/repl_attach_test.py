@@ -82,6 +82,19 @@ class AttachTest(AttachCase):
         self.assertEqual(self.checkpoint_bytes("run", len(losses)),
                          self.checkpoint_bytes("quiet", len(losses)))
 
+    def test_gradients_are_said_to_be_of_what_they_are_of(self):
+        """One view of the job looks again and again, while it trains and others make a text's gradients."""
+        job = self.start_job()
+        answers = self.repl(
+            "run", "set tokenizer bytes", "pause", "grad *norm*", "step 2", "grad *norm*", "grad *norm* --of '1 2 3'",
+            "grad grad.model.norm.weight --of '4 5 6'", "grad *norm*", "step", "grad *norm*")
+        step = answers[1]["step"]
+        self.assertEqual([answer["of"] for answer in answers if answer["command"] == "grad"],
+                         [f"of step {step}", f"of step {step + 2}", "of the text", "of the text", "of the text",
+                          f"of step {step + 3}"])
+        self.assertNotEqual(answers[4]["norm"], answers[9]["norm"])
+        self.stop(job)
+
     def check_gradients(self, mine, theirs, tolerance):
         for a, b in zip(mine["gradients"], theirs["gradients"], strict=True):
             self.assertEqual((a["name"], a["numel"]), (b["name"], b["numel"]))

@@ -53,7 +53,7 @@ Sessions::Sessions(train::Trainer& trainer, std::string run)
 
 std::unique_ptr<values::ParameterView> Sessions::new_view() {
   return std::make_unique<values::ShardedView>(
-      values::LiveJob{run_, [this] { return steps_; }, &trainer_});
+      values::LiveJob{run_, [this] { return steps_; }, &trainer_, text_gradients_});
 }
 
 inspect::Outcome Sessions::execute(uint64_t client, inspect::SessionOptions options,

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ class Sessions {
   train::Trainer& trainer_;
   std::string run_;
   int64_t steps_ = 0;
+  std::shared_ptr<std::optional<int64_t>> text_gradients_ =
+      std::make_shared<std::optional<int64_t>>();  // values::LiveJob's
   std::map<uint64_t, std::unique_ptr<inspect::Session>> sessions_;
   std::unique_ptr<values::ParameterView> own_;  // for facts
 };

@@ -49,10 +49,15 @@ ShardedView::ShardedView(LiveJob job)
       live_(std::move(job)) {
   weights_ = "of the job";
   add_parameters();
-  if (live_->steps() > live_->trainer->first_step()) {
-    gradients_of_ = cat("of step ", live_->steps());
-  }
   add_states();
+}
+
+// A step makes a job's anew, and whoever looked there before has an old view.
+std::string ShardedView::gradients_of() const {
+  if (!live_) return gradients_of_;
+  const int64_t steps = live_->steps();
+  if (live_->text_gradients && *live_->text_gradients == steps) return "of the text";
+  return steps > live_->trainer->first_step() ? cat("of step ", steps) : std::string();
 }
 
 void ShardedView::add_parameters() {
@@ -127,7 +132,8 @@ void ShardedView::add_states() {
   states_.clear();
   state_of_.clear();
   std::map<std::string, std::pair<State, std::string>> all;  // with torch's name of the dtype
-  if (!gradients_of_.empty() || trainer() != nullptr) {
+  const bool has_gradients = !gradients_of().empty();
+  if (has_gradients || trainer() != nullptr) {
     Json own = Json::array();
     const auto add = [&](const std::string& name, const std::string& parameter,
                          const std::string& kind, const at::Tensor& value) {
@@ -138,7 +144,7 @@ void ShardedView::add_states() {
       for (size_t i = 0; i < groups[g]->owned().size(); ++i) {
         const parallel::OwnedParameter& owned = groups[g]->owned()[i];
         const at::Tensor& gradients = groups[g]->flat_grad();
-        if (!gradients_of_.empty() && owned.trainable && gradients.defined()) {
+        if (has_gradients && owned.trainable && gradients.defined()) {
           add(cat(kGradientPrefix, owned.name), owned.name, {}, gradients);
         }
         if (trainer() == nullptr) continue;
@@ -156,23 +162,17 @@ void ShardedView::add_states() {
       }
     }
   }
+  std::map<std::string_view, const HeldParameter*> parameters;
+  for (const HeldParameter& each : parameters_) parameters.emplace(each.name, &each);
   for (const auto& [name, what] : all) {
-    add_state(name, what.first, formats::dtype_of_torch(what.second));
+    HeldParameter held = *parameters.at(what.first.parameter);
+    held.name = name;
+    held.dtype = formats::dtype_of_torch(what.second);
+    states_.push_back(std::move(held));
+    state_of_.emplace(name, what.first);
   }
   std::sort(states_.begin(), states_.end(),
             [](const auto& a, const auto& b) { return natural_less(a.name, b.name); });
-}
-
-void ShardedView::add_state(const std::string& name, State state, formats::Dtype dtype) {
-  const auto parameter =
-      std::find_if(parameters_.begin(), parameters_.end(),
-                   [&](const HeldParameter& each) { return each.name == state.parameter; });
-  if (parameter == parameters_.end()) return;
-  HeldParameter held = *parameter;
-  held.name = name;
-  held.dtype = dtype;
-  states_.push_back(std::move(held));
-  state_of_.emplace(name, std::move(state));
 }
 
 // Of the parameter itself without a state; undefined where it does not train.
@@ -455,11 +455,12 @@ void ShardedView::after_forward() {
 
 void ShardedView::after_backward(const std::string& of) {
   gradients_of_ = of;
+  if (live_ && live_->text_gradients) *live_->text_gradients = live_->steps();
   add_states();
 }
 
 int64_t ShardedView::gradient_bytes() const {
-  if (!gradients_of_.empty()) return 0;
+  if (!gradients_of().empty()) return 0;
   int64_t bytes = 0;
   for (const HeldParameter& parameter : parameters_) {
     if (!layouts_.at(parameter.name)->trainable) continue;
@@ -493,6 +494,7 @@ observe::StepMetrics ShardedView::train(int64_t steps, const Between& between) {
   begin_training();
   whole_.clear();
   unsharded_.clear();
+  after_forward();  // what stays gathered would keep its old values
   observe::StepMetrics last;
   for (int64_t i = 0; i < steps; ++i) {
     if (between) between();

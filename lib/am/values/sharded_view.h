@@ -31,6 +31,9 @@ struct LiveJob {
   std::string run;                    // its folder
   std::function<int64_t()> steps;     // finished
   train::Trainer* trainer = nullptr;  // of its model
+  // After how many steps somebody made the gradients of a text in the place of the step's; all who
+  // look at the job share it.
+  std::shared_ptr<std::optional<int64_t>> text_gradients = {};
 };
 
 class ShardedView : public ParameterView {
@@ -64,7 +67,7 @@ class ShardedView : public ParameterView {
   int64_t length_multiple() const override;
   void after_forward() override;
   void after_backward(const std::string& of) override;
-  std::string gradients_of() const override { return gradients_of_; }
+  std::string gradients_of() const override;
   int64_t gradient_bytes() const override;
   observe::StepMetrics train(int64_t steps, const Between& between) override;
   std::vector<Json> recent_collectives() override;
@@ -86,7 +89,6 @@ class ShardedView : public ParameterView {
   void add_parameters();
   void add_groups();
   void add_states();
-  void add_state(const std::string& name, State state, formats::Dtype dtype);
   at::Tensor part_of(const Place& place, const State* state) const;
   at::Tensor read_state(const HeldParameter& state, const mesh::Box& box);
   void begin_training();

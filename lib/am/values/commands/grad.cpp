@@ -32,7 +32,7 @@ std::vector<Picked> gradients_of(const Session& session, const std::vector<Picke
 Result run_grad(Session& session, const Arguments& arguments) {
   ParameterView& view = values_of(session);
   Result result;
-  const std::vector<Picked> parameters = pick_all(session, arguments.words);
+  pick_all(session, arguments.words);  // a wrong name is told before anything is computed
   if (arguments.has("--of")) {
     const TextArgument text = text_or_file(arguments.value("--of", ""));
     prepare_model(session, arguments.has("--force"), /*backward=*/true);
@@ -56,6 +56,7 @@ Result run_grad(Session& session, const Arguments& arguments) {
              {"norm", {}, kNumber},
              {"nan", {}, RowKind::kCount},
              {"inf", {}, RowKind::kCount}});
+  const std::vector<Picked> parameters = pick_all(session, arguments.words);
   const std::vector<Picked> all = gradients_of(session, parameters);
   Moments total;
   for (const Picked& picked : all) {
