@@ -1,14 +1,21 @@
 #include "interrupts.h"
 
 #include <csignal>
+#include <utility>
 
 namespace am_repl {
 
-void Interrupts::handle() { scope_.emplace({SIGINT}); }
+void Interrupts::handle() { scope_.emplace({SIGINT, SIGWINCH}); }
 
 bool Interrupts::came() {
-  if (scope_ && !scope_->take().empty()) came_ = true;
+  if (!scope_) return came_;
+  for (const int signal : scope_->take()) (signal == SIGINT ? came_ : resized_) = true;
   return came_;
+}
+
+bool Interrupts::take_resize() {
+  came();
+  return std::exchange(resized_, false);
 }
 
 void Interrupts::clear() {

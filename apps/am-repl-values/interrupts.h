@@ -1,4 +1,5 @@
-// Ctrl-C, as a flag for commands that run and as a descriptor for the prompt that waits.
+// Ctrl-C, as a flag for commands that run and as a descriptor for the prompt that waits; and
+// whether the window has got another size meanwhile.
 #pragma once
 
 #include <optional>
@@ -9,17 +10,20 @@ namespace am_repl {
 
 class Interrupts {
  public:
-  // From now on SIGINT no longer ends the process.
+  // From now on SIGINT no longer ends the process, and SIGWINCH is heard.
   void handle();
   // Whether one came since clear(). Never before handle().
   bool came();
   void clear();
-  // Readable while one came that nobody has asked about; -1 before handle().
+  // Whether the window was resized since the last call.
+  bool take_resize();
+  // Readable while something came that nobody has asked about; -1 before handle().
   int fd() const { return scope_ ? scope_->fd() : -1; }
 
  private:
   std::optional<am::launch::SignalScope> scope_;
   bool came_ = false;
+  bool resized_ = false;
 };
 
 }  // namespace am_repl

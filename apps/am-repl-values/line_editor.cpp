@@ -132,6 +132,11 @@ class EditLineEditor : public LineEditor {
         interrupted_ = true;
         return -1;
       }
+      if (options_.interrupts->take_resize()) {
+        ::el_resize(editor_);
+        ::el_set(editor_, EL_REFRESH);
+        continue;
+      }
       if (ready < 0 && errno == EINTR) continue;
       char byte = 0;
       if (ready < 0 || ::read(STDIN_FILENO, &byte, 1) <= 0) return 0;

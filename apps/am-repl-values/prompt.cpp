@@ -1,9 +1,13 @@
 #include "prompt.h"
 
+#include <unistd.h>
+
 #include <string>
 #include <utility>
 
 #include "am/inspect/words.h"
+#include "am/term/style.h"
+#include "pager.h"
 #include "repl/shell.h"
 
 namespace am_repl {
@@ -41,8 +45,9 @@ void run_prompt(Interpreter& interpreter, LineEditor& editor, const am_apps::Out
     editor.remember(text);
     for (const std::string& command :
          am::inspect::split_commands(std::exchange(text, {}), true).commands) {
+      interpreter.set_width(am::term::terminal_width(STDOUT_FILENO, output.out.width));
       const Outcome outcome = interpreter.run(command);
-      const bool next = show(outcome, output, nullptr);
+      const bool next = show(outcome, output, nullptr, {}, show_paged);
       if (outcome.result.quit) return;
       if (!next) break;
     }

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace am_apps {
@@ -25,6 +26,7 @@ struct CommandDescription {
   std::string footer;  // the example
   std::vector<OptionDescription> options;
   std::vector<CommandDescription> commands;
+  std::vector<std::pair<std::string, std::string>> words;  // that its prompt takes, with their help
 };
 
 // The tool and, below it, its commands; options of the tool itself also hold for the commands.

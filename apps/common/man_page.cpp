@@ -96,6 +96,10 @@ std::string man_page(const CommandDescription& tool, const std::string& version)
     out += am::cat(".TP\n\\fB", escaped(command.name), "\\fR\n", escaped(command.help), ".\nSee ",
                    escaped(am::cat(tool.name, "-", command.name)), "(1).\n");
   }
+  if (!tool.words.empty()) out += ".SH COMMANDS OF A SESSION\n";
+  for (const auto& [usage, help] : tool.words) {
+    out += am::cat(".TP\n\\fB", escaped(usage), "\\fR\n", escaped(help), "\n");
+  }
   return out + kStatus + examples(tool.footer);
 }
 

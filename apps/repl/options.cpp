@@ -2,7 +2,10 @@
 
 #include "am/base/home.h"
 #include "am/base/text.h"
+#include "am/inspect/command.h"
 #include "common/command_line.h"
+#include "common/description.h"
+#include "common/man_page.h"
 
 namespace am_repl {
 namespace {
@@ -24,6 +27,23 @@ constexpr const char* kExamples =
     "  am-repl models/llama -c 'ls *.q_proj.weight; stats *norm*'\n"
     "  am-repl plan.toml -c 'unshard model.layers.0; memory'\n"
     "  echo 'loss \"some text\"' | am-repl models/llama --json";
+
+}  // namespace
+
+namespace {
+
+std::string manual(const CLI::App& app) {
+  am_apps::CommandDescription tool = am_apps::describe(app);
+  for (const am::inspect::Command* command : am::inspect::commands()) {
+    std::string help = am::cat(command->summary, ".\n", command->help);
+    for (const am::inspect::Option& option : command->options) {
+      help += am::cat("\n", option.name, option.value.empty() ? "" : " ", option.value, ": ",
+                      option.help, ".");
+    }
+    tool.words.emplace_back(command->usage(), std::move(help));
+  }
+  return am_apps::man_page(tool, AM_VERSION);
+}
 
 }  // namespace
 
@@ -62,6 +82,9 @@ std::optional<int> parse_options(int argc, char** argv,
   app.add_flag("--write", options.write,
                "Of a running job: allow what changes it (save, set optimizer.lr); without, it is "
                "only looked at");
+  app.add_flag_callback(
+      kManFlag, [&] { throw CLI::CallForVersion(manual(app), 0); },
+      "Print the manual page, with all commands of a session");
   am_apps::add_plugins(app, flags);
   am_apps::add_color(app, flags);
   if (const auto status = am_apps::parse(app, argc, argv)) return status;

@@ -31,4 +31,7 @@ struct Options {
 std::optional<int> parse_options(int argc, char** argv,
                                  const std::function<std::string()>& libraries, Options& options);
 
+// Of --man, which tells of all commands: only am-repl-values knows them.
+inline constexpr const char* kManFlag = "--man";
+
 }  // namespace am_repl

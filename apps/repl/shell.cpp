@@ -43,11 +43,11 @@ Outcome open_quote(const std::string& rest) {
 }  // namespace
 
 bool show(const Outcome& outcome, const am_apps::Output& output, am::Json* results,
-          const std::string& place) {
+          const std::string& place, const Print& print) {
   if (results != nullptr) {
     results->push_back(am::inspect::to_json(outcome));
   } else if (!outcome.error) {
-    am_apps::print(outcome.result.text);
+    print ? print(outcome.result.text) : am_apps::print(outcome.result.text);
   } else {
     print_error(*outcome.error, place, output.err);
   }

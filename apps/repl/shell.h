@@ -22,9 +22,10 @@ Source from_file_descriptor(int fd);
 int run_script(am::inspect::Interpreter& interpreter, const Source& source,
                const am_apps::Output& output, am::Json* results, const std::string& name = {});
 
-// Shows what a command answered, or adds it to `results`; `place` says where the command stands.
-// False when a script ends there.
+// Shows what a command answered, or adds it to `results`; `place` says where the command stands,
+// `print` shows its text. False when a script ends there.
+using Print = std::function<void(const std::string& text)>;
 bool show(const am::inspect::Outcome& outcome, const am_apps::Output& output, am::Json* results,
-          const std::string& place = {});
+          const std::string& place = {}, const Print& print = {});
 
 }  // namespace am_repl

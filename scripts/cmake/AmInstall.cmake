@@ -59,8 +59,18 @@ if(TARGET am-plan AND NOT CMAKE_CROSSCOMPILING)
     DEPENDS am-plan
     VERBATIM)
   add_custom_target(am-plan-pages ALL DEPENDS ${AM_PLAN_PAGES} ${AM_COMPLETION_FILES})
+  if(TARGET am-repl-values)  # which knows all commands of a session
+    add_custom_command(
+      OUTPUT ${AM_PAGES}/man/am-repl.1
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${AM_PAGES}/man
+      COMMAND am-repl-values --man > ${AM_PAGES}/man/am-repl.1
+      DEPENDS am-repl-values
+      VERBATIM)
+    add_custom_target(am-repl-page ALL DEPENDS ${AM_PAGES}/man/am-repl.1)
+  endif()
 
-  install(DIRECTORY ${AM_PAGES}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "am-plan*.1")
+  install(DIRECTORY ${AM_PAGES}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING
+    PATTERN "am-plan*.1" PATTERN "am-repl.1")
   install(FILES ${AM_PAGES}/am-plan.bash RENAME am-plan
     DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
   install(FILES ${AM_PAGES}/am-plan.zsh RENAME _am-plan DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)

@@ -31,6 +31,34 @@ class PromptTest(TerminalCase):
         terminal.type("quit\r")
         self.assertEqual(terminal.wait(), 0)
 
+    def test_what_is_longer_than_the_screen_goes_through_the_pager(self):
+        terminal = self.open(env={"PAGER": "sed s/^/PAGED:/"})
+        terminal.resize(12, 90)
+        self.run_command(terminal, "ls", r"PAGED:model\.norm\.weight")
+        self.assertNotIn("PAGED", self.run_command(terminal, "show model.norm.weight", "whole"))
+        terminal.resize(200, 90)
+        self.assertNotIn("PAGED", self.run_command(terminal, "ls", "21 parameters"))
+        self.end(terminal)
+        for pager in ("", "/no/such/pager"):  # then it is shown all the same
+            terminal = self.open(env={"PAGER": pager})
+            terminal.resize(12, 90)
+            self.run_command(terminal, "ls", "21 parameters")
+            self.end(terminal)
+
+    def test_a_window_that_changes_is_followed(self):
+        terminal = self.open(env={"PAGER": ""})
+        widest = []
+        for columns in (80, 130, 100):
+            terminal.resize(50, columns)
+            terminal.type("help\r")
+            text = terminal.expect("`help COMMAND` says more")
+            widest.append(max(len(line) for line in text.splitlines() if "help\r" not in line))
+            self.assertLessEqual(widest[-1], columns)
+            terminal.expect(re.escape(PROMPT))
+        self.assertGreater(widest[1], 101)
+        self.assertGreater(widest[2], 81)
+        self.end(terminal)
+
     def test_tab_completes_commands_and_names(self):
         terminal = self.open()
         self.run_command(terminal, "sho\tmodel.no\t\t", r"\[32\], 32 elements")

@@ -1,11 +1,14 @@
 """am-repl on a pseudo-terminal, for tests that type."""
 
+import fcntl
 import os
 import pty
 import re
 import select
 import signal
+import struct
 import tempfile
+import termios
 import time
 import unittest
 from pathlib import Path
@@ -18,13 +21,18 @@ PROMPT = "llama llama-sharded> "
 class Terminal:
     """A program on a pseudo-terminal."""
 
-    def __init__(self, arguments, state):
+    def __init__(self, arguments, state, env=None):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            os.environ.update(TERM="xterm", XDG_STATE_HOME=str(state), LC_ALL="C.UTF-8")
-            os.environ.pop("NO_COLOR", None)
+            os.environ.update(TERM="xterm", XDG_STATE_HOME=str(state), LC_ALL="C.UTF-8", **(env or {}))
+            for name in ("NO_COLOR", "COLUMNS"):
+                os.environ.pop(name, None)
             os.execv(arguments[0], list(map(str, arguments)))
         self.text = ""
+
+    def resize(self, rows, columns):
+        """As a window does that is pulled larger or smaller."""
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def read(self, timeout):
         ready, _, _ = select.select([self.fd], [], [], timeout)
@@ -70,8 +78,8 @@ class TerminalCase(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory(prefix="am-repl-test-")
         self.addCleanup(self.folder.cleanup)
 
-    def open(self, target=MODEL, prompt=PROMPT):
-        terminal = Terminal([BIN / "am-repl", target], self.folder.name)
+    def open(self, target=MODEL, prompt=PROMPT, env=None):
+        terminal = Terminal([BIN / "am-repl", target], self.folder.name, env)
         self.addCleanup(os.close, terminal.fd)
         terminal.expect(re.escape(prompt))
         return terminal

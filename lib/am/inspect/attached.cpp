@@ -195,8 +195,8 @@ Outcome AttachedJob::run(const std::string& input) {
   const Busy busy(*this);
   const Command* command = command_of(input);
   try {
-    const Json message =
-        wait_for(client_.send({{"input", input}}), command != nullptr && command->lasts);
+    const Json message = wait_for(client_.send({{"input", input}, {"width", style_.width}}),
+                                  command != nullptr && command->lasts);
     const Json& reply = message.at("reply");
     if (reply.contains("title")) facts_.title = reply.at("title").get<std::string>();
     return unpack(reply);

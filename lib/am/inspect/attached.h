@@ -41,6 +41,7 @@ class AttachedJob : public Interpreter {
   // The first interrupt asks the job to end the command; another leaves it. Throws SessionLost when
   // the job has gone.
   Outcome run(const std::string& input) override;
+  void set_width(int columns) override { style_.width = columns; }
 
  private:
   // `lasts`: it may take as many steps as it likes.

@@ -30,6 +30,10 @@ class Console : public Interpreter {
 
   const SessionFacts& facts() const override { return inner_->facts(); }
   Outcome run(const std::string& input) override;
+  void set_width(int columns) override {
+    options_.style.width = columns;
+    inner_->set_width(columns);
+  }
 
   // What its own commands do.
   void set_mode(OutputMode mode) { mode_ = mode; }

@@ -40,6 +40,8 @@ class Interpreter {
   virtual const SessionFacts& facts() const = 0;
   // What the command did, its error included. Throws SessionLost when there is no session any more.
   virtual Outcome run(const std::string& input) = 0;
+  // Columns of what is drawn from now on: the terminal's, which change.
+  virtual void set_width(int /*columns*/) {}
 };
 
 // Runs commands in this process.
@@ -49,6 +51,7 @@ class LocalInterpreter : public Interpreter {
 
   const SessionFacts& facts() const override { return facts_; }
   Outcome run(const std::string& input) override;
+  void set_width(int columns) override { session_.set_width(columns); }
 
  private:
   Session session_;

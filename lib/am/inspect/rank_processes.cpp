@@ -384,7 +384,7 @@ Outcome RankProcesses::run(const std::string& input) {
     if (!receive_all()) return given_up();
     take_replies();
   }
-  send_all({{"input", input}});
+  send_all({{"input", input}, {"width", style_.width}});
   begin(input);
   if (!receive_all()) return given_up();
   const std::vector<Json> replies = take_replies();

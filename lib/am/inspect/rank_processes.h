@@ -52,6 +52,7 @@ class RankProcesses : public Interpreter {
   // ranks; when they do not end the command then, it is given up: it goes on behind the prompt, and
   // the next command that needs the ranks waits for it. Another interrupt ends the session.
   Outcome run(const std::string& input) override;
+  void set_width(int columns) override { style_.width = columns; }
 
  private:
   struct Rank {

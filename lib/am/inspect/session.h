@@ -37,6 +37,7 @@ class Session {
   Holdings& view() { return *view_; }
   const Holdings& view() const { return *view_; }
   const term::Style& style() const { return options_.style; }
+  void set_width(int columns) { options_.style.width = columns; }
 
   bool for_programs() const { return options_.for_programs; }
 

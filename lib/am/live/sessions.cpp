@@ -59,8 +59,10 @@ std::unique_ptr<values::ParameterView> Sessions::new_view() {
 inspect::Outcome Sessions::execute(uint64_t client, inspect::SessionOptions options,
                                    const std::string& input, int64_t steps) {
   steps_ = steps;
+  const int width = options.style.width;
   std::unique_ptr<inspect::Session>& session = sessions_[client];
   if (!session) session = std::make_unique<inspect::Session>(new_view(), std::move(options));
+  session->set_width(width);
   const KeptGenerators kept(trainer_.model().mesh().device());
   inspect::Outcome outcome = inspect::execute(*session, input);
   if (outcome.error && outcome.error->kind == ErrorKind::kPeer) {

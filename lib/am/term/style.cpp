@@ -34,15 +34,6 @@ const char* code(Role role) {
   return "";
 }
 
-int terminal_width(int fd, int otherwise) {
-  if (const char* columns = std::getenv("COLUMNS")) {
-    const int width = std::atoi(columns);
-    if (width > 0) return width;
-  }
-  struct winsize size {};
-  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : otherwise;
-}
-
 }  // namespace
 
 std::optional<ColorMode> parse_color_mode(std::string_view name) {
@@ -69,14 +60,25 @@ bool is_utf8_locale(const char* lc_all, const char* lc_ctype, const char* lang) 
   return false;
 }
 
+int terminal_width(int fd, int otherwise) {
+  constexpr int kNarrowest = 40;
+  int width = otherwise;
+  if (const char* columns = std::getenv("COLUMNS"); columns != nullptr && std::atoi(columns) > 0) {
+    width = std::atoi(columns);
+  } else {
+    struct winsize size {};
+    if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) width = size.ws_col;
+  }
+  return std::max(kNarrowest, width);
+}
+
 Style Style::of(int fd, ColorMode mode) {
   Style style;
   const bool is_terminal = ::isatty(fd) == 1;
   style.color = wants_color(mode, is_terminal, std::getenv("NO_COLOR"), std::getenv("TERM"));
   style.unicode =
       is_utf8_locale(std::getenv("LC_ALL"), std::getenv("LC_CTYPE"), std::getenv("LANG"));
-  constexpr int kNarrowest = 40;
-  style.width = std::max(kNarrowest, terminal_width(fd, style.width));
+  style.width = terminal_width(fd, style.width);
   return style;
 }
 

@@ -40,6 +40,9 @@ bool is_utf8_locale(const char* lc_all, const char* lc_ctype, const char* lang);
 
 // Terminal columns of text that paint() may have decorated.
 int visible_width(std::string_view text);
+// Columns of the terminal behind `fd`, as it is now: $COLUMNS where that is set; at least 40.
+// `otherwise`: where there is none.
+int terminal_width(int fd, int otherwise);
 // Without what paint() writes around it.
 std::string without_colours(std::string_view text);
 

@@ -70,6 +70,7 @@ int serve(int socket) {
   send_message(socket, first ? ready_message(session) : Json::object());
   while (const auto request = receive_message(socket)) {
     interrupt_requested = false;
+    session.set_width(request->at("width").get<int>());
     Outcome outcome = execute(session, request->at("input").get<std::string>());
     if (!first) outcome.result = {};  // rank 0 answers for all
     if (!send_message(socket, pack(outcome))) break;
