@@ -28,7 +28,8 @@ sys.path.insert(0, str(ROOT / "tests" / "cli"))
 from job_client import Talker  # noqa: E402
 
 COMMANDS = ["status", "norms model.norm.weight", "ls *norm*", "print lm_head.weight[0:2, :4]", "nan *q_proj*", "mesh",
-            "stats model.layers.0", "checksum model.norm.weight", "ls nothing", "unshard model.norm.weight"]
+            "stats model.layers.0", "checksum model.norm.weight", "ls nothing", "unshard model.norm.weight",
+            "grad model.norm.weight", "optim model.norm.weight", "grad model.norm.weight --of '1 2 3'"]
 FAILING = {"ls nothing"}
 
 
