@@ -23,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kHistoryLines = 2000;
+constexpr char kUnseen = '\1';  // around what the terminal does not draw
 
 // Makes the folder and the file; empty when that is not possible.
 fs::path usable(const fs::path& history) {
@@ -55,6 +56,12 @@ class EditLineEditor : public LineEditor {
              &EditLineEditor::on_tab);
     ::el_set(editor_, EL_BIND, "^I", "am-complete", nullptr);
     ::el_set(editor_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
+    // Hints change with words, and go when the line is done.
+    ::el_set(editor_, EL_RPROMPT_ESC, &EditLineEditor::hint_of, kUnseen);
+    ::el_set(editor_, EL_ADDFN, "am-space", "insert a blank", &EditLineEditor::on_space);
+    ::el_set(editor_, EL_BIND, " ", "am-space", nullptr);
+    ::el_set(editor_, EL_ADDFN, "am-enter", "take the line", &EditLineEditor::on_enter);
+    ::el_set(editor_, EL_BIND, "^J", "am-enter", nullptr);
     ::el_source(editor_, nullptr);  // the user's ~/.editrc
   }
   EditLineEditor(const EditLineEditor&) = delete;
@@ -67,6 +74,7 @@ class EditLineEditor : public LineEditor {
   Line read(const std::string& prompt) override {
     prompt_ = prompt;
     interrupted_ = false;
+    done_ = false;
     int count = 0;
     ::el_set(editor_, EL_PREP_TERM, 1);  // before the prompt: keys typed right after it are keys
     const char* text = ::el_gets(editor_, &count);
@@ -117,6 +125,19 @@ class EditLineEditor : public LineEditor {
 
   static char* prompt_of(EditLine* editor) { return self(editor).prompt_.data(); }
 
+  static char* hint_of(EditLine* editor) { return self(editor).hint(); }
+
+  static unsigned char on_space(EditLine* editor, int) {
+    return ::el_insertstr(editor, " ") < 0 ? CC_ERROR : CC_REFRESH;
+  }
+
+  // The hint is taken away, and then the line is given, which ^M does.
+  static unsigned char on_enter(EditLine* editor, int) {
+    self(editor).done_ = true;
+    ::el_push(editor, "\r");
+    return CC_REFRESH;
+  }
+
   static unsigned char on_tab(EditLine* editor, int) { return self(editor).complete(); }
 
   static int on_read(EditLine* editor, wchar_t* out) { return self(editor).read_character(*out); }
@@ -147,13 +168,31 @@ class EditLineEditor : public LineEditor {
     }
   }
 
-  unsigned char complete() {
+  std::string before_cursor() const {
     const LineInfo* info = ::el_line(editor_);
-    const std::string before(info->buffer, static_cast<size_t>(info->cursor - info->buffer));
+    return {info->buffer, static_cast<size_t>(info->cursor - info->buffer)};
+  }
+
+  // In the right half of the window. libedit draws nothing unseen that no character follows.
+  char* hint() {
+    const int columns = am::term::terminal_width(STDOUT_FILENO, options_.style.width) / 2;
+    hint_ = done_ ? std::string() : options_.hinter(before_cursor(), columns);
+    const std::string painted = options_.style.paint(am::term::Role::kDim, hint_);
+    const size_t before = painted.find(hint_);
+    if (before > 0) {
+      hint_ = am::cat(kUnseen, painted.substr(0, before), kUnseen, hint_, kUnseen,
+                      painted.substr(before + hint_.size()), kUnseen, " ");
+    }
+    return hint_.data();
+  }
+
+  unsigned char complete() {
+    const std::string before = before_cursor();
     const am::inspect::Completion found = options_.completer(before);
     if (found.candidates.empty()) return CC_REFRESH_BEEP;
     std::string text = am::inspect::common_prefix(found.candidates);
-    const bool goes_on = text.empty() || text.back() == '.' || text.back() == '/';
+    const bool goes_on =
+        text.empty() || text.back() == '.' || text.back() == '/' || text.back() == '(';
     if (found.candidates.size() == 1 && !goes_on) text += ' ';
     const std::string word = before.substr(found.begin);
     if (text.size() > word.size()) {
@@ -180,7 +219,9 @@ class EditLineEditor : public LineEditor {
   History* history_ = nullptr;
   HistEvent event_ = {};
   std::string prompt_;
+  std::string hint_;
   bool interrupted_ = false;
+  bool done_ = false;  // with the line that is being read
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -72,11 +73,12 @@ int run(const Options& options, char** argv, Json* report) {
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that must not grow is an error with its name
   am::guard_mapped_files();
-  const bool wants_manual = std::any_of(argv + 1, argv + argc, [](const char* argument) {
-    return std::string_view(argument) == am_repl::kManFlag;
-  });
+  const bool of_all_commands =
+      std::any_of(argv + 1, argv + argc, [](const std::string_view argument) {
+        return argument == am_repl::kManFlag || argument == am_repl::kSchemaFlag;
+      });
   am_repl::Options options;
-  if (wants_manual) am_apps::become_torch_program("am-repl-values", argv);
+  if (of_all_commands) am_apps::become_torch_program("am-repl-values", argv);
   if (const auto status = am_repl::parse_options(argc, argv, &am_apps::library_versions, options)) {
     return *status;
   }

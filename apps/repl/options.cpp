@@ -2,6 +2,7 @@
 
 #include "am/base/home.h"
 #include "am/base/text.h"
+#include "am/inspect/answers.h"
 #include "am/inspect/command.h"
 #include "common/command_line.h"
 #include "common/description.h"
@@ -35,7 +36,7 @@ namespace {
 std::string manual(const CLI::App& app) {
   am_apps::CommandDescription tool = am_apps::describe(app);
   for (const am::inspect::Command* command : am::inspect::commands()) {
-    std::string help = am::cat(command->summary, ".\n", command->help);
+    std::string help = am::cat(command->summary, ".\n", am::inspect::help_text(*command));
     for (const am::inspect::Option& option : command->options) {
       help += am::cat("\n", option.name, option.value.empty() ? "" : " ", option.value, ": ",
                       option.help, ".");
@@ -85,6 +86,10 @@ std::optional<int> parse_options(int argc, char** argv,
   app.add_flag_callback(
       kManFlag, [&] { throw CLI::CallForVersion(manual(app), 0); },
       "Print the manual page, with all commands of a session");
+  app.add_flag_callback(
+      kSchemaFlag,
+      [&] { throw CLI::CallForVersion(am::dump_json(am::inspect::answers_schema()), 0); },
+      "Print a JSON Schema of what --json prints");
   am_apps::add_plugins(app, flags);
   am_apps::add_color(app, flags);
   if (const auto status = am_apps::parse(app, argc, argv)) return status;

@@ -31,7 +31,8 @@ struct Options {
 std::optional<int> parse_options(int argc, char** argv,
                                  const std::function<std::string()>& libraries, Options& options);
 
-// Of --man, which tells of all commands: only am-repl-values knows them.
+// These tell of all commands: only am-repl-values knows them.
 inline constexpr const char* kManFlag = "--man";
+inline constexpr const char* kSchemaFlag = "--schema";
 
 }  // namespace am_repl

@@ -1,9 +1,9 @@
 """What the tests of am-repl on running jobs share."""
 
-import json
 import signal
 import subprocess
 
+from answer_schema import check_answers
 from run_support import BIN, RunTest, plan_text
 
 LONG = 1000000  # steps of a job that the test ends
@@ -26,7 +26,7 @@ class AttachCase(RunTest):
             [BIN / "am-repl", target, "--json", *options, "-c", "; ".join(commands)],
             capture_output=True, text=True, timeout=60, cwd=self.path)
         self.assertEqual(result.returncode, status, result.stdout + result.stderr)
-        return json.loads(result.stdout)["results"]
+        return check_answers(result.stdout)["results"]
 
     def attach(self, run="run", options=()):
         """An am-repl that reads commands from a pipe."""

@@ -9,6 +9,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from answer_schema import check_answers
+
 BIN = Path(os.environ["AM_BIN_DIR"])
 DATA = Path(os.environ["AM_SOURCE_DIR"]) / "tests" / "data"
 MODEL = DATA / "hf" / "llama"
@@ -47,9 +49,10 @@ class ConsoleTest(unittest.TestCase):
         self.assertEqual(norms, sorted(norms, reverse=True))
 
     def test_json_of_a_pipe_has_its_rows(self):
-        results = json.loads(self.repl(MODEL, "ls | tail 2; norms | count", "--json").stdout)["results"]
+        results = check_answers(self.repl(MODEL, "ls | tail 2; norms | count", "--json").stdout)["results"]
         self.assertEqual(len(results[0]["parameters"]), 2)
         self.assertEqual(results[0]["input"], "ls | tail 2")
+        self.assertEqual(results[0]["filters"], ["tail"])
         self.assertEqual(results[1]["norms"], [{"count": 21}])
 
     def test_an_output_file_is_kept_and_whole(self):
@@ -69,7 +72,7 @@ class ConsoleTest(unittest.TestCase):
 
     def test_a_report_of_ranks_has_pictures(self):
         (self.path / "plan.toml").write_text(PLAN)
-        results = json.loads(self.repl(
+        results = check_answers(self.repl(
             self.path / "plan.toml",
             "hist lm_head.weight --svg hist.svg; checksum *norm*; let w = lm_head.weight[:8]; norms w; report r.html",
             "--json").stdout)["results"]

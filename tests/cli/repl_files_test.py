@@ -10,6 +10,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from answer_schema import check_answers
+
 BIN = Path(os.environ["AM_BIN_DIR"])
 HF = Path(os.environ["AM_SOURCE_DIR"]) / "tests" / "data" / "hf"
 
@@ -50,7 +52,7 @@ class FilesCase(unittest.TestCase):
     def answer(self, target, commands):
         done = self.repl(target, "-c", commands, "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
-        return json.loads(done.stdout)["results"]
+        return check_answers(done.stdout)["results"]
 
     def refuse(self, *arguments, status=None, says=()):
         done = self.repl(*arguments)
@@ -408,13 +410,13 @@ kind = "synthetic"
     def stats(self, target, status=0):
         done = self.repl(target, "-c", "stats *", "--json")
         self.assertEqual(done.returncode, status, done.stderr)
-        (stats,) = json.loads(done.stdout)["results"]
+        (stats,) = check_answers(done.stdout)["results"]
         return stats
 
     def damage(self, target):
         info = self.repl(target, "-c", "info", "--json")
         self.assertEqual(info.returncode, 0, info.stderr)
-        return json.loads(info.stdout)["results"][0].get("damage", [])
+        return check_answers(info.stdout)["results"][0].get("damage", [])
 
     def check_the_rest(self, target, where, what):
         """All that is lost has a name, and every other tensor the numbers of the whole checkpoint."""
@@ -427,7 +429,7 @@ kind = "synthetic"
         self.assertEqual(left["stats"], [row for row in self.whole["stats"] if row["name"] not in lost])
         verify = self.repl(target, "-c", "verify", "--json")
         self.assertEqual(verify.returncode, 1)
-        problems = json.loads(verify.stdout)["results"][0]["problems"]
+        problems = check_answers(verify.stdout)["results"][0]["problems"]
         self.assertEqual(problems[0]["where"], where)
         self.assertLessEqual(lost, {problem["where"] for problem in problems})
         one = self.refuse(target, "-c", f"stats {min(lost)}")

@@ -9,6 +9,8 @@ import time
 import unittest
 from pathlib import Path
 
+from answer_schema import check_answers
+
 BIN = Path(os.environ["AM_BIN_DIR"])
 HF = Path(os.environ["AM_SOURCE_DIR"]) / "tests" / "data" / "hf"
 
@@ -82,7 +84,7 @@ class PlanTest(unittest.TestCase):
     def results(self, *arguments):
         done = self.repl(*arguments, "--json")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        return json.loads(done.stdout)["results"]
+        return check_answers(done.stdout)["results"]
 
     def start(self):
         """A session whose commands are written one by one."""
@@ -152,7 +154,7 @@ class PlanTest(unittest.TestCase):
         self.plan.write_text(plan_text(mesh="world_size = 3\ntp_size = 3"))
         done = self.repl("-c", "info", "--json")
         self.assertEqual(done.returncode, 1, done.stderr)
-        diagnostics = json.loads(done.stdout)["diagnostics"]
+        diagnostics = check_answers(done.stdout)["diagnostics"]
         self.assertTrue(any("3" in item["message"] for item in diagnostics))
         self.assertIn("plan.toml:", done.stderr)
 

@@ -67,6 +67,24 @@ class PromptTest(TerminalCase):
         terminal.type("\x15quit\r")  # Ctrl-U empties the line
         self.assertEqual(terminal.wait(), 0)
 
+    def test_a_hint_says_what_may_follow_and_goes_with_the_line(self):
+        terminal = self.open()
+        terminal.resize(24, 80)
+        terminal.type("norms ")
+        while "\x1b[0m" not in terminal.text:
+            self.assertTrue(terminal.read(20), terminal.text)
+        self.assertIn("\x1b[2m[NAMES] [--by parameter|layer]\x1b[0m ", terminal.text)
+        terminal.type("--by ")
+        terminal.expect(r"--by +parameter\|layer ")
+        terminal.type("la\t")
+        terminal.expect("layer ")
+        terminal.type("\r")
+        while "model" not in terminal.text:
+            self.assertTrue(terminal.read(20), terminal.text)
+        self.assertIn("\x1b[K\r\n", terminal.text.split("model")[0])  # nothing stays at the line's end
+        self.assertNotIn("NAMES", terminal.expect(re.escape(PROMPT)))
+        self.end(terminal)
+
     def test_control_c_cancels_the_line(self):
         terminal = self.open()
         terminal.type("show nothing")

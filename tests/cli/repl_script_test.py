@@ -9,6 +9,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from answer_schema import check_answers
+
 BIN = Path(os.environ["AM_BIN_DIR"])
 HF = Path(os.environ["AM_SOURCE_DIR"]) / "tests" / "data" / "hf"
 
@@ -31,7 +33,7 @@ class ReplTest(unittest.TestCase):
     def results(self, *arguments, status=0, stdin=""):
         done = self.repl(*arguments, "--json", stdin=stdin)
         self.assertEqual(done.returncode, status, done.stderr)
-        return json.loads(done.stdout)["results"]
+        return check_answers(done.stdout)["results"]
 
     def assert_fails(self, done, status, *texts):
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)

@@ -49,7 +49,8 @@ class Terminal:
         """Waits for the pattern and drops everything up to its end; returns what stood before it."""
         deadline = time.time() + timeout
         while True:
-            plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]", "", self.text)
+            # A carriage return before a column is how the cursor comes back from a hint.
+            plain = re.sub(r"\r\x1b\[[0-9]+G|\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]", "", self.text)
             found = re.search(pattern, plain)
             if found:
                 self.text = plain[found.end():]

@@ -42,9 +42,44 @@ TEST_CASE("modules are offered where they are taken", "[inspect]") {
 TEST_CASE("options, settings and help complete too", "[inspect]") {
   CHECK(offered("generate x --t") == Strings{"--temperature", "--tokens", "--top-k"});
   CHECK(offered("set d") == Strings{"digits", "dtype"});
+  CHECK(offered("mode t") == Strings{"table"});
+  CHECK(offered("watch grad") == Strings{"grad_norm"});
   CHECK(offered("help resh") == Strings{"reshard"});
   CHECK(offered("nosuch mo").empty());
   CHECK(offered("loss 'mo").empty());
+}
+
+TEST_CASE("values of options complete where they are named", "[inspect]") {
+  CHECK(offered("top --by ") == Strings{"bytes", "max", "norm", "rms", "update"});
+  CHECK(offered("top 5 --by=n") == Strings{"norm"});
+  CHECK(complete("top 5 --by=n", kFacts).begin == 11);
+  CHECK(offered("heat model.norm.weight --of s") == Strings{"signed"});
+  CHECK(offered("heat model.norm.weight --rows ").empty());  // a number
+  CHECK(offered("top --by norm lm") == Strings{"lm_head", "lm_head."});
+  CHECK(offered("nan --strict lm") == Strings{"lm_head", "lm_head."});  // it takes no value
+}
+
+TEST_CASE("expressions complete inside of their brackets", "[inspect]") {
+  CHECK(offered("calc nor") == Strings{"norm("});
+  CHECK(offered("calc norm(model.no") == Strings{"model.norm."});
+  CHECK(complete("calc norm(model.no", kFacts).begin == 10);
+  CHECK(offered("calc norm(lm_head.weight) / ma") == Strings{"max("});
+  CHECK(offered("calc norm(lm_head.weight)/norm(mo") == Strings{"model."});
+}
+
+TEST_CASE("a hint says what may follow", "[inspect]") {
+  CHECK(hint("", 80).empty());
+  CHECK(hint("norms", 80).empty());  // it may become another command
+  CHECK(hint("norms ", 80) == "[NAMES] [--by parameter|layer]");
+  CHECK(hint("ls; norms model.norm.weight", 80) == "[NAMES] [--by parameter|layer]");
+  CHECK(hint("norms ", 20) == "[NAMES]");
+  CHECK(hint("norms ", 4).empty());
+  CHECK(hint("ls | sort ", 80) == "KEY [--up]");
+  CHECK(hint("norms --by ", 80) == "parameter|layer: a row a parameter, or a layer");
+  CHECK(hint("norms --by ", 20) == "parameter|layer");
+  CHECK(hint("info ", 80).empty());
+  CHECK(hint("loss 'what is ", 80).empty());
+  CHECK(hint("nosuch ", 80).empty());
 }
 
 TEST_CASE("the common prefix of candidates", "[inspect]") {

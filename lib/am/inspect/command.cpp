@@ -228,6 +228,7 @@ std::optional<Outcome> execute_without_session(const std::string& input, const t
 
 Json to_json(const Outcome& outcome) {
   Json json = {{"command", outcome.command}, {"input", outcome.input}, {"ok", outcome.ok()}};
+  if (!outcome.filters.empty()) json["filters"] = outcome.filters;
   if (!outcome.error) {
     json.update(outcome.result.json);
   } else {

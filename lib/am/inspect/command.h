@@ -1,4 +1,5 @@
-// The commands of am-repl: one table row each, from which dispatch, `help` and completion all come.
+// The commands of am-repl: one table row each, from which dispatch, `help`, completion, the manual
+// page and the JSON Schema of answers (answers.h) all come.
 //
 //   Outcome outcome = execute(session, "stats *.norm.weight");
 //   std::cout << (outcome.ok() ? outcome.result.text : outcome.error->message);
@@ -25,11 +26,11 @@
 namespace am::inspect {
 
 // What a command's operands name: decides what Tab completes.
-enum class Operand { kNone, kParameter, kModule, kText, kPath, kCommand, kSetting };
+enum class Operand { kNone, kParameter, kModule, kText, kPath, kCommand };
 
 struct Option {
   std::string_view name;   // "--tokens"
-  std::string_view value;  // "N"; empty: it takes none
+  std::string_view value;  // "N"; empty: it takes none; "mean|max": one of these
   std::string_view help;
 };
 
@@ -76,11 +77,14 @@ class Console;
 
 struct Command {
   std::string_view name;
-  std::string_view operands;   // "PARAM", "[GLOB]"
-  std::string_view summary;    // one line
-  std::string_view help;       // more, with an example
+  std::string_view operands;  // "PARAM", "[GLOB]"
+  std::string_view summary;   // one line
+  std::string_view help;      // more, with an example
+  // The fields of its answer in JSON, in the notation of am/base/json_type.h; empty: none.
+  std::string_view json = {};
   std::string_view also = {};  // what people type for it, by habit: "exit q"
   Operand completes = Operand::kNone;
+  std::string_view keywords = {};  // which operands may be besides: "digits dtype"
   size_t min_words = 0;
   size_t max_words = 0;  // kAnyNumber: words are a text
   std::span<const Option> options = {};
@@ -131,6 +135,7 @@ struct Outcome {
   std::string input;    // as it was typed
   std::string command;  // its name
   Result result;
+  std::vector<std::string> filters;  // that changed its rows, behind pipes
   std::optional<CommandError> error;
 
   bool ok() const { return !error.has_value() && !result.failed; }

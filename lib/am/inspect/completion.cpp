@@ -1,7 +1,9 @@
 #include "am/inspect/completion.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
+#include <optional>
 #include <set>
 
 #include "am/base/error.h"
@@ -56,6 +58,7 @@ std::vector<std::string> command_names() {
 
 void add_operands(const Command& command, std::string_view word, const SessionFacts& facts,
                   std::set<std::string>& out) {
+  add_starting(split(command.keywords, ' '), word, out);
   switch (command.completes) {
     case Operand::kParameter:
       add_by_segment(facts.parameters, word, false, out);
@@ -70,48 +73,105 @@ void add_operands(const Command& command, std::string_view word, const SessionFa
     case Operand::kCommand:
       add_starting(command_names(), word, out);
       break;
-    case Operand::kSetting:
-      add_starting({"digits", "dtype", "tokenizer"}, word, out);
-      break;
     case Operand::kNone:
     case Operand::kText:
       break;
   }
 }
 
+// "mean|max" names its values; "FILE" and "TEXT|FILE" are places.
+void add_values(const Option& option, std::string_view word, std::set<std::string>& out) {
+  const std::vector<std::string> values = split(option.value, '|');
+  if (std::find(values.begin(), values.end(), "FILE") != values.end()) add_paths(word, out);
+  for (const std::string& value : values) {
+    const bool is_name = !value.empty() && std::islower(static_cast<unsigned char>(value[0])) != 0;
+    if (is_name) add_starting({value}, word, out);
+  }
+}
+
+// What stands before the cursor: a command, where one is named, and the word that is being typed.
+struct Typed {
+  const Command* command = nullptr;
+  const Option* option = nullptr;  // whose value the word is
+  bool first = false;              // the word is the command's name
+  std::string word;
+};
+
+// Of an option that takes a value; null for other words.
+const Option* option_of(const Command& command, std::string_view word) {
+  for (const Option& option : command.options) {
+    if (option.name == word && !option.value.empty()) return &option;
+  }
+  return nullptr;
+}
+
+// Nothing inside of a quote.
+std::optional<Typed> typed(std::string_view line) {
+  const SplitCommands split = split_commands(line, false);
+  if (split.open_quote) return std::nullopt;
+  const std::string current = split_pipes(split.rest).back();
+  Typed typed;
+  // Brackets hold the names of an expression.
+  const size_t end = current.find_last_of(" \t(");
+  typed.word = end == std::string::npos ? current : current.substr(end + 1);
+  std::vector<std::string> before;
+  try {
+    before = split_words(current.substr(0, current.size() - typed.word.size()));
+  } catch (const Error&) {
+    return std::nullopt;  // a quote is open
+  }
+  typed.first = before.empty();
+  if (typed.first) return typed;
+  typed.command = find_command(before.front());
+  if (typed.command == nullptr) return typed;
+  typed.option = option_of(*typed.command, before.back());
+  const size_t equals = typed.word.find('=');
+  if (const Option* option = option_of(*typed.command, typed.word.substr(0, equals));
+      option != nullptr && equals != std::string::npos) {
+    typed.option = option;
+    typed.word.erase(0, equals + 1);
+  }
+  return typed;
+}
+
 }  // namespace
 
 Completion complete(std::string_view line, const SessionFacts& facts) {
-  const SplitCommands split = split_commands(line, false);
   Completion completion;
   completion.begin = line.size();
-  if (split.open_quote) return completion;
-  const std::string current = split_pipes(split.rest).back();
-  const size_t space = current.find_last_of(" \t");
-  const std::string word = space == std::string::npos ? current : current.substr(space + 1);
-  completion.begin = line.size() - word.size();
-  std::vector<std::string> before;
-  try {
-    before = split_words(current.substr(0, current.size() - word.size()));
-  } catch (const Error&) {
-    return completion;  // a quote is open
-  }
+  const auto now = typed(line);
+  if (!now) return completion;
+  completion.begin = line.size() - now->word.size();
   std::set<std::string> candidates;
-  if (before.empty()) {
-    add_starting(command_names(), word, candidates);
-  } else if (const Command* command = find_command(before.front())) {
-    if (starts_with(word, "--")) {
-      std::vector<std::string> options;
-      for (const Option& option : command->options) options.emplace_back(option.name);
-      add_starting(options, word, candidates);
-    } else {
-      add_operands(*command, word, facts, candidates);
+  if (now->first) {
+    add_starting(command_names(), now->word, candidates);
+  } else if (now->option != nullptr) {
+    add_values(*now->option, now->word, candidates);
+  } else if (now->command != nullptr && starts_with(now->word, "--")) {
+    for (const Option& option : now->command->options) {
+      add_starting({std::string(option.name)}, now->word, candidates);
     }
+  } else if (now->command != nullptr) {
+    add_operands(*now->command, now->word, facts, candidates);
   }
   completion.candidates.assign(candidates.begin(), candidates.end());
   std::sort(completion.candidates.begin(), completion.candidates.end(),
             [](const std::string& a, const std::string& b) { return natural_less(a, b); });
   return completion;
+}
+
+std::string hint(std::string_view line, int columns) {
+  const auto now = typed(line);
+  if (!now || now->command == nullptr) return {};
+  const auto fits = [&](const std::string& text) { return display_width(text) <= columns; };
+  if (now->option != nullptr) {
+    std::string text = cat(now->option->value, ": ", now->option->help);
+    return fits(text) ? text : std::string(now->option->value);
+  }
+  const size_t name = now->command->name.size();
+  std::string text = now->command->usage().substr(std::min(name + 1, now->command->usage().size()));
+  if (!fits(text)) text = now->command->operands;
+  return fits(text) ? text : std::string();
 }
 
 std::string common_prefix(const std::vector<std::string>& candidates) {

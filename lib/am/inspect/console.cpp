@@ -31,6 +31,7 @@ void apply_filter(Outcome& outcome, const std::string& stage, const term::Style&
                 cat("`", parsed.command->name, "` takes the rows of commands as ls and stats"));
   }
   parsed.command->filter(*rows, parsed.arguments);
+  outcome.filters.emplace_back(parsed.command->name);
   outcome.result.text = draw_rows(*rows, columns_of(*rows), style, 6);
 }
 

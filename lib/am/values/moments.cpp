@@ -163,6 +163,7 @@ void Moments::merge(const Moments& other) {
   nan += other.nan;
   inf += other.inf;
   if (others == 0.0) return;
+  if (mine == 0.0) mean = other.mean;
   const double delta = other.mean - mean;
   mean += delta * others / (mine + others);
   squared_deviations += other.squared_deviations + delta * delta * mine * others / (mine + others);

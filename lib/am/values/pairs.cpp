@@ -129,6 +129,11 @@ void Distance::add(const at::Tensor& a, const at::Tensor& b) {
   relative = std::max(relative, apart->relative);
 }
 
+void Distance::add(const Distance& other) {
+  max_abs = std::max(max_abs, other.max_abs);
+  relative = std::max(relative, other.relative);
+}
+
 void Change::add(const at::Tensor& a, const at::Tensor& b) {
   if (const auto change = of_narrow<ChangeOf, Change>(a, b)) return add(*change);
   const at::Tensor left = doubles_of(a), right = doubles_of(b);

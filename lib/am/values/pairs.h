@@ -17,6 +17,7 @@ struct Distance {
   double relative = 0.0;  // |a - b| over the larger of |a| and |b|
 
   void add(const at::Tensor& a, const at::Tensor& b);
+  void add(const Distance& other);
 };
 
 // NaN or infinite where values are.

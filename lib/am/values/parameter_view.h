@@ -41,6 +41,14 @@ class ParameterView : public virtual Holdings {
   // false. Not collective.
   virtual void visit_parts(const HeldParameter& parameter, const mesh::Box& box,
                            const PartVisit& visit) = 0;
+  // The same by several threads at once, where this process has them to spare: `number` is a part's
+  // place in the order of visit_parts.
+  using NumberedVisit = std::function<bool(size_t number, const Part&)>;
+  virtual void visit_parts_at_once(const HeldParameter& parameter, const mesh::Box& box,
+                                   const NumberedVisit& visit) {
+    size_t number = 0;
+    visit_parts(parameter, box, [&](const Part& part) { return visit(number++, part); });
+  }
   // This rank's share of a parameter, part by part until `visit` says false: over all ranks each
   // element is visited exactly once.
   using Visit = std::function<bool(const at::Tensor&)>;

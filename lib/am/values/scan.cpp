@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 
 #include "am/inspect/rows.h"
 #include "am/stored/row_blocks.h"
@@ -10,18 +12,46 @@
 
 namespace am::values {
 
-// A rank that is interrupted leaves the rest undone; then all end here.
+namespace {
+
+// False where a rank is interrupted: it leaves the rest undone.
+bool scan_part(const Session& session, const ParameterView::Part& part, const ScanVisit& visit) {
+  if (!part.first_replica) return true;
+  stored::for_each_row_block(part.box, kScanBlock, [&](const mesh::Box& block) {
+    if (session.is_interrupted()) return;
+    visit(tensor::view_box(part.values, part.box.offset, block).cpu(), block);
+  });
+  return !session.is_interrupted();
+}
+
+// This rank's share. The parts' moments are merged in their order, whichever thread was first, so
+// that the sums are the same on any number of threads.
+Moments own_moments(Session& session, const Picked& picked) {
+  std::mutex mutex;
+  std::map<size_t, Moments> of_parts;
+  values_of(session).visit_parts_at_once(
+      *picked.parameter, picked.selection.box, [&](size_t number, const ParameterView::Part& part) {
+        const at::NoGradGuard no_grad;  // each thread's own
+        Moments found;
+        const bool goes_on = scan_part(
+            session, part, [&](const at::Tensor& values, const mesh::Box&) { found.add(values); });
+        const std::lock_guard lock(mutex);
+        of_parts.emplace(number, found);
+        return goes_on;
+      });
+  session.check_interrupt();
+  Moments own;
+  for (const auto& [number, found] : of_parts) own.merge(found);
+  return own;
+}
+
+}  // namespace
+
 void scan(Session& session, const Picked& picked, const ScanVisit& visit) {
   const at::NoGradGuard no_grad;
   values_of(session).visit_parts(
-      *picked.parameter, picked.selection.box, [&](const ParameterView::Part& part) {
-        if (!part.first_replica) return true;
-        stored::for_each_row_block(part.box, kScanBlock, [&](const mesh::Box& block) {
-          if (session.is_interrupted()) return;
-          visit(tensor::view_box(part.values, part.box.offset, block).cpu(), block);
-        });
-        return !session.is_interrupted();
-      });
+      *picked.parameter, picked.selection.box,
+      [&](const ParameterView::Part& part) { return scan_part(session, part, visit); });
   session.check_interrupt();
 }
 
@@ -39,9 +69,7 @@ Json moments_json(const std::string& name, const Moments& moments) {
 }
 
 Moments moments_of(Session& session, const Picked& picked) {
-  Moments own;
-  scan(session, picked, [&](const at::Tensor& values, const mesh::Box&) { own.add(values); });
-  const auto packed = own.pack();
+  const auto packed = own_moments(session, picked).pack();
   at::Tensor row = at::empty({Moments::kWords}, at::TensorOptions(at::kDouble));
   std::copy(packed.begin(), packed.end(), row.data_ptr<double>());
   const at::Tensor all = values_of(session).gather(row).contiguous();

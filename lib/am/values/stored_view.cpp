@@ -16,6 +16,7 @@
 #include "am/stored/row_blocks.h"
 #include "am/tensor/dtype.h"
 #include "am/tensor/redistribute.h"
+#include "am/values/on_threads.h"
 
 namespace am::values {
 
@@ -84,10 +85,24 @@ void StoredView::visit_parts(const HeldParameter& parameter, const mesh::Box& bo
                              const PartVisit& visit) {
   bool goes_on = true;
   stored::for_each_row_block(box, kReadBlock, [&](const mesh::Box& block) {
-    if (!goes_on) return;
-    goes_on = visit({read(parameter, block), block});
-    forget_read_pages(static_cast<size_t>(block.numel() * formats::dtype_size(parameter.dtype)));
+    if (goes_on) goes_on = visit(part(parameter, block));
   });
+}
+
+void StoredView::visit_parts_at_once(const HeldParameter& parameter, const mesh::Box& box,
+                                     const NumberedVisit& visit) {
+  std::vector<mesh::Box> blocks;
+  stored::for_each_row_block(box, kReadBlock,
+                             [&](const mesh::Box& block) { blocks.push_back(block); });
+  on_threads(blocks.size(), {}, [&](size_t /*thread*/, size_t number) {
+    return visit(number, part(parameter, blocks[number]));
+  });
+}
+
+ParameterView::Part StoredView::part(const HeldParameter& parameter, const mesh::Box& block) {
+  Part part{read(parameter, block), block};
+  forget_read_pages(part.values.nbytes());
+  return part;
 }
 
 std::vector<HeldBytes> StoredView::held_bytes() {

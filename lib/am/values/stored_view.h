@@ -29,6 +29,8 @@ class StoredView : public StoredHoldings, public ParameterView {
   at::Tensor read(const HeldParameter& parameter, const mesh::Box& box) override;
   void visit_parts(const HeldParameter& parameter, const mesh::Box& box,
                    const PartVisit& visit) override;
+  void visit_parts_at_once(const HeldParameter& parameter, const mesh::Box& box,
+                           const NumberedVisit& visit) override;
   at::Tensor gather(const at::Tensor& row) override { return row.unsqueeze(0); }
   std::vector<HeldBytes> held_bytes() override;
   std::vector<HeldShard> usable_boxes(const HeldParameter& parameter) override;
@@ -50,6 +52,8 @@ class StoredView : public StoredHoldings, public ParameterView {
 
  private:
   const at::Tensor* assembled(const HeldParameter& parameter);
+  // Its pages are forgotten, so that what was looked at does not fill the memory.
+  Part part(const HeldParameter& parameter, const mesh::Box& block);
   void drop_model();
 
   std::map<std::string, at::Tensor> assembled_;

@@ -11,6 +11,7 @@
 #include "am/inspect/target.h"
 #include "am/stored/row_blocks.h"
 #include "am/tensor/dtype.h"
+#include "am/values/on_threads.h"
 
 namespace am::values {
 namespace {
@@ -31,17 +32,23 @@ std::unique_ptr<stored::TensorSource> open_weights_at(const std::string& path) {
 void for_each_pair(const stored::TensorSource& left, const stored::StoredTensor& a,
                    const stored::TensorSource& right, const stored::StoredTensor& b,
                    const Between& between, const VisitPair& visit) {
-  checkpoint::BlockBuffer left_values, right_values;
-  bool goes_on = true;
-  stored::for_each_row_block(mesh::Box::whole(a.shape), kPairBlock, [&](const mesh::Box& box) {
-    if (!goes_on) return;
-    if (between) between();
-    const at::Tensor of_left = left_values.block(box.shape, tensor::scalar_type(a.dtype));
-    const at::Tensor of_right = right_values.block(box.shape, tensor::scalar_type(b.dtype));
+  struct Buffers {
+    checkpoint::BlockBuffer left, right;
+  };
+  std::vector<Buffers> buffers(most_threads());
+  std::vector<mesh::Box> blocks;
+  stored::for_each_row_block(mesh::Box::whole(a.shape), kPairBlock,
+                             [&](const mesh::Box& block) { blocks.push_back(block); });
+  on_threads(blocks.size(), between, [&](size_t thread, size_t number) {
+    const at::NoGradGuard no_grad;  // each thread's own
+    const mesh::Box& box = blocks[number];
+    const at::Tensor of_left = buffers[thread].left.block(box.shape, tensor::scalar_type(a.dtype));
+    const at::Tensor of_right =
+        buffers[thread].right.block(box.shape, tensor::scalar_type(b.dtype));
     checkpoint::read(left, a.name, box, of_left);
     checkpoint::read(right, b.name, box, of_right);
-    goes_on = visit(of_left, of_right);
     forget_read_pages(of_left.nbytes() + of_right.nbytes());
+    return visit(number, of_left, of_right);
   });
 }
 

@@ -15,9 +15,9 @@ namespace am::values {
 // Opens weights that a command names; `~` is the home. Throws Error(kUsage) for a plan.
 std::unique_ptr<stored::TensorSource> open_weights_at(const std::string& path);
 
-// Blocks of whole rows of both, as they are stored; they have one shape. `between` is called before
-// each, and false ends it.
-using VisitPair = std::function<bool(const at::Tensor& a, const at::Tensor& b)>;
+// Blocks of whole rows of both, as they are stored; they have one shape. Several threads visit them
+// at once, each by its number; false ends it. `between` is called by this thread alone.
+using VisitPair = std::function<bool(size_t number, const at::Tensor& a, const at::Tensor& b)>;
 void for_each_pair(const stored::TensorSource& left, const stored::StoredTensor& a,
                    const stored::TensorSource& right, const stored::StoredTensor& b,
                    const Between& between, const VisitPair& visit);

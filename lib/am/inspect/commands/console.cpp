@@ -80,8 +80,10 @@ const Command kLetCommand = {
     .help =
         "It may be sliced again, and stands for what the names meant when it was given.\n"
         "Examples:  let w = model.layers.0.mlp.down_proj.weight[:, :8]\n"
-        "           stats w w[0:4]\n"
-        "JSON: name, stands_for, tensors; aliases, each with name, stands_for.",
+        "           stats w w[0:4]",
+    .json =
+        "{name: string, stands_for: string, tensors: integer} | {aliases: [{name: string, "
+        "stands_for: string}]}",
     .completes = Operand::kParameter,
     .max_words = Command::kAnyNumber,
     .run = run_let,
@@ -94,6 +96,8 @@ const Command kModeCommand = {
         "json: one object a line, with the fields that --json has; csv and md: the rows of an "
         "answer, or its fields.\n"
         "Example:  mode csv",
+    .json = "{mode: string}",
+    .keywords = "table json csv md",
     .min_words = 1,
     .max_words = 1,
     .at_console = run_mode,
@@ -105,6 +109,7 @@ const Command kOutputCommand = {
     .help =
         "Each answer is added whole; a file that is there is not written over without --force.\n"
         "Example:  mode csv; output stats.csv; stats",
+    .json = "{output: string | null (null: the screen)}",
     .completes = Operand::kPath,
     .max_words = 1,
     .options = kForceOption,
@@ -114,7 +119,8 @@ const Command kSourceCommand = {
     .name = "source",
     .operands = "FILE",
     .summary = "run the commands of a file, up to the first that fails",
-    .help = "Example:  source checks.am\nJSON: results, an entry a command.",
+    .help = "Example:  source checks.am",
+    .json = "{results: [Answer] (an entry a command)}",
     .completes = Operand::kPath,
     .min_words = 1,
     .max_words = 1,
@@ -125,10 +131,9 @@ const Command kReportCommand = {
     .operands = "FILE.html",
     .summary = "write every answer of this session, with its pictures, as a page of HTML",
     .help =
-        "One file without scripts, fonts or links. The oldest answers are left out beyond 16 "
-        "MiB.\n"
-        "Example:  norms --by layer; hist lm_head.weight; report weights.html\n"
-        "JSON: path, commands.",
+        "One file without scripts, fonts or links. The oldest answers are left out beyond 16 MiB.\n"
+        "Example:  norms --by layer; hist lm_head.weight; report weights.html",
+    .json = "{path: string, commands: integer}",
     .completes = Operand::kPath,
     .min_words = 1,
     .max_words = 1,

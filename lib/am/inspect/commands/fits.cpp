@@ -87,8 +87,8 @@ const Command kFitsCommand = {
         "another shape or is no\n"
         "number, and what the model has no place for. No values are read. Exit status 1 where "
         "something does not fit.\n"
-        "Example:  fits plans/quickstart.toml\n"
-        "JSON: ok, misfits, each with name and what.",
+        "Example:  fits plans/quickstart.toml",
+    .json = "{ok: boolean, misfits: [{name: string, what: string}]}",
     .completes = Operand::kPath,
     .min_words = 1,
     .max_words = 1,

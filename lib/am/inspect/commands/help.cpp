@@ -1,4 +1,5 @@
 #include "am/base/text.h"
+#include "am/inspect/answers.h"
 #include "am/inspect/commands/registry.h"
 #include "am/term/table.h"
 #include "am/term/wrap.h"
@@ -22,7 +23,7 @@ Json describe(const Command& command) {
   return {{"name", command.name},
           {"usage", command.usage()},
           {"summary", command.summary},
-          {"help", command.help},
+          {"help", help_text(command)},
           {"options", options}};
 }
 
@@ -44,7 +45,7 @@ std::string paragraphs(std::string_view help) {
 
 std::string page(const term::Style& style, const Command& command) {
   std::string text = term::fold(cat(style.paint(term::Role::kBold, command.usage()), "\n",
-                                    command.summary, "\n\n", paragraphs(command.help)),
+                                    command.summary, "\n\n", paragraphs(help_text(command))),
                                 style, 0);
   if (command.options.empty()) return text;
   std::vector<std::pair<std::string, std::string>> options;
@@ -67,7 +68,6 @@ Result tell_help(const term::Style& style, const Arguments& arguments) {
                   near ? cat("did you mean `", *near, "`?") : "`help` lists the commands");
     }
     result.json = describe(*command);
-    result.json["command"] = kHelpCommand.name;
     result.text = page(style, *command);
     return result;
   }
@@ -99,6 +99,9 @@ const Command kHelpCommand = {
     .operands = "[COMMAND]",
     .summary = "what commands there are, or one of them in detail",
     .help = "Example:  help unshard",
+    .json =
+        "Help | {commands: [Help]}; Help = {name: string, usage: string, summary: string, "
+        "help: string, options: [{name: string, value: string, help: string}]}",
     .also = "? man",
     .completes = Operand::kCommand,
     .max_words = 1,

@@ -55,12 +55,15 @@ const Command kInfoCommand = {
     .name = "info",
     .operands = "",
     .summary = "what is open: model, size, dtype, layout, where it came from",
-    .help =
-        "`parameters` counts elements, `tensors` counts names.\n"
-        "JSON: target, kind, model_type, parameters, tensors, bytes, dtype, world_size, mesh, ...; "
-        "damage,\n"
-        "each with where and what, of files that are missing or cut off: all the others can be "
-        "read.",
+    .help = "`parameters` counts elements, `tensors` counts names.",
+    .json =
+        "{target: string, kind: 'checkpoint' | 'plan' | 'job', format?: string, step?: "
+        "integer, model_type: string | null, parameters: integer (elements), tensors: "
+        "integer, bytes: integer, dtype: string, weights?: string, strategy?: string, "
+        "optimizer_tensors?: integer, values?: integer, world_size?: integer, mesh?: Mesh, "
+        "compute_dtype?: string, tokenizer: string | null, damage?: [Problem] (files that "
+        "are missing or cut off: all others can be read), note?: string, cannot_run?: "
+        "string}",
     .run = run_info,
 };
 

@@ -17,9 +17,11 @@ const Command kStatusCommand = {
     .name = "status",
     .operands = "",
     .summary = "a running job: its step, loss and rate, who is attached, who paused it",
-    .help =
-        "Answered at once, whatever the job is doing.\n"
-        "JSON: step, max_steps, phase, loss, step_seconds, world_size, paused, clients.",
+    .help = "Answered at once, whatever the job is doing.",
+    .json =
+        "{step: integer, max_steps: integer, phase: string, loss: number | null, "
+        "step_seconds: number | null, tokens_per_second: number | null, paused: string | "
+        "null (by whom), world_size: integer, clients: [string]}",
     .live = true,
 };
 
@@ -29,9 +31,11 @@ const Command kRanksCommand = {
     .summary = "a running job: where each rank is, and which one the others wait for",
     .help =
         "Answered by a thread of each rank's own, so also by ranks that hang: a rank that is "
-        "stopped, in an endless loop or waiting in a collective is named within two seconds.\n"
-        "JSON: ranks [{rank, state, step, phase, collective, seconds, memory_bytes}], missing, "
-        "text.",
+        "stopped, in an endless loop or waiting in a collective is named within two seconds.",
+    .json =
+        "{ranks: [{rank: integer, state: string, step: integer | null, phase: string | null, "
+        "collective: string | null, seconds: number | null, memory_bytes: integer | null}], "
+        "missing: [integer], text: string}",
     .live = true,
 };
 
@@ -41,9 +45,10 @@ const Command kStackCommand = {
     .summary = "a running job: the functions that a rank's training thread is in",
     .help =
         "The thread writes down where it is, whatever it does; needs neither a debugger nor its "
-        "rights.\nA rank whose process is stopped has none to show.\n"
-        "JSON: rank, frames.\n"
+        "rights.\n"
+        "A rank whose process is stopped has none to show.\n"
         "Example:  stack 3",
+    .json = "{rank: integer, frames: [string]}",
     .min_words = 1,
     .max_words = 1,
     .live = true,
@@ -55,9 +60,9 @@ const Command kPauseCommand = {
     .summary = "a running job: hold it between two steps, until `continue`",
     .help =
         "All ranks wait after the step that they are in. The pause is yours: it ends with "
-        "`continue`, when you leave, when am-repl dies, and after five minutes without a "
-        "command. Others see who holds the job.\n"
-        "JSON: step, paused.",
+        "`continue`, when you leave, when am-repl dies, and after five minutes without a command. "
+        "Others see who holds the job.",
+    .json = "{step: integer, paused: boolean}",
     .live = true,
 };
 
@@ -65,7 +70,8 @@ const Command kContinueCommand = {
     .name = "continue",
     .operands = "",
     .summary = "a running job: go on after a pause",
-    .help = "Of whoever paused it.\nJSON: step, paused.",
+    .help = "Of whoever paused it.",
+    .json = "{step: integer, paused: boolean}",
     .live = true,
 };
 
@@ -75,11 +81,12 @@ const Command kBreakCommand = {
     .summary = "a running job: pause it after the first step of which this holds",
     .help =
         "CONDITION is `[when] NAME < VALUE`. NAME is one of loss, grad_norm, lr, step, "
-        "step_seconds, tokens_per_second; compared by "
-        "<, <=, >, >=, == or !=. `break when loss != loss` stops at NaN. Without words: what "
-        "was asked for; `off` forgets it.\nIt ends when you leave.\n"
-        "JSON: when.\n"
+        "step_seconds, tokens_per_second; compared by <, <=, >, >=, == or !=. `break when loss != "
+        "loss` stops at NaN. Without words: what was asked for; `off` forgets it.\n"
+        "It ends when you leave.\n"
         "Example:  break when loss > 4.5",
+    .json = "{when: string | null}",
+    .keywords = "when loss grad_norm lr step step_seconds tokens_per_second off",
     .max_words = 4,
     .live = true,
 };
@@ -96,10 +103,13 @@ const Command kWatchCommand = {
         "max, rms, nan or inf, as `norms` counts them of all NAMES together. A sample is taken at "
         "once and after every N steps (1).\n"
         "Ctrl-C ends it before its time and shows what there is.\n"
-        "JSON: measure, names, every, samples [{step, value}].\n"
         "Examples:  watch loss every 10\n"
         "           watch rms *.q_proj.weight every 5 --times 40",
+    .json =
+        "{measure: string, names: [string], every: integer, samples: [{step: integer, value: "
+        "number | null (null: not finite)}]}",
     .completes = Operand::kModule,
+    .keywords = "loss grad_norm lr step_seconds tokens_per_second l1 l2 max rms nan inf every",
     .min_words = 1,
     .max_words = Command::kAnyNumber,
     .options = kWatchOptions,
@@ -118,10 +128,11 @@ const Command kTripwireCommand = {
         "The first tensor of which it\n"
         "holds is named and the job is paused for you. Without words: yours; `off` takes them "
         "away. They end when you leave.\n"
-        "JSON: tripwires.\n"
         "Examples:  tripwire nan\n"
         "           tripwire max > 100 *.mlp.* every 10",
+    .json = "{tripwires: [string]}",
     .completes = Operand::kModule,
+    .keywords = "l1 l2 max rms nan inf every off",
     .max_words = Command::kAnyNumber,
     .live = true,
 };
@@ -130,9 +141,8 @@ const Command kSaveCommand = {
     .name = "save",
     .operands = "",
     .summary = "a running job: write a checkpoint now",
-    .help =
-        "Needs `am-repl RUN --write`. Training goes on from where it was.\n"
-        "JSON: step, checkpoint.",
+    .help = "Needs `am-repl RUN --write`. Training goes on from where it was.",
+    .json = "{step: integer, checkpoint: string}",
     .live = true,
 };
 

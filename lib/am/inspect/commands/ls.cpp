@@ -104,9 +104,10 @@ const Command kLsCommand = {
         "Examples:  ls\n"
         "           ls *.q_proj.weight\n"
         "           ls model.layers.0.mlp --optimizer\n"
-        "           ls optim.param_groups --values\n"
-        "JSON: parameters, each with name, shape, dtype, bytes; with --values: values, each with "
-        "name, value.",
+        "           ls optim.param_groups --values",
+    .json =
+        "{parameters: [{name: string, shape: [integer], dtype: string, bytes: integer}]} | "
+        "{values: [{name: string, value: any}]}",
     .completes = Operand::kModule,
     .max_words = Command::kAnyNumber,
     .options = kLsOptions,

@@ -46,10 +46,8 @@ const Command kMemoryCommand = {
         "files that each rank\n"
         "wrote, not those that it held in the job: of replicas only the first is saved.\n"
         "A checkpoint's model is in memory from the first loss, logprob, generate or grad on. What "
-        "is "
-        "nowhere has no column.\n"
-        "JSON: ranks, each with rank, sharded_bytes, unsharded_bytes, gradient_bytes, "
-        "optimizer_bytes, model_bytes; at_rest.",
+        "is nowhere has no column.",
+    .json = "{ranks: [RankBytes], at_rest: boolean}",
     .run = run_memory,
 };
 

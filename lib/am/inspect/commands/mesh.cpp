@@ -24,9 +24,10 @@ const Command kMeshCommand = {
     .name = "mesh",
     .operands = "",
     .summary = "the ranks in their places, and which form groups",
-    .help =
-        "A checkpoint at rest shows the mesh that wrote it; a Hugging Face folder is one rank.\n"
-        "JSON: mesh.dims, mesh.sizes and groups, as `am-plan show` gives them.",
+    .help = "A checkpoint at rest shows the mesh that wrote it; a Hugging Face folder is one rank.",
+    .json =
+        "{world_size: integer, mesh: Mesh, groups: {*: [[integer]]} (as `am-plan show` gives "
+        "them)}",
     .run = run_mesh,
 };
 

@@ -110,10 +110,10 @@ const Command kShowCommand = {
     .help =
         "The end of a name is enough where only one parameter ends so. Several stand in a row "
         "each.\n"
-        "Example:  show model.layers.0.self_attn.q_proj.weight\n"
-        "JSON: name, shape, dtype, bytes, placements by mesh axis, shards with rank, offset, "
-        "shape; of\n"
-        "several parameters, each with these.",
+        "Example:  show model.layers.0.self_attn.q_proj.weight",
+    .json =
+        "Shown | {parameters: [Shown]}; Shown = {name: string, shape: [integer], dtype: "
+        "string, bytes: integer, placements: {*: string} (by mesh axis), shards: [Part]}",
     .completes = Operand::kParameter,
     .min_words = 1,
     .max_words = Command::kAnyNumber,

@@ -123,9 +123,10 @@ const Command kTreeCommand = {
     .name = "tree",
     .operands = "[MODULE]",
     .summary = "modules and their sizes; equal layers are drawn once",
-    .help =
-        "Example:  tree model.layers.0\n"
-        "JSON: tree, nested: name, parameters (elements), bytes, children.",
+    .help = "Example:  tree model.layers.0",
+    .json =
+        "{tree: Node}; Node = {name: string, parameters: integer (elements), bytes: integer, "
+        "children: [Node]}",
     .completes = Operand::kModule,
     .max_words = 1,
     .run = run_tree,

@@ -70,8 +70,8 @@ const Command kVerifyCommand = {
         "torch.distributed.checkpoint every slice\n"
         "must be a tensor as .metadata says. Whether the parts make up the tensors is seen when a "
         "checkpoint is\n"
-        "opened. Exit status 1 where something is wrong; Ctrl-C ends it.\n"
-        "JSON: ok, problems, each with what and where.",
+        "opened. Exit status 1 where something is wrong; Ctrl-C ends it.",
+    .json = "{ok: boolean, problems: [Problem], more?: integer (that are not listed)}",
     .run = run_verify,
 };
 

@@ -65,11 +65,11 @@ const Command kWhereCommand = {
     .name = "where",
     .operands = "NAMES",
     .summary = "which rank, and which file, holds which part of a tensor; drawn",
-    .help =
-        "Example:  where model.embed_tokens.weight\n"
-        "JSON: name, shape, dtype, parts with rank, file (null: in no file, or in one of several "
-        "that does not say),\n"
-        "offset, shape, bytes; of several tensors: parameters, each with these.",
+    .help = "Example:  where model.embed_tokens.weight",
+    .json =
+        "Where | {parameters: [Where]}; Where = {name: string, shape: [integer], dtype: string, "
+        "parts: [{..Part, file: string | null (null: in none, or in one of several), bytes: "
+        "integer}]}",
     .completes = Operand::kParameter,
     .min_words = 1,
     .max_words = Command::kAnyNumber,

@@ -177,10 +177,11 @@ const Command kCalcCommand = {
         "sum (of the finite values), nan, inf and numel. Everything runs in double. Short names of "
         "`let` can be used.\n"
         "Examples:  calc norm(lm_head.weight[:4]) / norm(lm_head.weight)\n"
-        "           let w = model.norm.weight; calc (max(w) - min(w)) / std(w)\n"
-        "JSON: expression, value (null: not finite).",
+        "           let w = model.norm.weight; calc (max(w) - min(w)) / std(w)",
+    .json = "{expression: string, value: number | null (null: not finite)}",
     .also = "eval =",
     .completes = Operand::kParameter,
+    .keywords = "norm( l1( rms( absmax( min( max( mean( std( sum( nan( inf( numel(",
     .min_words = 1,
     .max_words = Command::kAnyNumber,
     .run = run_calc,

@@ -115,10 +115,11 @@ const Command kChecksumCommand = {
         "lies; of those that\n"
         "differ it is said which ranks hold other bits than most, and where they first do. Exit "
         "status 1 then.\n"
-        "Example:  checksum *norm*\n"
-        "JSON: ok, parameters, each with name, equal, hash, compared (copies that have a twin), "
-        "copies with rank, hash,\n"
-        "offset, shape, and first_difference: null, or index, ranks, against.",
+        "Example:  checksum *norm*",
+    .json =
+        "{ok: boolean, parameters: [{name: string, equal: boolean, hash: string, compared: integer "
+        "(copies that have a twin), copies: [{..Part, hash: string}], first_difference: {index: "
+        "[integer], ranks: [integer], against: integer} | null}], unread?: [Unread]}",
     .completes = Operand::kModule,
     .max_words = Command::kAnyNumber,
     .run = run_checksum,

@@ -122,13 +122,14 @@ const Command kDeadCommand = {
     .operands = "[NAMES]",
     .summary = "rows that are all zero, and columns that hold one value",
     .help =
-        "Of tensors with two dims or more; the last dim is that of the columns, all before it "
-        "are rows. Vectors are\n"
+        "Of tensors with two dims or more; the last dim is that of the columns, all before it are "
+        "rows. Vectors are\n"
         "passed over.\n"
-        "Example:  dead *mlp*\n"
-        "JSON: looked_at, parameters: those that have some, each with name, shape, zero_rows and "
-        "constant_columns\n"
-        "(counts), first_zero_rows and first_constant_columns (at most 10 indices).",
+        "Example:  dead *mlp*",
+    .json =
+        "{looked_at: integer, parameters: [{name: string, shape: [integer], zero_rows: integer, "
+        "first_zero_rows: [integer], constant_columns: integer, first_constant_columns: "
+        "[integer]}] (those that have some; at most 10 indices each), unread?: [Unread]}",
     .completes = Operand::kModule,
     .max_words = Command::kAnyNumber,
     .run = run_dead,

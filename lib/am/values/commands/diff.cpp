@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 
 #include "am/base/text.h"
 #include "am/base/units.h"
@@ -37,9 +38,13 @@ Difference difference_of(const TensorSource& here, const TensorSource& there, co
     difference.what = cat(shape_text(a.shape), " and ", shape_text(b->shape));
   } else {
     difference.compared = true;
+    std::mutex mutex;
     for_each_pair(here, a, there, *b, between,
-                  [&](const at::Tensor& left, const at::Tensor& right) {
-                    difference.distance.add(left, right);
+                  [&](size_t, const at::Tensor& left, const at::Tensor& right) {
+                    Distance found;
+                    found.add(left, right);
+                    const std::lock_guard lock(mutex);
+                    difference.distance.add(found);
                     return true;
                   });
     if (difference.distance.max_abs > 0) difference.status = "different";
@@ -116,11 +121,11 @@ const Command kDiffCommand = {
         "the larger of |a| and |b|, the most different first. Equal ones are counted. TARGET is "
         "whatever am-repl opens\n"
         "as weights; a few MiB of both are read at a time. Ctrl-C ends it.\n"
-        "Example:  diff runs/quickstart/checkpoints/step-200\n"
-        "JSON: parameters, each with name, status (equal, different, dtype, shape, only here, only "
-        "there,\n"
-        "unreadable), max_abs, relative; null where they are not finite or there is nothing to "
-        "compare.",
+        "Example:  diff runs/quickstart/checkpoints/step-200",
+    .json =
+        "{parameters: [{name: string, status: 'equal' | 'different' | 'dtype' | 'shape' | "
+        "'only here' | 'only there' | 'unreadable', max_abs: number | null, relative: number "
+        "| null}] (null: not finite, or nothing to compare), unread?: [Unread]}",
     .completes = Operand::kPath,
     .min_words = 1,
     .max_words = 1,

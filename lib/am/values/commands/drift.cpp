@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <map>
+#include <mutex>
 
 #include "am/base/text.h"
 #include "am/inspect/layers.h"
@@ -31,11 +32,18 @@ Json change_row(const std::string& name, const Change& change) {
 
 Change change_of(const TensorSource& from, const StoredTensor& a, const TensorSource& to,
                  const StoredTensor& b, const Between& between) {
+  std::mutex mutex;
+  std::map<size_t, Change> of_blocks;  // added in their order, whichever thread was first
+  for_each_pair(from, a, to, b, between,
+                [&](size_t number, const at::Tensor& before, const at::Tensor& after) {
+                  Change found;
+                  found.add(before, after);
+                  const std::lock_guard lock(mutex);
+                  of_blocks.emplace(number, found);
+                  return true;
+                });
   Change change;
-  for_each_pair(from, a, to, b, between, [&](const at::Tensor& before, const at::Tensor& after) {
-    change.add(before, after);
-    return true;
-  });
+  for (const auto& [number, found] : of_blocks) change.add(found);
   return change;
 }
 
@@ -92,7 +100,7 @@ Result run_drift(Session& session, const Arguments& arguments) {
   return result;
 }
 
-constexpr Option kDriftOptions[] = {{"--by", "WHAT", "parameter, or layer: a row a layer"}};
+constexpr Option kDriftOptions[] = {{"--by", "parameter|layer", "a row a parameter, or a layer"}};
 
 }  // namespace
 
@@ -101,14 +109,16 @@ const Command kDriftCommand = {
     .operands = "A [B]",
     .summary = "how far parameters moved from checkpoint A to B, or to the open one",
     .help =
-        "The L2 norm of the change over that of A's values, largest first, and the cosine of "
-        "the angle between both.\n"
+        "The L2 norm of the change over that of A's values, largest first, and the cosine of the "
+        "angle between both.\n"
         "A few MiB of both are read at a time. Ctrl-C ends it.\n"
         "Examples:  drift runs/quickstart/checkpoints/step-200\n"
-        "           drift step-200 step-400 --by layer\n"
-        "JSON: parameters, each with name, relative, moved, before, after, cosine (null: not "
-        "finite); total, the same;\n"
-        "left_out: names that are on one side alone or of two shapes.",
+        "           drift step-200 step-400 --by layer",
+    .json =
+        "{parameters: [Drift], total: Drift, left_out: [string] (on one side alone, or of "
+        "two shapes), unread?: [Unread]}; Drift = {name: string, relative: number | null, "
+        "moved: number | null, before: number | null, after: number | null, cosine: number | "
+        "null (null: not finite)}",
     .completes = Operand::kPath,
     .min_words = 1,
     .max_words = 2,

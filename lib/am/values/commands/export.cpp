@@ -84,8 +84,8 @@ Result run_export(Session& session, const Arguments& arguments) {
 }  // namespace
 
 constexpr Option kExportOptions[] = {
-    {"--format", "F", "hf (when left out), dcp, torchtitan, olmo or megatron"},
-    {"--dtype", "D", "float32 (fp32), bfloat16 (bf16) or float16 (fp16); as stored when left out"},
+    {"--format", "hf|dcp|torchtitan|olmo|megatron", "hf when left out"},
+    {"--dtype", "float32|bfloat16|float16", "or fp32, bf16, fp16; as stored when left out"},
     {"--optimizer", "", "the optimizer's state too, for dcp"}};
 
 const Command kExportCommand = {
@@ -94,15 +94,14 @@ const Command kExportCommand = {
     .summary = "write a folder for transformers, PyTorch or a training framework",
     .help =
         "hf is what transformers loads. The others are folders of torch.distributed.checkpoint, of "
-        "a "
-        "checkpoint at\n"
+        "a checkpoint at\n"
         "rest: dcp has model.NAME, torchtitan, olmo and megatron the names and rows of that "
         "framework's weights.\n"
         "One parameter, or a few MiB of its rows, is in memory at a time. The folder appears whole "
         "or not at all; one\n"
         "that is there already must be empty. Ctrl-C ends it, and leaves nothing.\n"
-        "Example:  export llama-hf --dtype bfloat16\n"
-        "JSON: path, files, bytes.",
+        "Example:  export llama-hf --dtype bfloat16",
+    .json = "{path: string, files: [string], bytes: integer}",
     .completes = Operand::kPath,
     .min_words = 1,
     .max_words = 1,

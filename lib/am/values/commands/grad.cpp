@@ -101,10 +101,10 @@ const Command kGradCommand = {
         "until the model changes: grad.NAME is a tensor that all other commands take. Each rank "
         "looks at its shard.\n"
         "Examples:  grad *norm.weight --of \"The licenses\"\n"
-        "           step 3; grad model.norm.weight; hist grad.model.norm.weight\n"
-        "JSON: gradients, each with name, numel, min, max, mean, std, rms, norm, nan, inf; of; "
-        "norm; with --of also loss,\n"
-        "tokens.",
+        "           step 3; grad model.norm.weight; hist grad.model.norm.weight",
+    .json =
+        "{gradients: [{..Moments, rms: number | null}], of: string, norm: number | null (of all "
+        "together), loss?: number | null (with --of), tokens?: integer}",
     .completes = Operand::kModule,
     .max_words = Command::kAnyNumber,
     .options = kGradOptions,

@@ -181,7 +181,7 @@ Result run_heat(Session& session, const Arguments& arguments) {
 }
 
 constexpr Option kHeatOptions[] = {
-    {"--of", "WHAT", "mean (of magnitudes; where it is not given), max, or signed (mean)"},
+    {"--of", "mean|max|signed", "mean of magnitudes (where it is not given), largest, mean"},
     {"--rows", "N", "of the picture, 1 to 1000; 24"},
     {"--columns", "N", "the same; as many as fit"},
     {"--svg", "FILE", "write the picture to a file too"},
@@ -198,10 +198,11 @@ const Command kHeatCommand = {
         "The last dim runs to the right, all before it down. Each rank adds its share of the "
         "blocks.\n"
         "Examples:  heat model.layers.0.mlp.down_proj.weight --of max\n"
-        "           heat lm_head.weight[:64] --svg head.svg\n"
-        "JSON: name, of, rows and columns (of the tensor), low, high, cells (nested lists; null "
-        "where a block has NaN\n"
-        "or infinities).",
+        "           heat lm_head.weight[:64] --svg head.svg",
+    .json =
+        "{name: string, of: string, rows: integer (of the tensor), columns: integer, low: "
+        "number, high: number, cells: [[number | null]] (null: the block has NaN or "
+        "infinities), svg?: string}",
     .completes = Operand::kParameter,
     .min_words = 1,
     .max_words = Command::kAnyNumber,

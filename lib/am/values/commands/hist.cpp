@@ -148,8 +148,10 @@ const Command kHistCommand = {
         "are added over\n"
         "the ranks. Several tensors stand in a row each.\n"
         "Examples:  hist model.embed_tokens.weight --bins 40\n"
-        "           hist *q_proj.weight\n"
-        "JSON: name, edges (one more than bins), counts; of several histograms, each with these.",
+        "           hist *q_proj.weight",
+    .json =
+        "Histogram | {histograms: [Histogram]}; Histogram = {name: string, edges: [number] "
+        "(one more than bins), counts: [integer], svg?: string}",
     .completes = Operand::kParameter,
     .min_words = 1,
     .max_words = Command::kAnyNumber,

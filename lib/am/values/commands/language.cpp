@@ -97,9 +97,11 @@ const Command kLossCommand = {
         "file's name is one;\n"
         "files may have 64 MiB.\n"
         "Examples:  loss \"The licenses for most software\"\n"
-        "           loss /usr/share/common-licenses/GPL-3\n"
-        "JSON: loss (natural logarithm), tokens, predictions (tokens - 1), perplexity, file (null "
-        "for a text).",
+        "           loss /usr/share/common-licenses/GPL-3",
+    .json =
+        "{loss: number | null (natural logarithm; null: not finite), tokens: integer, "
+        "predictions: integer (tokens - 1), perplexity: number | null, file: string | null "
+        "(null: a text)}",
     .completes = Operand::kPath,
     .min_words = 1,
     .max_words = Command::kAnyNumber,
@@ -115,9 +117,10 @@ const Command kLogprobCommand = {
         "Natural logarithms. The first token has nothing before it: `-`, in JSON null. Works "
         "between unshard and\n"
         "reshard as well as outside.\n"
-        "Example:  logprob \"The GNU General Public License\"\n"
-        "JSON: tokens (ids), logprobs (as long, null first), total (their sum), file (null for a "
-        "text).",
+        "Example:  logprob \"The GNU General Public License\"",
+    .json =
+        "{tokens: [integer] (ids), logprobs: [number | null] (as long, null first), total: "
+        "number | null, file: string | null (null: a text)}",
     .completes = Operand::kPath,
     .min_words = 1,
     .max_words = Command::kAnyNumber,
@@ -139,8 +142,8 @@ const Command kGenerateCommand = {
         "Samples with a generator of its own: the same seed gives the same text on any layout. "
         "Characters that could\n"
         "upset a terminal are replaced; JSON has them all.\n"
-        "Example:  generate \"The \" --tokens 200 --temperature 0.8\n"
-        "JSON: prompt, text (what follows it), tokens (ids of that).",
+        "Example:  generate \"The \" --tokens 200 --temperature 0.8",
+    .json = "{prompt: string, text: string (what follows it), tokens: [integer] (ids of that)}",
     .completes = Operand::kText,
     .min_words = 1,
     .max_words = Command::kAnyNumber,

@@ -83,12 +83,13 @@ const Command kNanCommand = {
     .summary = "which tensors have NaN or infinities, and where the first one is",
     .help =
         "`first` is the index of the first one in the whole tensor, in row-major order. --strict "
-        "is "
-        "for scripts that\n"
+        "is for scripts that\n"
         "must not go on then.\n"
         "Examples:  nan\n"
-        "           nan optim.state\n"
-        "JSON: ok, looked_at, parameters: those that have some, each with name, nan, inf, first.",
+        "           nan optim.state",
+    .json =
+        "{ok: boolean, looked_at: integer, parameters: [{name: string, nan: integer, inf: "
+        "integer, first: [integer]}] (those that have some), unread?: [Unread]}",
     .completes = Operand::kModule,
     .max_words = Command::kAnyNumber,
     .options = kNanOptions,

@@ -39,7 +39,7 @@ Result run_norms(Session& session, const Arguments& arguments) {
   return result;
 }
 
-constexpr Option kNormsOptions[] = {{"--by", "WHAT", "parameter, or layer: a row a layer"}};
+constexpr Option kNormsOptions[] = {{"--by", "parameter|layer", "a row a parameter, or a layer"}};
 
 }  // namespace
 
@@ -52,8 +52,11 @@ const Command kNormsCommand = {
         "each rank adds\n"
         "those of its shard.\n"
         "Examples:  norms *q_proj.weight\n"
-        "           norms --by layer\n"
-        "JSON: norms, each with name, numel, l1, l2, max, rms, nan, inf; total, the same.",
+        "           norms --by layer",
+    .json =
+        "{norms: [Norms], total: Norms, unread?: [Unread]}; Norms = {name: string, numel: "
+        "integer, l1: number | null, l2: number | null, max: number | null, rms: number | "
+        "null, nan: integer, inf: integer}",
     .completes = Operand::kModule,
     .max_words = Command::kAnyNumber,
     .options = kNormsOptions,

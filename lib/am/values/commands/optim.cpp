@@ -69,14 +69,15 @@ const Command kOptimCommand = {
     .operands = "[NAMES]",
     .summary = "the optimizer's states beside their parameters: shapes, dtypes, step, statistics",
     .help =
-        "Of checkpoints that hold them. The states' own names are optim.state.NAME.exp_avg and "
-        "the like; all other\n"
+        "Of checkpoints that hold them. The states' own names are optim.state.NAME.exp_avg and the "
+        "like; all other\n"
         "commands take them too.\n"
         "Examples:  optim model.norm.weight\n"
-        "           stats optim.state.model.norm.weight.exp_avg_sq\n"
-        "JSON: parameters, each with name, shape, dtype, numel, min, max, mean, std, norm, nan, "
-        "inf, step (null: unknown),\n"
-        "states: the same of each, with state (exp_avg, ..).",
+        "           stats optim.state.model.norm.weight.exp_avg_sq",
+    .json =
+        "{parameters: [{..Moments, shape: [integer], dtype: string, step: integer | null (null: "
+        "unknown), states: [{..Moments, shape: [integer], dtype: string, state: string (exp_avg, "
+        "..)}]}], unread?: [Unread]}",
     .completes = Operand::kModule,
     .max_words = Command::kAnyNumber,
     .run = run_optim,

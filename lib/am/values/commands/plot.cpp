@@ -48,8 +48,8 @@ Result run_plot(Session& session, const Arguments& arguments) {
 }
 
 constexpr Option kPlotOptions[] = {
-    {"--of", "WHAT", "rms (where it is not given), norm, max or std"},
-    {"--by", "WHAT", "parameter, or layer: a bar a layer"},
+    {"--of", "rms|norm|max|std", "rms where it is not given"},
+    {"--by", "parameter|layer", "a bar a parameter, or a layer"},
     {"--svg", "FILE", "write the picture to a file too"},
     {"--force", "", "write over a file that is there"},
 };
@@ -63,8 +63,11 @@ const Command kPlotCommand = {
     .help =
         "Shows what changes from layer to layer.\n"
         "Examples:  plot *q_proj.weight\n"
-        "           plot --by layer --of norm --svg norms.svg\n"
-        "JSON: of, parameters, each with name and the number under its own name.",
+        "           plot --by layer --of norm --svg norms.svg",
+    .json =
+        "{of: string, parameters: [{name: string, norm?: number | null, rms?: number | null, "
+        "max?: number | null, std?: number | null}] (with the number under its own name), "
+        "svg?: string, unread?: [Unread]}",
     .completes = Operand::kModule,
     .max_words = Command::kAnyNumber,
     .options = kPlotOptions,

@@ -169,10 +169,11 @@ const Command kPrintCommand = {
         "           print model.embed_tokens.weight[0:4, :8]\n"
         "           print model.embed_tokens.weight[-1]\n"
         "           print *norm.weight[:3]\n"
-        "           print optim.param_groups.0.lr\n"
-        "JSON: name, shape, dtype, values (nested lists; NaN and infinities as \"nan\", \"inf\", "
-        "\"-inf\"); of several\n"
-        "tensors, each with these; of what is no tensor (`ls --values`): name, value.",
+        "           print optim.param_groups.0.lr",
+    .json =
+        "Printed | {tensors: [Printed]} | {name: string, value: any (of what is no tensor)}; "
+        "Printed = {name: string, shape: [integer], dtype: string, values: any (nested "
+        "lists; \"nan\", \"inf\" and \"-inf\" where JSON has no number)}",
     .completes = Operand::kParameter,
     .min_words = 1,
     .max_words = Command::kAnyNumber,

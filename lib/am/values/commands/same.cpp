@@ -1,6 +1,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <optional>
 
@@ -31,11 +32,14 @@ std::optional<bool> same_by_checksums(const TensorSource& here, const StoredTens
 
 bool same_by_values(const TensorSource& here, const StoredTensor& a, const TensorSource& there,
                     const StoredTensor& b, const Between& between) {
-  bool same = true;
-  for_each_pair(here, a, there, b, between, [&](const at::Tensor& left, const at::Tensor& right) {
-    same = std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
-    return same;
-  });
+  std::atomic<bool> same = true;
+  for_each_pair(
+      here, a, there, b, between, [&](size_t, const at::Tensor& left, const at::Tensor& right) {
+        const bool equal =
+            std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
+        if (!equal) same = false;
+        return equal;
+      });
   return same;
 }
 
@@ -107,9 +111,11 @@ const Command kSameCommand = {
     .help =
         "Parameters and optimizer states. Where both are am-run's, and cut alike, their stored "
         "checksums are compared and no value is read (`verify` holds values against them).\n"
-        "Example:  same backup/step-200\n"
-        "JSON: same, tensors, each with name, status (same, different, dtype, shape, only here, "
-        "only there, unreadable) and by: checksums, values, null where nothing could be compared.",
+        "Example:  same backup/step-200",
+    .json =
+        "{same: boolean, tensors: [{name: string, status: 'same' | 'different' | 'dtype' | "
+        "'shape' | 'only here' | 'only there' | 'unreadable', by: 'checksums' | 'values' | "
+        "null (null: nothing could be compared)}], unread?: [Unread]}",
     .completes = Operand::kPath,
     .min_words = 1,
     .max_words = 1,

@@ -90,9 +90,11 @@ const Command kSetCommand = {
         "computes in; float32\n"
         "tokenizer  bytes, or a tokenizer.json\n"
         "digits     significant digits of printed values; 4\n"
-        "Example:  set tokenizer models/llama/tokenizer.json\n"
-        "JSON: key, value; settings, each with key, value, legal.",
-    .completes = Operand::kSetting,
+        "Example:  set tokenizer models/llama/tokenizer.json",
+    .json =
+        "{key: string, value: string | number, step?: integer} | {settings: [{key: string, "
+        "value: string | integer | null, legal: string}]}",
+    .keywords = "digits dtype tokenizer optimizer.lr",
     .max_words = 2,
     .run = run_set,
 };

@@ -41,8 +41,8 @@ const Command kStatsCommand = {
         "numbers; all\n"
         "sums run in double. Nothing is gathered: each rank looks at its shard.\n"
         "Examples:  stats *norm.weight\n"
-        "           stats lm_head.weight[0:4] lm_head.weight[4:]\n"
-        "JSON: stats, each with name, numel, min, max, mean, std, norm, nan, inf.",
+        "           stats lm_head.weight[0:4] lm_head.weight[4:]",
+    .json = "{stats: [Moments], unread?: [Unread]}",
     .completes = Operand::kModule,
     .max_words = Command::kAnyNumber,
     .run = run_stats,

@@ -34,9 +34,10 @@ const Command kCollectivesCommand = {
     .help =
         "What was issued last, with its number in its group, its bytes and since when; the one "
         "that is waited for is marked.\n"
-        "JSON: ranks [{rank, collectives [{op, group, sequence, bytes, seconds_ago, "
-        "waiting}]}].\n"
         "Example:  collectives 2",
+    .json =
+        "{ranks: [{rank: integer, collectives: [{op: string, group: string, sequence: "
+        "integer, bytes: integer, seconds_ago: number, waiting: boolean}]}]}",
     .max_words = 1,
     .run = run_collectives,
     .live = true,
@@ -48,11 +49,12 @@ const Command kStepCommand = {
     .summary = "train N steps (1): of a plan, on its data; of a running job, which is held again",
     .help =
         "Answers when they are done. A plan's ranks begin with step 1 and the weights that they "
-        "have; "
-        "nothing is saved. What\n"
+        "have; nothing is saved. What\n"
         "was unsharded is freed; `grad` and `optim` say what the step did.\n"
-        "JSON: step, loss, grad_norm; of a job paused too.\n"
         "Example:  pause; step 3; stats *.norm.weight; continue",
+    .json =
+        "{step: integer, loss: number | null, grad_norm: number | null, paused?: boolean (of "
+        "a job)}",
     .max_words = 1,
     .run = run_step,
     .live = true,

@@ -143,7 +143,7 @@ Result run_top(Session& session, const Arguments& arguments) {
 }
 
 constexpr Option kTopOptions[] = {
-    {"--by", "WHAT", "bytes (where it is not given), norm, rms, max or update"},
+    {"--by", "bytes|norm|rms|max|update", "bytes where it is not given"},
     {"--lr", "LR", "the learning rate of update, where the checkpoint says none or another"},
     {"--eps", "EPS", "Adam's eps of update, the same"},
 };
@@ -161,8 +161,11 @@ const Command kTopCommand = {
         "it. Around 1e-3 is\n"
         "usual; a layer far above it moves too fast.\n"
         "Examples:  top 5 --by norm\n"
-        "           top --by update *mlp*\n"
-        "JSON: by, parameters, each with name, shape, and the measure under its name.",
+        "           top --by update *mlp*",
+    .json =
+        "{parameters: [{name: string, shape: [integer], bytes?: integer, norm?: number | "
+        "null, rms?: number | null, max?: number | null, update?: number | null}] (with the "
+        "measure under its name), by: string, unread?: [Unread]}",
     .completes = Operand::kModule,
     .max_words = Command::kAnyNumber,
     .options = kTopOptions,

@@ -112,9 +112,10 @@ const Command kUnshardCommand = {
         "tensors are assembled\n"
         "from their shards in memory. Doing it twice does it once.\n"
         "Examples:  unshard model.layers.0\n"
-        "           unshard all\n"
-        "JSON: parameters (names), before and after by rank; of one parameter boxes_before and "
-        "boxes_after.",
+        "           unshard all",
+    .json =
+        "{parameters: [string] (names), before: [RankBytes], after: [RankBytes], "
+        "boxes_before?: [Part] (of one parameter), boxes_after?: [Part], note: string}",
     .completes = Operand::kModule,
     .min_words = 1,
     .max_words = 1,
@@ -128,8 +129,10 @@ const Command kReshardCommand = {
     .summary = "free the full tensors again; shows memory before and after",
     .help =
         "Without a name: everything that was unsharded.\n"
-        "Example:  reshard model.layers.0\n"
-        "JSON: parameters (names), before and after by rank.",
+        "Example:  reshard model.layers.0",
+    .json =
+        "{parameters: [string] (names), before: [RankBytes], after: [RankBytes], "
+        "boxes_before?: [Part] (of one parameter), boxes_after?: [Part]}",
     .completes = Operand::kModule,
     .max_words = 1,
     .run = run_reshard,

@@ -1,0 +1,253 @@
+#include "am/base/json_type.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <set>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+
+namespace am {
+namespace {
+
+using Kind = JsonType::Kind;
+
+constexpr std::array<std::string_view, 5> kPlainTypes = {"string", "integer", "number", "boolean",
+                                                         "null"};
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : text_(text) {}
+
+  JsonTypes parse() {
+    JsonTypes types{any_of(), {}};
+    while (take(';')) {
+      std::string name = word();
+      require('=');
+      types.names.emplace(std::move(name), any_of());
+    }
+    if (peek() != '\0') fail("nothing more");
+    return types;
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view wanted) const {
+    throw Error(ErrorKind::kInternal, cat("JSON type `", text_, "`: ", wanted, " is expected at `",
+                                          text_.substr(at_), "`"));
+  }
+
+  char peek() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+    return at_ < text_.size() ? text_[at_] : '\0';
+  }
+  bool take(char c) {
+    if (peek() != c) return false;
+    ++at_;
+    return true;
+  }
+  void require(char c) {
+    if (!take(c)) fail(std::string(1, c));
+  }
+  std::string until(char end) {
+    const size_t stop = text_.find(end, at_);
+    if (stop == std::string_view::npos) fail(std::string(1, end));
+    return std::string(text_.substr(std::exchange(at_, stop + 1), stop - at_));
+  }
+  std::string word() {
+    peek();
+    const size_t begin = at_;
+    while (at_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_')) {
+      ++at_;
+    }
+    if (at_ == begin) fail("a word");
+    return std::string(text_.substr(begin, at_ - begin));
+  }
+
+  JsonType any_of() {
+    JsonType first = one();
+    if (peek() != '|') return first;
+    JsonType all{Kind::kUnion, {}, {std::move(first)}, {}};
+    while (take('|')) all.parts.push_back(one());
+    return all;
+  }
+
+  JsonType one() {
+    if (take('\'')) return {Kind::kText, until('\''), {}, {}};
+    if (take('[')) {
+      JsonType list{Kind::kList, {}, {any_of()}, {}};
+      require(']');
+      return list;
+    }
+    if (take('{')) return object();
+    std::string name = word();
+    if (name == "any") return {};
+    if (std::isupper(static_cast<unsigned char>(name.front())) != 0) {
+      return {Kind::kName, std::move(name), {}, {}};
+    }
+    if (std::find(kPlainTypes.begin(), kPlainTypes.end(), name) == kPlainTypes.end()) {
+      fail(cat("a type instead of ", name));
+    }
+    return {Kind::kPlain, std::move(name), {}, {}};
+  }
+
+  JsonType object() {
+    JsonType object{Kind::kObject, {}, {}, {}};
+    if (take('}')) return object;
+    do {
+      JsonField field;
+      if (take('.')) {
+        require('.');
+        field.key = "..";
+        field.type = {Kind::kName, word(), {}, {}};
+        object.fields.push_back(std::move(field));
+        continue;
+      }
+      field.key = take('*') ? std::string("*") : word();
+      field.optional = take('?');
+      require(':');
+      field.type = any_of();
+      if (take('(')) field.note = until(')');
+      object.fields.push_back(std::move(field));
+    } while (take(','));
+    require('}');
+    return object;
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+};
+
+struct ObjectSchema {
+  Json properties = Json::object();
+  Json required = Json::array();
+  Json others = false;
+
+  void add(const std::vector<JsonField>& fields, const JsonNames& names) {
+    for (const JsonField& field : fields) {
+      if (field.key == "..") {
+        add(names.at(field.type.word).fields, names);
+        continue;
+      }
+      Json schema = json_schema(field.type, names);
+      if (!field.note.empty()) schema["description"] = field.note;
+      if (field.key == "*") {
+        others = std::move(schema);
+        continue;
+      }
+      properties[field.key] = std::move(schema);
+      if (!field.optional) required.push_back(field.key);
+    }
+  }
+};
+
+Json object_schema(const JsonType& type, const JsonNames& names) {
+  ObjectSchema object;
+  object.add(type.fields, names);
+  Json schema = {{"type", "object"}, {"properties", std::move(object.properties)}};
+  if (!object.required.empty()) schema["required"] = std::move(object.required);
+  schema["additionalProperties"] = std::move(object.others);
+  return schema;
+}
+
+Json union_schema(const JsonType& type, const JsonNames& names) {
+  const auto all_are = [&](Kind kind) {
+    return std::all_of(type.parts.begin(), type.parts.end(),
+                       [&](const JsonType& part) { return part.kind == kind; });
+  };
+  const bool words = all_are(Kind::kPlain) || all_are(Kind::kText);
+  Json list = Json::array();
+  for (const JsonType& part : type.parts) {
+    list.push_back(words ? Json(part.word) : json_schema(part, names));
+  }
+  const char* key = all_are(Kind::kPlain) ? "type" : words ? "enum" : "anyOf";
+  return {{key, std::move(list)}};
+}
+
+class Outline {
+ public:
+  explicit Outline(const JsonNames& names) : names_(names) {}
+
+  // "a, b [{c}]" of an object; alternatives that have keys, after each other.
+  std::string fields_of(const JsonType& type) {
+    if (type.kind == Kind::kName) return written_out(type.word);
+    std::vector<std::string> texts;
+    if (type.kind == Kind::kUnion) {
+      for (const JsonType& part : type.parts) add(fields_of(part), texts);
+      return join(texts, "; or ");
+    }
+    for (const JsonField& field : type.fields) {
+      if (field.key == "..") {
+        add(fields_of(field.type), texts);
+      } else if (field.key != "*") {
+        texts.push_back(line_of(field));
+      }
+    }
+    return join(texts, ", ");
+  }
+
+ private:
+  std::string line_of(const JsonField& field) {
+    return cat(field.key, field.optional ? "?" : "", inside_of(field.type),
+               field.note.empty() ? "" : cat(" (", field.note, ")"));
+  }
+
+  // " [{..}]" of a list of objects, " {..}" of an object, nothing of numbers, texts and the like.
+  std::string inside_of(const JsonType& type) {
+    std::vector<std::string> texts;
+    if (type.kind == Kind::kUnion) {
+      for (const JsonType& part : type.parts) add(inside_of(part), texts);
+      return join(texts, " or");
+    }
+    const bool is_list = type.kind == Kind::kList;
+    const std::string fields = fields_of(is_list ? type.parts.front() : type);
+    if (fields.empty()) return {};
+    return is_list ? cat(" [{", fields, "}]") : cat(" {", fields, "}");
+  }
+
+  // Once; ".." after that.
+  std::string written_out(const std::string& name) {
+    if (!written_.insert(name).second) return "..";
+    const auto type = names_.find(name);
+    return type == names_.end() ? std::string() : fields_of(type->second);
+  }
+
+  static void add(std::string text, std::vector<std::string>& texts) {
+    if (!text.empty()) texts.push_back(std::move(text));
+  }
+
+  const JsonNames& names_;
+  std::set<std::string> written_;
+};
+
+}  // namespace
+
+JsonTypes parse_json_types(std::string_view notation) { return Parser(notation).parse(); }
+
+Json json_schema(const JsonType& type, const JsonNames& names) {
+  switch (type.kind) {
+    case Kind::kAny:
+      return Json::object();
+    case Kind::kPlain:
+      return {{"type", type.word}};
+    case Kind::kText:
+      return {{"const", type.word}};
+    case Kind::kName:
+      return {{"$ref", cat("#/$defs/", type.word)}};
+    case Kind::kList:
+      return {{"type", "array"}, {"items", json_schema(type.parts.front(), names)}};
+    case Kind::kObject:
+      return object_schema(type, names);
+    case Kind::kUnion:
+      break;
+  }
+  return union_schema(type, names);
+}
+
+std::string json_outline(const JsonType& type, const JsonNames& names) {
+  return Outline(names).fields_of(type);
+}
+
+}  // namespace am

@@ -1,0 +1,97 @@
+#include "am/inspect/answers.h"
+
+#include <utility>
+
+#include "am/base/json_type.h"
+#include "am/base/text.h"
+
+namespace am::inspect {
+namespace {
+
+// What several commands' answers are made of. `Answer` is any entry of "results".
+constexpr std::string_view kShared =
+    "{results: [Answer], diagnostics?: [Diagnostic] (of the plan), error?: Error (of the target)};"
+    "Diagnostic = {rule: string, severity: 'error' | 'warning' | 'note', file: string, "
+    "line: integer, column: integer, message: string, help: string};"
+    "Error = {message: string, help: string};"
+    "Failed = {command: string, input: string, ok: boolean, error: Error};"
+    "Mesh = {dims: [string] (the slowest first), sizes: [integer]};"
+    "Moments = {name: string, numel: integer, min: number | null, max: number | null, "
+    "mean: number | null, std: number | null, norm: number | null, nan: integer, inf: integer};"
+    "Part = {rank: integer, offset: [integer], shape: [integer]};"
+    "Piped = {command: string, input: string, ok: boolean, "
+    "filters: [string] (behind the pipes), *: any};"
+    "Problem = {what: string, where: string};"
+    "RankBytes = {rank: integer, sharded_bytes: integer, unsharded_bytes: integer, "
+    "gradient_bytes: integer, optimizer_bytes: integer, model_bytes: integer};"
+    "Unread = {name: string, problem: string}";
+
+constexpr std::string_view kOfAll =
+    "{command: string, input: string (as it was typed), ok: boolean}";
+
+const JsonTypes& shared() {
+  static const auto* const kTypes = new JsonTypes(parse_json_types(kShared));
+  return *kTypes;
+}
+
+// An answer of the command: what all have, and its own fields, which may say more of the same key.
+JsonType entry_of(const JsonType& fields, const JsonNames& names, const Command& command) {
+  if (fields.kind == JsonType::Kind::kName) {
+    return entry_of(names.at(fields.word), names, command);
+  }
+  if (fields.kind == JsonType::Kind::kUnion) {
+    JsonType all = fields;
+    for (JsonType& part : all.parts) part = entry_of(part, names, command);
+    return all;
+  }
+  static const auto* const kEntry = new JsonType(parse_json_types(kOfAll).type);
+  JsonType entry = *kEntry;
+  entry.fields.front().type = {JsonType::Kind::kText, std::string(command.name), {}, {}};
+  for (const JsonField& field : fields.fields) {
+    std::erase_if(entry.fields, [&](const JsonField& known) { return known.key == field.key; });
+    entry.fields.push_back(field);
+  }
+  return entry;
+}
+
+// With the names that all may use.
+JsonTypes fields_of(const Command& command) {
+  JsonTypes types = parse_json_types(command.json.empty() ? "{}" : command.json);
+  types.names.insert(shared().names.begin(), shared().names.end());
+  return types;
+}
+
+}  // namespace
+
+std::string help_text(const Command& command) {
+  const JsonTypes types = fields_of(command);
+  const std::string fields = json_outline(types.type, types.names);
+  const char* end = command.help.empty() ? "" : "\n";
+  return cat(command.help, fields.empty() ? "" : cat(end, "JSON: ", fields, "."));
+}
+
+Json answers_schema() {
+  Json definitions = Json::object();
+  const auto add_names = [&](const JsonNames& names) {
+    for (const auto& [name, type] : names) definitions[name] = json_schema(type, names);
+  };
+  add_names(shared().names);
+  Json answers = Json::array({{{"$ref", "#/$defs/Failed"}}, {{"$ref", "#/$defs/Piped"}}});
+  for (const Command* command : commands()) {
+    if (command->filter != nullptr) continue;
+    const JsonTypes types = fields_of(*command);
+    add_names(types.names);
+    Json entry = {{"description", command->summary}};
+    entry.update(json_schema(entry_of(types.type, types.names, *command), types.names));
+    definitions[std::string(command->name)] = std::move(entry);
+    answers.push_back({{"$ref", cat("#/$defs/", command->name)}});
+  }
+  definitions["Answer"] = {{"anyOf", std::move(answers)}};
+  Json schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                 {"title", "What am-repl --json prints"}};
+  schema.update(json_schema(shared().type, shared().names));
+  schema["$defs"] = std::move(definitions);
+  return schema;
+}
+
+}  // namespace am::inspect
