@@ -50,7 +50,7 @@ class Terminal:
         deadline = time.time() + timeout
         while True:
             # A carriage return before a column is how the cursor comes back from a hint.
-            plain = re.sub(r"\r\x1b\[[0-9]+G|\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]", "", self.text)
+            plain = re.sub(r"\r\x1b\[[0-9]+G|\x1b\[[0-9;?]*[A-Za-z@]|\x1b[=>]", "", self.text)
             found = re.search(pattern, plain)
             if found:
                 self.text = plain[found.end():]

@@ -29,24 +29,34 @@ struct Sums {
 
 template <typename Scalar>
 struct SumsFrom {
+  template <int kBytes>
   AM_INLINE static void run(const Scalar* values, int64_t count, double near, Sums* result) {
-    Doubles distance = {}, squared = {}, absolutes = {};
-    Floats min = Floats{} + static_cast<float>(values[0]), max = min;
-    int64_t i = 0;
-    for (; i + nn::fused::kLanes<float> <= count; i += nn::fused::kLanes<float>) {
-      const Floats narrow = nn::fused::load(values + i, nn::fused::All{});
-      min = narrow < min ? narrow : min;
-      max = narrow > max ? narrow : max;
-      const TwoWide x = widened(narrow);
-      for (const Doubles& part : {x.low, x.high}) {
-        const Doubles apart = part - near;
+    constexpr int64_t kStep = nn::fused::kLanes<float, kBytes>;
+    // Of the lower and the upper half of each step: two sums that need not wait for each other.
+    struct Half {
+      Doubles<kBytes> distance = {}, squared = {}, absolutes = {};
+
+      AM_INLINE void add(const Doubles<kBytes>& x, double near) {
+        const Doubles<kBytes> apart = x - near;
         distance += apart;
         squared += apart * apart;
-        absolutes += magnitude(part);
+        absolutes += magnitude<kBytes>(x);
       }
+    };
+    Half low, high;
+    Floats<kBytes> min = Floats<kBytes>{} + static_cast<float>(values[0]), max = min;
+    int64_t i = 0;
+    for (; i + kStep <= count; i += kStep) {
+      const Floats<kBytes> narrow = nn::fused::load(values + i, nn::fused::All<kBytes>{});
+      min = narrow < min ? narrow : min;
+      max = narrow > max ? narrow : max;
+      const TwoWide<kBytes> x = widened<kBytes>(narrow);
+      low.add(x.low, near);
+      high.add(x.high, near);
     }
-    *result = {sum_of<double>(distance), sum_of<double>(squared), sum_of<double>(absolutes),
-               smallest_of<float>(min), largest_of<float>(max)};
+    *result = {sum_of(low.distance) + sum_of(high.distance),
+               sum_of(low.squared) + sum_of(high.squared),
+               sum_of(low.absolutes) + sum_of(high.absolutes), smallest_of(min), largest_of(max)};
     for (; i < count; ++i) {
       const auto x = static_cast<double>(values[i]);
       const double apart = x - near;

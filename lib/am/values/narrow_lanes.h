@@ -1,43 +1,62 @@
 // Values of float32 or bfloat16 as vectors of doubles: what statistics and comparisons run over.
 //
 //   for (i ...) {
-//     const TwoWide x = widened(nn::fused::load(values + i, nn::fused::All{}));   // 16 of them
+//     const TwoWide<Doubles> x = widened(load(values + i, All<kBytes>{}));
 //   }
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <utility>
 
 #include "am/nn/fused/dispatch.h"
 #include "am/nn/fused/lanes.h"
 
 namespace am::values {
 
-using nn::fused::Doubles;
-using nn::fused::Floats;
+template <int kBytes>
+using Floats = nn::fused::Vector<float, kBytes>;
+template <int kBytes>
+using Doubles = nn::fused::Vector<double, kBytes>;
 
+template <int kBytes>
 struct TwoWide {
-  Doubles low, high;
+  Doubles<kBytes> low, high;
 };
-AM_INLINE TwoWide widened(const Floats& x) {
-  return {__builtin_convertvector(__builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7), Doubles),
-          __builtin_convertvector(__builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15),
-                                  Doubles)};
+template <int kBytes, int... kLane>
+AM_INLINE TwoWide<kBytes> widened(const Floats<kBytes>& x,
+                                  std::integer_sequence<int, kLane...> low) {
+  constexpr std::integer_sequence<int, (static_cast<int>(sizeof...(kLane)) + kLane)...> kHigh;
+  return {nn::fused::converted<Doubles<kBytes>>(x, low),
+          nn::fused::converted<Doubles<kBytes>>(x, kHigh)};
+}
+template <int kBytes>
+AM_INLINE TwoWide<kBytes> widened(const Floats<kBytes>& x) {
+  return widened<kBytes>(x, std::make_integer_sequence<int, nn::fused::kLanes<double, kBytes>>());
 }
 
-// Calls `step` with eight pairs at a time; how many pairs that were.
-template <typename Scalar, typename Step>
+// Calls `step` with as many pairs as a register has doubles; how many pairs that were.
+template <int kBytes, typename Scalar, typename Step>
 AM_INLINE int64_t for_each_wide_pair(const Scalar* x, const Scalar* y, int64_t count,
                                      const Step& step) {
+  constexpr int64_t kStep = nn::fused::kLanes<float, kBytes>;
+  constexpr nn::fused::All<kBytes> kAll;
   int64_t i = 0;
-  for (; i + nn::fused::kLanes<float> <= count; i += nn::fused::kLanes<float>) {
-    const TwoWide a = widened(nn::fused::load(x + i, nn::fused::All{}));
-    const TwoWide b = widened(nn::fused::load(y + i, nn::fused::All{}));
+  for (; i + kStep <= count; i += kStep) {
+    const TwoWide<kBytes> a = widened<kBytes>(nn::fused::load(x + i, kAll));
+    const TwoWide<kBytes> b = widened<kBytes>(nn::fused::load(y + i, kAll));
     step(a.low, b.low);
     step(a.high, b.high);
   }
   return i;
 }
 
-AM_INLINE Doubles magnitude(const Doubles& x) { return x < 0.0 ? -x : x; }
+// Without its sign, which is one bit.
+template <int kBytes>
+AM_INLINE Doubles<kBytes> magnitude(const Doubles<kBytes>& x) {
+  using Bits = typename nn::fused::VectorOf<int64_t, nn::fused::kLanes<double, kBytes>>::Type;
+  return reinterpret_cast<Doubles<kBytes>>(reinterpret_cast<Bits>(x) &
+                                           std::numeric_limits<int64_t>::max());
+}
 
 }  // namespace am::values

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <thread>
 
+#include "am/tensor/parallel_for.h"
+
 namespace am::values {
 
 size_t most_threads() { return static_cast<size_t>(std::max(at::get_num_threads(), 1)); }
@@ -29,7 +31,7 @@ void on_threads(size_t count, const std::function<void()>& between,
       throw;
     }
   };
-  at::parallel_for(0, static_cast<int64_t>(threads), 1, [&](int64_t first, int64_t end) {
+  tensor::parallel_for(0, static_cast<int64_t>(threads), 1, [&](int64_t first, int64_t end) {
     for (int64_t thread = first; thread < end; ++thread) run(static_cast<size_t>(thread));
   });
 }

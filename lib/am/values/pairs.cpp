@@ -36,16 +36,19 @@ constexpr double kLeast = std::numeric_limits<double>::min();
 
 template <typename Scalar>
 struct ApartOf {
+  template <int kBytes>
   AM_INLINE static void run(const Scalar* a, const Scalar* b, int64_t count, Apart* result) {
-    Doubles apart = {}, ratio = {}, magnitudes = {};
+    using Lanes = Doubles<kBytes>;
+    Lanes apart = {}, ratio = {}, magnitudes = {};
     const int64_t done =
-        for_each_wide_pair(a, b, count, [&](const Doubles& x, const Doubles& y) AM_LANES {
-          const Doubles difference = magnitude(x - y), of_x = magnitude(x), of_y = magnitude(y);
+        for_each_wide_pair<kBytes>(a, b, count, [&](const Lanes& x, const Lanes& y) AM_LANES {
+          const Lanes difference = magnitude<kBytes>(x - y), of_x = magnitude<kBytes>(x),
+                      of_y = magnitude<kBytes>(y);
           apart = larger(apart, difference);
-          ratio = larger(ratio, difference / larger(larger(of_x, of_y), Doubles{} + kLeast));
+          ratio = larger(ratio, Lanes(difference / larger(larger(of_x, of_y), Lanes{} + kLeast)));
           magnitudes += of_x + of_y;
         });
-    *result = {largest_of<double>(apart), largest_of<double>(ratio), sum_of<double>(magnitudes)};
+    *result = {largest_of(apart), largest_of(ratio), sum_of(magnitudes)};
     for (int64_t i = done; i < count; ++i) {
       const auto x = static_cast<double>(a[i]), y = static_cast<double>(b[i]);
       const double difference = std::abs(x - y), larger = std::max(std::abs(x), std::abs(y));
@@ -58,17 +61,18 @@ struct ApartOf {
 
 template <typename Scalar>
 struct ChangeOf {
+  template <int kBytes>
   AM_INLINE static void run(const Scalar* a, const Scalar* b, int64_t count, Change* result) {
-    Doubles moved = {}, before = {}, dot = {}, after = {};
+    using Lanes = Doubles<kBytes>;
+    Lanes moved = {}, before = {}, dot = {}, after = {};
     const int64_t done =
-        for_each_wide_pair(a, b, count, [&](const Doubles& x, const Doubles& y) AM_LANES {
+        for_each_wide_pair<kBytes>(a, b, count, [&](const Lanes& x, const Lanes& y) AM_LANES {
           moved += (y - x) * (y - x);
           before += x * x;
           dot += x * y;
           after += y * y;
         });
-    *result = {sum_of<double>(moved), sum_of<double>(before), sum_of<double>(dot),
-               sum_of<double>(after)};
+    *result = {sum_of(moved), sum_of(before), sum_of(dot), sum_of(after)};
     for (int64_t i = done; i < count; ++i) {
       const auto x = static_cast<double>(a[i]), y = static_cast<double>(b[i]);
       result->moved += (y - x) * (y - x);

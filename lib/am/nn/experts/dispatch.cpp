@@ -23,9 +23,10 @@ using torch::autograd::variable_list;
 // y = the sum of `count` rows in their order, rounded once.
 template <typename Scalar>
 struct AddRows {
+  template <int kBytes>
   AM_INLINE static void run(Scalar* y, const Scalar* const* rows, int64_t count, int64_t width) {
-    for_lanes<Scalar>(width, [&](int64_t i, auto part) AM_LANES {
-      Vector<Scalar> sum = load(rows[0] + i, part);
+    for_lanes<Scalar, kBytes>(width, [&](int64_t i, auto part) AM_LANES {
+      Vector<Scalar, kBytes> sum = load(rows[0] + i, part);
       for (int64_t j = 1; j < count; ++j) sum = sum + load(rows[j] + i, part);
       store(y + i, part, sum);
     });

@@ -16,9 +16,9 @@ namespace {
 // ---- neighbours in memory, apart in lanes
 // ---------------------------------------------------------------------------------------
 
-template <typename Scalar>
+template <typename Lanes>
 struct Pairs {
-  Vector<Scalar> gate, up;
+  Lanes gate, up;
 };
 
 template <typename Lanes, size_t... I>
@@ -37,40 +37,41 @@ AM_INLINE std::pair<Lanes, Lanes> together(const Lanes& even, const Lanes& odd,
           __builtin_shufflevector(even, odd, (kHalf + I / 2 + I % 2 * kOdd)...)};
 }
 
-template <typename Scalar>
-using LaneNumbers = std::make_index_sequence<kLanes<Scalar>>;
+template <typename Lanes>
+using LaneNumbers = std::make_index_sequence<kCountOf<Lanes>>;
 
 // Of 2 * count elements those in the first vector.
-template <typename Scalar>
-AM_INLINE First first_of(First part) {
-  return {std::min<int64_t>(2 * part.count, kLanes<Scalar>)};
+template <typename Scalar, int kBytes>
+AM_INLINE First<kBytes> first_of(First<kBytes> part) {
+  return {std::min<int64_t>(2 * part.count, kLanes<Scalar, kBytes>)};
 }
-template <typename Scalar>
-AM_INLINE First second_of(First part) {
-  return {std::max<int64_t>(2 * part.count - kLanes<Scalar>, 0)};
+template <typename Scalar, int kBytes>
+AM_INLINE First<kBytes> second_of(First<kBytes> part) {
+  return {std::max<int64_t>(2 * part.count - kLanes<Scalar, kBytes>, 0)};
 }
-template <typename Scalar>
-AM_INLINE All first_of(All part) {
+template <typename Scalar, int kBytes>
+AM_INLINE All<kBytes> first_of(All<kBytes> part) {
   return part;
 }
-template <typename Scalar>
-AM_INLINE All second_of(All part) {
+template <typename Scalar, int kBytes>
+AM_INLINE All<kBytes> second_of(All<kBytes> part) {
   return part;
 }
 
-template <typename Scalar, typename Part>
-AM_INLINE Pairs<Scalar> load_pairs(const Scalar* from, Part part) {
-  const Vector<Scalar> low = load(from, first_of<Scalar>(part));
-  const Vector<Scalar> high = load(from + kLanes<Scalar>, second_of<Scalar>(part));
-  const auto [gate, up] = apart(low, high, LaneNumbers<Scalar>());
+template <typename Scalar, template <int> typename Part, int kBytes>
+AM_INLINE Pairs<Vector<Scalar, kBytes>> load_pairs(const Scalar* from, Part<kBytes> part) {
+  using Lanes = Vector<Scalar, kBytes>;
+  const Lanes low = load(from, first_of<Scalar>(part));
+  const Lanes high = load(from + kCountOf<Lanes>, second_of<Scalar>(part));
+  const auto [gate, up] = apart(low, high, LaneNumbers<Lanes>());
   return {gate, up};
 }
 
-template <typename Scalar, typename Part>
-AM_INLINE void store_pairs(Scalar* to, Part part, const Pairs<Scalar>& pairs) {
-  const auto [low, high] = together(pairs.gate, pairs.up, LaneNumbers<Scalar>());
+template <typename Scalar, typename Lanes, typename Part>
+AM_INLINE void store_pairs(Scalar* to, Part part, const Pairs<Lanes>& pairs) {
+  const auto [low, high] = together(pairs.gate, pairs.up, LaneNumbers<Lanes>());
   store(to, first_of<Scalar>(part), low);
-  store(to + kLanes<Scalar>, second_of<Scalar>(part), high);
+  store(to + kCountOf<Lanes>, second_of<Scalar>(part), high);
 }
 
 // ---- the activation
@@ -93,34 +94,38 @@ AM_INLINE Lanes at_least(const Lanes& x, Number limit) {
 
 template <typename Scalar>
 struct ClampedPairs {
+  template <int kBytes>
   AM_INLINE static void run(Scalar* y, const Scalar* pairs, Limits<Scalar> limits, int64_t count) {
-    for_lanes<Scalar>(count, [&](int64_t i, auto part) AM_LANES {
-      const Pairs<Scalar> x = load_pairs(pairs + 2 * i, part);
-      const Vector<Scalar> g = at_most(x.gate, limits.limit);
-      const Vector<Scalar> u = at_least(at_most(x.up, limits.limit), -limits.limit);
-      const Vector<Scalar> turned = -limits.alpha * g;
-      store(y + i, part, static_cast<Vector<Scalar>>((u + 1) * (g / (1 + exponential(turned)))));
+    using Lanes = Vector<Scalar, kBytes>;
+    for_lanes<Scalar, kBytes>(count, [&](int64_t i, auto part) AM_LANES {
+      const Pairs<Lanes> x = load_pairs(pairs + 2 * i, part);
+      const Lanes g = at_most(x.gate, limits.limit);
+      const Lanes u = at_least(at_most(x.up, limits.limit), -limits.limit);
+      const Lanes turned = -limits.alpha * g;
+      store(y + i, part, static_cast<Lanes>((u + 1) * (g / (1 + exponential(turned)))));
     });
   }
 };
 
 template <typename Scalar>
 struct ClampedPairsBackward {
+  template <int kBytes>
   AM_INLINE static void run(Scalar* of_pairs, const Scalar* gradient, const Scalar* pairs,
                             Limits<Scalar> limits, int64_t count) {
-    for_lanes<Scalar>(count, [&](int64_t i, auto part) AM_LANES {
-      const Pairs<Scalar> x = load_pairs(pairs + 2 * i, part);
-      const Vector<Scalar> of_y = load(gradient + i, part);
-      const Vector<Scalar> g = at_most(x.gate, limits.limit);
-      const Vector<Scalar> u = at_least(at_most(x.up, limits.limit), -limits.limit);
-      const Vector<Scalar> turned = -limits.alpha * g;
-      const Vector<Scalar> s = 1 / (1 + exponential(turned));
-      const Vector<Scalar> of_g = of_y * (u + 1) * s * (1 + limits.alpha * g * (1 - s));
-      const Vector<Scalar> of_u = of_y * g * s;
-      const Vector<Scalar> none = {};
+    using Lanes = Vector<Scalar, kBytes>;
+    for_lanes<Scalar, kBytes>(count, [&](int64_t i, auto part) AM_LANES {
+      const Pairs<Lanes> x = load_pairs(pairs + 2 * i, part);
+      const Lanes of_y = load(gradient + i, part);
+      const Lanes g = at_most(x.gate, limits.limit);
+      const Lanes u = at_least(at_most(x.up, limits.limit), -limits.limit);
+      const Lanes turned = -limits.alpha * g;
+      const Lanes s = 1 / (1 + exponential(turned));
+      const Lanes of_g = of_y * (u + 1) * s * (1 + limits.alpha * g * (1 - s));
+      const Lanes of_u = of_y * g * s;
+      const Lanes none = {};
       store_pairs(of_pairs + 2 * i, part,
-                  Pairs<Scalar>{x.gate > limits.limit ? none : of_g,
-                                (x.up > limits.limit) | (x.up < -limits.limit) ? none : of_u});
+                  Pairs<Lanes>{x.gate > limits.limit ? none : of_g,
+                               (x.up > limits.limit) | (x.up < -limits.limit) ? none : of_u});
     });
   }
 };

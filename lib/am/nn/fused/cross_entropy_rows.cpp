@@ -13,32 +13,35 @@ namespace {
 
 template <typename Scalar>
 struct SumRow {
+  template <int kBytes>
   AM_INLINE static void run(Wide<Scalar>* maximum, Wide<Scalar>* exponentials, const Scalar* logits,
                             int64_t width) {
     constexpr auto kLowest = -std::numeric_limits<Wide<Scalar>>::infinity();
-    Vector<Scalar> most = filled<Scalar>(kLowest);
-    for_lanes<Scalar>(width, [&](int64_t i, auto part) AM_LANES {
-      const Vector<Scalar> x = outside_set<Scalar>(load(logits + i, part), part, kLowest);
+    Vector<Scalar, kBytes> most = Vector<Scalar, kBytes>{} + kLowest;
+    for_lanes<Scalar, kBytes>(width, [&](int64_t i, auto part) AM_LANES {
+      const Vector<Scalar, kBytes> x = outside_set(load(logits + i, part), part, kLowest);
       most = larger(most, x);
     });
-    const Wide<Scalar> top = largest_of<Scalar>(most);
-    Vector<Scalar> sums = {};
-    for_lanes<Scalar>(width, [&](int64_t i, auto part) AM_LANES {
-      const Vector<Scalar> e = exponential(load(logits + i, part) - top);
-      sums += outside_set<Scalar>(e, part, 0);
+    const Wide<Scalar> top = largest_of(most);
+    Vector<Scalar, kBytes> sums = {};
+    for_lanes<Scalar, kBytes>(width, [&](int64_t i, auto part) AM_LANES {
+      const Vector<Scalar, kBytes> apart = load(logits + i, part) - top;
+      sums += outside_set(exponential(apart), part, 0);
     });
     *maximum = top;
-    *exponentials = static_cast<Wide<Scalar>>(sum_of<Scalar>(sums));
+    *exponentials = static_cast<Wide<Scalar>>(sum_of(sums));
   }
 };
 
 // out = e^(logit - sum) * scale.
 template <typename Scalar>
 struct Softmax {
+  template <int kBytes>
   AM_INLINE static void run(Scalar* out, const Scalar* logits, int64_t width, Wide<Scalar> sum,
                             Wide<Scalar> scale) {
-    for_lanes<Scalar>(width, [&](int64_t i, auto part) AM_LANES {
-      store(out + i, part, exponential(load(logits + i, part) - sum) * scale);
+    for_lanes<Scalar, kBytes>(width, [&](int64_t i, auto part) AM_LANES {
+      const Vector<Scalar, kBytes> apart = load(logits + i, part) - sum;
+      store(out + i, part, exponential(apart) * scale);
     });
   }
 };

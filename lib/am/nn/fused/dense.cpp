@@ -16,28 +16,35 @@ namespace {
 // to[m, k] = from[k, m] for `rows` of m and all of k. Each cache line is read once and written
 // once, whatever the strides are.
 struct CopyTransposed {
+  template <int kBytes>
   AM_INLINE static void run(float* to, const float* from, int64_t from_stride, int64_t rows,
                             int64_t columns) {
+    constexpr int64_t kBlock = kLanes<float, kBytes>;
     for (int64_t m = 0; m < rows; m += kBlock) {
       for (int64_t k = 0; k < columns; k += kBlock) {
-        block(to + m * columns + k, columns, from + k * from_stride + m, from_stride,
-              std::min<int64_t>(kBlock, rows - m), std::min<int64_t>(kBlock, columns - k));
+        block<kBytes>(to + m * columns + k, columns, from + k * from_stride + m, from_stride,
+                      std::min<int64_t>(kBlock, rows - m), std::min<int64_t>(kBlock, columns - k));
       }
     }
   }
 
+  template <int kBytes>
   AM_INLINE static void block(float* to, int64_t to_stride, const float* from, int64_t from_stride,
                               int64_t rows, int64_t columns) {
-    Floats lines[kBlock] = {};
+    using Lanes = Vector<float, kBytes>;
+    constexpr int kBlock = kCountOf<Lanes>;
+    constexpr All<kBytes> kAll;
+    Lanes lines[kBlock] = {};
     if (rows == kBlock && columns == kBlock) {
-      for (int k = 0; k < kBlock; ++k) lines[k] = load(from + k * from_stride, All{});
+      for (int k = 0; k < kBlock; ++k) lines[k] = load(from + k * from_stride, kAll);
       transpose_block(lines);
-      for (int m = 0; m < kBlock; ++m) store(to + m * to_stride, All{}, lines[m]);
+      for (int m = 0; m < kBlock; ++m) store(to + m * to_stride, kAll, lines[m]);
       return;
     }
-    for (int64_t k = 0; k < columns; ++k) lines[k] = load(from + k * from_stride, First{rows});
+    for (int64_t k = 0; k < columns; ++k)
+      lines[k] = load(from + k * from_stride, First<kBytes>{rows});
     transpose_block(lines);
-    for (int64_t m = 0; m < rows; ++m) store(to + m * to_stride, First{columns}, lines[m]);
+    for (int64_t m = 0; m < rows; ++m) store(to + m * to_stride, First<kBytes>{columns}, lines[m]);
   }
 };
 

@@ -1,6 +1,7 @@
 // Runs a kernel as it was compiled for what the processor can do.
 //
 //   struct Double {
+//     template <int kBytes>   // of a register
 //     AM_INLINE static void run(float* out, const float* in, int64_t count) { ... lanes.h ... }
 //   };
 //   run_kernel<Double>(out, in, count);
@@ -23,12 +24,12 @@ VectorLevel vector_level();
 template <typename Kernel, typename... Arguments>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512")]] void
 run_on_avx512(Arguments... arguments) {
-  Kernel::run(arguments...);
+  Kernel::template run<64>(arguments...);
 }
 
 template <typename Kernel, typename... Arguments>
 [[gnu::target("avx2,fma")]] void run_on_avx2(Arguments... arguments) {
-  Kernel::run(arguments...);
+  Kernel::template run<32>(arguments...);
 }
 
 template <typename Kernel, typename... Arguments>
@@ -41,14 +42,14 @@ void run_kernel(Arguments... arguments) {
     case VectorLevel::kBase:
       break;
   }
-  Kernel::run(arguments...);
+  Kernel::template run<16>(arguments...);
 }
 
 #else
 
 template <typename Kernel, typename... Arguments>
 void run_kernel(Arguments... arguments) {
-  Kernel::run(arguments...);
+  Kernel::template run<16>(arguments...);
 }
 
 #endif

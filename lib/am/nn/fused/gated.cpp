@@ -19,7 +19,7 @@ using torch::autograd::variable_list;
 
 template <typename Lanes>
 AM_INLINE Lanes sigmoid(const Lanes& x) {
-  return 1 / (1 + exponential(-x));
+  return 1 / (1 + exponential(Lanes(-x)));
 }
 
 AM_INLINE float error_function(float x) { return std::erf(x); }
@@ -28,10 +28,12 @@ AM_INLINE double error_function(double x) { return std::erf(x); }
 // Each activation: its value, and the gradient of its input, of that of its value.
 template <typename Scalar>
 struct Silu {
-  using Lanes = Vector<Scalar>;
-
-  AM_INLINE static Lanes value(const Lanes& g) { return g * sigmoid(g); }
+  template <typename Lanes>
+  AM_INLINE static Lanes value(const Lanes& g) {
+    return g * sigmoid(g);
+  }
   // s (1 + g (1 - s)), s = sigmoid(g).
+  template <typename Lanes>
   AM_INLINE static Lanes backward(const Lanes& of_value, const Lanes& g) {
     const Lanes s = sigmoid(g);
     return of_value * s * (1 + g * (1 - s));
@@ -41,14 +43,18 @@ struct Silu {
 // g (1 + tanh(u)) / 2 = g sigmoid(2 u), u = sqrt(2 / pi) (g + 0.044715 g^3).
 template <typename Scalar>
 struct GeluTanh {
-  using Lanes = Vector<Scalar>;
   static constexpr auto kTwice = static_cast<Wide<Scalar>>(2.0 * 0.79788456080286536);
   static constexpr auto kCube = static_cast<Wide<Scalar>>(0.044715);
 
+  template <typename Lanes>
   AM_INLINE static Lanes curve(const Lanes& g) {
     return sigmoid(static_cast<Lanes>(kTwice * (g + kCube * g * g * g)));
   }
-  AM_INLINE static Lanes value(const Lanes& g) { return g * curve(g); }
+  template <typename Lanes>
+  AM_INLINE static Lanes value(const Lanes& g) {
+    return g * curve(g);
+  }
+  template <typename Lanes>
   AM_INLINE static Lanes backward(const Lanes& of_value, const Lanes& g) {
     const Lanes s = curve(g);
     return of_value * (s + g * s * (1 - s) * kTwice * (1 + 3 * kCube * g * g));
@@ -58,16 +64,20 @@ struct GeluTanh {
 // g (1 + erf(g / sqrt(2))) / 2.
 template <typename Scalar>
 struct GeluErf {
-  using Lanes = Vector<Scalar>;
   static constexpr auto kInverseRoot = static_cast<Wide<Scalar>>(0.70710678118654752);
   static constexpr auto kDensity = static_cast<Wide<Scalar>>(0.39894228040143268);  // 1/sqrt(2 pi)
 
+  template <typename Lanes>
   AM_INLINE static Lanes share(const Lanes& g) {
     Lanes share = {};
-    for (int i = 0; i < kLanes<Scalar>; ++i) share[i] = error_function(g[i] * kInverseRoot);
+    for (int i = 0; i < kCountOf<Lanes>; ++i) share[i] = error_function(g[i] * kInverseRoot);
     return (1 + share) / 2;
   }
-  AM_INLINE static Lanes value(const Lanes& g) { return g * share(g); }
+  template <typename Lanes>
+  AM_INLINE static Lanes value(const Lanes& g) {
+    return g * share(g);
+  }
+  template <typename Lanes>
   AM_INLINE static Lanes backward(const Lanes& of_value, const Lanes& g) {
     return of_value * (share(g) + g * kDensity * exponential(static_cast<Lanes>(-g * g / 2)));
   }
@@ -75,9 +85,10 @@ struct GeluErf {
 
 template <template <typename> typename Act, typename Scalar>
 struct Activate {
+  template <int kBytes>
   AM_INLINE static void run(Scalar* y, const Scalar* gate, const Scalar* up, int64_t count) {
-    for_lanes<Scalar>(count, [&](int64_t i, auto part) AM_LANES {
-      const Vector<Scalar> active = Act<Scalar>::value(load(gate + i, part));
+    for_lanes<Scalar, kBytes>(count, [&](int64_t i, auto part) AM_LANES {
+      const Vector<Scalar, kBytes> active = Act<Scalar>::value(load(gate + i, part));
       store(y + i, part, rounded<Scalar>(active) * load(up + i, part));
     });
   }
@@ -85,14 +96,15 @@ struct Activate {
 
 template <template <typename> typename Act, typename Scalar>
 struct ActivateBackward {
+  template <int kBytes>
   AM_INLINE static void run(Scalar* of_gate, Scalar* of_up, const Scalar* gradient,
                             const Scalar* gate, const Scalar* up, int64_t count) {
-    for_lanes<Scalar>(count, [&](int64_t i, auto part) AM_LANES {
-      const Vector<Scalar> of_y = load(gradient + i, part);
-      const Vector<Scalar> g = load(gate + i, part);
-      const Vector<Scalar> of_active = rounded<Scalar>(of_y * load(up + i, part));
+    for_lanes<Scalar, kBytes>(count, [&](int64_t i, auto part) AM_LANES {
+      const Vector<Scalar, kBytes> of_y = load(gradient + i, part);
+      const Vector<Scalar, kBytes> g = load(gate + i, part);
+      const Vector<Scalar, kBytes> of_active = of_y * load(up + i, part);
       store(of_up + i, part, of_y * rounded<Scalar>(Act<Scalar>::value(g)));
-      store(of_gate + i, part, Act<Scalar>::backward(of_active, g));
+      store(of_gate + i, part, Act<Scalar>::backward(rounded<Scalar>(of_active), g));
     });
   }
 };

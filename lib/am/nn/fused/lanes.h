@@ -1,13 +1,17 @@
-// Vectors of 64 bytes: what the operators of this folder compute with.
+// Vectors as wide as the processor's registers: what the operators of this folder compute with.
 //
 // They are the compiler's own vector types, so one source serves every processor: run_kernel
-// (dispatch.h) compiles a kernel for several instruction sets, and what an instruction set lacks
-// the compiler makes of narrower vectors. Everything here is inlined into a kernel; a function that
-// is not would be compiled for the oldest processor.
+// (dispatch.h) compiles a kernel for several instruction sets, each with the width, kBytes, of its
+// registers. What is wider than those the compiler keeps in memory, and compares number by number.
+// Everything here is inlined into a kernel; a function that is not would be compiled for the oldest
+// processor.
 //
-//   for_lanes<float>(count, [&](int64_t i, auto part) AM_LANES {
-//     store(out + i, part, load(in + i, part) * 2.0F);   // `part`: all lanes, or the first few
-//   });
+//   template <int kBytes>
+//   AM_INLINE static void run(float* out, const float* in, int64_t count) {
+//     for_lanes<float, kBytes>(count, [&](int64_t i, auto part) AM_LANES {
+//       store(out + i, part, load(in + i, part) * 2.0F);   // `part`: all lanes, or the first few
+//     });
+//   }
 //
 // bfloat16 is computed with in float32 and rounded to even when it is stored.
 #pragma once
@@ -18,8 +22,9 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
-// GCC tells that vectors of 64 bytes are passed in another way on processors that have them; here
+// GCC tells that wide vectors are passed in another way on processors that have them; here
 // none is passed to a function that exists on its own.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
@@ -36,66 +41,86 @@ struct VectorOf {
   using Type [[gnu::vector_size(sizeof(Element) * kCount)]] = Element;
 };
 
-template <typename Scalar>
-inline constexpr int kLanes = 64 / sizeof(Wide<Scalar>);
-template <typename Scalar>
-using Vector = typename VectorOf<Wide<Scalar>, kLanes<Scalar>>::Type;
+template <typename Scalar, int kBytes>
+inline constexpr int kLanes = kBytes / static_cast<int>(sizeof(Wide<Scalar>));
+template <typename Scalar, int kBytes>
+using Vector = typename VectorOf<Wide<Scalar>, kLanes<Scalar, kBytes>>::Type;
 
-using Floats = Vector<float>;
-using Doubles = Vector<double>;
-using Integers = VectorOf<int32_t, 16>::Type;
-using Halves = VectorOf<uint16_t, 16>::Type;
+// Of a vector.
+template <typename Lanes>
+using ElementOf = std::remove_cvref_t<decltype(std::declval<Lanes&>()[0])>;
+template <typename Lanes>
+inline constexpr int kCountOf = static_cast<int>(sizeof(Lanes) / sizeof(ElementOf<Lanes>));
+// As many.
+template <typename Lanes>
+using IntegersOf = typename VectorOf<int32_t, kCountOf<Lanes>>::Type;
+template <typename Lanes>
+using HalvesOf = typename VectorOf<uint16_t, kCountOf<Lanes>>::Type;
 
 // How many lanes a step is about.
+template <int kBytes>
 struct All {};
+template <int kBytes>
 struct First {
   int64_t count;
 };
 
-template <typename Scalar, typename Part>
-AM_INLINE size_t bytes_of(Part part) {
-  if constexpr (std::is_same_v<Part, All>) {
-    return kLanes<Scalar> * sizeof(Scalar);
-  } else {
-    return static_cast<size_t>(part.count) * sizeof(Scalar);
-  }
+template <typename Scalar, int kBytes>
+AM_INLINE size_t bytes_of(All<kBytes> /*part*/) {
+  return kLanes<Scalar, kBytes> * sizeof(Scalar);
+}
+template <typename Scalar, int kBytes>
+AM_INLINE size_t bytes_of(First<kBytes> part) {
+  return static_cast<size_t>(part.count) * sizeof(Scalar);
 }
 
-template <typename Scalar, typename Step>
+template <typename Scalar, int kBytes, typename Step>
 AM_INLINE void for_lanes(int64_t count, const Step& step) {
+  constexpr int64_t kStep = kLanes<Scalar, kBytes>;
   int64_t i = 0;
-  for (; i + kLanes<Scalar> <= count; i += kLanes<Scalar>) step(i, All{});
-  if (i < count) step(i, First{count - i});
+  for (; i + kStep <= count; i += kStep) step(i, All<kBytes>{});
+  if (i < count) step(i, First<kBytes>{count - i});
+}
+
+// Lanes kLane.. of a vector as wider numbers. Told one by one they become one instruction;
+// __builtin_convertvector makes several of smaller vectors.
+template <typename To, typename From, int... kLane>
+AM_INLINE To converted(const From& x, std::integer_sequence<int, kLane...> /*lanes*/) {
+  return To{static_cast<ElementOf<To>>(x[kLane])...};
 }
 
 // ---- memory
 // ---------------------------------------------------------------------------------------
 
 // Lanes beyond the part are 0.
-template <typename Scalar, typename Part>
-AM_INLINE Vector<Scalar> load(const Scalar* from, Part part) {
+template <typename Scalar, template <int> typename Part, int kBytes>
+AM_INLINE Vector<Scalar, kBytes> load(const Scalar* from, Part<kBytes> part) {
+  using Lanes = Vector<Scalar, kBytes>;
   if constexpr (std::is_same_v<Scalar, c10::BFloat16>) {
-    Halves halves = {};
+    HalvesOf<Lanes> halves = {};
     std::memcpy(&halves, from, bytes_of<Scalar>(part));
-    return reinterpret_cast<Floats>(__builtin_convertvector(halves, Integers) << 16);
+    constexpr std::make_integer_sequence<int, kCountOf<Lanes>> kAll;
+    return reinterpret_cast<Lanes>(converted<IntegersOf<Lanes>>(halves, kAll) << 16);
   } else {
-    Vector<Scalar> lanes = {};
+    Lanes lanes = {};
     std::memcpy(&lanes, from, bytes_of<Scalar>(part));
     return lanes;
   }
 }
 
 // To bfloat16 and back to float32: nearest, ties to even; not-a-number stays one.
-AM_INLINE Integers bfloat16_bits(const Floats& x) {
-  const Integers bits = reinterpret_cast<Integers>(x);
-  const Integers rounded = bits + 0x7fff + ((bits >> 16) & 1);
+template <typename Lanes>
+AM_INLINE IntegersOf<Lanes> bfloat16_bits(const Lanes& x) {
+  const auto bits = reinterpret_cast<IntegersOf<Lanes>>(x);
+  const IntegersOf<Lanes> rounded = bits + 0x7fff + ((bits >> 16) & 1);
   // NOLINTNEXTLINE(misc-redundant-expression): not-a-number is what differs from itself
   return ((x == x) ? rounded : (bits | 0x400000)) >> 16 & 0xffff;
 }
 
-template <typename Scalar, typename Part>
-AM_INLINE void store(Scalar* to, Part part, const Vector<Scalar>& lanes) {
+template <typename Scalar, template <int> typename Part, int kBytes>
+AM_INLINE void store(Scalar* to, Part<kBytes> part, const Vector<Scalar, kBytes>& lanes) {
   if constexpr (std::is_same_v<Scalar, c10::BFloat16>) {
+    using Halves = HalvesOf<Vector<Scalar, kBytes>>;
     const Halves halves = __builtin_convertvector(bfloat16_bits(lanes), Halves);
     std::memcpy(to, &halves, bytes_of<Scalar>(part));
   } else {
@@ -104,30 +129,25 @@ AM_INLINE void store(Scalar* to, Part part, const Vector<Scalar>& lanes) {
 }
 
 // What storing as Scalar and loading again would give.
-template <typename Scalar>
-AM_INLINE Vector<Scalar> rounded(const Vector<Scalar>& lanes) {
+template <typename Scalar, typename Lanes>
+AM_INLINE Lanes rounded(const Lanes& lanes) {
   if constexpr (std::is_same_v<Scalar, c10::BFloat16>) {
-    return reinterpret_cast<Floats>(bfloat16_bits(lanes) << 16);
+    return reinterpret_cast<Lanes>(bfloat16_bits(lanes) << 16);
   } else {
     return lanes;
   }
-}
-
-template <typename Scalar>
-AM_INLINE Vector<Scalar> filled(Wide<Scalar> value) {
-  return Vector<Scalar>{} + value;
 }
 
 // Lanes beyond the part become `value`.
-template <typename Scalar, typename Part>
-AM_INLINE Vector<Scalar> outside_set(const Vector<Scalar>& lanes, Part part, Wide<Scalar> value) {
-  if constexpr (std::is_same_v<Part, All>) {
-    return lanes;
-  } else {
-    Vector<Scalar> changed = lanes;
-    for (int64_t i = part.count; i < kLanes<Scalar>; ++i) changed[i] = value;
-    return changed;
-  }
+template <typename Lanes, int kBytes>
+AM_INLINE Lanes outside_set(const Lanes& lanes, All<kBytes> /*part*/, ElementOf<Lanes> /*value*/) {
+  return lanes;
+}
+template <typename Lanes, int kBytes>
+AM_INLINE Lanes outside_set(const Lanes& lanes, First<kBytes> part, ElementOf<Lanes> value) {
+  Lanes changed = lanes;
+  for (int64_t i = part.count; i < kCountOf<Lanes>; ++i) changed[i] = value;
+  return changed;
 }
 
 // ---- arithmetic
@@ -139,54 +159,56 @@ AM_INLINE Lanes larger(const Lanes& a, const Lanes& b) {
 }
 
 // In double, so that a row's length costs no precision.
-template <typename Scalar>
-AM_INLINE double sum_of(const Vector<Scalar>& lanes) {
+template <typename Lanes>
+AM_INLINE double sum_of(const Lanes& lanes) {
   double sum = 0.0;
-  for (int i = 0; i < kLanes<Scalar>; ++i) sum += static_cast<double>(lanes[i]);
+  for (int i = 0; i < kCountOf<Lanes>; ++i) sum += static_cast<double>(lanes[i]);
   return sum;
 }
 
-template <typename Scalar>
-AM_INLINE Wide<Scalar> largest_of(const Vector<Scalar>& lanes) {
-  Wide<Scalar> largest = lanes[0];
-  for (int i = 1; i < kLanes<Scalar>; ++i) largest = lanes[i] > largest ? lanes[i] : largest;
+template <typename Lanes>
+AM_INLINE ElementOf<Lanes> largest_of(const Lanes& lanes) {
+  ElementOf<Lanes> largest = lanes[0];
+  for (int i = 1; i < kCountOf<Lanes>; ++i) largest = lanes[i] > largest ? lanes[i] : largest;
   return largest;
 }
 
-template <typename Scalar>
-AM_INLINE Wide<Scalar> smallest_of(const Vector<Scalar>& lanes) {
-  Wide<Scalar> smallest = lanes[0];
-  for (int i = 1; i < kLanes<Scalar>; ++i) smallest = lanes[i] < smallest ? lanes[i] : smallest;
+template <typename Lanes>
+AM_INLINE ElementOf<Lanes> smallest_of(const Lanes& lanes) {
+  ElementOf<Lanes> smallest = lanes[0];
+  for (int i = 1; i < kCountOf<Lanes>; ++i) smallest = lanes[i] < smallest ? lanes[i] : smallest;
   return smallest;
 }
 
 // e^x to about one unit in the last place: x = n log 2 + r, and the polynomial of Cephes' expf
-// (Moshier, 1989) for r. 0 below the smallest normal number, not-a-number stays one.
-AM_INLINE Floats exponential(const Floats& x) {
-  constexpr float kLowest = -87.33654F;
-  constexpr float kHighest = 88.376F;
-  constexpr float kRounds = 12582912.0F;  // 1.5 * 2^23: adding it leaves no place for a fraction
-  Floats limited = x > kHighest ? Floats{} + kHighest : x;
-  limited = limited < kLowest ? Floats{} + kLowest : limited;
-  const Floats whole = limited * 1.44269504F + kRounds;
-  const Floats n = whole - kRounds;
-  const Floats r = (limited - n * 0.693359375F) + n * 2.12194440e-4F;
-  Floats p = r * 1.9875691500e-4F + 1.3981999507e-3F;
-  p = p * r + 8.3334519073e-3F;
-  p = p * r + 4.1665795894e-2F;
-  p = p * r + 1.6666665459e-1F;
-  p = p * r + 5.0000001201e-1F;
-  p = p * r * r + r + 1.0F;
-  // n's bits are the last of `whole`: 2^n is made in the place of the exponent.
-  const Floats power =
-      reinterpret_cast<Floats>((reinterpret_cast<Integers>(whole) << 23) + (127 << 23));
-  return x < kLowest ? Floats{} : p * power;
-}
-
-AM_INLINE Doubles exponential(const Doubles& x) {
-  Doubles y = {};
-  for (int i = 0; i < kLanes<double>; ++i) y[i] = std::exp(x[i]);
-  return y;
+// (Moshier, 1989) for r. 0 below the smallest normal number, not-a-number stays one. Of doubles
+// the library's.
+template <typename Lanes>
+AM_INLINE Lanes exponential(const Lanes& x) {
+  if constexpr (std::is_same_v<ElementOf<Lanes>, double>) {
+    Lanes y = {};
+    for (int i = 0; i < kCountOf<Lanes>; ++i) y[i] = std::exp(x[i]);
+    return y;
+  } else {
+    constexpr float kLowest = -87.33654F;
+    constexpr float kHighest = 88.376F;
+    constexpr float kRounds = 12582912.0F;  // 1.5 * 2^23: adding it leaves no place for a fraction
+    Lanes limited = x > kHighest ? Lanes{} + kHighest : x;
+    limited = limited < kLowest ? Lanes{} + kLowest : limited;
+    const Lanes whole = limited * 1.44269504F + kRounds;
+    const Lanes n = whole - kRounds;
+    const Lanes r = (limited - n * 0.693359375F) + n * 2.12194440e-4F;
+    Lanes p = r * 1.9875691500e-4F + 1.3981999507e-3F;
+    p = p * r + 8.3334519073e-3F;
+    p = p * r + 4.1665795894e-2F;
+    p = p * r + 1.6666665459e-1F;
+    p = p * r + 5.0000001201e-1F;
+    p = p * r * r + r + 1.0F;
+    // n's bits are the last of `whole`: 2^n is made in the place of the exponent.
+    const Lanes power =
+        reinterpret_cast<Lanes>((reinterpret_cast<IntegersOf<Lanes>>(whole) << 23) + (127 << 23));
+    return x < kLowest ? Lanes{} : p * power;
+  }
 }
 
 }  // namespace am::nn::fused

@@ -28,13 +28,14 @@ template <NormKind kKind, typename Scalar>
 using Weight = std::conditional_t<kKind == NormKind::kRms, Scalar, Wide<Scalar>>;
 
 // What the normalised values are multiplied by, and their rounding before that.
-template <NormKind kKind, typename Scalar, typename Part>
-AM_INLINE Vector<Scalar> scale_of(const Weight<kKind, Scalar>* weight, Part part) {
-  if constexpr (kKind == NormKind::kRmsPlusOne) return 1 + load(weight, part);
-  return load(weight, part);
+template <NormKind kKind, typename Stored, typename Part>
+AM_INLINE auto scale_of(const Stored* weight, Part part) {
+  auto scale = load(weight, part);
+  if constexpr (kKind == NormKind::kRmsPlusOne) scale = 1 + scale;
+  return scale;
 }
-template <NormKind kKind, typename Scalar>
-AM_INLINE Vector<Scalar> before_scale(const Vector<Scalar>& normal) {
+template <NormKind kKind, typename Scalar, typename Lanes>
+AM_INLINE Lanes before_scale(const Lanes& normal) {
   if constexpr (kKind == NormKind::kRms) return rounded<Scalar>(normal);
   return normal;
 }
@@ -42,21 +43,25 @@ AM_INLINE Vector<Scalar> before_scale(const Vector<Scalar>& normal) {
 // Rows of `width` elements; inverse: of the root mean square.
 template <NormKind kKind, typename Scalar>
 struct Normalize {
+  template <int kBytes>
+  using Lanes = Vector<Scalar, kBytes>;
+
+  template <int kBytes>
   AM_INLINE static void run(Scalar* y, Wide<Scalar>* inverse, const Scalar* x,
                             const Weight<kKind, Scalar>* weight, int64_t rows, int64_t width,
                             double eps) {
     for (int64_t row = 0; row < rows; ++row, x += width, y += width) {
-      Vector<Scalar> squares = {};
-      for_lanes<Scalar>(width, [&](int64_t i, auto part) AM_LANES {
-        const Vector<Scalar> lanes = load(x + i, part);
+      Lanes<kBytes> squares = {};
+      for_lanes<Scalar, kBytes>(width, [&](int64_t i, auto part) AM_LANES {
+        const Lanes<kBytes> lanes = load(x + i, part);
         squares += lanes * lanes;
       });
-      const double mean = sum_of<Scalar>(squares) / static_cast<double>(width);
+      const double mean = sum_of(squares) / static_cast<double>(width);
       const auto scale = static_cast<Wide<Scalar>>(1.0 / std::sqrt(mean + eps));
       inverse[row] = scale;
-      for_lanes<Scalar>(width, [&](int64_t i, auto part) AM_LANES {
-        const Vector<Scalar> normal = before_scale<kKind, Scalar>(load(x + i, part) * scale);
-        store(y + i, part, normal * scale_of<kKind, Scalar>(weight + i, part));
+      for_lanes<Scalar, kBytes>(width, [&](int64_t i, auto part) AM_LANES {
+        const Lanes<kBytes> normal = load(x + i, part) * scale;
+        store(y + i, part, before_scale<kKind, Scalar>(normal) * scale_of<kKind>(weight + i, part));
       });
     }
   }
@@ -66,27 +71,30 @@ struct Normalize {
 // of_weight is the sum of gradient * n over the rows.
 template <NormKind kKind, typename Scalar>
 struct NormalizeBackward {
+  template <int kBytes>
+  using Lanes = Vector<Scalar, kBytes>;
+
+  template <int kBytes>
   AM_INLINE static void run(Scalar* of_x, Wide<Scalar>* of_weight, const Scalar* gradient,
                             const Scalar* x, const Wide<Scalar>* inverse,
                             const Weight<kKind, Scalar>* weight, int64_t rows, int64_t width) {
     for (int64_t i = 0; i < width; ++i) of_weight[i] = 0;
     for (int64_t row = 0; row < rows; ++row, x += width, gradient += width, of_x += width) {
       const Wide<Scalar> scale = inverse[row];
-      Vector<Scalar> products = {};
-      for_lanes<Scalar>(width, [&](int64_t i, auto part) AM_LANES {
-        const Vector<Scalar> normal = load(x + i, part) * scale;
-        const Vector<Scalar> of_y = load(gradient + i, part);
-        const Vector<Scalar> sum =
+      Lanes<kBytes> products = {};
+      for_lanes<Scalar, kBytes>(width, [&](int64_t i, auto part) AM_LANES {
+        const Lanes<kBytes> normal = load(x + i, part) * scale;
+        const Lanes<kBytes> of_y = load(gradient + i, part);
+        const Lanes<kBytes> sum =
             load(of_weight + i, part) + of_y * before_scale<kKind, Scalar>(normal);
         store(of_weight + i, part, sum);
-        products += of_y * scale_of<kKind, Scalar>(weight + i, part) * normal;
+        products += of_y * scale_of<kKind>(weight + i, part) * normal;
       });
-      const auto mean =
-          static_cast<Wide<Scalar>>(sum_of<Scalar>(products) / static_cast<double>(width));
-      for_lanes<Scalar>(width, [&](int64_t i, auto part) AM_LANES {
-        const Vector<Scalar> normal = load(x + i, part) * scale;
-        const Vector<Scalar> of_normal =
-            load(gradient + i, part) * scale_of<kKind, Scalar>(weight + i, part);
+      const auto mean = static_cast<Wide<Scalar>>(sum_of(products) / static_cast<double>(width));
+      for_lanes<Scalar, kBytes>(width, [&](int64_t i, auto part) AM_LANES {
+        const Lanes<kBytes> normal = load(x + i, part) * scale;
+        const Lanes<kBytes> of_normal =
+            load(gradient + i, part) * scale_of<kKind>(weight + i, part);
         store(of_x + i, part, (of_normal - normal * mean) * scale);
       });
     }

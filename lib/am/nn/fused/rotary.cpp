@@ -19,15 +19,16 @@ using torch::autograd::variable_list;
 // 2 * half elements of a head turn, the others stay. `sign` -1 turns back.
 template <typename Scalar>
 struct Turn {
+  template <int kBytes>
   AM_INLINE static void run(Scalar* y, const Scalar* x, const Scalar* cos, const Scalar* sin,
                             int64_t heads, int64_t stride, int64_t width, int64_t half,
                             Wide<Scalar> sign) {
     for (int64_t head = 0; head < heads; ++head, x += stride, y += width) {
-      for_lanes<Scalar>(half, [&](int64_t i, auto part) AM_LANES {
-        const Vector<Scalar> first = load(x + i, part);
-        const Vector<Scalar> second = load(x + half + i, part);
-        const Vector<Scalar> s = load(sin + i, part) * sign;
-        const Vector<Scalar> c = load(cos + i, part);
+      for_lanes<Scalar, kBytes>(half, [&](int64_t i, auto part) AM_LANES {
+        const Vector<Scalar, kBytes> first = load(x + i, part);
+        const Vector<Scalar, kBytes> second = load(x + half + i, part);
+        const Vector<Scalar, kBytes> s = load(sin + i, part) * sign;
+        const Vector<Scalar, kBytes> c = load(cos + i, part);
         store(y + i, part, first * c - second * s);
         store(y + half + i, part, second * c + first * s);
       });

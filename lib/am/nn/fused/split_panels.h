@@ -47,7 +47,12 @@ constexpr int64_t kPassingRows = 64;
 constexpr int64_t kPanelPairs = kSumDepth / kStepDepth * kSplitParts * 2 * kTilePairs;
 constexpr int64_t kScratchPanels = (kHeldColumns + kPassingRows) / kPanelLines;
 
+// The unit comes with registers of 64 bytes.
+constexpr int kTileBytes = 64;
+using Floats = Vector<float, kTileBytes>;
 using Unsigned = VectorOf<uint32_t, kTileLines>::Type;
+constexpr int kBlock = kCountOf<Floats>;
+constexpr All<kTileBytes> kAll;
 
 // The left side by its rows, or the right side by its columns; one of the strides is 1.
 struct SplitSide {
@@ -88,8 +93,8 @@ AM_INLINE void store_split(int32_t* to, int64_t tiles, const Floats& of_lower,
 
 // A row of which `count` numbers are there, none or more than a vector's included.
 AM_INLINE Floats load_some(const float* from, int64_t count) {
-  if (count >= kBlock) return load(from, All{});
-  return count > 0 ? load(from, First{count}) : Floats{};
+  if (count >= kBlock) return load(from, kAll);
+  return count > 0 ? load(from, First<kTileBytes>{count}) : Floats{};
 }
 
 enum class SideKind { kLeft, kRight };

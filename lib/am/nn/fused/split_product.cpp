@@ -16,6 +16,7 @@
 
 #include "am/nn/fused/dispatch.h"
 #include "am/nn/fused/tile_sums.h"
+#include "am/tensor/parallel_for.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 
@@ -191,16 +192,17 @@ at::Tensor split_product(const at::Tensor& a_MK, const at::Tensor& b_KN) {
   const int64_t panels = (lines + kPanelLines - 1) / kPanelLines;
   const int64_t threads = at::get_num_threads();
   std::atomic<uint32_t> largest_a = 0, largest_b = 0;
-  at::parallel_for(0, panels, (panels + threads - 1) / threads, [&](int64_t begin, int64_t end) {
-    const int64_t first = begin * kPanelLines;
-    const int64_t count = std::min(lines, end * kPanelLines) - first;
-    LargestOfSides largest;
-    multiply_on_thread(by_rows ? c + first * b->lines : c + first, b->lines,
-                       by_rows ? part_of(*a, first, count, 0) : *a,
-                       by_rows ? *b : part_of(*b, first, count, 0), depth, largest);
-    keep_larger(largest_a, largest_lane(largest.a));
-    keep_larger(largest_b, largest_lane(largest.b));
-  });
+  tensor::parallel_for(
+      0, panels, (panels + threads - 1) / threads, [&](int64_t begin, int64_t end) {
+        const int64_t first = begin * kPanelLines;
+        const int64_t count = std::min(lines, end * kPanelLines) - first;
+        LargestOfSides largest;
+        multiply_on_thread(by_rows ? c + first * b->lines : c + first, b->lines,
+                           by_rows ? part_of(*a, first, count, 0) : *a,
+                           by_rows ? *b : part_of(*b, first, count, 0), depth, largest);
+        keep_larger(largest_a, largest_lane(largest.a));
+        keep_larger(largest_b, largest_lane(largest.b));
+      });
   return stays_in_range(largest_a, largest_b, depth) ? c_MN : at::Tensor();
 }
 

@@ -6,12 +6,13 @@
 // follows the host: the same allocations, and no kernel runs.
 #pragma once
 
-#include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <c10/util/BFloat16.h>
 
 #include <algorithm>
 #include <cstdint>
+
+#include "am/tensor/parallel_for.h"
 
 namespace am::nn::fused {
 
@@ -38,7 +39,7 @@ void visit_dtype(at::ScalarType dtype, const Visit& visit) {
 template <typename Step>
 void for_rows(int64_t rows, int64_t width, const Step& step) {
   constexpr int64_t kGrain = 32768;
-  at::parallel_for(0, rows, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, width)), step);
+  tensor::parallel_for(0, rows, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, width)), step);
 }
 
 }  // namespace am::nn::fused

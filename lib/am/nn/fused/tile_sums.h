@@ -84,7 +84,7 @@ AM_INLINE void split_ahead(const NextPanel& next, int64_t step, LargestBits& lar
     __builtin_prefetch(from + kStepDepth + kBlock);
     int32_t* const to = next.to + (step * kSplitParts * 2 + row / kTileLines) * kTilePairs +
                         row % kTileLines * kTileLines;
-    store_split(to, 2, load(from, All{}), load(from + kBlock, All{}), largest);
+    store_split(to, 2, load(from, kAll), load(from + kBlock, kAll), largest);
   }
 }
 
@@ -103,11 +103,11 @@ AM_INLINE void add_sums(const float* sums, const Target& target, int64_t row, in
   float* c = target.c + row * target.stride + column;
   for (int64_t i = 0; i < rows; ++i, c += target.stride, sums += kTileLines) {
     const Floats before = target.is_first ? Floats{} : load_some(c, columns);
-    const Floats sum = before + load(sums, All{});
+    const Floats sum = before + load(sums, kAll);
     if (columns >= kBlock) {
-      store(c, All{}, sum);
+      store(c, kAll, sum);
     } else {
-      store(c, First{columns}, sum);
+      store(c, First<kTileBytes>{columns}, sum);
     }
   }
 }

@@ -1,4 +1,4 @@
-// The transpose of 16 x 16 numbers in 16 vectors; inlined into kernels as lanes.h is.
+// The transpose of as many vectors as they have numbers; inlined into kernels as lanes.h is.
 #pragma once
 
 #include <utility>
@@ -7,40 +7,40 @@
 
 namespace am::nn::fused {
 
-inline constexpr int kBlock = kLanes<float>;
-static_assert(kBlock == 16);
-
-using BlockLanes = std::make_integer_sequence<int, kBlock>;
-
 // Of two rows, one above the other by kSide, the upper and the lower row after the exchange below.
-template <int kSide, int... kLane>
-AM_INLINE Floats upper_row(const Floats& above, const Floats& below,
-                           std::integer_sequence<int, kLane...> /*lanes*/) {
+template <int kSide, typename Lanes, int... kLane>
+AM_INLINE Lanes upper_row(const Lanes& above, const Lanes& below,
+                          std::integer_sequence<int, kLane...> /*lanes*/) {
+  constexpr int kBelow = sizeof...(kLane);
   return __builtin_shufflevector(above, below,
-                                 ((kLane & kSide) != 0 ? kBlock + kLane - kSide : kLane)...);
+                                 ((kLane & kSide) != 0 ? kBelow + kLane - kSide : kLane)...);
 }
-template <int kSide, int... kLane>
-AM_INLINE Floats lower_row(const Floats& above, const Floats& below,
-                           std::integer_sequence<int, kLane...> /*lanes*/) {
+template <int kSide, typename Lanes, int... kLane>
+AM_INLINE Lanes lower_row(const Lanes& above, const Lanes& below,
+                          std::integer_sequence<int, kLane...> /*lanes*/) {
+  constexpr int kBelow = sizeof...(kLane);
   return __builtin_shufflevector(above, below,
-                                 ((kLane & kSide) != 0 ? kBlock + kLane : kLane + kSide)...);
+                                 ((kLane & kSide) != 0 ? kBelow + kLane : kLane + kSide)...);
 }
 
 // Of each 2 x 2 blocks of kSide x kSide, exchanges those that lie off the diagonal.
-template <int kSide>
-AM_INLINE void exchange_blocks(Floats* rows) {
-  for (int i = 0; i < kBlock; ++i) {
+template <int kSide, typename Lanes>
+AM_INLINE void exchange_blocks(Lanes* rows) {
+  constexpr std::make_integer_sequence<int, kCountOf<Lanes>> kNumbers;
+  for (int i = 0; i < kCountOf<Lanes>; ++i) {
     if ((i & kSide) != 0) continue;
-    const Floats above = rows[i];
-    const Floats below = rows[i + kSide];
-    rows[i] = upper_row<kSide>(above, below, BlockLanes());
-    rows[i + kSide] = lower_row<kSide>(above, below, BlockLanes());
+    const Lanes above = rows[i];
+    const Lanes below = rows[i + kSide];
+    rows[i] = upper_row<kSide>(above, below, kNumbers);
+    rows[i + kSide] = lower_row<kSide>(above, below, kNumbers);
   }
 }
 
-AM_INLINE void transpose_block(Floats* rows) {
-  exchange_blocks<8>(rows);
-  exchange_blocks<4>(rows);
+// kCountOf<Lanes> rows.
+template <typename Lanes>
+AM_INLINE void transpose_block(Lanes* rows) {
+  if constexpr (kCountOf < Lanes >> 8) exchange_blocks<8>(rows);
+  if constexpr (kCountOf < Lanes >> 4) exchange_blocks<4>(rows);
   exchange_blocks<2>(rows);
   exchange_blocks<1>(rows);
 }
