@@ -1,7 +1,6 @@
 #include "interrupts.h"
 
 #include <csignal>
-#include <utility>
 
 namespace am_repl {
 
@@ -15,7 +14,7 @@ bool Interrupts::came() {
 
 bool Interrupts::take_resize() {
   came();
-  return std::exchange(resized_, false);
+  return resized_.exchange(false);
 }
 
 void Interrupts::clear() {

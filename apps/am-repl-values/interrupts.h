@@ -2,6 +2,7 @@
 // whether the window has got another size meanwhile.
 #pragma once
 
+#include <atomic>
 #include <optional>
 
 #include "am/launch/supervise/signal_scope.h"
@@ -12,7 +13,7 @@ class Interrupts {
  public:
   // From now on SIGINT no longer ends the process, and SIGWINCH is heard.
   void handle();
-  // Whether one came since clear(). Never before handle().
+  // Whether one came since clear(). Never before handle(). From any thread.
   bool came();
   void clear();
   // Whether the window was resized since the last call.
@@ -22,8 +23,8 @@ class Interrupts {
 
  private:
   std::optional<am::launch::SignalScope> scope_;
-  bool came_ = false;
-  bool resized_ = false;
+  std::atomic<bool> came_ = false;
+  std::atomic<bool> resized_ = false;
 };
 
 }  // namespace am_repl

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <clocale>
@@ -23,7 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kHistoryLines = 2000;
-constexpr char kUnseen = '\1';  // around what the terminal does not draw
+constexpr char kUnseen = '\1';       // around what the terminal does not draw
+constexpr wchar_t kDrawHint = 0x1f;  // Ctrl-_, a key that nobody needs
 
 // Makes the folder and the file; empty when that is not possible.
 fs::path usable(const fs::path& history) {
@@ -56,10 +58,11 @@ class EditLineEditor : public LineEditor {
              &EditLineEditor::on_tab);
     ::el_set(editor_, EL_BIND, "^I", "am-complete", nullptr);
     ::el_set(editor_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
-    // Hints change with words, and go when the line is done.
+    // Hints change with words, and go when the line is done. Letters are drawn without a look at
+    // them: behind a blank read_character asks for one.
     ::el_set(editor_, EL_RPROMPT_ESC, &EditLineEditor::hint_of, kUnseen);
-    ::el_set(editor_, EL_ADDFN, "am-space", "insert a blank", &EditLineEditor::on_space);
-    ::el_set(editor_, EL_BIND, " ", "am-space", nullptr);
+    ::el_set(editor_, EL_ADDFN, "am-hint", "draw the hint", &EditLineEditor::on_hint);
+    ::el_set(editor_, EL_BIND, "^_", "am-hint", nullptr);
     ::el_set(editor_, EL_ADDFN, "am-enter", "take the line", &EditLineEditor::on_enter);
     ::el_set(editor_, EL_BIND, "^J", "am-enter", nullptr);
     ::el_source(editor_, nullptr);  // the user's ~/.editrc
@@ -75,6 +78,7 @@ class EditLineEditor : public LineEditor {
     prompt_ = prompt;
     interrupted_ = false;
     done_ = false;
+    after_blank_ = false;
     int count = 0;
     ::el_set(editor_, EL_PREP_TERM, 1);  // before the prompt: keys typed right after it are keys
     const char* text = ::el_gets(editor_, &count);
@@ -127,9 +131,7 @@ class EditLineEditor : public LineEditor {
 
   static char* hint_of(EditLine* editor) { return self(editor).hint(); }
 
-  static unsigned char on_space(EditLine* editor, int) {
-    return ::el_insertstr(editor, " ") < 0 ? CC_ERROR : CC_REFRESH;
-  }
+  static unsigned char on_hint(EditLine*, int) { return CC_REFRESH; }
 
   // The hint is taken away, and then the line is given, which ^M does.
   static unsigned char on_enter(EditLine* editor, int) {
@@ -142,14 +144,28 @@ class EditLineEditor : public LineEditor {
 
   static int on_read(EditLine* editor, wchar_t* out) { return self(editor).read_character(*out); }
 
+  // While the line is searched in the history, its text is the search behind a newline.
+  bool searches() const {
+    const LineInfo* info = ::el_line(editor_);
+    return std::find(info->buffer, info->lastchar, '\n') != info->lastchar;
+  }
+
   // 1: a character; 0: the end; -1: the line is given up.
   int read_character(wchar_t& out) {
+    if (std::exchange(after_blank_, false) && !searches()) {
+      out = kDrawHint;
+      return 1;
+    }
     std::mbstate_t state = {};
     while (true) {
       std::array<pollfd, 2> inputs = {pollfd{STDIN_FILENO, POLLIN, 0},
                                       pollfd{options_.interrupts->fd(), POLLIN, 0}};
       const int ready = options_.interrupts->came() ? 0 : ::poll(inputs.data(), inputs.size(), -1);
       if (options_.interrupts->came()) {
+        if (!std::exchange(done_, true)) {  // without its hint
+          out = kDrawHint;
+          return 1;
+        }
         interrupted_ = true;
         return -1;
       }
@@ -164,6 +180,7 @@ class EditLineEditor : public LineEditor {
       const size_t length = std::mbrtowc(&out, &byte, 1, &state);
       if (length == static_cast<size_t>(-2)) continue;  // the character goes on
       if (length == static_cast<size_t>(-1)) out = L'?';
+      after_blank_ = out == L' ';
       return 1;
     }
   }
@@ -222,6 +239,7 @@ class EditLineEditor : public LineEditor {
   std::string hint_;
   bool interrupted_ = false;
   bool done_ = false;  // with the line that is being read
+  bool after_blank_ = false;
 };
 
 }  // namespace

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "am/config/plan.h"
+#include "am/inspect/progress.h"
 #include "common/output.h"
 
 namespace am_repl {
@@ -24,6 +26,8 @@ struct Options {
   bool force = false;  // what does not fit into this machine's memory is tried all the same
   am::config::Plugins plugins = am::config::Plugins::kRefused;
   am_apps::Output output;
+  // Of commands, drawn on a terminal; null: there is none.
+  std::shared_ptr<am::inspect::Progress> progress;
 };
 
 // Nothing: go on with `options`. Otherwise the exit status: 0 after help or version, 2 after a

@@ -7,6 +7,7 @@
 #include "am/base/file.h"
 #include "am/base/home.h"
 #include "common/output.h"
+#include "repl/progress_line.h"
 
 namespace am_repl {
 
@@ -24,11 +25,16 @@ inspect::SessionOptions session_options(const Options& options) {
   session.for_programs = options.output.json;
   session.force = options.force;
   session.tokenizer = options.tokenizer;
+  session.progress = options.progress.get();
   return session;
 }
 
 std::unique_ptr<inspect::Console> console_of(std::unique_ptr<inspect::Interpreter> opened,
                                              const Options& options) {
+  if (options.progress) {
+    opened = std::make_unique<WatchedInterpreter>(std::move(opened), *options.progress,
+                                                  options.output.err);
+  }
   auto console = std::make_unique<inspect::Console>(
       std::move(opened),
       inspect::ConsoleOptions{.style = options.output.out, .for_programs = options.output.json});

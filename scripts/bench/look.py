@@ -3,9 +3,10 @@
 
   scripts/bench/look.py [BUILD] [--gb N] [--rounds N] [--folder DIR]      (default: build, 8, 2, a temporary one)
 
-Two models of N GB in bfloat16 are made up as convert.py makes them; their values differ everywhere. In turns, with an empty
-page cache where this may empty it (root): `cat` of one and of both; `am-repl` with `info`, `stats *`, `diff` and `drift`.
-Printed are the medians of seconds, their ratio to cat's of the same bytes, and the most resident memory, mapped files included.
+Two models of N GB in bfloat16 are made up as convert.py makes them; their values differ everywhere. In turns: `cat` of one and
+of both; `am-repl` with `info`, `stats *`, `diff` and `drift`. Each first from the disk, with an empty page cache where this may
+empty it (root), and then from the page cache. Printed are the medians of seconds, their ratio to cat's of the same bytes, and
+the most resident memory, mapped files included.
 
 The aims: `info` in under 0.2 s, the others at no less than 0.5 of cat's speed and in under 300 MB.
 """
@@ -20,9 +21,13 @@ from pathlib import Path
 from convert import command_line, empty_cache, make
 
 
-def run(command):
-    """(seconds, peak bytes) from an empty page cache."""
-    empty_cache()
+PLACES = ("disk", "cache")
+
+
+def run(command, place):
+    """(seconds, peak bytes) of reading from there."""
+    if place == "disk":
+        empty_cache()
     begin = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
@@ -46,14 +51,18 @@ def main():
             "diff": ([am_repl, one, "-c", f"diff {other}"], "cat of both"),
             "drift": ([am_repl, one, "-c", f"drift {other}"], "cat of both"),
         }
-        found = {job: [] for job in jobs}
+        found = {(job, place): [] for job in jobs for place in PLACES}
         for _ in range(options.rounds):
             for job, (command, _) in jobs.items():
-                found[job].append(run(command))
-        seconds = {job: statistics.median(each[0] for each in rounds) for job, rounds in found.items()}
+                for place in PLACES:
+                    found[job, place].append(run(command, place))
+        seconds = {each: statistics.median(took for took, _ in rounds) for each, rounds in found.items()}
         for job, (_, beside) in jobs.items():
-            speed = f"  {seconds[beside] / seconds[job]:.2f} of cat's speed" if beside else ""
-            print(f"{job:12} {seconds[job]:7.2f} s  {max(each[1] for each in found[job]) / 1e6:5.0f} MB{speed}", flush=True)
+            line = f"{job:12}"
+            for place in PLACES:
+                line += f"  {place} {seconds[job, place]:6.2f} s"
+                line += f" {seconds[beside, place] / seconds[job, place]:.2f} of cat" if beside else " " * 12
+            print(f"{line}  {max(peak for place in PLACES for _, peak in found[job, place]) / 1e6:4.0f} MB", flush=True)
 
 
 if __name__ == "__main__":

@@ -85,6 +85,16 @@ class PromptTest(TerminalCase):
         terminal.expect(re.escape(PROMPT))
         self.end(terminal)
 
+    def test_blanks_belong_to_what_is_searched(self):
+        terminal = self.open()
+        self.run_command(terminal, "show model.norm.weight", "float32")
+        self.run_command(terminal, "ls lm_head", "1 parameter,")
+        terminal.type("\x12show mod")  # Ctrl-R
+        terminal.expect("bck:")
+        terminal.type("\r")
+        self.assertIn("float32", terminal.expect(re.escape(PROMPT)))
+        self.end(terminal)
+
     def test_control_c_cancels_the_line(self):
         terminal = self.open()
         terminal.type("show nothing")
@@ -110,7 +120,7 @@ class PromptTest(TerminalCase):
         plan = Path(self.folder.name) / "plan.toml"
         plan.write_text(PLAN)
         prompt = "llama plan.toml [dp_shard 2]> "
-        terminal = self.open(plan, prompt)
+        terminal = self.open(plan, re.escape(prompt))
         terminal.type("unshard lm_head\r")
         terminal.expect(re.escape(prompt))
         terminal.type("generate AB --tokens 1000000\r")

@@ -1,35 +1,64 @@
 """Recorded sessions of am-repl: see recorded_sessions.py.
 
 A session of sessions/repl names its target, relative to tests/data, in the first line; lines that begin with "> " are
-commands, and what follows each is its answer, errors included.
+commands, and what follows each is its answer, errors included. Each is held twice: through a pipe, a command at a time, and
+typed at a terminal of 80 columns.
 """
 
 import os
+import re
 import subprocess
 import unittest
 
 from cli_support import BIN, SOURCE
-from recorded_sessions import hold
+from recorded_sessions import RECORD, hold
+from repl_terminal import TerminalCase
 
 SESSIONS = sorted((SOURCE / "tests" / "cli" / "sessions" / "repl").glob("*.session"))
+DATA = SOURCE / "tests" / "data"
+PLAIN = {"LC_ALL": "C", "NO_COLOR": "1", "COLUMNS": "80", "OMP_NUM_THREADS": "1"}
+# After these, a session at a terminal is not the one that a command at a time begins with.
+KEPT = re.compile(r"\b(mode|set|let|output|unshard|grad|step)\b")
 
 
-def answer(target, command):
-    environment = {**os.environ, "LC_ALL": "C", "NO_COLOR": "1"}
-    environment.pop("COLUMNS", None)
+def target_of(session):
+    return session.read_text().splitlines()[0].removeprefix("# target: ")
+
+
+def piped(target, command):
     done = subprocess.run(
-        [BIN / "am-repl", target], input=command + "\n", cwd=SOURCE / "tests" / "data", env=environment,
+        [BIN / "am-repl", target], input=command + "\n", cwd=DATA, env={**os.environ, **PLAIN},
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
     return done.stdout
 
 
-class SessionTest(unittest.TestCase):
-    def test_recorded_sessions(self):
+class SessionTest(TerminalCase):
+    def test_through_a_pipe(self):
         self.assertTrue(SESSIONS)
         for session in SESSIONS:
             with self.subTest(session.name):
-                target = session.read_text().splitlines()[0].removeprefix("# target: ")
-                hold(self, session, "> ", lambda command, target=target: answer(target, command))
+                target = target_of(session)
+                hold(self, session, "> ", lambda command, target=target: piped(target, command))
+
+    @unittest.skipIf(RECORD, "what is typed has the answers of the pipe")
+    def test_typed_at_a_terminal(self):
+        for session in SESSIONS:
+            with self.subTest(session.name):
+                self.terminal = None
+                target = target_of(session)
+                hold(self, session, "> ", lambda command, target=target: self.typed(target, command))
+
+    def typed(self, target, command):
+        if self.terminal is None:
+            self.terminal = self.open(target, "[^\n]+> $", {**PLAIN, "PAGER": ""}, DATA)
+            self.terminal.resize(60, 80)
+        self.terminal.type(command + "\r")
+        self.terminal.expect("\r\n")  # the end of what was typed
+        text = self.terminal.expect("(?:^|\n)[^\n>]+> $")
+        if KEPT.search(command):
+            self.end(self.terminal)
+            self.terminal = None
+        return text.replace("\r\n", "\n")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ class StuckTest(TerminalCase):
     def session(self):
         plan = Path(self.folder.name) / "plan.toml"
         plan.write_text(plan_text())
-        terminal = self.open(plan, "llama plan.toml [dp_shard 2]> ")
+        terminal = self.open(plan, re.escape("llama plan.toml [dp_shard 2]> "))
         ranks = children_of(terminal.pid)
         self.assertEqual(len(ranks), 2)
         return terminal, ranks
@@ -127,6 +127,16 @@ class LongWorkTest(TerminalCase):
 
     def test_stats(self):
         self.interrupt("stats")
+
+    def test_how_far_it_is_can_be_seen(self):
+        terminal = self.session()
+        terminal.resize(40, 90)
+        terminal.type("stats\r")
+        terminal.expect(r"stats  \S* +\d+%  \S+ [GM]iB of 8\.00 GiB, \S+ [GM]iB/s")
+        terminal.type("\x03")
+        terminal.expect("error: interrupted")
+        terminal.expect("weights large> ")
+        self.end(terminal)
 
     def test_hist(self):
         self.interrupt("hist w0 --bins 1000")

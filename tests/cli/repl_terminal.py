@@ -21,12 +21,13 @@ PROMPT = "llama llama-sharded> "
 class Terminal:
     """A program on a pseudo-terminal."""
 
-    def __init__(self, arguments, state, env=None):
+    def __init__(self, arguments, state, env=None, folder="."):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            os.environ.update(TERM="xterm", XDG_STATE_HOME=str(state), LC_ALL="C.UTF-8", **(env or {}))
             for name in ("NO_COLOR", "COLUMNS"):
                 os.environ.pop(name, None)
+            os.environ.update({"TERM": "xterm", "XDG_STATE_HOME": str(state), "LC_ALL": "C.UTF-8", **(env or {})})
+            os.chdir(folder)
             os.execv(arguments[0], list(map(str, arguments)))
         self.text = ""
 
@@ -79,10 +80,11 @@ class TerminalCase(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory(prefix="am-repl-test-")
         self.addCleanup(self.folder.cleanup)
 
-    def open(self, target=MODEL, prompt=PROMPT, env=None):
-        terminal = Terminal([BIN / "am-repl", target], self.folder.name, env)
+    def open(self, target=MODEL, prompt=re.escape(PROMPT), env=None, folder="."):
+        """`prompt`: a pattern."""
+        terminal = Terminal([BIN / "am-repl", target], self.folder.name, env, folder)
         self.addCleanup(os.close, terminal.fd)
-        terminal.expect(re.escape(prompt))
+        terminal.expect(prompt)
         return terminal
 
     def run_command(self, terminal, text, pattern):

@@ -1,6 +1,7 @@
 #include "am/checkpoint/read_tensor.h"
 // diff of two checkpoints, and whether one fits a model.
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -51,6 +52,38 @@ TEST_CASE("diff finds names, shapes, dtypes and the largest differences", "[insp
   CHECK_THAT(execute(session, "diff " + fixture("llama-sharded")).result.text,
              Catch::Contains("parameters are equal"));
   CHECK_THAT(error_of(session, "diff nowhere"), Catch::Contains("no such file or folder"));
+
+  const Outcome between =
+      execute(session, "diff " + other.string() + " " + fixture("llama") + kModel);
+  CHECK(find_named(between.result.json["parameters"], "more")["status"] == "only here");
+  const Outcome folded = execute(session, "diff " + other.string() + " --by layer");
+  const Json layers = folded.result.json["parameters"];
+  CHECK(find_named(layers, "model.layers.0")["status"] == "shape");
+  CHECK(find_named(layers, "model.layers.1")["status"] == "only here");
+  CHECK(find_named(layers, "model.norm")["max_abs"].get<double>() == Approx(0.5).epsilon(1e-6));
+  CHECK_THAT(folded.result.text, Catch::Contains("1 of 9"));
+}
+
+// Which thread looks at which block is chance; what ranks do together is not.
+TEST_CASE("ranks compare two checkpoints on several threads", "[inspect]") {
+  const TemporaryFolder temporary;
+  const auto with = [&](const char* name, double last) {
+    const std::string path = (temporary / name).string();
+    write_changed(path, [&](std::map<std::string, at::Tensor>& values) {
+      values["large"] = at::linspace(0.0, last, int64_t{4} << 20).reshape({4096, 1024});
+    });
+    return path;
+  };
+  const std::string files = with("a.safetensors", 1.0) + " " + with("b.safetensors", 1.5);
+  const auto outcomes =
+      run_on_ranks(2, plan_text("llama", "dp_size = 2", kPlainFsdp2),
+                   {"diff " + files, "drift " + files, "diff " + files + " --by layer"},
+                   [](Session&) { at::set_num_threads(3); });
+  CHECK(find_named(outcomes[0].result.json["parameters"], "large")["max_abs"].get<double>() ==
+        Approx(0.5).epsilon(1e-6));
+  CHECK(find_named(outcomes[1].result.json["parameters"], "large")["relative"].get<double>() ==
+        Approx(0.5).epsilon(1e-6));
+  CHECK(find_named(outcomes[2].result.json["parameters"], "large")["status"] == "different");
 }
 
 TEST_CASE("equal infinities and NaN on both sides are no difference", "[inspect]") {

@@ -65,6 +65,7 @@ TEST_CASE("expressions complete inside of their brackets", "[inspect]") {
   CHECK(complete("calc norm(model.no", kFacts).begin == 10);
   CHECK(offered("calc norm(lm_head.weight) / ma") == Strings{"max("});
   CHECK(offered("calc norm(lm_head.weight)/norm(mo") == Strings{"model."});
+  CHECK(complete("diff runs(1)/st", kFacts).begin == 5);  // a path
 }
 
 TEST_CASE("a hint says what may follow", "[inspect]") {
@@ -77,6 +78,7 @@ TEST_CASE("a hint says what may follow", "[inspect]") {
   CHECK(hint("ls | sort ", 80) == "KEY [--up]");
   CHECK(hint("norms --by ", 80) == "parameter|layer: a row a parameter, or a layer");
   CHECK(hint("norms --by ", 20) == "parameter|layer");
+  CHECK(hint("norms --by ", 10).empty());
   CHECK(hint("info ", 80).empty());
   CHECK(hint("loss 'what is ", 80).empty());
   CHECK(hint("nosuch ", 80).empty());

@@ -3,7 +3,7 @@
 //
 //   const JsonTypes types = parse_json_types(
 //       "{ranks: [Rank], note?: string}; Rank = {rank: integer, bytes: integer | null (unknown)}");
-//   json_schema(types.type)         // {"type": "object", "properties": {"ranks": {"type": "array",
+//   json_schema(types.type, types.names)   // {"type": "object", "properties": {"ranks": {"type": ..
 //   json_outline(types.type, types.names)  // "ranks [{rank, bytes (unknown)}], note?"
 //
 //   types  = type {";" Name "=" type}

@@ -111,8 +111,11 @@ std::optional<Typed> typed(std::string_view line) {
   if (split.open_quote) return std::nullopt;
   const std::string current = split_pipes(split.rest).back();
   Typed typed;
-  // Brackets hold the names of an expression.
-  const size_t end = current.find_last_of(" \t(");
+  // Brackets hold the names of an expression; in a path they are letters.
+  const Command* command = command_of(current);
+  const bool has_brackets =
+      command != nullptr && command->keywords.find('(') != std::string_view::npos;
+  const size_t end = current.find_last_of(has_brackets ? " \t(" : " \t");
   typed.word = end == std::string::npos ? current : current.substr(end + 1);
   std::vector<std::string> before;
   try {
@@ -166,7 +169,8 @@ std::string hint(std::string_view line, int columns) {
   const auto fits = [&](const std::string& text) { return display_width(text) <= columns; };
   if (now->option != nullptr) {
     std::string text = cat(now->option->value, ": ", now->option->help);
-    return fits(text) ? text : std::string(now->option->value);
+    if (!fits(text)) text = now->option->value;
+    return fits(text) ? text : std::string();
   }
   const size_t name = now->command->name.size();
   std::string text = now->command->usage().substr(std::min(name + 1, now->command->usage().size()));

@@ -128,4 +128,12 @@ Picked pick_one(const Session& session, const std::vector<std::string>& words) {
   return std::move(found.front());
 }
 
+int64_t bytes_of(const std::vector<Picked>& all) {
+  int64_t bytes = 0;
+  for (const Picked& picked : all) {
+    bytes += picked.numel() * formats::dtype_size(picked.parameter->dtype);
+  }
+  return bytes;
+}
+
 }  // namespace am::inspect

@@ -29,6 +29,8 @@ Picked whole_tensor(const HeldParameter& tensor);
 std::vector<Picked> pick_all(const Session& session, const std::vector<std::string>& words);
 // The same without modules: whoever asks means tensors.
 std::vector<Picked> pick_tensors(const Session& session, const std::vector<std::string>& words);
+// What is stored of them.
+int64_t bytes_of(const std::vector<Picked>& all);
 // One alone. Throws Error(kUsage) for a glob of several.
 Picked pick_one(const Session& session, const std::vector<std::string>& words);
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "am/inspect/holdings.h"
+#include "am/inspect/progress.h"
 #include "am/launch/doctor/memory_fit.h"
 #include "am/term/style.h"
 
@@ -27,7 +28,8 @@ struct SessionOptions {
   std::string tokenizer;      // empty: the view's own
   std::function<launch::Space()> memory;  // of this machine; empty: as it is
   std::function<bool()>
-      interrupted;  // did the user ask to stop the command that runs? May be empty
+      interrupted;               // did the user ask to stop the command that runs? May be empty
+  Progress* progress = nullptr;  // told how far a command is; outlives the session
 };
 
 class Session {
@@ -69,6 +71,14 @@ class Session {
   // Whether this rank was told to stop: work that no peer waits for can be left undone until the
   // next check_interrupt().
   bool is_interrupted() const { return options_.interrupted && options_.interrupted(); }
+  // Bytes that the command that runs is about to look at, and has looked at, of one process's
+  // session. The second from any thread.
+  void expect_bytes(int64_t bytes) const {
+    if (options_.progress != nullptr) options_.progress->expect(bytes);
+  }
+  void saw_bytes(int64_t bytes) const {
+    if (options_.progress != nullptr) options_.progress->add(bytes);
+  }
   // Throws Error(kPlan) with both numbers when `what` takes more than this machine has available,
   // unless forced. Collective.
   void require_memory(int64_t bytes, const std::string& what, bool forced);

@@ -1,6 +1,7 @@
 #include "am/stored/automesh_source.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -147,7 +148,7 @@ class AutomeshSource : public TensorSource {
   }
 
   void verify(const StoredTensor& tensor, const VerifyCalls& calls) const;
-  // Each piece once, and only those that hold rows of `common`.
+  // Each piece once, whichever thread comes to it first, and only those that hold rows of `common`.
   void verify(const StoredTensor& tensor, const Part& part, const mesh::Box& own,
               std::span<const std::byte> values, const mesh::Box& common) const {
     const auto rows = own_rows(values, own, common);
@@ -156,13 +157,24 @@ class AutomeshSource : public TensorSource {
     for (size_t i = first / piece; i * piece < first + rows.size(); ++i) {
       const auto taken = values.subspan(i * piece, std::min(piece, values.size() - i * piece));
       const std::pair<const Part*, size_t> key(&part, i);
-      {
-        const std::lock_guard lock(mutex_);
-        if (verified_.contains(key)) continue;
+      std::unique_lock lock(mutex_);
+      looked_.wait(lock, [&] { return !looked_at_.contains(key); });
+      if (verified_.contains(key)) continue;
+      looked_at_.emplace(key);
+      lock.unlock();
+      const auto end = [&](bool same) {
+        lock.lock();
+        looked_at_.erase(key);
+        if (same) verified_.emplace(key);
+        looked_.notify_all();
+      };
+      try {
+        require_checksum(tensor, part, i, taken);
+      } catch (...) {
+        end(false);
+        throw;
       }
-      require_checksum(tensor, part, i, taken);
-      const std::lock_guard lock(mutex_);
-      verified_.emplace(key);
+      end(true);
     }
   }
 
@@ -205,7 +217,8 @@ class AutomeshSource : public TensorSource {
   std::map<std::string, Place, std::less<>> places_;  // by name
   mutable std::mutex mutex_;
   mutable std::vector<std::shared_ptr<const MappedFile>> mapped_;
-  mutable std::set<std::pair<const Part*, size_t>> verified_;
+  mutable std::set<std::pair<const Part*, size_t>> verified_, looked_at_;
+  mutable std::condition_variable looked_;
 };
 
 void AutomeshSource::verify(const StoredTensor& tensor, const VerifyCalls& calls) const {
@@ -217,6 +230,7 @@ void AutomeshSource::verify(const StoredTensor& tensor, const VerifyCalls& calls
         const auto values = values_of(place, at);
         const size_t first = i * run_folder::kChecksumPiece;
         const size_t size = std::min<size_t>(run_folder::kChecksumPiece, values.size() - first);
+        if (calls.saw) calls.saw(static_cast<int64_t>(size));
         require_checksum(tensor, place.parts[at], i, values.subspan(first, size));
       } catch (const Error& error) {
         calls.found(as_problem(*this, tensor.name, error));

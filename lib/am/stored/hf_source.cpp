@@ -1,6 +1,7 @@
 #include "am/stored/hf_source.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string_view>
@@ -60,6 +61,20 @@ class HfSource : public TensorSource {
     copy_box(values, dense_strides(place.entry->shape), box,
              formats::safetensors_dtype_size(place.entry->dtype), out);
     place.file->require_whole();
+  }
+
+  bool see(std::string_view name, const mesh::Box& box, const SeeBytes& see) const override {
+    const Place& place = place_in(places_, name, path_);
+    const Shape& shape = place.entry->shape;
+    if (!shape.empty() && !std::equal(shape.begin() + 1, shape.end(), box.shape.begin() + 1)) {
+      return false;  // not whole rows
+    }
+    const auto bytes = bytes_of_rows(place.file->data(*place.entry), shape, box);
+    const auto size = static_cast<size_t>(formats::safetensors_dtype_size(place.entry->dtype));
+    if (reinterpret_cast<uintptr_t>(bytes.data()) % size != 0) return false;
+    see(bytes);
+    place.file->require_whole();
+    return true;
   }
 
   void will_read(std::string_view name, const mesh::Box& box) const override {

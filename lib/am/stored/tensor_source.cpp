@@ -71,9 +71,11 @@ void TensorSource::verify(const VerifyCalls& calls) const {
         bool readable = true;  // what lies behind a part's first problem is no news
         for_each_row_block(shard.box, kVerifyBlock, [&](const mesh::Box& block) {
           if (calls.between) calls.between();
+          const int64_t bytes = block.numel() * formats::dtype_size(tensor.dtype);
+          if (calls.saw) calls.saw(bytes);
           if (!readable) return;
           try {
-            values.resize(static_cast<size_t>(block.numel() * formats::dtype_size(tensor.dtype)));
+            values.resize(static_cast<size_t>(bytes));
             read(tensor.name, block, {values.data(), dense_strides(block.shape)});
           } catch (const Error& error) {
             readable = false;
@@ -83,6 +85,12 @@ void TensorSource::verify(const VerifyCalls& calls) const {
       }
     }
   }
+}
+
+int64_t bytes_of(const std::vector<StoredTensor>& tensors) {
+  int64_t bytes = 0;
+  for (const StoredTensor& tensor : tensors) bytes += tensor.bytes();
+  return bytes;
 }
 
 StoredProblem as_problem(const TensorSource& source, std::string where,

@@ -64,6 +64,8 @@ struct VerifyCalls {
   std::function<void(StoredProblem)> found;
   // Between blocks of a few MiB; what it throws ends the look. May be empty.
   std::function<void()> between;
+  // Of a block that was looked at. May be empty.
+  std::function<void(int64_t bytes)> saw = {};
 };
 
 class TensorSource {
@@ -96,6 +98,14 @@ class TensorSource {
   // Copies the box of the named tensor, elements as they are stored. The box lies inside the
   // tensor. Throws Error(kFormat) when the tensor is not there or its files are not as they were.
   virtual void read(std::string_view name, const mesh::Box& box, const Destination& out) const = 0;
+  // Shows the elements of the box where they lie, without a copy; false, and nothing is shown,
+  // where they do not lie together in memory. Throws as read, also after they were shown: then they
+  // were not the file's.
+  using SeeBytes = std::function<void(std::span<const std::byte>)>;
+  virtual bool see(std::string_view /*name*/, const mesh::Box& /*box*/,
+                   const SeeBytes& /*see*/) const {
+    return false;
+  }
   // A hint that the box is read next: its pages are fetched, and the call waits for them. From any
   // thread, beside read().
   virtual void will_read(std::string_view /*name*/, const mesh::Box& /*box*/) const {}
@@ -113,6 +123,9 @@ class TensorSource {
   // is read part by part.
   virtual void verify(const VerifyCalls& calls) const;
 };
+
+// What is stored of all.
+int64_t bytes_of(const std::vector<StoredTensor>& tensors);
 
 // An error of `source`'s as a problem: without the folder's path in front.
 StoredProblem as_problem(const TensorSource& source, std::string where,

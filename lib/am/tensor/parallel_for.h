@@ -11,8 +11,9 @@
 
 namespace am::tensor {
 
-// Calls `step` for parts of [begin, end) of at least `grain` each, at once on as many threads as
-// at::get_num_threads() says, this one among them; on this one alone inside of another such loop.
+// Calls `step` for parts of [begin, end), at once on as many threads as at::get_num_threads() says,
+// this one among them, but on no more than there are `grain`s; on this one alone inside of another
+// such loop.
 // What one of them throws is thrown here, when all have ended.
 void parallel_for(int64_t begin, int64_t end, int64_t grain,
                   const std::function<void(int64_t begin, int64_t end)>& step);

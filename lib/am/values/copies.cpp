@@ -23,6 +23,7 @@ void add_to(Copy& copy, Session& session, const ParameterView::Part& part, const
     if (session.is_interrupted()) return;
     copy.sum += checksum(tensor::view_box(part.values, part.box.offset, block), block, shape);
   });
+  session.saw_bytes(static_cast<int64_t>(part.values.nbytes()));
 }
 
 // In files each saved part is one; parts of it are read a block at a time.
@@ -61,7 +62,7 @@ at::Tensor held_at(Session& session, const Picked& picked, const mesh::Box& part
   at::Tensor held;
   values_of(session).visit_parts(*picked.parameter, part_box, [&](const ParameterView::Part& part) {
     if (!(part.box == part_box)) return true;
-    held = tensor::view_box(part.values, part.box.offset, box);
+    held = tensor::view_box(part.values, part.box.offset, box).clone();
     return false;
   });
   return held;

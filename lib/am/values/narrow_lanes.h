@@ -1,7 +1,7 @@
 // Values of float32 or bfloat16 as vectors of doubles: what statistics and comparisons run over.
 //
 //   for (i ...) {
-//     const TwoWide<Doubles> x = widened(load(values + i, All<kBytes>{}));
+//     const TwoWide<kBytes> x = widened<kBytes>(load(values + i, All<kBytes>{}));
 //   }
 #pragma once
 

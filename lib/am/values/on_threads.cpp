@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <thread>
 
 #include "am/tensor/parallel_for.h"
 
@@ -13,17 +12,13 @@ namespace am::values {
 
 size_t most_threads() { return static_cast<size_t>(std::max(at::get_num_threads(), 1)); }
 
-void on_threads(size_t count, const std::function<void()>& between,
-                const std::function<bool(size_t thread, size_t number)>& work) {
-  const auto caller = std::this_thread::get_id();
+void on_threads(size_t count, const std::function<bool(size_t thread, size_t number)>& work) {
   const size_t threads = std::min(count, most_threads());
   std::atomic<size_t> next = 0;
   std::atomic<bool> over = false;
   const auto run = [&](size_t thread) {
     try {
-      const bool mine = std::this_thread::get_id() == caller;
       for (size_t number = next++; number < count && !over; number = next++) {
-        if (mine && between) between();
         if (!work(thread, number)) over = true;
       }
     } catch (...) {

@@ -1,6 +1,6 @@
 // Work on the blocks of a tensor by all threads that ATen has in this process.
 //
-//   on_threads(blocks.size(), between, [&](size_t thread, size_t number) {
+//   on_threads(blocks.size(), [&](size_t thread, size_t number) {
 //     use(blocks[number], buffers[thread]);
 //     return true;
 //   });
@@ -15,9 +15,8 @@ namespace am::values {
 size_t most_threads();
 
 // Calls work(thread, 0), .. work(thread, count - 1), each number once and in about that order,
-// until one says false. `between`, which may be empty, is called by this thread before its own.
-// What one of them throws ends the rest and is thrown here.
-void on_threads(size_t count, const std::function<void()>& between,
-                const std::function<bool(size_t thread, size_t number)>& work);
+// until one says false. What one of them throws ends the rest and is thrown here. Which thread does
+// what is chance: work makes no collective calls.
+void on_threads(size_t count, const std::function<bool(size_t thread, size_t number)>& work);
 
 }  // namespace am::values

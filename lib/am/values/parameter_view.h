@@ -32,7 +32,7 @@ class ParameterView : public virtual Holdings {
   // A box of a parameter in its stored dtype, on every rank, in host memory. Collective.
   virtual at::Tensor read(const HeldParameter& parameter, const mesh::Box& box) = 0;
   struct Part {
-    at::Tensor values;          // [box.shape]
+    at::Tensor values;          // [box.shape], to be read while it is visited
     mesh::Box box;              // in the parameter's index space
     bool first_replica = true;  // over all ranks, those that say so hold each element once
   };

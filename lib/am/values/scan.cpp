@@ -21,11 +21,11 @@ bool scan_part(const Session& session, const ParameterView::Part& part, const Sc
     if (session.is_interrupted()) return;
     visit(tensor::view_box(part.values, part.box.offset, block).cpu(), block);
   });
+  session.saw_bytes(static_cast<int64_t>(part.values.nbytes()));
   return !session.is_interrupted();
 }
 
-// This rank's share. The parts' moments are merged in their order, whichever thread was first, so
-// that the sums are the same on any number of threads.
+// This rank's share. The parts' moments are merged in their order, whichever thread was first.
 Moments own_moments(Session& session, const Picked& picked) {
   std::mutex mutex;
   std::map<size_t, Moments> of_parts;

@@ -85,7 +85,7 @@ void StoredView::visit_parts(const HeldParameter& parameter, const mesh::Box& bo
                              const PartVisit& visit) {
   bool goes_on = true;
   stored::for_each_row_block(box, kReadBlock, [&](const mesh::Box& block) {
-    if (goes_on) goes_on = visit(part(parameter, block));
+    if (goes_on) goes_on = visit_block(parameter, block, visit);
   });
 }
 
@@ -94,15 +94,25 @@ void StoredView::visit_parts_at_once(const HeldParameter& parameter, const mesh:
   std::vector<mesh::Box> blocks;
   stored::for_each_row_block(box, kReadBlock,
                              [&](const mesh::Box& block) { blocks.push_back(block); });
-  on_threads(blocks.size(), {}, [&](size_t /*thread*/, size_t number) {
-    return visit(number, part(parameter, blocks[number]));
+  on_threads(blocks.size(), [&](size_t /*thread*/, size_t number) {
+    return visit_block(parameter, blocks[number],
+                       [&](const Part& part) { return visit(number, part); });
   });
 }
 
-ParameterView::Part StoredView::part(const HeldParameter& parameter, const mesh::Box& block) {
-  Part part{read(parameter, block), block};
-  forget_read_pages(part.values.nbytes());
-  return part;
+bool StoredView::visit_block(const HeldParameter& parameter, const mesh::Box& block,
+                             const PartVisit& visit) {
+  bool goes_on = true;
+  const auto see = [&](std::span<const std::byte> bytes) {
+    const at::TensorOptions options(tensor::scalar_type(parameter.dtype));
+    goes_on =
+        visit({at::from_blob(const_cast<std::byte*>(bytes.data()), block.shape, options), block});
+  };
+  if (assembled(parameter) != nullptr || !source()->see(parameter.name, block, see)) {
+    goes_on = visit({read(parameter, block), block});
+  }
+  forget_read_pages(static_cast<size_t>(block.numel() * formats::dtype_size(parameter.dtype)));
+  return goes_on;
 }
 
 std::vector<HeldBytes> StoredView::held_bytes() {

@@ -52,8 +52,9 @@ class StoredView : public StoredHoldings, public ParameterView {
 
  private:
   const at::Tensor* assembled(const HeldParameter& parameter);
-  // Its pages are forgotten, so that what was looked at does not fill the memory.
-  Part part(const HeldParameter& parameter, const mesh::Box& block);
+  // Where it lies, or as a copy. Its pages are forgotten, so that what was looked at does not fill
+  // the memory.
+  bool visit_block(const HeldParameter& parameter, const mesh::Box& block, const PartVisit& visit);
   void drop_model();
 
   std::map<std::string, at::Tensor> assembled_;

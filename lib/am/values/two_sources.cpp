@@ -29,9 +29,9 @@ std::unique_ptr<stored::TensorSource> open_weights_at(const std::string& path) {
   return stored::open_tensor_source(target.path, stored::Damage::kListed);
 }
 
-void for_each_pair(const stored::TensorSource& left, const stored::StoredTensor& a,
-                   const stored::TensorSource& right, const stored::StoredTensor& b,
-                   const Between& between, const VisitPair& visit) {
+void for_each_pair(Session& session, const stored::TensorSource& left,
+                   const stored::StoredTensor& a, const stored::TensorSource& right,
+                   const stored::StoredTensor& b, const VisitPair& visit) {
   struct Buffers {
     checkpoint::BlockBuffer left, right;
   };
@@ -39,7 +39,7 @@ void for_each_pair(const stored::TensorSource& left, const stored::StoredTensor&
   std::vector<mesh::Box> blocks;
   stored::for_each_row_block(mesh::Box::whole(a.shape), kPairBlock,
                              [&](const mesh::Box& block) { blocks.push_back(block); });
-  on_threads(blocks.size(), between, [&](size_t thread, size_t number) {
+  on_threads(blocks.size(), [&](size_t thread, size_t number) {
     const at::NoGradGuard no_grad;  // each thread's own
     const mesh::Box& box = blocks[number];
     const at::Tensor of_left = buffers[thread].left.block(box.shape, tensor::scalar_type(a.dtype));
@@ -48,8 +48,10 @@ void for_each_pair(const stored::TensorSource& left, const stored::StoredTensor&
     checkpoint::read(left, a.name, box, of_left);
     checkpoint::read(right, b.name, box, of_right);
     forget_read_pages(of_left.nbytes() + of_right.nbytes());
-    return visit(number, of_left, of_right);
+    session.saw_bytes(static_cast<int64_t>(of_left.nbytes()));
+    return visit(number, of_left, of_right) && !session.is_interrupted();
   });
+  session.check_interrupt();
 }
 
 }  // namespace am::values

@@ -16,10 +16,11 @@ namespace am::values {
 std::unique_ptr<stored::TensorSource> open_weights_at(const std::string& path);
 
 // Blocks of whole rows of both, as they are stored; they have one shape. Several threads visit them
-// at once, each by its number; false ends it. `between` is called by this thread alone.
+// at once, each by its number; false ends it. Throws Error(kUsage) when any rank was interrupted;
+// collective.
 using VisitPair = std::function<bool(size_t number, const at::Tensor& a, const at::Tensor& b)>;
-void for_each_pair(const stored::TensorSource& left, const stored::StoredTensor& a,
-                   const stored::TensorSource& right, const stored::StoredTensor& b,
-                   const Between& between, const VisitPair& visit);
+void for_each_pair(Session& session, const stored::TensorSource& left,
+                   const stored::StoredTensor& a, const stored::TensorSource& right,
+                   const stored::StoredTensor& b, const VisitPair& visit);
 
 }  // namespace am::values

@@ -15,12 +15,8 @@ constexpr size_t kMostProblems = 1000;
 constexpr size_t kMostShown = 20;
 
 std::string whole_line(const stored::TensorSource& source) {
-  int64_t bytes = 0;
-  size_t tensors = 0;
-  for (const auto* list : {&source.tensors(), &source.optimizer_tensors()}) {
-    for (const stored::StoredTensor& tensor : *list) bytes += tensor.bytes();
-    tensors += list->size();
-  }
+  const int64_t bytes = bytes_of(source.tensors()) + bytes_of(source.optimizer_tensors());
+  const size_t tensors = source.tensors().size() + source.optimizer_tensors().size();
   const size_t files = source.data_files().size();
   return cat(format_count(static_cast<int64_t>(tensors)), tensors == 1 ? " tensor" : " tensors",
              " in ", files, files == 1 ? " file, " : " files, ", format_bytes(bytes), ": whole\n");
@@ -30,6 +26,7 @@ Result run_verify(Session& session, const Arguments&) {
   const stored::TensorSource& source = require_files(session, "verify");
   std::vector<stored::StoredProblem> problems;
   size_t more = 0;
+  session.expect_bytes(bytes_of(source.tensors()) + bytes_of(source.optimizer_tensors()));
   source.verify({[&](stored::StoredProblem problem) {
                    if (problems.size() == kMostProblems) {
                      ++more;
@@ -37,7 +34,7 @@ Result run_verify(Session& session, const Arguments&) {
                      problems.push_back(std::move(problem));
                    }
                  },
-                 session.between()});
+                 session.between(), [&](int64_t bytes) { session.saw_bytes(bytes); }});
   Result result;
   Json list = Json::array();
   term::Table table({{"where"}, {"problem", term::Align::kWrap}});

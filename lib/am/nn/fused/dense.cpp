@@ -20,10 +20,15 @@ struct CopyTransposed {
   AM_INLINE static void run(float* to, const float* from, int64_t from_stride, int64_t rows,
                             int64_t columns) {
     constexpr int64_t kBlock = kLanes<float, kBytes>;
-    for (int64_t m = 0; m < rows; m += kBlock) {
+    constexpr int64_t kLine = std::max<int64_t>(kBlock, 64 / sizeof(float));
+    for (int64_t line = 0; line < rows; line += kLine) {
+      const int64_t end = std::min(rows, line + kLine);
       for (int64_t k = 0; k < columns; k += kBlock) {
-        block<kBytes>(to + m * columns + k, columns, from + k * from_stride + m, from_stride,
-                      std::min<int64_t>(kBlock, rows - m), std::min<int64_t>(kBlock, columns - k));
+        for (int64_t m = line; m < end; m += kBlock) {
+          block<kBytes>(to + m * columns + k, columns, from + k * from_stride + m, from_stride,
+                        std::min<int64_t>(kBlock, rows - m),
+                        std::min<int64_t>(kBlock, columns - k));
+        }
       }
     }
   }

@@ -20,6 +20,7 @@ MomentRows named_moments(Session& session, const Arguments& arguments) {
   const bool folded = by_layer(arguments);
   const std::vector<Picked> all = pick_all(session, arguments.words);
   MomentRows found{{}, {}, Unread(session, all.size())};
+  session.expect_bytes(bytes_of(all));
   std::map<std::string, size_t> places;
   for (const Picked& picked : all) {
     Moments own;

@@ -73,6 +73,7 @@ Result run_checksum(Session& session, const Arguments& arguments) {
   int64_t compared = 0;
   const std::vector<Picked> all = pick_all(session, arguments.words);
   Unread unread(session, all.size());
+  session.expect_bytes(bytes_of(all));
   for (const Picked& picked : all) {
     Verdict verdict;
     if (!unread.read(picked.label, [&] { verdict = verdict_of(session, picked); })) continue;

@@ -82,8 +82,12 @@ Result run_dead(Session& session, const Arguments& arguments) {
   int64_t looked_at = 0;
   const std::vector<Picked> all = pick_all(session, arguments.words);
   Unread unread(session, all.size());
+  session.expect_bytes(bytes_of(all));
   for (const Picked& picked : all) {
-    if (picked.parameter->shape.size() < 2) continue;
+    if (picked.parameter->shape.size() < 2) {
+      session.saw_bytes(picked.numel() * formats::dtype_size(picked.parameter->dtype));
+      continue;
+    }
     LinesSeen seen;
     if (!unread.read(picked.label, [&] { seen = lines_of(session, picked); })) continue;
     ++looked_at;

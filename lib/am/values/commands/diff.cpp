@@ -1,12 +1,16 @@
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <map>
 #include <mutex>
 
 #include "am/base/text.h"
 #include "am/base/units.h"
+#include "am/inspect/layers.h"
 #include "am/inspect/rows.h"
 #include "am/inspect/stored_files.h"
 #include "am/term/table.h"
+#include "am/values/commands/by_layer.h"
 #include "am/values/commands/registry.h"
 #include "am/values/pairs.h"
 #include "am/values/two_sources.h"
@@ -18,17 +22,53 @@ namespace {
 using stored::StoredTensor;
 using stored::TensorSource;
 
-// A parameter of both sides, or of one.
+// A parameter of both sides, or of one; or those of a layer.
 struct Difference {
   std::string name;
   std::string status;
-  std::string what;  // the two shapes or dtypes
+  std::string what;  // the two shapes or dtypes; of a layer, how many are not equal
   bool compared = false;
   Distance distance = {};
 };
 
-Difference difference_of(const TensorSource& here, const TensorSource& there, const StoredTensor& a,
-                         const Between& between) {
+// A layer has the first of these that one of its parameters has.
+constexpr std::string_view kWorstFirst[] = {"unreadable", "only here", "only there", "shape",
+                                            "dtype",      "different", "equal"};
+
+size_t place_of(std::string_view status) {
+  return static_cast<size_t>(std::find(std::begin(kWorstFirst), std::end(kWorstFirst), status) -
+                             std::begin(kWorstFirst));
+}
+
+// In the order in which layers come.
+std::vector<Difference> by_layers(const std::vector<Difference>& all) {
+  struct Counts {
+    size_t tensors = 0, unequal = 0;
+  };
+  std::vector<Difference> layers;
+  std::vector<Counts> counts;
+  std::map<std::string, size_t> places;
+  for (const Difference& each : all) {
+    const auto [place, is_new] = places.emplace(layer_of(each.name), layers.size());
+    if (is_new) {
+      layers.push_back({place->first, "equal", {}});
+      counts.emplace_back();
+    }
+    Difference& layer = layers[place->second];
+    if (place_of(each.status) < place_of(layer.status)) layer.status = each.status;
+    layer.compared = layer.compared || each.compared;
+    layer.distance.add(each.distance);
+    ++counts[place->second].tensors;
+    if (each.status != "equal") ++counts[place->second].unequal;
+  }
+  for (size_t i = 0; i < layers.size(); ++i) {
+    layers[i].what = cat(counts[i].unequal, " of ", counts[i].tensors);
+  }
+  return layers;
+}
+
+Difference difference_of(Session& session, const TensorSource& here, const TensorSource& there,
+                         const StoredTensor& a) {
   Difference difference{a.name, "equal", {}};
   const StoredTensor* b = there.find(a.name);
   if (b == nullptr) {
@@ -39,7 +79,7 @@ Difference difference_of(const TensorSource& here, const TensorSource& there, co
   } else {
     difference.compared = true;
     std::mutex mutex;
-    for_each_pair(here, a, there, *b, between,
+    for_each_pair(session, here, a, there, *b,
                   [&](size_t, const at::Tensor& left, const at::Tensor& right) {
                     Distance found;
                     found.add(left, right);
@@ -68,19 +108,24 @@ std::string shown_number(const Difference& difference, double value, int digits)
 }
 
 Result run_diff(Session& session, const Arguments& arguments) {
-  const TensorSource& here = require_files(session, "diff");
-  const auto there = open_weights_at(arguments.words.front());
+  const bool folded = by_layer(arguments);
+  const auto other =
+      arguments.words.size() > 1 ? open_weights_at(arguments.words.front()) : nullptr;
+  const TensorSource& here = other ? *other : require_files(session, "diff");
+  const auto there = open_weights_at(arguments.words.back());
   std::vector<Difference> all;
   Unread unread(session, here.tensors().size());
+  session.expect_bytes(bytes_of(here.tensors()));
   for (const StoredTensor& tensor : here.tensors()) {
     Difference difference{tensor.name, "unreadable", {}};
-    unread.read(tensor.name,
-                [&] { difference = difference_of(here, *there, tensor, session.between()); });
+    unread.read(tensor.name, [&] { difference = difference_of(session, here, *there, tensor); });
+    if (!difference.compared) session.saw_bytes(tensor.bytes());
     all.push_back(std::move(difference));
   }
   for (const StoredTensor& tensor : there->tensors()) {
     if (here.find(tensor.name) == nullptr) all.push_back({tensor.name, "only there", {}});
   }
+  if (folded) all = by_layers(all);
   std::stable_sort(all.begin(), all.end(), comes_before);
 
   constexpr auto kRight = term::Align::kRight;
@@ -104,31 +149,38 @@ Result run_diff(Session& session, const Arguments& arguments) {
   }
   result.json["parameters"] = list;
   if (equal < all.size()) result.text = table.text(session.style());
-  result.text += cat(equal, " of ", all.size(), " parameters are equal\n");
+  result.text +=
+      cat(equal, " of ", all.size(), folded ? " layers are equal\n" : " parameters are equal\n");
   unread.give(result);
   return result;
 }
+
+constexpr Option kDiffOptions[] = {{"--by", "parameter|layer", "a row a parameter, or a layer"}};
 
 }  // namespace
 
 const Command kDiffCommand = {
     .name = "diff",
-    .operands = "TARGET",
-    .summary = "how another checkpoint's parameters differ from these",
+    .operands = "[A] B",
+    .summary = "how checkpoint B's parameters differ from A's, or from the open one's",
     .help =
         "Names that one side lacks, shapes, dtypes; of the others the largest |a - b|, and the "
         "largest |a - b| over\n"
-        "the larger of |a| and |b|, the most different first. Equal ones are counted. TARGET is "
+        "the larger of |a| and |b|, the most different first. Equal ones are counted. A and B are "
         "whatever am-repl opens\n"
-        "as weights; a few MiB of both are read at a time. Ctrl-C ends it.\n"
-        "Example:  diff runs/quickstart/checkpoints/step-200",
+        "as weights; `only here` is what A, or the open one, has alone. A few MiB of both are read "
+        "at "
+        "a time. Ctrl-C ends it.\n"
+        "Examples:  diff runs/quickstart/checkpoints/step-200\n"
+        "           diff step-200 step-400 --by layer",
     .json =
         "{parameters: [{name: string, status: 'equal' | 'different' | 'dtype' | 'shape' | "
         "'only here' | 'only there' | 'unreadable', max_abs: number | null, relative: number "
         "| null}] (null: not finite, or nothing to compare), unread?: [Unread]}",
     .completes = Operand::kPath,
     .min_words = 1,
-    .max_words = 1,
+    .max_words = 2,
+    .options = kDiffOptions,
     .run = run_diff,
 };
 

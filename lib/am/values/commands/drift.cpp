@@ -30,11 +30,11 @@ Json change_row(const std::string& name, const Change& change) {
           {"cosine", number_or_null(change.dot / std::sqrt(change.before * change.after))}};
 }
 
-Change change_of(const TensorSource& from, const StoredTensor& a, const TensorSource& to,
-                 const StoredTensor& b, const Between& between) {
+Change change_of(Session& session, const TensorSource& from, const StoredTensor& a,
+                 const TensorSource& to, const StoredTensor& b) {
   std::mutex mutex;
   std::map<size_t, Change> of_blocks;  // added in their order, whichever thread was first
-  for_each_pair(from, a, to, b, between,
+  for_each_pair(session, from, a, to, b,
                 [&](size_t number, const at::Tensor& before, const at::Tensor& after) {
                   Change found;
                   found.add(before, after);
@@ -64,14 +64,16 @@ Result run_drift(Session& session, const Arguments& arguments) {
   std::vector<std::string> left_out;
   Change total;
   Unread unread(session, from->tensors().size());
+  session.expect_bytes(bytes_of(from->tensors()));
   for (const StoredTensor& a : from->tensors()) {
     const StoredTensor* b = to.find(a.name);
     if (b == nullptr || b->shape != a.shape) {
       left_out.push_back(a.name);
+      session.saw_bytes(a.bytes());
       continue;
     }
     Change change;
-    if (!unread.read(a.name, [&] { change = change_of(*from, a, to, *b, session.between()); })) {
+    if (!unread.read(a.name, [&] { change = change_of(session, *from, a, to, *b); })) {
       continue;
     }
     const std::string name = folded ? layer_of(a.name) : a.name;

@@ -49,6 +49,7 @@ Result run_nan(Session& session, const Arguments& arguments) {
   int64_t elements = 0;
   size_t looked_at = 0;
   Unread unread(session, all.size());
+  session.expect_bytes(bytes_of(all));
   for (const Picked& picked : all) {
     BadValues bad;
     if (!unread.read(picked.label, [&] { bad = bad_values(session, picked); })) continue;

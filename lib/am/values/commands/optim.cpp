@@ -34,6 +34,13 @@ Result run_optim(Session& session, const Arguments& arguments) {
   Json list = Json::array();
   const std::vector<Picked> all = pick_all(session, arguments.words);
   Unread unread(session, all.size());
+  int64_t bytes = bytes_of(all);
+  for (const Picked& picked : all) {
+    for (const HeldParameter* state : states_of(session, *picked.parameter)) {
+      bytes += state->bytes();
+    }
+  }
+  session.expect_bytes(bytes);
   const auto add = [&](const HeldParameter& parameter) {
     Json entry = optim_row(session, parameter, parameter.name);
     const auto step = step_of(session, parameter);

@@ -30,11 +30,11 @@ std::optional<bool> same_by_checksums(const TensorSource& here, const StoredTens
   return of_a == of_b;
 }
 
-bool same_by_values(const TensorSource& here, const StoredTensor& a, const TensorSource& there,
-                    const StoredTensor& b, const Between& between) {
+bool same_by_values(Session& session, const TensorSource& here, const StoredTensor& a,
+                    const TensorSource& there, const StoredTensor& b) {
   std::atomic<bool> same = true;
   for_each_pair(
-      here, a, there, b, between, [&](size_t, const at::Tensor& left, const at::Tensor& right) {
+      session, here, a, there, b, [&](size_t, const at::Tensor& left, const at::Tensor& right) {
         const bool equal =
             std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
         if (!equal) same = false;
@@ -49,14 +49,15 @@ struct Verdict {
   std::string by;  // what was compared; may be empty
 };
 
-Verdict verdict_of(const TensorSource& here, const TensorSource& there, const StoredTensor& a,
-                   const Between& between) {
+Verdict verdict_of(Session& session, const TensorSource& here, const TensorSource& there,
+                   const StoredTensor& a) {
   const StoredTensor* b = there.find(a.name);
   if (b == nullptr) return {a.name, "only here", ""};
   if (a.shape != b->shape) return {a.name, "shape", ""};
   if (a.dtype != b->dtype) return {a.name, "dtype", ""};
   const auto summed = same_by_checksums(here, a, there, *b);
-  const bool same = summed ? *summed : same_by_values(here, a, there, *b, between);
+  if (summed) session.saw_bytes(a.bytes());
+  const bool same = summed ? *summed : same_by_values(session, here, a, there, *b);
   return {a.name, same ? "same" : "different", summed ? "checksums" : "values"};
 }
 
@@ -65,11 +66,11 @@ Result run_same(Session& session, const Arguments& arguments) {
   const auto there = open_weights_at(arguments.words.front());
   std::vector<Verdict> all;
   Unread unread(session, here.tensors().size());
+  session.expect_bytes(bytes_of(here.tensors()) + bytes_of(here.optimizer_tensors()));
   for (const auto* list : {&here.tensors(), &here.optimizer_tensors()}) {
     for (const StoredTensor& tensor : *list) {
       Verdict verdict{tensor.name, "unreadable", ""};
-      unread.read(tensor.name,
-                  [&] { verdict = verdict_of(here, *there, tensor, session.between()); });
+      unread.read(tensor.name, [&] { verdict = verdict_of(session, here, *there, tensor); });
       all.push_back(std::move(verdict));
     }
   }

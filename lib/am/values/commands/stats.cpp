@@ -20,6 +20,7 @@ Result run_stats(Session& session, const Arguments& arguments) {
              {"inf", {}, kCount}});
   const std::vector<Picked> all = pick_all(session, arguments.words);
   Unread unread(session, all.size());
+  session.expect_bytes(bytes_of(all));
   for (const Picked& picked : all) {
     unread.read(picked.label,
                 [&] { rows.add(moments_json(picked.label, moments_of(session, picked))); });

@@ -59,6 +59,7 @@ std::optional<double> update_ratio(Session& session, const Arguments& arguments,
         updates += (settings.lr * m / (v.sqrt() + settings.eps)).square().sum().item<double>();
         weights +=
             to_numbers(values_of(session).read(parameter, block)).square().sum().item<double>();
+        session.saw_bytes(block.numel() * formats::dtype_size(parameter.dtype));
       });
   return std::sqrt(updates) / std::sqrt(weights);
 }
@@ -116,6 +117,7 @@ Result run_top(Session& session, const Arguments& arguments) {
              {measure.name, by_update ? "|update| / |weights|" : measure.name, measure.kind}});
   const std::vector<Picked> picked_all = pick_all(session, names);
   Unread unread(session, picked_all.size());
+  session.expect_bytes(bytes_of(picked_all));
   for (const Picked& picked : picked_all) {
     unread.read(picked.label, [&] {
       rows.add({{"name", picked.parameter->name},

@@ -1,0 +1,62 @@
+// A line on stderr that says how far a command is, for who waits before a terminal. It comes when a
+// command takes half a second, and goes with it.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "am/inspect/interpreter.h"
+#include "am/inspect/progress.h"
+#include "am/term/style.h"
+
+namespace am_repl {
+
+// While it lives.
+class ProgressLine {
+ public:
+  ProgressLine(const am::inspect::Progress& progress, std::string command, am::term::Style style);
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+  ~ProgressLine();
+
+ private:
+  void run();
+
+  const am::inspect::Progress& progress_;
+  const std::string command_;
+  const am::term::Style style_;  // of stderr
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::thread thread_;
+};
+
+// "stats  ███████████               48%  3.90 GiB of 8.00 GiB, 2.10 GiB/s"
+std::string progress_text(const std::string& command, int64_t done, int64_t total, double seconds,
+                          const am::term::Style& style);
+
+// An interpreter whose sessions tell `progress`, with such a line for each of its commands. Both
+// outlive it.
+class WatchedInterpreter : public am::inspect::Interpreter {
+ public:
+  WatchedInterpreter(std::unique_ptr<am::inspect::Interpreter> inner,
+                     am::inspect::Progress& progress, am::term::Style style)
+      : inner_(std::move(inner)), progress_(progress), style_(style) {}
+
+  const am::inspect::SessionFacts& facts() const override { return inner_->facts(); }
+  am::inspect::Outcome run(const std::string& input) override;
+  void set_width(int columns) override {
+    style_.width = columns;
+    inner_->set_width(columns);
+  }
+
+ private:
+  std::unique_ptr<am::inspect::Interpreter> inner_;
+  am::inspect::Progress& progress_;
+  am::term::Style style_;
+};
+
+}  // namespace am_repl
