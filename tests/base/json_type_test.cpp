@@ -51,6 +51,8 @@ TEST_CASE("a JSON type is told in a line") {
   CHECK(outline("{ranks: [{rank: integer, at: {row: integer} | null}] (all of them)}") ==
         "ranks [{rank, at {row}}] (all of them)");
   CHECK(outline("{a: integer} | {b: [{c: integer}]}") == "a; or b [{c}]");
+  CHECK(outline("{by: 'sums' | 'values' | null (null: none), as: 'it' | 'is'}") ==
+        "by (sums, values; null: none), as (it, is)");
   CHECK(outline("{groups: {*: [integer]} (by name)}") == "groups (by name)");
   CHECK(outline("{tree: Node}; Node = {name: string, children: [Node]}") ==
         "tree {name, children [{..}]}");

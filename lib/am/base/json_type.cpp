@@ -190,8 +190,20 @@ class Outline {
 
  private:
   std::string line_of(const JsonField& field) {
+    std::vector<std::string> notes;
+    add(texts_of(field.type), notes);
+    add(field.note, notes);
     return cat(field.key, field.optional ? "?" : "", inside_of(field.type),
-               field.note.empty() ? "" : cat(" (", field.note, ")"));
+               notes.empty() ? "" : cat(" (", join(notes, "; "), ")"));
+  }
+
+  // What it may say, where that is known.
+  static std::string texts_of(const JsonType& type) {
+    std::vector<std::string> texts;
+    for (const JsonType& part : type.parts) {
+      if (part.kind == Kind::kText) texts.push_back(part.word);
+    }
+    return join(texts, ", ");
   }
 
   // " [{..}]" of a list of objects, " {..}" of an object, nothing of numbers, texts and the like.

@@ -59,8 +59,9 @@ JsonTypes parse_json_types(std::string_view notation);
 // for is taken from `names`.
 Json json_schema(const JsonType& type, const JsonNames& names);
 
-// The keys with their notes, as they are written but for their types: empty for a type that has
-// none. What a Name stands for is written out once, where it is known; after that it is "..".
+// The keys with their notes and the texts that they may be, as they are written but for their other
+// types: empty for a type that has none. What a Name stands for is written out once, where it is
+// known; after that it is "..".
 std::string json_outline(const JsonType& type, const JsonNames& names);
 
 }  // namespace am
