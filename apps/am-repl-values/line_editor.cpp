@@ -193,7 +193,7 @@ class EditLineEditor : public LineEditor {
   // In the right half of the window. libedit draws nothing unseen that no character follows.
   char* hint() {
     const int columns = am::term::terminal_width(STDOUT_FILENO, options_.style.width) / 2;
-    hint_ = done_ ? std::string() : options_.hinter(before_cursor(), columns);
+    hint_ = done_ ? std::string() : am::inspect::hint(before_cursor(), columns);
     const std::string painted = options_.style.paint(am::term::Role::kDim, hint_);
     const size_t before = painted.find(hint_);
     if (before > 0) {

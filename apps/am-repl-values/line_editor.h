@@ -27,8 +27,6 @@ class LineEditor {
  public:
   // What stands before the cursor, and what could stand there.
   using Completer = std::function<am::inspect::Completion(std::string_view before_cursor)>;
-  // What may follow, in so many columns.
-  using Hinter = std::function<std::string(std::string_view before_cursor, int columns)>;
 
   virtual ~LineEditor() = default;
   virtual Line read(const std::string& prompt) = 0;
@@ -38,7 +36,6 @@ class LineEditor {
 
 struct LineEditorOptions {
   LineEditor::Completer completer;
-  LineEditor::Hinter hinter;
   am::term::Style style;
   Interrupts* interrupts = nullptr;  // handled by now; outlives the editor
   // Made when missing, readable by its owner alone. Empty, or in a place that cannot be written:

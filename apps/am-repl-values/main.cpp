@@ -68,7 +68,6 @@ void talk(const Options& options, inspect::Interpreter& interpreter, Interrupts&
   const auto editor = make_line_editor(
       {.completer =
            [&](std::string_view line) { return inspect::complete(line, interpreter.facts()); },
-       .hinter = [](std::string_view line, int columns) { return inspect::hint(line, columns); },
        .style = options.output.out,
        .interrupts = &interrupts,
        .history = history_file()});

@@ -2,9 +2,6 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
-#include <string_view>
-
 #include "am/base/home.h"
 #include "am/base/text.h"
 #include "am/inspect/answers.h"
@@ -106,10 +103,9 @@ std::optional<int> parse_options(int argc, char** argv,
   options.overrides = am_apps::overrides_of(sets);
   options.plugins = flags.plugins();
   options.output = am_apps::Output::of(flags.json, flags.color_mode());
-  const char* terminal = std::getenv("TERM");
-  const bool draws =
-      ::isatty(STDERR_FILENO) != 0 && terminal != nullptr && std::string_view(terminal) != "dumb";
-  if (draws) options.progress = std::make_shared<am::inspect::Progress>();
+  if (am::term::can_redraw(STDERR_FILENO)) {
+    options.progress = std::make_shared<am::inspect::Progress>();
+  }
   return std::nullopt;
 }
 

@@ -1,7 +1,6 @@
 #include "repl/progress_line.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdio>
 #include <utility>
@@ -26,13 +25,10 @@ std::string progress_text(const std::string& command, int64_t done, int64_t tota
   constexpr int kBarColumns = 24;
   const int64_t seen = std::min(done, total);
   const auto rate = static_cast<int64_t>(static_cast<double>(done) / seconds);
-  const std::array line = {
-      am::term::Bar{command, static_cast<double>(seen),
-                    am::cat(seen * 100 / total, "%  ", am::format_bytes(seen), " of ",
-                            am::format_bytes(total), ", ", am::format_bytes(rate), "/s")}};
-  std::string text = am::term::bars(line, kBarColumns, style, static_cast<double>(total));
-  text.erase(text.find_last_not_of('\n') + 1);
-  return text;
+  return am::term::bar({command, static_cast<double>(seen),
+                        am::cat(seen * 100 / total, "%  ", am::format_bytes(seen), " of ",
+                                am::format_bytes(total), ", ", am::format_bytes(rate), "/s")},
+                       kBarColumns, style, static_cast<double>(total));
 }
 
 ProgressLine::ProgressLine(const am::inspect::Progress& progress, std::string command,

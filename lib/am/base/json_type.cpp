@@ -8,6 +8,7 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/base/text_cursor.h"
 
 namespace am {
 namespace {
@@ -19,7 +20,7 @@ constexpr std::array<std::string_view, 5> kPlainTypes = {"string", "integer", "n
 
 class Parser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  explicit Parser(std::string_view text) : text_(text), at_(text) {}
 
   JsonTypes parse() {
     JsonTypes types{any_of(), {}};
@@ -34,36 +35,27 @@ class Parser {
 
  private:
   [[noreturn]] void fail(std::string_view wanted) const {
-    throw Error(ErrorKind::kInternal, cat("JSON type `", text_, "`: ", wanted, " is expected at `",
-                                          text_.substr(at_), "`"));
+    throw Error(ErrorKind::kInternal,
+                cat("JSON type `", text_, "`: ", wanted, " is expected at `", at_.rest(), "`"));
   }
 
-  char peek() {
-    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
-    return at_ < text_.size() ? text_[at_] : '\0';
-  }
-  bool take(char c) {
-    if (peek() != c) return false;
-    ++at_;
-    return true;
-  }
+  char peek() { return at_.peek(); }
+  bool take(char c) { return at_.take(c); }
   void require(char c) {
     if (!take(c)) fail(std::string(1, c));
   }
   std::string until(char end) {
-    const size_t stop = text_.find(end, at_);
+    const size_t stop = at_.rest().find(end);
     if (stop == std::string_view::npos) fail(std::string(1, end));
-    return std::string(text_.substr(std::exchange(at_, stop + 1), stop - at_));
+    std::string text(at_.pass(stop));
+    at_.pass(1);
+    return text;
   }
   std::string word() {
-    peek();
-    const size_t begin = at_;
-    while (at_ < text_.size() &&
-           (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_')) {
-      ++at_;
-    }
-    if (at_ == begin) fail("a word");
-    return std::string(text_.substr(begin, at_ - begin));
+    const std::string_view word = at_.take_while(
+        [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; });
+    if (word.empty()) fail("a word");
+    return std::string(word);
   }
 
   JsonType any_of() {
@@ -117,7 +109,7 @@ class Parser {
   }
 
   std::string_view text_;
-  size_t at_ = 0;
+  TextCursor at_;
 };
 
 struct ObjectSchema {

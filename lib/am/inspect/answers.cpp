@@ -13,21 +13,18 @@ constexpr std::string_view kShared =
     "{results: [Answer], diagnostics?: [Diagnostic] (of the plan), error?: Error (of the target)};"
     "Diagnostic = {rule: string, severity: 'error' | 'warning' | 'note', file: string, "
     "line: integer, column: integer, message: string, help: string};"
+    "Entry = {command: string, input: string (as it was typed), ok: boolean};"
     "Error = {message: string, help: string};"
-    "Failed = {command: string, input: string, ok: boolean, error: Error};"
+    "Failed = {..Entry, error: Error};"
     "Mesh = {dims: [string] (the slowest first), sizes: [integer]};"
     "Moments = {name: string, numel: integer, min: number | null, max: number | null, "
     "mean: number | null, std: number | null, norm: number | null, nan: integer, inf: integer};"
     "Part = {rank: integer, offset: [integer], shape: [integer]};"
-    "Piped = {command: string, input: string, ok: boolean, "
-    "filters: [string] (behind the pipes), *: any};"
+    "Piped = {..Entry, filters: [string] (behind the pipes), *: any};"
     "Problem = {what: string, where: string};"
     "RankBytes = {rank: integer, sharded_bytes: integer, unsharded_bytes: integer, "
     "gradient_bytes: integer, optimizer_bytes: integer, model_bytes: integer};"
     "Unread = {name: string, problem: string}";
-
-constexpr std::string_view kOfAll =
-    "{command: string, input: string (as it was typed), ok: boolean}";
 
 const JsonTypes& shared() {
   static const auto* const kTypes = new JsonTypes(parse_json_types(kShared));
@@ -44,8 +41,7 @@ JsonType entry_of(const JsonType& fields, const JsonNames& names, const Command&
     for (JsonType& part : all.parts) part = entry_of(part, names, command);
     return all;
   }
-  static const auto* const kEntry = new JsonType(parse_json_types(kOfAll).type);
-  JsonType entry = *kEntry;
+  JsonType entry = names.at("Entry");
   entry.fields.front().type = {JsonType::Kind::kText, std::string(command.name), {}, {}};
   for (const JsonField& field : fields.fields) {
     std::erase_if(entry.fields, [&](const JsonField& known) { return known.key == field.key; });

@@ -122,13 +122,18 @@ double Arguments::number(std::string_view option, double fallback, double low, d
   return value;
 }
 
-std::string Command::usage() const {
-  std::string text(name);
-  if (!operands.empty()) text += cat(" ", operands);
+std::string Command::takes() const {
+  std::vector<std::string> texts;
+  if (!operands.empty()) texts.emplace_back(operands);
   for (const Option& option : options) {
-    text += cat(" [", option.name, option.value.empty() ? "" : " ", option.value, "]");
+    texts.push_back(cat("[", option.name, option.value.empty() ? "" : " ", option.value, "]"));
   }
-  return text;
+  return join(texts, " ");
+}
+
+std::string Command::usage() const {
+  const std::string after = takes();
+  return cat(name, after.empty() ? "" : " ", after);
 }
 
 const Command* find_command(std::string_view name) {

@@ -99,6 +99,8 @@ struct Command {
   bool lasts = false;  // as long as the steps that it waits for: no answer yet is no news
 
   static constexpr size_t kAnyNumber = std::numeric_limits<size_t>::max();
+  // "PARAM [--bins N]"; may be empty
+  std::string takes() const;
   // "hist PARAM [--bins N]"
   std::string usage() const;
 };

@@ -125,11 +125,11 @@ std::optional<Typed> typed(std::string_view line) {
   }
   typed.first = before.empty();
   if (typed.first) return typed;
-  typed.command = find_command(before.front());
-  if (typed.command == nullptr) return typed;
-  typed.option = option_of(*typed.command, before.back());
+  typed.command = command;
+  if (command == nullptr) return typed;
+  typed.option = option_of(*command, before.back());
   const size_t equals = typed.word.find('=');
-  if (const Option* option = option_of(*typed.command, typed.word.substr(0, equals));
+  if (const Option* option = option_of(*command, typed.word.substr(0, equals));
       option != nullptr && equals != std::string::npos) {
     typed.option = option;
     typed.word.erase(0, equals + 1);
@@ -172,8 +172,7 @@ std::string hint(std::string_view line, int columns) {
     if (!fits(text)) text = now->option->value;
     return fits(text) ? text : std::string();
   }
-  const size_t name = now->command->name.size();
-  std::string text = now->command->usage().substr(std::min(name + 1, now->command->usage().size()));
+  std::string text = now->command->takes();
   if (!fits(text)) text = now->command->operands;
   return fits(text) ? text : std::string();
 }

@@ -130,9 +130,7 @@ Picked pick_one(const Session& session, const std::vector<std::string>& words) {
 
 int64_t bytes_of(const std::vector<Picked>& all) {
   int64_t bytes = 0;
-  for (const Picked& picked : all) {
-    bytes += picked.numel() * formats::dtype_size(picked.parameter->dtype);
-  }
+  for (const Picked& picked : all) bytes += picked.bytes();
   return bytes;
 }
 

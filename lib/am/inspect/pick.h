@@ -21,6 +21,7 @@ struct Picked {
   std::set<size_t> taken;  // dims that an index of the slice took
 
   int64_t numel() const { return selection.box.numel(); }
+  int64_t bytes() const { return numel() * formats::dtype_size(parameter->dtype); }
 };
 
 Picked whole_tensor(const HeldParameter& tensor);

@@ -113,11 +113,8 @@ std::optional<std::string> Probe::sampled(int64_t step, double value) {
   for (const Sample& each : samples_) {
     if (std::isfinite(each.value)) largest = std::max(largest, each.value);
   }
-  const std::array line = {
-      term::Bar{cat("step ", step), value, cat(measure_, " ", format_general(value, 5))}};
-  std::string text = term::bars(line, kBarColumns, style_, largest);
-  text.erase(text.find_last_not_of('\n') + 1);
-  return text;
+  return term::bar({cat("step ", step), value, cat(measure_, " ", format_general(value, 5))},
+                   kBarColumns, style_, largest);
 }
 
 std::optional<std::string> Probe::tripped(int64_t step, const Json& norms) {

@@ -93,6 +93,10 @@ int64_t bytes_of(const std::vector<StoredTensor>& tensors) {
   return bytes;
 }
 
+int64_t bytes_of(const TensorSource& source) {
+  return bytes_of(source.tensors()) + bytes_of(source.optimizer_tensors());
+}
+
 StoredProblem as_problem(const TensorSource& source, std::string where,
                          const std::exception& error) {
   return {std::move(where), without(cat(source.path().string(), "/"), error.what())};

@@ -124,8 +124,9 @@ class TensorSource {
   virtual void verify(const VerifyCalls& calls) const;
 };
 
-// What is stored of all.
+// What is stored of all; of a source, of optimizer states too.
 int64_t bytes_of(const std::vector<StoredTensor>& tensors);
+int64_t bytes_of(const TensorSource& source);
 
 // An error of `source`'s as a problem: without the folder's path in front.
 StoredProblem as_problem(const TensorSource& source, std::string where,

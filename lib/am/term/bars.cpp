@@ -48,6 +48,12 @@ std::string bars(std::span<const Bar> items, int length, const Style& style, dou
   return out;
 }
 
+std::string bar(const Bar& item, int length, const Style& style, double scale) {
+  std::string line = bars(std::span(&item, 1), length, style, scale);
+  line.pop_back();
+  return line;
+}
+
 std::string histogram(std::span<const int64_t> counts, double low, double high, int length,
                       const Style& style) {
   const auto total = static_cast<double>(std::accumulate(counts.begin(), counts.end(), int64_t{0}));

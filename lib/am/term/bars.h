@@ -23,6 +23,9 @@ struct Bar {
 // What is not a positive finite number has no bar; any other has at least a sliver.
 std::string bars(std::span<const Bar> items, int length, const Style& style, double scale = 0.0);
 
+// One of them alone, without a newline.
+std::string bar(const Bar& item, int length, const Style& style, double scale);
+
 // One line for each bin of [low, high]: its lower edge, a bar, the count and its share.
 std::string histogram(std::span<const int64_t> counts, double low, double high, int length,
                       const Style& style);

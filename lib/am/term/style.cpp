@@ -34,6 +34,8 @@ const char* code(Role role) {
   return "";
 }
 
+bool is_dumb(std::string_view term) { return term == "dumb"; }
+
 }  // namespace
 
 std::optional<ColorMode> parse_color_mode(std::string_view name) {
@@ -46,8 +48,13 @@ std::optional<ColorMode> parse_color_mode(std::string_view name) {
 bool wants_color(ColorMode mode, bool is_terminal, const char* no_color, const char* term) {
   if (mode != ColorMode::kAuto) return mode == ColorMode::kAlways;
   if (no_color != nullptr && *no_color != '\0') return false;
-  if (term != nullptr && std::string_view(term) == "dumb") return false;
+  if (term != nullptr && is_dumb(term)) return false;
   return is_terminal;
+}
+
+bool can_redraw(int fd) {
+  const char* term = std::getenv("TERM");
+  return ::isatty(fd) == 1 && term != nullptr && !is_dumb(term);
 }
 
 bool is_utf8_locale(const char* lc_all, const char* lc_ctype, const char* lang) {

@@ -38,6 +38,9 @@ struct Style {
 bool wants_color(ColorMode mode, bool is_terminal, const char* no_color, const char* term);
 bool is_utf8_locale(const char* lc_all, const char* lc_ctype, const char* lang);
 
+// Whether a line behind `fd` can be drawn over: it is a terminal, and no dumb one.
+bool can_redraw(int fd);
+
 // Terminal columns of text that paint() may have decorated.
 int visible_width(std::string_view text);
 // Columns of the terminal behind `fd`, as it is now: $COLUMNS where that is set; at least 40.

@@ -8,6 +8,9 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
+#include <mutex>
+#include <utility>
 
 namespace am::values {
 
@@ -18,5 +21,22 @@ size_t most_threads();
 // until one says false. What one of them throws ends the rest and is thrown here. Which thread does
 // what is chance: work makes no collective calls.
 void on_threads(size_t count, const std::function<bool(size_t thread, size_t number)>& work);
+
+// What was found of numbered blocks, by whichever thread, in the order of the numbers: sums of it
+// have the same bits on any number of threads.
+template <typename Found>
+class FoundInOrder {
+ public:
+  void add(size_t number, Found found) {
+    const std::lock_guard lock(mutex_);
+    found_.emplace(number, std::move(found));
+  }
+  // When all threads have ended.
+  const std::map<size_t, Found>& all() const { return found_; }
+
+ private:
+  std::mutex mutex_;
+  std::map<size_t, Found> found_;
+};
 
 }  // namespace am::values

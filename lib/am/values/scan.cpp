@@ -3,12 +3,11 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <map>
-#include <mutex>
 
 #include "am/inspect/rows.h"
 #include "am/stored/row_blocks.h"
 #include "am/tensor/redistribute.h"
+#include "am/values/on_threads.h"
 
 namespace am::values {
 
@@ -25,23 +24,21 @@ bool scan_part(const Session& session, const ParameterView::Part& part, const Sc
   return !session.is_interrupted();
 }
 
-// This rank's share. The parts' moments are merged in their order, whichever thread was first.
+// This rank's share.
 Moments own_moments(Session& session, const Picked& picked) {
-  std::mutex mutex;
-  std::map<size_t, Moments> of_parts;
+  FoundInOrder<Moments> of_parts;
   values_of(session).visit_parts_at_once(
       *picked.parameter, picked.selection.box, [&](size_t number, const ParameterView::Part& part) {
         const at::NoGradGuard no_grad;  // each thread's own
         Moments found;
         const bool goes_on = scan_part(
             session, part, [&](const at::Tensor& values, const mesh::Box&) { found.add(values); });
-        const std::lock_guard lock(mutex);
-        of_parts.emplace(number, found);
+        of_parts.add(number, found);
         return goes_on;
       });
   session.check_interrupt();
   Moments own;
-  for (const auto& [number, found] : of_parts) own.merge(found);
+  for (const auto& [number, found] : of_parts.all()) own.merge(found);
   return own;
 }
 

@@ -15,7 +15,7 @@ constexpr size_t kMostProblems = 1000;
 constexpr size_t kMostShown = 20;
 
 std::string whole_line(const stored::TensorSource& source) {
-  const int64_t bytes = bytes_of(source.tensors()) + bytes_of(source.optimizer_tensors());
+  const int64_t bytes = bytes_of(source);
   const size_t tensors = source.tensors().size() + source.optimizer_tensors().size();
   const size_t files = source.data_files().size();
   return cat(format_count(static_cast<int64_t>(tensors)), tensors == 1 ? " tensor" : " tensors",
@@ -26,7 +26,7 @@ Result run_verify(Session& session, const Arguments&) {
   const stored::TensorSource& source = require_files(session, "verify");
   std::vector<stored::StoredProblem> problems;
   size_t more = 0;
-  session.expect_bytes(bytes_of(source.tensors()) + bytes_of(source.optimizer_tensors()));
+  session.expect_bytes(bytes_of(source));
   source.verify({[&](stored::StoredProblem problem) {
                    if (problems.size() == kMostProblems) {
                      ++more;

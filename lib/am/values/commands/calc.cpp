@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "am/base/text.h"
+#include "am/base/text_cursor.h"
 #include "am/base/units.h"
 #include "am/inspect/rows.h"
 #include "am/inspect/words.h"
@@ -47,11 +48,11 @@ std::string measure_names() {
 // Collective: it reads tensors as it comes to them.
 class Calculation {
  public:
-  Calculation(Session& session, std::string_view text) : session_(session), text_(text) {}
+  Calculation(Session& session, std::string_view text) : session_(session), at_(text) {}
 
   double value() {
     const double result = expression(0);
-    if (peek() != '\0') fail(cat("`", text_.substr(at_), "` is left over"));
+    if (at_.peek() != '\0') fail(cat("`", at_.rest(), "` is left over"));
     return result;
   }
 
@@ -64,23 +65,13 @@ class Calculation {
                     ": calc norm(w[:4]) / norm(w)"));
   }
 
-  char peek() {
-    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
-    return at_ < text_.size() ? text_[at_] : '\0';
-  }
-  bool take(char c) {
-    if (peek() != c) return false;
-    ++at_;
-    return true;
-  }
-
   double expression(int depth) {
     if (depth == kDeepest) fail(cat("more than ", kDeepest, " brackets in each other"));
     double sum = term(depth);
     for (;;) {
-      if (take('+')) {
+      if (at_.take('+')) {
         sum += term(depth);
-      } else if (take('-')) {
+      } else if (at_.take('-')) {
         sum -= term(depth);
       } else {
         return sum;
@@ -91,9 +82,9 @@ class Calculation {
   double term(int depth) {
     double product = factor(depth);
     for (;;) {
-      if (take('*')) {
+      if (at_.take('*')) {
         product *= factor(depth);
-      } else if (take('/')) {
+      } else if (at_.take('/')) {
         product /= factor(depth);
       } else {
         return product;
@@ -103,47 +94,46 @@ class Calculation {
 
   double factor(int depth) {
     bool negative = false;
-    while (take('-')) negative = !negative;
+    while (at_.take('-')) negative = !negative;
     const double value = unsigned_factor(depth);
     return negative ? -value : value;
   }
 
   double unsigned_factor(int depth) {
-    if (take('(')) {
+    if (at_.take('(')) {
       const double value = expression(depth + 1);
-      if (!take(')')) fail("a bracket is not closed");
+      if (!at_.take(')')) fail("a bracket is not closed");
       return value;
     }
-    const char c = peek();
+    const char c = at_.peek();
     if (c == '.' || std::isdigit(static_cast<unsigned char>(c)) != 0) return number();
     if (std::isalpha(static_cast<unsigned char>(c)) != 0) return measure();
     fail(c == '\0' ? std::string("it ends where a value is missing")
-                   : cat("`", text_.substr(at_), "` begins no value"));
+                   : cat("`", at_.rest(), "` begins no value"));
   }
 
   double number() {
-    const std::string rest(text_.substr(at_));
+    const std::string rest(at_.rest());
     char* end = nullptr;
     const double value = std::strtod(rest.c_str(), &end);
     if (end == rest.c_str()) fail(cat("`", rest, "` is no number"));
-    at_ += static_cast<size_t>(end - rest.c_str());
+    at_.pass(static_cast<size_t>(end - rest.c_str()));
     return value;
   }
 
   double measure() {
-    const size_t begin = at_;
-    while (at_ < text_.size() && std::isalnum(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
-    const std::string_view name = text_.substr(begin, at_ - begin);
+    const std::string_view name =
+        at_.take_while([](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; });
     const Measure* found = nullptr;
     for (const Measure& each : kMeasures) {
       if (each.name == name) found = &each;
     }
     if (found == nullptr) fail(cat("`", name, "` is no measure"));
-    if (!take('(')) fail(cat("`", name, "` needs NAMES in brackets"));
-    const size_t close = text_.find(')', at_);
+    if (!at_.take('(')) fail(cat("`", name, "` needs NAMES in brackets"));
+    const size_t close = at_.rest().find(')');
     if (close == std::string_view::npos) fail("a bracket is not closed");
-    const std::string names(text_.substr(at_, close - at_));
-    at_ = close + 1;
+    const std::string names(at_.pass(close));
+    at_.pass(1);
     Moments all;
     for (const Picked& picked : pick_all(session_, split_words(names))) {
       all.merge(moments_of(session_, picked));
@@ -152,8 +142,7 @@ class Calculation {
   }
 
   Session& session_;
-  std::string_view text_;
-  size_t at_ = 0;
+  TextCursor at_;
 };
 
 Result run_calc(Session& session, const Arguments& arguments) {

@@ -85,7 +85,7 @@ Result run_dead(Session& session, const Arguments& arguments) {
   session.expect_bytes(bytes_of(all));
   for (const Picked& picked : all) {
     if (picked.parameter->shape.size() < 2) {
-      session.saw_bytes(picked.numel() * formats::dtype_size(picked.parameter->dtype));
+      session.saw_bytes(picked.bytes());
       continue;
     }
     LinesSeen seen;

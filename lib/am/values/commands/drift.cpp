@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <map>
-#include <mutex>
 
 #include "am/base/text.h"
 #include "am/inspect/layers.h"
@@ -10,6 +9,7 @@
 #include "am/inspect/stored_files.h"
 #include "am/values/commands/by_layer.h"
 #include "am/values/commands/registry.h"
+#include "am/values/on_threads.h"
 #include "am/values/pairs.h"
 #include "am/values/two_sources.h"
 #include "am/values/unread.h"
@@ -32,18 +32,16 @@ Json change_row(const std::string& name, const Change& change) {
 
 Change change_of(Session& session, const TensorSource& from, const StoredTensor& a,
                  const TensorSource& to, const StoredTensor& b) {
-  std::mutex mutex;
-  std::map<size_t, Change> of_blocks;  // added in their order, whichever thread was first
+  FoundInOrder<Change> of_blocks;
   for_each_pair(session, from, a, to, b,
                 [&](size_t number, const at::Tensor& before, const at::Tensor& after) {
                   Change found;
                   found.add(before, after);
-                  const std::lock_guard lock(mutex);
-                  of_blocks.emplace(number, found);
+                  of_blocks.add(number, found);
                   return true;
                 });
   Change change;
-  for (const auto& [number, found] : of_blocks) change.add(found);
+  for (const auto& [number, found] : of_blocks.all()) change.add(found);
   return change;
 }
 

@@ -35,13 +35,14 @@ Result run_optim(Session& session, const Arguments& arguments) {
   const std::vector<Picked> all = pick_all(session, arguments.words);
   Unread unread(session, all.size());
   int64_t bytes = bytes_of(all);
+  std::vector<std::vector<const HeldParameter*>> states;  // of each
   for (const Picked& picked : all) {
-    for (const HeldParameter* state : states_of(session, *picked.parameter)) {
-      bytes += state->bytes();
-    }
+    states.push_back(states_of(session, *picked.parameter));
+    for (const HeldParameter* state : states.back()) bytes += state->bytes();
   }
   session.expect_bytes(bytes);
-  const auto add = [&](const HeldParameter& parameter) {
+  const auto add = [&](const HeldParameter& parameter,
+                       const std::vector<const HeldParameter*>& of_parameter) {
     Json entry = optim_row(session, parameter, parameter.name);
     const auto step = step_of(session, parameter);
     entry["step"] = step ? Json(static_cast<int64_t>(*step)) : Json(nullptr);
@@ -49,7 +50,7 @@ Result run_optim(Session& session, const Arguments& arguments) {
     shown["label"] = parameter.name;
     rows.add(std::move(shown));
     entry["states"] = Json::array();
-    for (const HeldParameter* state : states_of(session, parameter)) {
+    for (const HeldParameter* state : of_parameter) {
       Json row = optim_row(session, *state, state->name);
       row["state"] = state_kind(*state, parameter);
       row["label"] = cat("  ", state_kind(*state, parameter));
@@ -59,8 +60,8 @@ Result run_optim(Session& session, const Arguments& arguments) {
     }
     list.push_back(std::move(entry));
   };
-  for (const Picked& picked : all) {
-    unread.read(picked.label, [&] { add(*picked.parameter); });
+  for (size_t i = 0; i < all.size(); ++i) {
+    unread.read(all[i].label, [&] { add(*all[i].parameter, states[i]); });
   }
   Result result;
   rows.give(result, "parameters", session);

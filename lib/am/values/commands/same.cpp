@@ -66,7 +66,7 @@ Result run_same(Session& session, const Arguments& arguments) {
   const auto there = open_weights_at(arguments.words.front());
   std::vector<Verdict> all;
   Unread unread(session, here.tensors().size());
-  session.expect_bytes(bytes_of(here.tensors()) + bytes_of(here.optimizer_tensors()));
+  session.expect_bytes(bytes_of(here));
   for (const auto* list : {&here.tensors(), &here.optimizer_tensors()}) {
     for (const StoredTensor& tensor : *list) {
       Verdict verdict{tensor.name, "unreadable", ""};
