@@ -14,6 +14,7 @@
 #include "common/output.h"
 #include "doctor_inputs.h"
 #include "job/options.h"
+#include "job/placement.h"
 #include "job/plan_file.h"
 
 namespace am_run {
@@ -169,17 +170,19 @@ int refuse_plan(const Diagnostics& found, const am_apps::Output& output) {
   return am_apps::status_of(found);
 }
 
-int examine_machine(const Options& options) {
+int examine_machine(Options& options) {
   Diagnostics found;
   auto plan = config::load_plan(options.plan, options.overrides, found);
   if (!plan) return refuse_plan(found, options.output);
   plan->plugins = options.plugins;
   Diagnostics variables;  // judged by a check
-  const auto here = launch::detect_environment(launch::process_environment(), variables);
+  const auto here = place_process(options, launch::process_environment(), variables);
   const int64_t given_world = here ? here->world_size : options.nproc * options.nnodes;
   const auto checked = check_plan(*plan, given_world, found);
   if (!found.ok() || !checked.layout) return refuse_plan(found, options.output);
   launch::JobNeeds needs = needs_of(options, *plan, checked, here);
+  needs.placed_by_options = !here && !options.placement.empty();
+  if (!variables.ok()) needs.placement_problem = variables.items().front();
   launch::MachineSources sources;
   sources.nccl = nccl_libraries();
   const auto checkpoints =
@@ -200,7 +203,7 @@ int examine_machine(const Options& options) {
 
 int run_doctor(int argc, char** argv) {
   int status = 0;
-  const auto options = parse_doctor_options(argc, argv, status);
+  auto options = parse_doctor_options(argc, argv, status);
   if (!options) return status;
   return am_apps::guarded("am-run doctor", options->output,
                           [&] { return examine_machine(*options); });

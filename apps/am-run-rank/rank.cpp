@@ -91,7 +91,11 @@ class Rank {
   const launch::RankEnvironment& here_;
   launch::BackgroundOutput out_{STDERR_FILENO};  // no reader of it may hold up the job
   bool silent_ = false;                          // rank 0 says the same
-  compat::Distributed dist_;
+  compat::Distributed dist_{compat::Variables::process(),
+                            [this](compat::LogLevel level, const std::string& message) {
+                              if (level < compat::LogLevel::kWarning) return;
+                              out_.write(term::printable_lines(cat("am-run: ", message, "\n")));
+                            }};
   std::unique_ptr<runtime::Watchdog> watchdog_;
   std::unique_ptr<live::Host> host_;  // null: nobody attaches
 };

@@ -11,6 +11,7 @@
 #include "common/output.h"
 #include "job.h"
 #include "job/options.h"
+#include "job/placement.h"
 #include "starter/torch_programs.h"
 
 namespace am_run {
@@ -19,14 +20,14 @@ namespace {
 
 using namespace am;
 
-int run(const Options& options, int argc, char** argv) {
+int run(Options& options, int argc, char** argv) {
   if (options.dry_run || options.verify_layout) am_apps::become_torch_program("am-run-rank", argv);
   if (options.exec()) {
     const launch::SignalThread signals;
     return run_program(options);
   }
   Diagnostics found;
-  const auto here = launch::detect_environment(launch::process_environment(), found);
+  const auto here = place_process(options, launch::process_environment(), found);
   if (!found.ok()) {
     am_apps::refuse(found, options.output);
     return am_apps::kUnusable;
@@ -51,7 +52,7 @@ int main(int argc, char** argv) {
     return am_apps::guarded("am-run doctor", options->output,
                             [&]() -> int { am_apps::become_torch_program("am-run-rank", argv); });
   }
-  const auto options = am_run::parse_options(argc, argv, &am_apps::library_versions, status);
+  auto options = am_run::parse_options(argc, argv, &am_apps::library_versions, status);
   if (!options) return status;
   return am_apps::guarded("am-run", options->output,
                           [&] { return am_run::run(*options, argc, argv); });

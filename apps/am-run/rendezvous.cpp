@@ -1,6 +1,7 @@
 #include "rendezvous.h"
 
 #include <chrono>
+#include <iostream>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -10,15 +11,13 @@
 #include "am/launch/cause/rank_state.h"
 #include "am/launch/nodes/node_rendezvous.h"
 #include "am/launch/nodes/stores.h"
+#include "am/term/printable.h"
 
 namespace am_run {
 
 using namespace am;
 
 namespace {
-
-// Machines of one job do not start at the same moment.
-constexpr auto kNodePatience = std::chrono::minutes(15);
 
 // What a rank published last, of one that died without a word.
 std::optional<launch::LastWord> last_word(const launch::StoreServer& store, int64_t rank,
@@ -58,8 +57,13 @@ Rendezvous::Rendezvous(const Options& options, launch::JobSpec& spec) {
   if (server_) {
     store = std::make_shared<launch::ServedStore>(server_);
   } else {
-    store =
-        std::make_shared<launch::RemoteStore>(spec.master_addr, spec.master_port, kNodePatience);
+    // Machines of one job do not start at the same moment.
+    store = std::make_shared<launch::RemoteStore>(
+        spec.master_addr, spec.master_port, std::chrono::seconds(options.timeout_seconds),
+        [&](const std::string& reason) {
+          std::cerr << "waiting for node 0 at " << term::echo(options.rdzv) << ": " << reason
+                    << "\n";
+        });
   }
   store_ = std::make_unique<launch::BackgroundStore>(
       std::move(store), launch::heartbeat_key(spec.run_id, spec.node_rank));

@@ -35,7 +35,7 @@ std::optional<Options> parse_doctor_options(int argc, char** argv, int& status) 
     status = *ended;
     return std::nullopt;
   }
-  if (!placement_is_possible(options)) {
+  if (!placement_is_possible(app, options)) {
     status = am_apps::kUnusable;
     return std::nullopt;
   }

@@ -8,6 +8,7 @@
 
 #include "am/base/error.h"
 #include "am/base/fault.h"
+#include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/term/printable.h"
 #include "common/command_line.h"
@@ -32,14 +33,6 @@ constexpr const char* kRunDescription =
 constexpr const char* kExecHelp =
     "Start this program on every rank, with torchrun's variables, in the place of a plan (--nproc: "
     "1 unless given); all that follows is its command line";
-
-bool is_host_and_port(const std::string& text) {
-  const size_t colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0 || colon + 1 == text.size()) return false;
-  const std::string port = text.substr(colon + 1);
-  return port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos &&
-         std::stoi(port) > 0 && std::stoi(port) <= 65535;
-}
 
 // A path on the command line is relative to here; in a plan it would be relative to the plan.
 std::string resume_value(const std::string& text) {
@@ -125,15 +118,31 @@ void add_placement(CLI::App& app, Options& options) {
   app.add_option("--rdzv", options.rdzv, "HOST:PORT of machine 0, for several machines");
 }
 
-bool placement_is_possible(const Options& options) {
+bool placement_is_possible(const CLI::App& app, Options& options) {
+  for (const char* flag : {"--nproc", "--nnodes", "--node-rank", "--rdzv", "--max-restarts"}) {
+    const CLI::Option* option = app.get_option_no_throw(flag);
+    if (option != nullptr && option->count() > 0) options.placement.emplace_back(flag);
+  }
   const std::string problem = rendezvous_problem(options);
   if (!problem.empty()) complain(problem);
   return problem.empty();
 }
 
+bool is_host_and_port(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos) return false;
+  const std::string host = text.substr(0, colon);
+  const auto port = am::parse_integer(text.substr(colon + 1));
+  const bool opens = host.find('[') != std::string::npos;
+  const bool in_brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  return !host.empty() && opens == in_brackets && port && *port > 0 && *port <= 65535;
+}
+
 std::pair<std::string, int> host_and_port(const std::string& rdzv) {
   const size_t colon = rdzv.rfind(':');
-  return {rdzv.substr(0, colon), std::stoi(rdzv.substr(colon + 1))};
+  std::string host = rdzv.substr(0, colon);
+  if (host.front() == '[') host = host.substr(1, host.size() - 2);
+  return {host, std::stoi(rdzv.substr(colon + 1))};
 }
 
 std::optional<Options> parse_options(int argc, char** argv,
@@ -206,7 +215,7 @@ std::optional<Options> parse_options(int argc, char** argv,
     return std::nullopt;
   }
   const std::string problem = program_problem(options, app, exec);
-  if (!problem.empty() || !placement_is_possible(options)) {
+  if (!problem.empty() || !placement_is_possible(app, options)) {
     if (!problem.empty()) complain(problem);
     status = am_apps::kUnusable;
     return std::nullopt;

@@ -23,7 +23,9 @@ struct Options {
   int64_t nproc = 0;  // ranks on this machine; 0: the plan's world over nnodes, 1 with --exec
   int64_t nnodes = 1;
   int64_t node_rank = 0;
-  std::string rdzv;  // HOST:PORT, needed with nnodes > 1
+  std::string rdzv;                    // HOST:PORT, needed with nnodes > 1
+  std::vector<std::string> placement;  // which of --nproc, --nnodes, --node-rank, --rdzv and
+                                       // --max-restarts were given
   int64_t max_restarts = 0;
   int64_t timeout_seconds = 600;
   bool attach = true;                                // am-repl can attach to the job
@@ -43,9 +45,12 @@ struct Options {
 
 // --nproc, --nnodes, --node-rank and --rdzv: which part of the job is this machine's.
 void add_placement(CLI::App& app, Options& options);
-// Says on stderr how those flags do not fit together.
-bool placement_is_possible(const Options& options);
-// "node0:29500" -> {"node0", 29500}; of a checked --rdzv.
+// Records in options.placement which of them the line has; says on stderr how they do not fit
+// together.
+bool placement_is_possible(const CLI::App& app, Options& options);
+// HOST:PORT with a port from 1 to 65535; an IPv6 address may stand in brackets.
+bool is_host_and_port(const std::string& text);
+// "node0:29500" -> {"node0", 29500}, "[fd00::1]:29500" -> {"fd00::1", 29500}; of a checked --rdzv.
 std::pair<std::string, int> host_and_port(const std::string& rdzv);
 
 // Exits are for main: nothing means that help or the version was printed (status 0) or that the

@@ -104,7 +104,14 @@ void Distributed::join(const runtime::WorldOptions& options) {
 void Distributed::join(const launch::RankEnvironment& here, const runtime::WorldOptions& options) {
   c10::intrusive_ptr<c10d::Store> store;
   if (here.world_size > 1) {
-    if (!store_) store_ = runtime::connect_store(here, options.timeout);
+    const auto waiting = [&](const std::string& reason) {
+      log(LogLevel::kWarning, cat("rank ", here.rank, " waits for the job at ", here.master_addr,
+                                  ":", here.master_port, ": ", reason));
+    };
+    if (!store_) {
+      store_ = runtime::connect_store(here, options.timeout,
+                                      options.waiting ? options.waiting : waiting);
+    }
     store_->setTimeout(options.timeout);
     // What ranks leave behind in the store is not met again when they join again.
     store = c10::make_intrusive<c10d::PrefixStore>(cat("join/", joins_++), store_);

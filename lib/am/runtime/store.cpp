@@ -1,6 +1,7 @@
 #include "am/runtime/store.h"
 
 #include <resolv.h>
+#include <unistd.h>
 
 #include <future>
 #include <stdexcept>
@@ -53,12 +54,23 @@ c10::intrusive_ptr<c10d::Store> connect_client(const std::string& host,
   return result.get();
 }
 
+// c10d's client says late, and not in words, why it does not come to be connected.
+void await_server(const launch::RankEnvironment& here, std::chrono::milliseconds timeout,
+                  const launch::Waiting& waiting) {
+  std::string problem;
+  const int fd =
+      launch::connect_to_store(here.master_addr, here.master_port, timeout, waiting, problem);
+  if (fd < 0) throw std::runtime_error(problem);
+  ::close(fd);
+}
+
 std::vector<uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 
 }  // namespace
 
 c10::intrusive_ptr<c10d::Store> connect_store(const launch::RankEnvironment& here,
-                                              std::chrono::milliseconds timeout) {
+                                              std::chrono::milliseconds timeout,
+                                              const launch::Waiting& waiting) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<uint16_t>(here.master_port);
   options.isServer = here.rank == 0 && !here.agent_store;
@@ -70,6 +82,7 @@ c10::intrusive_ptr<c10d::Store> connect_store(const launch::RankEnvironment& her
     if (options.isServer) {
       store = c10::make_intrusive<c10d::TCPStore>(here.master_addr, options);
     } else {
+      await_server(here, timeout, waiting);
       store = connect_client(here.master_addr, options);
     }
     return c10::make_intrusive<c10d::PrefixStore>(launch::attempt_prefix(here.restart_count),

@@ -13,14 +13,17 @@
 #include <vector>
 
 #include "am/launch/environment/environment.h"
+#include "am/launch/nodes/stores.h"
 
 namespace am::runtime {
 
 // This rank's connection to the store at MASTER_ADDR:MASTER_PORT; rank 0 serves it unless the
 // launcher does (RankEnvironment::agent_store). Each restart of the job has a part of its own.
-// Throws Error(kPeer) that names the address: nobody serves it in time, or the port is taken.
+// `waiting` hears why it takes long. Throws Error(kPeer) that names the address: nobody serves it
+// in time, its name is not known, or the port is taken.
 c10::intrusive_ptr<c10d::Store> connect_store(const launch::RankEnvironment& here,
-                                              std::chrono::milliseconds timeout);
+                                              std::chrono::milliseconds timeout,
+                                              const launch::Waiting& waiting = nullptr);
 
 // Values are texts. Nothing, at once, when there is no such key.
 std::optional<std::string> store_get(c10d::Store& store, const std::string& key);

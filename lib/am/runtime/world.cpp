@@ -67,7 +67,8 @@ World World::pretended(int64_t rank, int64_t size) {
 }
 
 World World::connect(const launch::RankEnvironment& here, const WorldOptions& options) {
-  auto store = here.world_size > 1 ? connect_store(here, options.timeout) : nullptr;
+  auto store =
+      here.world_size > 1 ? connect_store(here, options.timeout, options.waiting) : nullptr;
   return meet_in(here, std::move(store), options);
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "am/launch/environment/environment.h"
+#include "am/launch/nodes/stores.h"
 #include "am/runtime/engine.h"
 #include "am/runtime/group.h"
 
@@ -25,6 +26,7 @@ struct WorldOptions {
   // Of joining, and of every collective of every group unless the group says otherwise.
   std::chrono::milliseconds timeout = std::chrono::minutes(10);
   std::string backend = "gloo";  // see parse_backend
+  launch::Waiting waiting;       // hears why joining takes long
 };
 
 class World {

@@ -259,6 +259,72 @@ TEST_CASE("torchrun's variables inside Slurm are torchrun") {
   CHECK(detect(with(kSlurm, kTorchrun)).launcher == "torchrun");
 }
 
+TEST_CASE("RANK and LOCAL_RANK of a container's hook: Slurm's variables say the rest") {
+  const Variables hook = {{"RANK", "5"},
+                          {"WORLD_SIZE", "7"},
+                          {"LOCAL_RANK", "1"},
+                          {"MASTER_ADDR", "gpu007"},
+                          {"MASTER_PORT", "29500"}};
+  const auto here = detect(with(kSlurm, hook));
+  CHECK(here.rank == 5);
+  CHECK(here.local_world_size == 2);
+  CHECK(here.node_rank == 2);
+  CHECK(here.num_nodes == 4);
+  // Variables of another step say nothing about this rank.
+  CHECK(errors(with(with(kSlurm, hook), {{"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"}})) ==
+        "LOCAL_RANK is set, but LOCAL_WORLD_SIZE is not\n");
+  const auto alone = detect({{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"LOCAL_RANK", "0"}});
+  CHECK(alone.local_world_size == 1);
+}
+
+TEST_CASE("the number of local ranks by the names of other launchers") {
+  const Variables bare = without(kTorchrun, "LOCAL_WORLD_SIZE");
+  CHECK(detect(with(bare, {{"LOCAL_SIZE", "4"}})).num_nodes == 2);  // DeepSpeed's
+  CHECK(detect(with(bare, {{"OMPI_COMM_WORLD_RANK", "5"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}}))
+            .num_nodes == 2);
+  CHECK(detect(with(bare, {{"PMI_RANK", "5"}, {"MPI_LOCALNRANKS", "4"}})).num_nodes == 2);
+  CHECK(errors(with(bare, {{"PMI_RANK", "4"}, {"MPI_LOCALNRANKS", "4"}})) ==
+        "LOCAL_RANK is set, but LOCAL_WORLD_SIZE is not\n");
+}
+
+TEST_CASE("PMI's local rank by the names of PALS and Cray") {
+  const Variables job = {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MASTER_PORT", "29500"}};
+  for (const auto& [rank, size] :
+       {std::pair{"PMI_LOCAL_RANK", "PMI_LOCAL_SIZE"}, {"PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE"}}) {
+    const Variables two_nodes = with(job, {{rank, "0"}, {size, "1"}});
+    CHECK_THAT(errors(two_nodes), Catch::Contains("MASTER_ADDR is not set"));
+    const auto here = detect(with(two_nodes, {{"MASTER_ADDR", "n01"}}));
+    CHECK(here.local_rank == 0);
+    CHECK(here.local_world_size == 1);
+    CHECK(here.node_rank == 1);
+    CHECK(here.num_nodes == 2);
+    CHECK_THAT(errors(with(job, {{size, "1"}, {"MASTER_ADDR", "n01"}})),
+               Catch::Contains(std::string(rank) + " is not"));
+  }
+}
+
+TEST_CASE("Flux's variables") {
+  const Variables flux = {{"FLUX_TASK_RANK", "5"},     {"FLUX_JOB_SIZE", "8"},
+                          {"FLUX_TASK_LOCAL_ID", "1"}, {"FLUX_JOB_NNODES", "2"},
+                          {"FLUX_JOB_ID", "f7abc"},    {"MASTER_ADDR", "n01"},
+                          {"PMI_RANK", "5"},           {"PMI_SIZE", "8"}};
+  const auto here = detect(flux);
+  CHECK(here.launcher == "flux");
+  CHECK(here.rank == 5);
+  CHECK(here.local_rank == 1);
+  CHECK(here.local_world_size == 4);
+  CHECK(here.node_rank == 1);
+  CHECK(here.num_nodes == 2);
+  CHECK(here.master_port >= 10000);
+  CHECK(errors(without(flux, "FLUX_TASK_LOCAL_ID")) ==
+        "FLUX_TASK_RANK is set, but FLUX_TASK_LOCAL_ID is not\n");
+  CHECK_THAT(errors(without(flux, "MASTER_ADDR")), Catch::Contains("MASTER_ADDR is not set"));
+}
+
+TEST_CASE("an IPv6 address may stand in brackets") {
+  CHECK(detect(with(kTorchrun, {{"MASTER_ADDR", "[fd00::1]"}})).master_addr == "fd00::1");
+}
+
 TEST_CASE("first host of a Slurm list") {
   CHECK(first_slurm_host("node[01-03,7]") == "node01");
   CHECK(first_slurm_host("node3") == "node3");

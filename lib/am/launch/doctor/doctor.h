@@ -8,9 +8,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "am/base/diagnostic.h"
 #include "am/base/json.h"
 #include "am/launch/doctor/machine.h"
 
@@ -30,7 +32,10 @@ struct Check {
 
 // Of one job, and of this machine's part in it.
 struct JobNeeds {
-  std::string backend = "gloo";    // "gloo" or "nccl"
+  // The command line places this machine in the job, whatever variables a launcher has set.
+  bool placed_by_options = false;
+  std::optional<Diagnostic> placement_problem;  // options and variables that contradict each other
+  std::string backend = "gloo";                 // "gloo" or "nccl"
   bool shards_parameters = false;  // FSDP over more than one rank: its gathers overlap computation
   bool cuts_layers = false;        // tensor or context parallelism
   int64_t world_size = 1;          // of the plan

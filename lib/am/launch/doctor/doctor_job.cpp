@@ -3,6 +3,7 @@
 
 #include "am/base/text.h"
 #include "am/launch/doctor/doctor_checks.h"
+#include "am/launch/environment/node_environment.h"
 
 namespace am::launch {
 namespace {
@@ -19,8 +20,16 @@ Check check_world(const JobNeeds& needs, const Machine& /*machine*/) {
 }
 
 // Variables that some launcher left behind make a process believe that it is a rank of a job.
-Check check_variables(const JobNeeds& /*needs*/, const Machine& machine) {
+Check check_variables(const JobNeeds& needs, const Machine& machine) {
+  if (needs.placement_problem) {
+    return error(needs.placement_problem->message, needs.placement_problem->help);
+  }
+  if (needs.placed_by_options) return ok("the command line's options: am-run starts the ranks");
   Diagnostics found;
+  if (const auto node = detect_node(machine.environment, found)) {
+    return ok(cat("PET_*: machine ", node->node_rank, " of ", node->num_nodes,
+                  ": am-run starts its ranks"));
+  }
   const auto here = detect_environment(machine.environment, found);
   if (!found.ok()) {
     return error(found.items().front().message, found.items().front().help);

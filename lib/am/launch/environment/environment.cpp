@@ -1,69 +1,22 @@
 #include "am/launch/environment/environment.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 
 #include "am/base/number.h"
 #include "am/base/random.h"
 #include "am/base/text.h"
 #include "am/launch/environment/slurm.h"
+#include "am/launch/environment/variables.h"
 
 namespace am::launch {
 namespace {
 
-constexpr const char* kRule = "launch.environment";
-
-// Reads variables as numbers and reports each bad one once.
-class Variables {
- public:
-  Variables(const EnvironmentLookup& lookup, Diagnostics& found) : lookup_(lookup), found_(found) {}
-
-  bool has(const std::string& name) const { return text(name).has_value(); }
-
-  // An empty variable counts as unset: schedulers export placeholders.
-  std::optional<std::string> text(const std::string& name) const {
-    std::optional<std::string> value = lookup_(name);
-    if (value && trim(*value).empty()) value.reset();
-    return value;
-  }
-
-  std::optional<int64_t> number(const std::string& name, int64_t least) const {
-    const std::optional<std::string> value = text(name);
-    if (!value) return std::nullopt;
-    const auto result = parse_integer(trim(*value));
-    if (!result || *result < least) {
-      error(cat(name, "=", *value, " is not a whole number of at least ", least), "");
-      return std::nullopt;
-    }
-    return result;
-  }
-
-  // A variable that the launcher must set beside `because`.
-  int64_t required(const std::string& name, int64_t least, const std::string& because) const {
-    if (!has(name)) {
-      error(cat(because, " is set, but ", name, " is not"),
-            cat("set ", name, " too, or unset ", because,
-                " to let am-run start the ranks of this machine"));
-      return least;
-    }
-    return number(name, least).value_or(least);
-  }
-
-  bool ok() const { return found_.ok(); }
-
-  void error(const std::string& message, const std::string& help) const {
-    found_.error(kRule, Span{}, message, help);
-  }
-
- private:
-  const EnvironmentLookup& lookup_;
-  Diagnostics& found_;
-};
-
 // MASTER_ADDR and MASTER_PORT where the user or the launcher gave them; `port` is the launcher's
 // own choice, 0 for none.
 void read_master(const Variables& variables, RankEnvironment& here, int port) {
-  here.master_addr = variables.text("MASTER_ADDR").value_or(here.master_addr);
+  here.master_addr = without_brackets(variables.text("MASTER_ADDR").value_or(here.master_addr));
   if (here.master_addr.empty()) {
     here.master_addr = "127.0.0.1";
     if (here.num_nodes > 1 || here.local_world_size != here.world_size) {
@@ -104,79 +57,16 @@ void check_ranks(const Variables& variables, const RankEnvironment& here, const 
   }
 }
 
-// The variables of an older or smaller launcher than torchrun: no node numbers, perhaps no local
-// ones.
-RankEnvironment read_torchrun(const Variables& variables) {
-  RankEnvironment here;
-  here.launcher = "torchrun";
-  if (variables.has("RANK")) {
-    here.world_size = variables.required("WORLD_SIZE", 1, "RANK");
-    here.rank = variables.number("RANK", 0).value_or(0);
-  } else {
-    here.world_size = variables.number("WORLD_SIZE", 1).value_or(1);
-    here.rank = variables.required("RANK", 0, "WORLD_SIZE");
-  }
-  here.local_rank = variables.number("LOCAL_RANK", 0).value_or(0);
-  // Without local variables each rank has its machine (a pod) to itself.
-  here.local_world_size = variables.has("LOCAL_RANK")
-                              ? variables.required("LOCAL_WORLD_SIZE", 1, "LOCAL_RANK")
-                              : variables.number("LOCAL_WORLD_SIZE", 1).value_or(1);
-  here.node_rank = variables.number("GROUP_RANK", 0).value_or(here.rank / here.local_world_size);
-  here.num_nodes = variables.number("GROUP_WORLD_SIZE", 1)
-                       .value_or(ceil_div(here.world_size, here.local_world_size));
-  here.agent_store = variables.text("TORCHELASTIC_USE_AGENT_STORE").value_or("") == "True";
-  here.restart_count = variables.number("TORCHELASTIC_RESTART_COUNT", 0).value_or(0);
-  if (here.world_size > 1) here.master_addr.clear();
-  read_master(variables, here, 0);
-  check_ranks(variables, here, "RANK", "WORLD_SIZE", "LOCAL_RANK");
-  return here;
-}
+// Variables in which launchers other than torchrun say where a rank is on its machine.
+struct LocalNames {
+  const char* rank;
+  const char* size;
+};
 
-// A port that all ranks of one job work out alike: below the ports that kernels hand out by
-// themselves.
-int derived_port(uint64_t job) { return static_cast<int>(10000 + job % 20000); }
-
-RankEnvironment read_open_mpi(const Variables& variables) {
-  RankEnvironment here;
-  here.launcher = "open-mpi";
-  const std::string prefix = "OMPI_COMM_WORLD_";
-  here.world_size = variables.required(prefix + "SIZE", 1, prefix + "RANK");
-  here.rank = variables.number(prefix + "RANK", 0).value_or(0);
-  here.local_rank = variables.required(prefix + "LOCAL_RANK", 0, prefix + "RANK");
-  here.local_world_size = variables.required(prefix + "LOCAL_SIZE", 1, prefix + "RANK");
-  here.node_rank = here.rank / here.local_world_size;
-  here.num_nodes = ceil_div(here.world_size, here.local_world_size);
-  if (here.num_nodes > 1) here.master_addr.clear();
-  // The job's own name, the same in all its ranks: Open MPI 5's, then Open MPI 4's.
-  auto job = variables.text("PMIX_NAMESPACE");
-  if (!job) job = variables.text("OMPI_MCA_ess_base_jobid");
-  read_master(variables, here, job && here.num_nodes == 1 ? derived_port(hash_name(*job)) : 0);
-  check_ranks(variables, here, prefix + "RANK", prefix + "SIZE", prefix + "LOCAL_RANK");
-  return here;
-}
-
-RankEnvironment read_pmi(const Variables& variables) {
-  RankEnvironment here;
-  here.launcher = "pmi";
-  here.world_size = variables.required("PMI_SIZE", 1, "PMI_RANK");
-  here.rank = variables.number("PMI_RANK", 0).value_or(0);
-  // MPICH and Intel MPI say the local rank; its number of local ranks is Hydra's.
-  here.local_rank = variables.number("MPI_LOCALRANKID", 0).value_or(here.world_size > 1 ? -1 : 0);
-  here.local_world_size = variables.number("MPI_LOCALNRANKS", 1).value_or(here.world_size);
-  if (here.local_rank < 0) {
-    if (here.local_world_size == here.world_size) {
-      here.local_rank = std::min(here.rank, here.world_size - 1);
-    } else {
-      here.local_rank = variables.required("MPI_LOCALRANKID", 0, "MPI_LOCALNRANKS");
-    }
-  }
-  here.node_rank = here.rank / here.local_world_size;
-  here.num_nodes = ceil_div(here.world_size, here.local_world_size);
-  if (here.num_nodes > 1) here.master_addr.clear();
-  read_master(variables, here, 0);
-  check_ranks(variables, here, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID");
-  return here;
-}
+// MPICH's Hydra and Intel MPI; Cray's PMI; HPE's PALS.
+constexpr std::array<LocalNames, 3> kPmiLocal = {{{"MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+                                                  {"PMI_LOCAL_RANK", "PMI_LOCAL_SIZE"},
+                                                  {"PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE"}}};
 
 // Slurm numbers the steps that are no srun from the top: the batch script, an interactive shell,
 // the container of external processes (0xfffffffa and above).
@@ -223,6 +113,148 @@ void read_slurm_nodes(const Variables& variables, RankEnvironment& here) {
     here.local_world_size = (*tasks)[at];
     return;
   }
+}
+
+// The number of this machine's ranks where RANK and LOCAL_RANK come without it, from MPI's
+// variables of the same rank; an error where nothing says it.
+int64_t local_size_beside(const Variables& variables, const RankEnvironment& here) {
+  const auto is_rank = [&](const char* name) {
+    return variables.text(name) == variables.text("RANK");
+  };
+  if (is_rank("OMPI_COMM_WORLD_RANK") && variables.has("OMPI_COMM_WORLD_LOCAL_SIZE")) {
+    return variables.number("OMPI_COMM_WORLD_LOCAL_SIZE", 1).value_or(1);
+  }
+  for (const LocalNames& names : kPmiLocal) {
+    if (is_rank("PMI_RANK") && variables.has(names.size)) {
+      return variables.number(names.size, 1).value_or(1);
+    }
+  }
+  variables.required("LOCAL_WORLD_SIZE", 1, "LOCAL_RANK");
+  return here.world_size;
+}
+
+// The ranks of this machine and its number, as torchrun says them or, where its names are missing
+// (containers' hooks, DeepSpeed's launcher), as the launcher underneath does.
+void read_torchrun_node(const Variables& variables, RankEnvironment& here) {
+  const bool is_slurms =
+      is_slurm_task(variables) && variables.text("SLURM_PROCID") == variables.text("RANK");
+  if (variables.has("LOCAL_WORLD_SIZE")) {
+    here.local_world_size = variables.number("LOCAL_WORLD_SIZE", 1).value_or(1);
+  } else if (variables.has("LOCAL_SIZE")) {
+    here.local_world_size = variables.number("LOCAL_SIZE", 1).value_or(1);
+  } else if (variables.has("LOCAL_RANK") && is_slurms) {
+    read_slurm_nodes(variables, here);
+    return;
+  } else if (variables.has("LOCAL_RANK") && here.world_size > 1) {
+    here.local_world_size = local_size_beside(variables, here);
+  }  // else the rank has its machine (a pod) to itself
+  here.node_rank = variables.number("GROUP_RANK", 0).value_or(here.rank / here.local_world_size);
+  here.num_nodes = variables.number("GROUP_WORLD_SIZE", 1)
+                       .value_or(ceil_div(here.world_size, here.local_world_size));
+}
+
+// The variables of an older or smaller launcher than torchrun: no node numbers, perhaps no local
+// ones.
+RankEnvironment read_torchrun(const Variables& variables) {
+  RankEnvironment here;
+  here.launcher = "torchrun";
+  if (variables.has("RANK")) {
+    here.world_size = variables.required("WORLD_SIZE", 1, "RANK");
+    here.rank = variables.number("RANK", 0).value_or(0);
+  } else {
+    here.world_size = variables.number("WORLD_SIZE", 1).value_or(1);
+    here.rank = variables.required("RANK", 0, "WORLD_SIZE");
+  }
+  here.local_rank = variables.number("LOCAL_RANK", 0).value_or(0);
+  read_torchrun_node(variables, here);
+  here.agent_store = variables.text("TORCHELASTIC_USE_AGENT_STORE").value_or("") == "True";
+  here.restart_count = variables.number("TORCHELASTIC_RESTART_COUNT", 0).value_or(0);
+  if (here.world_size > 1) here.master_addr.clear();
+  read_master(variables, here, 0);
+  check_ranks(variables, here, "RANK", "WORLD_SIZE", "LOCAL_RANK");
+  return here;
+}
+
+// A port that all ranks of one job work out alike: below the ports that kernels hand out by
+// themselves.
+int derived_port(uint64_t job) { return static_cast<int>(10000 + job % 20000); }
+
+RankEnvironment read_open_mpi(const Variables& variables) {
+  RankEnvironment here;
+  here.launcher = "open-mpi";
+  const std::string prefix = "OMPI_COMM_WORLD_";
+  here.world_size = variables.required(prefix + "SIZE", 1, prefix + "RANK");
+  here.rank = variables.number(prefix + "RANK", 0).value_or(0);
+  here.local_rank = variables.required(prefix + "LOCAL_RANK", 0, prefix + "RANK");
+  here.local_world_size = variables.required(prefix + "LOCAL_SIZE", 1, prefix + "RANK");
+  here.node_rank = here.rank / here.local_world_size;
+  here.num_nodes = ceil_div(here.world_size, here.local_world_size);
+  if (here.num_nodes > 1) here.master_addr.clear();
+  // The job's own name, the same in all its ranks: Open MPI 5's, then Open MPI 4's.
+  auto job = variables.text("PMIX_NAMESPACE");
+  if (!job) job = variables.text("OMPI_MCA_ess_base_jobid");
+  read_master(variables, here, job && here.num_nodes == 1 ? derived_port(hash_name(*job)) : 0);
+  check_ranks(variables, here, prefix + "RANK", prefix + "SIZE", prefix + "LOCAL_RANK");
+  return here;
+}
+
+// The place on this machine by whichever pair of names is set; without one all ranks of the job are
+// on this machine. `rank_name` becomes the variable that the local rank came from.
+void read_pmi_local(const Variables& variables, RankEnvironment& here, std::string& rank_name) {
+  std::optional<int64_t> rank;
+  std::optional<int64_t> size;
+  const char* size_name = nullptr;
+  for (const LocalNames& names : kPmiLocal) {
+    if (!rank && variables.has(names.rank)) {
+      rank = variables.number(names.rank, 0).value_or(0);
+      rank_name = names.rank;
+    }
+    if (!size && variables.has(names.size)) {
+      size = variables.number(names.size, 1).value_or(1);
+      size_name = names.size;
+      if (!rank) rank_name = names.rank;
+    }
+  }
+  here.local_world_size = size.value_or(here.world_size);
+  if (rank) {
+    here.local_rank = *rank;
+  } else if (here.local_world_size == here.world_size) {
+    here.local_rank = std::min(here.rank, here.world_size - 1);
+  } else {
+    here.local_rank = variables.required(rank_name, 0, size_name);
+  }
+}
+
+// Flux says the number of machines and not how many ranks this one has: blocks of equal size.
+RankEnvironment read_flux(const Variables& variables) {
+  RankEnvironment here;
+  here.launcher = "flux";
+  here.world_size = variables.required("FLUX_JOB_SIZE", 1, "FLUX_TASK_RANK");
+  here.rank = variables.number("FLUX_TASK_RANK", 0).value_or(0);
+  here.local_rank = variables.required("FLUX_TASK_LOCAL_ID", 0, "FLUX_TASK_RANK");
+  here.num_nodes = variables.required("FLUX_JOB_NNODES", 1, "FLUX_TASK_RANK");
+  here.local_world_size = ceil_div(here.world_size, here.num_nodes);
+  here.node_rank = here.rank / here.local_world_size;
+  if (here.num_nodes > 1) here.master_addr.clear();
+  const auto job = variables.text("FLUX_JOB_ID");
+  read_master(variables, here, job ? derived_port(hash_name(*job)) : 0);
+  check_ranks(variables, here, "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID");
+  return here;
+}
+
+RankEnvironment read_pmi(const Variables& variables) {
+  RankEnvironment here;
+  here.launcher = "pmi";
+  here.world_size = variables.required("PMI_SIZE", 1, "PMI_RANK");
+  here.rank = variables.number("PMI_RANK", 0).value_or(0);
+  std::string rank_name = "PMI_RANK";
+  read_pmi_local(variables, here, rank_name);
+  here.node_rank = here.rank / here.local_world_size;
+  here.num_nodes = ceil_div(here.world_size, here.local_world_size);
+  if (here.num_nodes > 1) here.master_addr.clear();
+  read_master(variables, here, 0);
+  check_ranks(variables, here, "PMI_RANK", "PMI_SIZE", rank_name);
+  return here;
 }
 
 RankEnvironment read_slurm(const Variables& variables) {
@@ -284,6 +316,8 @@ std::optional<RankEnvironment> detect_environment(const EnvironmentLookup& looku
     here = read_torchrun(variables);
   } else if (variables.has("OMPI_COMM_WORLD_RANK")) {
     here = read_open_mpi(variables);
+  } else if (variables.has("FLUX_TASK_RANK")) {
+    here = read_flux(variables);
   } else if (variables.has("PMI_RANK") && !pmi_is_slurms(variables)) {
     here = read_pmi(variables);
   } else if (is_slurm_task(variables)) {

@@ -6,12 +6,19 @@
 //   if (!here) ...                // no launcher: start the ranks of this machine ourselves
 //
 // The order, first match wins:
-//   torchrun   RANK, WORLD_SIZE (Kubernetes' PyTorchJob sets these too, one process a pod)
+//   torchrun   RANK, WORLD_SIZE (Kubernetes' PyTorchJob sets these too, one process a pod). Hooks of
+//              containers and DeepSpeed's launcher set no LOCAL_WORLD_SIZE: LOCAL_SIZE, Slurm's
+//              or MPI's variables of the same rank say the number
 //   open-mpi   OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE
-//   pmi        PMI_RANK, PMI_SIZE, unless srun set them: then Slurm's own say more
+//   flux       FLUX_TASK_RANK, FLUX_JOB_SIZE, FLUX_TASK_LOCAL_ID, FLUX_JOB_NNODES
+//   pmi        PMI_RANK, PMI_SIZE, unless srun set them: then Slurm's own say more. The place on the
+//              machine: MPI_LOCALRANKID (MPICH, Intel MPI), PMI_LOCAL_RANK (Cray), PALS_LOCAL_RANKID
 //   slurm      SLURM_PROCID, SLURM_NTASKS and SLURM_STEP_ID
 // MPI stands before Slurm because mpirun inside an allocation starts its daemons through srun, and
-// the ranks inherit the daemon's SLURM_PROCID.
+// the ranks inherit the daemon's SLURM_PROCID. Flux stands before PMI because it sets PMI's too.
+//
+// Kubeflow's trainer, and a PyTorchJob with several processes a pod, describe a machine instead of
+// a rank, by torchrun's options as variables (PET_*): node_environment.h.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +45,7 @@ struct RankEnvironment {
   int64_t num_nodes = 1;
   std::string master_addr = "127.0.0.1";
   int master_port = 0;   // 0 only where world_size is 1: no peer needs it
-  std::string launcher;  // "torchrun", "open-mpi", "pmi", "slurm" or "local"
+  std::string launcher;  // "torchrun", "open-mpi", "flux", "pmi", "slurm", "local"
   // The launcher serves the store at master_addr:master_port (torchrun's
   // TORCHELASTIC_USE_AGENT_STORE); otherwise rank 0 does.
   bool agent_store = false;

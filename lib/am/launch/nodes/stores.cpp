@@ -65,24 +65,27 @@ Error lost(const std::string& problem) {
   return {ErrorKind::kPeer, cat("the launchers' store is gone: ", problem)};
 }
 
-}  // namespace
-
-RemoteStore::RemoteStore(const std::string& host, int port, std::chrono::milliseconds timeout) {
-  const auto end = Clock::now() + timeout;
-  const auto left = [&] {
-    const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
-    return std::max(rest, std::chrono::milliseconds(1));
-  };
-  std::string problem;
-  for (;;) {
-    fd_ = connect_once(host, port, left(), problem);
-    if (fd_ >= 0) break;
-    if (Clock::now() >= end) throw unreachable(host, port, problem);
-    std::this_thread::sleep_for(std::min(left(), std::chrono::milliseconds(200)));
+void send_all(int fd, const std::string& message) {
+  for (size_t sent = 0; sent < message.size();) {
+    const ssize_t size = ::send(fd, message.data() + sent, message.size() - sent, MSG_NOSIGNAL);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) throw lost(std::strerror(errno));
+    sent += static_cast<size_t>(size);
   }
-  const int yes = 1;
-  ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-  // Whoever listens there may be another program: it does not give the number back.
+}
+
+void receive_all(int fd, void* out, size_t size) {
+  for (size_t received = 0; received < size;) {
+    const ssize_t got = ::recv(fd, static_cast<char*>(out) + received, size - received, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got == 0) throw lost("its connection was closed");
+    if (got < 0) throw lost(std::strerror(errno));
+    received += static_cast<size_t>(got);
+  }
+}
+
+// Another program that listens there does not give the number back.
+bool is_store(int fd) {
   constexpr uint32_t kNumber = 7;
   uint32_t answer = 0;
   std::string greeting;
@@ -91,17 +94,56 @@ RemoteStore::RemoteStore(const std::string& host, int port, std::chrono::millise
   store::append(greeting, store::Query::kPing);
   store::append(greeting, kNumber);
   try {
-    limit_calls(fd_, left());
-    send(greeting);
-    receive(&answer, sizeof(answer));
+    send_all(fd, greeting);
+    receive_all(fd, &answer, sizeof(answer));
   } catch (const Error&) {
+    return false;
   }
-  if (answer != kNumber) {
-    ::close(fd_);
-    throw unreachable(host, port,
-                      "who listens there does not answer: another program has the port");
+  return answer == kNumber;
+}
+
+// Within this time a store that lives answers.
+constexpr auto kLongestGreeting = std::chrono::milliseconds(5000);
+constexpr auto kSilence = std::chrono::seconds(3);
+
+}  // namespace
+
+int connect_to_store(const std::string& host, int port, std::chrono::milliseconds timeout,
+                     const Waiting& waiting, std::string& problem) {
+  const auto begin = Clock::now();
+  const auto end = begin + timeout;
+  const auto left = [&] {
+    const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+    return std::max(rest, std::chrono::milliseconds(1));
+  };
+  std::string announced;
+  for (;;) {
+    const int fd = connect_once(host, port, std::min(left(), kLongestGreeting), problem);
+    if (fd >= 0) {
+      limit_calls(fd, std::min(left(), kLongestGreeting));
+      if (is_store(fd)) {
+        limit_calls(fd, std::chrono::milliseconds(0));
+        const int yes = 1;
+        ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+        return fd;
+      }
+      ::close(fd);
+      problem = "who listens there does not answer: another program has the port";
+    }
+    if (Clock::now() >= end) return -1;
+    if (waiting && Clock::now() - begin >= kSilence && problem != announced) {
+      waiting(problem);
+      announced = problem;
+    }
+    std::this_thread::sleep_for(std::min(left(), std::chrono::milliseconds(200)));
   }
-  limit_calls(fd_, std::chrono::milliseconds(0));
+}
+
+RemoteStore::RemoteStore(const std::string& host, int port, std::chrono::milliseconds timeout,
+                         const Waiting& waiting) {
+  std::string problem;
+  fd_ = connect_to_store(host, port, timeout, waiting, problem);
+  if (fd_ < 0) throw unreachable(host, port, problem);
 }
 
 RemoteStore::~RemoteStore() { ::close(fd_); }
@@ -135,23 +177,8 @@ std::optional<std::string> RemoteStore::get(const std::string& key) {
   return value;
 }
 
-void RemoteStore::send(const std::string& message) const {
-  for (size_t sent = 0; sent < message.size();) {
-    const ssize_t size = ::send(fd_, message.data() + sent, message.size() - sent, MSG_NOSIGNAL);
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0) throw lost(std::strerror(errno));
-    sent += static_cast<size_t>(size);
-  }
-}
+void RemoteStore::send(const std::string& message) const { send_all(fd_, message); }
 
-void RemoteStore::receive(void* out, size_t size) const {
-  for (size_t received = 0; received < size;) {
-    const ssize_t got = ::recv(fd_, static_cast<char*>(out) + received, size - received, 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got == 0) throw lost("its connection was closed");
-    if (got < 0) throw lost(std::strerror(errno));
-    received += static_cast<size_t>(got);
-  }
-}
+void RemoteStore::receive(void* out, size_t size) const { receive_all(fd_, out, size); }
 
 }  // namespace am::launch

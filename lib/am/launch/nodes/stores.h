@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,12 +25,23 @@ class ServedStore : public KeyValueStore {
   std::shared_ptr<StoreServer> server_;
 };
 
+// Called with the reason once a connection has been waited for 3 s, and whenever the reason
+// changes.
+using Waiting = std::function<void(const std::string& reason)>;
+
+// A connection to a store that answers at host:port: its socket, which the caller closes. Tries
+// again until `timeout`; then -1, and `problem` says why: the name is not known, nobody listens, or
+// the program that listens is no store.
+int connect_to_store(const std::string& host, int port, std::chrono::milliseconds timeout,
+                     const Waiting& waiting, std::string& problem);
+
 // The other nodes': a connection. A call waits as long as whoever serves the store does not answer:
 // launchers ask through a BackgroundStore.
 class RemoteStore : public KeyValueStore {
  public:
   // Throws Error(kPeer) that names the address when nobody serves a store there within `timeout`.
-  RemoteStore(const std::string& host, int port, std::chrono::milliseconds timeout);
+  RemoteStore(const std::string& host, int port, std::chrono::milliseconds timeout,
+              const Waiting& waiting = nullptr);
   ~RemoteStore() override;
 
   void set(const std::string& key, const std::string& value) override;

@@ -1,0 +1,61 @@
+#include "job/placement.h"
+
+#include "am/base/text.h"
+#include "am/launch/environment/node_environment.h"
+
+namespace am_run {
+
+namespace {
+
+using namespace am;
+
+// One process a machine (srun --ntasks-per-node=1, a pod): its options make it the launcher there.
+bool is_one_of_nodes(const Options& options, const launch::RankEnvironment& here) {
+  return here.local_world_size == 1 && options.nnodes == here.world_size;
+}
+
+void refuse_options(const Options& options, const launch::RankEnvironment& here,
+                    Diagnostics& found) {
+  found.error("launch.environment", Span{},
+              cat(join(options.placement, ", "), ": ", here.launcher,
+                  "'s variables make this process rank ", here.rank, " of ", here.world_size,
+                  ", which starts no ranks"),
+              cat("leave these options to ", here.launcher,
+                  "; or start one process a machine, with --nnodes their number, for am-run to "
+                  "start the ranks"));
+}
+
+void place_node(const launch::NodeEnvironment& node, Options& options, Diagnostics& found) {
+  if (!node.address.empty() && !is_host_and_port(node.address)) {
+    found.error("launch.environment", Span{},
+                cat("the address of machine 0 is not HOST:PORT: ", node.address),
+                "set PET_MASTER_ADDR and PET_MASTER_PORT");
+    return;
+  }
+  options.nproc = node.ranks;
+  options.nnodes = node.num_nodes;
+  options.node_rank = node.node_rank;
+  options.rdzv = node.address;
+}
+
+}  // namespace
+
+std::optional<launch::RankEnvironment> place_process(Options& options,
+                                                     const launch::EnvironmentLookup& lookup,
+                                                     Diagnostics& found) {
+  if (options.placement.empty()) {
+    if (const auto node = launch::detect_node(lookup, found)) {
+      place_node(*node, options, found);
+      return std::nullopt;
+    }
+    if (!found.ok()) return std::nullopt;
+  }
+  auto here = launch::detect_environment(lookup, found);
+  if (!here || options.placement.empty()) return here;
+  if (here->world_size > 1 && !is_one_of_nodes(options, *here)) {
+    refuse_options(options, *here, found);
+  }
+  return std::nullopt;
+}
+
+}  // namespace am_run

@@ -1,0 +1,68 @@
+// A launcher's variables read as numbers, with a diagnostic for each bad one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "am/base/diagnostic.h"
+#include "am/base/number.h"
+#include "am/base/text.h"
+#include "am/launch/environment/environment.h"
+
+namespace am::launch {
+
+// Reads variables as numbers and reports each bad one once.
+class Variables {
+ public:
+  Variables(const EnvironmentLookup& lookup, Diagnostics& found) : lookup_(lookup), found_(found) {}
+
+  bool has(const std::string& name) const { return text(name).has_value(); }
+
+  // An empty variable counts as unset: schedulers export placeholders.
+  std::optional<std::string> text(const std::string& name) const {
+    std::optional<std::string> value = lookup_(name);
+    if (value && trim(*value).empty()) value.reset();
+    return value;
+  }
+
+  std::optional<int64_t> number(const std::string& name, int64_t least) const {
+    const std::optional<std::string> value = text(name);
+    if (!value) return std::nullopt;
+    const auto result = parse_integer(trim(*value));
+    if (!result || *result < least) {
+      error(cat(name, "=", *value, " is not a whole number of at least ", least), "");
+      return std::nullopt;
+    }
+    return result;
+  }
+
+  // A variable that the launcher must set beside `because`.
+  int64_t required(const std::string& name, int64_t least, const std::string& because) const {
+    if (!has(name)) {
+      error(cat(because, " is set, but ", name, " is not"),
+            cat("set ", name, " too, or unset ", because,
+                " to let am-run start the ranks of this machine"));
+      return least;
+    }
+    return number(name, least).value_or(least);
+  }
+
+  bool ok() const { return found_.ok(); }
+
+  void error(const std::string& message, const std::string& help) const {
+    found_.error("launch.environment", Span{}, message, help);
+  }
+
+ private:
+  const EnvironmentLookup& lookup_;
+  Diagnostics& found_;
+};
+
+// "[fd00::1]" -> "fd00::1": brackets belong to addresses with a port.
+inline std::string without_brackets(const std::string& host) {
+  const bool brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  return brackets ? host.substr(1, host.size() - 2) : host;
+}
+
+}  // namespace am::launch
