@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "am/base/error.h"
+#include "am/base/first_line.h"
 #include "am/base/json_integer.h"
 
 using namespace am;
@@ -97,6 +99,50 @@ TEST_CASE("what is dumped is always valid JSON") {
   json["inf"] = std::numeric_limits<double>::infinity();
   json["bytes"] = "a\xff";
   CHECK(dump_json(json, -1) == "{\"nan\":null,\"inf\":null,\"bytes\":\"a\xEF\xBF\xBD\"}");
+}
+
+TEST_CASE("bytes that are not UTF-8 are escapes from which Python makes the bytes again") {
+  const std::string path = "/a\xff\xc3\xa9\x9b\xe2\x82";
+  Json json = {{"path", path}, {"list", {1, "b", Json::object()}}};
+  json["k\xfe"] = Json::array();
+  CHECK(dump_json_bytes(json, -1) ==
+        "{\"path\":\"/a\\udcff\xc3\xa9\\udc9b\\udce2\\udc82\",\"list\":[1,\"b\",{}],"
+        "\"k\\udcfe\":[]}");
+  const Json plain = {{"a", {1, 2.5, nullptr}}, {"b\n", "\"\u00e9"}};
+  for (const int indent : {-1, 1, 2})
+    CHECK(dump_json_bytes(plain, indent) == dump_json(plain, indent));
+  // The layout of lines is the same with such a byte and without.
+  Json with = plain;
+  with["c"] = "\xff";
+  Json without = plain;
+  without["c"] = "?";
+  std::string text = dump_json_bytes(with, 1);
+  text.replace(text.find("\\udcff"), 6, "?");
+  CHECK(text == dump_json(without, 1));
+}
+
+TEST_CASE("a file that is no JSON object is named, in words of its own") {
+  const auto problem = [](const std::string& text) {
+    try {
+      parse_json_object(text, "c.json");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(problem("{\"a\": 1}").empty());
+  CHECK(problem("[1]") == "c.json: holds no JSON object");
+  CHECK_THAT(problem("{\n  x"), Catch::StartsWith("c.json:2:3: not JSON: "));
+  for (const char* text : {"", "x", "{\"a\"", "{\"a\": 1e999}", "[", "{]", "\xff"}) {
+    CHECK_THAT(problem(text), !Catch::Contains("json.exception"));
+  }
+  try {
+    Json{{"a", 1}}.at("a").get<std::string>();
+  } catch (const JsonError& error) {
+    CHECK(json_reason(error) == "type must be string, but is number");
+    CHECK(first_line(error) == "type must be string, but is number");
+  }
+  CHECK(json_reason(std::runtime_error("as it is")) == "as it is");
 }
 
 TEST_CASE("diagnostics carry the agreed fields") {

@@ -26,6 +26,11 @@ const char* to_string(ErrorKind kind) {
   return "internal";
 }
 
+ErrorKind kind_of(int number) {
+  const bool known = number >= 0 && number <= static_cast<int>(ErrorKind::kInternal);
+  return known ? static_cast<ErrorKind>(number) : ErrorKind::kRuntime;
+}
+
 Error::Error(ErrorKind kind, const std::string& message, std::string hint)
     : std::runtime_error(message), kind_(kind), hint_(std::move(hint)) {}
 

@@ -25,6 +25,8 @@ enum class ErrorKind {
 
 // "usage", "io", "format", "plan", "runtime", "numeric", "peer", "internal"
 const char* to_string(ErrorKind kind);
+// The kind that a message of another process gives by its number; kRuntime where there is none.
+ErrorKind kind_of(int number);
 
 class Error : public std::runtime_error {
  public:

@@ -2,10 +2,12 @@
 
 #include <regex>
 
+#include "am/base/json.h"
+
 namespace am {
 
 std::string first_line(const std::exception& error) {
-  std::string text = error.what();
+  std::string text = json_reason(error);
   text = text.substr(0, text.find('\n'));  // c10's stack trace begins on the next one
   // "[/pytorch/.../buffer.cc:78] Timed out": where in c10d is nothing to the user.
   static const std::regex kSourcePlace(R"(^\[[^\]\s]+\.(cc|cpp|h|hpp):\d+\]\s*)");

@@ -6,7 +6,7 @@
 
 namespace am {
 
-// The message without its stack trace and source line, on one line.
+// The message without its stack trace, its source line and the JSON library's name, on one line.
 std::string first_line(const std::exception& error);
 
 }  // namespace am

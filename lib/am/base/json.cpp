@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <limits>
 
+#include "am/base/error.h"
 #include "am/base/text.h"
 
 namespace am {
@@ -26,13 +28,6 @@ Span span_at(std::string_view text, const std::string& file, size_t offset, size
     if (!span.source.empty() && span.source.back() == '\r') span.source.pop_back();
   }
   return span;
-}
-
-// nlohmann's texts read "[json.exception.parse_error.101] parse error at line 1, column 2: REASON".
-std::string reason_of(const std::string& what) {
-  const size_t at = what.find("column ");
-  const size_t colon = what.find(": ", at == std::string::npos ? 0 : at);
-  return colon == std::string::npos ? what : what.substr(colon + 2);
 }
 
 constexpr int kDeepest = 100;
@@ -151,9 +146,9 @@ std::optional<AnyJson> parse(std::string_view text, const std::string& file, Dia
   } catch (const typename AnyJson::parse_error& error) {
     // `byte` counts from 1 and stands on the last byte that was read.
     const size_t offset = numbers.offset_in_file(error.byte == 0 ? 0 : error.byte - 1);
-    found.error("json.syntax", span_at(text, file, offset, 1), reason_of(error.what()));
+    found.error("json.syntax", span_at(text, file, offset, 1), json_reason(error));
   } catch (const typename AnyJson::exception& error) {  // a number out of range
-    found.error("json.syntax", Span{file, 0, 0, 1, {}}, error.what());
+    found.error("json.syntax", Span{file, 0, 0, 1, {}}, json_reason(error));
   }
   return std::nullopt;
 }
@@ -167,6 +162,28 @@ std::optional<Json> parse_json(std::string_view text, const std::string& file, D
 std::optional<SortedJson> parse_sorted_json(std::string_view text, const std::string& file,
                                             Diagnostics& found) {
   return parse<SortedJson>(text, file, found);
+}
+
+Json parse_json_object(std::string_view text, const std::string& file) {
+  Diagnostics found;
+  auto json = parse_json(text, file, found);
+  if (json && json->is_object()) return *std::move(json);
+  if (json) throw Error(ErrorKind::kFormat, cat(file, ": holds no JSON object"));
+  const Diagnostic& first = found.items().front();
+  const std::string place =
+      first.span.line > 0 ? cat(":", first.span.line, ":", first.span.column) : std::string();
+  throw Error(ErrorKind::kFormat, cat(file, place, ": not JSON: ", first.message));
+}
+
+// nlohmann's texts read "[json.exception.parse_error.101] parse error at line 1, column 2: REASON"
+// and "[json.exception.type_error.302] REASON".
+std::string json_reason(const std::exception& error) {
+  std::string text = error.what();
+  if (!starts_with(text, "[json.exception.")) return text;
+  text.erase(0, std::min(text.size(), text.find("] ") + 2));
+  if (!starts_with(text, "parse error")) return text;
+  const size_t colon = text.find(": ");
+  return colon == std::string::npos ? text : text.substr(colon + 2);
 }
 
 Span find_json_key(std::string_view text, const std::string& file, std::string_view key) {
@@ -196,6 +213,68 @@ std::string dump_json(const Json& json, int indent) {
 
 std::string dump_json(const SortedJson& json, int indent) {
   return json.dump(indent, ' ', false, SortedJson::error_handler_t::replace);
+}
+
+namespace {
+
+bool has_only_utf8(const Json& json) {
+  if (json.is_string()) return is_utf8(json.get_ref<const std::string&>());
+  if (json.is_array()) return std::all_of(json.begin(), json.end(), has_only_utf8);
+  if (!json.is_object()) return true;
+  const auto& members = json.get_ref<const Json::object_t&>();
+  return std::all_of(members.begin(), members.end(), [](const auto& member) {
+    return is_utf8(member.first) && has_only_utf8(member.second);
+  });
+}
+
+std::string quoted_bytes(std::string_view text) {
+  std::string out = "\"";
+  while (!text.empty()) {
+    size_t whole = 0;
+    while (const size_t length = utf8_length(text.substr(whole))) whole += length;
+    const std::string part = Json(std::string(text.substr(0, whole))).dump();
+    out.append(part, 1, part.size() - 2);
+    text.remove_prefix(whole);
+    if (text.empty()) break;
+    std::array<char, 8> escape{};
+    std::snprintf(escape.data(), escape.size(), "\\udc%02x",
+                  static_cast<unsigned>(static_cast<unsigned char>(text.front())));
+    out += escape.data();
+    text.remove_prefix(1);
+  }
+  return out + "\"";
+}
+
+void append_bytes(const Json& json, int indent, int depth, std::string& out) {
+  const auto line = [&](int level) {
+    if (indent >= 0) out += "\n" + std::string(static_cast<size_t>(indent * level), ' ');
+  };
+  if (json.is_string()) {
+    out += quoted_bytes(json.get_ref<const std::string&>());
+  } else if (!json.is_structured() || json.empty()) {
+    out += dump_json(json, indent);
+  } else {
+    out += json.is_object() ? '{' : '[';
+    const char* separator = "";
+    for (auto item = json.begin(); item != json.end(); ++item) {
+      out += separator;
+      separator = ",";
+      line(depth + 1);
+      if (json.is_object()) out += cat(quoted_bytes(item.key()), indent >= 0 ? ": " : ":");
+      append_bytes(*item, indent, depth + 1, out);
+    }
+    line(depth);
+    out += json.is_object() ? '}' : ']';
+  }
+}
+
+}  // namespace
+
+std::string dump_json_bytes(const Json& json, int indent) {
+  if (has_only_utf8(json)) return dump_json(json, indent);
+  std::string out;
+  append_bytes(json, indent, 0, out);
+  return out;
 }
 
 Json to_json(const Diagnostic& diagnostic) {

@@ -96,9 +96,12 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
   const std::string* best = nullptr;
   int best_distance = 0;
   for (const std::string& candidate : candidates) {
-    const int distance = edit_distance(typed, folded(candidate));
     const int longer = static_cast<int>(std::max(typed.size(), candidate.size()));
-    if (distance > std::max(1, longer / 3)) continue;
+    const int shorter = static_cast<int>(std::min(typed.size(), candidate.size()));
+    const int most = std::max(1, longer / 3);
+    if (longer - shorter > most) continue;  // as many insertions as that
+    const int distance = edit_distance(typed, folded(candidate));
+    if (distance > most) continue;
     if (best == nullptr || distance < best_distance) {
       best = &candidate;
       best_distance = distance;
@@ -151,6 +154,36 @@ bool natural_less(std::string_view a, std::string_view b) {
   }
   if ((i < a.size()) != (j < b.size())) return j < b.size();
   return a < b;  // differ in leading zeros only, or not at all
+}
+
+size_t utf8_length(std::string_view text) {
+  const auto byte = [&](size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const auto continues = [&](size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) return text.empty() ? 0 : 1;
+  if (lead >= 0xC2 && lead <= 0xDF) return continues(1) ? 2 : 0;
+  if (lead >= 0xE0 && lead <= 0xEF) {
+    const bool overlong = lead == 0xE0 && byte(1) < 0xA0;
+    const bool surrogate = lead == 0xED && byte(1) >= 0xA0;
+    return continues(1) && continues(2) && !overlong && !surrogate ? 3 : 0;
+  }
+  if (lead >= 0xF0 && lead <= 0xF4) {
+    const bool overlong = lead == 0xF0 && byte(1) < 0x90;
+    const bool too_large = lead == 0xF4 && byte(1) >= 0x90;
+    return continues(1) && continues(2) && continues(3) && !overlong && !too_large ? 4 : 0;
+  }
+  return 0;
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
 }
 
 int display_width(std::string_view text) {

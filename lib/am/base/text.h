@@ -30,8 +30,11 @@ bool starts_with(std::string_view text, std::string_view prefix);
 bool ends_with(std::string_view text, std::string_view suffix);
 
 // Shell-like: `*` any run, `?` one character, `[ab]` one of a set, `{a,b}` alternatives; case
-// matters. A `*` also matches dots.
+// matters. A `*` also matches dots. Throws Error(kUsage) for a pattern that glob_problem refuses.
 bool glob_match(std::string_view pattern, std::string_view text);
+// What keeps a text from being matched as a glob, "has braces in braces, more than 64 deep"; empty:
+// nothing. Patterns come from strangers' plans, and time grows with length times depth.
+std::string glob_problem(std::string_view pattern);
 bool is_glob(std::string_view text);
 
 // Optimal-string-alignment (Damerau) distance in bytes.
@@ -40,6 +43,11 @@ int edit_distance(std::string_view a, std::string_view b);
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);
 // "layers.2" before "layers.10": digits compare as numbers.
 bool natural_less(std::string_view a, std::string_view b);
+
+// Length of the UTF-8 sequence at the front of `text`; 0 when there is none. Overlong forms,
+// surrogates and values past U+10FFFF are none.
+size_t utf8_length(std::string_view text);
+bool is_utf8(std::string_view text);
 
 // Terminal columns of a UTF-8 text: one a code point.
 int display_width(std::string_view text);

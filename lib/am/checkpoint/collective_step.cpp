@@ -5,6 +5,7 @@
 #include <string>
 
 #include "am/base/error.h"
+#include "am/base/first_line.h"
 
 namespace am::checkpoint {
 
@@ -18,7 +19,7 @@ void collective_step(const runtime::Group& group, const std::function<void()>& c
   } catch (const std::filesystem::filesystem_error& error) {
     own = Error(ErrorKind::kIo, error.path1().string() + ": " + error.code().message());
   } catch (const std::exception& error) {
-    own = Error(ErrorKind::kRuntime, error.what());
+    own = Error(ErrorKind::kRuntime, first_line(error));
   }
   const auto messages = group.all_gather_text(own ? own->what() : "");
   for (const auto& message : messages) {

@@ -211,9 +211,9 @@ void export_dcp(const fs::path& folder, const stored::TensorSource& source,
     const fs::path config = source.config_file();
     if (!config.empty()) {
       const std::string text = read_file(config);
-      write_file_atomically(data / "config.json", find_codes(source) != nullptr
-                                                      ? text
-                                                      : config_with_dtype(text, all[0].dtype));
+      write_file_atomically(
+          data / "config.json",
+          find_codes(source) != nullptr ? text : config_with_dtype(text, config, all[0].dtype));
     }
     sync_folder(data);
     finish_export(folder);

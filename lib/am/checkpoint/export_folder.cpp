@@ -35,8 +35,9 @@ void finish_export(const fs::path& folder) {
   sync_folder(fs::absolute(folder).parent_path());
 }
 
-std::string config_with_dtype(const std::string& text, at::ScalarType dtype) {
-  Json config = Json::parse(text);
+std::string config_with_dtype(const std::string& text, const std::string& file,
+                              at::ScalarType dtype) {
+  Json config = parse_json_object(text, file);
   model::remove_quantization(config);
   const bool old_spelling = config.contains("torch_dtype");
   config[old_spelling ? "torch_dtype" : "dtype"] = tensor::dtype_name(dtype);

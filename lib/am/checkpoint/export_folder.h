@@ -19,7 +19,8 @@ void finish_export(const std::filesystem::path& folder);
 
 // The config as it was, with the dtype of the exported values under both of its spellings' names.
 // Values that are numbers are not quantised, whatever the weights were that the config came with.
-std::string config_with_dtype(const std::string& text, at::ScalarType dtype);
+std::string config_with_dtype(const std::string& text, const std::string& file,
+                              at::ScalarType dtype);
 
 // Throws Error where tensors at rest are no whole model: none, adapters without their factor, or
 // codes of quantised weights that another dtype is asked of.

@@ -240,7 +240,7 @@ LiveExport model_of(const parallel::ParallelModel& model, at::ScalarType dtype) 
     out.items.push_back({parameter.name, parameter.shape, dtype});
   }
   out.fetch = [&model](const std::string& name) { return merged_parameter(model, name); };
-  out.config = config_with_dtype(model.config().text, dtype);
+  out.config = config_with_dtype(model.config().text, model.config().file, dtype);
   return out;
 }
 
@@ -295,7 +295,9 @@ void export_hf(const fs::path& folder, const stored::TensorSource& source,
       alone, [] {},
       [&] {
         const std::string config = read_file(source.config_file());
-        writer.begin(codes != nullptr ? config : config_with_dtype(config, items.front().dtype));
+        writer.begin(codes != nullptr
+                         ? config
+                         : config_with_dtype(config, source.config_file(), items.front().dtype));
       });
   collective_step(alone, clean, [&] {
     RowsAtRest rows(source, items);

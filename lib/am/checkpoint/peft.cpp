@@ -62,11 +62,7 @@ std::vector<std::string> not_plain(const Json& config) {
   return found;
 }
 
-Json read_config(const fs::path& file) {
-  Json config = Json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
-  if (config.is_object()) return config;
-  throw Error(ErrorKind::kFormat, cat(file.string(), ": is no JSON object"));
-}
+Json read_config(const fs::path& file) { return parse_json_object(read_file(file), file.string()); }
 
 void check_config(const fs::path& file, const model::AdapterSpec& ours) {
   const Json config = read_config(file);

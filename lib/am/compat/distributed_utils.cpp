@@ -91,7 +91,7 @@ std::string pack(const Json& object) {
   try {
     return cat("=", object.dump());
   } catch (const Json::exception& error) {
-    return cat("!", error.what());
+    return cat("!", json_reason(error));
   }
 }
 

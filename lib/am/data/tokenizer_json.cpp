@@ -31,7 +31,7 @@ class Parser {
       if (json.contains("pre_tokenizer")) read_pre_tokenizer(json["pre_tokenizer"]);
       if (json.contains("added_tokens")) read_added_tokens(json["added_tokens"]);
     } catch (const SortedJson::exception& error) {
-      fail(error.what());
+      fail(json_reason(error));
     }
     if (!byte_level_) {
       fail("a BPE without the ByteLevel pre-tokenizer (SentencePiece's kind, as Llama 2 has it)");

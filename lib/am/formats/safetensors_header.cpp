@@ -62,7 +62,7 @@ class HeaderSax final : public SortedJson::json_sax_t {
   bool end_array() override { return close(); }
   bool parse_error(size_t /*position*/, const string_t& /*token*/,
                    const SortedJson::exception& error) override {
-    fail(cat("the header is not JSON: ", error.what()));
+    fail(cat("the header is not JSON: ", json_reason(error)));
   }
 
   bool key(string_t& text) override {

@@ -113,7 +113,7 @@ std::string printable_text(std::string_view text, const Style& style) {
   const char* replacement = style.unicode ? "\uFFFD" : "?";
   std::string out;
   while (!text.empty()) {
-    const size_t length = term::utf8_length(text);
+    const size_t length = utf8_length(text);
     const std::string_view sequence = text.substr(0, std::max<size_t>(1, length));
     const bool keep = length > 0 &&
                       (sequence == "\n" || sequence == "\t" || !term::is_control(sequence)) &&

@@ -113,7 +113,7 @@ CheckpointInfo parse_checkpoint_info(const std::string& text, const std::string&
     check(info, file);
     return info;
   } catch (const Json::exception& error) {
-    throw Error(ErrorKind::kFormat, cat(file, ": ", error.what()));
+    throw Error(ErrorKind::kFormat, cat(file, ": ", json_reason(error)));
   }
 }
 

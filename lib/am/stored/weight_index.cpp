@@ -62,7 +62,7 @@ class IndexSax final : public SortedJson::json_sax_t {
 
   bool parse_error(size_t /*position*/, const string_t& /*token*/,
                    const SortedJson::exception& error) override {
-    throw Error(ErrorKind::kFormat, cat(path_.string(), ": not JSON: ", error.what()));
+    throw Error(ErrorKind::kFormat, cat(path_.string(), ": not JSON: ", json_reason(error)));
   }
 
  private:

@@ -50,7 +50,7 @@ RankState RankState::from_json(const Json& json) {
       state.waiting_seconds = waiting.at("seconds").get<double>();
     }
   } catch (const Json::exception& error) {
-    throw Error(ErrorKind::kFormat, cat("a rank's published state: ", error.what()));
+    throw Error(ErrorKind::kFormat, cat("a rank's published state: ", json_reason(error)));
   }
   return state;
 }
