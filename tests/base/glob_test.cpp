@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "am/base/error.h"
 #include "am/base/text.h"
 
 using am::glob_match;
@@ -51,6 +52,32 @@ TEST_CASE("patterns that would take a backtracker for ever are quick") {
   }
   CHECK(glob_match(pattern, text));
   CHECK_FALSE(glob_match(pattern + "b", text));
+}
+
+TEST_CASE("patterns of strangers have a length and a depth") {
+  using am::glob_problem;
+  const auto nested = [](int depth, bool closed) {
+    std::string pattern;
+    for (int i = 0; i < depth; ++i) pattern += "{a,";
+    return pattern + "b" + (closed ? std::string(static_cast<size_t>(depth), '}') : "");
+  };
+  CHECK(glob_problem(nested(64, true)).empty());
+  CHECK(glob_match(nested(64, true), "b"));
+  CHECK(glob_match(nested(64, true), "a"));
+  CHECK_FALSE(glob_match(nested(64, true), "c"));
+  for (const bool closed : {true, false}) {
+    CHECK(glob_problem(nested(65, closed)) == "has braces in braces, more than 64 deep");
+  }
+  CHECK_THROWS_AS(glob_match(nested(100'000, true), "b"), am::Error);
+  CHECK(glob_problem("*" + std::string(16 << 10, 'a')) == "has 16385 characters, more than 16384");
+  // A name is no pattern, however long.
+  CHECK(glob_problem(std::string(100'000, 'a')).empty());
+  // Brackets that nothing closes are looked for once.
+  const std::string open(16 << 10, '[');
+  CHECK(glob_match(open, open));
+  std::string many;
+  for (int i = 0; i < 4000; ++i) many += "{a}[";
+  CHECK_FALSE(glob_match(many, "b"));
 }
 
 TEST_CASE("is_glob tells patterns from names") {

@@ -1,32 +1,55 @@
 // glob_match, declared in text.h: patterns as sets of positions, so that no pattern takes
 // exponential time.
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
+#include "am/base/error.h"
 #include "am/base/text.h"
 
 namespace am {
 namespace {
 
+constexpr int kDeepestGlob = 64;
+constexpr size_t kLongestGlob = size_t{16} << 10;
+
 // positions[i] is true when what was read of the pattern can match the first i characters of the
 // text.
 using Positions = std::vector<char>;
 
+// For each '{' of a pattern the index of its '}', and 0 where it has none and stands for itself.
+std::vector<uint32_t> closing_braces(std::string_view pattern) {
+  std::vector<uint32_t> closing(pattern.size(), 0);
+  std::vector<size_t> open;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] == '{') open.push_back(i);
+    if (pattern[i] == '}' && !open.empty()) {
+      closing[open.back()] = static_cast<uint32_t>(i);
+      open.pop_back();
+    }
+  }
+  return closing;
+}
+
 class Matcher {
  public:
-  explicit Matcher(std::string_view text) : text_(text) {}
+  Matcher(std::string_view pattern, std::string_view text)
+      : pattern_(pattern), text_(text), closing_(closing_braces(pattern)) {
+    const size_t last = pattern.rfind(']');
+    last_bracket_ = last == std::string_view::npos ? 0 : last;
+  }
 
-  bool matches(std::string_view pattern) const {
+  bool matches() const {
     Positions start(text_.size() + 1, 0);
     start[0] = 1;
-    return advance(pattern, std::move(start)).back() != 0;
+    return advance(0, pattern_.size(), std::move(start)).back() != 0;
   }
 
  private:
-  Positions advance(std::string_view pattern, Positions at) const {
-    size_t i = 0;
-    while (i < pattern.size()) {
-      const char c = pattern[i];
+  // Over the pattern's characters from `i` to `end`.
+  Positions advance(size_t i, size_t end, Positions at) const {
+    while (i < end) {
+      const char c = pattern_[i];
       if (c == '*') {
         const auto first = std::find(at.begin(), at.end(), 1);
         std::fill(first, at.end(), 1);
@@ -34,13 +57,13 @@ class Matcher {
       } else if (c == '?') {
         at = step(at, [](char) { return true; });
         ++i;
-      } else if (const size_t end = c == '[' ? set_end(pattern, i) : 0; end != 0) {
-        const std::string_view set = pattern.substr(i + 1, end - i - 1);
+      } else if (const size_t close = c == '[' ? set_end(i, end) : 0; close != 0) {
+        const std::string_view set = pattern_.substr(i + 1, close - i - 1);
         at = step(at, [&](char x) { return in_set(set, x); });
-        i = end + 1;
-      } else if (const size_t close = c == '{' ? brace_end(pattern, i) : 0; close != 0) {
-        at = any_of(pattern.substr(i + 1, close - i - 1), at);
         i = close + 1;
+      } else if (const size_t brace = c == '{' ? closing_[i] : 0; brace != 0 && brace < end) {
+        at = any_of(i + 1, brace, at);
+        i = brace + 1;
       } else {
         at = step(at, [&](char x) { return x == c; });
         ++i;
@@ -56,41 +79,28 @@ class Matcher {
     return next;
   }
 
-  // The union over the alternatives of "a,b{c,d}".
-  Positions any_of(std::string_view alternatives, const Positions& at) const {
+  // The union over the alternatives "a,b{c,d}" from `begin` to `end`.
+  Positions any_of(size_t begin, size_t end, const Positions& at) const {
     Positions next(at.size(), 0);
-    size_t begin = 0;
-    int depth = 0;
-    for (size_t i = 0; i <= alternatives.size(); ++i) {
-      const bool ends = i == alternatives.size() || (alternatives[i] == ',' && depth == 0);
-      if (ends) {
-        const Positions reached = advance(alternatives.substr(begin, i - begin), at);
+    for (size_t i = begin; i <= end; ++i) {
+      if (i < end && pattern_[i] == '{' && closing_[i] != 0 && closing_[i] < end) {
+        i = closing_[i];
+      } else if (i == end || pattern_[i] == ',') {
+        const Positions reached = advance(begin, i, at);
         for (size_t k = 0; k < next.size(); ++k) next[k] = next[k] || reached[k];
         begin = i + 1;
-      } else if (alternatives[i] == '{') {
-        ++depth;
-      } else if (alternatives[i] == '}') {
-        --depth;
       }
     }
     return next;
   }
 
-  // Index of the closing bracket, 0 when there is none: then '[' stands for itself.
-  static size_t set_end(std::string_view pattern, size_t open) {
+  // Index of the closing bracket before `end`, 0 when there is none: then '[' stands for itself.
+  size_t set_end(size_t open, size_t end) const {
     size_t first = open + 1;
-    if (first < pattern.size() && pattern[first] == '!') ++first;
-    const size_t end = pattern.find(']', first + 1);  // a ']' that comes first is a member
-    return end == std::string_view::npos ? 0 : end;
-  }
-
-  static size_t brace_end(std::string_view pattern, size_t open) {
-    int depth = 0;
-    for (size_t i = open; i < pattern.size(); ++i) {
-      if (pattern[i] == '{') ++depth;
-      if (pattern[i] == '}' && --depth == 0) return i;
-    }
-    return 0;
+    if (first < end && pattern_[first] == '!') ++first;
+    if (first + 1 > last_bracket_) return 0;
+    const size_t close = pattern_.find(']', first + 1);  // a ']' that comes first is a member
+    return close == std::string_view::npos || close >= end ? 0 : close;
   }
 
   static bool in_set(std::string_view set, char c) {
@@ -108,7 +118,10 @@ class Matcher {
     return found != negated;
   }
 
+  std::string_view pattern_;
   std::string_view text_;
+  std::vector<uint32_t> closing_;
+  size_t last_bracket_ = 0;
 };
 
 }  // namespace
@@ -124,7 +137,23 @@ bool glob_match(std::string_view pattern, std::string_view text) {
   const auto between = [&](std::string_view all) {
     return all.substr(before.size(), all.size() - before.size() - after.size());
   };
-  return Matcher(between(text)).matches(between(pattern));
+  if (const std::string problem = glob_problem(pattern); !problem.empty()) {
+    throw Error(ErrorKind::kUsage, cat("a pattern ", problem));
+  }
+  return Matcher(between(pattern), between(text)).matches();
+}
+
+std::string glob_problem(std::string_view pattern) {
+  if (!is_glob(pattern)) return {};
+  if (pattern.size() > kLongestGlob) {
+    return cat("has ", pattern.size(), " characters, more than ", kLongestGlob);
+  }
+  int depth = 0;
+  for (const char c : pattern) {
+    depth += c == '{' ? 1 : c == '}' && depth > 0 ? -1 : 0;
+    if (depth > kDeepestGlob) return cat("has braces in braces, more than ", kDeepestGlob, " deep");
+  }
+  return {};
 }
 
 bool is_glob(std::string_view text) { return text.find_first_of("*?[{") != std::string_view::npos; }

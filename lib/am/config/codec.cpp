@@ -204,8 +204,27 @@ std::optional<std::vector<T>> read_items(const Input& input, const Codec& codec,
 
 }  // namespace
 
+void Input::check_glob(std::string_view pattern) const {
+  if (const std::string problem = glob_problem(pattern); !problem.empty()) {
+    bad_value(cat(" ", problem), "several shorter patterns say the same");
+  }
+}
+
+namespace {
+
+// A text that may be a glob.
+struct Pattern : Text {
+  std::optional<std::string> read(const Input& input) const {
+    auto text = Text::read(input);
+    if (text) input.check_glob(*text);
+    return text;
+  }
+};
+
+}  // namespace
+
 std::optional<std::vector<std::string>> Texts::read(const Input& input) const {
-  const Text item{Text::Empty::kRefused, what};
+  const Pattern item{{Text::Empty::kRefused, what}};
   if (input.value.kind == Value::Kind::kText) {
     auto text = item.read(input);
     return text ? std::optional(std::vector{std::move(*text)}) : std::nullopt;

@@ -34,6 +34,8 @@ struct Input {
   void wrong_type(std::string_view wanted, const std::string& legal) const;
   void out_of_range(const std::string& message, const std::string& help) const;
   void bad_value(const std::string& message, const std::string& help) const;
+  // "plan.value" where a text cannot be matched as a glob (glob_problem).
+  void check_glob(std::string_view pattern) const;
   // The same for a part of the value: an item or a member.
   Input part(const Value& inner, std::string_view name) const;
 };

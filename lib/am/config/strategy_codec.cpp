@@ -136,6 +136,7 @@ void flatten(const Input& input, const Codec& codec, const std::string& prefix, 
     if (member.value.is_table()) {
       flatten(part, codec, cat(prefix, member.key, "."), out);
     } else if (auto value = codec.read(part)) {
+      part.check_glob(prefix + member.key);
       out.emplace_back(prefix + member.key, std::move(*value));
     }
   }

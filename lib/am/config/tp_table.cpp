@@ -18,6 +18,7 @@ void flatten(const Input& input, const std::string& prefix, std::vector<TpTableE
     if (member.value.is_table()) {
       flatten(part, cat(prefix, member.key, "."), out);
     } else if (auto style = Text{}.read(part)) {
+      part.check_glob(prefix + member.key);
       out.push_back({prefix + member.key, std::move(*style), member.value.span});
     }
   }

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 
@@ -70,14 +73,35 @@ class Choice {
 
   std::vector<ParameterLayout*> matches(const char* key, const std::string& pattern) {
     std::vector<ParameterLayout*> matched;
-    for (ParameterLayout& parameter : layout_.parameters) {
-      if (glob_match(pattern, parameter.name)) matched.push_back(&parameter);
+    if (is_glob(pattern)) {
+      for (ParameterLayout& parameter : layout_.parameters) {
+        if (glob_match(pattern, parameter.name)) matched.push_back(&parameter);
+      }
+    } else if (const auto named = by_name().find(pattern); named != by_name().end()) {
+      matched.push_back(named->second);
     }
     if (matched.empty()) refuse(key, pattern);
     return matched;
   }
 
+  const std::unordered_map<std::string_view, ParameterLayout*>& by_name() {
+    if (by_name_.empty()) {
+      for (ParameterLayout& parameter : layout_.parameters) {
+        by_name_.emplace(parameter.name, &parameter);
+      }
+    }
+    return by_name_;
+  }
+
+  // Each of the first patterns is named; who has more of them has another model.
   void refuse(const char* key, const std::string& pattern) {
+    constexpr int kMostNamed = 20;
+    if (++refused_ > kMostNamed + 1) return;
+    if (refused_ > kMostNamed) {
+      found_.error(key, plan_.span(key), "further patterns match no parameter",
+                   "`am-plan shards` lists the parameters' names");
+      return;
+    }
     std::vector<std::string> names;
     for (const ParameterLayout& parameter : layout_.parameters) names.push_back(parameter.name);
     const auto near = nearest(pattern, names);
@@ -119,6 +143,8 @@ class Choice {
   const config::Plan& plan_;
   Layout& layout_;
   Diagnostics& found_;
+  std::unordered_map<std::string_view, ParameterLayout*> by_name_;
+  int refused_ = 0;
 };
 
 }  // namespace
