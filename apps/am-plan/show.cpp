@@ -8,6 +8,7 @@
 #include "am/planner/layout.h"
 #include "am/planner/rules.h"
 #include "am/term/mesh_view.h"
+#include "am/term/printable.h"
 #include "am/term/shard_map.h"
 #include "am/term/table.h"
 #include "commands.h"
@@ -257,13 +258,13 @@ int run_show(const PlanOptions& options, const Output& output) {
   const int64_t nodes = (mesh.world_size() + ranks_per_node - 1) / ranks_per_node;
   const std::string crossing = crossing_text(mesh, ranks_per_node);
   print_folded(
-      am::cat(
-          mesh_text(mesh.sizes(), output.out), ", ", nodes, nodes == 1 ? " node" : " nodes", " of ",
-          ranks_per_node, crossing.empty() ? "" : "; ", crossing, "\n\n",
-          picture(mesh, ranks_per_node, output.out), group_table(mesh, ranks_per_node, output.out),
-          lacks.empty()
-              ? std::string()
-              : am::cat("\nThis version of am-run does not run it: ", am::join(lacks, ", "), "\n")),
+      am::cat(mesh_text(mesh.sizes(), output.out), ", ", nodes, nodes == 1 ? " node" : " nodes",
+              " of ", ranks_per_node, crossing.empty() ? "" : "; ", crossing, "\n\n",
+              picture(mesh, ranks_per_node, output.out),
+              group_table(mesh, ranks_per_node, output.out),
+              lacks.empty() ? std::string()
+                            : am::cat("\nThis version of am-run does not run it: ",
+                                      am::term::echo(am::join(lacks, ", ")), "\n")),
       output.out);
   return am_apps::kFine;
 }

@@ -5,6 +5,7 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/planner/runs.h"
+#include "am/term/printable.h"
 #include "am/term/wrap.h"
 #include "common/output.h"
 
@@ -29,8 +30,8 @@ std::string mesh_text(const am::mesh::MeshSizes& sizes, const am::term::Style& s
 }
 
 std::string model_text(const am::model::ModelConfig& config, int64_t parameters) {
-  return am::cat(config.model_type, ", ", am::format_short_count(static_cast<double>(parameters)),
-                 " parameters");
+  return am::cat(am::term::echo(config.model_type), ", ",
+                 am::format_short_count(static_cast<double>(parameters)), " parameters");
 }
 
 ByteColumn::ByteColumn(int64_t largest) : unit_(1024.0), name_(" KiB") {

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "am/base/text.h"
+#include "am/term/printable.h"
 
 namespace am_repl {
 namespace {
@@ -212,7 +213,8 @@ class EditLineEditor : public LineEditor {
         text.empty() || text.back() == '.' || text.back() == '/' || text.back() == '(';
     if (found.candidates.size() == 1 && !goes_on) text += ' ';
     const std::string word = before.substr(found.begin);
-    if (text.size() > word.size()) {
+    // What the editor would draw as it is: a name with control characters is listed alone.
+    if (text.size() > word.size() && text == am::term::printable(text)) {
       ::el_insertstr(editor_, text.substr(word.size()).c_str());
       return CC_REFRESH;
     }
@@ -224,7 +226,9 @@ class EditLineEditor : public LineEditor {
   void list(const std::vector<std::string>& candidates) const {
     constexpr size_t kMost = 60;
     std::string text = "\n";
-    for (size_t i = 0; i < candidates.size() && i < kMost; ++i) text += "  " + candidates[i] + "\n";
+    for (size_t i = 0; i < candidates.size() && i < kMost; ++i) {
+      text += am::cat("  ", am::term::echo(candidates[i]), "\n");
+    }
     if (candidates.size() > kMost) text += am::cat("  and ", candidates.size() - kMost, " more\n");
     std::fputs(text.c_str(), stdout);
     std::fflush(stdout);

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "am/term/printable.h"
 #include "am/term/style.h"
 #include "common/output.h"
 
@@ -74,7 +75,8 @@ bool run_pager(const char* command, const std::string& text) {
     return false;
   }
   auto* const before = std::signal(SIGPIPE, SIG_IGN);  // who has seen enough leaves
-  for (std::string_view rest = text; !rest.empty();) {
+  const std::string safe = am::term::printable_lines(text);
+  for (std::string_view rest = safe; !rest.empty();) {
     const ssize_t count = ::write(ends[1], rest.data(), rest.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) break;

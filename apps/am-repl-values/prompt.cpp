@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "am/inspect/words.h"
+#include "am/term/printable.h"
 #include "am/term/style.h"
 #include "pager.h"
 #include "repl/shell.h"
@@ -30,7 +31,8 @@ void run_prompt(Interpreter& interpreter, LineEditor& editor, const am_apps::Out
                 const std::function<void()>& clear_interrupt) {
   std::string text;
   while (true) {
-    const Line line = editor.read(text.empty() ? interpreter.facts().title + "> " : "...> ");
+    const Line line =
+        editor.read(text.empty() ? am::term::echo(interpreter.facts().title) + "> " : "...> ");
     if (line.kind == Line::Kind::kEnd) return;
     if (line.kind == Line::Kind::kInterrupted) {
       clear_interrupt();

@@ -64,8 +64,8 @@ std::string announcement(const planner::Job& job) {
     if (!planner::is_frozen(job.plan, parameter.name)) trained += elements;
   }
   const auto short_count = [](int64_t n) { return format_short_count(static_cast<double>(n)); };
-  return cat("model       ", job.model.model_type, ", ", short_count(all), " parameters, ",
-             trained == all ? "" : cat(short_count(trained), " of them trained, "),
+  return cat("model       ", term::echo(job.model.model_type), ", ", short_count(all),
+             " parameters, ", trained == all ? "" : cat(short_count(trained), " of them trained, "),
              job.model.num_hidden_layers, " layers\nmesh        ", mesh.world_size(),
              mesh.world_size() == 1 ? " rank" : " ranks", axes.empty() ? "" : " = ", axes, ", ",
              config::strategy_name(job.plan.strategy), ", ", parallel::backend_of(job.plan), "\n");
@@ -148,7 +148,7 @@ int Rank::train() {
   }
   if (options_.attach) {
     live::HostOptions host;
-    host.log = [this](const std::string& text) { out_.write(text + "\n"); };
+    host.log = [this](const std::string& text) { out_.write(term::echo(text) + "\n"); };
     host.stop = &stop;
     host.tcp = options_.attach_at;
     host_ = std::make_unique<live::Host>(dist_.world(), run, std::move(host));
@@ -156,7 +156,7 @@ int Rank::train() {
   observe::StepLine line(job->plan.train.max_steps);
   const int64_t every = std::max<int64_t>(1, job->plan.metrics.every);
   train::TrainerCallbacks callbacks;
-  callbacks.log = [this](const std::string& text) { out_.write(text + "\n"); };
+  callbacks.log = [this](const std::string& text) { out_.write(term::echo(text) + "\n"); };
   callbacks.step = [&](const observe::StepMetrics& metrics) {
     const std::string text = line.format(metrics);
     const bool last = metrics.step == job->plan.train.max_steps;
@@ -210,8 +210,8 @@ int Rank::report(const std::exception& error) {
   // Our own launcher prints what it is told. Under another one, or on a full disk, this is all
   // there is.
   if (!launcher_knows && !silent_) {
-    out_.write(cat("am-run: rank ", here_.rank, ": ", term::printable_lines(told.message), "\n"));
-    if (!told.hint.empty()) out_.write(cat("help: ", term::printable_lines(told.hint), "\n"));
+    out_.write(cat("am-run: rank ", here_.rank, ": ", term::echo_lines(told.message), "\n"));
+    if (!told.hint.empty()) out_.write(cat("help: ", term::echo_lines(told.hint), "\n"));
   }
   if (host_) host_->close(cat("the job has failed: ", told.message));
   out_.flush(kReaderPatience);

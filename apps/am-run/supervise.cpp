@@ -26,7 +26,7 @@ class Voice {
  public:
   explicit Voice(const Options& options) : options_(options) {}
 
-  void echo(std::string_view bytes) { out_.write(bytes); }
+  void echo(std::string_view bytes) { out_.pass_on(bytes); }
   void event(const launch::JobEvent& event);
   void failure(const launch::JobResult& result);
   void restart(int64_t restart, std::optional<int64_t> step);

@@ -2,12 +2,15 @@
 
 #include <unistd.h>
 
+#include <cstdio>
 #include <exception>
 #include <iostream>
 
+#include "am/base/first_line.h"
 #include "am/base/text.h"
 #include "am/term/caret.h"
 #include "am/term/printable.h"
+#include "common/output_guard.h"
 
 namespace am_apps {
 namespace {
@@ -22,10 +25,10 @@ am::Diagnostics as_diagnostics(const am::Error& error) {
 int report(const char* tool, const Output& output, const am::Error& error) {
   if (output.json) print(failure(as_diagnostics(error)));
   std::cerr << tool << ": " << output.err.paint(am::term::Role::kError, "error") << ": "
-            << am::term::echo(error.what()) << "\n";
+            << am::term::echo_lines(error.what()) << "\n";
   if (!error.hint().empty()) {
     std::cerr << output.err.paint(am::term::Role::kHelp, "help") << ": "
-              << am::term::echo(error.hint()) << "\n";
+              << am::term::echo_lines(error.hint()) << "\n";
   }
   return error.exit_status();
 }
@@ -33,20 +36,24 @@ int report(const char* tool, const Output& output, const am::Error& error) {
 }  // namespace
 
 Output Output::of(bool json, am::term::ColorMode color) {
-  return {json, am::term::Style::of(STDOUT_FILENO, color),
-          am::term::Style::of(STDERR_FILENO, color)};
+  const Output output{json, am::term::Style::of(STDOUT_FILENO, color),
+                      am::term::Style::of(STDERR_FILENO, color)};
+  allow_paint(output.out.color, output.err.color);
+  return output;
 }
 
 // Flushed, so that results and diagnostics keep their order on a terminal.
-void print(const std::string& text) { std::cout << am::term::printable_lines(text) << std::flush; }
+void print(const std::string& text) { std::cout << text << std::flush; }
 
 void print_file(const std::string& text) {
   if (::isatty(STDOUT_FILENO) == 1) return print(text);
-  std::cout << text << std::flush;
+  std::cout.flush();
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (std::fflush(stdout) != 0 || !written) std::cout.setstate(std::ios::badbit);
 }
 
 void print(const am::Json& json) {
-  std::cout << am::term::printable_json(am::dump_json(json, 1)) << "\n";
+  std::cout << am::term::printable_json(am::dump_json_bytes(json, 1)) << "\n";
 }
 
 void print_diagnostics(const am::Diagnostics& found, const Output& output) {
@@ -84,7 +91,7 @@ int guarded(const char* tool, const Output& output, const std::function<int()>& 
   } catch (const am::Error& error) {
     status = report(tool, output, error);
   } catch (const std::exception& error) {
-    status = report(tool, output, am::Error(am::ErrorKind::kInternal, error.what()));
+    status = report(tool, output, am::Error(am::ErrorKind::kInternal, am::first_line(error)));
   }
   std::cout.flush();
   if (!std::cout && status == kFine) {

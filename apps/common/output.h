@@ -26,9 +26,10 @@ struct Output {
   static Output of(bool json, am::term::ColorMode color);
 };
 
-// A result for people, or the one JSON object. Whatever a user's file brought into it, a terminal
-// gets no control character but our own colours.
+// A result for people, or the one JSON object. Whatever a user's file brought into it, stdout gets
+// no control character but our own colours (output_guard.h).
 void print(const std::string& text);
+// Bytes of a path that are not UTF-8 are written as \udcXX (dump_json_bytes).
 void print(const am::Json& json);
 // What is to become a file: as it stands, unless stdout is a terminal.
 void print_file(const std::string& text);

@@ -22,8 +22,8 @@ std::vector<run_folder::RunLock> take_locks(const run_folder::RunFolder& run,
     locks.push_back(run_folder::RunLock::take(folder, options));
     const std::string& left_by = locks.back().left_by();
     if (left_by.empty()) continue;
-    std::cerr << "note        the lock of " << folder.string() << " was left behind by " << left_by
-              << ", which is gone\n";
+    std::cerr << "note        the lock of " << term::echo(folder.string()) << " was left behind by "
+              << term::echo(left_by) << ", which is gone\n";
   }
   return locks;
 }

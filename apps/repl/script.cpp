@@ -6,6 +6,7 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/home.h"
+#include "am/term/printable.h"
 #include "common/output.h"
 #include "repl/progress_line.h"
 
@@ -39,7 +40,7 @@ std::unique_ptr<inspect::Console> console_of(std::unique_ptr<inspect::Interprete
       std::move(opened),
       inspect::ConsoleOptions{.style = options.output.out, .for_programs = options.output.json});
   const std::string& note = console->facts().note;
-  if (!note.empty()) std::cerr << note << "\n";
+  if (!note.empty()) std::cerr << term::echo_lines(note) << "\n";
   return console;
 }
 

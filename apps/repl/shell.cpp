@@ -27,10 +27,10 @@ namespace {
 void print_error(const am::inspect::CommandError& error, const std::string& place,
                  const am::term::Style& style) {
   std::cerr << style.paint(am::term::Role::kError, "error") << ": "
-            << am::term::echo(am::cat(place, error.message)) << "\n";
+            << am::term::echo_lines(am::cat(place, error.message)) << "\n";
   if (error.hint.empty()) return;
-  std::cerr << style.paint(am::term::Role::kHelp, "help") << ": " << am::term::echo(error.hint)
-            << "\n";
+  std::cerr << style.paint(am::term::Role::kHelp, "help") << ": "
+            << am::term::echo_lines(error.hint) << "\n";
 }
 
 Outcome open_quote(const std::string& rest) {

@@ -38,6 +38,23 @@ TEST_CASE("in a result our own colours stay and no other sequence does") {
   CHECK(printable_lines("\x1b[1;31mred\x1b[0m\n\tx") == "\x1b[1;31mred\x1b[0m\n\tx");
   CHECK(printable_lines("\x1b[2Jx\x1b]0;title\x07\r") == "?[2Jx?]0;title??");
   CHECK(printable_lines("\x1b[") == "?[");
+  // What paint() does not write is nobody's colour: hidden text, a colour of the background.
+  CHECK(printable_lines("\x1b[8mx\x1b[31my\x1b[1;41m") == "?[8mx?[31my?[1;41m");
+  CHECK(printable_lines("\x1b[1;31mred\x1b[0m", /*paint=*/false) == "?[1;31mred?[0m");
+  Style style;
+  style.color = true;
+  for (const Role role : {Role::kError, Role::kWarning, Role::kNote, Role::kHelp, Role::kDim,
+                          Role::kBold, Role::kAccent}) {
+    const std::string painted = style.paint(role, "a");
+    CHECK(printable_lines(painted) == painted);
+  }
+}
+
+TEST_CASE("each line of a message is shortened and cleaned") {
+  CHECK(echo_lines("a\x1b\nb\n\n") == "a?\n  b");
+  CHECK(echo_lines("a\nb", 0) == "a\nb");
+  CHECK(echo_lines("") == "");
+  CHECK(echo_lines(std::string(1 << 20, 'x') + "\nb").size() < 2 * kLongestEcho);
 }
 
 TEST_CASE("JSON for a terminal is the same JSON") {

@@ -8,6 +8,7 @@
 #include "am/base/text.h"
 #include "am/config/field.h"
 #include "am/config/plan.h"
+#include "am/term/printable.h"
 
 namespace am::config {
 
@@ -27,7 +28,8 @@ std::string toml_text(std::string_view text) {
       out += c;
     }
   }
-  return out + '"';
+  out += '"';
+  return is_utf8(out) ? term::printable_json(out) : out;  // C1 and what reorders a line
 }
 
 std::string toml_key(const std::string& key) {

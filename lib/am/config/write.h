@@ -24,7 +24,8 @@ std::string to_toml(const Plan& plan, std::span<const std::string> keys);
 
 // A JSON value as TOML on one line; null is "none", as it is written inside of mp_policy.
 std::string toml_value(const Json& value);
-// In double quotes; control characters escaped, the rest as it is. JSON and YAML read it so too.
+// In double quotes; control characters (term/printable.h) escaped, the rest as it is. JSON and YAML
+// read it so too.
 std::string toml_text(std::string_view text);
 // Quoted where it needs to be.
 std::string toml_key(const std::string& key);

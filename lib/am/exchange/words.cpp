@@ -1,6 +1,8 @@
 #include "am/exchange/words.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <utility>
 #include <vector>
 
@@ -8,6 +10,7 @@
 #include "am/exchange/place.h"
 #include "am/exchange/source.h"
 #include "am/exchange/yaml_reader.h"
+#include "am/term/printable.h"
 
 namespace am::exchange {
 namespace {
@@ -242,10 +245,33 @@ std::optional<Value> read_flags(std::string_view text, const std::string& file,
   return FlagReader(*words, places, style).run();
 }
 
+namespace {
+
+// $'..', in which bash reads bytes by their numbers: what a terminal would act on is not in it.
+std::string ansi_word(const std::string& text) {
+  std::string out = "$'";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\'' || c == '\\') {
+      out += cat("\\", c);
+    } else if (byte < 0x20 || byte >= 0x7F) {
+      std::array<char, 8> escape{};
+      std::snprintf(escape.data(), escape.size(), "\\%03o", static_cast<unsigned>(byte));
+      out += escape.data();
+    } else {
+      out += c;
+    }
+  }
+  return out + "'";
+}
+
+}  // namespace
+
 std::string shell_word(const std::string& text) {
   constexpr std::string_view kSafe =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-=:,+@%";
   if (!text.empty() && text.find_first_not_of(kSafe) == std::string::npos) return text;
+  if (term::printable(text) != text) return ansi_word(text);
   std::string out = "'";
   for (const char c : text) {
     if (c == '\'') {

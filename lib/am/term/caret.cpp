@@ -76,11 +76,7 @@ std::string source_lines(const Span& span, Severity severity, const Style& style
 }
 
 // "error[rule]: message", further lines of the text indented under it.
-std::string indented(const std::string& text) {
-  std::vector<std::string> lines = split(text, '\n');
-  for (std::string& line : lines) line = echo(line);
-  return join(lines, "\n      ");
-}
+std::string indented(const std::string& text) { return echo_lines(text, 6); }
 
 }  // namespace
 

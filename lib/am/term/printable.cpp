@@ -4,8 +4,10 @@
 #include <array>
 #include <cstdio>
 #include <utility>
+#include <vector>
 
 #include "am/base/text.h"
+#include "am/term/style.h"
 
 namespace am::term {
 namespace {
@@ -36,35 +38,9 @@ bool is_unsafe(std::string_view sequence) {
   return utf8_length(sequence) == 0 || is_control(sequence);
 }
 
-// Length of the "\x1b[1;31m" at the front; 0 when there is none.
-size_t color_length(std::string_view text) {
-  if (!starts_with(text, "\x1b[")) return 0;
-  const size_t end = text.find_first_not_of("0123456789;", 2);
-  return end != std::string_view::npos && text[end] == 'm' ? end + 1 : 0;
-}
+bool is_plain(char c) { return c >= ' ' && c <= '~'; }
 
 }  // namespace
-
-size_t utf8_length(std::string_view text) {
-  const auto byte = [&](size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
-  const auto continues = [&](size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return text.empty() ? 0 : 1;
-  if (lead >= 0xC2 && lead <= 0xDF) return continues(1) ? 2 : 0;
-  if (lead >= 0xE0 && lead <= 0xEF) {
-    const bool overlong = lead == 0xE0 && byte(1) < 0xA0;
-    const bool surrogate = lead == 0xED && byte(1) >= 0xA0;
-    return continues(1) && continues(2) && !overlong && !surrogate ? 3 : 0;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4) {
-    const bool overlong = lead == 0xF0 && byte(1) < 0x90;
-    const bool too_large = lead == 0xF4 && byte(1) >= 0x90;
-    return continues(1) && continues(2) && continues(3) && !overlong && !too_large ? 4 : 0;
-  }
-  return 0;
-}
 
 bool is_control(std::string_view sequence) {
   const char32_t code = decode(sequence);
@@ -89,12 +65,17 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-std::string printable_lines(std::string_view text) {
+std::string printable_lines(std::string_view text, bool paint) {
   std::string out;
+  out.reserve(text.size());
   while (!text.empty()) {
-    const std::string_view sequence =
-        text.substr(0, std::max(front(text).size(), color_length(text)));
-    const bool keep = sequence == "\n" || sequence == "\t" || color_length(sequence) > 0;
+    const auto* const other = std::find_if_not(text.begin(), text.end(), is_plain);
+    out.append(text.begin(), other);
+    text.remove_prefix(static_cast<size_t>(other - text.begin()));
+    if (text.empty()) break;
+    const size_t painted = paint ? paint_length(text) : 0;
+    const std::string_view sequence = text.substr(0, std::max(front(text).size(), painted));
+    const bool keep = painted > 0 || sequence == "\n" || sequence == "\t";
     if (!keep && is_unsafe(sequence)) {
       out += '?';
     } else {
@@ -120,6 +101,13 @@ std::string shortened(std::string_view text, size_t most) {
 }
 
 std::string echo(std::string_view text) { return printable(shortened(text)); }
+
+std::string echo_lines(std::string_view text, int indent) {
+  std::vector<std::string> lines = split(text, '\n');
+  while (lines.size() > 1 && lines.back().empty()) lines.pop_back();
+  for (std::string& line : lines) line = echo(line);
+  return join(lines, "\n" + std::string(static_cast<size_t>(indent), ' '));
+}
 
 std::string printable_json(std::string_view json) {
   std::string out;

@@ -14,10 +14,6 @@
 
 namespace am::term {
 
-// Length of the UTF-8 sequence at the front of `text`; 0 when there is none. Overlong forms,
-// surrogates and values past U+10FFFF are none.
-size_t utf8_length(std::string_view text);
-
 // Whether this one UTF-8 sequence is a control character.
 bool is_control(std::string_view sequence);
 
@@ -25,8 +21,8 @@ bool is_control(std::string_view sequence);
 // a column in the text is a column on the screen.
 std::string printable(std::string_view text);
 
-// Several lines, in which newlines, tabs and what Style::paint() writes stay.
-std::string printable_lines(std::string_view text);
+// Several lines, in which newlines, tabs and, with `paint`, the sequences of Style::paint() stay.
+std::string printable_lines(std::string_view text, bool paint = true);
 
 // At most `most` characters of a line: of a longer one both ends, and how many are left out.
 inline constexpr size_t kLongestEcho = 1000;
@@ -34,6 +30,8 @@ std::string shortened(std::string_view text, size_t most = kLongestEcho);
 
 // What becomes of a message or a name on its way to a terminal: printable(shortened(text)).
 std::string echo(std::string_view text);
+// A message of several lines: each becomes echo(line), and all but the first are indented.
+std::string echo_lines(std::string_view text, int indent = 2);
 
 // JSON text in which such characters are written as \uXXXX: the same JSON, safe on a terminal.
 std::string printable_json(std::string_view json);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdlib>
 
@@ -11,6 +12,10 @@
 
 namespace am::term {
 namespace {
+
+constexpr std::string_view kReset = "\x1b[0m";
+constexpr std::array kPainted = {Role::kError, Role::kWarning, Role::kNote,  Role::kHelp,
+                                 Role::kDim,   Role::kBold,    Role::kAccent};
 
 const char* code(Role role) {
   switch (role) {
@@ -91,7 +96,18 @@ Style Style::of(int fd, ColorMode mode) {
 
 std::string Style::paint(Role role, std::string_view text) const {
   if (!color || role == Role::kPlain || text.empty()) return std::string(text);
-  return cat(code(role), text, "\x1b[0m");
+  return cat(code(role), text, kReset);
+}
+
+size_t paint_length(std::string_view text) {
+  if (text.empty() || text.front() != '\x1b') return 0;
+  if (starts_with(text, kReset)) return kReset.size();
+  for (const Role role : kPainted) {
+    if (const std::string_view sequence = code(role); starts_with(text, sequence)) {
+      return sequence.size();
+    }
+  }
+  return 0;
 }
 
 std::string without_colours(std::string_view text) {

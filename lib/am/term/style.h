@@ -46,6 +46,8 @@ int visible_width(std::string_view text);
 // Columns of the terminal behind `fd`, as it is now: $COLUMNS where that is set; at least 40.
 // `otherwise`: where there is none.
 int terminal_width(int fd, int otherwise);
+// Length of the sequence at the front of `text` that paint() writes; 0 where none stands there.
+size_t paint_length(std::string_view text);
 // Without what paint() writes around it.
 std::string without_colours(std::string_view text);
 

@@ -12,6 +12,7 @@ namespace am::term {
 namespace {
 
 constexpr int kGap = 2;
+constexpr size_t kLongestCell = 20'000;
 
 int longest_word(std::string_view text) {
   int longest = 0;
@@ -38,7 +39,7 @@ void narrow(std::vector<int>& widths, const std::vector<int>& least, int most) {
 
 void Table::add(std::vector<Cell> cells) {
   AM_ASSERT(cells.size() <= columns_.size(), "a table row has more cells than columns");
-  for (Cell& cell : cells) cell.text = printable(cell.text);
+  for (Cell& cell : cells) cell.text = printable(shortened(cell.text, kLongestCell));
   cells.resize(columns_.size(), Cell(""));
   rows_.push_back(std::move(cells));
 }

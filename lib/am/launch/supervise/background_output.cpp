@@ -14,6 +14,7 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/term/printable.h"
 
 namespace am::launch {
 
@@ -97,7 +98,9 @@ BackgroundOutput::~BackgroundOutput() {
   state_->changed.notify_all();
 }
 
-void BackgroundOutput::write(std::string_view text) {
+void BackgroundOutput::write(std::string_view text) { pass_on(term::printable_lines(text)); }
+
+void BackgroundOutput::pass_on(std::string_view text) {
   const std::lock_guard lock(state_->mutex);
   if (state_->broken) return;
   std::string note;

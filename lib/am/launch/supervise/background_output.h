@@ -27,8 +27,11 @@ class BackgroundOutput {
   // Does not wait: flush() does.
   ~BackgroundOutput();
 
-  // Whole, or dropped. From any thread.
+  // Whole, or dropped. From any thread. Control characters but newlines, tabs and the sequences of
+  // Style::paint() are written as '?'.
   void write(std::string_view text);
+  // The bytes of another program, as they are.
+  void pass_on(std::string_view bytes);
 
   // Waits until everything is written, or nobody reads any more; at most so long. False when bytes
   // still wait.
