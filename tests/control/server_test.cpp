@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <fstream>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -160,6 +161,82 @@ TEST_CASE("garbage, HTTP, lengths of 4 GiB and broken JSON close their own conne
     if (bytes.compare(0, 8, kMagic) != 0) CHECK(raw.said().empty());
   }
   CHECK(ask(*client, "still there") == "still there");
+}
+
+// A peer at a socket of its own that welcomes a client, and answers its request with frames.
+class Impostor {
+ public:
+  explicit Impostor(std::function<std::vector<Json>(int64_t)> frames)
+      : frames_(std::move(frames)), socket_(place_.take_socket()), thread_([this] { run(); }) {}
+  Impostor(const Impostor&) = delete;
+  Impostor& operator=(const Impostor&) = delete;
+  ~Impostor() {
+    client_.reset();
+    thread_.join();
+    ::close(socket_);
+  }
+
+  // What the client throws when it waits for an answer; empty: it got one.
+  std::string problem_of_asking() {
+    client_ = std::make_unique<Client>(place_.address(), Json::object(), 5s);
+    client_->send({{"input", "ls"}});
+    try {
+      while (const auto message = client_->receive(60s)) {
+        if (message->contains("id")) return {};
+      }
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no answer";
+  }
+
+ private:
+  void run() {
+    pollfd wait{socket_, POLLIN, 0};
+    ::poll(&wait, 1, 5000);
+    const int fd = ::accept(socket_, nullptr, nullptr);
+    std::string all = to_frame(dump_json(Json{{"event", "welcome"}}, -1));
+    ::send(fd, all.data(), all.size(), MSG_NOSIGNAL);
+    for (int64_t i = 0; i < 1000; ++i) {
+      for (const Json& frame : frames_(i)) {
+        const std::string bytes = to_frame(dump_json(frame, -1));
+        if (::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) i = 1000;
+      }
+    }
+    ::close(fd);
+  }
+
+  std::function<std::vector<Json>(int64_t)> frames_;
+  Scratch folder_;
+  run_folder::RunFolder run_{folder_.path};
+  ControlPlace place_{run_};
+  int socket_;
+  std::unique_ptr<Client> client_;
+  std::thread thread_;
+};
+
+TEST_CASE("answers that nobody asked for are not kept") {
+  const std::string piece(1 << 20, 'a');
+  const int64_t before = resident_bytes();
+  SECTION("under ids of no request") {
+    Impostor impostor([&](int64_t i) {
+      return std::vector<Json>{{{"id", i + 2}, {"part", 0}, {"last", false}, {"piece", piece}}};
+    });
+    CHECK_THAT(impostor.problem_of_asking(), Catch::Contains("no job of am-run"));
+  }
+  SECTION("two replies at a time") {
+    Impostor impostor([&](int64_t i) {
+      return std::vector<Json>{{{"id", i % 2}, {"part", 0}, {"last", false}, {"piece", piece}}};
+    });
+    CHECK_THAT(impostor.problem_of_asking(), Catch::Contains("no job of am-run"));
+  }
+  SECTION("one without an end") {
+    Impostor impostor([&](int64_t i) {
+      return std::vector<Json>{{{"id", 1}, {"part", i}, {"last", false}, {"piece", piece}}};
+    });
+    CHECK_THAT(impostor.problem_of_asking(), Catch::Contains("too long"));
+  }
+  if (kMemoryTells) CHECK(resident_bytes() - before < int64_t{900} << 20);
 }
 
 TEST_CASE("a length that is announced takes no memory") {

@@ -110,17 +110,25 @@ int64_t Client::send(Json request) {
   return last_id_;
 }
 
+bool Client::was_sent(int64_t id) {
+  const std::lock_guard lock(sending_);
+  return id > 0 && id <= last_id_;
+}
+
 std::optional<Json> Client::whole_message() {
   while (const auto text = reader_.next()) {
     auto message = parse_message(*text);
-    if (!message) throw Error(ErrorKind::kFormat, "a job's answer cannot be understood");
+    if (!message) throw not_a_job();
     const auto id = message->find("id");
     if (id == message->end()) return message;
-    if (!id->is_number_integer()) throw Error(ErrorKind::kFormat, "a job's answer has no id");
+    if (!id->is_number_integer()) throw not_a_job();
     const auto number = id->get<int64_t>();
-    auto reply = parts_[number].add(*message);
+    // What nobody asked for is not kept.
+    if (!was_sent(number) || (replied_ != 0 && replied_ != number)) throw not_a_job();
+    replied_ = number;
+    auto reply = reply_.add(*message);
     if (!reply) continue;
-    parts_.erase(number);
+    replied_ = 0;
     return Json{{"id", number}, {"reply", *std::move(reply)}};
   }
   return std::nullopt;
@@ -141,7 +149,7 @@ std::optional<Json> Client::receive(std::chrono::milliseconds patience) {
     if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (count <= 0) throw ConnectionLost();
     if (!reader_.add({bytes.data(), static_cast<size_t>(count)})) {
-      throw Error(ErrorKind::kFormat, "what answers there is no job of am-run");
+      throw not_a_job();
     }
   }
 }

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -54,13 +53,17 @@ class Client {
              std::chrono::milliseconds patience);
   void send_bytes(std::string_view bytes);
   std::optional<Json> whole_message();
+  // Whether a request has this id.
+  bool was_sent(int64_t id);
 
   int fd_ = -1;
   Json welcome_;
   std::mutex sending_;
   int64_t last_id_ = 0;
   FrameReader reader_{kLargestFromJob};
-  std::map<int64_t, ReplyReader> parts_;
+  // Parts of one reply follow each other: another begins when its last has come.
+  ReplyReader reply_;
+  int64_t replied_ = 0;  // the id of a reply whose last part has not come; 0: none
 };
 
 }  // namespace am::control

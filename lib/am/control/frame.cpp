@@ -142,6 +142,11 @@ std::optional<Json> ReplyReader::add(const Json& message) {
   return reply;
 }
 
+Error not_a_job() {
+  return {ErrorKind::kFormat, "what answers there is no job of am-run",
+          "a job has its socket in the `control` folder of its run"};
+}
+
 std::optional<Json> parse_message(std::string_view text) {
   Diagnostics found;
   auto json = parse_json(text, "message", found);

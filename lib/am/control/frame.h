@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "am/base/error.h"
 #include "am/base/json.h"
 
 namespace am::control {
@@ -66,6 +67,9 @@ class ReplyReader {
   std::string text_;
   int64_t next_part_ = 0;
 };
+
+// For a message that no job sends.
+Error not_a_job();
 
 // Of a message that is JSON by a stranger: nothing where it is none, or no object.
 std::optional<Json> parse_message(std::string_view text);

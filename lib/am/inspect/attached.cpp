@@ -12,6 +12,7 @@
 #include "am/base/text.h"
 #include "am/inspect/messages.h"
 #include "am/launch/supervise/process_state.h"
+#include "am/term/printable.h"
 
 namespace am::inspect {
 
@@ -73,10 +74,14 @@ AttachedJob::AttachedJob(const control::JobAddress& address, const std::filesyst
   const auto texts = [&](const char* name) {
     return welcome.value(name, std::vector<std::string>());
   };
-  facts_.title = welcome.value("title", run_.filename().string());
-  facts_.parameters = texts("parameters");
-  facts_.modules = texts("modules");
-  facts_.note = welcome.value("note", "");
+  try {
+    facts_.title = term::echo(welcome.value("title", run_.filename().string()));
+    facts_.parameters = texts("parameters");
+    facts_.modules = texts("modules");
+    facts_.note = welcome.value("note", "");
+  } catch (const JsonError&) {
+    throw control::not_a_job();
+  }
   keeper_ = std::thread([this] { keep(); });
 }
 
@@ -116,11 +121,13 @@ void AttachedJob::keep() {
 }
 
 void AttachedJob::tell(const Json& event) {
-  const std::string kind = event.value("event", "");
-  const std::string text = event.value("text", "");
+  const std::string kind = control::text_in(event, "event");
+  const std::string text = term::echo_lines(control::text_in(event, "text"));
   if (kind == "ended") end_ = text;
   if (kind == "dropped" && wait_.notice) {
-    wait_.notice(cat("note: ", event.value("count", int64_t{0}), " events were left out"));
+    const auto count = event.find("count");
+    const bool counted = count != event.end() && count->is_number_integer();
+    wait_.notice(cat("note: ", counted ? count->get<int64_t>() : 0, " events were left out"));
   } else if (!text.empty() && kind != "ended" && wait_.notice) {
     wait_.notice(text);
   }
@@ -155,7 +162,6 @@ Json AttachedJob::wait_for(int64_t id, bool lasts) {
       } else if (message->at("id") == id) {
         return *std::move(message);
       }
-      continue;
     }
     if (wait_.interrupted && wait_.interrupted()) {
       if (wait_.forget_interrupt) wait_.forget_interrupt();
@@ -198,8 +204,10 @@ Outcome AttachedJob::run(const std::string& input) {
     const Json message = wait_for(client_.send({{"input", input}, {"width", style_.width}}),
                                   command != nullptr && command->lasts);
     const Json& reply = message.at("reply");
-    if (reply.contains("title")) facts_.title = reply.at("title").get<std::string>();
+    if (reply.contains("title")) facts_.title = term::echo(reply.at("title").get<std::string>());
     return unpack(reply);
+  } catch (const JsonError&) {
+    throw control::not_a_job();
   } catch (const control::ConnectionLost&) {
     lost();
   }

@@ -91,9 +91,9 @@ Outcome unpack(const Json& message) {
   outcome.input = message.value("input", "");
   outcome.command = message.value("command", "");
   if (message.contains("error")) {
-    const Json& error = message["error"];
-    outcome.error = {static_cast<ErrorKind>(error["kind"].get<int>()),
-                     error["message"].get<std::string>(), error["hint"].get<std::string>()};
+    const Json& error = message.at("error");
+    outcome.error = {kind_of(error.at("kind").get<int>()), error.at("message").get<std::string>(),
+                     error.at("hint").get<std::string>()};
     return outcome;
   }
   outcome.result.json = message.value("json", Json::object());

@@ -14,7 +14,7 @@ bool send_message(int socket, const Json& message);
 // Blocks. Nothing when the peer has closed its end. Throws Error(kRuntime) for what is no message.
 std::optional<Json> receive_message(int socket);
 
-// An outcome as a message and back.
+// An outcome as a message and back. unpack throws JsonError for a message of other types.
 Json pack(const Outcome& outcome);
 Outcome unpack(const Json& message);
 
