@@ -111,6 +111,55 @@ TEST_CASE("a dry run is a step without its contents") {
   }
 }
 
+TEST_CASE("rounds that repeat are multiplied as if each were gone through") {
+  struct Case {
+    std::string toml;
+    int64_t ranks, round;  // `round`: sequences of one
+  };
+  const Case cases[] = {
+      {"[mesh]\nworld_size = 1\n", 1, 8},
+      {"[mesh]\nworld_size = 2\n", 2, 16},
+      {"[mesh]\nworld_size = 2\n[strategy]\ndefer_fsdp_grad_sync = false\n", 2, 16},
+      {"[mesh]\nworld_size = 2\n[strategy]\nname = \"ddp\"\n", 2, 16},
+      {"[mesh]\nworld_size = 2\n[strategy]\nname = \"megatron_fsdp\"\nzero_dp_strategy = 1\n", 2,
+       16},
+      {"[mesh]\nworld_size = 4\ntp_size = 2\n[strategy]\nsequence_parallel = true\n"
+       "enable_fsdp2_prefetch = true\n",
+       4, 16},
+      {"[mesh]\nworld_size = 4\npp_size = 2\n[pipeline]\nschedule = \"1f1b\"\n"
+       "microbatches = 2\n",
+       4, 32},
+  };
+  for (const Case& each : cases) {
+    for (const int64_t rounds : {3, 4, 7}) {
+      INFO(each.toml << rounds << " rounds");
+      config::Plan plan = test::parse(
+          cat("[model]\npath = \"loop/model\"\n[train]\nseq_len = 32\nmicro_batch_size = 8\n",
+              "max_steps = 2\n[data]\nkind = \"synthetic\"\n", each.toml));
+      plan.train.global_batch_size = each.round * rounds;
+      Diagnostics found;
+      const auto config = model::load_config(plan.resolve(plan.model.path), found);
+      const planner::Job job = planner::make_job(plan, *config, each.ranks);
+      for (int64_t rank = 0; rank < each.ranks; ++rank) {
+        const train::DryRun some = train::dry_run(job, rank);
+        const train::DryRun all = train::dry_run(job, rank, rounds);
+        CHECK(some.peak.bytes == all.peak.bytes);
+        REQUIRE(some.collectives.size() == all.collectives.size());
+        for (size_t i = 0; i < all.collectives.size(); ++i) {
+          INFO(all.collectives[i].op << " in " << all.collectives[i].group);
+          CHECK(some.collectives[i].group == all.collectives[i].group);
+          CHECK(some.collectives[i].count == all.collectives[i].count);
+          CHECK(some.collectives[i].bytes == all.collectives[i].bytes);
+        }
+        REQUIRE(some.phases.size() == all.phases.size());
+        for (size_t i = 0; i < all.phases.size(); ++i) {
+          CHECK(some.phases[i].live_bytes == all.phases[i].live_bytes);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("am-plan's peak is a dry run's, whatever keys are crossed") {
   const std::string full_precision =
       "name = \"fsdp2\"\nmp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", "

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 #include "am/checkpoint/background_saver.h"
+#include "am/config/batch.h"
 #include "am/optim/from_plan.h"
 #include "am/parallel/parallel_model.h"
 #include "am/runtime/device_mesh.h"
@@ -61,9 +63,40 @@ class PhaseMemories : public StepObserver {
   std::vector<PhaseMemory>& phases_;
 };
 
+// The plan with a step of fewer rounds.
+config::Plan with_rounds(const config::Plan& plan, const config::BatchShape& batch,
+                         int64_t rounds) {
+  config::Plan shorter = plan;
+  shorter.train.global_batch_size = batch.one_each * batch.in_round * rounds;
+  return shorter;
+}
+
+// `value + times * (value - before)`, at most what an integer holds.
+int64_t continued(int64_t value, int64_t before, int64_t times) {
+  int64_t more = 0;
+  int64_t sum = 0;
+  const bool fits = !__builtin_mul_overflow(value - before, times, &more) &&
+                    !__builtin_add_overflow(value, more, &sum);
+  return fits ? sum : std::numeric_limits<int64_t>::max();
+}
+
+// What `times` more rounds send: each as much as `all` has more than `fewer`, which has one round
+// less.
+void continue_rounds(std::vector<CollectiveCount>& all, const std::vector<CollectiveCount>& fewer,
+                     int64_t times) {
+  for (CollectiveCount& each : all) {
+    const auto same = std::find_if(fewer.begin(), fewer.end(), [&](const CollectiveCount& other) {
+      return other.op == each.op && other.group == each.group;
+    });
+    const CollectiveCount before = same == fewer.end() ? CollectiveCount{} : *same;
+    each.bytes = continued(each.bytes, before.bytes, times);
+    each.count = continued(each.count, before.count, times);
+  }
+}
+
 }  // namespace
 
-DryRun dry_run(const planner::Job& job, int64_t rank) {
+DryRun dry_run(const planner::Job& job, int64_t rank, int64_t walked) {
   const config::Plan& plan = job.plan;
   const auto start = std::chrono::steady_clock::now();
   tensor::register_meta_operators();
@@ -87,13 +120,24 @@ DryRun dry_run(const planner::Job& job, int64_t rank) {
   }
   MetaBatches batches(plan);
   PhaseMemories observer(meter, report.phases);
-  Step step(plan, *model, *optimizer, observer);
-  for (const int64_t index : {0, 1}) {
-    // Gradients stay from step to step, so the second one is full from its start.
+  const auto take_step = [&](const config::Plan& of_step, int64_t index) {
     report.collectives.clear();
     report.phases.clear();
+    Step step(of_step, *model, *optimizer, observer);
     step.update(step.backward(batches, index), /*loss_scale=*/1.0, plan.optimizer.lr);
+  };
+  const config::BatchShape batch = config::batch_shape(plan, job.layout.mesh.sizes().dp());
+  const int64_t rounds = std::max<int64_t>(1, batch.micro_batches / batch.in_round);
+  const int64_t taken = std::min(rounds, std::max(walked, kWalkedRounds));
+  // Gradients stay from step to step, so the second one is full from its start.
+  take_step(with_rounds(plan, batch, taken), 0);
+  std::vector<CollectiveCount> fewer;
+  if (taken < rounds) {
+    take_step(with_rounds(plan, batch, taken - 1), 1);
+    fewer = report.collectives;
   }
+  take_step(with_rounds(plan, batch, taken), 2);
+  continue_rounds(report.collectives, fewer, rounds - taken);
   report.peak = meter.peak();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   report.seconds = took.count();

@@ -40,8 +40,14 @@ struct DryRun {
   double seconds = 0.0;                      // that this took
 };
 
-// A step as Trainer::train_step makes it, with all its micro-batches; not the first, in which there
-// are no gradients yet. The job was checked.
-DryRun dry_run(const planner::Job& job, int64_t rank);
+// The first round of a step begins its gradients, the last one reduces them, and each round between
+// them sends and holds what the others there do.
+inline constexpr int64_t kWalkedRounds = 3;
+
+// A step as Trainer::train_step makes it, not the first, in which there are no gradients yet. A
+// round is a micro-batch, or those of one run of the pipeline's schedule. At most `walked` rounds,
+// at least 3, are gone through, and the messages of further ones are multiplied. The job was
+// checked.
+DryRun dry_run(const planner::Job& job, int64_t rank, int64_t walked = kWalkedRounds);
 
 }  // namespace am::train
