@@ -4,6 +4,8 @@
 
 #include "am/base/text.h"
 #include "am/config/batch.h"
+#include "am/planner/cost/implementation.h"
+#include "am/planner/job.h"
 #include "am/planner/rules.h"
 #include "am/planner/rules/dialects/dialect.h"
 #include "am/term/caret.h"
@@ -18,19 +20,28 @@ namespace {
 struct Verdict {
   am::Diagnostics found;
   am::planner::CheckedFile file;
+  std::vector<std::string> lacks;  // what am-run does not run of a plan that its rules accept
 };
+
+// Whether am-run is who will run the plan, so that its limits are errors.
+bool is_for_am_run(const am::config::Plan& plan, const PlanOptions& options) {
+  return !options.plan_only && options.dialect.empty() &&
+         plan.cluster.implementation == am::planner::automesh_implementation().name;
+}
 
 Verdict judge(const std::string& path, const PlanOptions& options) {
   Verdict verdict;
   auto file = check_plan(path, options, verdict.found);
   if (file) verdict.file = *std::move(file);
-  return verdict;
-}
-
-std::vector<std::string> lacks_of(const Verdict& verdict) {
   const am::planner::CheckedPlan& checked = verdict.file.checked;
-  if (!verdict.found.ok() || !verdict.file.plan || !checked.mesh || !checked.model) return {};
-  return what_am_run_lacks(*verdict.file.plan, &*checked.model);
+  if (verdict.found.ok() && verdict.file.plan && checked.mesh && checked.model) {
+    verdict.lacks = what_am_run_lacks(*verdict.file.plan, &*checked.model);
+  }
+  if (verdict.file.plan && is_for_am_run(*verdict.file.plan, options)) {
+    am::planner::check_runs(verdict.file, verdict.found);
+    verdict.found.sort();
+  }
+  return verdict;
 }
 
 std::string batch_text(const Verdict& verdict) {
@@ -57,19 +68,21 @@ std::string summary_line(const std::string& path, const Verdict& verdict,
                     mesh_text(*checked.mesh, style), "; ", batch_text(verdict));
   }
   line += "\n";
-  if (const auto lacks = lacks_of(verdict); !lacks.empty() && dialect.empty()) {
-    line += am::cat("  this version of am-run does not run it: ", am::join(lacks, ", "), "\n");
+  if (!verdict.lacks.empty() && dialect.empty()) {
+    line += am::cat("  this version of am-run does not run it: ",
+                    am::term::echo(am::join(verdict.lacks, ", ")), "\n");
   }
   return line;
 }
 
-am::Json to_json(const std::string& path, const Verdict& verdict) {
+am::Json to_json(const std::string& path, const Verdict& verdict, const std::string& dialect) {
   am::Json json = am::Json::object();
   json["file"] = path;
   json["ok"] = verdict.found.ok();
   json["diagnostics"] = am::to_json(verdict.found);
-  // Of plans that am-run runs as well nothing is said.
-  if (const auto lacks = lacks_of(verdict); !lacks.empty()) json["unsupported"] = lacks;
+  // Another framework's rules do not say what am-run runs.
+  if (dialect.empty()) json["runs"] = verdict.found.ok() && verdict.lacks.empty();
+  if (!verdict.lacks.empty()) json["unsupported"] = verdict.lacks;
   return json;
 }
 
@@ -82,7 +95,7 @@ int run_check(const PlanOptions& options, const Output& output) {
     ok = ok && verdict.found.ok();
     status = std::max(status, am_apps::status_of(verdict.found));
     if (output.json) {
-      plans.push_back(to_json(path, verdict));
+      plans.push_back(to_json(path, verdict, options.dialect));
       continue;
     }
     am_apps::print_diagnostics(verdict.found, output);
@@ -103,6 +116,9 @@ Run declare_check(CLI::App& command, SharedOptions& shared) {
               .help = "Judge by that framework's own rules, not by ours",
               .choices = am::planner::dialect_names()},
              shared.plan.dialect);
+  add_flag(command, "--plan-only",
+           "Judge the layout alone: what this version of am-run does not run is no error",
+           shared.plan.plan_only);
   add_overrides(command, shared);
   return [&shared](const Output& output) { return run_check(shared.plan, output); };
 }

@@ -12,16 +12,45 @@ class CheckTest(PlanCase):
     def test_what_am_run_does_not_run_is_said(self):
         plan = self.plan("[mesh]\nworld_size = 8\npp_size = 2\n[metrics]\ntrace = true\n")
         wanted = ["tracing"]
-        self.assertEqual(self.json("check", plan)["plans"][0]["unsupported"], wanted)
+        judged = self.json("check", plan, "--plan-only")["plans"][0]
+        self.assertEqual((judged["unsupported"], judged["runs"]), (wanted, False))
         self.assertEqual(self.json("show", plan)["unsupported"], wanted)
-        self.assertIn("am-run does not run it: tracing", self.am_plan("check", plan).out)
+        layout_alone = self.am_plan("check", plan, "--plan-only").out
+        self.assertIn("am-run does not run it: tracing", layout_alone)
         self.assertIn("am-run does not run it: tracing", self.am_plan("show", plan).out)
         runs = self.plan("[mesh]\nworld_size = 8\n")
-        self.assertNotIn("unsupported", self.json("check", runs)["plans"][0])
+        judged = self.json("check", runs)["plans"][0]
+        self.assertNotIn("unsupported", judged)
+        self.assertTrue(judged["runs"])
         self.assertNotIn("unsupported", self.json("show", runs))
         other = self.plan("[mesh]\nworld_size = 8\n", model=self.refused_model())
         wanted = ["positions as biases of the scores (alibi)"]
-        self.assertEqual(self.json("check", other)["plans"][0]["unsupported"], wanted)
+        judged = self.json("check", other, "--plan-only")["plans"][0]
+        self.assertEqual(judged["unsupported"], wanted)
+
+    def test_what_am_run_refuses_is_an_error_of_a_plan_for_it(self):
+        text = ("[mesh]\nworld_size = 8\ntp_size = 2\n[strategy]\nname = \"fsdp2\"\n"
+                "backend = \"nccl\"\nsequence_parallel = true\nenable_async_tensor_parallel = true\n")
+        plan = self.plan(text)
+        item = self.diagnostics(plan)[0]
+        self.assertEqual((item["rule"], item["severity"], item["line"]),
+                         ("runtime.unsupported", "error", 10))
+        judged = self.json("check", plan, status=1)["plans"][0]
+        self.assertEqual((judged["ok"], judged["runs"]), (False, False))
+        self.assertIn("1 error", self.am_plan("check", plan, status=1).out)
+        self.assertEqual(self.diagnostics(plan, "--plan-only", status=0), [])
+        # Who says that torchtitan runs it asks about the layout.
+        other = self.plan(text + "[cluster]\nimplementation = \"torchtitan\"\n")
+        judged = self.json("check", other)["plans"][0]
+        self.assertEqual((judged["ok"], judged["runs"]), (True, False))
+        self.assertEqual(judged["unsupported"], ["asynchronous tensor parallelism on GPUs"])
+        # Another framework's rules do not say what am-run runs.
+        judged = self.json("check", plan, "--dialect", "torchtitan")["plans"][0]
+        self.assertNotIn("runs", judged)
+        # The plan's sizes and times are answered all the same.
+        self.am_plan("memory", plan)
+        self.am_plan("cost", plan)
+        self.assertIn("--plan-only", self.am_plan("explain", "runtime.unsupported").out)
 
     def test_a_good_plan(self):
         result = self.am_plan("check", self.plan(GOOD))

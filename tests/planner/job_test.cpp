@@ -37,6 +37,17 @@ class PlanFile {
     return job;
   }
 
+  // The errors of a check that asks whether am-run runs the plan.
+  std::set<std::string> checked() const {
+    Diagnostics found;
+    check_runs(check_file(path_, {}, 0, found), found);
+    std::set<std::string> errors;
+    for (const Diagnostic& each : found.items()) {
+      if (each.severity == Severity::kError) errors.insert(each.rule);
+    }
+    return errors;
+  }
+
   std::set<std::string> rules;  // of the last opening's errors
 
  private:
@@ -68,6 +79,29 @@ TEST_CASE("the loader, the rules and what runs are heard at once", "[job]") {
   CHECK(file.rules.contains("plan.key"));
   CHECK(file.rules.contains("mesh.divide"));
   CHECK(file.rules.contains("runtime.unsupported"));
+}
+
+TEST_CASE("what a check says of am-run is what opens no job", "[job]") {
+  struct Case {
+    std::string rest;
+    bool runs;
+  };
+  const std::string mesh = "[mesh]\nworld_size = 2\ntp_size = 2\n[strategy]\n";
+  for (const Case& each : {Case{mesh, true},
+                           {mesh + "backend = \"nccl\"\nsequence_parallel = true\n", true},
+                           {mesh + "sequence_parallel = true\nenable_async_tensor_parallel = true\n"
+                                   "backend = \"nccl\"\n",
+                            false},
+                           {"[mesh]\nworld_size = 2\n[strategy]\nname = \"megatron_fsdp\"\n"
+                            "nccl_ub = true\n",
+                            false},
+                           {"[mesh]\nworld_size = 2\n[metrics]\ntrace = true\n", false}}) {
+    INFO(each.rest);
+    PlanFile file("llama-3.2-1b", each.rest);
+    CHECK(file.open().has_value() == each.runs);
+    CHECK(file.checked() == file.rules);
+    CHECK(file.rules.empty() == each.runs);
+  }
 }
 
 TEST_CASE("a backend is asked for where the job needs one", "[job]") {

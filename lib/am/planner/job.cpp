@@ -7,7 +7,6 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
-#include "am/planner/rules.h"
 #include "am/planner/runs.h"
 
 namespace am::planner {
@@ -23,6 +22,11 @@ bool is_of_training(const Diagnostic& diagnostic) {
 
 }  // namespace
 
+void check_runs(const CheckedFile& file, Diagnostics& found) {
+  if (file.plan && file.checked.mesh) refuse(limits_of_plan(*file.plan), "is valid", found);
+  if (file.checked.model) check_runnable(*file.checked.model, found);
+}
+
 std::optional<Job> open_job(const JobFile& from, Diagnostics& found) {
   Diagnostics ruled;
   CheckedFile file = check_file(from.file, from.overrides, from.world_size, ruled, from.plugins);
@@ -33,9 +37,8 @@ std::optional<Job> open_job(const JobFile& from, Diagnostics& found) {
   if (!file.plan) return std::nullopt;
   const config::Plan& plan = *file.plan;
   CheckedPlan& checked = file.checked;
-  if (checked.mesh) refuse(limits_of_plan(plan), "is valid", found);
+  check_runs(file, found);
   if (from.why_no_cuda) check_backend(plan, from.why_no_cuda, found);
-  if (checked.model) refuse(limits_of_model(*checked.model), "can be planned", found);
   if (!found.ok() || !checked.mesh || !checked.model || !checked.layout) return std::nullopt;
   return Job{*std::move(file.plan), *std::move(checked.model), *std::move(checked.layout)};
 }

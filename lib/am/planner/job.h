@@ -15,6 +15,7 @@
 #include "am/model/config.h"
 #include "am/planner/backend_choice.h"
 #include "am/planner/layout.h"
+#include "am/planner/rules.h"
 
 namespace am::planner {
 
@@ -36,6 +37,10 @@ struct JobFile {
   CudaProbe why_no_cuda = {};  // null: the job needs no backend (a dry run)
   Purpose purpose = Purpose::kTraining;
 };
+
+// Adds a "runtime.unsupported" error for everything of a plan and of its model that this version
+// does not run (runs.h): am-run refuses by it, and am-plan check says it before.
+void check_runs(const CheckedFile& file, Diagnostics& found);
 
 // Nothing when the loader, a rule, or what this version runs (runs.h) reports an error; `found`
 // has all of them. Throws Error(kIo) when the file cannot be read.

@@ -1,4 +1,4 @@
-// Rules that only a machine can judge: am-run reports them before any rank starts.
+// Rules on what runs, and where: am-run reports them before any rank starts.
 #include <array>
 
 #include "am/planner/rules/catalogue.h"
@@ -9,9 +9,12 @@ namespace {
 constexpr std::array<Rule, 3> kRules = {{
     {.id = "runtime.unsupported",
      .summary = "the plan asks only for what this build of am-run can run",
-     .explain = "am-plan checks, draws and measures every plan of the schema. am-run refuses those "
-                "that it cannot run, at the key that asks for it and before any rank starts. Of "
-                "models it runs every family, with a rotary embedding of type default, linear, "
+     .explain = "am-plan draws and measures every plan of the schema. am-run refuses those that it "
+                "cannot run, at the key that asks for it and before any rank starts, and `am-plan "
+                "check` reports the same error. A plan that another framework will run names it: "
+                "[cluster] implementation = \"torchtitan\"; `am-plan check --plan-only` judges the "
+                "layout of any plan alone. Of "
+                "models am-run runs every family, with a rotary embedding of type default, linear, "
                 "llama3, yarn or longrope, and SiLU or GELU; not Falcon's alibi, attention that "
                 "looks ahead, or jitter of a router.\n\nThe help line names a value that runs.",
      .check = nullptr},
