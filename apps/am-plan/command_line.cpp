@@ -43,7 +43,10 @@ class CommandLine {
     }
     shared_.settle();
     const Output output = Output::of(flags_.json, flags_.color_mode());
-    return Invocation{output, [this, output] { return run_(output); }};
+    return Invocation{output, [this, output] {
+                        shared_.require_free_outputs();
+                        return run_(output);
+                      }};
   }
 
  private:

@@ -71,7 +71,7 @@ Run declare_export(CLI::App& command, SharedOptions& shared) {
   auto options = std::make_shared<ExportOptions>();
   add_plan(command, shared);
   add_framework(command, "--to", "Whose configuration", options->framework);
-  add_output(command, "Write it here", options->output);
+  add_output(command, shared, "Write it here", options->output);
   add_flag(command, "--flags", "As flags of a command line, where the framework has both",
            options->flags);
   return [options, &shared](const Output& output) {

@@ -114,12 +114,15 @@ Run declare_import(CLI::App& command, SharedOptions& shared) {
       command,
       {"--model", "CONFIG", "The plan's model.path: a Hugging Face config.json, or its folder"},
       options->model);
-  add_output(command, "Write the plan here", options->output);
-  add_flag(command, "--force",
-           "Leave out what a plan cannot say, though the layout or the numbers change",
-           options->force);
+  add_force(command, shared,
+            "Leave out what a plan cannot say, though the layout or the numbers change, and write "
+            "over a file that is there");
+  add_output(command, shared, "Write the plan here", options->output);
   add_json(command, shared);
-  return [options](const Output& output) { return run_import(*options, output); };
+  return [options, &shared](const Output& output) {
+    options->force = shared.force;
+    return run_import(*options, output);
+  };
 }
 
 }  // namespace

@@ -17,13 +17,15 @@ struct ManOptions {
   std::string folder;   // where all pages are written; empty: one is printed
 };
 
-int run_man(const CLI::App& tool, const ManOptions& options) {
+int run_man(const CLI::App& tool, const ManOptions& options, bool force) {
   const std::string wanted =
       options.command.empty() ? "am-plan.1" : am::cat("am-plan-", options.command, ".1");
   bool printed = !options.folder.empty();
   for (const auto& [name, text] : am_apps::man_pages(am_apps::describe(tool), AM_VERSION)) {
     if (!options.folder.empty()) {
-      am::write_file_atomically(std::filesystem::path(options.folder) / name, text);
+      const std::filesystem::path page = std::filesystem::path(options.folder) / name;
+      am::require_free_path(page, force);
+      am::write_file_atomically(page, text);
     } else if (name == wanted) {
       am_apps::print(text);
       printed = true;
@@ -35,12 +37,14 @@ int run_man(const CLI::App& tool, const ManOptions& options) {
   return am_apps::kFine;
 }
 
-Run declare_man(CLI::App& command, SharedOptions&) {
+Run declare_man(CLI::App& command, SharedOptions& shared) {
   auto options = std::make_shared<ManOptions>();
   add_option(command, {"COMMAND", "COMMAND", "Which command's page"}, options->command);
   add_option(command, {"-o,--output", "DIR", "Write all pages into this folder"}, options->folder);
-  return
-      [options, &tool = *command.get_parent()](const Output&) { return run_man(tool, *options); };
+  add_force(command, shared);
+  return [options, &shared, &tool = *command.get_parent()](const Output&) {
+    return run_man(tool, *options, shared.force);
+  };
 }
 
 }  // namespace

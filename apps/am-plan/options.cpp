@@ -1,5 +1,10 @@
 #include "options.h"
 
+#include <map>
+
+#include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/text.h"
 #include "common/command_line.h"
 
 namespace am_plan {
@@ -19,6 +24,18 @@ CLI::Option& declare(CLI::App& command, const Option& option, Value& value) {
 void SharedOptions::settle() {
   plan.overrides = am_apps::overrides_of(sets);
   plan.plugins = flags.plugins();
+}
+
+void SharedOptions::require_free_outputs() const {
+  std::map<std::string, std::string> options;  // by the file they name
+  for (const OutputFile& output : outputs) {
+    if (!output.command->parsed() || output.path->empty()) continue;
+    am::require_free_path(*output.path, force);
+    const auto [first, is_new] = options.emplace(*output.path, output.option);
+    if (is_new) continue;
+    throw am::Error(am::ErrorKind::kUsage,
+                    am::cat(first->second, " and ", output.option, " both write ", *output.path));
+  }
 }
 
 void add_option(CLI::App& command, const Option& option, std::string& text) {
@@ -60,8 +77,20 @@ void add_rank(CLI::App& command, const char* help, std::optional<int64_t>& rank)
   declare(command, {"--rank", "R", help}, rank).check(am_apps::integer_from(0));
 }
 
-void add_output(CLI::App& command, const char* help, std::string& file) {
-  add_option(command, {"-o,--output", "FILE", help}, file);
+void add_output_file(CLI::App& command, SharedOptions& shared, const Option& option,
+                     std::string& file) {
+  const CLI::Option& added = declare(command, option, file);
+  shared.outputs.push_back({&command, added.get_name(), &file});
+  add_force(command, shared);
+}
+
+void add_output(CLI::App& command, SharedOptions& shared, const char* help, std::string& file) {
+  add_output_file(command, shared, {"-o,--output", "FILE", help}, file);
+}
+
+void add_force(CLI::App& command, SharedOptions& shared, const char* help) {
+  if (command.get_option_no_throw("--force") != nullptr) return;
+  add_flag(command, "--force", help, shared.force);
 }
 
 }  // namespace am_plan

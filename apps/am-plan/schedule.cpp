@@ -212,11 +212,12 @@ int run_schedule(const PlanOptions& plan, const ScheduleOptions& options, const 
 Run declare_schedule(CLI::App& command, SharedOptions& shared) {
   auto options = std::make_shared<ScheduleOptions>();
   add_plan(command, shared);
-  add_option(command, {"--svg", "FILE", "Write the timeline as a picture"}, options->svg);
-  add_option(command, {"--trace", "FILE", "Write it as a Chrome trace, for Perfetto"},
-             options->trace);
-  add_option(command, {"--csv", "FILE", "Write the order of passes as PyTorch's CSV"},
-             options->csv);
+  add_output_file(command, shared, {"--svg", "FILE", "Write the timeline as a picture"},
+                  options->svg);
+  add_output_file(command, shared, {"--trace", "FILE", "Write it as a Chrome trace, for Perfetto"},
+                  options->trace);
+  add_output_file(command, shared, {"--csv", "FILE", "Write the order of passes as PyTorch's CSV"},
+                  options->csv);
   add_option(command,
              {"--from-csv", "FILE", "Check and draw this CSV in the place of the plan's schedule"},
              options->from_csv);

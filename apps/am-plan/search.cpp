@@ -261,7 +261,8 @@ Run declare_search(CLI::App& command, SharedOptions& shared) {
              options->implementation);
   add_option(command, {"--calibration", "FILE", "A file of scripts/calibrate"},
              options->calibration);
-  add_option(command, {"--write", "FILE", "Write the first layout as a plan"}, options->write);
+  add_output_file(command, shared, {"--write", "FILE", "Write the first layout as a plan"},
+                  options->write);
   add_flag(command, "--runnable", "Only what this version of am-run runs", options->runnable);
   add_json(command, shared);
   return [options](const Output& output) { return run_search(*options, output); };

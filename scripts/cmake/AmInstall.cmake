@@ -52,7 +52,7 @@ if(TARGET am-plan AND NOT CMAKE_CROSSCOMPILING)
   add_custom_command(
     OUTPUT ${AM_PLAN_PAGES} ${AM_COMPLETION_FILES}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${AM_PAGES}/man
-    COMMAND am-plan man -o ${AM_PAGES}/man
+    COMMAND am-plan man -o ${AM_PAGES}/man --force
     COMMAND am-plan completions bash > ${AM_PAGES}/am-plan.bash
     COMMAND am-plan completions zsh > ${AM_PAGES}/am-plan.zsh
     COMMAND am-plan completions fish > ${AM_PAGES}/am-plan.fish

@@ -143,6 +143,13 @@ std::string read_file(const fs::path& path, size_t most) {
   return text;
 }
 
+void require_free_path(const fs::path& path, bool forced) {
+  std::error_code ignored;
+  const bool taken = fs::is_regular_file(path, ignored) || fs::is_directory(path, ignored);
+  if (!taken || forced) return;
+  throw Error(ErrorKind::kUsage, cat(path.string(), " is there already"), "--force writes over it");
+}
+
 void write_file_atomically(const fs::path& path, std::string_view text) {
   const fs::path target = behind_links(path);
   struct stat old {};

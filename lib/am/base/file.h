@@ -30,6 +30,10 @@ std::string read_file(const std::filesystem::path& path, size_t most = kLargestT
 // (/dev/stdout, a pipe) is written directly.
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
+// Throws Error(kUsage) where a file or folder has this name and `forced` is false. What is no
+// regular file (/dev/stdout, a pipe) has nothing to lose.
+void require_free_path(const std::filesystem::path& path, bool forced);
+
 // Files of a folder that nobody reads yet: all are written, and then all are brought to the disk,
 // which takes little longer than one of them would. Throws Error(kIo).
 struct NewFile {

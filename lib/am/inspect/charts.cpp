@@ -109,15 +109,6 @@ std::string grid_svg(const std::string& title, const Grid& grid) {
          "</svg>\n";
 }
 
-void require_free_path(const std::filesystem::path& path, bool forced) {
-  std::error_code ignored;
-  // What is no regular file (/dev/stdout, a pipe) has nothing to lose.
-  const bool taken = std::filesystem::is_regular_file(path, ignored) ||
-                     std::filesystem::is_directory(path, ignored);
-  if (!taken || forced) return;
-  throw Error(ErrorKind::kUsage, cat(path.string(), " is there already"), "--force writes over it");
-}
-
 void write_picture(Session& session, const Arguments& arguments, Result& result) {
   const auto found = arguments.options.find("--svg");
   if (found == arguments.options.end()) return;

@@ -37,7 +37,4 @@ std::string grid_svg(const std::string& title, const Grid& grid);
 // there unless --force is given, and says so in the text.
 void write_picture(Session& session, const Arguments& arguments, Result& result);
 
-// Throws Error(kUsage) for a path that is taken, unless `forced`.
-void require_free_path(const std::filesystem::path& path, bool forced);
-
 }  // namespace am::inspect
