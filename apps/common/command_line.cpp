@@ -1,6 +1,7 @@
 #include "common/command_line.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <iostream>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "am/term/printable.h"
 #include "common/help.h"
 #include "common/output.h"
+#include "common/output_guard.h"
 
 namespace am_apps {
 namespace {
@@ -64,6 +66,16 @@ int complain(const WrongLine& line, const std::string& message, const std::strin
   return kUnusable;
 }
 
+// "check has it": the commands that know a flag; empty: none does.
+std::string commands_with(const CLI::App& app, const std::string& flag) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_option_no_throw(flag) != nullptr) names.push_back(command->get_name());
+  }
+  if (names.empty()) return {};
+  return am::cat(am::join(names, ", "), names.size() == 1 ? " has it" : " have it");
+}
+
 int unknown_flag(const WrongLine& line, const CLI::App& command, const std::string& word) {
   const CLI::App& app = line.app;
   const std::string flag = word.substr(0, word.find('='));
@@ -71,9 +83,11 @@ int unknown_flag(const WrongLine& line, const CLI::App& command, const std::stri
   add_flag_names(command, names);
   if (&command != &app) add_flag_names(app, names);
   const auto near = am::nearest(flag, names);
-  return complain(
-      line, am::cat("unknown option ", flag),
-      near.has_value() ? am::cat("did you mean ", *near, "?") : usage_hint(app, command));
+  const std::string owners = commands_with(app, flag);
+  return complain(line, am::cat("unknown option ", flag),
+                  !owners.empty()    ? owners
+                  : near.has_value() ? am::cat("did you mean ", *near, "?")
+                                     : usage_hint(app, command));
 }
 
 int unknown_command(const WrongLine& line, const std::string& word) {
@@ -98,11 +112,40 @@ std::optional<std::string> first_word(const CLI::App& app, int argc, char** argv
 std::optional<int> check_command(const CLI::App& app, int argc, char** argv) {
   const auto names = command_names(app);
   if (names.empty()) return std::nullopt;
+  const WrongLine line{app, asks_for_json(argc, argv)};
   const auto word = first_word(app, argc, argv);
-  if (!word.has_value() || std::find(names.begin(), names.end(), *word) != names.end()) {
-    return std::nullopt;
+  const bool known = word && std::find(names.begin(), names.end(), *word) != names.end();
+  // What stands before the command may be the value of an option that is not known.
+  if (word && !known && argc > 2) {
+    const auto* const at = std::find(argv + 1, argv + argc, *word);
+    if (at > argv + 1 && am::starts_with(at[-1], "-") &&
+        app.get_option_no_throw(at[-1]) == nullptr) {
+      return unknown_flag(line, app, at[-1]);
+    }
   }
-  return unknown_command({app, asks_for_json(argc, argv)}, *word);
+  if (!word.has_value() || known) return std::nullopt;
+  return unknown_command(line, *word);
+}
+
+// The first option on the line that neither the command nor the tool has. CLI11 takes the value of
+// such an option for an argument, and complains about that one.
+std::optional<std::string> first_unknown(const CLI::App& app, int argc, char** argv) {
+  const CLI::App& command = active_command(app);
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--") break;
+    if (word.size() < 2 || word[0] != '-' || std::isdigit(static_cast<unsigned char>(word[1]))) {
+      continue;
+    }
+    const std::string name = word.substr(0, word.find('='));
+    const CLI::Option* option = command.get_option_no_throw(name);
+    if (option == nullptr) option = app.get_option_no_throw(name);
+    const bool is_long = am::starts_with(name, "--");
+    if (option == nullptr && is_long) return word;
+    const bool takes_next = option != nullptr && option->get_items_expected_min() > 0;
+    if (takes_next && name == word) ++i;
+  }
+  return std::nullopt;
 }
 
 int explain_extras(const WrongLine& line) {
@@ -169,6 +212,7 @@ std::vector<am::config::Override> overrides_of(const std::vector<std::string>& t
 }
 
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+  guard_output();
   if (const auto status = check_command(app, argc, argv)) return status;
   fold_help(app);
   const WrongLine line{app, asks_for_json(argc, argv)};
@@ -180,12 +224,18 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
     app.exit(success, std::cout, std::cerr);
     return kFine;
   } catch (const CLI::RequiredError& error) {
+    if (const auto word = first_unknown(app, argc, argv)) {
+      return unknown_flag(line, active_command(app), *word);
+    }
     const auto names = command_names(app);
     if (names.empty() || !app.get_subcommands().empty()) {
       return complain(line, error.what(), usage_hint(app, active_command(app)));
     }
     return complain(line, "a command is required", am::cat("commands: ", am::join(names, ", ")));
   } catch (const CLI::ParseError& error) {
+    if (const auto word = first_unknown(app, argc, argv)) {
+      return unknown_flag(line, active_command(app), *word);
+    }
     return complain(line, error.what(), usage_hint(app, active_command(app)));
   }
   return std::nullopt;

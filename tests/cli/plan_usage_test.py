@@ -67,6 +67,24 @@ class UsageTest(PlanCase):
                 result = self.am_plan(*arguments, status=2)
                 self.assertIn(said, result.err)
 
+    def test_an_unknown_option_is_named_though_it_has_a_value(self):
+        plan = self.plan(GOOD)
+        for arguments, said in [
+                (["cost", plan, "--dialect", "megatron"], "unknown option --dialect"),
+                (["memory", plan, "--precision", "fp8"], "unknown option --precision"),
+                (["show", "--nonsense", "3", plan], "unknown option --nonsense"),
+                (["search", "--tpp", "8", "--gpus", "8"], "unknown option --tpp"),
+                (["tp", plan, "--nonsense=3"], "unknown option --nonsense"),
+                (["--nonsense", "3", "check", plan], "unknown option --nonsense"),
+                (["check", plan, "--set", "mesh.tp_size=2", "--frm", "x"], "unknown option --frm"),
+        ]:
+            with self.subTest(arguments):
+                self.assertIn(said, self.am_plan(*arguments, status=2).err)
+        owner = self.am_plan("cost", plan, "--dialect", "megatron", status=2).err
+        self.assertIn("help: check has it", owner)
+        # A value that begins with a dash is its option's.
+        self.assertIn("not an integer", self.am_plan("shards", plan, "--rank", "-1", status=2).err)
+
     def test_colour_only_when_asked_for(self):
         plan = self.plan("[mesh]\nworld_size = 4\ntp_size = 3\n")
         self.assertNotIn("\x1b", self.am_plan("check", plan, status=1).err)
