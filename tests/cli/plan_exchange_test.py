@@ -77,6 +77,7 @@ class RoundTrip(PlanCase):
         theirs = self.write("theirs", answer["text"])
         model = tomllib.loads(example.read_text())["model"]["path"]
         ours = self.folder / "ours.toml"
+        ours.unlink(missing_ok=True)
         self.am_plan("import", theirs, "--from", framework, "--model",
                      (example.parent / model).resolve(), "-o", ours)
         if any(key.startswith(("mesh.", "pipeline.", "strategy.name", "strategy.tp_plan"))

@@ -137,7 +137,7 @@ class Files(PlanCase):
                      'schedule = "dual_pipe_v"\nvirtual_stages = 2\n'):
             plan = self.plan(mesh(3, 8, more))
             file = self.folder / "a.csv"
-            answer = self.json("schedule", plan, "--csv", file)
+            answer = self.json("schedule", plan, "--csv", file, "--force")
             with open(file, newline="") as lines:
                 rows = [[cell for cell in row if cell] for row in csv.reader(lines)]
             self.assertEqual(rows, answer["ranks"])
