@@ -50,8 +50,8 @@ void Voice::event(const launch::JobEvent& event) {
 }
 
 void Voice::failure(const launch::JobResult& result) {
-  out_.write(options_.output.err.paint(term::Role::kError,
-                                       term::printable_lines(launch::describe(result))));
+  out_.write(options_.output.err.paint(
+      term::Role::kError, term::printable_lines(launch::describe(result), /*paint=*/false)));
 }
 
 void Voice::restart(int64_t restart, std::optional<int64_t> step) {

@@ -2,6 +2,8 @@
 
 #include <iostream>
 
+#include "am/term/printable.h"
+
 namespace am_run {
 
 using namespace am;
