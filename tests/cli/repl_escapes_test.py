@@ -71,6 +71,8 @@ class Impostor:
                 elif "input" in message:
                     for answer in self.answers:
                         peer.sendall(self.frame({**answer, "id": message["id"]} if "part" in answer else answer))
+                    if self.answers[-1].get("event") == "ended":
+                        peer.shutdown(socket.SHUT_RDWR)
                 number += 1
 
 

@@ -41,6 +41,15 @@ class DryRun(RunTest):
         self.assertEqual(answer["world_size"], 4096)
         self.assertGreater(answer["peak_bytes"], 0)
 
+    def test_half_a_billion_micro_batches_are_multiplied(self):
+        plan = self.write_plan(plan_text(mesh="world_size = 1"))
+        counts = {}
+        for rounds in (64, 2**29 // 2):
+            answer = self.dry(plan, "--set", f"train.global_batch_size={2 * rounds}")
+            self.assertLess(answer["seconds"], 10)
+            counts[rounds] = {(c["op"], c["group"]): c["count"] for c in answer["collectives"]}
+        self.assertEqual(set(counts[64]), set(counts[2**28]))
+
     def test_strategies(self):
         for strategy in ("ddp", "megatron_fsdp"):
             answer = self.dry(self.write_plan(plan_text(strategy=strategy)))

@@ -49,13 +49,15 @@ Choice choose(const config::Plan& plan, const fs::path& checkpoints) {
   return choice;
 }
 
-std::string to_text(const Choice& choice) {
-  return Json({{"folder", choice.folder.string()}, {"info", choice.info}, {"notes", choice.notes}})
-      .dump();
+// Paths are bytes, which need not be UTF-8 as JSON's texts are.
+std::string to_bytes(const Choice& choice) {
+  const auto bytes = Json::to_cbor(
+      {{"folder", choice.folder.string()}, {"info", choice.info}, {"notes", choice.notes}});
+  return {bytes.begin(), bytes.end()};
 }
 
-Choice choice_from(const std::string& text) {
-  const Json json = Json::parse(text);
+Choice choice_from(const std::string& bytes) {
+  const Json json = Json::from_cbor(bytes);
   return {json["folder"].get<std::string>(), json["info"].get<std::string>(),
           json["notes"].get<std::vector<std::string>>()};
 }
@@ -106,7 +108,7 @@ Beginning choose_beginning(const config::Plan& plan, const fs::path& checkpoints
       [&] {
         if (world.rank() == 0) choice = choose(plan, checkpoints);
       });
-  choice = choice_from(world.group().broadcast_text(to_text(choice)));
+  choice = choice_from(world.group().broadcast_text(to_bytes(choice)));
   Beginning begin;
   begin.notes = choice.notes;
   begin.insisted = plan.checkpoint.resume != "auto";
@@ -137,7 +139,7 @@ config::Plan with_batch(config::Plan plan, const mesh::MeshSizes& sizes, const B
 }
 
 void agree_on_facts(const Json& facts, const runtime::World& world) {
-  const std::string own = facts.dump();
+  const std::string own = dump_json(facts, -1);
   const std::string first = world.group().broadcast_text(own);
   std::vector<std::string> differ;
   if (own != first) {
