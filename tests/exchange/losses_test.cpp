@@ -164,7 +164,7 @@ TEST_CASE("accelerate: DeepSpeed's settings inside of its file", "[exchange]") {
   const auto of = [&](int stage, const char* more = "") {
     return imported(framework("accelerate"), text(stage, more)).plan;
   };
-  CHECK(std::holds_alternative<config::DDPConfig>(of(0).strategy));
+  CHECK(std::get<config::MegatronFSDPConfig>(of(0).strategy).zero_dp_strategy == 0);
   CHECK(std::get<config::MegatronFSDPConfig>(of(2).strategy).zero_dp_strategy == 2);
   CHECK(of(2).model.dtype == "bfloat16");
   const config::Plan sharded = of(3);

@@ -36,6 +36,13 @@ constexpr std::array<Reason, 20> kReasons = {{
     {"model.", "the training script loads the model"},
 }};
 
+// FSDP's computing dtype; under DDP that of autocast, for weights are as the script loads them.
+std::string mixed_precision(const JobShape& shape) {
+  const planner::StepPrecision precision = planner::resolve_precision(shape.plan);
+  if (shape.ddp == nullptr) return precision.compute;
+  return precision.products == precision.compute ? "no" : precision.products;
+}
+
 Exported write(const ExportInput& input) {
   const JobShape shape(input);
   Json out = Json::object();
@@ -44,8 +51,8 @@ Exported write(const ExportInput& input) {
   out["num_processes"] = shape.world();
   out["num_machines"] = shape.nodes();
   out["machine_rank"] = 0;
-  const std::string compute = planner::resolve_precision(shape.plan).compute;
-  out["mixed_precision"] = compute == "bfloat16" ? "bf16" : compute == "float16" ? "fp16" : "no";
+  const std::string mixed = mixed_precision(shape);
+  out["mixed_precision"] = mixed == "bfloat16" ? "bf16" : mixed == "float16" ? "fp16" : "no";
   out["rdzv_backend"] = shape.nodes() > 1 ? "c10d" : "static";
   out["same_network"] = true;
   out["main_training_function"] = "main";
@@ -100,7 +107,10 @@ std::string_view strategy_of(Source& source, const std::string& type) {
   constexpr const char* kStage = "deepspeed_config.zero_stage";
   const int64_t stage = source.integer(kStage, 0).value_or(0);
   if (stage > 3) source.refuse(kStage, cat("zero_stage = ", stage), "0 to 3");
-  return stage == 0 ? "ddp" : stage >= 3 ? "fsdp2" : "megatron_fsdp";
+  // A plan's ddp has one dtype.
+  const config::Value* mixed = source.find("mixed_precision");
+  const bool narrow = mixed != nullptr && (mixed->text == "bf16" || mixed->text == "fp16");
+  return stage >= 3 ? "fsdp2" : stage == 0 && !narrow ? "ddp" : "megatron_fsdp";
 }
 
 void read_deepspeed(PlanBuilder& builder) {
@@ -137,15 +147,21 @@ void read_precision(PlanBuilder& builder) {
     return;
   }
   const std::string dtype = mixed == "bf16" ? "bfloat16" : mixed == "fp16" ? "float16" : "float32";
-  if (builder.knows("strategy.zero_dp_strategy")) {
-    if (mixed != "no") builder.set("model.dtype", dtype, "mixed_precision");
+  if (builder.knows("strategy.mp_policy")) {
+    builder.set_mp_policy(dtype, dtype, dtype, "mixed_precision");
+  } else if (mixed == "no") {
     return;
+  } else if (builder.knows("strategy.zero_dp_strategy")) {
+    // DeepSpeed keeps float32 weights beside those that it computes with.
+    builder.set("model.dtype", dtype, "mixed_precision");
+    builder.set("strategy.preserve_fp32_weights", true, "mixed_precision");
+  } else if (builder.knows("strategy.autocast_dtype")) {
+    builder.set("strategy.autocast_dtype", dtype, "mixed_precision");
+  } else {
+    builder.lose("mixed_precision",
+                 "the precision: under ddp it is autocast, which a plan's "
+                 "ddp does not have");
   }
-  if (!builder.knows("strategy.mp_policy")) {
-    if (mixed != "no") builder.note("mixed_precision under ddp is autocast; a plan's ddp has none");
-    return;
-  }
-  builder.set_mp_policy(dtype, dtype, dtype, "mixed_precision");
 }
 
 void read_fsdp(PlanBuilder& builder) {

@@ -1,5 +1,5 @@
 // DeepSpeed: the JSON of deepspeed.initialize. ZeRO's stages 0 to 3 are ddp, megatron_fsdp with
-// 1 and 2, and fsdp2; stage 0 beside tensor parallelism is megatron_fsdp's 0.
+// 1 and 2, and fsdp2; stage 0 beside tensor parallelism or in 16 bits is megatron_fsdp's 0.
 #include <array>
 
 #include "am/base/text.h"
@@ -12,7 +12,7 @@
 namespace am::exchange {
 namespace {
 
-constexpr std::array<Reason, 24> kReasons = {{
+constexpr std::array<Reason, 25> kReasons = {{
     {"strategy.shard_placement.", "ZeRO cuts flat buffers"},
     {"strategy.ignored_params", "ZeRO cuts flat buffers of all"},
     {"mesh.pp_size", "DeepSpeed's pipelines are made in code, with PipelineModule"},
@@ -28,6 +28,7 @@ constexpr std::array<Reason, 24> kReasons = {{
     {"strategy.activation_checkpointing", "the model's code checkpoints its layers"},
     {"strategy.activation_checkpointing_every", "the model's code checkpoints its layers"},
     {"strategy.mp_policy.", "DeepSpeed computes in one dtype"},
+    {"strategy.preserve_fp32_weights", "DeepSpeed keeps float32 weights beside those of 16 bits"},
     {"strategy.enable_compile", "engine.compile() in the training script does it"},
     {"optimizer.name", "DeepSpeed's Muon is made with groups of the model's code"},
     {"optimizer.no_decay", "the training script makes the groups of parameters"},
@@ -39,8 +40,9 @@ constexpr std::array<Reason, 24> kReasons = {{
     {"checkpoint.", "the training script saves"},
 }};
 
-constexpr std::array<SharedKey, 5> kKeys = {{
+constexpr std::array<SharedKey, 6> kKeys = {{
     {"gradient_clipping", "train.max_grad_norm", 0.0},
+    {"fp16.loss_scale", "train.loss_scale", {}, Form::kOptional},
     {"optimizer.params.lr", "optimizer.lr"},
     {"optimizer.params.betas", "optimizer.betas"},
     {"optimizer.params.eps", "optimizer.eps"},
@@ -92,7 +94,10 @@ Exported write(const ExportInput& input) {
   if (shape.mesh.tp > 1) out["tensor_parallel"] = {{"autotp_size", shape.mesh.tp}};
   const planner::StepPrecision precision = planner::resolve_precision(plan);
   if (precision.compute == "bfloat16") out["bf16"] = {{"enabled", true}};
-  if (precision.compute == "float16") out["fp16"] = {{"enabled", true}};
+  if (precision.compute == "float16") {
+    out["fp16"] = {{"enabled", true}};
+    write_keys(kKeys, "fp16.", shape, out);
+  }
   out["communication_data_type"] = short_dtype(precision.reduce);
   out["optimizer"]["type"] = torch_optimizer(plan.optimizer);
   write_keys(kKeys, "optimizer.", shape, out);
@@ -135,22 +140,37 @@ void read_batches(PlanBuilder& builder, int64_t tp) {
   builder.set_mesh(1, *batch / each, tp, 1, 1, 1, kBatch);
 }
 
+// What the engine computes in.
+std::string compute_dtype(Source& source) {
+  // Its old name of the section.
+  for (const char* key : {"bf16.enabled", "bfloat16.enabled"}) {
+    if (source.boolean(key).value_or(false)) return "bfloat16";
+  }
+  return source.boolean("fp16.enabled").value_or(false) ? "float16" : "float32";
+}
+
+// Beside weights of 16 bits the optimizer has them in float32: ZeRO's stages 0 to 2 by
+// preserve_fp32_weights, stage 3 by the storage of fsdp2.
 void read_precision(PlanBuilder& builder) {
   Source& source = builder.source();
-  const bool bf16 = source.boolean("bf16.enabled").value_or(false);
-  const bool fp16 = source.boolean("fp16.enabled").value_or(false);
-  const char* key = bf16 ? "bf16.enabled" : "fp16.enabled";
-  const std::string dtype = bf16 ? "bfloat16" : fp16 ? "float16" : "float32";
+  const std::string dtype = compute_dtype(source);
+  const char* key = dtype == "float16" ? "fp16.enabled" : "bf16.enabled";
+  if (dtype == "float16") read_keys(kKeys, "fp16.", builder);
   constexpr const char* kReduce = "communication_data_type";
   const std::string reduce = source.text(kReduce).value_or(short_dtype(dtype));
   const std::string reduced = reduce == "fp32" || reduce == "float32"    ? "float32"
                               : reduce == "bf16" || reduce == "bfloat16" ? "bfloat16"
                                                                          : "float16";
   if (!builder.knows("strategy.mp_policy")) {
-    if (dtype != "float32") builder.set("model.dtype", dtype, key);
+    if (dtype != "float32") {
+      builder.set("model.dtype", dtype, key);
+      builder.set("strategy.preserve_fp32_weights", true, key);
+    }
     if (reduced == "float32" && dtype != "float32" &&
         builder.knows("strategy.grad_reduce_in_fp32")) {
       builder.set("strategy.grad_reduce_in_fp32", true, kReduce);
+    } else if (reduced != dtype) {
+      builder.lose(kReduce, "the dtype of reductions");
     }
     return;
   }
@@ -181,9 +201,13 @@ void read_training(PlanBuilder& builder) {
   Source& source = builder.source();
   read_keys(kKeys, "gradient_clipping", builder);
   std::string optimizer = source.text("optimizer.type").value_or("AdamW");
+  // DeepSpeed takes the name in any case, and its Adam is AdamW without this word.
+  for (const char* known : {"Adam", "AdamW", "SGD"}) {
+    if (plain_word(optimizer) == plain_word(known)) optimizer = known;
+  }
   const bool decoupled = source.boolean("optimizer.params.adam_w_mode").value_or(true);
   if (optimizer == "Adam" && decoupled) optimizer = "AdamW";
-  read_torch_optimizer(builder, optimizer, "optimizer.params.");
+  set_torch_optimizer(builder, optimizer, "optimizer.type", "optimizer.params.");
   read_keys(kKeys, "optimizer.", builder);
   builder.copy("steps_per_print", "metrics.every");
 }
@@ -227,7 +251,8 @@ std::optional<Imported> read(std::string_view text, const std::string& file, Dia
   }
   constexpr const char* kTp = "tensor_parallel.autotp_size";
   const int64_t tp = source.integer(kTp).value_or(0) == 0 ? 1 : source.size(kTp, 1);
-  const bool ddp = stage == 0 && tp == 1;  // a plan's ddp has no tensor parallelism
+  // A plan's ddp has no tensor parallelism, and one dtype.
+  const bool ddp = stage == 0 && tp == 1 && compute_dtype(source) == "float32";
   PlanBuilder builder(source, ddp ? "ddp" : stage == 3 ? "fsdp2" : "megatron_fsdp");
   read_batches(builder, tp);
   read_zero(builder);

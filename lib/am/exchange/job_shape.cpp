@@ -20,15 +20,6 @@ constexpr std::array<std::string_view, config::kScheduleNames.size()> kTorchName
     "GPipe",         "1F1B",     "Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble",
     "ZBVZeroBubble", "DualPipeV"};
 
-// Lower case, without what separates words.
-std::string folded(std::string_view name) {
-  std::string out;
-  for (const char c : name) {
-    if (c != '_' && c != '-') out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
-  return out;
-}
-
 std::string folder_of_model(const config::Plan& plan) {
   const std::filesystem::path path = plan.resolve(plan.model.path).lexically_normal();
   const std::string folder = (path.extension() == ".json" ? path.parent_path() : path).string();
@@ -69,6 +60,14 @@ mesh::MeshSizes written_sizes(const config::Plan& plan, mesh::MeshSizes sizes) {
 }
 
 }  // namespace
+
+std::string plain_word(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    if (c != '_' && c != '-') out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return out;
+}
 
 JobShape::JobShape(const ExportInput& input)
     : plan(input.plan),
@@ -126,7 +125,7 @@ std::string torch_schedule_name(std::string_view ours) {
 
 std::optional<std::string> our_schedule_name(std::string_view any) {
   for (const std::string_view ours : config::kScheduleNames) {
-    if (folded(any) == folded(ours)) return std::string(ours);
+    if (plain_word(any) == plain_word(ours)) return std::string(ours);
   }
   return std::nullopt;
 }

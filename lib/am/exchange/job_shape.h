@@ -49,6 +49,9 @@ struct JobShape {
   std::vector<std::pair<int64_t, int64_t>> stages;
 };
 
+// Lower case, without what separates words: "Fused_Adam" is "fusedadam".
+std::string plain_word(std::string_view name);
+
 // Our name of a schedule and PyTorch's: "1f1b", "1F1B". Of a file the class that runs such.
 std::string torch_schedule_name(std::string_view ours);
 // Either spelling, in any case; nothing for an unknown name.

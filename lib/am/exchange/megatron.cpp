@@ -16,7 +16,7 @@
 namespace am::exchange {
 namespace {
 
-constexpr std::array<Reason, 22> kReasons = {{
+constexpr std::array<Reason, 23> kReasons = {{
     {"model.freeze_params", "the model's code freezes"},
     {"strategy.shard_placement.", "Megatron cuts flat buffers"},
     {"strategy.ignored_params", "Megatron shards every parameter"},
@@ -25,7 +25,9 @@ constexpr std::array<Reason, 22> kReasons = {{
     {"pipeline.microbatches", "Megatron runs all micro-batches of a step in one round"},
     {"strategy.tp_plan", "Megatron's layers bring their own tensor parallelism"},
     {"strategy.name", "Megatron has no such sharding with these sizes"},
-    {"strategy.mp_policy.", "Megatron computes in one dtype, and reduces in it or in float32"},
+    {"strategy.mp_policy.reduce_dtype",
+     "Megatron reduces in float32 or in the computing dtype, and its FSDP2 in the latter"},
+    {"strategy.mp_policy.", "Megatron computes in one dtype"},
     {"strategy.reshard_after_forward", "Megatron's FSDP decides it"},
     {"strategy.offload_policy", "Megatron offloads in other terms"},
     {"strategy.activation_checkpointing", "selective recomputation in Megatron means attention"},
@@ -131,9 +133,18 @@ class Writer {
     const planner::StepPrecision precision = planner::resolve_precision(plan_);
     if (precision.compute == "bfloat16") flag("bf16");
     if (precision.compute == "float16") flag("fp16");
-    if (shape_.fsdp2 != nullptr && precision.compute != "float32" &&
-        precision.reduce == "float32") {
+    if (precision.compute == "float16" && precision.reduce == "float32") {
       flag("accumulate-allreduce-grads-in-fp32");
+    }
+    // Without it --bf16 means float32.
+    if (precision.compute == "bfloat16" && precision.reduce == "bfloat16") {
+      flag("grad-reduce-in-bf16");
+    }
+    if (shape_.megatron != nullptr && precision.compute != "float32") {
+      const bool wide = precision.reduce == "float32";
+      flag("megatron-fsdp-main-grads-dtype", std::string(wide ? "fp32" : "auto"));
+      flag("megatron-fsdp-main-params-dtype",
+           std::string(shape_.megatron->preserve_fp32_weights ? "fp32" : "auto"));
     }
     if (shape_.checkpoints()) {
       const bool selective = shape_.checkpoints_selectively();

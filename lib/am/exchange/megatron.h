@@ -3,6 +3,7 @@
 
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include "am/exchange/shared_key.h"
 
@@ -12,13 +13,18 @@ namespace am::exchange {
 inline constexpr std::array<std::string_view, 4> kMegatronSharding = {
     "no_shard", "optim", "optim_grads", "optim_grads_params"};
 
+// Its words for dtypes, and torch's.
+inline constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kMegatronDtypes = {
+    {{"fp32", "float32"}, {"bf16", "bfloat16"}, {"fp16", "float16"}}};
+
 // Arguments without their dashes; `absent` is Megatron's default.
-inline constexpr std::array<SharedKey, 14> kMegatronKeys = {{
+inline constexpr std::array<SharedKey, 15> kMegatronKeys = {{
     {"distributed-backend", "strategy.backend", {}, Form::kOptional},
     {"seq-length", "train.seq_len"},
     {"train-iters", "train.max_steps"},
     {"seed", "train.seed", int64_t{1234}},
     {"clip-grad", "train.max_grad_norm", 1.0},
+    {"loss-scale", "train.loss_scale", {}, Form::kOptional},
     {"lr", "optimizer.lr"},
     {"adam-eps", "optimizer.eps"},
     {"weight-decay", "optimizer.weight_decay"},
@@ -36,10 +42,9 @@ struct MegatronSwitch {
   std::string_view ours;
   bool inverted = false;
 };
-inline constexpr std::array<MegatronSwitch, 10> kMegatronSwitches = {{
+inline constexpr std::array<MegatronSwitch, 9> kMegatronSwitches = {{
     {"overlap-grad-reduce", "strategy.overlap_grad_reduce"},
     {"overlap-param-gather", "strategy.overlap_param_gather"},
-    {"accumulate-allreduce-grads-in-fp32", "strategy.grad_reduce_in_fp32"},
     {"no-check-for-nan-in-loss-and-grad", "strategy.check_for_nan_in_grad", true},
     {"ddp-average-in-collective", "strategy.average_in_collective"},
     {"calculate-per-token-loss", "strategy.calculate_per_token_loss"},

@@ -91,6 +91,7 @@ class Reader {
     read_training(builder);
     read_scheduler(builder);
     Imported imported = builder.done(ignored());
+    for (Ignored& item : imported.lost) item.key.insert(0, "--");
     imported.geometry = geometry();
     return imported;
   }
@@ -99,11 +100,19 @@ class Reader {
   bool flag(std::string_view name) { return source_.boolean(name).value_or(false); }
 
   std::string_view strategy() {
-    if (flag("use-torch-fsdp2")) return "fsdp2";
-    if (flag("use-megatron-fsdp") || flag("use-custom-fsdp")) return "megatron_fsdp";
+    torch_fsdp2_ = flag("use-torch-fsdp2");
+    if (torch_fsdp2_) return "fsdp2";
+    megatron_fsdp_ = flag("use-megatron-fsdp") || flag("use-custom-fsdp");
+    if (megatron_fsdp_) return "megatron_fsdp";
     distributed_optimizer_ = flag("use-distributed-optimizer");
     if (distributed_optimizer_ && pp_ == 1) return "megatron_fsdp";
-    return tp_ * pp_ * cp_ == 1 ? "ddp" : "fsdp2";
+    if (pp_ > 1 || (tp_ > 1 && source_.has("sequence-parallel"))) return "fsdp2";
+    // Level 0 of megatron_fsdp cuts nothing, as Megatron's own; ddp has one dtype and no tp.
+    return compute_dtype() == "float32" && tp_ * cp_ == 1 ? "ddp" : "megatron_fsdp";
+  }
+
+  std::string compute_dtype() {
+    return flag("bf16") ? "bfloat16" : flag("fp16") ? "float16" : "float32";
   }
 
   // torchrun's, by either spelling; the number of nodes may be a range.
@@ -135,10 +144,10 @@ class Reader {
         builder.note(
             "Megatron's distributed optimizer cuts optimizer states over dp; a plan with a "
             "pipeline has fsdp2, which cuts parameters and gradients too");
-      } else if (builder.knows("strategy.mp_policy") && !source_.has("use-torch-fsdp2")) {
+      } else if (builder.knows("strategy.mp_policy") && !torch_fsdp2_) {
         builder.note(
-            "Megatron keeps whole parameters on every dp rank; a plan with tensor, pipeline "
-            "or context parallelism has fsdp2, which cuts them");
+            "Megatron keeps whole parameters on every dp rank; a plan with a pipeline or "
+            "sequence parallelism has fsdp2, which cuts them");
       }
       return;
     }
@@ -162,16 +171,68 @@ class Reader {
     builder.set("strategy.zero_dp_strategy", int64_t{at - kMegatronSharding.begin()}, kKey);
   }
 
+  // "fp32", "bf16", ... as torch's names; `auto` and what is absent: `absent`.
+  std::string dtype_at(const char* name, const std::string& absent) {
+    const std::string word = source_.text(name).value_or("auto");
+    if (word == "auto") return absent;
+    const auto* known = std::find_if(kMegatronDtypes.begin(), kMegatronDtypes.end(),
+                                     [&](const auto& one) { return one.first == word; });
+    if (known != kMegatronDtypes.end()) return std::string(known->second);
+    source_.refuse(name, cat("a plan has no dtype \"", word, "\""), "fp32, bf16, fp16 or auto");
+    return absent;
+  }
+
+  // Without the optimizer for it no dtype but float32 is legal, and there is no flag for it.
+  void lose_narrow(PlanBuilder& builder, const char* name) {
+    if (dtype_at(name, "float32") != "float32") {
+      builder.lose(name, "the dtypes of the optimizer's states, float32 in a plan");
+    }
+  }
+
+  // Megatron's check of arguments: with --bf16 gradients are added up and reduced in float32
+  // unless a flag says otherwise, with --fp16 where a flag asks for it.
+  std::string reduce_dtype(const std::string& compute) {
+    const bool wide = flag("accumulate-allreduce-grads-in-fp32");
+    const bool narrow = flag("grad-reduce-in-bf16");
+    const std::string main = dtype_at("main-grads-dtype", "float32");
+    if (compute == "float32") return compute;
+    if (torch_fsdp2_) return compute;  // it is given no dtype to reduce in
+    if (megatron_fsdp_ && source_.has("megatron-fsdp-main-grads-dtype")) {
+      return dtype_at("megatron-fsdp-main-grads-dtype", compute);
+    }
+    if (compute == "float16") return wide ? "float32" : compute;
+    return narrow ? compute : wide ? "float32" : main;
+  }
+
   void read_precision(PlanBuilder& builder) {
-    const bool bf16 = flag("bf16");
-    const bool fp16 = flag("fp16");
-    const std::string dtype = bf16 ? "bfloat16" : fp16 ? "float16" : "float32";
-    const char* key = bf16 ? "bf16" : "fp16";
+    const std::string dtype = compute_dtype();
+    const char* key = dtype == "bfloat16" ? "bf16" : "fp16";
+    const std::string reduce = reduce_dtype(dtype);
+    for (const char* name : {"main-params-dtype", "exp-avg-dtype", "exp-avg-sq-dtype"}) {
+      lose_narrow(builder, name);
+    }
+    if (source_.has("megatron-fsdp-grad-comm-dtype") &&
+        dtype_at("megatron-fsdp-grad-comm-dtype", reduce) != reduce) {
+      builder.lose("megatron-fsdp-grad-comm-dtype", "the dtype of reductions");
+    }
     if (builder.knows("strategy.mp_policy")) {
-      const bool wide = flag("accumulate-allreduce-grads-in-fp32") || dtype == "float32";
-      builder.set_mp_policy(dtype, wide ? "float32" : dtype, dtype, key);
+      builder.set_mp_policy(dtype, reduce, dtype, key);
     } else {
       builder.set("model.dtype", dtype, key);
+    }
+    if (builder.knows("strategy.grad_reduce_in_fp32") && dtype != "float32") {
+      const std::string weights = dtype_at("megatron-fsdp-main-params-dtype", "float32");
+      const bool own = megatron_fsdp_ && source_.text("megatron-fsdp-main-params-dtype") == "auto";
+      if (weights != "float32") {
+        builder.lose("megatron-fsdp-main-params-dtype", "the dtype of the optimizer's weights");
+      }
+      if (megatron_fsdp_ && dtype == "bfloat16" && !source_.has("megatron-fsdp-main-grads-dtype")) {
+        builder.note(
+            "the newest Megatron-FSDP reduces in --megatron-fsdp-main-grads-dtype, bfloat16 where "
+            "it is absent; the plan follows --bf16, as earlier ones do");
+      }
+      builder.set("strategy.preserve_fp32_weights", !own, key);
+      builder.set("strategy.grad_reduce_in_fp32", reduce == "float32", key);
     }
     read_recomputation(builder);
   }
@@ -245,12 +306,13 @@ class Reader {
     builder.set_betas(source_.number("adam-beta1").value_or(0.9),
                       source_.number("adam-beta2").value_or(0.999), "adam-beta1");
     const std::string optimizer = source_.text("optimizer").value_or("adam");
+    if (flag("no-decoupled-weight-decay")) builder.set("optimizer.name", "adam", "optimizer");
     if (optimizer == "sgd") {
       builder.set("optimizer.name", "sgd", "optimizer");
       const double momentum = source_.number("sgd-momentum").value_or(0.9);
       if (momentum > 0.0) builder.set("optimizer.momentum", momentum, "sgd-momentum");
     } else if (optimizer != "adam") {
-      builder.note(cat("the optimizer is ", optimizer, "; the plan has AdamW"));
+      builder.lose("optimizer", "the optimizer and its states: the plan has AdamW");
     }
     builder.note("Megatron decays neither biases nor norms: name them in optimizer.no_decay");
   }
@@ -318,6 +380,8 @@ class Reader {
   int64_t pp_ = 1;
   int64_t cp_ = 1;
   bool distributed_optimizer_ = false;
+  bool megatron_fsdp_ = false;
+  bool torch_fsdp2_ = false;
 };
 
 // "--num-layers: 24" is a line of a YAML file.

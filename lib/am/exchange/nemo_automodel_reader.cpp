@@ -146,8 +146,7 @@ void read_training(PlanBuilder& builder) {
   for (const char* section : {"seed", "optimizer.", "checkpoint."}) {
     read_keys(kNemoAutomodelKeys, section, builder);
   }
-  read_torch_optimizer(builder, source.text("optimizer._target_").value_or("torch.optim.AdamW"),
-                       "optimizer.");
+  read_torch_optimizer(builder, "optimizer._target_", "optimizer.");
   builder.copy("model.pretrained_model_name_or_path", "model.path");
   const std::string dtype = source.text("model.torch_dtype").value_or("");
   if (!dtype.empty() && dtype != "auto") builder.set("model.dtype", dtype, "model.torch_dtype");

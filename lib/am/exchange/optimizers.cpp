@@ -16,9 +16,19 @@ void write_sgd(const config::OptimizerSection& optimizer, Json& to) {
   if (optimizer.nesterov) to["nesterov"] = *optimizer.nesterov;
 }
 
-void read_torch_optimizer(PlanBuilder& builder, std::string_view name, std::string_view arguments) {
+void read_torch_optimizer(PlanBuilder& builder, std::string_view path, std::string_view arguments) {
+  const std::string name = builder.source().text(path).value_or("AdamW");
+  set_torch_optimizer(builder, name, path, arguments);
+}
+
+void set_torch_optimizer(PlanBuilder& builder, std::string_view name, std::string_view path,
+                         std::string_view arguments) {
   const std::string_view last = name.substr(name.rfind('.') + 1);
-  if (last == "AdamW") return;  // a plan's default
+  const std::string mode = cat(arguments, "adam_w_mode");
+  const bool decoupled = builder.source().boolean(mode).value_or(true);
+  if (last == "FusedAdam" && !decoupled) return builder.set("optimizer.name", "adam", path);
+  // A plan's default; Apex's and Transformer Engine's FusedAdam decouples the decay too.
+  if (last == "AdamW" || last == "FusedAdam") return;
   if (last == "Adam") {
     builder.set("optimizer.name", "adam");
   } else if (last == "SGD") {
@@ -26,7 +36,7 @@ void read_torch_optimizer(PlanBuilder& builder, std::string_view name, std::stri
     builder.copy(cat(arguments, "momentum"), "optimizer.momentum");
     builder.copy(cat(arguments, "nesterov"), "optimizer.nesterov");
   } else {
-    builder.note(cat("the optimizer is ", name, "; the plan has AdamW"));
+    builder.lose(path, "the optimizer and its states: the plan has AdamW");
   }
 }
 

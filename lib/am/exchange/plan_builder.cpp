@@ -63,6 +63,12 @@ void PlanBuilder::copy(std::string_view path, std::string_view key) {
   if (const config::Value* value = source_.take(path)) set(key, *value);
 }
 
+void PlanBuilder::lose(std::string_view path, std::string_view why) {
+  const config::Value* value = source_.take(path);
+  const std::string text = value != nullptr ? dump_json(to_json(*value), -1) : "(absent)";
+  lost_.push_back({std::string(path), text, std::string(why), source_.span(path)});
+}
+
 void PlanBuilder::set_mesh(int64_t dp_replicate, int64_t dp_shard, int64_t tp, int64_t pp,
                            int64_t cp, int64_t ep, std::string_view path) {
   if (dp_shard > 0) {
@@ -85,6 +91,7 @@ Imported PlanBuilder::done(std::vector<Ignored> ignored) {
   Imported imported{.plan = std::move(plan_)};
   imported.keys = std::move(keys_);
   imported.ignored = std::move(ignored);
+  imported.lost = std::move(lost_);
   imported.notes = std::move(notes_);
   return imported;
 }

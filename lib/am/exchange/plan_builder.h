@@ -46,6 +46,10 @@ class PlanBuilder {
   // Takes a setting over as it is, when it is there.
   void copy(std::string_view path, std::string_view key);
 
+  // A setting that changes the job and that a plan cannot say: it becomes one of Imported::lost.
+  // `why`: a noun for "changes ...", "the precision".
+  void lose(std::string_view path, std::string_view why);
+
   // What the plan's strategy does not know is left out, silently: for keys of one strategy alone.
   bool knows(std::string_view key) const;
 
@@ -65,6 +69,7 @@ class PlanBuilder {
   Source& source_;
   config::Plan plan_;
   std::vector<std::string> keys_;
+  std::vector<Ignored> lost_;
   std::vector<std::string> notes_;
 };
 

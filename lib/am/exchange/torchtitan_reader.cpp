@@ -113,8 +113,7 @@ void read_checkpointing(PlanBuilder& builder) {
 
 void read_optimizer(PlanBuilder& builder) {
   Source& source = builder.source();
-  const std::string name = source.text("optimizer.name").value_or("AdamW");
-  read_torch_optimizer(builder, name, "optimizer.");
+  read_torch_optimizer(builder, "optimizer.name", "optimizer.");
   read_keys(kTorchtitanKeys, "optimizer.", builder);
   builder.set_betas(source.number("optimizer.beta1").value_or(0.9),
                     source.number("optimizer.beta2").value_or(0.95), "optimizer.beta1");
