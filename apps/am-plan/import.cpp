@@ -3,6 +3,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "am/base/file.h"
 #include "am/base/text.h"
@@ -74,25 +75,31 @@ void set_model(const ImportOptions& options, Imported& imported) {
   }
 }
 
-// Holds the sizes that the file repeats against the model that --model names.
-void compare_model(const ImportOptions& options, Imported& imported, am::Diagnostics& found) {
-  if (imported.geometry.empty() || options.model.empty()) return;
+// The model that --model names; nothing where it cannot be read, which a note says.
+std::optional<am::model::ModelConfig> load_model(const ImportOptions& options, std::string& problem,
+                                                 am::Diagnostics& found) {
+  if (options.model.empty()) return std::nullopt;
   try {
-    const auto model = am::model::load_config(options.model, found);
-    if (model) am::exchange::compare_geometry(imported, *model, found, options.force);
+    return am::model::load_config(options.model, found);
   } catch (const am::Error& error) {
-    imported.notes.push_back(
-        am::cat("the model's sizes in the file were not compared: ", error.what()));
+    problem = am::cat("what the file says of its model was not compared: ", error.what());
+    return std::nullopt;
   }
 }
 
 int run_import(const ImportOptions& options, const Output& output) {
   const Framework& framework = framework_of(options.framework);
   am::Diagnostics found;
-  auto imported = am::exchange::import_plan(framework, am::read_file(options.file), options.file,
-                                            found, options.force);
-  if (imported.has_value()) compare_model(options, *imported, found);
+  std::string problem;
+  const auto model = load_model(options, problem, found);
+  auto imported =
+      am::exchange::import_plan(framework, am::read_file(options.file), options.file, found,
+                                options.force, model.has_value() ? &*model : nullptr);
+  if (imported.has_value() && model.has_value()) {
+    am::exchange::compare_model(*imported, *model, found, options.force);
+  }
   if (!found.ok() || !imported.has_value()) return am_apps::refuse(found, output);
+  if (!problem.empty()) imported->notes.push_back(problem);
   set_model(options, *imported);
   am_apps::print_diagnostics(found, output);
   if (!options.output.empty()) am::write_file_atomically(options.output, imported->toml());

@@ -143,8 +143,13 @@ TEST_CASE("nemo-automodel: low-rank adapters", "[exchange]") {
   CHECK(some.plan.lora.alpha == 32.0);
   CHECK(some.plan.lora.dropout == 0.1);
   CHECK(some.plan.lora.target_modules == std::vector<std::string>{"q_proj", "*.v_proj"});
-  for (const char* wrong :
-       {"  dim: 8\n", "  match_all_linear: true\n  exclude_modules: ['o_proj']\n"}) {
+  // AutoModel's defaults of which modules.
+  CHECK(imported(nemo, recipe("  dim: 8\n")).plan.lora.target_modules ==
+        std::vector<std::string>{"*_proj"});
+  CHECK(imported(nemo, recipe("  exclude_modules: ['*vision*', '*lm_head']\n"))
+            .plan.lora.target_modules == std::vector<std::string>{"all-linear"});
+  for (const char* wrong : {"  exclude_modules: ['*.out_proj']\n",
+                            "  match_all_linear: true\n  exclude_modules: ['o_proj']\n"}) {
     Diagnostics found;
     import_plan(nemo, recipe(wrong), "recipe.yaml", found);
     CHECK_FALSE(found.ok());
@@ -175,7 +180,7 @@ downcast_bf16: 'no'
   CHECK(fsdp2.mp_policy.reduce_dtype == "bfloat16");
   CHECK(std::get<bool>(*fsdp2.reshard_after_forward) == false);
   CHECK(fsdp2.offload_policy.has_value());
-  CHECK(in.ignored.size() == 2);
+  CHECK(in.ignored.size() == 1);
 }
 
 TEST_CASE("deepspeed: stages, batches and what they make of dp", "[exchange]") {

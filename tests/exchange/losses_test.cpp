@@ -117,7 +117,7 @@ TEST_CASE("Megatron's geometry is held against the model", "[exchange]") {
   const model::ModelConfig llama = test::model_of("llama-3.1-8b");
   const auto compare = [&](const std::string& flags, bool force = false) {
     Diagnostics found;
-    compare_geometry(imported(framework("megatron"), flags), llama, found, force);
+    compare_model(imported(framework("megatron"), flags), llama, found, force);
     return found;
   };
   CHECK(compare("--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 "

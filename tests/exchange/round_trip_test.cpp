@@ -93,7 +93,7 @@ bool must_survive(std::string_view framework, const std::string& key, const conf
     if (framework == "deepspeed") {
       return plan.mesh.pp_size == 1 && plan.mesh.cp_size == 1 && key != "mesh.dp_replicate_size";
     }
-    return true;
+    return framework != "torchtitan" || !ddp || key != "mesh.dp_replicate_size";
   }
   if (framework == "accelerate") return key == "strategy.name" && ddp;
   if (key == "train.global_batch_size") return framework != "deepspeed";

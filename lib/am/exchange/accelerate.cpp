@@ -164,16 +164,41 @@ void read_precision(PlanBuilder& builder) {
   }
 }
 
-void read_fsdp(PlanBuilder& builder) {
+// FSDP1's name of what is sharded: a word or its number. Version 2 files say whether parameters are
+// freed, and files between them have the word there.
+enum class Sharding { kFull, kKeeps, kNone, kHybrid, kHybridKeeps };
+Sharding sharding_of(Source& source) {
+  constexpr std::array<std::string_view, 5> kWords = {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD",
+                                                      "HYBRID_SHARD", "HYBRID_SHARD_ZERO2"};
+  for (const char* key :
+       {"fsdp_config.fsdp_reshard_after_forward", "fsdp_config.fsdp_sharding_strategy"}) {
+    const config::Value* value = source.take(key);
+    if (value == nullptr) continue;
+    if (value->kind == config::Value::Kind::kBoolean) {
+      return value->boolean ? Sharding::kFull : Sharding::kKeeps;
+    }
+    const std::string word = source.text(key).value_or("");
+    if (word == "true" || word == "false") {
+      return word == "true" ? Sharding::kFull : Sharding::kKeeps;
+    }
+    for (size_t i = 0; i < kWords.size(); ++i) {
+      if (word == kWords[i] || word == cat(i + 1)) return static_cast<Sharding>(i);
+    }
+    source.refuse(key, cat("unknown sharding \"", word, "\""),
+                  "FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD or HYBRID_SHARD_ZERO2");
+  }
+  return Sharding::kFull;
+}
+
+void read_fsdp(PlanBuilder& builder, Sharding sharding) {
   Source& source = builder.source();
-  constexpr const char* kReshard = "fsdp_config.fsdp_reshard_after_forward";
-  const config::Value* reshard = source.take(kReshard);
-  // Version 1 files have a word here, and true is the default of version 2.
-  const bool keeps =
-      reshard != nullptr && (reshard->kind == config::Value::Kind::kBoolean
-                                 ? !reshard->boolean
-                                 : reshard->text == "SHARD_GRAD_OP" || reshard->text == "false");
-  if (keeps) builder.set("strategy.reshard_after_forward", false, kReshard);
+  if (sharding == Sharding::kKeeps || sharding == Sharding::kHybridKeeps) {
+    builder.set("strategy.reshard_after_forward", false, "fsdp_config");
+  }
+  constexpr const char* kWrap = "fsdp_config.fsdp_auto_wrap_policy";
+  if (source.text(kWrap).value_or("TRANSFORMER_BASED_WRAP") != "TRANSFORMER_BASED_WRAP") {
+    builder.lose(kWrap, "what is gathered and freed as one: a plan's units are layers");
+  }
   if (source.integer("fsdp_config.fsdp_version").value_or(1) == 1) {
     builder.note("the file is for FSDP1; the plan's fsdp2 shards the same, parameter by parameter");
   }
@@ -184,13 +209,12 @@ void read_fsdp(PlanBuilder& builder) {
     builder.set("strategy.activation_checkpointing", true,
                 "fsdp_config.fsdp_activation_checkpointing");
   }
-  for (const char* key :
-       {"fsdp_auto_wrap_policy", "fsdp_cpu_ram_efficient_loading", "fsdp_state_dict_type"}) {
+  for (const char* key : {"fsdp_cpu_ram_efficient_loading", "fsdp_state_dict_type"}) {
     source.skip(cat("fsdp_config.", key));
   }
 }
 
-void read_mesh(PlanBuilder& builder, bool fsdp) {
+void read_mesh(PlanBuilder& builder, bool fsdp, Sharding sharding) {
   Source& source = builder.source();
   constexpr const char* kWorld = "num_processes";
   const int64_t world = source.has(kWorld) ? source.size(kWorld, 1) : 1;
@@ -199,7 +223,10 @@ void read_mesh(PlanBuilder& builder, bool fsdp) {
   const auto size = [&](const char* name) { return source.size(prefix + name, 1); };
   const int64_t tp = fsdp ? size("tp_size") : 1;
   const int64_t cp = fsdp ? size("cp_size") : 1;
-  const int64_t replicas = fsdp ? size("dp_replicate_size") : 1;
+  int64_t replicas = fsdp ? size("dp_replicate_size") : 1;
+  if (sharding == Sharding::kNone) replicas = std::max<int64_t>(1, world / (tp * cp));
+  // FSDP1's replicas are nodes.
+  if (sharding == Sharding::kHybrid || sharding == Sharding::kHybridKeeps) replicas = nodes;
   const int64_t model = saturating_product({tp, cp, replicas});
   const int64_t shards =
       source.has(prefix + "dp_shard_size") && fsdp ? size("dp_shard_size") : world / model;
@@ -216,17 +243,19 @@ void read_mesh(PlanBuilder& builder, bool fsdp) {
   }
 }
 
-std::optional<Imported> read(std::string_view text, const std::string& file, Diagnostics& found) {
-  auto root = read_yaml(text, file, found);
+std::optional<Imported> read(const ImportInput& input) {
+  auto root = read_yaml(input.text, input.file, input.found);
   if (!root.has_value()) return std::nullopt;
-  Source source(std::move(*root), file, found);
+  Source source(std::move(*root), input.file, input.found);
   const std::string type = distributed_type(source);
   if (type.empty()) return std::nullopt;
   const bool fsdp = type == "FSDP";
-  PlanBuilder builder(source, strategy_of(source, type));
-  read_mesh(builder, fsdp);
+  PlanBuilder builder(source, strategy_of(source, type), input.model);
+  const Sharding sharding = fsdp ? sharding_of(source) : Sharding::kFull;
+  read_mesh(builder, fsdp, sharding);
   read_precision(builder);
-  if (fsdp) read_fsdp(builder);
+  if (fsdp) read_fsdp(builder, sharding);
+  builder.name_model("fsdp_config.fsdp_transformer_layer_cls_to_wrap");
   if (type == "DEEPSPEED") read_deepspeed(builder);
   if (source.boolean("use_cpu").value_or(false)) builder.set("strategy.backend", "gloo", "use_cpu");
   const std::string compiler = source.text("dynamo_config.dynamo_backend").value_or("NO");

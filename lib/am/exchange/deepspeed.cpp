@@ -230,12 +230,12 @@ std::vector<std::string> drop_auto(config::Value& value, const std::string& path
   return dropped;
 }
 
-std::optional<Imported> read(std::string_view text, const std::string& file, Diagnostics& found) {
+std::optional<Imported> read(const ImportInput& input) {
   // JSON is YAML in braces. DeepSpeed too takes more than JSON: comments, and words without quotes.
-  auto root = read_yaml(text, file, found);
+  auto root = read_yaml(input.text, input.file, input.found);
   if (!root.has_value()) return std::nullopt;
   const std::vector<std::string> left_to_trainer = drop_auto(*root, "");
-  Source source(std::move(*root), file, found);
+  Source source(std::move(*root), input.file, input.found);
   if (left_to_trainer.empty() &&
       !source.has_any({"zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu",
                        "gradient_accumulation_steps", "tensor_parallel", "bf16", "fp16"})) {
@@ -253,7 +253,7 @@ std::optional<Imported> read(std::string_view text, const std::string& file, Dia
   const int64_t tp = source.integer(kTp).value_or(0) == 0 ? 1 : source.size(kTp, 1);
   // A plan's ddp has no tensor parallelism, and one dtype.
   const bool ddp = stage == 0 && tp == 1 && compute_dtype(source) == "float32";
-  PlanBuilder builder(source, ddp ? "ddp" : stage == 3 ? "fsdp2" : "megatron_fsdp");
+  PlanBuilder builder(source, ddp ? "ddp" : stage == 3 ? "fsdp2" : "megatron_fsdp", input.model);
   read_batches(builder, tp);
   read_zero(builder);
   read_precision(builder);

@@ -55,12 +55,20 @@ struct Geometry {
   Span span;
 };
 
+// What the other side calls its model: "Qwen/Qwen3-0.6B", "llama3 8B", "LlamaDecoderLayer".
+struct ModelName {
+  std::string key;  // by its own name
+  std::string text;
+  Span span;
+};
+
 struct Imported {
   config::Plan plan;
   std::vector<std::string> keys;  // those that the file decides: "mesh.tp_size"
   std::vector<Ignored> ignored;   // harmless
   std::vector<Ignored> lost;      // what would change the layout or the numbers
   std::vector<Geometry> geometry;
+  std::vector<ModelName> names;
   std::vector<std::string> notes;
 
   // Only `keys`, so that a short file stays a short plan.
@@ -82,6 +90,14 @@ struct Reason {
   std::string_view why;
 };
 
+// `model`: the one that the plan will have, for what follows from its layers; null: not known.
+struct ImportInput {
+  std::string_view text;
+  const std::string& file;
+  const model::ModelConfig* model;
+  Diagnostics& found;
+};
+
 struct Framework {
   std::string_view name;    // "torchtitan"
   std::string_view title;   // "torchtitan"
@@ -89,8 +105,7 @@ struct Framework {
   bool has_flags = false;
   std::span<const Reason> reasons;
   Exported (*write)(const ExportInput& input);
-  std::optional<Imported> (*read)(std::string_view text, const std::string& file,
-                                  Diagnostics& found);
+  std::optional<Imported> (*read)(const ImportInput& input);
 };
 
 std::span<const Framework> frameworks();
@@ -102,16 +117,17 @@ Exported export_plan(const Framework& framework, const ExportInput& input);
 // what the rules say about the plan is not asked here.
 //
 // What is lost is an error each ("exchange.lost"): a plan without it is another job's. With `force`
-// it is a warning.
+// it is a warning. `model`: the one that the plan will have, where it is known.
 std::optional<Imported> import_plan(const Framework& framework, std::string_view text,
-                                    const std::string& file, Diagnostics& found,
-                                    bool force = false);
+                                    const std::string& file, Diagnostics& found, bool force = false,
+                                    const model::ModelConfig* model = nullptr);
 
 // A size of the model by its name in Geometry, "num_hidden_layers"; 0 for what it has none of.
 int64_t model_size(const model::ModelConfig& model, std::string_view config_key);
 
-// Adds "exchange.model" where the file repeats a size that the model does not have.
-void compare_geometry(const Imported& imported, const model::ModelConfig& model, Diagnostics& found,
-                      bool force = false);
+// Adds "exchange.model" where the file repeats a size that the model does not have, or names a
+// model of another family or another number of parameters.
+void compare_model(const Imported& imported, const model::ModelConfig& model, Diagnostics& found,
+                   bool force = false);
 
 }  // namespace am::exchange

@@ -17,11 +17,8 @@ extern const Framework kDeepspeed;
 
 // Readers that stand in a file of their own, beside their framework's writer. A job file (TOML) or
 // the flags of a command line; the words of one command; a recipe (YAML).
-std::optional<Imported> read_torchtitan(std::string_view text, const std::string& file,
-                                        Diagnostics& found);
-std::optional<Imported> read_megatron(std::string_view text, const std::string& file,
-                                      Diagnostics& found);
-std::optional<Imported> read_nemo_automodel(std::string_view text, const std::string& file,
-                                            Diagnostics& found);
+std::optional<Imported> read_torchtitan(const ImportInput& input);
+std::optional<Imported> read_megatron(const ImportInput& input);
+std::optional<Imported> read_nemo_automodel(const ImportInput& input);
 
 }  // namespace am::exchange

@@ -1,6 +1,7 @@
-// compare_geometry: the model's sizes in an imported file, held against those of config.json.
+// compare_model: the model's sizes and its name in an imported file, held against config.json.
 #include "am/base/text.h"
 #include "am/exchange/exchange.h"
+#include "am/exchange/model_name.h"
 
 namespace am::exchange {
 
@@ -23,15 +24,23 @@ int64_t model_size(const model::ModelConfig& model, std::string_view config_key)
   return 0;
 }
 
-void compare_geometry(const Imported& imported, const model::ModelConfig& model, Diagnostics& found,
-                      bool force) {
+void compare_model(const Imported& imported, const model::ModelConfig& model, Diagnostics& found,
+                   bool force) {
+  const auto report = [&](const Span& span, const std::string& message) {
+    found.add({"exchange.model", force ? Severity::kWarning : Severity::kError, span, message,
+               force ? "" : "--model with the model that the file is for, or --force"});
+  };
   for (const Geometry& size : imported.geometry) {
     const int64_t of_model = model_size(model, size.config_key);
     if (of_model == size.value) continue;
-    found.add({"exchange.model", force ? Severity::kWarning : Severity::kError, size.span,
-               cat(size.key, " ", size.value, ", but the model of ", model.file, " has ",
-                   size.config_key, " = ", of_model),
-               force ? "" : "--model with the model that the file is for, or --force"});
+    report(size.span, cat(size.key, " ", size.value, ", but the model of ", model.file, " has ",
+                          size.config_key, " = ", of_model));
+  }
+  for (const ModelName& name : imported.names) {
+    const std::string differs = contradiction(name.text, model);
+    if (differs.empty()) continue;
+    report(name.span,
+           cat(name.key, " = ", name.text, ", but the model of ", model.file, " ", differs));
   }
 }
 

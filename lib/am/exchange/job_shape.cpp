@@ -134,22 +134,91 @@ int64_t default_virtual_stages(std::string_view schedule) {
   return schedule == "1f1b" || schedule == "gpipe" ? 1 : 2;
 }
 
-bool set_pipeline(PlanBuilder& builder, const PipelineKeys& keys, int64_t pp) {
+namespace {
+
+// Layers of each stage, the first ones with one more where they do not divide; the embedding and
+// the head count as some in the first and in the last.
+std::vector<int64_t> spread_layers(int64_t layers, int64_t stages, const PipelineKeys& keys) {
+  const int64_t all = layers + keys.first_less + keys.last_less;
+  std::vector<int64_t> counts;
+  for (int64_t stage = 0; stage < stages; ++stage) {
+    counts.push_back(all / stages + (stage < all % stages ? 1 : 0));
+  }
+  counts.front() -= keys.first_less;
+  counts.back() -= keys.last_less;
+  return counts;
+}
+
+// Stages of all ranks; 0 after an error.
+int64_t stages_by_layers(PlanBuilder& builder, const PipelineKeys& keys, int64_t pp,
+                         bool one_a_rank) {
+  Source& source = builder.source();
+  const int64_t each = source.integer(keys.layers_per_stage, 1).value_or(1);
+  const int64_t layers = builder.model()->num_hidden_layers + keys.first_less + keys.last_less;
+  int64_t stages = layers / each + (layers % each > 0 ? 1 : 0);
+  const std::string round = keys.round.empty() ? "" : source.text(keys.round).value_or("");
+  if (round == "down") stages -= stages % pp;
+  if (round == "up" && stages % pp > 0) stages += pp - stages % pp;
+  const std::string made = cat(each, " layers a stage make ", stages, " stages of ", layers);
+  if (stages == 0 || stages % pp != 0) {
+    source.refuse(keys.layers_per_stage, made, cat("a multiple of pp_size = ", pp));
+    return 0;
+  }
+  if (one_a_rank != (stages == pp)) {
+    source.refuse(keys.layers_per_stage, cat(made, ", and pp_size = ", pp),
+                  one_a_rank ? "this schedule has one stage a rank"
+                             : "this schedule has two stages a rank or more");
+    return 0;
+  }
+  return stages;
+}
+
+}  // namespace
+
+void set_pipeline(PlanBuilder& builder, const PipelineKeys& keys, int64_t pp) {
   Source& source = builder.source();
   const std::string named = source.text(keys.schedule).value_or(keys.absent);
   const std::string file = source.text(keys.file).value_or("");
   const auto schedule = file.empty() ? our_schedule_name(named) : std::optional(file);
   if (!schedule.has_value()) {
-    source.refuse(keys.schedule, cat("a plan has no schedule \"", named, "\""), keys.known);
-    return false;
+    return source.refuse(keys.schedule, cat("a plan has no schedule \"", named, "\""), keys.known);
   }
   builder.set("pipeline.schedule", *schedule, keys.schedule);
   if (source.has(keys.modules)) {
-    set_stages(builder, keys.modules, pp);
-    return false;
+    source.skip(keys.layers_per_stage);  // lists win
+    if (!keys.round.empty()) source.skip(keys.round);
+    return set_stages(builder, keys.modules, pp);
   }
-  builder.set("pipeline.virtual_stages", default_virtual_stages(*schedule), keys.schedule);
-  return true;
+  const int64_t by_default = default_virtual_stages(*schedule);
+  int64_t stages = by_default * pp;
+  const bool given = source.has(keys.layers_per_stage);
+  if (given && builder.model() == nullptr) {
+    builder.lose(
+        keys.layers_per_stage,
+        "the pipeline's stages, which follow from the model's layers: name it with --model");
+  } else if (given) {
+    stages = stages_by_layers(builder, keys, pp, by_default == 1);
+  }
+  if (!keys.round.empty()) source.skip(keys.round);
+  if (stages == 0) return;
+  if (builder.model() == nullptr) {
+    builder.set("pipeline.virtual_stages", stages / pp, keys.schedule);
+    if (keys.first_less + keys.last_less > 0) {
+      builder.note(
+          "the embedding and the head count as layers when layers are assigned to stages: without "
+          "--model this plan assigns them evenly");
+    }
+    return;
+  }
+  const std::vector<int64_t> counts =
+      spread_layers(builder.model()->num_hidden_layers, stages, keys);
+  if (*std::min_element(counts.begin(), counts.end()) < 1) {
+    source.refuse(given ? keys.layers_per_stage : keys.schedule,
+                  cat(builder.model()->num_hidden_layers, " layers for ", stages, " stages"),
+                  "a layer for each stage");
+    return;
+  }
+  set_stages(builder, counts, pp, given ? keys.layers_per_stage : keys.schedule);
 }
 
 void set_stages(PlanBuilder& builder, const std::vector<int64_t>& layers, int64_t pp,

@@ -58,16 +58,22 @@ std::string torch_schedule_name(std::string_view ours);
 std::optional<std::string> our_schedule_name(std::string_view any);
 
 // Sets pipeline.schedule from the name at `schedule`, and its stages from the lists of modules at
-// `modules`. True where there are none: then the schedule's default number of stages was set, one a
-// rank, or two for schedules of several.
+// `modules`. Without lists there are as many stages as `layers_per_stage` makes, rounded as `round`
+// says; without that too one a rank, or two for schedules of several. Layers are spread over them
+// where the model is known; what follows from its layers is lost where it is not.
 struct PipelineKeys {
   std::string_view schedule;
   std::string_view file;  // of a schedule of one's own
   const char* absent;     // the schedule of a file that names none
   const char* known;      // names to offer in the place of an unknown one
   std::string_view modules;
+  std::string_view layers_per_stage;
+  std::string_view round = {};  // "up" or "down" to a multiple of the pipeline's ranks
+  // Layers that the embedding and the head count as.
+  int64_t first_less = 0;
+  int64_t last_less = 0;
 };
-bool set_pipeline(PlanBuilder& builder, const PipelineKeys& keys, int64_t pp);
+void set_pipeline(PlanBuilder& builder, const PipelineKeys& keys, int64_t pp);
 int64_t default_virtual_stages(std::string_view schedule);
 
 // Sets split_points and virtual_stages from lists of module names, of which "PREFIX.N" are the

@@ -26,12 +26,35 @@ constexpr std::string_view kLayout = "the layout";
 constexpr std::string_view kEightBits = "products in 8 or 4 bits";
 constexpr std::string_view kHost = "what is kept on the host or on disk";
 
-constexpr std::array<Loss, 28> kLosses = {{
+constexpr std::string_view kBatch = "the batch";
+constexpr std::string_view kOptimizer = "the optimizer and its states";
+constexpr std::string_view kKept = "what is kept for backward";
+constexpr std::string_view kModel = "the model that is trained";
+
+// Sections that describe no job: a test system's, a launcher's, a logger's, somebody's benchmark;
+// and the beginnings of flags that are about something else than training.
+constexpr std::array<std::string_view, 23> kElsewhere = {
+    "ci.*",          "wandb*",       "mlflow*",
+    "comet*",        "tensorboard*", "slurm*",
+    "k8s.*",         "skypilot.*",   "launcher*",
+    "benchmark.*",   "profiling.*",  "comm.*",
+    "csv_monitor.*", "autotuning.*", "rng.*",
+    "validation*",   "_validation*", "inference*",
+    "*dequantiz*",   "rl_*",         "flops_profiler.*",
+    "eval_*",        "output.*"};
+
+constexpr std::array<Loss, 69> kLosses = {{
     {"*parallel*degree*", Off::kDegree, kLayout},
     {"*parallel*size*", Off::kDegree, kLayout},
     {"*parallel_layout", Off::kDegree, kLayout},
-    {"*parallel_layers_per_stage", Off::kUsual, kLayout},
+    {"*parallel*layers_per_stage", Off::kUsual, kLayout},
     {"*pipeline*num_layers", Off::kUsual, kLayout},
+    {"*pipeline*split*", Off::kUsual, kLayout},
+    {"*pipeline.stages", Off::kDegree, kLayout},
+    {"*num_weight_shards", Off::kDegree, kLayout},
+    {"*remat_size", Off::kDegree, kLayout},
+    {"*dp_sharding_strategy", Off::kUsual, kLayout},
+    {"*fault_tolerance.enable", Off::kUsual, kLayout},
     {"*virtual_pipeline*", Off::kDegree, kLayout},
     {"sequence_parallel", Off::kUsual, kLayout},
     {"*tp_pp_dp*", Off::kUsual, kLayout},
@@ -43,16 +66,52 @@ constexpr std::array<Loss, 28> kLosses = {{
     {"*fp4*", Off::kUsual, kEightBits},
     {"*mxfp*", Off::kUsual, kEightBits},
     {"*{fp8,float8,fp4,mxfp8}*.enabled", Off::kUsual, kEightBits},
+    {"*fp8.recipe", Off::kUsual, kEightBits},
     {"*converters", Off::kUsual, "how products are computed"},
     {"*quantiz*", Off::kUsual, "quantized values"},
+    {"*qat.enabled", Off::kUsual, "quantized values"},
+    {"*compression_training.*enabled", Off::kUsual, "quantized values"},
     {"*load_in_?bit", Off::kUsual, "quantized values"},
     {"*autocast*.enabled", Off::kUsual, "the precision"},
+    {"autocast_dtype", Off::kUsual, "the precision"},
+    {"*amp.enabled", Off::kUsual, "the precision"},
+    {"*moe.mp_policy.*_dtype", Off::kUsual, "the precision of experts"},
+    {"lm_head_precision", Off::kUsual, "the precision of the head"},
+    {"*grad_accum_dtype", Off::kUsual, "the precision of gradients"},
+    {"*local_accumulation", Off::kUsual, "the precision of gradients"},
     {"*offload*.device", Off::kUsual, kHost},
     {"*offload*_device", Off::kUsual, kHost},
     {"*offload", Off::kUsual, kHost},
     {"*offload_params", Off::kUsual, kHost},
-    {"*cpu_offloading", Off::kUsual, kHost},
-    {"*optimizer_state_dtype", Off::kUsual, "the precision of the optimizer's state"},
+    {"*offloading", Off::kUsual, kHost},
+    {"*cpu_checkpointing", Off::kUsual, kHost},
+    {"*offload.enabled", Off::kUsual, kHost},
+    {"*partition_activations", Off::kUsual, kKept},
+    {"distribute_saved_activations", Off::kUsual, kKept},
+    {"*optimizer_state*dtype", Off::kUsual, "the precision of the optimizer's state"},
+    {"*optimizer_states", Off::kUsual, "the precision of the optimizer's state"},
+    {"*master_weights_and_grad*", Off::kUsual, "the precision of the optimizer's state"},
+    {"early_step_in_backward", Off::kUsual, kOptimizer},
+    {"*muon*.enabled", Off::kUsual, kOptimizer},
+    {"use_layer_wise_distributed_optimizer", Off::kUsual, kOptimizer},
+    {"ema.decay", Off::kUsual, "what lies beside the weights: their average"},
+    {"*gra*_accumulation_steps", Off::kDegree, kBatch},
+    {"rampup_batch_size", Off::kUsual, kBatch},
+    {"step_batch_size_schedule", Off::kUsual, kBatch},
+    {"decrease_batch_size_if_needed", Off::kUsual, kBatch},
+    {"*elasticity.enabled", Off::kUsual, kBatch},
+    {"*curriculum*enabled", Off::kUsual, kBatch},
+    {"mtp_num_layers", Off::kUsual, kModel},
+    {"*num_nextn_predict_layers", Off::kUsual, kModel},
+    {"*expert_capacity_factor", Off::kUsual, "which tokens experts take"},
+    {"*progressive_layer_drop.enabled", Off::kUsual, kModel},
+    {"*sparse_attention.mode", Off::kUsual, kModel},
+    {"*teacher_model.{_target_,pretrained_model_name_or_path}", Off::kUsual,
+     "the model and its loss: a teacher runs beside it"},
+    {"*recipe_args.target_model_name_or_path", Off::kUsual, kModel},
+    {"*dllm.mode", Off::kUsual, "what the model learns"},
+    {"*freeze_config.freeze_language_model", Off::kUsual, "which parameters train"},
+    {"*peft.moe_rank_scaling", Off::kUsual, "the adapters of experts"},
     {"*peft.{_target_,dim,r}", Off::kUsual, "adapters: the plan would train the whole model"},
     {"*peft.use_dora", Off::kUsual, "adapters with magnitudes (DoRA), which a plan has not"},
 }};
@@ -60,6 +119,7 @@ constexpr std::array<Loss, 28> kLosses = {{
 // "--use-fp8" and "use_fp8" are one name.
 std::string folded(std::string_view key) {
   std::string out;
+  key.remove_prefix(std::min(key.find_first_not_of('-'), key.size()));
   for (const char c : key) {
     out += c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
@@ -74,8 +134,8 @@ bool is_off(const Json& value, Off off) {
     return size == 0.0 || (off == Off::kDegree && size == 1.0);
   }
   if (!value.is_string()) return false;
-  static constexpr std::array<std::string_view, 7> kWords = {"",     "none",     "no",     "off",
-                                                             "null", "disabled", "default"};
+  static constexpr std::array<std::string_view, 8> kWords = {
+      "", "none", "no", "off", "null", "disabled", "default", "no_shard"};
   const std::string word = folded(value.get<std::string>());
   return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
 }
@@ -84,6 +144,9 @@ bool is_off(const Json& value, Off off) {
 
 std::optional<std::string_view> what_is_lost(std::string_view key, const Json& value) {
   const std::string whole = folded(key);
+  for (const std::string_view section : kElsewhere) {
+    if (glob_match(section, whole)) return std::nullopt;
+  }
   const std::string leaf = whole.substr(whole.rfind('.') + 1);
   for (const Loss& loss : kLosses) {
     const bool by_path = loss.pattern.find('.') != std::string_view::npos;

@@ -76,13 +76,13 @@ class LayoutReader {
 
 class Reader {
  public:
-  explicit Reader(Source& source) : source_(source) {}
+  Reader(Source& source, const model::ModelConfig* model) : source_(source), model_(model) {}
 
   Imported run() {
     tp_ = source_.size("tensor-model-parallel-size", 1);
     pp_ = source_.size("pipeline-model-parallel-size", 1);
     cp_ = source_.size("context-parallel-size", 1);
-    PlanBuilder builder(source_, strategy());
+    PlanBuilder builder(source_, strategy(), model_);
     read_mesh(builder);
     read_strategy(builder);
     read_precision(builder);
@@ -105,8 +105,9 @@ class Reader {
     megatron_fsdp_ = flag("use-megatron-fsdp") || flag("use-custom-fsdp");
     if (megatron_fsdp_) return "megatron_fsdp";
     distributed_optimizer_ = flag("use-distributed-optimizer");
-    if (distributed_optimizer_ && pp_ == 1) return "megatron_fsdp";
-    if (pp_ > 1 || (tp_ > 1 && source_.has("sequence-parallel"))) return "fsdp2";
+    // A plan has pipelines and sequence parallelism with fsdp2 alone.
+    if (pp_ > 1 || (tp_ > 1 && flag("sequence-parallel"))) return "fsdp2";
+    if (distributed_optimizer_) return "megatron_fsdp";
     // Level 0 of megatron_fsdp cuts nothing, as Megatron's own; ddp has one dtype and no tp.
     return compute_dtype() == "float32" && tp_ * cp_ == 1 ? "ddp" : "megatron_fsdp";
   }
@@ -133,6 +134,7 @@ class Reader {
     }
     builder.set_mesh(1, node > 0 ? world / model : 0, tp_, pp_, cp_, ep, "nproc-per-node");
     if (node > 0) builder.set("mesh.ranks_per_node", node, "nproc-per-node");
+    if (tp_ == 1) source_.skip("sequence-parallel");  // it does nothing then
     if (builder.knows("strategy.sequence_parallel") && flag("sequence-parallel")) {
       builder.set("strategy.sequence_parallel", true, "sequence-parallel");
     }
@@ -143,7 +145,7 @@ class Reader {
       if (distributed_optimizer_) {
         builder.note(
             "Megatron's distributed optimizer cuts optimizer states over dp; a plan with a "
-            "pipeline has fsdp2, which cuts parameters and gradients too");
+            "pipeline or sequence parallelism has fsdp2, which cuts parameters and gradients too");
       } else if (builder.knows("strategy.mp_policy") && !torch_fsdp2_) {
         builder.note(
             "Megatron keeps whole parameters on every dp rank; a plan with a pipeline or "
@@ -215,6 +217,9 @@ class Reader {
         dtype_at("megatron-fsdp-grad-comm-dtype", reduce) != reduce) {
       builder.lose("megatron-fsdp-grad-comm-dtype", "the dtype of reductions");
     }
+    if (torch_fsdp2_ && flag("torch-fsdp2-no-reshard-after-forward")) {
+      builder.set("strategy.reshard_after_forward", false, "torch-fsdp2-no-reshard-after-forward");
+    }
     if (builder.knows("strategy.mp_policy")) {
       builder.set_mp_policy(dtype, reduce, dtype, key);
     } else {
@@ -241,9 +246,19 @@ class Reader {
     constexpr const char* kKey = "recompute-granularity";
     std::string granularity = source_.text(kKey).value_or("");
     if (flag("recompute-activations")) granularity = "selective";
-    source_.skip("recompute-method");
-    source_.skip("recompute-num-layers");
+    const std::string method = source_.text("recompute-method").value_or("uniform");
+    const int64_t layers = source_.integer("recompute-num-layers").value_or(1);
+    constexpr const char* kModules = "recompute-modules";
+    const bool usual = !source_.has(kModules) || source_.find(kModules)->text == "core_attn";
+    source_.skip(kModules);
     if (granularity.empty()) return;
+    if (granularity == "full" && (method != "uniform" || layers != 1)) {
+      builder.lose(method != "uniform" ? "recompute-method" : "recompute-num-layers",
+                   "which layers are computed again");
+    }
+    if (granularity == "selective" && !usual) {
+      builder.lose(kModules, "which modules are computed again");
+    }
     if (granularity == "selective" && builder.knows("strategy.mp_policy")) {
       builder.set("strategy.activation_checkpointing", "selective", kKey);
     } else if (granularity == "selective") {
@@ -259,6 +274,12 @@ class Reader {
     const int64_t micro = source_.integer("micro-batch-size", 1).value_or(1);
     builder.set("train.micro_batch_size", micro, "micro-batch-size");
     builder.copy("global-batch-size", "train.global_batch_size");
+    if (!source_.has("train-iters") && source_.has("train-samples")) {
+      builder.set("train.max_steps",
+                  source_.integer("train-samples", 0).value_or(0) /
+                      std::max<int64_t>(1, builder.plan().train.global_batch_size),
+                  "train-samples");
+    }
     const int64_t dp = builder.plan().mesh.dp_size;
     const int64_t each = saturating_product({micro, std::max<int64_t>(1, dp)});
     const int64_t global = builder.plan().train.global_batch_size;
@@ -376,6 +397,7 @@ class Reader {
   }
 
   Source& source_;
+  const model::ModelConfig* model_;
   int64_t tp_ = 1;
   int64_t pp_ = 1;
   int64_t cp_ = 1;
@@ -397,12 +419,11 @@ bool has_flags_of_a_shell(const config::Value& root, Diagnostics& found) {
 
 }  // namespace
 
-std::optional<Imported> read_megatron(std::string_view text, const std::string& file,
-                                      Diagnostics& found) {
-  auto root = read_flags(text, file, {}, found);
+std::optional<Imported> read_megatron(const ImportInput& input) {
+  auto root = read_flags(input.text, input.file, {}, input.found);
   if (!root.has_value()) return std::nullopt;
-  if (!has_flags_of_a_shell(*root, found)) return std::nullopt;
-  Source source(std::move(*root), file, found);
+  if (!has_flags_of_a_shell(*root, input.found)) return std::nullopt;
+  Source source(std::move(*root), input.file, input.found);
   if (!source.has_any({"tensor-model-parallel-size", "pipeline-model-parallel-size",
                        "context-parallel-size", "expert-model-parallel-size", "num-layers",
                        "hidden-size", "num-attention-heads", "micro-batch-size",
@@ -413,7 +434,7 @@ std::optional<Imported> read_megatron(std::string_view text, const std::string& 
     return std::nullopt;
   }
   source.skip("ckpt-format");
-  return Reader(source).run();
+  return Reader(source, input.model).run();
 }
 
 }  // namespace am::exchange

@@ -18,7 +18,8 @@ constexpr std::array<Reason, 16> kReasons = {{
     {"strategy.shard_placement.", "AutoModel cuts dimension 0"},
     {"strategy.ignored_params", "AutoModel shards every parameter of a text model"},
     {"strategy.tp_plan", "a recipe takes the name of a Python object"},
-    {"strategy.reshard_after_forward", "a recipe says only whether, not to how many ranks"},
+    {"strategy.reshard_after_forward",
+     "a recipe says only whether, not to how many ranks; with experts for all layers alike"},
     {"strategy.activation_checkpointing", "this strategy checkpoints fully or not at all"},
     {"strategy.activation_checkpointing_every", "a recipe checkpoints all layers or none"},
     {"strategy.bucket_cap_mb", "AutoModel takes PyTorch's"},
@@ -108,6 +109,11 @@ void write_distributed(const ExportInput& input, const JobShape& shape, Json& ou
   to["cp_size"] = shape.mesh.cp;
   to["ep_size"] = shape.mesh.ep;
   write_strategy(shape, to);
+  if (shape.mesh.ep > 1 && shape.fsdp2 != nullptr) {
+    // Without it AutoModel's path of experts keeps all layers gathered.
+    const bool by_default = shape.mesh.pp == 1 || shape.fsdp2->reshard_after_forward.has_value();
+    to["moe"] = {{"reshard_after_forward", shape.reshards().value_or(by_default)}};
+  }
   if (shape.mesh.pp == 1) return;
   Json& pipeline = to["pipeline"];
   pipeline["pp_schedule"] = torch_schedule_name(shape.plan.pipeline.schedule);
@@ -153,7 +159,8 @@ void write_scheduler(const JobShape& shape, Json& out) {
   }
 }
 
-// Its match_all_linear takes the head too.
+// Its match_all_linear takes the head too, and goes with no exception; exceptions alone mean all
+// others.
 void write_peft(const JobShape& shape, Json& out) {
   const config::LoraSection& lora = shape.plan.lora;
   if (lora.rank == 0) return;
@@ -161,7 +168,6 @@ void write_peft(const JobShape& shape, Json& out) {
   Json& to = out["peft"];
   to["_target_"] = kPeftTarget;
   if (lora.target_modules == std::vector<std::string>{"all-linear"}) {
-    to["match_all_linear"] = true;
     to["exclude_modules"] = Json::array({kHeadModule});
   } else {
     to["target_modules"] = lora.target_modules;

@@ -13,8 +13,16 @@ namespace {
 
 // AutoModel's names of booleans here: "full", "on", ...
 void read_checkpointing(PlanBuilder& builder) {
-  constexpr const char* kKey = "distributed.activation_checkpointing";
   Source& source = builder.source();
+  const char* kKey = source.has("distributed.activation_checkpointing")
+                         ? "distributed.activation_checkpointing"
+                         : "parallelizer.activation_checkpointing";
+  constexpr const char* kScope = "distributed.activation_checkpointing_scope";
+  const std::string scope = source.text(kScope).value_or("all");
+  if (scope != "all" && scope.find("language") == std::string::npos) {
+    source.skip(kKey);  // of the encoders alone
+    return;
+  }
   const config::Value* value = source.take(kKey);
   if (value == nullptr) return;
   if (value->kind == config::Value::Kind::kText) {
@@ -64,20 +72,52 @@ void read_strategy(PlanBuilder& builder) {
     }
     builder.copy(cat("distributed.", key), cat("strategy.", key));
   }
+  // Megatron-FSDP's check since it has lost the other one.
+  builder.copy("distributed.report_nan_in_param_grad", "strategy.check_for_nan_in_grad");
+  for (const char* key : {"compile.enabled", "compile.enable"}) {
+    if (builder.source().boolean(key).value_or(false)) {
+      builder.set("strategy.enable_compile", true, key);
+    }
+  }
   read_keys(kNemoAutomodelKeys, "dist_env.", builder);
 }
 
+// With expert parallelism AutoModel shards by a path of its own, which keeps layers gathered
+// unless `moe` or the strategy itself says otherwise.
+void read_experts(PlanBuilder& builder) {
+  Source& source = builder.source();
+  constexpr const char* kOurs = "strategy.reshard_after_forward";
+  const char* kTheirs = source.has("distributed.moe") ? "distributed.moe.reshard_after_forward"
+                                                      : "parallelizer.reshard_after_forward";
+  if (builder.plan().mesh.ep_size == 1) return source.skip("distributed.moe");  // not looked at
+  const bool frees = source.boolean(kTheirs).value_or(false);
+  if (builder.knows(kOurs) && !source.has("distributed.reshard_after_forward")) {
+    builder.set(kOurs, frees, kTheirs);
+  }
+}
+
+// A section of its own in older recipes.
+std::string pipeline_key(const Source& source, const char* name) {
+  const bool older = !source.has("distributed.pipeline") && source.has("autopipeline");
+  return cat(older ? "autopipeline." : "distributed.pipeline.", name);
+}
+
 void read_pipeline(PlanBuilder& builder, int64_t pp) {
+  const Source& source = builder.source();
+  const std::string schedule = pipeline_key(source, "pp_schedule");
+  const std::string file = pipeline_key(source, "pp_schedule_csv");
+  const std::string modules = pipeline_key(source, "module_fqns_per_model_part");
+  const std::string layers = pipeline_key(source, "layers_per_stage");
+  const std::string round = pipeline_key(source, "round_virtual_stages_to_pp_multiple");
   const PipelineKeys keys = {
-      .schedule = "distributed.pipeline.pp_schedule",
-      .file = "distributed.pipeline.pp_schedule_csv",
+      .schedule = schedule,
+      .file = file,
       .absent = "1f1b",
       .known = "1f1b, gpipe, Interleaved1F1B, LoopedBFS, InterleavedZeroBubble or ZBVZeroBubble",
-      .modules = "distributed.pipeline.module_fqns_per_model_part"};
-  const bool by_default = set_pipeline(builder, keys, pp);
-  if (by_default && builder.source().has("distributed.pipeline.layers_per_stage")) {
-    builder.note("layers_per_stage was not followed: set pipeline.virtual_stages or split_points");
-  }
+      .modules = modules,
+      .layers_per_stage = layers,
+      .round = round};
+  set_pipeline(builder, keys, pp);
 }
 
 void read_distributed(PlanBuilder& builder) {
@@ -104,7 +144,14 @@ void read_distributed(PlanBuilder& builder) {
     builder.set("mesh.dp_replicate_size", replicas, "distributed.dp_replicate_size");
   }
   read_strategy(builder);
-  if (pp > 1) read_pipeline(builder, pp);
+  read_experts(builder);
+  if (pp > 1) {
+    read_pipeline(builder, pp);
+  } else {
+    for (const char* section : {"distributed.pipeline", "autopipeline"}) {
+      source.skip(section);  // AutoModel does not look at it
+    }
+  }
 }
 
 void read_batches(PlanBuilder& builder) {
@@ -112,7 +159,7 @@ void read_batches(PlanBuilder& builder) {
   const int64_t pp = builder.plan().mesh.pp_size;
   constexpr const char* kLocal = "step_scheduler.local_batch_size";
   const int64_t local = source.integer(kLocal, 1).value_or(1);
-  const int64_t micro = source.integer("distributed.pipeline.pp_microbatch_size", 1).value_or(1);
+  const int64_t micro = source.integer(pipeline_key(source, "pp_microbatch_size"), 1).value_or(1);
   source.skip("distributed.pipeline.pp_batch_size");
   set_batches(builder, local, micro, pp, kLocal);
   builder.set("train.global_batch_size",
@@ -120,8 +167,8 @@ void read_batches(PlanBuilder& builder) {
               "step_scheduler.global_batch_size");
   read_keys(kNemoAutomodelKeys, "step_scheduler.", builder);
   read_keys(kNemoAutomodelKeys, "clip_grad_norm.", builder);
-  for (const char* key :
-       {"packed_sequence.packed_sequence_size", "dataset.seq_length", "dataset.seq_len"}) {
+  for (const char* key : {"packed_sequence.packed_sequence_size", "packed_sequence.pack_size",
+                          "dataset.seq_length", "dataset.seq_len"}) {
     if (source.integer(key).value_or(0) > 0) builder.copy(key, "train.seq_len");
   }
 }
@@ -141,31 +188,107 @@ void read_data(PlanBuilder& builder) {
   read_keys(kNemoAutomodelKeys, "dataloader.", builder);
 }
 
+// The model's path, its name, and its dtype: `auto` is what the checkpoint is stored in, and
+// bfloat16 of a model that is made from its configuration alone.
+void read_model(PlanBuilder& builder) {
+  Source& source = builder.source();
+  const char* path = "model.pretrained_model_name_or_path";
+  const bool from_config = !source.has(path);
+  for (const char* key : {"model.config.pretrained_model_name_or_path", "model.config.name_or_path",
+                          "model.config"}) {
+    const config::Value* value = source.find(key);
+    if (source.has(path) || value == nullptr || value->is_table()) continue;
+    path = key;
+  }
+  builder.copy(path, "model.path");
+  builder.name_model(path);
+  const char* key = source.has("model.torch_dtype") ? "model.torch_dtype" : "model.dtype";
+  std::string dtype = source.text(key).value_or("auto");
+  if (starts_with(dtype, "torch.")) dtype = dtype.substr(6);
+  if (dtype == "auto" && from_config) dtype = "bfloat16";
+  if (dtype == "auto" && builder.model() != nullptr) dtype = builder.model()->dtype;
+  if (dtype == "auto") {
+    builder.note("torch_dtype is auto, what the checkpoint is stored in; the plan has float32");
+  } else {
+    builder.set("model.dtype", dtype, key);
+  }
+}
+
+// Sizes that a recipe gives the model in the place of its configuration's.
+std::vector<Geometry> read_geometry(Source& source) {
+  std::vector<Geometry> sizes;
+  for (const char* section : {"model.", "model.config.", "model.text_config."}) {
+    for (const char* key :
+         {"num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads",
+          "num_key_value_heads", "num_experts_per_tok", "moe_intermediate_size", "num_experts",
+          "n_routed_experts", "n_layer", "n_embd", "n_head"}) {
+      const std::string path = cat(section, key);
+      const config::Value* value = source.find(path);
+      if (value == nullptr || value->kind != config::Value::Kind::kInteger) continue;
+      const std::string_view name = key;
+      const std::string_view ours = name == "n_routed_experts" ? "num_experts"
+                                    : name == "n_layer"        ? "num_hidden_layers"
+                                    : name == "n_embd"         ? "hidden_size"
+                                    : name == "n_head"         ? "num_attention_heads"
+                                                               : name;
+      sizes.push_back({path, ours, value->integer, value->span});
+    }
+  }
+  return sizes;
+}
+
 void read_training(PlanBuilder& builder) {
   Source& source = builder.source();
   for (const char* section : {"seed", "optimizer.", "checkpoint."}) {
     read_keys(kNemoAutomodelKeys, section, builder);
   }
+  if (!source.has("seed")) builder.copy("rng.seed", "model.seed");
   read_torch_optimizer(builder, "optimizer._target_", "optimizer.");
-  builder.copy("model.pretrained_model_name_or_path", "model.path");
-  const std::string dtype = source.text("model.torch_dtype").value_or("");
-  if (!dtype.empty() && dtype != "auto") builder.set("model.dtype", dtype, "model.torch_dtype");
+  read_model(builder);
+  for (const char* key :
+       {"optimizer.exp_avg_dtype", "optimizer.exp_avg_sq_dtype", "optimizer.master_weight_dtype"}) {
+    if (source.has(key) && !ends_with(source.text(key).value_or(""), "float32")) {
+      builder.lose(key, "the dtype of the optimizer's states");
+    }
+  }
+  if (source.integer("optimizer.master_weight_bits").value_or(32) != 32) {
+    builder.lose("optimizer.master_weight_bits", "the dtype of the optimizer's weights");
+  }
+  if (source.boolean("optimizer.master_weights").value_or(false)) {
+    // Those are what fsdp2 stores and computes from; beside them AutoModel has the low halves.
+    builder.set("model.dtype", "float32", "optimizer.master_weights");
+    source.skip("optimizer.store_param_remainders");
+  }
+  if (source.boolean("freeze_config.freeze_embeddings").value_or(false)) {
+    const Span span = source.span("freeze_config.freeze_embeddings");
+    builder.set("model.freeze_params",
+                value_of({value_of(std::string("*embed_tokens*"), span)}, span));
+  }
+}
+
+// A plan is a model of text: it has nothing of the encoders that recipes leave out.
+bool is_outside_of_text(std::string_view pattern) {
+  for (const char* word : {"vision", "visual", "image", "audio", "multi_modal", "mm_projector"}) {
+    if (pattern.find(word) != std::string_view::npos) return true;
+  }
+  return false;
 }
 
 // Modules to leave out are the plan's where they are the head alone.
-void read_excluded(PlanBuilder& builder, bool all_linear) {
+void read_excluded(PlanBuilder& builder) {
   constexpr const char* kExcluded = "peft.exclude_modules";
   const config::Value* excluded = builder.source().take(kExcluded);
   bool head = false;
   for (size_t i = 0; excluded != nullptr && i < excluded->items.size(); ++i) {
     const std::string& name = excluded->items[i].text;
-    head = ends_with(name, "lm_head");
-    if (head) continue;
-    builder.source().refuse(kExcluded, cat("a plan leaves no \"", name, "\" out of adapters"),
-                            "name those that have one in target_modules");
+    const bool of_text = !is_outside_of_text(name);
+    head = head || ends_with(name, "lm_head");
+    if (!of_text || ends_with(name, "lm_head")) continue;
+    builder.lose(kExcluded, "which modules have adapters: a plan names those that have one");
+    return;
   }
-  if (all_linear && !head) {
-    builder.note("AutoModel's match_all_linear adapts the head too; a plan's all-linear does not");
+  if (!head) {
+    builder.note("AutoModel adapts all linear modules, the head too; a plan's all-linear does not");
   }
 }
 
@@ -178,15 +301,16 @@ void read_peft(PlanBuilder& builder) {
   source.skip("peft.use_triton");
   read_keys(kNemoAutomodelKeys, "peft.", builder);
   const bool all = source.boolean(kAll).value_or(false);
-  if (all) {
-    source.skip(kTargets);
-    builder.set("lora.target_modules", "all-linear", kAll);
-  } else if (source.has(kTargets)) {
+  const bool but_some = source.has("peft.exclude_modules");
+  if (source.has(kTargets) && !all) {
     builder.copy(kTargets, "lora.target_modules");
+  } else if (all || but_some) {
+    source.skip(kTargets);
+    builder.set("lora.target_modules", "all-linear", all ? kAll : "peft.exclude_modules");
+    read_excluded(builder);
   } else {
-    source.refuse("peft", "no module has an adapter", "target_modules, or match_all_linear: true");
+    builder.set("lora.target_modules", "*_proj", "peft");  // AutoModel's default
   }
-  read_excluded(builder, all);
 }
 
 void read_scheduler(PlanBuilder& builder) {
@@ -214,13 +338,19 @@ void read_scheduler(PlanBuilder& builder) {
                "scheduler.decay_steps");
 }
 
+// Older recipes name the strategy's class.
+std::string strategy_of_class(Source& source) {
+  const std::string target = source.text("distributed._target_").value_or("");
+  if (ends_with(target, "DDPManager")) return "ddp";
+  return ends_with(target, "MegatronFSDPManager") ? "megatron_fsdp" : "fsdp2";
+}
+
 }  // namespace
 
-std::optional<Imported> read_nemo_automodel(std::string_view text, const std::string& file,
-                                            Diagnostics& found) {
-  auto root = read_yaml(text, file, found);
+std::optional<Imported> read_nemo_automodel(const ImportInput& input) {
+  auto root = read_yaml(input.text, input.file, input.found);
   if (!root.has_value()) return std::nullopt;
-  Source source(std::move(*root), file, found);
+  Source source(std::move(*root), input.file, input.found);
   if (!source.has_any({"recipe", "distributed", "step_scheduler", "dist_env", "model._target_",
                        "model.pretrained_model_name_or_path"})) {
     source.refuse_framework("NeMo AutoModel",
@@ -228,7 +358,7 @@ std::optional<Imported> read_nemo_automodel(std::string_view text, const std::st
     return std::nullopt;
   }
   constexpr const char* kStrategy = "distributed.strategy";
-  std::string strategy = source.text(kStrategy).value_or("fsdp2");
+  std::string strategy = source.text(kStrategy).value_or(strategy_of_class(source));
   if (strategy == "megatron-fsdp" || strategy == "mfsdp") strategy = "megatron_fsdp";
   if (strategy != "fsdp2" && strategy != "megatron_fsdp" && strategy != "ddp") {
     source.refuse(kStrategy, cat("unknown strategy \"", strategy, "\""),
@@ -238,14 +368,17 @@ std::optional<Imported> read_nemo_automodel(std::string_view text, const std::st
   source.skip("recipe");
   source.skip("model._target_");
   source.skip("checkpoint.enabled");
-  PlanBuilder builder(source, strategy);
+  PlanBuilder builder(source, strategy, input.model);
   read_distributed(builder);
   read_batches(builder);
   read_data(builder);
   read_training(builder);
   read_scheduler(builder);
   read_peft(builder);
-  return builder.done(source.ignored("a plan has no key for it"));
+  std::vector<Geometry> geometry = read_geometry(source);
+  Imported imported = builder.done(source.ignored("a plan has no key for it"));
+  imported.geometry = std::move(geometry);
+  return imported;
 }
 
 }  // namespace am::exchange

@@ -8,8 +8,8 @@
 
 namespace am::exchange {
 
-PlanBuilder::PlanBuilder(Source& source, std::string_view strategy)
-    : source_(source), plan_(config::default_plan(strategy)) {
+PlanBuilder::PlanBuilder(Source& source, std::string_view strategy, const model::ModelConfig* model)
+    : source_(source), model_(model), plan_(config::default_plan(strategy)) {
   plan_.file = source.file();
   plan_.model.path = ".";
   keys_ = {"model.path", "strategy.name"};
@@ -69,6 +69,12 @@ void PlanBuilder::lose(std::string_view path, std::string_view why) {
   lost_.push_back({std::string(path), text, std::string(why), source_.span(path)});
 }
 
+void PlanBuilder::name_model(std::string_view path) {
+  if (auto name = source_.text(path)) {
+    names_.push_back({std::string(path), *std::move(name), source_.span(path)});
+  }
+}
+
 void PlanBuilder::set_mesh(int64_t dp_replicate, int64_t dp_shard, int64_t tp, int64_t pp,
                            int64_t cp, int64_t ep, std::string_view path) {
   if (dp_shard > 0) {
@@ -92,6 +98,7 @@ Imported PlanBuilder::done(std::vector<Ignored> ignored) {
   imported.keys = std::move(keys_);
   imported.ignored = std::move(ignored);
   imported.lost = std::move(lost_);
+  imported.names = std::move(names_);
   imported.notes = std::move(notes_);
   return imported;
 }

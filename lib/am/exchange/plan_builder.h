@@ -20,8 +20,8 @@ namespace am::exchange {
 
 class PlanBuilder {
  public:
-  // The strategy comes first: it decides which keys there are.
-  PlanBuilder(Source& source, std::string_view strategy);
+  // The strategy comes first: it decides which keys there are. `model`: null where it is not known.
+  PlanBuilder(Source& source, std::string_view strategy, const model::ModelConfig* model = nullptr);
 
   // A value of the plan's kind; errors at its span.
   void set(std::string_view key, const config::Value& value);
@@ -57,6 +57,9 @@ class PlanBuilder {
   const config::Plan& plan() const { return plan_; }
   config::Plan& plan() { return plan_; }
   Source& source() { return source_; }
+  const model::ModelConfig* model() const { return model_; }
+  // What the file calls its model.
+  void name_model(std::string_view path);
 
   // Sizes of the mesh: dp_size and world_size from their parts; `dp_shard` 0: not given, and the
   // world is then the launcher's.
@@ -67,9 +70,11 @@ class PlanBuilder {
 
  private:
   Source& source_;
+  const model::ModelConfig* model_;
   config::Plan plan_;
   std::vector<std::string> keys_;
   std::vector<Ignored> lost_;
+  std::vector<ModelName> names_;
   std::vector<std::string> notes_;
 };
 

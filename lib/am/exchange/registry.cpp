@@ -102,7 +102,7 @@ const Framework* find_framework(std::string_view name) {
 Exported export_plan(const Framework& framework, const ExportInput& input) {
   Exported out = framework.write(input);
   Diagnostics found;
-  const auto back = import_plan(framework, out.text, "export", found);
+  const auto back = import_plan(framework, out.text, "export", found, false, &input.model);
   AM_ASSERT(back.has_value(), cat("the export to ", framework.name, " does not read back",
                                   found.empty() ? "" : ": " + found.items().front().message));
   config::Plan returned = back->plan;
@@ -117,10 +117,11 @@ Exported export_plan(const Framework& framework, const ExportInput& input) {
 }
 
 std::optional<Imported> import_plan(const Framework& framework, std::string_view text,
-                                    const std::string& file, Diagnostics& found, bool force) {
+                                    const std::string& file, Diagnostics& found, bool force,
+                                    const model::ModelConfig* model) {
   const int before = found.errors();
   if (!is_readable(text, file, found)) return std::nullopt;
-  auto imported = framework.read(text, file, found);
+  auto imported = framework.read({text, file, model, found});
   if (imported) split_losses(*imported);
   if (imported) report_losses(*imported, force, found);
   if (found.errors() > before) return std::nullopt;

@@ -14,11 +14,13 @@
 namespace am::exchange {
 namespace {
 
-constexpr std::array<Reason, 18> kReasons = {{
+constexpr std::array<Reason, 20> kReasons = {{
     {"model.freeze_params", "torchtitan trains every parameter"},
     {"strategy.shard_placement.", "torchtitan's models place their own"},
     {"strategy.ignored_params", "torchtitan shards every parameter"},
-    {"strategy.name", "FSDP2 shards as Megatron's stage 3 does: it is read back as fsdp2"},
+    {"strategy.name", "all of torchtitan's strategies are read back as fsdp2"},
+    {"mesh.dp_replicate_size", "ranks of ddp are read back as fsdp2's replicas"},
+    {"strategy.autocast_dtype", "replicas without shards are DDP under autocast up to 0.2"},
     {"strategy.tp_plan", "torchtitan's models bring their own TP plans"},
     {"strategy.sequence_parallel", "a job file always has it with tensor parallelism"},
     {"strategy.activation_checkpointing", "torchtitan has whole layers, or operators"},
@@ -163,6 +165,14 @@ void write_rest(const JobShape& shape, Json& out) {
   out["debug"]["seed"] = shape.plan.model.seed;
 }
 
+// Of stages of one length that are not as many as the schedule has by default; else 0.
+int64_t layers_per_stage(const JobShape& shape, const model::ModelConfig& model) {
+  const auto stages = static_cast<int64_t>(shape.stages.size());
+  const config::PipelineSection& pipeline = shape.plan.pipeline;
+  const bool by_default = pipeline.virtual_stages == default_virtual_stages(pipeline.schedule);
+  return by_default || model.num_hidden_layers % stages != 0 ? 0 : model.num_hidden_layers / stages;
+}
+
 std::string as_toml(const Json& settings) {
   std::string out =
       "# torchtitan: a job file. Add [model] name and flavor: its name of the model.\n";
@@ -182,13 +192,19 @@ std::string as_toml(const Json& settings) {
   return out;
 }
 
-std::string as_flags(Json settings) {
+std::string as_flags(Json settings, int64_t layers_per_stage) {
   const std::string mode = settings["activation_checkpoint"]["mode"];
   const std::string model = settings["model"]["hf_assets_path"];
   for (const char* section : {"activation_checkpoint", "optimizer", "model"}) {
     settings.erase(section);
   }
-  settings["parallelism"].erase("module_fqns_per_model_part");
+  Json& parallelism = settings["parallelism"];
+  // Lists of modules are no flags: an even split is said by what the ends count as.
+  if (parallelism.erase("module_fqns_per_model_part") > 0) {
+    parallelism["pipeline_parallel_first_stage_less_layers"] = 0;
+    parallelism["pipeline_parallel_last_stage_less_layers"] = 0;
+    if (layers_per_stage > 0) parallelism["pipeline_parallel_layers_per_stage"] = layers_per_stage;
+  }
   if (settings["parallelism"]["pipeline_parallel_degree"] != 1) {
     settings["training"]["disable_cuda_graphs"] = true;
   }
@@ -219,7 +235,8 @@ Exported write(const ExportInput& input) {
   write_scheduler(shape, settings);
   write_rest(shape, settings);
   Exported out;
-  out.text = input.flags ? as_flags(std::move(settings)) : as_toml(settings);
+  out.text = input.flags ? as_flags(std::move(settings), layers_per_stage(shape, input.model))
+                         : as_toml(settings);
   if (input.flags) {
     const config::OptimizerSection& optimizer = shape.plan.optimizer;
     out.notes.emplace_back("add --module and --config: torchtitan's name of the model");

@@ -29,7 +29,8 @@ void read_parallelism(PlanBuilder& builder) {
                 source.boolean("parallelism.enable_sequence_parallel").value_or(true));
   }
   for (const char* key :
-       {"parallelism.enable_async_tensor_parallel", "compile.enable_async_tensor_parallel"}) {
+       {"parallelism.enable_async_tensor_parallel", "compile.enable_async_tensor_parallel",
+        "experimental.enable_async_tensor_parallel"}) {
     if (source.boolean(key).value_or(false)) {
       builder.set("strategy.enable_async_tensor_parallel", true, key);
     }
@@ -48,46 +49,101 @@ void read_parallelism(PlanBuilder& builder) {
       .known =
           "1F1B, GPipe, Interleaved1F1B, LoopedBFS, InterleavedZeroBubble, ZBVZeroBubble or "
           "DualPipeV",
-      .modules = "parallelism.module_fqns_per_model_part"};
-  if (set_pipeline(builder, keys, pp)) {
-    builder.note(
-        "torchtitan counts the embedding and the head as a layer each when it assigns layers "
-        "to stages; this plan assigns them evenly");
+      .modules = "parallelism.module_fqns_per_model_part",
+      .layers_per_stage = "parallelism.pipeline_parallel_layers_per_stage",
+      .first_less =
+          source.integer("parallelism.pipeline_parallel_first_stage_less_layers", 0).value_or(1),
+      .last_less =
+          source.integer("parallelism.pipeline_parallel_last_stage_less_layers", 0).value_or(1)};
+  set_pipeline(builder, keys, pp);
+}
+
+// Sequences of a rank's round and of a micro-batch. The newest flags count tokens of one forward.
+struct LocalBatch {
+  const char* key;
+  int64_t local = 8;
+  int64_t micro = 1;
+};
+bool counts_tokens(const Source& source) {
+  return source.has_any({"training.max_context_length", "training.num_tokens_per_train_step",
+                         "training.num_tokens_per_microbatch_per_dp_rank"});
+}
+LocalBatch local_batch(PlanBuilder& builder) {
+  Source& source = builder.source();
+  constexpr const char* kTokens = "training.num_tokens_per_microbatch_per_dp_rank";
+  constexpr const char* kRounds = "parallelism.num_pp_microbatches";
+  LocalBatch out{.key = "training.local_batch_size"};
+  if (counts_tokens(source)) {
+    builder.set("train.seq_len", source.integer("training.max_context_length", 1).value_or(2048),
+                "training.max_context_length");
+    const int64_t each = source.integer(kTokens, 1).value_or(16384);
+    out.key = kTokens;
+    out.micro = each / std::max<int64_t>(1, builder.plan().train.seq_len);
+    if (out.micro * builder.plan().train.seq_len != each) {
+      source.refuse(kTokens, cat(each, " tokens in sequences of ", builder.plan().train.seq_len),
+                    "a multiple of max_context_length");
+      out.micro = 1;
+    }
+    out.local = saturating_product({out.micro, source.integer(kRounds, 1).value_or(1)});
+    return out;
   }
+  // Its name of 2024.
+  if (!source.has(out.key) && source.has("training.batch_size")) out.key = "training.batch_size";
+  out.local = source.integer(out.key, 1).value_or(8);
+  out.micro = source.integer("parallelism.pipeline_parallel_microbatch_size", 1).value_or(1);
+  if (source.has(kRounds)) out.micro = out.local / source.integer(kRounds, 1).value_or(1);
+  return out;
 }
 
 void read_training(PlanBuilder& builder) {
   Source& source = builder.source();
   const int64_t pp = builder.plan().mesh.pp_size;
-  constexpr const char* kLocal = "training.local_batch_size";
-  const int64_t local = source.integer(kLocal, 1).value_or(8);
-  const int64_t micro =
-      source.integer("parallelism.pipeline_parallel_microbatch_size", 1).value_or(1);
-  set_batches(builder, local, micro, pp, kLocal);
-  constexpr const char* kGlobal = "training.global_batch_size";
-  const int64_t global = source.integer(kGlobal).value_or(-1);
+  const bool by_tokens = counts_tokens(source);
+  if (!by_tokens) read_keys(kTorchtitanKeys, "training.seq_len", builder);
+  const LocalBatch batch = local_batch(builder);
+  const int64_t local = batch.local;
+  set_batches(builder, local, batch.micro, pp, batch.key);
+  const char* kGlobal =
+      by_tokens ? "training.num_tokens_per_train_step" : "training.global_batch_size";
+  int64_t global = source.integer(kGlobal).value_or(-1);
+  if (by_tokens && global > 0) global /= std::max<int64_t>(1, builder.plan().train.seq_len);
   if (global >= 0) {
     builder.set("train.global_batch_size", global, kGlobal);
   } else if (pp > 1 && builder.plan().mesh.dp_size > 0) {
     builder.set("train.global_batch_size", saturating_product({local, builder.plan().mesh.dp_size}),
-                kLocal);
+                batch.key);
   } else if (pp > 1) {
     builder.note(cat("torchtitan's global batch is local_batch_size = ", local,
                      " for each data-parallel rank, and their number is the launcher's: add "
                      "global_batch_size to [train]"));
   }
-  read_keys(kTorchtitanKeys, "training.", builder);
+  read_keys(kTorchtitanKeys, "training.steps", builder);
+  read_keys(kTorchtitanKeys, "training.max_norm", builder);
   builder.copy("training.dtype", "model.dtype");
+  builder.copy("training.seed", "model.seed");  // up to 0.2.1
   builder.copy("debug.seed", "model.seed");
-  const std::string param = source.text("training.mixed_precision_param").value_or("bfloat16");
-  const std::string reduce = source.text("training.mixed_precision_reduce").value_or("float32");
-  if (builder.knows("strategy.mp_policy")) {
-    builder.set_mp_policy(param, reduce, param, "training.mixed_precision_param");
-  }
   if (source.boolean("training.enable_cpu_offload").value_or(false)) {
     builder.set_offload(true, "training.enable_cpu_offload");
   }
   read_keys(kTorchtitanKeys, "compile.", builder);
+  if (source.boolean("training.compile").value_or(false)) {  // of 2024
+    builder.set("strategy.enable_compile", true, "training.compile");
+  }
+}
+
+// FSDP's policy. A job file's replicas without shards, which are up to 0.2 DDP under autocast:
+// weights stay as they are stored.
+void read_precision(PlanBuilder& builder, bool under_autocast) {
+  Source& source = builder.source();
+  constexpr const char* kParam = "training.mixed_precision_param";
+  const std::string param = source.text(kParam).value_or("bfloat16");
+  const std::string reduce = source.text("training.mixed_precision_reduce").value_or("float32");
+  if (!under_autocast) return builder.set_mp_policy(param, reduce, param, kParam);
+  builder.set_mp_policy("none", reduce, "none", kParam);
+  if (param != "float32") builder.set("strategy.autocast_dtype", param, kParam);
+  builder.note(
+      "up to 0.2 torchtitan runs replicas without shards as DDP under autocast: the plan has "
+      "fsdp2 with whole parameters and autocast_dtype; from 0.3 it is fsdp2 with mp_policy");
 }
 
 void read_checkpointing(PlanBuilder& builder) {
@@ -101,7 +157,7 @@ void read_checkpointing(PlanBuilder& builder) {
   if (mode != "none" && mode != "full" && mode != "selective") {
     source.refuse(key, cat("a plan has no checkpointing \"", mode, "\""),
                   "none, full or selective");
-  } else if (mode == "none" || std::holds_alternative<config::DDPConfig>(builder.plan().strategy)) {
+  } else if (mode == "none") {
     builder.set("strategy.activation_checkpointing", mode != "none", key);
   } else if (every && *every >= 1) {
     builder.set("strategy.activation_checkpointing", "full", key);
@@ -126,7 +182,9 @@ void read_scheduler(PlanBuilder& builder) {
   const int64_t total = source.integer("lr_scheduler.total_steps", 0).value_or(steps);
   const auto ratio = source.number("lr_scheduler.decay_ratio");
   std::string type = source.text("lr_scheduler.decay_type").value_or("linear");
-  const double least = source.number("lr_scheduler.min_lr_factor").value_or(0.0);
+  const char* floor = source.has("lr_scheduler.lr_min") ? "lr_scheduler.lr_min"  // its name in 0.1
+                                                        : "lr_scheduler.min_lr_factor";
+  const double least = source.number(floor).value_or(0.0);
   if (ratio.has_value() && *ratio <= 0.0) return;  // constant
   if (type != "linear" && type != "cosine") {
     builder.note(cat("a plan has no decay \"", type, "\": linear was taken"));
@@ -134,8 +192,7 @@ void read_scheduler(PlanBuilder& builder) {
   }
   const bool wsd = ratio.has_value() && *ratio < 1.0;
   builder.set("scheduler.name", wsd ? std::string("wsd") : type, "lr_scheduler.decay_type");
-  builder.set("scheduler.min_lr", builder.plan().optimizer.lr * least,
-              "lr_scheduler.min_lr_factor");
+  builder.set("scheduler.min_lr", builder.plan().optimizer.lr * least, floor);
   if (wsd) {
     const auto decay = static_cast<int64_t>(std::llround(*ratio * static_cast<double>(total)));
     builder.set("scheduler.decay_steps", decay, "lr_scheduler.decay_ratio");
@@ -148,7 +205,8 @@ void read_rest(PlanBuilder& builder) {
   Source& source = builder.source();
   read_keys(kTorchtitanKeys, "checkpoint.", builder);
   const int64_t interval = source.integer("checkpoint.interval", 1).value_or(500);
-  const bool saves = source.boolean("checkpoint.enable").value_or(false);
+  const bool saves = source.boolean("checkpoint.enable").value_or(false) ||
+                     source.boolean("checkpoint.enable_checkpoint").value_or(false);  // in 0.1
   if (saves && interval < builder.plan().train.max_steps) {
     builder.set("checkpoint.every", interval, "checkpoint.interval");
   }
@@ -192,14 +250,13 @@ void settle_flags(config::Value& root) {
 
 }  // namespace
 
-std::optional<Imported> read_torchtitan(std::string_view text, const std::string& file,
-                                        Diagnostics& found) {
-  const bool flags = has_flags(text);
-  auto root = flags ? read_flags(text, file, {.dash = '_', .nested = true}, found)
-                    : config::read_toml(text, file, found);
+std::optional<Imported> read_torchtitan(const ImportInput& input) {
+  const bool flags = has_flags(input.text);
+  auto root = flags ? read_flags(input.text, input.file, {.dash = '_', .nested = true}, input.found)
+                    : config::read_toml(input.text, input.file, input.found);
   if (!root.has_value()) return std::nullopt;
   if (flags) settle_flags(*root);
-  Source source(std::move(*root), file, found);
+  Source source(std::move(*root), input.file, input.found);
   if (!source.has_any({"parallelism", "training", "job"})) {
     source.refuse_framework("torchtitan", "[parallelism], [training] and [job]");
     return std::nullopt;
@@ -209,9 +266,13 @@ std::optional<Imported> read_torchtitan(std::string_view text, const std::string
   const bool alone = source.size("parallelism.tensor_parallel_degree", 1) == 1 &&
                      source.size("parallelism.pipeline_parallel_degree", 1) == 1 &&
                      source.size("parallelism.context_parallel_degree", 1) == 1;
-  PlanBuilder builder(source, replicas && shard == 1 && alone ? "ddp" : "fsdp2");
+  PlanBuilder builder(source, "fsdp2", input.model);
+  for (const char* key : {"model.name", "model.flavor", "module", "config"}) {
+    builder.name_model(key);
+  }
   read_parallelism(builder);
   read_training(builder);
+  read_precision(builder, !flags && replicas && shard == 1 && alone);
   read_checkpointing(builder);
   if (!flags) read_optimizer(builder);
   read_scheduler(builder);
