@@ -5,6 +5,7 @@ import importlib.util
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import unittest
@@ -28,7 +29,7 @@ def torchrun():
 
 
 # No variable of a launcher, whatever started the tests.
-PREFIXES = ("SLURM_", "OMPI_", "PMIX_", "PMI_", "MPI_", "TORCHELASTIC_")
+PREFIXES = ("SLURM_", "OMPI_", "PMIX_", "PMI_", "MPI_", "PALS_", "PET_", "FLUX_", "TORCHELASTIC_")
 NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 CLEAN = {k: v for k, v in os.environ.items() if not k.startswith(PREFIXES) and k not in NAMES}
 
@@ -136,6 +137,83 @@ class Variables(LauncherTest):
         self.assert_trains(
             [{**job, "RANK": "0", "MASTER_ADDR": "localhost"},
              {**job, "RANK": "1", "MASTER_ADDR": "127.0.0.1"}])
+
+    def test_the_hook_of_a_container_beside_slurm(self):
+        # RANK and LOCAL_RANK without LOCAL_WORLD_SIZE, in the tasks of one step.
+        port = str(free_port())
+        hook = [{"RANK": str(r), "LOCAL_RANK": str(r), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+                 "MASTER_PORT": port} for r in range(2)]
+        self.assert_trains([{**task, **more} for task, more in zip(self.slurm(2), hook)])
+
+    def test_kubeflow_trainer(self):
+        # Each pod has one process, which starts the pod's ranks.
+        job = {"PET_NNODES": "2", "PET_NPROC_PER_NODE": "1", "PET_MASTER_ADDR": "127.0.0.1",
+               "PET_MASTER_PORT": str(free_port())}
+        self.assert_trains([{**job, "PET_NODE_RANK": r} for r in "01"])
+
+    def test_pytorch_job_with_several_processes_a_pod(self):
+        job = {"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "localhost", "MASTER_PORT": str(free_port()),
+               "PET_NPROC_PER_NODE": "2"}
+        self.assert_trains([job])
+
+    def test_one_task_a_machine_with_options_starts_the_ranks(self):
+        address = f"127.0.0.1:{free_port()}"
+        tasks = []
+        for node, task in enumerate(self.slurm(2)):
+            task |= {"SLURM_NNODES": "2", "SLURM_STEP_NUM_NODES": "2", "SLURM_NODEID": str(node),
+                     "SLURM_LOCALID": "0", "SLURM_STEP_TASKS_PER_NODE": "1(x2)"}
+            placed = ["--nnodes", "2", "--node-rank", str(node), "--nproc", "1", "--rdzv", address]
+            tasks.append(self.start_process(self.command() + placed, task))
+        for task in tasks:
+            _, errors = task.communicate(timeout=90)
+            self.assertEqual(task.returncode, 0, errors)
+        self.assert_trained()
+
+    def test_options_of_a_launcher_are_refused_in_a_rank(self):
+        torchrun_s = {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2",
+                      "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+        for options in (["--nproc", "2"], ["--max-restarts", "3"],
+                        ["--nnodes", "2", "--node-rank", "1", "--rdzv", "x:1"]):
+            rank = self.start_process(self.command() + options, torchrun_s)
+            _, errors = rank.communicate(timeout=60)
+            self.assertEqual(rank.returncode, 2, errors)
+            for option in options[::2]:
+                self.assertIn(option, errors)
+
+    def wait_in_vain(self, options, env):
+        """What a process says that never reaches the job's store."""
+        process = self.start_process(self.command(timeout=5) + options, env)
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 1, errors)
+        self.assertNotIn("another program", errors)
+        return errors
+
+    def test_a_launcher_says_why_it_waits(self):
+        for address, reason in ((f"127.0.0.1:{free_port()}", "Connection refused"),
+                                ("no-such-host.invalid:29511", "ame")):  # "Name or service ..", "name resolution"
+            said = self.wait_in_vain(["--nnodes", "2", "--node-rank", "1", "--rdzv", address], {})
+            self.assertIn(f"waiting for node 0 at {address}: ", said)
+            self.assertIn(reason, said.split("waiting for node 0 at", 1)[1])
+
+    def test_a_rank_says_why_it_waits(self):
+        rank = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1",
+                "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+        said = self.wait_in_vain([], rank)
+        self.assertIn("rank 1 waits for the job at 127.0.0.1:", said)
+        self.assertIn("Connection refused", said)
+
+    def test_an_address_of_ipv6_stands_in_brackets(self):
+        try:
+            with socket.create_server(("::1", 0), family=socket.AF_INET6) as server:
+                port = server.getsockname()[1]
+        except OSError:
+            self.skipTest("this machine has no ::1")
+        nodes = [self.start_process(
+            self.command() + ["--nnodes", "2", "--node-rank", r, "--rdzv", f"[::1]:{port}"], {}) for r in "01"]
+        for node in nodes:
+            _, errors = node.communicate(timeout=90)
+            self.assertEqual(node.returncode, 0, errors)
+        self.assert_trained()
 
     def test_slurm_starts_one_am_run_a_node_which_starts_the_ranks(self):
         # srun --ntasks-per-node 1 am-run --exec: am-run is the launcher, though it is a task.

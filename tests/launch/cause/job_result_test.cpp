@@ -116,10 +116,24 @@ TEST_CASE("where no rank failed the block says only what is known") {
   result.ranks = {failed(0, 0, 0, 1.0)};
   result.silent_nodes = {1};
   CHECK(describe(result) ==
-        "all ranks here ended well, but not those of all other nodes\n"
+        "all ranks here ended well, but node 1 has given no sign of life: its launcher or its "
+        "machine is gone\n"
         "the others:\n"
         "  node 1 did not answer: its launcher or its machine is gone\n");
+  CHECK(cause_json(result)["node"] == 1);
+  CHECK(cause_json(result)["rank"].is_null());
+  CHECK_THAT(cause_json(result)["message"].get<std::string>(),
+             Catch::StartsWith("node 1 has given no sign of life"));
+  // The launcher itself ended ranks that the lost machine kept waiting: nobody killed the job.
+  JobResult stopped_here = result;
+  stopped_here.ranks = {stopped(0, SIGKILL, 1.0)};
+  stopped_here.killed = true;
+  CHECK_THAT(describe(stopped_here), Catch::StartsWith("node 1 has given no sign of life") &&
+                                         Catch::Contains(", so node 0 stopped its ranks\n"));
+  stopped_here.killed_by_user = true;
+  CHECK_THAT(describe(stopped_here), Catch::StartsWith("the job was killed"));
   result.silent_nodes.clear();
+  CHECK(cause_json(result).is_null());
   result.wait_cut = true;
   CHECK(describe(result) ==
         "all ranks here ended well, but the user did not wait for the other nodes\n");

@@ -193,6 +193,16 @@ bool own_ranks_ended_well(const JobResult& result) {
          });
 }
 
+// A node has given no sign of life, and the user has not asked for the end.
+bool lost_machine(const JobResult& result) {
+  return !result.silent_nodes.empty() && !result.killed_by_user && !result.ended_by_user;
+}
+
+std::string gone_text(const JobResult& result) {
+  return cat("node ", result.silent_nodes.front(),
+             " has given no sign of life: its launcher or its machine is gone");
+}
+
 void append_no_cause(std::string& out, const JobResult& result) {
   const bool well_here = own_ranks_ended_well(result);
   if (!result.failed_launchers.empty()) {
@@ -205,6 +215,9 @@ void append_no_cause(std::string& out, const JobResult& result) {
     out = well_here ? cat("all ranks here ended well, but ", lost, "\n")
                     : cat(lost, ", so node ", result.node_rank, " stopped its ranks\n");
     append_indented(out, "error: ", result.store_error);
+  } else if (lost_machine(result)) {
+    out = well_here ? cat("all ranks here ended well, but ", gone_text(result), "\n")
+                    : cat(gone_text(result), ", so node ", result.node_rank, " stopped its ranks\n");
   } else if (well_here) {
     out = cat("all ranks here ended well, but ", result.wait_cut
                                                      ? "the user did not wait for the other nodes\n"
@@ -214,6 +227,29 @@ void append_no_cause(std::string& out, const JobResult& result) {
               has_own_rank(result) ? " before its ranks had finished\n"
                                    : " before its ranks were started\n");
   }
+}
+
+// The cause where no rank is one: a machine, or its launcher. Null where none was lost.
+Json lost_node_json(const JobResult& result) {
+  Json json = {{"rank", nullptr},      {"node", nullptr},   {"step", nullptr},
+               {"hangs", false},       {"exit_status", nullptr}, {"signal", nullptr},
+               {"message", nullptr},   {"hint", nullptr},   {"last_collective", nullptr},
+               {"log", nullptr}};
+  if (!result.failed_launchers.empty()) {
+    const auto& [node, error] = result.failed_launchers.front();
+    json["node"] = node;
+    json["message"] = error.message;
+    if (!error.hint.empty()) json["hint"] = error.hint;
+  } else if (!result.store_error.empty()) {
+    json["node"] = 0;
+    json["message"] = cat("the launcher of node 0 cannot be reached any more: ", result.store_error);
+  } else if (lost_machine(result)) {
+    json["node"] = result.silent_nodes.front();
+    json["message"] = gone_text(result);
+  } else {
+    return {};
+  }
+  return json;
 }
 
 }  // namespace
@@ -245,7 +281,7 @@ std::string describe(const JobResult& result) {
 }
 
 Json cause_json(const JobResult& result) {
-  if (!result.cause) return {};
+  if (!result.cause) return lost_node_json(result);
   const FirstCause& cause = *result.cause;
   const RankExit* end = cause.end ? &result.ranks[*cause.end] : nullptr;
   const RankError* error = nullptr;

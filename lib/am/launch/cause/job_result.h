@@ -80,7 +80,8 @@ struct JobResult {
 std::string describe(const JobResult& result);
 
 // {"rank", "node", "step", "hangs", "exit_status", "signal", "message", "hint", "last_collective",
-// "log"}, null where unknown; null where there is no cause.
+// "log"}, null where unknown: no rank where a node's launcher or machine is gone. Null where there
+// is no cause.
 Json cause_json(const JobResult& result);
 
 // "exit status 3", "signal SIGKILL (Killed)".
