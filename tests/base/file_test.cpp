@@ -17,6 +17,13 @@
 using namespace am;
 namespace fs = std::filesystem;
 
+TEST_CASE("the folder of a file that is named alone is the current one") {
+  CHECK(folder_of("config.json") == ".");
+  CHECK(folder_of("model/config.json") == "model");
+  CHECK(folder_of("/config.json") == "/");
+  CHECK(folder_of("/tmp") == "/tmp");
+}
+
 namespace {
 
 class Folder {

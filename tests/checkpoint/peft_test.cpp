@@ -104,8 +104,16 @@ TEST_CASE("an adapter that is not the plan's is refused, with what the plan shou
   contains(refusal(adapter("llama-head"), kLlamaLora), "q_proj.lora_A.weight is missing");
   contains(refusal(changed(temp, "use_dora", true), kLlamaLora), "use_dora is not supported");
   contains(refusal(changed(temp, "rank_pattern", {{"q_proj", 8}}), kLlamaLora), "rank_pattern");
+  for (const char* begun : {"pissa", "pissa_niter_16", "olora", "corda", "loftq", "lora_ga"}) {
+    contains(refusal(changed(temp, "init_lora_weights", begun), kLlamaLora),
+             cat("init_lora_weights = \"", begun, "\" is not supported"));
+  }
+  contains(refusal(changed(temp, "alora_invocation_tokens", {1, 2}), kLlamaLora),
+           "alora_invocation_tokens is not supported");
+  contains(refusal(changed(temp, "a_key_of_later_versions", true), kLlamaLora),
+           "a_key_of_later_versions is not supported");
   contains(refusal(changed(temp, "modules_to_save", {"lm_head"}), kLlamaLora), "modules_to_save");
-  contains(refusal(changed(temp, "bias", "all"), kLlamaLora), "bias is not supported");
+  contains(refusal(changed(temp, "bias", "all"), kLlamaLora), "bias = \"all\" is not supported");
   contains(refusal(changed(temp, "peft_type", "IA3"), kLlamaLora), "peft_type is \"IA3\"");
   // rsLoRA: the factor is alpha / sqrt(rank).
   const fs::path root = changed(temp, "use_rslora", true);

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import unittest
@@ -239,6 +241,17 @@ class BadInput(RunTest):
         text = plan_text().replace(str(DATA / "loop/tokens.bin"), str(tokens))
         result = self.am_run(self.write_plan(text), "--run-dir", self.path / "run")
         self.assert_fails(result, 2, "tokens.bin", "rank")
+
+    def test_weights_beside_a_config_that_is_named_without_a_folder(self):
+        model = self.path / "model"
+        shutil.copytree(DATA / "hf" / "llama", model)
+        text = re.sub(r'path = "[^"]*loop/model"', 'path = "config.json"', plan_text(steps=1))
+        (model / "plan.toml").write_text(text)
+        for plan in ("plan.toml", "./plan.toml", str(model / "plan.toml")):
+            result = subprocess.run(
+                [BIN / "am-run", plan, "--run-dir", self.path / "run", "--resume", "none"], cwd=model, text=True,
+                capture_output=True, timeout=120)
+            self.assertIn("loaded from", result.stderr, plan)
 
     def test_truncated_weights(self):
         model = self.path / "model"

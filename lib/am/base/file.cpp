@@ -150,6 +150,12 @@ void require_free_path(const fs::path& path, bool forced) {
   throw Error(ErrorKind::kUsage, cat(path.string(), " is there already"), "--force writes over it");
 }
 
+std::filesystem::path folder_of(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return path;
+  return path.has_parent_path() ? path.parent_path() : ".";
+}
+
 void write_file_atomically(const fs::path& path, std::string_view text) {
   const fs::path target = behind_links(path);
   struct stat old {};

@@ -24,6 +24,9 @@ bool is_file_name(std::string_view text);
 // pipe without a writer does not make it wait.
 std::string read_file(const std::filesystem::path& path, size_t most = kLargestText);
 
+// The path where it is a folder, else the folder that holds the file: "." for a bare name.
+std::filesystem::path folder_of(const std::filesystem::path& path);
+
 // Writes `path` through a temporary sibling, fsync and rename. Throws Error(kIo); on failure the
 // old file, if any, is untouched and the temporary is removed. Links are followed; what is no
 // regular file

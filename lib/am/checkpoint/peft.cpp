@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <set>
@@ -47,18 +48,54 @@ model::AdapterSpec adapter_of(const model::Inventory& inventory) {
   throw Error(ErrorKind::kUsage, "the model has no adapters", "lora.rank in the plan adds them");
 }
 
-// What makes an adapter more than A and B of one rank and one factor.
+// Keys of adapter_config.json that change nothing about what A and B of one rank and one factor
+// add, as of PEFT 0.21: where an adapter is attached shows in its tensors' names.
+constexpr std::array<std::string_view, 20> kNeutralKeys = {"auto_mapping",
+                                                           "base_model_name_or_path",
+                                                           "eva_config",
+                                                           "exclude_modules",
+                                                           "fan_in_fan_out",
+                                                           "inference_mode",
+                                                           "layers_pattern",
+                                                           "layers_to_transform",
+                                                           "lora_alpha",
+                                                           "lora_dropout",
+                                                           "megatron_core",
+                                                           "peft_type",
+                                                           "peft_version",
+                                                           "qalora_group_size",
+                                                           "r",
+                                                           "revision",
+                                                           "runtime_config",
+                                                           "target_modules",
+                                                           "task_type",
+                                                           "use_rslora"};
+
+// Ways to begin that leave the base model as it is; "pissa", "olora", "corda", "loftq", "lora_ga"
+// and their like take from its weights what A and B begin with.
+constexpr std::array<std::string_view, 3> kNeutralBeginnings = {"gaussian", "eva", "orthogonal"};
+
+bool is_neutral(const std::string& key, const Json& value) {
+  const auto among = [](const auto& list, std::string_view text) {
+    return std::find(list.begin(), list.end(), text) != list.end();
+  };
+  if (value.is_null() || value == Json(false) || among(kNeutralKeys, key)) return true;
+  if (key == "bias") return value == Json("none");
+  if (key == "init_lora_weights") {
+    return value.is_boolean() ||
+           (value.is_string() && among(kNeutralBeginnings, value.get<std::string>()));
+  }
+  return (value.is_structured() || value.is_string()) && value.empty();
+}
+
+// The keys that make an adapter more than A and B of one rank and one factor, or that are not
+// known.
 std::vector<std::string> not_plain(const Json& config) {
   std::vector<std::string> found;
-  for (const char* key : {"use_dora", "use_qalora", "lora_bias"}) {
-    if (config.value(key, Json(false)) == Json(true)) found.emplace_back(key);
+  for (const auto& [key, value] : config.items()) {
+    if (is_neutral(key, value)) continue;
+    found.push_back(value.is_string() ? cat(key, " = ", dump_json(value, -1)) : key);
   }
-  for (const char* key : {"rank_pattern", "alpha_pattern", "modules_to_save", "layer_replication",
-                          "trainable_token_indices", "target_parameters"}) {
-    const Json value = config.value(key, Json());
-    if (!value.is_null() && !value.empty()) found.emplace_back(key);
-  }
-  if (config.value("bias", std::string("none")) != "none") found.emplace_back("bias");
   return found;
 }
 
@@ -165,7 +202,7 @@ bool has_adapters(const model::Inventory& inventory) {
 }
 
 void load_adapter(parallel::ParallelModel& model, const fs::path& path) {
-  const fs::path folder = fs::is_directory(path) ? path : path.parent_path();
+  const fs::path folder = folder_of(path);
   const fs::path file = fs::is_directory(path) ? path / kWeights : path;
   const model::Inventory& inventory = model.layout().inventory;
   const model::AdapterSpec ours = adapter_of(inventory);
@@ -190,7 +227,7 @@ std::string adapter_config(const parallel::ParallelModel& model) {
   const Json config = {
       {"peft_type", "LORA"},
       {"task_type", "CAUSAL_LM"},
-      {"base_model_name_or_path", fs::path(model.config().file).parent_path().string()},
+      {"base_model_name_or_path", folder_of(model.config().file).string()},
       {"r", adapter.rank},
       {"lora_alpha", adapter.scale * as_double(adapter.rank)},
       {"lora_dropout", adapter.dropout},

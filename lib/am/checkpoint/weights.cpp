@@ -7,6 +7,7 @@
 
 #include "am/base/error.h"
 #include "am/base/fault.h"
+#include "am/base/file.h"
 #include "am/base/number.h"
 #include "am/base/random.h"
 #include "am/base/text.h"
@@ -134,8 +135,7 @@ std::optional<fs::path> weights_path(const config::Plan& plan) {
   const std::string& weights = plan.model.weights;
   if (weights == "none") return std::nullopt;
   if (weights != "auto") return plan.resolve(weights);
-  const fs::path config = plan.resolve(plan.model.path);
-  const fs::path folder = fs::is_directory(config) ? config : config.parent_path();
+  const fs::path folder = folder_of(plan.resolve(plan.model.path));
   if (stored::is_tensor_source(folder)) return folder;
   const std::string pickled = formats::weight_files(folder).pickled;
   if (pickled.empty()) return std::nullopt;

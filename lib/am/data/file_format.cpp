@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstring>
 
 #include "am/base/error.h"
+#include "am/base/json.h"
 #include "am/base/text.h"
 
 namespace am::data {
@@ -66,8 +68,25 @@ void refuse_known_format(const std::filesystem::path& file, std::span<const std:
               std::string(found->help));
 }
 
-bool is_json_lines(const std::filesystem::path& file) {
-  return file.extension() == ".jsonl" || file.extension() == ".ndjson";
+bool is_json_lines(const std::filesystem::path& file, std::string_view text) {
+  std::string extension = file.extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (extension == ".jsonl" || extension == ".ndjson") return true;
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return false;
+  const std::string_view line = text.substr(begin, text.find('\n', begin) - begin);
+  if (line.front() == '{') {
+    const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (object.is_object() && object.contains("text")) return true;
+  }
+  const size_t second = text.find_first_not_of(" \t\r\n", begin + 1);
+  const bool array = line.front() == '[' && second != std::string_view::npos && text[second] == '{';
+  if (array || (extension == ".json" && (line.front() == '{' || line.front() == '['))) {
+    throw Error(ErrorKind::kFormat, cat(file.string(), ": this is JSON, not UTF-8 text"),
+                "write an object a line: {\"text\": \"...\"}; from an array by jq -c '.[]'");
+  }
+  return false;
 }
 
 }  // namespace am::data

@@ -16,7 +16,9 @@ namespace am::data {
 void refuse_known_format(const std::filesystem::path& file, std::span<const std::byte> bytes,
                          std::string_view wanted, size_t least = 1);
 
-// A document a line, by the name: .jsonl or .ndjson.
-bool is_json_lines(const std::filesystem::path& file);
+// A document a line: by the name (.jsonl, .ndjson) or by the text, whose first line is an object
+// with a "text", whatever the file is called. Throws Error(kFormat) where the text is JSON of
+// another shape: an array of objects, or a file named .json.
+bool is_json_lines(const std::filesystem::path& file, std::string_view text);
 
 }  // namespace am::data

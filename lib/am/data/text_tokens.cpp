@@ -58,7 +58,7 @@ std::string text_of_line(const fs::path& file, int64_t line, std::string_view js
 // Calls `visit` with each document of a file: the lines of a .jsonl, else the whole.
 template <typename Visit>
 void for_each_document(const fs::path& file, std::string_view bytes, Visit visit) {
-  if (!is_json_lines(file)) return visit(bytes);
+  if (!is_json_lines(file, bytes)) return visit(bytes);
   int64_t number = 0;
   while (!bytes.empty()) {
     const size_t end = std::min(bytes.find('\n'), bytes.size());

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <set>
 
+#include "am/base/file.h"
 #include "am/base/text.h"
 
 namespace am::inspect {
@@ -90,8 +91,7 @@ DefaultTokenizer tokenizer_beside(const fs::path& folder, int64_t vocab_size) {
 DefaultTokenizer tokenizer_of(const config::Plan& plan, int64_t vocab_size) {
   if (plan.data.tokenizer != "bytes") return {plan.resolve(plan.data.tokenizer).string(), {}};
   if (plan.data.kind == "text") return {"bytes", {}};
-  const fs::path model = plan.resolve(plan.model.path);
-  return tokenizer_beside(fs::is_directory(model) ? model : model.parent_path(), vocab_size);
+  return tokenizer_beside(folder_of(plan.resolve(plan.model.path)), vocab_size);
 }
 
 }  // namespace am::inspect

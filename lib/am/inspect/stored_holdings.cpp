@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/config/plan.h"
 #include "am/inspect/facts.h"
@@ -18,10 +19,6 @@ namespace am::inspect {
 namespace fs = std::filesystem;
 
 namespace {
-
-fs::path folder_of(const stored::TensorSource& source) {
-  return fs::is_directory(source.path()) ? source.path() : source.path().parent_path();
-}
 
 // "checkpoint.samples": the place in the data, and what else is no tensor and no setting.
 Json info_values(const run_folder::CheckpointInfo& info) {
@@ -43,7 +40,7 @@ Json info_values(const run_folder::CheckpointInfo& info) {
 
 StoredHoldings::StoredHoldings(std::unique_ptr<stored::TensorSource> source)
     : source_(std::move(source)), mesh_(mesh::MeshSizes{}) {
-  const fs::path folder = folder_of(*source_);
+  const fs::path folder = folder_of(source_->path());
   const fs::path config_file = source_->config_file();
   if (config_file.empty()) {
     config_problem_ = cat(folder.string(), " has no config.json");
@@ -65,7 +62,7 @@ StoredHoldings::StoredHoldings(std::unique_ptr<stored::TensorSource> source)
 // An am-run checkpoint also says how it was laid out, and which tokenizer made its data. Its plan
 // is data: a plugin that it names is not loaded, whatever the command line allows.
 void StoredHoldings::read_checkpoint_facts() {
-  const fs::path folder = folder_of(*source_);
+  const fs::path folder = folder_of(source_->path());
   const run_folder::CheckpointInfo info = run_folder::read_checkpoint_info(folder);
   step_ = info.step;
   checkpoint_info_ = info_values(info);
@@ -88,7 +85,7 @@ void StoredHoldings::read_checkpoint_facts() {
 
 // A DCP folder's are those of its `.metadata`; beside am-run's index lies one too.
 const stored::TensorSource& StoredHoldings::values_source() const {
-  const fs::path folder = folder_of(*source_);
+  const fs::path folder = folder_of(source_->path());
   if (source_->format() != "automesh" || !stored::is_dcp_source(folder)) return *source_;
   if (!values_) values_ = stored::open_dcp_source(folder);
   return *values_;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "am/base/error.h"
+#include "am/base/file.h"
 #include "am/base/read_ahead.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
@@ -83,7 +84,7 @@ class HfSource : public TensorSource {
   }
 
   fs::path config_file() const override {
-    const fs::path folder = fs::is_directory(path_) ? path_ : path_.parent_path();
+    const fs::path folder = folder_of(path_);
     const fs::path config = folder / "config.json";
     return fs::exists(config) ? config : fs::path();
   }

@@ -33,7 +33,7 @@ std::string problem(const Variables& variables) {
   return found.items().front().message;
 }
 
-Variables with(Variables variables, const Variables& changes) {
+Variables changed_in(Variables variables, const Variables& changes) {
   for (const auto& [name, value] : changes) variables[name] = value;
   return variables;
 }
@@ -53,10 +53,10 @@ TEST_CASE("Kubeflow's trainer describes one machine") {
   CHECK(here->node_rank == 2);
   CHECK(here->ranks == 8);
   CHECK(here->address == "job-node-0-0.job:29400");
-  CHECK(node(with(kTrainer, {{"PET_NPROC_PER_NODE", "gpu"}}))->ranks == 0);
-  CHECK(node(with(kTrainer, {{"PET_NNODES", "4:4"}}))->num_nodes == 4);
-  CHECK(node(with(kTrainer, {{"PET_MASTER_ADDR", "fd00::1"}}))->address == "[fd00::1]:29400");
-  CHECK(node(with(kTrainer, {{"PET_RDZV_ENDPOINT", "n0:1234"}}))->address == "n0:1234");
+  CHECK(node(changed_in(kTrainer, {{"PET_NPROC_PER_NODE", "gpu"}}))->ranks == 0);
+  CHECK(node(changed_in(kTrainer, {{"PET_NNODES", "4:4"}}))->num_nodes == 4);
+  CHECK(node(changed_in(kTrainer, {{"PET_MASTER_ADDR", "fd00::1"}}))->address == "[fd00::1]:29400");
+  CHECK(node(changed_in(kTrainer, {{"PET_RDZV_ENDPOINT", "n0:1234"}}))->address == "n0:1234");
   const auto alone = node({{"PET_NPROC_PER_NODE", "2"}});
   REQUIRE(alone);
   CHECK(alone->num_nodes == 1);
@@ -76,22 +76,24 @@ TEST_CASE("a PyTorchJob with several processes a pod describes a machine") {
   CHECK(here->ranks == 2);
   CHECK(here->address == "job-master-0:23456");
   // With one process a pod, RANK is the rank.
-  CHECK_FALSE(node(with(job, {{"PET_NPROC_PER_NODE", "1"}, {"PET_NNODES", "4"}})));
+  CHECK_FALSE(node(changed_in(job, {{"PET_NPROC_PER_NODE", "1"}, {"PET_NNODES", "4"}})));
 }
 
 TEST_CASE("a rank describes no machine") {
   CHECK_FALSE(node({}));
   CHECK_FALSE(node({{"RANK", "0"}, {"WORLD_SIZE", "2"}}));
-  CHECK_FALSE(node(with(kTrainer, {{"RANK", "1"}, {"LOCAL_RANK", "1"}, {"WORLD_SIZE", "32"}})));
+  CHECK_FALSE(
+      node(changed_in(kTrainer, {{"RANK", "1"}, {"LOCAL_RANK", "1"}, {"WORLD_SIZE", "32"}})));
 }
 
 TEST_CASE("a machine's variables that are wrong are named") {
-  CHECK_THAT(problem(with(kTrainer, {{"PET_NNODES", "1:4"}})), Catch::Contains("PET_NNODES=1:4"));
-  CHECK(problem(with(kTrainer, {{"PET_NNODES", "four"}})) ==
+  CHECK_THAT(problem(changed_in(kTrainer, {{"PET_NNODES", "1:4"}})),
+             Catch::Contains("PET_NNODES=1:4"));
+  CHECK(problem(changed_in(kTrainer, {{"PET_NNODES", "four"}})) ==
         "PET_NNODES=four is not a whole number of at least 1");
-  CHECK(problem(with(kTrainer, {{"PET_NODE_RANK", "4"}})) ==
+  CHECK(problem(changed_in(kTrainer, {{"PET_NODE_RANK", "4"}})) ==
         "PET_NODE_RANK=4 must be below the number of machines, 4");
-  CHECK(problem(with(kTrainer, {{"PET_NPROC_PER_NODE", "0"}})) ==
+  CHECK(problem(changed_in(kTrainer, {{"PET_NPROC_PER_NODE", "0"}})) ==
         "PET_NPROC_PER_NODE=0 is not a whole number of at least 1");
   CHECK(problem({{"PET_NNODES", "2"}, {"PET_NODE_RANK", "0"}}) ==
         "PET_MASTER_ADDR is not set, and the job has several machines");

@@ -216,8 +216,9 @@ void append_no_cause(std::string& out, const JobResult& result) {
                     : cat(lost, ", so node ", result.node_rank, " stopped its ranks\n");
     append_indented(out, "error: ", result.store_error);
   } else if (lost_machine(result)) {
-    out = well_here ? cat("all ranks here ended well, but ", gone_text(result), "\n")
-                    : cat(gone_text(result), ", so node ", result.node_rank, " stopped its ranks\n");
+    out = well_here
+              ? cat("all ranks here ended well, but ", gone_text(result), "\n")
+              : cat(gone_text(result), ", so node ", result.node_rank, " stopped its ranks\n");
   } else if (well_here) {
     out = cat("all ranks here ended well, but ", result.wait_cut
                                                      ? "the user did not wait for the other nodes\n"
@@ -231,9 +232,9 @@ void append_no_cause(std::string& out, const JobResult& result) {
 
 // The cause where no rank is one: a machine, or its launcher. Null where none was lost.
 Json lost_node_json(const JobResult& result) {
-  Json json = {{"rank", nullptr},      {"node", nullptr},   {"step", nullptr},
-               {"hangs", false},       {"exit_status", nullptr}, {"signal", nullptr},
-               {"message", nullptr},   {"hint", nullptr},   {"last_collective", nullptr},
+  Json json = {{"rank", nullptr},    {"node", nullptr},        {"step", nullptr},
+               {"hangs", false},     {"exit_status", nullptr}, {"signal", nullptr},
+               {"message", nullptr}, {"hint", nullptr},        {"last_collective", nullptr},
                {"log", nullptr}};
   if (!result.failed_launchers.empty()) {
     const auto& [node, error] = result.failed_launchers.front();
@@ -242,7 +243,8 @@ Json lost_node_json(const JobResult& result) {
     if (!error.hint.empty()) json["hint"] = error.hint;
   } else if (!result.store_error.empty()) {
     json["node"] = 0;
-    json["message"] = cat("the launcher of node 0 cannot be reached any more: ", result.store_error);
+    json["message"] =
+        cat("the launcher of node 0 cannot be reached any more: ", result.store_error);
   } else if (lost_machine(result)) {
     json["node"] = result.silent_nodes.front();
     json["message"] = gone_text(result);

@@ -2,6 +2,7 @@
 #include <array>
 #include <filesystem>
 
+#include "am/base/file.h"
 #include "am/base/json.h"
 #include "am/base/text.h"
 #include "am/formats/weight_files.h"
@@ -13,10 +14,8 @@ namespace {
 
 // "auto" must not start from noise beside weights that are there.
 void check_pickled(const RuleContext& context, Diagnostics& found) {
-  std::error_code ignored;
-  const std::filesystem::path config = context.plan.resolve(context.plan.model.path);
-  const bool is_folder = std::filesystem::is_directory(config, ignored);
-  const auto files = formats::weight_files(is_folder ? config : config.parent_path());
+  const auto files =
+      formats::weight_files(folder_of(context.plan.resolve(context.plan.model.path)));
   if (files.safetensors || files.pickled.empty()) return;
   found.error(
       "model.weights", context.plan.span("model.weights"),
