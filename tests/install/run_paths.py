@@ -1,7 +1,8 @@
 """Checks where binaries look for shared libraries, and that the current directory is none of these places.
 
     run_paths.py FOLDER...      every ELF file below: no empty and no relative entry in RPATH or RUNPATH
-    run_paths.py --hostile BIN  the tools of BIN, started in a folder with hostile copies of their libraries, load none
+    run_paths.py --hostile FOLDER...
+                                the tools there, started in a folder with hostile copies of their libraries, load none
 """
 
 import re
@@ -49,8 +50,8 @@ __attribute__((constructor)) static void loaded(void) { open("was-loaded", O_CRE
 """
 
 
-def check_hostile(bin_folder):
-    programs = [*sorted(Path(bin_folder).glob("am-*")), *sorted(Path(bin_folder, "../libexec/automesh").glob("am-*"))]
+def check_hostile(folders):
+    programs = [program for folder in folders for program in sorted(Path(folder).glob("am-*"))]
     with tempfile.TemporaryDirectory(prefix="am-hostile-") as name:
         folder = Path(name)
         source = folder / "hostile.c"
@@ -71,5 +72,5 @@ def check_hostile(bin_folder):
 
 if __name__ == "__main__":
     if sys.argv[1] == "--hostile":
-        sys.exit(check_hostile(sys.argv[2]))
+        sys.exit(check_hostile(sys.argv[2:]))
     sys.exit(check_entries(sys.argv[1:]))
