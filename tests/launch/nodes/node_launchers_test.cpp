@@ -49,8 +49,9 @@ TEST_CASE("a launcher that vanishes without a sound is missed") {
   nodes.end_of(1);
   const Node end = nodes.end_of(0);
   CHECK(end.status == 1);
-  CHECK_THAT(end.said, Catch::StartsWith("all ranks here ended well, but node 1 has given no sign of life") &&
-                           Catch::Contains("node 1 did not answer"));
+  CHECK_THAT(end.said,
+             Catch::StartsWith("all ranks here ended well, but node 1 has given no sign of life") &&
+                 Catch::Contains("node 1 did not answer"));
 }
 
 TEST_CASE("a launcher that is stopped ends the job of the others") {
