@@ -119,7 +119,7 @@ custom:
   REQUIRE(in.ignored.size() == 1);
   CHECK(in.ignored[0].value == R"([{"dim":8},[1,"x: y"]])");
   const auto& fsdp2 = std::get<config::FSDP2Config>(in.plan.strategy);
-  CHECK_FALSE(fsdp2.mp_policy.cast_forward_inputs);  // AutoModel's default, which is not ours
+  CHECK_FALSE(fsdp2.mp_policy.cast_forward_inputs);
 }
 
 TEST_CASE("nemo-automodel: low-rank adapters", "[exchange]") {

@@ -143,26 +143,15 @@ TEST_CASE("mp_policy casts inputs and outputs where it says so") {
     });
     return found;
   };
-  CHECK(types("param_dtype = \"bfloat16\", output_dtype = \"float32\"") ==
+  CHECK(types("cast_forward_inputs = true, output_dtype = \"float32\"") ==
         std::pair(at::kBFloat16, at::kFloat));
-  CHECK(types("param_dtype = \"bfloat16\", output_dtype = \"bfloat16\"") ==
+  CHECK(types("cast_forward_inputs = true, output_dtype = \"bfloat16\"") ==
         std::pair(at::kBFloat16, at::kBFloat16));
-  CHECK(types("param_dtype = \"float32\", output_dtype = \"float16\"") ==
-        std::pair(at::kFloat, at::kHalf));
-  CHECK(types("param_dtype = \"float32\", cast_forward_inputs = false, output_dtype = "
-              "\"float32\"") == std::pair(at::kFloat, at::kFloat));
-}
-
-TEST_CASE("cast_forward_inputs = false leaves a unit's input as it comes") {
-  const config::Plan plan = test::parse(large_table_plan(
-      1, "mp_policy = { param_dtype = \"bfloat16\", cast_forward_inputs = false }\n"));
-  runtime::run_ranks(1, [&](const runtime::World& world) {
-    test::RankModel rank(plan, world);
-    at::Tensor x = at::zeros({1, 8, 128});
-    rank.model->data_parallel().before_unit(1, {&x, 1});
-    RANK_CHECK(x.scalar_type() == at::kFloat);
-    rank.model->data_parallel().finish_backward();
-  });
+  CHECK(types("param_dtype = \"float32\", cast_forward_inputs = true, output_dtype = "
+              "\"float16\"") == std::pair(at::kFloat, at::kHalf));
+  // What is left out: parameters in bfloat16, inputs and outputs as they come.
+  CHECK(types("") == std::pair(at::kFloat, at::kBFloat16));
+  CHECK(types("param_dtype = \"float32\"") == std::pair(at::kFloat, at::kFloat));
 }
 
 }  // namespace am

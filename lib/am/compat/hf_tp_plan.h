@@ -7,10 +7,8 @@
 // does this one, from automesh's own tables: transformers is not there to be asked. Where it
 // differs:
 //
-//   - names that AutoModel cannot translate (colwise_gather_output, rowwise_split_input) are styles
-//     like others, so that the plans of transformers 5 work;
-//   - a style that says how a gradient is summed (q_norm, k_norm) stays in the plan; AutoModel
-//     drops it, and the norms of its tp ranks drift apart;
+//   - names that AutoModel cannot translate (rowwise_split_input) are styles like others, so that
+//     every plan of transformers 5 works;
 //   - modules that this config has not (a tied head, a dense layer) are left out;
 //   - experts stay whole, as in AutoModel: expert parallelism cuts them.
 //

@@ -34,9 +34,9 @@ namespace am::compat {
 // dp_shard).
 
 // Tensor parallelism by strategy.tp_plan, then checkpointing, then FSDP over dp_shard_cp,
-// replicated over dp_replicate. Differences: a mixed-precision policy that is left out is
-// FSDP2Config's, whose output is bfloat16 (AutoModel's function has float32 there, and its config
-// bfloat16); hybrid sharding is a mesh like others.
+// replicated over dp_replicate. A mixed-precision policy that is left out is FSDP2Config's:
+// bfloat16 parameters, float32 reduction, outputs as they come. Hybrid sharding is a mesh like
+// others.
 std::unique_ptr<parallel::ParallelModel> fsdp2_strategy_parallelize(
     const model::ModelConfig& model, const runtime::DeviceMesh& mesh,
     const config::FSDP2Config& strategy = {}, const std::string& dtype = "float32");

@@ -34,8 +34,9 @@ void add_fsdp2(std::vector<FieldSpec>& out) {
       "Treat every batch as not packed: attention crosses document boundaries even where positions "
       "start again. When false, each batch's positions are inspected, which makes a GPU wait.");
   fsdp2.add("mp_policy", &S::mp_policy, MixedPrecisionCodec{},
-            "Mixed precision: dtypes of gathered parameters, of gradient reduction and of each "
-            "unit's output. \"none\": as stored.");
+            "Mixed precision: dtypes of gathered parameters, of gradient reduction and of the "
+            "model's output. \"none\": parameters as stored, gradients as the parameters, outputs "
+            "as they come. cast_forward_inputs casts each unit's inputs to param_dtype.");
   fsdp2.add("offload_policy", &S::offload_policy, Optional<OffloadCodec>{},
             "Keep sharded parameters, gradients and optimizer states in CPU memory. Absent: no.");
   fsdp2.add("autocast_dtype", &S::autocast_dtype, Optional<Choice>{dtype_choice()},

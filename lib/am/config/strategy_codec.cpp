@@ -94,9 +94,11 @@ Json MixedPrecisionCodec::schema() const {
   const MixedPrecisionPolicy defaults;
   const Json dtype = stored_or_dtype().schema();
   Json properties = Json::object();
-  properties["param_dtype"] = with_default(dtype, *defaults.param_dtype);
-  properties["reduce_dtype"] = with_default(dtype, *defaults.reduce_dtype);
-  properties["output_dtype"] = with_default(dtype, *defaults.output_dtype);
+  for (const auto& [key, value] : {std::pair{"param_dtype", &defaults.param_dtype},
+                                   {"reduce_dtype", &defaults.reduce_dtype},
+                                   {"output_dtype", &defaults.output_dtype}}) {
+    properties[key] = with_default(dtype, value->value_or(std::string(kAsStored)));
+  }
   properties["cast_forward_inputs"] =
       with_default(Boolean{}.schema(), defaults.cast_forward_inputs);
   return closed_object(std::move(properties));

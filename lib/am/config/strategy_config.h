@@ -1,6 +1,7 @@
 // The strategies' configurations, by the names that PyTorch FSDP2 and NeMo AutoModel users know.
 //
-// Defaults are AutoModel's. Of a key that a build does not support am-plan and am-run say so.
+// Defaults are those of AutoModel 0.7 and PyTorch; lib/decisions/0023 says what follows from them.
+// A key that a build does not support is refused by am-plan check and am-run.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +15,14 @@
 
 namespace am::config {
 
-// Absent dtypes mean "as stored". Names are torch's: "float32", "bfloat16", "float16".
+// Names are torch's: "float32", "bfloat16", "float16". Absent: parameters are gathered as they are
+// stored, gradients are reduced in the dtype of the parameters, logits stay as the model makes
+// them.
 struct MixedPrecisionPolicy {
   std::optional<std::string> param_dtype = "bfloat16";
   std::optional<std::string> reduce_dtype = "float32";
-  std::optional<std::string> output_dtype = "bfloat16";
-  bool cast_forward_inputs = true;
+  std::optional<std::string> output_dtype;
+  bool cast_forward_inputs = false;
 };
 
 struct CPUOffloadPolicy {

@@ -138,7 +138,7 @@ void read_precision(PlanBuilder& builder, bool under_autocast) {
   constexpr const char* kParam = "training.mixed_precision_param";
   const std::string param = source.text(kParam).value_or("bfloat16");
   const std::string reduce = source.text("training.mixed_precision_reduce").value_or("float32");
-  if (!under_autocast) return builder.set_mp_policy(param, reduce, param, kParam);
+  if (!under_autocast) return builder.set_mp_policy(param, reduce, "none", kParam);
   builder.set_mp_policy("none", reduce, "none", kParam);
   if (param != "float32") builder.set("strategy.autocast_dtype", param, kParam);
   builder.note(

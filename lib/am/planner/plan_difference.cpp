@@ -9,6 +9,7 @@
 #include "am/config/field.h"
 #include "am/config/schedule_names.h"
 #include "am/planner/layout.h"
+#include "am/planner/precision.h"
 #include "am/planner/rules/catalogue.h"
 #include "am/planner/stages.h"
 
@@ -105,6 +106,14 @@ void settle_strategy(Plan& plan, const mesh::MeshSizes& sizes) {
     fsdp2->sequence_parallel = false;
     fsdp2->enable_async_tensor_parallel = false;
     fsdp2->tp_plan = none.tp_plan;
+  }
+  // Without autocast everything between units is in the dtype of the parameters, the output too.
+  const StepPrecision precision = resolve_precision(plan);
+  if (precision.products == precision.compute) {
+    config::MixedPrecisionPolicy& policy = fsdp2->mp_policy;
+    if (policy.output_dtype == precision.products)
+      policy.output_dtype = none.mp_policy.output_dtype;
+    policy.cast_forward_inputs = none.mp_policy.cast_forward_inputs;
   }
   if (!fsdp2->enable_fsdp2_prefetch) {
     fsdp2->fsdp2_backward_prefetch_depth = none.fsdp2_backward_prefetch_depth;
