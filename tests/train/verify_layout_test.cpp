@@ -13,6 +13,7 @@
 #include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/model/family.h"
+#include "support/changed_config.h"
 #include "support/plans.h"
 
 namespace am {
@@ -133,6 +134,26 @@ TEST_CASE("a plan may leave the global batch to its micro-batches") {
   const auto config = model::load_config(plan.resolve(plan.model.path), found);
   const LayoutVerdict verdict = train::verify_layout(plan, *config, {.steps = 1});
   CHECK_FALSE(verdict.parting.has_value());
+}
+
+TEST_CASE("a parameter whose gradient is zero but for rounding is not a mistake of the layout") {
+  // A query that sees its own key alone leaves queries, keys and their norms without a gradient.
+  // The norms' weights start from zero here, and an optimizer may make a whole step of rounding.
+  const model::ModelConfig config =
+      test::changed_config("gemma3_text", "\"sliding_window\": 8", "\"sliding_window\": 1");
+  for (const char* optimizer :
+       {"", "[optimizer]\neps = 1e-30\n", "[optimizer]\nname = \"muon\"\n"}) {
+    INFO(optimizer);
+    const config::Plan plan = test::parse(
+        cat("[model]\npath = \"hf/gemma3_text\"\n[train]\nseq_len = 16\nmicro_batch_size = 1\n"
+            "global_batch_size = 2\n",
+            on_mesh(4, "cp_size = 4"), "[context]\nmethod = \"ring\"\n", optimizer));
+    const LayoutVerdict verdict = train::verify_layout(plan, config);
+    if (verdict.parting) {
+      FAIL(verdict.parting->what << " " << verdict.parting->name << " "
+                                 << verdict.parting->difference);
+    }
+  }
 }
 
 TEST_CASE("every mistake has its row, and one place in the code") {

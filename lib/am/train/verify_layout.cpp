@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -30,6 +31,8 @@ namespace am::train {
 namespace {
 
 using Named = std::map<std::string, at::Tensor>;
+
+double norm_of(const at::Tensor& x) { return at::linalg_vector_norm(x).item<double>(); }
 
 // ---- the two plans ------------------------------------------------------------------------------
 
@@ -78,7 +81,12 @@ struct Reference {
   Named gradients;
   Named parameters;  // after the update
   double loss = 0.0, norm = 0.0;
+  double size = 0.0;  // 2-norm of all parameters
 };
+
+// Parts of all gradients, and of all parameters, that have a value but for rounding: a smaller one
+// is held to this.
+constexpr double kSmall = 1e-6;
 
 void for_each_gradient(
     parallel::ParallelModel& model,
@@ -121,6 +129,7 @@ std::vector<Reference> train_on_one_rank(const config::Plan& plan,
       now->norm = metrics.grad_norm;
       trainer.model().for_each_owned([&](auto& /*group*/, size_t /*i*/, const auto& owned) {
         now->parameters[owned.name] = owned.value.clone();
+        now->size = std::hypot(now->size, norm_of(owned.value));
       });
     }
   });
@@ -128,8 +137,6 @@ std::vector<Reference> train_on_one_rank(const config::Plan& plan,
 }
 
 // ---- what a rank of the layout computes ---------------------------------------------------------
-
-double norm_of(const at::Tensor& x) { return at::linalg_vector_norm(x).item<double>(); }
 
 // Infinite where one is no number.
 double relative(double difference, double norm) {
@@ -196,7 +203,9 @@ class Comparison {
            relative(std::abs(metrics.loss - now().loss), std::abs(now().loss)));
       note(What::kNorm, 0, {}, 0, relative(std::abs(metrics.grad_norm - now().norm), now().norm));
       trainer_->model().for_each_owned([&](auto& /*group*/, size_t /*i*/, const auto& owned) {
-        compare(What::kParameter, owned, owned.value, now().parameters.at(owned.name), 0.0);
+        if (drifting_.count(owned.name) > 0) return;
+        compare(What::kParameter, owned, owned.value, now().parameters.at(owned.name),
+                kSmall * now().size);
       });
     }
     largest = largest_;
@@ -214,20 +223,24 @@ class Comparison {
     }
   }
 
-  void compare(What what, const parallel::OwnedParameter& owned, const at::Tensor& mine,
-               const at::Tensor& whole, double least) {
+  // The difference, over the norm of one rank's or `least`; returns it over that norm alone.
+  double compare(What what, const parallel::OwnedParameter& owned, const at::Tensor& mine,
+                 const at::Tensor& whole, double least) {
     const at::Tensor wanted = part_of(whole, owned.box);
-    const double norm = std::max(norm_of(whole), least);
+    const double norm = norm_of(whole);
+    const double difference = norm_of(mine.to(wanted.device()) - wanted);
     note(what, places_.at(owned.name), owned.name, stages_.at(owned.name),
-         relative(norm_of(mine.to(wanted.device()) - wanted), norm));
+         relative(difference, std::max(norm, least)));
+    return relative(difference, norm);
   }
 
+  // A gradient that is zero but for rounding has no direction. An optimizer may make a whole step
+  // of it all the same, so that such a parameter is held to its gradients alone from then on.
   void compare_gradients() {
-    // Gradients that are zero but for rounding have no direction.
-    constexpr double kSmall = 1e-6;
     for_each_gradient(trainer_->model(), [&](const auto& owned, const at::Tensor& gradient) {
-      compare(What::kGradient, owned, gradient, now().gradients.at(owned.name),
-              kSmall * now().norm);
+      const double own = compare(What::kGradient, owned, gradient, now().gradients.at(owned.name),
+                                 kSmall * now().norm);
+      if (own > bound_) drifting_.insert(owned.name);
     });
   }
 
@@ -262,6 +275,7 @@ class Comparison {
   const int64_t rank_;
   int64_t step_ = 0;
   std::map<std::string, int64_t> places_, stages_;
+  std::set<std::string> drifting_;  // parameters that rounding moved
   std::unique_ptr<Trainer> trainer_;
   std::vector<std::unique_ptr<OutputWatch>> watches_;
   std::vector<Difference> found_;

@@ -32,8 +32,10 @@ struct Parting {
   std::string name = {};  // of the unit or the parameter; empty: of the whole model
   int64_t stage = 0;      // of the pipeline
   int64_t rank = 0;       // that is furthest
-  // 2-norm of the difference over that of one rank's value; of gradients over at least a millionth
-  // of the norm of all. Infinite where one is no number.
+  // 2-norm of the difference over that of one rank's value; of gradients and parameters over at
+  // least a millionth of the norm of all. Infinite where one is no number. A parameter whose
+  // gradient was zero but for rounding is held to its gradients alone: where the optimizer took it
+  // is chance.
   double difference = 0.0;
 };
 
