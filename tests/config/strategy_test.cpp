@@ -150,7 +150,16 @@ TEST_CASE("to_dict has every key of the configuration and no other") {
   CHECK(fsdp2.size() == 18);
   CHECK(fsdp2["mp_policy"]["reduce_dtype"] == "float32");
   CHECK(fsdp2["reshard_after_forward"].is_null());
-  CHECK(to_dict(MegatronFSDPConfig{}).size() == 16);
+  CHECK(to_dict(MegatronFSDPConfig{}).size() == 17);
+}
+
+TEST_CASE("ddp has autocast, and fsdp2's modes of checkpointing") {
+  const auto config = strategy_of<DDPConfig>(
+      "name = \"ddp\"\nautocast_dtype = \"bf16\"\nactivation_checkpointing = \"selective\"");
+  CHECK(config.autocast_dtype == "bfloat16");
+  CHECK(config.activation_checkpointing == ActivationCheckpointing::kSelective);
+  CHECK(strategy_of<DDPConfig>("name = \"ddp\"\nactivation_checkpointing = true")
+            .activation_checkpointing == ActivationCheckpointing::kFull);
 }
 
 TEST_CASE("strategy names go with their configurations") {

@@ -142,6 +142,7 @@ preserve_fp32_weights = true
 overlap_grad_reduce = false
 overlap_param_gather = false
 check_for_nan_in_grad = false
+report_nan_in_param_grad = true
 average_in_collective = true
 disable_bucketing = true
 calculate_per_token_loss = true

@@ -282,6 +282,17 @@ constexpr RuleCase kCases[] = {
      "[mesh]|world_size = 2|[strategy]|name = \"megatron_fsdp\"|check_for_nan_in_grad = false|"
      "[train]|on_nonfinite = \"skip\"",
      "llama-3.1-8b", kWarning},
+    {"train.on_nonfinite",
+     "[mesh]|world_size = 2|[strategy]|name = \"megatron_fsdp\"|check_for_nan_in_grad = false|"
+     "report_nan_in_param_grad = true|[train]|on_nonfinite = \"skip\"",
+     "[mesh]|world_size = 2|[strategy]|name = \"megatron_fsdp\"|check_for_nan_in_grad = false|"
+     "[train]|on_nonfinite = \"skip\"",
+     "llama-3.1-8b", kWarning},
+    {"train.loss_scale",
+     "[mesh]|world_size = 2|[strategy]|name = \"ddp\"|[train]|loss_scale = 1024",
+     "[mesh]|world_size = 2|[strategy]|name = \"ddp\"|autocast_dtype = \"float16\"|[train]|"
+     "loss_scale = 1024",
+     "llama-3.1-8b", kWarning},
     {"train.loss_scale", "[mesh]|world_size = 2|[train]|loss_scale = 1024",
      "[mesh]|world_size = 2|[strategy]|autocast_dtype = \"float16\"|[train]|loss_scale = 1024",
      "llama-3.1-8b", kWarning},

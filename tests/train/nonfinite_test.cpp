@@ -11,6 +11,7 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/checkpoint/weights.h"
 #include "am/train/trainer.h"
 #include "support/plans.h"
 #include "support/rank_check.h"
@@ -107,6 +108,38 @@ bool equal(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
 }
 
 }  // namespace
+
+TEST_CASE("report_nan_in_param_grad names the rank that computed the gradient") {
+  // Without it the gradient of every rank has become one sum, and the rank that is named is the one
+  // that holds the piece.
+  for (const int64_t level : {0, 3}) {
+    for (const bool reports : {false, true}) {
+      INFO("level " << level << ", reports " << reports);
+      const config::Plan plan = test::parse(plan_text(
+          cat("[mesh]\nworld_size = 2\n[strategy]\nname = \"megatron_fsdp\"\nzero_dp_strategy = ",
+              level, "\ncheck_for_nan_in_grad = false\nreport_nan_in_param_grad = ",
+              reports ? "true" : "false", "\n"),
+          "max_steps = 1"));
+      std::string said;
+      try {
+        runtime::run_ranks(2, [&](const runtime::World& world) {
+          test::RankModel rank(plan, world);
+          checkpoint::load_or_initialize(*rank.model, plan);
+          const at::Tensor ids = at::arange(16).view({1, 16});
+          const at::Tensor loss = rank.model->loss_sum(rank.model->forward(ids), ids);
+          (loss * (world.rank() == 1 ? kNan : 1.0)).backward();
+          rank.model->data_parallel().finish_backward();
+        });
+      } catch (const Error& error) {
+        said = error.what();
+      }
+      CHECK(said.empty() == !reports);
+      if (!reports) continue;
+      CHECK_THAT(said, Catch::Contains("the gradient of lm_head.weight has ") &&
+                           Catch::Contains(" not finite on rank 1, before it is reduced"));
+    }
+  }
+}
 
 TEST_CASE("a step that is not finite stops the job before it changes anything") {
   for (const auto& layout : layouts()) {

@@ -102,6 +102,10 @@ void add_megatron_fsdp(std::vector<FieldSpec>& out) {
        "Gather the next unit's parameters while this one computes.");
   flag("check_for_nan_in_grad", &S::check_for_nan_in_grad,
        "Stop with the parameter's name when a gradient is not finite. Off under a loss scale.");
+  flag(
+      "report_nan_in_param_grad", &S::report_nan_in_param_grad,
+      "Stop with the parameter's name and the rank when a gradient that a rank has computed is not "
+      "finite, before it is reduced. Off under a loss scale. It makes a GPU wait for each one.");
   flag("average_in_collective", &S::average_in_collective,
        "Let the collective average instead of scaling before it.");
   flag("disable_bucketing", &S::disable_bucketing,

@@ -76,6 +76,7 @@ struct MegatronFSDPConfig {
   bool overlap_grad_reduce = true;
   bool overlap_param_gather = true;
   bool check_for_nan_in_grad = true;
+  bool report_nan_in_param_grad = false;
   bool average_in_collective = false;
   bool disable_bucketing = false;
   bool calculate_per_token_loss = false;

@@ -38,6 +38,7 @@ ParamGroupOptions DataParallel::group_options() const {
   group.storage_dtype = options_.storage_dtype;
   group.precision = options_.precision;
   group.offload = options_.offload;
+  group.report_nan = options_.report_nan;
   return group;
 }
 

@@ -42,6 +42,7 @@ struct DataParallelOptions {
   bool overlap_reduction = true;  // false: all units are reduced when backward is over
   bool reuse_buffers = false;     // keep the memory of full tensors and of messages for the next
   bool check_for_nan = false;     // see finish_backward
+  bool report_nan = false;        // see ParamGroupOptions
 };
 
 // Units that are being gathered. wait() ends it; idempotent.

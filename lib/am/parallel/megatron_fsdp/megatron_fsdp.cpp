@@ -22,6 +22,7 @@ DataParallelOptions megatron_fsdp_options(const config::MegatronFSDPConfig& conf
   options.overlap_reduction = planner::overlaps_reduction(config);
   options.reuse_buffers = planner::reuses_buffers(config);
   options.check_for_nan = config.check_for_nan_in_grad;
+  options.report_nan = config.report_nan_in_param_grad;
   return options;
 }
 
@@ -33,7 +34,7 @@ Parallelized parallelize_megatron_fsdp(const StrategyInput& input) {
       megatron_fsdp_options(config, input.layout, planner::resolve_precision(input.plan));
   options.buckets = planner::gradient_buckets(input.plan, input.layout);
   // As in Megatron: under a loss scale a gradient that overflows is how the scale is found.
-  if (planner::scales_loss(input.plan)) options.check_for_nan = false;
+  if (planner::scales_loss(input.plan)) options.check_for_nan = options.report_nan = false;
   made.data_parallel = apply_fsdp_sharding_recursively(input, std::move(options));
   return made;
 }

@@ -10,6 +10,7 @@
 #include "am/base/error.h"
 #include "am/base/fault.h"
 #include "am/base/text.h"
+#include "am/tensor/finite.h"
 #include "am/tensor/memory_meter.h"
 
 namespace am::parallel {
@@ -63,14 +64,29 @@ Layouts trained_first(std::vector<ParamGroup::Member>& members) {
 // Takes a leaf's gradient the moment that autograd has it whole.
 class ParamGroup::TakeGradient : public torch::autograd::PostAccumulateGradHook {
  public:
-  TakeGradient(GradientReducer& gradients, size_t i) : gradients_(gradients), i_(i) {}
+  // `name` empty: the gradient is not looked at.
+  TakeGradient(GradientReducer& gradients, size_t i, std::string name, int64_t rank)
+      : gradients_(gradients), i_(i), name_(std::move(name)), rank_(rank) {}
   void operator()(const at::Tensor& leaf) override {
-    gradients_.take(i_, std::exchange(leaf.mutable_grad(), at::Tensor()));
+    const at::Tensor gradient = std::exchange(leaf.mutable_grad(), at::Tensor());
+    if (!name_.empty() && !tensor::all_finite(gradient)) report(gradient);
+    gradients_.take(i_, gradient);
   }
 
  private:
+  [[noreturn]] void report(const at::Tensor& gradient) const {
+    throw Error(
+        ErrorKind::kNumeric,
+        cat("the gradient of ", name_, " has ",
+            at::isfinite(gradient).logical_not().sum().item<int64_t>(), " of ", gradient.numel(),
+            " values that are not finite on rank ", rank_, ", before it is reduced"),
+        "a lower learning rate, or report_nan_in_param_grad = false to go on all the same");
+  }
+
   GradientReducer& gradients_;
   size_t i_;
+  std::string name_;
+  int64_t rank_;
 };
 
 ParamGroup::ParamGroup(std::string name, std::vector<Member> members,
@@ -113,7 +129,7 @@ ParamGroup::ParamGroup(std::string name, std::vector<Member> members,
       owned_.push_back(std::move(owned));
     }
   }
-  make_full_tensors(members);
+  make_full_tensors(members, mesh.rank());
 }
 
 // The leaves outlive the group where a layer holds them.
@@ -121,14 +137,16 @@ ParamGroup::~ParamGroup() {
   for (const auto& full : full_) torch::autograd::impl::set_post_acc_grad_hooks(full, nullptr);
 }
 
-void ParamGroup::make_full_tensors(const std::vector<Member>& members) {
+void ParamGroup::make_full_tensors(const std::vector<Member>& members, int64_t rank) {
   for (size_t i = 0; i < pieces_.size(); ++i) {
     at::Tensor full =
         aliased_ ? pieces_.view(flat_, i).detach() : empty_storage(pieces_[i].full_shape, compute_);
     if (members[i].layout->trainable) {
       full.set_requires_grad(true);
-      torch::autograd::impl::set_post_acc_grad_hooks(full,
-                                                     std::make_unique<TakeGradient>(gradients_, i));
+      torch::autograd::impl::set_post_acc_grad_hooks(
+          full,
+          std::make_unique<TakeGradient>(
+              gradients_, i, options_.report_nan ? members[i].layout->name : std::string(), rank));
     }
     members[i].parameter->value = full;
     full_.push_back(std::move(full));

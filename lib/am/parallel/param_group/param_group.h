@@ -44,6 +44,9 @@ struct ParamGroupOptions {
   // and backward, blocks of the shard group; null: they go back to their shards.
   const runtime::Group* post_forward_group = nullptr;
   BufferPool* pool = nullptr;  // where full tensors and buffers come from; null: the allocator
+  // Each gradient that autograd has whole is looked at before it is reduced: backward throws
+  // Error(kNumeric), which names parameter and rank, where one is not finite.
+  bool report_nan = false;
 };
 
 // What this rank stores of one parameter, or one box of it where it is several: a matrix that is
@@ -115,7 +118,7 @@ class ParamGroup {
  private:
   class TakeGradient;
 
-  void make_full_tensors(const std::vector<Member>& members);
+  void make_full_tensors(const std::vector<Member>& members, int64_t rank);
   void copy_out(const at::Tensor& ranks);
   void end_gather();
   void free_gathered();

@@ -181,12 +181,17 @@ void check_float16(const RuleContext& context, Diagnostics& found) {
 void check_on_nonfinite(const RuleContext& context, Diagnostics& found) {
   const std::string& wanted = context.plan.train.on_nonfinite;
   const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&context.plan.strategy);
-  if (wanted == "stop" || megatron == nullptr || !megatron->check_for_nan_in_grad) return;
+  if (wanted == "stop" || megatron == nullptr) return;
+  const bool reports = megatron->report_nan_in_param_grad;
+  if (!reports && !megatron->check_for_nan_in_grad) return;
   if (scales_loss(context.plan)) return;  // turns that check off
   found.warning("train.on_nonfinite", context.plan.span("train.on_nonfinite"),
-                cat("on_nonfinite = \"", wanted, "\" has no effect: check_for_nan_in_grad = true ",
-                    "stops the job first"),
-                "check_for_nan_in_grad = false in [strategy]");
+                cat("on_nonfinite = \"", wanted, "\" has no effect: ",
+                    reports ? "report_nan_in_param_grad" : "check_for_nan_in_grad",
+                    " = true stops the job first"),
+                reports ? "report_nan_in_param_grad = false and check_for_nan_in_grad = false in "
+                          "[strategy]"
+                        : "check_for_nan_in_grad = false in [strategy]");
 }
 
 void check_loss_scale(const RuleContext& context, Diagnostics& found) {
