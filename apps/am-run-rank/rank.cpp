@@ -100,10 +100,16 @@ class Rank {
   std::unique_ptr<live::Host> host_;  // null: nobody attaches
 };
 
+// How long a rank waits for its peers.
+std::chrono::milliseconds patience(const Options& options, const config::Plan& plan) {
+  if (options.timeout_given) return std::chrono::seconds(options.timeout_seconds);
+  const std::chrono::duration<double, std::ratio<60>> minutes(plan.runtime.timeout_minutes);
+  return std::chrono::duration_cast<std::chrono::milliseconds>(minutes);
+}
+
 void Rank::join(const config::Plan& plan) {
   runtime::set_nccl_defaults(run_folder::RunFolder(run_root(options_)).logs());
-  compat::initialize_distributed(dist_, parallel::backend_of(plan),
-                                 std::chrono::seconds(options_.timeout_seconds));
+  compat::initialize_distributed(dist_, parallel::backend_of(plan), patience(options_, plan));
   runtime::WatchdogOptions watch;
   watch.on_stall = [this](const runtime::CollectiveError& error) {
     std::_Exit(report(error));  // the main thread does not return

@@ -172,7 +172,8 @@ std::optional<Options> parse_options(int argc, char** argv,
       ->check(CLI::NonNegativeNumber);
   add_placement(app, options);
   app.add_option("--timeout", options.timeout_seconds,
-                 "Seconds that a rank waits for its peers in a collective (default: 600)")
+                 "Seconds that a rank waits for its peers in a collective (default: the plan's "
+                 "runtime.timeout_minutes, 10 minutes)")
       ->check(CLI::PositiveNumber);
   auto* no_attach =
       app.add_flag("!--no-attach", options.attach,
@@ -222,6 +223,7 @@ std::optional<Options> parse_options(int argc, char** argv,
   }
   options.overrides = am_apps::overrides_of(sets);
   options.steps = steps;
+  options.timeout_given = app.count("--timeout") > 0;
   if (!attach_at.empty()) options.attach_at = am::control::parse_tcp(attach_at);
   if (steps > 0) options.overrides.push_back({am::cat("train.max_steps=", steps)});
   if (!resume.empty()) {

@@ -28,7 +28,9 @@ struct Options {
                                        // --max-restarts were given
   int64_t max_restarts = 0;
   int64_t timeout_seconds = 600;
-  bool attach = true;                                // am-repl can attach to the job
+  bool timeout_given =
+      false;           // else the plan's runtime.timeout_minutes, where ranks wait for ranks
+  bool attach = true;  // am-repl can attach to the job
   std::optional<am::control::TcpAddress> attach_at;  // over TCP too
   int stopped_status = 0;  // exit status of a job that was stopped before its last step
   bool force = false;      // a job that does not fit into this machine's memory starts all the same

@@ -19,10 +19,9 @@ LIMIT = TIMEOUT + 10
 
 
 class Faults(RunTest):
-    def start_job(self, *options, more="", steps=100000, run="run"):
+    def start_job(self, *options, more="", steps=100000, run="run", limit=("--timeout", TIMEOUT)):
         plan = self.write_plan(plan_text(more, steps=steps))
-        arguments = (plan, "--run-dir", self.path / run, "--timeout", TIMEOUT, *options)
-        return self.start(*arguments)
+        return self.start(plan, "--run-dir", self.path / run, *limit, *options)
 
     def rank_pid(self, rank, run="run"):
         self.wait_for(lambda: rank in self.processes_of(run))
@@ -59,6 +58,16 @@ class Faults(RunTest):
 
 
 class KilledRank(Faults):
+    def test_the_limit_may_be_the_plans(self):
+        runtime = f"[runtime]\ntimeout_minutes = {TIMEOUT / 60}\n"
+        for run, more, limit in (("plan", runtime, ()),
+                                 ("option", "[runtime]\ntimeout_minutes = 60\n", ("--timeout", TIMEOUT))):
+            with self.subTest(run):
+                job = self.start_job(run=run, more=more, limit=limit)
+                self.wait_for_training(run)
+                self.stop(self.rank_pid(1, run))
+                self.assertIn("rank 1 on node 0 hangs", self.assert_ends(job, run))
+
     def test_at_start(self):
         for rank in (0, 1):
             for delay in (0.0, 0.1, 0.3, 0.7):

@@ -47,6 +47,7 @@ TEST_CASE("a plan of one key has the defaults of INTERFACE") {
   CHECK(plan.train.max_grad_norm == 1.0);
   CHECK(plan.optimizer.betas == std::array{0.9, 0.999});
   CHECK(plan.optimizer.eps == 1e-8);
+  CHECK(plan.runtime.timeout_minutes == 10.0);
   const auto& fsdp2 = std::get<FSDP2Config>(plan.strategy);
   CHECK(fsdp2.mp_policy.param_dtype == "bfloat16");
   CHECK(fsdp2.mp_policy.reduce_dtype == "float32");

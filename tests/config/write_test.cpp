@@ -123,6 +123,8 @@ export = "hf"
 every = 2
 tensorboard = true
 trace = true
+[runtime]
+timeout_minutes = 2.5
 [cluster]
 gpu = "b200"
 nodes = 8

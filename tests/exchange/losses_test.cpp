@@ -155,6 +155,23 @@ TEST_CASE("nemo-automodel: none is a size that follows from the others", "[excha
   CHECK(in.plan.mesh.dp_size == 0);
 }
 
+TEST_CASE("nemo-automodel: keys of 0.7", "[exchange]") {
+  const Imported ddp =
+      imported(framework("nemo-automodel"),
+               "distributed:\n  strategy: ddp\n  dp_size: 2\n  autocast_dtype: bfloat16\n"
+               "  activation_checkpointing: selective\ndist_env:\n  timeout_minutes: 30\n");
+  const auto& config = std::get<config::DDPConfig>(ddp.plan.strategy);
+  CHECK(config.autocast_dtype == "bfloat16");
+  CHECK(config.activation_checkpointing == config::ActivationCheckpointing::kSelective);
+  CHECK(ddp.plan.runtime.timeout_minutes == 30.0);
+  CHECK(ddp.ignored.empty());
+  const Imported megatron =
+      imported(framework("nemo-automodel"),
+               "distributed:\n  strategy: megatron_fsdp\n  report_nan_in_param_grad: true\n");
+  CHECK(std::get<config::MegatronFSDPConfig>(megatron.plan.strategy).report_nan_in_param_grad);
+  CHECK(megatron.plan.runtime.timeout_minutes == 1.0);  // AutoModel's own
+}
+
 TEST_CASE("accelerate: DeepSpeed's settings inside of its file", "[exchange]") {
   const auto text = [](int stage, const char* more = "") {
     return cat("distributed_type: DEEPSPEED\nnum_processes: 8\nmixed_precision: bf16\n",

@@ -8,7 +8,7 @@
 namespace am::config {
 namespace {
 
-constexpr std::array<SectionSpec, 15> kSections = {{
+constexpr std::array<SectionSpec, 16> kSections = {{
     {"model", "What is trained."},
     {"mesh",
      "How many ranks, and how they are arranged. From outer to inner: pp, dp_replicate, "
@@ -29,6 +29,7 @@ constexpr std::array<SectionSpec, 15> kSections = {{
     {"validation", "Loss on other data while training goes on."},
     {"checkpoint", "What is saved, when, and where training goes on."},
     {"metrics", "What is recorded."},
+    {"runtime", "How the ranks of a job wait for each other."},
     {"cluster", "The machine that predictions assume."},
 }};
 

@@ -198,6 +198,14 @@ void add_outputs(std::vector<FieldSpec>& out) {
   metrics.add("tensorboard", &M::tensorboard, Boolean{}, "Write TensorBoard event files too.");
   metrics.add("trace", &M::trace, Boolean{}, "Write a Chrome trace of each rank.");
 
+  FieldBuilder runtime(
+      "runtime", [](auto& plan) -> auto& { return plan.runtime; }, out);
+  runtime
+      .add("timeout_minutes", &RuntimeSection::timeout_minutes, Number{0.01, 1e6},
+           "Minutes that a rank waits for its peers in a collective before the job ends with their "
+           "names. am-run --timeout, in seconds, wins.")
+      .also = {"dist_timeout", "distributed_timeout_minutes"};
+
   FieldBuilder cluster(
       "cluster", [](auto& plan) -> auto& { return plan.cluster; }, out);
   using G = ClusterSection;

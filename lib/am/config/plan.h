@@ -131,6 +131,10 @@ struct MetricsSection {
   bool trace = false;
 };
 
+struct RuntimeSection {
+  double timeout_minutes = 10.0;  // of a rank that waits for its peers in a collective
+};
+
 struct ClusterSection {
   std::string gpu;
   int64_t nodes = 0;
@@ -158,6 +162,7 @@ struct Plan {
   ValidationSection validation;
   CheckpointSection checkpoint;
   MetricsSection metrics;
+  RuntimeSection runtime;
   ClusterSection cluster;
 
   Plugins plugins = Plugins::kRefused;

@@ -12,11 +12,12 @@ namespace am::exchange {
 // Of modules to leave out where all linear ones have an adapter: a plan's never has one.
 inline constexpr const char* kHeadModule = "*lm_head";
 
-inline constexpr std::array<SharedKey, 17> kNemoAutomodelKeys = {{
+inline constexpr std::array<SharedKey, 18> kNemoAutomodelKeys = {{
     {"seed", "model.seed", int64_t{42}},
     {"step_scheduler.max_steps", "train.max_steps"},
     {"step_scheduler.ckpt_every_steps", "checkpoint.every", {}, Form::kOptional},
     {"dist_env.backend", "strategy.backend", {}, Form::kOptional},
+    {"dist_env.timeout_minutes", "runtime.timeout_minutes", 1.0},
     {"dataloader.shuffle", "data.shuffle"},
     {"optimizer.lr", "optimizer.lr"},
     {"optimizer.betas", "optimizer.betas"},

@@ -50,6 +50,7 @@ constexpr std::array kRules = {
     Rule{"validation", Part::kNone},
     Rule{"checkpoint", Part::kNone},
     Rule{"metrics", Part::kNone},
+    Rule{"runtime", Part::kNone},
     Rule{"cluster", Part::kNone},
 };
 
