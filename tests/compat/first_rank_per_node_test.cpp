@@ -64,6 +64,43 @@ TEST_CASE("the first rank of every node goes first", "[parity]") {
   }
 }
 
+TEST_CASE("over a group its members alone take part", "[parity]") {
+  // Ranks 0 and 1 on node 0, 2 and 3 on node 1; the odd ones call, and one rank alone.
+  Runs odd;
+  std::atomic<int64_t> alone = 0;
+  run_job({2, 2}, [&](Distributed& dist) {
+    const int64_t rank = get_rank(dist);
+    const runtime::World& world = dist.world();
+    if (rank == 0) {
+      const runtime::Group one = world.new_group("one", {0}, {}, "gloo");
+      first_rank_per_node(
+          dist, [&](bool first) { alone += first ? 1 : 100; }, std::chrono::minutes(1), &one);
+    }
+    if (rank % 2 == 0) return;
+    const runtime::Group group = world.new_group("odd", {1, 3}, {}, "gloo");
+    FirstRankPerNode scope(dist, std::chrono::minutes(1), &group);
+    odd.add(dist, scope.is_first());
+    scope.leave();
+  });
+  check_order(odd, {1, 1});
+  CHECK(alone == 1);
+  // All members on one node: the lowest of them goes first.
+  Runs late;
+  run_job({4}, [&](Distributed& dist) {
+    if (get_rank(dist) == 0) return;
+    const runtime::Group group = dist.world().new_group("late", {1, 2, 3}, {}, "gloo");
+    const auto body = FirstRankPerNode::decorate(
+        dist,
+        [&](bool first) {
+          late.add(dist, first);
+          return get_rank(dist);
+        },
+        std::chrono::minutes(1), &group);
+    RANK_CHECK(body() == get_rank(dist));
+  });
+  check_order(late, {3});
+}
+
 TEST_CASE("as a scope, as a decorator, and twice", "[parity]") {
   for (const auto& nodes : kPlaces) {
     Runs left, destroyed, decorated;

@@ -17,13 +17,14 @@ struct Place {
   int64_t node = 0, local_rank = 0, rank = 0;
 };
 
-// Where every rank is, by node, then by local rank.
-std::vector<Place> all_places(const Distributed& dist) {
+// Where every rank of the group is, by node, then by local rank.
+std::vector<Place> all_places(const Distributed& dist, const runtime::Group* group) {
   const auto& here = dist.world().environment();
   std::vector<Place> places;
-  for (const Json& place : all_gather_object(dist, {here.node_rank, here.local_rank})) {
-    places.push_back({place.at(0).get<int64_t>(), place.at(1).get<int64_t>(),
-                      static_cast<int64_t>(places.size())});
+  for (const Json& place :
+       all_gather_object(dist, {here.node_rank, here.local_rank, here.rank}, group)) {
+    places.push_back(
+        {place.at(0).get<int64_t>(), place.at(1).get<int64_t>(), place.at(2).get<int64_t>()});
   }
   std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
     return std::tie(a.node, a.local_rank, a.rank) < std::tie(b.node, b.local_rank, b.rank);
@@ -33,15 +34,16 @@ std::vector<Place> all_places(const Distributed& dist) {
 
 }  // namespace
 
-FirstRankPerNode::FirstRankPerNode(Distributed& dist, std::chrono::milliseconds timeout)
+FirstRankPerNode::FirstRankPerNode(Distributed& dist, std::chrono::milliseconds timeout,
+                                   const runtime::Group* group)
     : dist_(dist), exceptions_(std::uncaught_exceptions()) {
   if (!dist_.is_initialized() && get_world_size_safe(dist_) > 1) {
     initialize_distributed(dist_, "gloo", timeout);
     joined_here_ = true;
   }
-  if (!dist_.is_initialized() || dist_.world().size() == 1) return;
+  if (!dist_.is_initialized() || group_or_world(dist_, group).size() == 1) return;
   try {
-    connect(timeout);
+    connect(timeout, group);
     if (!first_) follow();
   } catch (...) {
     if (joined_here_) destroy_global_state(dist_);  // no destructor will
@@ -57,13 +59,14 @@ void FirstRankPerNode::follow() {
   }
 }
 
-void FirstRankPerNode::connect(std::chrono::milliseconds timeout) {
+void FirstRankPerNode::connect(std::chrono::milliseconds timeout, const runtime::Group* group) {
   const runtime::World& world = dist_.world();
-  const std::string name = world.unique_name("first_rank_per_node");
+  const std::string name = world.unique_name(
+      cat("first_rank_per_node/", group_or_world(dist_, group).communicator_name()));
   const int64_t node = world.environment().node_rank;
   std::vector<int64_t> own, firsts;
   int64_t last_node = -1;
-  for (const Place& place : all_places(dist_)) {
+  for (const Place& place : all_places(dist_, group)) {
     if (place.node != last_node) firsts.push_back(place.rank);
     if (place.node == node) own.push_back(place.rank);
     last_node = place.node;

@@ -39,10 +39,13 @@ namespace am::compat {
 
 class FirstRankPerNode {
  public:
-  // Collective. A first rank returns at once, the others when their node's first rank has left.
-  // Throws Error(kPeer) when a first rank failed, or did not leave within `timeout`.
+  // Collective over `group` (null: all ranks), whose members alone take part: the first of each
+  // node is the lowest LOCAL_RANK among them. Other ranks have no such group and do not call it. A
+  // first rank returns at once, the others when their node's first rank has left. Throws
+  // Error(kPeer) when a first rank failed, or did not leave within `timeout`.
   explicit FirstRankPerNode(Distributed& dist,
-                            std::chrono::milliseconds timeout = std::chrono::hours(10));
+                            std::chrono::milliseconds timeout = std::chrono::hours(10),
+                            const runtime::Group* group = nullptr);
   FirstRankPerNode(const FirstRankPerNode&) = delete;
   FirstRankPerNode& operator=(const FirstRankPerNode&) = delete;
   // Leaves, if leave was not called: as a failure when an exception is passing by. Cannot throw:
@@ -60,10 +63,11 @@ class FirstRankPerNode {
   // A function that runs `body(bool is_first)` inside a scope and returns its value.
   template <typename Body>
   static auto decorate(Distributed& dist, Body body,
-                       std::chrono::milliseconds timeout = std::chrono::hours(10));
+                       std::chrono::milliseconds timeout = std::chrono::hours(10),
+                       const runtime::Group* group = nullptr);
 
  private:
-  void connect(std::chrono::milliseconds timeout);
+  void connect(std::chrono::milliseconds timeout, const runtime::Group* group);
   void follow();
   std::string settle(const std::string& failure);
 
@@ -79,8 +83,9 @@ class FirstRankPerNode {
 // Calls body(bool is_first) on every rank, each node's first rank before the others of its node.
 template <typename Body>
 auto first_rank_per_node(Distributed& dist, Body&& body,
-                         std::chrono::milliseconds timeout = std::chrono::hours(10)) {
-  FirstRankPerNode scope(dist, timeout);
+                         std::chrono::milliseconds timeout = std::chrono::hours(10),
+                         const runtime::Group* group = nullptr) {
+  FirstRankPerNode scope(dist, timeout, group);
   const auto guarded = [&] {
     try {
       return std::forward<Body>(body)(scope.is_first());
@@ -103,9 +108,11 @@ auto first_rank_per_node(Distributed& dist, Body&& body,
 }
 
 template <typename Body>
-auto FirstRankPerNode::decorate(Distributed& dist, Body body, std::chrono::milliseconds timeout) {
-  return
-      [&dist, body = std::move(body), timeout] { return first_rank_per_node(dist, body, timeout); };
+auto FirstRankPerNode::decorate(Distributed& dist, Body body, std::chrono::milliseconds timeout,
+                                const runtime::Group* group) {
+  return [&dist, body = std::move(body), timeout, group] {
+    return first_rank_per_node(dist, body, timeout, group);
+  };
 }
 
 }  // namespace am::compat
