@@ -10,6 +10,7 @@
 #include <set>
 
 #include "am/base/error.h"
+#include "am/base/host.h"
 #include "compat/job.h"
 #include "support/rank_check.h"
 
@@ -52,6 +53,9 @@ TEST_CASE("outside a job every function answers for one rank", "[parity]") {
   CHECK(get_fs_local_rank(dist) == 0);
   CHECK(get_local_world_size(dist) == 1);
   CHECK(get_num_nodes(dist) == 1);
+  CHECK(get_node_hostname(dist) == host_name());
+  dist.variables().set("BEAKER_NODE_HOSTNAME", "jupiter-7");
+  CHECK(get_node_hostname(dist) == "jupiter-7");
   CHECK(get_global_rank(dist, 5) == 5);
   CHECK(synchronize_value(dist, 7) == 7);
   CHECK(synchronize_flag(dist, true));

@@ -6,6 +6,7 @@
 
 #include "am/base/error.h"
 #include "am/base/first_line.h"
+#include "am/base/host.h"
 #include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
@@ -194,6 +195,10 @@ int64_t get_local_world_size(const Distributed& dist) {
                 "set it to the number of ranks on this machine");
   }
   return size;
+}
+
+std::string get_node_hostname(const Distributed& dist) {
+  return dist.variables().get("BEAKER_NODE_HOSTNAME").value_or(host_name());
 }
 
 int64_t get_num_nodes(const Distributed& dist) {

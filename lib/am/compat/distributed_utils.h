@@ -50,6 +50,9 @@ void init_distributed(Distributed& dist, const InitDistributedOptions& options =
 // are missing. Nothing outside a job.
 void validate_env_vars(const Distributed& dist);
 
+// BEAKER_NODE_HOSTNAME where it is set, else this machine's name.
+std::string get_node_hostname(const Distributed& dist);
+
 bool is_distributed(const Distributed& dist);
 void barrier(const Distributed& dist, const runtime::Group* group = nullptr);
 
