@@ -45,6 +45,37 @@ void repeat_layers(std::vector<bool>& layers, int64_t count) {
   }
 }
 
+// Sizes that nothing divides, and what else a config may say.
+void draw_sizes(Draw& draw, model::ModelConfig& config, std::string& name) {
+  const auto change = [&](int64_t once_in, const char* what, int64_t& size, int64_t value) {
+    if (!draw.once_in(once_in)) return;
+    size = value;
+    name += cat(", ", what, " ", value);
+  };
+  change(3, "vocabulary", config.vocab_size, config.vocab_size - draw.below(20));
+  change(3, "width", config.intermediate_size, config.intermediate_size - draw.below(12));
+  if (config.sliding_window) change(2, "window", *config.sliding_window, 1 + draw.below(9));
+  // GPT-2's heads are as wide as the hidden state together.
+  if (config.num_key_value_heads > 1 && !config.mla && config.model_type != "gpt2") {
+    const int64_t groups = draw.any<int64_t>({1, 1, 2});
+    const int64_t heads = draw.any<int64_t>({2, 3, 6, 8});
+    if (heads % groups == 0 && draw.once_in(3)) {
+      config.num_attention_heads = heads;
+      config.num_key_value_heads = heads / groups;
+      name += cat(", heads ", heads, " and ", heads / groups);
+    }
+  }
+  if (draw.once_in(5)) {
+    config.tie_word_embeddings = !config.tie_word_embeddings;
+    name += config.tie_word_embeddings ? ", tied" : ", not tied";
+  }
+  if (!config.moe) return;
+  model::MoeConfig& moe = *config.moe;
+  change(2, "experts", moe.experts, moe.groups * draw.any<int64_t>({3, 4, 5, 6, 7, 8}));
+  change(2, "top", moe.experts_per_token, 1 + draw.below(3));
+  change(3, "expert width", moe.expert_width, moe.expert_width - draw.below(8));
+}
+
 model::ModelConfig draw_model(Draw& draw, std::string& name) {
   const auto* family = draw.any(
       {"deepseek_v2", "deepseek_v3", "falcon",  "falcon-7b",  "gemma",      "gemma2",
@@ -53,11 +84,12 @@ model::ModelConfig draw_model(Draw& draw, std::string& name) {
        "qwen2",       "qwen2_moe",   "qwen3",   "qwen3-yarn", "qwen3_moe",  "smollm3"});
   Diagnostics found;
   model::ModelConfig config = model::load_config(data_path(cat("hf/", family)), found).value();
-  config.num_hidden_layers = 2 + draw.below(4);
+  config.num_hidden_layers = 2 + draw.below(6);
   repeat_layers(config.window_layers, config.num_hidden_layers);
   repeat_layers(config.rotated_layers, config.num_hidden_layers);
   if (config.moe) repeat_layers(config.moe->layers, config.num_hidden_layers);
   name = cat(family, ", ", config.num_hidden_layers, " layers");
+  draw_sizes(draw, config, name);
   return config;
 }
 
@@ -82,12 +114,12 @@ struct DrawnAxes {
 DrawnAxes draw_axes(Draw& draw, const std::string& strategy) {
   DrawnAxes axes;
   do {
-    axes.shards = draw.any<int64_t>({1, 1, 2, 2, 3, 4});
+    axes.shards = draw.any<int64_t>({1, 1, 2, 2, 3, 4, 5, 7});
     axes.cp = strategy == "ddp" ? 1 : draw.any<int64_t>({1, 1, 1, 2, 2, 3, 4});
-    axes.tp = strategy == "fsdp2" ? draw.any<int64_t>({1, 1, 2, 2, 4}) : 1;
+    axes.tp = strategy == "fsdp2" ? draw.any<int64_t>({1, 1, 2, 2, 3, 4, 8}) : 1;
     axes.pp = strategy == "fsdp2" ? draw.any<int64_t>({1, 1, 2, 2, 3, 4}) : 1;
-    axes.replicas = strategy == "fsdp2" ? draw.any<int64_t>({1, 1, 1, 2}) : 1;
-    axes.ep = draw.any<int64_t>({1, 2, 2, 4});
+    axes.replicas = strategy == "fsdp2" ? draw.any<int64_t>({1, 1, 1, 2, 3}) : 1;
+    axes.ep = draw.any<int64_t>({1, 2, 2, 3, 4, 5, 7, 8});
   } while (axes.world() == 1 || axes.world() > kMostDrawnRanks);
   return axes;
 }
@@ -117,20 +149,26 @@ void write_strategy(Draw& draw, const std::string& strategy, const DrawnAxes& ax
     text.line(line);
     text.say(line);
   };
-  if (strategy == "ddp") return key(draw.once_in(3), "activation_checkpointing = true");
+  const auto* mode = draw.any({"full", "selective", "mlp"});
+  if (strategy == "ddp") {
+    return key(draw.once_in(3), cat("activation_checkpointing = \"", mode, "\""));
+  }
   if (strategy == "megatron_fsdp") {
     key(true, cat("zero_dp_strategy = ", draw.below(4)));
     key(draw.once_in(3), "activation_checkpointing = true");
     return key(draw.once_in(3), "fsdp_double_buffer = true");
   }
   key(axes.tp > 1 && draw.once_in(2), "sequence_parallel = true");
-  key(draw.once_in(2),
-      cat("activation_checkpointing = \"", draw.any({"full", "selective", "mlp"}), "\""));
+  key(draw.once_in(2), cat("activation_checkpointing = \"", mode, "\""));
   key(draw.once_in(4), "activation_checkpointing_every = 2");
   key(draw.once_in(4), "defer_fsdp_grad_sync = false");
   key(draw.once_in(4), cat("reshard_after_forward = ", draw.any({"true", "false"})));
   key(draw.once_in(5), "enable_fsdp2_prefetch = true");
   key(draw.once_in(8), "offload_policy = { pin_memory = false }");
+  const auto* ignored = draw.any({"*norm*", "*.bias", "lm_head.*", "*embed*", "*down_proj*"});
+  key(draw.once_in(6), cat("ignored_params = [\"", ignored, "\"]"));
+  const auto* placed = draw.any({"*_proj.weight", "*down_proj*", "*embed*"});
+  key(draw.once_in(6), cat("shard_placement = { \"", placed, "\" = 1 }"));
 }
 
 std::string drawn_plan(Draw& draw, const model::ModelConfig& config, std::string& name) {
@@ -145,11 +183,13 @@ std::string drawn_plan(Draw& draw, const model::ModelConfig& config, std::string
     const int64_t each = axes.pp * draw.any<int64_t>({1, 1, 2});
     const auto schedule = config::kScheduleNames[static_cast<size_t>(
         draw.below(static_cast<int64_t>(config::kScheduleNames.size())))];
+    const int64_t stages =
+        schedule == "gpipe" || schedule == "1f1b" ? 1 : draw.any<int64_t>({2, 2, 3});
     text.line(cat("[pipeline]\nschedule = \"", schedule, "\"\nmicrobatches = ", each,
-                  "\nvirtual_stages = ", schedule == "gpipe" || schedule == "1f1b" ? 1 : 2,
-                  "\nbalance = \"", each % 2 == 0 ? "layers" : "cost", "\""));
+                  "\nvirtual_stages = ", stages, "\nbalance = \"",
+                  each % 2 == 0 ? "layers" : "cost", "\""));
     micro_batches = each * draw.any<int64_t>({1, 1, 2});
-    text.say(cat(schedule, " of ", each));
+    text.say(cat(schedule, " of ", each, stages > 2 ? ", 3 stages a rank" : ""));
   }
   if (axes.cp > 1) {
     const auto* method = draw.any({"ring", "ring", "all_gather", "ulysses"});
@@ -161,15 +201,17 @@ std::string drawn_plan(Draw& draw, const model::ModelConfig& config, std::string
     text.say("balanced sequences");
   }
   if (draw.once_in(5)) {
-    text.line("[lora]\nrank = 3\ntarget_modules = [\"all-linear\"]");
-    text.say("lora");
+    const auto* targets = draw.any({"all-linear", "q_proj", "v_proj\", \"o_proj", "down_proj"});
+    const auto* dropout = draw.any({"0", "0", "0.3"});
+    text.line(cat("[lora]\nrank = 3\ntarget_modules = [\"", targets, "\"]\ndropout = ", dropout));
+    text.say(cat("lora of \"", targets, "\" with dropout ", dropout));
   }
   if (draw.once_in(6)) {
     text.line("[optimizer]\nname = \"muon\"");
     text.say("muon");
   }
   const int64_t micro_batch = 1 + draw.below(2);
-  const int64_t length = draw.any<int64_t>({16, 16, 24, 23});
+  const int64_t length = draw.any<int64_t>({16, 16, 24, 23, 5, 7, 13});
   text.say(cat(micro_batches, " x ", micro_batch, " of ", length));
   text.line(
       cat("[train]\nseq_len = ", length, "\nmicro_batch_size = ", micro_batch,
