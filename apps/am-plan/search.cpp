@@ -72,7 +72,7 @@ am::Json to_json(const SearchResult& result) {
 std::string precision_warning(const SearchResult& result) {
   int float32 = 0;
   for (const FoundLayout& layout : result.layouts) {
-    float32 += am::planner::resolve_precision(layout.plan).compute == "float32" ? 1 : 0;
+    float32 += am::planner::resolve_precision(layout.plan).products == "float32" ? 1 : 0;
   }
   if (float32 == 0) return {};
   return am::cat(

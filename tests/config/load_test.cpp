@@ -51,9 +51,9 @@ TEST_CASE("a plan of one key has the defaults of INTERFACE") {
   const auto& fsdp2 = std::get<FSDP2Config>(plan.strategy);
   CHECK(fsdp2.mp_policy.param_dtype == "bfloat16");
   CHECK(fsdp2.mp_policy.reduce_dtype == "float32");
-  CHECK_FALSE(fsdp2.backend);
   CHECK_FALSE(fsdp2.mp_policy.output_dtype);
   CHECK_FALSE(fsdp2.mp_policy.cast_forward_inputs);
+  CHECK_FALSE(fsdp2.backend);
   CHECK_FALSE(fsdp2.offload_policy);
   CHECK(plan.file == "dir/p.toml");
   CHECK(plan.resolve("m") == "dir/m");

@@ -82,8 +82,8 @@ TEST_CASE("activation_checkpointing takes what AutoModel takes") {
   CHECK(of("\"mlp\"") == ActivationCheckpointing::kMlp);
   CHECK(error_of_strategy("activation_checkpointing = \"some\"").rule == "plan.value");
   CHECK(error_of_strategy("activation_checkpointing = 1").rule == "plan.type");
-  // Of DDP it is a boolean.
-  CHECK(error_of_strategy("name = \"ddp\"\nactivation_checkpointing = \"full\"").rule ==
+  // Megatron-FSDP checkpoints whole layers or none.
+  CHECK(error_of_strategy("name = \"megatron_fsdp\"\nactivation_checkpointing = \"full\"").rule ==
         "plan.type");
 }
 
@@ -142,10 +142,11 @@ TEST_CASE("asynchronous tensor parallelism forces sequence_parallel, with a warn
 
 TEST_CASE("to_dict has every key of the configuration and no other") {
   const Json ddp = to_dict(DDPConfig{});
-  CHECK(dump_json(ddp, -1) ==
-        R"({"activation_checkpointing":false,"backend":null,"bucket_cap_mb":25,)"
-        R"("gradient_as_bucket_view":false,"static_graph":false,"broadcast_buffers":false,)"
-        R"("find_unused_parameters":false})");
+  CHECK(
+      dump_json(ddp, -1) ==
+      R"({"activation_checkpointing":false,"backend":null,"autocast_dtype":null,"bucket_cap_mb":25,)"
+      R"("gradient_as_bucket_view":false,"static_graph":false,"broadcast_buffers":false,)"
+      R"("find_unused_parameters":false})");
   const Json fsdp2 = to_dict(FSDP2Config{});
   CHECK(fsdp2.size() == 18);
   CHECK(fsdp2["mp_policy"]["reduce_dtype"] == "float32");

@@ -159,8 +159,9 @@ const std::string kDdp = R"(
 model.path = "/m"
 [strategy]
 name = "ddp"
-activation_checkpointing = true
+activation_checkpointing = "selective"
 backend = "gloo"
+autocast_dtype = "bfloat16"
 bucket_cap_mb = 1
 gradient_as_bucket_view = true
 static_graph = true

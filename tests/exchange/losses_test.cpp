@@ -172,6 +172,19 @@ TEST_CASE("nemo-automodel: keys of 0.7", "[exchange]") {
   CHECK(megatron.plan.runtime.timeout_minutes == 1.0);  // AutoModel's own
 }
 
+TEST_CASE("accelerate: mixed precision under ddp is autocast", "[exchange]") {
+  const auto ddp = [](const char* mixed) {
+    return std::get<config::DDPConfig>(
+        imported(
+            framework("accelerate"),
+            cat("distributed_type: MULTI_GPU\nnum_processes: 2\nmixed_precision: ", mixed, "\n"))
+            .plan.strategy);
+  };
+  CHECK(ddp("bf16").autocast_dtype == "bfloat16");
+  CHECK(ddp("fp16").autocast_dtype == "float16");
+  CHECK_FALSE(ddp("'no'").autocast_dtype);
+}
+
 TEST_CASE("accelerate: DeepSpeed's settings inside of its file", "[exchange]") {
   const auto text = [](int stage, const char* more = "") {
     return cat("distributed_type: DEEPSPEED\nnum_processes: 8\nmixed_precision: bf16\n",

@@ -10,16 +10,20 @@
 #include "am/checkpoint/weights.h"
 #include "am/stored/tensor_source.h"
 #include "support/plans.h"
+#include "support/rank_check.h"
 
 namespace am {
 namespace {
 
 constexpr double kTolerance = 2e-2;  // two roundings to bfloat16's eight bits, and their sums
 
+// Weights in float32.
+const std::string kFsdp2 = "name = \"fsdp2\"\n" + test::kFullPrecision;
+const std::string kDdp = "name = \"ddp\"\n";
+
 std::string plan_text(const std::string& family, const std::string& strategy) {
   return cat("[model]\npath = \"hf/", family, "\"\n[train]\nseq_len = 16\nmicro_batch_size = 2\n",
-             "[mesh]\nworld_size = 1\n[strategy]\nmp_policy = { param_dtype = \"float32\", ",
-             "reduce_dtype = \"float32\", output_dtype = \"float32\" }\n", strategy);
+             "[mesh]\nworld_size = 1\n[strategy]\n", strategy);
 }
 
 struct Pass {
@@ -44,6 +48,7 @@ Pass pass(const std::string& family, const std::string& strategy) {
     rank.model->data_parallel().finish_backward();
     CHECK_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
     CHECK(loss.scalar_type() == at::kFloat);
+    RANK_CHECK(rank.model->groups().front()->flat().scalar_type() == at::kFloat);
     result.logits = logits.detach();
     result.loss = loss.detach().view({1});
     rank.model->for_each_owned(
@@ -58,12 +63,14 @@ Pass pass(const std::string& family, const std::string& strategy) {
 
 TEST_CASE("the forward under autocast equals torch.autocast's") {
   const std::string family = GENERATE("llama", "qwen3");
+  const std::string strategy = GENERATE(kFsdp2, kDdp);
   const std::string mode = GENERATE("false", "true", "\"selective\"", "\"mlp\"");
-  INFO(family << ", checkpointing " << mode);
+  INFO(family << ", " << strategy << ", checkpointing " << mode);
   const auto wanted =
       stored::open_tensor_source(test::data_path(cat("hf/", family, "/autocast.safetensors")));
   const Pass got =
-      pass(family, cat("autocast_dtype = \"bfloat16\"\nactivation_checkpointing = ", mode, "\n"));
+      pass(family,
+           cat(strategy, "autocast_dtype = \"bfloat16\"\nactivation_checkpointing = ", mode, "\n"));
   CHECK(test::relative_difference(got.logits, checkpoint::read_all(*wanted, "logits")) <
         kTolerance);
   CHECK(test::relative_difference(got.loss, checkpoint::read_all(*wanted, "loss")) < 1e-3);
@@ -74,7 +81,7 @@ TEST_CASE("the forward under autocast equals torch.autocast's") {
   }
   // Each logit was a bfloat16 number, which no float32 forward gives.
   CHECK(at::equal(got.logits, got.logits.to(at::kBFloat16).to(at::kFloat)));
-  const Pass plain = pass(family, "");
+  const Pass plain = pass(family, strategy);
   CHECK_FALSE(at::equal(plain.logits, plain.logits.to(at::kBFloat16).to(at::kFloat)));
 }
 

@@ -79,6 +79,12 @@ TEST_CASE("precision is AutoModel's default unless the plan says otherwise") {
   CHECK(mixed.reduce == "float32");
   const auto ddp = am::planner::resolve_precision(plan_of("[strategy]\nname = \"ddp\"\n"));
   CHECK(ddp.compute == "float32");
+  CHECK(ddp.products == "float32");
+  const auto autocast = am::planner::resolve_precision(
+      plan_of("[strategy]\nname = \"ddp\"\nautocast_dtype = \"bfloat16\"\n"));
+  CHECK(autocast.compute == "float32");
+  CHECK(autocast.products == "bfloat16");
+  CHECK(autocast.reduce == "float32");
 }
 
 TEST_CASE("activations grow with tokens and shrink with tp and sequence parallelism") {

@@ -52,6 +52,13 @@ constexpr RuleCase kCases[] = {
     {"strategy.float32",
      "[mesh]|world_size = 8|[strategy]|name = \"ddp\"|[cluster]|gpu = \"h100-sxm\"",
      "[mesh]|world_size = 8|[strategy]|name = \"ddp\"", "llama-3.1-8b", kWarning},
+    {"strategy.float32", "[mesh]|world_size = 8|[strategy]|name = \"ddp\"|backend = \"nccl\"",
+     "[mesh]|world_size = 8|[strategy]|name = \"ddp\"|backend = \"nccl\"|autocast_dtype = "
+     "\"bfloat16\"",
+     "llama-3.1-8b", kWarning},
+    {"strategy.autocast",
+     "[mesh]|world_size = 8|[strategy]|name = \"ddp\"|autocast_dtype = \"float32\"",
+     "[mesh]|world_size = 8|[strategy]|name = \"ddp\"|autocast_dtype = \"bfloat16\""},
     {"strategy.float32",
      "[mesh]|world_size = 8|[strategy]|name = \"megatron_fsdp\"|backend = \"nccl\"",
      "dtype = \"bfloat16\"|[mesh]|world_size = 8|[strategy]|name = \"megatron_fsdp\"|"

@@ -34,8 +34,13 @@ Combination megatron(std::string name, int64_t world, int64_t level,
 }
 
 Combination ddp(std::string name, int64_t world, const std::string& strategy = {}) {
-  return {std::move(name), world,
-          cat("[mesh]\nworld_size = ", world, "\n[strategy]\nname = \"ddp\"\n", kOnHost, strategy)};
+  Combination combination;
+  combination.name = std::move(name);
+  combination.world = world;
+  combination.exact = strategy.find("autocast") == std::string::npos;
+  combination.toml =
+      cat("[mesh]\nworld_size = ", world, "\n[strategy]\nname = \"ddp\"\n", kOnHost, strategy);
+  return combination;
 }
 
 Combination accumulating(Combination combination) {
@@ -208,6 +213,11 @@ std::vector<Combination> combinations() {
       tied(ddp("ddp, tied", 2)),
       frozen(ddp("ddp, frozen", 2)),
       ddp("ddp, checkpointing", 2, checkpointed),
+      ddp("ddp, selective", 2, selective),
+      ddp("ddp, mlp", 2, "activation_checkpointing = \"mlp\"\n"),
+      ddp("ddp, autocast", 2, "autocast_dtype = \"bfloat16\"\n"),
+      accumulating(ddp("ddp, autocast, selective, accumulation", 3,
+                       "autocast_dtype = \"bfloat16\"\n" + selective)),
   };
   for (const std::string& family : model::family_names()) all.push_back(of_family(family));
   return all;

@@ -11,6 +11,9 @@ constexpr const char* kBackendHelp =
     "Library of the collectives. Absent: nccl where a GPU is present, gloo where none is.";
 constexpr const char* kCheckpointingHelp =
     "Keep only the inputs of each layer for backward, and compute the rest again.";
+constexpr const char* kAutocastHelp =
+    "Run the forward under autocast: matrix products and attention in this dtype, norms, softmax "
+    "and loss in float32. Absent: no autocast.";
 constexpr const char* kSelectiveHelp =
     "true or \"full\": keep only the inputs of each layer for backward, and compute the rest "
     "again. \"selective\": keep also attention with its inputs, the sum after it and the gate's "
@@ -39,9 +42,7 @@ void add_fsdp2(std::vector<FieldSpec>& out) {
             "as they come. cast_forward_inputs casts each unit's inputs to param_dtype.");
   fsdp2.add("offload_policy", &S::offload_policy, Optional<OffloadCodec>{},
             "Keep sharded parameters, gradients and optimizer states in CPU memory. Absent: no.");
-  fsdp2.add("autocast_dtype", &S::autocast_dtype, Optional<Choice>{dtype_choice()},
-            "Run the forward under autocast: matrix products and attention in this dtype, norms, "
-            "softmax and loss in float32. Absent: no autocast.");
+  fsdp2.add("autocast_dtype", &S::autocast_dtype, Optional<Choice>{dtype_choice()}, kAutocastHelp);
   fsdp2.add("activation_checkpointing", &S::activation_checkpointing, CheckpointingCodec{},
             kSelectiveHelp);
   fsdp2
@@ -126,8 +127,10 @@ void add_ddp(std::vector<FieldSpec>& out) {
       "strategy", [](auto& plan) -> auto& { return std::get<DDPConfig>(plan.strategy); }, out);
   ddp.of_strategy("ddp");
   using S = DDPConfig;
-  ddp.add("activation_checkpointing", &S::activation_checkpointing, Boolean{}, kCheckpointingHelp);
+  ddp.add("activation_checkpointing", &S::activation_checkpointing, CheckpointingCodec{},
+          kSelectiveHelp);
   ddp.add("backend", &S::backend, backend(), kBackendHelp);
+  ddp.add("autocast_dtype", &S::autocast_dtype, Optional<Choice>{dtype_choice()}, kAutocastHelp);
   ddp.add("bucket_cap_mb", &S::bucket_cap_mb, Integer{1, 1 << 20},
           "Gradients are reduced in buckets of so many MiB; the first one of 1 MiB.");
   ddp.add("gradient_as_bucket_view", &S::gradient_as_bucket_view, Boolean{},

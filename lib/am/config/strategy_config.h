@@ -88,8 +88,9 @@ struct MegatronFSDPConfig {
 };
 
 struct DDPConfig {
-  bool activation_checkpointing = false;
+  ActivationCheckpointing activation_checkpointing = ActivationCheckpointing::kOff;
   std::optional<std::string> backend;
+  std::optional<std::string> autocast_dtype;
   int64_t bucket_cap_mb = 25;
   bool gradient_as_bucket_view = false;
   bool static_graph = false;

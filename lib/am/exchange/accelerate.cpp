@@ -155,12 +155,8 @@ void read_precision(PlanBuilder& builder) {
     // DeepSpeed keeps float32 weights beside those that it computes with.
     builder.set("model.dtype", dtype, "mixed_precision");
     builder.set("strategy.preserve_fp32_weights", true, "mixed_precision");
-  } else if (builder.knows("strategy.autocast_dtype")) {
-    builder.set("strategy.autocast_dtype", dtype, "mixed_precision");
   } else {
-    builder.lose("mixed_precision",
-                 "the precision: under ddp it is autocast, which a plan's "
-                 "ddp does not have");
+    builder.set("strategy.autocast_dtype", dtype, "mixed_precision");
   }
 }
 

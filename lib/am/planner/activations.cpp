@@ -11,12 +11,13 @@
 namespace am::planner {
 
 config::ActivationCheckpointing checkpointing_of(const config::Plan& plan) {
-  if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) {
-    return fsdp2->activation_checkpointing;
+  if (const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&plan.strategy)) {
+    return megatron->activation_checkpointing ? config::ActivationCheckpointing::kFull
+                                              : config::ActivationCheckpointing::kOff;
   }
-  const bool on = std::visit(
-      [](const auto& config) { return bool(config.activation_checkpointing); }, plan.strategy);
-  return on ? config::ActivationCheckpointing::kFull : config::ActivationCheckpointing::kOff;
+  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
+  return fsdp2 != nullptr ? fsdp2->activation_checkpointing
+                          : std::get<config::DDPConfig>(plan.strategy).activation_checkpointing;
 }
 
 int64_t checkpointing_every(const config::Plan& plan) {
@@ -37,9 +38,10 @@ ActivationContext activation_context(const config::Plan& plan, const Layout& lay
   context.context_ranks = static_cast<double>(cut.ranks);
   context.context_method = plan.context.method;
   context.tokens = context.sequence * static_cast<double>(plan.train.micro_batch_size);
-  context.compute_bytes = static_cast<double>(dtype_size(resolve_precision(plan).compute));
-  context.product_bytes = context.compute_bytes;
-  context.output_bytes = context.compute_bytes;
+  const StepPrecision precision = resolve_precision(plan);
+  context.compute_bytes = static_cast<double>(dtype_size(precision.compute));
+  context.product_bytes = static_cast<double>(dtype_size(precision.products));
+  context.output_bytes = context.product_bytes;
   if (layout.tp_plan.sequence_parallel) context.sequence_parts = static_cast<double>(sizes.tp);
   const size_t embedding = layout.inventory.weight_of(model::Role::kEmbedding);
   context.cuts_vocabulary = layout.parameters[embedding].tp_dim.has_value();
@@ -50,10 +52,6 @@ ActivationContext activation_context(const config::Plan& plan, const Layout& lay
   context.on_host =
       std::visit([](const auto& config) { return config.backend; }, plan.strategy) == "gloo";
   if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) {
-    if (fsdp2->autocast_dtype) {
-      context.product_bytes = static_cast<double>(dtype_size(*fsdp2->autocast_dtype));
-    }
-    context.output_bytes = context.product_bytes;
     if (const auto& output = fsdp2->mp_policy.output_dtype) {
       context.output_bytes = static_cast<double>(dtype_size(*output));
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,8 +18,11 @@ struct StepPrecision {
 };
 
 // fsdp2: the mixed-precision policy over the plan's dtype. The others compute with what they store;
-// megatron_fsdp reduces in float32 when asked to.
+// megatron_fsdp reduces in float32 when asked to. Products of fsdp2 and ddp follow autocast_dtype.
 StepPrecision resolve_precision(const config::Plan& plan);
+
+// The dtype that the forward runs under autocast in; null: no autocast.
+const std::optional<std::string>& autocast_dtype(const config::DistributedConfig& strategy);
 
 // Bytes of one element: of "float64", "float32", "bfloat16" or "float16".
 int64_t dtype_size(std::string_view dtype);

@@ -52,7 +52,7 @@ void set_checkpointing(Checkpointing mode, config::DistributedConfig& strategy) 
   } else if (auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy)) {
     megatron->activation_checkpointing = mode != Checkpointing::kOff;
   } else {
-    std::get<config::DDPConfig>(strategy).activation_checkpointing = mode != Checkpointing::kOff;
+    std::get<config::DDPConfig>(strategy).activation_checkpointing = mode;
   }
 }
 
@@ -193,11 +193,13 @@ void SearchSpace::walk_schedules(Candidate candidate) {
 
 // From the least memory to the most: what follows one that does not fit fits neither.
 void SearchSpace::walk_checkpointing(Candidate candidate) {
-  const bool fsdp2 = is_fsdp2(strategies_[static_cast<size_t>(candidate.strategy)]);
+  const auto& strategy = strategies_[static_cast<size_t>(candidate.strategy)];
+  const bool fsdp2 = is_fsdp2(strategy);
+  const bool selects = !std::holds_alternative<config::MegatronFSDPConfig>(strategy);
   const bool accumulates = candidate.micro_batches > 1;
   const char* misfit = nullptr;
   for (const auto mode : {Checkpointing::kFull, Checkpointing::kSelective, Checkpointing::kOff}) {
-    if (!fsdp2 && mode == Checkpointing::kSelective) continue;
+    if (!selects && mode == Checkpointing::kSelective) continue;
     candidate.checkpointing = mode;
     candidate.defers_reduction = fsdp2 && !accumulates;  // its default, where it changes nothing
     misfit = consider(candidate, misfit);

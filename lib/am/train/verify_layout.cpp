@@ -47,7 +47,9 @@ void compute_in_float64(config::DistributedConfig& strategy) {
     megatron->grad_reduce_in_fp32 = megatron->preserve_fp32_weights = false;
     megatron->backend = "gloo";
   } else {
-    std::get<config::DDPConfig>(strategy).backend = "gloo";
+    auto& ddp = std::get<config::DDPConfig>(strategy);
+    ddp.autocast_dtype.reset();
+    ddp.backend = "gloo";
   }
 }
 

@@ -1,6 +1,7 @@
 #include "am/parallel/ddp/ddp.h"
 
 #include "am/planner/buckets.h"
+#include "am/planner/precision.h"
 #include "am/tensor/dtype.h"
 
 namespace am::parallel {
@@ -16,6 +17,9 @@ DataParallelOptions ddp_options(const config::Plan& plan, const planner::Layout&
 Parallelized parallelize_ddp(const StrategyInput& input) {
   Parallelized made;
   made.vocabulary_slice = prepare_decoder(input);
+  if (const auto& dtype = planner::autocast_dtype(input.plan.strategy)) {
+    input.decoder.set_autocast(tensor::parse_dtype(*dtype));
+  }
   made.data_parallel =
       apply_fsdp_sharding_recursively(input, ddp_options(input.plan, input.layout));
   return made;

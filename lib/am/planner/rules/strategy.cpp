@@ -100,17 +100,18 @@ void check_float32(const RuleContext& context, Diagnostics& found) {
   const bool nccl =
       std::visit([](const auto& one) { return one.backend == "nccl"; }, plan.strategy);
   if ((plan.cluster.gpu.empty() && !nccl) || fsdp2(context) != nullptr) return;
-  if (resolve_precision(plan).compute != "float32") return;
+  if (resolve_precision(plan).products != "float32") return;
   const std::string name = config::strategy_name(plan.strategy);
-  found.warning("strategy.float32", plan.span("strategy.name"),
-                cat(name, " has no mp_policy: it computes in model.dtype = \"float32\""),
-                "model.dtype = \"bfloat16\" computes and stores in bfloat16; fsdp2 computes in "
-                "bfloat16 and stores float32");
+  found.warning(
+      "strategy.float32", plan.span("strategy.name"),
+      cat(name, " has no mp_policy: it computes in model.dtype = \"float32\""),
+      cat("model.dtype = \"bfloat16\" computes and stores in bfloat16; ",
+          is_ddp(context) ? "autocast_dtype = \"bfloat16\", and fsdp2, compute" : "fsdp2 computes",
+          " in bfloat16 and ", is_ddp(context) ? "store" : "stores", " float32"));
 }
 
 void check_autocast(const RuleContext& context, Diagnostics& found) {
-  const auto* config = fsdp2(context);
-  if (config == nullptr || config->autocast_dtype != "float32") return;
+  if (autocast_dtype(context.plan.strategy) != "float32") return;
   found.error("strategy.autocast", context.plan.span("strategy.autocast_dtype"),
               "autocast_dtype = \"float32\" does nothing: autocast only lowers the precision",
               "autocast_dtype = \"bfloat16\", or remove the key");
@@ -160,17 +161,21 @@ constexpr std::array<Rule, 11> kRules = {{
      .check = check_reshard},
     {.id = "strategy.autocast",
      .summary = "autocast_dtype is a 16-bit dtype",
-     .explain = "Under autocast matrix products and attention run in autocast_dtype and the rest "
-                "stays as it is. torch.autocast treats float32 as a mistake and turns itself off. "
-                "To compute in float32, leave the key out and set mp_policy.param_dtype.",
+     .explain =
+         "Under autocast matrix products and attention run in autocast_dtype and the rest "
+         "stays as it is. torch.autocast treats float32 as a mistake and turns itself off. "
+         "To compute in float32, leave the key out; fsdp2 needs mp_policy.param_dtype too. "
+         "Weights that are stored in float32 stay so: each product casts them. fsdp2 and ddp "
+         "have the key.",
      .check = check_autocast},
     {.id = "strategy.float32",
      .summary = "a strategy without a mixed-precision policy computes in float32 (a warning)",
      .explain = "fsdp2 has mp_policy, by default bfloat16 with reductions in float32. ddp and "
                 "megatron_fsdp compute in the dtype that they store, model.dtype, which is float32 "
                 "unless the plan says otherwise: on a GPU a fraction of the speed, and a "
-                "prediction that is not comparable with fsdp2's. The warning comes where [cluster] "
-                "gpu or the backend says that it is one.",
+                "prediction that is not comparable with fsdp2's. autocast_dtype makes ddp's "
+                "products narrow and keeps its weights. The warning comes where [cluster] gpu or "
+                "the backend says that it is a GPU.",
      .check = check_float32},
     {.id = "strategy.ignored_params",
      .summary = "every glob of ignored_params matches a parameter",

@@ -175,7 +175,7 @@ void check_float16(const RuleContext& context, Diagnostics& found) {
               "its eps of 1e-8, are zero there",
               megatron ? "preserve_fp32_weights = true in [strategy], or dtype = \"bfloat16\""
                        : "dtype = \"float32\"; fsdp2 computes in float16 with mp_policy = { "
-                         "param_dtype = \"float16\" }");
+                         "param_dtype = \"float16\" }, fsdp2 and ddp with autocast_dtype");
 }
 
 void check_on_nonfinite(const RuleContext& context, Diagnostics& found) {
@@ -253,7 +253,8 @@ constexpr std::array<Rule, 14> kRules = {{
          "AdamW's eps: the moments, which are stored as the parameters are, become zero, and the "
          "update a division by zero. Mixed precision is what works: parameters and moments in "
          "float32 (model.dtype), the computation in float16 (mp_policy.param_dtype or "
-         "autocast_dtype of fsdp2; preserve_fp32_weights = true of megatron_fsdp, which computes "
+         "autocast_dtype of fsdp2, autocast_dtype of ddp; preserve_fp32_weights = true of "
+         "megatron_fsdp, which computes "
          "in model.dtype), with a loss scale (train.loss_scale) against underflow of the "
          "gradients. bfloat16 has float32's range and needs none of it.",
      .check = check_float16},
