@@ -64,7 +64,6 @@ message(STATUS
 am_glob(cuda_sources *.cpp ${CMAKE_CURRENT_SOURCE_DIR}/lib/am/cuda)
 add_library(automesh_cuda MODULE ${cuda_sources})
 set_target_properties(automesh_cuda PROPERTIES UNITY_BUILD ${AM_UNITY})
-am_set_install_rpath(automesh_cuda "\$ORIGIN" ${AM_TORCH_RPATH})
 target_include_directories(automesh_cuda SYSTEM PRIVATE ${_am_cuda_include} ${AM_NCCL_INCLUDE_DIR})
 target_compile_definitions(automesh_cuda PRIVATE USE_C10D_NCCL)
 target_link_libraries(automesh_cuda PRIVATE
