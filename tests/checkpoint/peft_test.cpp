@@ -105,7 +105,8 @@ TEST_CASE("an adapter that is not the plan's is refused, with what the plan shou
   contains(refusal(changed(temp, "use_dora", true), kLlamaLora), "use_dora is not supported");
   contains(refusal(changed(temp, "rank_pattern", {{"q_proj", 8}}), kLlamaLora), "rank_pattern");
   for (const char* begun : {"pissa", "pissa_niter_16", "olora", "corda", "loftq", "lora_ga"}) {
-    contains(refusal(changed(temp, "init_lora_weights", begun), kLlamaLora),
+    const TemporaryFolder own;
+    contains(refusal(changed(own, "init_lora_weights", begun), kLlamaLora),
              cat("init_lora_weights = \"", begun, "\" is not supported"));
   }
   contains(refusal(changed(temp, "alora_invocation_tokens", {1, 2}), kLlamaLora),

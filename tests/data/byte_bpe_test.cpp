@@ -110,7 +110,7 @@ TEST_CASE("tokenizers that are not read say why") {
     json[Json::json_pointer(pointer)] = value;
     return error_of(json.dump());
   };
-  CHECK_THAT(error_of("{"), Catch::Contains("parse error"));
+  CHECK_THAT(error_of("{"), Catch::StartsWith("t.json: syntax error"));
   CHECK_THAT(error_of("[]"), Catch::Contains("not a tokenizer.json"));
   CHECK_THAT(error_of("{}"), Catch::Contains("not a tokenizer.json"));
   CHECK_THAT(message_with("/model/type", "Unigram"), Catch::Contains("type Unigram, not BPE"));
