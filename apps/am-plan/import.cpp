@@ -8,6 +8,7 @@
 #include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/exchange/exchange.h"
+#include "am/planner/rules.h"
 #include "am/term/printable.h"
 #include "am/term/wrap.h"
 #include "commands.h"
@@ -87,6 +88,22 @@ std::optional<am::model::ModelConfig> load_model(const ImportOptions& options, s
   }
 }
 
+// What check would refuse: an import writes no such plan unless it is forced. Ranks that only the
+// launcher knows are left to it, and files that lie elsewhere.
+void judge(const Imported& imported, const am::model::ModelConfig& model, bool force,
+           am::Diagnostics& found) {
+  am::Diagnostics judged;
+  am::planner::check_model(imported.plan, model, judged);
+  for (const am::Diagnostic& item : judged.items()) {
+    const am::planner::Rule* rule = am::planner::find_rule(item.rule);
+    const bool of_files = rule != nullptr && rule->needs == am::planner::Needs::kFiles;
+    if (item.severity != am::Severity::kError || of_files || item.rule == "mesh.world") continue;
+    am::Diagnostic error = item;
+    if (force) error.severity = am::Severity::kWarning;
+    found.add(std::move(error));
+  }
+}
+
 int run_import(const ImportOptions& options, const Output& output) {
   const Framework& framework = framework_of(options.framework);
   am::Diagnostics found;
@@ -97,6 +114,7 @@ int run_import(const ImportOptions& options, const Output& output) {
                                 options.force, model.has_value() ? &*model : nullptr);
   if (imported.has_value() && model.has_value()) {
     am::exchange::compare_model(*imported, *model, found, options.force);
+    if (found.ok()) judge(*imported, *model, options.force, found);
   }
   if (!found.ok() || !imported.has_value()) return am_apps::refuse(found, output);
   if (!problem.empty()) imported->notes.push_back(problem);

@@ -6,7 +6,7 @@ import tomllib
 import unittest
 from pathlib import Path
 
-from cli_support import MODELS, SOURCE, PlanCase
+from cli_support import MODELS, SOURCE, PlanCase, run_tool
 
 FRAMEWORKS = ["torchtitan", "megatron", "nemo-automodel", "accelerate", "deepspeed"]
 EXAMPLES = sorted((SOURCE / "plans").glob("*.toml"))
@@ -166,6 +166,69 @@ class Import(PlanCase):
         self.assertEqual([item["rule"] for item in found], ["exchange.model"])
         self.assertIn("--num-experts 8", found[0]["message"])
         self.am_plan(*command, "--force")
+
+    def test_no_plan_is_written_that_check_refuses(self):
+        recipe = "distributed:\n  dp_size: 64\n  ep_size: %d\nstep_scheduler:\n  global_batch_size: 64\n"
+        path, ours = self.folder / "a.yaml", self.folder / "ours.toml"
+        command = ["import", path, "--from", "nemo-automodel", "--model", MODELS / "qwen3-30b-a3b",
+                   "-o", ours]
+        path.write_text(recipe % 3)
+        found = self.json(*command, status=1)["diagnostics"]
+        self.assertIn("ep.experts", [item["rule"] for item in found])
+        self.assertFalse(ours.exists())
+        self.am_plan(*command, "--force")
+        ours.unlink()
+        path.write_text(recipe % 8)
+        self.am_plan(*command)
+        self.assertTrue(self.json("check", ours)["ok"])
+
+    def test_variations_of_keys_pass_check_or_are_refused(self):
+        files = {
+            "deepspeed": [json.dumps({"train_batch_size": 64, "train_micro_batch_size_per_gpu": micro,
+                                      "gradient_accumulation_steps": 4 // micro, precision: {"enabled": True},
+                                      "zero_optimization": {"stage": stage}})
+                          for micro in (1, 2) for precision in ("bf16", "fp16") for stage in range(4)],
+            "accelerate": [f"distributed_type: FSDP\nnum_machines: 2\nnum_processes: 16\n"
+                           f"mixed_precision: {precision}\nfsdp_config:\n"
+                           f"  fsdp_sharding_strategy: {strategy}\n"
+                           for precision in ("bf16", "fp16", "'no'")
+                           for strategy in ("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", 5)],
+            "megatron": [f"torchrun --nproc-per-node 8 --nnodes 2 x.py --micro-batch-size 1 "
+                         f"--global-batch-size 64 {sizes} {precision} {strategy}"
+                         for sizes in ("", "--tensor-model-parallel-size 2",
+                                       "--pipeline-model-parallel-size 2",
+                                       "--context-parallel-size 2",
+                                       "--tensor-model-parallel-size 2 --sequence-parallel")
+                         for precision in ("", "--bf16", "--fp16", "--bf16 --grad-reduce-in-bf16")
+                         for strategy in ("", "--use-distributed-optimizer", "--use-megatron-fsdp")],
+            "torchtitan": [f"[parallelism]\ndata_parallel_shard_degree = {shard}\n"
+                           f"data_parallel_replicate_degree = {replicate}\n"
+                           f"pipeline_parallel_degree = {pp}\n"
+                           f"pipeline_parallel_schedule = \"{schedule}\"\n"
+                           "[training]\nlocal_batch_size = 8\nseq_len = 2048\n"
+                           for shard in (1, 4) for replicate in (1, 8) for pp in (1, 4)
+                           for schedule in ("1F1B", "Interleaved1F1B", "ZBVZeroBubble")],
+            "nemo-automodel": [f"distributed:\n  strategy: {strategy}\n  dp_size: 8\n  tp_size: {tp}\n"
+                               f"  pp_size: {pp}\n  pipeline: {{pp_schedule: interleaved1f1b, "
+                               f"layers_per_stage: {layers}, round_virtual_stages_to_pp_multiple: up}}\n"
+                               "step_scheduler: {global_batch_size: 64, local_batch_size: 8}\n"
+                               for strategy in ("fsdp2", "megatron_fsdp", "ddp") for tp in (1, 2)
+                               for pp in (1, 4) for layers in (2, 3)],
+        }
+        passed = 0
+        ours = self.folder / "ours.toml"
+        for framework, texts in files.items():
+            for text in texts:
+                with self.subTest(framework=framework, text=text):
+                    ours.unlink(missing_ok=True)
+                    result = run_tool("am-plan", "import", self.write("theirs", text), "--from", framework,
+                                       "--model", MODELS / "llama-3.1-8b", "-o", ours)
+                    self.assertIn(result.status, (0, 1))
+                    self.assertEqual(ours.exists(), result.status == 0)
+                    if result.status == 0:
+                        self.assertTrue(self.json("check", ours)["ok"])
+                        passed += 1
+        self.assertGreater(passed, 90)
 
     def test_any_file_is_not_megatrons(self):
         answer = self.json("import", "/etc/passwd", "--from", "megatron", status=1)

@@ -288,9 +288,16 @@ TEST_CASE("nemo-automodel: Megatron-FSDP's newer check of gradients is a plan's"
   const auto checks = [](const char* more) {
     const Imported in = imported(framework("nemo-automodel"),
                                  cat("distributed:\n  strategy: megatron_fsdp\n", more));
-    return std::get<config::MegatronFSDPConfig>(in.plan.strategy).check_for_nan_in_grad;
+    return std::get<config::MegatronFSDPConfig>(in.plan.strategy).report_nan_in_param_grad;
   };
-  CHECK(checks(""));
+  CHECK_FALSE(checks(""));
   CHECK(checks("  report_nan_in_param_grad: true\n  check_for_nan_in_grad: false\n"));
-  CHECK_FALSE(checks("  report_nan_in_param_grad: false\n"));
+}
+
+TEST_CASE("a warm-up is no longer than the job, where a file counts no steps", "[exchange]") {
+  const Imported in =
+      imported(framework("nemo-automodel"),
+               "distributed:\n  dp_size: 2\nlr_scheduler: {lr_warmup_steps: 700}\n");
+  CHECK(in.plan.train.max_steps == 700);
+  CHECK_FALSE(in.notes.empty());
 }

@@ -103,14 +103,24 @@ TEST_CASE("a file of another framework is refused", "[exchange]") {
            {"torchtitan", ""},
            {"torchtitan", plan},
            {"accelerate", deepspeed},
+           {"accelerate", "base_model: org/model\nmicro_batch_size: 2\nfsdp_config: {}\n"},
+           {"accelerate", "model_name_or_path: org/model\nstage: sft\n"},
+           {"megatron", "from a.recipes import base\n\ndef config():\n    return base()\n"},
+           {"torchtitan", "import sys\n\"\"\"\ntext\n\"\"\"\n"},
            {"deepspeed", "{\"model_type\": \"llama\", \"hidden_size\": 8}"}}) {
     CAPTURE(from, text);
     CHECK(refused(from, text).errors() == 1);
   }
   Diagnostics found = refused("megatron", "MODEL_ARGS:\n  --pipeline-model-parallel-size: 4\n");
   CHECK(found.items()[0].span.line == 2);
-  found = refused("torchtitan", "");
-  CHECK(found.items()[0].rule == "exchange.framework");
+  for (const auto& [from, text] :
+       {std::pair{"torchtitan", ""},
+        {"megatron", "import torch\n"},
+        {"accelerate", "base_model: org/model\ndeepspeed: zero3.json\n"}}) {
+    CHECK(refused(from, text).items()[0].rule == "exchange.framework");
+  }
+  found = refused("megatron", "torchrun pretrain_gpt.py --lr $LR\n");
+  CHECK_THAT(found.items()[0].help, Catch::Contains("echo"));
 }
 
 TEST_CASE("Megatron's geometry is held against the model", "[exchange]") {

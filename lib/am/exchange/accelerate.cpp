@@ -243,6 +243,20 @@ std::optional<Imported> read(const ImportInput& input) {
   auto root = read_yaml(input.text, input.file, input.found);
   if (!root.has_value()) return std::nullopt;
   Source source(std::move(*root), input.file, input.found);
+  if (!source.has_any({"distributed_type", "num_processes", "num_machines", "compute_environment",
+                       "machine_rank"})) {
+    const bool recipe = source.has_any({"base_model", "model_name_or_path"});
+    constexpr const char* kTrainer =
+        "this is a trainer's own recipe; the file that `accelerate config` writes, or DeepSpeed's "
+        "JSON that the recipe names (--from deepspeed), has the layout";
+    if (recipe) {
+      source.refuse_framework("accelerate", "distributed_type, num_processes and their like",
+                              kTrainer);
+    } else {
+      source.refuse_framework("accelerate", "distributed_type, num_processes and their like");
+    }
+    return std::nullopt;
+  }
   const std::string type = distributed_type(source);
   if (type.empty()) return std::nullopt;
   const bool fsdp = type == "FSDP";

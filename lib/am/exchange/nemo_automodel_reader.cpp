@@ -72,8 +72,6 @@ void read_strategy(PlanBuilder& builder) {
     }
     builder.copy(cat("distributed.", key), cat("strategy.", key));
   }
-  // Megatron-FSDP's check since it has lost the other one.
-  builder.copy("distributed.report_nan_in_param_grad", "strategy.check_for_nan_in_grad");
   for (const char* key : {"compile.enabled", "compile.enable"}) {
     if (builder.source().boolean(key).value_or(false)) {
       builder.set("strategy.enable_compile", true, key);

@@ -65,7 +65,7 @@ void PlanBuilder::copy(std::string_view path, std::string_view key) {
 
 void PlanBuilder::lose(std::string_view path, std::string_view why) {
   const config::Value* value = source_.take(path);
-  const std::string text = value != nullptr ? dump_json(to_json(*value), -1) : "(absent)";
+  const std::string text = value != nullptr ? dump_json(to_json(*value), -1) : "null";
   lost_.push_back({std::string(path), text, std::string(why), source_.span(path)});
 }
 
@@ -94,6 +94,12 @@ void PlanBuilder::set_mesh(int64_t dp_replicate, int64_t dp_shard, int64_t tp, i
 }
 
 Imported PlanBuilder::done(std::vector<Ignored> ignored) {
+  const int64_t warmup = plan_.scheduler.warmup_steps;
+  const bool counts = std::find(keys_.begin(), keys_.end(), "train.max_steps") != keys_.end();
+  if (!counts && warmup > plan_.train.max_steps) {
+    set("train.max_steps", warmup);
+    note("the file counts no steps: train.max_steps is as long as the warm-up, set yours");
+  }
   Imported imported{.plan = std::move(plan_)};
   imported.keys = std::move(keys_);
   imported.ignored = std::move(ignored);

@@ -68,6 +68,18 @@ bool is_readable(std::string_view text, const std::string& file, Diagnostics& fo
   return false;
 }
 
+// A recipe that is a program: lines that only Python has.
+bool is_python(std::string_view text) {
+  for (const std::string& line : split(std::string(text), '\n')) {
+    const bool imports = starts_with(line, "from ") && line.find(" import ") != std::string::npos;
+    const bool defines = starts_with(line, "def ") || starts_with(line, "class ");
+    if (imports || starts_with(line, "import ") || (defines && ends_with(trim(line), ":"))) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // Takes out of what is ignored what changes the job.
 void split_losses(Imported& imported) {
   std::vector<Ignored> harmless;
@@ -121,6 +133,14 @@ std::optional<Imported> import_plan(const Framework& framework, std::string_view
                                     const model::ModelConfig* model) {
   const int before = found.errors();
   if (!is_readable(text, file, found)) return std::nullopt;
+  if (is_python(text)) {
+    found.error("exchange.framework", Span{file, 0, 0, 1, {}},
+                cat("this is a Python program, not ", framework.title, "'s ", framework.format,
+                    ": it is not run"),
+                "write the settings that it makes: the command's arguments, or the configuration "
+                "that the framework prints or saves when the job starts");
+    return std::nullopt;
+  }
   auto imported = framework.read({text, file, model, found});
   if (imported) split_losses(*imported);
   if (imported) report_losses(*imported, force, found);

@@ -118,10 +118,10 @@ bool Source::has_any(std::initializer_list<std::string_view> paths) const {
                      [this](std::string_view path) { return has(path); });
 }
 
-void Source::refuse_framework(std::string_view title, std::string_view expected) {
+void Source::refuse_framework(std::string_view title, std::string_view expected,
+                              const std::string& help) {
   found_.error("exchange.framework", Span{file_, 0, 0, 1, {}},
-               cat("this is not a file of ", title, ": it has none of ", expected),
-               "--from names the framework that the file was written for");
+               cat("this is not a file of ", title, ": it has none of ", expected), help);
 }
 
 void Source::skip(std::string_view path) {

@@ -50,7 +50,9 @@ class Source {
   // Whether one of these is there: a file without any is not of this framework.
   bool has_any(std::initializer_list<std::string_view> paths) const;
   // "exchange.framework" for the file as a whole.
-  void refuse_framework(std::string_view title, std::string_view expected);
+  void refuse_framework(
+      std::string_view title, std::string_view expected,
+      const std::string& help = "--from names the framework that the file was written for");
 
   // All that was not used, in the file's order. What an alias repeats is used where either is.
   std::vector<Ignored> ignored(const std::string& why) const;

@@ -40,8 +40,10 @@ class Splitter {
 
  private:
   bool fail(const char* message, size_t at) {
-    found_.error("exchange.syntax", places_.span(at), message,
-                 "the words of one command are read: nothing is expanded or run");
+    found_.error(
+        "exchange.syntax", places_.span(at), message,
+        "the words of one command are read, and nothing is expanded or run: with echo before "
+        "its command a script prints the words as the shell makes them; import that text");
     return false;
   }
 
