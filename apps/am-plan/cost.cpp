@@ -63,6 +63,16 @@ double mfu_of(const Prediction& prediction, double flops) {
          am::planner::peak_flops(prediction.workload, prediction.assumptions.gpu);
 }
 
+// "bf16"; of another format than the workload's, why.
+std::string peak_text(const Prediction& prediction) {
+  const am::planner::Gpu& gpu = prediction.assumptions.gpu;
+  const auto format = am::planner::peak_format(prediction.workload, gpu);
+  const std::string name(am::planner::name_of(format));
+  if (format == prediction.workload.format) return name;
+  return am::cat(name, " (", gpu.name, " has no ", am::planner::name_of(prediction.workload.format),
+                 ")");
+}
+
 int64_t global_batch(const am::planner::Workload& workload) {
   return std::llround(workload.micro_batch * workload.micro_batches * workload.dp());
 }
@@ -95,6 +105,8 @@ am::Json result(const PlanInput& input, const Prediction& prediction) {
   json["tokens_per_second_per_gpu"] = prediction.tokens_per_second_per_gpu;
   json["model_flops_per_token"] = prediction.flops_per_token;
   json["mfu"] = prediction.mfu;
+  json["mfu_peak"] = am::planner::name_of(
+      am::planner::peak_format(prediction.workload, prediction.assumptions.gpu));
   for (const Convention& convention : kConventions) {
     const double flops = convention.flops(input.model, input.plan.train.seq_len);
     json["mfu_by_convention"][convention.name] = mfu_of(prediction, flops);
@@ -161,13 +173,13 @@ std::string interval_text(const Prediction& prediction) {
 std::string report(const PlanInput& input, const Prediction& prediction,
                    const am::term::Style& style) {
   const StepTime& time = prediction.time;
-  std::string text = am::cat(
-      mesh_text(input.layout.mesh.sizes(), style), " of ", prediction.assumptions.gpu.name, ", ",
-      prediction.workload.implementation->name, ": ",
-      style.paint(am::term::Role::kBold, am::format_duration(time.seconds)), " a step",
-      interval_text(prediction), "\n", am::format_short_count(prediction.tokens_per_second_per_gpu),
-      " tokens/s a GPU, MFU ", percent(prediction.mfu), " of the ",
-      am::planner::name_of(prediction.workload.format), " peak\n\n");
+  std::string text =
+      am::cat(mesh_text(input.layout.mesh.sizes(), style), " of ", prediction.assumptions.gpu.name,
+              ", ", prediction.workload.implementation->name, ": ",
+              style.paint(am::term::Role::kBold, am::format_duration(time.seconds)), " a step",
+              interval_text(prediction), "\n",
+              am::format_short_count(prediction.tokens_per_second_per_gpu), " tokens/s a GPU, MFU ",
+              percent(prediction.mfu), " of the ", peak_text(prediction), " peak\n\n");
   std::vector<am::term::Bar> bars;
   std::vector<const char*> reasons;
   for (const Part& part : parts_of(time)) {

@@ -147,10 +147,23 @@ class CostTest(PlanCase):
         fast = self.plan(MESH + '[cluster]\ngpu = "a100-sxm"\n', name="fast.toml")
         self.assertGreater(self.json("cost", slow)["step_seconds"],
                            self.json("cost", fast)["step_seconds"])
+        # An architecture decides which efficiencies hold: no other name is taken for one.
+        text = (self.folder / "mine.toml").read_text()
+        for name, rules in (("hopper", []), ("tpu", ["plan.value"]), ("Hoper", ["plan.value"])):
+            self.write("mine.toml", text + f'architecture = "{name}"\n')
+            self.assertEqual(self.rules(slow), rules, name)
+        self.assertIn("cdna4", self.diagnostics(slow)[0]["help"])
         self.write("mine.toml", "bf16_tflop = 100\n")
         found = self.diagnostics(slow)
         self.assertEqual({item["rule"] for item in found}, {"cluster.key"})
         self.assertTrue(any("did you mean bf16_tflops?" in item["help"] for item in found))
+
+    def test_the_peak_is_one_that_the_gpu_has(self):
+        for gpu, peak in (("v100", "fp16 (v100-sxm2 has no bf16)"), ("a100-sxm", "bf16")):
+            plan = self.plan(MESH + f'[cluster]\ngpu = "{gpu}"\n')
+            text = " ".join(self.am_plan("cost", plan).out.split())
+            self.assertIn(f" of the {peak} peak", text)
+            self.assertEqual(self.json("cost", plan)["mfu_peak"], peak[:4])
 
     def test_search_writes_a_plan_that_passes(self):
         answer = self.json("search", "--model", MODELS / "llama-3.1-8b", "--gpus", "8", "--gpu",

@@ -67,9 +67,12 @@ class GpuReader {
  private:
   void read_member(const config::Member& member) {
     const config::Input input{member.value, member.key, found_};
-    if (member.key == "architecture" || member.key == "source") {
-      const auto text = config::Text{}.read(input);
-      if (text) (member.key == "source" ? gpu_.source : gpu_.architecture) = *text;
+    if (member.key == "architecture") {
+      // Efficiencies are those of its generation: a name that is not known would borrow another's.
+      const std::vector<std::string> known(kArchitectures.begin(), kArchitectures.end());
+      if (const auto name = config::Choice{known}.read(input)) gpu_.architecture = *name;
+    } else if (member.key == "source") {
+      if (const auto text = config::Text{}.read(input)) gpu_.source = *text;
     } else if (member.key == "aliases") {
       if (auto texts = config::Texts{}.read(input)) gpu_.aliases = std::move(*texts);
     } else {

@@ -8,6 +8,7 @@
 //   gpu->bf16_flops;                                     // 989e12
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -21,9 +22,12 @@ namespace am::planner {
 // Constants are fitted for each; a GPU of another maker borrows the nearest one's.
 enum class GpuGeneration { kAmpere, kHopper, kBlackwell };
 
+inline constexpr std::array<std::string_view, 6> kArchitectures = {"volta",     "ampere", "hopper",
+                                                                   "blackwell", "cdna3",  "cdna4"};
+
 struct Gpu {
   std::string name;
-  std::string architecture;  // "hopper"
+  std::string architecture;  // "hopper", one of kArchitectures; empty: as Ampere
   std::string source;        // of the figures
   std::vector<std::string> aliases;
   // Peaks of dense matrix products, operations a second; 0: the GPU has no such units.
@@ -40,6 +44,7 @@ struct Gpu {
   double host_bandwidth = 32e9;  // to its host's memory, bytes a second, one direction
 
   GpuGeneration generation() const;
+  bool has_bfloat16() const { return architecture != "volta"; }  // else bf16_flops are float16's
 };
 
 // The names that are built in, sorted.

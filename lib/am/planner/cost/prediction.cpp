@@ -104,19 +104,34 @@ std::optional<Assumptions> assumptions_of(const config::Plan& plan, Diagnostics&
   return assumptions;
 }
 
-double peak_flops(const Workload& workload, const Gpu& gpu) {
+ComputeFormat peak_format(const Workload& workload, const Gpu& gpu) {
+  const ComputeFormat half = gpu.has_bfloat16() ? ComputeFormat::kBf16 : ComputeFormat::kFp16;
   switch (workload.format) {
     case ComputeFormat::kFp32:
-      return gpu.fp32_flops > 0.0 ? gpu.fp32_flops : gpu.bf16_flops;
+      return gpu.fp32_flops > 0.0 ? ComputeFormat::kFp32 : half;
     case ComputeFormat::kFp16:
-    case ComputeFormat::kBf16:
-      return gpu.bf16_flops;
+      return ComputeFormat::kFp16;
     case ComputeFormat::kFp8:
-      return gpu.fp8_flops > 0.0 ? gpu.fp8_flops : gpu.bf16_flops;
+      return gpu.fp8_flops > 0.0 ? ComputeFormat::kFp8 : half;
     case ComputeFormat::kFp4:
-      return gpu.fp4_flops > 0.0 ? gpu.fp4_flops : gpu.bf16_flops;
+      return gpu.fp4_flops > 0.0 ? ComputeFormat::kFp4 : half;
+    case ComputeFormat::kBf16:
+      return half;
   }
-  return gpu.bf16_flops;
+  return half;
+}
+
+double peak_flops(const Workload& workload, const Gpu& gpu) {
+  switch (peak_format(workload, gpu)) {
+    case ComputeFormat::kFp32:
+      return gpu.fp32_flops;
+    case ComputeFormat::kFp8:
+      return gpu.fp8_flops;
+    case ComputeFormat::kFp4:
+      return gpu.fp4_flops;
+    default:
+      return gpu.bf16_flops;
+  }
 }
 
 double distance(const Workload& a, const Gpu& gpu_a, const Workload& b, const Gpu& gpu_b) {

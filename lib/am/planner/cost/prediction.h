@@ -64,5 +64,8 @@ double distance(const Workload& a, const Gpu& gpu_a, const Workload& b, const Gp
 
 // The peak of the format that matrix products use.
 double peak_flops(const Workload& workload, const Gpu& gpu);
+// The format whose peak that is: a GPU without units for the workload's own computes in a wider
+// one.
+ComputeFormat peak_format(const Workload& workload, const Gpu& gpu);
 
 }  // namespace am::planner
