@@ -10,6 +10,7 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/config/write.h"
+#include "am/planner/cost/peak_memory.h"
 #include "am/planner/layout.h"
 #include "am/planner/memory.h"
 #include "am/planner/precision.h"
@@ -61,6 +62,9 @@ am::Json to_json(const SearchResult& result) {
   for (const FoundLayout& layout : result.pareto) json["pareto"].push_back(to_json(layout));
   json["considered"] = result.considered;
   json["feasible"] = result.feasible;
+  if (result.layouts.empty() && result.smallest_misfit > 0) {
+    json["smallest_bytes"] = result.smallest_misfit;
+  }
   json["dropped"] = am::Json::object();
   for (const auto& [reason, count] : result.dropped) json["dropped"][reason] = count;
   json["seconds"] = result.seconds;
@@ -157,6 +161,18 @@ std::string layouts_table(const std::vector<FoundLayout>& layouts, const char* t
   return table.text(style);
 }
 
+// By how much the smallest layout fails, where it is memory that it fails for.
+std::string no_layout_text(const SearchResult& result, const am::planner::SearchRequest& request) {
+  if (result.smallest_misfit == 0) return "No layout fits.\n";
+  const double room = am::planner::usable_bytes(*request.implementation, request.gpu);
+  const auto text = [](double bytes) { return am::format_bytes(static_cast<int64_t>(bytes)); };
+  return am::cat("No layout fits: the smallest takes ",
+                 text(static_cast<double>(result.smallest_misfit)), " a rank, and of the ",
+                 text(request.gpu.memory_bytes), " of ", request.gpu.name, " a layout may take ",
+                 text(room),
+                 ", with room for the error of predictions. More GPUs cut it further.\n");
+}
+
 std::string report(const SearchResult& result, const am::planner::SearchRequest& request,
                    const am::term::Style& style) {
   std::string text =
@@ -170,7 +186,7 @@ std::string report(const SearchResult& result, const am::planner::SearchRequest&
     text += runs_text(result, request);
     text += "\n" + layouts_table(result.pareto, "smallest, then faster", common.empty(), style);
   } else {
-    text += "No layout fits.\n";
+    text += no_layout_text(result, request);
   }
   if (result.dropped.empty()) return text;
   am::term::Table dropped(

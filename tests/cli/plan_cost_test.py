@@ -237,7 +237,18 @@ class CostTest(PlanCase):
         self.assertEqual(answer["layouts"], [])
         text = self.am_plan("search", "--model", MODELS / "llama-3.1-405b", "--gpus", "1", status=1).out
         self.assertIn("1024 sequences of 4096 tokens a step", text)
-        self.assertIn("No layout fits.", text)
+        self.assertIn("No layout fits", text)
+
+    def test_what_fits_by_formula_alone_is_not_counted_as_fitting(self):
+        arguments = ["search", "--model", MODELS / "llama-3.1-405b", "--gpus", 64, "--gpu", "h100-sxm",
+                     "--seq-len", 8192]
+        answer = self.json(*arguments, status=1)
+        self.assertEqual((answer["feasible"], answer["layouts"]), (0, []))
+        self.assertEqual(sum(answer["dropped"].values()), answer["considered"])
+        self.assertGreater(answer["smallest_bytes"], 60 * 2**30)
+        text = self.am_plan(*arguments, status=1).out
+        self.assertIn("0 fit", text)
+        self.assertIn("the smallest takes", text)
 
     def test_built_in_runs_are_what_the_script_makes(self):
         clean = self.folder / "clean.csv"

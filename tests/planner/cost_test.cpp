@@ -89,6 +89,10 @@ TEST_CASE("a pipeline's time is that of all its events") {
               Approx(pipeline::simulate(whole, even).makespan).epsilon(1e-9));
         CHECK(order.run(uneven.stages).seconds ==
               Approx(pipeline::simulate(whole, uneven).makespan).epsilon(0.02));
+        for (const auto* durations : {&even, &uneven}) {
+          CHECK(order.run(durations->stages).seconds >=
+                (1.0 - 1e-12) * least_seconds(shape, durations->stages));
+        }
       }
     }
   }

@@ -57,6 +57,31 @@ TEST_CASE("a model that is too large for the GPUs fits nowhere, and why is count
   CHECK(result.dropped.count("parameters, gradients and optimizer do not fit") == 1);
 }
 
+TEST_CASE("the first of one layout is the first of a thousand") {
+  struct Case {
+    const char* model;
+    int64_t gpus;
+    const char* gpu;
+    int64_t seq_len;
+    int64_t batch;
+  };
+  for (const Case& one : {Case{"llama-3.1-8b", 16, "h100-sxm", 4096, 64},
+                          Case{"llama-3.1-8b", 8, "a100-sxm", 8192, 32},
+                          Case{"llama-3.1-70b", 64, "h100-sxm", 4096, 128},
+                          Case{"qwen3-30b-a3b", 32, "h100-sxm", 4096, 256},
+                          Case{"llama-2-13b", 24, "a100-sxm", 4096, 96}}) {
+    INFO(one.model << " on " << one.gpus);
+    const auto first = [&](int64_t top) {
+      SearchRequest request = request_of(one.model, one.gpus, one.gpu);
+      request.seq_len = one.seq_len;
+      request.global_batch_size = one.batch;
+      request.top = top;
+      return search(request, default_calibration()).layouts.front().step_seconds;
+    };
+    CHECK(first(1) == first(1000));
+  }
+}
+
 TEST_CASE("the Pareto front gets faster as it takes more memory") {
   SearchRequest request = request_of("llama-3.1-70b", 64, "h100-sxm");
   const SearchResult result = search(request, default_calibration());

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -167,8 +168,9 @@ class Search {
     found.peak_bytes = fullest(stages).components.total();
     if (by_formula) return found;
     const auto bytes = static_cast<double>(found.peak_bytes);
-    if (fit_into(*workload.implementation, bytes, request_.gpu) != Fit::kFits) return std::nullopt;
-    return found;
+    if (fit_into(*workload.implementation, bytes, request_.gpu) == Fit::kFits) return found;
+    if (misfits_.insert(candidate.number).second) space_.drop_misfit(bytes);  // counted once
+    return std::nullopt;
   }
 
   // Only fsdp2 can be asked of a sample; the others have no pipeline, and few candidates.
@@ -221,6 +223,7 @@ class Search {
   std::map<std::tuple<int, int64_t, int64_t>, PipelineOrder> orders_;
   const std::vector<model::LayerKind> kinds_ = model::layer_kinds(request_.model);
   std::vector<Candidate> candidates_;
+  std::set<size_t> misfits_;  // numbers of candidates
   SearchResult result_;
 };
 

@@ -67,7 +67,9 @@ struct SearchResult {
   std::vector<FoundLayout> pareto;
   int64_t batch = 0;  // sequences of a step
   int64_t considered = 0;
-  int64_t feasible = 0;
+  int64_t feasible = 0;  // by formula, without those of which a walk has shown that they do not fit
+  // Peak of the smallest layout among those that do not fit; 0: there is none.
+  int64_t smallest_misfit = 0;
   std::map<std::string, int64_t, std::less<>> dropped;  // by reason
   double seconds = 0;
 };

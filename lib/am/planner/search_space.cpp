@@ -316,13 +316,27 @@ const char* SearchSpace::consider(Candidate candidate, const char* misfit) {
                  ? "parameters, gradients and optimizer do not fit"
                  : "activations and logits do not fit";
     drop(misfit);
+    note_misfit(peak.total());
     return misfit;
   }
   candidate.bytes = peak.total();
+  candidate.number = candidates_.size();
   candidate.least_seconds = least_step_time(workload_, request_.gpu, constants_).seconds;
   ++result_->feasible;
   candidates_.push_back(candidate);
   return nullptr;
+}
+
+void SearchSpace::note_misfit(double bytes) {
+  const auto whole = static_cast<int64_t>(bytes);
+  int64_t& smallest = result_->smallest_misfit;
+  if (smallest == 0 || whole < smallest) smallest = whole;
+}
+
+void SearchSpace::drop_misfit(double bytes) {
+  --result_->feasible;
+  drop("a walk through the step takes more than the formula");
+  note_misfit(bytes);
 }
 
 void SearchSpace::refuse(std::string_view rule) {

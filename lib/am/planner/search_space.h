@@ -29,6 +29,7 @@ struct Candidate {
   int64_t micro_batches = 1;
   double least_seconds = 0;  // no simulation of its schedule is faster
   double bytes = 0;          // the peak by formula
+  size_t number = 0;         // its place in what walk() returns
 };
 
 class SearchSpace {
@@ -38,6 +39,8 @@ class SearchSpace {
 
   // Fills the counts of `result`.
   std::vector<Candidate> walk(SearchResult& result);
+  // Counts a candidate of `walk` that does not fit after all.
+  void drop_misfit(double bytes);
 
   config::Plan plan_of(const Candidate& candidate) const;
   // Until the next call.
@@ -63,6 +66,7 @@ class SearchSpace {
   void walk_checkpointing(Candidate candidate);
   const char* consider(Candidate candidate, const char* misfit);
   void refuse(std::string_view rule);
+  void note_misfit(double bytes);
   void drop(std::string_view reason);
 
   void set_mesh(const Candidate& candidate, config::Plan& plan) const;

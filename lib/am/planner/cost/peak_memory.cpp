@@ -227,14 +227,24 @@ double reserved_bytes(const Implementation& who, double allocated) {
   return allocated * who.reserved;
 }
 
+namespace {
+
+constexpr double kContext = 1.3 * kGiB;        // BigScience measured 1.27 GiB
+constexpr double kCommunicators = 1.5 * kGiB;  // NCCL, several groups
+constexpr double kError = 0.15;                // nine predictions in ten are nearer
+
+}  // namespace
+
 double process_bytes(const Implementation& who, double allocated) {
-  constexpr double kContext = 1.3 * kGiB;        // BigScience measured 1.27 GiB
-  constexpr double kCommunicators = 1.5 * kGiB;  // NCCL, several groups
   return reserved_bytes(who, allocated) + kContext + kCommunicators;
 }
 
+double usable_bytes(const Implementation& who, const Gpu& gpu) {
+  const double room = gpu.memory_bytes * (1.0 - kError) - kContext - kCommunicators;
+  return std::max(0.0, room / who.reserved);
+}
+
 Fit fit_into(const Implementation& who, double allocated, const Gpu& gpu) {
-  constexpr double kError = 0.15;  // nine predictions in ten are nearer
   if (process_bytes(who, allocated) <= gpu.memory_bytes * (1.0 - kError)) return Fit::kFits;
   // A tight allocator may live with what is allocated alone.
   return allocated * (1.0 - kError) > gpu.memory_bytes ? Fit::kTooLarge : Fit::kMayFit;

@@ -49,6 +49,8 @@ double process_bytes(const Implementation& who, double allocated);
 // memory.
 enum class Fit { kFits, kMayFit, kTooLarge };
 Fit fit_into(const Implementation& who, double allocated, const Gpu& gpu);
+// The largest peak that fits.
+double usable_bytes(const Implementation& who, const Gpu& gpu);
 
 // Bytes that one token keeps in one layer, without recomputation.
 double layer_activation_bytes(const Workload& workload, const model::LayerProfile& layer);

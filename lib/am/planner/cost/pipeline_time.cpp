@@ -34,6 +34,18 @@ double computing(const pipeline::Schedule& order,
   return total * static_cast<double>(order.microbatches);
 }
 
+// Seconds of one micro-batch on the rank that has most of them.
+double busiest(const std::vector<int64_t>& owners, int64_t ranks,
+               const std::vector<pipeline::StageDurations>& stages) {
+  std::vector<double> seconds(static_cast<size_t>(ranks));
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const pipeline::StageDurations& stage = stages[i];
+    seconds[static_cast<size_t>(owners[i])] +=
+        stage.forward + stage.backward_input + stage.backward_weight;
+  }
+  return *std::max_element(seconds.begin(), seconds.end());
+}
+
 }  // namespace
 
 double least_seconds(const PipelineShape& shape,
@@ -66,7 +78,8 @@ double least_seconds(const PipelineShape& shape,
 }
 
 PipelineOrder::PipelineOrder(const PipelineShape& shape)
-    : microbatches_(static_cast<double>(shape.microbatches)) {
+    : microbatches_(static_cast<double>(shape.microbatches)),
+      owners_(pipeline::stage_owners(shape)) {
   if (shape.own) {
     short_ = pipeline::make_schedule(shape);
     return;
@@ -89,7 +102,8 @@ PipelineTime PipelineOrder::run(const std::vector<pipeline::StageDurations>& sta
   PipelineTime time{base, 0.0};
   if (longer_) {
     const double longer = pipeline::simulated_seconds(*longer_, durations);
-    const double period = (longer - base) / (static_cast<double>(longer_->microbatches) - done);
+    const double more = static_cast<double>(longer_->microbatches) - done;
+    const double period = std::max((longer - base) / more, busiest(owners_, short_.pp(), stages));
     time.seconds = std::max(base + period * (microbatches_ - done), base / done);
   } else if (done != microbatches_) {
     time.seconds = base * microbatches_ / done;

@@ -24,7 +24,9 @@ double least_seconds(const pipeline::PipelineShape& shape,
                      const std::vector<pipeline::StageDurations>& stages);
 
 // A schedule is periodic between its ends. So a short run is simulated, one that is pp
-// micro-batches longer, and the rest is extrapolated; short schedules are simulated as they are.
+// micro-batches longer, and the rest is extrapolated; short schedules are simulated as they are. A
+// micro-batch more takes no less than the busiest rank's passes of it: the two runs can differ by
+// less where the longer one fills bubbles, and least_seconds() would be undercut.
 class PipelineOrder {
  public:
   // Micro-batches that the schedule does not accept are taken between those that it does; an own
@@ -36,6 +38,7 @@ class PipelineOrder {
 
  private:
   double microbatches_;
+  std::vector<int64_t> owners_;  // of the stages
   pipeline::Schedule short_;
   std::optional<pipeline::Schedule> longer_;
 };
