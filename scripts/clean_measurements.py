@@ -196,6 +196,13 @@ class Cleaner:
         if count is None and whole is not None:
             # A pipeline's local batch is cut into single sequences where nothing else is said.
             out["micro_batches"] = max(1.0, math.floor(whole / (out["micro_batch"] * self.dp) + 0.5))
+        elif whole is not None and self.is_counted and out["micro_batch"] * count * self.dp != whole:
+            # The step's seconds are made of the whole batch: it wins over what was counted of it.
+            out["micro_batches"] = whole / (out["micro_batch"] * self.dp)
+        if self.is_counted and whole is not None and out["micro_batch"] * out["micro_batches"] * self.dp != whole:
+            raise LeftOut("micro-batches do not make the batch")
+        if out["micro_batches"] != math.floor(out["micro_batches"]):
+            raise LeftOut("micro-batches do not make the batch")
         self.sequences = whole if whole is not None else out["micro_batch"] * out["micro_batches"] * self.dp
 
     def add_numerics(self):

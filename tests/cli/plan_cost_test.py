@@ -1,5 +1,6 @@
 """am-plan cost and search."""
 
+import csv
 import json
 import subprocess
 import unittest
@@ -257,6 +258,22 @@ class CostTest(PlanCase):
         self.assertIn("635 runs, 521 of them timed", done.stdout)
         self.assertIn("left out 14: fine-tuning", done.stdout)
         self.assertEqual(clean.read_text(), (SOURCE / "plans/measured/runs.csv").read_text())
+
+    def test_micro_batches_of_every_built_in_run_make_its_batch(self):
+        rows = lambda path: csv.DictReader((SOURCE / path).read_text().splitlines())  # noqa: E731
+        published = {row["id"]: row for row in rows("scripts/measurements/runs.csv")}
+        compared = 0
+        for row in rows("plans/measured/runs.csv"):
+            whole = published[row["id"]]["gbs"]
+            counted = published[row["id"]]["num_gpus"] or published[row["id"]]["dp"]
+            if not whole or not counted:
+                continue
+            number = lambda column: float(row[column] or 1)  # noqa: E731, B023
+            made = (number("micro_batch") * number("micro_batches") * number("dp_replicate") *
+                    number("dp_shard"))
+            self.assertEqual(made, float(whole), row["id"])
+            compared += 1
+        self.assertGreater(compared, 500)
 
 
 if __name__ == "__main__":
