@@ -62,13 +62,14 @@ TEST_CASE("sizes whose product is not the world name the values that would do") 
   CHECK(error_of("[mesh]\nworld_size = 2\ntp_size = 4\n").rule == "mesh.divide");
 }
 
-TEST_CASE("replicas must divide dp and leave something to shard") {
+TEST_CASE("replicas must divide dp") {
   const auto uneven = error_of("[mesh]\nworld_size = 8\ndp_replicate_size = 3\n");
   CHECK(uneven.rule == "mesh.replicate");
-  CHECK_THAT(uneven.help, Catch::Contains("dp_replicate_size = 1, 2 or 4"));
-  const auto all = error_of("[mesh]\nworld_size = 8\ndp_replicate_size = 8\n");
-  CHECK(all.rule == "mesh.replicate");
-  CHECK_THAT(all.help, Catch::Contains("ddp"));
+  CHECK_THAT(uneven.help, Catch::Contains("dp_replicate_size = 1, 2, 4 or 8"));
+  // torchtitan's replicas without shards.
+  const auto all = sizes_of("[mesh]\nworld_size = 8\ndp_replicate_size = 8\n");
+  CHECK(all.dp_replicate == 8);
+  CHECK(all.dp_shard == 1);
 }
 
 TEST_CASE("experts divide a stage's ranks") {

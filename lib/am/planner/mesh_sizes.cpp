@@ -178,15 +178,10 @@ class Resolver {
       return sizes;
     }
     const int64_t replicas = mesh_.dp_replicate_size;
-    if (dp_ % replicas != 0 || (replicas == dp_ && dp_ > 1)) {
-      std::vector<int64_t> legal = divisors(dp_);
-      if (dp_ > 1) legal.pop_back();
-      const char* why = dp_ % replicas != 0 ? " does not divide dp_size = "
-                                            : " leaves nothing to shard: it equals dp_size = ";
-      std::string help = assignment("dp_replicate_size", nearest_values(legal, replicas));
-      if (replicas == dp_) help += "; or strategy \"ddp\", which shards nothing";
+    if (dp_ % replicas != 0) {
       found_.error("mesh.replicate", span("dp_replicate_size"),
-                   cat("dp_replicate_size = ", replicas, why, dp_), std::move(help));
+                   cat("dp_replicate_size = ", replicas, " does not divide dp_size = ", dp_),
+                   assignment("dp_replicate_size", nearest_values(divisors(dp_), replicas)));
       return sizes;
     }
     sizes.dp_shard = dp_ / replicas;

@@ -60,12 +60,12 @@ constexpr std::array<Rule, 7> kRules = {{
          "dp_size = world_size / (tp_size * cp_size * pp_size), which must be an integer.",
      .check = nullptr},
     {.id = "mesh.replicate",
-     .summary = "dp_replicate_size divides dp_size and leaves something to shard",
+     .summary = "dp_replicate_size divides dp_size",
      .explain = "Hybrid sharding (HSDP) cuts dp into dp_replicate_size groups, each with a whole "
                 "copy of the model sharded over dp_size / dp_replicate_size ranks; gradients are "
                 "reduced inside a group by reduce-scatter and between groups by all-reduce. With "
-                "dp_replicate_size equal to dp_size nothing would be sharded: that is plain data "
-                "parallelism, which the strategy \"ddp\" does with fewer copies.\n\n"
+                "dp_replicate_size equal to dp_size nothing is sharded: data parallelism with "
+                "fsdp2's precision, as torchtitan's data_parallel_replicate_degree alone gives.\n\n"
                 "Under \"ddp\" all of dp is replicated and the key is not used.",
      .check = nullptr},
     {.id = "mesh.ep",
