@@ -67,8 +67,8 @@ double mfu_of(const Prediction& prediction, double flops) {
 std::string peak_text(const Prediction& prediction) {
   const am::planner::Gpu& gpu = prediction.assumptions.gpu;
   const auto format = am::planner::peak_format(prediction.workload, gpu);
-  const std::string name(am::planner::name_of(format));
-  if (format == prediction.workload.format) return name;
+  const std::string_view name = am::planner::name_of(format);
+  if (format == prediction.workload.format) return std::string(name);
   return am::cat(name, " (", gpu.name, " has no ", am::planner::name_of(prediction.workload.format),
                  ")");
 }
