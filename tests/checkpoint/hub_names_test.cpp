@@ -167,6 +167,89 @@ TEST_CASE("a base model's file lacks the first component of each name") {
         "transformer.");
 }
 
+namespace {
+
+Stored with_prefix(const Stored& stored, const std::string& prefix) {
+  Stored renamed;
+  for (const auto& [name, value] : stored) renamed[prefix + name] = value;
+  return renamed;
+}
+
+}  // namespace
+
+TEST_CASE("one prefix in front of all of a model's names is taken off") {
+  for (const bool tied : {false, true}) {
+    const model::ModelConfig config =
+        config_of(with(kSizes, {{"model_type", "llama"}, {"tie_word_embeddings", tied}}));
+    const model::Inventory inventory = model::build_inventory(config);
+    const Stored hub = random_parameters(inventory);
+    for (const char* prefix : {"net.", "module.", "policy.actor.", "model."}) {
+      INFO(prefix);
+      check_reads(MadeUpFile(with_prefix(hub, prefix)), inventory, hub);
+    }
+    // A tensor that is the model's own but for the names keeps its place behind the prefix.
+    Stored more = with_prefix(hub, "net.");
+    more["net.model.layers.0.self_attn.rotary_emb.inv_freq"] = at::ones({2});
+    const MadeUpFile file(more);
+    CHECK(stored::HubNames(file, inventory).find("model.layers.0.self_attn.rotary_emb.inv_freq") !=
+          nullptr);
+  }
+}
+
+TEST_CASE("names behind two prefixes are two models, and none is chosen") {
+  const model::ModelConfig config = config_of(with(kSizes, {{"model_type", "llama"}}));
+  const model::Inventory inventory = model::build_inventory(config);
+  const Stored hub = random_parameters(inventory);
+  Stored both = with_prefix(hub, "student.");
+  both.merge(with_prefix(hub, "teacher."));
+  const MadeUpFile file(both);
+  CHECK_THROWS_WITH(stored::HubNames(file, inventory),
+                    Catch::Contains("behind \"student.\" and behind \"teacher.\""));
+  // A copy that lacks a tensor is not the model.
+  both.erase("teacher.model.norm.weight");
+  const MadeUpFile fewer(both);
+  CHECK(stored::HubNames(fewer, inventory).find("model.norm.weight") != nullptr);
+}
+
+TEST_CASE("tied weights are found under either name") {
+  const model::ModelConfig config =
+      config_of(with(kSizes, {{"model_type", "llama"}, {"tie_word_embeddings", true}}));
+  const model::Inventory inventory = model::build_inventory(config);
+  const Stored hub = random_parameters(inventory);
+  for (const char* prefix : {"", "net."}) {
+    Stored stored = with_prefix(hub, prefix);
+    stored[cat(prefix, "lm_head.weight")] = hub.at("model.embed_tokens.weight");
+    stored.erase(cat(prefix, "model.embed_tokens.weight"));
+    check_reads(MadeUpFile(stored), inventory, hub);
+  }
+}
+
+TEST_CASE("an adapter's own name and base layers are found") {
+  model::ModelConfig config = config_of(with(kSizes, {{"model_type", "llama"}}));
+  const model::Inventory plain = model::build_inventory(config);
+  const Stored hub = random_parameters(plain);
+  // The whole state of a model that PEFT has wrapped.
+  Stored wrapped;
+  for (const auto& [name, value] : hub) {
+    const size_t dot = name.find("q_proj.weight");
+    if (dot == std::string::npos) {
+      wrapped["base_model.model." + name] = value;
+      continue;
+    }
+    const std::string module = "base_model.model." + name.substr(0, dot) + "q_proj.";
+    wrapped[module + "base_layer.weight"] = value;
+    wrapped[module + "lora_A.default.weight"] = at::randn({2, value.size(1)});
+    wrapped[module + "lora_B.default.weight"] = at::randn({value.size(0), 2});
+  }
+  const MadeUpFile file(wrapped);
+  const stored::HubNames named(file, plain);
+  for (const auto& [name, value] : hub) {
+    INFO(name);
+    REQUIRE(named.find(name) != nullptr);
+    CHECK(at::equal(checkpoint::read_all(named, name), value));
+  }
+}
+
 TEST_CASE("a tensor of another shape is not taken for a parameter's place") {
   const model::ModelConfig config = config_of(with(kSizes, {{"model_type", "llama"}}));
   const model::Inventory inventory = model::build_inventory(config);

@@ -2,15 +2,19 @@
 #include "am/stored/torch_source.h"
 
 #include <ATen/ATen.h>
+#include <torch/csrc/jit/serialization/pickle.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <map>
 
 #include "am/base/error.h"
 #include "am/base/file.h"
+#include "am/base/json.h"
 #include "am/base/text.h"
 #include "am/checkpoint/read_tensor.h"
+#include "support/temporary_folder.h"
 
 namespace am::checkpoint {
 namespace {
@@ -59,6 +63,68 @@ TEST_CASE("the model of a trainer's file, and the state beside it") {
                                           "optim.state.0.step", "optim.state.1.exp_avg",
                                           "optim.state.1.exp_avg_sq", "optim.state.1.step",
                                           "seed"});
+}
+
+namespace {
+
+using Tensors = std::map<std::string, at::Tensor>;
+
+// A file that PyTorch loads as a dict of tensors.
+void save(const fs::path& path, const Tensors& tensors) {
+  c10::Dict<std::string, at::Tensor> dict;
+  for (const auto& [name, value] : tensors) dict.insert(name, value);
+  const std::vector<char> bytes = torch::jit::pickle_save(dict);
+  write_file_atomically(path, std::string(bytes.begin(), bytes.end()));
+}
+
+std::vector<std::string> names_of(const std::vector<stored::StoredTensor>& tensors) {
+  std::vector<std::string> names;
+  for (const auto& each : tensors) names.push_back(each.name);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("folders of pytorch_model.bin, in one file and in several") {
+  using Names = std::vector<std::string>;
+  const TemporaryFolder temp;
+  const at::Tensor a = at::arange(6, at::kFloat), b = at::arange(4, at::kFloat).neg();
+  save(temp / "optimizer.pt", {{"exp_avg", a}});
+  CHECK_FALSE(stored::is_tensor_source(temp.path()));
+  save(temp / "results.pt", {{"a", b}});
+  CHECK(names_of(stored::open_tensor_source(temp.path())->tensors()) == Names{"a"});
+  save(temp / "more.pt", {{"a", b}});
+  CHECK_THROWS_WITH(stored::open_tensor_source(temp.path()),
+                    Catch::Contains("2 files may hold its model: more.pt, results.pt"));
+
+  save(temp / "pytorch_model_fsdp.bin", {{"module.a", a}});
+  save(temp / "optimizer.bin", {{"state.a.exp_avg", b}});
+  {
+    const auto source = stored::open_tensor_source(temp.path());
+    CHECK(names_of(source->tensors()) == Names{"a"});
+    CHECK(names_of(source->optimizer_tensors()) == Names{"optim.state.a.exp_avg"});
+    CHECK(at::equal(checkpoint::read_all(*source, "a"), a));
+    CHECK(at::equal(checkpoint::read_all(*source, "optim.state.a.exp_avg"), b));
+  }
+
+  fs::create_directories(temp / "more");
+  save(temp / "pytorch_model-00001-of-00002.bin", {{"a", a}});
+  save(temp / "more" / "pytorch_model-00002-of-00002.bin", {{"b", b}});
+  const auto write_index = [&](const Json& map) {
+    write_file_atomically(temp / "pytorch_model.bin.index.json", Json{{"weight_map", map}}.dump());
+  };
+  const std::string first = "pytorch_model-00001-of-00002.bin";
+  write_index({{"a", first}, {"b", "more/pytorch_model-00002-of-00002.bin"}});
+  const auto source = stored::open_tensor_source(temp.path());
+  CHECK(names_of(source->tensors()) == Names{"a", "b"});
+  CHECK(at::equal(checkpoint::read_all(*source, "b"), b));
+  CHECK(source->data_files().size() == 2);
+  write_index({{"a", first}, {"b", "lost.bin"}});
+  CHECK_THROWS_WITH(stored::open_tensor_source(temp.path()), Catch::Contains("lost.bin"));
+  CHECK(stored::open_tensor_source(temp.path(), stored::Damage::kListed)->damage().size() == 1);
+
+  save(temp / "pytorch_model.bin", {{"c", a}});  // in transformers' order
+  CHECK(names_of(stored::open_tensor_source(temp.path())->tensors()) == Names{"c"});
 }
 
 TEST_CASE("files of torch.save that are not read") {

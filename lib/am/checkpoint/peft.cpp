@@ -28,6 +28,7 @@ namespace {
 using model::AdapterPart;
 
 constexpr const char* kWeights = "adapter_model.safetensors";
+constexpr const char* kPickledWeights = "adapter_model.bin";
 constexpr const char* kConfig = "adapter_config.json";
 
 const model::ModuleSpec& module_of(const model::Inventory& inventory,
@@ -203,11 +204,15 @@ bool has_adapters(const model::Inventory& inventory) {
 
 void load_adapter(parallel::ParallelModel& model, const fs::path& path) {
   const fs::path folder = folder_of(path);
-  const fs::path file = fs::is_directory(path) ? path / kWeights : path;
+  fs::path file = path;
+  if (fs::is_directory(path)) {
+    const bool pickled = !fs::exists(path / kWeights) && fs::exists(path / kPickledWeights);
+    file = path / (pickled ? kPickledWeights : kWeights);
+  }
   const model::Inventory& inventory = model.layout().inventory;
   const model::AdapterSpec ours = adapter_of(inventory);
   if (fs::exists(folder / kConfig)) check_config(folder / kConfig, ours);
-  const auto source = stored::open_hf_source(file);
+  const auto source = stored::open_tensor_source(file);
   const stored::HubNames named(*source, inventory);
   check_tensors(inventory, named);
   model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::OwnedParameter& owned) {

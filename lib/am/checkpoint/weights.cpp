@@ -136,12 +136,13 @@ std::optional<fs::path> weights_path(const config::Plan& plan) {
   if (weights == "none") return std::nullopt;
   if (weights != "auto") return plan.resolve(weights);
   const fs::path folder = folder_of(plan.resolve(plan.model.path));
-  if (stored::is_tensor_source(folder)) return folder;
+  if (stored::is_tensor_source(folder) && !stored::is_pickled_source(folder)) return folder;
   const std::string pickled = formats::weight_files(folder).pickled;
   if (pickled.empty()) return std::nullopt;
-  throw Error(ErrorKind::kPlan, cat((folder / pickled).string(), ": pickled weights are not read"),
-              "convert them to safetensors (transformers' save_pretrained), or begin anew with "
-              "model.weights = \"none\"");
+  throw Error(ErrorKind::kPlan,
+              cat((folder / pickled).string(), ": weights = \"auto\" reads no pickled weights"),
+              cat("model.weights = \"", folder.string(),
+                  "\" reads them; model.weights = \"none\" begins anew"));
 }
 
 std::string load_or_initialize(parallel::ParallelModel& model, const config::Plan& plan) {
@@ -152,7 +153,8 @@ std::string load_or_initialize(parallel::ParallelModel& model, const config::Pla
                      [](const auto& spec) { return spec.adapter != model::AdapterPart::kNone; });
     const auto source = stored::open_tensor_source(*path);
     load(model, *source);
-    done = cat("loaded from ", path->string());
+    const std::string note = source->note();
+    done = cat("loaded from ", path->string(), note.empty() ? "" : cat(" (", note, ")"));
   } else {
     initialize(model, plan.model.seed);
     done = cat("initialised with seed ", plan.model.seed);

@@ -223,11 +223,6 @@ class MetadataReader {
 
 }  // namespace
 
-std::string_view DcpTensor::root() const {
-  const auto* first = path.size() < 2 ? nullptr : std::get_if<std::string>(&path.front());
-  return first == nullptr ? std::string_view() : *first;
-}
-
 DcpMetadata read_dcp_metadata(const std::filesystem::path& path) {
   const MappedFile file(path);
   const Pickle pickle = Pickle::read(file.bytes(), path.string());

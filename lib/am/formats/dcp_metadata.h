@@ -47,9 +47,6 @@ struct DcpTensor {
   std::string dtype;  // torch's: "bfloat16"
   Shape shape;
   std::vector<DcpChunk> chunks;  // without empty ones; in the writer's order
-
-  // The first key of the path ("model", "optim") where the tensor was nested; else empty.
-  std::string_view root() const;
 };
 
 // A Python value, pickled.

@@ -21,7 +21,7 @@ constexpr const char* kKinds =
     "looked for: *.safetensors (Hugging Face), .metadata (torch.distributed.checkpoint, "
     "torchtitan, "
     "OLMo-core, Megatron, NeMo AutoModel), "
-    "*.pt, *.bin (torch.save), "
+    "pytorch_model.bin or one *.pt, *.pth, *.bin, *.ckpt (torch.save), "
     "checkpoint.json (am-run's step-N), "
     "checkpoints/step-N (a run folder), "
     "or a plan (*.toml)";

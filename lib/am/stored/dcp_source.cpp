@@ -46,10 +46,11 @@ class DcpSource : public TensorSource {
     if (!metadata_.alarms.empty()) {
       refuse_alarm(folder_ / formats::kDcpMetadataFile, metadata_.alarms.front());
     }
-    const bool nested =
-        std::any_of(metadata_.tensors.begin(), metadata_.tensors.end(),
-                    [](const auto& tensor) { return is_model_root(tensor.root()); });
-    for (formats::DcpTensor& tensor : metadata_.tensors) add(tensor, nested);
+    std::vector<KeyPath> paths;
+    paths.reserve(metadata_.tensors.size());
+    for (const formats::DcpTensor& tensor : metadata_.tensors) paths.push_back(path_of(tensor));
+    std::vector<StateKey> keys = name_state(paths);
+    for (size_t i = 0; i < keys.size(); ++i) add(metadata_.tensors[i], std::move(keys[i]));
     const auto by_name = [](const auto& a, const auto& b) { return natural_less(a.name, b.name); };
     for (auto* list : {&tensors_, &optimizer_}) {
       std::sort(list->begin(), list->end(), by_name);
@@ -148,13 +149,23 @@ class DcpSource : public TensorSource {
     const formats::DcpSlice& slice(size_t i) const { return stored->chunks[i].slice; }
   };
 
-  void add(formats::DcpTensor& from, bool nested) {
-    const StateKey key = state_key(from.name, from.root(), nested);
+  // As it was saved; its flat name where the writer does not say.
+  static KeyPath path_of(const formats::DcpTensor& tensor) {
+    if (tensor.path.size() < 2) return {tensor.name};
+    KeyPath path;
+    for (const auto& key : tensor.path) {
+      const auto* text = std::get_if<std::string>(&key);
+      path.push_back(text != nullptr ? *text : std::to_string(std::get<int64_t>(key)));
+    }
+    return path;
+  }
+
+  void add(formats::DcpTensor& from, StateKey key) {
     if (!places_.emplace(key.name, Place{&from}).second) {
       throw Error(ErrorKind::kFormat,
                   cat(folder_.string(), ": two tensors come out as ", key.name));
     }
-    StoredTensor tensor{key.name, from.shape, formats::dtype_of_torch(from.dtype), {}};
+    StoredTensor tensor{std::move(key.name), from.shape, formats::dtype_of_torch(from.dtype), {}};
     tensor.shards.reserve(from.chunks.size());
     for (formats::DcpChunk& chunk : from.chunks) {
       tensor.shards.push_back({rank_of_file(metadata_.files[chunk.slice.file]),

@@ -15,6 +15,7 @@
 #include "am/model/inventory.h"
 #include "am/stored/dialects/hub_config.h"
 #include "am/stored/rows.h"
+#include "am/stored/state_keys.h"
 
 namespace am::stored {
 
@@ -45,6 +46,7 @@ class HfShardsSource : public TensorSource {
   HfShardsSource(fs::path folder, const HubConfig& config, Damage damage)
       : folder_(std::move(folder)), config_file_(config.file) {
     open_files(damage);
+    name_tensors();
     for (const auto& file : files_) add(file);
     for (auto& [name, tensor] : by_name_) {
       for (StoredShard& shard : tensor.shards) grow(tensor.shape, shard.box);
@@ -135,6 +137,20 @@ class HfShardsSource : public TensorSource {
                 "folder, or fetch it again");
   }
 
+  // A tensor has parts in several files, under one name.
+  void name_tensors() {
+    std::set<std::string> stored;
+    for (const auto& file : files_) {
+      for (const auto& entry : file.entries()) stored.insert(entry.name);
+    }
+    std::vector<KeyPath> paths;
+    for (const std::string& name : stored) paths.push_back({name});
+    std::vector<StateKey> keys = name_state(paths);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      names_.emplace(paths[i].front(), std::move(keys[i].name));
+    }
+  }
+
   void add(const formats::SafetensorsFile& file) {
     const auto info = file.metadata().find(kShardingInfo);
     if (info == file.metadata().end()) fail(file, cat("has no ", kShardingInfo));
@@ -143,15 +159,16 @@ class HfShardsSource : public TensorSource {
     if (!json || !json->is_object()) fail(file, cat(kShardingInfo, " is no JSON object"));
     for (const auto& entry : file.entries()) {
       mesh::Box box{offset_of(file, *json, entry), entry.shape};
-      StoredTensor& tensor = by_name_[entry.name];
+      const std::string& name = names_.at(entry.name);
+      StoredTensor& tensor = by_name_[name];
       const formats::Dtype dtype = formats::dtype_of_safetensors(entry.dtype);
       if (tensor.name.empty()) {
-        tensor = {entry.name, Shape(entry.shape.size(), 0), dtype, {}};
+        tensor = {name, Shape(entry.shape.size(), 0), dtype, {}};
       } else if (tensor.dtype != dtype || tensor.shape.size() != entry.shape.size()) {
         fail(file, cat(entry.name, " has another dtype or other dims than in the files before"));
       }
       tensor.shards.push_back({rank_of_file(file.path()), box});
-      places_[entry.name].push_back({&file, &entry, std::move(box)});
+      places_[name].push_back({&file, &entry, std::move(box)});
     }
   }
 
@@ -200,6 +217,7 @@ class HfShardsSource : public TensorSource {
   fs::path config_file_;
   std::string note_;
   std::vector<formats::SafetensorsFile> files_;
+  std::map<std::string, std::string> names_;  // by the files' own
   std::map<std::string, StoredTensor> by_name_;
   std::map<std::string, std::vector<Place>, std::less<>> places_;
   std::vector<StoredTensor> tensors_;

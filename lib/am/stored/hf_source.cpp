@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <set>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -12,9 +13,9 @@
 #include "am/base/file.h"
 #include "am/base/read_ahead.h"
 #include "am/base/text.h"
-#include "am/base/units.h"
 #include "am/formats/safetensors.h"
 #include "am/stored/rows.h"
+#include "am/stored/state_keys.h"
 #include "am/stored/weight_index.h"
 
 namespace am::stored {
@@ -30,6 +31,12 @@ bool is_safetensors(const fs::path& path) {
   return fs::is_regular_file(path) && path.extension() == ".safetensors";
 }
 
+// Hash of names for lookups by a view of one.
+struct TextHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+};
+
 class HfSource : public TensorSource {
  public:
   HfSource(fs::path path, Damage damage) : path_(std::move(path)), damage_(damage) {
@@ -37,19 +44,27 @@ class HfSource : public TensorSource {
     size_t tensors = 0;
     for (const auto& file : files_) tensors += file.entries().size();
     places_.reserve(tensors);
-    tensors_.reserve(tensors);
+    std::vector<Place> places;
+    std::vector<KeyPath> paths;
     for (const auto& file : files_) {
-      for (const auto& entry : file.entries()) add(file, entry);
+      for (const auto& entry : file.entries()) {
+        places.push_back({&file, &entry});
+        paths.push_back({entry.name});
+      }
     }
-    check_index();
-    std::sort(tensors_.begin(), tensors_.end(),
-              [](const auto& a, const auto& b) { return natural_less(a.name, b.name); });
+    std::vector<StateKey> keys = name_state(paths);
+    for (size_t i = 0; i < keys.size(); ++i) add(std::move(keys[i]), places[i]);
+    compare_index();
+    const auto by_name = [](const auto& a, const auto& b) { return natural_less(a.name, b.name); };
+    std::sort(tensors_.begin(), tensors_.end(), by_name);
+    std::sort(optimizer_.begin(), optimizer_.end(), by_name);
   }
 
   std::string format() const override { return "huggingface"; }
   fs::path path() const override { return path_; }
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
-  const std::vector<StoredTensor>& optimizer_tensors() const override { return none_; }
+  const std::vector<StoredTensor>& optimizer_tensors() const override { return optimizer_; }
+  std::string note() const override { return note_; }
   std::vector<fs::path> data_files() const override { return formats::paths_of(files_); }
   std::vector<StoredProblem> damage() const override { return problems_; }
   fs::path file_of(const StoredTensor& tensor, size_t) const override {
@@ -104,7 +119,10 @@ class HfSource : public TensorSource {
         paths = {path_ / kSingleName};
       } else if (fs::exists(index)) {
         index_ = read_weight_index(index);
-        paths = indexed_files(index);
+        IndexedFiles files = indexed_files(index, index_, damage_);
+        paths = std::move(files.there);
+        problems_ = std::move(files.problems);
+        missing_ = std::move(files.missing);
       } else {
         paths = formats::safetensors_in(path_);
       }
@@ -116,32 +134,13 @@ class HfSource : public TensorSource {
                 "no other file here holds weights");
   }
 
-  // Those that the index names, each once; one that is not there is damage.
-  std::vector<fs::path> indexed_files(const fs::path& index) {
-    std::map<std::string, int64_t> names;  // and how many tensors each has
-    for (const auto& [name, file] : index_) ++names[file];
-    std::vector<fs::path> files;
-    for (const auto& [name, tensors] : names) {
-      const fs::path file = index.parent_path() / name;
-      if (fs::exists(file)) {
-        files.push_back(file);
-      } else if (damage_ == Damage::kRefused) {
-        throw Error(ErrorKind::kIo, cat(index.string(), ": names ", name, ", which is not there"));
-      } else {
-        problems_.push_back({name, cat("it is not there; tensors that ", kIndexName,
-                                       " says are in it: ", format_count(tensors))});
-        missing_.insert(name);
-      }
-    }
-    return files;
-  }
-
   void open_file(const fs::path& path) {
     if (damage_ == Damage::kRefused) {
       files_.push_back(formats::SafetensorsFile::open(path));
       return;
     }
-    const std::string name = path.filename().string();
+    const std::string name =
+        path == path_ ? path.filename().string() : path.lexically_relative(path_).string();
     try {
       files_.push_back(formats::SafetensorsFile::open(path, formats::Truncated::kOpened));
     } catch (const Error& error) {  // no header that says what is in it
@@ -154,38 +153,44 @@ class HfSource : public TensorSource {
     if (!cut.empty()) problems_.push_back({name, cut});
   }
 
-  // Each tensor is where the index says; what the files hold beyond it is shown as well.
-  void check_index() {
-    for (const auto& [name, file] : index_) {
-      if (missing_.contains(file)) continue;
-      const auto place = places_.find(name);
-      if (place != places_.end() && place->second.file->path().filename() == file) continue;
-      const std::string what =
-          cat("says that ", name, " is in ", file,
-              place == places_.end()
-                  ? ", which has no such tensor"
-                  : cat(", but it is in ", place->second.file->path().filename().string()));
-      if (damage_ == Damage::kListed) {
-        problems_.push_back({kIndexName, what});
-        continue;
-      }
-      throw Error(ErrorKind::kFormat, cat((path_ / kIndexName).string(), ": ", what),
-                  "the index belongs to other files; fetch all of them again");
+  // A tensor that the index names and no file has is listed as damage where damage is, and noted
+  // where the model alone can say whether it is needed.
+  void compare_index() {
+    if (index_.empty()) return;
+    std::unordered_map<std::string_view, const formats::SafetensorsFile*> files;
+    files.reserve(places_.size());
+    for (const auto& [name, place] : places_) files.emplace(place.entry->name, place.file);
+    std::vector<StoredProblem> problems = compare_with_index(
+        path_ / kIndexName, index_, missing_, damage_, [&](std::string_view name) {
+          const auto found = files.find(name);
+          return found == files.end() ? fs::path() : found->second->path();
+        });
+    if (problems.empty()) return;
+    if (damage_ == Damage::kListed) {
+      for (StoredProblem& problem : problems) problems_.push_back(std::move(problem));
+      return;
     }
+    note_ = cat(kIndexName, " ", problems.front().what,
+                problems.size() == 1 ? "" : cat("; and ", problems.size() - 1, " more"));
   }
 
-  void add(const formats::SafetensorsFile& file, const formats::SafetensorsEntry& entry) {
-    const auto [place, fresh] = places_.emplace(entry.name, Place{&file, &entry});
+  void add(StateKey key, const Place& from) {
+    const auto [place, fresh] = places_.emplace(key.name, from);
     if (!fresh) {
-      throw Error(ErrorKind::kFormat, cat(entry.name, " is in ", file.path().string(), " and in ",
-                                          place->second.file->path().string()));
+      const Place& first = place->second;
+      const bool alike = first.entry->name == from.entry->name;
+      throw Error(ErrorKind::kFormat,
+                  alike ? cat(from.entry->name, " is in ", first.file->path().string(), " and in ",
+                              from.file->path().string())
+                        : cat(path_.string(), ": ", first.entry->name, " and ", from.entry->name,
+                              " are two tensors with the name ", key.name));
     }
     StoredTensor tensor;
-    tensor.name = entry.name;
-    tensor.shape = entry.shape;
-    tensor.dtype = formats::dtype_of_safetensors(entry.dtype);
-    tensor.shards.push_back({0, mesh::Box::whole(entry.shape)});
-    tensors_.push_back(std::move(tensor));
+    tensor.name = std::move(key.name);
+    tensor.shape = from.entry->shape;
+    tensor.dtype = formats::dtype_of_safetensors(from.entry->dtype);
+    tensor.shards.push_back({0, mesh::Box::whole(from.entry->shape)});
+    (key.parameter ? tensors_ : optimizer_).push_back(std::move(tensor));
   }
 
   fs::path path_;
@@ -193,10 +198,11 @@ class HfSource : public TensorSource {
   std::vector<StoredProblem> problems_;
   std::set<std::string> missing_;  // files whose tensors are not known
   std::vector<formats::SafetensorsFile> files_;
-  WeightIndex index_;                                   // empty without an index
-  std::unordered_map<std::string_view, Place> places_;  // names are the entries'
+  WeightIndex index_;  // empty without an index
+  std::string note_;
+  std::unordered_map<std::string, Place, TextHash, std::equal_to<>> places_;
   std::vector<StoredTensor> tensors_;
-  std::vector<StoredTensor> none_;
+  std::vector<StoredTensor> optimizer_;
 };
 
 }  // namespace

@@ -1,10 +1,12 @@
 #include "am/stored/hub_names.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include "am/base/error.h"
 #include "am/base/text.h"
 
 namespace am::stored {
@@ -36,10 +38,120 @@ std::string in_memory(std::string name) {
   return name;
 }
 
+constexpr std::array<std::string_view, 2> kAdapterParts = {".lora_A.", ".lora_B."};
+constexpr std::string_view kBaseLayer = ".base_layer.";
+
+// Where the adapter's own name stands in a tensor's name: behind ".lora_A.". Nothing where the name
+// is no adapter's, or has none: "q_proj.lora_A.weight".
+std::optional<std::string_view> own_name(std::string_view name) {
+  for (const std::string_view part : kAdapterParts) {
+    const size_t at = name.find(part);
+    if (at == std::string_view::npos) continue;
+    const std::string_view rest = name.substr(at + part.size());
+    const size_t dot = rest.find('.');
+    if (dot != std::string_view::npos) return rest.substr(0, dot);
+  }
+  return std::nullopt;
+}
+
+// The name that PEFT has given the adapter of a file; empty where it has none, or several have one.
+std::string adapter_name(const TensorSource& source) {
+  std::set<std::string_view> names;
+  for (const StoredTensor& stored : source.tensors()) {
+    if (const auto name = own_name(stored.name)) names.insert(*name);
+  }
+  return names.size() == 1 ? std::string(*names.begin()) : std::string();
+}
+
+// The tensor at `name` behind `prefix`: under this name, under that with the adapter's own name in
+// it, or as the base layer beside an adapter. Null where there is none.
+const StoredTensor* find_behind(const TensorSource& source, const std::string& prefix,
+                                const std::string& adapter, const std::string& name) {
+  if (const StoredTensor* stored = source.find(prefix + name)) return stored;
+  if (adapter.empty()) return nullptr;
+  for (const std::string_view part : kAdapterParts) {
+    const size_t at = name.find(part);
+    if (at == std::string::npos) continue;
+    std::string named = prefix + name;
+    named.insert(prefix.size() + at + part.size(), adapter + ".");
+    return source.find(named);
+  }
+  std::string base = prefix + name;
+  const size_t dot = base.rfind('.');
+  if (dot == std::string::npos) return nullptr;
+  return source.find(base.replace(dot, 1, kBaseLayer));
+}
+
 // "model." of "model.layers", without which the base model's own files name what it has.
 std::string_view base_prefix(const model::Inventory& inventory) {
   const std::string_view layers = inventory.names.layers;
   return layers.substr(0, layers.find('.') + 1);
+}
+
+// What the model's names are looked up in.
+struct Lookup {
+  const TensorSource& source;
+  const model::Inventory& inventory;
+  const std::string& adapter;
+
+  bool has(const model::ParameterSpec& parameter, const std::string& prefix) const {
+    const std::vector<Place> places = places_of(parameter, inventory);
+    return std::any_of(places.begin(), places.end(), [&](const Place& place) {
+      return find_behind(source, prefix, adapter, place.name) != nullptr;
+    });
+  }
+};
+
+// Prefixes behind which a stored tensor has one of the parameter's names.
+std::set<std::string> prefixes_of(const model::ParameterSpec& parameter, const Lookup& lookup) {
+  std::set<std::string> prefixes;
+  for (const Place& place : places_of(parameter, lookup.inventory)) {
+    for (const StoredTensor& stored : lookup.source.tensors()) {
+      const size_t last = place.name.rfind('.');
+      const std::string_view module = std::string_view(place.name).substr(0, last);
+      // A tensor's last component follows its module's, or an adapter's or a base layer's between.
+      const size_t at = stored.name.rfind(module);
+      if (at == std::string::npos || at == 0 || stored.name[at - 1] != '.') continue;
+      std::string prefix = stored.name.substr(0, at);
+      const StoredTensor* found = find_behind(lookup.source, prefix, lookup.adapter, place.name);
+      if (found == &stored) prefixes.insert(std::move(prefix));
+    }
+  }
+  return prefixes;
+}
+
+// What stands before the model's names in the source: the prefix behind which most of them are
+// found, the shortest of several. Empty where one of them is found without any.
+std::string prefix_of(const Lookup& lookup) {
+  const auto& parameters = lookup.inventory.parameters;
+  const auto behind = [&](const std::string& prefix) {
+    return [&lookup, &prefix](const model::ParameterSpec& parameter) {
+      return lookup.has(parameter, prefix);
+    };
+  };
+  const std::string none;
+  if (std::any_of(parameters.begin(), parameters.end(), behind(none))) return {};
+  std::set<std::string> prefixes;
+  for (const model::ParameterSpec& parameter : parameters) {
+    prefixes = prefixes_of(parameter, lookup);
+    if (!prefixes.empty()) break;
+  }
+  std::string best;
+  std::ptrdiff_t most = 0;
+  std::vector<std::string> equal;
+  for (const std::string& prefix : prefixes) {
+    const auto found = std::count_if(parameters.begin(), parameters.end(), behind(prefix));
+    if (found == most && !starts_with(prefix, best)) equal.push_back(prefix);
+    if (found <= most) continue;
+    best = prefix;
+    most = found;
+    equal.clear();
+  }
+  if (equal.empty()) return best;
+  throw Error(ErrorKind::kFormat,
+              cat(lookup.source.path().string(), ": the model's names are there behind \"", best,
+                  "\" and behind \"", equal.front(), "\""),
+              "keep the tensors of one model");
 }
 
 }  // namespace
@@ -58,6 +170,9 @@ std::vector<Place> places_of(const model::ParameterSpec& parameter,
   if (parameter.adapter != model::AdapterPart::kNone) {
     places.push_back({cat(kPeftPrefix, parameter.name), parameter.shape, origin});
   }
+  if (inventory.tied_lm_head && parameter.role == Role::kEmbedding) {
+    places.push_back({cat(inventory.names.head, ".weight"), parameter.shape, origin});
+  }
   const std::string_view prefix = base_prefix(inventory);
   for (size_t i = 0, count = places.size(); i < count; ++i) {
     if (!starts_with(places[i].name, prefix)) continue;
@@ -69,24 +184,37 @@ std::vector<Place> places_of(const model::ParameterSpec& parameter,
 }
 
 HubNames::HubNames(const TensorSource& source, const model::Inventory& inventory)
-    : source_(source) {
+    : source_(source),
+      adapter_(adapter_name(source)),
+      prefix_(prefix_of({source, inventory, adapter_})) {
   std::set<std::string> used;
+  const auto take = [&](const std::string& name, const Shape& shape, const StoredTensor& stored,
+                        const Place& place) {
+    used.insert(stored.name);
+    tensors_.push_back({.name = name,
+                        .shape = shape,
+                        .dtype = stored.dtype,
+                        .shards = {{0, mesh::Box::whole(shape)}}});
+    elsewhere_.emplace(name, Place{stored.name, place.shape, place.offset});
+  };
   for (const model::ParameterSpec& parameter : inventory.parameters) {
     if (source.find(parameter.name) != nullptr) continue;
-    for (Place& place : places_of(parameter, inventory)) {
-      const StoredTensor* stored = source.find(place.name);
+    for (const Place& place : places_of(parameter, inventory)) {
+      const StoredTensor* stored = find_behind(source, prefix_, adapter_, place.name);
       if (stored == nullptr || stored->shape != place.shape) continue;
-      used.insert(stored->name);
-      tensors_.push_back({.name = parameter.name,
-                          .shape = parameter.shape,
-                          .dtype = stored->dtype,
-                          .shards = {{0, mesh::Box::whole(parameter.shape)}}});
-      elsewhere_.emplace(parameter.name, std::move(place));
+      take(parameter.name, parameter.shape, *stored, place);
       break;
     }
   }
   for (const StoredTensor& stored : source.tensors()) {
-    if (!used.contains(stored.name)) tensors_.push_back(stored);
+    if (used.contains(stored.name)) continue;
+    const std::string name =
+        stored.name.substr(starts_with(stored.name, prefix_) ? prefix_.size() : 0);
+    if (name == stored.name) {
+      tensors_.push_back(stored);
+    } else {
+      take(name, stored.shape, stored, {{}, stored.shape, Shape(stored.shape.size(), 0)});
+    }
   }
   std::sort(tensors_.begin(), tensors_.end(),
             [](const auto& a, const auto& b) { return natural_less(a.name, b.name); });

@@ -7,7 +7,10 @@
 // Files of the hub have a tensor for each matrix. What is read besides: the experts of a layer in
 // two tensors, as transformers 5 holds them in memory, and saves under
 // save_original_format = False; files of the model without its head, whose names lack the first
-// component ("h.0.attn.c_attn.weight" of GPT-2); and adapters under PEFT's names (peft.h).
+// component ("h.0.attn.c_attn.weight" of GPT-2); a tied head that stands for the embedding;
+// adapters under PEFT's names (peft.h), with the name that PEFT has given them
+// ("lora_A.default.weight") and the base layers beside them; and all of these behind one prefix
+// ("net.model.norm.weight").
 #pragma once
 
 #include <filesystem>
@@ -35,7 +38,8 @@ std::vector<Place> places_of(const model::ParameterSpec& parameter,
 
 class HubNames : public TensorSource {
  public:
-  // `source` must outlive this.
+  // `source` must outlive this. Throws Error(kFormat) where the model's names are found behind
+  // several prefixes: two models in one file.
   HubNames(const TensorSource& source, const model::Inventory& inventory);
 
   std::string format() const override { return source_.format(); }
@@ -50,6 +54,8 @@ class HubNames : public TensorSource {
 
  private:
   const TensorSource& source_;
+  std::string adapter_;  // "default" of "lora_A.default.weight"
+  std::string prefix_;   // of the model's names in the source
   std::vector<StoredTensor> tensors_;
   std::map<std::string, Place, std::less<>>
       elsewhere_;  // parameters that are not at their own place

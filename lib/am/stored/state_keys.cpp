@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
@@ -11,9 +12,39 @@ namespace am::stored {
 
 namespace {
 
-// What wrappers put between the components of a module's name.
+constexpr std::array<std::string_view, 8> kOptimizers = {"optim",
+                                                         "optimizer",
+                                                         "optimizers",
+                                                         "optimizer_state",
+                                                         "optimizer_states",
+                                                         "optim_state_dict",
+                                                         "optimizer_state_dict",
+                                                         "optim_state"};
+constexpr std::array<std::string_view, 4> kModels = {"model", "state_dict", "model_state_dict",
+                                                     "module"};
+// Dicts from the top in which an optimizer's or a model's may lie: {"app": {"model": ..}}.
+constexpr size_t kDeepestRoot = 2;
+
+// Components that wrappers put anywhere into a module's name.
 constexpr std::array<std::string_view, 3> kWrappers = {"_orig_mod.", "_checkpoint_wrapped_module.",
                                                        "_fsdp_wrapped_module."};
+// Components that wrappers of a whole model put in front: DDP, DeepSpeed, Lightning's Fabric, and
+// trainers that save a flat dict.
+constexpr std::array<std::string_view, 4> kInFront = {"module.", "_forward_module.",
+                                                      "model_state_dict.", "state_dict."};
+
+// States of torchtitan's trainer, which lie beside parameters without a prefix.
+constexpr std::array<std::string_view, 3> kTrainerStates = {"lr_scheduler.", "train_state.",
+                                                            "dataloader."};
+
+bool among(const auto& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool starts_with_one(std::string_view name, const auto& prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [&](std::string_view prefix) { return starts_with(name, prefix); });
+}
 
 std::string without_wrappers(std::string name) {
   for (const std::string_view wrapper : kWrappers) {
@@ -29,24 +60,118 @@ std::string without_wrappers(std::string name) {
   return name;
 }
 
-// What torchtitan's trainer saves beside parameters, which have no prefix there.
-constexpr std::array<std::string_view, 3> kTrainerStates = {"lr_scheduler.", "train_state.",
-                                                            "dataloader."};
+enum class Holder : uint8_t { kModel, kOptimizer, kOther };
+
+struct Root {
+  Holder holder = Holder::kOther;
+  size_t keys = 0;  // of the path, up to the dict that holds the state
+};
+
+Root root_of(const KeyPath& path) {
+  const size_t dicts = std::min(path.size() - 1, kDeepestRoot);
+  for (size_t i = 0; i < dicts; ++i) {
+    if (among(kOptimizers, path[i])) return {Holder::kOptimizer, i + 1};
+    if (among(kModels, path[i])) return {Holder::kModel, i + 1};
+  }
+  return {};
+}
+
+// A dict inside another is the model's where it is the only one: {"app": {"model": ..}}, not
+// {"teacher": {"model": ..}, "student": {"model": ..}}.
+std::vector<Root> roots_of(const std::vector<KeyPath>& paths) {
+  std::vector<Root> roots;
+  roots.reserve(paths.size());
+  for (const KeyPath& path : paths) roots.push_back(root_of(path));
+  std::set<std::string> models;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    if (roots[i].holder != Holder::kModel) continue;
+    models.insert(roots[i].keys == 1 ? std::string() : cat(paths[i][0], ".", paths[i][1]));
+  }
+  if (models.size() < 2) return roots;
+  for (Root& root : roots) {
+    if (root.holder == Holder::kModel && root.keys > 1) root = {};
+  }
+  return roots;
+}
+
+std::string joined(const KeyPath& path, size_t first) {
+  std::string name;
+  for (size_t i = first; i < path.size(); ++i) {
+    if (i > first) name += '.';
+    name += path[i];
+  }
+  return name;
+}
+
+// "optim.state.w.exp_avg" of the flat "optimizer.state.w.exp_avg"; empty for another name.
+std::string flat_optimizer_name(const std::string& name) {
+  for (const std::string_view prefix : {"optim.", "optimizer."}) {
+    if (starts_with(name, prefix)) return cat("optim.", name.substr(prefix.size()));
+  }
+  return {};
+}
+
+// The longest run of known components that all parameters' names begin with.
+std::string common_prefix(const std::vector<StateKey>& keys) {
+  std::string prefix;
+  const auto all_begin = [&](const std::string& with) {
+    bool any = false;
+    for (const StateKey& key : keys) {
+      if (!key.parameter) continue;
+      if (!starts_with(key.name, with)) return false;
+      any = true;
+    }
+    return any;
+  };
+  for (bool longer = true; longer;) {
+    longer = false;
+    for (const std::string_view component : kInFront) {
+      if (!all_begin(cat(prefix, component))) continue;
+      prefix += component;
+      longer = true;
+    }
+  }
+  // A LightningModule keeps the model, whose own names begin with "model.", in an attribute.
+  const std::string twice = cat(prefix, "model.model.");
+  const bool nested_model = std::any_of(keys.begin(), keys.end(), [&](const StateKey& key) {
+    return key.parameter && starts_with(key.name, twice);
+  });
+  if (nested_model && all_begin(cat(prefix, "model."))) prefix += "model.";
+  return prefix;
+}
 
 }  // namespace
 
-bool is_model_root(std::string_view root) { return root == "model" || root == "state_dict"; }
-
-StateKey state_key(const std::string& name, std::string_view root, bool nested) {
-  for (const std::string_view prefix : {"optim.", "optimizer."}) {
-    if (!starts_with(name, prefix)) continue;
-    return {without_wrappers(cat("optim.", name.substr(prefix.size()))), false};
+std::vector<StateKey> name_state(const std::vector<KeyPath>& paths) {
+  const std::vector<Root> roots = roots_of(paths);
+  const bool nested = std::any_of(roots.begin(), roots.end(),
+                                  [](const Root& root) { return root.holder == Holder::kModel; });
+  std::vector<StateKey> keys;
+  keys.reserve(paths.size());
+  for (size_t i = 0; i < paths.size(); ++i) {
+    const std::string name = joined(paths[i], roots[i].keys);
+    if (roots[i].holder == Holder::kModel) {
+      keys.push_back({without_wrappers(name)});
+    } else if (roots[i].holder == Holder::kOptimizer) {
+      keys.push_back({without_wrappers(cat("optim.", name)), false});
+    } else if (std::string state = flat_optimizer_name(name); !state.empty()) {
+      keys.push_back({without_wrappers(std::move(state)), false});
+    } else {
+      const bool parameter = !nested && !starts_with_one(name, kTrainerStates);
+      keys.push_back({without_wrappers(name), parameter});
+    }
   }
-  if (nested && is_model_root(root)) return {without_wrappers(name.substr(root.size() + 1))};
-  const bool trainers =
-      std::any_of(kTrainerStates.begin(), kTrainerStates.end(),
-                  [&](std::string_view prefix) { return starts_with(name, prefix); });
-  return {without_wrappers(name), !nested && !trainers};
+  const std::string prefix = common_prefix(keys);
+  if (prefix.empty()) return keys;
+  const std::string state_prefix = cat(run_folder::kOptimizerPrefix, prefix);
+  for (StateKey& key : keys) {
+    if (key.parameter) {
+      key.name.erase(0, prefix.size());
+    } else if (starts_with(key.name, state_prefix)) {
+      key.name.erase(std::string_view(run_folder::kOptimizerPrefix).size(), prefix.size());
+    }
+  }
+  return keys;
 }
 
 formats::DcpPath parameter_path(const std::string& name) { return {"model", name}; }

@@ -1,30 +1,35 @@
-// The names that PyTorch's tools give to what a nested state holds, as those of a TensorSource:
+// Names of the tensors of a saved state, in all files alike: safetensors, torch.save, DCP.
 //
-//   model.FQN                      FQN, where a "model" (or "state_dict") lies beside other states
-//   optim.state.FQN.exp_avg        the same; torchtitan's optimizer.state... too
-//   layers.0._orig_mod.w           without what wrappers add
+//   {"app": {"model": {"_orig_mod.norm.weight": ..}}}    norm.weight
+//   {"optimizer": {"state": {"module.w": {"exp_avg"}}}}  optim.state.w.exp_avg
+//
+// A state's dict of parameters is found under the keys that trainers use ("model", "state_dict",
+// "model_state_dict", "module"), at the top or one dict further in; tensors beside it are no
+// parameters. Names lose the components that wrappers add (_orig_mod of torch.compile,
+// _checkpoint_wrapped_module, _fsdp_wrapped_module), and in front of all the "module." of DDP and
+// the second "model." of a LightningModule.
 #pragma once
 
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "am/formats/dcp_metadata.h"
 #include "am/formats/pickle.h"
 
 namespace am::stored {
 
+// Keys that lead to a tensor, from outside to inside. A flat state has one key a tensor.
+using KeyPath = std::vector<std::string>;
+
 struct StateKey {
   std::string name;
   bool parameter = true;  // else of an optimizer's or a trainer's state
 };
 
-// Whether what lies below this key of a nested state is a model's.
-bool is_model_root(std::string_view root);
-
-// `name`: the flat key. `root`: the first key of its path, empty where it is not nested. `nested`:
-// the state has a model's root, so that what lies beside it is no parameter.
-StateKey state_key(const std::string& name, std::string_view root, bool nested);
+// The tensors' names in a TensorSource, in the order of `paths`. Two may be equal.
+std::vector<StateKey> name_state(const std::vector<KeyPath>& paths);
 
 // The other way: where PyTorch's tools expect a parameter, and "optim.state.FQN.exp_avg".
 formats::DcpPath parameter_path(const std::string& name);

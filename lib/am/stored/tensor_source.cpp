@@ -125,9 +125,21 @@ void require_covered(const StoredTensor& tensor, const fs::path& path) {
   }
 }
 
+namespace {
+
+// Formats whose names alone say what is in them; they come before pickles.
+bool is_named_source(const fs::path& path) {
+  return run_folder::is_checkpoint(path) || is_framework_folder(path) || is_hf_source(path);
+}
+
+}  // namespace
+
 bool is_tensor_source(const fs::path& path) {
-  return run_folder::is_checkpoint(path) || is_framework_folder(path) || is_hf_source(path) ||
-         is_torch_source(path);
+  return is_named_source(path) || is_torch_source(path);
+}
+
+bool is_pickled_source(const fs::path& path) {
+  return !is_named_source(path) && is_torch_source(path);
 }
 
 std::unique_ptr<TensorSource> open_tensor_source(const fs::path& path, Damage damage) {
@@ -138,9 +150,9 @@ std::unique_ptr<TensorSource> open_tensor_source(const fs::path& path, Damage da
   if (is_framework_folder(path)) return open_framework_folder(path, damage);
   if (is_hf_shards_source(path)) return open_hf_shards_source(path, {path.parent_path()}, damage);
   if (is_hf_source(path)) return open_hf_source(path, damage);
-  if (is_torch_source(path)) return open_torch_source(path);
+  if (is_torch_source(path)) return open_torch_source(path, damage);
   throw Error(ErrorKind::kFormat, cat(path.string(), ": holds no weights that can be opened"),
-              "expected *.safetensors (or a folder with them), a folder of "
+              "expected *.safetensors or pytorch_model.bin (or a folder with them), a folder of "
               "torch.distributed.checkpoint, or "
               "a checkpoint folder step-N of am-run");
 }

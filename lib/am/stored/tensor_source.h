@@ -154,6 +154,8 @@ void require_covered(const StoredTensor& tensor, const std::filesystem::path& pa
 
 // True when the path is something that open_tensor_source can open.
 bool is_tensor_source(const std::filesystem::path& path);
+// True when open_tensor_source reads files of torch.save there.
+bool is_pickled_source(const std::filesystem::path& path);
 // Throws Error(kIo) for a missing path, Error(kFormat) for files that are neither, lying or, where
 // damage is refused, truncated or missing.
 std::unique_ptr<TensorSource> open_tensor_source(const std::filesystem::path& path,

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <limits>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -18,6 +20,7 @@
 #include "am/formats/zip_records.h"
 #include "am/stored/state_keys.h"
 #include "am/stored/strided_copy.h"
+#include "am/stored/weight_index.h"
 
 namespace am::stored {
 
@@ -44,20 +47,29 @@ bool is_tar(const std::string& bytes) {
   return bytes.size() == kTarPlace + kTar.size() && ends_with(bytes, kTar);
 }
 
+// A file, and the dict in which its state lies among those of its folder: {"optimizer"}.
+struct TorchPart {
+  fs::path path;
+  KeyPath holder = {};
+};
+
 class TorchSource : public TensorSource {
  public:
-  explicit TorchSource(const fs::path& path)
-      : path_(path),
-        file_(path),
-        archive_(formats::TorchArchive::read(file_.bytes(), path.string())) {
-    for (const auto& global : archive_.pickle().globals()) {
-      if (global.alarming) refuse_alarm(path_, global);
+  TorchSource(fs::path path, const std::vector<TorchPart>& parts,
+              std::vector<StoredProblem> problems)
+      : path_(std::move(path)), problems_(std::move(problems)) {
+    std::vector<KeyPath> paths;
+    std::vector<Place> found;
+    for (const TorchPart& part : parts) {
+      const File& file = *files_.emplace_back(std::make_unique<File>(part.path));
+      const size_t before = paths.size();
+      list_tensors(file, paths, found);
+      for (size_t i = before; i < paths.size(); ++i) {
+        paths[i].insert(paths[i].begin(), part.holder.begin(), part.holder.end());
+      }
     }
-    if (archive_.tensor(archive_.root())) {
-      add({.name = "tensor", .root = {}, .value = archive_.root()}, false);
-    } else {
-      walk();
-    }
+    std::vector<StateKey> keys = name_state(paths);
+    for (size_t i = 0; i < keys.size(); ++i) add(std::move(keys[i]), std::move(found[i]));
     const auto by_name = [](const auto& a, const auto& b) { return natural_less(a.name, b.name); };
     std::sort(tensors_.begin(), tensors_.end(), by_name);
     std::sort(optimizer_.begin(), optimizer_.end(), by_name);
@@ -68,95 +80,150 @@ class TorchSource : public TensorSource {
   }
 
   std::string format() const override {
-    return formats::is_legacy_torch(file_.bytes()) ? "torch-legacy" : "torch";
+    return formats::is_legacy_torch(files_.front()->map.bytes()) ? "torch-legacy" : "torch";
   }
   fs::path path() const override { return path_; }
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   const std::vector<StoredTensor>& optimizer_tensors() const override { return optimizer_; }
   fs::path config_file() const override {
-    const fs::path config = path_.parent_path() / "config.json";
+    const fs::path config = folder_of(path_) / "config.json";
     return fs::exists(config) ? config : fs::path();
   }
 
+  std::vector<fs::path> data_files() const override {
+    std::vector<fs::path> paths;
+    for (const auto& file : files_) paths.push_back(file->path);
+    return paths;
+  }
+  std::vector<StoredProblem> damage() const override { return problems_; }
+  fs::path file_of(const StoredTensor& tensor, size_t /*shard*/) const override {
+    return place_in(places_, tensor.name, path_).file->path;
+  }
+
   void read(std::string_view name, const mesh::Box& box, const Destination& out) const override {
-    const formats::TorchTensor& stored = place_in(places_, name, path_);
+    const auto& [file, stored] = place_in(places_, name, path_);
     copy_box(stored.data, stored.strides, box, formats::torch_dtype_size(stored.dtype), out);
-    require_whole(path_, file_.bytes());
+    require_whole(file->path, file->map.bytes());
   }
 
  private:
-  struct Entry {
-    std::string name;
-    std::string root;  // the first key of several; empty on the first level
-    formats::PickleValue value;
-    size_t depth = 0;  // keys that lead to it
+  struct File {
+    explicit File(const fs::path& from)
+        : path(from), map(from), archive(formats::TorchArchive::read(map.bytes(), from.string())) {
+      for (const auto& global : archive.pickle().globals()) {
+        if (global.alarming) refuse_alarm(path, global);
+      }
+    }
+
+    fs::path path;
+    MappedFile map;
+    formats::TorchArchive archive;
+  };
+  struct Place {
+    const File* file;
+    formats::TorchTensor tensor;
   };
 
-  static std::span<const formats::PickleValue> pairs_of(const formats::PickleValue& value) {
-    if (value.is_object("collections", "OrderedDict")) return value.contents();
-    return value.is(formats::PickleKind::kDict) ? value.items()
-                                                : std::span<const formats::PickleValue>();
+  // A value of a nested state, and the dict or list that holds it.
+  struct Entry {
+    std::string key;
+    size_t holder = kTop;  // in the list of entries
+    formats::PickleValue value;
+    size_t depth = 1;  // keys that lead to it
+  };
+  static constexpr size_t kTop = std::numeric_limits<size_t>::max();
+
+  static bool holds_more(const formats::PickleValue& value) {
+    using formats::PickleKind;
+    return value.is(PickleKind::kDict) || value.is(PickleKind::kList) ||
+           value.is(PickleKind::kTuple) || value.is_object("collections", "OrderedDict");
   }
 
-  // What the dict has, behind `entries`.
-  static void list(const Entry& dict, std::vector<Entry>& entries) {
-    if (dict.depth == kDeepestKeys) return;
-    const std::string root = dict.depth == 1 ? dict.name : dict.root;
-    const auto pairs = pairs_of(dict.value);
-    for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
-      std::string key;
-      if (const auto text = pairs[i].text()) {
-        key = *text;
-      } else if (const auto number = pairs[i].integer()) {
-        key = std::to_string(*number);  // an optimizer's state counts its parameters
-      } else {
-        continue;
+  // Key and value of each entry of a dict; place and value of each dict, list or tensor in a list.
+  static void list(const formats::TorchArchive& archive, const formats::PickleValue& value,
+                   size_t holder, size_t depth, std::vector<Entry>& entries) {
+    using formats::PickleKind;
+    if (depth == kDeepestKeys || !holds_more(value)) return;
+    if (value.is(PickleKind::kList) || value.is(PickleKind::kTuple)) {
+      for (size_t i = 0; i < value.items().size(); ++i) {
+        const formats::PickleValue& item = value.items()[i];
+        if (!holds_more(item) && !archive.tensor(item)) continue;
+        entries.push_back({std::to_string(i), holder, item, depth + 1});
       }
-      entries.push_back(
-          {dict.depth == 0 ? key : cat(dict.name, ".", key), root, pairs[i + 1], dict.depth + 1});
+      return;
     }
+    const auto pairs = value.is(PickleKind::kDict) ? value.items() : value.contents();
+    for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
+      if (const auto text = pairs[i].text()) {
+        entries.push_back({std::string(*text), holder, pairs[i + 1], depth + 1});
+      } else if (const auto number = pairs[i].integer()) {
+        // An optimizer's state counts its parameters.
+        entries.push_back({std::to_string(*number), holder, pairs[i + 1], depth + 1});
+      }
+    }
+  }
+
+  static KeyPath path_of(const std::vector<Entry>& entries, size_t entry) {
+    KeyPath path;
+    for (; entry != kTop; entry = entries[entry].holder) path.push_back(entries[entry].key);
+    std::reverse(path.begin(), path.end());
+    return path;
   }
 
   // Level by level, with a bound: dicts may contain themselves.
-  void walk() {
+  static void list_tensors(const File& file, std::vector<KeyPath>& paths,
+                           std::vector<Place>& found) {
+    if (auto tensor = file.archive.tensor(file.archive.root())) {
+      paths.push_back({"tensor"});
+      found.push_back({&file, *std::move(tensor)});
+      return;
+    }
     std::vector<Entry> entries;
-    list({.name = {}, .root = {}, .value = archive_.root()}, entries);
+    list(file.archive, file.archive.root(), kTop, 0, entries);
     for (size_t i = 0; i < entries.size(); ++i) {
       if (entries.size() > kMostKeys) {
-        throw Error(ErrorKind::kFormat, cat(path_.string(), ": more than ", kMostKeys, " keys"));
+        throw Error(ErrorKind::kFormat,
+                    cat(file.path.string(), ": more than ", kMostKeys, " keys"));
       }
-      const Entry entry = entries[i];
-      list(entry, entries);
+      const formats::PickleValue value = entries[i].value;
+      if (auto tensor = file.archive.tensor(value)) {
+        paths.push_back(path_of(entries, i));
+        found.push_back({&file, *std::move(tensor)});
+      } else {
+        list(file.archive, value, i, entries[i].depth, entries);
+      }
     }
-    const bool nested = std::any_of(entries.begin(), entries.end(), [&](const Entry& entry) {
-      return is_model_root(entry.root) && archive_.tensor(entry.value).has_value();
-    });
-    for (const Entry& entry : entries) add(entry, nested);
   }
 
-  void add(const Entry& entry, bool nested) {
-    auto stored = archive_.tensor(entry.value);
-    if (!stored) return;
-    const StateKey key = state_key(entry.name, entry.root, nested);
-    StoredTensor tensor{key.name, stored->shape, formats::dtype_of_torch(stored->dtype), {}};
-    tensor.shards.push_back({0, mesh::Box::whole(stored->shape)});
-    if (!places_.emplace(key.name, std::move(*stored)).second) {
+  void add(StateKey key, Place place) {
+    const formats::TorchTensor& stored = place.tensor;
+    StoredTensor tensor{key.name, stored.shape, formats::dtype_of_torch(stored.dtype), {}};
+    tensor.shards.push_back({0, mesh::Box::whole(stored.shape)});
+    if (!places_.emplace(key.name, std::move(place)).second) {
       throw Error(ErrorKind::kFormat, cat(path_.string(), ": two tensors come out as ", key.name));
     }
     (key.parameter ? tensors_ : optimizer_).push_back(std::move(tensor));
   }
 
   fs::path path_;
-  MappedFile file_;
-  formats::TorchArchive archive_;
-  std::map<std::string, formats::TorchTensor, std::less<>> places_;
+  std::vector<StoredProblem> problems_;
+  std::vector<std::unique_ptr<File>> files_;  // views and places point into them
+  std::map<std::string, Place, std::less<>> places_;
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> optimizer_;
 };
 
-}  // namespace
+constexpr const char* kSingle = "pytorch_model.bin";
+constexpr const char* kIndex = "pytorch_model.bin.index.json";
+// accelerate's, of a model that FSDP shards, gathered; its optimizer's states by parameters' names.
+constexpr const char* kGathered = "pytorch_model_fsdp.bin";
+constexpr const char* kGatheredOptimizer = "optimizer.bin";
+// Files that trainers write beside a model's.
+constexpr std::array<std::string_view, 7> kNoModels = {
+    "optimizer*",     "scheduler*", "rng_state*", "random_states*",
+    "training_args*", "scaler*",    "sampler*"};
 
-bool is_torch_source(const fs::path& path) {
+bool is_torch_file(const fs::path& path) {
   const std::string extension = path.extension().string();
   if (std::find(kExtensions.begin(), kExtensions.end(), extension) == kExtensions.end()) {
     return false;
@@ -167,14 +234,74 @@ bool is_torch_source(const fs::path& path) {
   return formats::is_zip(begin) || formats::is_legacy_torch(begin) || is_tar(bytes);
 }
 
-std::unique_ptr<TensorSource> open_torch_source(const fs::path& path) {
-  if (is_tar(first_bytes(path))) {
+// Files of a folder that may be a model's, where none has a name that says so.
+std::vector<fs::path> unnamed_models(const fs::path& folder) {
+  std::vector<fs::path> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    const bool other =
+        std::any_of(kNoModels.begin(), kNoModels.end(),
+                    [&](std::string_view pattern) { return glob_match(pattern, name); });
+    if (!other && is_torch_file(entry.path())) found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end(), [](const fs::path& a, const fs::path& b) {
+    return natural_less(a.filename().string(), b.filename().string());
+  });
+  return found;
+}
+
+std::unique_ptr<TensorSource> open_indexed(const fs::path& folder, Damage damage) {
+  const fs::path path = folder / kIndex;
+  const WeightIndex index = read_weight_index(path);
+  IndexedFiles files = indexed_files(path, index, damage);
+  std::vector<TorchPart> parts;
+  for (const fs::path& file : files.there) parts.push_back({file});
+  if (parts.empty()) {
+    throw Error(ErrorKind::kFormat, cat(path.string(), ": none of its files is there"));
+  }
+  return std::make_unique<TorchSource>(folder, parts, std::move(files.problems));
+}
+
+}  // namespace
+
+bool is_torch_source(const fs::path& path) {
+  if (!fs::is_directory(path)) return is_torch_file(path);
+  return is_torch_file(path / kSingle) || fs::is_regular_file(path / kIndex) ||
+         !unnamed_models(path).empty();
+}
+
+std::unique_ptr<TensorSource> open_torch_source(const fs::path& path, Damage damage) {
+  std::vector<TorchPart> parts = {{path}};
+  if (fs::is_directory(path)) {
+    if (is_torch_file(path / kSingle)) {
+      parts = {{path / kSingle}};
+    } else if (fs::is_regular_file(path / kIndex)) {
+      return open_indexed(path, damage);
+    } else if (is_torch_file(path / kGathered)) {
+      parts = {{path / kGathered}};
+      if (is_torch_file(path / kGatheredOptimizer)) {
+        parts.push_back({path / kGatheredOptimizer, {"optimizer"}});
+      }
+    } else {
+      const std::vector<fs::path> files = unnamed_models(path);
+      if (files.size() > 1) {
+        throw Error(ErrorKind::kFormat,
+                    cat(path.string(), ": ", files.size(),
+                        " files may hold its model: ", files[0].filename().string(), ", ",
+                        files[1].filename().string(), files.size() > 2 ? ", .." : ""),
+                    "open one of them by its name");
+      }
+      parts = {{files.at(0)}};
+    }
+  }
+  for (const TorchPart& part : parts) {
+    if (!is_tar(first_bytes(part.path))) continue;
     throw Error(ErrorKind::kFormat,
-                cat(path.string(), ": a tar of PyTorch before 2017, which is not read"),
+                cat(part.path.string(), ": a tar of PyTorch before 2017, which is not read"),
                 "where its code may run, torch.save(torch.load(FILE, weights_only=False), FILE) "
                 "writes today's format");
   }
-  return std::make_unique<TorchSource>(path);
+  return std::make_unique<TorchSource>(path, parts, std::vector<StoredProblem>());
 }
 
 }  // namespace am::stored

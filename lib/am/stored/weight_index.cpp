@@ -1,11 +1,13 @@
 #include "am/stored/weight_index.h"
 
+#include <map>
 #include <string_view>
 
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/json.h"
 #include "am/base/text.h"
+#include "am/base/units.h"
 
 namespace am::stored {
 namespace {
@@ -29,10 +31,11 @@ class IndexSax final : public SortedJson::json_sax_t {
 
   bool string(string_t& text) override {
     if (!in_map()) return true;
-    if (text.empty() || text == "." || text == ".." || text.find('/') != std::string::npos) {
+    const std::filesystem::path file = std::filesystem::path(text).lexically_normal();
+    if (!file.has_filename() || file.is_absolute() || file == "." || *file.begin() == "..") {
       refuse_file();
     }
-    index_.emplace_back(std::move(name_), std::move(text));
+    index_.emplace_back(std::move(name_), file.string());
     return true;
   }
 
@@ -80,7 +83,8 @@ class IndexSax final : public SortedJson::json_sax_t {
   }
 
   [[noreturn]] void refuse_file() const {
-    throw Error(ErrorKind::kFormat, cat(path_.string(), ": ", name_, " names no file beside it"));
+    throw Error(ErrorKind::kFormat,
+                cat(path_.string(), ": ", name_, " names no file in this folder"));
   }
 
   const std::filesystem::path& path_;
@@ -99,10 +103,52 @@ WeightIndex read_weight_index(const std::filesystem::path& path) {
   IndexSax reader(path, index);
   SortedJson::sax_parse(read_file(path), &reader);
   if (!reader.has_map()) {
-    throw Error(ErrorKind::kFormat, cat(path.string(), ": not an index of safetensors files"),
+    throw Error(ErrorKind::kFormat, cat(path.string(), ": not an index of weights"),
                 "expected {\"weight_map\": {name: file, ..}}");
   }
   return index;
+}
+
+IndexedFiles indexed_files(const std::filesystem::path& path, const WeightIndex& index,
+                           Damage damage) {
+  std::map<std::string, int64_t> names;  // and how many tensors each has
+  for (const auto& [name, file] : index) ++names[file];
+  IndexedFiles files;
+  for (const auto& [name, tensors] : names) {
+    const std::filesystem::path file = path.parent_path() / name;
+    if (std::filesystem::exists(file)) {
+      files.there.push_back(file);
+    } else if (damage == Damage::kRefused) {
+      throw Error(ErrorKind::kIo, cat(path.string(), ": names ", name, ", which is not there"));
+    } else {
+      files.problems.push_back(
+          {name, cat("it is not there; tensors that ", path.filename().string(),
+                     " says are in it: ", format_count(tensors))});
+      files.missing.insert(name);
+    }
+  }
+  return files;
+}
+
+std::vector<StoredProblem> compare_with_index(
+    const std::filesystem::path& path, const WeightIndex& index,
+    const std::set<std::string>& missing, Damage damage,
+    const std::function<std::filesystem::path(std::string_view name)>& file_of) {
+  std::vector<StoredProblem> problems;
+  for (const auto& [name, file] : index) {
+    if (missing.contains(file)) continue;
+    const std::filesystem::path found = file_of(name);
+    if (found == path.parent_path() / file) continue;
+    std::string what = cat("says that ", name, " is in ", file,
+                           found.empty() ? ", which has no such tensor"
+                                         : cat(", but it is in ", found.filename().string()));
+    if (!found.empty() && damage == Damage::kRefused) {
+      throw Error(ErrorKind::kFormat, cat(path.string(), ": ", what),
+                  "the index belongs to other files; fetch all of them again");
+    }
+    problems.push_back({path.filename().string(), std::move(what)});
+  }
+  return problems;
 }
 
 }  // namespace am::stored

@@ -14,15 +14,15 @@ namespace {
 
 // "auto" must not start from noise beside weights that are there.
 void check_pickled(const RuleContext& context, Diagnostics& found) {
-  const auto files =
-      formats::weight_files(folder_of(context.plan.resolve(context.plan.model.path)));
+  const auto folder = folder_of(context.plan.resolve(context.plan.model.path));
+  const auto files = formats::weight_files(folder);
   if (files.safetensors || files.pickled.empty()) return;
   found.error(
       "model.weights", context.plan.span("model.weights"),
       cat("weights = \"auto\" reads safetensors, but the only weights beside the config are in ",
           files.pickled),
-      "convert it to safetensors (transformers' save_pretrained), or weights = \"none\" to begin "
-      "with random values");
+      cat("weights = \"", folder.string(),
+          "\" reads it, or weights = \"none\" to begin with random values"));
 }
 
 void check_quantized(const RuleContext& context, Diagnostics& found) {
