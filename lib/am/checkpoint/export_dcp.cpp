@@ -214,6 +214,7 @@ void export_dcp(const fs::path& folder, const stored::TensorSource& source,
       write_file_atomically(
           data / "config.json",
           find_codes(source) != nullptr ? text : config_with_dtype(text, config, all[0].dtype));
+      copy_tokenizer(data, folder_of(config), options.tokenizer);
     }
     sync_folder(data);
     finish_export(folder);

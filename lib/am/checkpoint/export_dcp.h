@@ -19,7 +19,8 @@ namespace am::checkpoint {
 struct DcpExport {
   // Whose names and rows; null: as they are, "model.NAME".
   const stored::DialectTable* table = nullptr;
-  std::optional<at::ScalarType> dtype;  // of parameters; nothing: as stored
+  std::optional<at::ScalarType> dtype;   // of parameters; nothing: as stored
+  std::filesystem::path tokenizer = {};  // of the model's texts, where it is not beside the config
   bool optimizer = false;  // "optim.state.NAME.exp_avg" too, as stored; not for frameworks
 };
 

@@ -1,6 +1,7 @@
 #include "am/checkpoint/export_folder.h"
 
 #include <algorithm>
+#include <array>
 
 #include "am/base/error.h"
 #include "am/base/file.h"
@@ -33,6 +34,44 @@ void finish_export(const fs::path& folder) {
   if (fs::exists(folder)) fs::remove(folder);
   fs::rename(partial, folder);
   sync_folder(fs::absolute(folder).parent_path());
+}
+
+namespace {
+
+constexpr const char* kTokenizer = "tokenizer.json";
+constexpr std::array<const char*, 14> kCompanions = {kTokenizer,
+                                                     "tokenizer_config.json",
+                                                     "special_tokens_map.json",
+                                                     "added_tokens.json",
+                                                     "tokenizer.model",
+                                                     "spiece.model",
+                                                     "sentencepiece.bpe.model",
+                                                     "vocab.json",
+                                                     "vocab.txt",
+                                                     "merges.txt",
+                                                     "tekken.json",
+                                                     "chat_template.jinja",
+                                                     "chat_template.json",
+                                                     "generation_config.json"};
+
+void copy_companions(const fs::path& into, const fs::path& from) {
+  for (const char* name : kCompanions) {
+    if (fs::is_regular_file(from / name))
+      write_file_atomically(into / name, read_file(from / name));
+  }
+}
+
+}  // namespace
+
+void copy_tokenizer(const fs::path& into, const fs::path& config_folder,
+                    const fs::path& tokenizer) {
+  copy_companions(into, config_folder);
+  if (tokenizer.empty()) return;
+  if (fs::is_directory(tokenizer)) return copy_companions(into, tokenizer);
+  if (!fs::is_regular_file(tokenizer)) return;
+  // Only files that lie beside a tokenizer.json belong to it.
+  if (tokenizer.filename() == kTokenizer) return copy_companions(into, folder_of(tokenizer));
+  write_file_atomically(into / kTokenizer, read_file(tokenizer));
 }
 
 std::string config_with_dtype(const std::string& text, const std::string& file,

@@ -17,6 +17,14 @@ std::filesystem::path begin_export(const std::filesystem::path& folder);
 // Gives it its name.
 void finish_export(const std::filesystem::path& folder);
 
+// Copies what a tokenizer and generation are described by: tokenizer.json and the files that
+// transformers keeps with it, chat templates, generation_config.json. `config_folder`: the folder
+// of the model's config.json. `tokenizer`: the tokenizer that the model's texts go through, a
+// folder or a file, which is then tokenizer.json in the export; may be empty. Files of the second
+// win. Throws Error(kIo).
+void copy_tokenizer(const std::filesystem::path& into, const std::filesystem::path& config_folder,
+                    const std::filesystem::path& tokenizer);
+
 // The config as it was, with the dtype of the exported values under both of its spellings' names.
 // Values that are numbers are not quantised, whatever the weights were that the config came with.
 std::string config_with_dtype(const std::string& text, const std::string& file,

@@ -248,7 +248,8 @@ LiveExport model_of(const parallel::ParallelModel& model, at::ScalarType dtype) 
 
 void export_hf(const fs::path& folder, parallel::ParallelModel& model,
                std::optional<at::ScalarType> dtype, int64_t max_file_bytes,
-               const std::function<void()>& between, AdapterExport adapters) {
+               const std::function<void()>& between, AdapterExport adapters,
+               const fs::path& tokenizer) {
   const runtime::Group& world = model.mesh().group("world");
   const bool first = world.index() == 0;
   const auto stored = model.groups().front()->flat().scalar_type();
@@ -264,7 +265,9 @@ void export_hf(const fs::path& folder, parallel::ParallelModel& model,
   collective_step(
       world, [] {},
       [&] {
-        if (first) writer.begin(live.config);
+        if (!first) return;
+        writer.begin(live.config);
+        copy_tokenizer(writer.partial(), folder_of(model.config().file), tokenizer);
       });
   collective_step(world, clean, [&] { writer.write(first, whole(live.fetch), between); });
   collective_step(world, clean, [&] {
@@ -274,7 +277,7 @@ void export_hf(const fs::path& folder, parallel::ParallelModel& model,
 
 void export_hf(const fs::path& folder, const stored::TensorSource& source,
                std::optional<at::ScalarType> dtype, int64_t max_file_bytes,
-               const std::function<void()>& between) {
+               const std::function<void()>& between, const fs::path& tokenizer) {
   if (source.config_file().empty()) {
     throw Error(ErrorKind::kIo, cat(source.path().string(), ": has no config.json beside it"),
                 "transformers needs one to load the export");
@@ -298,6 +301,7 @@ void export_hf(const fs::path& folder, const stored::TensorSource& source,
         writer.begin(codes != nullptr
                          ? config
                          : config_with_dtype(config, source.config_file(), items.front().dtype));
+        copy_tokenizer(writer.partial(), folder_of(source.config_file()), tokenizer);
       });
   collective_step(alone, clean, [&] {
     RowsAtRest rows(source, items);

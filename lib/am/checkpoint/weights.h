@@ -38,18 +38,21 @@ inline constexpr int64_t kExportFileBytes = 5'000'000'000;
 // added to its weights.
 enum class AdapterExport { kApart, kMerged };
 
-// Writes a folder that transformers loads: config.json and model.safetensors (several files with an
-// index past `max_file_bytes`), in `dtype` (absent: as stored). Collective: parameters are gathered
-// one at a time and written by rank 0. The folder appears whole or not at all; an existing one that
-// is not empty is an Error(kIo). `between` is called before each parameter and within large
-// ones, on every rank: what it throws, on all of them, ends the export.
+// Writes a folder that transformers loads: config.json, model.safetensors (several files with an
+// index past `max_file_bytes`) in `dtype` (absent: as stored), and the files of the tokenizer and
+// of generation that lie beside the model's config or at `tokenizer` (export_folder.h). Collective:
+// parameters are gathered one at a time and written by rank 0. The folder appears whole or not at
+// all; an existing one that is not empty is an Error(kIo). `between` is called before each
+// parameter and within large ones, on every rank: what it throws, on all of them, ends the export.
 void export_hf(const std::filesystem::path& folder, parallel::ParallelModel& model,
                std::optional<at::ScalarType> dtype, int64_t max_file_bytes = kExportFileBytes,
                const std::function<void()>& between = {},
-               AdapterExport adapters = AdapterExport::kApart);
+               AdapterExport adapters = AdapterExport::kApart,
+               const std::filesystem::path& tokenizer = {});
 // The same from tensors at rest; needs no model and no second copy in memory.
 void export_hf(const std::filesystem::path& folder, const stored::TensorSource& source,
                std::optional<at::ScalarType> dtype, int64_t max_file_bytes = kExportFileBytes,
-               const std::function<void()>& between = {});
+               const std::function<void()>& between = {},
+               const std::filesystem::path& tokenizer = {});
 
 }  // namespace am::checkpoint

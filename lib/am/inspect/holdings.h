@@ -10,6 +10,7 @@
 //   ShardedView      values/sharded_view.h      a ParallelModel under a plan's layout
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <span>
 #include <string>
@@ -50,6 +51,9 @@ using Between = std::function<void()>;
 struct DefaultTokenizer {
   std::string name;     // "bytes", or a tokenizer.json; empty: none is known
   std::string problem;  // why none is
+
+  // Empty for bytes.
+  std::filesystem::path path() const { return name == "bytes" ? std::string() : name; }
 };
 
 // What one rank holds.

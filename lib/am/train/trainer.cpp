@@ -328,7 +328,9 @@ TrainResult Trainer::run(const launch::StopSignal& stop, Guest* guest) {
     if (mesh_.rank() == 0) fs::remove_all(result.exported);
     checkpoint::export_hf(
         result.exported, *model_, std::nullopt, checkpoint::kExportFileBytes, {},
-        plan_.lora.merge ? checkpoint::AdapterExport::kMerged : checkpoint::AdapterExport::kApart);
+        plan_.lora.merge ? checkpoint::AdapterExport::kMerged : checkpoint::AdapterExport::kApart,
+        plan_.data.tokenizer == "bytes" ? fs::path()
+                                        : fs::path(plan_.resolve(plan_.data.tokenizer)));
     log(cat("exported    ", result.exported.string()));
   }
   end(result);

@@ -383,7 +383,8 @@ int64_t ShardedView::length_multiple() const {
 
 void ShardedView::export_hf(const std::filesystem::path& folder,
                             std::optional<at::ScalarType> dtype, const Between& between) {
-  checkpoint::export_hf(folder, *model_, dtype, checkpoint::kExportFileBytes, between);
+  checkpoint::export_hf(folder, *model_, dtype, checkpoint::kExportFileBytes, between,
+                        checkpoint::AdapterExport::kApart, default_tokenizer().path());
 }
 
 }  // namespace am::values

@@ -42,8 +42,10 @@ void write_export(Session& session, const Arguments& arguments, const fs::path& 
     if (each.name != format) continue;
     const stored::TensorSource& source = require_files(session, cat("export --format ", format));
     const stored::DialectTable* table = each.table == nullptr ? nullptr : &each.table();
-    return checkpoint::export_dcp(folder, source, {table, dtype_option(arguments), optimizer},
-                                  session.between());
+    return checkpoint::export_dcp(
+        folder, source,
+        {table, dtype_option(arguments), session.view().default_tokenizer().path(), optimizer},
+        session.between());
   }
   throw Error(ErrorKind::kUsage, cat("unknown format `", format, "`"),
               "formats: hf (Hugging Face safetensors), dcp (torch.distributed.checkpoint), "
