@@ -71,6 +71,7 @@ void StoredHoldings::read_checkpoint_facts() {
   if (!config_ || !fs::exists(folder / "plan.toml")) return;
   const auto plan = config::load_plan(folder / "plan.toml", {}, found);
   if (!plan) return;
+  lora_ = plan->lora;
   if (!fs::exists(folder / "tokenizer.json")) tokenizer_ = tokenizer_of(*plan, config_->vocab_size);
   const auto layout = planner::build_layout(*plan, *config_, info.mesh, found);
   if (!layout) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "am/config/plan.h"
 #include "am/inspect/holdings.h"
 #include "am/model/config.h"
 #include "am/stored/tensor_source.h"
@@ -39,6 +40,8 @@ class StoredHoldings : public virtual Holdings {
   const std::optional<model::ModelConfig>& config() const { return config_; }
   // Why the model cannot be run; empty: it can.
   const std::string& config_problem() const { return config_problem_; }
+  // Adapters that an am-run checkpoint was trained with; rank 0 where it has none.
+  const config::LoraSection& lora() const { return lora_; }
   // What the model is run in.
   formats::Dtype compute_dtype() const { return compute_dtype_; }
   void choose_compute_dtype(formats::Dtype dtype) { compute_dtype_ = dtype; }
@@ -54,6 +57,7 @@ class StoredHoldings : public virtual Holdings {
   std::optional<Json> checkpoint_info_;                   // what they say of training
   std::optional<model::ModelConfig> config_;
   std::string config_problem_;
+  config::LoraSection lora_;
   std::optional<int64_t> step_;
   mesh::MeshLayout mesh_;
   std::map<std::string, std::vector<std::pair<std::string, mesh::Placement>>> placements_;

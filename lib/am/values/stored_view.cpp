@@ -197,7 +197,10 @@ parallel::ParallelModel& StoredView::runnable(const Between& between) {
     throw Error(ErrorKind::kPlan, cat("the model cannot be run: ", config_problem()),
                 config() ? std::string() : "put the model's config.json beside its weights");
   }
-  const config::Plan plan = plan_of_one(compute_dtype());
+  config::Plan plan = plan_of_one(compute_dtype());
+  plan.lora.rank = lora().rank;
+  plan.lora.alpha = lora().alpha;
+  plan.lora.target_modules = lora().target_modules;
   Diagnostics found;
   const auto layout = planner::build_layout(plan, *config(), mesh::MeshSizes{}, found);
   if (!layout) throw Error(ErrorKind::kPlan, cat("the model cannot be run: ", first_error(found)));
@@ -257,7 +260,8 @@ void StoredView::set_compute_dtype(at::ScalarType dtype) {
 
 void StoredView::export_hf(const fs::path& folder, std::optional<at::ScalarType> dtype,
                            const Between& between) {
-  checkpoint::export_hf(folder, *source(), dtype, checkpoint::kExportFileBytes, between);
+  checkpoint::export_hf(folder, *source(), dtype, checkpoint::kExportFileBytes, between,
+                        default_tokenizer().path());
 }
 
 }  // namespace am::values
