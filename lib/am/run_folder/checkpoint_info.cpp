@@ -119,6 +119,25 @@ CheckpointInfo parse_checkpoint_info(const std::string& text, const std::string&
 
 bool is_checkpoint(const fs::path& folder) { return fs::exists(folder / kInfoFile); }
 
+std::optional<Refusal> why_no_checkpoint(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) {
+    return Refusal{cat(path.string(), ": no such checkpoint"),
+                   "\"auto\", \"none\", or a step folder"};
+  }
+  if (fs::exists(path / kInfoFile, ignored)) return std::nullopt;
+  const fs::path steps = path / "checkpoints";
+  if (fs::is_directory(steps, ignored)) {
+    return Refusal{
+        cat(path.string(), ": a run folder, not one of its checkpoints"),
+        cat((steps / "step-N").string(), " names one; \"auto\" takes this run's newest")};
+  }
+  return Refusal{
+      cat(path.string(), ": no checkpoint of am-run: it has no ", kInfoFile),
+      cat("model.weights = \"", path.string(),
+          "\" begins from weights that another program has saved, with a new optimizer")};
+}
+
 CheckpointInfo read_checkpoint_info(const fs::path& folder) {
   const fs::path file = folder / kInfoFile;
   return parse_checkpoint_info(read_file(file), file.string());

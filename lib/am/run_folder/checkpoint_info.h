@@ -62,4 +62,11 @@ bool is_checkpoint(const std::filesystem::path& folder);
 // Throws Error(kIo) when it cannot be read, otherwise as parse_checkpoint_info.
 CheckpointInfo read_checkpoint_info(const std::filesystem::path& folder);
 
+struct Refusal {
+  std::string message;
+  std::string help;
+};
+// Why a job cannot go on from `path`, by its files' names; nothing for a checkpoint of am-run.
+std::optional<Refusal> why_no_checkpoint(const std::filesystem::path& path);
+
 }  // namespace am::run_folder

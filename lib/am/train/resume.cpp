@@ -44,6 +44,9 @@ Choice choose(const config::Plan& plan, const fs::path& checkpoints) {
   } else if (wanted != "none") {
     choice.folder = fs::absolute(plan.resolve(wanted)).lexically_normal();
     if (!choice.folder.has_filename()) choice.folder = choice.folder.parent_path();
+    if (const auto refusal = run_folder::why_no_checkpoint(choice.folder)) {
+      throw Error(ErrorKind::kPlan, refusal->message, refusal->help);
+    }
   }
   if (!choice.folder.empty()) choice.info = read_file(choice.folder / run_folder::kInfoFile);
   return choice;

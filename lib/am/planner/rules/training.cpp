@@ -8,6 +8,7 @@
 #include "am/base/text.h"
 #include "am/planner/precision.h"
 #include "am/planner/rules/catalogue.h"
+#include "am/run_folder/checkpoint_info.h"
 
 namespace am::planner {
 namespace {
@@ -162,9 +163,10 @@ void check_resume(const RuleContext& context, Diagnostics& found) {
   const std::string& resume = context.plan.checkpoint.resume;
   if (resume == "auto" || resume == "none") return;
   const std::filesystem::path path = context.plan.resolve(resume);
-  if (is_there(path)) return;
-  found.error("checkpoint.resume", context.plan.span("checkpoint.resume"),
-              cat(path.string(), ": no such checkpoint"), "\"auto\", \"none\", or a step folder");
+  const auto refusal = run_folder::why_no_checkpoint(path);
+  if (!refusal) return;
+  found.error("checkpoint.resume", context.plan.span("checkpoint.resume"), refusal->message,
+              refusal->help);
 }
 
 void check_float16(const RuleContext& context, Diagnostics& found) {

@@ -1,0 +1,175 @@
+"""Weights as other tools name and arrange them: wrappers, roots, indexes, adapters; exports that are whole."""
+
+import json
+import re
+import shutil
+import struct
+import unittest
+
+from cli_support import run_tool
+from run_support import DATA, RunTest, plan_text
+
+LLAMA = DATA / "hf" / "llama"
+TEXT = "loss '12 34 56 12'"  # bytes that are ids of both models
+
+
+def read_safetensors(path):
+    """{name: (dtype, shape, bytes)}"""
+    data = path.read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + size])
+    body = data[8 + size:]
+    return {name: (each["dtype"], each["shape"], body[slice(*each["data_offsets"])])
+            for name, each in header.items() if name != "__metadata__"}
+
+
+def write_safetensors(path, tensors):
+    header, offset = {}, 0
+    for name, (dtype, shape, values) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [offset, offset + len(values)]}
+        offset += len(values)
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(values for _, _, values in tensors.values()))
+
+
+class WeightsTest(RunTest):
+    def ask(self, target, script=TEXT, status=0):
+        result = run_tool("am-repl", target, "-c", script, env={"OMP_NUM_THREADS": "1"})
+        self.assertEqual(result.status, status, result)
+        return result
+
+    def assert_fails(self, result, status, *texts):
+        self.assertEqual(result.returncode, status, result.stderr)
+        for text in texts:
+            self.assertIn(text, result.stderr)
+
+    def loss(self, target):
+        return re.search(r"loss ([0-9.]+)", self.ask(target).out).group(1)
+
+    def folder_with(self, name, tensors):
+        folder = self.path / name
+        folder.mkdir()
+        shutil.copy(LLAMA / "config.json", folder)
+        write_safetensors(folder / "model.safetensors", tensors)
+        return folder
+
+    def test_wrappers_are_taken_off_safetensors(self):
+        expected = self.loss(LLAMA)
+        tensors = read_safetensors(LLAMA / "model.safetensors")
+        for i, rename in enumerate((
+                lambda name: "module." + name,
+                lambda name: "_orig_mod." + name,
+                lambda name: "module._orig_mod." + name,
+                lambda name: name.replace(".mlp.", "._checkpoint_wrapped_module.mlp."),
+                lambda name: "policy.net." + name)):
+            folder = self.folder_with(f"wrapped-{i}", {rename(name): each for name, each in tensors.items()})
+            self.assertEqual(self.loss(folder), expected, folder)
+            result = self.am_run(self.write_plan(
+                plan_text(steps=1).replace(f"{DATA}/loop/model", str(folder))), "--run-dir", self.path / f"run-{i}")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("loaded from", result.stderr)
+
+    def test_two_models_in_one_file_are_named(self):
+        tensors = read_safetensors(LLAMA / "model.safetensors")
+        both = {f"{one}.{name}": each for one in ("student", "teacher") for name, each in tensors.items()}
+        result = self.ask(self.folder_with("both", both), status=1)
+        self.assertIn('behind "student." and behind "teacher."', result.err)
+
+    def test_an_index_may_name_a_tensor_that_nobody_needs(self):
+        folder = self.path / "model"
+        shutil.copytree(DATA / "hf" / "llama-sharded", folder)
+        file = folder / "model.safetensors.index.json"
+        index = json.loads(file.read_text())
+        last = sorted(index["weight_map"].values())[-1]
+        index["weight_map"]["mtp.fc.weight"] = last
+        # A shard in a folder of its own is inside the folder too.
+        (folder / "more").mkdir()
+        (folder / last).rename(folder / "more" / last)
+        index["weight_map"] = {name: f"more/{each}" if each == last else each for name, each in index["weight_map"].items()}
+        file.write_text(json.dumps(index))
+        self.assertEqual(self.loss(folder), self.loss(DATA / "hf" / "llama-sharded"))
+        plan = self.write_plan(plan_text(steps=1).replace(f"{DATA}/loop/model", str(folder)))
+        result = self.am_run(plan, "--run-dir", self.path / "run")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, r"loaded from .* \(model.safetensors.index.json says that mtp.fc.weight is in more/")
+        # A parameter that is missing is an error still.
+        tensors = read_safetensors(folder / "more" / last)
+        gone = sorted(tensors)[0]
+        write_safetensors(folder / "more" / last, {name: each for name, each in tensors.items() if name != gone})
+        result = self.am_run(plan, "--run-dir", self.path / "run-2")
+        self.assert_fails(result, 2, f"{gone} is missing")
+        for outside in ("../x.safetensors", "/etc/x.safetensors", "more/../../x.safetensors", "more/", "."):
+            index["weight_map"]["mtp.fc.weight"] = outside
+            file.write_text(json.dumps(index))
+            self.assertIn("names no file in this folder", self.ask(folder, status=1).err)
+
+    def test_exports_have_the_tokenizer(self):
+        source = self.path / "source"
+        shutil.copytree(LLAMA, source)
+        (source / "tokenizer.json").write_text(json.dumps({
+            "version": "1.0", "added_tokens": [], "normalizer": None,
+            "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
+            "decoder": {"type": "ByteLevel"}, "post_processor": None,
+            "model": {"type": "BPE", "vocab": self.byte_vocabulary(), "merges": [["1", "2"]]}}))
+        for name in ("tokenizer_config.json", "generation_config.json", "special_tokens_map.json"):
+            (source / name).write_text("{}")
+        (source / "chat_template.jinja").write_text("{{ messages }}")
+        wanted = {"tokenizer.json", "tokenizer_config.json", "generation_config.json", "special_tokens_map.json",
+                  "chat_template.jinja", "config.json"}
+        self.assertNotEqual(self.loss(source), self.loss(LLAMA))  # the merge counts
+        for form in ("hf", "dcp"):
+            out = self.path / f"export-{form}"
+            self.ask(source, f"export {out} --format {form}")
+            self.assertLessEqual(wanted, {each.name for each in out.iterdir()})
+            self.assertEqual(self.loss(out), self.loss(source))
+        # A run's, whose tokenizer the plan names.
+        tokenizer = self.path / "tokens" / "tokenizer.json"
+        tokenizer.parent.mkdir()
+        shutil.copy(source / "tokenizer.json", tokenizer)
+        text = self.path / "text.txt"
+        text.write_text("12 34 56 78 90 " * 200)
+        plan = plan_text('[checkpoint]\nexport = "hf"', steps=1).replace(
+            'kind = "tokens"', f'kind = "text"\ntokenizer = "{tokenizer}"').replace(f"{DATA}/loop/tokens.bin", str(text))
+        result = self.am_run(self.write_plan(plan), "--run-dir", self.path / "run")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue((self.path / "run" / "export" / "step-1" / "tokenizer.json").is_file())
+        self.ask(self.path / "run", f"export {self.path / 'rest'}")
+        self.assertTrue((self.path / "rest" / "tokenizer.json").is_file())
+
+    @staticmethod
+    def byte_vocabulary():
+        """The 256 letters that byte-level BPE writes bytes as, and a merge that has the id of `?`."""
+        printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+        letters, more = {}, 0
+        for byte in range(256):
+            letters[byte] = chr(byte) if byte in printable else chr(256 + more)
+            more += byte not in printable
+        return {letter: byte for byte, letter in letters.items()} | {"12": ord("?"), "?": 256}
+
+    def test_a_run_with_adapters_is_asked(self):
+        plan = self.write_plan(plan_text('[lora]\nrank = 2\nalpha = 4\ntarget_modules = ["q_proj"]', steps=2))
+        result = self.am_run(plan, "--run-dir", self.path / "run")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        loss = self.loss(self.path / "run")
+        # The adapters count: B is 0 before the first step.
+        self.assertNotEqual(loss, self.loss(DATA / "loop" / "model"))
+        exported = self.path / "merged"
+        merged = self.write_plan(plan_text(
+            f'[lora]\nrank = 2\nalpha = 4\ntarget_modules = ["q_proj"]\nmerge = true\n[checkpoint]\nexport = "hf"', steps=2))
+        result = self.am_run(merged, "--run-dir", exported)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.loss(exported / "export" / "step-2"), loss)
+
+    def test_resume_of_what_is_no_checkpoint_names_the_way(self):
+        plan = self.write_plan(plan_text(steps=1))
+        dcp = DATA / "dcp" / "fsdp2"
+        result = self.am_run(plan, "--run-dir", self.path / "run", "--resume", dcp)
+        self.assert_fails(result, 1, "no checkpoint of am-run", f'model.weights = "{dcp}"')
+        result = self.am_run(plan, "--run-dir", self.path / "run")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.am_run(plan, "--run-dir", self.path / "run-2", "--resume", self.path / "run")
+        self.assert_fails(result, 1, "a run folder, not one of its checkpoints", "step-N")
+
+
+if __name__ == "__main__":
+    unittest.main()
