@@ -42,13 +42,12 @@ void check_expected(const stored::TensorSource& source, const std::string& name,
                     const std::set<std::string>& besides = {}) {
   const auto expected = stored::open_tensor_source(kFrameworks / name / "expected.safetensors");
   std::set<std::string> names = besides;
-  for (const stored::StoredTensor& each : expected->tensors()) {
-    INFO(name << ": " << each.name);
-    names.insert(each.name);
-    const stored::StoredTensor* stored = source.find(each.name);
+  for (const std::string& each : all_names(*expected)) {
+    INFO(name << ": " << each);
+    names.insert(each);
+    const stored::StoredTensor* stored = source.find(each);
     REQUIRE(stored != nullptr);
-    CHECK(equal_bytes(checkpoint::read_all(source, each.name),
-                      checkpoint::read_all(*expected, each.name)));
+    CHECK(equal_bytes(checkpoint::read_all(source, each), checkpoint::read_all(*expected, each)));
     // Where a rank's rows are said to be they are: shards make up the tensor.
     CHECK_NOTHROW(stored::require_covered(*stored, source.path()));
   }

@@ -101,7 +101,7 @@ class WeightsTest(RunTest):
         for outside in ("../x.safetensors", "/etc/x.safetensors", "more/../../x.safetensors", "more/", "."):
             index["weight_map"]["mtp.fc.weight"] = outside
             file.write_text(json.dumps(index))
-            self.assertIn("names no file in this folder", self.ask(folder, status=1).err)
+            self.assertIn("names no file in this folder", self.ask(folder, status=2).err)
 
     def test_exports_have_the_tokenizer(self):
         source = self.path / "source"

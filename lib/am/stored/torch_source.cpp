@@ -133,6 +133,12 @@ class TorchSource : public TensorSource {
   };
   static constexpr size_t kTop = std::numeric_limits<size_t>::max();
 
+  // The value itself of what C++ has saved with its type: torch::pickle_save.
+  static formats::PickleValue without_type(const formats::PickleValue& value) {
+    const bool typed = value.is_object("torch.jit._pickle", "restore_type_tag");
+    return typed && !value.arguments().items().empty() ? value.arguments().items().front() : value;
+  }
+
   static bool holds_more(const formats::PickleValue& value) {
     using formats::PickleKind;
     return value.is(PickleKind::kDict) || value.is(PickleKind::kList) ||
@@ -144,21 +150,22 @@ class TorchSource : public TensorSource {
                    size_t holder, size_t depth, std::vector<Entry>& entries) {
     using formats::PickleKind;
     if (depth == kDeepestKeys || !holds_more(value)) return;
+    const auto add = [&](std::string key, const formats::PickleValue& held) {
+      entries.push_back({std::move(key), holder, without_type(held), depth + 1});
+    };
     if (value.is(PickleKind::kList) || value.is(PickleKind::kTuple)) {
       for (size_t i = 0; i < value.items().size(); ++i) {
         const formats::PickleValue& item = value.items()[i];
-        if (!holds_more(item) && !archive.tensor(item)) continue;
-        entries.push_back({std::to_string(i), holder, item, depth + 1});
+        if (holds_more(without_type(item)) || archive.tensor(item)) add(std::to_string(i), item);
       }
       return;
     }
     const auto pairs = value.is(PickleKind::kDict) ? value.items() : value.contents();
     for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
       if (const auto text = pairs[i].text()) {
-        entries.push_back({std::string(*text), holder, pairs[i + 1], depth + 1});
+        add(std::string(*text), pairs[i + 1]);
       } else if (const auto number = pairs[i].integer()) {
-        // An optimizer's state counts its parameters.
-        entries.push_back({std::to_string(*number), holder, pairs[i + 1], depth + 1});
+        add(std::to_string(*number), pairs[i + 1]);  // an optimizer's state counts its parameters
       }
     }
   }
@@ -179,7 +186,7 @@ class TorchSource : public TensorSource {
       return;
     }
     std::vector<Entry> entries;
-    list(file.archive, file.archive.root(), kTop, 0, entries);
+    list(file.archive, without_type(file.archive.root()), kTop, 0, entries);
     for (size_t i = 0; i < entries.size(); ++i) {
       if (entries.size() > kMostKeys) {
         throw Error(ErrorKind::kFormat,
