@@ -1,5 +1,6 @@
 #include "am/base/file.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -11,6 +12,7 @@
 #include <functional>
 #include <utility>
 
+#include "am/base/descriptor.h"
 #include "am/base/error.h"
 #include "am/base/text.h"
 
@@ -183,4 +185,62 @@ TEST_CASE("sync_folder wants a folder") {
   const Folder folder;
   sync_folder(folder / ".");
   CHECK(message_of([&] { sync_folder(folder / "none"); }).find("cannot sync") != std::string::npos);
+}
+
+namespace {
+
+// A descriptor that is closed, or why there is none.
+std::string opened(const fs::path& path, int flags) {
+  return message_of([&] {
+    const Descriptor fd(open_own_file(path, flags));
+    if (fd.get() < 0) throw Error(ErrorKind::kIo, std::strerror(errno));
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a file of ours is opened and written through our own links") {
+  const Folder folder;
+  fs::create_directory(folder / "there");
+  fs::create_symlink("there/file", folder / "near");
+  fs::create_symlink(folder / "near", folder / "far");
+  CHECK(behind_own_links(folder / "far") == folder / "there/file");
+  CHECK(behind_own_links(folder / "none") == folder / "none");
+  CHECK(opened(folder / "far", O_WRONLY | O_CREAT) == "nothing thrown");
+  write_own_file(folder / "far", "text");
+  CHECK(read_file(folder / "there/file") == "text");
+  CHECK(fs::is_symlink(folder / "far"));
+  fs::create_symlink("round", folder / "round");
+  CHECK_THAT(opened(folder / "round", O_WRONLY), Catch::Contains("Too many levels"));
+}
+
+TEST_CASE("another user's link is named, with its owner, and not followed") {
+  const Folder folder;
+  std::ofstream(folder / "precious") << "precious";
+  fs::create_symlink("precious", folder / "theirs");
+  if (::lchown((folder / "theirs").c_str(), 12345, 12345) != 0) return;  // root alone can
+  fs::create_symlink("theirs", folder / "ours");
+  for (const char* name : {"theirs", "ours"}) {
+    const std::string said = (folder / "theirs").string() + ": a symbolic link of user 12345";
+    CHECK_THAT(opened(folder / name, O_WRONLY | O_TRUNC), Catch::StartsWith(said));
+    CHECK_THAT(message_of([&] { write_own_file(folder / name, "x"); }), Catch::StartsWith(said));
+    CHECK_THAT(message_of([&] { FileWriter writer(folder / name); }), Catch::StartsWith(said));
+  }
+  CHECK(read_file(folder / "precious") == "precious");
+}
+
+TEST_CASE("what is no regular file is not waited for, nor written to") {
+  const Folder folder;
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  fs::create_symlink("pipe", folder / "link");
+  for (const char* name : {"pipe", "link"}) {
+    const std::string said = (folder / name).string() + ": cannot write: it is a pipe";
+    CHECK(opened(folder / name, O_WRONLY) == said);
+    CHECK(message_of([&] { write_own_file(folder / name, "x"); }) == said);
+    CHECK(message_of([&] { FileWriter writer(folder / name); }) == said);
+  }
+  CHECK_THAT(opened("/dev/null", O_WRONLY), Catch::Contains("it is a device"));
+  CHECK_THAT(message_of([&] { write_own_file(folder / "", "x"); }),
+             Catch::Contains("it is a folder"));
+  CHECK(opened(folder / "none", O_WRONLY) == "No such file or directory");
 }

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "am/base/error.h"
+#include "am/base/file.h"
 #include "am/base/text.h"
 
 namespace am {
@@ -33,11 +34,7 @@ namespace {
 }
 
 int open_new(const fs::path& path, int flags) {
-  int fd;
-  do {
-    fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | flags, 0666);
-  } while (fd < 0 && errno == EINTR);
-  return fd;
+  return open_own_file(path, O_WRONLY | O_CREAT | O_TRUNC | flags);
 }
 
 bool is_aligned(const std::byte* memory) {

@@ -1,17 +1,21 @@
 #include "am/base/file.h"
 
 #include <fcntl.h>
+#include <pwd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <memory>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "am/base/descriptor.h"
 #include "am/base/error.h"
 #include "am/base/map_guard.h"
 #include "am/base/text.h"
@@ -26,22 +30,6 @@ namespace fs = std::filesystem;
   throw Error(ErrorKind::kIo,
               cat(path.string(), ": ", what, ": ", std::generic_category().message(code)));
 }
-
-// Closes on scope exit; what matters about errors of close() was asked of fsync() before.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 int open_retrying(const fs::path& path, int flags, mode_t mode = 0) {
   int fd;
@@ -59,9 +47,9 @@ const char* kind_of(mode_t mode) {
   return "no file";
 }
 
-void demand_regular(const fs::path& path, const struct stat& info) {
+void demand_regular(const fs::path& path, const struct stat& info, const char* what) {
   if (S_ISREG(info.st_mode)) return;
-  throw Error(ErrorKind::kIo, cat(path.string(), ": cannot read: it is ", kind_of(info.st_mode)),
+  throw Error(ErrorKind::kIo, cat(path.string(), ": ", what, ": it is ", kind_of(info.st_mode)),
               "a regular file is expected");
 }
 
@@ -69,10 +57,10 @@ void demand_regular(const fs::path& path, const struct stat& info) {
 // after, as another file may have come in its place: O_NONBLOCK, lest a pipe wait for its writer.
 Descriptor open_to_read(const fs::path& path, struct stat& info) {
   if (::stat(path.c_str(), &info) != 0) fail(path, "cannot read", errno);
-  demand_regular(path, info);
+  demand_regular(path, info, "cannot read");
   Descriptor fd(open_retrying(path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
   if (fd.get() < 0 || ::fstat(fd.get(), &info) != 0) fail(path, "cannot read", errno);
-  demand_regular(path, info);
+  demand_regular(path, info, "cannot read");
   return fd;
 }
 
@@ -112,6 +100,34 @@ fs::path behind_links(const fs::path& path) {
   if (!fs::is_symlink(path, none)) return path;
   fs::path target = fs::weakly_canonical(path, none);
   return none ? path : target;
+}
+
+// `target`: where `path` leads. `old`: what is there, or null.
+void replace_file(const fs::path& path, const fs::path& target, const struct stat* old,
+                  std::string_view text) {
+  const fs::path temporary = temporary_sibling(target);
+  try {
+    const Descriptor fd(open_retrying(temporary, O_WRONLY | O_CREAT | O_EXCL, 0666));
+    if (fd.get() < 0) fail(path, "cannot write", errno);
+    write_all(fd.get(), path, text.data(), text.size());
+    if (old != nullptr && ::fchmod(fd.get(), old->st_mode & 07777) != 0) {
+      fail(path, "cannot write", errno);
+    }
+    sync_all(fd.get(), path);
+    if (::rename(temporary.c_str(), target.c_str()) != 0) fail(path, "cannot write", errno);
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+  sync_folder(target.parent_path());
+}
+
+std::string user_name(uid_t id) {
+  std::array<char, 4096> text;
+  struct passwd entry {};
+  struct passwd* known = nullptr;
+  ::getpwuid_r(id, &entry, text.data(), text.size(), &known);
+  return cat("user ", id, known == nullptr ? "" : cat(" (", known->pw_name, ")"));
 }
 
 }  // namespace
@@ -167,19 +183,52 @@ void write_file_atomically(const fs::path& path, std::string_view text) {
     write_all(fd.get(), path, text.data(), text.size());
     return;
   }
-  const fs::path temporary = temporary_sibling(target);
-  try {
-    const Descriptor fd(open_retrying(temporary, O_WRONLY | O_CREAT | O_EXCL, 0666));
-    if (fd.get() < 0) fail(path, "cannot write", errno);
-    write_all(fd.get(), path, text.data(), text.size());
-    if (exists && ::fchmod(fd.get(), old.st_mode & 07777) != 0) fail(path, "cannot write", errno);
-    sync_all(fd.get(), path);
-    if (::rename(temporary.c_str(), target.c_str()) != 0) fail(path, "cannot write", errno);
-  } catch (...) {
-    ::unlink(temporary.c_str());
-    throw;
+  replace_file(path, target, exists ? &old : nullptr, text);
+}
+
+// Each link is asked for its owner and its target while it is held open, so that nobody exchanges
+// it in between.
+fs::path behind_own_links(const fs::path& path) {
+  constexpr int kMostLinks = 40;  // the kernel's
+  fs::path place = path;
+  for (int links = 0; links < kMostLinks; ++links) {
+    const Descriptor entry(open_retrying(place, O_PATH | O_NOFOLLOW));
+    struct stat info {};
+    const bool known = entry.get() >= 0 && ::fstat(entry.get(), &info) == 0;
+    if (!known || !S_ISLNK(info.st_mode)) return place;
+    if (info.st_uid != 0 && info.st_uid != ::geteuid()) {
+      throw Error(ErrorKind::kIo,
+                  cat(place.string(), ": a symbolic link of ", user_name(info.st_uid),
+                      ", which is not followed"),
+                  "only links of this user and of root are; remove it, or choose another folder");
+    }
+    std::string target(PATH_MAX, '\0');
+    const ssize_t size = ::readlinkat(entry.get(), "", target.data(), target.size());
+    if (size < 0) fail(place, "cannot follow", errno);
+    target.resize(static_cast<size_t>(size));
+    place = place.parent_path() / target;
   }
-  sync_folder(target.parent_path());
+  fail(path, "cannot follow", ELOOP);
+}
+
+int open_own_file(const fs::path& path, int flags) {
+  const fs::path place = behind_own_links(path);
+  struct stat info {};
+  // Opening some devices does something.
+  if (::lstat(place.c_str(), &info) == 0) demand_regular(path, info, "cannot write");
+  Descriptor fd(open_retrying(place, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0666));
+  if (fd.get() < 0) return -1;
+  if (::fstat(fd.get(), &info) != 0) fail(path, "cannot write", errno);
+  demand_regular(path, info, "cannot write");
+  return fd.release();
+}
+
+void write_own_file(const fs::path& path, std::string_view text) {
+  const fs::path place = behind_own_links(path);
+  struct stat old {};
+  const bool exists = ::lstat(place.c_str(), &old) == 0;
+  if (exists) demand_regular(path, old, "cannot write");
+  replace_file(path, place, exists ? &old : nullptr, text);
 }
 
 MappedFile::MappedFile(const fs::path& path) {
@@ -210,7 +259,7 @@ MappedFile::~MappedFile() {
 
 FileWriter::FileWriter(const fs::path& path, WriteMode mode) : path_(path) {
   const int how = mode == WriteMode::kAppend ? O_APPEND : O_TRUNC;
-  fd_ = open_retrying(path, O_WRONLY | O_CREAT | how, 0666);
+  fd_ = open_own_file(path, O_WRONLY | O_CREAT | how);
   if (fd_ < 0) fail(path, "cannot write", errno);
 }
 

@@ -33,6 +33,20 @@ std::filesystem::path folder_of(const std::filesystem::path& path);
 // (/dev/stdout, a pipe) is written directly.
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
+// For what a job writes under names of its own, in a folder where others may have made entries too:
+// links are followed where their owner is this user or root, all others could lead a job to write
+// over files that their owner may not touch; and what is no regular file is refused, without
+// waiting for a pipe's reader.
+//
+// Where `path` leads; `path` itself where nothing is there. Throws Error(kIo) that names the link
+// and its owner.
+std::filesystem::path behind_own_links(const std::filesystem::path& path);
+// open(2) with O_CLOEXEC, and 0666 for a new file: the descriptor, which is the caller's. -1, and
+// errno, where the system refuses it. Throws Error(kIo) as above.
+int open_own_file(const std::filesystem::path& path, int flags);
+// write_file_atomically() of such a file.
+void write_own_file(const std::filesystem::path& path, std::string_view text);
+
 // Throws Error(kUsage) where a file or folder has this name and `forced` is false. What is no
 // regular file (/dev/stdout, a pipe) has nothing to lose.
 void require_free_path(const std::filesystem::path& path, bool forced);
@@ -68,8 +82,9 @@ enum class WriteMode {
   kAppend,    // behind what is there
 };
 
-// Writes piece by piece and reports short writes: a full disk is an Error(kIo) with its name, never
-// a truncated file that looks finished. The destructor closes; call close() to learn of errors.
+// Writes piece by piece a file as open_own_file() opens it, and reports short writes: a full disk
+// is an Error(kIo) with its name, never a truncated file that looks finished. The destructor
+// closes; call close() to learn of errors.
 class FileWriter {
  public:
   explicit FileWriter(const std::filesystem::path& path, WriteMode mode = WriteMode::kTruncate);

@@ -57,9 +57,9 @@ JsonlSink::JsonlSink(const std::filesystem::path& path, int64_t resumed_step) : 
     const std::string text = read_file(path, kAnySize);
     if (resumed_step > 0) kept = kept_lines(text, resumed_step);
     // Replaced by a rename: a reader holds either the old file or the new one.
-    if (kept != text) write_file_atomically(path, kept);
+    if (kept != text) write_own_file(path, kept);
   }
-  fd_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  fd_ = open_own_file(path, O_WRONLY | O_APPEND | O_CREAT);
   if (fd_ < 0) fail(path_);
 }
 

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "am/base/error.h"
+#include "am/base/file.h"
 #include "am/base/host.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
@@ -108,9 +109,9 @@ uint32_t crc32c(std::string_view bytes) {
 TensorBoardSink::TensorBoardSink(const std::filesystem::path& folder, int64_t resumed_step)
     : path_(folder / file_name()) {
   std::error_code reason;
-  std::filesystem::create_directories(folder, reason);
+  std::filesystem::create_directories(behind_own_links(folder), reason);
   if (reason) fail(folder, reason.message());
-  fd_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  fd_ = open_own_file(path_, O_WRONLY | O_APPEND | O_CREAT);
   if (fd_ < 0) fail(path_, std::strerror(errno));
   std::string first = event_at(0);
   append_bytes(first, kEventFileVersion, "brain.Event:2");

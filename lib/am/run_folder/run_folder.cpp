@@ -32,7 +32,7 @@ void make_folder(const std::filesystem::path& folder) {
 void prove_writable(const std::filesystem::path& folder) {
   const std::filesystem::path probe = folder / ".write-test";
   try {
-    write_file_atomically(probe, std::string(4096, '\n'));
+    write_own_file(probe, std::string(4096, '\n'));
   } catch (const Error& error) {
     throw Error(ErrorKind::kIo,
                 cat(folder.string(), ": the run folder cannot be written: ", error.what()),
@@ -50,8 +50,8 @@ RunFolder RunFolder::create(const std::filesystem::path& root) {
   RunFolder folder(root);
   make_folder(folder.root());
   prove_writable(folder.root());
-  make_folder(folder.logs());
-  make_folder(folder.checkpoints());
+  make_folder(behind_own_links(folder.logs()));
+  make_folder(behind_own_links(folder.checkpoints()));
   return folder;
 }
 

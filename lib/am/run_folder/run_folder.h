@@ -25,7 +25,7 @@ class RunFolder {
   explicit RunFolder(std::filesystem::path root);
   // Makes the folder, its logs/ and checkpoints/, and proves by a small synced file that it can be
   // written. Throws Error(kIo) that names the path and the reason: no permission, a file in its
-  // place, a full disk.
+  // place, a full disk, another user's link (base/file.h).
   static RunFolder create(const std::filesystem::path& root);
 
   const std::filesystem::path& root() const { return root_; }

@@ -17,6 +17,7 @@
 #include <thread>
 #include <utility>
 
+#include "am/base/descriptor.h"
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/host.h"
@@ -42,8 +43,6 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 namespace {
-
-constexpr const char* kLockName = "lock";
 
 struct LockHolder {
   std::string host;
@@ -207,23 +206,12 @@ struct RunLock::Held {
 
 namespace {
 
-// Closes unless it was handed on.
-struct OpenFile {
-  explicit OpenFile(int descriptor) : fd(descriptor) {}
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  ~OpenFile() {
-    if (fd >= 0) ::close(fd);
-  }
-  int fd;
-};
-
-void write_holder(const OpenFile& file, const fs::path& path, const std::string& text) {
+void write_holder(const Descriptor& file, const fs::path& path, const std::string& text) {
   // In place: the kernel's lock is on this file, not on its name.
   const bool written =
-      ::ftruncate(file.fd, 0) == 0 &&
-      ::pwrite(file.fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&
-      (::fsync(file.fd) == 0 || errno == EINVAL);
+      ::ftruncate(file.get(), 0) == 0 &&
+      ::pwrite(file.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&
+      (::fsync(file.get()) == 0 || errno == EINVAL);
   if (!written) throw cannot(path, "cannot write the lock");
 }
 
@@ -231,9 +219,10 @@ void write_holder(const OpenFile& file, const fs::path& path, const std::string&
 
 RunLock RunLock::take(const fs::path& folder, const LockOptions& options) {
   const fs::path path = folder / kLockName;
-  OpenFile file(::open(path.c_str(), O_RDWR | O_CREAT, 0666));  // inherited: see the note
-  if (file.fd < 0) throw cannot(path, "cannot open the lock");
-  const KernelLock kernel = lock_file(file.fd, path, options);
+  Descriptor file(open_own_file(path, O_RDWR | O_CREAT));
+  if (file.get() < 0) throw cannot(path, "cannot open the lock");
+  ::fcntl(file.get(), F_SETFD, 0);  // inherited: see the note
+  const KernelLock kernel = lock_file(file.get(), path, options);
   const auto holder = holder_in(path);
   if (kernel == KernelLock::kTaken) throw refusal(folder, holder);
   if (holder && is_alive(path, *holder, kernel, options)) throw refusal(folder, holder);
@@ -244,8 +233,16 @@ RunLock RunLock::take(const fs::path& folder, const LockOptions& options) {
     std::this_thread::sleep_for(options.patience);
     if (read_file(path) != own) throw refusal(folder, holder_in(path));
   }
-  auto held = std::make_unique<Held>(std::exchange(file.fd, -1), options.beat);
+  auto held = std::make_unique<Held>(file.release(), options.beat);
   return RunLock(std::move(held), holder ? name_of(*holder) : "");
+}
+
+bool RunLock::is_held_for(const fs::path& folder, const std::string& job) {
+  const fs::path path = folder / kLockName;
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return false;
+  const auto holder = holder_in(path);
+  return holder && holder->job == job;
 }
 
 RunLock::RunLock(std::unique_ptr<Held> held, std::string left_by)

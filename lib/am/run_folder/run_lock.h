@@ -16,6 +16,8 @@
 
 namespace am::run_folder {
 
+inline constexpr const char* kLockName = "lock";
+
 struct LockOptions {
   std::string job;  // for whoever meets the lock
   // How long a holder may take to go, that was asked to a moment ago.
@@ -35,6 +37,8 @@ class RunLock {
   // The folder is there. Throws Error(kPlan) that names the holder (host, process id, since when),
   // Error(kIo) when the file cannot be written.
   static RunLock take(const std::filesystem::path& folder, const LockOptions& options);
+  // Whether the folder's lock names this job. Throws Error(kIo) for one that cannot be read.
+  static bool is_held_for(const std::filesystem::path& folder, const std::string& job);
   RunLock(RunLock&& other) noexcept;
   RunLock& operator=(RunLock&&) = delete;
   ~RunLock();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <memory>
@@ -35,11 +34,9 @@ constexpr size_t kMostKeys = 4'000'000;
 constexpr size_t kDeepestKeys = 16;
 
 std::string first_bytes(const fs::path& path) {
-  std::string bytes(kTarPlace + kTar.size(), '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  bytes.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
-  return bytes;
+  const MappedFile file(path);
+  const auto bytes = file.bytes().first(std::min(file.bytes().size(), kTarPlace + kTar.size()));
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 // Of before 2017.

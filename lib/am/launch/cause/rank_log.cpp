@@ -9,13 +9,14 @@
 #include <utility>
 
 #include "am/base/error.h"
+#include "am/base/file.h"
 #include "am/base/text.h"
 
 namespace am::launch {
 
 RankLog::RankLog(const std::filesystem::path& path, std::string_view heading) : path_(path) {
   // Readable too, for tail().
-  fd_ = ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  fd_ = open_own_file(path, O_RDWR | O_APPEND | O_CREAT);
   if (fd_ < 0) {
     throw Error(ErrorKind::kIo, cat(path.string(), ": cannot write: ", std::strerror(errno)));
   }

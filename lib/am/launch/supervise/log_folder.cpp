@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "am/base/error.h"
+#include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/run_folder/run_folder.h"
 
@@ -20,8 +21,8 @@ LogFolder::LogFolder(const std::filesystem::path& wanted) : path_(wanted) {
     }
     path_ = name;
     temporary_ = true;
-  } else if (!std::filesystem::is_directory(wanted) &&
-             !std::filesystem::create_directories(wanted, reason)) {
+  } else if (!std::filesystem::is_directory(behind_own_links(wanted)) &&
+             !std::filesystem::create_directories(behind_own_links(wanted), reason)) {
     throw Error(ErrorKind::kIo,
                 cat(wanted.string(), ": cannot make the log folder: ", reason.message()));
   }
