@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "am/base/error.h"
 #include "am/observe/metrics.h"
 #include "support/temporary_folder.h"
 
@@ -67,6 +68,24 @@ TEST_CASE("a result that is none is as good as none") {
   std::ofstream(run.result_file()) << "{\"job\": 3}";
   CHECK_FALSE(read_record(run));
   CHECK_FALSE(read_outcome(run, "a").steps);
+}
+
+TEST_CASE(
+    "a job that failed has come as far as its record says, or its metrics where they know more") {
+  const TemporaryFolder folder;
+  const RunFolder run(folder.path());
+  JobRecord record = begin_record(run, {"a", {"a"}}, 0);
+  CHECK_THROWS_AS(write_record_in_place(RunFolder(folder / "none"), record), Error);
+  write_metrics(run, 0, 3);
+  record.steps = 5;  // a full disk took three lines
+  record.loss = 0.25;
+  write_record_in_place(run, record);
+  CHECK(read_outcome(run, "a").steps == 5);
+  CHECK(read_outcome(run, "a").loss == 0.25);
+  record.steps = 2;
+  write_record_in_place(run, record);  // shorter than what was there
+  CHECK(read_outcome(run, "a").steps == 3);
+  CHECK(read_outcome(run, "a").trained_steps == 3);
 }
 
 }  // namespace am::run_folder

@@ -1,11 +1,18 @@
 #include "am/run_folder/job_record.h"
 
-#include <algorithm>
+#include <fcntl.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "am/base/descriptor.h"
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/json.h"
 #include "am/base/json_integer.h"
+#include "am/base/text.h"
 #include "am/observe/metrics.h"
 
 namespace am::run_folder {
@@ -28,7 +35,9 @@ std::optional<JobRecord> read_record(const RunFolder& run) {
   }
 }
 
-void write_record(const RunFolder& run, const JobRecord& record) {
+namespace {
+
+std::string to_text(const JobRecord& record) {
   const Json json = {{"job", record.job.id},
                      {"launchers", record.job.launchers},
                      {"first_step", record.first_step},
@@ -37,7 +46,26 @@ void write_record(const RunFolder& run, const JobRecord& record) {
                      {"loss", record.loss ? Json(*record.loss) : Json()},
                      {"stopped", record.stopped},
                      {"ended", record.ended}};
-  write_file_atomically(run.result_file(), dump_json(json) + "\n");
+  return dump_json(json) + "\n";
+}
+
+}  // namespace
+
+void write_record(const RunFolder& run, const JobRecord& record) {
+  write_own_file(run.result_file(), to_text(record));
+}
+
+void write_record_in_place(const RunFolder& run, const JobRecord& record) {
+  // Its blocks are there: a full disk has none for another file.
+  const std::string text = to_text(record);
+  const Descriptor file(open_own_file(run.result_file(), O_WRONLY));
+  const bool written =
+      file.get() >= 0 &&
+      ::pwrite(file.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&
+      ::ftruncate(file.get(), static_cast<off_t>(text.size())) == 0;
+  if (written) return;
+  throw Error(ErrorKind::kIo,
+              cat(run.result_file().string(), ": cannot write: ", std::strerror(errno)));
 }
 
 JobRecord begin_record(const RunFolder& run, const JobIdentity& job, int64_t first_step) {
@@ -64,7 +92,7 @@ JobOutcome read_outcome(const RunFolder& run, const std::string& launcher) {
   outcome.stopped = record->stopped;
   if (!record->ended && std::filesystem::exists(run.metrics_file())) {
     const auto lines = observe::read_metrics(run.metrics_file());
-    if (!lines.empty() && lines.back().step > record->first_step) {
+    if (!lines.empty() && lines.back().step > record->steps) {
       outcome.steps = lines.back().step;
       outcome.loss = lines.back().loss;
     }

@@ -35,6 +35,8 @@ struct JobRecord {
 std::optional<JobRecord> read_record(const RunFolder& run);
 // Throws Error(kIo).
 void write_record(const RunFolder& run, const JobRecord& record);
+// For a job that fails, on a disk that may be full: into the file that is there. Throws Error(kIo).
+void write_record_in_place(const RunFolder& run, const JobRecord& record);
 // Writes the record of a job that begins, or that goes on after a restart.
 JobRecord begin_record(const RunFolder& run, const JobIdentity& job, int64_t first_step);
 
@@ -45,7 +47,8 @@ struct JobOutcome {
   bool stopped = false;
 };
 
-// What the job of this launcher has done; where it did not end by itself, as metrics.jsonl tells.
+// What the job of this launcher has done; where it did not end by itself, as metrics.jsonl tells,
+// which may be behind the record by lines that a full disk did not take.
 // A job that did not get as far as its first step has trained nothing. Throws Error(kFormat) for
 // metrics that are none.
 JobOutcome read_outcome(const RunFolder& run, const std::string& launcher);

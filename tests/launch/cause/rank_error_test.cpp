@@ -4,6 +4,7 @@
 #include <chrono>
 #include <fstream>
 
+#include "am/base/text.h"
 #include "support/temporary_folder.h"
 
 using namespace am;
@@ -112,4 +113,44 @@ TEST_CASE("a report that cannot be written is silent") {
   CHECK_FALSE(report_error([](const std::string&) { return std::nullopt; }, error));
   CHECK_FALSE(report_error(
       [](const std::string&) -> std::optional<std::string> { return "/proc/none/e.json"; }, error));
+}
+
+TEST_CASE("an error goes through the pipe, where no file can be written") {
+  const ErrorPipe pipe;
+  const std::string address = pipe.address();
+  const auto lookup = [&](const std::string& name) -> std::optional<std::string> {
+    if (name == "AM_ERROR_PIPE") return address;
+    return "/proc/none/e.json";
+  };
+  CHECK_FALSE(pipe.read());
+  RankError error;
+  error.message = std::string(100000, 'x');
+  CHECK(report_error(lookup, error));
+  error.message = "second";
+  CHECK_FALSE(report_error(lookup, error));
+  const auto told = pipe.read();
+  REQUIRE(told);
+  CHECK(told->message.size() == 16384);
+  CHECK(told->time > 0.0);
+}
+
+TEST_CASE("a descriptor that is another file's by now is not written to") {
+  const TemporaryFolder folder;
+  const ErrorPipe pipe;
+  const ErrorPipe other;
+  const std::string inode = pipe.address().substr(pipe.address().find(':'));
+  for (const std::string& address : {cat(other.write_end(), inode), cat("99999", inode),
+                                     cat("-1", inode), std::string("7"), std::string()}) {
+    const std::string path = (folder / cat("e", address.size(), ".json")).string();
+    std::filesystem::remove(path);
+    const auto lookup = [&](const std::string& name) -> std::optional<std::string> {
+      return name == "AM_ERROR_PIPE" ? address : path;
+    };
+    RankError error;
+    error.message = "in the file";
+    CHECK(report_error(lookup, error));
+    CHECK(read_error_file(path)->message == "in the file");
+  }
+  CHECK_FALSE(pipe.read());
+  CHECK_FALSE(other.read());
 }

@@ -1,11 +1,18 @@
 #include "am/launch/cause/rank_error.h"
 
+#include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstdlib>
+#include <utility>
 
 #include "am/base/file.h"
+#include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/launch/supervise/wall_time.h"
 
@@ -100,7 +107,7 @@ std::optional<RankError> rank_error_from(const Json& json) {
 void write_error_file(const std::filesystem::path& path, RankError error) {
   if (error.time == 0.0) error.time = wall_time();
   // A message may hold bytes of a user's file: replace what is no UTF-8 instead of failing.
-  write_file_atomically(path, dump_json(to_json(error)) + "\n");
+  write_own_file(path, dump_json(to_json(error)) + "\n");
 }
 
 std::optional<RankError> read_error_file(const std::filesystem::path& path) {
@@ -127,8 +134,61 @@ bool was_before(const RankError& error, double time) {
   return error.time > 0.0 && error.time < time - doubt;
 }
 
+ErrorPipe::ErrorPipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return;
+  read_ = Descriptor(ends[0]);
+  // Above the standard three, which the rank has others of.
+  const Descriptor low(ends[1]);
+  write_ = Descriptor(::fcntl(low.get(), F_DUPFD_CLOEXEC, 3));
+}
+
+std::string ErrorPipe::address() const {
+  struct stat info = {};
+  if (write_.get() < 0 || ::fstat(write_.get(), &info) != 0) return {};
+  return cat(write_.get(), ":", info.st_ino);
+}
+
+std::optional<RankError> ErrorPipe::read() const {
+  std::string text;
+  std::array<char, 4096> piece;
+  while (read_.get() >= 0) {
+    const ssize_t count = ::read(read_.get(), piece.data(), piece.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    text.append(piece.data(), static_cast<size_t>(count));
+  }
+  const size_t end = text.find('\n');
+  if (end == std::string::npos) return std::nullopt;
+  return rank_error_from(Json::parse(text.substr(0, end), nullptr, false));
+}
+
+namespace {
+
+// The pipe's descriptor; -1 where this process has none, or another file of its number.
+int error_pipe(const EnvironmentLookup& lookup) {
+  const std::vector<std::string> parts = split(lookup(kErrorPipeVariable).value_or(""), ':');
+  if (parts.size() != 2) return -1;
+  const auto fd = parse_integer(parts[0]);
+  struct stat info = {};
+  if (!fd || *fd < 0 || ::fstat(static_cast<int>(*fd), &info) != 0) return -1;
+  return S_ISFIFO(info.st_mode) && cat(info.st_ino) == parts[1] ? static_cast<int>(*fd) : -1;
+}
+
+}  // namespace
+
 bool report_error(const EnvironmentLookup& lookup, RankError error) noexcept {
   try {
+    if (error.time == 0.0) error.time = wall_time();
+    if (const int pipe = error_pipe(lookup); pipe >= 0) {
+      int waiting = 0;
+      if (::ioctl(pipe, FIONREAD, &waiting) == 0 && waiting > 0) return false;
+      constexpr size_t kMost = 16384;  // a quarter of what a pipe holds
+      if (error.message.size() > kMost) error.message.resize(kMost);
+      if (error.hint.size() > kMost) error.hint.resize(kMost);
+      const std::string line = dump_json(to_json(error), -1) + "\n";
+      if (::write(pipe, line.data(), line.size()) == static_cast<ssize_t>(line.size())) return true;
+    }
     const auto path = lookup(kErrorFileVariable);
     if (!path || path->empty() || std::filesystem::exists(*path)) return false;
     write_error_file(*path, std::move(error));

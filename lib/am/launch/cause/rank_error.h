@@ -1,8 +1,11 @@
-// How a rank tells its launcher why it failed: a small JSON file that outlives the process.
+// How a rank tells its launcher why it failed: a line of JSON in a pipe, which no full disk and no
+// folder that was moved can hold up, and which is there when the process has ended.
 //
-// The launcher exports the path as AM_ERROR_FILE (and as TORCHELASTIC_ERROR_FILE: a Python program
-// under torch.distributed.elastic's `record` writes its error there, and it is read as well).
-// What that file lacks: the kind of the error, and fractions of a second.
+// AM_ERROR_PIPE is the pipe. Where a program that starts the rank has closed it, and for programs
+// that are not ours, there is a small JSON file: the launcher exports its path as AM_ERROR_FILE
+// (and as TORCHELASTIC_ERROR_FILE: a Python program under torch.distributed.elastic's `record`
+// writes its error there, and it is read as well). What that file lacks: the kind of the error, and
+// fractions of a second.
 //
 //   try { train(...); } catch (const am::Error& error) {
 //     launch::report_error(launch::process_environment(), launch::rank_error(error, rank));
@@ -16,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "am/base/descriptor.h"
 #include "am/base/error.h"
 #include "am/base/json.h"
 #include "am/launch/environment/environment.h"
@@ -23,6 +27,8 @@
 namespace am::launch {
 
 inline constexpr const char* kErrorFileVariable = "AM_ERROR_FILE";
+// Descriptor and inode of the pipe: "7:4026531840". The number alone may be another file's by now.
+inline constexpr const char* kErrorPipeVariable = "AM_ERROR_PIPE";
 // The kind of an error whose cause is in another rank: a connection that was closed, a collective
 // that timed out. The launcher looks for a better cause when it sees this one.
 inline constexpr const char* kPeerError = "peer";
@@ -62,9 +68,27 @@ std::optional<RankError> read_error_file(const std::filesystem::path& path);
 // The error was reported before that wall time, for certain.
 bool was_before(const RankError& error, double time);
 
-// Writes to the file that the launcher named, if it did. Never throws: the process is failing
-// already. The first report of a process stands; later ones are consequences. True when this one
-// was written.
+// Of one rank, in the launcher. Without one, where descriptors have run out, the file is left.
+class ErrorPipe {
+ public:
+  ErrorPipe();
+
+  // For the rank's process: the end that it inherits, -1 where there is none, and the variable.
+  int write_end() const { return write_.get(); }
+  std::string address() const;
+  // Once the process was started.
+  void close_write_end() { write_ = Descriptor(); }
+  // What was reported first; nothing where nothing was. Never waits.
+  std::optional<RankError> read() const;
+
+ private:
+  Descriptor read_;
+  Descriptor write_;
+};
+
+// Writes to the pipe or, where there is none, the file that the launcher named. Never throws: the
+// process is failing already. The first report of a process stands; later ones are consequences.
+// True when this one was written.
 bool report_error(const EnvironmentLookup& lookup, RankError error) noexcept;
 
 }  // namespace am::launch

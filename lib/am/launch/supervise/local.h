@@ -7,10 +7,10 @@
 //   launch::JobResult result = launch::supervise(job, {.output = to_stderr});
 //   if (result.exit_status != 0) std::cerr << launch::describe(result);
 //
-// Each rank gets torchrun's variables and AM_ERROR_FILE, /dev/null as stdin, its own process group
-// (so that a terminal's Ctrl-C reaches the launcher alone), and SIGKILL when the launcher dies,
-// with all that is in its group. Rank 0's output goes through the launcher to its log and to
-// `output`; the other ranks write straight to their logs.
+// Each rank gets torchrun's variables, AM_ERROR_PIPE and AM_ERROR_FILE, /dev/null as stdin, its own
+// process group (so that a terminal's Ctrl-C reaches the launcher alone), and SIGKILL when the
+// launcher dies, with all that is in its group. Rank 0's output goes through the launcher to its
+// log and to `output`; the other ranks write straight to their logs.
 //
 // SIGTERM, SIGINT or SIGHUP to the launcher is passed on to every rank's group as one SIGTERM:
 // finish the step, save, exit 0. A second one kills the ranks at once, but within a second of the

@@ -76,6 +76,7 @@ void tell(int fd, pid_t message) {
   ::dup2(output_fd, STDOUT_FILENO);
   ::dup2(output_fd, STDERR_FILENO);
   if (null_fd > 2) ::close(null_fd);
+  if (spec.kept_fd >= 0) ::fcntl(spec.kept_fd, F_SETFD, 0);
   for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);

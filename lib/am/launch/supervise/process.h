@@ -22,6 +22,7 @@ struct ProcessSpec {
   // A socket that is told the child's process id, as a pid_t, before the program runs: whoever
   // reads it knows of the child at every moment at which the child can have started anything.
   int birth_fd = -1;
+  int kept_fd = -1;  // the child has it under the same number, above 2
 };
 
 // Throws Error(kIo) when the program cannot be run, Error(kRuntime) when no process can be made.

@@ -68,7 +68,8 @@ RankChildren::~RankChildren() {
   close_pipe();
 }
 
-ProcessSpec RankChildren::process_of(int64_t local_rank, int port, int output_fd) const {
+ProcessSpec RankChildren::process_of(int64_t local_rank, int port, int output_fd,
+                                     const ErrorPipe& errors) const {
   RankEnvironment environment;
   environment.rank = spec_.node_rank * spec_.nproc + local_rank;
   environment.world_size = spec_.num_nodes * spec_.nproc;
@@ -91,8 +92,10 @@ ProcessSpec RankChildren::process_of(int64_t local_rank, int port, int output_fd
   process.argv = spec_.argv;
   process.output_fd = output_fd;
   process.birth_fd = guard_.birth_fd();
+  process.kept_fd = errors.write_end();
   process.environment = torchrun_variables(environment, options);
   process.environment.emplace_back(kErrorFileVariable, options.error_file.string());
+  process.environment.emplace_back(kErrorPipeVariable, errors.address());
   process.environment.insert(process.environment.end(), spec_.environment.begin(),
                              spec_.environment.end());
   return process;
@@ -110,10 +113,12 @@ void RankChildren::start(int master_port) {
       const int64_t rank = spec_.node_rank * spec_.nproc + local_rank;
       std::error_code ignored;
       std::filesystem::remove(folder_.error_file(rank), ignored);  // of an earlier run
-      RankChild child{0, 0, RankLog(folder_.log(rank), attempt_line(spec_)), {}, {}};
+      RankChild child{0, 0, RankLog(folder_.log(rank), attempt_line(spec_)), {}, {}, {}};
       child.exit.rank = rank;
       child.exit.node = spec_.node_rank;
-      child.pid = spawn(process_of(local_rank, master_port, rank == 0 ? fds[1] : child.log.fd()));
+      const int output_fd = rank == 0 ? fds[1] : child.log.fd();
+      child.pid = spawn(process_of(local_rank, master_port, output_fd, child.errors));
+      child.errors.close_write_end();
       children_.push_back(std::move(child));
     }
   } catch (...) {
@@ -174,7 +179,10 @@ std::vector<RankChild*> RankChildren::reap(bool patient) {
     } else {
       child.exit.signal = info.si_status;
     }
-    child.exit.error = read_error_file(folder_.error_file(child.exit.rank));
+    child.exit.error = child.errors.read();
+    if (!child.exit.error) {
+      child.exit.error = read_error_file(folder_.error_file(child.exit.rank));
+    }
     if (child.exit.error) child.exit.error->rank = child.exit.rank;
     if (!folder_.temporary()) child.exit.log = child.log.path();
     ended.push_back(&child);

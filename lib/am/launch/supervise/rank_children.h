@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "am/launch/cause/job_result.h"
+#include "am/launch/cause/rank_error.h"
 #include "am/launch/cause/rank_log.h"
 #include "am/launch/supervise/job_spec.h"
 #include "am/launch/supervise/log_folder.h"
@@ -33,6 +34,7 @@ struct RankChild {
   pid_t pid = 0;    // 0: ended and reaped
   pid_t group = 0;  // of an ended rank: processes that it left behind, which may end in peace
   RankLog log;
+  ErrorPipe errors;
   std::array<bool, NSIG> sent = {};  // signals that the launcher sent it
   RankExit exit;
 };
@@ -67,7 +69,8 @@ class RankChildren {
   const std::vector<RankChild>& all() const { return children_; }
 
  private:
-  ProcessSpec process_of(int64_t local_rank, int port, int output_fd) const;
+  ProcessSpec process_of(int64_t local_rank, int port, int output_fd,
+                         const ErrorPipe& errors) const;
   void close_pipe();
   void forget_group(RankChild& child);
 
