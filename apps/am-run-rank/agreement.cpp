@@ -40,7 +40,7 @@ void share_folder(const std::filesystem::path& folder, const std::string& name,
       [&] {
         if (world.rank() != 0) return;
         token = cat(".shared-", unique_id());
-        write_file_atomically(folder / token, "seen by every rank of the job?\n");
+        write_own_file(folder / token, "seen by every rank of the job?\n");
       });
   token = world.group().broadcast_text(token);
   // A network file system may show a new file to other machines late.
@@ -78,11 +78,11 @@ void compare_plans(const config::Plan& plan, const runtime::World& world) {
 }
 
 void share_folders(const run_folder::RunFolder& run, const std::filesystem::path& checkpoints,
-                   const runtime::World& world) {
+                   bool made, const runtime::World& world) {
   checkpoint::collective_step(
       world.group(), [] {},
       [&] {
-        if (world.rank() != 0) return;
+        if (world.rank() != 0 || made) return;
         run_folder::RunFolder::create(run.root());
         std::filesystem::create_directories(checkpoints);
       });
@@ -100,8 +100,15 @@ std::vector<run_folder::RunLock> lock_folders(const run_folder::RunFolder& run,
   checkpoint::collective_step(
       world.group(), [] {},
       [&] {
-        if (world.rank() == 0 && job.launchers.empty()) {
+        if (world.rank() != 0) return;
+        if (job.launchers.empty()) {
           locks = take_locks(run, checkpoints, job.id);
+        } else if (!run_folder::RunLock::is_held_for(run.root(), job.id)) {
+          throw Error(ErrorKind::kIo,
+                      cat(run.root().string(),
+                          ": the run folder was removed, moved or replaced after the job was "
+                          "started: its lock is not this job's"),
+                      "start the job again, and leave its folder where it is until it has ended");
         }
       });
   return locks;

@@ -20,12 +20,14 @@ namespace am_run {
 void compare_plans(const am::config::Plan& plan, const am::runtime::World& world);
 
 // Makes the run folder and the one for checkpoints on rank 0, and makes sure that every rank sees
-// both: all of them write a checkpoint.
+// both: all of them write a checkpoint. `made`: a launcher of ours has made them, and one that is
+// not there was removed since.
 void share_folders(const am::run_folder::RunFolder& run, const std::filesystem::path& checkpoints,
-                   const am::runtime::World& world);
+                   bool made, const am::runtime::World& world);
 
 // Of a rank 0 that no launcher of ours has started: it holds the folders as the launcher would.
-// Empty on the others.
+// Empty on the others. Where a launcher of ours holds them, the run folder's lock must be the job's
+// still.
 std::vector<am::run_folder::RunLock> lock_folders(const am::run_folder::RunFolder& run,
                                                   const std::filesystem::path& checkpoints,
                                                   const am::run_folder::JobIdentity& job,

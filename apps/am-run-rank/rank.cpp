@@ -139,9 +139,9 @@ int Rank::train() {
   join(job->plan);
   const run_folder::RunFolder run(run_root(options_));
   const auto checkpoints = run_folder::checkpoint_folder(job->plan, run);
-  share_folders(run, checkpoints, dist_.world());
-  const auto identity =
-      train::agree_on_job(dist_.world(), launch::process_environment()(kJobVariable).value_or(""));
+  const std::string launcher = launch::process_environment()(kJobVariable).value_or("");
+  share_folders(run, checkpoints, /*made=*/!launcher.empty(), dist_.world());
+  const auto identity = train::agree_on_job(dist_.world(), launcher);
   const auto locks = lock_folders(run, checkpoints, identity, dist_.world());
   if (first) out_.write(announcement(*job));
   std::optional<fault::Planted> planted;
@@ -172,7 +172,7 @@ int Rank::train() {
   if (host_) callbacks.phase = [this](const char* phase) { host_->phase_over(phase); };
   tensor::BlockCache::install();  // this process is ours alone, and steps repeat their sizes
   train::Trainer trainer(*job, dist_.world(), run, std::move(callbacks), {}, identity);
-  if (first) write_file_atomically(run.plan_file(), config::to_toml(trainer.plan()));
+  if (first) write_own_file(run.plan_file(), config::to_toml(trainer.plan()));
   if (host_) host_->open(trainer);
   const train::TrainResult result = trainer.run(stop, host_.get());
   if (host_) {

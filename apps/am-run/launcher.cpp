@@ -6,6 +6,7 @@
 #include "am/base/host.h"
 #include "am/base/text.h"
 #include "am/run_folder/checkpoint_folder.h"
+#include "am/run_folder/held_folder.h"
 #include "am/run_folder/run_folder.h"
 #include "am/run_folder/step_folders.h"
 #include "am/term/caret.h"
@@ -68,12 +69,24 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
   if (alone) require_fit();  // before anything is written; other nodes have to be met first
   const auto run = run_folder::RunFolder::create(run_root(options));
   const auto checkpoints = run_folder::checkpoint_folder(job->plan, run);
+  run_folder::HeldFolder held(run.root());
   const std::string job_id = unique_id();
   std::vector<run_folder::RunLock> locks;
   launch::RestartPolicy policy = restart_policy(checkpoints, job_id);
   policy.before_start = [&] {
     if (!alone) require_fit();
-    if (options.node_rank == 0) locks = take_locks(run, checkpoints, job_id);
+    if (options.node_rank != 0) return;
+    locks = take_locks(run, checkpoints, job_id);
+    held = run_folder::HeldFolder(run.root());  // with its lock
+  };
+  // What another attempt wrote would come into a folder that is another job's, or nobody's.
+  policy.possible = [&] {
+    try {
+      held.require();
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
   };
   std::cerr << "run folder  " << term::echo(run.root().string()) << "\n";
   if (options.max_restarts > 0 && job->plan.checkpoint.every == 0) {
@@ -82,7 +95,7 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
   }
   return supervise_and_report(
       options, job_spec(options, program, arguments, job->layout.mesh.world_size(), run, job_id),
-      std::move(policy), run);
+      std::move(policy), run, held);
 }
 
 }  // namespace am_run

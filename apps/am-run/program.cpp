@@ -7,6 +7,7 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/launch/environment/environment.h"
+#include "am/run_folder/held_folder.h"
 #include "am/run_folder/run_folder.h"
 #include "am/term/printable.h"
 #include "job.h"
@@ -29,7 +30,7 @@ int run_program(const Options& options) {
   }
   launch::RestartPolicy policy;
   policy.any_failure = true;  // what its exit statuses mean is the program's own
-  return supervise_and_report(options, spec, policy, run);
+  return supervise_and_report(options, spec, policy, run, run_folder::HeldFolder(run.root()));
 }
 
 }  // namespace am_run

@@ -69,20 +69,25 @@ std::string job_id(const launch::JobSpec& spec) {
   return {};
 }
 
+run_folder::JobOutcome outcome_of(const run_folder::HeldFolder& held, const std::string& job) {
+  return run_folder::read_outcome(run_folder::RunFolder(held.anywhere()), job);
+}
+
 // A job that was stopped in time has not failed; who started it may want to tell it from one that
 // has finished.
 int exit_status(const Options& options, const launch::JobResult& result,
-                const run_folder::RunFolder& run, const std::string& job) {
+                const run_folder::HeldFolder& held, const std::string& job) {
   const bool may_be_stopped = result.exit_status == 0 && options.stopped_status != 0;
   if (!may_be_stopped || options.exec()) return result.exit_status;
-  return run_folder::read_outcome(run, job).stopped ? options.stopped_status : 0;
+  return outcome_of(held, job).stopped ? options.stopped_status : 0;
 }
 
 void print_result(const Options& options, const launch::JobResult& result, int status,
-                  const run_folder::RunFolder& run, const std::string& job) {
+                  const run_folder::RunFolder& run, const run_folder::HeldFolder& held,
+                  const std::string& job) {
   Json json = {{"ok", result.exit_status == 0}, {"exit_status", status}};
   if (!options.exec()) {
-    const run_folder::JobOutcome outcome = run_folder::read_outcome(run, job);
+    const run_folder::JobOutcome outcome = outcome_of(held, job);
     json["steps"] = outcome.steps ? Json(*outcome.steps) : Json();
     json["trained_steps"] = outcome.trained_steps;
     json["loss"] = outcome.loss ? Json(*outcome.loss) : Json();
@@ -107,7 +112,7 @@ launch::JobSpec node_spec(const Options& options, int64_t ranks_per_node,
 }
 
 int supervise_and_report(const Options& options, launch::JobSpec spec, launch::RestartPolicy policy,
-                         const run_folder::RunFolder& run) {
+                         const run_folder::RunFolder& run, const run_folder::HeldFolder& held) {
   const Rendezvous rendezvous(options, spec);
   Voice voice(options);
   launch::JobCallbacks callbacks;
@@ -122,8 +127,8 @@ int supervise_and_report(const Options& options, launch::JobSpec spec, launch::R
   const auto result = launch::supervise_with_restarts(spec, policy, callbacks);
   if (result.exit_status != 0) voice.failure(result);
   voice.finish();
-  const int status = exit_status(options, result, run, job_id(spec));
-  if (options.output.json) print_result(options, result, status, run, job_id(spec));
+  const int status = exit_status(options, result, held, job_id(spec));
+  if (options.output.json) print_result(options, result, status, run, held, job_id(spec));
   return status;
 }
 

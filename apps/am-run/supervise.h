@@ -6,6 +6,7 @@
 
 #include "am/launch/supervise/job_spec.h"
 #include "am/launch/supervise/restart.h"
+#include "am/run_folder/held_folder.h"
 #include "am/run_folder/run_folder.h"
 #include "job/options.h"
 
@@ -16,8 +17,10 @@ am::launch::JobSpec node_spec(const Options& options, int64_t ranks_per_node,
                               const am::run_folder::RunFolder& run);
 
 // Runs the job to its end, restarts included; rank 0's output, the launcher's words and the block
-// about a failure go to stderr, with --json one object about the job to stdout. The exit status.
+// about a failure go to stderr, with --json one object about the job to stdout: what it did is read
+// where the folder of `run` is by then, by `held`. The exit status.
 int supervise_and_report(const Options& options, am::launch::JobSpec spec,
-                         am::launch::RestartPolicy policy, const am::run_folder::RunFolder& run);
+                         am::launch::RestartPolicy policy, const am::run_folder::RunFolder& run,
+                         const am::run_folder::HeldFolder& held);
 
 }  // namespace am_run

@@ -100,7 +100,7 @@ class BackgroundSaver::Save {
     written_.notify_all();
     if (!steps_.is_first() || write_problem_) return;
     try {
-      while (!all_have_reported(steps_.folder(), steps_.world_size())) {
+      while (!steps_.all_have_reported()) {
         if (stop_waiting_) return;
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
       }

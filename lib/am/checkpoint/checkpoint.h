@@ -17,6 +17,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,6 +41,9 @@ struct SavedState {
   std::string plan_toml;
   std::vector<StateTensor> states = {};
   std::optional<SavedOptimizer> optimizer = {};  // for PyTorch alone
+  // Throws where the folder is not the job's any more: called on rank 0 before anything is written
+  // or removed there, and on a rank that could not write, whose reason this may be.
+  std::function<void()> require_place = [] {};
 };
 
 // Collective over the mesh's world. `folder` is checkpoints/step-N. Throws Error(kIo) on every rank

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "am/base/error.h"
 #include "am/base/host.h"
 #include "am/base/text.h"
 #include "am/checkpoint/collective_step.h"
@@ -51,7 +52,9 @@ std::map<std::string, std::string> aliases_of(const model::Inventory& inventory)
 }  // namespace
 
 SaveSteps::SaveSteps(fs::path folder, const SavedState& state, parallel::ParallelModel& model)
-    : world_(model.mesh().group("world")), folder_(std::move(folder)) {
+    : world_(model.mesh().group("world")),
+      folder_(std::move(folder)),
+      require_place_(state.require_place) {
   publication_.folder = folder_;
   publication_.info = state.info;
   publication_.plan_toml = state.plan_toml;
@@ -65,22 +68,48 @@ SaveSteps::SaveSteps(fs::path folder, const SavedState& state, parallel::Paralle
     file_.emplace(publication_.info.save_id, world_.index(), collect_boxes(model, state.states),
                   publication_.optimizer.slices);
     publication_.value_slices = file_->value_slices();
-    if (is_first()) begin_folder(folder_);
+    if (!is_first()) return;
+    require_place_();
+    begin_folder(folder_);
   });
 }
 
 void SaveSteps::report() const { write_report(folder_, world_.index(), file_->index()); }
 
-void SaveSteps::publish() const { checkpoint::publish(publication_); }
+bool SaveSteps::all_have_reported() const {
+  if (checkpoint::all_have_reported(folder_, world_.size())) return true;
+  require_place_();
+  if (fs::exists(partial_folder(folder_))) return false;
+  throw Error(ErrorKind::kIo,
+              cat(partial_folder(folder_).string(), ": it was removed while it was written"));
+}
+
+void SaveSteps::publish() const {
+  require_place_();
+  checkpoint::publish(publication_);
+}
 
 void SaveSteps::clean() const {
-  std::error_code ignored;
-  if (is_first()) fs::remove_all(partial_folder(folder_), ignored);
+  if (!is_first()) return;
+  try {
+    require_place_();
+    fs::remove_all(partial_folder(folder_));
+  } catch (const std::exception&) {
+    // Not ours any more, or as broken as what is cleaned up after.
+  }
 }
 
 void SaveSteps::collective(const std::function<void()>& body) const {
+  const auto explained = [&] {
+    try {
+      body();
+    } catch (const std::exception&) {
+      require_place_();
+      throw;
+    }
+  };
   collective_step(
-      world_, [this] { clean(); }, body);
+      world_, [this] { clean(); }, explained);
 }
 
 }  // namespace am::checkpoint

@@ -31,6 +31,9 @@ class SaveSteps {
   int64_t world_size() const { return world_.size(); }
   // After the file was written.
   void report() const;
+  // On rank 0: whether all have reported. Throws Error(kIo) where nobody can any more, as the
+  // partial folder is gone.
+  bool all_have_reported() const;
   // On rank 0, when all have reported.
   void publish() const;
   void clean() const;
@@ -40,6 +43,7 @@ class SaveSteps {
  private:
   const runtime::Group& world_;
   std::filesystem::path folder_;
+  std::function<void()> require_place_;
   Publication publication_;
   std::optional<RankFile> file_;
 };

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <utility>
 
+#include "am/base/descriptor.h"
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/host.h"
@@ -37,19 +38,18 @@ Error cannot_place(const fs::path& path, const char* what) {
   return Error(ErrorKind::kIo, cat(path.string(), ": ", what, ": ", std::strerror(errno)));
 }
 
-// Makes it where it is missing. Throws Error(kIo) where it is not a folder of ours alone; `mend`:
-// its rights are set, as of one whose place is ours.
-void require_private(const fs::path& folder, bool mend) {
+// Makes it where it is missing; opened. Throws Error(kIo) where it is not a folder of ours alone;
+// `mend`: its rights are set, as of one whose place is ours.
+Descriptor require_private(const fs::path& folder, bool mend) {
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
     throw cannot_place(folder, "cannot make the folder");
   }
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0) throw cannot_place(folder, "cannot open the folder");
+  Descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (fd.get() < 0) throw cannot_place(folder, "cannot open the folder");
   struct stat info = {};
-  bool is_private = ::fstat(fd, &info) == 0 && info.st_uid == ::geteuid();
-  if (is_private && (info.st_mode & 0077) != 0) is_private = mend && ::fchmod(fd, 0700) == 0;
-  ::close(fd);
-  if (is_private) return;
+  bool is_private = ::fstat(fd.get(), &info) == 0 && info.st_uid == ::geteuid();
+  if (is_private && (info.st_mode & 0077) != 0) is_private = mend && ::fchmod(fd.get(), 0700) == 0;
+  if (is_private) return fd;
   throw Error(ErrorKind::kIo, cat(folder.string(), ": not a folder of this user alone"),
               "its owner and rights (0700) are what keeps others out");
 }
@@ -178,7 +178,7 @@ ControlPlace::ControlPlace(const run_folder::RunFolder& run, const std::vector<f
                            std::optional<TcpAddress> tcp)
     : file_(fs::absolute(run.control() / kFileName)) {
   const fs::path folder = file_.parent_path();
-  require_private(folder, /*mend=*/true);
+  folder_ = require_private(folder, /*mend=*/true);
   ::unlink(file_.c_str());  // a dead job's: the run folder is ours
   address_.protocol = kProtocol;
   address_.host = host_name();
@@ -218,11 +218,18 @@ ControlPlace::ControlPlace(const run_folder::RunFolder& run, const std::vector<f
   }
 }
 
+// The folder may have been moved, and another job's be at its path.
 void ControlPlace::leave() {
-  ::unlink(file_.c_str());
-  ::unlink(address_.socket.c_str());
-  if (!address_.token.empty()) ::unlink(address_.token.c_str());
-  ::rmdir(file_.parent_path().c_str());  // where nothing else is in it
+  const int folder = folder_.get();
+  ::unlinkat(folder, kFileName, 0);
+  if (!address_.token.empty()) ::unlinkat(folder, kTokenName, 0);
+  if (address_.socket.parent_path() == file_.parent_path()) {
+    ::unlinkat(folder, kSocketName, 0);
+  } else {
+    ::unlink(address_.socket.c_str());
+  }
+  const Descriptor run(::openat(folder, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ::unlinkat(run.get(), file_.parent_path().filename().c_str(), AT_REMOVEDIR);  // where it is empty
   for (const int socket : {socket_, tcp_socket_}) {
     if (socket >= 0) ::close(socket);
   }

@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "am/base/descriptor.h"
 #include "am/control/tcp.h"
 #include "am/control/token.h"
 #include "am/run_folder/run_folder.h"
@@ -68,6 +69,7 @@ class ControlPlace {
   void leave();
 
   std::filesystem::path file_;
+  Descriptor folder_;
   JobAddress address_;
   int socket_ = -1;
   int tcp_socket_ = -1;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "am/base/error.h"
+#include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/checkpoint/collective_step.h"
@@ -36,8 +37,10 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }
 
 std::optional<Error> write_metrics(const std::vector<std::unique_ptr<observe::MetricSink>>& sinks,
-                                   const observe::StepMetrics& metrics) {
+                                   const observe::StepMetrics& metrics,
+                                   const std::function<void()>& require_folders) {
   try {
+    if (!sinks.empty()) require_folders();
     for (const auto& sink : sinks) sink->write(metrics);
     return std::nullopt;
   } catch (const Error& error) {
@@ -238,6 +241,7 @@ checkpoint::SavedState Trainer::saved_state(int64_t steps) const {
   state.states = saved_states(*optimizer_, *model_);
   const double lr = optim::learning_rate(plan_.scheduler, plan_.optimizer.lr, plan_.train.max_steps,
                                          std::max<int64_t>(steps - 1, 0));
+  state.require_place = [this] { require_folders(); };
   state.optimizer = checkpoint::SavedOptimizer{plan_.optimizer, lr, steps - info.skipped_steps};
   return state;
 }
@@ -248,9 +252,9 @@ fs::path Trainer::save(int64_t steps) {
   const checkpoint::SavedState state = saved_state(steps);
   fs::path folder = checkpoints_ / run_folder::checkpoint_name(steps);
   // What was written replaces older ones; on rank 0.
-  const auto drop_old = [checkpoints = checkpoints_, keep = plan_.checkpoint.keep,
-                         lineage = state.info.lineage] {
-    run_folder::drop_old(checkpoints, keep, lineage);
+  const auto drop_old = [this, lineage = state.info.lineage] {
+    require_folders();
+    run_folder::drop_old(checkpoints_, plan_.checkpoint.keep, lineage);
   };
   const auto start = std::chrono::steady_clock::now();
   if (saver_) {
@@ -269,7 +273,15 @@ void Trainer::await_drop() {
   if (dropping_.valid()) dropping_.get();
 }
 
+void Trainer::require_folders() const {
+  for (const auto& folder : held_) folder.require();
+  if (checkpoints_ == run_.checkpoints()) behind_own_links(checkpoints_);
+}
+
 void Trainer::begin() {
+  held_.clear();
+  held_.emplace_back(run_.root());
+  if (checkpoints_ != run_.checkpoints()) held_.emplace_back(checkpoints_);
   if (nothing_to_do()) {
     log(cat("nothing to do: step ", first_step_, " of ", plan_.train.max_steps, " is done"));
   }
@@ -277,6 +289,7 @@ void Trainer::begin() {
       world_.group(), [] {},
       [&] {
         if (mesh_.rank() != 0) return;
+        if (plan_.checkpoint.export_format == "hf") behind_own_links(run_.root() / "export");
         const auto before = run_folder::read_record(run_);
         const bool restarted = before && before->job.id == job_.id;
         record_ = run_folder::begin_record(run_, job_, first_step_);
@@ -292,6 +305,7 @@ void Trainer::begin() {
 
 void Trainer::end(const TrainResult& result) const {
   if (mesh_.rank() != 0) return;
+  require_folders();
   run_folder::JobRecord record = record_;
   record.steps = result.steps;
   if (result.last) record.loss = result.last->loss;
@@ -312,27 +326,60 @@ std::vector<std::unique_ptr<observe::MetricSink>> Trainer::open_sinks() const {
   return sinks;
 }
 
+void Trainer::record_failure(const TrainResult& result) const {
+  if (mesh_.rank() != 0 || held_.empty()) return;
+  run_folder::JobRecord record = record_;
+  record.steps = result.steps;
+  if (result.last) record.loss = result.last->loss;
+  try {
+    run_folder::write_record_in_place(run_folder::RunFolder(held_.front().anywhere()), record);
+  } catch (const std::exception&) {
+    // The folder is gone, or its disk fails: what is there stays.
+  }
+}
+
+void Trainer::export_model(TrainResult& result) const {
+  result.exported = run_.root() / "export" / run_folder::checkpoint_name(result.steps);
+  checkpoint::collective_step(
+      world_.group(), [] {},
+      [&] {
+        if (mesh_.rank() != 0) return;
+        require_folders();
+        fs::create_directories(behind_own_links(result.exported.parent_path()));
+        fs::remove_all(result.exported);
+      });
+  try {
+    checkpoint::export_hf(
+        result.exported, *model_, std::nullopt, checkpoint::kExportFileBytes, {},
+        plan_.lora.merge ? checkpoint::AdapterExport::kMerged : checkpoint::AdapterExport::kApart,
+        plan_.data.tokenizer == "bytes" ? fs::path()
+                                        : fs::path(plan_.resolve(plan_.data.tokenizer)));
+  } catch (const Error&) {
+    require_folders();
+    throw;
+  }
+  log(cat("exported    ", result.exported.string()));
+}
+
 TrainResult Trainer::run(const launch::StopSignal& stop, Guest* guest) {
   TrainResult result;
   result.steps = first_step_;
   begin();
   stop_ = &stop;
   guest_ = guest;
-  train_to_the_end(result);
+  try {
+    train_to_the_end(result);
+    if (plan_.checkpoint.export_format == "hf" && !result.stopped &&
+        guard_->allows_writing("the export")) {
+      export_model(result);
+    }
+  } catch (...) {
+    record_failure(result);
+    throw;
+  }
   stop_ = nullptr;
   guest_ = nullptr;
   result.trained_steps = result.steps - first_step_;
-  if (plan_.checkpoint.export_format == "hf" && !result.stopped &&
-      guard_->allows_writing("the export")) {
-    result.exported = run_.root() / "export" / run_folder::checkpoint_name(result.steps);
-    if (mesh_.rank() == 0) fs::remove_all(result.exported);
-    checkpoint::export_hf(
-        result.exported, *model_, std::nullopt, checkpoint::kExportFileBytes, {},
-        plan_.lora.merge ? checkpoint::AdapterExport::kMerged : checkpoint::AdapterExport::kApart,
-        plan_.data.tokenizer == "bytes" ? fs::path()
-                                        : fs::path(plan_.resolve(plan_.data.tokenizer)));
-    log(cat("exported    ", result.exported.string()));
-  }
   end(result);
   return result;
 }
@@ -350,7 +397,9 @@ void Trainer::train_to_the_end(TrainResult& result) {
     result.stopped = asked_.stop && step + 1 < plan_.train.max_steps;
     result.steps = step + 1;
     result.last = metrics;
-    if (!unwritten_) unwritten_ = write_metrics(sinks, metrics);
+    if (!unwritten_) {
+      unwritten_ = write_metrics(sinks, metrics, [this] { require_folders(); });
+    }
     if (first && callbacks_.step) callbacks_.step(metrics);
     saved = save_now(result.steps) || asked_.save;
     if (saved) {

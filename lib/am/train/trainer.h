@@ -28,6 +28,7 @@
 #include "am/optim/optimizer.h"
 #include "am/parallel/parallel_model.h"
 #include "am/planner/job.h"
+#include "am/run_folder/held_folder.h"
 #include "am/run_folder/job_record.h"
 #include "am/run_folder/run_folder.h"
 #include "am/runtime/device_mesh.h"
@@ -120,6 +121,13 @@ class Trainer : private StepObserver {
   void train_to_the_end(TrainResult& result);
   std::vector<std::unique_ptr<observe::MetricSink>> open_sinks() const;
   bool save_now(int64_t finished) const;
+  // Throws Error(kIo) where one of the folders that the job writes in was removed, moved or
+  // replaced since it began, or its checkpoints are behind another user's link.
+  void require_folders() const;
+  // Collective: the weights as checkpoint.export says, after the last step.
+  void export_model(TrainResult& result) const;
+  // On rank 0, where the job fails: how far it came. Never throws.
+  void record_failure(const TrainResult& result) const;
   // What was dropped after the last save is gone; throws what that met.
   void await_drop();
   void log(const std::string& line) const;
@@ -127,6 +135,7 @@ class Trainer : private StepObserver {
   config::Plan plan_;
   run_folder::RunFolder run_;
   std::filesystem::path checkpoints_;
+  std::vector<run_folder::HeldFolder> held_;  // of run(), the run's first
   TrainerCallbacks callbacks_;
   planner::Layout layout_;
   runtime::World world_;

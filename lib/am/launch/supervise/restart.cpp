@@ -18,8 +18,9 @@ NodeRendezvous rendezvous_of(const JobSpec& spec, int64_t attempt) {
 
 NextAttempt decide(const JobResult& failed, const RestartPolicy& policy) {
   NextAttempt next;
-  next.restart =
-      failed.restarts < policy.max_restarts && worth_restarting(failed, policy.any_failure);
+  next.restart = failed.restarts < policy.max_restarts &&
+                 worth_restarting(failed, policy.any_failure) &&
+                 (!policy.possible || policy.possible());
   if (next.restart && policy.newest_step) next.step = policy.newest_step();
   return next;
 }

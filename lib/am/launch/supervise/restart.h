@@ -27,6 +27,9 @@ struct RestartPolicy {
   std::function<void()> before_start;
   // Any failure is worth another attempt, also one that looks like the user's.
   bool any_failure = false;
+  // Whether what the job needs is there still; asked on node 0 after a failed attempt. Empty: it
+  // is.
+  std::function<bool()> possible;
   // The step of the newest checkpoint to go on from; nothing: none was written yet. Asked on node 0
   // after a failed attempt.
   std::function<std::optional<int64_t>()> newest_step;

@@ -1,0 +1,117 @@
+#include "am/run_folder/held_folder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <chrono>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/run_folder/run_lock.h"
+
+// Note [The same folder]
+// Numbers of inodes are given anew as soon as a folder is gone: they are compared while the old one
+// is held open. Some file systems in user space number a file anew whenever it is looked up; what
+// has another number is therefore touched, and counts as the same where the path shows that very
+// time, as a copy does not.
+
+namespace am::run_folder {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool is_same(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+enum class Found { kSame, kOther, kNothing };
+
+// What the path leads to now.
+Found find(const fs::path& path, const Descriptor& held) {
+  struct stat ours {};
+  struct stat there {};
+  if (held.get() < 0 || ::fstat(held.get(), &ours) != 0) return Found::kSame;
+  if (::stat(path.c_str(), &there) != 0) {
+    const bool gone = errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == ESTALE;
+    return gone ? Found::kNothing : Found::kSame;
+  }
+  return is_same(ours, there) ? Found::kSame : Found::kOther;
+}
+
+// See Note [The same folder]. Attributes may be cached for a second.
+bool shows_our_touch(const fs::path& path, const Descriptor& held) {
+  constexpr int kTries = 4;
+  if (::futimens(held.get(), nullptr) != 0) return false;
+  for (int i = 0; i < kTries; ++i) {
+    struct stat ours {};
+    struct stat there {};
+    if (::fstat(held.get(), &ours) != 0 || ::stat(path.c_str(), &there) != 0) return false;
+    if (ours.st_mtim.tv_sec == there.st_mtim.tv_sec &&
+        ours.st_mtim.tv_nsec == there.st_mtim.tv_nsec) {
+      return true;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  }
+  return false;
+}
+
+// Where the folder is now; nothing when it was removed, or moved where this machine does not see
+// it.
+std::optional<fs::path> place_of(const Descriptor& folder) {
+  struct stat ours {};
+  struct stat there {};
+  std::error_code failed;
+  const fs::path place = fs::read_symlink(cat("/proc/self/fd/", folder.get()), failed);
+  if (failed || ::fstat(folder.get(), &ours) != 0 || ::stat(place.c_str(), &there) != 0 ||
+      !is_same(ours, there)) {
+    return std::nullopt;
+  }
+  return place;
+}
+
+}  // namespace
+
+HeldFolder::HeldFolder(fs::path path)
+    : path_(std::move(path)),
+      folder_(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)),
+      lock_(::open((path_ / kLockName).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {}
+
+fs::path HeldFolder::anywhere() const {
+  if (find(path_, folder_) == Found::kSame) return path_;
+  return cat("/proc/self/fd/", folder_.get());
+}
+
+void HeldFolder::require() const {
+  if (folder_.get() < 0) return;
+  const bool locked = lock_.get() >= 0;
+  const Found folder = find(path_, folder_);
+  const Found lock = find(path_ / kLockName, lock_);
+  if (lock == Found::kSame && (locked || folder == Found::kSame)) return;
+  if (locked && lock == Found::kOther && shows_our_touch(path_ / kLockName, lock_)) return;
+  if (!locked && folder == Found::kOther && shows_our_touch(path_, folder_)) return;
+  const std::string ended = ", so the job has ended: it could not save any more";
+  if (folder == Found::kSame) {
+    throw Error(ErrorKind::kIo,
+                cat(path_.string(), ": its file ", kLockName, " was ",
+                    lock == Found::kNothing ? "removed" : "replaced",
+                    " while the job ran and keeps no other job out", ended),
+                "leave that file to am-run; the job goes on from its last checkpoint when it is "
+                "started again");
+  }
+  const auto place = place_of(folder_);
+  const std::string fate = folder == Found::kOther
+                               ? "is another folder now: the one of this job was "
+                               : "the folder was ";
+  const std::string how = place ? cat("moved to ", place->string()) : "removed or moved";
+  throw Error(ErrorKind::kIo, cat(path_.string(), ": ", fate, how, " while the job ran", ended),
+              place ? cat("go on from there with --run-dir ", place->string())
+                    : "start the job again, and leave its folder where it is until it has ended");
+}
+
+}  // namespace am::run_folder
