@@ -104,6 +104,29 @@ class TwoMachinesTest(RunTest):
         self.assertEqual(job.returncode, 1, said)
         self.assertIn('GLOO_SOCKET_IFNAME: no device for interface "nowhere0"', said)
 
+    def test_a_name_server_that_does_not_answer_is_named(self):
+        # Whoever asks it waits for 10 s and more, which is nobody's time limit.
+        (self.path / "resolv.conf").write_text("nameserver 127.0.0.1\n")
+        server = "import socket, time; s = socket.socket(2, 2); s.bind(('127.0.0.1', 53)); time.sleep(120)"
+        plan = self.write_plan(plan_text(steps=3))
+        address = f"node-0.example.org:{free_port()}"
+        jobs = []
+        for node, machine in enumerate(self.machines):
+            silent = subprocess.Popen([*self.on(machine), "python3", "-c", server])
+            self.addCleanup(silent.wait)
+            self.addCleanup(silent.kill)
+            mount = f"mount --bind '{self.path}/resolv.conf' /etc/resolv.conf && exec \"$@\""
+            jobs.append(subprocess.Popen(
+                [*self.on(machine), "unshare", "-m", "sh", "-c", mount, "sh", BIN / "am-run", plan, "--run-dir",
+                 f"run-{node}", "--nnodes", "2", "--node-rank", str(node), "--rdzv", address,
+                 "--timeout", "4"], cwd=self.path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
+            self.addCleanup(self.end, jobs[-1])
+        for job in jobs:
+            _, said = job.communicate(timeout=20)
+            self.assertNotEqual(job.returncode, 0, said)
+            self.assertRegex(said, r"waiting for [^\n]*node-0\.example\.org[^\n]*: the name service does not answer")
+            self.assertRegex(said, r"cannot [^\n]*node-0\.example\.org:\d+: the name service does not answer")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,9 +1,6 @@
 // A disk on which the metrics have no more room: the limit of a file's size stands in for it, as
 // the metrics are larger here than any file of a checkpoint.
-#include <sys/resource.h>
-
 #include <catch2/catch.hpp>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -14,6 +11,7 @@
 #include "am/observe/metrics.h"
 #include "am/run_folder/step_folders.h"
 #include "am/train/trainer.h"
+#include "support/file_limit.h"
 #include "support/plans.h"
 #include "support/rank_check.h"
 #include "support/temporary_folder.h"
@@ -24,27 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kLongLine = size_t{2} << 20;
-
-// Lasts as long as the object: no file of this process grows beyond `bytes`.
-class FileLimit {
- public:
-  explicit FileLimit(rlim_t bytes) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit own = {bytes, before_.rlim_max};
-    REQUIRE(::setrlimit(RLIMIT_FSIZE, &own) == 0);
-    handler_ = std::signal(SIGXFSZ, SIG_IGN);  // an error instead
-  }
-  FileLimit(const FileLimit&) = delete;
-  FileLimit& operator=(const FileLimit&) = delete;
-  ~FileLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_ = {};
-  void (*handler_)(int) = nullptr;
-};
 
 // What each rank of a job of so many steps threw; empty for one that ended well.
 std::vector<std::string> run_job(const fs::path& root, int64_t steps) {

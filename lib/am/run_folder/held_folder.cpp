@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <ctime>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -44,11 +45,11 @@ Found find(const fs::path& path, const Descriptor& held) {
   return is_same(ours, there) ? Found::kSame : Found::kOther;
 }
 
-// See Note [The same folder]. Attributes may be cached for a second.
-bool shows_our_touch(const fs::path& path, const Descriptor& held) {
+// Attributes may be cached for a second.
+bool shows(const fs::path& path, const Descriptor& held) {
   constexpr int kTries = 4;
-  if (::futimens(held.get(), nullptr) != 0) return false;
   for (int i = 0; i < kTries; ++i) {
+    if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
     struct stat ours {};
     struct stat there {};
     if (::fstat(held.get(), &ours) != 0 || ::stat(path.c_str(), &there) != 0) return false;
@@ -56,9 +57,22 @@ bool shows_our_touch(const fs::path& path, const Descriptor& held) {
         ours.st_mtim.tv_nsec == there.st_mtim.tv_nsec) {
       return true;
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
   return false;
+}
+
+// See Note [The same folder]. A file that was made this moment may have one of the times: nobody
+// has both.
+bool shows_our_touches(const fs::path& path, const Descriptor& held) {
+  constexpr std::time_t kEarlier = 3;
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  for (const std::time_t before : {kEarlier, std::time_t{0}}) {
+    const timespec time = {now.tv_sec - before, now.tv_nsec};
+    const timespec times[] = {time, time};
+    if (::futimens(held.get(), times) != 0 || !shows(path, held)) return false;
+  }
+  return true;
 }
 
 // Where the folder is now; nothing when it was removed, or moved where this machine does not see
@@ -93,8 +107,8 @@ void HeldFolder::require() const {
   const Found folder = find(path_, folder_);
   const Found lock = find(path_ / kLockName, lock_);
   if (lock == Found::kSame && (locked || folder == Found::kSame)) return;
-  if (locked && lock == Found::kOther && shows_our_touch(path_ / kLockName, lock_)) return;
-  if (!locked && folder == Found::kOther && shows_our_touch(path_, folder_)) return;
+  if (locked && lock == Found::kOther && shows_our_touches(path_ / kLockName, lock_)) return;
+  if (!locked && folder == Found::kOther && shows_our_touches(path_, folder_)) return;
   const std::string ended = ", so the job has ended: it could not save any more";
   if (folder == Found::kSame) {
     throw Error(ErrorKind::kIo,

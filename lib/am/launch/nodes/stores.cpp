@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <future>
 #include <thread>
 #include <utility>
 
@@ -32,19 +33,34 @@ void limit_calls(int fd, std::chrono::milliseconds limit) {
   ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time));
 }
 
-// Tries every address of the host once; the socket, or -1 and why.
-int connect_once(const std::string& host, int port, std::chrono::milliseconds limit,
-                 std::string& problem) {
+struct Addresses {
+  std::shared_ptr<const addrinfo> first;  // null: none
+  std::string problem;
+};
+
+Addresses addresses_of(const std::string& host, int port) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
-  addrinfo* addresses = nullptr;
-  const int status = ::getaddrinfo(host.c_str(), cat(port).c_str(), &hints, &addresses);
-  if (status != 0) {
-    problem = ::gai_strerror(status);
-    return -1;
-  }
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(addresses, &::freeaddrinfo);
-  for (const addrinfo* each = addresses; each != nullptr; each = each->ai_next) {
+  addrinfo* found = nullptr;
+  const int status = ::getaddrinfo(host.c_str(), cat(port).c_str(), &hints, &found);
+  if (status != 0) return {nullptr, ::gai_strerror(status)};
+  return {{found, &::freeaddrinfo}, {}};
+}
+
+// A name service that does not answer is waited for 10 s and more, by a thread that is left behind.
+std::future<Addresses> ask_for_addresses(const std::string& host, int port) {
+  auto task = std::make_shared<std::packaged_task<Addresses()>>(
+      [host, port] { return addresses_of(host, port); });
+  std::future<Addresses> answer = task->get_future();
+  std::thread([task] { (*task)(); }).detach();
+  return answer;
+}
+
+// Tries every address once; the socket, or -1 and why.
+int connect_once(const Addresses& addresses, std::chrono::milliseconds limit,
+                 std::string& problem) {
+  if (!addresses.first) problem = addresses.problem;
+  for (const addrinfo* each = addresses.first.get(); each != nullptr; each = each->ai_next) {
     const int fd = ::socket(each->ai_family, each->ai_socktype | SOCK_CLOEXEC, each->ai_protocol);
     if (fd < 0) continue;
     limit_calls(fd, limit);
@@ -117,8 +133,14 @@ int connect_to_store(const std::string& host, int port, std::chrono::millisecond
     return std::max(rest, std::chrono::milliseconds(1));
   };
   std::string announced;
+  std::future<Addresses> answer;
   for (;;) {
-    const int fd = connect_once(host, port, std::min(left(), kLongestGreeting), problem);
+    if (!answer.valid()) answer = ask_for_addresses(host, port);
+    const bool answered = answer.wait_for(std::min<std::chrono::milliseconds>(left(), kSilence)) ==
+                          std::future_status::ready;
+    if (!answered) problem = "the name service does not answer";
+    const int fd =
+        answered ? connect_once(answer.get(), std::min(left(), kLongestGreeting), problem) : -1;
     if (fd >= 0) {
       limit_calls(fd, std::min(left(), kLongestGreeting));
       if (is_store(fd)) {

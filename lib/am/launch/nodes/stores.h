@@ -30,8 +30,8 @@ class ServedStore : public KeyValueStore {
 using Waiting = std::function<void(const std::string& reason)>;
 
 // A connection to a store that answers at host:port: its socket, which the caller closes. Tries
-// again until `timeout`; then -1, and `problem` says why: the name is not known, nobody listens, or
-// the program that listens is no store.
+// again until `timeout`; then -1, and `problem` says why: the name is not known, the name service
+// does not answer, nobody listens, or the program that listens is no store.
 int connect_to_store(const std::string& host, int port, std::chrono::milliseconds timeout,
                      const Waiting& waiting, std::string& problem);
 
