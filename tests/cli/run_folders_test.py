@@ -161,9 +161,18 @@ class LostFolder(FolderTest):
         self.assertEqual(steps, ["step-2", "step-4", "step-6"])
 
     def stop_all(self):
-        self.stopped = [pid for pid in self.processes_of("run").values()]
-        for pid in self.stopped:
-            os.kill(pid, signal.SIGSTOP)
+        """All processes of the job stand still, and none of them is in the middle of a save."""
+        def stopped():
+            self.stopped = list(self.processes_of("run").values())
+            for pid in self.stopped:
+                os.kill(pid, signal.SIGSTOP)
+            states = [(Path("/proc") / str(pid) / "stat").read_text().rsplit(")", 1)[1].split()[0] for pid in self.stopped]
+            if set(states) == {"T"} and not any((self.path / "run" / "checkpoints").glob("step-*.*")):
+                return True
+            self.continue_all()
+            return False
+
+        self.wait_for(stopped)
 
     def continue_all(self):
         for pid in self.stopped:
@@ -311,7 +320,8 @@ class NoRegularFile(FolderTest):
             with self.subTest(name):
                 shutil.rmtree(model, ignore_errors=True)
                 model.mkdir()
-                shutil.copy(source / "config.json", model)
+                config = json.loads((source / "config.json").read_text())
+                (model / "config.json").write_text(json.dumps({**config, "vocab_size": 256}))
                 (model / name).unlink(missing_ok=True)
                 self.make("a pipe", model / name)
                 changed = text.replace(f'"{source}"', f'"{model}"')

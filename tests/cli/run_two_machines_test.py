@@ -124,7 +124,7 @@ class TwoMachinesTest(RunTest):
         for job in jobs:
             _, said = job.communicate(timeout=20)
             self.assertNotEqual(job.returncode, 0, said)
-            self.assertRegex(said, r"waiting for [^\n]*node-0\.example\.org[^\n]*: the name service does not answer")
+            self.assertRegex(said, r"wait[^\n]* for [^\n]*node-0\.example\.org[^\n]*: the name service does not answer")
             self.assertRegex(said, r"cannot [^\n]*node-0\.example\.org:\d+: the name service does not answer")
 
 
