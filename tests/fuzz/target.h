@@ -1,8 +1,9 @@
 // A fuzz target: bytes in, no crash, no hang, no large allocation, whatever they are.
 //
-//   build/bin/fuzz_plan tests/fuzz/seeds/plan              the seeds and mutations of them, as
-//   ctest runs it scripts/fuzz plan 600                                  libFuzzer, 600 seconds
-//   (needs clang++)
+//   build/bin/fuzz_plan tests/fuzz/seeds/plan      the seeds and mutations of them, as ctest runs it
+//   scripts/fuzz plan 600                          libFuzzer, 600 seconds (needs clang++)
+//
+// What reads with lib/am/data is named data_*: that folder needs no libtorch, its library does.
 #pragma once
 
 #include <sys/mman.h>
@@ -10,6 +11,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <string_view>
 
@@ -21,6 +24,11 @@ namespace am::fuzz {
 
 inline std::string_view text_of(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
+}
+
+// The bytes as a file of a name, for readers that look at names.
+inline void write_file(const std::filesystem::path& path, const uint8_t* data, size_t size) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << text_of(data, size);
 }
 
 // The bytes as a file, for readers that take a path.

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 
+#include "am/base/text.h"
 #include "am/launch/environment/slurm.h"
 #include "am/launch/environment/torchrun.h"
 
@@ -179,6 +180,29 @@ TEST_CASE("Slurm: the step's numbers and the user's address come first") {
 
 TEST_CASE("Slurm: two steps of a job get two ports") {
   CHECK(detect(kSlurm).master_port != detect(with(kSlurm, {{"SLURM_STEP_ID", "1"}})).master_port);
+}
+
+TEST_CASE("numbers that no job has are errors, not sizes that wrap around") {
+  const std::string most = "9223372036854775807";
+  const Variables torchrun = {
+      {"RANK", "0"},        {"WORLD_SIZE", most},     {"LOCAL_RANK", "0"},
+      {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}, {"LOCAL_WORLD_SIZE", "2"}};
+  CHECK(errors(torchrun) ==
+        "WORLD_SIZE=9223372036854775807 is more than 1099511627776, which no "
+        "job has\n");
+  CHECK_FALSE(slurm_tasks_per_node(cat("1,1(x", most, ")")));
+  CHECK_FALSE(slurm_tasks_per_node(cat("1(x", most, ")")));
+}
+
+TEST_CASE("a machine's number is below the number of machines") {
+  const Variables torchrun = {{"RANK", "1"},        {"WORLD_SIZE", "4"},
+                              {"LOCAL_RANK", "1"},  {"LOCAL_WORLD_SIZE", "2"},
+                              {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"},
+                              {"GROUP_RANK", "2"},  {"GROUP_WORLD_SIZE", "2"}};
+  CHECK(errors(torchrun) ==
+        "the number of this machine, 2, must be below the number of machines, 2\n");
+  CHECK(detect(with(torchrun, {{"GROUP_RANK", "0"}})).num_nodes == 2);
+  CHECK(errors(with(kSlurm, {{"SLURM_NODEID", "64"}, {"SLURM_STEP_TASKS_PER_NODE", "4"}})) != "");
 }
 
 TEST_CASE("Slurm: a shell is no rank") {

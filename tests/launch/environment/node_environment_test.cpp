@@ -99,3 +99,15 @@ TEST_CASE("a machine's variables that are wrong are named") {
         "PET_MASTER_ADDR is not set, and the job has several machines");
   CHECK(problem({{"PET_NNODES", "2"}}) == "PET_NNODES is set, but PET_NODE_RANK is not");
 }
+
+TEST_CASE("ranks that make no whole machines are an error") {
+  const Variables job = {{"RANK", "0"},
+                         {"WORLD_SIZE", "6"},
+                         {"MASTER_ADDR", "a"},
+                         {"MASTER_PORT", "29500"},
+                         {"PET_NPROC_PER_NODE", "4"}};
+  CHECK(problem(job) == "WORLD_SIZE=6 is no multiple of PET_NPROC_PER_NODE=4");
+  CHECK(problem(changed_in(job, {{"WORLD_SIZE", "2"}})) ==
+        "WORLD_SIZE=2 is no multiple of PET_NPROC_PER_NODE=4");
+  CHECK(node(changed_in(job, {{"WORLD_SIZE", "8"}}))->num_nodes == 2);
+}

@@ -77,6 +77,39 @@ TEST_CASE("a store whose server is gone says so") {
                     Catch::StartsWith(cat("cannot reach node 0's launcher at 127.0.0.1:", port)));
 }
 
+TEST_CASE("a client that waits a second time waits for the new keys alone") {
+  int woken = 0;
+  store::Table table([&](int) { ++woken; });
+  const auto wait = [](const std::string& key) {
+    std::string bytes;
+    store::append(bytes, store::Query::kWait);
+    store::append(bytes, uint64_t{1});
+    store::append_text(bytes, key);
+    return bytes;
+  };
+  std::string answers;
+  REQUIRE(table.serve(1, greeting() + wait("first") + wait("second"), answers));
+  table.set("second", "");
+  CHECK(woken == 1);
+  table.set("first", "");
+  CHECK(woken == 1);
+  table.forget(1);
+}
+
+TEST_CASE("a sum beyond 64 bits is no client's") {
+  store::Table table([](int) {});
+  std::string bytes;
+  store::append(bytes, store::Query::kAdd);
+  store::append_text(bytes, "sum");
+  store::append(bytes, int64_t{1});
+  std::string answers;
+  table.set("sum", "9223372036854775806");
+  REQUIRE(table.serve(1, greeting() + bytes, answers));
+  CHECK(*table.find("sum") == "9223372036854775807");
+  CHECK_FALSE(table.serve(1, bytes, answers));
+  CHECK(*table.find("sum") == "9223372036854775807");
+}
+
 TEST_CASE("a port in use is named") {
   const StoreServer server(0, Reach::kThisMachine);
   CHECK_THROWS_WITH(StoreServer(server.port(), Reach::kThisMachine),

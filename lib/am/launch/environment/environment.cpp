@@ -55,6 +55,11 @@ void check_ranks(const Variables& variables, const RankEnvironment& here, const 
             " must be below the number of ranks on this machine, ", here.local_world_size),
         "");
   }
+  if (variables.ok() && here.node_rank >= here.num_nodes) {
+    variables.error(cat("the number of this machine, ", here.node_rank,
+                        ", must be below the number of machines, ", here.num_nodes),
+                    "");
+  }
 }
 
 // Variables in which launchers other than torchrun say where a rank is on its machine.

@@ -1,5 +1,7 @@
 #include "am/launch/environment/node_environment.h"
 
+#include <algorithm>
+
 #include "am/launch/environment/variables.h"
 
 namespace am::launch {
@@ -13,8 +15,10 @@ int64_t pet_nodes(const Variables& variables) {
   const size_t colon = text.find(':');
   if (colon == std::string::npos) return variables.number(name, 1).value_or(1);
   if (text.substr(0, colon) == text.substr(colon + 1)) {
-    if (const auto nodes = parse_integer(text.substr(colon + 1)); nodes && *nodes > 0)
+    if (const auto nodes = parse_integer(text.substr(colon + 1));
+        nodes && *nodes > 0 && *nodes <= Variables::kMost) {
       return *nodes;
+    }
   }
   variables.error(cat(name, "=", text, " is a range of machines, and am-run's jobs have one size"),
                   "give one number: the smallest and the largest alike");
@@ -60,7 +64,13 @@ std::optional<NodeEnvironment> detect_node(const EnvironmentLookup& lookup, Diag
   node.ranks = pet_ranks_per_node(variables);
   node.num_nodes = pet_nodes(variables);
   if (!variables.has("PET_NNODES") && is_rank && node.ranks > 0) {
-    node.num_nodes = variables.number("WORLD_SIZE", 1).value_or(1) / node.ranks;
+    const int64_t world = variables.number("WORLD_SIZE", 1).value_or(node.ranks);
+    if (world % node.ranks != 0) {
+      variables.error(
+          cat("WORLD_SIZE=", world, " is no multiple of PET_NPROC_PER_NODE=", node.ranks),
+          "a job has as many ranks on each machine");
+    }
+    node.num_nodes = std::max<int64_t>(1, world / node.ranks);
   }
   if (node.num_nodes > 1) {
     const std::string rank = variables.has("PET_NODE_RANK") || !is_rank ? "PET_NODE_RANK" : "RANK";

@@ -61,7 +61,7 @@ std::optional<std::vector<int64_t>> slurm_tasks_per_node(std::string_view text) 
       count = count.substr(0, open);
     }
     const auto value = positive(count);
-    if (!value || static_cast<int64_t>(tasks.size()) + times > kMostNodes) return std::nullopt;
+    if (!value || times > kMostNodes - static_cast<int64_t>(tasks.size())) return std::nullopt;
     tasks.insert(tasks.end(), static_cast<size_t>(times), *value);
   }
   if (tasks.empty()) return std::nullopt;

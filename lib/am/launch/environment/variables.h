@@ -15,6 +15,9 @@ namespace am::launch {
 // Reads variables as numbers and reports each bad one once.
 class Variables {
  public:
+  // Far above ids and sizes of jobs, and far enough below 2^63 to add and to round up.
+  static constexpr int64_t kMost = int64_t{1} << 40;
+
   Variables(const EnvironmentLookup& lookup, Diagnostics& found) : lookup_(lookup), found_(found) {}
 
   bool has(const std::string& name) const { return text(name).has_value(); }
@@ -32,6 +35,10 @@ class Variables {
     const auto result = parse_integer(trim(*value));
     if (!result || *result < least) {
       error(cat(name, "=", *value, " is not a whole number of at least ", least), "");
+      return std::nullopt;
+    }
+    if (*result > kMost) {
+      error(cat(name, "=", *value, " is more than ", kMost, ", which no job has"), "");
       return std::nullopt;
     }
     return result;

@@ -64,8 +64,7 @@ Table::Step Table::serve_one(int client, Reader& reader, std::string& answers) {
       return Step::kDone;
     }
     case Query::kCancelWait: {
-      forget(client);
-      known_.insert(client);
+      stop_waiting(client);
       store::append(answers, WaitAnswer::kCancelled);
       return Step::kDone;
     }
@@ -91,6 +90,10 @@ Table::Step Table::serve_one(int client, Reader& reader, std::string& answers) {
 
 void Table::forget(int client) {
   known_.erase(client);
+  stop_waiting(client);
+}
+
+void Table::stop_waiting(int client) {
   const auto waits = missing_.find(client);
   if (waits == missing_.end()) return;
   for (const std::string& key : waits->second) {
@@ -148,8 +151,7 @@ Table::Step Table::add(Reader& reader, std::string& answers) {
   int64_t sum = *amount;
   if (const std::string* there = find(*key)) {
     const auto before = parse_integer(*there);
-    if (!before) return Step::kInvalid;
-    sum += *before;
+    if (!before || __builtin_add_overflow(sum, *before, &sum)) return Step::kInvalid;
   }
   set(*key, cat(sum));
   store::append(answers, sum);
@@ -191,6 +193,7 @@ Table::Step Table::get(const std::vector<std::string>& keys, std::string& answer
 }
 
 void Table::wait(int client, const std::vector<std::string>& keys, std::string& answers) {
+  stop_waiting(client);  // a client waits for the keys that it named last
   std::set<std::string> missing;
   for (const std::string& key : keys) {
     if (!values_.contains(key)) missing.insert(key);

@@ -43,6 +43,7 @@ class Table {
   Step append(Reader& reader);
   Step multi_set(Reader& reader);
   Step get(const std::vector<std::string>& keys, std::string& answers) const;
+  void stop_waiting(int client);
   void wait(int client, const std::vector<std::string>& keys, std::string& answers);
   std::optional<std::vector<std::string>> keys(Reader& reader, Step& failed) const;
 

@@ -1,0 +1,27 @@
+// Any bytes as what arrives at a job's control socket, or comes back from one.
+#include "am/control/frame.h"
+#include "target.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace am::control;
+  FrameReader to_job(kLargestToJob, FrameReader::Begins::kWithMagic);
+  FrameReader from_job(kLargestFromJob);
+  ReplyReader replies;
+  for (FrameReader* reader : {&to_job, &from_job}) {
+    // In two pieces, as a stream may come.
+    const size_t half = size / 2;
+    if (!reader->add(am::fuzz::text_of(data, half))) continue;
+    if (!reader->add(am::fuzz::text_of(data + half, size - half))) continue;
+    while (const auto text = reader->next()) {
+      const auto message = parse_message(*text);
+      if (!message) continue;
+      text_in(*message, "verb");
+      try {
+        replies.add(*message);
+      } catch (const am::Error&) {
+        // Refused, with a reason.
+      }
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,24 @@
+// Any bytes as text to train on: documents a line (.jsonl) where the first byte is odd, else
+// whatever the content says.
+#include <array>
+
+#include "am/data/token_source.h"
+#include "support/temporary_folder.h"
+#include "target.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const TemporaryFolder folder;
+  if (size == 0) return 0;
+  const auto file = folder / (data[0] % 2 == 1 ? "lines.jsonl" : "text");
+  am::fuzz::write_file(file, data + 1, size - 1);
+  try {
+    const auto tokens = am::data::open_token_source(
+        {.kind = "text", .paths = {file}, .vocab_size = 257, .eod_token = 256});
+    std::array<int64_t, 1> last;
+    tokens->read(tokens->size() - 1, last);
+    if (last[0] != 256) std::abort();
+  } catch (const am::Error&) {
+    // Refused, with a reason.
+  }
+  return 0;
+}

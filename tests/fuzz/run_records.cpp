@@ -1,0 +1,25 @@
+// Any bytes as a run folder's metrics.jsonl (an even first byte) or result.json.
+#include "am/observe/metrics.h"
+#include "am/run_folder/job_record.h"
+#include "support/temporary_folder.h"
+#include "target.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const TemporaryFolder folder;
+  if (size == 0) return 0;
+  const am::run_folder::RunFolder run(folder.path());
+  try {
+    if (data[0] % 2 == 0) {
+      am::fuzz::write_file(run.metrics_file(), data + 1, size - 1);
+      for (const auto& record : am::observe::read_metrics(run.metrics_file())) {
+        am::observe::to_json_line(record);
+      }
+    } else {
+      am::fuzz::write_file(run.result_file(), data + 1, size - 1);
+      am::run_folder::read_record(run);
+    }
+  } catch (const am::Error&) {
+    // Refused, with a reason.
+  }
+  return 0;
+}

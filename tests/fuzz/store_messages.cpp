@@ -1,0 +1,23 @@
+// Any bytes as what clients send to the store where ranks meet. Each piece is a length, whose
+// lowest two bits are the client, and that many bytes of its connection.
+#include <array>
+
+#include "am/launch/nodes/store_table.h"
+#include "target.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  std::array<std::string, 4> received;
+  am::launch::store::Table table([](int /*client*/) {});
+  for (size_t at = 0; at < size;) {
+    const int client = data[at] % 4;
+    const size_t length = std::min<size_t>(data[at] / 4, size - at - 1);
+    std::string& in = received[static_cast<size_t>(client)];
+    in += am::fuzz::text_of(data + at + 1, length);
+    at += 1 + length;
+    std::string answers;
+    const auto used = table.serve(client, in, answers);
+    in.erase(0, used.value_or(in.size()));
+    if (!used) table.forget(client);
+  }
+  return 0;
+}
