@@ -3,8 +3,6 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <map>
 #include <set>
 #include <vector>
@@ -15,8 +13,9 @@
 #include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/checkpoint/read_tensor.h"
+#include "am/stored/adapter_config.h"
 #include "am/stored/fit.h"
-#include "am/stored/hf_source.h"
+#include "am/stored/tensor_source.h"
 #include "am/stored/hub_names.h"
 
 namespace am::checkpoint {
@@ -47,91 +46,6 @@ model::AdapterSpec adapter_of(const model::Inventory& inventory) {
     if (parameter.adapter != AdapterPart::kNone) return *module_of(inventory, parameter).adapter;
   }
   throw Error(ErrorKind::kUsage, "the model has no adapters", "lora.rank in the plan adds them");
-}
-
-// Keys of adapter_config.json that change nothing about what A and B of one rank and one factor
-// add, as of PEFT 0.21: where an adapter is attached shows in its tensors' names.
-constexpr std::array<std::string_view, 20> kNeutralKeys = {"auto_mapping",
-                                                           "base_model_name_or_path",
-                                                           "eva_config",
-                                                           "exclude_modules",
-                                                           "fan_in_fan_out",
-                                                           "inference_mode",
-                                                           "layers_pattern",
-                                                           "layers_to_transform",
-                                                           "lora_alpha",
-                                                           "lora_dropout",
-                                                           "megatron_core",
-                                                           "peft_type",
-                                                           "peft_version",
-                                                           "qalora_group_size",
-                                                           "r",
-                                                           "revision",
-                                                           "runtime_config",
-                                                           "target_modules",
-                                                           "task_type",
-                                                           "use_rslora"};
-
-// Ways to begin that leave the base model as it is; "pissa", "olora", "corda", "loftq", "lora_ga"
-// and their like take from its weights what A and B begin with.
-constexpr std::array<std::string_view, 3> kNeutralBeginnings = {"gaussian", "eva", "orthogonal"};
-
-bool is_neutral(const std::string& key, const Json& value) {
-  const auto among = [](const auto& list, std::string_view text) {
-    return std::find(list.begin(), list.end(), text) != list.end();
-  };
-  if (value.is_null() || value == Json(false) || among(kNeutralKeys, key)) return true;
-  if (key == "bias") return value == Json("none");
-  if (key == "init_lora_weights") {
-    return value.is_boolean() ||
-           (value.is_string() && among(kNeutralBeginnings, value.get<std::string>()));
-  }
-  return (value.is_structured() || value.is_string()) && value.empty();
-}
-
-// The keys that make an adapter more than A and B of one rank and one factor, or that are not
-// known.
-std::vector<std::string> not_plain(const Json& config) {
-  std::vector<std::string> found;
-  for (const auto& [key, value] : config.items()) {
-    if (is_neutral(key, value)) continue;
-    found.push_back(value.is_string() ? cat(key, " = ", dump_json(value, -1)) : key);
-  }
-  return found;
-}
-
-Json read_config(const fs::path& file) { return parse_json_object(read_file(file), file.string()); }
-
-void check_config(const fs::path& file, const model::AdapterSpec& ours) {
-  const Json config = read_config(file);
-  if (config.value("peft_type", std::string("LORA")) != "LORA") {
-    throw Error(ErrorKind::kFormat, cat(file.string(), ": peft_type is ",
-                                        dump_json(config.at("peft_type"), -1), ", not \"LORA\""));
-  }
-  if (const auto more = not_plain(config); !more.empty()) {
-    throw Error(ErrorKind::kFormat, cat(file.string(), ": ", join(more, ", "), " is not supported"),
-                "adapters of one rank and one factor, without more, are read; or merge it into its "
-                "base model first (PEFT's merge_and_unload)");
-  }
-  const Json rank = config.value("r", Json()), alpha = config.value("lora_alpha", Json());
-  if (!rank.is_number_integer() || rank.get<int64_t>() < 1 || !alpha.is_number()) {
-    throw Error(ErrorKind::kFormat, cat(file.string(), ": r and lora_alpha are no numbers"));
-  }
-  if (rank.get<int64_t>() != ours.rank) {
-    throw Error(ErrorKind::kFormat,
-                cat(file.string(), ": its adapters have the rank ", rank.get<int64_t>(),
-                    ", the plan's ", ours.rank),
-                cat("lora.rank = ", rank.get<int64_t>()));
-  }
-  const double r = as_double(ours.rank);
-  const bool root = config.value("use_rslora", false);
-  const double scale = alpha.get<double>() / (root ? std::sqrt(r) : r);
-  if (std::abs(scale - ours.scale) > 1e-9 * std::abs(scale)) {
-    throw Error(ErrorKind::kFormat,
-                cat(file.string(), ": the factor of its adapters is ", scale,
-                    ", that of the plan, ", "alpha / rank, is ", ours.scale),
-                cat("lora.alpha = ", scale * r));
-  }
 }
 
 void check_tensors(const model::Inventory& inventory, const stored::TensorSource& named) {
@@ -211,7 +125,9 @@ void load_adapter(parallel::ParallelModel& model, const fs::path& path) {
   }
   const model::Inventory& inventory = model.layout().inventory;
   const model::AdapterSpec ours = adapter_of(inventory);
-  if (fs::exists(folder / kConfig)) check_config(folder / kConfig, ours);
+  if (const fs::path config = folder / kConfig; fs::exists(config)) {
+    stored::check_adapter_config(read_file(config), config.string(), ours);
+  }
   const auto source = stored::open_tensor_source(file);
   const stored::HubNames named(*source, inventory);
   check_tensors(inventory, named);

@@ -1,0 +1,107 @@
+#include "am/stored/adapter_config.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "am/base/error.h"
+#include "am/base/json.h"
+#include "am/base/number.h"
+#include "am/base/text.h"
+
+namespace am::stored {
+
+namespace {
+
+// Keys of adapter_config.json that change nothing about what A and B of one rank and one factor
+// add, as of PEFT 0.21: where an adapter is attached shows in its tensors' names.
+constexpr std::array<std::string_view, 20> kNeutralKeys = {"auto_mapping",
+                                                           "base_model_name_or_path",
+                                                           "eva_config",
+                                                           "exclude_modules",
+                                                           "fan_in_fan_out",
+                                                           "inference_mode",
+                                                           "layers_pattern",
+                                                           "layers_to_transform",
+                                                           "lora_alpha",
+                                                           "lora_dropout",
+                                                           "megatron_core",
+                                                           "peft_type",
+                                                           "peft_version",
+                                                           "qalora_group_size",
+                                                           "r",
+                                                           "revision",
+                                                           "runtime_config",
+                                                           "target_modules",
+                                                           "task_type",
+                                                           "use_rslora"};
+
+// Ways to begin that leave the base model as it is; "pissa", "olora", "corda", "loftq", "lora_ga"
+// and their like take from its weights what A and B begin with.
+constexpr std::array<std::string_view, 3> kNeutralBeginnings = {"gaussian", "eva", "orthogonal"};
+
+bool is_neutral(const std::string& key, const Json& value) {
+  const auto among = [](const auto& list, std::string_view text) {
+    return std::find(list.begin(), list.end(), text) != list.end();
+  };
+  if (value.is_null() || value == Json(false) || among(kNeutralKeys, key)) return true;
+  if (key == "bias") return value == Json("none");
+  if (key == "init_lora_weights") {
+    return value.is_boolean() ||
+           (value.is_string() && among(kNeutralBeginnings, value.get<std::string>()));
+  }
+  return (value.is_structured() || value.is_string()) && value.empty();
+}
+
+// The keys that make an adapter more than A and B of one rank and one factor, or that are not
+// known.
+std::vector<std::string> not_plain(const Json& config) {
+  std::vector<std::string> found;
+  for (const auto& [key, value] : config.items()) {
+    if (is_neutral(key, value)) continue;
+    found.push_back(value.is_string() ? cat(key, " = ", dump_json(value, -1)) : key);
+  }
+  return found;
+}
+
+}  // namespace
+
+void check_adapter_config(std::string_view text, const std::string& file,
+                          const model::AdapterSpec& ours) {
+  const Json config = parse_json_object(text, file);
+  if (const Json kind = config.value("peft_type", Json("LORA")); kind != Json("LORA")) {
+    throw Error(ErrorKind::kFormat,
+                cat(file, ": peft_type is ", dump_json(kind, -1), ", not \"LORA\""));
+  }
+  if (const auto more = not_plain(config); !more.empty()) {
+    throw Error(ErrorKind::kFormat, cat(file, ": ", join(more, ", "), " is not supported"),
+                "adapters of one rank and one factor, without more, are read; or merge it into its "
+                "base model first (PEFT's merge_and_unload)");
+  }
+  const Json rank = config.value("r", Json()), alpha = config.value("lora_alpha", Json());
+  if (!rank.is_number_integer() || rank.get<int64_t>() < 1 || !alpha.is_number() ||
+      !std::isfinite(alpha.get<double>())) {
+    throw Error(ErrorKind::kFormat, cat(file, ": r and lora_alpha are no numbers"));
+  }
+  if (rank.get<int64_t>() != ours.rank) {
+    throw Error(
+        ErrorKind::kFormat,
+        cat(file, ": its adapters have the rank ", rank.get<int64_t>(), ", the plan's ", ours.rank),
+        cat("lora.rank = ", rank.get<int64_t>()));
+  }
+  const double r = as_double(ours.rank);
+  const Json root = config.value("use_rslora", Json(false));
+  if (!root.is_boolean() && !root.is_null()) {
+    throw Error(ErrorKind::kFormat, cat(file, ": use_rslora is neither true nor false"));
+  }
+  const double scale = alpha.get<double>() / (root == Json(true) ? std::sqrt(r) : r);
+  if (std::abs(scale - ours.scale) > 1e-9 * std::abs(scale)) {
+    throw Error(ErrorKind::kFormat,
+                cat(file, ": the factor of its adapters is ", scale, ", that of the plan, ",
+                    "alpha / rank, is ", ours.scale),
+                cat("lora.alpha = ", scale * r));
+  }
+}
+
+}  // namespace am::stored
