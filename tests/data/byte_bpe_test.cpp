@@ -7,6 +7,7 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/json.h"
+#include "am/base/text.h"
 #include "am/data/bpe_merges.h"
 #include "am/data/unicode.h"
 #include "support/temporary_folder.h"
@@ -155,6 +156,27 @@ TEST_CASE("long words merge as short ones do") {
     }
     merges.apply(whole);
     CHECK(whole == parts);
+  }
+}
+
+TEST_CASE("a file that lies about an id takes no memory for the ids below it") {
+  Json json = small_json();
+  json["model"]["vocab"]["z"] = 16777215;
+  CHECK(error_of(json.dump()) ==
+        "t.json: the id 16777215 is too large for a tokenizer of 6 tokens");
+  json["model"]["vocab"]["z"] = 128256;
+  CHECK(parse_byte_bpe(json.dump(), "t.json")->vocab_size() == 128257);
+}
+
+TEST_CASE("brackets without end are refused") {
+  for (const auto& [key, list] :
+       {std::pair("normalizer", "normalizers"), std::pair("pre_tokenizer", "pretokenizers")}) {
+    std::string text =
+        cat("{\"model\": {\"type\": \"BPE\", \"vocab\": {}, \"merges\": []}, \"", key, "\": ");
+    constexpr int kDeep = 200'000;
+    for (int i = 0; i < kDeep; ++i) text += cat(R"({"type": "Sequence", ")", list, R"(": [)");
+    for (int i = 0; i < kDeep; ++i) text += "]}";
+    CHECK_THAT(error_of(text + "}"), Catch::Contains("brackets nest more than 100 levels deep"));
   }
 }
 

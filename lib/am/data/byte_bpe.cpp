@@ -101,6 +101,7 @@ class ByteBpe : public Tokenizer {
   ByteBpeSpec spec_;
   std::array<std::optional<uint32_t>, 256> id_of_byte_;
   std::unordered_map<std::string, uint32_t> id_of_bytes_;  // filled where merges are ignored
+  size_t tokens_;                                          // named in the file
   std::vector<std::string> text_of_id_;
   BpeMerges merges_;
   AddedTokens raw_added_;
@@ -108,7 +109,9 @@ class ByteBpe : public Tokenizer {
 };
 
 ByteBpe::ByteBpe(ByteBpeSpec spec, std::string file)
-    : file_(std::move(file)), spec_(std::move(spec)) {
+    : file_(std::move(file)),
+      spec_(std::move(spec)),
+      tokens_(spec_.vocab.size() + spec_.added.size()) {
   const auto letters = letters_of_bytes();
   std::unordered_map<std::string, char> byte_of;
   for (unsigned byte = 0; byte < 256; ++byte) {
@@ -141,10 +144,11 @@ ByteBpe::ByteBpe(ByteBpeSpec spec, std::string file)
 }
 
 void ByteBpe::set_text(uint32_t id, const std::string& text) {
-  // A file that lies about an id must not take all memory.
-  constexpr uint32_t kLargestId = 1 << 24;
-  if (id >= kLargestId) {
-    throw Error(ErrorKind::kFormat, cat(file_, ": the id ", id, " is too large"));
+  // Ids leave few gaps; a file that lies about one must not take the memory of those below it.
+  constexpr size_t kMostGaps = 1 << 20;
+  if (id >= tokens_ + kMostGaps) {
+    throw Error(ErrorKind::kFormat, cat(file_, ": the id ", id, " is too large for a tokenizer of ",
+                                        tokens_, " tokens"));
   }
   if (id >= text_of_id_.size()) text_of_id_.resize(id + 1);
   text_of_id_[id] = text;

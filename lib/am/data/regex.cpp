@@ -34,7 +34,8 @@ Regex::Regex(const std::string& pattern) {
   auto code = std::make_shared<Code>();
   code->compiled =
       pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
-                    PCRE2_UTF | PCRE2_UCP | PCRE2_NO_UTF_CHECK, &error, &offset, nullptr);
+                    PCRE2_UTF | PCRE2_UCP | PCRE2_NO_UTF_CHECK | PCRE2_NEVER_BACKSLASH_C, &error,
+                    &offset, nullptr);
   if (code->compiled == nullptr) {
     throw Error(
         ErrorKind::kFormat,

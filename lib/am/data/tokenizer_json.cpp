@@ -2,14 +2,11 @@
 
 #include "am/base/error.h"
 #include "am/base/json.h"
+#include "am/base/json_integer.h"
 #include "am/base/text.h"
 
 namespace am::data {
 namespace {
-
-// Not am::Json: that keeps the order of keys and looks them up one by one, and a vocabulary has 100
-// 000.
-using SortedJson = nlohmann::json;
 
 // The pattern that a ByteLevel pre-tokenizer with use_regex stands for: GPT-2's.
 constexpr const char* kGpt2Pattern =
@@ -22,9 +19,11 @@ class Parser {
   explicit Parser(std::string file) : file_(std::move(file)) {}
 
   ByteBpeSpec parse(std::string_view text) {
-    SortedJson json;
+    Diagnostics found;
+    const auto parsed = parse_sorted_json(text, file_, found);
+    if (!parsed) fail(found.items().front().message);
+    const SortedJson& json = *parsed;
     try {
-      json = SortedJson::parse(text);
       if (!json.is_object() || !json.contains("model")) fail("no \"model\": not a tokenizer.json");
       read_model(json["model"]);
       if (json.contains("normalizer")) read_normalizer(json["normalizer"]);
@@ -60,6 +59,12 @@ class Parser {
     return !(found->is_string() && found->get_ref<const std::string&>().empty());
   }
 
+  uint32_t id_in(const SortedJson& value) const {
+    const int64_t id = integer_of(value);
+    if (id < 0 || id > UINT32_MAX) fail(cat("the id ", id, " is no token's"));
+    return static_cast<uint32_t>(id);
+  }
+
   void read_model(const SortedJson& model) {
     if (type_of(model) != "BPE") {
       fail(cat("a tokenizer of the type ", type_of(model), ", not BPE"));
@@ -70,7 +75,7 @@ class Parser {
     spec_.ignore_merges = model.value("ignore_merges", false);
     if (!model.at("vocab").is_object()) fail("the vocabulary is no object");
     for (const auto& [token, id] : model.at("vocab").items()) {
-      spec_.vocab.emplace(token, id.get<uint32_t>());
+      spec_.vocab.emplace(token, id_in(id));
     }
     for (const SortedJson& merge : model.at("merges")) read_merge(merge);
   }
@@ -150,7 +155,7 @@ class Parser {
   void read_added_tokens(const SortedJson& tokens) {
     for (const SortedJson& token : tokens) {
       AddedToken added;
-      added.id = token.at("id").get<uint32_t>();
+      added.id = id_in(token.at("id"));
       added.content = token.at("content").get<std::string>();
       added.normalized = token.value("normalized", false);
       added.strip_left = token.value("lstrip", false);
