@@ -54,7 +54,11 @@ if(AM_WITH_TORCH)
   endif()
   add_library(am::libedit ALIAS PkgConfig::libedit)
 
-  # What a tokenizer.json asks of text: patterns with \p{L} and look-ahead, and normalization form C.
+endif()
+
+# What a tokenizer.json asks of text: patterns with \p{L} and look-ahead, and normalization form C.
+if(AM_WITH_TORCH OR AM_FUZZ)
+  find_package(PkgConfig REQUIRED)
   pkg_check_modules(AM_UNICODE IMPORTED_TARGET libpcre2-8 libutf8proc)
   if(NOT AM_UNICODE_FOUND)
     message(FATAL_ERROR "PCRE2 or utf8proc was not found. On Debian and Ubuntu: apt-get install libpcre2-dev libutf8proc-dev (or run scripts/setup).")
