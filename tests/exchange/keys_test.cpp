@@ -301,3 +301,90 @@ TEST_CASE("a warm-up is no longer than the job, where a file counts no steps", "
   CHECK(in.plan.train.max_steps == 700);
   CHECK_FALSE(in.notes.empty());
 }
+
+TEST_CASE("nemo-automodel: a warm-up longer than the job is lost, and shortened", "[exchange]") {
+  const std::string recipe =
+      "distributed:\n  dp_size: 2\nstep_scheduler: {max_steps: 32}\n"
+      "lr_scheduler: {lr_warmup_steps: 50}\n";
+  CHECK(lost_in("nemo-automodel", recipe) == Keys{"lr_scheduler.lr_warmup_steps"});
+  Diagnostics found;
+  const auto in = import_plan(framework("nemo-automodel"), recipe, "file", found, /*force=*/true);
+  REQUIRE(in.has_value());
+  CHECK(in->plan.scheduler.warmup_steps == 32);
+  CHECK(lost_in("megatron", "--num-layers 2 --train-iters 10 --lr-warmup-iters 20") ==
+        Keys{"--lr-warmup-iters"});
+}
+
+TEST_CASE("torchtitan: a warm-up and a decay are shortened to the job, as torchtitan does it",
+          "[exchange]") {
+  const auto schedule = [](const std::string& more) {
+    return imported(framework("torchtitan"), "[training]\nsteps = 200\n" + more).plan.scheduler;
+  };
+  CHECK(schedule("").warmup_steps == 200);
+  CHECK(schedule("warmup_steps = 2\n").warmup_steps == 2);  // its place in 2024
+  const config::SchedulerSection decayed =
+      schedule("[lr_scheduler]\nwarmup_steps = 100\ndecay_ratio = 0.8\n");
+  CHECK(decayed.warmup_steps == 100);
+  CHECK(decayed.decay_steps == 100);
+  CHECK(imported(framework("torchtitan"), "[training]\nsteps = 10\n").plan.scheduler.warmup_steps ==
+        10);
+}
+
+TEST_CASE("nemo-automodel: a vocabulary and heads of another size are another model",
+          "[exchange]") {
+  const model::ModelConfig llama = test::model_of("llama-3.1-8b");
+  const auto rules = [&](const std::string& sizes) {
+    Diagnostics found;
+    const auto in = import_plan(framework("nemo-automodel"),
+                                cat("distributed: {dp_size: 2}\nmodel: {config: {", sizes, "}}\n"),
+                                "file", found, false, &llama);
+    REQUIRE(in.has_value());
+    compare_model(*in, llama, found, false);
+    return test::ids(found);
+  };
+  CHECK(rules("vocab_size: 128256, head_dim: 128") == Keys{});
+  CHECK(rules("vocab_size: 256") == Keys{"exchange.model"});
+  CHECK(rules("head_dim: 64") == Keys{"exchange.model"});
+}
+
+TEST_CASE("nemo-automodel: none is null wherever it stands", "[exchange]") {
+  const Imported in = imported(framework("nemo-automodel"),
+                               "distributed:\n  dp_size: 2\nstep_scheduler: {max_steps: None}\n"
+                               "checkpoint: {checkpoint_dir: none}\noptimizer: [{lr: none}]\n");
+  CHECK(in.plan.train.max_steps == config::Plan().train.max_steps);
+  CHECK(in.plan.checkpoint.dir == config::Plan().checkpoint.dir);
+}
+
+TEST_CASE("nemo-automodel: recipes of other models than a plan's are named", "[exchange]") {
+  const auto recipe = [](const std::string& kind, const std::string& target) {
+    return cat("recipe: ", kind, "\nmodel: {_target_: nemo_automodel.", target,
+               ".from_pretrained}\ndistributed: {dp_size: 2}\n");
+  };
+  const std::string kind = "TrainFinetuneRecipeForNextTokenPrediction";
+  CHECK(lost_in("nemo-automodel", recipe(kind, "NeMoAutoModelForCausalLM")) == Keys{});
+  for (const char* other :
+       {"NeMoAutoModelBiEncoder", "NeMoAutoModelCrossEncoder",
+        "NeMoAutoModelForSequenceClassification", "NeMoAutoDiffusionPipeline"}) {
+    CHECK(lost_in("nemo-automodel", recipe(kind, other)) == Keys{"model._target_"});
+  }
+  CHECK(lost_in("nemo-automodel", recipe("{_target_: a.b.TrainDiffusionRecipe}",
+                                         "NeMoAutoModelForCausalLM")) == Keys{"recipe._target_"});
+  const Imported in = imported(framework("nemo-automodel"),
+                               recipe("FinetuneRecipeForVLM", "NeMoAutoModelForImageTextToText"));
+  REQUIRE_FALSE(in.notes.empty());
+  CHECK_THAT(in.notes.front(), Catch::Contains("the text model alone"));
+}
+
+TEST_CASE("a shell script that holds a program is no Python program", "[exchange]") {
+  const auto message = [](const std::string& text) {
+    Diagnostics found;
+    CHECK_FALSE(import_plan(framework("megatron"), text, "file", found));
+    REQUIRE_FALSE(found.empty());
+    return found.items().front().message;
+  };
+  const std::string program = "import os\nprint(os.getcwd())\n";
+  CHECK(message(program) == "this is a Python program: it is not run");
+  CHECK(message("#!/usr/bin/env python3\n" + program) == "this is a Python program: it is not run");
+  CHECK(message(cat("#!/bin/bash\npython3 - <<'E'\n", program, "E\n")) !=
+        "this is a Python program: it is not run");
+}

@@ -179,7 +179,8 @@ TEST_CASE("nemo-automodel: keys of 0.7", "[exchange]") {
       imported(framework("nemo-automodel"),
                "distributed:\n  strategy: megatron_fsdp\n  report_nan_in_param_grad: true\n");
   CHECK(std::get<config::MegatronFSDPConfig>(megatron.plan.strategy).report_nan_in_param_grad);
-  CHECK(megatron.plan.runtime.timeout_minutes == 1.0);  // AutoModel's own
+  CHECK(megatron.plan.runtime.timeout_minutes == 10.0);  // the recipe says none: the plan's own
+  CHECK(megatron.toml().find("timeout_minutes") == std::string::npos);
 }
 
 TEST_CASE("accelerate: mixed precision under ddp is autocast", "[exchange]") {

@@ -15,6 +15,7 @@ int64_t model_size(const model::ModelConfig& model, std::string_view config_key)
       {"num_attention_heads", model.num_attention_heads},
       {"num_key_value_heads", model.num_key_value_heads},
       {"head_dim", model.head_dim},
+      {"vocab_size", model.vocab_size},
       {"num_experts", moe.experts},
       {"num_experts_per_tok", moe.experts_per_token},
       {"moe_intermediate_size", moe.expert_width}};

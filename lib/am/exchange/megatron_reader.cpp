@@ -90,7 +90,7 @@ class Reader {
     if (pp_ > 1) read_stages(builder);
     read_training(builder);
     read_scheduler(builder);
-    Imported imported = builder.done(ignored());
+    Imported imported = builder.done(ignored(), "lr-warmup-iters");
     for (Ignored& item : imported.lost) item.key.insert(0, "--");
     imported.geometry = geometry();
     return imported;

@@ -17,7 +17,7 @@ inline constexpr std::array<SharedKey, 18> kNemoAutomodelKeys = {{
     {"step_scheduler.max_steps", "train.max_steps"},
     {"step_scheduler.ckpt_every_steps", "checkpoint.every", {}, Form::kOptional},
     {"dist_env.backend", "strategy.backend", {}, Form::kOptional},
-    {"dist_env.timeout_minutes", "runtime.timeout_minutes", 1.0},
+    {"dist_env.timeout_minutes", "runtime.timeout_minutes"},
     {"dataloader.shuffle", "data.shuffle"},
     {"optimizer.lr", "optimizer.lr"},
     {"optimizer.betas", "optimizer.betas"},

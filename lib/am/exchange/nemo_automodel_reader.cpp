@@ -120,22 +120,11 @@ void read_pipeline(PlanBuilder& builder, int64_t pp) {
 
 void read_distributed(PlanBuilder& builder) {
   Source& source = builder.source();
-  // Its recipes write `none` for a size that follows from the others; to YAML that is a word.
-  const auto is_none = [&](const std::string& path) {
-    const config::Value* value = source.find(path);
-    if (value == nullptr || value->kind != config::Value::Kind::kText) return false;
-    return value->text == "none" || value->text == "None";
-  };
-  const auto size = [&](const char* key) {
-    const std::string path = cat("distributed.", key);
-    if (is_none(path)) source.skip(path);
-    return is_none(path) ? 1 : source.size(path, 1);
-  };
+  const auto size = [&](const char* key) { return source.size(cat("distributed.", key), 1); };
   const int64_t pp = size("pp_size");
   const int64_t replicas = size("dp_replicate_size");
   constexpr const char* kDp = "distributed.dp_size";
-  if (is_none(kDp)) source.skip(kDp);
-  const bool given = source.has(kDp) && !is_none(kDp) && source.integer(kDp).value_or(0) > 0;
+  const bool given = source.has(kDp) && source.integer(kDp).value_or(0) > 0;
   const int64_t dp = given ? source.size(kDp, 1) : 0;
   builder.set_mesh(1, dp, size("tp_size"), pp, size("cp_size"), size("ep_size"), kDp);
   if (replicas > 1) {
@@ -219,7 +208,7 @@ std::vector<Geometry> read_geometry(Source& source) {
     for (const char* key :
          {"num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads",
           "num_key_value_heads", "num_experts_per_tok", "moe_intermediate_size", "num_experts",
-          "n_routed_experts", "n_layer", "n_embd", "n_head"}) {
+          "n_routed_experts", "n_layer", "n_embd", "n_head", "head_dim", "vocab_size"}) {
       const std::string path = cat(section, key);
       const config::Value* value = source.find(path);
       if (value == nullptr || value->kind != config::Value::Kind::kInteger) continue;
@@ -336,6 +325,35 @@ void read_scheduler(PlanBuilder& builder) {
                "scheduler.decay_steps");
 }
 
+// To YAML `none` is a word; AutoModel reads it as null anywhere in a recipe.
+void drop_nones(config::Value& value) {
+  std::erase_if(value.members, [](const config::Member& member) {
+    return member.value.kind == config::Value::Kind::kText &&
+           (member.value.text == "none" || member.value.text == "None");
+  });
+  for (config::Member& member : value.members) drop_nones(member.value);
+  for (config::Value& item : value.items) drop_nones(item);
+}
+
+// Recipes that train something else than a plan does have the same keys.
+void read_kind(PlanBuilder& builder) {
+  Source& source = builder.source();
+  for (const char* key : {"model._target_", "recipe._target_", "recipe"}) {
+    const config::Value* value = source.take(key);
+    if (value == nullptr || value->kind != config::Value::Kind::kText) continue;
+    for (const char* other : {"BiEncoder", "CrossEncoder", "SequenceClassification", "Seq2Seq",
+                              "Diffusion", "Drafter"}) {
+      if (value->text.find(other) == std::string::npos) continue;
+      return builder.lose(key, "what is trained: a plan trains a causal language model");
+    }
+    for (const char* more : {"ImageTextToText", "MultimodalLM", "ForVLM"}) {
+      if (value->text.find(more) == std::string::npos) continue;
+      return builder.note(cat(value->text, " has encoders beside its text model: the plan has the ",
+                              "text model alone"));
+    }
+  }
+}
+
 // Older recipes name the strategy's class.
 std::string strategy_of_class(Source& source) {
   const std::string target = source.text("distributed._target_").value_or("");
@@ -348,6 +366,7 @@ std::string strategy_of_class(Source& source) {
 std::optional<Imported> read_nemo_automodel(const ImportInput& input) {
   auto root = read_yaml(input.text, input.file, input.found);
   if (!root.has_value()) return std::nullopt;
+  drop_nones(*root);
   Source source(std::move(*root), input.file, input.found);
   if (!source.has_any({"recipe", "distributed", "step_scheduler", "dist_env", "model._target_",
                        "model.pretrained_model_name_or_path"})) {
@@ -363,10 +382,9 @@ std::optional<Imported> read_nemo_automodel(const ImportInput& input) {
                   "fsdp2, megatron_fsdp or ddp");
     return std::nullopt;
   }
-  source.skip("recipe");
-  source.skip("model._target_");
   source.skip("checkpoint.enabled");
   PlanBuilder builder(source, strategy, input.model);
+  read_kind(builder);
   read_distributed(builder);
   read_batches(builder);
   read_data(builder);
@@ -374,7 +392,8 @@ std::optional<Imported> read_nemo_automodel(const ImportInput& input) {
   read_scheduler(builder);
   read_peft(builder);
   std::vector<Geometry> geometry = read_geometry(source);
-  Imported imported = builder.done(source.ignored("a plan has no key for it"));
+  Imported imported =
+      builder.done(source.ignored("a plan has no key for it"), "lr_scheduler.lr_warmup_steps");
   imported.geometry = std::move(geometry);
   return imported;
 }

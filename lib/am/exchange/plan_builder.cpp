@@ -93,10 +93,13 @@ void PlanBuilder::set_mesh(int64_t dp_replicate, int64_t dp_shard, int64_t tp, i
   }
 }
 
-Imported PlanBuilder::done(std::vector<Ignored> ignored) {
+Imported PlanBuilder::done(std::vector<Ignored> ignored, std::string_view warmup_path) {
   const int64_t warmup = plan_.scheduler.warmup_steps;
   const bool counts = std::find(keys_.begin(), keys_.end(), "train.max_steps") != keys_.end();
-  if (!counts && warmup > plan_.train.max_steps) {
+  if (warmup > plan_.train.max_steps && counts) {
+    lose(warmup_path, "the learning rate: the warm-up is longer than the job");
+    set("scheduler.warmup_steps", plan_.train.max_steps);
+  } else if (warmup > plan_.train.max_steps) {
     set("train.max_steps", warmup);
     note("the file counts no steps: train.max_steps is as long as the warm-up, set yours");
   }

@@ -66,7 +66,9 @@ class PlanBuilder {
   void set_mesh(int64_t dp_replicate, int64_t dp_shard, int64_t tp, int64_t pp, int64_t cp,
                 int64_t ep, std::string_view path);
 
-  Imported done(std::vector<Ignored> ignored);
+  // `warmup_path`: the source's key of the warm-up, which is lost where it is longer than the job.
+  Imported done(std::vector<Ignored> ignored,
+                std::string_view warmup_path = "scheduler.warmup_steps");
 
  private:
   Source& source_;

@@ -68,8 +68,10 @@ bool is_readable(std::string_view text, const std::string& file, Diagnostics& fo
   return false;
 }
 
-// A recipe that is a program: lines that only Python has.
+// A recipe that is a program: lines that only Python has, outside of a shell's script.
 bool is_python(std::string_view text) {
+  const std::string_view first = text.substr(0, text.find('\n'));
+  if (starts_with(first, "#!") && ends_with(trim(first), "sh")) return false;
   for (const std::string& line : split(std::string(text), '\n')) {
     const bool imports = starts_with(line, "from ") && line.find(" import ") != std::string::npos;
     const bool defines = starts_with(line, "def ") || starts_with(line, "class ");
@@ -135,8 +137,7 @@ std::optional<Imported> import_plan(const Framework& framework, std::string_view
   if (!is_readable(text, file, found)) return std::nullopt;
   if (is_python(text)) {
     found.error("exchange.framework", Span{file, 0, 0, 1, {}},
-                cat("this is a Python program, not ", framework.title, "'s ", framework.format,
-                    ": it is not run"),
+                "this is a Python program: it is not run",
                 "write the settings that it makes: the command's arguments, or the configuration "
                 "that the framework prints or saves when the job starts");
     return std::nullopt;

@@ -1,5 +1,6 @@
 // torchtitan's job files and flags to a plan. What they leave out is torchtitan's default, not
 // ours.
+#include <algorithm>
 #include <cmath>
 
 #include "am/base/number.h"
@@ -178,7 +179,12 @@ void read_optimizer(PlanBuilder& builder) {
 void read_scheduler(PlanBuilder& builder) {
   Source& source = builder.source();
   read_keys(kTorchtitanKeys, "lr_scheduler.", builder);
+  constexpr const char* kOld = "training.warmup_steps";  // of 2024
+  if (!source.has("lr_scheduler.warmup_steps")) builder.copy(kOld, "scheduler.warmup_steps");
   const int64_t steps = builder.plan().train.max_steps;
+  // torchtitan shortens the warm-up to the job, and the decay to what the warm-up leaves.
+  const int64_t warmup = std::min(builder.plan().scheduler.warmup_steps, steps);
+  builder.set("scheduler.warmup_steps", warmup, "lr_scheduler.warmup_steps");
   const int64_t total = source.integer("lr_scheduler.total_steps", 0).value_or(steps);
   const auto ratio = source.number("lr_scheduler.decay_ratio");
   std::string type = source.text("lr_scheduler.decay_type").value_or("linear");
@@ -195,7 +201,8 @@ void read_scheduler(PlanBuilder& builder) {
   builder.set("scheduler.min_lr", builder.plan().optimizer.lr * least, floor);
   if (wsd) {
     const auto decay = static_cast<int64_t>(std::llround(*ratio * static_cast<double>(total)));
-    builder.set("scheduler.decay_steps", decay, "lr_scheduler.decay_ratio");
+    builder.set("scheduler.decay_steps", std::min(decay, steps - warmup),
+                "lr_scheduler.decay_ratio");
   } else if (total != steps) {
     builder.set("scheduler.decay_steps", total, "lr_scheduler.total_steps");
   }
