@@ -111,10 +111,10 @@ int complain(const std::string& problem) {
 
 void add_placement(CLI::App& app, Options& options) {
   app.add_option("--nproc", options.nproc, "Ranks on this machine (default: the plan's)")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--nnodes", options.nnodes, "Machines")->check(CLI::PositiveNumber);
+      ->check(am_apps::integer_from(1));
+  app.add_option("--nnodes", options.nnodes, "Machines")->check(am_apps::integer_from(1));
   app.add_option("--node-rank", options.node_rank, "Which machine this is, from 0")
-      ->check(CLI::NonNegativeNumber);
+      ->check(am_apps::integer_from(0));
   app.add_option("--rdzv", options.rdzv, "HOST:PORT of machine 0, for several machines");
 }
 
@@ -162,19 +162,19 @@ std::optional<Options> parse_options(int argc, char** argv,
   app.add_option("--run-dir", options.run_dir, "The run folder (default: runs/NAME-OF-PLAN)");
   app.add_option("--exec", options.command, kExecHelp)->type_name("PROGRAM ARGS...");
   app.add_option("--steps", steps, "Train to this step (train.max_steps)")
-      ->check(CLI::PositiveNumber);
+      ->check(am_apps::integer_from(1));
   app.add_option("--resume", resume,
                  "auto: the run folder's newest whole checkpoint; none; or a checkpoint")
       ->take_last();  // a restart's stands behind the user's
   app.add_option("--max-restarts", options.max_restarts,
                  "Start all ranks again after a failure, at most so often, from the newest "
                  "checkpoint of this job (default: 0)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(am_apps::integer_from(0));
   add_placement(app, options);
   app.add_option("--timeout", options.timeout_seconds,
                  "Seconds that a rank waits for its peers in a collective (default: the plan's "
                  "runtime.timeout_minutes, 10 minutes)")
-      ->check(CLI::PositiveNumber);
+      ->check(am_apps::integer_from(1));
   auto* no_attach =
       app.add_flag("!--no-attach", options.attach,
                    "Let nobody attach to the job: no socket in the run folder's control/");
@@ -194,7 +194,7 @@ std::optional<Options> parse_options(int argc, char** argv,
                                "Make one rank's step on the meta device, in a pretended world, and "
                                "print its memory and its collectives");
   app.add_option("--rank", options.rank, "The rank of --dry-run (default: 0)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(am_apps::integer_from(0))
       ->needs(dry_run);
   app.add_flag("--verify-layout", options.verify_layout,
                "Train a small model under the plan's layout in this process, and hold it against "

@@ -111,6 +111,14 @@ class ScriptTest(ReplTest):
 
 
 class BadInputTest(ReplTest):
+    def test_an_unknown_option_is_named_though_it_has_a_value(self):
+        for arguments in ((self.model, "--frobnicate=3"), (self.model, "--frobnicate", "3"),
+                          ("--frobnicate", "3", self.model), (self.model, "-c", "ls", "--frobnicate=3")):
+            self.assert_fails(self.repl(*arguments), 2, "am-repl: error: unknown option --frobnicate\n")
+        done = self.repl(self.model, "--frobnicate=3", "--json")
+        self.assertEqual(json.loads(done.stdout)["diagnostics"][0]["message"],
+                         "unknown option --frobnicate")
+
     def test_missing_target(self):
         self.assert_fails(self.repl(self.path / "nothing", "-c", "ls"), 2, "nothing", "no such")
         self.assert_fails(self.repl(), 2, "TARGET")

@@ -102,5 +102,33 @@ class CheckedPlansRun(RunTest):
         self.assertEqual((passed, refused >= self.WANTED, unsupported), (self.WANTED, True, 2))
 
 
+class WrongOptions(RunTest):
+    def assert_said(self, said, *arguments):
+        done = subprocess.run([BIN / "am-run", *arguments], capture_output=True, text=True, timeout=60)
+        with self.subTest(arguments):
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertEqual(done.stderr.split("\n")[0], f"{said}")
+
+    def test_an_unknown_option_is_named_though_it_has_a_value(self):
+        plan = self.path / "plan.toml"  # it is not looked at
+        unknown = "am-run: error: unknown option --frobnicate"
+        self.assert_said(unknown, plan, "--frobnicate=3")
+        self.assert_said(unknown, plan, "--frobnicate", "3")
+        self.assert_said(unknown, "--frobnicate", "3", plan)
+        self.assert_said(unknown, plan, "--steps", "3", "--frobnicate=3", "--dry-run")
+        self.assert_said("am-run: error: unknown option -Z", "-Z", "3", plan)
+        self.assert_said("am-run doctor: error: unknown option --frobnicate", "doctor", "--frobnicate=3")
+        done = subprocess.run([BIN / "am-run", plan, "--frobnicate=3", "--json"], capture_output=True, text=True)
+        self.assertEqual(json.loads(done.stdout)["diagnostics"][0]["message"], "unknown option --frobnicate")
+
+    def test_a_number_that_is_none_is_said_in_words(self):
+        plan = self.path / "plan.toml"
+        for option, low in (("--rank", 0), ("--nproc", 1), ("--nnodes", 1), ("--node-rank", 0), ("--steps", 1),
+                            ("--max-restarts", 0), ("--timeout", 1)):
+            for value in (str(low - 1), "1.5", "many"):
+                self.assert_said(f'am-run: error: {option}: "{value}" is not an integer from {low} on',
+                                 plan, "--dry-run", option, value)
+
+
 if __name__ == "__main__":
     unittest.main()
