@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/native/CPUBlas.h>
+#include <ATen/record_function.h>
 
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -158,6 +159,40 @@ TEST_CASE("rounds that repeat are multiplied as if each were gone through") {
       }
     }
   }
+}
+
+namespace {
+
+// Number of times that ids were embedded, which is once a micro-batch.
+int64_t embedded = 0;
+
+std::unique_ptr<at::ObserverContext> count_embedding(const at::RecordFunction& function) {
+  embedded += std::string_view(function.name()) == "aten::embedding" ? 1 : 0;
+  return nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("three rounds are walked, however many a step has") {
+  const auto walked = [](int64_t rounds) {
+    config::Plan plan = test::parse(
+        "[model]\npath = \"loop/model\"\n[train]\nseq_len = 32\nmicro_batch_size = 8\n"
+        "max_steps = 2\n[data]\nkind = \"synthetic\"\n[mesh]\nworld_size = 1\n");
+    plan.train.global_batch_size = 8 * rounds;
+    Diagnostics found;
+    const auto config = model::load_config(plan.resolve(plan.model.path), found);
+    const planner::Job job = planner::make_job(plan, *config, 1);
+    embedded = 0;
+    const auto handle = at::addThreadLocalCallback(
+        at::RecordFunctionCallback(count_embedding).scopes({at::RecordScope::FUNCTION}));
+    train::dry_run(job, 0);
+    at::removeCallback(handle);
+    return embedded;
+  };
+  CHECK(walked(2) == 2 * 2);  // the second step is full from its start
+  CHECK(walked(3) == 2 * 3);
+  CHECK(walked(4) == 3 + 2 + 3);  // one of a round less says what a round adds
+  CHECK(walked(int64_t{1} << 40) == 3 + 2 + 3);
 }
 
 TEST_CASE("am-plan's peak is a dry run's, whatever keys are crossed") {
