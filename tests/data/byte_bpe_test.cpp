@@ -129,6 +129,12 @@ TEST_CASE("tokenizers that are not read say why") {
   CHECK_THAT(message_with("/pre_tokenizer", Json::parse(R"({"type": "Split", "pattern":
                {"Regex": "(a"}, "behavior": "Isolated"})")),
              Catch::Contains("does not compile"));
+  CHECK_THAT(message_with("/pre_tokenizer", Json::parse(R"({"type": "Split", "pattern":
+               {"Regex": "\\C"}, "behavior": "Isolated"})")),
+             Catch::Contains("does not compile"));
+  for (const Json& id : {Json(-1), Json(1.5), Json("0"), Json(int64_t{1} << 32)}) {
+    CHECK_FALSE(message_with("/model/vocab/a", id).empty());
+  }
   CHECK_THROWS_AS(make_tokenizer("/no/such/tokenizer.json"), Error);
 }
 

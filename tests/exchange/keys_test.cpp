@@ -375,6 +375,11 @@ TEST_CASE("nemo-automodel: recipes of other models than a plan's are named", "[e
   CHECK_THAT(in.notes.front(), Catch::Contains("the text model alone"));
 }
 
+TEST_CASE("megatron: a program for another model is named", "[exchange]") {
+  CHECK(lost_in("megatron", "torchrun pretrain_gpt.py --num-layers 2") == Keys{});
+  CHECK(lost_in("megatron", "torchrun pretrain_bert.py --num-layers 2") == Keys{"the program"});
+}
+
 TEST_CASE("a shell script that holds a program is no Python program", "[exchange]") {
   const auto message = [](const std::string& text) {
     Diagnostics found;

@@ -9,10 +9,12 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const TemporaryFolder folder;
+  static const am::fuzz::MemoryFile tokens_file(folder / "corpus.bin");
+  static const am::fuzz::MemoryFile index_file(folder / "corpus.idx");
   if (size == 0) return 0;
   const size_t bin = std::min<size_t>(data[0], size - 1);
-  am::fuzz::write_file(folder / "corpus.bin", data + 1, bin);
-  am::fuzz::write_file(folder / "corpus.idx", data + 1 + bin, size - 1 - bin);
+  tokens_file.write(data + 1, bin);
+  index_file.write(data + 1 + bin, size - 1 - bin);
   try {
     const auto tokens = am::data::open_token_source(
         {.kind = "megatron", .paths = {folder / "corpus.idx"}, .vocab_size = 1 << 16});

@@ -8,9 +8,12 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const TemporaryFolder folder;
+  static const am::fuzz::MemoryFile lines(folder / "lines.jsonl");
+  static const am::fuzz::MemoryFile text(folder / "text");
   if (size == 0) return 0;
-  const auto file = folder / (data[0] % 2 == 1 ? "lines.jsonl" : "text");
-  am::fuzz::write_file(file, data + 1, size - 1);
+  const bool by_name = data[0] % 2 == 1;
+  (by_name ? lines : text).write(data + 1, size - 1);
+  const auto file = folder / (by_name ? "lines.jsonl" : "text");
   try {
     const auto tokens = am::data::open_token_source(
         {.kind = "text", .paths = {file}, .vocab_size = 257, .eod_token = 256});

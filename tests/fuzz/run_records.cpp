@@ -8,14 +8,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const TemporaryFolder folder;
   if (size == 0) return 0;
   const am::run_folder::RunFolder run(folder.path());
+  static const am::fuzz::MemoryFile metrics(run.metrics_file());
+  static const am::fuzz::MemoryFile result(run.result_file());
   try {
     if (data[0] % 2 == 0) {
-      am::fuzz::write_file(run.metrics_file(), data + 1, size - 1);
+      metrics.write(data + 1, size - 1);
       for (const auto& record : am::observe::read_metrics(run.metrics_file())) {
         am::observe::to_json_line(record);
       }
     } else {
-      am::fuzz::write_file(run.result_file(), data + 1, size - 1);
+      result.write(data + 1, size - 1);
       am::run_folder::read_record(run);
     }
   } catch (const am::Error&) {

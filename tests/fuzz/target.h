@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
 
@@ -26,26 +25,28 @@ inline std::string_view text_of(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-// The bytes as a file of a name, for readers that look at names.
-inline void write_file(const std::filesystem::path& path, const uint8_t* data, size_t size) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << text_of(data, size);
-}
-
-// The bytes as a file, for readers that take a path.
+// A file in memory, for readers that take a path.
 class MemoryFile {
  public:
-  MemoryFile(const uint8_t* data, size_t size) : fd_(::memfd_create("fuzz", MFD_CLOEXEC)) {
-    while (size > 0) {
-      const ssize_t written = ::write(fd_, data, size);
-      if (written <= 0) break;
-      data += written;
-      size -= static_cast<size_t>(written);
-    }
+  MemoryFile() : fd_(::memfd_create("fuzz", MFD_CLOEXEC)) {}
+  MemoryFile(const uint8_t* data, size_t size) : MemoryFile() { write(data, size); }
+  // Under a name too, for readers that look at names.
+  explicit MemoryFile(const std::filesystem::path& name) : MemoryFile() {
+    std::filesystem::create_symlink(path(), name);
   }
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
   ~MemoryFile() { ::close(fd_); }
 
+  // The bytes in the place of those before.
+  void write(const uint8_t* data, size_t size) const {
+    if (::ftruncate(fd_, 0) != 0) return;
+    for (size_t at = 0; at < size;) {
+      const ssize_t written = ::pwrite(fd_, data + at, size - at, static_cast<off_t>(at));
+      if (written <= 0) break;
+      at += static_cast<size_t>(written);
+    }
+  }
   std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
 
  private:

@@ -434,7 +434,14 @@ std::optional<Imported> read_megatron(const ImportInput& input) {
     return std::nullopt;
   }
   source.skip("ckpt-format");
-  return Reader(source, input.model).run();
+  Imported imported = Reader(source, input.model).run();
+  for (const char* other : {"pretrain_bert.py", "pretrain_t5.py", "pretrain_vlm.py",
+                            "pretrain_mamba.py", "pretrain_vision_classify.py"}) {
+    if (input.text.find(other) == std::string_view::npos) continue;
+    imported.lost.push_back({"the program", cat('"', other, '"'), "the model that is trained",
+                             Span{input.file, 0, 0, 1, {}}});
+  }
+  return imported;
 }
 
 }  // namespace am::exchange
