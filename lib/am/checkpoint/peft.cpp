@@ -15,8 +15,8 @@
 #include "am/checkpoint/read_tensor.h"
 #include "am/stored/adapter_config.h"
 #include "am/stored/fit.h"
-#include "am/stored/tensor_source.h"
 #include "am/stored/hub_names.h"
+#include "am/stored/tensor_source.h"
 
 namespace am::checkpoint {
 
